@@ -95,9 +95,9 @@ func (s *Simulation) resolveBelief(ctx context.Context, truth string) (err error
 	s.pooled = name == "pooled"
 	switch {
 	case s.pooled && !ownModels:
-		return invalid("belief", name, "is of what jobs have seen: it needs {truth} goodput:DIR and a {compat} with quirk own-models")
+		return invalid("belief", name, "uses the observations of jobs: it needs {truth} goodput:DIR and a {compat} with quirk own-models")
 	case ownModels && !s.pooled && o.Belief != "":
-		return invalid("belief", name, ": with quirk own-models of {compat} %s policies are told what jobs have seen: leave it out, or pool it with {belief} pooled", s.parts.mode.Name)
+		return invalid("belief", name, ": with quirk own-models of {compat} %s policies use the observations of jobs: leave it out, or pool them with {belief} pooled", s.parts.mode.Name)
 	}
 	if name == "perfect" || s.pooled {
 		name = truth
@@ -107,7 +107,7 @@ func (s *Simulation) resolveBelief(ctx context.Context, truth string) (err error
 }
 
 func invalidBelief(truth, belief string) error {
-	return invalid("belief", belief, "cannot be used with {truth} %s, which says nothing of other sizes and plans", truth)
+	return invalid("belief", belief, "cannot be used with {truth} %s, which has no speeds of other sizes and plans", truth)
 }
 
 // checkServers reports jobs with parameter servers under a truth that does not know

@@ -42,7 +42,7 @@ func (s *Simulation) checkWork(jobs []spec.Job) error {
 	if count == 0 {
 		return nil
 	}
-	return invalidBecause("truth", s.truth.Name, fmt.Errorf("%s, %s first, train for epochs, of which {truth} %s knows nothing: use goodput:DIR",
+	return invalidBecause("truth", s.truth.Name, fmt.Errorf("%s, %s first, train for epochs, which {truth} %s does not support: use goodput:DIR",
 		spec.Count(count, "job"), first, s.truth.Name))
 }
 
@@ -69,7 +69,7 @@ func (s *Simulation) checkNamed(jobs []spec.Job) error {
 	if count == 0 {
 		return nil
 	}
-	return invalidBecause("truth", s.truth.Name, fmt.Errorf("%s, %s first, without a model, of which {truth} %s knows nothing: use {truth} duration, or name models in column model of a csv or with synthetic:models=NAME+NAME",
+	return invalidBecause("truth", s.truth.Name, fmt.Errorf("%s, %s first, have no model, which {truth} %s needs: use {truth} duration, or name models in column model of a csv or with synthetic:models=NAME+NAME",
 		spec.Count(count, "job"), first, s.truth.Name))
 }
 

@@ -27,7 +27,7 @@ func benchCommand() *cli.Command {
 func benchAccuracyCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "accuracy",
-		Usage: "how far every family of performance models is off on rows it has not seen",
+		Usage: "measure the error of every family of performance models on rows it has not seen",
 		Description: `Every family goes through every protocol: few rows of a job type, a source left
 out, rows of it revealed, memory, choices of plans, speed. The data sets are not
 part of pacer: --shared is a directory with data/rubick, data/published, ...
@@ -37,10 +37,10 @@ part of pacer: --shared is a directory with data/rubick, data/published, ...
 
 Results do not depend on the number of processors, except for times.`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "shared", Usage: "`DIR` of the data sets", EnvVars: []string{"PACER_SHARED"}},
-			&cli.StringSliceFlag{Name: "protocol", Usage: "`NAME`s of protocols", DefaultText: "all: " + strings.Join(protocolNames(), ", ")},
-			&cli.StringSliceFlag{Name: "family", Usage: "`NAME`s of families, see pacer ls families", DefaultText: "all"},
-			&cli.StringFlag{Name: "markdown", Usage: "write the report into `FILE`, between the marks in it"},
+			&cli.StringFlag{Name: "shared", Usage: "read the data sets in `DIR`", Category: "Benchmark", EnvVars: []string{"PACER_SHARED"}},
+			&cli.StringSliceFlag{Name: "protocol", Usage: "run only protocol `NAME` (repeatable)", Category: "Benchmark", DefaultText: "all: " + strings.Join(protocolNames(), ", ")},
+			&cli.StringSliceFlag{Name: "family", Usage: "test only family `NAME`, see pacer ls families (repeatable)", Category: "Benchmark", DefaultText: "all"},
+			&cli.StringFlag{Name: "markdown", Usage: "write the report into `FILE`, between its marks", Category: categoryOutput},
 		},
 		Before: command.NoArgs,
 		Action: runBenchAccuracy,
@@ -95,7 +95,7 @@ func runBenchAccuracy(c *cli.Context) error {
 	return command.Print(c, accuracyResult(results))
 }
 
-// hasPlace reports what would make report.SpliceFile fail, before the work is done.
+// hasPlace returns the error that report.SpliceFile would return after the work.
 func hasPlace(file, name string) error {
 	old, err := os.ReadFile(file)
 	if err != nil {
@@ -121,8 +121,7 @@ func accuracyResult(results []accuracy.Result) console.Result {
 	}
 }
 
-// accuracyCSV has a line per figure that a family is judged by, with the
-// statistics of its protocol.
+// accuracyCSV has a line per judged figure of a family, with the statistics of its protocol.
 func accuracyCSV(results []accuracy.Result) [][]string {
 	out := [][]string{{"protocol", "family", "standing", "unable", "rows", "refused", "mean", "median", "p95", "intervals", "coverage",
 		"half_width", "regret", "choices", "figure", "value", "unit", "must_at_least", "must_at_most"}}

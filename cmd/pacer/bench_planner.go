@@ -15,15 +15,16 @@ import (
 func benchPlannerCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "planner",
-		Usage: "what the planner's choices cost, and what it says of plans that ran",
+		Usage: "measure the planner: the cost of its choices, and its verdicts on plans that ran",
 		Description: `Chooses among the measured plans of every job of data/rubick and data/published
-by predictions that have not seen them, and says how much longer the chosen
-ones take than the best. Then asks of every plan of Megatron-LM (SC21) and
-Megatron-Bridge whose model is in the catalog: legal, does it fit, how long.
+by predictions that have not seen them, and prints how much longer the chosen
+plans take than the best. Then checks every plan of Megatron-LM (SC21) and
+Megatron-Bridge with a model of the catalog: is it legal, does it fit, how long
+is a step.
 
    pacer bench planner --shared DIR --output csv`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "shared", Usage: "`DIR` of the data sets", EnvVars: []string{"PACER_SHARED"}},
+			&cli.StringFlag{Name: "shared", Usage: "read the data sets in `DIR`", Category: "Benchmark", EnvVars: []string{"PACER_SHARED"}},
 		},
 		Before: command.NoArgs,
 		Action: runBenchPlanner,
@@ -46,8 +47,8 @@ func runBenchPlanner(c *cli.Context) error {
 	return command.Print(c, console.Result{JSON: r, CSV: csv, Table: func(w io.Writer) error { return plannerText(w, r) }})
 }
 
-// plannerCSV has a line per choice, then one per plan that ran; what is of the
-// others is empty.
+// plannerCSV has a line per choice, then one per plan that ran; columns of the other kind are
+// empty.
 func plannerCSV(r *accuracy.PlannerReport) ([][]string, error) {
 	var lines []any
 	for i := range r.Choices {
@@ -65,7 +66,7 @@ func plannerCSV(r *accuracy.PlannerReport) ([][]string, error) {
 	return console.CSV(lines)
 }
 
-// plannerText writes the tables for people.
+// plannerText prints the tables.
 func plannerText(w io.Writer, r *accuracy.PlannerReport) error {
 	fmt.Fprintf(w, "How much longer the plan predicted fastest takes than the fastest measured one; by %s, which has seen\n"+
 		"no row of the published source, and at most 8 rows of the job type of rubick's traces:\n\n", r.Family)

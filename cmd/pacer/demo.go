@@ -34,7 +34,7 @@ this project's own, built in (datasets/measured); in the others models and
 accelerators come from the catalog, speeds from the analytic model, jobs and noise
 from --seed. The files it writes go to --out.`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "out", Value: "out/demo", Usage: "`DIR` for the report"},
+			&cli.StringFlag{Name: "out", Value: "out/demo", Usage: "write the report into `DIR`", Category: categoryOutput},
 		},
 		Before: command.NoArgs,
 		Action: func(c *cli.Context) error {
@@ -52,7 +52,7 @@ from --seed. The files it writes go to --out.`,
 	}
 }
 
-// What the demo asks about.
+// The requests of the demo.
 const (
 	demoModel       = "Llama3-8B"
 	demoAccelerator = "H100"
@@ -94,8 +94,8 @@ func newDemo(ctx context.Context, w io.Writer, out string, seed uint64) (*demo, 
 
 func (d *demo) title(n int, text string) { fmt.Fprintf(d.w, "\n%d. %s\n\n", n, text) }
 
-// noisy is an invented reality: the analytic model, off by a factor that is
-// fixed per configuration and seed.
+// noisy is the truth of the demo: the analytic model times a random factor for each
+// configuration and seed.
 type noisy struct {
 	perfmodel.Predictor
 	seed  uint64
@@ -114,7 +114,7 @@ func (n noisy) Predict(ctx context.Context, c spec.Config) (spec.Prediction, err
 func (d *demo) truth() noisy { return noisy{d.analytic, d.seed, demoNoise} }
 
 func (d *demo) plan() error {
-	d.title(2, "Rank the execution plans of a model nobody measured here")
+	d.title(2, "Rank the execution plans of a model without measurements")
 	r := d.request
 	ranking, err := d.planner.Rank(d.ctx, r)
 	if err != nil {
@@ -125,7 +125,7 @@ func (d *demo) plan() error {
 }
 
 func (d *demo) curve() error {
-	d.title(3, "What does each further device bring?")
+	d.title(3, "Throughput added by each device")
 	r := d.request
 	r.Devices = 64
 	curve, err := d.planner.Curve(d.ctx, r)
@@ -137,7 +137,7 @@ func (d *demo) curve() error {
 
 // schedule compares the policies on a synthetic workload.
 func (d *demo) schedule() (err error) {
-	d.title(4, "Let policies choose plans and devices together")
+	d.title(4, "Policies that choose plans and devices together")
 	s, err := d.simulation()
 	if err != nil {
 		return err
@@ -165,7 +165,7 @@ func (d *demo) schedule() (err error) {
 	return nil
 }
 
-// demoModels are what the jobs of the demo train.
+// demoModels are the models of the jobs.
 var demoModels = []string{"BERT-large", "GPT-2 XL", "Llama2-7B", "Llama3-8B", "Llama2-13B"}
 
 func (d *demo) simulation() (*experiment.Simulation, error) {

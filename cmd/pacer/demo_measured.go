@@ -16,7 +16,7 @@ import (
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
-// What the first part of the demo shows.
+// The first part of the demo.
 const (
 	demoSet    = "cpu-small"
 	demoFit    = 8 // measurements fitted per model
@@ -25,7 +25,7 @@ const (
 )
 
 // fit shows a performance model, fitted on a few measurements of each model,
-// beside the measurements it has not seen.
+// with its predictions of the other measurements.
 func (d *demo) fit() error {
 	d.title(1, fmt.Sprintf("Fit a performance model on %d measurements of each model, predict the others", demoFit))
 	set, err := measured.Lookup(demoSet)
@@ -73,8 +73,8 @@ func measuredRows(s measured.Set) (rows []spec.Measurement, err error) {
 	return rows, nil
 }
 
-// fitModel fits one model and returns its line of the scores, and examples of
-// what it predicts of rows it has not seen: evenly spread over them.
+// fitModel fits one model and returns its line of the scores, and examples of its predictions,
+// evenly spread over the rows it has not seen.
 func (d *demo) fitModel(fam perfmodel.Family, rows []spec.Measurement) (score []string, examples [][]string, err error) {
 	fitted, card, err := perfmodel.FitKey(d.ctx, fam, rows, perfmodel.FitOptions{MaxRows: demoFit})
 	if err != nil {
@@ -95,7 +95,7 @@ func (d *demo) fitModel(fam perfmodel.Family, rows []spec.Measurement) (score []
 		sec, lo, hi := p.StepSec(m.Config.Plan.GlobalBatch())
 		was := m.MedianStepSec()
 		plan := m.Config.Plan
-		plan.Precision = "" // one for all
+		plan.Precision = "" // the same for all
 		examples = append(examples, []string{card.Model, plan.String(), console.Significant(was, 3), console.Significant(sec, 3),
 			console.Significant(lo, 3) + " - " + console.Significant(hi, 3), console.Percent(math.Abs(sec-was) / was)})
 	}

@@ -20,7 +20,7 @@ func exportCommand() *cli.Command {
 		ArgsUsage: "FILE",
 		Description: `The format follows from the name: .parquet, or .arrow for an Arrow IPC file.
 "pacer import parquet FILE" reads it back, and so do pandas, polars and DuckDB.
-The file appears whole or not at all.`,
+The file appears complete or not at all.`,
 		Flags: filterFlags(),
 		Action: func(c *cli.Context) error {
 			path, err := command.OnePath(c, "FILE")
@@ -51,12 +51,15 @@ The file appears whole or not at all.`,
 	}
 }
 
+// categoryMeasurements are the flags that select stored measurements.
+const categoryMeasurements = "Measurements"
+
 // filterFlags select measurements of the store.
 func filterFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringSliceFlag{Name: "model", Usage: "only measurements of `MODEL` (repeatable)"},
-		&cli.StringSliceFlag{Name: "accelerator", Usage: "only measurements on `ACCELERATOR` (repeatable)"},
-		&cli.StringSliceFlag{Name: "source", Usage: "only measurements from `SOURCE`, such as rubick (repeatable)"},
+		&cli.StringSliceFlag{Name: "model", Usage: "select measurements of `MODEL` (repeatable)", Category: categoryMeasurements},
+		&cli.StringSliceFlag{Name: "accelerator", Usage: "select measurements on `ACCELERATOR` (repeatable)", Category: categoryMeasurements},
+		&cli.StringSliceFlag{Name: "source", Usage: "select measurements from `SOURCE`, such as rubick (repeatable)", Category: categoryMeasurements},
 	}
 }
 

@@ -20,20 +20,19 @@ import (
 func fitCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "fit",
-		Usage: "fit performance models on the stored measurements",
-		Description: `One performance model is fitted per (model, accelerator) that has enough
-measurements, and kept beside the store with its card: how many rows it saw, and
-its error on rows it did not see.
+		Usage: "fit performance models to the stored measurements",
+		Description: `One performance model is fitted per (model, accelerator) with enough measurements,
+and kept beside the store with its card: the number of fitted rows, and the error
+on the other rows.
 
-By default a model is fitted on 8 rows, never more than half of what there is,
-chosen from the configurations alone as a profiling campaign would choose them;
-mape and p95_ape are then the errors on all other rows. --rows all fits on
-everything and takes the errors from 5-fold cross-validation. Rows in doubt (a
-stated rule of their data set) are neither fitted nor scored; mape_all counts
-them too.`,
+By default a model is fitted to 8 rows, at most half of the available ones. They
+are chosen by their configurations alone, as in a profiling campaign; mape and
+p95_ape are the errors on all other rows. --rows all fits to all rows and takes
+the errors from 5-fold cross-validation. Rows in doubt (by a stated rule of their
+data set) are neither fitted nor scored; mape_all includes them.`,
 		Flags: append(filterFlags(),
-			&cli.StringFlag{Name: "family", Value: "hybrid", Usage: "`FAMILY` of performance model, see pacer ls families"},
-			&cli.StringFlag{Name: "rows", Value: "8", Usage: "`N` rows to fit each model on, or all"},
+			&cli.StringFlag{Name: "family", Value: "hybrid", Usage: "fit `FAMILY` of performance model, see pacer ls families", Category: categoryModel},
+			&cli.StringFlag{Name: "rows", Value: "8", Usage: "fit each model to `N` rows, or all", Category: categoryModel},
 		),
 		Before: command.NoArgs,
 		Action: runFit,
@@ -73,7 +72,7 @@ func runFit(c *cli.Context) error {
 	return command.Print(c, cardsResult(cards, opts.MaxRows == 0))
 }
 
-// rowsFlag reads how many rows to fit on, 0 = all.
+// rowsFlag reads the number of rows to fit to, 0 = all.
 func rowsFlag(c *cli.Context, name string) (int, error) {
 	r := c.String(name)
 	if r == "all" {
@@ -106,8 +105,8 @@ func cardsResult(cards []perfmodel.Card, crossValidated bool) console.Result {
 	}
 }
 
-// cardTable is a line per card for people; the analytic model's error is beside
-// the fitted one's, since plan --family auto takes the better.
+// cardTable has a line per card, with the error of the analytic model beside that of the fitted
+// one: plan --family auto takes the better.
 func cardTable(cards []perfmodel.Card, crossValidated bool) [][]string {
 	unseen := "held out"
 	if crossValidated {
@@ -115,13 +114,13 @@ func cardTable(cards []perfmodel.Card, crossValidated bool) [][]string {
 	}
 	table := [][]string{{"model", "accelerator", "fitted", unseen, "left out", "mean error", "95th percentile", "in 90 % interval", "analytic error"}}
 	for _, k := range cards {
-		rival := "-"
+		analytic := "-"
 		if k.MAPEUnfitted > 0 {
-			rival = console.Percent(k.MAPEUnfitted)
+			analytic = console.Percent(k.MAPEUnfitted)
 		}
-		scores := []string{"-", "-", "-", rival}
+		scores := []string{"-", "-", "-", analytic}
 		if k.NHeldOut > 0 {
-			scores = []string{console.Percent(k.MAPE), console.Percent(k.P95APE), console.Fixed(100*k.Coverage, 0) + " %", rival}
+			scores = []string{console.Percent(k.MAPE), console.Percent(k.P95APE), console.Fixed(100*k.Coverage, 0) + " %", analytic}
 		}
 		table = append(table, append([]string{k.Model, k.Accelerator, strconv.Itoa(k.NFit), strconv.Itoa(k.NHeldOut), strconv.Itoa(k.NLeftOut)}, scores...))
 	}
@@ -135,7 +134,7 @@ func printCards(w io.Writer, cards []perfmodel.Card, crossValidated bool) error 
 	}
 	for _, k := range cards {
 		if !k.BeatsUnfitted() && k.MAPEUnfitted > 0 && k.NFit > 0 {
-			fmt.Fprintf(w, "%s: did not beat the analytic model, which plan, predict and curve go on to take; --family %s takes this one\n", k.Key, k.Family)
+			fmt.Fprintf(w, "%s: does not beat the analytic model, which plan, predict and curve continue to use; --family %s selects this one\n", k.Key, k.Family)
 		}
 		for _, warning := range k.Warnings {
 			fmt.Fprintf(w, "%s: %s\n", k.Key, warning)
@@ -143,13 +142,13 @@ func printCards(w io.Writer, cards []perfmodel.Card, crossValidated bool) error 
 	}
 	p := query.Pool(cards)
 	fmt.Fprintf(w, "\n%d rows fitted. Mean relative error of the step time:\n", p.NFit)
-	how := "held-out rows, which the fit did not see"
+	how := "held-out rows, not used by the fit"
 	if crossValidated {
 		how = "rows, each predicted by a fit to the other folds of a cross-validation"
 	}
 	fmt.Fprintf(w, "  %s over the %d %s\n", console.Percent(p.MAPE), p.NHeldOut, how)
 	if p.NAll > p.NHeldOut {
-		fmt.Fprintf(w, "  %s over %d, with the rows that are left out by a rule of their source\n", console.Percent(p.MAPEAll), p.NAll)
+		fmt.Fprintf(w, "  %s over %d, with the rows that a rule of their source leaves out\n", console.Percent(p.MAPEAll), p.NAll)
 	}
 	return nil
 }

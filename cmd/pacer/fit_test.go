@@ -8,8 +8,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// The table says which fits plan will not take, and shows no score of a fit
-// that was scored on nothing.
+// The table marks fits that plan does not use, and has no score for a fit without scored rows.
 func TestPrintCards(t *testing.T) {
 	card := func(model string, held int, mape, unfitted float64) perfmodel.Card {
 		return perfmodel.Card{Key: spec.Key{Model: model, Accelerator: "T4"}, Family: "rubick", NFit: 8, NHeldOut: held, NAll: held,
@@ -28,7 +27,7 @@ func TestPrintCards(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"good":       "T4 8 10 0 5.0 % 10.0 % 88 % 50.0 %|",
-		"bad":        "T4 8 30 0 50.0 % 100.0 % 88 % 25.0 %|on T4: did not beat the analytic model, which plan, predict and curve go on to take; --family rubick takes this one|",
+		"bad":        "T4 8 30 0 50.0 % 100.0 % 88 % 25.0 %|on T4: does not beat the analytic model, which plan, predict and curve continue to use; --family rubick selects this one|",
 		"unrivalled": "T4 8 1 0 50.0 % 100.0 % 88 % -|",
 		"unscored":   "T4 8 0 0 - - - -|",
 	} {

@@ -18,16 +18,19 @@ var flagGroups = command.Groups{
 	{Name: "space", Parts: spaceFlags},
 	{Name: "axes", Parts: axesFlags},
 	{Name: "move", Parts: moveParts},
-	{Name: "objective", Parts: objectiveParts, Split: splitObjective},
+	{Name: "objective", Parts: objectiveParts, Split: splitNamed("objective")},
+	{Name: "probe", Parts: probeParts, Split: splitNamed("probe"), Verbatim: true},
 	{Name: "batch-range", Parts: batchRangeParts, Split: splitRange},
 	{Name: "model", Parts: modelParts, Split: splitModel},
 }
 
-// splitObjective reads NAME[:KEY=VALUE...].
-func splitObjective(value string) ([]string, error) {
-	items := strings.Split(value, ":")
-	items[0] = "objective=" + items[0]
-	return items, nil
+// splitNamed reads VALUE[:KEY=VALUE...] of a flag.
+func splitNamed(flag string) func(value string) ([]string, error) {
+	return func(value string) ([]string, error) {
+		items := strings.Split(value, ":")
+		items[0] = flag + "=" + items[0]
+		return items, nil
+	}
 }
 
 // splitRange reads MIN-MAX.

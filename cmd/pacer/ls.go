@@ -45,9 +45,9 @@ type entry struct {
 func lsCommand() *cli.Command {
 	cmd := &cli.Command{
 		Name:  "ls",
-		Usage: "list what pacer knows: models, accelerators, policies, stored measurements, ...",
+		Usage: "list known names: models, accelerators, policies, stored measurements, ...",
 		Description: `Names are found whatever their case and punctuation: llama3-8b, Llama-3-8B.
-With words, only what has each of them in one of its names is listed:
+With words, entries that have each word in one of their names are listed:
 
    pacer ls models llama 70b`,
 	}
@@ -59,7 +59,7 @@ With words, only what has each of them in one of its names is listed:
 
 func (l listing) command() *cli.Command {
 	return &cli.Command{Name: l.name, Usage: l.usage, ArgsUsage: "[WORD...]", Action: l.run,
-		Description: "With words, only what has each of them in one of its names."}
+		Description: "With words, entries that have each word in one of their names."}
 }
 
 func (l listing) run(c *cli.Context) error {
@@ -78,7 +78,7 @@ func (l listing) run(c *cli.Context) error {
 		return err
 	}
 	if len(found) == 0 && c.Args().Present() {
-		return fail.NoAnswerf("ls %s: nothing has %q in its names (all: pacer ls %[1]s)", l.name, strings.Join(c.Args().Slice(), " "))
+		return fail.NoAnswerf("ls %s: no name has %q (all: pacer ls %[1]s)", l.name, strings.Join(c.Args().Slice(), " "))
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func (l listing) emit(c *cli.Context, entries []entry) error {
 		Table: func(w io.Writer) error {
 			err := console.WriteTable(w, lines)
 			if err == nil && short {
-				_, err = fmt.Fprintf(w, "\npacer ls %s NAME says what the options of one are.\n", l.name)
+				_, err = fmt.Fprintf(w, "\npacer ls %s NAME prints the options of one.\n", l.name)
 			}
 			return err
 		},
@@ -127,18 +127,18 @@ func (e *entry) is(words []string) bool {
 
 func listings() []listing {
 	return []listing{
-		{"accelerators", "device types, by datasheet, and those measured here", []string{"name", "fp16 TFLOP/s", "GiB", "GB/s", "link GB/s", "also called"}, lsAccelerators},
-		{"models", "neural networks with a known shape, and those measured here", []string{"name", "kind", "params", "active", "layers", "hidden", "seq", "also called"}, lsModels},
-		{"nodes", "machines accelerators come in", []string{"name", "devices", "accelerator", "intra GB/s", "inter Gbit/s", "cpus", "GiB"}, lsNodes},
+		{"accelerators", "device types, of datasheets and of stored measurements", []string{"name", "fp16 TFLOP/s", "GiB", "GB/s", "link GB/s", "also called"}, lsAccelerators},
+		{"models", "neural networks with a known shape, and those of stored measurements", []string{"name", "kind", "params", "active", "layers", "hidden", "seq", "also called"}, lsModels},
+		{"nodes", "machines with accelerators", []string{"name", "devices", "accelerator", "intra GB/s", "inter Gbit/s", "cpus", "GiB"}, lsNodes},
 		{"families", "kinds of performance model", []string{"name", "what it is"}, lsFamilies},
 		{"policies", "scheduling policies", []string{"name", "what it does"}, lsPolicies},
 		{"placements", "ways to choose devices", []string{"name", "what it does"}, lsPlacements},
-		{"admissions", "rules for who enters the queue", []string{"name", "what it does"}, lsAdmissions},
-		{"compats", "simulators whose semantics --compat reproduces, and in what they differ", []string{"name", "what it does"}, lsCompats},
+		{"admissions", "rules that admit jobs to the queue", []string{"name", "what it does"}, lsAdmissions},
+		{"compats", "simulators that --compat reproduces, and their differences", []string{"name", "what it does"}, lsCompats},
 		{"frameworks", "training frameworks that --emit writes for", []string{"name", "what is written", "version"}, lsFrameworks},
 		{"importers", "data sets that can be imported", []string{"name", "what it is", "from", "licence"}, lsImporters},
 		{"measured", "sets of measurements that are built in", []string{"name", "rows", "date", "what it is", "machine"}, lsMeasured},
-		{"measurements", "what is in the store", []string{"source", "model", "accelerator", "outcome", "rows"}, lsMeasurements},
+		{"measurements", "stored measurements", []string{"source", "model", "accelerator", "outcome", "rows"}, lsMeasurements},
 		{"cards", "fitted performance models", []string{"model", "accelerator", "family", "fitted", "held out", "mean error"}, lsCards},
 	}
 }

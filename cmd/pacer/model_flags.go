@@ -164,7 +164,7 @@ func nameOfConfig(path, says string) string {
 	return says
 }
 
-// shapeOfFlags reads a model from flags, of which given were given.
+// shapeOfFlags reads a model from the given flags.
 func shapeOfFlags(c *cli.Context, given []string) (spec.Model, error) {
 	m := spec.Model{Name: c.String("model"), Kind: spec.Decoder, TiedEmbeddings: c.Bool("tied-embeddings"), SeqLen: c.Int("seq")}
 	if known, err := catalog.Model(m.Name); err == nil {

@@ -44,16 +44,14 @@ throughput, or by --objective. Examples:
 			&cli.BoolFlag{Name: "rejected", Usage: "show plans that do not fit too, with the reason", Category: categoryOutput},
 			&cli.BoolFlag{Name: "explain", Usage: "show where the time and memory of the best plan go", Category: categoryOutput},
 			&cli.BoolFlag{Name: "pareto", Usage: "show every plan that no other beats in speed, memory and devices at once", Category: categoryOutput},
-			&cli.IntFlag{Name: "probe", Usage: "name the `K` measurements that would change the choice most", DefaultText: "none", Category: categoryOutput},
-			&cli.StringFlag{Name: "probe-out", Usage: "write the measurements of --probe as a campaign for pacer profile run to `FILE`", DefaultText: "none", Category: categoryOutput},
+			&cli.StringFlag{Name: "probe", Usage: "name the `K[:campaign=FILE]` measurements that would change the choice most, and write them to FILE for pacer profile run", DefaultText: "none", Category: categoryOutput},
 		}),
 		Before: command.NoArgs,
 		Action: runPlan,
 	}
 }
 
-// planRow is a plan to print, with where time and memory go where that was
-// asked for.
+// planRow is a plan to print, with time and memory by part under --explain.
 type planRow struct {
 	query.PlanRow
 	explained *query.Explanation
@@ -131,7 +129,7 @@ func goalQuestion(c *cli.Context) (question, error) {
 	return q, readGoal(c, &q.Request)
 }
 
-// planAnswer is what plan prints, and the error it ends with.
+// planAnswer is the output of plan, and the error it ends with.
 type planAnswer struct {
 	query.Plans
 	rows  []planRow
@@ -144,7 +142,7 @@ type planAnswer struct {
 	measure []planner.Probe // what to measure to tell them apart, at most one
 }
 
-// newPlanAnswer is one to the question r.
+// newPlanAnswer is the answer to r.
 func newPlanAnswer(r planner.Request, rk planner.Ranking) planAnswer {
 	from, to := deviceRange(r)
 	return planAnswer{
@@ -154,7 +152,7 @@ func newPlanAnswer(r planner.Request, rk planner.Ranking) planAnswer {
 	}
 }
 
-// deviceRange is how many devices a plan may have.
+// deviceRange bounds the number of devices of a plan.
 func deviceRange(r planner.Request) (from, to int) {
 	if r.MinDevices > 0 || r.Objective == planner.Cost || r.Objective == planner.MinDevices {
 		return max(r.MinDevices, 1), r.Devices
@@ -174,13 +172,13 @@ func noPlan(c *cli.Context, q question, rk planner.Ranking, start time.Time, why
 	return why
 }
 
-// infeasible asks why nothing fits.
+// infeasible finds the reason why no plan fits.
 func (a *planAnswer) infeasible(c *cli.Context, q question) {
 	_, a.why = q.planner.Best(c.Context, q.Request)
 	a.Infeasible = query.NewInfeasibleRow(a.why)
 }
 
-// add answers what was asked beside the best plans.
+// add adds the answers of further flags: --explain, --pareto, --probe and --from.
 func (a *planAnswer) add(c *cli.Context, q question, rk planner.Ranking) (err error) {
 	best := rk.Choices[0].Config
 	if c.Bool("explain") {
@@ -232,7 +230,7 @@ func planTitle(r planner.Request, fitting, refused int) string {
 		r.Model.Name, devices, r.Accelerator.Name, batch, sequence(r), fitting, fit, refused)
 }
 
-// sequence says how long a sample is, nothing for models that have no tokens.
+// sequence is the length of a sample, empty for models without tokens.
 func sequence(r planner.Request) string {
 	n := cmp.Or(r.SeqLen, r.Model.SeqLen)
 	if n == 0 {
@@ -241,7 +239,7 @@ func sequence(r planner.Request) string {
 	return fmt.Sprintf(", sequence %d", n)
 }
 
-// result is how the answer is printed. CSV holds the plans alone.
+// result is the answer in each format. CSV has the plans only.
 func (a *planAnswer) result() console.Result {
 	csv := [][]string{{"plan", "step_time_s", "step_time_lo_s", "step_time_hi_s", "samples_per_s", "mem_gib", "fits", "tflops_per_gpu", "shape", "by", "why", "warnings",
 		"devices", "global_batch", "cost_per_sample", "goodput_samples_per_s"}}
@@ -276,9 +274,14 @@ func (a *planAnswer) plainRows() []query.PlanRow {
 	return out
 }
 
-// saveProbes writes the campaign of --probe-out.
+// probeParts are the settings of --probe.
+func probeParts() []cli.Flag {
+	return []cli.Flag{&cli.IntFlag{Name: "probe"}, &cli.StringFlag{Name: "campaign"}}
+}
+
+// saveProbes writes the campaign of --probe.
 func saveProbes(c *cli.Context, r planner.Request, probes []planner.Probe) error {
-	out, err := console.Create(c.String("probe-out"))
+	out, err := console.Create(c.String("campaign"))
 	if out == nil || err != nil {
 		return err
 	}

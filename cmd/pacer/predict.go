@@ -1,12 +1,19 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/batch"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
@@ -113,4 +120,86 @@ func planQuestion(c *cli.Context) (question, error) {
 		}
 	}
 	return resolve(c, &query.FixedPlan{Plan: c.String("plan"), Devices: c.Int("devices"), Shape: c.String("shape")})
+}
+
+// batchAlso are the flags that go with --in.
+var batchAlso = []string{"in", "calibrate", "out", "family", "explain", "network", "data", "output", "seed", "progress"}
+
+// batchFlags are those of predicting rows of a file.
+func batchFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "in", Usage: "predict every row of `FILE`, - is standard input", Category: "Rows of a file"},
+		&cli.StringFlag{Name: "calibrate", Usage: "calibrate to the measured rows of `FILE` first", Category: "Rows of a file"},
+		&cli.StringFlag{Name: "out", Usage: "write predictions to `FILE`, - is standard output", DefaultText: "-", Category: "Rows of a file"},
+	}
+}
+
+// runPredictRows predicts the rows of --in.
+func runPredictRows(c *cli.Context) error {
+	if err := checkBatch(c); err != nil {
+		return err
+	}
+	link, err := readLinkFlags(c)
+	if err != nil {
+		return err
+	}
+	open := func(path string) (io.ReadCloser, string, error) { return openRows(c, path) }
+	in, name, err := open(c.String("in"))
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := console.Create(strings.TrimPrefix(c.String("out"), "-"))
+	if err != nil {
+		return err
+	}
+	b, err := batch.New(c.Context, batch.Options{Family: c.String("family"), Link: link, Explain: c.Bool("explain"), Calibrate: c.String("calibrate"),
+		Open: open, Resolver: dataDir(c).Resolver, Log: c.App.ErrWriter})
+	write := func(w io.Writer) error {
+		rows := newRowWriter(c, w, b.Family)
+		if err := rows.begin(c.Bool("explain")); err != nil {
+			return err
+		}
+		if err := b.Predict(in, name, rows.put); err != nil {
+			return err
+		}
+		return rows.end()
+	}
+	switch {
+	case err != nil:
+		err = errors.Join(command.ForVerb(c, err), out.Discard())
+	case out == nil:
+		err = write(c.App.Writer)
+	default:
+		err = out.Write(write)
+	}
+	b.Finish()
+	if err != nil {
+		return err
+	}
+	return b.Verdict(name)
+}
+
+// openRows opens a file of rows and returns its name in errors.
+func openRows(c *cli.Context, path string) (io.ReadCloser, string, error) {
+	if path == "-" {
+		return io.NopCloser(c.App.Reader), "standard input", nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, "", fail.Usagef("predict: %w", err)
+	}
+	return f, path, nil
+}
+
+func checkBatch(c *cli.Context) error {
+	for _, f := range c.Command.Flags {
+		if name := f.Names()[0]; c.IsSet(name) && !slices.Contains(batchAlso, name) {
+			return fail.Usagef("predict: --%s conflicts with --in: the rows have it", name)
+		}
+	}
+	if c.String("in") == "-" && c.String("calibrate") == "-" {
+		return fail.Usagef("predict: --in and --calibrate are both standard input")
+	}
+	return nil
 }

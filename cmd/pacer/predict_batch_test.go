@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/csv"
 	"errors"
-	"flag"
 	"fmt"
 	"math"
 	"slices"
@@ -12,12 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/urfave/cli/v2"
-
+	"github.com/pacer-ml/pacer/cmd/internal/batch"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/datasets"
-	"github.com/pacer-ml/pacer/perfmodel/family"
-	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
@@ -121,7 +117,7 @@ func TestExplanationAddsUp(t *testing.T) {
 		sec, gib := 0.0, 0.0
 		for _, col := range table[0] {
 			switch {
-			case slices.Contains(rowColumns, col), col == "host_gib":
+			case slices.Contains(batch.Columns, col), col == "host_gib":
 			case strings.HasSuffix(col, "_s"):
 				sec += at(row, col)
 			case strings.HasSuffix(col, "_gib"):
@@ -139,7 +135,7 @@ func TestExplanationAddsUp(t *testing.T) {
 
 // Chunks, and which core predicts which row, change nothing.
 func TestPredictManyRows(t *testing.T) {
-	const n = 2*chunkRows + 17
+	const n = 2*4096 + 17
 	got := strings.Split(strings.TrimSpace(predictRows(t, distinctRows(n))), "\n")
 	if len(got) != n+1 {
 		t.Fatalf("%d lines, want %d", len(got), n+1)
@@ -150,34 +146,4 @@ func TestPredictManyRows(t *testing.T) {
 			t.Fatalf("line %d: %s among many, %s among few", i+1, got[i], line)
 		}
 	}
-}
-
-// BenchmarkPredictRows is the path from rows that are read to predictions, on
-// one core.
-func BenchmarkPredictRows(b *testing.B) {
-	const n = 1 << 16
-	var rows []answer
-	for row, err := range datasets.PublishedRows(b.Context(), "rows.csv", strings.NewReader(distinctRows(n)), false) {
-		if err != nil {
-			b.Fatal(err)
-		}
-		rows = append(rows, answer{row: row})
-	}
-	fam, err := family.Lookup("hybrid")
-	if err != nil {
-		b.Fatal(err)
-	}
-	ctx := cli.NewContext(cli.NewApp(), flag.NewFlagSet("", 0), nil)
-	ctx.Context = b.Context()
-	run := &batch{c: ctx, p: fam.Unfitted, memory: memory.Shipped()}
-	b.ReportAllocs()
-	for b.Loop() {
-		run.answerPart(rows)
-	}
-	for i := range rows {
-		if rows[i].why != nil {
-			b.Fatal(rows[i].why)
-		}
-	}
-	b.ReportMetric(n*float64(b.N)/b.Elapsed().Seconds(), "predictions/s")
 }

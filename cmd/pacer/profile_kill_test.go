@@ -27,7 +27,7 @@ import (
 
 // TestE2EKilledCampaigns kills campaigns with SIGKILL at random moments and
 // starts them again until they are done: no point that was said to be stored is
-// lost or measured again, and the rows are those of a run nobody disturbed.
+// lost or measured again, and the rows are those of an undisturbed run.
 // 6 campaigns, 1000 with PACER_SOAK set.
 func TestE2EKilledCampaigns(t *testing.T) {
 	campaigns := 6

@@ -29,7 +29,7 @@ var commandPages = map[string]int{
 var commandBlock = regexp.MustCompile("(?s)\n```sh\n(.*?)```")
 
 // TestE2EPages runs the commands of pages, one block after the other, in a directory
-// with nothing but the program and the campaigns, as a reader does who has just built it.
+// with nothing but the program and the campaigns, as after a first build.
 func TestE2EPages(t *testing.T) {
 	root := moduleDir(t)
 	for page, least := range commandPages {

@@ -266,7 +266,7 @@ func catalogPage(t *testing.T) string {
 	return b.String()
 }
 
-// refExample is a command whose output has every field of a kind of answer.
+// refExample is a command. Its output has every field of a kind of answer.
 type refExample struct {
 	title string
 	args  string

@@ -34,11 +34,11 @@ compare. Example:
    pacer simulate ... --policy fifo-backfill --jobs-out b.csv
    pacer report diff a.csv b.csv --tolerance 1`,
 			Flags: []cli.Flag{
-				&cli.Float64Flag{Name: "tolerance", Usage: "`SECONDS` that times of equal jobs may be apart"},
-				&cli.StringFlag{Name: "policy-a", Usage: "`POLICY` of A that is compared"},
-				&cli.StringFlag{Name: "policy-b", Usage: "`POLICY` of B that is compared"},
-				&cli.IntFlag{Name: "top", Value: 10, Usage: "list the `N` largest differences"},
-				&cli.Float64Flag{Name: "confidence", Value: 0.95, Usage: "`SHARE` of the intervals, above 0 and below 1"},
+				&cli.Float64Flag{Name: "tolerance", Usage: "count jobs as equal if their times differ by at most `SECONDS`", Category: "Comparison"},
+				&cli.StringFlag{Name: "policy-a", Usage: "compare `POLICY` of A", Category: "Comparison"},
+				&cli.StringFlag{Name: "policy-b", Usage: "compare `POLICY` of B", Category: "Comparison"},
+				&cli.IntFlag{Name: "top", Value: 10, Usage: "list the `N` largest differences", Category: categoryOutput},
+				&cli.Float64Flag{Name: "confidence", Value: 0.95, Usage: "print intervals of probability `SHARE`, above 0 and below 1", Category: "Comparison"},
 			},
 			Action: runDiff,
 		}},
@@ -91,7 +91,7 @@ func diffOptions(c *cli.Context) (o report.DiffOptions, err error) {
 	return o, nil
 }
 
-// readJobsFile reads the jobs of a file, of which there must be some.
+// readJobsFile reads the jobs of a file; none is an error.
 func readJobsFile(path string) ([]report.JobRow, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -23,7 +23,7 @@ const (
 func requestFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "model", Aliases: []string{"m"}, Category: categoryModel,
-			Usage: "train `MODEL`, see pacer ls models; or a Hugging Face config.json; or a model of your own as FILE.yaml or KEY=VALUE,..."},
+			Usage: "train `MODEL`, see pacer ls models; or a Hugging Face config.json; or your own model as FILE.yaml or KEY=VALUE,..."},
 		&cli.IntFlag{Name: "global-batch", Aliases: []string{"b"}, Usage: "train `SAMPLES` per optimizer step", DefaultText: "none", Category: categoryModel},
 		&cli.IntFlag{Name: "seq", Usage: "train samples of `TOKENS`", DefaultText: "the model's own", Category: categoryModel},
 		&cli.StringFlag{Name: "framework", Usage: "predict for training `STACK`, such as Megatron-LM, FSDP, pacer-torch", DefaultText: "that of the measurements, else today's Megatron Core", Category: categoryModel},
@@ -51,7 +51,7 @@ func devicesFlagOf(defaultText string) cli.Flag {
 	return &cli.IntFlag{Name: "devices", Aliases: []string{"n"}, Usage: "use `N` devices", DefaultText: defaultText, Category: categoryHardware}
 }
 
-// question is a planning question as asked for: what, and whom to query.
+// question is a request of a plan and the planner that answers it.
 type question struct {
 	planner.Request
 	planner   *planner.Planner

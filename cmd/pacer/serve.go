@@ -26,15 +26,14 @@ import (
 // tokenVariable holds the bearer token where --token-file names no file.
 const tokenVariable = "PACER_TOKEN"
 
-// serveGC lets the heap grow to so many percent above what is live before it is
-// collected: that is a few MiB, and requests make garbage fast. Where much is
-// live --memory-gib bounds it.
+// serveGC is the growth of the heap in percent before a collection. The live heap is a few MiB
+// and requests allocate much; --memory-gib bounds large heaps.
 const serveGC = 800
 
 func serveCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "serve",
-		Usage: "answer predictions, plans, curves and fit checks over HTTP; take measurements in",
+		Usage: "serve predictions, plans, curves and fit checks over HTTP, and store measurements",
 		Description: `docs/guides/serve.md describes the API; GET /openapi.json is its OpenAPI document.
 
    pacer serve
@@ -42,23 +41,23 @@ func serveCommand() *cli.Command {
      -d '{"model":"llama3-8b","accelerator":"h100","devices":16,
           "global_batch":128}'
 
-The store is the server's alone while it runs: measurements are posted to it.
-Any address but one of this machine needs a token, in a file or in $` + tokenVariable + `. On
-SIGTERM it answers what is under way and ends; what it acknowledged is on disk.`,
+While it runs, only the server has the store open: post measurements to it. An
+address that other machines reach needs a token, in a file or in $` + tokenVariable + `. On
+SIGTERM it finishes running requests and ends; acknowledged measurements are on disk.`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "listen", Value: "127.0.0.1:8470", Usage: "`ADDRESS` to answer at; port 0 is any that is free"},
-			&cli.StringFlag{Name: "token-file", Usage: "`FILE` with the bearer token requests must bring", DefaultText: "$" + tokenVariable},
-			&cli.Int64Flag{Name: "max-body", Value: 8 << 20, Usage: "`BYTES` of a request at most"},
-			&cli.Int64Flag{Name: "max-answer", Value: 64 << 20, Usage: "`BYTES` of an answer at most"},
-			&cli.Float64Flag{Name: "memory-gib", Usage: "`GIB` of memory above which garbage is collected all the time rather than let grow", DefaultText: "half of the machine's, or $GOMEMLIMIT"},
-			&cli.IntFlag{Name: "max-requests", Value: 1024, Usage: "`N` requests at the same time at most"},
-			&cli.IntFlag{Name: "max-searches", Usage: "`N` plan searches, curves and fits at the same time at most", DefaultText: "twice the cores"},
-			&cli.DurationFlag{Name: "timeout", Value: 30 * time.Second, Usage: "longest `TIME` of an answer"},
-			&cli.DurationFlag{Name: "fit-timeout", Value: 10 * time.Minute, Usage: "longest `TIME` of a fit that is asked for"},
-			&cli.DurationFlag{Name: "drain", Value: 10 * time.Second, Usage: "`TIME` for what is under way when the server ends"},
-			&cli.DurationFlag{Name: "refit", Value: 30 * time.Second, Usage: "fit models again this `TIME` after the last new measurement of them; 0 = only when asked to"},
-			&cli.StringFlag{Name: "fit-family", Value: "hybrid", Usage: "`FAMILY` of performance model fitted, see pacer ls families"},
-			&cli.StringFlag{Name: "fit-rows", Value: "8", Usage: "`N` rows to fit each model on, or all"},
+			&cli.StringFlag{Name: "listen", Value: "127.0.0.1:8470", Usage: "listen at `ADDRESS`; port 0 is any free port", Category: "Network"},
+			&cli.StringFlag{Name: "token-file", Usage: "require the bearer token in `FILE`", DefaultText: "$" + tokenVariable, Category: "Network"},
+			&cli.Int64Flag{Name: "max-body", Value: 8 << 20, Usage: "reject requests of more than `BYTES`", Category: "Limits"},
+			&cli.Int64Flag{Name: "max-answer", Value: 64 << 20, Usage: "refuse responses of more than `BYTES`", Category: "Limits"},
+			&cli.Float64Flag{Name: "memory-gib", Usage: "keep memory below `GIB` by collecting garbage more often", DefaultText: "half of the machine's, or $GOMEMLIMIT", Category: "Limits"},
+			&cli.IntFlag{Name: "max-requests", Value: 1024, Usage: "answer at most `N` requests at a time", Category: "Limits"},
+			&cli.IntFlag{Name: "max-searches", Usage: "run at most `N` plan searches, curves and fits at a time", DefaultText: "twice the cores", Category: "Limits"},
+			&cli.DurationFlag{Name: "timeout", Value: 30 * time.Second, Usage: "end a request after `TIME`", Category: "Limits"},
+			&cli.DurationFlag{Name: "fit-timeout", Value: 10 * time.Minute, Usage: "end a requested fit after `TIME`", Category: "Limits"},
+			&cli.DurationFlag{Name: "drain", Value: 10 * time.Second, Usage: "finish running requests within `TIME` when the server ends", Category: "Limits"},
+			&cli.DurationFlag{Name: "refit", Value: 30 * time.Second, Usage: "fit models again this `TIME` after the last new measurement of them; 0 = only on request", Category: "Fitting"},
+			&cli.StringFlag{Name: "fit-family", Value: "hybrid", Usage: "fit `FAMILY` of performance model, see pacer ls families", Category: "Fitting"},
+			&cli.StringFlag{Name: "fit-rows", Value: "8", Usage: "fit each model to `N` rows, or all", Category: "Fitting"},
 		},
 		Before: command.NoArgs,
 		Action: runServe,
@@ -124,8 +123,8 @@ func boundMemory(c *cli.Context) error {
 	return nil
 }
 
-// memoryLimit returns the bytes of memory to keep to, 0 to leave that as it is:
-// where the environment says it, or nobody.
+// memoryLimit returns the limit of memory in bytes; 0 keeps the present one, as if the
+// environment sets it.
 func memoryLimit(c *cli.Context) (int64, error) {
 	if !c.IsSet("memory-gib") {
 		if os.Getenv("GOMEMLIMIT") != "" {
@@ -149,7 +148,7 @@ func serverOptions(c *cli.Context) (server.Options, error) {
 	}
 	for _, f := range []string{"max-body", "max-answer", "max-requests", "timeout", "fit-timeout", "drain"} {
 		if fmt.Sprint(c.Value(f)) == "0" || fmt.Sprint(c.Value(f)) == "0s" {
-			return o, fail.Usagef("serve: --%s 0 would answer nothing", f)
+			return o, fail.Usagef("serve: --%s 0 would answer no request", f)
 		}
 	}
 	if fam, err := family.Lookup(o.FitFamily); err != nil {

@@ -121,9 +121,8 @@ func postRow(url string, m spec.Measurement) bool {
 	return res.StatusCode == http.StatusOK
 }
 
-// While a server has the store, questions that the catalog answers are answered
-// with a warning, and all others say where the server is asked. Its address is
-// gone when it is.
+// While a server has the store open, requests are answered from the catalog with a warning, or
+// fail with the address of the server. The address is removed when the server ends.
 func TestE2EServedStore(t *testing.T) {
 	pacer, data := selfAs(t, "pacer"), t.TempDir()
 	s := startServing(t, pacer, data)

@@ -8,8 +8,7 @@ import (
 	"github.com/pacer-ml/pacer/profiler/device"
 )
 
-// The server keeps to half of the memory there is unless somebody says
-// otherwise.
+// By default the server uses at most half of the memory of the machine.
 func TestMemoryLimit(t *testing.T) {
 	limit := func(args ...string) (n int64) {
 		app := cli.NewApp()

@@ -99,8 +99,8 @@ func runSimulate(c *cli.Context) (err error) {
 	return nil
 }
 
-// warnUnfinished says under which policies scored jobs did not finish. It prints last,
-// below the table: those figures are of fewer jobs than the others.
+// warnUnfinished names the policies under which scored jobs did not finish. It prints last,
+// below the table: their figures are of fewer jobs.
 func warnUnfinished(w io.Writer, results []*sim.Result, score report.Score) {
 	for _, r := range results {
 		if s := report.Summarize(r, score); s.Finished < s.Jobs {

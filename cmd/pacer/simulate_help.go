@@ -1,9 +1,9 @@
 package main
 
-const simulateHelp = `The truth says how fast a job really runs, the belief is what policies are
-told; they are separate. With --truth rubick:measured the truth is the measured
-table in the store: only pairs of plan and shape (devices per node) that were
-measured may be granted, and policies see which, never how fast. Example:
+const simulateHelp = `The truth is the real speed of jobs, the belief the estimate that policies use.
+With --truth rubick:measured the truth is the measured table in the store: only
+measured pairs of plan and shape (devices per node) may be granted; policies see
+the pairs, but not their speeds. Example:
 
    pacer simulate --workload workload-base.csv --cluster 8x8xA800 \
        --policy fifo,fifo-backfill,rubick --truth rubick:measured
@@ -19,8 +19,8 @@ Workloads:  csv (job_id,submit_s,gpus,duration_s[,model,plan,...]), rubick,
             synthetic:models=Llama2-7B+GPT-2 XL, which train these,
             synthetic:fit=FILE, like those of a trace,
             synthetic:dl2=small,arrivals=poisson, with parameter servers, or
-            synthetic:ones=400,gap-s=30, like that of ONES as far as Pollux
-            measured its networks
+            synthetic:ones=400,gap-s=30, like that of ONES, with the networks
+            that Pollux measured
 Clusters:   8x8xA800 (nodes x devices x type), 6x4xT4,2x8xA100-40GB,
             48x2xGTX1080Ti/8cpus, v100=36,p100=36 (one device per node), or
             a YAML file
@@ -38,9 +38,9 @@ Truths:     duration, or duration:A100=2,V100=1 on types of different
 ` + failuresHelp
 
 const failuresHelp = `
-Costs: a start costs what --start-cost says, or launch, and restore unless it
-is the first, the checkpoint a stopped or moved job wrote, and reshard if its
-plan changed. --costs FILE.csv has these by model, in seconds, * for others:
+Costs: a start costs --start-cost. With --costs FILE.csv it costs launch, restore
+except for the first start, the checkpoint of a stopped or moved job, and reshard
+if the plan changed; in seconds by model, * for other models:
 
    model,launch_s,checkpoint_s,restore_s,reshard_s
    llama7b,40,25,30,15

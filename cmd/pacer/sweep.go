@@ -36,10 +36,10 @@ Each result is also given as a multiple of the best lower bound.
 
 docs/guides/studies.md describes the file.`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "out", Usage: "keep results in `DIR`", DefaultText: "sweeps/NAME in --data"},
-			&cli.StringFlag{Name: "runs-out", Usage: "write one CSV row per run to `FILE`"},
-			&cli.StringFlag{Name: "svg", Usage: "draw the mean JCTs over the loads, or all intervals where there are none, into `FILE`"},
-			&cli.StringFlag{Name: "markdown", Usage: "write the rows into `FILE`, between its lines <!-- NAME --> and <!-- /NAME -->, NAME being the study's"},
+			&cli.StringFlag{Name: "out", Usage: "keep results in `DIR`", DefaultText: "sweeps/NAME in --data", Category: categoryOutput},
+			&cli.StringFlag{Name: "runs-out", Usage: "write one CSV row per run to `FILE`", Category: categoryOutput},
+			&cli.StringFlag{Name: "svg", Usage: "draw the mean JCTs over the loads, or all intervals without loads, into `FILE`", Category: categoryOutput},
+			&cli.StringFlag{Name: "markdown", Usage: "write the rows into `FILE`, between its lines <!-- NAME --> and <!-- /NAME -->, NAME being the study's", Category: categoryOutput},
 		},
 		Action: runSweep,
 	}

@@ -26,7 +26,7 @@ var sweptLine = regexp.MustCompile(`runs: |(\d+) of them from before`)
 
 // TestE2EKilledSweeps kills studies with SIGKILL at random moments and starts
 // them again until they are done: what was said to be done is not run again, and
-// the result is that of a study nobody disturbed. 3 studies, 100 with PACER_SOAK
+// the result is that of an undisturbed study. 3 studies, 100 with PACER_SOAK
 // set.
 func TestE2EKilledSweeps(t *testing.T) {
 	rounds := 3

@@ -18,6 +18,8 @@ type Group struct {
 	Parts func() []cli.Flag
 	// Split turns the value into settings KEY=VALUE; nil = the flag is a GroupFlag.
 	Split func(value string) ([]string, error)
+	// Verbatim values may have a +; in others it stands for a comma.
+	Verbatim bool
 }
 
 // Groups are the groups of a program.
@@ -94,12 +96,12 @@ func (g Group) apply(c *cli.Context, set *flag.FlagSet) error {
 			value = "true"
 		}
 		given[key] = true
-		if key != g.Name {
+		if key != g.Name && !g.Verbatim {
 			value = strings.ReplaceAll(value, "+", ",")
 		}
 		if err := set.Set(key, value); err != nil {
-			i := slices.Index(keys, key)
-			return fail.Usagef("%s: --%s %s %q %s", c.Command.Name, g.Name, key, value, notA(g.Parts()[i], err.Error()))
+			name, i := strings.TrimPrefix(g.Name+" "+key, key+" "), slices.Index(keys, key)
+			return fail.Usagef("%s: --%s %q %s", c.Command.Name, name, value, notA(g.Parts()[i], err.Error()))
 		}
 	}
 	return nil

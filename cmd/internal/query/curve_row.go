@@ -12,7 +12,7 @@ type Curve struct {
 }
 
 // CurveRow is one point of a Curve; lo and hi bound a 90 % interval. The axes of
-// a surface are there where they were asked for.
+// a surface are set if the request has them.
 type CurveRow struct {
 	Accelerator string  `json:"accelerator,omitempty"`
 	NetworkGbps float64 `json:"network_gbps,omitempty" doc:"Network of one node, one direction."`
@@ -33,7 +33,7 @@ type CurveRow struct {
 	GoodputPerS float64   `json:"goodput_samples_per_s" doc:"samples_per_s times the statistical efficiency, which is 1 without a noise scale."`
 }
 
-// CurveRows writes a curve out.
+// CurveRows returns the rows of a curve.
 func CurveRows(curve planner.Curve) []CurveRow {
 	rows := make([]CurveRow, 0, len(curve.Points))
 	for _, pt := range curve.Points {
@@ -43,7 +43,7 @@ func CurveRows(curve planner.Curve) []CurveRow {
 	return rows
 }
 
-// newCurveRow writes the best choice on at most n devices out.
+// newCurveRow is the row of the best choice on at most n devices.
 func newCurveRow(n int, ch planner.Choice) CurveRow {
 	pr, plan := ch.Prediction, ch.Config.Plan
 	row := CurveRow{Devices: n, Plan: plan.String(), PlanParts: plan.Normal(), SamplesPerS: pr.Throughput, Lo: pr.Lo, Hi: pr.Hi,
@@ -73,9 +73,9 @@ func addMargins(rows []CurveRow, o planner.Objective) {
 	}
 }
 
-// SurfaceRows writes a surface out, and says of each row whether it is new:
-// neither as on fewer devices, CPUs or less host memory, nor as on the network
-// before. Those axes are named that are in asked.
+// SurfaceRows returns the rows of a surface. A row is new if its plan differs from that with
+// fewer devices or CPUs, less host memory, or the next slower network. Rows have the axes that
+// are in asked.
 func SurfaceRows(s *planner.Surface, asked planner.Axes) (rows []CurveRow, isNew []bool) {
 	axes := &s.Axes
 	for m, machine := range axes.Machines {
@@ -107,7 +107,7 @@ func surfaceLine(s *planner.Surface, m, b, h, c int) (line []CurveRow) {
 	return line
 }
 
-// name fills in where a row is on the axes asked for.
+// name fills in the place of a row on the axes of the request.
 func (r *CurveRow) name(asked planner.Axes, b, h, c int) {
 	if len(asked.InterBps) > 0 {
 		r.NetworkGbps = asked.InterBps[b] * 8 / 1e9

@@ -9,13 +9,13 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Explainer is implemented by performance models that know where the time goes.
+// Explainer is implemented by performance models that split the step time by cause.
 type Explainer interface {
 	// Explain returns the predicted step time of c by cause.
 	Explain(c spec.Config) (analytic.Parts, error)
 }
 
-// ExplainerOf returns p as one, or a *FieldError saying that its family cannot.
+// ExplainerOf returns p as an Explainer, or a *FieldError if its family is none.
 func ExplainerOf(p perfmodel.Predictor, by string) (Explainer, error) {
 	e, ok := p.(Explainer)
 	if !ok {
@@ -37,8 +37,7 @@ type Explanation struct {
 	GiB []Share // nil where memory is not known
 }
 
-// Explain breaks down the prediction of c, and of its memory as m has it, unless
-// m is nil.
+// Explain splits the predicted step time of c, and its memory by m unless m is nil.
 func Explain(e Explainer, m *memory.Estimator, c spec.Config) (Explanation, error) {
 	p, err := e.Explain(c)
 	if err != nil {

@@ -27,7 +27,7 @@ type Pooled struct {
 	MAPEAll  float64 `json:"mape_all"`
 }
 
-// Pool weighs the errors of cards by their rows.
+// Pool weights the errors of cards by their rows.
 func Pool(cards []perfmodel.Card) Pooled {
 	var p Pooled
 	for _, k := range cards {
@@ -43,8 +43,8 @@ func Pool(cards []perfmodel.Card) Pooled {
 }
 
 // FitAll fits every key of rows, in order, and keeps the results in reg. Keys
-// that cannot be fitted are returned as reasons. done, unless nil, is called
-// after each with how many there are no more to come of total.
+// that cannot be fitted are returned as reasons. done, unless nil, is called after each key with
+// the number of finished keys and of all.
 func FitAll(ctx context.Context, fam perfmodel.Family, reg *registry.Registry, rows []spec.Measurement, o perfmodel.FitOptions, done func(n, total int)) (cards []perfmodel.Card, skipped []string, err error) {
 	byKey := perfmodel.GroupByKey(rows)
 	keys := slices.SortedFunc(maps.Keys(byKey), perfmodel.CompareKeys)

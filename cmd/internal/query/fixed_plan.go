@@ -15,8 +15,8 @@ type FixedPlan struct {
 	Shape   string `json:"shape,omitempty" maxLength:"4096" example:"8+8" doc:"Devices of each node, such as 8+8 or 2x8; the fewest nodes if absent."`
 }
 
-// Fix makes r, the answer to q, about the one plan of f on one shape, with q's
-// global batch unless it is 0. Errors are *FieldError.
+// Fix restricts r, the answer to q, to the plan of f on one shape. The global batch of q, unless
+// it is 0, must agree. Errors are *FieldError.
 func (r *Resolved) Fix(q *Request, f FixedPlan) error {
 	plan, err := spec.ParsePlan(f.Plan)
 	if err != nil {
@@ -39,7 +39,7 @@ func (r *Resolved) Fix(q *Request, f FixedPlan) error {
 	return err
 }
 
-// layout returns the device count and shape a plan is asked about.
+// layout returns the device count and shape of a plan.
 func layout(plan spec.Plan, perNode int, f FixedPlan) (int, spec.Shape, error) {
 	n := plan.Devices()
 	if f.Devices != 0 && f.Devices != n {

@@ -7,8 +7,8 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// Migration asks whether a running job should migrate to the best plan. The zero
-// value does not ask.
+// Migration is the question whether a running job should migrate to the best plan. The zero
+// value is no question.
 type Migration struct {
 	From          string  `json:"from,omitempty" maxLength:"1024" example:"dp=16,mb=1,ga=8,zero=3" doc:"Plan that a running job has; the response says whether to migrate it."`
 	To            string  `json:"to,omitempty" maxLength:"1024" doc:"With from, the plan to migrate to; the best one if absent."`
@@ -18,7 +18,7 @@ type Migration struct {
 	InPlace       bool    `json:"in_place,omitempty" doc:"Devices exchange their state over their links, without a checkpoint."`
 }
 
-// Check returns a *FieldError for what cannot be asked, whatever the best plan
+// Check returns a *FieldError for a request that is wrong whatever the best plan
 // turns out to be.
 func (g *Migration) Check() error {
 	if g.From == "" {
@@ -47,7 +47,7 @@ func (g *Migration) Check() error {
 	return nil
 }
 
-// alone reports what goes with from and was given without.
+// alone reports fields that need from, if it is absent.
 func (g *Migration) alone() error {
 	for _, f := range [...]struct {
 		name  string
@@ -62,8 +62,8 @@ func (g *Migration) alone() error {
 	return nil
 }
 
-// Move returns the question of g, which passes Check, about going over to c, or
-// to the plan it names; nil where it is not asked.
+// Move returns the migration of g, which passes Check, to c or to the plan of g; nil for the
+// zero value.
 func (g *Migration) Move(c spec.Config) (*planner.Move, error) {
 	if g.From == "" {
 		return nil, nil
@@ -85,7 +85,7 @@ func (g *Migration) Move(c spec.Config) (*planner.Move, error) {
 		Costs: planner.MoveCosts{RestartSec: g.RestartS, SaveBps: bps, LoadBps: bps, InPlace: g.InPlace}}, nil
 }
 
-// MoveRow says whether going from one plan to another pays.
+// MoveRow is the answer to a Migration.
 type MoveRow struct {
 	From          string  `json:"from"`
 	To            string  `json:"to"`

@@ -50,8 +50,8 @@ func (g *Goal) Set(r *planner.Request) error {
 	return nil
 }
 
-// checkObjective reports an objective there is none of, or without what it is
-// about, and what says nothing under the objective.
+// checkObjective reports an unknown objective, an objective without its figure, and figures of
+// other objectives.
 func (g *Goal) checkObjective() error {
 	is := cmp.Or(planner.Objective(g.Objective), planner.Throughput)
 	if !slices.Contains(planner.Objectives(), is) {
@@ -103,8 +103,8 @@ func (g *Goal) checkFigures() error {
 	return nil
 }
 
-// checkBatch reports a global batch that is both given, if it is not 0, and
-// free, or free without bounds.
+// checkBatch reports a global batch that is both given, if it is not 0, and free, or that is
+// free without bounds.
 func (g *Goal) checkBatch(given int) error {
 	if g.InitialBatch != 0 {
 		if err := InRange("initial_batch", g.InitialBatch, MaxBatch); err != nil {

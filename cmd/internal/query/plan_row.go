@@ -26,22 +26,21 @@ type Plans struct {
 	Infeasible *InfeasibleRow `json:"infeasible,omitempty" doc:"Why there is no plan."`
 }
 
-// InfeasibleRow is why no plan answers a question.
+// InfeasibleRow is the reason why there is no plan.
 type InfeasibleRow struct {
 	Why     string     `json:"why"`
 	Nearest *PlanRow   `json:"nearest,omitempty" doc:"The nearest plan."`
 	Remedy  *RemedyRow `json:"remedy,omitempty" doc:"The smallest change that would help."`
 }
 
-// RemedyRow is a change to a question.
+// RemedyRow is a change to a request.
 type RemedyRow struct {
 	Change  string `json:"change" example:"16 devices"`
 	Devices int    `json:"devices,omitempty"`
 	Plan    string `json:"plan,omitempty"`
 }
 
-// NewInfeasibleRow writes out what err says of there being no plan; nil if it is
-// about something else.
+// NewInfeasibleRow describes an error that there is no plan; nil for other errors.
 func NewInfeasibleRow(err error) *InfeasibleRow {
 	var no *planner.InfeasibleError
 	if !errors.As(err, &no) {
@@ -82,7 +81,7 @@ type PlanRow struct {
 	PBeatsBest    *float64  `json:"p_beats_best,omitempty" doc:"Probability that the plan is better than the first one under the objective; from 0.1 on they cannot be distinguished. Absent for the first plan, for plans that do not fit, and where predictions have no interval."`
 	Why           string    `json:"why,omitempty" doc:"Why it does not fit."`
 	Warnings      []string  `json:"warnings"`
-	// Explain is where time and memory go, where that was asked for.
+	// Explain is the time and memory by part, with explain.
 	Explain map[string]map[string]float64 `json:"explain,omitempty"`
 }
 
@@ -114,8 +113,8 @@ func Texts(errs []error) []string {
 	return out
 }
 
-// PlanRows returns the best top fitting rows, then, when asked for, as many
-// that do not fit. top 0 is all.
+// PlanRows returns the best top rows that fit, then with rejected as many that do not fit. top
+// 0 is all.
 func PlanRows(rk planner.Ranking, top int, rejected bool) []PlanRow {
 	rows := []PlanRow{}
 	shown, refused := 0, 0
@@ -134,8 +133,7 @@ func PlanRows(rk planner.Ranking, top int, rejected bool) []PlanRow {
 	return rows
 }
 
-// SetBeatsBest fills in PBeatsBest of rows, which PlanRows made of rk, the answer
-// to r.
+// SetBeatsBest fills in PBeatsBest of rows, which are PlanRows of rk, the answer to r.
 func SetBeatsBest(ctx context.Context, pl *planner.Planner, r planner.Request, rk planner.Ranking, rows []PlanRow) error {
 	fitting := 0
 	for fitting < len(rows) && rows[fitting].Fits {

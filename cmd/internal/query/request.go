@@ -32,7 +32,7 @@ type Request struct {
 	Network spec.Model `json:"-"`
 }
 
-// custom reports whether q brings its model along.
+// custom reports whether q describes its own model.
 func (q *Request) custom() bool { return q.Network != spec.Model{} }
 
 // Bounds of requests.
@@ -43,7 +43,7 @@ const (
 	maxRate    = 1e9 // Gbit/s or GByte/s
 )
 
-// FieldError says what is wrong with one field of a request.
+// FieldError is an error of one field of a request.
 type FieldError struct {
 	Field string // as in the JSON of Request, such as global_batch
 	Value any
@@ -87,7 +87,7 @@ func valueText(v any) string {
 
 func (e *FieldError) Unwrap() error { return e.Err }
 
-// missing says that a field has to be given.
+// missing is the error of an absent field.
 func missing(field string) error { return &FieldError{Field: field, Value: "", Why: "is missing"} }
 
 // InRange returns a *FieldError unless 1 <= n <= most.

@@ -70,11 +70,11 @@ func (d *Resolver) FindAccelerator(ctx context.Context, name string) (a spec.Acc
 		row, err := d.firstRow(ctx, store.Filter{Accelerators: found})
 		return row.Config.Accelerator, true, err
 	}
-	return a, false, &FieldError{Field: "accelerator", Value: name, NoAnswer: true, Err: fmt.Errorf("accelerator %q is any of %q: say which", name, found)}
+	return a, false, &FieldError{Field: "accelerator", Value: name, NoAnswer: true, Err: fmt.Errorf("accelerator %q is any of %q: name one of them", name, found)}
 }
 
-// Match returns the one of names that is name whatever the case and
-// punctuation, else those of which name is one or more successive words.
+// Match returns the name that equals name but for case and punctuation, else all names that
+// have name as one or more successive words.
 func Match(name string, names []string) []string {
 	want := named.Fold(name)
 	var out []string
@@ -105,16 +105,16 @@ func hasWords(s, want string) bool {
 // notSeen is the error of a name that the catalog lacks and that could not be
 // looked up in the store.
 func notSeen(unknown *catalog.UnknownError, err error) error {
-	return fmt.Errorf("%s; whether it was measured cannot be seen: %w", unknown.Error(), err)
+	return fmt.Errorf("%s; the store cannot be read: %w", unknown.Error(), err)
 }
 
-// ModelOf returns the model a tally is of.
+// ModelOf returns the model of a tally.
 func ModelOf(t store.Tally) string { return t.Model }
 
-// SourceOf returns the source a tally is of.
+// SourceOf returns the source of a tally.
 func SourceOf(t store.Tally) string { return t.Source }
 
-// AcceleratorOf returns the accelerator a tally is of.
+// AcceleratorOf returns the accelerator of a tally.
 func AcceleratorOf(t store.Tally) string { return t.Accelerator }
 
 func isCatalogModel(name string) bool {
@@ -138,8 +138,8 @@ func (d *Resolver) storedOnly(ctx context.Context, of func(store.Tally) string, 
 	return slices.DeleteFunc(slices.Compact(out), known), err
 }
 
-// lockedOut reports whether err is that another process has the store, and says
-// it: what the catalog knows is then all there is.
+// lockedOut reports whether err is that another process has the store open, and warns about
+// it: only the names of the catalog are available then.
 func (d *Resolver) lockedOut(err error) bool {
 	if !errors.Is(err, store.ErrLocked) {
 		return false

@@ -26,7 +26,7 @@ const (
 	maxNetwork = 1e9     // Gbit/s
 )
 
-// Asked reports whether anything but devices and accelerators varies.
+// Asked reports whether anything except devices and accelerators varies.
 func (a *Axes) Asked() bool { return len(a.CPUs)+len(a.HostGiB)+len(a.NetworkGbps) > 0 }
 
 // Planner returns the axes in base units, ascending, each value once. interGbps is

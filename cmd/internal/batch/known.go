@@ -1,4 +1,4 @@
-package main
+package batch
 
 import (
 	"errors"
@@ -11,10 +11,10 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// calibrated is what the rows are of that a batch is calibrated to.
+// calibrated is the set of jobs in the calibration rows.
 type calibrated struct {
 	models, accelerators, stacks map[string]bool
-	nameless                     bool // some are of a model known by its name alone
+	nameless                     bool // some models are known by name only
 }
 
 func calibratedTo(rows []spec.Measurement) calibrated {
@@ -28,17 +28,16 @@ func calibratedTo(rows []spec.Measurement) calibrated {
 	return k
 }
 
-// onlyNamed reports whether nothing but its name is known of a model.
+// onlyNamed reports whether only the name of a model is known.
 func onlyNamed(m spec.Model) bool {
 	return !m.HasShape() && m.ParamCount == 0 && m.FLOPsPerSample == 0
 }
 
-// onlyNamedPart is onlyNamed of accelerators.
+// onlyNamedPart is onlyNamed for accelerators.
 func onlyNamedPart(a spec.Accelerator) bool { return a.MemBps == 0 && len(a.Formats()) == 0 }
 
-// unknown says which names of c neither the catalog nor its row says anything
-// of, "" if there is none; and whether nothing can be said of c therefore, since
-// the rows calibrated to are of no such job.
+// unknown returns the names of c that neither the catalog nor its row describes, "" if there
+// are none. refuse reports that c cannot be predicted because no calibration row has them.
 func (k *calibrated) unknown(c *spec.Config) (what string, refuse bool) {
 	var names []string
 	if onlyNamed(c.Model) {
@@ -54,7 +53,7 @@ func (k *calibrated) unknown(c *spec.Config) (what string, refuse bool) {
 	return strings.Join(names, "; "), refuse && len(names) > 0 && !k.nameless
 }
 
-// appendUnknown adds what plan says of an unknown name.
+// appendUnknown adds the error of an unknown name, as plan prints it.
 func appendUnknown(to []string, err error, or string) []string {
 	var unknown *catalog.UnknownError
 	if !errors.As(err, &unknown) {
@@ -67,21 +66,20 @@ func appendUnknown(to []string, err error, or string) []string {
 	return append(to, text)
 }
 
-// known reports whether rows calibrated to are of the names of c that nothing
-// else is known of.
+// known reports whether calibration rows have those names of c that nothing else describes.
 func (k *calibrated) known(c *spec.Config) bool {
 	return (!onlyNamed(c.Model) || k.models[c.Model.Name]) && (!onlyNamedPart(c.Accelerator) || k.accelerators[c.Accelerator.Name])
 }
 
-// otherStacks says which of the training stacks asked about no row calibrated to
-// is of; "" if all are.
-func (k *calibrated) otherStacks(asked map[string]bool) string {
-	others := maps.Clone(asked)
+// otherStacks warns about training stacks of the rows that no calibration row has; "" if all
+// have one.
+func (k *calibrated) otherStacks(stacks map[string]bool) string {
+	others := maps.Clone(stacks)
 	maps.DeleteFunc(others, func(s string, _ bool) bool { return k.stacks[s] })
 	if len(others) == 0 || len(k.stacks) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("rows of %s, calibrated on %s: taken as different training stacks; the columns framework and source say which is whose",
+	return fmt.Sprintf("rows of %s, calibrated on %s: taken as different training stacks; the columns framework and source tell them apart",
 		quotedNames(others), quotedNames(k.stacks))
 }
 

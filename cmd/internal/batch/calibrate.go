@@ -1,4 +1,4 @@
-package main
+package batch
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// calibrate returns fam, calibrated to the rows of --calibrate.
-func (b *batch) calibrate(fam perfmodel.Family) (perfmodel.Predictor, error) {
+// calibrate returns fam, calibrated to the measured rows.
+func (b *Run) calibrate(fam perfmodel.Family) (perfmodel.Predictor, error) {
 	if fam.Fit == nil {
 		return nil, fail.Usagef("predict: family %s is not fitted, so --calibrate changes nothing; leave it out", fam.Name)
 	}
@@ -27,21 +27,20 @@ func (b *batch) calibrate(fam perfmodel.Family) (perfmodel.Predictor, error) {
 		return nil, err
 	}
 	b.seen = calibratedTo(rows)
-	if b.memory, err = memory.Condition(b.c.Context, b.memory, rows); err != nil {
+	if b.memory, err = memory.Condition(b.ctx, b.memory, rows); err != nil {
 		return nil, err
 	}
-	if fam.Name == "hybrid" { // learns of every job from every other, and of memory from rows without a time
-		return hybrid.Shipped().Condition(b.c.Context, rows)
+	if fam.Name == "hybrid" { // it learns about every job from all others, and about memory from rows without a time
+		return hybrid.Shipped().Condition(b.ctx, rows)
 	}
 	rows = slices.DeleteFunc(rows, func(m spec.Measurement) bool { return !perfmodel.Usable(m) })
-	return fitEach(b.c.Context, fam, rows)
+	return fitEach(b.ctx, fam, rows)
 }
 
-// readCalibration returns the rows to calibrate to. Every other one is
-// reported; those that cannot be read or contradict themselves decide about the
-// exit code, too.
-func (b *batch) readCalibration() ([]spec.Measurement, error) {
-	in, name, err := openRows(b.c, b.c.String("calibrate"))
+// readCalibration returns the rows to calibrate to and reports all others. Rows that cannot be
+// read or contradict themselves change the exit code, too.
+func (b *Run) readCalibration() ([]spec.Measurement, error) {
+	in, name, err := b.Open(b.Calibrate)
 	if err != nil {
 		return nil, err
 	}
@@ -52,33 +51,33 @@ func (b *batch) readCalibration() ([]spec.Measurement, error) {
 	}
 	var out []spec.Measurement
 	total := 0
-	for row, err := range datasets.PublishedRows(b.c.Context, name, in, true) {
+	for row, err := range datasets.PublishedRows(b.ctx, name, in, true) {
 		total++
 		var bad *datasets.RowError
 		switch {
 		case errors.As(err, &bad):
 			b.failed = true
-			b.log.tell(rowLeftOut, err.Error())
+			b.log.report(rowLeftOut, err.Error())
 			continue
 		case err != nil:
 			return nil, fmt.Errorf("predict: %w", err)
 		}
 		b.log.header(name, &row)
 		m := row.Measurement
-		b.link.Apply(&m.Config.Link)
-		if err := b.parts.complete(&m.Config.Accelerator); err != nil {
+		b.Link.Apply(&m.Config.Link)
+		if err := b.parts.complete(b.ctx, &m.Config.Accelerator); err != nil {
 			b.failed = true
-			b.log.tell(rowLeftOut, fmt.Sprintf("%s:%d: %s: %s", name, row.Line, row.ID, err))
+			b.log.report(rowLeftOut, fmt.Sprintf("%s:%d: %s: %s", name, row.Line, row.ID, err))
 			continue
 		}
 		row.Measurement = m
-		why, fault := unfit(b.c.Context, judge, &row)
+		why, fault := unfit(b.ctx, judge, &row)
 		if why != "" {
 			b.failed = b.failed || fault
-			b.log.tell(rowLeftOut, fmt.Sprintf("%s:%d: %s: %s", name, row.Line, row.ID, why))
+			b.log.report(rowLeftOut, fmt.Sprintf("%s:%d: %s: %s", name, row.Line, row.ID, why))
 			continue
 		}
-		m.Doubt = "" // what is assumed of these rows is assumed of those to predict
+		m.Doubt = "" // the rows to predict have the same assumptions
 		delete(m.Env, spec.EnvWrongConfig)
 		out = append(out, m)
 	}
@@ -89,8 +88,8 @@ func (b *batch) readCalibration() ([]spec.Measurement, error) {
 	return out, nil
 }
 
-// unfit says why a row is not calibrated on, "" if it is. fault is whether that
-// is a mistake in the row.
+// unfit returns the reason why a row is not used for calibration, "" if it is used. fault
+// reports a mistake in the row.
 func unfit(ctx context.Context, judge perfmodel.Predictor, row *datasets.Row) (why string, fault bool) {
 	m := &row.Measurement
 	switch {
@@ -107,12 +106,12 @@ func unfit(ctx context.Context, judge perfmodel.Predictor, row *datasets.Row) (w
 	return implausible(ctx, judge, m)
 }
 
-// wildFactor is how far a step time may be from what physics says. Formulas
-// that have seen nothing of a job are within a factor of three; a wrong unit is
-// off by a thousand, or by the tokens of a sample.
+// wildFactor is the largest ratio of a measured step time to the analytic prediction. Without
+// measurements of a job the prediction is within a factor of three; a wrong unit is off by a
+// thousand, or by the tokens of a sample.
 const wildFactor = 100
 
-// implausible reports a step time in what must be another unit.
+// implausible reports a step time that seems to be in another unit.
 func implausible(ctx context.Context, judge perfmodel.Predictor, m *spec.Measurement) (why string, fault bool) {
 	pred, err := judge.Predict(ctx, m.Config)
 	if err != nil {

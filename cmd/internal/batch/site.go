@@ -1,4 +1,4 @@
-package main
+package batch
 
 import (
 	"context"
@@ -9,19 +9,18 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// rowSite is what rows share that differ in nothing but their plans: it is
-// prepared once.
+// rowSite is shared by rows that differ only in their plans; it is prepared once.
 type rowSite struct {
 	config  spec.Config // Plan is zero
 	predict func(spec.Plan) (spec.Prediction, error)
-	err     error  // why nothing is predicted here
-	unknown string // names nothing is known of
-	odd     string // the same, where no row calibrated to has them either
+	err     error  // why there is no prediction
+	unknown string // unknown names
+	odd     string // the same, if no calibration row has them either
 	memory  *memory.Estimator
 	budget  float64 // the most of it that fits, see memory.Budget
 }
 
-// rowSiteKey finds a rowSite; two with the same key take turns.
+// rowSiteKey finds a rowSite. Of two with the same key the last one is kept.
 type rowSiteKey struct {
 	model, accelerator, devices, framework string
 	seq                                    int
@@ -46,7 +45,7 @@ func (s *rowSites) of(ctx context.Context, c *spec.Config) *rowSite {
 	return site
 }
 
-// has reports whether c differs from the site in its plan alone.
+// has reports whether c differs from the site only in its plan.
 func (s *rowSite) has(c *spec.Config) bool {
 	return s.config.Model == c.Model && s.config.Shape == c.Shape && s.config.Link == c.Link &&
 		s.config.Accelerator == c.Accelerator && s.config.SeqLen == c.SeqLen && s.config.Framework == c.Framework
@@ -78,7 +77,7 @@ func (s *rowSites) prepare(ctx context.Context, c spec.Config) *rowSite {
 	return site
 }
 
-// predict fills in what is predicted of c at its site.
+// predict fills in the prediction of c at its site.
 func (a *answer) predict(s *rowSite, c *spec.Config) {
 	if a.why = s.err; a.why == nil {
 		a.pred, a.why = s.predict(c.Plan)
@@ -93,7 +92,7 @@ func (a *answer) predict(s *rowSite, c *spec.Config) {
 	}
 }
 
-// fit fills in the memory of c, and why it does not fit, as the planner has it.
+// fit fills in the memory of c, and why it does not fit, by the rules of the planner.
 func (a *answer) fit(s *rowSite, c *spec.Config) {
 	if s.memory == nil {
 		return

@@ -1,0 +1,276 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/datasets"
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Options are the choices of a run.
+type Options struct {
+	Family    string // of performance models; auto is hybrid
+	Link      query.Link
+	Explain   bool
+	Calibrate string // file of measured rows; "" = none
+	// Open opens a file of rows and returns its name in errors.
+	Open func(path string) (io.ReadCloser, string, error)
+	// Resolver looks up accelerators that the catalog lacks.
+	Resolver func() (*query.Resolver, error)
+	Log      io.Writer
+}
+
+// Run predicts the rows of one file.
+type Run struct {
+	Options
+	ctx     context.Context
+	p       perfmodel.Predictor
+	memory  *memory.Calibration
+	explain query.Explainer // nil unless requested
+	log     *rowLog
+	seen    calibrated
+	parts   storedParts
+	stacks  map[string]bool // training stacks of the rows
+	rows    int
+	refused int
+	failed  bool // some row of the calibration file could not be used
+}
+
+// rowLog reports rows on standard error, the first of them one by one.
+type rowLog struct {
+	w     io.Writer
+	bar   *console.Bar
+	count map[string]int  // rows of each kind
+	once  map[string]bool // lines printed
+}
+
+// note prints a line about the whole run, once.
+func (l *rowLog) note(line string) {
+	if line != "" && !l.once[line] && len(l.once) < maxReported {
+		l.once[line] = true
+		l.bar.Println("predict: " + line)
+	}
+}
+
+// header notes the oddities of the header of a file.
+func (l *rowLog) header(name string, row *datasets.Row) {
+	for _, odd := range row.Header {
+		l.note(name + ": " + odd)
+	}
+}
+
+func newRowLog(w io.Writer) *rowLog {
+	return &rowLog{w: w, bar: console.NewBar(w, "predict", 0), count: map[string]int{}, once: map[string]bool{}}
+}
+
+// report prints a line about a row, the first of each kind.
+func (l *rowLog) report(kind, line string) {
+	if l.count[kind]++; l.count[kind] <= maxReported {
+		l.bar.Println(kind + ": " + line)
+	}
+}
+
+func (l *rowLog) finish() {
+	l.bar.Finish()
+	for _, kind := range []string{rowLeftOut, rowNotPredicted} {
+		if n := l.count[kind] - maxReported; n > 0 {
+			fmt.Fprintf(l.w, "%s: %d more rows\n", kind, n)
+		}
+	}
+}
+
+// maxReported bounds the rows reported one by one.
+const maxReported = 20
+
+// Kinds of reported rows.
+const (
+	rowLeftOut      = "not calibrated on"
+	rowNotPredicted = "not predicted"
+)
+
+// Verdict is the error of a run in which some rows could not be used.
+func (b *Run) Verdict(name string) error {
+	switch {
+	case b.refused > 0:
+		return fail.Partialf("predict: %d of %d rows of %s could not be predicted, see above", b.refused, b.rows, name)
+	case b.failed:
+		return fail.Partialf("predict: rows of %s could not be used, see above", b.Calibrate)
+	}
+	return nil
+}
+
+// New prepares a run: it finds the performance model and calibrates it. The caller calls
+// Finish, also after an error.
+func New(ctx context.Context, o Options) (*Run, error) {
+	b := &Run{Options: o, ctx: ctx, log: newRowLog(o.Log), seen: calibratedTo(nil), stacks: map[string]bool{},
+		parts: storedParts{o.Resolver, map[string]storedPart{}}}
+	if b.Family == query.Auto {
+		b.Family = "hybrid"
+	}
+	fam, err := family.Lookup(b.Family)
+	if err != nil {
+		return b, fail.Usagef("predict: %w", err)
+	}
+	b.memory = memory.Shipped()
+	if b.Calibrate != "" {
+		b.p, err = b.calibrate(fam)
+	} else if b.p = fam.Unfitted; fam.Unfitted == nil {
+		err = fail.Usagef("predict: family %s predicts nothing without measurements, give it some with --calibrate", b.Family)
+	}
+	if err == nil && b.Explain {
+		b.explain, err = query.ExplainerOf(b.p, b.Family)
+	}
+	return b, err
+}
+
+// Finish prints the last notes and ends the progress display.
+func (b *Run) Finish() {
+	b.log.note(b.seen.otherStacks(b.stacks))
+	b.log.finish()
+}
+
+// answer is a row of the file with what is predicted of it.
+type answer struct {
+	row  datasets.Row
+	pred spec.Prediction
+	mem  float64 // peak on one device, bytes; 0 = not known
+	fits bool    // if mem is known
+	why  error   // why there is no prediction
+	odd  string  // unknown names, if there is a prediction all the same
+	need string  // the memory it needs by part, if it does not fit
+	by   *query.Explanation
+}
+
+// chunkRows is how many rows are read, predicted side by side, and written.
+const chunkRows = 4096
+
+// Predict predicts the rows of in and calls put with each in order. Errors call the file name.
+func (b *Run) Predict(in io.Reader, name string, put func(*Row) error) error {
+	chunk := make([]answer, 0, chunkRows)
+	flush := func() error {
+		if err := b.answerAll(chunk); err != nil {
+			return err
+		}
+		for i := range chunk {
+			if err := b.put(put, &chunk[i], name); err != nil {
+				return err
+			}
+		}
+		chunk = chunk[:0]
+		return nil
+	}
+	for row, err := range datasets.PublishedRows(b.ctx, name, in, false) {
+		var bad *datasets.RowError
+		if err != nil && !errors.As(err, &bad) {
+			return fmt.Errorf("predict: %w", err)
+		}
+		b.log.header(name, &row)
+		if err == nil {
+			err = b.parts.complete(b.ctx, &row.Measurement.Config.Accelerator)
+		}
+		if chunk = append(chunk, answer{row: row, why: err}); len(chunk) == chunkRows {
+			if err := flush(); err != nil {
+				return err
+			}
+			b.log.bar.Counted(b.rows)
+		}
+	}
+	if err := flush(); err != nil {
+		return err
+	}
+	if b.rows == 0 {
+		return fmt.Errorf("predict: %s has no rows below its header", name)
+	}
+	return nil
+}
+
+// put passes on one answer and reports a row that could not be predicted.
+func (b *Run) put(put func(*Row) error, a *answer, name string) error {
+	b.rows++
+	if a.why != nil {
+		b.refused++
+		line := a.why.Error()
+		var bad *datasets.RowError
+		if !errors.As(a.why, &bad) {
+			line = fmt.Sprintf("%s:%d: %s: %s", name, a.row.Line, a.row.ID, line)
+		}
+		b.log.report(rowNotPredicted, line)
+	} else {
+		b.stacks[a.row.Measurement.Config.Framework] = true
+		b.log.note(a.odd)
+	}
+	return put(newRow(a, b.Family))
+}
+
+// answerAll fills in the predictions of a chunk, on every core. The result does not depend on
+// their number.
+func (b *Run) answerAll(chunk []answer) error {
+	var wg sync.WaitGroup
+	n := runtime.GOMAXPROCS(0)
+	for k := range n {
+		part := chunk[k*len(chunk)/n : (k+1)*len(chunk)/n]
+		wg.Go(func() { b.answerPart(part) })
+	}
+	wg.Wait()
+	return b.ctx.Err()
+}
+
+func (b *Run) answerPart(part []answer) {
+	sites := rowSites{p: b.p, memory: b.memory, seen: &b.seen, at: map[rowSiteKey]*rowSite{}}
+	for i := range part {
+		a := &part[i]
+		if a.why != nil {
+			continue
+		}
+		c := &a.row.Measurement.Config
+		b.Link.Apply(&c.Link)
+		if a.row.Mismatch {
+			a.why = errors.New(strings.Join(a.row.Against, "; "))
+			continue
+		}
+		site := sites.of(b.ctx, c)
+		a.predict(site, c)
+		if a.why == nil && b.explain != nil {
+			a.explain(b.explain, site.memory)
+		}
+	}
+}
+
+// explain fills in the explanation, if there is one.
+func (a *answer) explain(e query.Explainer, m *memory.Estimator) {
+	if by, err := query.Explain(e, m, a.row.Measurement.Config); err == nil {
+		a.by = &by
+	}
+}
+
+// warnings are the warnings about an answer, or the reason why there is none.
+func (a *answer) warnings() []string {
+	if a.why != nil {
+		return []string{a.why.Error()}
+	}
+	var out []string
+	if a.need != "" {
+		out = append(out, "does not fit: "+a.need)
+	}
+	if a.odd != "" {
+		out = append(out, a.odd)
+	}
+	out = slices.Concat(out, a.row.Against, a.row.Assumed, query.Texts(a.pred.Warnings))
+	if err := a.row.Measurement.Config.Check(); err != nil {
+		out = append(out, err.Error())
+	}
+	return out
+}

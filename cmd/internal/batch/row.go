@@ -1,0 +1,78 @@
+package batch
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+)
+
+// Row is the JSON of a predicted row.
+type Row struct {
+	ID           string                        `json:"row_id"`
+	StepTimeSec  *float64                      `json:"step_time_s"` // null without a prediction
+	StepTimeLo   *float64                      `json:"step_time_lo_s"`
+	StepTimeHi   *float64                      `json:"step_time_hi_s"`
+	SamplesPerS  *float64                      `json:"samples_per_s"`
+	TFLOPsPerGPU *float64                      `json:"tflops_per_gpu"`
+	MemGiB       *float64                      `json:"mem_gib"`
+	Fits         *bool                         `json:"fits"`
+	Family       string                        `json:"family"`
+	Warnings     []string                      `json:"warnings"`
+	Explain      map[string]map[string]float64 `json:"explain,omitempty"`
+	Explanation  *query.Explanation            `json:"-"` // of Explain
+}
+
+// newRow describes a, predicted by a family.
+func newRow(a *answer, by string) *Row {
+	r := &Row{ID: a.row.ID, Warnings: a.warnings()}
+	if r.Warnings == nil {
+		r.Warnings = []string{}
+	}
+	if a.why != nil {
+		return r
+	}
+	c, p := &a.row.Measurement.Config, &a.pred
+	sec, lo, hi := p.StepSec(c.Plan.GlobalBatch())
+	r.StepTimeSec, r.SamplesPerS, r.Family = &sec, &p.Throughput, by
+	if p.Lo > 0 && p.Hi > 0 {
+		r.StepTimeLo, r.StepTimeHi = &lo, &hi
+	}
+	if flops := c.Model.TrainFLOPs(c.Seq()); flops > 0 {
+		v := flops * p.Throughput / float64(c.Plan.Devices()) / 1e12
+		r.TFLOPsPerGPU = &v
+	}
+	if a.mem > 0 {
+		v := a.mem / memory.GiB
+		r.MemGiB = &v
+		if c.Accelerator.MemBytes > 0 {
+			r.Fits = &a.fits
+		}
+	}
+	if a.by != nil {
+		r.Explain, r.Explanation = a.by.JSON(), a.by
+	}
+	return r
+}
+
+// Columns are the columns of the output, in order.
+var Columns = []string{"row_id", "step_time_s", "step_time_lo_s", "step_time_hi_s", "samples_per_s", "tflops_per_gpu", "mem_gib",
+	"fits", "family", "warnings"}
+
+// Cells is the row under Columns.
+func (r *Row) Cells() []string {
+	number := func(v *float64) string {
+		if v == nil {
+			return ""
+		}
+		return console.Float(*v)
+	}
+	fits := ""
+	if r.Fits != nil {
+		fits = strconv.FormatBool(*r.Fits)
+	}
+	return []string{r.ID, number(r.StepTimeSec), number(r.StepTimeLo), number(r.StepTimeHi), number(r.SamplesPerS),
+		number(r.TFLOPsPerGPU), number(r.MemGiB), fits, r.Family, strings.Join(r.Warnings, "; ")}
+}
