@@ -128,10 +128,10 @@ func TestServedRules(t *testing.T) {
 		{"one pair each, then one more each", "drf", grows, nil, 2, []*scheduler.JobState{short, long}, "short 2+2 on 0; long 2+2 on 1"},
 		{"no more pairs than it may have", "drf", grows, nil, 8, []*scheduler.JobState{short}, "short 4+4 on 0,1"},
 		{"first come, at its fastest", "fifo", peak, nil, 1, []*scheduler.JobState{serverJob("a", "m", 1, 0, 9), serverJob("b", "m", 1, 0, 9)}, "a 2+1 on 0"},
-		{"the quirk: to the most", "fifo", peak, policy.Variants{&paramserver.Variant{LeastLoaded: true, ToTheMost: true}}, 2, []*scheduler.JobState{short}, "short 4+4 on 0,1"},
-		{"and no more than it may have", "fifo", grows, policy.Variants{&paramserver.Variant{LeastLoaded: true, ToTheMost: true}}, 9, []*scheduler.JobState{short}, "short 4+4 on 0,1"},
+		{"the quirk: to the most", "fifo", peak, policy.Variants{&paramserver.Variant{LeastLoaded: true, UpToLimit: true}}, 2, []*scheduler.JobState{short}, "short 4+4 on 0,1"},
+		{"and no more than it may have", "fifo", grows, policy.Variants{&paramserver.Variant{LeastLoaded: true, UpToLimit: true}}, 9, []*scheduler.JobState{short}, "short 4+4 on 0,1"},
 		{"less time left", "srtf", grows, nil, 1, []*scheduler.JobState{serverJob("a", "m", 0, 0, 9), serverJob("b", "m", 0, 0, 8)}, "b 1+3 on 0"},
-		{"the quirk: a smaller part left", "srtf", grows, policy.Variants{&paramserver.Variant{ToTheMost: true, LeastLoaded: true, Left: dl2.ShareLeft}}, 1, []*scheduler.JobState{serverJob("a", "m", 0, 91, 9), serverJob("b", "m", 0, 0, 8)}, "a 2+2 on 0"},
+		{"the quirk: a smaller part left", "srtf", grows, policy.Variants{&paramserver.Variant{UpToLimit: true, LeastLoaded: true, Left: dl2.ShareLeft}}, 1, []*scheduler.JobState{serverJob("a", "m", 0, 91, 9), serverJob("b", "m", 0, 0, 8)}, "a 2+2 on 0"},
 		{"little left", "tetris", grows, nil, 1, []*scheduler.JobState{long, short}, "short 2+2 on 0"},
 		{"the quirk: much left", "tetris", grows, policy.Variants{&paramserver.Variant{TetrisScore: dl2.TetrisSum}}, 1, []*scheduler.JobState{short, long}, "long 2+2 on 0"},
 		{"what saves most for its share", "optimus-oracle", dear, policy.Variants{&optimus.Variant{NextOnly: true}}, 1, []*scheduler.JobState{serverJob("a", "m", 1, 0, 100)}, "a 1+2 on 0"},
@@ -312,7 +312,7 @@ func TestServedQuirkMost(t *testing.T) {
 		}
 	}
 	for q, want := range map[int]string{0: "a 20+20", dl2.Most: "a 16+16"} {
-		got, _ := serverGrants(t, "drf", w, policy.Variants{&paramserver.Variant{LeastLoaded: q > 0, Most: q}}, serverCluster(20), serverJob("a", "m", 1, 0, 9))
+		got, _ := serverGrants(t, "drf", w, policy.Variants{&paramserver.Variant{LeastLoaded: q > 0, Limit: q}}, serverCluster(20), serverJob("a", "m", 1, 0, 9))
 		if !strings.HasPrefix(got, want+" ") {
 			t.Errorf("quirk %v: %s, want %s", q, got, want)
 		}
@@ -329,13 +329,13 @@ func TestServedWhy(t *testing.T) {
 		c      spec.Cluster
 		want   string
 	}{
-		{"fifo", serverCluster(1), "1 replica and 3 parameter servers: its turn by submission"},
-		{"srtf", serverCluster(1), "1 replica and 3 parameter servers: its turn by the time left"},
-		{"drf", serverCluster(1), "1 replica and 1 parameter server: as much of what it needs most as others have of theirs"},
-		{"tetris", serverCluster(1), "2 replicas and 2 parameter servers: fits best what is free on a node, or has little left"},
-		{"tetris", apart, "1 replica and 1 parameter server: one of each apart, since no node has room for both"},
-		{"optimus", apart, "1 replica and 1 parameter server: what every job gets"},
-		{"optimus-oracle", serverCluster(4), "4 replicas and 4 parameter servers: each of which saves it more time than it would others"},
+		{"fifo", serverCluster(1), "1 replica and 3 parameter servers: next in order of submission"},
+		{"srtf", serverCluster(1), "1 replica and 3 parameter servers: next in order of remaining time"},
+		{"drf", serverCluster(1), "1 replica and 1 parameter server: progressive filling by dominant share"},
+		{"tetris", serverCluster(1), "2 replicas and 2 parameter servers: highest score of alignment and remaining work on its node"},
+		{"tetris", apart, "1 replica and 1 parameter server: one replica and one server on different nodes, since no node has room for both"},
+		{"optimus", apart, "1 replica and 1 parameter server: the first of each that every job gets"},
+		{"optimus-oracle", serverCluster(4), "4 replicas and 4 parameter servers: by marginal gain"},
 	} {
 		s := scheduler.NewSnapshot(0, c.c, []*scheduler.JobState{serverJob("a", "m", 1, 0, 9), serverJob("b", "m", 1, 0, 99)})
 		s.Reasons = true
@@ -343,7 +343,7 @@ func TestServedWhy(t *testing.T) {
 		if got := d.Why["a"]; got != c.want {
 			t.Errorf("%s: a: %q, want %q", c.policy, got, c.want)
 		}
-		if got, want := d.Why["b"], "there is no room for one replica and one parameter server"; len(d.Grants) == 1 && got != want {
+		if got, want := d.Why["b"], "no room for one replica and one parameter server"; len(d.Grants) == 1 && got != want {
 			t.Errorf("%s: b: %q, want %q", c.policy, got, want)
 		}
 	}

@@ -74,7 +74,7 @@ func New(d policy.Deps, f Form, c Chooser) (scheduler.Policy, error) {
 		with := map[bool]string{true: "with", false: "without"}
 		return nil, fmt.Errorf("policy: dl2: it was trained for jobs %s parameter servers, these are jobs %s: pacer learn dl2 trains one for them: %w", with[f.Servers], with[!f.Servers], ErrOtherForm)
 	}
-	p := &dl2{form: f, chooser: c, sizing: sizing, served: paramserver.NewBelief(d), types: map[string]int{},
+	p := &dl2{form: f, chooser: c, sizing: sizing, served: paramserver.NewSpeeds(d), types: map[string]int{},
 		slot: time.Duration(f.SlotSec * float64(time.Second)), last: -policy.Never}
 	for i, name := range f.Types {
 		p.types[name] = i
@@ -87,7 +87,7 @@ type dl2 struct {
 	form    Form
 	chooser Chooser
 	sizing  *optimus.Sizing
-	served  *paramserver.Belief
+	served  *paramserver.Speeds
 	types   map[string]int
 	slot    time.Duration
 	last    time.Duration // when a slot began
@@ -251,9 +251,9 @@ func (deal *dl2Deal) asSubmitted(ctx context.Context, s *scheduler.Snapshot, j *
 	if err != nil {
 		return err
 	}
-	if gi := deal.sizing.Rigid(s, j, deal.idle.Group, deal.left); gi >= 0 {
+	if gi := deal.sizing.GroupOfSubmitted(s, j, deal.idle.Group, deal.left); gi >= 0 {
 		deal.left[gi] -= j.Job.Devices
-		deal.growers = append(deal.growers, &optimus.Grower{JobState: j, Group: gi, Ways: w})
+		deal.growers = append(deal.growers, &optimus.Grower{JobState: j, Group: gi, Candidates: w})
 	}
 	return nil
 }
@@ -291,13 +291,13 @@ func (deal *dl2Deal) grants(d *scheduler.Decision, s *scheduler.Snapshot) {
 			continue
 		}
 		d.Grants = append(d.Grants, g.Granted)
-		if g.Ways == nil {
+		if g.Candidates == nil {
 			continue
 		}
-		if g.Ways.Warning != "" {
-			d.Warnings = append(d.Warnings, g.Ways.Warning)
+		if g.Candidates.Warning != "" {
+			d.Warnings = append(d.Warnings, g.Candidates.Warning)
 		}
-		if _, known := deal.types[g.Job.Model.Name]; !known && !g.Ways.Blind {
+		if _, known := deal.types[g.Job.Model.Name]; !known && !g.Candidates.Blind {
 			d.Warnings = append(d.Warnings, deal.unknownModel(g.Job.Model.Name, "run as submitted"))
 		}
 	}
@@ -319,7 +319,7 @@ func (deal *dl2Deal) explain(d *scheduler.Decision, s *scheduler.Snapshot, g *op
 	case g.Granted == nil:
 		d.Because(s, g.Job.ID, "size %d is meant for it, and finds no room together", g.Devices())
 	case g.Granted.Same(g.Grant):
-	case g.Ways != nil:
+	case g.Candidates != nil:
 		d.Because(s, g.Job.ID, "as submitted: no model the network knows")
 	default:
 		d.Because(s, g.Job.ID, "size %d by the network's preferences", g.Granted.Devices())

@@ -59,7 +59,7 @@ func (p *dl2) decidePS(ctx context.Context, s *scheduler.Snapshot, anew bool, d 
 type psColumn struct {
 	*paramserver.PackedJob
 	ctx     context.Context // of the decision, which it does not outlive
-	belief  *paramserver.Belief
+	belief  *paramserver.Speeds
 	filling *paramserver.Packing
 	err     error // that something believed could not be found out
 

@@ -10,50 +10,50 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/loss"
 )
 
-// convergence is what a job has left as far as its training loss tells, and those of
-// its kind that are done.
+// convergence estimates the remaining steps of a job from its training loss and from
+// finished jobs of its kind.
 //
-// Source: Peng et al., Optimus, EuroSys 2018, section 3.1, and the code
-// pengyanghua/optimus@8c43920, from which are what to expect without a fit, 20
-// stretches more, and the mean of the jobs of the kind. There that comes before a
-// fit, here after: jobs of a kind need not be alike.
+// Source: Peng et al., Optimus, EuroSys 2018, section 3.1. The estimates without a fit, the
+// mean of finished jobs of the kind and else 20 logging intervals, are from the code
+// pengyanghua/optimus@8c43920. There the mean has priority over a fit. Here the fit has,
+// because jobs of a kind may have different lengths.
 type convergence struct {
-	log  scheduler.LossLog // nil = nothing is logged
+	log  scheduler.LossLog // nil = jobs log no losses
 	fits map[spec.JobID]*fittedLoss
 	done map[candidate.Kind]finishedSteps
-	at   time.Duration // of the last snapshot that was looked at
+	at   time.Duration // of the last snapshot
 }
 
-// fittedLoss is the fit to so many losses of a job.
+// fittedLoss is a fit to the losses of a job.
 type fittedLoss struct {
 	losses    int
-	stretches float64 // the job is done after, 0 = there is no fit
+	intervals float64 // logging intervals until convergence, 0 = no fit
 }
 
-// finishedSteps is a sum over jobs that are done.
+// finishedSteps is a sum over finished jobs.
 type finishedSteps struct {
 	steps float64
 	jobs  int
 }
 
 const (
-	// youngLosses is how many losses a fit needs to be relied upon.
+	// youngLosses is the number of losses needed for a fit.
 	youngLosses = 10
-	// refitGrowth is by which factor there are more losses when a job is fitted anew.
+	// refitGrowth is the growth of the number of losses after which a job is fitted again.
 	refitGrowth = 1.1
-	// mostTimes bounds what a job is believed to take by how often it has taken as
-	// long already: a curve that hardly falls may converge at any time.
-	mostTimes = 10
-	// unknownStretches is what a job is taken to have left without a fit.
-	unknownStretches = 20
+	// maxGrowth bounds the estimated total of a job as a multiple of its present steps: the
+	// fit of a flat curve may converge at any time.
+	maxGrowth = 10
+	// unknownIntervals is the estimate of remaining logging intervals without a fit.
+	unknownIntervals = 20
 )
 
 func newConvergence(log scheduler.LossLog) *convergence {
 	return &convergence{log: log, fits: map[spec.JobID]*fittedLoss{}, done: map[candidate.Kind]finishedSteps{}, at: -1}
 }
 
-// look learns from jobs that have finished.
-func (c *convergence) look(s *scheduler.Snapshot) {
+// observe adds the jobs that have finished.
+func (c *convergence) observe(s *scheduler.Snapshot) {
 	if s.Now <= c.at {
 		return
 	}
@@ -66,8 +66,8 @@ func (c *convergence) look(s *scheduler.Snapshot) {
 	}
 }
 
-// left returns the steps that j is believed to have left, and whether that is no
-// more than a guess.
+// left returns the estimated remaining steps of j, and whether j is young: the estimate is
+// not from a fit to its own losses.
 func (c *convergence) left(ctx context.Context, j *scheduler.JobState) (steps float64, young bool) {
 	var losses scheduler.Losses
 	logged := false
@@ -75,8 +75,8 @@ func (c *convergence) left(ctx context.Context, j *scheduler.JobState) (steps fl
 		losses, logged = c.log.Log(ctx, j)
 	}
 	if logged && len(losses.Values) >= youngLosses {
-		if f := c.fit(j.Job.ID, &losses); f.stretches > 0 {
-			return max(f.stretches*losses.Every-j.Done, losses.Every), false
+		if f := c.fit(j.Job.ID, &losses); f.intervals > 0 {
+			return max(f.intervals*losses.Every-j.Done, losses.Every), false
 		}
 	}
 	least := max(losses.Every, 1)
@@ -84,18 +84,18 @@ func (c *convergence) left(ctx context.Context, j *scheduler.JobState) (steps fl
 		return max(t.steps/float64(t.jobs)-j.Done, least), true
 	}
 	if logged {
-		return unknownStretches * losses.Every, true
+		return unknownIntervals * losses.Every, true
 	}
-	return max(j.Done, least), true // as long again
+	return max(j.Done, least), true // as many as it has done
 }
 
-// fit returns the fit to the losses of a job, or to those of a little earlier.
+// fit returns the fit to the losses of a job, recomputed after growth by refitGrowth.
 func (c *convergence) fit(id spec.JobID, l *scheduler.Losses) *fittedLoss {
 	f := c.fits[id]
 	if n := len(l.Values); f == nil || float64(n) >= refitGrowth*float64(f.losses) {
 		f = &fittedLoss{losses: n}
 		if curve, ok := loss.Fit(l.Values); ok {
-			f.stretches = min(curve.Converged(l.Least), mostTimes*float64(n))
+			f.intervals = min(curve.Converged(l.Least), maxGrowth*float64(n))
 		}
 		c.fits[id] = f
 	}

@@ -13,13 +13,13 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/schedulertest"
 )
 
-// madeLosses are logs of jobs of so many steps, almost without noise.
+// madeLosses are synthetic losses with almost no noise.
 func madeLosses(steps float64) scheduler.LossLog {
 	return &loss.Synthetic{Steps: func(context.Context, *spec.Job) (float64, error) { return steps, nil }, Sigma: 0.001, Seed: 1}
 }
 
-// What is left follows from the losses once there are some, and is a guess before:
-// the mean of the jobs of the kind that are done, else 20 stretches.
+// Remaining steps are estimated from the losses once there are enough; before that by the
+// mean of finished jobs of the kind, else 20 logging intervals.
 func TestConvergence(t *testing.T) {
 	log := madeLosses(4000)
 	c := newConvergence(log)
@@ -38,7 +38,7 @@ func TestConvergence(t *testing.T) {
 	}
 	s := &scheduler.Snapshot{Now: time.Second, Ended: []scheduler.JobState{{Job: j.Job, Done: 4000}, {Job: &spec.Job{ID: "b", Model: spec.Model{Name: "m"}}, Done: 2000}}}
 	for range 2 { // asked twice it learns once
-		c.look(s)
+		c.observe(s)
 	}
 	if len(c.fits) != 0 {
 		t.Errorf("%d fits of jobs that are done are kept", len(c.fits))
@@ -49,7 +49,7 @@ func TestConvergence(t *testing.T) {
 	}
 }
 
-// Without a log a job is taken to last as long again.
+// Without losses as many remaining steps are assumed as were done.
 func TestConvergenceWithoutLog(t *testing.T) {
 	c := newConvergence(nil)
 	for done, want := range map[float64]float64{0: 1, 500: 500} {
@@ -60,7 +60,7 @@ func TestConvergenceWithoutLog(t *testing.T) {
 	}
 }
 
-// A device counts what it takes of the host where that is the larger share.
+// The dominant share of a device is that of its CPUs or host memory if larger.
 func TestDominantShare(t *testing.T) {
 	g := &spec.NodeGroup{Count: 2, Devices: 4, CPUs: 16, HostBytes: 64}
 	for _, c := range []struct {
@@ -76,8 +76,8 @@ func TestDominantShare(t *testing.T) {
 	}
 }
 
-// A job grows only if that saves more than a restart costs, and keeps what no other job
-// needs.
+// A job grows only if that saves more than a restart costs, and shrinks only if another job
+// needs its devices.
 func TestRelent(t *testing.T) {
 	running := func(held, target int, left float64) *Grower {
 		g := &Grower{JobState: &scheduler.JobState{Job: &spec.Job{}, StartCost: 30 * time.Second,

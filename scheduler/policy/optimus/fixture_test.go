@@ -46,10 +46,10 @@ func packingOf(groups ...spec.NodeGroup) *paramserver.Packing {
 	for i := range groups {
 		groups[i].Accelerator.Name = string(rune('x' + i))
 	}
-	return paramserver.NewPacking(&scheduler.Snapshot{Cluster: spec.Cluster{Groups: groups}}, paramserver.NewBelief(policy.Deps{Servers: anySpace{}}))
+	return paramserver.NewPacking(&scheduler.Snapshot{Cluster: spec.Cluster{Groups: groups}}, paramserver.NewSpeeds(policy.Deps{Servers: anySpace{}}))
 }
 
-// idleJob is a job whose replicas and servers take so many CPUs each.
+// idleJob is a waiting job; each of its replicas and servers needs cpus CPUs.
 func idleJob(devices, replica, server int) *paramserver.PackedJob {
 	j := &spec.Job{ID: "j", GlobalBatch: 12, Devices: devices, Host: spec.Host{MilliCPUs: int64(1000 * replica)}, ServerHost: spec.Host{MilliCPUs: int64(1000 * server)}}
 	j.Plan = j.ParamServerPlan(1, 1)

@@ -6,14 +6,14 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/internal/heap"
 )
 
-// grow gives devices that are left to the job with the highest gain, until no job gains.
+// grow repeatedly gives devices to the job with the highest gain, until no job gains.
 func (p *Sizing) grow(growers []*Grower, left []int) {
 	h := heap.Heap[*Grower]{Less: byGain}
 	for _, g := range growers {
 		if g.Keeps {
 			continue
 		}
-		if p.look(g, left[g.Group]); g.gain > 0 {
+		if p.updateGain(g, left[g.Group]); g.gain > 0 {
 			h.Items = append(h.Items, g)
 		}
 	}
@@ -24,7 +24,7 @@ func (p *Sizing) grow(growers []*Grower, left []int) {
 			left[g.Group] -= more
 			g.At = g.to
 		}
-		if p.look(g, left[g.Group]); g.gain > 0 {
+		if p.updateGain(g, left[g.Group]); g.gain > 0 {
 			h.FixFirst()
 		} else {
 			h.Pop()
@@ -32,22 +32,21 @@ func (p *Sizing) grow(growers []*Grower, left []int) {
 	}
 }
 
-// look works out what more devices are worth to g, at most left more.
-func (p *Sizing) look(g *Grower, left int) {
+// updateGain sets the highest gain of g with at most left more devices, and its size.
+func (p *Sizing) updateGain(g *Grower, left int) {
 	g.gain = 0
 	for i := g.At + 1; i < len(g.Sizes) && g.Sizes[i].Devices-g.Devices() <= left; i++ {
 		more := float64(g.Sizes[i].Devices - g.Devices())
-		if gain := g.worth * g.left * (g.Sizes[g.At].Sec - g.Sizes[i].Sec) / (more * g.share); gain > g.gain {
+		if gain := g.weight * g.left * (g.Sizes[g.At].Sec - g.Sizes[i].Sec) / (more * g.share); gain > g.gain {
 			g.gain, g.to = gain, i
 		}
-		if p.next {
+		if p.nextOnly {
 			return
 		}
 	}
 }
 
-// byGain has the one with the largest gain first, of equal ones the one that arrived
-// first.
+// byGain orders by descending gain, then arrival.
 func byGain(a, b *Grower) bool {
 	return cmp.Or(cmp.Compare(b.gain, a.gain), cmp.Compare(a.Arrival, b.Arrival)) < 0
 }

@@ -13,7 +13,7 @@ import (
 
 var OracleInfo = policy.Info{
 	Name:    "optimus-oracle",
-	Doc:     "devices one by one to the job they save most time, with known remaining steps (Peng et al., Optimus, EuroSys 2018); resizes and preempts",
+	Doc:     "devices one by one to the job with the highest marginal gain, with the true remaining steps (Peng et al., Optimus, EuroSys 2018); resizes and preempts",
 	Options: oracleOptions,
 	Servers: policy.ServesToo,
 	New:     newOptimusOracle,
@@ -21,19 +21,19 @@ var OracleInfo = policy.Info{
 
 var Info = policy.Info{
 	Name:    "optimus",
-	Doc:     "devices one by one to the job they save most time, with remaining steps estimated from the training loss (Peng et al., Optimus, EuroSys 2018); resizes and preempts",
+	Doc:     "devices one by one to the job with the highest marginal gain, with remaining steps estimated from the training loss (Peng et al., Optimus, EuroSys 2018); resizes and preempts",
 	Options: options,
 	Servers: policy.ServesToo,
 	New:     newOptimus,
 }
 
 var oracleOptions = []policy.Option{
-	{Name: "interval", Default: "600", Unit: "s", Max: 1e9, Doc: "seconds between two decisions when nothing happens"},
+	{Name: "interval", Default: "600", Unit: "s", Max: 1e9, Doc: "seconds between two decisions without an event"},
 }
 
 var options = []policy.Option{
 	{Name: "interval", Default: "600", Unit: "s", Max: 1e9, Doc: "seconds between two decisions about the sizes of running jobs"},
-	{Name: "young", Default: "0.95", Max: 1, Doc: "weight of a second saved for a job whose remaining steps cannot be estimated yet"},
+	{Name: "young", Default: "0.95", Max: 1, Doc: "weight of the gain of a job with too few losses for an estimate of its remaining steps"},
 }
 
 func newOptimusOracle(d policy.Deps) (scheduler.Policy, error) {
@@ -42,7 +42,7 @@ func newOptimusOracle(d policy.Deps) (scheduler.Policy, error) {
 	case err != nil:
 		return nil, err
 	case d.Servers != nil:
-		return newServedOptimus(d, p), nil
+		return newParamServerOptimus(d, p), nil
 	case policy.VariantOf[Variant](d).EveryRound:
 		p.interval = policy.MinWake
 	}
@@ -60,7 +60,7 @@ func newOptimus(d policy.Deps) (scheduler.Policy, error) {
 		return nil, v.Err()
 	}
 	if d.Servers != nil {
-		return newServedOptimus(d, p), nil
+		return newParamServerOptimus(d, p), nil
 	}
 	return p, nil
 }
@@ -68,67 +68,68 @@ func newOptimus(d policy.Deps) (scheduler.Policy, error) {
 func NewSizing(d policy.Deps) (*Sizing, error) {
 	v, rules := d.Values(oracleOptions), policy.VariantOf[Variant](d)
 	interval := v.Seconds("interval")
-	return &Sizing{Belief: candidate.NewFinder(d), known: map[candidate.CurveKey]*curveSizes{}, interval: max(interval, policy.MinWake),
-		anywhere: rules.AnyDevices, next: rules.NextOnly, last: -policy.Never}, v.Err()
+	return &Sizing{Belief: candidate.NewFinder(d), sizes: map[candidate.CurveKey]*curveSizes{}, interval: max(interval, policy.MinWake),
+		anyDevices: rules.AnyDevices, nextOnly: rules.NextOnly, last: -policy.Never}, v.Err()
 }
 
-// Sizing is the allocation and placement of Optimus (sections 4.1 and 4.2) for
-// jobs without parameter servers (servedOptimus is that for those with), as in petuum/adaptdl at commit c793c70: with Q
-// steps left that take T(n) seconds on n devices, going from n to m is worth
+// Sizing is the allocation and placement of Optimus (sections 4.1 and 4.2) for jobs
+// without parameter servers, as in petuum/adaptdl at commit c793c70. paramServerOptimus is
+// for jobs with them. The gain of a job from n to m devices is
 //
 //	gain = y * Q * (T(n) - T(m)) / ((m - n) * D)
 //
-//	T  the oracle's belief, seconds
-//	Q  convergence.left; of the oracle variant JobState.Remaining
-//	D  the dominant share of a device with what the job needs of the host for it,
-//	   in shares of devices: 1 where the job needs nothing of the host
-//	y  young, while what is left is a guess; else 1
+//	T  predicted seconds per step
+//	Q  remaining steps: convergence.left, or JobState.Remaining for optimus-oracle
+//	D  dominant share of a device with the CPUs and host memory it needs, divided by its
+//	   share of devices: 1 if the job needs neither
+//	y  option young for young jobs, else 1
 //
-// Jobs of which nothing is believed run as submitted, in their turn.
+// Decide starts jobs by arrival on the fewest devices they can run on, then gives devices
+// to the job with the highest gain until none gains, then places the jobs. Jobs without a
+// prediction run as submitted.
 //
-// With convergence the sizes of running jobs are decided on once in an interval, as
-// in the paper, and what they save has to be more than a restart costs: estimates
-// change all the time. In between devices that are free go to jobs that wait, which
-// in the paper wait for the interval.
+// With convergence the sizes of running jobs change once per interval, as in the paper, and
+// only if that saves more than a restart costs, because estimates change all the time.
+// Between that, free devices go to waiting jobs, which in the paper wait for the interval.
 type Sizing struct {
 	Belief      *candidate.Finder
-	known       map[candidate.CurveKey]*curveSizes
+	sizes       map[candidate.CurveKey]*curveSizes
 	interval    time.Duration
-	anywhere    bool         // any free devices will do
-	next        bool         // only the next size counts
-	convergence *convergence // nil = what is left is known
+	anyDevices  bool         // Variant.AnyDevices
+	nextOnly    bool         // Variant.NextOnly
+	convergence *convergence // nil = use the true remaining steps
 	young       float64
-	last        time.Duration // when sizes of running jobs were decided on
+	last        time.Duration // last decision on the sizes of running jobs
 }
 
 // Size is a number of devices a job may run on.
 type Size struct {
 	Devices int
-	Sec     float64            // of a step
+	Sec     float64            // seconds per step
 	options []candidate.Config // fastest first
 }
 
-// curveSizes is what a curve says, by group.
+// curveSizes has the sizes of a curve, by group.
 type curveSizes struct {
 	curve *candidate.Curve
 	sizes [][]Size
 }
 
-// Grower is a job that gets devices.
+// Grower is a job with the size chosen so far.
 type Grower struct {
 	*scheduler.JobState
-	left    float64 // steps it is taken to have left
-	worth   float64 // of a second saved
-	share   float64 // dominant share of a device, in shares of devices
-	Keeps   bool    // what it holds, whatever its size
-	Arrival int
-	Group   int
-	Sizes   []Size // ascending; none for jobs of which nothing is believed
-	At      int    // of sizes, what it is to get
-	gain    float64
-	to      int            // of sizes, what it would get for gain
-	Ways    *candidate.Set // of jobs without sizes
-	Granted *scheduler.Grant
+	left       float64 // estimated remaining steps
+	weight     float64 // of its gain
+	share      float64 // D of its gain
+	Keeps      bool    // it keeps its grant
+	Arrival    int
+	Group      int
+	Sizes      []Size // ascending; empty without a prediction
+	At         int    // index of the chosen size
+	gain       float64
+	to         int            // index of the size that gives gain
+	Candidates *candidate.Set // only without Sizes
+	Granted    *scheduler.Grant
 }
 
 func (g *Grower) Devices() int {
@@ -141,6 +142,7 @@ func (g *Grower) Devices() int {
 	return g.Sizes[g.At].Devices
 }
 
+// Decide follows sections 4.1 and 4.2; see Sizing.
 func (p *Sizing) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
 	d := scheduler.Decision{}
 	idle := s.Idle()
@@ -149,7 +151,7 @@ func (p *Sizing) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 		left[gi] = idle.FreeIn(gi)
 	}
 	if p.convergence != nil {
-		p.convergence.look(s)
+		p.convergence.observe(s)
 	}
 	settled := p.settle(s, idle.Group, left)
 	var growers []*Grower
@@ -157,12 +159,12 @@ func (p *Sizing) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 		g := &Grower{JobState: j, Keeps: true, Group: -1}
 		if !settled || j.Grant == nil {
 			var err error
-			if g, err = p.begin(ctx, s, j, idle.Group, left); err != nil {
+			if g, err = p.start(ctx, s, j, idle.Group, left); err != nil {
 				return d, err
 			}
 		}
 		if g == nil {
-			d.Because(s, j.Job.ID, "the least it can run on is not left at its turn by arrival")
+			d.Because(s, j.Job.ID, "too few devices are left for its smallest size, in order of arrival")
 			continue
 		}
 		g.Arrival = i
@@ -182,8 +184,8 @@ func (p *Sizing) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 			continue
 		}
 		d.Grants = append(d.Grants, g.Granted)
-		if g.Ways != nil && g.Ways.Warning != "" {
-			d.Warnings = append(d.Warnings, g.Ways.Warning)
+		if g.Candidates != nil && g.Candidates.Warning != "" {
+			d.Warnings = append(d.Warnings, g.Candidates.Warning)
 		}
 	}
 	if len(s.Jobs()) > 0 {
@@ -192,8 +194,8 @@ func (p *Sizing) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 	return d, nil
 }
 
-// settle reports whether running jobs stay as they are this time, and takes what
-// they hold from left if so.
+// settle reports whether running jobs keep their sizes in this decision. If so it subtracts
+// their devices from left.
 func (p *Sizing) settle(s *scheduler.Snapshot, nodes, left []int) bool {
 	if p.convergence == nil || s.Now == p.last || s.Now >= p.last+p.interval {
 		p.last = s.Now
@@ -207,23 +209,23 @@ func (p *Sizing) settle(s *scheduler.Snapshot, nodes, left []int) bool {
 	return true
 }
 
-// estimate works out what is left of g, and what its devices cost the others.
+// estimate sets the remaining steps, the weight and the dominant share of g.
 func (p *Sizing) estimate(ctx context.Context, s *scheduler.Snapshot, g *Grower) {
-	g.left, g.worth, g.share = g.Remaining, 1, 1
+	g.left, g.weight, g.share = g.Remaining, 1, 1
 	if g.Keeps {
 		return
 	}
 	if p.convergence != nil {
 		young := false
 		if g.left, young = p.convergence.left(ctx, g.JobState); young {
-			g.worth = p.young
+			g.weight = p.young
 		}
 	}
 	g.share = DominantShare(&s.Cluster.Groups[g.Group], g.Job.Host)
 }
 
-// DominantShare returns the largest share of a group that a device takes with what
-// it needs of the host, over the share of devices.
+// DominantShare returns the largest share of a group's CPUs, host memory or devices that a
+// device with its host resources needs, divided by its share of devices.
 func DominantShare(g *spec.NodeGroup, need spec.Host) float64 {
 	share := 1.0
 	if g.CPUs > 0 {
@@ -235,8 +237,8 @@ func DominantShare(g *spec.NodeGroup, need spec.Host) float64 {
 	return share
 }
 
-// keepSizes lets running jobs keep their sizes where other sizes save less than a restart
-// costs, and where no job needs the devices they would give up.
+// keepSizes restores the present sizes of running jobs that would grow but save less than a
+// restart costs, and of jobs that would shrink although the devices are not needed.
 func (p *Sizing) keepSizes(growers []*Grower, left []int) {
 	stay := func(when func(g *Grower, more int, held *Size) bool) {
 		for _, g := range growers {
@@ -259,23 +261,22 @@ func (p *Sizing) keepSizes(growers []*Grower, left []int) {
 	stay(func(g *Grower, more int, _ *Size) bool { return more < 0 && -more <= left[g.Group] })
 }
 
-// explain says what decided about the devices of g.
+// explain adds the reason for the devices of g.
 func (g *Grower) explain(s *scheduler.Snapshot, d *scheduler.Decision) {
 	switch {
 	case g.Granted == nil:
-		d.Because(s, g.Job.ID, "size %d is meant for it, and finds no room together", g.Devices())
+		d.Because(s, g.Job.ID, "size %d was chosen, but the free devices are too fragmented", g.Devices())
 	case g.Granted.Same(g.Grant):
 	case len(g.Sizes) == 0:
-		d.Because(s, g.Job.ID, "as submitted: nothing is known of its speed")
+		d.Because(s, g.Job.ID, "runs as submitted: no prediction")
 	default:
-		d.Because(s, g.Job.ID, "size %d, each device of which saves it more time than it would others: %.0f s are left", g.Granted.Devices(), g.left*g.Sizes[g.At].Sec)
+		d.Because(s, g.Job.ID, "size %d by marginal gain: %.0f s are left", g.Granted.Devices(), g.left*g.Sizes[g.At].Sec)
 	}
 }
 
-// begin takes the fewest devices j can run on, in the group where it runs or else
-// the one where it is fastest on them; nil if they are not left. nodes tells the
-// group of each node.
-func (p *Sizing) begin(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState, nodes, left []int) (*Grower, error) {
+// start takes the smallest size of j, in its present group, or else in the group where that
+// is fastest; nil if it does not fit. nodes has the group of each node.
+func (p *Sizing) start(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState, nodes, left []int) (*Grower, error) {
 	cv, err := p.Belief.Curve(ctx, s.Cluster, j.Job)
 	if err != nil {
 		return nil, err
@@ -294,11 +295,11 @@ func (p *Sizing) begin(ctx context.Context, s *scheduler.Snapshot, j *scheduler.
 		}
 	}
 	if len(cv.Configs) == 0 {
-		best.Ways, err = p.Belief.AsSubmitted(ctx, s.Cluster, j.Job)
+		best.Candidates, err = p.Belief.AsSubmitted(ctx, s.Cluster, j.Job)
 		if err != nil {
 			return nil, err
 		}
-		best.Group = p.Rigid(s, j, nodes, left)
+		best.Group = p.GroupOfSubmitted(s, j, nodes, left)
 	}
 	if best.Group < 0 {
 		return nil, nil
@@ -307,9 +308,9 @@ func (p *Sizing) begin(ctx context.Context, s *scheduler.Snapshot, j *scheduler.
 	return best, nil
 }
 
-// Rigid returns the group that has the devices j was submitted with, -1 if none
-// has: the one it runs in, or else the first.
-func (p *Sizing) Rigid(s *scheduler.Snapshot, j *scheduler.JobState, nodes, left []int) int {
+// GroupOfSubmitted returns the group with enough devices left for j as submitted, -1 = none:
+// its present group, or else the first.
+func (p *Sizing) GroupOfSubmitted(s *scheduler.Snapshot, j *scheduler.JobState, nodes, left []int) int {
 	for gi := range s.Cluster.Groups {
 		fits := candidate.Accepts(j.Job, &s.Cluster.Groups[gi])
 		if j.Grant != nil {
@@ -322,10 +323,10 @@ func (p *Sizing) Rigid(s *scheduler.Snapshot, j *scheduler.JobState, nodes, left
 	return -1
 }
 
-// Sizes returns what the curve of j says of each group.
+// Sizes returns the sizes on the curve of j, by group.
 func (p *Sizing) Sizes(j *spec.Job, cv *candidate.Curve, c *spec.Cluster) [][]Size {
 	key := candidate.CurveKey{Kind: candidate.KindOf(j), Precision: j.Plan.Precision, Accelerator: j.Accelerator}
-	if known := p.known[key]; known != nil && known.curve == cv {
+	if known := p.sizes[key]; known != nil && known.curve == cv {
 		return known.sizes
 	}
 	out := make([][]Size, len(c.Groups))
@@ -337,15 +338,15 @@ func (p *Sizing) Sizes(j *spec.Job, cv *candidate.Curve, c *spec.Cluster) [][]Si
 		out[group] = append(out[group], p.size(cv.Configs[i:k], c.Groups[group].Devices))
 		i = k
 	}
-	p.known[key] = &curveSizes{cv, out}
+	p.sizes[key] = &curveSizes{cv, out}
 	return out
 }
 
-// size is what options on equally many devices are. Where any devices will do,
-// steps are believed to take as long as packed.
+// size returns the size of options with equal device counts. With anyDevices its speed is
+// that of the packed layout.
 func (p *Sizing) size(options []candidate.Config, perNode int) Size {
 	o := options[0]
-	if p.anywhere {
+	if p.anyDevices {
 		packed := spec.Packed(o.Devices, perNode)
 		o = options[max(slices.IndexFunc(options, func(o candidate.Config) bool { return o.Shape == packed }), 0)]
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/internal/candidate"
 )
 
-// Place finds nodes. A job that keeps its number of devices keeps its devices; the others
-// follow in ascending number of devices (section 4.2).
+// Place places the jobs. A job that keeps its number of devices keeps its devices; the
+// others follow in ascending number of devices (section 4.2).
 func (p *Sizing) Place(growers []*Grower, free *scheduler.Inventory, c spec.Cluster) {
 	var others []*Grower
 	for _, g := range growers {
@@ -29,11 +29,11 @@ func (p *Sizing) Place(growers []*Grower, free *scheduler.Inventory, c spec.Clus
 	}
 }
 
-// find returns a grant for g of devices that are free. Where those of its size do
-// not lie as they have to, it gets fewer.
+// find returns a grant of free devices for g. If its size does not fit because devices are
+// fragmented it gets a smaller one.
 func (p *Sizing) find(g *Grower, free *scheduler.Inventory, c spec.Cluster) *scheduler.Grant {
 	if len(g.Sizes) == 0 {
-		return p.Belief.Place(free, c, g.Job, g.Ways)
+		return p.Belief.Place(free, c, g.Job, g.Candidates)
 	}
 	for i := g.At; i >= 0; i-- {
 		sz := &g.Sizes[i]
@@ -48,7 +48,7 @@ func (p *Sizing) find(g *Grower, free *scheduler.Inventory, c spec.Cluster) *sch
 }
 
 func (p *Sizing) ofSize(g *Grower, sz *Size, free *scheduler.Inventory) *scheduler.Grant {
-	if !p.anywhere {
+	if !p.anyDevices {
 		for i := range sz.options {
 			if grant := p.Belief.PlaceOption(free, g.Job, &sz.options[i]); grant != nil {
 				return grant

@@ -12,22 +12,23 @@ import (
 
 var DRF = policy.Info{
 	Name:    "drf",
-	Doc:     "parameter servers only: one replica and one server at a time to the job with the least dominant share (Ghodsi et al., DRF, NSDI 2011); resizes",
+	Doc:     "parameter servers only: dominant resource fairness by progressive filling, one replica and one server at a time (Ghodsi et al., DRF, NSDI 2011); resizes",
 	Servers: policy.ServesOnly,
 	New: func(d policy.Deps) (scheduler.Policy, error) {
-		return New(d, 0, func(b *Belief) Rule { return drf{b, policy.VariantOf[Variant](d).LeastLoaded}.fill }), nil
+		return New(d, 0, func(b *Speeds) Rule { return drf{b, policy.VariantOf[Variant](d).LeastLoaded}.fill }), nil
 	},
 }
 
-// drf is progressive filling: a job's demand is one replica and one parameter server,
-// as often as it may have them.
+// drf is progressive filling (DRF, section 4.1, algorithm 1). The demand vector of a job is
+// one replica and one parameter server. It is granted repeatedly to the job with the lowest
+// dominant share.
 type drf struct {
-	*Belief
+	*Speeds
 	leastLoaded bool
 }
 
 func (p drf) fill(_ context.Context, _ *scheduler.Snapshot, f *Packing) error {
-	// the one with the least dominant share first, of equal ones the one that arrived first
+	// lowest dominant share first, then arrival
 	h := heap.Heap[*PackedJob]{Items: slices.Clone(f.Jobs), Less: func(a, b *PackedJob) bool {
 		return cmp.Or(cmp.Compare(f.ShareOf(a, a.Has), f.ShareOf(b, b.Has)), cmp.Compare(a.Arrival, b.Arrival)) < 0
 	}}
@@ -38,13 +39,13 @@ func (p drf) fill(_ context.Context, _ *scheduler.Snapshot, f *Packing) error {
 			h.Pop()
 			continue
 		}
-		t.Why = "as much of what it needs most as others have of theirs"
+		t.Why = "progressive filling by dominant share"
 		h.FixFirst()
 	}
 	return nil
 }
 
-// more gives t one of each, and reports whether it may have them and they fit.
+// more gives t one of each, and reports whether that is allowed and fits.
 func (p drf) more(f *Packing, t *PackedJob) bool {
 	to := t.Has.Plus(OneOfEach)
 	if t.Group >= 0 && !p.Allows(t.Job, f.GroupOf(t), to) {

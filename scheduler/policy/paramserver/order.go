@@ -10,52 +10,52 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
-// interval is after how much time orders that change as jobs get on are looked
-// at again.
+// interval is the time between decisions for rules that depend on the progress of jobs.
 const interval = 600 * time.Second
 
-// NewFIFO gives each job in turn the fastest numbers that fit. A job that does not fit
-// blocks all jobs behind it.
+// NewFIFO returns first come, first served: each job gets the fastest Counts that fit. A
+// job that does not fit blocks all jobs behind it.
 func NewFIFO(d policy.Deps) scheduler.Policy {
-	return New(d, 0, func(b *Belief) Rule {
-		return inOrder{b, policy.VariantOf[Variant](d).ToTheMost, true, "its turn by submission", nil}.fill
+	return New(d, 0, func(b *Speeds) Rule {
+		return inOrder{b, policy.VariantOf[Variant](d).UpToLimit, true, "next in order of submission", nil}.fill
 	})
 }
 
-// NewSRTF gives each job the fastest numbers that fit, in order of the time left at the
-// fastest numbers it may have. Jobs that do not fit are skipped.
+// NewSRTF returns shortest remaining time first, by the remaining time at the fastest
+// Counts that a job may have. Each job gets the fastest Counts that fit. Jobs that do not
+// fit are skipped.
 func NewSRTF(d policy.Deps) scheduler.Policy {
-	return New(d, interval, func(b *Belief) Rule {
+	return New(d, interval, func(b *Speeds) Rule {
 		rules := policy.VariantOf[Variant](d)
-		p := inOrder{b, rules.ToTheMost, false, "its turn by the time left", nil}
+		p := inOrder{b, rules.UpToLimit, false, "next in order of remaining time", nil}
 		p.key = func(ctx context.Context, f *Packing, t *PackedJob) (float64, error) {
 			if rules.Left != nil {
 				return rules.Left(t.Done, t.Remaining), nil
 			}
-			return b.least(ctx, f, t)
+			return b.remainingAtFastest(ctx, f, t)
 		}
 		return p.fill
 	})
 }
 
-// inOrder serves jobs in order, each to the full.
+// inOrder gives each job, in order, the fastest Counts that fit.
 type inOrder struct {
-	*Belief
-	toTheMost bool
+	*Speeds
+	upToLimit bool
 	blocks    bool // a job that does not fit blocks all behind it
 	why       string
-	key       func(ctx context.Context, f *Packing, t *PackedJob) (float64, error) // the least goes first; nil = by arrival
+	key       func(ctx context.Context, f *Packing, t *PackedJob) (float64, error) // lower goes first; nil = by arrival
 }
 
 func (p inOrder) fill(ctx context.Context, _ *scheduler.Snapshot, f *Packing) error {
-	jobs, err := p.line(ctx, f)
+	jobs, err := p.sorted(ctx, f)
 	if err != nil {
 		return err
 	}
 	for _, t := range jobs {
 		t.Why = p.why
-		if p.toTheMost {
-			p.most(f, t)
+		if p.upToLimit {
+			p.giveUpToLimit(f, t)
 			continue
 		}
 		fits, err := p.Fastest(ctx, f, t)
@@ -69,8 +69,8 @@ func (p inOrder) fill(ctx context.Context, _ *scheduler.Snapshot, f *Packing) er
 	return nil
 }
 
-// most gives t one of each on the least loaded node as long as it may have them.
-func (p inOrder) most(f *Packing, t *PackedJob) {
+// giveUpToLimit gives t pairs on the least loaded node up to its limit.
+func (p inOrder) giveUpToLimit(f *Packing, t *PackedJob) {
 	for t.Group < 0 || p.Allows(t.Job, f.GroupOf(t), t.Has.Plus(OneOfEach)) {
 		if !f.GiveLeast(t, OneOfEach) {
 			return
@@ -78,8 +78,8 @@ func (p inOrder) most(f *Packing, t *PackedJob) {
 	}
 }
 
-// line returns the jobs in order; equal ones by arrival.
-func (p inOrder) line(ctx context.Context, f *Packing) ([]*PackedJob, error) {
+// sorted returns the jobs in order; ties go by arrival.
+func (p inOrder) sorted(ctx context.Context, f *Packing) ([]*PackedJob, error) {
 	if p.key == nil {
 		return f.Jobs, nil
 	}

@@ -9,18 +9,18 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/internal/candidate"
 )
 
-// Packing is a cluster that is given away from nothing to jobs with parameter servers,
-// one replica and one server after the other.
+// Packing assigns replicas and parameter servers of jobs to nodes, starting from an empty
+// cluster.
 type Packing struct {
 	Cluster *spec.Cluster
 	nodes   []nodeRoom
 	Jobs    []*PackedJob // by arrival
-	Ended   bool         // one did not fit where it had to be, see giveLeast
+	Ended   bool         // set by GiveLeast: no job gets more
 	// begins reports whether a job may have one replica and one server in a group.
-	begins func(*spec.Job, *spec.NodeGroup) bool
+	canStart func(*spec.Job, *spec.NodeGroup) bool
 }
 
-// nodeRoom is what is left of a node.
+// nodeRoom is the free capacity of a node.
 type nodeRoom struct {
 	group   int
 	devices int
@@ -28,27 +28,27 @@ type nodeRoom struct {
 	down    bool
 }
 
-// PackedJob is a job that is given replicas and parameter servers.
+// PackedJob is a job with the tasks assigned to it.
 type PackedJob struct {
 	*scheduler.JobState
 	Arrival int
-	may     []bool // by group: whether it accepts it and may begin there; nil = was not asked yet
-	Group   int    // of its nodes, -1 = it has none
+	usable  []bool // by group: whether the job accepts it and can start there; nil = not computed
+	Group   int    // group of its nodes, -1 = no tasks
 	Has     Counts
-	Tasks   []servedTask // what it has, as it was given
+	Tasks   []task // in the order of assignment
 	Granted *scheduler.Grant
 	Why     string
 }
 
-// servedTask is a replica or a parameter server on a node.
-type servedTask struct {
+// task is a replica or a parameter server on a node.
+type task struct {
 	node   int
 	server bool
 }
 
-// NewPacking returns an empty cluster, and the jobs inside.
-func NewPacking(s *scheduler.Snapshot, b *Belief) *Packing {
-	f := &Packing{Cluster: &s.Cluster, begins: b.begins}
+// NewPacking returns an empty cluster and the jobs in the system.
+func NewPacking(s *scheduler.Snapshot, b *Speeds) *Packing {
+	f := &Packing{Cluster: &s.Cluster, canStart: b.canStart}
 	for gi := range s.Cluster.Groups {
 		g := &s.Cluster.Groups[gi]
 		for range g.Count {
@@ -75,10 +75,10 @@ func (f *Packing) accepted(j *spec.Job) iter.Seq2[int, *spec.NodeGroup] {
 	}
 }
 
-// GroupOf returns the group of what t has.
+// GroupOf returns the group of the tasks of t.
 func (f *Packing) GroupOf(t *PackedJob) *spec.NodeGroup { return &f.Cluster.Groups[t.Group] }
 
-// GroupHeld returns the group of what t holds, -1 if it holds nothing.
+// GroupHeld returns the group of the present grant of t, -1 = none.
 func (f *Packing) GroupHeld(t *PackedJob) int {
 	if t.Grant == nil {
 		return -1
@@ -86,7 +86,7 @@ func (f *Packing) GroupHeld(t *PackedJob) int {
 	return f.nodes[t.Grant.Slots[0].Node].group
 }
 
-// takes returns what a replica or a parameter server of j takes of a node.
+// takes returns the resources of a replica or a parameter server of j.
 func takes(j *spec.Job, server bool) (devices int, host spec.Host) {
 	if server {
 		return 0, j.ServerHost
@@ -94,12 +94,12 @@ func takes(j *spec.Job, server bool) (devices int, host spec.Host) {
 	return min(j.Devices, 1), j.Host
 }
 
-// fits reports whether so much is left of a node.
+// fits reports whether resources are free on a node.
 func (n *nodeRoom) fits(devices int, host spec.Host) bool {
 	return !n.down && n.devices >= devices && n.host.Covers(host)
 }
 
-// load returns how much of a node is taken: the sum of its shares of devices and CPUs.
+// load returns the load of a node: the sum of its used shares of devices and CPUs.
 func (f *Packing) load(node int) float64 {
 	n := &f.nodes[node]
 	g := &f.Cluster.Groups[n.group]
@@ -110,20 +110,20 @@ func (f *Packing) load(node int) float64 {
 	return load
 }
 
-// mayUse reports whether t may be in a group: one that it accepts and may begin in, and
-// no other than that it is in.
+// mayUse reports whether t may run in a group: it accepts the group and can start there,
+// and has no tasks in another group.
 func (f *Packing) mayUse(t *PackedJob, group int) bool {
-	if t.may == nil {
-		t.may = make([]bool, len(f.Cluster.Groups))
+	if t.usable == nil {
+		t.usable = make([]bool, len(f.Cluster.Groups))
 		for gi, g := range f.accepted(t.Job) {
-			t.may[gi] = f.begins(t.Job, g)
+			t.usable[gi] = f.canStart(t.Job, g)
 		}
 	}
-	return (t.Group < 0 || t.Group == group) && t.may[group]
+	return (t.Group < 0 || t.Group == group) && t.usable[group]
 }
 
-// least returns the least loaded node of the groups that t may use, of those for which ok holds; -1 if there is none.
-func (f *Packing) least(t *PackedJob, ok func(*nodeRoom) bool) int {
+// leastLoaded returns the least loaded node that t may use and ok accepts, -1 = none.
+func (f *Packing) leastLoaded(t *PackedJob, ok func(*nodeRoom) bool) int {
 	best, least := -1, 0.0
 	for i := range f.nodes {
 		n := &f.nodes[i]
@@ -137,11 +137,11 @@ func (f *Packing) least(t *PackedJob, ok func(*nodeRoom) bool) int {
 	return best
 }
 
-// spare returns a node with room for what t needs CPUs for alone, such as a parameter
-// server: that with most CPUs beyond those that replicas of t would need on the devices
-// it has free, of equal ones the least loaded; -1 if there is none. On another the
-// devices would be left without CPUs.
-func (f *Packing) spare(t *PackedJob, host spec.Host) int {
+// mostSpareCPUs returns a node for a task of t that needs no device, such as a parameter
+// server: the node with most CPUs beyond those that replicas of t would need on its free
+// devices, so that no device is left without CPUs. Ties go to the least loaded node; -1 =
+// none fits.
+func (f *Packing) mostSpareCPUs(t *PackedJob, host spec.Host) int {
 	devices, each := takes(t.Job, false)
 	if devices == 0 {
 		each = host
@@ -153,11 +153,11 @@ func (f *Packing) spare(t *PackedJob, host spec.Host) int {
 			most = max(most, beyond(n))
 		}
 	}
-	return f.least(t, func(n *nodeRoom) bool { return n.fits(0, host) && beyond(n) == most })
+	return f.leastLoaded(t, func(n *nodeRoom) bool { return n.fits(0, host) && beyond(n) == most })
 }
 
-// Give gives t so many more, all of them or none, and reports whether they fit: those
-// with a device on the least loaded node with room, the others where CPUs are to spare.
+// Give assigns more tasks to t, all or none, and reports whether they fit. Tasks with a
+// device go to the least loaded node that fits, the others to the node with most spare CPUs.
 func (f *Packing) Give(t *PackedJob, more Counts) bool {
 	before, group := len(t.Tasks), t.Group
 	for i := range more.Tasks() {
@@ -165,9 +165,9 @@ func (f *Packing) Give(t *PackedJob, more Counts) bool {
 		devices, host := takes(t.Job, server)
 		var node int
 		if devices > 0 {
-			node = f.least(t, func(n *nodeRoom) bool { return n.fits(devices, host) })
+			node = f.leastLoaded(t, func(n *nodeRoom) bool { return n.fits(devices, host) })
 		} else {
-			node = f.spare(t, host)
+			node = f.mostSpareCPUs(t, host)
 		}
 		if node < 0 {
 			f.TakeBack(t, before)
@@ -179,8 +179,8 @@ func (f *Packing) Give(t *PackedJob, more Counts) bool {
 	return true
 }
 
-// giveOn is give on one node; it reports whether that has room.
-func (f *Packing) giveOn(t *PackedJob, node int, more Counts) bool {
+// giveOnNode is Give on one node.
+func (f *Packing) giveOnNode(t *PackedJob, node int, more Counts) bool {
 	if !f.room(t, node, more) {
 		return false
 	}
@@ -190,20 +190,19 @@ func (f *Packing) giveOn(t *PackedJob, node int, more Counts) bool {
 	return true
 }
 
-// room reports whether a node has room for so many of t.
+// room reports whether more tasks of t fit on a node.
 func (f *Packing) room(t *PackedJob, node int, more Counts) bool {
 	devices, _ := takes(t.Job, false)
 	return f.nodes[node].fits(devices*more.Replicas, t.Job.HostFor(more.Replicas, more.Servers))
 }
 
-// GiveLeast is giveOn on the least loaded node. If that node has no room, no job is given
-// anything any more.
+// GiveLeast is Give on the least loaded node. If that node has no room the packing ends.
 func (f *Packing) GiveLeast(t *PackedJob, more Counts) bool {
 	if f.Ended {
 		return false
 	}
-	node := f.least(t, func(*nodeRoom) bool { return true })
-	if node < 0 || !f.giveOn(t, node, more) {
+	node := f.leastLoaded(t, func(*nodeRoom) bool { return true })
+	if node < 0 || !f.giveOnNode(t, node, more) {
 		f.Ended = true
 		return false
 	}
@@ -215,7 +214,7 @@ func (f *Packing) put(t *PackedJob, node int, server bool) {
 	devices, host := takes(t.Job, server)
 	n := &f.nodes[node]
 	n.devices, n.host = n.devices-devices, n.host.Plus(host.Times(-1))
-	t.Group, t.Tasks = n.group, append(t.Tasks, servedTask{node, server})
+	t.Group, t.Tasks = n.group, append(t.Tasks, task{node, server})
 	if server {
 		t.Has.Servers++
 	} else {
@@ -223,7 +222,7 @@ func (f *Packing) put(t *PackedJob, node int, server bool) {
 	}
 }
 
-// TakeBack takes back what t was given after the first so many.
+// TakeBack removes all tasks of t but the first keep.
 func (f *Packing) TakeBack(t *PackedJob, keep int) {
 	for _, task := range t.Tasks[keep:] {
 		devices, host := takes(t.Job, task.server)
@@ -240,13 +239,13 @@ func (f *Packing) TakeBack(t *PackedJob, keep int) {
 	}
 }
 
-// Keep gives t exactly what it holds, and reports whether that is there.
+// Keep gives t the tasks of its present grant, and reports whether they fit.
 func (f *Packing) Keep(t *PackedJob) bool {
 	if t.Grant == nil {
 		return false
 	}
 	for _, s := range t.Grant.Slots {
-		if !f.giveOn(t, s.Node, Counts{s.Devices + s.Workers, s.Servers}) {
+		if !f.giveOnNode(t, s.Node, Counts{s.Devices + s.Workers, s.Servers}) {
 			f.TakeBack(t, 0)
 			return false
 		}
@@ -254,8 +253,8 @@ func (f *Packing) Keep(t *PackedJob) bool {
 	return true
 }
 
-// ShareOf returns the dominant share of so many in the group of t: the largest of
-// their shares of its devices, CPUs and host memory.
+// ShareOf returns the dominant share of n tasks of t in its group: the largest of their
+// shares of devices, CPUs and host memory.
 func (f *Packing) ShareOf(t *PackedJob, n Counts) float64 {
 	if t.Group < 0 {
 		return 0

@@ -17,16 +17,16 @@ type anyNumbers struct{}
 
 func (anyNumbers) Allows(spec.Config) bool { return true }
 
-// fillingOf returns an empty filling of groups, of which some nodes are down.
-func fillingOf(groups []spec.NodeGroup, down ...int) *Packing {
+// packingOf returns an empty packing of groups; some nodes may be down.
+func packingOf(groups []spec.NodeGroup, down ...int) *Packing {
 	for i := range groups {
 		groups[i].Accelerator.Name = string(rune('x' + i))
 	}
-	return NewPacking(&scheduler.Snapshot{Cluster: spec.Cluster{Groups: groups}, Down: down}, NewBelief(policy.Deps{Servers: anyNumbers{}}))
+	return NewPacking(&scheduler.Snapshot{Cluster: spec.Cluster{Groups: groups}, Down: down}, NewSpeeds(policy.Deps{Servers: anyNumbers{}}))
 }
 
-// traineeOf is a job whose replicas and servers take so many CPUs each.
-func traineeOf(devices, replica, server int) *PackedJob {
+// packedJobOf is a job; each of its replicas and servers needs the given CPUs.
+func packedJobOf(devices, replica, server int) *PackedJob {
 	j := &spec.Job{ID: "j", GlobalBatch: 12, Devices: devices, Host: spec.Host{MilliCPUs: int64(1000 * replica)}, ServerHost: spec.Host{MilliCPUs: int64(1000 * server)}}
 	j.Plan = j.ParamServerPlan(1, 1)
 	return &PackedJob{JobState: &scheduler.JobState{Job: j}, Group: -1}
@@ -55,9 +55,9 @@ func (f *Packing) left() string {
 	return strings.Join(out, " ")
 }
 
-// TestFillingGive: devices go to the least loaded node with room, what needs CPUs alone
+// TestPackingGive: devices go to the least loaded node with room, what needs CPUs alone
 // where most are to spare, all of it or nothing, in one group, on nodes that are up.
-func TestFillingGive(t *testing.T) {
+func TestPackingGive(t *testing.T) {
 	two, large := spec.NodeGroup{Count: 2, Devices: 2, CPUs: 8}, spec.NodeGroup{Count: 1, Devices: 4, CPUs: 32}
 	for _, c := range []struct {
 		name          string
@@ -68,24 +68,24 @@ func TestFillingGive(t *testing.T) {
 		more          Counts
 		want, andLeft string
 	}{
-		{"to the least loaded, of equal ones the first", []spec.NodeGroup{two}, nil, nil, traineeOf(1, 2, 2), Counts{3, 0}, "r0 r1 r0", "0/4 1/6"},
-		{"a load is of devices and CPUs", []spec.NodeGroup{two}, nil, map[int][3]int{0: {0, 1, 6}, 1: {1, 0, 1}}, traineeOf(1, 1, 1), Counts{1, 0}, "r1", "2/2 0/6"},
+		{"to the least loaded, of equal ones the first", []spec.NodeGroup{two}, nil, nil, packedJobOf(1, 2, 2), Counts{3, 0}, "r0 r1 r0", "0/4 1/6"},
+		{"a load is of devices and CPUs", []spec.NodeGroup{two}, nil, map[int][3]int{0: {0, 1, 6}, 1: {1, 0, 1}}, packedJobOf(1, 1, 1), Counts{1, 0}, "r1", "2/2 0/6"},
 		{"a load is a share", []spec.NodeGroup{{Count: 1, Devices: 2, CPUs: 8}, {Count: 1, Devices: 8, CPUs: 32}}, nil, map[int][3]int{0: {0, 1, 3}, 1: {2, 0, 1}},
-			traineeOf(1, 1, 1), Counts{1, 0}, "r1", "2/5 5/29"},
-		{"without CPUs to count by devices alone", []spec.NodeGroup{{Count: 2, Devices: 2}}, nil, map[int][3]int{0: {1, 0, 0}}, traineeOf(1, 0, 0), Counts{2, 0}, "r1 r0", "0 1"},
-		{"not where it is down", []spec.NodeGroup{two}, []int{0}, nil, traineeOf(1, 2, 2), Counts{1, 1}, "r1 s1", "2/8 1/4"},
-		{"all or none", []spec.NodeGroup{two}, nil, nil, traineeOf(1, 2, 2), Counts{5, 0}, "", "2/8 2/8"},
-		{"servers too", []spec.NodeGroup{two}, nil, nil, traineeOf(1, 2, 5), Counts{1, 3}, "", "2/8 2/8"},
-		{"in one group", []spec.NodeGroup{large, two}, nil, nil, traineeOf(1, 2, 2), Counts{5, 0}, "", "4/32 2/8 2/8"},
-		{"servers where no replica lacks the CPUs", []spec.NodeGroup{two}, nil, map[int][3]int{1: {2, 0, 1}}, traineeOf(1, 2, 2), Counts{0, 1}, "s1", "2/8 0/4"},
-		{"as many to spare, less loaded", []spec.NodeGroup{two}, nil, map[int][3]int{0: {1, 0, 2}}, traineeOf(1, 2, 2), Counts{0, 1}, "s1", "1/6 2/6"},
-		{"of a job without devices what it is itself is spared", []spec.NodeGroup{two}, nil, map[int][3]int{1: {2, 1, 1}}, traineeOf(0, 1, 3), Counts{1, 1}, "r0 s1", "2/7 0/2"},
+			packedJobOf(1, 1, 1), Counts{1, 0}, "r1", "2/5 5/29"},
+		{"without CPUs to count by devices alone", []spec.NodeGroup{{Count: 2, Devices: 2}}, nil, map[int][3]int{0: {1, 0, 0}}, packedJobOf(1, 0, 0), Counts{2, 0}, "r1 r0", "0 1"},
+		{"not where it is down", []spec.NodeGroup{two}, []int{0}, nil, packedJobOf(1, 2, 2), Counts{1, 1}, "r1 s1", "2/8 1/4"},
+		{"all or none", []spec.NodeGroup{two}, nil, nil, packedJobOf(1, 2, 2), Counts{5, 0}, "", "2/8 2/8"},
+		{"servers too", []spec.NodeGroup{two}, nil, nil, packedJobOf(1, 2, 5), Counts{1, 3}, "", "2/8 2/8"},
+		{"in one group", []spec.NodeGroup{large, two}, nil, nil, packedJobOf(1, 2, 2), Counts{5, 0}, "", "4/32 2/8 2/8"},
+		{"servers where no replica lacks the CPUs", []spec.NodeGroup{two}, nil, map[int][3]int{1: {2, 0, 1}}, packedJobOf(1, 2, 2), Counts{0, 1}, "s1", "2/8 0/4"},
+		{"as many to spare, less loaded", []spec.NodeGroup{two}, nil, map[int][3]int{0: {1, 0, 2}}, packedJobOf(1, 2, 2), Counts{0, 1}, "s1", "1/6 2/6"},
+		{"of a job without devices what it is itself is spared", []spec.NodeGroup{two}, nil, map[int][3]int{1: {2, 1, 1}}, packedJobOf(0, 1, 3), Counts{1, 1}, "r0 s1", "2/7 0/2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := fillingOf(c.groups, c.down...)
+			f := packingOf(c.groups, c.down...)
 			for node, o := range c.before {
-				other := traineeOf(1, o[2], o[2])
-				if !f.giveOn(other, node, Counts{o[0], o[1]}) {
+				other := packedJobOf(1, o[2], o[2])
+				if !f.giveOnNode(other, node, Counts{o[0], o[1]}) {
 					t.Fatalf("no room for others on node %d", node)
 				}
 			}
@@ -100,11 +100,11 @@ func TestFillingGive(t *testing.T) {
 	}
 }
 
-// TestFillingLoad: the sum of the shares of devices and CPUs that are taken.
-func TestFillingLoad(t *testing.T) {
-	f := fillingOf([]spec.NodeGroup{{Count: 2, Devices: 4, CPUs: 16}, {Count: 1, Devices: 4}})
-	f.giveOn(traineeOf(1, 2, 3), 0, Counts{1, 2})
-	f.giveOn(traineeOf(1, 2, 3), 2, Counts{3, 1})
+// TestPackingLoad: the sum of the shares of devices and CPUs that are taken.
+func TestPackingLoad(t *testing.T) {
+	f := packingOf([]spec.NodeGroup{{Count: 2, Devices: 4, CPUs: 16}, {Count: 1, Devices: 4}})
+	f.giveOnNode(packedJobOf(1, 2, 3), 0, Counts{1, 2})
+	f.giveOnNode(packedJobOf(1, 2, 3), 2, Counts{3, 1})
 	for node, want := range []float64{1./4 + 8./16, 0, 3. / 4} {
 		if got := f.load(node); got != want {
 			t.Errorf("node %d: %g, want %g", node, got, want)
@@ -112,9 +112,9 @@ func TestFillingLoad(t *testing.T) {
 	}
 }
 
-// TestFillingFree: the part that is left of what is scarcer, devices or CPUs; what is
+// TestPackingFree: the part that is left of what is scarcer, devices or CPUs; what is
 // down is not left.
-func TestFillingFree(t *testing.T) {
+func TestPackingFree(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		groups []spec.NodeGroup
@@ -123,15 +123,15 @@ func TestFillingFree(t *testing.T) {
 		want   float64
 	}{
 		{"all", []spec.NodeGroup{{Count: 2, Devices: 4, CPUs: 16}}, nil, nil, 1},
-		{"devices are scarcer", []spec.NodeGroup{{Count: 2, Devices: 4, CPUs: 16}}, nil, map[int]*PackedJob{0: traineeOf(1, 1, 1), 1: traineeOf(1, 1, 1)}, 6. / 8},
-		{"CPUs are scarcer", []spec.NodeGroup{{Count: 2, Devices: 4, CPUs: 16}}, nil, map[int]*PackedJob{0: traineeOf(0, 4, 8)}, 20. / 32},
-		{"half is down", []spec.NodeGroup{{Count: 2, Devices: 4, CPUs: 16}}, []int{0}, map[int]*PackedJob{1: traineeOf(0, 4, 4)}, 8. / 32},
-		{"of two groups", []spec.NodeGroup{{Count: 1, Devices: 4, CPUs: 16}, {Count: 3, Devices: 2, CPUs: 8}}, []int{1}, map[int]*PackedJob{0: traineeOf(1, 1, 1)}, 7. / 10},
-		{"no CPUs are counted", []spec.NodeGroup{{Count: 2, Devices: 4}}, nil, map[int]*PackedJob{0: traineeOf(1, 1, 1)}, 7. / 8},
+		{"devices are scarcer", []spec.NodeGroup{{Count: 2, Devices: 4, CPUs: 16}}, nil, map[int]*PackedJob{0: packedJobOf(1, 1, 1), 1: packedJobOf(1, 1, 1)}, 6. / 8},
+		{"CPUs are scarcer", []spec.NodeGroup{{Count: 2, Devices: 4, CPUs: 16}}, nil, map[int]*PackedJob{0: packedJobOf(0, 4, 8)}, 20. / 32},
+		{"half is down", []spec.NodeGroup{{Count: 2, Devices: 4, CPUs: 16}}, []int{0}, map[int]*PackedJob{1: packedJobOf(0, 4, 4)}, 8. / 32},
+		{"of two groups", []spec.NodeGroup{{Count: 1, Devices: 4, CPUs: 16}, {Count: 3, Devices: 2, CPUs: 8}}, []int{1}, map[int]*PackedJob{0: packedJobOf(1, 1, 1)}, 7. / 10},
+		{"no CPUs are counted", []spec.NodeGroup{{Count: 2, Devices: 4}}, nil, map[int]*PackedJob{0: packedJobOf(1, 1, 1)}, 7. / 8},
 	} {
-		f := fillingOf(c.groups, c.down...)
+		f := packingOf(c.groups, c.down...)
 		for node, j := range c.taken {
-			f.giveOn(j, node, OneOfEach)
+			f.giveOnNode(j, node, OneOfEach)
 		}
 		if got := f.Free(); math.Abs(got-c.want) > 1e-12 {
 			t.Errorf("%s: %g, want %g", c.name, got, c.want)
@@ -139,10 +139,10 @@ func TestFillingFree(t *testing.T) {
 	}
 }
 
-// TestFillingGiveMore: what does not fit takes nothing of what a job has.
-func TestFillingGiveMore(t *testing.T) {
-	f := fillingOf([]spec.NodeGroup{{Count: 1, Devices: 2, CPUs: 8}, {Count: 1, Devices: 2, CPUs: 8}})
-	j := traineeOf(1, 2, 2)
+// TestPackingGiveMore: what does not fit takes nothing of what a job has.
+func TestPackingGiveMore(t *testing.T) {
+	f := packingOf([]spec.NodeGroup{{Count: 1, Devices: 2, CPUs: 8}, {Count: 1, Devices: 2, CPUs: 8}})
+	j := packedJobOf(1, 2, 2)
 	if !f.Give(j, OneOfEach) || f.Give(j, Counts{1, 2}) {
 		t.Fatal("there is room for one of each and one replica and one server more")
 	}
@@ -151,10 +151,10 @@ func TestFillingGiveMore(t *testing.T) {
 	}
 }
 
-// TestFillingGiveLeast: the least loaded node takes it, or no job gets anything any more.
-func TestFillingGiveLeast(t *testing.T) {
-	f := fillingOf([]spec.NodeGroup{{Count: 2, Devices: 2, CPUs: 8}})
-	other, j := traineeOf(1, 1, 1), traineeOf(1, 1, 7)
+// TestPackingGiveLeast: the least loaded node takes it, or no job gets anything any more.
+func TestPackingGiveLeast(t *testing.T) {
+	f := packingOf([]spec.NodeGroup{{Count: 2, Devices: 2, CPUs: 8}})
+	other, j := packedJobOf(1, 1, 1), packedJobOf(1, 1, 7)
 	if !f.GiveLeast(other, OneReplica) || !f.GiveLeast(j, OneOfEach) || j.where() != "r1 s1" {
 		t.Errorf("the less loaded node 1 has room, it is at %q", j.where())
 	}
@@ -163,10 +163,10 @@ func TestFillingGiveLeast(t *testing.T) {
 	}
 }
 
-// TestFillingKeep: what is held is given whole or not at all.
-func TestFillingKeep(t *testing.T) {
-	f := fillingOf([]spec.NodeGroup{{Count: 2, Devices: 2, CPUs: 8}})
-	j := traineeOf(1, 2, 2)
+// TestPackingKeep: what is held is given whole or not at all.
+func TestPackingKeep(t *testing.T) {
+	f := packingOf([]spec.NodeGroup{{Count: 2, Devices: 2, CPUs: 8}})
+	j := packedJobOf(1, 2, 2)
 	if f.Keep(j) {
 		t.Error("nothing is held")
 	}
@@ -175,14 +175,14 @@ func TestFillingKeep(t *testing.T) {
 		t.Errorf("it is at %q in group %d", j.where(), j.Group)
 	}
 	f.TakeBack(j, 0)
-	f.giveOn(traineeOf(1, 5, 0), 1, OneReplica)
+	f.giveOnNode(packedJobOf(1, 5, 0), 1, OneReplica)
 	if f.Keep(j) || j.where() != "" || j.Group != -1 || f.left() != "2/8 1/3" {
 		t.Errorf("without room on node 1 it is at %q in group %d, left %s", j.where(), j.Group, f.left())
 	}
 }
 
-// TestFillingShare: the dominant share is the largest of those of what is limited.
-func TestFillingShare(t *testing.T) {
+// TestPackingShare: the dominant share is the largest of those of what is limited.
+func TestPackingShare(t *testing.T) {
 	g := spec.NodeGroup{Count: 2, Devices: 4, CPUs: 16, HostBytes: 64}
 	bare := spec.NodeGroup{Count: 2, Devices: 4}
 	for _, c := range []struct {
@@ -200,8 +200,8 @@ func TestFillingShare(t *testing.T) {
 		{"no devices", g, 0, spec.Host{MilliCPUs: 1000}, spec.Host{MilliCPUs: 3000}, Counts{2, 1}, 5. / 32},
 		{"nothing but devices is limited", bare, 1, spec.Host{MilliCPUs: 1000, Bytes: 1}, spec.Host{MilliCPUs: 9000, Bytes: 9}, Counts{1, 1}, 1. / 8},
 	} {
-		f := fillingOf([]spec.NodeGroup{c.g})
-		j := traineeOf(c.devices, 0, 0)
+		f := packingOf([]spec.NodeGroup{c.g})
+		j := packedJobOf(c.devices, 0, 0)
 		j.Job.Host, j.Job.ServerHost, j.Group = c.host, c.server, 0
 		if got := f.ShareOf(j, c.at); math.Abs(got-c.want) > 1e-12 {
 			t.Errorf("%s: %g, want %g", c.name, got, c.want)
@@ -212,9 +212,9 @@ func TestFillingShare(t *testing.T) {
 	}
 }
 
-// TestFillingTogether: the fewest nodes that hold equal parts, those with most CPUs free
+// TestPackingTogether: the fewest nodes that hold equal parts, those with most CPUs free
 // first, then with most devices.
-func TestFillingTogether(t *testing.T) {
+func TestPackingTogether(t *testing.T) {
 	two := spec.NodeGroup{Count: 3, Devices: 2, CPUs: 8}
 	for _, c := range []struct {
 		name   string
@@ -225,25 +225,25 @@ func TestFillingTogether(t *testing.T) {
 		want   Counts
 		at     string
 	}{
-		{"one node", []spec.NodeGroup{two}, nil, nil, traineeOf(1, 2, 2), Counts{2, 2}, "s0 s0 r0 r0"},
-		{"most CPUs", []spec.NodeGroup{two}, nil, map[int][3]int{0: {0, 1, 2}, 1: {0, 1, 1}}, traineeOf(1, 2, 2), Counts{1, 1}, "s2 r2"},
-		{"as many CPUs, most devices", []spec.NodeGroup{two}, nil, map[int][3]int{0: {1, 0, 2}, 1: {0, 1, 2}, 2: {2, 0, 1}}, traineeOf(1, 2, 2), Counts{1, 1}, "s1 r1"},
-		{"equal parts of two", []spec.NodeGroup{two}, nil, nil, traineeOf(1, 3, 2), Counts{2, 2}, "s0 s1 r0 r1"},
-		{"a node each", []spec.NodeGroup{two}, nil, nil, traineeOf(1, 5, 4), Counts{1, 1}, "s0 r1"},
-		{"not those that are down", []spec.NodeGroup{two}, []int{0}, nil, traineeOf(1, 3, 2), Counts{2, 2}, "s1 s2 r1 r2"},
-		{"no equal parts fit", []spec.NodeGroup{{Count: 2, Devices: 2, CPUs: 5}}, nil, map[int][3]int{0: {2, 0, 0}}, traineeOf(1, 2, 1), Counts{2, 2}, ""},
-		{"one replica goes over", []spec.NodeGroup{two}, nil, nil, traineeOf(1, 3, 3), Counts{3, 1}, "s0 r1 r0 r1"},
+		{"one node", []spec.NodeGroup{two}, nil, nil, packedJobOf(1, 2, 2), Counts{2, 2}, "s0 s0 r0 r0"},
+		{"most CPUs", []spec.NodeGroup{two}, nil, map[int][3]int{0: {0, 1, 2}, 1: {0, 1, 1}}, packedJobOf(1, 2, 2), Counts{1, 1}, "s2 r2"},
+		{"as many CPUs, most devices", []spec.NodeGroup{two}, nil, map[int][3]int{0: {1, 0, 2}, 1: {0, 1, 2}, 2: {2, 0, 1}}, packedJobOf(1, 2, 2), Counts{1, 1}, "s1 r1"},
+		{"equal parts of two", []spec.NodeGroup{two}, nil, nil, packedJobOf(1, 3, 2), Counts{2, 2}, "s0 s1 r0 r1"},
+		{"a node each", []spec.NodeGroup{two}, nil, nil, packedJobOf(1, 5, 4), Counts{1, 1}, "s0 r1"},
+		{"not those that are down", []spec.NodeGroup{two}, []int{0}, nil, packedJobOf(1, 3, 2), Counts{2, 2}, "s1 s2 r1 r2"},
+		{"no equal parts fit", []spec.NodeGroup{{Count: 2, Devices: 2, CPUs: 5}}, nil, map[int][3]int{0: {2, 0, 0}}, packedJobOf(1, 2, 1), Counts{2, 2}, ""},
+		{"one replica goes over", []spec.NodeGroup{two}, nil, nil, packedJobOf(1, 3, 3), Counts{3, 1}, "s0 r1 r0 r1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := fillingOf(c.groups, c.down...)
+			f := packingOf(c.groups, c.down...)
 			for node, o := range c.before {
-				if !f.giveOn(traineeOf(1, o[2], o[2]), node, Counts{o[0], o[1]}) {
+				if !f.giveOnNode(packedJobOf(1, o[2], o[2]), node, Counts{o[0], o[1]}) {
 					t.Fatalf("no room for others on node %d", node)
 				}
 			}
 			left := f.left()
 			c.job.Group = 0
-			fits := f.together(c.job, c.want)
+			fits := f.placeTogether(c.job, c.want)
 			if got := c.job.where(); got != c.at || fits != (c.at != "") {
 				t.Errorf("%v: %q, want %q", fits, got, c.at)
 			}
@@ -256,7 +256,7 @@ func TestFillingTogether(t *testing.T) {
 
 // free returns a job that holds nothing.
 func free(id spec.JobID) *PackedJob {
-	t := traineeOf(1, 2, 2)
+	t := packedJobOf(1, 2, 2)
 	t.Job.ID = id
 	return t
 }
@@ -287,7 +287,7 @@ func TestSettle(t *testing.T) {
 		{"one without the other is nothing", 1, []*PackedJob{free("a"), free("b"), free("c")}, []Counts{OneReplica, OneServer, OneOfEach}, "c on 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := fillingOf([]spec.NodeGroup{{Count: c.nodes, Devices: 2, CPUs: 8}})
+			f := packingOf([]spec.NodeGroup{{Count: c.nodes, Devices: 2, CPUs: 8}})
 			for i, j := range c.jobs {
 				f.Jobs = append(f.Jobs, j)
 				if !f.Give(j, c.gets[i]) {
@@ -316,7 +316,7 @@ func TestSettle(t *testing.T) {
 
 // TestSettleMovesToAnotherGroup: as many on other devices are not what a job holds.
 func TestSettleMovesToAnotherGroup(t *testing.T) {
-	f := fillingOf([]spec.NodeGroup{{Count: 1, Devices: 2, CPUs: 8}, {Count: 1, Devices: 2, CPUs: 8}})
+	f := packingOf([]spec.NodeGroup{{Count: 1, Devices: 2, CPUs: 8}, {Count: 1, Devices: 2, CPUs: 8}})
 	j := held("j", 0, OneOfEach)
 	j.Group = 1
 	f.Jobs = []*PackedJob{j}
@@ -330,8 +330,8 @@ func TestSettleMovesToAnotherGroup(t *testing.T) {
 
 // TestSettleApart: a job that does not fit in equal parts is where there is room, in its group.
 func TestSettleApart(t *testing.T) {
-	f := fillingOf([]spec.NodeGroup{{Count: 2, Devices: 2, CPUs: 5}, {Count: 1, Devices: 8, CPUs: 80}})
-	j := traineeOf(1, 2, 1) // with two servers and three replicas one node has 5 CPUs, the other 3; dealt out in turn one would need 6
+	f := packingOf([]spec.NodeGroup{{Count: 2, Devices: 2, CPUs: 5}, {Count: 1, Devices: 8, CPUs: 80}})
+	j := packedJobOf(1, 2, 1) // with two servers and three replicas one node has 5 CPUs, the other 3; dealt out in turn one would need 6
 	j.Group = 0
 	f.Jobs = []*PackedJob{j}
 	if !f.Give(j, Counts{3, 2}) {

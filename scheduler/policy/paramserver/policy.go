@@ -9,34 +9,35 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
-// byRule is a policy for jobs with parameter servers: it gives the cluster away from
-// nothing whenever it is asked, by a rule of its own.
+// byRule is a policy for jobs with parameter servers: every decision packs the empty cluster
+// by a rule.
 type byRule struct {
-	*Belief
-	rule  Rule
-	every time.Duration // after which it decides anew though nothing happened, 0 = never
+	*Speeds
+	rule     Rule
+	interval time.Duration // between decisions without an event, 0 = none
 }
 
-// Rule gives a cluster away.
+// Rule assigns tasks to the jobs of a packing.
 type Rule func(ctx context.Context, s *scheduler.Snapshot, f *Packing) error
 
-// New returns the policy of a rule that is made of what is believed.
-func New(d policy.Deps, every time.Duration, rule func(*Belief) Rule) scheduler.Policy {
-	b := NewBelief(d)
+// New returns the policy of a rule made from predicted speeds.
+func New(d policy.Deps, every time.Duration, rule func(*Speeds) Rule) scheduler.Policy {
+	b := NewSpeeds(d)
 	rules := policy.VariantOf[Variant](d)
-	b.most = rules.Most
+	b.limit = rules.Limit
 	if rules.EveryRound {
 		every = policy.MinWake
 	}
 	return &byRule{b, rule(b), every}
 }
 
+// Decide packs the jobs by the rule, consolidates them and makes grants.
 func (p *byRule) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
 	d := scheduler.Decision{}
-	f := NewPacking(s, p.Belief)
+	f := NewPacking(s, p.Speeds)
 	for _, t := range f.Jobs {
 		if !t.Job.HasParamServers() {
-			return d, fmt.Errorf("policy: job %s has no parameter servers, and others have: all jobs need them, or none", t.Job.ID)
+			return d, fmt.Errorf("policy: job %s has no parameter servers: this policy needs them for all jobs", t.Job.ID)
 		}
 	}
 	if err := p.rule(ctx, s, f); err != nil {
@@ -44,8 +45,8 @@ func (p *byRule) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 	}
 	f.Settle()
 	f.Grant(&d, s)
-	if p.every > 0 && len(f.Jobs) > 0 {
-		d.Wake = s.Now + p.every
+	if p.interval > 0 && len(f.Jobs) > 0 {
+		d.Wake = s.Now + p.interval
 	}
 	return d, nil
 }
@@ -54,7 +55,7 @@ func (p *byRule) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 func (f *Packing) Grant(d *scheduler.Decision, s *scheduler.Snapshot) {
 	for _, t := range f.Jobs {
 		if t.Granted == nil {
-			d.Because(s, t.Job.ID, "there is no room for one replica and one parameter server")
+			d.Because(s, t.Job.ID, "no room for one replica and one parameter server")
 			continue
 		}
 		d.Grants = append(d.Grants, t.Granted)
@@ -64,9 +65,9 @@ func (f *Packing) Grant(d *scheduler.Decision, s *scheduler.Snapshot) {
 	}
 }
 
-// Fastest gives t the fastest numbers there is room for, or one of each where nothing
-// is believed, and reports whether there is room for any.
-func (p *Belief) Fastest(ctx context.Context, f *Packing, t *PackedJob) (bool, error) {
+// Fastest gives t the fastest Counts that fit, or one of each without a prediction, and
+// reports whether any fit.
+func (p *Speeds) Fastest(ctx context.Context, f *Packing, t *PackedJob) (bool, error) {
 	best, at, rate := -1, Counts{}, 0.0
 	for gi, g := range f.accepted(t.Job) {
 		all, err := p.Order(ctx, t.Job, g)
@@ -95,9 +96,9 @@ func (p *Belief) Fastest(ctx context.Context, f *Packing, t *PackedJob) (bool, e
 	return f.Give(t, at), nil
 }
 
-// least returns the seconds t has left with the fastest numbers it may have, whether
-// there is room for them or not; infinite where it may have none or nothing is believed.
-func (p *Belief) least(ctx context.Context, f *Packing, t *PackedJob) (float64, error) {
+// remainingAtFastest returns the remaining seconds of t at the fastest Counts it may have,
+// whether or not they fit; infinite without a prediction.
+func (p *Speeds) remainingAtFastest(ctx context.Context, f *Packing, t *PackedJob) (float64, error) {
 	fastest := 0.0
 	for _, g := range f.accepted(t.Job) {
 		all, err := p.Order(ctx, t.Job, g)
@@ -116,9 +117,9 @@ func (p *Belief) least(ctx context.Context, f *Packing, t *PackedJob) (float64, 
 	return t.Remaining / fastest, nil
 }
 
-// withOne returns the steps/s believed of t with one of each, where it is fastest so; 0
-// where nothing is believed.
-func (p *Belief) withOne(ctx context.Context, f *Packing, t *PackedJob) (float64, error) {
+// rateOfOneEach returns the predicted steps/s of t with one replica and one server in the
+// fastest group, 0 without a prediction.
+func (p *Speeds) rateOfOneEach(ctx context.Context, f *Packing, t *PackedJob) (float64, error) {
 	fastest := 0.0
 	for _, g := range f.accepted(t.Job) {
 		rate, err := p.Rate(ctx, t.Job, g, OneOfEach)

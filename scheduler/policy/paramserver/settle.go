@@ -8,11 +8,10 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// Settle turns what jobs were given into grants. A job with the numbers it holds, in the
-// group it holds them in, keeps its grant. The others, in ascending number of tasks, go to
-// the fewest nodes that can hold them in equal parts, where a step takes least time (Peng
-// et al., Optimus, EuroSys 2018, section 4.2). If not all find room that way, each job
-// stays where it was given its tasks.
+// Settle turns the Counts of jobs into grants. A job with the Counts and group of its
+// present grant keeps it. The others are placed in ascending number of tasks, each evenly on
+// the fewest nodes, where a step takes the least time (Peng et al., Optimus, EuroSys 2018,
+// section 4.2). If not all fit that way, each job stays where the rule put its tasks.
 func (f *Packing) Settle() {
 	var keepers, others []*PackedJob
 	for _, t := range f.Jobs {
@@ -25,26 +24,26 @@ func (f *Packing) Settle() {
 		}
 	}
 	slices.SortStableFunc(others, func(a, b *PackedJob) int { return cmp.Compare(a.Has.Tasks(), b.Has.Tasks()) })
-	again := f.emptied()
+	repacked := f.emptied()
 	for i, t := range slices.Concat(keepers, others) {
-		anew := &PackedJob{JobState: t.JobState, Group: t.Group}
+		copied := &PackedJob{JobState: t.JobState, Group: t.Group}
 		fits := false
 		if i < len(keepers) {
-			fits = again.Keep(anew)
+			fits = repacked.Keep(copied)
 		} else {
-			fits = again.together(anew, t.Has) || again.Give(anew, t.Has)
+			fits = repacked.placeTogether(copied, t.Has) || repacked.Give(copied, t.Has)
 		}
 		if !fits {
-			f.grantAll(func(t *PackedJob) []servedTask { return t.Tasks })
+			f.grantAll(func(t *PackedJob) []task { return t.Tasks })
 			return
 		}
-		again.Jobs = append(again.Jobs, anew)
+		repacked.Jobs = append(repacked.Jobs, copied)
 	}
-	tasks := map[*scheduler.JobState][]servedTask{}
-	for _, t := range again.Jobs {
+	tasks := map[*scheduler.JobState][]task{}
+	for _, t := range repacked.Jobs {
 		tasks[t.JobState] = t.Tasks
 	}
-	f.grantAll(func(t *PackedJob) []servedTask { return tasks[t.JobState] })
+	f.grantAll(func(t *PackedJob) []task { return tasks[t.JobState] })
 }
 
 func CountsOf(g *scheduler.Grant) Counts {
@@ -53,7 +52,7 @@ func CountsOf(g *scheduler.Grant) Counts {
 
 // emptied returns the cluster without jobs.
 func (f *Packing) emptied() *Packing {
-	out := &Packing{Cluster: f.Cluster, nodes: slices.Clone(f.nodes), begins: f.begins}
+	out := &Packing{Cluster: f.Cluster, nodes: slices.Clone(f.nodes), canStart: f.canStart}
 	for i := range out.nodes {
 		n := &out.nodes[i]
 		g := &f.Cluster.Groups[n.group]
@@ -62,9 +61,9 @@ func (f *Packing) emptied() *Packing {
 	return out
 }
 
-// together gives t its tasks on the fewest nodes, those with most free CPUs first, that
-// can hold them dealt out in turn, servers first.
-func (f *Packing) together(t *PackedJob, want Counts) bool {
+// placeTogether places the tasks of t on the fewest nodes, most free CPUs first, that can
+// hold them distributed round-robin, servers first.
+func (f *Packing) placeTogether(t *PackedJob, want Counts) bool {
 	group := t.Group
 	var nodes []int
 	for i := range f.nodes {
@@ -82,7 +81,7 @@ func (f *Packing) together(t *PackedJob, want Counts) bool {
 			if i >= want.Servers {
 				more = OneReplica
 			}
-			fits = f.giveOn(t, node, more)
+			fits = f.giveOnNode(t, node, more)
 		}
 		if fits {
 			return true
@@ -93,23 +92,23 @@ func (f *Packing) together(t *PackedJob, want Counts) bool {
 	return false
 }
 
-// grantAll makes the grants of tasks; those that give a job what it holds are those it
-// holds.
-func (f *Packing) grantAll(of func(*PackedJob) []servedTask) {
+// grantAll makes the grants of all jobs from their tasks. A grant equal to the present one
+// is the present one.
+func (f *Packing) grantAll(of func(*PackedJob) []task) {
 	for _, t := range f.Jobs {
 		if t.Has.Replicas < 1 || t.Has.Servers < 1 {
 			continue
 		}
-		if t.Granted = servedGrant(t.Job, of(t)); t.Granted.Same(t.Grant) {
+		if t.Granted = grantOf(t.Job, of(t)); t.Granted.Same(t.Grant) {
 			t.Granted = t.Grant
 		}
 	}
 }
 
-// servedGrant returns the grant of tasks to j.
-func servedGrant(j *spec.Job, tasks []servedTask) *scheduler.Grant {
+// grantOf returns the grant of tasks to j.
+func grantOf(j *spec.Job, tasks []task) *scheduler.Grant {
 	tasks = slices.Clone(tasks)
-	slices.SortStableFunc(tasks, func(a, b servedTask) int { return cmp.Compare(a.node, b.node) })
+	slices.SortStableFunc(tasks, func(a, b task) int { return cmp.Compare(a.node, b.node) })
 	g := &scheduler.Grant{Job: j.ID}
 	n := Counts{}
 	for _, t := range tasks {

@@ -11,10 +11,10 @@ import (
 
 var Tetris = policy.Info{
 	Name:    "tetris",
-	Doc:     "parameter servers only: on each node the job that fits its free resources best and has little left (Grandl et al., Tetris, SIGCOMM 2014); resizes",
+	Doc:     "parameter servers only: multi-resource packing, on each node the job with the best alignment and little remaining work (Grandl et al., Tetris, SIGCOMM 2014); resizes",
 	Servers: policy.ServesOnly,
 	New: func(d policy.Deps) (scheduler.Policy, error) {
-		return New(d, interval, func(b *Belief) Rule {
+		return New(d, interval, func(b *Speeds) Rule {
 			rules := policy.VariantOf[Variant](d)
 			if rules.TetrisScore == nil {
 				rules.TetrisScore = tetrisScore
@@ -24,31 +24,31 @@ var Tetris = policy.Info{
 	},
 }
 
-// tetris packs node by node. Among the jobs that lack something and fit on the node, the
-// one with the highest score gets one replica and one server, or what it lacks of them
-// (sections 3.2 and 3.3 of the paper):
+// tetris packs node by node. Among the jobs that want more tasks and fit on the node, the
+// job with the highest score gets one replica and one server, or one of the two if it
+// wants no more of the other (sections 3.2 and 3.3 of the paper):
 //
 //	score = a - (A / P) * p
 //
-//	a     alignment: the dot product of what it is given and what the node has free, both in shares of the node
-//	p     seconds left, with one of each, times the shares of the node that these take
-//	A, P  the means of a and p over those jobs
+//	a     alignment: dot product of demand and free resources, both as shares of the node
+//	p     remaining seconds with one of each, times the shares of the node that these need
+//	A, P  means of a and p over these jobs
 //
-// Jobs are to have the fastest numbers they may have in the group of the node.
+// A job wants the fastest Counts that it may have in the group of the node.
 type tetris struct {
-	*Belief
+	*Speeds
 	rules Variant
 }
 
 // tetrisScore is the score of the paper.
 func tetrisScore(alignment, size float64) float64 { return alignment - size }
 
-// packer is a job that is to have more.
+// packer is a job that wants more tasks.
 type packer struct {
 	*PackedJob
-	wants []Counts // by group, none where it may not be
-	left  float64  // seconds, or which part of the job
-	align float64  // on the node that is looked at
+	target    []Counts // by group, zero if it may not run there
+	remaining float64  // seconds, or Variant.Left
+	align     float64  // on the present node
 }
 
 func (p tetris) fill(ctx context.Context, _ *scheduler.Snapshot, f *Packing) error {
@@ -58,26 +58,26 @@ func (p tetris) fill(ctx context.Context, _ *scheduler.Snapshot, f *Packing) err
 	}
 	for node := range f.nodes {
 		for t := p.best(f, packers, node); t != nil; t = p.best(f, packers, node) {
-			t.Why = "fits best what is free on a node, or has little left"
-			f.giveOn(t.PackedJob, node, p.next(f, t, f.nodes[node].group))
+			t.Why = "highest score of alignment and remaining work on its node"
+			f.giveOnNode(t.PackedJob, node, p.next(f, t, f.nodes[node].group))
 		}
 	}
 	for _, t := range packers {
-		for t.Group >= 0 && !p.Allows(t.Job, f.GroupOf(t.PackedJob), t.Has) { // on the way to what it wants
+		for t.Group >= 0 && !p.Allows(t.Job, f.GroupOf(t.PackedJob), t.Has) { // Counts between one of each and the target need not be allowed
 			f.TakeBack(t.PackedJob, len(t.Tasks)-1)
 		}
-		if !p.rules.ToTheMost && t.Group < 0 && f.Give(t.PackedJob, OneOfEach) {
-			t.Why = "one of each apart, since no node has room for both"
+		if !p.rules.UpToLimit && t.Group < 0 && f.Give(t.PackedJob, OneOfEach) {
+			t.Why = "one replica and one server on different nodes, since no node has room for both"
 		}
 	}
 	return nil
 }
 
-// packers returns the jobs with what they are to have.
+// packers returns the jobs with their targets.
 func (p tetris) packers(ctx context.Context, f *Packing) ([]*packer, error) {
 	var out []*packer
 	for _, t := range f.Jobs {
-		k := &packer{PackedJob: t, wants: make([]Counts, len(f.Cluster.Groups))}
+		k := &packer{PackedJob: t, target: make([]Counts, len(f.Cluster.Groups))}
 		for gi := range f.Cluster.Groups {
 			if !f.mayUse(t, gi) {
 				continue
@@ -86,12 +86,12 @@ func (p tetris) packers(ctx context.Context, f *Packing) ([]*packer, error) {
 			if err != nil {
 				return nil, err
 			}
-			k.wants[gi] = all[0]
+			k.target[gi] = all[0]
 		}
 		if p.rules.Left != nil {
-			k.left = p.rules.Left(t.Done, t.Remaining)
+			k.remaining = p.rules.Left(t.Done, t.Remaining)
 		} else if left, err := p.sizeOf(ctx, f, t); err == nil {
-			k.left = left
+			k.remaining = left
 		} else {
 			return nil, err
 		}
@@ -100,10 +100,10 @@ func (p tetris) packers(ctx context.Context, f *Packing) ([]*packer, error) {
 	return out, nil
 }
 
-// sizeOf returns the seconds t has left with one of each, where it is fastest so; where
-// nothing is believed, as many as it received device-seconds.
+// sizeOf returns the remaining seconds of t with one of each in the fastest group; without
+// a prediction its attained device-seconds.
 func (p tetris) sizeOf(ctx context.Context, f *Packing, t *PackedJob) (float64, error) {
-	switch rate, err := p.withOne(ctx, f, t); {
+	switch rate, err := p.rateOfOneEach(ctx, f, t); {
 	case err != nil:
 		return 0, err
 	case rate == 0:
@@ -113,22 +113,22 @@ func (p tetris) sizeOf(ctx context.Context, f *Packing, t *PackedJob) (float64, 
 	}
 }
 
-// next returns what t is given next in a group: one of each, or of what it lacks alone;
-// nothing once it has all, or where it may not be.
+// next returns the next tasks of t in a group: one of each, or one of the kind it lacks;
+// none once it has its target, or if it may not run there.
 func (p tetris) next(f *Packing, t *packer, group int) Counts {
 	switch {
 	case !f.mayUse(t.PackedJob, group):
 		return Counts{}
-	case p.rules.ToTheMost && p.Allows(t.Job, &f.Cluster.Groups[group], t.Has.Plus(OneOfEach)):
+	case p.rules.UpToLimit && p.Allows(t.Job, &f.Cluster.Groups[group], t.Has.Plus(OneOfEach)):
 		return OneOfEach
-	case p.rules.ToTheMost:
+	case p.rules.UpToLimit:
 		return Counts{}
 	}
-	want := t.wants[group]
+	want := t.target[group]
 	return Counts{min(want.Replicas-t.Has.Replicas, 1), min(want.Servers-t.Has.Servers, 1)}
 }
 
-// best returns the job that gets something on a node next, nil = none.
+// best returns the job with the highest score on a node, nil = none.
 func (p tetris) best(f *Packing, packers []*packer, node int) *packer {
 	n := &f.nodes[node]
 	if n.down {
@@ -159,13 +159,13 @@ func (p tetris) best(f *Packing, packers []*packer, node int) *packer {
 	return best
 }
 
-// weight returns what is left of t times the shares of a node that one of each take.
+// weight returns the remaining work of t times the shares of a node for one of each.
 func (t *packer) weight(g *spec.NodeGroup) float64 {
 	devices, cpus, bytes := nodeShares(g, t.Job, OneOfEach)
-	return t.left * (devices + cpus + bytes)
+	return t.remaining * (devices + cpus + bytes)
 }
 
-// alignment returns the dot product of what is given of a node and what it has free.
+// alignment returns the dot product of the demand of more tasks and the free resources.
 func alignment(n *nodeRoom, g *spec.NodeGroup, j *spec.Job, more Counts) float64 {
 	devices, cpus, bytes := nodeShares(g, j, more)
 	sum := devices * float64(n.devices) / float64(g.Devices)
@@ -178,8 +178,8 @@ func alignment(n *nodeRoom, g *spec.NodeGroup, j *spec.Job, more Counts) float64
 	return sum
 }
 
-// nodeShares returns the shares of a node that so many of j take; of what is not
-// limited they are 0.
+// nodeShares returns the shares of a node that n tasks of j need; 0 for resources without
+// a limit.
 func nodeShares(g *spec.NodeGroup, j *spec.Job, n Counts) (devices, cpus, bytes float64) {
 	each, _ := takes(j, false)
 	host, has := j.HostFor(n.Replicas, n.Servers), g.Host()

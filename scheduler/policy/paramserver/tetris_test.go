@@ -31,16 +31,15 @@ func TestTetrisAlignment(t *testing.T) {
 		if got := alignment(left, &c.g, j, c.at); math.Abs(got-c.want) > 1e-12 {
 			t.Errorf("%s: alignment %g, want %g", c.name, got, c.want)
 		}
-		k := &packer{PackedJob: &PackedJob{JobState: &scheduler.JobState{Job: j}}, left: 10}
+		k := &packer{PackedJob: &PackedJob{JobState: &scheduler.JobState{Job: j}}, remaining: 10}
 		if got := k.weight(&c.g); math.Abs(got-c.weight) > 1e-12 {
 			t.Errorf("%s: weight %g, want %g", c.name, got, c.weight)
 		}
 	}
 }
 
-// TestTetrisBest: the score of section 3.3 by hand, on a node of 1 device and 10 CPUs, of
-// which a job with a device takes the device and 2 CPUs, another 2 CPUs: alignments of 1.2
-// and 0.2.
+// TestTetrisBest: the score of section 3.3 worked by hand, on a node of 1 device and 10
+// CPUs. One job needs the device and 2 CPUs (alignment 1.2), another 2 CPUs (0.2).
 func TestTetrisBest(t *testing.T) {
 	const device, cpus = 1, 0
 	for _, c := range []struct {
@@ -57,10 +56,10 @@ func TestTetrisBest(t *testing.T) {
 		{"of equal ones the first", []int{cpus, cpus}, []float64{5, 5}, tetrisScore, 0},
 		{"no jobs", nil, nil, tetrisScore, -1},
 	} {
-		f := fillingOf([]spec.NodeGroup{{Count: 1, Devices: 1, CPUs: 10}})
+		f := packingOf([]spec.NodeGroup{{Count: 1, Devices: 1, CPUs: 10}})
 		var jobs []*packer
 		for i, devices := range c.jobs {
-			jobs = append(jobs, &packer{PackedJob: traineeOf(devices, 1, 1), wants: []Counts{OneOfEach}, left: c.left[i]})
+			jobs = append(jobs, &packer{PackedJob: packedJobOf(devices, 1, 1), target: []Counts{OneOfEach}, remaining: c.left[i]})
 		}
 		got := tetris{rules: Variant{TetrisScore: c.score}}.best(f, jobs, 0)
 		if c.want < 0 && got != nil || c.want >= 0 && got != jobs[c.want] {
@@ -75,7 +74,7 @@ func TestTetrisBest(t *testing.T) {
 
 // TestTetrisNext: one of each until a job has what it wants, then what it lacks.
 func TestTetrisNext(t *testing.T) {
-	f := fillingOf([]spec.NodeGroup{{Count: 1, Devices: 8, CPUs: 80}, {Count: 1, Devices: 8, CPUs: 80}})
+	f := packingOf([]spec.NodeGroup{{Count: 1, Devices: 8, CPUs: 80}, {Count: 1, Devices: 8, CPUs: 80}})
 	for _, c := range []struct {
 		has, want Counts
 		group     int
@@ -84,8 +83,8 @@ func TestTetrisNext(t *testing.T) {
 		{Counts{}, Counts{3, 1}, 0, OneOfEach}, {OneOfEach, Counts{3, 1}, 0, OneReplica}, {Counts{3, 1}, Counts{3, 1}, 0, Counts{}},
 		{Counts{1, 1}, Counts{1, 4}, 0, OneServer}, {OneOfEach, Counts{3, 1}, 1, Counts{}},
 	} {
-		k := &packer{PackedJob: traineeOf(1, 1, 1), wants: []Counts{c.want, c.want}}
-		f.giveOn(k.PackedJob, 0, c.has)
+		k := &packer{PackedJob: packedJobOf(1, 1, 1), target: []Counts{c.want, c.want}}
+		f.giveOnNode(k.PackedJob, 0, c.has)
 		if got := (tetris{}).next(f, k, c.group); got != c.next {
 			t.Errorf("has %v of %v, in group %d: next %v, want %v", c.has, c.want, c.group, got, c.next)
 		}
@@ -96,15 +95,15 @@ func TestTetrisNext(t *testing.T) {
 // TestTetrisSize: seconds at the speed of one of each; device-seconds received where no
 // speed is believed.
 func TestTetrisSize(t *testing.T) {
-	f := fillingOf([]spec.NodeGroup{{Count: 1, Devices: 8}})
-	j := traineeOf(1, 0, 0)
+	f := packingOf([]spec.NodeGroup{{Count: 1, Devices: 8}})
+	j := packedJobOf(1, 0, 0)
 	j.Remaining, j.Attained = 50, 7
 	for _, c := range []struct {
 		name string
-		o    *toldSpeeds
+		o    *fixedSpeeds
 		want float64
-	}{{"known", &toldSpeeds{samplesPerSec: map[Counts]float64{{1, 1}: 120, {2, 1}: 600}}, 5}, {"unknown", &toldSpeeds{}, 7}} {
-		p := tetris{Belief: NewBelief(policy.Deps{Oracle: c.o, Servers: anyNumbers{}})}
+	}{{"known", &fixedSpeeds{samplesPerSec: map[Counts]float64{{1, 1}: 120, {2, 1}: 600}}, 5}, {"unknown", &fixedSpeeds{}, 7}} {
+		p := tetris{Speeds: NewSpeeds(policy.Deps{Oracle: c.o, Servers: anyNumbers{}})}
 		if got, err := p.sizeOf(t.Context(), f, j); got != c.want || err != nil {
 			t.Errorf("%s: %g s, error %v, want %g", c.name, got, err, c.want)
 		}

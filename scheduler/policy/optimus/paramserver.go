@@ -14,64 +14,64 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy/paramserver"
 )
 
-// servedOptimus is the allocation of Optimus as published, for jobs with parameter
+// paramServerOptimus is the allocation of Optimus as published, for jobs with parameter
 // servers (sections 4.1 and 4.2): each job gets one replica and one server, by arrival.
 // Then more go to the job with the highest gain, while it is above 0 and there is room:
 //
 //	gain = y * Q * (1 / f(n) - 1 / f(m)) / D
 //
-//	f  the oracle's belief with so many replicas and servers, steps/s
-//	m  more of them than n; published is one more of either, which ends at the first
-//	   dent where f is as it was measured
-//	Q  convergence.left; of the oracle variant JobState.Remaining
-//	D  the dominant share of m - n
-//	y  young, while what is left is a guess; else 1
+//	f  predicted steps/s with n replicas and servers
+//	m  larger Counts than n; the paper has one more of either only, which stops at the
+//	   first local maximum of a measured f
+//	Q  remaining steps: convergence.left, or JobState.Remaining for optimus-oracle
+//	D  dominant share of m - n
+//	y  option young for young jobs, else 1
 //
 // Ties go to servers, then to the job that arrived first. Jobs without a prediction keep
-// one of each. With convergence the numbers of running jobs change once in an interval,
-// as in Sizing. A job whose new numbers save less than a restart costs keeps the old ones.
-type servedOptimus struct {
-	*paramserver.Belief
+// one of each. With convergence the Counts of running jobs change once per interval, as in
+// Sizing. A job keeps its Counts if new ones save less than a restart costs.
+type paramServerOptimus struct {
+	*paramserver.Speeds
 	interval    time.Duration
-	convergence *convergence // nil = what is left is known
+	convergence *convergence // nil = use the true remaining steps
 	young       float64
 	raw         bool // Variant.RawGain
 	leastLoaded bool // paramserver.Variant.LeastLoaded
-	next        bool // Variant.NextOnly
+	nextOnly    bool // Variant.NextOnly
 	last        time.Duration
 }
 
-// newServedOptimus returns what p is for jobs with parameter servers.
-func newServedOptimus(d policy.Deps, p *Sizing) scheduler.Policy {
+// newParamServerOptimus returns the policy of p for jobs with parameter servers.
+func newParamServerOptimus(d policy.Deps, p *Sizing) scheduler.Policy {
 	rules, packing := policy.VariantOf[Variant](d), policy.VariantOf[paramserver.Variant](d)
-	return paramserver.New(d, p.interval, func(b *paramserver.Belief) paramserver.Rule {
-		o := &servedOptimus{b, p.interval, p.convergence, p.young, rules.RawGain, packing.LeastLoaded, rules.NextOnly, -policy.Never}
+	return paramserver.New(d, p.interval, func(b *paramserver.Speeds) paramserver.Rule {
+		o := &paramServerOptimus{b, p.interval, p.convergence, p.young, rules.RawGain, packing.LeastLoaded, rules.NextOnly, -policy.Never}
 		return o.fill
 	})
 }
 
-// psJob is a job that may be given more.
+// psJob is a job that may grow.
 type psJob struct {
 	*paramserver.PackedJob
-	left  float64 // steps it is taken to have left
-	worth float64 // of a second saved
-	keeps bool
-	most  int // it can be given at once: more found no room; 0 = any number
-	gain  float64
-	more  paramserver.Counts // that is worth gain
+	left   float64 // estimated remaining steps
+	weight float64 // of its gain
+	keeps  bool
+	bound  int // on additional tasks, since more did not fit; 0 = none
+	gain   float64
+	more   paramserver.Counts // additional tasks with that gain
 }
 
-func (p *servedOptimus) fill(ctx context.Context, s *scheduler.Snapshot, f *paramserver.Packing) error {
-	psJobs, err := p.begin(ctx, s, f)
+func (p *paramServerOptimus) fill(ctx context.Context, s *scheduler.Snapshot, f *paramserver.Packing) error {
+	psJobs, err := p.start(ctx, s, f)
 	if err != nil {
 		return err
 	}
-	h := heap.Heap[*psJob]{Less: bySaved}
+	h := heap.Heap[*psJob]{Less: byJobGain}
 	for _, t := range psJobs {
 		if t.keeps || t.Has.Replicas == 0 || t.Has.Servers == 0 {
 			continue
 		}
-		if err := p.look(ctx, f, t); err != nil {
+		if err := p.updateGain(ctx, f, t); err != nil {
 			return err
 		}
 		if t.gain > 0 {
@@ -82,15 +82,15 @@ func (p *servedOptimus) fill(ctx context.Context, s *scheduler.Snapshot, f *para
 	for len(h.Items) > 0 && !f.Ended {
 		t := h.Items[0]
 		if p.give(f, t.PackedJob, t.more) {
-			t.Why = "each of which saves it more time than it would others"
+			t.Why = "by marginal gain"
 		} else {
-			t.most = t.more.Tasks() - 1
-			if t.most == 0 {
+			t.bound = t.more.Tasks() - 1
+			if t.bound == 0 {
 				h.Pop()
 				continue
 			}
 		}
-		if err := p.look(ctx, f, t); err != nil {
+		if err := p.updateGain(ctx, f, t); err != nil {
 			return err
 		}
 		if t.gain > 0 {
@@ -102,19 +102,18 @@ func (p *servedOptimus) fill(ctx context.Context, s *scheduler.Snapshot, f *para
 	return p.keepSizes(ctx, f, psJobs)
 }
 
-// begin gives each job one replica and one server, and jobs that keep their numbers what
-// they hold.
-func (p *servedOptimus) begin(ctx context.Context, s *scheduler.Snapshot, f *paramserver.Packing) ([]*psJob, error) {
+// start gives each job one replica and one server, or its present Counts if it keeps them.
+func (p *paramServerOptimus) start(ctx context.Context, s *scheduler.Snapshot, f *paramserver.Packing) ([]*psJob, error) {
 	settled := p.convergence != nil && s.Now != p.last && s.Now < p.last+p.interval
 	if p.convergence != nil {
-		p.convergence.look(s)
+		p.convergence.observe(s)
 	}
 	if !settled {
 		p.last = s.Now
 	}
 	out := make([]*psJob, len(f.Jobs))
 	for i, t := range f.Jobs {
-		out[i] = &psJob{PackedJob: t, left: t.Remaining, worth: 1}
+		out[i] = &psJob{PackedJob: t, left: t.Remaining, weight: 1}
 		out[i].keeps = settled && f.Keep(t)
 	}
 	for _, t := range out {
@@ -124,10 +123,10 @@ func (p *servedOptimus) begin(ctx context.Context, s *scheduler.Snapshot, f *par
 		if p.convergence != nil {
 			young := false
 			if t.left, young = p.convergence.left(ctx, t.JobState); young {
-				t.worth = p.young
+				t.weight = p.young
 			}
 		}
-		t.Why = "what every job gets"
+		t.Why = "the first of each that every job gets"
 		if !p.leastLoaded {
 			f.Give(t.PackedJob, paramserver.OneOfEach)
 			continue
@@ -140,15 +139,15 @@ func (p *servedOptimus) begin(ctx context.Context, s *scheduler.Snapshot, f *par
 	return out, nil
 }
 
-func (p *servedOptimus) give(f *paramserver.Packing, t *paramserver.PackedJob, more paramserver.Counts) bool {
+func (p *paramServerOptimus) give(f *paramserver.Packing, t *paramserver.PackedJob, more paramserver.Counts) bool {
 	if p.leastLoaded {
 		return f.GiveLeast(t, more)
 	}
 	return f.Give(t, more)
 }
 
-// look works out what is worth most to t of one more of either.
-func (p *servedOptimus) look(ctx context.Context, f *paramserver.Packing, t *psJob) error {
+// updateGain sets the highest gain of t, and its additional tasks.
+func (p *paramServerOptimus) updateGain(ctx context.Context, f *paramserver.Packing, t *psJob) error {
 	t.gain = 0
 	g := f.GroupOf(t.PackedJob)
 	now, err := p.Rate(ctx, t.Job, g, t.Has)
@@ -156,7 +155,7 @@ func (p *servedOptimus) look(ctx context.Context, f *paramserver.Packing, t *psJ
 		return err
 	}
 	candidates := []paramserver.Counts{paramserver.OneServer, paramserver.OneReplica}
-	if !p.next {
+	if !p.nextOnly {
 		if candidates, err = p.larger(ctx, g, t); err != nil {
 			return err
 		}
@@ -166,10 +165,10 @@ func (p *servedOptimus) look(ctx context.Context, f *paramserver.Packing, t *psJ
 		if err != nil {
 			return err
 		}
-		if rate == 0 || t.most > 0 && more.Tasks() > t.most {
+		if rate == 0 || t.bound > 0 && more.Tasks() > t.bound {
 			continue
 		}
-		gain := t.worth * (t.left/now - t.left/rate)
+		gain := t.weight * (t.left/now - t.left/rate)
 		if share := f.ShareOf(t.PackedJob, more); !p.raw && share > 0 {
 			gain /= share
 		}
@@ -180,9 +179,9 @@ func (p *servedOptimus) look(ctx context.Context, f *paramserver.Packing, t *psJ
 	return nil
 }
 
-// larger returns what can be added to what t has, the fewest first, of as many more
-// servers first.
-func (p *servedOptimus) larger(ctx context.Context, g *spec.NodeGroup, t *psJob) ([]paramserver.Counts, error) {
+// larger returns the additional tasks that lead to larger Counts of t, fewest first; ties
+// go to servers.
+func (p *paramServerOptimus) larger(ctx context.Context, g *spec.NodeGroup, t *psJob) ([]paramserver.Counts, error) {
 	all, err := p.Order(ctx, t.Job, g)
 	if err != nil {
 		return nil, err
@@ -199,10 +198,9 @@ func (p *servedOptimus) larger(ctx context.Context, g *spec.NodeGroup, t *psJob)
 	return out, nil
 }
 
-// keepSizes lets jobs keep the numbers they hold where other numbers save less than a
-// restart costs: first jobs that would get more, then, if there is room, those that would
-// get less.
-func (p *servedOptimus) keepSizes(ctx context.Context, f *paramserver.Packing, psJobs []*psJob) error {
+// keepSizes restores the present Counts of jobs that save less than a restart costs: first
+// of jobs that would grow, then, if they fit, of jobs that would shrink.
+func (p *paramServerOptimus) keepSizes(ctx context.Context, f *paramserver.Packing, psJobs []*psJob) error {
 	back := slices.Clone(psJobs)
 	slices.SortStableFunc(back, func(a, b *psJob) int { return cmp.Compare(b.grown(), a.grown()) })
 	for _, t := range back {
@@ -225,7 +223,7 @@ func (p *servedOptimus) keepSizes(ctx context.Context, f *paramserver.Packing, p
 	return nil
 }
 
-// grown returns how many more t would have than it holds.
+// grown returns the number of tasks by which t would grow.
 func (t *psJob) grown() int {
 	if t.Grant == nil {
 		return 0
@@ -233,9 +231,8 @@ func (t *psJob) grown() int {
 	return t.Has.Tasks() - paramserver.CountsOf(t.Grant).Tasks()
 }
 
-// saves returns the seconds that what t would have saves it over what it holds; without
-// end where that is not known.
-func (p *servedOptimus) saves(ctx context.Context, f *paramserver.Packing, t *psJob) (float64, error) {
+// saves returns the seconds that the new Counts of t save; infinite without a prediction.
+func (p *paramServerOptimus) saves(ctx context.Context, f *paramserver.Packing, t *psJob) (float64, error) {
 	g := f.GroupOf(t.PackedJob)
 	held, err := p.Rate(ctx, t.Job, g, paramserver.CountsOf(t.Grant))
 	if err != nil {
@@ -248,8 +245,7 @@ func (p *servedOptimus) saves(ctx context.Context, f *paramserver.Packing, t *ps
 	return t.left/held - t.left/meant, nil
 }
 
-// bySaved has the one with the largest gain first, of equal ones that which arrived
-// first.
-func bySaved(a, b *psJob) bool {
+// byJobGain orders by descending gain, then arrival.
+func byJobGain(a, b *psJob) bool {
 	return cmp.Or(cmp.Compare(b.gain, a.gain), cmp.Compare(a.Arrival, b.Arrival)) < 0
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
-// Counts are how many replicas and parameter servers a job has.
+// Counts are numbers of replicas and parameter servers.
 type Counts struct{ Replicas, Servers int }
 
 func (n Counts) Plus(o Counts) Counts {
@@ -32,41 +32,41 @@ func (n Counts) String() string {
 
 func (n Counts) Tasks() int { return n.Replicas + n.Servers }
 
-// What a job can be given more of.
+// The units in which jobs grow.
 var (
 	OneOfEach  = Counts{1, 1}
 	OneReplica = Counts{1, 0}
 	OneServer  = Counts{0, 1}
 )
 
-// Belief is what the oracle says of jobs with parameter servers, within what
-// they may be granted. It is asked once for each kind of job and numbers, and again
-// when it has learnt something.
-type Belief struct {
+// Speeds caches the predicted speeds of jobs with parameter servers by Counts, within the
+// ServerSpace. It queries the oracle once per kind of job and Counts, and again after the
+// oracle has learnt.
+type Speeds struct {
 	oracle scheduler.Oracle  // may be nil
 	learns scheduler.Learner // the oracle, nil if its answers do not change
 	space  scheduler.ServerSpace
-	most   int // replicas, and servers, of a job; 0 = as many as the space allows
-	rates  map[beliefKey]float64
-	orders map[beliefKey][]Counts
+	limit  int // bound on the replicas and on the servers of a job; 0 = none but the space
+	rates  map[speedKey]float64
+	orders map[speedKey][]Counts
 }
 
-// beliefKey is what an answer is about. Those about all numbers have none.
-type beliefKey struct {
+// speedKey is the key of a prediction, or of an order, which has zero Counts.
+type speedKey struct {
 	candidate.Kind
 	accelerator string
 	at          Counts
 	revision    int
 }
 
-func NewBelief(d policy.Deps) *Belief {
-	b := &Belief{oracle: d.Oracle, space: d.Servers, rates: map[beliefKey]float64{}, orders: map[beliefKey][]Counts{}}
+func NewSpeeds(d policy.Deps) *Speeds {
+	b := &Speeds{oracle: d.Oracle, space: d.Servers, rates: map[speedKey]float64{}, orders: map[speedKey][]Counts{}}
 	b.learns, _ = d.Oracle.(scheduler.Learner)
 	return b
 }
 
-func (b *Belief) key(j *spec.Job, g *spec.NodeGroup, at Counts) beliefKey {
-	k := beliefKey{Kind: candidate.KindOf(j), accelerator: g.Accelerator.Name, at: at}
+func (b *Speeds) key(j *spec.Job, g *spec.NodeGroup, at Counts) speedKey {
+	k := speedKey{Kind: candidate.KindOf(j), accelerator: g.Accelerator.Name, at: at}
 	if b.learns != nil {
 		k.revision = b.learns.Revision(spec.Key{Model: j.Model.Name, Accelerator: g.Accelerator.Name})
 	}
@@ -77,20 +77,20 @@ func config(j *spec.Job, g *spec.NodeGroup, at Counts) spec.Config {
 	return spec.Config{Model: j.Model, SeqLen: j.SeqLen, Plan: j.ParamServerPlan(at.Replicas, at.Servers), Accelerator: g.Accelerator, Link: g.Link}
 }
 
-// Allows reports whether j may have so many in g.
-func (b *Belief) Allows(j *spec.Job, g *spec.NodeGroup, at Counts) bool {
-	if at.Replicas < 1 || at.Servers < 1 || b.most > 0 && max(at.Replicas, at.Servers) > b.most {
+// Allows reports whether j may run with these Counts in g.
+func (b *Speeds) Allows(j *spec.Job, g *spec.NodeGroup, at Counts) bool {
+	if at.Replicas < 1 || at.Servers < 1 || b.limit > 0 && max(at.Replicas, at.Servers) > b.limit {
 		return false
 	}
 	return b.space.Allows(config(j, g, at))
 }
 
-// begins reports whether j may have one of each in g.
-func (b *Belief) begins(j *spec.Job, g *spec.NodeGroup) bool { return b.Allows(j, g, OneOfEach) }
+// canStart reports whether j may run with one replica and one server in g.
+func (b *Speeds) canStart(j *spec.Job, g *spec.NodeGroup) bool { return b.Allows(j, g, OneOfEach) }
 
-// Rate returns the steps/s that are believed of j with so many in g: 0 where it may
-// not have them or nothing is believed.
-func (b *Belief) Rate(ctx context.Context, j *spec.Job, g *spec.NodeGroup, at Counts) (float64, error) {
+// Rate returns the predicted steps/s of j with these Counts in g: 0 if they are not allowed
+// or not predicted.
+func (b *Speeds) Rate(ctx context.Context, j *spec.Job, g *spec.NodeGroup, at Counts) (float64, error) {
 	if b.oracle == nil || !b.Allows(j, g, at) {
 		return 0, nil
 	}
@@ -111,10 +111,10 @@ func (b *Belief) Rate(ctx context.Context, j *spec.Job, g *spec.NodeGroup, at Co
 	return rate, nil
 }
 
-// Order returns all that j may have in g, what is believed fastest first, of equals
-// the fewer; what nothing is believed of comes last. It is one of each and whatever is
-// reached from it one by one.
-func (b *Belief) Order(ctx context.Context, j *spec.Job, g *spec.NodeGroup) ([]Counts, error) {
+// Order returns the Counts that j may have in g in descending order of speed; ties go to
+// fewer tasks, Counts without a prediction come last. It has the Counts that can be reached
+// from one of each by adding one task at a time.
+func (b *Speeds) Order(ctx context.Context, j *spec.Job, g *spec.NodeGroup) ([]Counts, error) {
 	key := b.key(j, g, Counts{})
 	if out, ok := b.orders[key]; ok {
 		return out, nil

@@ -24,11 +24,10 @@ func tableOf(stepsPerSec map[paramserver.Counts]float64) (tableOracle, listedSpa
 	return o, space
 }
 
-// TestServedOptimusLarger: all that can be added to what a job has, the fewest first, of as
-// many more servers first.
-func TestServedOptimusLarger(t *testing.T) {
+// TestParamServerOptimusLarger: additional tasks of a job, fewest first, ties to servers.
+func TestParamServerOptimusLarger(t *testing.T) {
 	o, space := tableOf(map[paramserver.Counts]float64{n(1, 1): 1, n(1, 2): 5, n(2, 1): 1, n(2, 2): 3, n(1, 3): 9, n(3, 1): 8, n(3, 2): 7, n(2, 3): 6})
-	p := &servedOptimus{Belief: paramserver.NewBelief(policy.Deps{Oracle: o, Servers: space})}
+	p := &paramServerOptimus{Speeds: paramserver.NewSpeeds(policy.Deps{Oracle: o, Servers: space})}
 	for has, want := range map[paramserver.Counts][]paramserver.Counts{
 		n(1, 1): {n(0, 1), n(1, 0), n(0, 2), n(1, 1), n(2, 0), n(1, 2), n(2, 1)},
 		n(2, 1): {n(0, 1), n(1, 0), n(0, 2), n(1, 1)},
@@ -42,8 +41,8 @@ func TestServedOptimusLarger(t *testing.T) {
 	}
 }
 
-// optimusCase is a round of Optimus on one node, of jobs alike but for their steps, whose
-// replicas and servers take a CPU each and no devices.
+// optimusCase is a decision of Optimus on one node. The jobs differ in their steps only;
+// replicas and servers need one CPU each and no devices.
 type optimusCase struct {
 	name  string
 	rates map[paramserver.Counts]float64
@@ -53,8 +52,8 @@ type optimusCase struct {
 	want  []paramserver.Counts
 }
 
-// TestServedOptimusGains is of how replicas and servers go to the job they save most.
-func TestServedOptimusGains(t *testing.T) {
+// TestParamServerOptimusGains: replicas and servers go to the job with the highest gain.
+func TestParamServerOptimusGains(t *testing.T) {
 	steep := map[paramserver.Counts]float64{n(1, 1): 1, n(1, 2): 10, n(1, 3): 11}
 	for _, c := range []optimusCase{
 		{"the greatest gain first, though it came last", steep, 5, []float64{10, 100}, false, []paramserver.Counts{n(1, 1), n(1, 2)}},
@@ -74,7 +73,7 @@ func TestServedOptimusGains(t *testing.T) {
 			j.Remaining, j.Arrival = left, i
 			f.Jobs = append(f.Jobs, j)
 		}
-		p := &servedOptimus{Belief: paramserver.NewBelief(policy.Deps{Oracle: o, Servers: space}), raw: c.raw, last: -policy.Never}
+		p := &paramServerOptimus{Speeds: paramserver.NewSpeeds(policy.Deps{Oracle: o, Servers: space}), raw: c.raw, last: -policy.Never}
 		if err := p.fill(t.Context(), &scheduler.Snapshot{}, f); err != nil {
 			t.Fatal(err)
 		}
@@ -86,8 +85,7 @@ func TestServedOptimusGains(t *testing.T) {
 	}
 }
 
-// holding returns a job of so many steps that holds n on node 0, and whose restarts take
-// 10 s.
+// holding returns a job that holds n on node 0; its restarts take 10 s.
 func holding(left float64, n paramserver.Counts) *paramserver.PackedJob {
 	j := holdingJob(n)
 	j.Job.Devices, j.Grant.Slots[0].Devices, j.Grant.Slots[0].Workers = 0, 0, n.Replicas
@@ -96,9 +94,9 @@ func holding(left float64, n paramserver.Counts) *paramserver.PackedJob {
 	return j
 }
 
-// TestServedOptimusRelents: a job that would save less than a restart costs keeps what it
-// holds; jobs that would grow first, jobs that would shrink only if there is room.
-func TestServedOptimusRelents(t *testing.T) {
+// TestParamServerOptimusRelents: a job that would save less than a restart costs keeps its
+// Counts; growing jobs are checked first, shrinking jobs keep theirs only if they fit.
+func TestParamServerOptimusRelents(t *testing.T) {
 	rates := map[paramserver.Counts]float64{n(1, 1): 1, n(1, 2): 2, n(1, 3): 2.2}
 	for _, c := range []struct {
 		name string
@@ -118,7 +116,7 @@ func TestServedOptimusRelents(t *testing.T) {
 			j.Arrival = i
 			f.Jobs = append(f.Jobs, j)
 		}
-		p := &servedOptimus{Belief: paramserver.NewBelief(policy.Deps{Oracle: o, Servers: space}), last: -policy.Never}
+		p := &paramServerOptimus{Speeds: paramserver.NewSpeeds(policy.Deps{Oracle: o, Servers: space}), last: -policy.Never}
 		if err := p.fill(t.Context(), &scheduler.Snapshot{}, f); err != nil {
 			t.Fatal(err)
 		}
@@ -130,10 +128,10 @@ func TestServedOptimusRelents(t *testing.T) {
 	}
 }
 
-// TestServedOptimusSaves: what is not known to save nothing is worth a restart.
-func TestServedOptimusSaves(t *testing.T) {
+// TestParamServerOptimusSaves: new Counts without a prediction are worth a restart.
+func TestParamServerOptimusSaves(t *testing.T) {
 	o, space := tableOf(map[paramserver.Counts]float64{n(1, 1): 1, n(1, 2): 2, n(1, 3): 0})
-	p := &servedOptimus{Belief: paramserver.NewBelief(policy.Deps{Oracle: o, Servers: space})}
+	p := &paramServerOptimus{Speeds: paramserver.NewSpeeds(policy.Deps{Oracle: o, Servers: space})}
 	f := packingOf(spec.NodeGroup{Count: 1, Devices: 1, CPUs: 5})
 	for _, c := range []struct{ held, meant, want float64 }{{1, 2, 20}, {2, 1, -20}, {3, 1, math.Inf(1)}, {1, 3, math.Inf(1)}} {
 		j := &psJob{PackedJob: holding(0, n(1, int(c.held))), left: 40}
@@ -147,11 +145,11 @@ func TestServedOptimusSaves(t *testing.T) {
 	}
 }
 
-// TestServedOptimusIntervals: with convergence numbers of running jobs are decided on once
-// in an interval, and at once for those that came since.
-func TestServedOptimusIntervals(t *testing.T) {
+// TestParamServerOptimusIntervals: with convergence the Counts of running jobs change once per
+// interval; new jobs start at once.
+func TestParamServerOptimusIntervals(t *testing.T) {
 	o, space := tableOf(map[paramserver.Counts]float64{n(1, 1): 1, n(1, 2): 2, n(1, 3): 3})
-	p := &servedOptimus{Belief: paramserver.NewBelief(policy.Deps{Oracle: o, Servers: space}), interval: 600 * time.Second, convergence: newConvergence(nil), young: 0.95, last: -policy.Never}
+	p := &paramServerOptimus{Speeds: paramserver.NewSpeeds(policy.Deps{Oracle: o, Servers: space}), interval: 600 * time.Second, convergence: newConvergence(nil), young: 0.95, last: -policy.Never}
 	at := func(now time.Duration, want ...paramserver.Counts) {
 		t.Helper()
 		f := packingOf(spec.NodeGroup{Count: 1, Devices: 1, CPUs: 5})
@@ -183,9 +181,9 @@ func (l loggedLosses) Log(_ context.Context, j *scheduler.JobState) (scheduler.L
 	return l.Losses, j.Job.ID == l.id
 }
 
-// TestServedOptimusConverges: what is left is by the losses, by jobs of the kind that are
-// done, or a guess, which counts a little less.
-func TestServedOptimusConverges(t *testing.T) {
+// TestParamServerOptimusConverges: remaining steps are estimated from losses, from finished jobs
+// of the kind, or guessed; the gain of young jobs has a lower weight.
+func TestParamServerOptimusConverges(t *testing.T) {
 	losses := scheduler.Losses{Every: 10, Least: 0.001}
 	for i := range 20 {
 		losses.Values = append(losses.Values, 1/(1+0.2*float64(i))+0.1)
@@ -215,7 +213,7 @@ func TestServedOptimusConverges(t *testing.T) {
 		if c.ended > 0 {
 			s.Ended = []scheduler.JobState{{Job: b.Job, Done: c.ended}}
 		}
-		p := &servedOptimus{Belief: paramserver.NewBelief(policy.Deps{Oracle: o, Servers: space}), interval: time.Minute, convergence: newConvergence(fitted), young: 0.95, last: -policy.Never}
+		p := &paramServerOptimus{Speeds: paramserver.NewSpeeds(policy.Deps{Oracle: o, Servers: space}), interval: time.Minute, convergence: newConvergence(fitted), young: 0.95, last: -policy.Never}
 		if err := p.fill(t.Context(), s, f); err != nil {
 			t.Fatal(err)
 		}
@@ -225,15 +223,15 @@ func TestServedOptimusConverges(t *testing.T) {
 	}
 }
 
-// TestServedOptimusLeastLoaded: a job with room for only one of each kind on the least
+// TestParamServerOptimusLeastLoaded: a job with room for only one of each kind on the least
 // loaded nodes holds it without running, and others continue.
-func TestServedOptimusLeastLoaded(t *testing.T) {
+func TestParamServerOptimusLeastLoaded(t *testing.T) {
 	o, space := tableOf(map[paramserver.Counts]float64{n(1, 1): 1, n(1, 2): 2})
 	f := packingOf(spec.NodeGroup{Count: 1, Devices: 1, CPUs: 5})
 	lame, b := idleJob(0, 1, 9), idleJob(0, 1, 1)
 	lame.Remaining, b.Remaining, b.Arrival = 10, 10, 1
 	f.Jobs = []*paramserver.PackedJob{lame, b}
-	p := &servedOptimus{Belief: paramserver.NewBelief(policy.Deps{Oracle: o, Servers: space}), leastLoaded: true, last: -policy.Never}
+	p := &paramServerOptimus{Speeds: paramserver.NewSpeeds(policy.Deps{Oracle: o, Servers: space}), leastLoaded: true, last: -policy.Never}
 	if err := p.fill(t.Context(), &scheduler.Snapshot{}, f); err != nil {
 		t.Fatal(err)
 	}
