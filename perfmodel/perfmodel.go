@@ -102,19 +102,18 @@ type Param struct {
 type Card struct {
 	spec.Key
 	Family   string  `json:"family"`
-	NFit     int     `json:"n_fit"`      // rows fitted
-	NHeldOut int     `json:"n_held_out"` // rows scored: predicted, not fitted and not in doubt
-	NLeftOut int     `json:"n_left_out"` // rows in doubt or without a step time
-	MAPE     float64 `json:"mape"`       // mean absolute relative error over the held-out rows
-	P95APE   float64 `json:"p95_ape"`    // 95th percentile of the absolute relative error, nearest rank
-	MAPEAll  float64 `json:"mape_all"`   // MAPE over the held-out rows and the rows in doubt
-	NAll     int     `json:"n_all"`      // number of rows in MAPEAll
-	Coverage float64 `json:"coverage"`   // share of the held-out rows inside their 90 % interval
-	// MAPEUnfitted is the mean absolute relative error of FitOptions.Unfitted over the same held-out rows; 0
-	// without such a model, or if it covers none of the rows.
-	MAPEUnfitted float64          `json:"mape_unfitted,omitempty"`
-	Params       map[string]Param `json:"params"`
-	DataHash     string           `json:"data_hash"` // of the fitted rows, in order
+	NFit     int     `json:"n_fit" doc:"Rows fitted."`
+	NHeldOut int     `json:"n_held_out" doc:"Rows scored: predicted, not fitted and not in doubt."`
+	NLeftOut int     `json:"n_left_out" doc:"Rows in doubt or without a step time."`
+	MAPE     float64 `json:"mape" doc:"Mean absolute relative error over the held-out rows."`
+	P95APE   float64 `json:"p95_ape" doc:"95th percentile of the absolute relative error, nearest rank."`
+	MAPEAll  float64 `json:"mape_all" doc:"mape over the held-out rows and the rows in doubt."`
+	NAll     int     `json:"n_all" doc:"Number of rows in mape_all."`
+	Coverage float64 `json:"coverage" doc:"Share of the held-out rows inside their 90 % interval."`
+	// MAPEUnfitted is 0 without FitOptions.Unfitted, or if it covers none of the rows.
+	MAPEUnfitted float64          `json:"mape_unfitted,omitempty" doc:"Mean absolute relative error of the model without a fit, the analytic one, over the same held-out rows."`
+	Params       map[string]Param `json:"params" doc:"Fitted parameters, by name."`
+	DataHash     string           `json:"data_hash" doc:"Hash of the fitted rows, in order."`
 	Created      time.Time        `json:"created,omitzero"`
 	Warnings     []string         `json:"warnings"`
 }

@@ -64,6 +64,7 @@ func cliPage(t *testing.T) string {
 	app := command.Prepare(newApp(), flagGroups)
 	b.WriteString("# Command line\n\nEvery command and flag, as the program declares them. [The contract](contract.md) says what scripts may rely on.\n\n")
 	var toc, body strings.Builder
+	keys := refKeys{}
 	eachCommand(app.Commands, []string{"pacer"}, func(path []string, c *cli.Command) {
 		if c.Hidden || c.Name == "help" {
 			return
@@ -75,12 +76,64 @@ func cliPage(t *testing.T) string {
 			body.WriteString(refProse(c.Description))
 			return
 		}
-		fmt.Fprintf(&body, "    %s\n\n%s", strings.TrimSpace(title+" [flags] "+c.ArgsUsage), refProse(c.Description))
+		fmt.Fprintf(&body, "    %s\n\n%s", strings.TrimSpace(title+" [flags] "+c.ArgsUsage), refProse(keys.take(c.Description)))
 		body.WriteString(refFlags(c.Flags, "Global"))
 	})
 	b.WriteString(toc.String())
 	b.WriteString("\n## Global flags\n\nEvery command takes these, before or after its name.\n\n" + refFlags(command.GlobalFlags(), ""))
 	b.WriteString(body.String())
+	b.WriteString(keys.String())
+	return b.String()
+}
+
+// refKeys has the lists of keys that descriptions end with, by flag: they are the same in
+// several commands, and stand once at the end of the page.
+type refKeys map[string]string
+
+var refKeyList = regexp.MustCompile(`(?m)^ *Keys of --([a-z-]+), lists with \+ between values:\n\n((?: +.*\n?)+)\n?`)
+
+// take returns a description with links in place of its lists of keys.
+func (k refKeys) take(text string) string {
+	var flags []string
+	text = refKeyList.ReplaceAllStringFunc(text+"\n", func(list string) string {
+		m := refKeyList.FindStringSubmatch(list)
+		if was, ok := k[m[1]]; ok && was != m[2] {
+			return list // another list for this command
+		}
+		k[m[1]] = m[2]
+		flags = append(flags, fmt.Sprintf("[`--%s`](#keys-of---%s)", m[1], m[1]))
+		return ""
+	})
+	if len(flags) > 0 {
+		text += "\n\nKeys of " + strings.Join(flags, ", ") + "."
+	}
+	return text
+}
+
+func (k refKeys) String() string {
+	var b strings.Builder
+	for _, flag := range slices.Sorted(maps.Keys(k)) {
+		fmt.Fprintf(&b, "## Keys of `--%s`\n\nLists have `+` between values.\n\n| key | meaning |\n|---|---|\n", flag)
+		key, meaning := "", []string(nil)
+		row := func() {
+			if key != "" {
+				fmt.Fprintf(&b, "| `%s` | %s |\n", key, refEscape(strings.Join(meaning, " ")))
+			}
+			key, meaning = "", nil
+		}
+		for line := range strings.Lines(k[flag]) {
+			switch text := strings.TrimSpace(line); {
+			case text == "":
+			case !strings.HasPrefix(line, "     "): // a key is less indented than its meaning
+				row()
+				key = text
+			default:
+				meaning = append(meaning, text)
+			}
+		}
+		row()
+		b.WriteString("\n")
+	}
 	return b.String()
 }
 
@@ -264,105 +317,4 @@ func catalogPage(t *testing.T) string {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n", part.title, strings.Join(names, ", "))
 	}
 	return b.String()
-}
-
-// refExample is a command. Its output has every field of a kind of answer.
-type refExample struct {
-	title string
-	args  string
-}
-
-// refStudy is study.yaml of refExamples.
-const refStudy = "name: two\ncluster: 2x8\nworkloads: synthetic:jobs=20,per-hour=60\npolicies: [fifo, las]\nseeds: 2\n"
-
-// refExamples run one after the other in one directory.
-var refExamples = []refExample{
-	{"import", "import measured cpu-small"},
-	{"export", "export rows.parquet --source campaign/cpu-small"},
-	{"fit", "fit --family hybrid --model gpt-mini"},
-	{"plan", "plan --model llama3-8b --accelerator h100 --devices 16 --global-batch 128 --top 2 --pareto --probe 1 --explain --from dp=16,mb=1,ga=8,zero=3 --move remaining=1e6"},
-	{"predict", "predict --model llama3-8b --accelerator h100 --plan dp=4,tp=4,mb=2,ga=16,zero=1 --explain"},
-	{"curve", "curve --model llama3-8b --accelerator h100 --max-devices 4 --global-batch 64 --axes network-gbps=100+400,cpus=4,host-gib=256"},
-	{"fit-check", "fit-check --model llama3-8b --accelerator h100 --plan dp=8,mb=1,ga=4,zero=3"},
-	{"simulate", "simulate --workload synthetic:jobs=20,per-hour=60 --cluster 2x8 --policy fifo,las --jobs-out jobs.csv"},
-	{"sweep", "sweep study.yaml"},
-	{"report diff", "report diff jobs.csv jobs.csv --policy-a fifo --policy-b fifo"},
-	{"profile plan", "profile plan gpu-node.yaml --assume 8xH100-80GB-SXM --top 1"},
-	{"profile explain", "profile explain gpu-node.yaml --assume 8xH100-80GB-SXM --next 1"},
-	{"profile status", "profile status cpu-small"},
-	{"ls models", "ls models gpt2-xl"},
-	{"ls accelerators", "ls accelerators h100"},
-	{"ls nodes", "ls nodes dgx"},
-	{"ls measurements", "ls measurements"},
-	{"ls cards", "ls cards"},
-	{"version", "version"},
-}
-
-// outputsPage lists the fields of what commands print as JSON and CSV.
-func outputsPage(t *testing.T) string {
-	dir := t.TempDir()
-	campaign, err := os.ReadFile("../../bench/campaigns/gpu-node.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Chdir(dir)
-	for name, text := range map[string]string{"study.yaml": refStudy, "gpu-node.yaml": string(campaign)} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Setenv("XDG_DATA_HOME", dir)
-	var b strings.Builder
-	b.WriteString("# Fields of JSON and CSV output\n\nThe fields that a command of each kind prints with `--output json` and `--output csv`. " +
-		"Fields that an answer lacks are absent here too. [The contract](contract.md) has units and rules.\n")
-	for _, e := range refExamples {
-		args := strings.Fields(e.args)
-		fmt.Fprintf(&b, "\n## `pacer %s`\n\n    pacer %s --output json\n\n| field | type |\n|---|---|\n", e.title, e.args)
-		var v any
-		text := refOutput(t, append(slices.Clone(args), "--output", "json")...)
-		if err := json.Unmarshal(text, &v); err != nil {
-			t.Fatalf("%s: %v\n%s", e.args, err, text)
-		}
-		fields := map[string]string{}
-		refFields(fields, "", v)
-		for _, f := range slices.Sorted(maps.Keys(fields)) {
-			fmt.Fprintf(&b, "| `%s` | %s |\n", f, fields[f])
-		}
-		header, _, _ := strings.Cut(string(refOutput(t, append(slices.Clone(args), "--output", "csv")...)), "\n")
-		fmt.Fprintf(&b, "\nCSV: `%s`\n", refParams.ReplaceAllString(strings.TrimSpace(header), ",params.NAME.value,params.NAME.unit"))
-	}
-	return b.String()
-}
-
-// refParams are the columns of fitted parameters, which differ by family.
-var refParams = regexp.MustCompile(`(,params\.[^,]*)+`)
-
-// refFields adds the path and type of every value in v.
-func refFields(fields map[string]string, path string, v any) {
-	switch v := v.(type) {
-	case map[string]any:
-		for k, e := range v {
-			if strings.HasSuffix(path, "].params") || strings.HasSuffix(path, "env") { // named by what was fitted or run
-				k = "NAME"
-			}
-			refFields(fields, strings.TrimPrefix(path+"."+k, "."), e)
-		}
-	case []any:
-		if len(v) == 0 {
-			fields[path] = "list"
-		}
-		for _, e := range v {
-			refFields(fields, path+"[]", e)
-		}
-	case string:
-		fields[path] = "text"
-	case bool:
-		fields[path] = "true or false"
-	case float64:
-		fields[path] = "number"
-	case nil:
-		if fields[path] == "" {
-			fields[path] = "null or a value"
-		}
-	}
 }
