@@ -193,8 +193,8 @@ func TestPublishedTables(t *testing.T) {
 // A table needs only the required columns. Other files are reported and left out;
 // it is an error if no table is left.
 func TestPublishedOtherTables(t *testing.T) {
-	detach := file("row_id,model,accelerator,num_gpus,micro_batch,step_time_s\nx,Llama3-8B,h100,8,1,2\n")
-	ms, bad := collect(t, "published", fstest.MapFS{"mine.csv": detach, "a.csv": file("id,when\n1,2\n"), "b.csv": file("row_id,model,accelerator\nx,y,z\n"), "empty.csv": file("")})
+	own := file("row_id,model,accelerator,num_gpus,micro_batch,step_time_s\nx,Llama3-8B,h100,8,1,2\n")
+	ms, bad := collect(t, "published", fstest.MapFS{"mine.csv": own, "a.csv": file("id,when\n1,2\n"), "b.csv": file("row_id,model,accelerator\nx,y,z\n"), "empty.csv": file("")})
 	if len(ms) != 1 || ms[0].MedianStepSec() != 2 || ms[0].Config.Shape.Devices != "8" {
 		t.Errorf("%d rows: %+v", len(ms), ms)
 	}
@@ -214,7 +214,7 @@ func TestPublishedOtherTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := imp.Count(fstest.MapFS{"mine.csv": detach, "a.csv": file("id,when\n1,2\n")}); n != 2 || err != nil {
+	if n, err := imp.Count(fstest.MapFS{"mine.csv": own, "a.csv": file("id,when\n1,2\n")}); n != 2 || err != nil {
 		t.Errorf("counts %d, %v, want 2", n, err)
 	}
 	none := fstest.MapFS{"a.csv": file("id,when\n1,2\n"), "empty.csv": file("")}
