@@ -32,7 +32,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	f := flag.NewFlagSet("words", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	counts := f.Bool("counts", false, "print the number of findings of each directory")
-	pending := f.Bool("pending", false, "print the directories that have findings")
+	pending := f.Bool("pending", false, "print the files that have findings, as in pending.txt")
 	if err := f.Parse(args); err != nil {
 		return 2
 	}
@@ -46,22 +46,21 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "words:", err)
 		return 1
 	}
-	byDir := group(found)
 	switch {
 	case *pending:
-		for _, dir := range slices.Sorted(maps.Keys(byDir)) {
-			fmt.Fprintln(stdout, dir)
+		for _, f := range slices.CompactFunc(found, func(a, b finding) bool { return a.file == b.file }) {
+			fmt.Fprintln(stdout, f.file)
 		}
 		return 0
 	case *counts:
-		return printCounts(stdout, byDir)
+		return printCounts(stdout, group(found))
 	case f.NArg() > 0:
 		return printFindings(stdout, found)
 	}
-	bad, left := judge(byDir, strings.Fields(pendingList))
+	bad, wrong := judge(found, files, strings.Fields(pendingList))
 	code := printFindings(stdout, bad)
-	for _, dir := range left {
-		fmt.Fprintf(stdout, "%s has no findings: take it off bench/words/pending.txt\n", dir)
+	for _, why := range wrong {
+		fmt.Fprintf(stdout, "bench/words/pending.txt: %s: remove its line\n", why)
 		code = 1
 	}
 	return code
@@ -136,20 +135,25 @@ func group(found []finding) map[string][]finding {
 	return byDir
 }
 
-// judge returns the findings outside pending directories, and the directories that
-// are pending and have none.
-func judge(byDir map[string][]finding, pending []string) (bad []finding, left []string) {
-	for _, dir := range slices.Sorted(maps.Keys(byDir)) {
-		if !slices.Contains(pending, dir) {
-			bad = append(bad, byDir[dir]...)
+// judge returns the findings outside pending files, and why an entry of pending is wrong: files do
+// not have it, or it has no findings. So a new file is checked, whatever its directory.
+func judge(found []finding, files, pending []string) (bad []finding, wrong []string) {
+	dirty := map[string]bool{}
+	for _, f := range found {
+		dirty[f.file] = true
+		if !slices.Contains(pending, f.file) {
+			bad = append(bad, f)
 		}
 	}
-	for _, dir := range pending {
-		if len(byDir[dir]) == 0 {
-			left = append(left, dir)
+	for _, name := range pending {
+		switch {
+		case !slices.Contains(files, name):
+			wrong = append(wrong, fmt.Sprintf("%s is not a file of the repository", name))
+		case !dirty[name]:
+			wrong = append(wrong, fmt.Sprintf("%s has no findings", name))
 		}
 	}
-	return bad, left
+	return bad, wrong
 }
 
 func printFindings(w io.Writer, found []finding) int {

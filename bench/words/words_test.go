@@ -64,9 +64,12 @@ func TestMatches(t *testing.T) {
 }
 
 func TestJudge(t *testing.T) {
-	byDir := map[string][]finding{"a": {{file: "a/x.go"}}, "b": {{file: "b/y.go"}}}
-	bad, left := judge(byDir, []string{"b", "c"})
-	if len(bad) != 1 || bad[0].file != "a/x.go" || !slices.Equal(left, []string{"c"}) {
-		t.Errorf("bad %v, left %v, want a/x.go and c", bad, left)
+	found := []finding{{file: "a/new.go", line: 1}, {file: "a/new.go", line: 2}, {file: "a/x.go"}, {file: "b/y.go"}}
+	bad, wrong := judge(found, []string{"a/new.go", "a/x.go", "b/y.go", "c/z.go"}, []string{"a/x.go", "b/y.go", "c/z.go", "gone/w.go"})
+	if len(bad) != 2 || bad[0].file != "a/new.go" || bad[1].file != "a/new.go" {
+		t.Errorf("bad %v, want those of a/new.go, which is not pending", bad)
+	}
+	if want := []string{"c/z.go has no findings", "gone/w.go is not a file of the repository"}; !slices.Equal(wrong, want) {
+		t.Errorf("%q, want %q", wrong, want)
 	}
 }
