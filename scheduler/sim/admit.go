@@ -13,18 +13,18 @@ import (
 type line struct {
 	name    string
 	records []int
-	said    int    // how many of them have had a Held event
+	said    int    // number of records with a Held event
 	why     string // the rule's reason for holding the first
 }
 
-// submit takes up the jobs that arrive by now and reports whether there was one. It
-// rejects those that can never run and those that the admission rule refuses.
+// submit processes the arrivals until now and reports whether there was one. It rejects
+// jobs that can never run and those that the admission rule refuses.
 func (e *engine) submit(ctx context.Context) (bool, error) {
 	first := e.next
 	for ; e.next < len(e.result.Jobs) && e.arrives(&e.result.Jobs[e.next].Job) <= e.now; e.next++ {
 		r := &e.result.Jobs[e.next]
 		if e.byOrder[e.next] != nil {
-			continue // since before the run began
+			continue // in the system before the run began
 		}
 		why := e.unfit(&r.Job)
 		if rule, refuses := e.Admission.(scheduler.Refuser); refuses && why == "" {
@@ -121,8 +121,8 @@ func (e *engine) unfit(j *spec.Job) string {
 	return e.tooLarge(j)
 }
 
-// tooLarge returns why j could not run on the idle cluster at the size it asks
-// for, "" if it could. A job runs within one group.
+// tooLarge returns why j could not run on the idle cluster with its requested devices, ""
+// if it could. A job runs within one group.
 func (e *engine) tooLarge(j *spec.Job) string {
 	largest, most, found := 0, 0, false
 	for i := range e.Cluster.Groups {
@@ -171,7 +171,7 @@ func (e *engine) enter(ctx context.Context, record int) error {
 	j := &job{scored: r.Scored, work: work, from: e.now}
 	j.state = scheduler.JobState{Job: &r.Job, Order: record, Remaining: work, Since: e.now}
 	if e.Remaining != nil {
-		j.told = func(done float64) float64 { return e.Remaining(e.Truth, &r.Job, done, work-done) }
+		j.reported = func(done float64) float64 { return e.Remaining(e.Truth, &r.Job, done, work-done) }
 		j.tell()
 	}
 	j.state.StartCost = e.startCost(j, nil, false)

@@ -8,8 +8,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// TimeAlone adds to every record the run time of its job alone, at the devices and plan
-// it asks for, packed on as few nodes as possible, without waits and start costs. It
+// TimeAlone adds to every record the run time of its job alone, at its requested devices
+// and plan, packed on as few nodes as possible, without waits and start costs. It
 // also adds the number of devices the job may use. With several types of devices the
 // speed is their mean, weighted by the number of devices. A job that the truth does
 // not cover stays unknown. c is the Config of the run. Call it after the run, since
@@ -21,7 +21,7 @@ func (r *Result) TimeAlone(ctx context.Context, c Config) {
 	}
 }
 
-// aloneTimer caches shapes by devices asked for and devices of a node.
+// aloneTimer caches shapes by requested devices and devices of a node.
 type aloneTimer struct {
 	Config
 	shapes map[[2]int]spec.Shape

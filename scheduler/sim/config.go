@@ -9,7 +9,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// Config is what a run is given. Cluster, Policy and Truth are required.
+// Config is the input of a run. Cluster, Policy and Truth are required.
 type Config struct {
 	Cluster spec.Cluster
 	Jobs    []spec.Job // in any order; not modified, ids must differ
@@ -21,13 +21,13 @@ type Config struct {
 	Admission scheduler.Admission // nil = every job that could ever run
 	// Round makes the policy decide only at its multiples. 0 = at every event.
 	Round time.Duration
-	Rules       // Rules in which simulators differ; zero = Pacer's own
-	Costs Costs // of starts and checkpoints; nil = none
+	Rules       // rules in which simulators differ; zero = Pacer's own
+	Costs Costs // costs of starts and checkpoints; nil = none
 	// CheckpointEvery is the training time between two checkpoints of a running job.
 	// 0 = it writes one only when it is preempted or moved.
 	CheckpointEvery time.Duration
-	Speeds          Speeds   // of the nodes; nil = the truth's
-	Failures        Failures // of the nodes; nil = none
+	Speeds          Speeds   // relative speeds of nodes; nil = all 1
+	Failures        Failures // failures of nodes; nil = none
 	// Observations feeds measured step times to a Learner; nil disables it.
 	Observations *Observations
 	// Resume is the state to resume from; nil = an idle cluster at time 0.
@@ -135,7 +135,7 @@ const (
 	Failed   // lost its devices and unsaved progress because a node went down
 	NodeDown // Node went down; no job is named
 	NodeUp   // Node was repaired; no job is named
-	Shared   // keeps its devices and shares them with another job, or no longer: see its grant
+	Shared   // keeps its devices, but begins or ends sharing them, see its grant
 	Waits    // got no devices, see Why; for Explain only
 	Stays    // keeps its grant, see Why; for Explain only
 )
@@ -144,12 +144,12 @@ func (k EventKind) String() string {
 	return [...]string{"submitted", "held", "rejected", "started", "moved", "stopped", "completed", "failed", "down", "up", "shared", "waits", "stays"}[k]
 }
 
-// Event is something that happened to a job or a node.
+// Event is a change of a job or a node, or a reason for none.
 type Event struct {
 	At    time.Duration
 	Kind  EventKind
 	Job   *spec.Job        // nil for NodeDown and NodeUp
-	Node  int              // that went down or up; for Failed, the one that failed
-	Grant *scheduler.Grant // what it holds now (Started, Moved, Shared, Stays) or lost (Stopped, Completed, Failed)
+	Node  int              // node that went down or up; for Failed, the one that failed
+	Grant *scheduler.Grant // present grant (Started, Moved, Shared, Stays) or lost one (Stopped, Completed, Failed)
 	Why   string           // reason of the policy or of a rejection, or empty
 }

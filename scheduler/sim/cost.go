@@ -83,7 +83,7 @@ type ModelCosts struct {
 // CostTable are costs by model.
 type CostTable struct {
 	Models map[string]ModelCosts // by Model.Name
-	Others *ModelCosts           // of models not in Models, nil = unknown
+	Others *ModelCosts           // costs of models not in Models, nil = unknown
 }
 
 // Missing returns the models without costs; they start at no cost.
@@ -107,7 +107,7 @@ func (t *CostTable) of(j *spec.Job) ModelCosts {
 	return ModelCosts{}
 }
 
-// Start adds up the parts that s has.
+// Start adds up the parts that apply to s.
 func (t *CostTable) Start(s Start) time.Duration {
 	c := t.of(s.Job)
 	d := c.Launch
@@ -123,19 +123,18 @@ func (t *CostTable) Start(s Start) time.Duration {
 	return d
 }
 
-// Checkpoint returns that of the job's model.
+// Checkpoint returns the checkpoint cost of the job's model.
 func (t *CostTable) Checkpoint(j *spec.Job, _ *scheduler.Grant) time.Duration {
 	return t.of(j).Checkpoint
 }
 
-// StateCosts follow from how large the state of a job is: it is written to
-// storage that all nodes share, and read from it, at a rate per node. The state
-// is that of planner.Move, and whoever reads it reads what the new plan needs, so
-// that resharding costs nothing more. Models need a number of parameters; of those
-// without one the state takes no time.
+// StateCosts are costs by the size of a job's state, as in planner.Move. The state is
+// written to storage that all nodes share, and read from it, at a rate per node. Each
+// device reads the part that the new plan needs, so resharding has no extra cost. The
+// state of a model without a number of parameters takes no time.
 type StateCosts struct {
-	RestartSec float64 // what no byte accounts for; 0 = as planner.MoveCosts
-	NodeBps    float64 // to and from storage, bytes/s of each node; 0 = as planner.MoveCosts
+	RestartSec float64 // the constant part; 0 = that of planner.MoveCosts
+	NodeBps    float64 // rate to and from storage, bytes/s per node; 0 = that of planner.MoveCosts
 }
 
 // Start returns the restart, the time to save on the nodes of From unless they
@@ -161,7 +160,7 @@ func (c *StateCosts) Checkpoint(j *spec.Job, g *scheduler.Grant) time.Duration {
 	return wholeNs(c.move(j, g, g).SaveSec)
 }
 
-// move prices going from one grant to another, either nil for none.
+// move returns the cost of a migration between grants; either may be nil = none.
 func (c *StateCosts) move(j *spec.Job, from, to *scheduler.Grant) planner.Migration {
 	m := planner.Move{From: c.config(j, from), To: c.config(j, to), Moved: true}
 	m.Costs = planner.MoveCosts{RestartSec: c.RestartSec, SaveBps: c.NodeBps * float64(nodes(from)), LoadBps: c.NodeBps * float64(nodes(to))}

@@ -18,6 +18,6 @@
 // an unknown job end the run with an error that names policy, time, job and node.
 // Config.Audit recounts everything after every decision.
 //
-// Truth and belief are separate: only the engine has the Truth, a policy has the
-// scheduler.Oracle it was made with.
+// Truth and belief are separate: only the engine has the Truth. The belief of a policy
+// is the scheduler.Oracle that it was made with.
 package sim

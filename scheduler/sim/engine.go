@@ -44,9 +44,9 @@ type engine struct {
 	ledger  *scheduler.Ledger
 	byID    map[spec.JobID]*job  // jobs in the system
 	byOrder []*job               // by record, nil = not in the system
-	holding []*job               // those with a grant, in no meaningful order
+	holding []*job               // jobs with a grant, in no meaningful order
 	lines   []*line              // jobs that admission holds
-	outside int                  // how many
+	outside int                  // number of held jobs
 	ended   []scheduler.JobState // since the last decision
 
 	groups       []int  // of each node
@@ -59,8 +59,8 @@ type engine struct {
 	wakeAt       time.Duration // its time, 0 = none
 	scored       int           // scored jobs not done yet
 	held         int           // devices
-	idle         int           // times in a row without a running job and a coming arrival
-	idleOutages  int           // times among them at which nodes went down or up
+	idle         int           // consecutive events without a running job and without a later arrival
+	idleOutages  int           // number of these at which nodes went down or up
 	warned       map[string]bool
 	speeds       []func(time.Duration) (float64, time.Duration) // by node, of those used so far
 	nodes        []node                                         // nil without failures
@@ -147,7 +147,7 @@ func (e *engine) run(ctx context.Context) error {
 // instant processes the events of this instant and calls the policy, with rounds only
 // if a round begins.
 func (e *engine) instant(ctx context.Context) error {
-	e.see()
+	e.observeDue()
 	gone := e.completions()
 	e.outages()
 	came, err := e.submit(ctx)
@@ -174,10 +174,9 @@ func (e *engine) instant(ctx context.Context) error {
 	return e.tune(ctx)
 }
 
-// maxIdle bounds the calls of a policy in a row without a running job and a coming
-// arrival. Beyond it the policy is not woken any more. After a node goes down or up it
-// is woken wakesAfterOutage times more. The run ends after maxIdle such outages
-// without progress of any job.
+// maxIdle bounds the consecutive wake-ups of a policy without a running job and without
+// a later arrival. After a node goes down or up the policy has wakesAfterOutage more. The
+// run ends after maxIdle such outages without progress of any job.
 const (
 	maxIdle          = 1000
 	wakesAfterOutage = 10
@@ -330,11 +329,11 @@ func (e *engine) whyUnfinished(j *job) string {
 	case e.scored == 0:
 		return "the run ended when the scored jobs were done"
 	case e.idleOutages > maxIdle && (j.state.Grant != nil || j.state.Failures > 0):
-		return fmt.Sprintf("nodes went down and up %d times in a row without a job that got any further", e.idleOutages)
+		return fmt.Sprintf("nodes went down and up %d times in a row without progress of any job", e.idleOutages)
 	case j.state.Grant != nil || j.current.rate > 0:
 		return fmt.Sprintf("would end after the horizon of %v", e.Horizon)
 	case max(e.idle, e.idleOutages) > maxIdle:
-		return fmt.Sprintf("the policy gave it no devices, asked %d times in a row with nothing running", max(e.idle, e.idleOutages))
+		return fmt.Sprintf("the policy gave it no devices in %d consecutive decisions without a running job", max(e.idle, e.idleOutages))
 	}
-	return "the policy gave it no devices, and nothing was left to happen"
+	return "the policy gave it no devices, and no events were left"
 }

@@ -243,9 +243,9 @@ func TestBrokenTargets(t *testing.T) {
 		{"slots out of order", []*scheduler.Grant{grant("a", "1:1+0:1")}, 0, "job a: node 0 follows node 1"},
 		{"a node twice", []*scheduler.Grant{grant("a", "1:1+1:1")}, 0, "job a: node 1 follows node 1"},
 		{"two groups", []*scheduler.Grant{grant("a", "1:1+2:1")}, 0, "job a: nodes 1 and 2 are of different groups"},
-		{"another type than asked for", []*scheduler.Grant{grant("b", "0:1")}, 0, "job b: node 0 has , the job asks for other"},
+		{"another type than asked for", []*scheduler.Grant{grant("b", "0:1")}, 0, "job b: node 0 has , the job requests other"},
 		{"plan for fewer", []*scheduler.Grant{wrongPlan}, 0, "is for 2 devices, 4 are granted"},
-		{"shape not that of the slots", []*scheduler.Grant{wrongShape}, 0, "slots are 4, the shape says 2+2"},
+		{"shape not that of the slots", []*scheduler.Grant{wrongShape}, 0, "slots are 4, but the shape is 2+2"},
 		{"nil", []*scheduler.Grant{nil}, 0, "a nil grant"},
 		{"wake-up now", nil, 3 * s, "wake-up at 3s is not after now"},
 	} {

@@ -6,8 +6,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/internal/heap"
 )
 
-// kind orders what happens at one instant. Arrivals come before wake-ups: they
-// are read from the sorted workload, not from the queue.
+// kind orders the events of one instant. Arrivals come before wake-ups; they are read
+// from the sorted workload, not from the queue.
 type kind uint8
 
 const (
@@ -16,8 +16,8 @@ const (
 	wakeUp
 )
 
-// event is something to come. It is stale, and skipped, once its version is not
-// that of its job (or of the last decision, for a wake-up) any more.
+// event is a planned event. It is stale, and skipped, once its version differs from that
+// of its job, or for a wake-up from that of the last decision.
 type event struct {
 	at      time.Duration
 	kind    kind
@@ -37,7 +37,7 @@ func before(a, b event) bool {
 	return a.seq < b.seq
 }
 
-// queue is the events to come, in order.
+// queue is the planned events, in order.
 type queue struct {
 	heap.Heap[event]
 	seq uint64 // events made so far
@@ -45,7 +45,7 @@ type queue struct {
 
 func newQueue() queue { return queue{Heap: heap.Heap[event]{Less: before}} }
 
-// add gives e the next sequence number and puts it in.
+// add adds e with the next sequence number.
 func (q *queue) add(e event) {
 	e.seq = q.seq
 	q.seq++

@@ -100,9 +100,9 @@ func (e *engine) whyWaiting(j *spec.Job) string {
 		}
 	}
 	if most < j.Devices {
-		return fmt.Sprintf("no room: asks for %s, %s free", spec.Count(j.Devices, "device"), are(most))
+		return fmt.Sprintf("no room: requests %s, %s free", spec.Count(j.Devices, "device"), are(most))
 	}
-	return fmt.Sprintf("asks for %s, and %s free: not where it could run, or not for it by this policy", spec.Count(j.Devices, "device"), are(most))
+	return fmt.Sprintf("requests %s, and %s free, but they do not fit the job or the policy keeps them from it", spec.Count(j.Devices, "device"), are(most))
 }
 
 // are writes "N are", or "1 is".

@@ -57,7 +57,7 @@ func TestExplain(t *testing.T) {
 	}
 	want := []string{
 		"0s b submitted: ", "0s b waits: decision 1",
-		"50s c submitted: ", "50s b started: granted 1", "50s c waits: asks for 2 devices, and 3 are free: not where it could run, or not for it by this policy",
+		"50s c submitted: ", "50s b started: granted 1", "50s c waits: requests 2 devices, and 3 are free, but they do not fit the job or the policy keeps them from it",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("told\n%q, want\n%q", got, want)

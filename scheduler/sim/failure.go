@@ -46,7 +46,7 @@ func NewLifetimes(c spec.Cluster, seed uint64, of func(*spec.NodeGroup) Lifetime
 	return l, nil
 }
 
-// Outages draws those of a node from the seed and its number.
+// Outages draws the outages of a node from the seed and its number.
 func (l Lifetimes) Outages(node int) func() (Outage, bool) {
 	if node >= len(l.Nodes) || l.Nodes[node] == (Lifetime{}) {
 		return func() (Outage, bool) { return Outage{}, false }
@@ -72,7 +72,7 @@ func (l Lifetime) next(rng *rand.Rand, up time.Duration) (o Outage, ok bool) {
 // OutageTable are known outages by node: ascending and disjoint.
 type OutageTable map[int][]Outage
 
-// Outages returns those of a node.
+// Outages returns the known outages of a node.
 func (t OutageTable) Outages(node int) func() (Outage, bool) {
 	left := t[node]
 	return func() (o Outage, ok bool) {

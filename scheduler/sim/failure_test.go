@@ -230,7 +230,7 @@ func TestHopelessFailures(t *testing.T) {
 			outages = append(outages, sim.Outage{Down: first + 21*i*s, Up: first + (21*i+1)*s})
 		}
 		c.Failures = sim.OutageTable{0: outages}
-		if a := mustRun(t, c).Jobs[0]; a.Finished || a.Failures > 1000 || !strings.Contains(a.Unfinished, "without a job that got any further") {
+		if a := mustRun(t, c).Jobs[0]; a.Finished || a.Failures > 1000 || !strings.Contains(a.Unfinished, "without progress of any job") {
 			t.Errorf("first at %v: finished %v after %d failures, unfinished %q", first, a.Finished, a.Failures, a.Unfinished)
 		}
 	}

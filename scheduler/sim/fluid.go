@@ -109,7 +109,7 @@ func (e *engine) take(ctx context.Context, shares []scheduler.TimeShare) error {
 	for _, s := range shares {
 		j := e.byID[s.Grant.Job]
 		if j == nil {
-			return fmt.Errorf("a share of job %s, which is not there", s.Grant.Job)
+			return fmt.Errorf("a share of job %s, which is not in the system", s.Grant.Job)
 		}
 		if !(s.Fraction >= 0) {
 			return fmt.Errorf("job %s: the fraction %g", s.Grant.Job, s.Fraction)

@@ -56,7 +56,7 @@ func TestHostOverGranted(t *testing.T) {
 		{"more than it needs", b, hosted(grant("a", "0:2"), a), hosted(grant("b", "1:2"), needy(b, 3, 7)), ""},
 		{"more than there is", b, hosted(grant("a", "0:2"), a), hosted(grant("b", "1:2"), needy(b, 4, 0)), "job b: node 1 has 6 CPUs and 100 bytes of its host left, 8 CPUs and 0 bytes are granted"},
 		{"what its shape says", b, hosted(grant("a", "0:2"), a), with(hosted(grant("b", "1:2"), needy(b, 3, 0)), 6), ""},
-		{"less than its shape says", b, hosted(grant("a", "0:2"), a), with(hosted(grant("b", "1:2"), b), 5), "job b: the shape has 5 CPUs and 0 bytes, 4 CPUs and 0 bytes of hosts are granted"},
+		{"less than its shape says", b, hosted(grant("a", "0:2"), a), with(hosted(grant("b", "1:2"), b), 5), "job b: the shape needs 5 CPUs and 0 bytes, the slots have 4 CPUs and 0 bytes of hosts"},
 		{"all is there", b, hosted(grant("a", "0:2"), a), hosted(grant("b", "0:1+1:1"), b), ""},
 	} {
 		p := policyFunc(func(s *scheduler.Snapshot) (d scheduler.Decision) {

@@ -13,28 +13,28 @@ type job struct {
 	state  scheduler.JobState // its Order is the index into Result.Jobs
 	scored bool               // the run waits for it
 	work   float64            // steps in all
-	// told returns the steps left that policies see; nil = the exact number.
-	told func(done float64) float64
+	// reported returns the remaining steps that policies see; nil = the exact number.
+	reported func(done float64) float64
 
 	// Since the last change:
-	from     time.Duration // when it happened
+	from     time.Duration // time of the change
 	progress progress      // meaningful with a grant
 	devices  int           // held, shared or not
 	received float64       // device-seconds per second, half of them if shared
 	place    int           // index into the engine's holding
-	attained float64       // device-seconds received by then
-	begin    time.Duration // when it begins, or began, to train on them
-	begun    float64       // steps done by then
+	attained float64       // device-seconds received before
+	begin    time.Duration // begin of training on its devices
+	begun    float64       // steps done at begin
 	stop     time.Duration // in lockstep, the end of its round
-	current  current       // with shares of time
+	current  current       // for a job with shares of time
 	ends     time.Duration // its completion time if nothing changes
 	one      [1]Stage      // backing array for a job of one speed
 	alone    float64       // steps/s without the colocated job, meaningful if it has one
 	saved    float64       // device-seconds received by the last checkpoint, if the colocated job changed since
 
-	last   *scheduler.Grant // the last one, nil = none yet
+	last   *scheduler.Grant // present or last grant, nil = none yet
 	failed bool             // a node of last failed
-	kept   float64          // most steps saved when that happened
+	kept   float64          // largest number of steps saved at a failure
 
 	version uint32 // of the grant; events of an older one are stale
 	stamp   uint64 // the last decision that granted it
@@ -57,8 +57,8 @@ func (j *job) advance(now time.Duration) {
 
 // tell updates the remaining steps.
 func (j *job) tell() {
-	if j.state.Remaining = j.work - j.state.Done; j.told != nil {
-		j.state.Remaining = j.told(j.state.Done)
+	if j.state.Remaining = j.work - j.state.Done; j.reported != nil {
+		j.state.Remaining = j.reported(j.state.Done)
 	}
 }
 
@@ -91,9 +91,9 @@ func (j *job) hold(now time.Duration, g *scheduler.Grant, c progress) time.Durat
 	return min(exact, now+never)
 }
 
-// seconds turns s into a Duration, at least a nanosecond so that time passes,
-// and at most never. To the nearest nanosecond: a job of 1000 steps that is to
-// take 7 s does, though 1000/(1000/7) is a little more.
+// seconds turns s into a Duration, at least a nanosecond so that time advances, and at
+// most never. It rounds to the nearest nanosecond: a job of 1000 steps at 1000/7 steps/s
+// takes 7 s, although 1000/(1000/7) is slightly more.
 func seconds(s float64) time.Duration {
 	ns := math.Round(s * 1e9)
 	if !(ns < float64(never)) {

@@ -11,10 +11,10 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// Observations feed a belief that learns: the mean step time of every job that has
-// trained on its grant for a while, once per start.
+// Observations feed a Learner: the mean step time of every job that has trained on its
+// grant for a while, once per start.
 type Observations struct {
-	Learner scheduler.Learner // that receives them
+	Learner scheduler.Learner // receives the observations
 	// After is the training time before an observation, a step at least. The
 	// observation is made at the next decision.
 	After time.Duration
@@ -44,13 +44,13 @@ func (e *engine) planObservation(j *job) {
 	}
 }
 
-// see makes the observations that are due. It precedes all other events of an
-// instant, so that jobs that end then are observed.
-func (e *engine) see() {
+// observeDue makes the observations that are due. It precedes all other events of an
+// instant, so that jobs that end at that instant are observed.
+func (e *engine) observeDue() {
 	for len(e.observations.Items) > 0 && e.observations.Items[0].at <= e.now {
 		j, version := e.observations.Items[0].job, e.observations.Items[0].version
 		if e.observations.Pop(); j.version != version {
-			continue // it holds something else by now, or nothing
+			continue // its grant has changed
 		}
 		j.advance(e.now)
 		if m, ok := e.measure(j); ok {

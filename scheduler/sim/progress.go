@@ -15,10 +15,10 @@ type progress struct {
 	every   time.Duration             // training between two checkpoints, 0 = no checkpoints
 	write   time.Duration             // duration of a checkpoint
 	speed   gangSpeed                 // nil = 1
-	now     segment                   // of the last call
-	limited bool                      // whether limit applies
-	limit   float64                   // steps at most
-	through time.Duration             // when they are done, exactly
+	now     segment                   // segment of the last call
+	limited bool                      // limit applies
+	limit   float64                   // most steps
+	through time.Duration             // exact time at which limit is reached
 }
 
 // gangSpeed returns the speed of a gang at t, and until when it is constant.
@@ -30,10 +30,10 @@ type segment struct {
 	stage       int           // index of stages
 	ends        bool          // the stage ends at until
 	rate        float64       // steps/s of training
-	done        float64       // steps by from
-	cycle       time.Duration // by from, since training began after the last checkpoint: in [0, every+write)
-	saved       float64       // steps in the last checkpoint complete by from
-	savedAt     time.Duration // when that was; before the first, when the grant was
+	done        float64       // steps done at from
+	cycle       time.Duration // position of from in the cycle of training and checkpoint, in [0, every+write)
+	saved       float64       // steps in the last checkpoint completed by from
+	savedAt     time.Duration // time of that checkpoint; before the first one, time of the grant
 }
 
 // start returns c with its first segment at begin, with done steps that were saved when

@@ -10,12 +10,12 @@ import (
 // Result is the outcome of a simulated run.
 type Result struct {
 	Policy   string
-	Devices  int         // of the cluster
+	Devices  int         // devices of the cluster
 	Jobs     []JobRecord // every job of the workload, by submit time, then ID
 	Usage    []Usage     // devices held over time, a step function
 	Shared   bool        // whether two jobs ever shared devices
 	Lookups  Lookups
-	Learned  *scheduler.Learned // by the belief, nil if it does not learn
+	Learned  *scheduler.Learned // record of the Learner, nil without one
 	Gaps     Gaps
 	Warnings []string
 	Elapsed  time.Duration // wall time of the run; the only field two equal runs differ in
@@ -31,14 +31,14 @@ type JobRecord struct {
 	Scored      bool    // see Config.Score
 	Unfinished  string  // why an admitted job did not finish, "" otherwise
 	Attained    float64 // device-seconds held, start costs included; half of those of shared devices; of a job on CPUs those of its replicas
-	Restarts    int     // stopped or moved while it held devices; the first start is none
-	Preemptions int     // those restarts after which it held nothing
-	Failures    int     // lost its devices because a node went down; no restart
-	LostSteps   float64 // lost in failures
+	Restarts    int     // times it was stopped or moved while it held devices
+	Preemptions int     // restarts that left it without devices
+	Failures    int     // times it lost its devices because a node went down; not in Restarts
+	LostSteps   float64 // steps lost in failures
 	LostSec     float64 // device-seconds of Attained that failures undid: since the last checkpoint, else since the start
 
-	// Of TimeAlone:
-	Alone  time.Duration // run time at the devices and plan asked for, 0 = unknown
+	// Set by TimeAlone:
+	Alone  time.Duration // run time at the requested devices and plan, 0 = unknown
 	Usable int           // devices of the groups it may use
 }
 
@@ -54,13 +54,13 @@ func (r JobRecord) Ran() bool { return r.Finished || r.Attained > 0 }
 // Usage is a step of the utilisation, from At on.
 type Usage struct {
 	At      time.Duration
-	Held    int // devices, those that jobs share once; on average where policies give fractions of time
-	Waiting int
+	Held    int // devices held; shared ones count once; an average for fractions of time
+	Waiting int // jobs without devices, held ones included
 }
 
 // Gaps are the proven gaps of the policy's schedules, see scheduler.Decision.Gap.
 type Gaps struct {
-	Decisions   int // with a gap
+	Decisions   int // decisions with a gap
 	Mean, Worst float64
 }
 

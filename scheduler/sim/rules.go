@@ -33,7 +33,7 @@ type Rules struct {
 	// LiveMove reports whether a job that goes from one grant to another within a node
 	// group keeps its progress and its speed without a restart. nil = never.
 	LiveMove func(from, to *scheduler.Grant) bool
-	// Lockstep makes all running jobs share rounds. nil = a job goes on when it can.
+	// Lockstep makes all running jobs share rounds. nil = jobs do not wait for each other.
 	Lockstep *Lockstep
 }
 
@@ -41,8 +41,8 @@ type Rules struct {
 // Config.Round or is done. Arrivals and completions are noticed then, and a job
 // holds its devices until then. It needs Config.Round.
 type Lockstep struct {
-	// Steps returns how many steps a job on so many devices makes of those that fit in
-	// the round, above 0. nil = all that fit.
+	// Steps returns the number of steps of a job in a round, above 0. fit is the number
+	// that fits, devices that of its devices. nil = all that fit.
 	Steps func(fit float64, devices int) float64
 }
 
@@ -87,8 +87,8 @@ func NextRound(t, round time.Duration) time.Duration {
 	return t
 }
 
-// noticed returns when what happens at t is noticed. Without a rule that is when it
-// counts as having happened.
+// noticed returns the time at which an event at t is noticed. Without a rule that is
+// counts, its recorded time.
 func (c *Config) noticed(t, counts time.Duration) time.Duration {
 	switch {
 	case c.Seen == nil:

@@ -135,7 +135,7 @@ func TestServedRejects(t *testing.T) {
 	split.Plan.TP = 2
 	want := map[spec.JobID]string{
 		"large": "one replica with 2 CPUs and 0 bytes and one parameter server with 9 CPUs and 0 bytes fit on no nodes of the cluster",
-		"bare":  "3 CPUs and 0 bytes for each parameter server, and plan", "idle": "replicas on CPUs, and none are asked for them",
+		"bare":  "3 CPUs and 0 bytes requested for each parameter server, but plan", "idle": "replicas run on CPUs, but the job requests none for them",
 		"split": "needs tp, pp, cp and ep of 1",
 	}
 	p := policyFunc(func(*scheduler.Snapshot) (d scheduler.Decision) { return d })

@@ -43,8 +43,8 @@ func (e *engine) checkPairs() error {
 	for _, list := range steps {
 		for _, s := range list {
 			if s.from != nil && s.from.With != "" {
-				if _, told := e.pairs[s.from.With]; !told {
-					return fmt.Errorf("job %s changes, job %s that shares its devices does not: grant that one alone, or stop it", s.from.Job, s.from.With)
+				if _, changes := e.pairs[s.from.With]; !changes {
+					return fmt.Errorf("job %s changes, but job %s shares its devices and does not: give that one a grant without sharing, or stop it", s.from.Job, s.from.With)
 				}
 			}
 			if err := e.checkPair(s.to); err != nil {
@@ -55,17 +55,17 @@ func (e *engine) checkPairs() error {
 	return nil
 }
 
-// checkPair checks that the job that is to share the devices of g, if any, is to
-// share the same ones with it.
+// checkPair checks that the colocated job of g, if any, has a grant that shares the same
+// devices with it.
 func (e *engine) checkPair(g *scheduler.Grant) error {
 	if g == nil || g.With == "" || g.Shares(e.pairs[g.With]) {
 		return nil
 	}
-	return fmt.Errorf("job %s is to share its devices with job %s, which is not to share the same with it", g.Job, g.With)
+	return fmt.Errorf("job %s shares its devices with job %s in the decision, but not the reverse", g.Job, g.With)
 }
 
-// sharedStages asks the truth how fast j runs on g in its pairs, and how fast it
-// will without.
+// sharedStages returns the true speed of j on g with its colocated job, and sets j.alone
+// to its speed without.
 func (e *engine) sharedStages(ctx context.Context, j *job, g *scheduler.Grant, group *spec.NodeGroup) ([]Stage, error) {
 	truth, ok := e.Truth.(Colocated)
 	if !ok {
@@ -81,7 +81,7 @@ func (e *engine) sharedStages(ctx context.Context, j *job, g *scheduler.Grant, g
 	j.alone = stages[0].Rate
 	rate, err := truth.StepsPerSecBeside(ctx, j.state.Job, g, e.byID[g.With].state.Job, e.pairs[g.With], group)
 	if err == nil && !finitePositive(rate) {
-		err = fmt.Errorf("the truth says %g steps/s", rate)
+		err = fmt.Errorf("the truth has %g steps/s, want above 0", rate)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("beside job %s: %w", g.With, err)

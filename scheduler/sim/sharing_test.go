@@ -194,17 +194,17 @@ func TestSharingRefused(t *testing.T) {
 		truth sim.Truth
 		p     shares
 	}{
-		"job a is to share its devices with job b, which is not to share the same with it": {sharedAt{}, shares{
+		"job a shares its devices with job b in the decision, but not the reverse": {sharedAt{}, shares{
 			{0, map[spec.JobID]string{"a": "0:4&b", "b": "1:4"}, 0}}},
-		"job b is to share its devices with job a, which is not to share the same with it": {sharedAt{}, shares{
+		"job b shares its devices with job a in the decision, but not the reverse": {sharedAt{}, shares{
 			{0, map[spec.JobID]string{"b": "0:4&a"}, 0}}},
-		"job c is to share its devices with job a, which": {sharedAt{}, shares{
+		"job c shares its devices with job a in the decision, but not the reverse": {sharedAt{}, shares{
 			{0, map[spec.JobID]string{"a": "0:4&b", "b": "0:4&a", "c": "0:4&a"}, 0}}},
-		"job a is to share its devices with job a, which": {sharedAt{}, shares{{0, map[spec.JobID]string{"a": "0:4&a"}, 0}}},
-		"job b changes, job a that shares its devices does not: grant that one alone, or stop it": {sharedAt{"a": 0.5, "b": 0.5}, shares{
+		"job a shares its devices with job a in the decision, but not the reverse": {sharedAt{}, shares{{0, map[spec.JobID]string{"a": "0:4&a"}, 0}}},
+		"job b changes, but job a shares its devices and does not: give that one a grant without sharing, or stop it": {sharedAt{"a": 0.5, "b": 0.5}, shares{
 			pair, {time.Minute, map[spec.JobID]string{"a": "0:4&b"}, 0}}},
 		"beside job b: not measured":                                     {sharedAt{"b": 1}, shares{pair}},
-		"beside job b: the truth says 0 steps/s":                         {sharedAt{"a": 0, "b": 1}, shares{pair}},
+		"beside job b: the truth has 0 steps/s":                         {sharedAt{"a": 0, "b": 1}, shares{pair}},
 		"with job b: the truth has no speeds of jobs that do":            {perDevice{}, shares{pair}},
 		"beside job b: the truth has no speeds of jobs that share devic": {sim.Predicted{Predictor: fourPerSec{}}, shares{pair}},
 	} {

@@ -111,12 +111,12 @@ func (n *nodeSpeed) draw() {
 	n.changes = append(n.changes, min(last+exponential(n.spells, mean), never))
 }
 
-// exponential draws a time of that mean, within 1 ns..never.
+// exponential draws a time with a mean, within 1 ns..never.
 func exponential(rng *rand.Rand, mean time.Duration) time.Duration {
 	return seconds(rng.ExpFloat64() * mean.Seconds())
 }
 
-// gang returns the speed of a gang, nil if all nodes are alike.
+// gang returns the speed of the nodes of g together, nil without Config.Speeds.
 func (e *engine) gang(g *scheduler.Grant) gangSpeed {
 	if e.Speeds == nil {
 		return nil

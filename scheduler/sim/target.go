@@ -126,9 +126,9 @@ func (e *engine) findStops(d *scheduler.Decision) error {
 		j := e.byID[id]
 		switch {
 		case j == nil || j.state.Grant == nil:
-			return fmt.Errorf("job %s is to stop but holds nothing", id)
+			return fmt.Errorf("job %s is stopped but has no devices", id)
 		case j.stamp == e.round:
-			return fmt.Errorf("job %s is to stop, and is named once more", id)
+			return fmt.Errorf("job %s is stopped, but also granted devices or stopped twice", id)
 		}
 		j.stamp = e.round
 		e.stops = append(e.stops, step{job: j, from: j.state.Grant})
@@ -152,16 +152,16 @@ func (e *engine) checkGrant(j *spec.Job, g *scheduler.Grant) error {
 		return fmt.Errorf("job %s: a grant without devices", j.ID)
 	}
 	if got := spec.NewShape(counts...).Devices; got != g.Shape.Devices {
-		return fmt.Errorf("job %s: slots are %s, the shape says %s", j.ID, got, g.Shape.Devices)
+		return fmt.Errorf("job %s: slots are %s, but the shape is %s", j.ID, got, g.Shape.Devices)
 	}
 	if needs := g.Shape.Host(); !held.Covers(needs) {
-		return fmt.Errorf("job %s: the shape has %v, %v of hosts are granted", j.ID, needs, held)
+		return fmt.Errorf("job %s: the shape needs %v, the slots have %v of hosts", j.ID, needs, held)
 	}
 	if err := checkPlan(j, g); err != nil {
 		return fmt.Errorf("job %s: %w", j.ID, err)
 	}
 	if group := e.groupOf(g); !mayUse(j, group) {
-		return fmt.Errorf("job %s: node %d has %s, the job asks for %s", j.ID, g.Slots[0].Node, group.Accelerator.Name, j.Accelerator)
+		return fmt.Errorf("job %s: node %d has %s, the job requests %s", j.ID, g.Slots[0].Node, group.Accelerator.Name, j.Accelerator)
 	}
 	return nil
 }
@@ -190,7 +190,7 @@ func (e *engine) checkSlot(j *spec.Job, g *scheduler.Grant, i int) error {
 	return nil
 }
 
-// checkPlan checks that the plan of a grant of j is for what is granted.
+// checkPlan checks that the plan of a grant of j agrees with its slots.
 func checkPlan(j *spec.Job, g *scheduler.Grant) error {
 	n, devices, workers := g.Plan.Devices(), g.Devices(), g.Workers()
 	switch {
@@ -311,7 +311,7 @@ func (e *engine) stages(ctx context.Context, j *job, g *scheduler.Grant, group *
 	}
 	for i := range stages {
 		if rate := stages[i].Rate; err == nil && !finitePositive(rate) {
-			err = fmt.Errorf("the truth says %g steps/s", rate)
+			err = fmt.Errorf("the truth has %g steps/s, want above 0", rate)
 		}
 	}
 	return stages, err

@@ -65,10 +65,10 @@ func TestBrokenChanges(t *testing.T) {
 	}{
 		"what another keeps":       {scheduler.Decision{Keep: true, Grants: []*scheduler.Grant{grant("c", "0:1")}}, "job c: node 0 has 4 devices, 5 are granted"},
 		"what another moves to":    {scheduler.Decision{Keep: true, Grants: []*scheduler.Grant{grant("a", "1:2")}}, "job a: node 1 has 4 devices, 6 are granted"},
-		"stop of who waits":        {scheduler.Decision{Keep: true, Stops: []spec.JobID{"c"}}, "job c is to stop but holds nothing"},
-		"stop of nobody":           {scheduler.Decision{Keep: true, Stops: []spec.JobID{"z"}}, "job z is to stop but holds nothing"},
-		"stopped twice":            {scheduler.Decision{Keep: true, Stops: []spec.JobID{"a", "a"}}, "job a is to stop, and is named once more"},
-		"stopped and granted":      {scheduler.Decision{Keep: true, Stops: []spec.JobID{"a"}, Grants: both[:1]}, "job a is to stop, and is named once more"},
+		"stop of a waiting job":        {scheduler.Decision{Keep: true, Stops: []spec.JobID{"c"}}, "job c is stopped but has no devices"},
+		"stop of an unknown job":           {scheduler.Decision{Keep: true, Stops: []spec.JobID{"z"}}, "job z is stopped but has no devices"},
+		"stopped twice":            {scheduler.Decision{Keep: true, Stops: []spec.JobID{"a", "a"}}, "job a is stopped, but also granted devices or stopped twice"},
+		"stopped and granted":      {scheduler.Decision{Keep: true, Stops: []spec.JobID{"a"}, Grants: both[:1]}, "job a is stopped, but also granted devices or stopped twice"},
 		"stop in a whole decision": {scheduler.Decision{Stops: []spec.JobID{"a"}}, "job a is stopped by name in a decision without Keep"},
 	} {
 		p := steps(step{0, scheduler.Decision{Keep: true, Grants: both}}, step{20 * s, c.then})

@@ -64,7 +64,7 @@ func (t Predicted) Steps(ctx context.Context, j *spec.Job) (float64, error) {
 			return rate * j.Duration.Seconds(), nil
 		}
 	}
-	return 0, fmt.Errorf("job known by its duration alone: %w", err)
+	return 0, fmt.Errorf("job with only a duration: %w", err)
 }
 
 // StepsPerSec uses the predictor. A plan with another global batch than the job's is an
@@ -85,7 +85,7 @@ func (t Predicted) StepsPerSec(ctx context.Context, j *spec.Job, g *scheduler.Gr
 	return pred.Throughput / float64(j.Batch()), nil
 }
 
-// StepsPerSecBeside asks Pairs.
+// StepsPerSecBeside implements Colocated with Pairs.
 func (t Predicted) StepsPerSecBeside(_ context.Context, j *spec.Job, g *scheduler.Grant, other *spec.Job, its *scheduler.Grant, group *spec.NodeGroup) (float64, error) {
 	if t.Pairs == nil {
 		return 0, errors.New("the truth has no speeds of jobs that share devices")
@@ -130,9 +130,9 @@ type lookups interface {
 	Lookups() (exact, interpolated, modelled int)
 }
 
-// Durations is the truth of a trace with run times: every job takes its Duration at the
-// device count it asked for, on any placement. Other counts are an error. A job without
-// steps counts its seconds as steps.
+// Durations is the truth of a trace with run times: every job takes its Duration on its
+// requested number of devices, on any placement. Other numbers are an error. For a job
+// without steps, a step is a second.
 type Durations struct {
 	// Speeds divide the Duration of every job on an accelerator, by name; 1 if absent.
 	// Above 0.

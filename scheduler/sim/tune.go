@@ -37,14 +37,14 @@ func (e *engine) tune(ctx context.Context) error {
 		stages, err := tuner.Tune(ctx, e.now, next, &j.state, e.groupOf(g))
 		for i := range stages {
 			if rate := stages[i].Rate; err == nil && !finitePositive(rate) {
-				err = fmt.Errorf("the truth says %g steps/s", rate)
+				err = fmt.Errorf("the truth has %g steps/s, want above 0", rate)
 			}
 		}
 		if err != nil {
 			return fmt.Errorf("sim: policy %s at %v: job %s (%s) on %s: %w", e.PolicyName, e.now, g.Job, j.state.Job.Model.Name, g.Shape.Devices, err)
 		}
 		if stages != nil {
-			e.push(j, j.turn(e.now, stages))
+			e.push(j, j.setStages(e.now, stages))
 		}
 	}
 	if e.wakeAt == 0 || e.wakeAt > next {
@@ -53,17 +53,17 @@ func (e *engine) tune(ctx context.Context) error {
 	return nil
 }
 
-// turn changes the stages of j, advanced to now, and returns its completion time.
-func (j *job) turn(now time.Duration, stages []Stage) time.Duration {
-	j.progress.turn(now, stages)
+// setStages changes the stages of j, advanced to now, and returns its completion time.
+func (j *job) setStages(now time.Duration, stages []Stage) time.Duration {
+	j.progress.setStages(now, stages)
 	j.version++
 	exact, counts := j.progress.end(j.work)
 	j.ends = min(counts, now+never)
 	return min(exact, now+never)
 }
 
-// turn changes the stages of c from t on, no earlier than the last call.
-func (c *progress) turn(t time.Duration, stages []Stage) {
+// setStages changes the stages of c from t on, no earlier than the last call.
+func (c *progress) setStages(t time.Duration, stages []Stage) {
 	c.look(t)
 	s := c.now
 	if t > s.from {
