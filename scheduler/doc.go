@@ -8,10 +8,10 @@
 //   - An Inventory counts the free devices of each node.
 //   - An Admission decides which jobs enter the queue; a Placer finds free devices for a
 //     shape; an Executor applies decisions.
-//   - The engine is the caller of a policy: the simulator or the loop of a real cluster.
+//   - The engine is the program that calls a policy, such as the simulator.
 //
 // Start with scheduler.go (the interfaces), snapshot.go (input and output of a policy) and
 // ledger.go (the state behind snapshots). Policies are in policy/, admission rules in
-// admission/, placers in place/, the simulator in sim/, the loop of a real cluster in live/.
-// schedulertest/ has the tests that every policy must pass.
+// admission/, placers in place/, the simulator in sim/. schedulertest/ has the tests that
+// every policy must pass.
 package scheduler

@@ -10,8 +10,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// twoSpeeds runs jobs at 1 step/s on slow devices and 3 on fast ones. Others are an
-// error.
+// twoSpeeds runs jobs at 1 step/s on slow devices and 3 on fast ones. Other devices are
+// an error.
 type twoSpeeds struct{}
 
 func (twoSpeeds) Steps(context.Context, *spec.Job) (float64, error) { return 120, nil }

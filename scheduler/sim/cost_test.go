@@ -72,9 +72,9 @@ func TestResizing(t *testing.T) {
 	}
 }
 
-// The engine charges a running job that is resized less than one that starts, and
-// says so beforehand: of 200 steps at 2 a second 20 are done 10 s after the first, and
-// the others on 4 devices take 45 s.
+// The engine charges less for resizing a running job than for a start, and JobState has
+// that cost beforehand: of 200 steps at 2 steps/s, 20 are done 10 s after the first, and
+// the others take 45 s on 4 devices.
 func TestResizeWhileRunning(t *testing.T) {
 	var costs []time.Duration
 	c := config(policyFunc(func(snap *scheduler.Snapshot) scheduler.Decision {
@@ -124,8 +124,8 @@ func TestStateCosts(t *testing.T) {
 	}
 }
 
-// A job pays the start cost in its state: 1 s at first, 1111 s for a change while it
-// runs, 111 s once it is stopped with its progress.
+// A job pays the start cost of its JobState: 1 s at first, 1111 s for a change while it
+// runs, 111 s after a stop.
 func TestCostsAreToldAndPaid(t *testing.T) {
 	var told []time.Duration
 	p := policyFunc(func(snap *scheduler.Snapshot) scheduler.Decision {
@@ -163,8 +163,8 @@ func TestCostsAreToldAndPaid(t *testing.T) {
 	}
 }
 
-// A job stopped before it trained has nothing to restore: its start at 2 s costs as much
-// as the first.
+// A job stopped before it trained has no checkpoint to restore: its start at 2 s costs as
+// much as the first.
 func TestNothingTrainedNothingRestored(t *testing.T) {
 	p := policyFunc(func(snap *scheduler.Snapshot) (d scheduler.Decision) {
 		for range snap.Jobs() {

@@ -19,8 +19,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// script is a policy that observations its target up by time: the last entry at or
-// before now.
+// script is a policy with a table of decisions by time: the last entry at or before now
+// applies.
 type script []target
 
 type target struct {
@@ -167,7 +167,7 @@ func (f policyFunc) Decide(_ context.Context, s *scheduler.Snapshot) (scheduler.
 	return f(s), nil
 }
 
-// What a policy sees in the middle of a run: phases, steps, device-seconds.
+// A snapshot in the middle of a run has the right phases, steps and device-seconds.
 func TestSnapshot(t *testing.T) {
 	var seen []scheduler.JobState
 	p := policyFunc(func(snap *scheduler.Snapshot) scheduler.Decision {
@@ -217,8 +217,8 @@ func keep(snap *scheduler.Snapshot) []*scheduler.Grant {
 	return out
 }
 
-// Whatever a policy does wrong ends the run with an error that names the
-// policy, the time, the job and the node.
+// Invalid decisions end the run with an error that names the policy, the time, the job and
+// the node.
 func TestBrokenTargets(t *testing.T) {
 	two := config(nil).Cluster
 	two.Groups = append(two.Groups, spec.NodeGroup{Count: 1, Devices: 4, Accelerator: spec.Accelerator{Name: "other"}})
@@ -332,7 +332,7 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-// A policy that grants nothing is not waited for.
+// The run ends although a policy grants nothing.
 func TestDeadlock(t *testing.T) {
 	for name, p := range map[string]scheduler.Policy{
 		"idle": script{},
@@ -381,8 +381,8 @@ func TestHorizonCutsHolding(t *testing.T) {
 	}
 }
 
-// A recorded duration is met to the nanosecond whatever steps it is divided
-// into, so that what is to happen at one instant does.
+// A recorded duration is met to the nanosecond for any number of steps, so that planned
+// coincidences of events happen.
 func TestDurationIsExact(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		a := spec.Job{ID: "a", Devices: 4, Submit: time.Duration(rapid.Int64Range(0, 1e15).Draw(rt, "submit")),
@@ -400,7 +400,7 @@ func TestDurationIsExact(t *testing.T) {
 	})
 }
 
-// A policy that sorts the jobs it is shown where they are does no harm.
+// A policy may sort the slice of Snapshot.Jobs.
 func TestShownJobsMayBeReordered(t *testing.T) {
 	var jobs []spec.Job
 	for i := range 20 {

@@ -8,8 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Events come out by time, completions before wake-ups, then in the order they
-// went in.
+// Events are ordered by time, completions before wake-ups, then by insertion.
 func TestQueueOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := newQueue()

@@ -33,7 +33,7 @@ var firstFit = policyFunc(func(snap *scheduler.Snapshot) scheduler.Decision {
 	return d
 })
 
-// lines returns what happened, one line each.
+// lines returns the events, a line each.
 func lines(c *sim.Config) *[]string {
 	var out []string
 	c.Observe = func(e sim.Event) {
@@ -89,8 +89,8 @@ func TestFailureWithoutCheckpoints(t *testing.T) {
 	}
 }
 
-// A job that ends as its node fails has ended; one that starts then does so
-// elsewhere; what is repaired and fails again at that instant is down.
+// A job that ends when its node fails counts as completed. A job that starts at that time
+// starts on another node. A node that is repaired and fails at the same time is down.
 func TestFailureAtTheSameInstant(t *testing.T) {
 	c := config(firstFit, job("a", 0, 4, 100), job("b", 35*s, 4, 100))
 	c.Failures = sim.OutageTable{0: {{Down: 35 * s, Up: 40 * s}, {Down: 40 * s, Up: 50 * s}}}
@@ -105,7 +105,7 @@ func TestFailureAtTheSameInstant(t *testing.T) {
 	}
 }
 
-// What is down is not free, and granting it ends the run.
+// Devices of a node that is down are not free, and granting them ends the run.
 func TestDownNodesCannotBeGranted(t *testing.T) {
 	var free []int
 	p := policyFunc(func(snap *scheduler.Snapshot) scheduler.Decision {
@@ -126,7 +126,7 @@ func TestDownNodesCannotBeGranted(t *testing.T) {
 	}
 }
 
-// In rounds devices are lost at once, and given anew when a round begins.
+// With rounds, devices are lost at once, and granted again when a round begins.
 func TestFailureWithinRound(t *testing.T) {
 	c := config(firstFit, job("a", 0, 4, 100))
 	c.Round = 60 * s
@@ -136,7 +136,7 @@ func TestFailureWithinRound(t *testing.T) {
 	}
 }
 
-// Nodes that fail for ever do not keep a run going that nothing can come of.
+// A run without progress ends although nodes fail forever.
 func TestFailuresEnd(t *testing.T) {
 	never := policyFunc(func(*scheduler.Snapshot) scheduler.Decision { return scheduler.Decision{} })
 	c := config(never, job("a", 0, 4, 100))
@@ -150,7 +150,7 @@ func TestFailuresEnd(t *testing.T) {
 	}
 }
 
-// Times up and down have the means asked for, group by group.
+// Up and down times have the configured means in each group.
 func TestLifetimes(t *testing.T) {
 	cl := spec.Cluster{Groups: []spec.NodeGroup{{Count: 1, Devices: 1}, {Count: 2, Devices: 1}}}
 	l, err := sim.NewLifetimes(cl, 5, func(g *spec.NodeGroup) sim.Lifetime {
@@ -219,8 +219,8 @@ func TestOutagesAreWaitedFor(t *testing.T) {
 	}
 }
 
-// What never gets anywhere is given up, whether it holds devices at that moment or
-// not: where the first outage comes with the job, the last is over.
+// A run without progress is given up whether the job holds devices at that moment or not:
+// if the first outage coincides with the arrival, the last one is over.
 func TestHopelessFailures(t *testing.T) {
 	for _, first := range []time.Duration{0, 20 * s} {
 		c := config(firstFit, job("a", 0, 4, 4000))

@@ -11,8 +11,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// evenly gives every job the same part of devices 0:1 and of those of other, if
-// there are some, as many times over as there are.
+// evenly gives every job the same part of devices 0:1 and of those of other, if any.
 type evenly struct {
 	policyFunc
 	parts float64

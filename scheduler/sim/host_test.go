@@ -25,7 +25,7 @@ func needy(j spec.Job, cpus float64, bytes int64) spec.Job {
 	return j
 }
 
-// hosted is a grant with what a job needs of the host.
+// hosted is a grant with the host resources that a job needs.
 func hosted(g *scheduler.Grant, j spec.Job) *scheduler.Grant {
 	for i := range g.Slots {
 		g.Slots[i].Host = j.Host.Times(g.Slots[i].Devices)
@@ -74,8 +74,8 @@ func TestHostOverGranted(t *testing.T) {
 	}
 }
 
-// Jobs for which no group has the CPUs or memory are rejected, those for which one
-// has run, on as many nodes as they need for them.
+// Jobs are rejected if no group has enough CPUs or memory. Other jobs run, on as many nodes
+// as they need.
 func TestHostRejects(t *testing.T) {
 	p, err := builtin.Policies.New(policy.Spec{Name: "fifo"}, policy.Deps{})
 	if err != nil {
@@ -94,8 +94,8 @@ func TestHostRejects(t *testing.T) {
 	}
 }
 
-// Whatever the placement, jobs share nodes only as far as their CPUs go, and what
-// ends or fails gives them back.
+// With any placement jobs share nodes only within their CPUs, and jobs that end or fail
+// return them.
 func TestHostPlaced(t *testing.T) {
 	for _, info := range place.All() {
 		placer, err := place.Lookup(info.Name)

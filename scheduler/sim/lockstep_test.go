@@ -10,7 +10,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// startOnce gives the jobs that wait, in their order, the devices named.
+// startOnce grants the given devices to the waiting jobs, in order.
 func startOnce(slots ...string) policyFunc {
 	return func(snap *scheduler.Snapshot) scheduler.Decision {
 		d := scheduler.Decision{Grants: keep(snap)}
@@ -33,8 +33,8 @@ func TestBarrierWithSlowSteps(t *testing.T) {
 	}
 }
 
-// A job that starts for longer than a round makes no step in it, however long other
-// jobs take to start.
+// A job with a start cost longer than a round makes no step in it, whatever the start costs
+// of other jobs.
 func TestBarrierWithLongStarts(t *testing.T) {
 	c := config(startOnce("0:1", "1:1"), job("a", 0, 1, 100), job("b", 0, 1, 100))
 	c.Costs = sim.PerStart(func(j spec.Job) time.Duration {

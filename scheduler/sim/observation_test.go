@@ -42,8 +42,8 @@ func watched(l scheduler.Learner, after time.Duration, sigma float64, seed uint6
 	return c
 }
 
-// a trains from 10 s on and is seen at 40 s, when b comes; b, which ends before it
-// has trained for 20 s, never is, and d is when something happens.
+// Job a trains from 10 s on and is observed at 40 s, when b arrives. Job b ends before it has
+// trained for 20 s, so it is never observed. Job d is observed at the next event.
 func TestObservations(t *testing.T) {
 	l := &listener{}
 	r := mustRun(t, watched(l, 20*s, 0, 0, job("a", 0, 4, 2000), job("b", 40*s, 4, 4), job("d", 60*s, 4, 400)))
@@ -68,8 +68,7 @@ func TestObservations(t *testing.T) {
 	}
 }
 
-// What is seen is off by factors that follow from the seed and the job, and are 1
-// on average.
+// Observed times have factors that depend on seed and job, with mean 1.
 func TestObservationsNoise(t *testing.T) {
 	see := func(seed uint64) map[string]float64 {
 		l := &listener{}

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// walk is a progress second by second.
+// walk is a progress computed second by second.
 type walk struct {
 	stages      []Stage
 	done, saved float64
@@ -17,7 +17,7 @@ type walk struct {
 	writing     int // seconds of a checkpoint so far
 }
 
-// second lets a second from t on pass.
+// second advances by a second from t.
 func (w *walk) second(t int, speed float64, every, write int) {
 	if every > 0 && w.trained == every {
 		if w.writing++; w.writing == write {
@@ -31,7 +31,7 @@ func (w *walk) second(t int, speed float64, every, write int) {
 	}
 }
 
-// trainedFor returns the steps done a while after so many were.
+// trainedFor returns the steps done after training for some time.
 func trainedFor(stages []Stage, done, sec, speed float64) float64 {
 	for i, s := range stages {
 		if i == len(stages)-1 || done+s.Rate*speed*sec <= s.Until {
@@ -45,8 +45,8 @@ func trainedFor(stages []Stage, done, sec, speed float64) float64 {
 	return done
 }
 
-// Whenever and however often it is looked at, a progress is where counting seconds
-// has it, and ends when that has done the work.
+// A progress agrees with walk at all times, for any sequence of calls, and ends when walk has
+// done the work.
 func TestCourse(t *testing.T) {
 	const horizon = 300
 	rapid.Check(t, func(t *rapid.T) {
@@ -104,7 +104,7 @@ func TestCourse(t *testing.T) {
 	})
 }
 
-// Courses that never end stay within times there are.
+// A progress that never ends does not overflow.
 func TestCourseWithoutEnd(t *testing.T) {
 	slow := []Stage{{Until: 1e200, Rate: 1e-300}, {Rate: 1e-300}}
 	for _, c := range []progress{
@@ -117,7 +117,7 @@ func TestCourseWithoutEnd(t *testing.T) {
 	}
 }
 
-// Where stages end at whole seconds, the next one begins then, whatever was done:
+// With RoundSec stages end at whole seconds, and the next one begins then:
 // 10 steps at 4/s count as 2 s, to even, then 10 at 1/s end at 12 s; the third
 // stage has begun by 12.4 s.
 func TestCourseOfWholeSeconds(t *testing.T) {

@@ -39,8 +39,8 @@ func lasOf(t *testing.T) scheduler.Policy {
 	return p
 }
 
-// From whatever moment a run goes on, every job ends as it did in the whole run:
-// jobs that run, that pay their start cost, that were stopped, that wait.
+// A run that resumes at any time ends every job as the uninterrupted run does: jobs that
+// run, pay their start cost, were stopped, or wait.
 func TestResumeIsTheRestOfTheRun(t *testing.T) {
 	var jobs []spec.Job
 	for i := range 24 {
@@ -85,8 +85,8 @@ func TestResumeIsTheRestOfTheRun(t *testing.T) {
 	}
 }
 
-// Of outages, those before are over, and a node that is down at that moment stays
-// so until its repair.
+// Outages before the resumption are over. A node that is down at that time stays down until
+// its repair.
 func TestResumeWithinAnOutage(t *testing.T) {
 	a := spec.Job{ID: "a", Devices: 1, Duration: 10 * s}
 	cfg := config(lasOf(t), a)
@@ -100,7 +100,7 @@ func TestResumeWithinAnOutage(t *testing.T) {
 	}
 }
 
-// A state that cannot be is an error that names what is wrong.
+// An invalid state is an error that names the mistake.
 func TestResumeFaults(t *testing.T) {
 	a := spec.Job{ID: "a", Submit: 5 * s, Devices: 1, Duration: 10 * s}
 	b := spec.Job{ID: "b", Devices: 1, Duration: 10 * s}

@@ -21,7 +21,7 @@ func served(id spec.JobID, devices int, steps float64) spec.Job {
 	}
 }
 
-// serves is a grant of slots with what such a job needs of hosts.
+// serves is a grant of slots with the host resources of such a job.
 func serves(j spec.Job, slots ...scheduler.Slot) *scheduler.Grant {
 	g := &scheduler.Grant{Job: j.ID, Slots: slots}
 	var counts []int
@@ -35,7 +35,7 @@ func serves(j spec.Job, slots ...scheduler.Slot) *scheduler.Grant {
 	return g
 }
 
-// tasks is a truth of as many steps a second as there are replicas and servers.
+// tasks is a truth with a step per second for each replica and each server.
 type tasks struct{ sim.Durations }
 
 func (tasks) StepsPerSec(_ context.Context, _ *spec.Job, g *scheduler.Grant, _ *spec.NodeGroup) (float64, error) {
@@ -87,7 +87,7 @@ func TestServed(t *testing.T) {
 	}
 }
 
-// TestServedGrants that take what a job with parameter servers cannot have stop the run.
+// TestServedGrants checks that invalid grants of jobs with parameter servers end the run.
 func TestServedGrants(t *testing.T) {
 	gpu, cpu := served("j", 1, 100), served("j", 0, 100)
 	few := serves(gpu, scheduler.Slot{Devices: 1, Servers: 1})

@@ -13,8 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// sharedAt is perDevice where two jobs that share devices keep a part of their
-// speeds, by the job.
+// sharedAt is perDevice with relative speeds, by job, for jobs that share devices.
 type sharedAt map[spec.JobID]float64
 
 func (sharedAt) Steps(_ context.Context, j *spec.Job) (float64, error) { return j.Steps, nil }
@@ -99,8 +98,8 @@ func TestSharing(t *testing.T) {
 	}
 }
 
-// Company that comes and goes costs nothing but speed; checkpoints are written as
-// before, and a failure undoes what was made since the last one.
+// A change of the colocated job changes only the speed: checkpoints are written as before,
+// and a failure undoes the progress since the last one.
 func TestCompanyChanges(t *testing.T) {
 	p := shares{
 		{0, map[spec.JobID]string{"a": "0:4"}, 100 * time.Second},
@@ -134,8 +133,7 @@ func TestCompanyChanges(t *testing.T) {
 	}
 }
 
-// A failure before the first checkpoint undoes what was received alone and in
-// pairs.
+// A failure before the first checkpoint undoes all received time, alone and shared.
 func TestCompanyFails(t *testing.T) {
 	p := shares{
 		{0, map[spec.JobID]string{"a": "0:4"}, 100 * time.Second},
@@ -156,7 +154,7 @@ func TestCompanyFails(t *testing.T) {
 	}
 }
 
-// until grants nothing from a time on.
+// until makes no grants from a time on.
 type until struct {
 	scheduler.Policy
 	end time.Duration
@@ -169,7 +167,7 @@ func (u until) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Dec
 	return u.Policy.Decide(ctx, s)
 }
 
-// Jobs that end at the same time in pairs end then.
+// Colocated jobs can end at the same time.
 func TestSharingEndsTogether(t *testing.T) {
 	p := shares{{0, map[spec.JobID]string{"a": "0:4&b", "b": "0:4&a"}, 0}}
 	c := config(p, spec.Job{ID: "a", Devices: 4, Steps: 200}, spec.Job{ID: "b", Devices: 4, Steps: 200})
@@ -185,8 +183,7 @@ func TestSharingEndsTogether(t *testing.T) {
 	}
 }
 
-// What is wrong with a decision about jobs that share devices is an error that
-// names them.
+// Invalid decisions about jobs that share devices are errors that name them.
 func TestSharingRefused(t *testing.T) {
 	jobs := []spec.Job{{ID: "a", Devices: 4, Steps: 300}, {ID: "b", Devices: 4, Steps: 400}, {ID: "c", Devices: 4, Steps: 400}}
 	pair := target{0, map[spec.JobID]string{"a": "0:4&b", "b": "0:4&a"}, time.Minute}
@@ -204,7 +201,7 @@ func TestSharingRefused(t *testing.T) {
 		"job b changes, but job a shares its devices and does not: give that one a grant without sharing, or stop it": {sharedAt{"a": 0.5, "b": 0.5}, shares{
 			pair, {time.Minute, map[spec.JobID]string{"a": "0:4&b"}, 0}}},
 		"beside job b: not measured":                                     {sharedAt{"b": 1}, shares{pair}},
-		"beside job b: the truth has 0 steps/s":                         {sharedAt{"a": 0, "b": 1}, shares{pair}},
+		"beside job b: the truth has 0 steps/s":                          {sharedAt{"a": 0, "b": 1}, shares{pair}},
 		"with job b: the truth has no speeds of jobs that do":            {perDevice{}, shares{pair}},
 		"beside job b: the truth has no speeds of jobs that share devic": {sim.Predicted{Predictor: fourPerSec{}}, shares{pair}},
 	} {

@@ -10,8 +10,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// Over many nodes ln(speed) has the deviation asked for and speeds the mean 1;
-// over a long time a node is slow for its share of it.
+// Over many nodes ln(speed) has the configured deviation and speeds have mean 1. Over a long
+// time a node is slow for the configured share.
 func TestVariation(t *testing.T) {
 	v := sim.Variation{Sigma: 0.2, Every: 9 * time.Hour, Last: time.Hour, Slow: 0.5, Seed: 3}
 	if err := v.Validate(); err != nil {
@@ -51,7 +51,7 @@ func TestVariation(t *testing.T) {
 	if share := slow.Hours() / end.Hours(); math.Abs(share-0.1) > 4*0.1/math.Sqrt(spells)*1.3 {
 		t.Errorf("slow for %g of the time, want 0.1", share)
 	}
-	// Asked again from the beginning, it says the same.
+	// A second pass from the beginning gives the same speeds.
 	other := v.Node(0)
 	for _, now := range []time.Duration{end, 0, end / 2, 20 * time.Hour} {
 		a, untilA := at(now)

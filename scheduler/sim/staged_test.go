@@ -13,7 +13,7 @@ import (
 )
 
 // ramp is a truth under which jobs make their first 10 steps at 1 step/s on each
-// device and the others at 4. Two stages are two epochs, told by their numbers.
+// device and the others at 4. The two stages are epochs.
 type ramp struct{ err bool }
 
 func (ramp) Steps(_ context.Context, j *spec.Job) (float64, error) { return j.Steps, nil }
@@ -85,7 +85,7 @@ func TestStaged(t *testing.T) {
 	}
 }
 
-// moveCost is what every start but the first costs.
+// moveCost is the cost of every start except the first.
 type moveCost time.Duration
 
 func (c moveCost) Start(s sim.Start) time.Duration {

@@ -76,7 +76,7 @@ func TestTablesNameWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Whatever a file holds, reading it ends with a table or an error.
+// Reading any file ends with a table or an error.
 func FuzzReadOutages(f *testing.F) {
 	f.Add("node,down_s,up_s\n0,1,2\n0,2,\n")
 	f.Add("node,down_s,up_s\n0,1e300,\"2\n")

@@ -11,13 +11,13 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// step is what a policy decides from a time on, once.
+// step is a decision at or after a time, made once.
 type step struct {
 	at time.Duration
 	d  scheduler.Decision
 }
 
-// steps is a policy that names changes alone.
+// steps is a policy that returns changes only.
 func steps(all ...step) scheduler.Policy {
 	return policyFunc(func(snap *scheduler.Snapshot) scheduler.Decision {
 		d := scheduler.Decision{}
@@ -56,7 +56,7 @@ func TestChangesAlone(t *testing.T) {
 	}
 }
 
-// Changes that cannot be made end the run as targets do.
+// Invalid changes end the run.
 func TestBrokenChanges(t *testing.T) {
 	both := []*scheduler.Grant{grant("a", "0:4"), grant("b", "1:4")}
 	for name, c := range map[string]struct {
@@ -65,8 +65,8 @@ func TestBrokenChanges(t *testing.T) {
 	}{
 		"what another keeps":       {scheduler.Decision{Keep: true, Grants: []*scheduler.Grant{grant("c", "0:1")}}, "job c: node 0 has 4 devices, 5 are granted"},
 		"what another moves to":    {scheduler.Decision{Keep: true, Grants: []*scheduler.Grant{grant("a", "1:2")}}, "job a: node 1 has 4 devices, 6 are granted"},
-		"stop of a waiting job":        {scheduler.Decision{Keep: true, Stops: []spec.JobID{"c"}}, "job c is stopped but has no devices"},
-		"stop of an unknown job":           {scheduler.Decision{Keep: true, Stops: []spec.JobID{"z"}}, "job z is stopped but has no devices"},
+		"stop of a waiting job":    {scheduler.Decision{Keep: true, Stops: []spec.JobID{"c"}}, "job c is stopped but has no devices"},
+		"stop of an unknown job":   {scheduler.Decision{Keep: true, Stops: []spec.JobID{"z"}}, "job z is stopped but has no devices"},
 		"stopped twice":            {scheduler.Decision{Keep: true, Stops: []spec.JobID{"a", "a"}}, "job a is stopped, but also granted devices or stopped twice"},
 		"stopped and granted":      {scheduler.Decision{Keep: true, Stops: []spec.JobID{"a"}, Grants: both[:1]}, "job a is stopped, but also granted devices or stopped twice"},
 		"stop in a whole decision": {scheduler.Decision{Stops: []spec.JobID{"a"}}, "job a is stopped by name in a decision without Keep"},

@@ -76,15 +76,14 @@ func TestPredicted(t *testing.T) {
 	}
 }
 
-// byLink predicts as many samples/s as the network between nodes has bytes/s.
+// byLink predicts a throughput equal to the bytes/s of the network between nodes.
 type byLink struct{}
 
 func (byLink) Predict(_ context.Context, c spec.Config) (spec.Prediction, error) {
 	return spec.Prediction{Throughput: c.Link.InterBps}, nil
 }
 
-// A job that crosses racks has the network between them, which the first group
-// has and the second has not.
+// A job that crosses racks uses the network between racks, in the group that has one.
 func TestRacks(t *testing.T) {
 	fast := spec.Link{InterBps: 100}
 	truth := sim.Predicted{Predictor: byLink{}, Cluster: spec.Cluster{Groups: []spec.NodeGroup{

@@ -34,8 +34,8 @@ func (f faster) Tune(_ context.Context, now, until time.Duration, j *scheduler.J
 }
 
 // A job of 40 steps that starts for 5 s makes 5, 20 and 15 of them, the last in 5
-// s; one of 130 makes 5, 20 and 30, as many again when nothing is said, and the last
-// 45 at 5 a second.
+// s; one of 130 makes 5, 20, 30, as many again in a round without a change, and the last
+// 45 at 5 steps/s.
 func TestTune(t *testing.T) {
 	var asked []string
 	p := script{{grants: map[spec.JobID]string{"a": "0:1", "b": "0:1"}}}
@@ -63,7 +63,7 @@ func TestTune(t *testing.T) {
 	}
 }
 
-// once is a node 0 that is down once.
+// once is an outage of node 0.
 type once sim.Outage
 
 func (o once) Outages(node int) func() (sim.Outage, bool) {
