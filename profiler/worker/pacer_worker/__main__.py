@@ -32,11 +32,11 @@ def main() -> int:
     if args.features:
         return write_features(args.out)
     if not args.request or not args.out:
-        parser.error("--request and --out are needed")
+        parser.error("--request and --out are required")
     with open(args.request) as f:
         request = json.load(f)
     if request["version"] != result.VERSION:
-        parser.error(f"request of version {request['version']}, this worker reads {result.VERSION}")
+        parser.error(f"the request has version {request['version']}, this worker reads version {result.VERSION}")
     return measure(request, args.out)
 
 
@@ -69,9 +69,9 @@ def measure(request: dict[str, Any], out: str) -> int:
         measured, phases = point.measure(process, request)
         if rank == 0:
             result.write(out, measured)
-        process.largest([0.0])  # the result is on disk before anything else can fail
+        process.largest([0.0])  # a barrier: the result is on disk before anything else can fail
     except BaseException as err:  # MemoryError and KeyboardInterrupt too
-        outcome, reason = judge(err)
+        outcome, reason = classify(err)
         traceback.print_exc()
         err.__traceback__ = None  # it holds the tensors
         lost_peer = outcome == "failed" and any(sign in reason.lower() for sign in LOST_PEER)
@@ -82,7 +82,7 @@ def measure(request: dict[str, Any], out: str) -> int:
             measured.update(phase_sec=phases())
         if rank == 0:
             result.write(out, measured)
-        process.part()
+        process.finish()
         return 0
     except BaseException:  # the point is measured anyway
         traceback.print_exc()
@@ -114,7 +114,7 @@ LOST_PEER = (
 )
 
 
-def judge(err: BaseException) -> tuple[str, str]:
+def classify(err: BaseException) -> tuple[str, str]:
     """Returns the outcome and the reason for an exception."""
     from pacer_worker.unsupported import Unsupported
 

@@ -1,14 +1,15 @@
 """python3 check.py --out FILE [--ranks 2,4] [--models gpt,llama,...]
 
-Checks that every plan trains like a single process does: runs small networks on
-CPU processes under many plans, on the same global batch, and compares the loss,
-every gradient and every weight after 1 and after 5 steps. Then breaks a sum in
-each kind of parallelism on purpose, and checks that the comparison detects it.
+Checks that training gives the same result under every plan as in a single process:
+runs small networks on CPU processes under many plans, on the same global batch, and
+compares the loss, every gradient and every weight after 1 and after 5 steps. Then it
+breaks an exchange of each kind of parallelism on purpose, and checks that the
+comparison detects it.
 
 The result is JSON: cases (model, plan, steps, loss, gradient, weight: the
 largest relative errors; worst: the tensor), unsupported (model, plan, why),
 broken (what, model, plan, error), parameters (model, count, published) and wide
-(the parts that do not keep to bf16). Errors of a tensor are relative to its
+(the network parts with hidden states wider than bf16). Errors of a tensor are relative to its
 largest absolute value; in gradients the query, key and value parts count as
 three tensors.
 """
@@ -41,11 +42,11 @@ from pacer_worker.weights import Weight
 CPU = torch.device("cpu")
 BATCH = 8  # samples of the global batch
 STEPS = (1, 5)
-# Adam divides a gradient by its size. Where a gradient is zero but for rounding,
-# as that of a key bias, the usual epsilon of 1e-8 would compare rounding errors.
+# Adam divides a gradient by its magnitude. For a gradient that is zero except for rounding,
+# such as that of a key bias, the usual epsilon of 1e-8 would amplify the rounding errors.
 OPTIONS = {"seed": 7, "learning_rate": 3e-3, "epsilon": 1e-2}
-# What counts as the largest value of a part of a tensor is at least this share of
-# the whole tensor's: key biases again.
+# Errors of a part of a tensor are relative to its largest value, but to at least this share
+# of the whole tensor's largest value; again because of key biases.
 FLOOR = {"gradient": 1e-2, "weight": 1.0}
 
 SHAPE = {"layers": 5, "hidden": 32, "ffn": 48, "heads": 4, "vocab": 61, "seq_len": 16}
@@ -68,8 +69,8 @@ MODELS: dict[str, dict[str, Any]] = {
     "vit": {"kind": "vision", **SHAPE, "vocab": 10, "seq_len": 50},
 }
 
-# Networks of published size, to check that ours are complete:
-# torchvision's counts, and those of the models' own weights.
+# Networks of published size, to check that ours are complete: the parameter counts are
+# those of torchvision and of the models' published weights.
 LLAMA = {"kind": "decoder", "gated_mlp": True, "layers": 32, "hidden": 4096, "heads": 32, "kv_heads": 8, "ffn": 14336}
 PUBLISHED: dict[str, tuple[dict[str, Any], int]] = {
     "ResNet-18": ({"kind": "opaque"}, 11689512),
@@ -143,7 +144,7 @@ PLANS: dict[int, list[Plan]] = {
     ],
 }
 
-# The other models run plans that split them differently.
+# These models run all of PLANS, the others only SOME.
 ALL_PLANS = ("gpt", "llama", "bert")
 SOME: dict[int, list[Plan]] = {
     1: PLANS[1][:2],
@@ -159,7 +160,7 @@ SOME: dict[int, list[Plan]] = {
 
 @dataclasses.dataclass
 class Reference:
-    """The state of the single process after some steps; full tensors by name."""
+    """The result of the single process after some steps; full tensors by name."""
 
     loss: float
     gradients: dict[str, Tensor]
@@ -185,7 +186,7 @@ def reference(model: str) -> dict[int, Reference]:
 
 
 def compare(known: Reference, engine: Engine, loss: float | None) -> dict[str, Any]:
-    """Returns the largest errors over all ranks; every rank compares what it holds."""
+    """Returns the largest errors over all ranks; every rank compares its own pieces."""
     mine: dict[str, Any] = {"loss": loss, "gradient": (0.0, ""), "weight": (0.0, ""), "names": []}
     for kind, full in (("gradient", known.gradients), ("weight", known.weights)):
         for weight, tensor in engine.tensors(gradients=kind == "gradient"):
@@ -223,7 +224,7 @@ def error(weight: Weight, tensor: Tensor, full: Tensor, floor: float) -> float:
     return worst
 
 
-# One sum left out per kind of parallelism, and a case that must detect it.
+# Each entry breaks one exchange of a kind of parallelism, in a case that must detect it.
 def _identity(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
     return grad, None
 
@@ -276,17 +277,17 @@ def broken(known: dict[str, dict[int, Reference]]) -> Iterator[dict[str, Any]]:
 
 
 def widened(model: str) -> list[str]:
-    """Returns the parts whose hidden states are wider than bf16, in which they were to be."""
+    """Returns the network parts that output wider hidden states than the requested bf16."""
     plan = {"mb": BATCH, "precision": "bf16"}
     engine = build({"model": {"name": model, **MODELS[model]}, "plan": plan}, CPU, OPTIONS)
     wide: list[str] = []
     for name, part in engine.stage.parts.items():
 
-        def look(_: object, __: object, state: tuple[Tensor, ...], name: str = name) -> None:
+        def check_type(_: object, __: object, state: tuple[Tensor, ...], name: str = name) -> None:
             if any(x.dim() and x.dtype != torch.bfloat16 for x in state):
                 wide.append(f"{model} {name}")
 
-        part.register_forward_hook(look)
+        part.register_forward_hook(check_type)
     engine.step(no_clock)
     return wide
 
@@ -317,9 +318,9 @@ def sizes() -> list[dict[str, Any]]:
 
 
 def rank_main(rank: int, ranks: int, folder: str, models: list[str]) -> None:
-    """Does the checks of one process and writes what it found.
+    """Runs the checks of one process; rank 0 writes the results.
 
-    The process that is alone writes what the others compare with.
+    With ranks == 1 it also writes the reference results that later runs compare with.
     """
     known_file = os.path.join(folder, "known")
     if ranks == 1:
@@ -339,7 +340,10 @@ def rank_main(rank: int, ranks: int, folder: str, models: list[str]) -> None:
 
 
 def launch(ranks: int, folder: str, models: list[str]) -> dict[str, list[Any]]:
-    """Forks processes, so that torch is imported once; this one must not compute before."""
+    """Runs the checks in forked processes, so that torch is imported only once.
+
+    This process must not have used torch to compute before.
+    """
     fork = multiprocessing.get_context("fork")
     processes = [
         fork.Process(target=rank_main, args=(rank, ranks, folder, models), daemon=True) for rank in range(ranks)
@@ -347,7 +351,7 @@ def launch(ranks: int, folder: str, models: list[str]) -> dict[str, list[Any]]:
     for process in processes:
         process.start()
     multiprocessing.connection.wait([process.sentinel for process in processes])
-    for process in processes:  # when one ends the others do, or hang because it failed
+    for process in processes:  # after one ends, the others end too or hang because it failed
         process.join(timeout=30)
         process.kill()
     failed = [rank for rank, process in enumerate(processes) if process.exitcode != 0]

@@ -1,8 +1,8 @@
 """Clocks that split a step into phases.
 
 `with clock("forward"):` counts the time inside as that phase. Phases nest, and
-a phase does not count what those inside it take. Time in no phase is "other".
-The phases are entered and left by one thread at a time.
+the time of a phase excludes the phases nested in it. Time in no phase is "other".
+Only one thread at a time may enter or leave a phase.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class HostClock:
     """Counts host time: correct if work is done when a call returns, as on the CPU."""
 
     def __init__(self) -> None:
-        self._marks: list[tuple[Any, str]] = []  # a moment, and the phase that begins then
+        self._marks: list[tuple[Any, str]] = []  # (time, phase that begins then)
         self._open = [OTHER]
 
     def start(self) -> None:
@@ -38,7 +38,7 @@ class HostClock:
             self._marks.append((self._now(), self._open[-1]))
 
     def stop(self) -> dict[str, float]:
-        """Returns the seconds of every phase since start."""
+        """Returns the seconds spent in each phase since start."""
         self._marks.append((self._now(), OTHER))
         self._settle()
         spent: dict[str, float] = {}
@@ -59,8 +59,8 @@ class HostClock:
 class EventClock(HostClock):
     """Counts device time between CUDA events on the current stream.
 
-    What the device waits for, another stream or the host, is time of the phase
-    it waits in.
+    Time in which the device waits for another stream or for the host counts for the
+    phase that is open then.
     """
 
     def __init__(self, device: torch.device) -> None:

@@ -67,6 +67,6 @@ class Group:
         return share.transpose(0, dim)
 
     def share(self, x: Tensor, dim: int) -> Tensor:
-        """Returns this rank's equal share of x along dim; dim must divide."""
+        """Returns this rank's equal share of x along dim; the group's size must divide its length."""
         length = x.shape[dim] // self.size
         return x.narrow(dim, self.rank * length, length)

@@ -11,7 +11,7 @@ from pacer_worker.unsupported import Unsupported
 
 @dataclass(frozen=True)
 class Model:
-    """The network. A zero number means not recorded, as in Go."""
+    """The network. Zero means not given, as in Go."""
 
     name: str = ""
     kind: str = ""
@@ -42,7 +42,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Plan:
-    """The execution plan, every default written out."""
+    """The execution plan with all defaults."""
 
     dp: int = 1
     tp: int = 1
@@ -87,10 +87,10 @@ class Config:
 
 
 def require_shape(model: Model, *fields: str) -> None:
-    """Raises Unsupported if one of the fields is not recorded."""
+    """Raises Unsupported if one of the fields is not given."""
     missing = [field for field in fields if not getattr(model, field)]
     if missing:
-        raise Unsupported(f"model {model.name} ({model.kind}) records no {', '.join(missing)}")
+        raise Unsupported(f"model {model.name} ({model.kind}) lacks {', '.join(missing)}")
 
 
 def _known(cls: type, values: dict[str, Any]) -> dict[str, Any]:

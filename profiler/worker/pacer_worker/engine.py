@@ -34,9 +34,9 @@ __all__ = ["Engine", "Unsupported", "build"]
 def build(config: dict[str, Any], device: torch.device, options: dict[str, Any]) -> Engine:
     """Builds the engine of this rank; collective over all ranks.
 
-    config is the JSON of a spec.Config; its plan must fill the world. Options:
+    config is the JSON of a spec.Config; its plan must use all ranks. Options:
     seed (int, of weights and data), compile (bool), learning_rate and epsilon
-    (Adam's), eager_attention (bool, do without the fused one). Raises Unsupported.
+    (Adam's), eager_attention (bool, no fused attention). Raises Unsupported.
     """
     return Engine(Config.read(config), device, options)
 
@@ -45,7 +45,7 @@ class Engine:
     """One rank of a training run."""
 
     parameters: int  # of the whole, unsharded network
-    notes: dict[str, str]  # what is used, by feature
+    notes: dict[str, str]  # the implementation used for each feature
     can_skip_sync: bool  # step(sync=False) leaves out the gradient exchange between replicas
 
     def __init__(self, config: Config, device: torch.device, options: dict[str, Any]) -> None:
@@ -85,8 +85,8 @@ class Engine:
     def step(self, clock: Clock, sync: bool = True) -> Tensor | None:
         """Takes one optimizer step; returns this replica's mean loss on the last stage, else None.
 
-        Without sync the gradients of the replicas are not averaged, so that the
-        cost of that can be measured; the replicas diverge.
+        With sync=False the replicas do not average their gradients, and diverge; the
+        difference in time is the cost of the averaging.
         """
         self.phases.clock = clock
         try:
@@ -149,7 +149,7 @@ class Engine:
         which = "" if biased else kernels(query)
         self.notes["attention"] = f"sdpa ({which})" if which else "sdpa"
         if site.recompute.attention:
-            self.notes["recompute"] = "selective, of fused attention: run again, although it keeps no scores to save"
+            self.notes["recompute"] = "selective: attention is run again, although fused attention stores no scores"
 
     def _links(self, first: int, parts: int) -> Links:
         def shapes(part: int) -> list[tuple[int, ...]]:
@@ -158,12 +158,12 @@ class Engine:
         return Links(self.mesh.pp, shapes(first - 1), shapes(first + parts - 1), self.precision.dtype, self.device)
 
     def _replicas(self, sharded: bool, seed: int) -> Replicas:
-        """Splits or wraps the stage, and sets its weights."""
+        """Initializes the weights of the stage, and shards or wraps it for data parallelism."""
         replicas: Replicas
         group = self.mesh.dp
         if sharded:
             handle = group.handle or zero.own_group(self.device)
-            self.precision.cast = False  # FSDP provides narrow weights
+            self.precision.cast = False  # FSDP provides weights in the narrow format
             if zero.fsdp2(self.device.type) is not None:
                 replicas = zero.FullyShard(self.stage, group, handle, self.plan, self.precision)
                 initialise(self.stage, seed, self.device)
@@ -173,7 +173,7 @@ class Engine:
             self.notes["zero"] = replicas.note
             return replicas
         initialise(self.stage, seed, self.device)
-        if self.device.type == "cuda":  # convolutions would convert in every step
+        if self.device.type == "cuda":  # else convolutions would convert the layout in every step
             self.stage.to(memory_format=torch.channels_last)
         if group.size == 1:
             if self.plan.zero:
@@ -249,7 +249,10 @@ def _indivisible(model: Model, plan: Plan, seq: int) -> list[str]:
     if kv and model.heads % kv:
         reasons.append(f"{kv} key/value heads do not divide {model.heads} heads")
     if kv and tp > kv and plan.zero >= 2 and plan.dp > 1:
-        reasons.append(f"zero={plan.zero} shards no key/value heads that several of tp={tp} ranks hold: tp of at most {kv} works")
+        reasons.append(
+            f"zero={plan.zero} cannot shard key/value heads that several of the tp={tp} ranks hold: "
+            f"use tp of at most {kv}"
+        )
     if plan.sp and seq % tp:
         reasons.append(f"sp=1 needs tp={tp} to divide seq_len={seq}")
     return reasons

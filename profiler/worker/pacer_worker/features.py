@@ -1,4 +1,4 @@
-"""The features of the installed torch, and those a plan needs besides."""
+"""The features of the installed torch, and the checks of a plan against them."""
 
 from __future__ import annotations
 
@@ -39,27 +39,27 @@ def features() -> dict[str, bool | str]:
 
 
 def lacks(plan: dict[str, Any] | Plan, compile: bool = False, device: str = "") -> list[str]:
-    """Returns why the installed torch and this worker cannot run the plan, nothing if they can.
+    """Returns why the installed torch and this worker cannot run the plan, empty if they can.
 
-    device is the type, "" for cuda if there is one, else cpu. precision.lack checks
-    precisions, which depend on the very device.
+    device is "cuda", "cpu" or "" (cuda if there is one). Precisions depend on the
+    device model; precision.lack checks them.
     """
     device = device or _device()
     plan = plan if isinstance(plan, Plan) else Plan.read(plan)
     version = torch.__version__
     reasons = [
-        f"{key}={value}: the worker has dp, tp (with sp) and pp only"
+        f"{key}={value}: the worker supports only dp, tp (with sp) and pp"
         for key, value in (("cp", plan.cp), ("ep", plan.ep), ("vp", plan.vp))
         if value > 1
     ]
     if plan.schedule not in ("", "1f1b"):
-        reasons.append(f"schedule={plan.schedule}: the worker runs pipelines 1F1B")
+        reasons.append(f"schedule={plan.schedule}: the worker runs pipelines only with 1F1B")
     if plan.shard not in (0, plan.dp):
         reasons.append(f"shard={plan.shard}: the worker shards over all of dp")
     sharded = plan.zero >= 2 and (plan.dp > 1 or plan.offload == "params")
     if sharded and zero.fsdp2(device) is None and zero.fsdp1(device) is None:
         reasons.append(
-            f"zero={plan.zero} needs FSDP, which torch {version} cannot import or does not have for {device}; "
+            f"zero={plan.zero} needs FSDP, which torch {version} lacks or cannot import for {device}; "
             "torch 2.6 or later has it for CUDA"
         )
     elif sharded and plan.tp > 1 and zero.fsdp2(device) is None:

@@ -42,10 +42,10 @@ def _reduce(tensors: list[Tensor], group: Group, divisor: int = 1) -> None:
 
 
 class PartialSums:
-    """Adds up gradients over the tensor-parallel ranks where each has seen only a part.
+    """Adds up gradients that each tensor-parallel rank computes only in part.
 
-    Those are tensors held whole but used on the rank's tokens alone (sequence
-    parallelism), and key/value heads held by several ranks.
+    These are the gradients of tensors that every rank holds whole but applies only to its
+    own tokens (sequence parallelism), and of key/value heads held by several ranks.
     """
 
     def __init__(self, stage: nn.Module, group: Group) -> None:
@@ -64,7 +64,7 @@ class PartialSums:
             _reduce(whole, self.group)
 
     def _sum_heads(self, weight: Weight, grad: Tensor) -> None:
-        """Sums into one buffer of all shared heads, in which every rank adds its own."""
+        """Sums the gradients of shared heads in one buffer with all heads, zero for those not held here."""
         assert weight.split is not None and weight.partial is not None and weight.split.axis == 0
         base = weight.split.blocks[weight.partial]
         ranges = weight.split.ranges[weight.partial :]
@@ -79,10 +79,10 @@ class PartialSums:
 
 
 class SharedSums:
-    """Adds up the gradients of parameters that several pipeline stages hold, as tied embeddings."""
+    """Adds up the gradients of parameters that several pipeline stages hold, such as tied embeddings."""
 
     def __init__(self, network: Network, rows: list[list[Part]], stage: nn.Module, mesh: Mesh) -> None:
-        """Collective: makes the process groups of the stages that share."""
+        """Collective: makes the process groups of the stages that share a parameter."""
         self.sums: list[tuple[nn.Module, str, Group]] = []
         mine = {weight.name: (module, attribute) for weight, module, attribute in declared(stage)}
         for name, stages in sorted(_holders(network, rows).items()):

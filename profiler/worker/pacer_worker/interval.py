@@ -26,8 +26,8 @@ def low_rank(n: int) -> int:
 
         1 - 2 P(Bin(n, 1/2) <= l - 1)
 
-    and l is the largest rank that makes this at least 0.95; 0 if there is none,
-    which is so below 6 values. Source: Conover, Practical Nonparametric
+    and l is the largest rank that makes this at least 0.95, or 0 if there is none,
+    as with fewer than 6 values. Source: Conover, Practical Nonparametric
     Statistics, 1999, section 3.2; table for n = 6 and up in Le Boudec,
     Performance Evaluation of Computer and Communication Systems, 2010, appendix A.
     Checking after every step and stopping at the first narrow interval reduces the

@@ -21,9 +21,10 @@ from pacer_worker.process import Process
 WINDOW = 3
 STEADY = 0.05
 MAX_WARMUP = 20
-# Share of the time for timed steps that warm-up may take, its first step aside
-# (which compiles, allocates and loads), and that the steps for phases may take,
-# of which there is at least one unless two do not fit into the whole time.
+# Warm-up and the steps that measure phases may each take this share of max_time_s, the
+# time limit of the timed steps. The first warm-up step does not count: it compiles,
+# allocates and loads. At least one step measures phases, unless max_time_s is less than
+# two steps; then none does.
 WARMUP_SHARE = 0.5
 PHASE_SHARE = 0.25
 MAX_PHASE_STEPS = 5
@@ -45,9 +46,8 @@ class Loop:
 class Measurer:
     """Runs steps of an engine and times them.
 
-    The time of a step runs from a moment at which every rank is ready to the
-    moment at which this rank's device has finished; the largest over the ranks
-    counts.
+    A step's time begins when every rank is ready and ends when this rank's device
+    has finished. The largest time over the ranks is the measured one.
     """
 
     def __init__(self, process: Process, engine: Any, request: dict[str, Any]) -> None:
@@ -71,7 +71,7 @@ class Measurer:
 
     def timed(self) -> Loop:
         def enough(seconds: list[float], spent: float) -> str:
-            if spent < self.request["min_time_s"]:  # which is at most max_time_s
+            if spent < self.request["min_time_s"]:  # min_time_s <= max_time_s
                 return ""
             if len(seconds) >= self.request["min_steps"]:
                 reached = half_width(seconds)
@@ -109,12 +109,12 @@ class Measurer:
     def phases(self, step_seconds: float) -> dict[str, float]:
         """Returns the seconds of each phase of a step; empty if there is no time to measure them.
 
-        The figures are the mean over the ranks of the median one of a few more
-        steps, scaled to step_seconds. Data-parallel communication that overlaps
-        the backward pass is measured by leaving it out in every second step:
-        the part of it that makes the step longer, and is not counted as
-        communication already, moves from "backward" to "communication", which
-        leaves "backward" with its time alone.
+        A few more steps are run. The times are those of the step with the median
+        duration, averaged over the ranks and scaled to step_seconds.
+
+        Data-parallel communication overlaps the backward pass. To measure it, every
+        second step leaves it out: the time by which it lengthens a step, less what is
+        counted as communication already, moves from "backward" to "communication".
         """
         fit = self.request["max_time_s"] / step_seconds  # step_seconds is the same on every rank
         if fit < 2:
@@ -139,7 +139,7 @@ class Measurer:
         return {phase: s * scale for phase, s in spent.items() if s > 0 or skips and phase == "communication"}
 
     def _split(self, clock: HostClock, sync: bool) -> tuple[float, dict[str, float]]:
-        """Runs a step and returns its seconds, and those of its phases."""
+        """Runs a step; returns its seconds and the seconds of each phase."""
         begin = time.perf_counter()
         clock.start()
         self.engine.step(clock, sync=sync)
@@ -148,7 +148,7 @@ class Measurer:
         return self.process.largest([time.perf_counter() - begin])[0], self._mean(spent)
 
     def _mean(self, spent: dict[str, float]) -> dict[str, float]:
-        """Returns the mean over the ranks of every phase; one that a rank lacks counts as 0."""
+        """Returns the mean over the ranks of every phase; a phase absent on a rank counts as 0."""
         unknown = set(spent) - set(PHASES)
         if unknown:
             raise ValueError(f"the engine counts unknown phases: {', '.join(sorted(unknown))}")

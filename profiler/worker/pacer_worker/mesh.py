@@ -12,8 +12,8 @@ from pacer_worker.config import Plan
 from pacer_worker.phases import Phases
 from pacer_worker.unsupported import Unsupported
 
-# Timeout of collectives in groups besides the default one. Torch's own, ten minutes
-# on NCCL, may be shorter than the point's, which the runner enforces.
+# Timeout of collectives in all groups but the default one. Torch's default, ten minutes
+# with NCCL, may be shorter than the timeout of the point, which the runner enforces.
 GROUP_TIMEOUT = datetime.timedelta(days=1)
 
 
@@ -53,13 +53,13 @@ class Mesh:
     def stages(self, stages: Sequence[int]) -> Group | None:
         """Returns the group of these stages that includes this rank, None if there is none.
 
-        Collective over the world; ranks of the same replica and shard are together.
+        Collective over the world. Each group has the ranks of one replica and shard.
         """
         replicas, shards = range(self.plan.dp), range(self.plan.tp)
         return self._mine([[self.at(s, r, t) for s in stages] for r in replicas for t in shards])
 
     def _own(self, groups: list[list[int]]) -> Group:
-        """Is _mine where every rank belongs to a group."""
+        """Like _mine, for groups that together include every rank."""
         mine = self._mine(groups)
         assert mine is not None
         return mine

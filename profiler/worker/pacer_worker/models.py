@@ -31,7 +31,7 @@ def network(config: Config, site: Site) -> Network:
             f"give layers, hidden, ffn, heads and a kind ({', '.join(TRANSFORMERS)}), or use ResNet-18 or ResNet-50"
         )
     if config.seq_len < 1:
-        raise Unsupported(f"model {model.name} records no seq_len and none was given")
+        raise Unsupported(f"model {model.name} has no seq_len and the configuration gives none")
     return make(config, site)
 
 

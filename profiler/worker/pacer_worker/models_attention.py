@@ -1,4 +1,4 @@
-"""Attention: multi-head and grouped-query, self and cross, fused if torch can."""
+"""Attention: multi-head and grouped-query, self and cross, by fused kernels if torch has them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ FUSED_GROUPS = FUSED and "enable_gqa" in (F.scaled_dot_product_attention.__doc__
 def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, eager: bool = not FUSED) -> Tensor:
     """Returns softmax(q k' / sqrt(d) + bias) v of (batch, heads, sequence, d) tensors.
 
-    k and v may have fewer heads, each shared by as many query heads. A bias comes
-    with its own causal mask.
+    k and v may have fewer heads than q; each is then shared by equally many query heads.
+    With a bias, causal is ignored: the bias must include the mask.
     """
     groups = q.shape[1] // k.shape[1]
     # Only the CUDA kernels for 16-bit numbers read shared heads in place.
@@ -39,7 +39,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, e
 
 
 def kernels(q: Tensor) -> str:
-    """Returns which kernels may serve queries like q without a bias, "" if torch cannot tell."""
+    """Returns whether torch may use flash attention for queries like q without a bias, "" if unknown."""
     if not FUSED or not q.is_cuda:
         return ""
     try:
@@ -81,16 +81,16 @@ class Rotary(nn.Module):
 
 
 def rotate(x: Tensor, table: Tensor) -> Tensor:
-    """Turns the pairs of a (batch, heads, sequence, d) tensor by the angles of their position."""
+    """Rotates the pairs of numbers of a (batch, heads, sequence, d) tensor by the angles of their position."""
     first, second = x.chunk(2, -1)
     return x * table[0] + torch.cat((-second, first), -1) * table[1]
 
 
 class Attention(nn.Module):
-    """Projections around attend, their heads split over the tensor-parallel ranks.
+    """The attention block: projections and attend, with the heads split over the tensor-parallel ranks.
 
-    The hidden state x is attended to itself, or with cross=True to a memory.
-    Key/value heads fewer than the ranks are held by several ranks each.
+    The hidden state x attends to itself, or with cross=True to memory, the output of an
+    encoder. If there are fewer key/value heads than ranks, several ranks hold each.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Attention(nn.Module):
         self.heads, self.kv_heads = model.heads // self.tp.size, max(model.kv // self.tp.size, 1)
 
         query = (model.heads * self.width, self.tp.size, self.tp.rank)
-        holders = min(self.tp.size, model.kv)  # pieces the key/value heads are cut into
+        holders = min(self.tp.size, model.kv)  # number of pieces of the key/value heads
         kv = (model.kv * self.width, holders, self.tp.rank * holders // self.tp.size)
         shared = holders < self.tp.size
         hidden, rows = model.hidden, [query, kv, kv]

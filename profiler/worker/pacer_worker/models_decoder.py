@@ -1,4 +1,4 @@
-"""Causal language models: GPT style, or Llama style where the MLP is gated, dense or with experts."""
+"""Causal language models, dense or with experts: in Llama style if the MLP is gated, else in GPT style."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Positions(Weighted):
 
 
 class Embed(nn.Module):
-    """Token vectors, and position vectors for a learned length above 0."""
+    """Token vectors plus, if learned > 0, learned vectors of that many positions."""
 
     def __init__(self, site: Site, vocab: int, hidden: int, learned: int) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ class Embed(nn.Module):
 
 
 class Logits(Weighted):
-    """Scores of the vocabulary, split like the table of token vectors, and their loss."""
+    """The score of every token of the vocabulary, split like the table of token vectors, and the loss."""
 
     def __init__(self, site: Site, name: str, vocab: int, hidden: int, bias: bool = False) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ class Logits(Weighted):
 
 
 class Head(nn.Module):
-    """The last norm, logits and the next token's loss."""
+    """The last norm, the logits and the loss of predicting the next token."""
 
     def __init__(self, site: Site, table: str, vocab: int, hidden: int, rms_norm: bool) -> None:
         super().__init__()

@@ -14,8 +14,8 @@ from pacer_worker.models_site import Site
 from pacer_worker.parallel_layers import Linear, TokenEmbedding
 from pacer_worker.weights import Constant, Weighted
 
-MASKED = 0.15  # of the tokens are hidden and predicted
-MASK_TOKEN = 103  # in BERT's vocabulary; any other token does as well
+MASKED = 0.15  # share of the tokens that are masked and predicted
+MASK_TOKEN = 103  # in BERT's vocabulary; any other token would do
 
 
 def encoder(config: Config, site: Site) -> Network:
@@ -35,10 +35,10 @@ def encoder(config: Config, site: Site) -> Network:
     def sample(generator: torch.Generator, device: torch.device) -> Sample:
         labels = integers(generator, device, model.vocab, seq)
         order = torch.randperm(seq, generator=generator, device=device)
-        hidden = torch.zeros(seq, dtype=torch.bool, device=device)
-        hidden[order[: max(1, round(MASKED * seq))]] = True
-        tokens = labels.masked_fill(hidden, min(MASK_TOKEN, model.vocab - 1))
-        return {"tokens": tokens, "labels": labels, "hidden": hidden}
+        masked = torch.zeros(seq, dtype=torch.bool, device=device)
+        masked[order[: max(1, round(MASKED * seq))]] = True
+        tokens = labels.masked_fill(masked, min(MASK_TOKEN, model.vocab - 1))
+        return {"tokens": tokens, "labels": labels, "masked": masked}
 
     return Network(parts, sample, {}, fused_attention=True)
 
@@ -60,7 +60,7 @@ class Embed(Weighted):
 
 
 class Head(nn.Module):
-    """A transformed hidden state, its logits with a bias, and the loss of the hidden tokens."""
+    """A transformed hidden state, its logits with a bias, and the loss of the masked tokens."""
 
     def __init__(self, site: Site, table: str, vocab: int, hidden: int) -> None:
         super().__init__()
@@ -71,5 +71,5 @@ class Head(nn.Module):
     def forward(self, state: State, batch: Batch) -> State:
         x = self.norm(F.gelu(self.transform(state[-1])))
         losses: Tensor = self.logits(x, batch["labels"])
-        hidden = batch["hidden"]
-        return (losses.masked_fill(~hidden, 0).sum() / hidden.sum(),)
+        masked = batch["masked"]
+        return (losses.masked_fill(~masked, 0).sum() / masked.sum(),)

@@ -1,4 +1,4 @@
-"""Mixtures of experts: each token visits the few MLPs its router prefers."""
+"""Mixtures of experts: a router sends each token to a few of many MLPs, the experts."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ class Experts(Weighted):
 
     No token is dropped and no loss balances the experts: with random weights and
     tokens the load is near even. Tensor parallelism splits every expert; shared
-    experts are one MLP that every token visits besides.
+    experts are one MLP that also processes every token.
     """
 
     def __init__(self, site: Site, name: str, model: Model, style: Style) -> None:
         super().__init__()
         self.tp, self.gated = site.tp, style.gated
         self.activation = getattr(F, style.activation)
-        self.visits = model.experts_per_token
+        self.per_token = model.experts_per_token
         experts, hidden, inner = model.experts, model.hidden, model.expert_ffn
         up = [inner] * (2 if style.gated else 1)  # the gate first
-        # A rank sees what its share of every expert contributes to the router's gradient.
+        # A rank computes only the part of the router's gradient that comes through its share of
+        # every expert.
         self.declare("router", f"{name}.router", (experts, hidden), Normal(hidden), site.device, partial=0)
         split = site.tp.share(1, *up)
         self.declare("up", f"{name}.up", (experts, sum(up), hidden), Normal(hidden), site.device, split)
@@ -43,12 +44,12 @@ class Experts(Weighted):
         y = self.tp.leave(self._routed(tokens.flatten(0, 1)).view_as(tokens))
         return y if self.shared is None else y + self.shared(x)
 
-    @uncompiled  # how many tokens an expert gets is in the data
+    @uncompiled  # the number of tokens per expert depends on the data
     def _routed(self, tokens: Tensor) -> Tensor:
         """Groups the tokens by expert, so that each expert runs once."""
-        scores, chosen = F.linear(tokens, self.router).float().topk(self.visits)
+        scores, chosen = F.linear(tokens, self.router).float().topk(self.per_token)
         order = chosen.flatten().argsort(stable=True)
-        rows = order // self.visits
+        rows = order // self.per_token
         load = torch.bincount(chosen.flatten(), minlength=len(self.router)).tolist()
         outputs = [self._expert(i, part) for i, part in enumerate(tokens[rows].split(load))]
         share = scores.softmax(-1).flatten()[order].unsqueeze(-1)

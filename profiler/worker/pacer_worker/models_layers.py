@@ -21,7 +21,7 @@ Batch = dict  # the tensors of a micro-batch by name
 
 @dataclass(frozen=True)
 class Style:
-    """The differences between the layers of kinds of transformers."""
+    """What differs between the layers of the kinds of transformers."""
 
     rms_norm: bool = False
     bias: bool = True
@@ -29,14 +29,14 @@ class Style:
     gated: bool = False
     causal: bool = False
     rotary: bool = False
-    post_norm: bool = False  # normalise after the residual sum, as BERT
+    post_norm: bool = False  # normalise after the residual sum, as in BERT
 
 
 class Norm(Weighted):
-    """LayerNorm, or RMSNorm (Zhang and Sennrich, 2019), in the type of its input.
+    """LayerNorm, or RMSNorm (Zhang and Sennrich, 2019), in the number format of its input.
 
-    Autocast would run it in fp32 and keep a wide copy of its input, which plans
-    without autocast (FSDP) do not.
+    Autocast would run it in fp32 and keep an fp32 copy of its input. Plans with FSDP do
+    not use autocast, so their memory would differ from that of other plans.
     """
 
     def __init__(self, site: Site, name: str, width: int, rms: bool) -> None:
@@ -84,8 +84,8 @@ class MLP(nn.Module):
 class Layer(nn.Module):
     """Self-attention and an MLP, each with a norm and a residual sum.
 
-    bias names the tensor of the micro-batch to add to the attention scores. mlp
-    replaces the usual one.
+    bias names the tensor of the micro-batch to add to the attention scores, "" for none.
+    mlp replaces the MLP, for example by Experts.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Layer(nn.Module):
 
 
 class CrossLayer(nn.Module):
-    """A decoder layer that also attends to an encoder's output, which it passes on."""
+    """A decoder layer that also attends to an encoder's output, and passes that on in its state."""
 
     def __init__(self, site: Site, name: str, model: Model, style: Style, bias: str) -> None:
         super().__init__()

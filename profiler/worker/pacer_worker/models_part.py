@@ -22,8 +22,8 @@ class Part:
     name: str
     make: Callable[[], nn.Module]
     out: tuple[tuple[int, ...], ...]  # shapes of the state it returns, without the batch
-    layer: bool = False  # can be assigned to a stage, recomputed, compiled and gathered by itself
-    uses: tuple[str, ...] = ()  # names of Network.tables its micro-batch must hold
+    layer: bool = False  # a unit of pipeline stages, recomputation, compilation and FSDP
+    uses: tuple[str, ...] = ()  # names of the Network.tables that it reads from its micro-batch
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,11 @@ class Network:
     parts: list[Part]
     # Draws one sample of the synthetic data set.
     sample: Callable[[torch.Generator, torch.device], Sample]
-    # Modules without inputs; the result joins the micro-batch under the module's name.
-    # Every stage that uses one has a copy, as of parameters of one name in parts of
-    # different stages. Their gradients are summed.
+    # Modules without inputs, by name; the output is added to the micro-batch under that
+    # name. Every stage that uses one has a copy, and likewise of parameters with the same
+    # name in parts of different stages. The gradients of the copies are summed.
     tables: dict[str, Callable[[], nn.Module]]
-    fused_attention: bool = False  # has attention, by scaled_dot_product_attention
+    fused_attention: bool = False  # its attention can use scaled_dot_product_attention
 
 
 def integers(generator: torch.Generator, device: torch.device, below: int, *shape: int) -> Tensor:

@@ -14,7 +14,7 @@ from pacer_worker.models_site import Site
 from pacer_worker.parallel_layers import Linear
 from pacer_worker.weights import Constant, Normal, Weighted
 
-# Blocks in each of four groups, and whether they are bottlenecks.
+# By depth: the number of blocks in each of four groups, and whether they are bottlenecks.
 DEPTHS = {18: ((2, 2, 2, 2), False), 50: ((3, 4, 6, 3), True)}
 
 
@@ -43,7 +43,7 @@ def resnet(config: Config, site: Site, depth: int) -> Network:
 
 
 class Convolution(Weighted):
-    """A convolution without bias and its batch norm, which keeps no running statistics."""
+    """A convolution without bias and a batch norm without running statistics."""
 
     def __init__(self, site: Site, name: str, inputs: int, outputs: int, size: int, stride: int = 1) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class Stem(nn.Module):
 
     def forward(self, state: State, batch: Batch) -> State:
         x = batch["image"]
-        if x.is_cuda:  # tensor cores read channels last
+        if x.is_cuda:  # the layout that tensor cores read
             x = x.contiguous(memory_format=torch.channels_last)
         x = F.relu(self.convolution(x))
         return (F.max_pool2d(x, 3, stride=2, padding=1),)

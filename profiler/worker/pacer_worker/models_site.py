@@ -1,4 +1,4 @@
-"""Device, types and parallelism with which the modules of a stage are built."""
+"""The settings that the modules of a stage are built with: devices, number format, parallelism."""
 
 from __future__ import annotations
 

@@ -16,11 +16,11 @@ from pacer_worker.models_site import Site
 from pacer_worker.parallel_layers import TokenEmbedding
 from pacer_worker.weights import Normal, Weighted
 
-BUCKETS, FARTHEST = 32, 128  # relative distances: buckets, and where the last begins
+BUCKETS, FARTHEST = 32, 128  # of relative distances: number of buckets, distance at which the last begins
 
 
 def t5(config: Config, site: Site) -> Network:
-    """Half of the layers are the encoder's (the smaller half, if odd); both sides have seq tokens."""
+    """The first half of the layers, rounded down, is the encoder; both sides have seq tokens."""
     model, seq = config.model, config.seq_len
     require_shape(model, "layers", "hidden", "ffn", "heads", "vocab")
     encoders = model.layers // 2
@@ -65,7 +65,7 @@ def t5(config: Config, site: Site) -> Network:
 
 
 class Embed(nn.Module):
-    """Token vectors of the source, or of the target beside the normalised encoder output."""
+    """Token vectors: of the source, or of the target together with the normalised encoder output."""
 
     def __init__(self, site: Site, name: str, vocab: int, hidden: int, target: bool) -> None:
         super().__init__()
@@ -82,7 +82,8 @@ class Embed(nn.Module):
 class RelativeBias(Weighted):
     """What each head adds to the score of two tokens, by their distance.
 
-    The stack's layers share it. With causal, it holds the causal mask too.
+    All layers of the encoder share one, and so do those of the decoder. With causal it
+    includes the causal mask.
     """
 
     def __init__(self, site: Site, name: str, heads: int, length: int, causal: bool) -> None:
@@ -93,14 +94,14 @@ class RelativeBias(Weighted):
 
     def forward(self) -> Tensor:
         position = torch.arange(self.length, device=self.table.device)
-        ahead = position[None, :] - position[:, None]  # of the query, by key
+        ahead = position[None, :] - position[:, None]  # how far the key is ahead of the query: [query, key]
         bias = F.embedding(self._bucket(ahead), self.table).permute(2, 0, 1)
         return bias.masked_fill(ahead > 0, float("-inf")) if self.causal else bias
 
     def _bucket(self, ahead: Tensor) -> Tensor:
-        """Numbers distances: one each when near, then ever wider ranges.
+        """Returns the bucket of each distance: one per distance when near, then ever wider ranges.
 
-        An encoder has half of the buckets for keys ahead of the query.
+        In an encoder half of the buckets are for keys ahead of the query.
         """
         buckets = BUCKETS if self.causal else BUCKETS // 2
         side = torch.zeros_like(ahead) if self.causal else (ahead > 0).long() * buckets

@@ -45,7 +45,7 @@ def vision(config: Config, site: Site) -> Network:
 
 
 def _grid(name: str, seq: int) -> tuple[int, bool]:
-    """Returns how many patches an image is wide, and whether a class token comes first."""
+    """Returns the width of the image in patches, and whether a class token comes first."""
     for tokens, class_token in ((seq - 1, True), (seq, False)):
         side = math.isqrt(max(tokens, 0))
         if side * side == tokens and 1 <= side <= PIXELS:
@@ -54,7 +54,7 @@ def _grid(name: str, seq: int) -> tuple[int, bool]:
 
 
 class Embed(Weighted):
-    """Patches as vectors, a class token before them, position vectors."""
+    """Patches as vectors, after an optional class token, plus position vectors."""
 
     def __init__(self, site: Site, hidden: int, seq: int, patch: int, class_token: bool) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class Embed(Weighted):
 
 
 class Head(nn.Module):
-    """The class token's scores, or the mean of all tokens' where there is none, and the loss."""
+    """The class scores from the class token, or from the mean of all tokens without one, and the loss."""
 
     def __init__(self, site: Site, hidden: int, classes: int, class_token: bool) -> None:
         super().__init__()

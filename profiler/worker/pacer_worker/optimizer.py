@@ -27,13 +27,13 @@ def adamw(parameters: Any, **kwargs: Any) -> torch.optim.Optimizer:
     if "fused" in inspect.signature(torch.optim.AdamW).parameters:
         try:
             return torch.optim.AdamW(parameters, fused=True, **kwargs)
-        except (RuntimeError, NotImplementedError):  # not for this device
+        except (RuntimeError, NotImplementedError):  # no fused version for this device
             pass
     return torch.optim.AdamW(parameters, **kwargs)
 
 
 class HostAdamW(torch.optim.Optimizer):
-    """AdamW whose states and step are in host memory (Ren et al., ZeRO-Offload, 2021).
+    """AdamW with its state and its step on the host (Ren et al., ZeRO-Offload, 2021).
 
     Gradients are copied to the host, the step is done there on a copy of the
     weights, and the new weights are copied back.
@@ -53,7 +53,7 @@ class HostAdamW(torch.optim.Optimizer):
             if weight.grad is not None:
                 host.grad.copy_(local(weight.grad), non_blocking=True)
         if local(self.weights[0]).is_cuda:
-            torch.cuda.synchronize()  # the host reads what was copied
+            torch.cuda.synchronize()  # the host reads the copies next
         self.inner.step()
         for weight, host in zip(self.weights, self.host):
             local(weight).copy_(host, non_blocking=True)
@@ -61,7 +61,7 @@ class HostAdamW(torch.optim.Optimizer):
     @staticmethod
     def _copy(weight: torch.Tensor) -> torch.nn.Parameter:
         def pinned() -> torch.Tensor:
-            return torch.empty_like(weight, device="cpu", pin_memory=weight.is_cuda)  # of its layout
+            return torch.empty_like(weight, device="cpu", pin_memory=weight.is_cuda)  # keeps its memory layout
 
         weight = weight.detach()
         host = torch.nn.Parameter(pinned().copy_(weight))

@@ -1,4 +1,4 @@
-"""Layers whose weights tensor parallelism splits: linear layers and token embeddings."""
+"""Layers with weights that tensor parallelism splits: linear layers and token embeddings."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pacer_worker.weights import Constant, Normal, Split, Weighted
 class Linear(Weighted):
     """A linear layer: whole, split by columns (axis 0) or by rows (axis 1).
 
-    One split by rows must be followed by TensorParallel.leave; its bias is for
-    the caller to add after that, with add_bias.
+    After a layer split by rows the caller must call TensorParallel.leave and then
+    add_bias, since forward leaves out the bias of such a layer.
     """
 
     def __init__(
@@ -42,11 +42,11 @@ class Linear(Weighted):
         return F.linear(x, self.weight, None if self.by_rows else self.bias)
 
     def columns(self, x: Tensor) -> Tensor:
-        """Is forward for a hidden state, where the layer is split by columns."""
+        """Like forward, for a hidden state and a layer split by columns."""
         return self.tp.columns(x, self.weight, self.bias)
 
     def add_bias(self, x: Tensor) -> Tensor:
-        """Adds the bias in the type of x: as it is, in fp32, it would widen the hidden state."""
+        """Adds the bias in the number format of x; in its own, fp32, it would widen the hidden state."""
         return x if self.bias is None else x + self.bias.to(x.dtype)
 
 

@@ -13,7 +13,7 @@ def no_clock(_: str) -> ContextManager[object]:
 
 
 class Phases:
-    """Stands for the clock of the step in progress.
+    """Forwards to the clock of the current step.
 
     Modules are built once, but each step has its own clock, so they hold this
     instead. Backward passes may call it from autograd's own threads, one at a

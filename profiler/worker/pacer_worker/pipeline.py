@@ -17,8 +17,8 @@ State = tuple  # of tensors
 class Links:
     """The connections of one stage to the one before and the one after it.
 
-    At either end of the pipeline the missing neighbour is silent: what would be
-    received is (), what would be sent is dropped.
+    At the ends of the pipeline, where one neighbour is missing, receiving from it
+    returns () and sending to it does nothing.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Links:
         """Sends activations forward and gradients back, and returns the received state.
 
         A send and a receive go out as one batch, since two neighbours that send to
-        each other could deadlock. At most one of the wants is set.
+        each other could deadlock. At most one of want_forward and want_backward is set.
         """
         received = self._buffers(self.inputs, want_forward and not self.first)
         received += self._buffers(self.outputs, want_backward and not self.last)
@@ -85,11 +85,11 @@ Backward = Callable[[int, State, State, State], State]
 def one_forward_one_backward(links: Links, micro_batches: int, forward: Forward, backward: Backward) -> None:
     """Runs all micro-batches in the 1F1B order (Narayanan et al., PipeDream-Flush, 2021).
 
-    Stage i of p first runs p-i-1 micro-batches forward, so that the last stage gets
-    work, then alternates, and ends with the backward passes left over. With one
-    stage it is forward, backward, forward, backward.
+    Stage i of p (from 0) first runs p-i-1 micro-batches forward, so that the last stage
+    gets work, then alternates forward and backward passes, and ends with the remaining
+    backward passes. A single stage only alternates.
     """
-    waiting: deque[tuple[State, State]] = deque()  # received and sent, backward pass to come
+    waiting: deque[tuple[State, State]] = deque()  # (received, sent) of micro-batches before their backward pass
     warmup = min(links.stages - links.stage - 1, micro_batches)
     for m in range(warmup):
         received = links.exchange(want_forward=True)

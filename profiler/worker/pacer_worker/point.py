@@ -22,8 +22,9 @@ Phases = Callable[[], dict[str, float]]
 def measure(process: Process, request: dict[str, Any]) -> tuple[dict[str, Any], Phases | None]:
     """Measures the requested point; the result is the same on every rank.
 
-    Where a step's time goes takes more steps, and more memory with data
-    parallelism: the caller must keep the result before that.
+    Also returns a function that measures the time of each phase, None if the point
+    failed. It runs further steps, which with data parallelism need more memory and may
+    fail, so the caller must save the result before calling it.
     """
     begin = time.time()
     options = {"seed": request["seed"], "compile": request["compile"]}
@@ -41,7 +42,7 @@ def measure(process: Process, request: dict[str, Any]) -> tuple[dict[str, Any], 
         out.update(ended=time.time(), step_sec=timed.seconds, stopped=timed.stopped)
         out.update(half_width=half_width(timed.seconds) or 0.0, **_peaks(process), **_losses(measurer))
         phases = functools.partial(measurer.phases, median(timed.seconds))
-    except BadLoss as err:  # every rank knows
+    except BadLoss as err:  # raised on every rank
         out.update(outcome="failed", reason=str(err), failed_at=time.time())
     return out, phases
 
@@ -63,8 +64,9 @@ def _about(process: Process, engine: Any) -> dict[str, Any]:
     }
 
 
-# Libraries of matrix products, by a part of the file's path; reference last:
-# Debian keeps the others' libblas.so.3 in directories named for them.
+# Libraries of matrix products: (part of the file's path, name). The reference library
+# comes last, because Debian installs the others as libblas.so.3 too, each in a directory
+# with its name.
 BLAS = (("openblas", "openblas"), ("libmkl_", "mkl"), ("libblis", "blis"), ("atlas", "atlas"), ("libblas.so", "reference"))
 
 

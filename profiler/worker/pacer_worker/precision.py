@@ -16,7 +16,7 @@ NARROW = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 class Precision:
-    """How one plan computes. name "" is bf16 on CUDA devices that have it, else fp32."""
+    """The number format of a plan. Without a name it is bf16 on CUDA devices that have it, else fp32."""
 
     def __init__(self, name: str, device: torch.device) -> None:
         self.name = name or default(device)
@@ -29,7 +29,7 @@ class Precision:
         self.scaler: LossScaler | None = None
 
     def use(self) -> None:
-        """Sets the options of torch that hold for the whole process."""
+        """Sets the options of torch that are global to the process."""
         tf32 = self.name == "tf32"
         torch.set_float32_matmul_precision("high" if tf32 else "highest")
         torch.backends.cudnn.allow_tf32 = tf32
@@ -41,7 +41,7 @@ class Precision:
         return torch.autocast(self.device.type, dtype=self.dtype)
 
     def guard(self, world: Group) -> None:
-        """Guards fp16 gradients against underflow, on all ranks of the world alike."""
+        """Adds loss scaling for fp16, so that small gradients do not become zero; alike on all ranks."""
         if self.name == "fp16":
             self.scaler = LossScaler(self.device, world)
 
@@ -56,8 +56,8 @@ class Precision:
 class LossScaler:
     """Dynamic loss scaling (Micikevicius et al., 2018), with the constants of torch's GradScaler.
 
-    That one does not ask other ranks, and the one of FSDP, which does, fails with
-    fused optimizers.
+    GradScaler itself does not synchronize overflows between ranks; FSDP's scaler does,
+    but fails with fused optimizers.
     """
 
     GROWTH, BACKOFF, INTERVAL = 2.0, 0.5, 2000
@@ -69,7 +69,7 @@ class LossScaler:
 
     @torch.no_grad()
     def unscale(self, optimizer: torch.optim.Optimizer) -> bool:
-        """Divides gradients by the scale and reports whether all of all ranks are finite."""
+        """Divides gradients by the scale and reports whether those of all ranks are finite."""
         grads = [local(p.grad) for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
         where = grads[0].device if grads else self.device
         overflow = torch.zeros(1, device=where)
@@ -91,7 +91,7 @@ def default(device: torch.device) -> str:
 
 
 def ampere(device: torch.device | int) -> bool:
-    """Reports whether a CUDA device has tf32 and bf16; torch's own answer counts emulation."""
+    """Reports whether a CUDA device has tf32 and bf16; torch's own test also accepts emulation."""
     return torch.cuda.get_device_capability(device)[0] >= 8
 
 

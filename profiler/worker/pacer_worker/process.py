@@ -1,4 +1,4 @@
-"""This process among those of the point: its rank, device, memory and peers."""
+"""This process of the point: its rank, device, memory and communication with the other ranks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Process:
     def largest(self, values: Sequence[float]) -> list[float]:
         """Returns the largest of each value over all ranks, the same on every rank.
 
-        No rank gets past it before all have come to it.
+        It is a barrier: no rank returns before all have called it.
         """
         return self._reduce(values, "MAX")
 
@@ -49,11 +49,11 @@ class Process:
         """Returns the mean of each value over all ranks."""
         return [v / self.world for v in self._reduce(values, "SUM")]
 
-    def part(self) -> None:
-        """Keeps the connections open until every rank is done with them."""
+    def finish(self) -> None:
+        """Waits until every rank calls it, so that no connection closes too early."""
         try:
             self.largest([0.0])
-        except RuntimeError:  # the peer has ended
+        except RuntimeError:  # another rank has ended
             pass
 
     def _reduce(self, values: Sequence[float], op: str) -> list[float]:
@@ -104,7 +104,7 @@ class CudaMemory:
         torch.cuda.reset_peak_memory_stats(self._device)
 
     def peak(self) -> tuple[float, float]:
-        """Returns the bytes of tensors, and those held from the device, at most since reset."""
+        """Returns the peaks since reset: bytes in tensors and bytes reserved on the device."""
         return (
             float(torch.cuda.max_memory_allocated(self._device)),
             float(torch.cuda.max_memory_reserved(self._device)),
@@ -114,9 +114,9 @@ class CudaMemory:
 class HostMemory:
     """The resident memory of the process.
 
-    Torch counts nothing on the CPU. The first figure is the resident set's high-water
-    mark less the resident set when this was made, with torch imported and
-    nothing built; the second is the mark itself.
+    Torch does not count memory on the CPU. peak returns the growth of the resident set
+    since this object was made, when torch is imported but nothing is built, and the
+    largest resident set itself.
     """
 
     def __init__(self) -> None:
@@ -127,7 +127,7 @@ class HostMemory:
             with open("/proc/self/clear_refs", "w") as f:
                 f.write("5")  # sets VmHWM to VmRSS, proc(5)
         except OSError:
-            pass  # then the peak is since the start
+            pass  # the peak is then since the process started
 
     def peak(self) -> tuple[float, float]:
         mark = _status("VmHWM") or _max_rss()
@@ -135,7 +135,7 @@ class HostMemory:
 
 
 def _status(key: str) -> float:
-    """Returns a line of /proc/self/status in bytes, 0 where there is none."""
+    """Returns a value of /proc/self/status in bytes, 0 if it is missing."""
     try:
         with open("/proc/self/status") as f:
             for line in f:

@@ -16,7 +16,9 @@ class Recompute:
 
 
 def again(function: Callable[..., Any], *args: Any) -> Any:
-    """Calls function, and keeps its arguments instead of its intermediate results.
+    """Calls function such that the backward pass runs it again.
+
+    It stores the arguments and not the intermediate results.
 
     Nothing in these networks is random in the forward pass, so the state of the
     random number generators need not be kept.

@@ -13,11 +13,11 @@ from pacer_worker.gradients import average
 
 
 class Replicas:
-    """One replica, without communication. The other kinds override what differs."""
+    """One replica, without communication; the base of the other kinds."""
 
     note = ""  # for Engine.notes
     can_skip_sync = False
-    fresh = True  # gradients are freed between steps, so that the first backward pass need not add
+    fresh = True  # gradients are freed between steps: the first backward pass then writes instead of adding
 
     def __init__(self, stage: nn.Module, group: Group) -> None:
         self.stage, self.group = stage, group
@@ -36,7 +36,7 @@ class Overlapped(Replicas):
 
     note = "DistributedDataParallel"
     can_skip_sync = True
-    fresh = False  # gradients are in the buckets; no_sync would allocate new ones beside them
+    fresh = False  # gradients are in the buckets; freed ones would be allocated again outside them by no_sync
 
     def __init__(self, stage: nn.Module, group: Group) -> None:
         super().__init__(stage, group)

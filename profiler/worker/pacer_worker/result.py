@@ -12,9 +12,9 @@ VERSION = 1
 
 
 def write(path: str, values: dict[str, Any]) -> None:
-    """Writes values as JSON atomically: path holds all of it or is unchanged.
+    """Writes values as JSON atomically: after a failure path is unchanged.
 
-    NaN and infinity are no JSON and raise ValueError.
+    NaN and infinity, which JSON lacks, raise ValueError.
     """
     text = json.dumps({"version": VERSION, **values}, allow_nan=False)
     handle, temporary = tempfile.mkstemp(prefix=".result-", dir=os.path.dirname(os.path.abspath(path)))
@@ -32,7 +32,7 @@ def write(path: str, values: dict[str, Any]) -> None:
 def failure(outcome: str, reason: str, rank: int, lost_peer: bool) -> dict[str, Any]:
     """Returns the result of a rank on which the point failed.
 
-    lost_peer says that the cause is elsewhere: another rank was gone.
+    lost_peer: this rank failed because another rank had ended.
     """
     return {
         "outcome": outcome,

@@ -20,7 +20,8 @@ Autocast = Callable[[], ContextManager[object]]
 def split(network: Network, stages: int) -> list[list[Part]]:
     """Distributes the layers evenly over the stages; the first stages get one more.
 
-    Other parts go with the layer after them, the last with the layer before it.
+    Parts that are no layers, such as embeddings, belong to the stage of the layer after
+    them; those after the last layer belong to the last stage.
     """
     layers = sum(part.layer for part in network.parts)
     if stages > layers:
@@ -37,7 +38,7 @@ def split(network: Network, stages: int) -> list[list[Part]]:
 
 
 class Stage(nn.Module):
-    """The parts of one stage. The state that leaves the last is the loss."""
+    """The parts of one stage. The last stage returns the loss as its state."""
 
     def __init__(self, network: Network, parts: list[Part], site: Site, autocast: Autocast) -> None:
         super().__init__()
@@ -63,11 +64,11 @@ class Stage(nn.Module):
         return [part for name, part in self.parts.items() if name in self.layers]
 
     def separate_parts(self) -> list[nn.Module]:
-        """Returns the parts that share no parameter with another, as tied embeddings do."""
+        """Returns the parts that share no parameter with another part, unlike tied embeddings."""
         holders = Counter(id(p) for part in self.parts.values() for p in part.parameters())
         return [part for part in self.parts.values() if all(holders[id(p)] == 1 for p in part.parameters())]
 
     def compile(self) -> None:  # type: ignore[override]
-        """Compiles every layer on its own: few graphs, which recomputation and FSDP wrap."""
+        """Compiles each layer separately: recomputation and FSDP wrap layers, and equal layers share graphs."""
         for layer in self.layer_modules():
             layer.forward = torch.compile(layer.forward)  # type: ignore[method-assign]

@@ -25,7 +25,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def uncompiled(function: Function) -> Function:
-    """Keeps torch.compile, where there is one, from tracing into function."""
+    """Excludes function from torch.compile, in versions of torch that have it."""
     disable = getattr(getattr(torch, "compiler", None), "disable", None)
     return disable(function) if disable else function
 
@@ -45,7 +45,7 @@ class TensorParallel:
 
     @property
     def partial(self) -> int | None:
-        """Weight.partial of a whole tensor that is used on this rank's tokens only."""
+        """Weight.partial of a tensor that is not split but used only on this rank's tokens."""
         return 0 if self.sequence else None
 
     def enter(self, x: Tensor) -> Tensor:
@@ -58,12 +58,12 @@ class TensorParallel:
     def columns(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """Applies a linear layer split by columns to a hidden state.
 
-        With sequence parallelism the whole state is not kept for the backward
-        pass, which gathers it once more (Korthikanti et al., section 4.2.2).
+        With sequence parallelism the gathered state is not kept for the backward
+        pass, which gathers it again (Korthikanti et al., section 4.2.2).
         """
         if not self.sequence:
             return F.linear(self.enter(x), weight, bias)
-        with torch.autocast(x.device.type, enabled=False):  # it does not reach into the function's backward
+        with torch.autocast(x.device.type, enabled=False):  # it has no effect inside the function's backward
             weight, bias = weight.to(x.dtype), None if bias is None else bias.to(x.dtype)
             return _GatheredLinear.apply(x, weight, bias, self.group)
 
@@ -74,7 +74,7 @@ class TensorParallel:
         return _exchange(_ScatterSum if self.sequence else _Sum, x, self.group)
 
     def split_tokens(self, x: Tensor) -> Tensor:
-        """Makes a hidden state of a tensor that every rank has computed whole."""
+        """Turns a tensor that every rank has computed whole into a hidden state."""
         return _exchange(_SplitTokens, x, self.group) if self.sequence else x
 
     def join_tokens(self, x: Tensor) -> Tensor:
@@ -82,11 +82,11 @@ class TensorParallel:
         return _exchange(_JoinTokens, x, self.group) if self.sequence else x
 
     def share(self, axis: int, *blocks: int) -> Split:
-        """Splits the axis of a tensor made of blocks: an equal share of each."""
+        """Splits the axis of a tensor made of blocks: each rank gets an equal share of every block."""
         return self.pieces(axis, *((block, self.size, self.rank) for block in blocks))
 
     def pieces(self, axis: int, *blocks: tuple[int, int, int]) -> Split:
-        """Splits an axis into blocks of (length, pieces, index of this rank's piece)."""
+        """Splits an axis made of blocks, each given as (length, pieces, index of this rank's piece)."""
         ranges, starts, offset = [], [], 0
         for length, pieces, index in blocks:
             piece = length // pieces
@@ -96,7 +96,7 @@ class TensorParallel:
         return Split(axis, tuple(ranges), sum(stop - start for start, stop in ranges), tuple(starts))
 
     def vocabulary(self, length: int) -> Split:
-        """Splits the rows of a vocabulary, the last ranks' padded to equal length."""
+        """Splits the rows of a vocabulary, padded to equal length on the last ranks."""
         size = -(-length // self.size)
         start = min(self.rank * size, length)
         return Split(0, ((start, min(start + size, length)),), size)
@@ -104,7 +104,7 @@ class TensorParallel:
 
 @uncompiled
 def cross_entropy(logits: Tensor, labels: Tensor, tp: TensorParallel, vocabulary: Split | None) -> Tensor:
-    """Returns the loss of each label; logits are split like the vocabulary, None: whole."""
+    """Returns the loss of each label; logits are split like the vocabulary, or whole if that is None."""
     logits = logits.float()
     if tp.size == 1 or vocabulary is None:
         return F.cross_entropy(logits.flatten(0, -2), labels.flatten(), reduction="none").view(labels.shape)
@@ -198,10 +198,10 @@ class _JoinTokens(torch.autograd.Function):
 
 
 class _SplitCrossEntropy(torch.autograd.Function):
-    """Cross entropy over logits whose columns lie on several ranks.
+    """Cross entropy over logits with columns split over several ranks.
 
-    Only one number per token is exchanged, three times: the largest logit, the
-    sum of exponentials and the label's logit.
+    The ranks exchange three numbers per token: the largest logit, the sum of
+    exponentials and the label's logit.
     """
 
     @staticmethod

@@ -4,5 +4,5 @@
 class Unsupported(Exception):
     """The installed torch, the device or the network cannot run this plan.
 
-    The text names the feature and says what has it.
+    The text names the missing feature and what would provide it.
     """

@@ -1,8 +1,7 @@
 """Parameters with a description of their part of a full tensor.
 
-Every full tensor is drawn from a generator seeded by its name and then cut, one
-tensor at a time, so that a network starts from the same weights however it is
-split.
+Every full tensor is drawn from a random generator seeded by its name and then cut, one
+tensor at a time. So a network starts from the same weights under every plan.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ class Split:
 
     axis: int
     ranges: tuple[tuple[int, int], ...]  # start, stop
-    size: int  # length held; beyond the ranges it is zero padding
+    size: int  # length held; what exceeds the ranges is zero padding
     blocks: tuple[int, ...] = (0,)  # where the block of each range begins in the full tensor
 
     def cut(self, full: Tensor) -> Tensor:
@@ -37,7 +36,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Normal:
-    """Normal numbers of variance 1/fan_in (LeCun et al., Efficient BackProp, 1998)."""
+    """Normal random numbers of variance 1/fan_in (LeCun et al., Efficient BackProp, 1998)."""
 
     fan_in: int
 
@@ -76,7 +75,7 @@ class Weight:
 
 
 class Weighted(nn.Module):
-    """A module whose parameters are declared with their full shape and place."""
+    """A module that declares its parameters with their full shape and split."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -109,7 +108,7 @@ def declared(root: nn.Module) -> Iterator[tuple[Weight, nn.Module, str]]:
 
 
 def tie(root: nn.Module) -> None:
-    """Ties parameters of the same name."""
+    """Makes parameters with the same name one parameter."""
     first: dict[str, nn.Parameter] = {}
     for module in root.modules():
         if isinstance(module, Weighted):
@@ -123,7 +122,7 @@ def initialise(root: nn.Module, seed: int, device: torch.device) -> None:
     for weight, module, attribute in declared(root):
         parameter = getattr(module, attribute)
         drawn = weight.local(weight.draw(seed, device))
-        if hasattr(parameter, "to_local"):  # FSDP splits the first dimension, the last ranks may get nothing
+        if hasattr(parameter, "to_local"):  # FSDP splits the first dimension; the last ranks may get nothing
             chunks = drawn.chunk(parameter.device_mesh.size())
             rank = parameter.device_mesh.get_local_rank()
             if rank < len(chunks):

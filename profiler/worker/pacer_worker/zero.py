@@ -33,7 +33,7 @@ def fsdp2(device: str) -> ModuleType | None:
     """Returns the module with FSDP2's fully_shard, if that runs on this type of device."""
     streams = getattr(getattr(torch, "cpu", None), "Stream", None)
     if device == "cpu" and not hasattr(streams, "record_event"):
-        return None  # it needs streams, which the CPU has in name only in later versions
+        return None  # FSDP2 needs streams, which torch.cpu has only in later versions
     module = _module_with("fully_shard", "torch.distributed.fsdp", "torch.distributed._composable.fsdp")
     return module if module is not None and hasattr(module, "CPUOffloadPolicy") else None
 
@@ -57,8 +57,8 @@ def sharded_optimizer(
 ) -> torch.optim.Optimizer:
     """Returns a ZeRO-1 optimizer: every replica steps its share of the parameters and broadcasts them.
 
-    Parameters become views of one buffer per replica, which is broadcast at once,
-    unless that would cost them their layout (channels last).
+    Parameters become views of one buffer per replica, which is broadcast as a whole,
+    unless that would change their memory layout (channels last).
     """
     base: Any = zero_redundancy_optimizer()
     views = all(p.is_contiguous() for p in parameters)
@@ -103,7 +103,7 @@ class FullyShard(Replicas):
             options["mp_policy"] = api.MixedPrecisionPolicy(param_dtype=precision.dtype, reduce_dtype=torch.float32)
         if plan.offload == "params":
             options["offload_policy"] = api.CPUOffloadPolicy(pin_memory=device.type == "cuda")
-        end = list(stage.parts.values())[-1]  # its backward pass follows at once
+        end = list(stage.parts.values())[-1]  # its backward pass follows immediately
         for part in stage.separate_parts():
             api.fully_shard(part, reshard_after_forward=plan.zero == 3 and part is not end, **options)
         api.fully_shard(stage, reshard_after_forward=False, **options)
