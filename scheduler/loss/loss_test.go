@@ -60,7 +60,7 @@ func TestFit(t *testing.T) {
 		off += math.Abs(got.Converged(c.Falls(n))/n-1) / draws
 	}
 	if off > 1./3 {
-		t.Errorf("at half of the way the end is %.0f %% off on average", 100*off)
+		t.Errorf("half-way the end is %.0f %% off on average", 100*off)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestSynthetic(t *testing.T) {
 		}
 		j.Done = 2500
 		if half, _ := m.Log(t.Context(), j); len(half.Values) != int(2500/l.Every) {
-			t.Errorf("%d losses at half of the way, %d at the end", len(half.Values), len(l.Values))
+			t.Errorf("%d losses half-way, %d at the end", len(half.Values), len(l.Values))
 		}
 	}
 	if len(lengths) < 20 {

@@ -187,7 +187,7 @@ func TestLookup(t *testing.T) {
 // Consolidated keeps the candidates on the fewest nodes for each device count. Sensitive
 // leaves out those that are more than a tenth slower than these.
 func TestChoose(t *testing.T) {
-	ways := []scheduler.Candidate{
+	candidates := []scheduler.Candidate{
 		{Shape: spec.NewShape(8), Rate: 10}, {Shape: spec.NewShape(4, 4), Rate: 9.5}, {Shape: spec.NewShape(2, 2, 2, 2), Rate: 8},
 		{Shape: spec.NewShape(2, 2), Rate: 5}, {Group: 1, Shape: spec.NewShape(4, 4), Rate: 3},
 	}
@@ -197,7 +197,7 @@ func TestChoose(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, w := range p.(scheduler.Chooser).Choose(ways) {
+		for _, w := range p.(scheduler.Chooser).Choose(candidates) {
 			got = append(got, w.Shape.Devices)
 		}
 		if s := strings.Join(got, " "); s != want {

@@ -73,7 +73,7 @@ func randomPlan(t *rapid.T, p *Problem) float64 {
 		if len(k.Held) > 0 || len(k.Candidates) == 0 {
 			continue
 		}
-		w := &k.Candidates[rapid.IntRange(0, len(k.Candidates)-1).Draw(t, "way")]
+		w := &k.Candidates[rapid.IntRange(0, len(k.Candidates)-1).Draw(t, "candidate")]
 		at += rapid.Float64Range(0, 5).Draw(t, "idle before")
 		cost += p.starting(k, w, at)
 		at += w.Seconds
