@@ -14,10 +14,10 @@ type Info struct {
 	Name    string
 	Doc     string   // one line: what it does and where it is from
 	Options []Option // what NAME:key=value may set
-	Reads   []string // those options whose value names a file, read by New
+	Reads   []string // options with a file name as value; New reads the file
 	Servers Serving  // whether it places jobs with parameter servers
-	// New makes it of its options and the rest. Errors of options need not name the
-	// policy: the New of this package does.
+	// New returns the policy. Errors of options need not name the policy: Registry.New
+	// adds its name.
 	New func(Deps) (scheduler.Policy, error)
 }
 
@@ -25,28 +25,28 @@ type Info struct {
 type Serving uint8
 
 const (
-	ServesNone Serving = iota // those without alone
-	ServesToo                 // those with and those without, but not both at once
-	ServesOnly                // those with alone
+	ServesNone Serving = iota // only jobs without
+	ServesToo                 // jobs with and jobs without, but not both in one run
+	ServesOnly                // only jobs with
 )
 
-// Deps is what a policy is made of. The zero value works: nothing is known
-// about any job, which then all run as submitted.
+// Deps are the inputs of a policy's constructor. The zero value works: there are no
+// predictions, and all jobs run as submitted.
 type Deps struct {
-	Oracle  scheduler.Oracle  // the belief, safe for concurrent use; nil = none
+	Oracle  scheduler.Oracle  // predictions, safe for concurrent use; nil = none
 	Placer  scheduler.Placer  // nil = packed
-	Losses  scheduler.LossLog // what jobs log of their training, for one run; nil = nothing
+	Losses  scheduler.LossLog // training losses that jobs log, for one run; nil = none
 	Seed    uint64            // for policies that draw at random
-	Options map[string]string // those set, by name
-	// Servers is what jobs may be granted where all train with parameter servers; nil
-	// = none does.
+	Options map[string]string // options that were set, by name
+	// Servers has the allowed numbers of replicas and servers if all jobs train with
+	// parameter servers; nil = no job does.
 	Servers scheduler.ServerSpace
 	// Variants replace rules of policies; none are needed. See VariantOf.
 	Variants Variants
 	// Registry is the table the policy is from, set by its New.
 	Registry *Registry
-	// Speeds is how fast accelerators are believed to be beside each other, by
-	// name, for jobs the oracle knows nothing of; 1 where it is not there.
+	// Speeds are relative speeds of accelerators by name, for jobs without a prediction;
+	// missing ones are 1.
 	Speeds map[string]float64
 }
 
@@ -69,7 +69,7 @@ func (r *Registry) All() []Info { return r.infos.All() }
 // known ones, the most similar first.
 func (r *Registry) Lookup(name string) (Info, error) { return r.infos.Get(name) }
 
-// Spec is a policy as asked for: a name and options.
+// Spec is a name of a policy and options.
 type Spec struct {
 	Name    string
 	Options map[string]string
@@ -140,7 +140,7 @@ func (r *Registry) Parse(s string) ([]Spec, error) {
 	return out, nil
 }
 
-// New makes the policy s asks for; d.Options are replaced by those of s.
+// New returns the policy of s. The options of s replace d.Options.
 func (r *Registry) New(s Spec, d Deps) (scheduler.Policy, error) {
 	info, err := r.Lookup(s.Name)
 	if err != nil {
@@ -159,14 +159,14 @@ func (r *Registry) New(s Spec, d Deps) (scheduler.Policy, error) {
 		}
 		return nil, fmt.Errorf("policy: %s places no parameter servers; those that do: %s", s.Name, strings.Join(names, ", "))
 	case d.Servers == nil && serves == ServesOnly:
-		return nil, fmt.Errorf("policy: %s is for jobs with parameter servers alone", s.Name)
+		return nil, fmt.Errorf("policy: %s is only for jobs with parameter servers", s.Name)
 	}
 	d.Options, d.Registry = s.Options, r
 	p, err := info.New(d)
 	switch {
 	case err == nil:
 		return p, nil
-	case strings.HasPrefix(err.Error(), "policy: "+info.Name+": "): // it names itself
+	case strings.HasPrefix(err.Error(), "policy: "+info.Name+": "): // it has the name already
 		return nil, err
 	}
 	return nil, fmt.Errorf("policy %s: %w", info.Name, err)

@@ -1,8 +1,8 @@
 package policy
 
-// Variants replace rules of policies by others, such as those of another simulator.
-// Each package of policies that has variants declares one type of them, whose zero
-// value replaces nothing. A Variants holds at most one value of each type.
+// Variants replace rules of policies by others, such as those of another simulator. A
+// package of policies with variants declares one type for them; its zero value replaces
+// nothing. A Variants holds at most one value of each type.
 type Variants []any
 
 // VariantOf returns the variant of type T, its zero value if d has none.

@@ -8,17 +8,17 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// Never is a time that does not come.
+// Never is a time after the end of every run.
 const Never = time.Duration(math.MaxInt64)
 
-// MinWake is the least time between two decisions when no job arrives or ends.
+// MinWake is the minimal time between two decisions without an event.
 const MinWake = time.Second
 
-// MaxWait bounds what after adds. It exceeds the horizon of any run.
+// MaxWait bounds the time that After adds. It exceeds the horizon of any run.
 const MaxWait = 100 * 365 * 24 * time.Hour
 
-// After returns the time sec seconds after now, rounded up to a nanosecond. It adds
-// longestWait at most.
+// After returns the time sec seconds after now, rounded up to a nanosecond. It adds at most
+// MaxWait.
 func After(now time.Duration, sec float64) time.Duration {
 	if ns := math.Ceil(sec * 1e9); ns < float64(MaxWait) {
 		return now + time.Duration(ns)

@@ -47,7 +47,7 @@ func TestServedOnly(t *testing.T) {
 		t.Errorf("las with parameter servers: %v", err)
 	}
 	_, err = builtin.Policies.New(policy.Spec{Name: "tetris"}, policy.Deps{})
-	if err == nil || !strings.Contains(err.Error(), "tetris is for jobs with parameter servers alone") {
+	if err == nil || !strings.Contains(err.Error(), "tetris is only for jobs with parameter servers") {
 		t.Errorf("tetris without: %v", err)
 	}
 	p, err := builtin.Policies.New(policy.Spec{Name: "drf"}, policy.Deps{Servers: w})

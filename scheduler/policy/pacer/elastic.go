@@ -104,7 +104,7 @@ func (p *elasticPacer) candidate(ctx context.Context, s *scheduler.Snapshot, j *
 	options, warning, err := p.space.Belief.Guess(ctx, s, j)
 	r.Warning = warning
 	for _, o := range options {
-		r.Cells = append(r.Cells, sia.Cell{Group: o.Group, Devices: o.Devices, Goodput: o.Rate, Options: []candidate.Config{o}, Blind: true})
+		r.Cells = append(r.Cells, sia.Cell{Group: o.Group, Devices: o.Devices, Goodput: o.Rate, Options: []candidate.Config{o}, Unpredicted: true})
 	}
 	return r, err
 }

@@ -53,7 +53,7 @@ func (f *elasticPlacement) place(picks []int) {
 func (f *elasticPlacement) placeRow(r *sia.Row, pick int) bool {
 	cell := &r.Cells[pick]
 	for i := range cell.Options {
-		if g := f.belief.PlaceConfig(f.free, r.Job, &cell.Options[i], cell.Blind); g != nil && f.free.Take(g.Slots) {
+		if g := f.belief.PlaceConfig(f.free, r.Job, &cell.Options[i], cell.Unpredicted); g != nil && f.free.Take(g.Slots) {
 			g.Elastic = cell.Elastic
 			r.Granted = g
 			return true

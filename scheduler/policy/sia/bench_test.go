@@ -25,8 +25,7 @@ func (amdahl) Goodput(_ context.Context, j *scheduler.JobState, g *spec.NodeGrou
 	return spec.Plan{DP: shape.Total()}.Normal(), (1 + 9*drawn) / (0.02 + 0.98/n), nil
 }
 
-// One decision of sia about all jobs, half of which run, on four types of nodes of 8
-// devices.
+// BenchmarkSia is one decision on four types of nodes of 8 devices; half of the jobs run.
 func BenchmarkSia(b *testing.B) {
 	for _, size := range []struct{ jobs, nodes int }{{64, 8}, {1000, 1250}} {
 		b.Run(fmt.Sprintf("jobs=%d/devices=%d", size.jobs, 8*size.nodes), func(b *testing.B) {

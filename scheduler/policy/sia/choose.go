@@ -6,14 +6,13 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/internal/lp"
 )
 
-// mostStates bounds the table of chooseExactly, in states times configurations: of
-// the order of a tenth of a second. States alone are bounded by a tenth of that, which
-// two rows of the table take 160 MB for.
+// mostStates bounds the work of chooseExactly, states times configurations: about a tenth
+// of a second. The number of states is bounded by a tenth of that: 160 MB for two rows.
 const mostStates = 100_000_000
 
-// Choose returns the configuration of each row, -1 for none, such that their
-// costs and wait for each row without one are least together, within so many
-// devices of each group, and whether that is proven.
+// Choose returns the configuration of each row, -1 = none, that minimises the sum of their
+// costs, with cost wait for rows without one, subject to room, the devices of each group.
+// proven reports whether the choice is proven optimal.
 func Choose(ctx context.Context, rows []*Row, wait float64, room []int) (picks []int, proven bool, err error) {
 	work, states := 0, 1
 	for _, n := range room {
@@ -31,12 +30,12 @@ func Choose(ctx context.Context, rows []*Row, wait float64, room []int) (picks [
 	return chooseByPrices(ctx, rows, wait, room)
 }
 
-// chooseExactly goes through all that may be left of each group: with f_0 = 0,
+// chooseExactly is dynamic programming over the devices left in each group: with f_0 = 0,
 //
 //	f_i(left) = least of f_{i-1}(left) and, over c, f_{i-1}(left - devices of c) + cost_ic - wait
 //
-// is what rows 1..i cost at least within so many devices. Of equals the first
-// counts, none before all.
+// is the minimal cost of rows 1..i with left devices. Ties go to no configuration, then to
+// the first.
 func chooseExactly(rows []*Row, wait float64, room []int) []int {
 	const better = 1e-9 // than rounding
 	stride, states := make([]int, len(room)), 1
@@ -55,7 +54,7 @@ func chooseExactly(rows []*Row, wait float64, room []int) []int {
 				continue
 			}
 			shift, block := cell.Devices*stride[cell.Group], (room[cell.Group]+1)*stride[cell.Group]
-			for first := 0; first < states; first += block { // as much left of the groups behind
+			for first := 0; first < states; first += block { // equal devices left in the later groups
 				for left := first + shift; left < first+block; left++ {
 					if with := before[left-shift] + cost; with < after[left]-better {
 						after[left], taken[i][left] = with, int16(c+1)
@@ -75,7 +74,7 @@ func chooseExactly(rows []*Row, wait float64, room []int) []int {
 	return picks
 }
 
-// chooseByPrices solves the same as a multiple-choice knapsack.
+// chooseByPrices solves the problem as a multiple-choice knapsack.
 func chooseByPrices(ctx context.Context, rows []*Row, wait float64, room []int) (picks []int, proven bool, err error) {
 	const gap = 1e-4 // Sia's solver stops there
 	problem := lp.Choice{}

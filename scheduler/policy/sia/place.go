@@ -8,17 +8,17 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/internal/candidate"
 )
 
-// siaFloor is where chosen configurations are given devices.
-type siaFloor struct {
+// placement places the chosen configurations.
+type placement struct {
 	belief *candidate.Finder
 	s      *scheduler.Snapshot
-	free   *scheduler.Inventory // without the devices of jobs that stay as they are
+	free   *scheduler.Inventory // without the devices of jobs that keep theirs
 }
 
-// place gives devices to all rows, the largest configurations first. A job that keeps its
-// configuration keeps its devices, unless another job of its group finds no room: then
-// all jobs of that group are placed anew.
-func (f *siaFloor) place(rows []*Row, picks []int) {
+// place places all rows, the largest configurations first. A job that keeps its
+// configuration keeps its devices. If a job of a group does not fit that way, all jobs of
+// the group are placed again.
+func (f *placement) place(rows []*Row, picks []int) {
 	byGroup := make([][]int, len(f.s.Cluster.Groups)) // rows
 	for i, c := range picks {
 		if c >= 0 {
@@ -44,25 +44,25 @@ func (f *siaFloor) place(rows []*Row, picks []int) {
 	}
 }
 
-// fill places the members of a group, those that stay first, and reports whether
-// one got less than its configuration.
-func (f *siaFloor) fill(rows []*Row, picks, members []int, stay func(int) bool) (missed bool) {
+// fill places the members of a group, first those that stay, and reports whether any got
+// less than its configuration.
+func (f *placement) fill(rows []*Row, picks, members []int, stay func(int) bool) (missed bool) {
 	for _, i := range members {
 		if stay(i) && f.free.Take(rows[i].Grant.Slots) {
 			rows[i].Granted = rows[i].Grant
 		}
 	}
 	for _, i := range members {
-		if r := rows[i]; r.Granted == nil && !f.settle(r, picks[i]) {
+		if r := rows[i]; r.Granted == nil && !f.placeRow(r, picks[i]) {
 			missed = true
 		}
 	}
 	return missed
 }
 
-// settle gives r its configuration, and reports whether there was room. If not, it
-// gets the largest smaller one there is room for.
-func (f *siaFloor) settle(r *Row, pick int) bool {
+// placeRow places r in its configuration, or in the largest smaller one that fits. It
+// reports whether it got its configuration.
+func (f *placement) placeRow(r *Row, pick int) bool {
 	for c := pick; c >= 0 && r.Cells[c].Group == r.Cells[pick].Group; c-- {
 		if g := f.find(r, &r.Cells[c]); g != nil && f.free.Take(g.Slots) {
 			r.Granted = g
@@ -72,14 +72,14 @@ func (f *siaFloor) settle(r *Row, pick int) bool {
 	return false
 }
 
-// find returns free devices for a configuration: those r has, if it is in it.
-func (f *siaFloor) find(r *Row, cell *Cell) *scheduler.Grant {
+// find returns free devices for a configuration, preferably those that r holds in it.
+func (f *placement) find(r *Row, cell *Cell) *scheduler.Grant {
 	if now := r.CellOf(f.s); now >= 0 && &r.Cells[now] == cell && f.free.Take(r.Grant.Slots) {
 		f.free.Give(r.Grant.Slots)
 		return r.Grant
 	}
 	for i := range cell.Options {
-		if g := f.belief.PlaceConfig(f.free, r.Job, &cell.Options[i], cell.Blind); g != nil {
+		if g := f.belief.PlaceConfig(f.free, r.Job, &cell.Options[i], cell.Unpredicted); g != nil {
 			g.Elastic = cell.Elastic
 			return g
 		}

@@ -18,15 +18,15 @@ import (
 
 var Info = policy.Info{
 	Name:    "sia",
-	Doc:     "type and number of devices of all jobs at once, for the highest goodput relative to that of each job on its least configuration (Jayaram Subramanya et al., Sia, SOSP 2023); resizes and preempts",
+	Doc:     "one integer program chooses type and number of devices of all jobs by normalised goodput (Jayaram Subramanya et al., Sia, SOSP 2023); resizes and preempts",
 	Options: options,
 	New:     newSia,
 }
 
 var options = []policy.Option{
-	{Name: "p", Default: "-0.5", Min: -100, Max: -1e-3, Doc: "exponent of fairness, below 0: the lower, the more jobs with little goodput count"},
-	{Name: "wait", Default: "1.1", Min: 1.001, Max: 1e6, Doc: "cost of a waiting job, where a job at its least goodput costs 1; above 1"},
-	{Name: "interval", Default: "60", Unit: "s", Max: 1e9, Doc: "seconds between two decisions when nothing happens"},
+	{Name: "p", Default: "-0.5", Min: -100, Max: -1e-3, Doc: "fairness power, below 0; lower gives jobs with low goodput more weight"},
+	{Name: "wait", Default: "1.1", Min: 1.001, Max: 1e6, Doc: "cost of a waiting job, above 1; a job at its lowest goodput costs 1"},
+	{Name: "interval", Default: "60", Unit: "s", Max: 1e9, Doc: "seconds between two decisions without an event"},
 	{Name: "noise", Default: "0", Max: 1, Doc: "standard deviation of random noise added to every cost, drawn from the seed: shows the effect of ties"},
 }
 
@@ -39,28 +39,28 @@ func newSia(d policy.Deps) (scheduler.Policy, error) {
 	return p, v.Err()
 }
 
-// sia gives every job one of its configurations, a number of devices of one type,
-// or none, such that
+// sia chooses one configuration for every job, a number of devices of one type, or none.
+// The choice minimises
 //
-//	Σ_j (v_jc)^p + wait * (jobs that have none)
+//	Σ_j (v_jc)^p + wait * (number of jobs without a configuration)
 //
-// is least and no type has more devices granted than it has:
+// subject to the devices of each type:
 //
-//	v_jc   goodput of job j in configuration c, in terms of what it has where it
-//	       has least, times the devices it takes there; times r_j unless j is in
-//	       c already
-//	r_j    (age - restarts*S) / (age + S), at least 0: what of the time a job has been
-//	       there it would have trained after one more restart, which takes S
+//	v_jc   normalised goodput: goodput of job j in configuration c, divided by its lowest
+//	       goodput, times the fewest devices it can run on; times r_j for every c but the
+//	       present one
+//	r_j    restart factor (age - restarts*S) / (age + S), at least 0
+//	S      time of a restart
 //
-// Configurations are powers of two within a node and whole nodes beyond, all of the
-// first 16 and then powers of two, so that they always fit side by side. A job that can run
-// on none of these may have what it can run on. Jobs without a prediction run as
-// submitted. A job that pays its start cost is left alone.
+// Configurations are powers of two within a node, and beyond that up to 16 whole nodes and
+// powers of two of nodes, so that they always fit. A job that can run on none of these may
+// have any number of devices. Jobs without a prediction run as submitted. A job that is
+// starting keeps its devices.
 //
-// Source: sections 3.3 and 3.4. Differs: the factor of restarts is kept from the
-// first second on and goodputs are not rounded, as the paper has it and its
-// artifact, siasosp23/artifacts at commit aaf7a0d, has not; a job's batch and plan
-// are those believed best at each size; S is what the engine says.
+// Source: sections 3.3 and 3.4. As in the paper, but not in its artifact,
+// siasosp23/artifacts at commit aaf7a0d, the restart factor applies from the first second
+// and goodputs are not rounded. Differs: batch and plan are those predicted best for each
+// configuration; S is the start cost in the snapshot.
 type sia struct {
 	*Space
 	rules          Variant
@@ -78,7 +78,7 @@ type Space struct {
 	shapes  map[groupRoom][]spec.Shape
 }
 
-// NewSpace returns the space that the oracle of d believes in; elastic may be nil.
+// NewSpace returns the space of the predictions of d.Oracle; elastic may be nil.
 func NewSpace(d policy.Deps, elastic scheduler.Elastic) *Space {
 	return &Space{Belief: candidate.NewFinder(d), elastic: elastic, known: map[*candidate.Curve][]Cell{}, shapes: map[groupRoom][]spec.Shape{}}
 }
@@ -86,23 +86,25 @@ func NewSpace(d policy.Deps, elastic scheduler.Elastic) *Space {
 // Cell is a configuration of a job.
 type Cell struct {
 	Group, Devices int
-	Goodput        float64            // anything proportional to it
+	Goodput        float64            // in any unit
 	Options        []candidate.Config // fastest first
-	Blind          bool               // nothing is known: options is a guess
-	Elastic        bool               // the batch is the job's to choose
+	Unpredicted    bool               // no prediction: Options is a guess
+	Elastic        bool               // the job chooses its batch
 }
 
 // Row is a job that a configuration is chosen for.
 type Row struct {
 	*scheduler.JobState
 	Cells   []Cell    // by group and devices
-	Costs   []float64 // of each; only those below wait matter
+	Costs   []float64 // of each cell; only costs below wait matter
 	Warning string
-	Granted *scheduler.Grant // what it gets
+	Granted *scheduler.Grant // result of placement
 }
 
+// Decide computes the costs of all configurations (section 3.3), solves the integer program
+// and places the jobs (section 3.4).
 func (p *sia) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
-	c, err := p.consider(ctx, s)
+	c, err := p.program(ctx, s)
 	if err != nil {
 		return scheduler.Decision{}, err
 	}
@@ -117,7 +119,7 @@ func (p *sia) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Deci
 		}
 	}
 	if !proven {
-		d.Warnings = append(d.Warnings, "what was chosen at times is not proven to be the best")
+		d.Warnings = append(d.Warnings, "some decisions are not proven optimal")
 	}
 	if len(s.Jobs()) > 0 {
 		d.Wake = s.Now + p.interval
@@ -125,17 +127,17 @@ func (p *sia) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Deci
 	return d, nil
 }
 
-// siaChoice is one decision in the making.
-type siaChoice struct {
-	rows  []*Row             // jobs with a choice
-	stuck []*Row             // jobs that keep their configuration, on any nodes
+// program is the integer program of one decision.
+type program struct {
+	rows  []*Row             // jobs to choose for
+	stuck []*Row             // jobs that keep their configuration but may move to other nodes
 	fixed []*scheduler.Grant // of jobs that keep their devices
-	floor siaFloor           // without fixed
+	floor placement          // free devices exclude those of fixed
 }
 
-// consider returns what there is to choose from.
-func (p *sia) consider(ctx context.Context, s *scheduler.Snapshot) (*siaChoice, error) {
-	c := &siaChoice{floor: siaFloor{belief: p.Belief, s: s, free: s.Idle()}}
+// program returns the program of a decision.
+func (p *sia) program(ctx context.Context, s *scheduler.Snapshot) (*program, error) {
+	c := &program{floor: placement{belief: p.Belief, s: s, free: s.Idle()}}
 	for _, j := range s.Jobs() {
 		if j.Grant != nil && s.Now < j.Ready {
 			if p.rules.FreeMoves {
@@ -164,8 +166,8 @@ func stuck(s *scheduler.Snapshot, j *scheduler.JobState) *Row {
 	return &Row{JobState: j, Cells: []Cell{cell}}
 }
 
-// room returns the devices of each group that there is a choice of.
-func (c *siaChoice) room() []int {
+// room returns the devices of each group that may be assigned.
+func (c *program) room() []int {
 	out := make([]int, len(c.floor.s.Cluster.Groups))
 	for g := range out {
 		out[g] = c.floor.free.FreeIn(g)
@@ -176,8 +178,8 @@ func (c *siaChoice) room() []int {
 	return out
 }
 
-// place grants what was picked.
-func (c *siaChoice) place(picks []int) scheduler.Decision {
+// place places the chosen configurations and returns the decision.
+func (c *program) place(picks []int) scheduler.Decision {
 	rows := slices.Concat(c.stuck, c.rows)
 	c.floor.place(rows, slices.Concat(make([]int, len(c.stuck)), picks))
 	d := scheduler.Decision{Grants: c.fixed}
@@ -193,20 +195,20 @@ func (c *siaChoice) place(picks []int) scheduler.Decision {
 	return d
 }
 
-// explain says what decided about a job.
+// explain adds the reason for the devices of a job.
 func (p *sia) explain(s *scheduler.Snapshot, d *scheduler.Decision, r *Row, pick int) {
 	switch {
 	case r.Granted.Same(r.Grant) && r.Granted != nil:
 	case pick < 0:
-		d.Because(s, r.Job.ID, "at a cost of %.3g for waiting the costs of all jobs add up to the least", p.wait)
+		d.Because(s, r.Job.ID, "waiting, at a cost of %.3g, minimises the sum of costs of all jobs", p.wait)
 	case r.Granted == nil:
-		d.Because(s, r.Job.ID, "%s are meant for it, and not free together", spec.Count(r.Cells[pick].Devices, "device"))
+		d.Because(s, r.Job.ID, "%s were chosen, but the free devices are too fragmented", spec.Count(r.Cells[pick].Devices, "device"))
 	default:
-		d.Because(s, r.Job.ID, "on %s at a cost of %.3g, where waiting costs %.3g, the costs of all jobs add up to the least", spec.Count(r.Cells[pick].Devices, "device"), r.Costs[pick], p.wait)
+		d.Because(s, r.Job.ID, "%s at a cost of %.3g (waiting: %.3g) minimise the sum of costs of all jobs", spec.Count(r.Cells[pick].Devices, "device"), r.Costs[pick], p.wait)
 	}
 }
 
-// row returns the configurations of j and what they cost.
+// row returns the configurations of j with their costs.
 func (p *sia) row(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (*Row, error) {
 	r := &Row{JobState: j}
 	var err error
@@ -219,7 +221,7 @@ func (p *sia) row(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobSt
 			return nil, err
 		}
 		for _, o := range options {
-			r.Cells = append(r.Cells, Cell{Group: o.Group, Devices: o.Devices, Goodput: 1, Options: []candidate.Config{o}, Blind: true})
+			r.Cells = append(r.Cells, Cell{Group: o.Group, Devices: o.Devices, Goodput: 1, Options: []candidate.Config{o}, Unpredicted: true})
 		}
 	}
 	values := relative(r.Cells)
@@ -233,7 +235,7 @@ func (p *sia) row(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobSt
 	return r, nil
 }
 
-// cost returns what a configuration of relative goodput v costs.
+// cost returns the cost of a configuration with normalised goodput v.
 func (p *sia) cost(v float64) float64 {
 	if p.rules.Cost != nil {
 		return p.rules.Cost(v, p.exponent)
@@ -241,8 +243,8 @@ func (p *sia) cost(v float64) float64 {
 	return math.Pow(v, p.exponent)
 }
 
-// relative returns the goodputs of cells in terms of the least of them, times the
-// fewest devices the job can run on.
+// relative returns the normalised goodputs of cells: divided by the lowest goodput, times
+// the fewest devices the job can run on.
 func relative(cells []Cell) []float64 {
 	least, fewest := math.Inf(1), math.MaxInt
 	for i := range cells {
@@ -251,7 +253,7 @@ func relative(cells []Cell) []float64 {
 	out := make([]float64, len(cells))
 	for i := range cells {
 		out[i] = float64(fewest)
-		if least > 0 { // else it is to be tried
+		if least > 0 { // else every cell is worth trying
 			out[i] *= cells[i].Goodput / least
 		}
 	}
@@ -279,7 +281,7 @@ func (r *Row) CellOf(s *scheduler.Snapshot) int {
 	return slices.IndexFunc(r.Cells, func(c Cell) bool { return c.Group == group && c.Devices == devices })
 }
 
-// Best returns the largest goodput of a job, 0 where it is not known.
+// Best returns the highest goodput of a job, 0 if unknown.
 func (r *Row) Best() (v float64) {
 	for i := range r.Cells {
 		v = max(v, r.Cells[i].Goodput)
@@ -287,7 +289,7 @@ func (r *Row) Best() (v float64) {
 	return v
 }
 
-// Cells returns the configurations of a job, none where nothing is believed of it.
+// Cells returns the configurations of a job, none without a prediction.
 func (p *Space) Cells(ctx context.Context, c spec.Cluster, j *scheduler.JobState) ([]Cell, error) {
 	if p.elastic != nil {
 		if out, err := p.elasticCells(ctx, c, j); err != nil || len(out) > 0 {
@@ -324,8 +326,7 @@ func (p *Space) elasticCells(ctx context.Context, c spec.Cluster, j *scheduler.J
 	return out, nil
 }
 
-// shapesOf returns the configurations in a group whose nodes have room for so many
-// devices each.
+// shapesOf returns the shapes in a group if at most room devices of each node are usable.
 func (p *Space) shapesOf(group int, g *spec.NodeGroup, room int) []spec.Shape {
 	key := groupRoom{group, room}
 	out, ok := p.shapes[key]
@@ -333,7 +334,7 @@ func (p *Space) shapesOf(group int, g *spec.NodeGroup, room int) []spec.Shape {
 		return out
 	}
 	for _, n := range candidate.Sizes(g) {
-		if shape := spec.Packed(n, room); fitsBesides(n, g.Devices) && shape.Nodes() <= g.Count {
+		if shape := spec.Packed(n, room); isSiaSize(n, g.Devices) && shape.Nodes() <= g.Count {
 			out = append(out, shape)
 		}
 	}
@@ -341,7 +342,7 @@ func (p *Space) shapesOf(group int, g *spec.NodeGroup, room int) []spec.Shape {
 	return out
 }
 
-// groupRoom is a group of nodes that have room for so many devices each.
+// groupRoom is the key of shapesOf.
 type groupRoom struct{ group, room int }
 
 // cellsOf returns the configurations of a curve.
@@ -359,7 +360,7 @@ func (p *Space) cellsOf(cv *candidate.Curve, c spec.Cluster) []Cell {
 		i = k
 	}
 	for _, cell := range all {
-		if fitsBesides(cell.Devices, c.Groups[cell.Group].Devices) {
+		if isSiaSize(cell.Devices, c.Groups[cell.Group].Devices) {
 			out = append(out, cell)
 		}
 	}
@@ -370,13 +371,13 @@ func (p *Space) cellsOf(cv *candidate.Curve, c spec.Cluster) []Cell {
 	return out
 }
 
-// manyNodes is up to where every number of whole nodes is a configuration; beyond
-// it powers of two are.
+// manyNodes is the number of nodes up to which every number of whole nodes is a
+// configuration; above it only powers of two are.
 const manyNodes = 16
 
-// fitsBesides reports whether so many devices are a power of two within a node or
-// whole nodes.
-func fitsBesides(devices, perNode int) bool {
+// isSiaSize reports whether a number of devices is a configuration: a power of two within a
+// node, or whole nodes.
+func isSiaSize(devices, perNode int) bool {
 	powerOfTwo := func(n int) bool { return n&(n-1) == 0 }
 	if devices < perNode {
 		return powerOfTwo(devices)

@@ -66,7 +66,7 @@ func TestChooseCells(t *testing.T) {
 	})
 }
 
-// least goes through all there is.
+// least tries all combinations.
 func least(rows []*Row, wait float64, room []int) float64 {
 	if len(rows) == 0 {
 		return 0
@@ -207,7 +207,7 @@ func TestSiaStuck(t *testing.T) {
 			t.Errorf("%+v: %v, want 1, 1 and %d", q, got, want)
 		}
 		w, err := made.(Weigher).Weigh(t.Context(), snap, map[spec.JobID]Given{"a": {0, 1}, "b": {0, 2}})
-		if q.FreeMoves && (err != nil || w.Impossible != "job b: starts just now and keeps what it has") {
+		if q.FreeMoves && (err != nil || w.Impossible != "job b: is starting and keeps its devices") {
 			t.Errorf("%+v, error %v", w, err)
 		}
 	}

@@ -8,13 +8,13 @@ import (
 
 // Variant replaces rules of Sia. The zero value replaces none.
 type Variant struct {
-	// FreeMoves lets a job that pays its start cost move between nodes of one type.
+	// FreeMoves lets a starting job move between nodes of one type.
 	FreeMoves bool
-	// Cost returns the cost of a configuration of relative goodput v; nil = v^exponent.
+	// Cost returns the cost of a configuration with normalised goodput v; nil = v^exponent.
 	Cost func(v, exponent float64) float64
-	// RestartTime returns how long a restart of a job is assumed to take; nil = its
+	// RestartTime returns S, the assumed time of a restart of a job; nil = its
 	// start cost.
 	RestartTime func(*scheduler.JobState) time.Duration
-	// YoungMove counts no restarts of a job younger than a restart takes.
+	// YoungMove sets the restart factor of a job younger than S to 1.
 	YoungMove bool
 }

@@ -10,30 +10,30 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/internal/candidate"
 )
 
-// Weigher is a policy that minimises something, and can say what it is for
-// decisions of others.
+// Weigher is a policy with an objective that it can evaluate for the decisions of other
+// schedulers.
 type Weigher interface {
 	scheduler.Policy
-	// Weigh returns the least that the policy finds, what it is for what is given to
-	// jobs instead, and grants of that. A job that is not named gets nothing.
+	// Weigh returns the objective of the policy's own decision and that of given, with
+	// grants for given. A job that is not in given gets nothing.
 	Weigh(ctx context.Context, s *scheduler.Snapshot, given map[spec.JobID]Given) (Weighed, error)
 }
 
-// Given is what another scheduler gave to a job.
+// Given is the configuration that another scheduler gave a job.
 type Given struct {
 	Group, Devices int
 }
 
 // Weighed compares a decision with one that was given.
 type Weighed struct {
-	Own, Given float64 // objectives: less is better
-	Impossible string  // why what was given is nothing that the policy could choose, "" if it is
+	Own, Given float64 // objectives; lower is better
+	Impossible string  // why the policy could not choose the given decision, "" if it could
 	Decision   scheduler.Decision
 }
 
 // Weigh implements Weigher.
 func (p *sia) Weigh(ctx context.Context, s *scheduler.Snapshot, given map[spec.JobID]Given) (w Weighed, err error) {
-	c, err := p.consider(ctx, s)
+	c, err := p.program(ctx, s)
 	if err != nil {
 		return w, err
 	}
@@ -52,20 +52,20 @@ func (p *sia) Weigh(ctx context.Context, s *scheduler.Snapshot, given map[spec.J
 	w.Decision = c.place(picks)
 	for i, r := range c.rows {
 		if picks[i] >= 0 && (r.Granted == nil || r.Granted.Devices() != r.Cells[picks[i]].Devices) && w.Impossible == "" {
-			w.Impossible = fmt.Sprintf("job %s: there is no room for %s", r.Job.ID, spec.Count(r.Cells[picks[i]].Devices, "device"))
+			w.Impossible = fmt.Sprintf("job %s: no room for %s", r.Job.ID, spec.Count(r.Cells[picks[i]].Devices, "device"))
 		}
 	}
 	for _, r := range c.stuck {
 		if g := given[r.Job.ID]; w.Impossible == "" && (g.Group != r.Cells[0].Group || g.Devices != r.Cells[0].Devices) {
-			w.Impossible = fmt.Sprintf("job %s: starts just now and keeps what it has", r.Job.ID)
+			w.Impossible = fmt.Sprintf("job %s: is starting and keeps its devices", r.Job.ID)
 		}
 	}
 	w.Decision.Wake = s.Now + p.interval
 	return w, nil
 }
 
-// cost returns what picks cost.
-func (c *siaChoice) cost(picks []int, wait float64) (sum float64) {
+// cost returns the sum of costs of picks.
+func (c *program) cost(picks []int, wait float64) (sum float64) {
 	for i, pick := range picks {
 		if pick < 0 {
 			sum += wait
@@ -76,8 +76,8 @@ func (c *siaChoice) cost(picks []int, wait float64) (sum float64) {
 	return sum
 }
 
-// pickOf returns the configuration that r was given, -1 for none. One that r does
-// not have is added, unless it is more than there is, and an error.
+// pickOf returns the configuration given to r, -1 = none. If r does not have it, pickOf
+// adds it, unless it exceeds the group, and returns an error.
 func (r *Row) pickOf(given map[spec.JobID]Given, cl spec.Cluster) (int, error) {
 	g, ok := given[r.Job.ID]
 	if !ok {

@@ -21,18 +21,17 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// rollout simulates what compositions would come to from the present on, with the
-// jobs there are and none to come, by belief: what the oracle says of speeds, else
-// the durations jobs were submitted with, else an hour. What is really true, and
-// what is noise in it, it never sees.
+// rollout simulates compositions from the present state with the present jobs. Speeds are
+// predicted, else from submitted durations, else such that a job takes an hour. It never
+// reads the ground truth.
 type rollout struct {
-	synth   *synth
-	now     time.Duration
-	cluster spec.Cluster
-	jobs    []spec.Job
-	states  map[spec.JobID]*scheduler.JobState // of jobs, as of now
-	inside  []scheduler.JobState               // of those let in
-	outages sim.OutageTable                    // of the nodes that are down
+	synth    *synth
+	now      time.Duration
+	cluster  spec.Cluster
+	jobs     []spec.Job
+	states   map[spec.JobID]*scheduler.JobState // present states of jobs
+	admitted []scheduler.JobState               // states of admitted jobs
+	outages  sim.OutageTable                    // of the nodes that are down
 }
 
 // unknownFor is the assumed duration of a job without a prediction, and the time a node
@@ -43,11 +42,11 @@ func newRollout(p *synth, s *scheduler.Snapshot, jobs []*scheduler.JobState) *ro
 	f := &rollout{synth: p, now: s.Now, cluster: s.Cluster, states: map[spec.JobID]*scheduler.JobState{}}
 	for _, j := range jobs {
 		c := *j
-		c.Remaining = max(c.Remaining, 1e-9*(1+c.Done)) // some truths tell of 0 shortly before the end
+		c.Remaining = max(c.Remaining, 1e-9*(1+c.Done)) // a truth may round it to 0 shortly before the end
 		f.jobs = append(f.jobs, *j.Job)
 		f.states[j.Job.ID] = &c
-		if p.inside[j.Job.ID] {
-			f.inside = append(f.inside, c)
+		if p.admitted[j.Job.ID] {
+			f.admitted = append(f.admitted, c)
 		}
 	}
 	for _, node := range s.Down {
@@ -59,8 +58,8 @@ func newRollout(p *synth, s *scheduler.Snapshot, jobs []*scheduler.JobState) *ro
 	return f
 }
 
-// all returns the value of every candidate, the least being the best. They are
-// looked at side by side; the values do not depend on it.
+// all returns the objective of every candidate; lower is better. Candidates are simulated
+// in parallel, with results that do not depend on the number of cores.
 func (f *rollout) all(ctx context.Context) ([]float64, error) {
 	candidates := f.synth.candidates
 	values := make([]float64, len(candidates))
@@ -73,16 +72,16 @@ func (f *rollout) all(ctx context.Context) ([]float64, error) {
 			return nil
 		})
 	}
-	_ = g.Wait() // the first error is that by candidate, not by time
+	_ = g.Wait() // errs decides: the first by candidate, not by time
 	for i, err := range errs {
 		if err != nil {
-			return nil, fmt.Errorf("policy: synth looks ahead with %s: %w", candidates[i], err)
+			return nil, fmt.Errorf("policy: synth: simulating %s: %w", candidates[i], err)
 		}
 	}
 	return values, nil
 }
 
-// value runs a candidate and returns what its objective is then.
+// value simulates a candidate and returns its objective.
 func (f *rollout) value(ctx context.Context, c candidate) (float64, error) {
 	made, err := c.make(f.synth.deps)
 	if err != nil {
@@ -90,9 +89,9 @@ func (f *rollout) value(ctx context.Context, c candidate) (float64, error) {
 	}
 	config := sim.Config{
 		Cluster: f.cluster, Jobs: f.jobs, Policy: made.policy, PolicyName: c.policy.String(), Admission: made.admission,
-		Truth: believed{f, sim.Predicted{Predictor: f.synth.deps.Oracle, Cluster: f.cluster}}, Round: f.synth.round,
+		Truth: estimatedTruth{f, sim.Predicted{Predictor: f.synth.deps.Oracle, Cluster: f.cluster}}, Round: f.synth.round,
 		Costs:  sim.PerStart(func(j spec.Job) time.Duration { return f.states[j.ID].StartCost }),
-		Resume: &sim.Resume{At: f.now, Jobs: f.inside},
+		Resume: &sim.Resume{At: f.now, Jobs: f.admitted},
 	}
 	if f.synth.lookahead > 0 {
 		config.Horizon = f.now + f.synth.lookahead
@@ -107,17 +106,17 @@ func (f *rollout) value(ctx context.Context, c candidate) (float64, error) {
 	if f.synth.lookahead > 0 {
 		r.TimeAlone(ctx, config)
 	}
-	all := make([]ending, len(r.Jobs))
+	all := make([]outcome, len(r.Jobs))
 	for i := range r.Jobs {
-		all[i] = f.ending(&r.Jobs[i], config.Horizon)
+		all[i] = f.outcomeOf(&r.Jobs[i], config.Horizon)
 	}
 	return f.synth.objective(all), nil
 }
 
-// ending returns the outcome of a job. A job that is not done at the horizon is assumed to
+// outcomeOf returns the outcome of a job. A job that is not done at the horizon is assumed to
 // end after the time it takes alone; without a horizon, never.
-func (f *rollout) ending(j *sim.JobRecord, horizon time.Duration) ending {
-	e := ending{jct: j.JCT().Seconds(), delay: j.Delay().Seconds(), after: (j.End - f.now).Seconds()}
+func (f *rollout) outcomeOf(j *sim.JobRecord, horizon time.Duration) outcome {
+	e := outcome{jct: j.JCT().Seconds(), delay: j.Delay().Seconds(), after: (j.End - f.now).Seconds()}
 	if !j.Ran() {
 		e.delay = (horizon - j.Job.Submit).Seconds()
 	}
@@ -128,24 +127,24 @@ func (f *rollout) ending(j *sim.JobRecord, horizon time.Duration) ending {
 		e.jct = e.after + (f.now - j.Job.Submit).Seconds()
 	}
 	if !j.Finished && (horizon == 0 || j.Rejected != "") {
-		return ending{math.Inf(1), math.Inf(1), math.Inf(1)}
+		return outcome{math.Inf(1), math.Inf(1), math.Inf(1)}
 	}
 	return e
 }
 
-// believed is the truth of what is only believed.
-type believed struct {
+// estimatedTruth is the truth source of a rollout: predictions.
+type estimatedTruth struct {
 	*rollout
-	oracle sim.Predicted // without a Predictor if nothing is known
+	oracle sim.Predicted // without a Predictor if there are no predictions
 }
 
-// Steps is what the job has done and what it is said to have left.
-func (b believed) Steps(_ context.Context, j *spec.Job) (float64, error) {
+// Steps is the completed plus the remaining steps of the job.
+func (b estimatedTruth) Steps(_ context.Context, j *spec.Job) (float64, error) {
 	s := b.states[j.ID]
 	return s.Done + s.Remaining, nil
 }
 
-func (b believed) StepsPerSec(ctx context.Context, j *spec.Job, g *scheduler.Grant, group *spec.NodeGroup) (float64, error) {
+func (b estimatedTruth) StepsPerSec(ctx context.Context, j *spec.Job, g *scheduler.Grant, group *spec.NodeGroup) (float64, error) {
 	if b.synth.deps.Oracle != nil {
 		rate, err := b.oracle.StepsPerSec(ctx, j, g, group)
 		if err == nil && rate > 0 {
@@ -159,22 +158,22 @@ func (b believed) StepsPerSec(ctx context.Context, j *spec.Job, g *scheduler.Gra
 	return steps / cmp.Or(j.Duration, unknownFor).Seconds(), err
 }
 
-// ending is how a job fares, in seconds.
-type ending struct {
+// outcome has the times of a job, in seconds.
+type outcome struct {
 	jct   float64 // from submission to the end
 	delay float64 // from submission to the first devices
 	after float64 // from now to the end
 }
 
-// objective says how much is wrong with how jobs fare.
-type objective func([]ending) float64
+// objective is a cost of the outcomes of all jobs.
+type objective func([]outcome) float64
 
-// objectives are those of option objective.
+// objectives are the values of option objective.
 var objectives = map[string]objective{
-	"avg-jct":   mean(func(e ending) float64 { return e.jct }),
-	"avg-delay": mean(func(e ending) float64 { return e.delay }),
-	"p99-jct":   rank(0.99, func(e ending) float64 { return e.jct }),
-	"makespan":  rank(1, func(e ending) float64 { return e.after }),
+	"avg-jct":   mean(func(e outcome) float64 { return e.jct }),
+	"avg-delay": mean(func(e outcome) float64 { return e.delay }),
+	"p99-jct":   rank(0.99, func(e outcome) float64 { return e.jct }),
+	"makespan":  rank(1, func(e outcome) float64 { return e.after }),
 }
 
 // parseObjective returns the objective of a name.
@@ -185,9 +184,9 @@ func parseObjective(name string) (objective, error) {
 	return nil, fmt.Errorf("objective=%s is not one of %s", name, strings.Join(slices.Sorted(maps.Keys(objectives)), ", "))
 }
 
-// mean is the mean over jobs.
-func mean(of func(ending) float64) objective {
-	return func(all []ending) float64 {
+// mean returns the objective that is the mean over jobs.
+func mean(of func(outcome) float64) objective {
+	return func(all []outcome) float64 {
 		sum := 0.0
 		for _, e := range all {
 			sum += of(e)
@@ -196,9 +195,9 @@ func mean(of func(ending) float64) objective {
 	}
 }
 
-// rank is the nearest rank of a part of the jobs.
-func rank(part float64, of func(ending) float64) objective {
-	return func(all []ending) float64 {
+// rank returns the objective that is a quantile over jobs, by nearest rank.
+func rank(part float64, of func(outcome) float64) objective {
+	return func(all []outcome) float64 {
 		values := make([]float64, len(all))
 		for i, e := range all {
 			values[i] = of(e)

@@ -44,7 +44,7 @@ func TestBelievedSpeeds(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := scheduler.NewSnapshot(0, cluster, []*scheduler.JobState{c.job})
-		b := believed{newRollout(p.(*synth), s, s.Jobs()), sim.Predicted{Predictor: d.Oracle, Cluster: cluster}}
+		b := estimatedTruth{newRollout(p.(*synth), s, s.Jobs()), sim.Predicted{Predictor: d.Oracle, Cluster: cluster}}
 		g := &scheduler.Grant{Job: c.job.Job.ID, Plan: schedulertest.OnePlan(2), Shape: spec.NewShape(2), Slots: []scheduler.Slot{{Node: 0, Devices: 2}}}
 		got, err := b.StepsPerSec(t.Context(), c.job.Job, g, &cluster.Groups[0])
 		if err != nil || math.Abs(got-c.want) > 1e-9 {
@@ -60,21 +60,21 @@ func TestEndingsBeyondTheHorizon(t *testing.T) {
 	f := &rollout{now: 100 * time.Second, states: map[spec.JobID]*scheduler.JobState{"a": {Job: &j, Done: 50, Remaining: 150, Attained: 40}}}
 	r := sim.JobRecord{Job: j, Start: 20 * time.Second, Attained: 60, Alone: 80 * time.Second}
 	// 60 s of 80 are left, 10 of them (20 device-s on 2) were run since.
-	if got, want := f.ending(&r, 130*time.Second), (ending{jct: 170, delay: 10, after: 80}); got != want {
+	if got, want := f.outcomeOf(&r, 130*time.Second), (outcome{jct: 170, delay: 10, after: 80}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if got := f.ending(&r, 0); !math.IsInf(got.jct, 1) {
+	if got := f.outcomeOf(&r, 0); !math.IsInf(got.jct, 1) {
 		t.Errorf("without a horizon %+v, want never", got)
 	}
 	waiting := sim.JobRecord{Job: j, Alone: 80 * time.Second}
 	f.states["a"].Attained = 0
-	if got := f.ending(&waiting, 130*time.Second); got.delay != 120 {
+	if got := f.outcomeOf(&waiting, 130*time.Second); got.delay != 120 {
 		t.Errorf("a job that has not begun is delayed by %g s, want 120", got.delay)
 	}
 }
 
 func TestObjectives(t *testing.T) {
-	all := []ending{{jct: 10, delay: 1, after: 4}, {jct: 30, delay: 5, after: 9}, {jct: 20, delay: 0, after: 2}}
+	all := []outcome{{jct: 10, delay: 1, after: 4}, {jct: 30, delay: 5, after: 9}, {jct: 20, delay: 0, after: 2}}
 	for name, want := range map[string]float64{"avg-jct": 20, "avg-delay": 2, "p99-jct": 30, "makespan": 9} {
 		if got := objectives[name](all); got != want {
 			t.Errorf("%s of %v is %g, want %g", name, all, got, want)

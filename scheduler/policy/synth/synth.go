@@ -17,7 +17,7 @@ import (
 
 var Info = policy.Info{
 	Name:    "synth",
-	Doc:     "simulates every composition of policy, admission and placement with the present jobs, and uses the best (Blox' synthesizer, EuroSys 2024)",
+	Doc:     "automatic composition: simulates every combination of policy, admission rule and placement with the present jobs, and uses the best (Blox's synthesizer, EuroSys 2024)",
 	Options: options,
 	New:     newSynth,
 }
@@ -33,18 +33,17 @@ var options = []policy.Option{
 	{Name: "round", Default: "300", Unit: "s", Max: 1e9, Doc: "seconds of the simulated rounds; longer is faster. 0: none"},
 }
 
-// synth is the automatic composition of Blox (Agarwal et al., EuroSys 2024, section
-// 5.4). When jobs came or ended it simulates every composition of its parts from
-// the present on, without jobs to come, and goes on with the one that does best by
-// its objective; ties go to the one in use, then to the one named first.
+// synth is the automatic composition of Blox (Agarwal et al., EuroSys 2024, section 5.4).
+// When a job arrives or ends it simulates every composition from the present state, without
+// future arrivals, and continues with the best by its objective. Ties go to the one in use,
+// then to the first in the options.
 //
-// What is simulated is belief: speeds are the oracle's, else those that jobs were
-// submitted with (see rollout). Candidates are made anew for every look, so that
-// what one would have learnt by then it has to learn again.
+// Simulations use predicted speeds, else submitted durations (see rollout). They start from
+// new policies, without what a policy learned before.
 //
-// Differs from Blox, which simulates in every round: nothing is chosen while
-// no job waits, nor when no job came or ended since. A job that one admission rule
-// has let in stays in under the next.
+// Differs from Blox, which simulates in every round: synth keeps its composition while no
+// job waits, or no job arrived or ended. A job that was admitted stays admitted when the
+// admission rule changes.
 type synth struct {
 	deps       policy.Deps
 	candidates []candidate
@@ -54,33 +53,33 @@ type synth struct {
 	hysteresis float64
 	round      time.Duration
 
-	chosen int // index into candidates, -1 = none yet
-	parts  parts
-	inside map[spec.JobID]bool // jobs it has admitted
-	known  map[spec.JobID]bool // jobs at the last decision
-	stale  bool                // a job came or ended since it last chose
-	at     time.Duration       // when it was last asked
-	looked time.Duration       // when it last chose
+	chosen    int // index into candidates, -1 = none yet
+	parts     parts
+	admitted  map[spec.JobID]bool // jobs it has admitted
+	present   map[spec.JobID]bool // jobs at the last decision
+	stale     bool                // a job arrived or ended since the last choice
+	decidedAt time.Duration       // time of the last decision
+	chosenAt  time.Duration       // time of the last choice
 }
 
 // candidate is a composition that may be chosen.
 type candidate struct {
 	policy    policy.Spec
 	admission string
-	placement string // "" = the placer around it
+	placement string // "" = Deps.Placer
 }
 
 func (c candidate) String() string {
 	return strings.Join([]string{c.policy.String(), c.admission, cmp.Or(c.placement, "as placed")}, ", ")
 }
 
-// parts are what a candidate is made of.
+// parts are the policy and admission rule of a composition.
 type parts struct {
 	policy    scheduler.Policy
 	admission scheduler.Admission
 }
 
-// make makes the parts of c anew, out of d.
+// make returns new parts for c.
 func (c candidate) make(d policy.Deps) (p parts, err error) {
 	if c.placement != "" {
 		if d.Placer, err = place.Lookup(c.placement); err != nil {
@@ -94,14 +93,14 @@ func (c candidate) make(d policy.Deps) (p parts, err error) {
 	return p, err
 }
 
-// unpaired is an oracle that says nothing of jobs that share devices.
+// unpaired hides that an oracle has speeds of pairs of jobs.
 type unpaired struct{ scheduler.Oracle }
 
 func newSynth(d policy.Deps) (scheduler.Policy, error) {
-	if _, paired := d.Oracle.(scheduler.Colocator); paired { // compositions are compared by what jobs make alone
+	if _, paired := d.Oracle.(scheduler.Colocator); paired { // simulations have no colocated jobs
 		d.Oracle = unpaired{d.Oracle}
 	}
-	p := &synth{deps: d, chosen: -1, stale: true, at: -1}
+	p := &synth{deps: d, chosen: -1, stale: true, decidedAt: -1}
 	var err error
 	v := d.Values(options)
 	if p.candidates, err = candidatesOf(d, v); err != nil {
@@ -123,10 +122,10 @@ func candidatesOf(d policy.Deps, v *policy.Values) ([]candidate, error) {
 			return nil, err
 		}
 		if len(specs) != 1 || specs[0].Name == "synth" {
-			return nil, fmt.Errorf("cannot choose %q, want policies such as las+quantum=60/fifo, and not itself", name)
+			return nil, fmt.Errorf("policies: %q is not a policy to choose from, want a list such as las+quantum=60/fifo without synth", name)
 		}
 		if files := d.Registry.Files(specs[0]); len(files) > 0 {
-			return nil, fmt.Errorf("cannot choose %s, which reads %s: candidates learn from nothing but the run", specs[0], files[0])
+			return nil, fmt.Errorf("policies: %s reads file %s, which synth does not support", specs[0], files[0])
 		}
 		for _, admission := range list(v.Text("admissions")) {
 			for _, placement := range list(v.Text("placements")) {
@@ -144,10 +143,12 @@ func candidatesOf(d policy.Deps, v *policy.Values) ([]candidate, error) {
 // list returns the elements of an option that is a list.
 func list(text string) []string { return strings.Split(strings.ReplaceAll(text, "+", ":"), "/") }
 
+// Decide chooses a composition if a job arrived or ended, admits jobs by its admission rule,
+// and returns the decision of its policy for the admitted jobs.
 func (p *synth) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
 	jobs := s.Jobs()
-	p.see(s, jobs)
-	due := p.chosen < 0 || p.stale && len(p.candidates) > 1 && s.Now >= p.looked+p.every
+	p.observe(s, jobs)
+	due := p.chosen < 0 || p.stale && len(p.candidates) > 1 && s.Now >= p.chosenAt+p.every
 	if due && len(s.Waiting) > 0 {
 		if err := p.choose(ctx, s, jobs); err != nil {
 			return scheduler.Decision{}, err
@@ -165,33 +166,33 @@ func (p *synth) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.De
 		return d, err
 	}
 	p.explain(s, &d)
-	if next := p.looked + p.every; p.stale && len(p.candidates) > 1 && len(s.Waiting) > 0 && next > s.Now && (d.Wake == 0 || d.Wake > next) {
+	if next := p.chosenAt + p.every; p.stale && len(p.candidates) > 1 && len(s.Waiting) > 0 && next > s.Now && (d.Wake == 0 || d.Wake > next) {
 		d.Wake = next
 	}
 	return d, nil
 }
 
-// see records which jobs came and ended. It is idempotent within an instant.
-func (p *synth) see(s *scheduler.Snapshot, jobs []*scheduler.JobState) {
-	if s.Now > p.at && len(s.Ended) > 0 {
+// observe records arrivals and ends. It is idempotent within an instant.
+func (p *synth) observe(s *scheduler.Snapshot, jobs []*scheduler.JobState) {
+	if s.Now > p.decidedAt && len(s.Ended) > 0 {
 		p.stale = true
 	}
-	p.at = s.Now
+	p.decidedAt = s.Now
 	known, inside := make(map[spec.JobID]bool, len(jobs)), make(map[spec.JobID]bool, len(jobs))
 	for _, j := range jobs {
 		id := j.Job.ID
-		p.stale = p.stale || !p.known[id]
+		p.stale = p.stale || !p.present[id]
 		known[id] = true
-		if p.inside[id] || j.Grant != nil {
+		if p.admitted[id] || j.Grant != nil {
 			inside[id] = true
 		}
 	}
-	p.known, p.inside = known, inside
+	p.present, p.admitted = known, inside
 }
 
-// choose looks what every candidate would come to, and takes the best.
+// choose simulates every candidate and takes the best.
 func (p *synth) choose(ctx context.Context, s *scheduler.Snapshot, jobs []*scheduler.JobState) error {
-	p.stale, p.looked = false, s.Now
+	p.stale, p.chosenAt = false, s.Now
 	values, err := newRollout(p, s, jobs).all(ctx)
 	if err != nil {
 		return err
@@ -205,8 +206,8 @@ func (p *synth) choose(ctx context.Context, s *scheduler.Snapshot, jobs []*sched
 	return err
 }
 
-// admit asks the admission rule in use about those outside, and returns the
-// snapshot of those inside then.
+// admit applies the present admission rule to jobs that are not admitted yet, and returns
+// the snapshot of the admitted jobs.
 func (p *synth) admit(ctx context.Context, s *scheduler.Snapshot, jobs []*scheduler.JobState) (*scheduler.Snapshot, error) {
 	view := scheduler.NewLedger(s.Cluster, nil)
 	for _, node := range s.Down {
@@ -214,7 +215,7 @@ func (p *synth) admit(ctx context.Context, s *scheduler.Snapshot, jobs []*schedu
 	}
 	var grants []scheduler.Change
 	for _, j := range jobs {
-		if p.inside[j.Job.ID] {
+		if p.admitted[j.Job.ID] {
 			c := *j
 			c.Grant = nil
 			view.Enter(&c)
@@ -231,7 +232,7 @@ func (p *synth) admit(ctx context.Context, s *scheduler.Snapshot, jobs []*schedu
 	}
 	blocked := map[string]bool{}
 	for _, j := range jobs {
-		if p.inside[j.Job.ID] {
+		if p.admitted[j.Job.ID] {
 			continue
 		}
 		line := "job " + string(j.Job.ID)
@@ -251,9 +252,9 @@ func (p *synth) admit(ctx context.Context, s *scheduler.Snapshot, jobs []*schedu
 		}
 		c := *j
 		view.Enter(&c)
-		p.inside[j.Job.ID] = true
+		p.admitted[j.Job.ID] = true
 	}
-	if len(p.inside) == len(jobs) {
+	if len(p.admitted) == len(jobs) {
 		return s, nil
 	}
 	shown := view.Snapshot(s.Now)
@@ -261,12 +262,12 @@ func (p *synth) admit(ctx context.Context, s *scheduler.Snapshot, jobs []*schedu
 	return shown, nil
 }
 
-// explain adds the composition to reasons, and says which jobs wait outside.
+// explain adds the composition to reasons, and the reason of jobs that are not admitted.
 func (p *synth) explain(s *scheduler.Snapshot, d *scheduler.Decision) {
 	by := p.candidates[p.chosen].String()
 	for j := range d.Unexplained(s) {
-		if !p.inside[j.Job.ID] {
-			d.Because(s, j.Job.ID, "waits outside")
+		if !p.admitted[j.Job.ID] {
+			d.Because(s, j.Job.ID, "not admitted yet")
 		}
 	}
 	for id, why := range d.Why {

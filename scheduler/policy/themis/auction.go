@@ -2,28 +2,26 @@ package themis
 
 import "math"
 
-// lot is what one bidder wants of devices on offer: all of it or nothing.
+// lot is the bid of one bidder: all its devices or none.
 type lot struct {
 	devices int
-	gain    float64 // logarithm of how many times what it gets is worth what it has without, above 0
+	gain    float64 // logarithm of (value with the devices / value without), above 0
 }
 
 // award is the outcome of an auction for one bidder.
 type award struct {
 	won bool
-	// keeps is the part in (0, 1] of what was won that is left after the hidden
-	// payment.
+	// keeps is the fraction in (0, 1] of the lot that is left after the hidden payment.
 	keeps float64
 }
 
-// partialAllocation sells devices by the partial allocation mechanism: the winners
-// maximise the product of all valuations, and each keeps the part
+// partialAllocation auctions devices by the partial allocation mechanism. The winners
+// maximise the product of all valuations. Winner i keeps the fraction
 //
-//	c_i = prod over j != i of v_j(with i there) / v_j(without i)
+//	c_i = prod over j != i of v_j(with i present) / v_j(without i)
 //
-// of what it won, which makes telling the truth its best bid if that part is worth
-// c_i of the whole. It differs in that a bidder wants the whole of its lot or
-// nothing, so that the product is over the winners, and c_i is a part of the time.
+// of its lot, which makes truthful bidding optimal. Differs: a bidder needs its whole lot,
+// so the product is over the winners, and c_i is a fraction of the lease time.
 //
 // Source: Cole, Gkatzelis and Goel, Mechanism design for fair division, EC 2013;
 // Mahajan et al., Themis, NSDI 2020, section 5.1.
@@ -47,8 +45,8 @@ func partialAllocation(devices int, lots []lot) []award {
 	return out
 }
 
-// tables returns the greatest sum of gains on every number of devices: in row i
-// of the first i lots, or, backwards, of those from i on.
+// tables returns the highest sum of gains for every number of devices: row i is for the
+// first i lots or, backwards, for lots i and later.
 func tables(devices int, lots []lot, backwards bool) [][]float64 {
 	rows := make([][]float64, len(lots)+1)
 	for k := range rows {

@@ -11,8 +11,9 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
-// auction sells gangs to the contenders with the worst rho: each bids first where it
-// would be done first; losers then bid where they would be done next.
+// auction auctions the free devices among the fraction 1-f of contenders with the worst rho
+// (section 5.1). Each bids first on the group where it ends first; losers then bid on their
+// next group.
 func (r *leasing) auction() {
 	r.ledger.auctions++
 	order := make([]*contender, len(r.contenders))
@@ -28,8 +29,8 @@ func (r *leasing) auction() {
 	}
 }
 
-// mostCells bounds the tables of an auction. In one that is larger only the worst
-// off bid, as many as there is room for.
+// mostCells bounds the tables of an auction. Beyond it only the contenders with the worst
+// rho bid.
 const mostCells = 1 << 20
 
 // sell auctions the free devices of a group among the bidders that have it as the given
@@ -39,7 +40,7 @@ func (r *leasing) sell(bidders []*contender, choice, group int) {
 	var bids []*contender
 	var lots []lot
 	for _, c := range bidders {
-		if c.gone || len(c.offers) <= choice || c.offers[choice].group != group || c.state.Job.Devices > devices {
+		if c.served || len(c.offers) <= choice || c.offers[choice].group != group || c.state.Job.Devices > devices {
 			continue
 		}
 		if gain := r.gain(c, c.offers[choice].left); gain > 0 && (len(lots)+2)*(devices+1) <= mostCells {
@@ -57,8 +58,8 @@ func (r *leasing) sell(bidders []*contender, choice, group int) {
 	}
 }
 
-// gain returns the logarithm of how many times 1/rho is with a gang what it is
-// after waiting for the next lease, at most 0 if it is not worth having.
+// gain returns the logarithm of 1/rho with a gang, divided by 1/rho after waiting for the
+// next lease. It is at most 0 if the gang has no value.
 func (r *leasing) gain(c *contender, left float64) float64 {
 	waited := r.waited(c.state)
 	later := c.offers[0].left + (r.ledger.end - r.s.Now).Seconds()
@@ -68,36 +69,35 @@ func (r *leasing) gain(c *contender, left float64) float64 {
 	return math.Log((waited + later) / (waited + left))
 }
 
-// give leases c a gang in a group for a part of the time until the leases end. That
-// there are enough devices does not mean that they are on the right nodes: then it
-// gets nothing.
+// give leases c a gang in a group for a fraction of the time until the leases end. c gets
+// nothing if the free devices are too fragmented.
 func (r *leasing) give(c *contender, group int, part float64) {
 	if g := r.place(c, group); g != nil {
 		r.lend(c, g, part)
 	}
 }
 
-// lend writes down the lease of devices that were taken for c.
+// lend records the lease of devices that were taken for c.
 func (r *leasing) lend(c *contender, g *scheduler.Grant, part float64) {
-	c.gone = true
-	r.grants[c.at] = g
+	c.served = true
+	r.grants[c.index] = g
 	a := r.ledger.accounts[g.Job]
 	a.until = r.s.Now + max(time.Duration(part*float64(r.ledger.end-r.s.Now)), r.least())
 	r.ledger.accounts[g.Job] = a
-	if c.ways.Warning != "" && g != c.state.Grant {
-		r.warnings = append(r.warnings, c.ways.Warning)
+	if c.candidates.Warning != "" && g != c.state.Grant {
+		r.warnings = append(r.warnings, c.candidates.Warning)
 	}
 }
 
-// place takes devices of a group for c: those it holds, unless they are taken; else
-// devices that no job holds; else also devices whose leases are over.
+// place takes devices of a group for c: its present ones if they are free, else devices
+// that no job holds, else also devices of ended leases.
 func (r *leasing) place(c *contender, group int) *scheduler.Grant {
 	if old := c.state.Grant; old != nil && r.free.Group[old.Slots[0].Node] == group && r.free.Take(old.Slots) {
 		return old
 	}
-	g := r.belief.PlaceIn(r.spare, group, c.state.Job, c.ways)
-	if g == nil || !r.free.Take(g.Slots) { // spare counts devices, not what of the host is taken with them
-		if g = r.belief.PlaceIn(r.free, group, c.state.Job, c.ways); g == nil {
+	g := r.belief.PlaceIn(r.spare, group, c.state.Job, c.candidates)
+	if g == nil || !r.free.Take(g.Slots) { // spare counts devices, but no CPUs or host memory
+		if g = r.belief.PlaceIn(r.free, group, c.state.Job, c.candidates); g == nil {
 			return nil
 		}
 		r.free.Take(g.Slots)
@@ -110,12 +110,12 @@ func (r *leasing) place(c *contender, group int) *scheduler.Grant {
 	return g
 }
 
-// deal leases what is left to the other contenders: again to those that hold it, then
-// at random.
+// deal leases the leftover devices: to the contenders that hold them, then at random
+// (section 5.1, leftover allocation).
 func (r *leasing) deal() {
 	for i := range r.contenders {
 		c := &r.contenders[i]
-		if old := c.state.Grant; old != nil && !c.gone && r.free.Take(old.Slots) {
+		if old := c.state.Grant; old != nil && !c.served && r.free.Take(old.Slots) {
 			r.lend(c, old, 1)
 		}
 	}
@@ -123,14 +123,14 @@ func (r *leasing) deal() {
 	for _, i := range rng.Perm(len(r.contenders)) {
 		c := &r.contenders[i]
 		for _, o := range c.offers {
-			if !c.gone {
+			if !c.served {
 				r.give(c, o.group, 1)
 			}
 		}
 	}
 }
 
-// decision returns the target, and when the first lease ends that a job waits for.
+// decision returns the grants, and wakes at the end of the first lease if a job waits.
 func (r *leasing) decision() scheduler.Decision {
 	d := scheduler.Decision{Warnings: r.warnings}
 	wake := policy.Never
@@ -152,21 +152,21 @@ func (r *leasing) decision() scheduler.Decision {
 	return d
 }
 
-// explain says what decided about the jobs that had no lease.
+// explain adds the reasons for the contenders.
 func (r *leasing) explain(d *scheduler.Decision) {
 	if !r.s.Reasons {
 		return
 	}
 	for i := range r.contenders {
 		c := &r.contenders[i]
-		switch g := r.grants[c.at]; {
+		switch g := r.grants[c.index]; {
 		case g == nil && c.state.Grant != nil:
-			d.Because(r.s, c.state.Job.ID, "its lease is over, and its rho of %.3g is not among the worst", c.rho)
+			d.Because(r.s, c.state.Job.ID, "its lease ended, and its rho of %.3g is not among the worst", c.rho)
 		case g == nil:
 			d.Because(r.s, c.state.Job.ID, "no devices without a lease are left for its rho of %.3g", c.rho)
 		case g != c.state.Grant:
 			until := r.ledger.accounts[c.state.Job.ID].until
-			d.Because(r.s, c.state.Job.ID, "leased until %.0f s, by its rho of %.3g", until.Seconds(), c.rho)
+			d.Because(r.s, c.state.Job.ID, "leased until %.0f s, rho %.3g", until.Seconds(), c.rho)
 		}
 	}
 }

@@ -14,14 +14,14 @@ import (
 
 var Info = policy.Info{
 	Name:    "themis",
-	Doc:     "finish-time fairness: leases of whole gangs are auctioned among the jobs with the worst rho by partial allocation (Mahajan et al., NSDI 2020); preempts",
+	Doc:     "finish-time fairness: auctions leases among the jobs with the worst rho, by partial allocation (Mahajan et al., Themis, NSDI 2020); preempts",
 	Options: options,
 	New:     newThemis,
 }
 
 var options = []policy.Option{
-	{Name: "f", Default: "0.8", Max: 1, Doc: "fairness: the part 1-f of the jobs, those with the worst rho, bids; in [0, 1]"},
-	{Name: "lease", Default: "1200", Unit: "s", Max: 1e9, Doc: "seconds a gang is leased for; all leases end together"},
+	{Name: "f", Default: "0.8", Max: 1, Doc: "fairness f: the fraction 1-f of the jobs, those with the worst rho, bids"},
+	{Name: "lease", Default: "1200", Unit: "s", Max: 1e9, Doc: "seconds of a lease; all leases end together"},
 }
 
 func newThemis(d policy.Deps) (scheduler.Policy, error) {
@@ -30,55 +30,55 @@ func newThemis(d policy.Deps) (scheduler.Policy, error) {
 	return &themis{belief: candidate.NewFinder(d), bidding: 1 - f, lease: max(lease, policy.MinWake), seed: d.Seed}, v.Err()
 }
 
-// themis is the Themis of sections 4 and 5 of the paper for jobs that are whole
-// gangs, each its own app. Of the jobs without a lease, those with the worst rho
-// bid for the devices without a lease. What is left is leased again to the jobs that
-// hold it, then to others at random, so that no usable device is idle.
+// themis is Themis (sections 4 and 5 of the paper) for jobs that need all their devices,
+// each job an app of its own. Of the jobs without a lease, those with the worst rho bid for
+// the devices without a lease. Leftover devices are leased to the jobs that hold them, then
+// to others at random, so that no usable device is idle.
 //
-// Rho is the paper's finish-time fairness (section 4.1), the time a job will have
-// taken over what it would take on its own share of the cluster:
+// Rho is the paper's finish-time fairness (section 4.1): the time in the shared cluster
+// divided by the time on a 1/N share:
 //
 //	rho = (now - submit + left) / (alone * max(1, N*d/C))
 //
-//	left   what is still to run, at once and at its best, seconds
-//	alone  what all of it takes so, seconds
-//	N      jobs inside, averaged over the time since the job came in
-//	d, C   devices it asks for, devices there are: a share of C/N runs a gang of d for (C/N)/d of the time
+//	left   remaining seconds, if the job runs from now on at its fastest offer
+//	alone  total seconds there
+//	N      number of jobs in the system, averaged since the job arrived
+//	d, C   devices of the job and of the cluster: on C/N devices it runs (C/N)/d of the time
 //
-// Differs: the paper's apps can use any number of devices, up to the cluster, where
-// d = C; a bid is for the whole gang, and a job that gets nothing is assumed to wait for a
-// lease (partialAllocation). It draws lots for all that is left, which would stop
-// jobs for no reason. All leases end together, else no wide gang would ever find
-// room; a hidden payment makes a lease shorter, but none is shorter than a tenth,
-// counted from when progress begins.
+// Differs: the paper's apps can use any number of devices up to the cluster (d = C). Here a
+// bid is for the whole gang, and a job without one is assumed to wait for the next lease.
+// The paper assigns all leftover devices at random, which would stop jobs for no reason.
+// All leases end together, so that wide gangs find room. A hidden payment shortens a lease,
+// but to no less than a tenth, counted from the start of progress.
 //
-// Speeds are the oracle's, else those of recorded durations. A job without either is
-// assumed to have one lease to go.
+// Speeds are predicted, else from recorded durations. A job with neither is assumed to have
+// one lease left.
 type themis struct {
 	belief  *candidate.Finder
-	bidding float64 // part of the jobs
+	bidding float64 // fraction of the jobs that bids
 	lease   time.Duration
 	seed    uint64
 
-	before, after ledger // as it was when an instant began, and once it was decided
+	before, after ledger // at the start of an instant and after its decision, so that Decide is idempotent
 }
 
-// ledger is what Themis remembers.
+// ledger is the state between decisions.
 type ledger struct {
 	at       time.Duration
 	accounts map[spec.JobID]account
-	area     float64       // integral of the number of jobs inside, job-seconds
+	area     float64       // integral of the number of jobs in the system, job-seconds
 	end      time.Duration // of the leases
 	auctions uint64
 }
 
-// account is a job's part of the ledger.
+// account is the entry of a job in the ledger.
 type account struct {
-	came  time.Duration
-	area  float64       // of the ledger then
-	until time.Duration // when its lease ends
+	arrived time.Duration
+	area    float64       // ledger.area at arrival
+	until   time.Duration // when its lease ends
 }
 
+// Decide computes rho of all contenders, runs the auctions and leases the leftover devices.
 func (t *themis) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
 	if s.Now > t.after.at {
 		t.before = t.after
@@ -110,16 +110,16 @@ func (l ledger) advance(s *scheduler.Snapshot) ledger {
 	for _, j := range s.Jobs() {
 		a, ok := l.accounts[j.Job.ID]
 		if !ok {
-			a = account{came: s.Now, area: out.area}
+			a = account{arrived: s.Now, area: out.area}
 		}
 		out.accounts[j.Job.ID] = a
 	}
 	return out
 }
 
-// contention returns how many jobs were inside on average since one came.
+// contention returns N of rho, for a job with account a.
 func (l *ledger) contention(a account) float64 {
-	if sec := (l.at - a.came).Seconds(); sec > 0 {
+	if sec := (l.at - a.arrived).Seconds(); sec > 0 {
 		return (l.area - a.area) / sec
 	}
 	return float64(len(l.accounts))
@@ -130,32 +130,32 @@ type leasing struct {
 	*themis
 	s          *scheduler.Snapshot
 	ledger     *ledger
-	free       *scheduler.Inventory // what no lease is on
-	spare      *scheduler.Inventory // those of free that no job holds
-	grants     []*scheduler.Grant   // target, by job
+	free       *scheduler.Inventory // devices without a lease
+	spare      *scheduler.Inventory // devices of free that no job holds
+	grants     []*scheduler.Grant   // by job
 	contenders []contender
 	warnings   []string
 }
 
 // contender is a job without a lease.
 type contender struct {
-	at     int // index into the snapshot's jobs
-	state  *scheduler.JobState
-	ways   *candidate.Set
-	rho    float64
-	offers []offer // a group each, the one it would be done in first before the others
-	gone   bool    // has what it gets
+	index      int // index into the snapshot's jobs
+	state      *scheduler.JobState
+	candidates *candidate.Set
+	rho        float64
+	offers     []offer // one per group, ascending by remaining time
+	served     bool    // has a new lease
 }
 
-// offer is what a gang in a group would mean to a job.
+// offer is a gang in a group for a job.
 type offer struct {
 	group int
-	left  float64 // seconds until it was done, start cost included, above 0
-	alone float64 // seconds that all of it takes
+	left  float64 // remaining seconds including the start cost, above 0
+	alone float64 // total seconds
 }
 
-// contend lets the jobs whose leases go on keep what they hold, and makes the
-// others contenders for the rest.
+// contend keeps the grants of jobs with a current lease, and makes the other jobs
+// contenders.
 func (r *leasing) contend(ctx context.Context) error {
 	for i, j := range r.s.Jobs() {
 		if j.Grant != nil && r.leasedUntil(j) > r.s.Now {
@@ -166,7 +166,7 @@ func (r *leasing) contend(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		c := contender{at: i, state: j, ways: w, offers: r.offers(j, w)}
+		c := contender{index: i, state: j, candidates: w, offers: r.offers(j, w)}
 		c.rho = r.rho(&c)
 		r.contenders = append(r.contenders, c)
 		if j.Grant != nil {
@@ -181,10 +181,10 @@ func (r *leasing) leasedUntil(j *scheduler.JobState) time.Duration {
 	return max(min(r.ledger.accounts[j.Job.ID].until, r.ledger.end), j.Ready+r.least())
 }
 
-// least is the shortest a lease gets.
+// least is the minimal duration of a lease.
 func (t *themis) least() time.Duration { return max(t.lease/10, policy.MinWake) }
 
-// offers returns what gangs in the groups that j could run in would mean to it.
+// offers returns the offers of the groups in which j can run.
 func (r *leasing) offers(j *scheduler.JobState, w *candidate.Set) []offer {
 	var out []offer
 	for gi := range r.s.Cluster.Groups {
@@ -197,8 +197,8 @@ func (r *leasing) offers(j *scheduler.JobState, w *candidate.Set) []offer {
 	return out
 }
 
-// needs returns the seconds of training that a job has left with a gang in a group,
-// and all it needs; false if it cannot run there.
+// needs returns the remaining and total training seconds of a job in a group; false if it
+// cannot run there.
 func (r *leasing) needs(j *scheduler.JobState, w *candidate.Set, group int) (left, alone float64, ok bool) {
 	whole := j.Done + j.Remaining
 	for k := range w.Configs {
@@ -217,8 +217,7 @@ func (r *leasing) needs(j *scheduler.JobState, w *candidate.Set, group int) (lef
 	return left, left + j.Attained/float64(j.Job.Devices), true
 }
 
-// startCost returns the seconds j would pay for a gang in a group, none if it has
-// one there.
+// startCost returns the start cost of j in a group, 0 if it runs there.
 func (r *leasing) startCost(j *scheduler.JobState, group int) float64 {
 	if j.Grant != nil && r.free.Group[j.Grant.Slots[0].Node] == group {
 		return 0
@@ -226,7 +225,7 @@ func (r *leasing) startCost(j *scheduler.JobState, group int) float64 {
 	return j.StartCost.Seconds()
 }
 
-// rho returns how unfairly late c will be, 0 if it can run nowhere.
+// rho returns the finish-time fairness of c, 0 if it can run nowhere.
 func (r *leasing) rho(c *contender) float64 {
 	if len(c.offers) == 0 {
 		return 0
