@@ -15,7 +15,7 @@ import (
 
 func init() {
 	tables{"rubick", rubickFiles, rubickTable}.register(Importer{
-		Doc:     "step times of 9 models on up to 64 A800, by plan and placement (Zhang et al., Rubick, MLSys 2025)",
+		Doc:     "step times of 9 models on up to 64 A800, by plan and shape (Zhang et al., Rubick, MLSys 2025)",
 		License: "Apache-2.0",
 		URL:     "https://github.com/AlibabaPAI/reconfigurable-dl-scheduler",
 		Commit:  "80e85248c65c1ae231e2cf8bbfe0918b7af45c98",

@@ -210,11 +210,21 @@ func refEscape(s string) string {
 
 // refSentence makes a sentence of a usage text.
 func refSentence(s string) string {
-	return refEscape(strings.ToUpper(s[:1])+strings.TrimRight(s[1:], ".")) + "."
+	text := refEscape(strings.ToUpper(s[:1])+strings.TrimRight(s[1:], ".")) + "."
+	return refDesign.ReplaceAllString(text, "[design](../design/$1)")
 }
+
+// refDesign is a page that a documentation text names.
+var refDesign = regexp.MustCompile(`docs/design/([a-z0-9-]+\.md)`)
 
 // refEntry is what pacer ls --output json prints of one entry.
 type refEntry struct {
+	Aliases     []string `json:"aliases"`
+	Params      float64  `json:"params"`
+	MemBytes    float64  `json:"mem_bytes"`
+	Devices     int      `json:"devices"`
+	Accelerator string   `json:"accelerator"`
+
 	Name      string    `json:"name"`
 	Doc       string    `json:"doc"`
 	Options   []refNote `json:"options"`
@@ -309,12 +319,17 @@ func catalogPage(t *testing.T) string {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", tr.Name, refEscape(tr.Doc), refEscape(tr.License), from)
 	}
-	for _, part := range []struct{ title, what string }{{"Models", "models"}, {"Accelerators", "accelerators"}, {"Node types", "nodes"}} {
-		var names []string
-		for _, e := range refList(t, part.what) {
-			names = append(names, "`"+e.Name+"`")
-		}
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n", part.title, strings.Join(names, ", "))
+	b.WriteString("\n## Models\n\n| model | parameters | further names |\n|---|---|---|\n")
+	for _, e := range refList(t, "models") {
+		fmt.Fprintf(&b, "| `%s` | %.3g billion | %s |\n", e.Name, e.Params/1e9, refEscape(strings.Join(e.Aliases, ", ")))
+	}
+	b.WriteString("\n## Accelerators\n\n| accelerator | memory | further names |\n|---|---|---|\n")
+	for _, e := range refList(t, "accelerators") {
+		fmt.Fprintf(&b, "| `%s` | %.4g GiB | %s |\n", e.Name, e.MemBytes/(1<<30), refEscape(strings.Join(e.Aliases, ", ")))
+	}
+	b.WriteString("\n## Node types\n\n| node type | devices | further names |\n|---|---|---|\n")
+	for _, e := range refList(t, "nodes") {
+		fmt.Fprintf(&b, "| `%s` | %d x %s | %s |\n", e.Name, e.Devices, e.Accelerator, refEscape(strings.Join(e.Aliases, ", ")))
 	}
 	return b.String()
 }
