@@ -36,7 +36,7 @@ func runProfileDevices(c *cli.Context) error {
 	if fail.Code(err) == fail.Usage {
 		return command.ForVerb(c, err)
 	}
-	out := map[string]any{"inventory": inv, "machine": nil, "notes": list(notes)}
+	out := map[string]any{"inventory": inv, "machine": nil, "notes": append([]string{}, notes...)}
 	if err != nil { // the inventory lists the choices
 		out["notes"] = []string{err.Error()}
 	} else {
