@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -12,8 +11,8 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/datasets/catalog"
-	"github.com/pacer-ml/pacer/datasets/huggingface"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/planner/launch"
@@ -73,20 +72,10 @@ func emitted(c *cli.Context, choices []planner.Choice, all func() ([]planner.Cho
 // detailsOf returns what is known of m beside its shape: what the config.json of
 // --model says, else the catalog.
 func detailsOf(c *cli.Context, m spec.Model) (spec.Details, error) {
-	path, isFile := configPath(c.String("model"))
-	if !isFile {
-		return catalog.Details(m), nil
+	if path, isFile := query.ConfigPath(c.String("model")); isFile {
+		return query.ReadDetails(path)
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return spec.Details{}, err
-	}
-	defer f.Close()
-	d, err := huggingface.Details(f)
-	if err != nil {
-		return d, fail.Usagef("%s: --model %s: %w", c.Command.Name, path, err)
-	}
-	return d, nil
+	return catalog.Details(m), nil
 }
 
 // emitFlag returns the framework of --emit, nil if there is none.

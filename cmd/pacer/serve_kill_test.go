@@ -144,7 +144,7 @@ func TestE2EServedStore(t *testing.T) {
 		{"predict -m llama3-8b -a h100 --plan dp=8,zero=3 --family hybrid", "", "POST /v1/predict", 1},
 		{"ls models", "Llama3-8B", "only what the catalog knows", 0},
 		{"ls measurements", "", "curl -s " + s.url + "/v1/measurements", 1},
-		{"plan -m mine -a h100 -n 8 -b 64", "", "whether it was measured cannot be seen", 1},
+		{"plan -m mine -a h100 -n 8 -b 64", "", "the store cannot be read", 1},
 	} {
 		var out, errs strings.Builder
 		cmd := exec.Command(pacer, append([]string{"--data", data}, strings.Fields(c.args)...)...)
