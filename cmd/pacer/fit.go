@@ -148,7 +148,7 @@ func printCards(w io.Writer, cards []perfmodel.Card, crossValidated bool) error 
 	}
 	fmt.Fprintf(w, "  %s over the %d %s\n", console.Percent(p.MAPE), p.NHeldOut, how)
 	if p.NAll > p.NHeldOut {
-		fmt.Fprintf(w, "  %s over %d, with the rows that a rule of their source leaves out\n", console.Percent(p.MAPEAll), p.NAll)
+		fmt.Fprintf(w, "  %s over %d, with the rows in doubt\n", console.Percent(p.MAPEAll), p.NAll)
 	}
 	return nil
 }
