@@ -2,5 +2,5 @@
 // compares scheduling policies.
 //
 // One file per verb declares its flags, calls the packages below, and prints. Start with
-// app.go (the commands), resolve.go (the flags of planning questions) and simulate.go.
+// app.go (the commands), request_flags.go (the flags of planning requests) and simulate.go.
 package main

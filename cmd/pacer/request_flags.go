@@ -1,0 +1,292 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
+)
+
+// Categories of flags.
+const (
+	categoryModel     = "Model"
+	categoryHardware  = "Hardware"
+	categorySpace     = "Search space"
+	categoryObjective = "Objective"
+	categoryOutput    = "Output"
+)
+
+// requestFlags are shared by predict, plan, curve and fit-check.
+func requestFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "model", Aliases: []string{"m"}, Category: categoryModel,
+			Usage: "train `MODEL`, see pacer ls models; or a Hugging Face config.json; or your own model as FILE.yaml or KEY=VALUE,..."},
+		&cli.IntFlag{Name: "global-batch", Aliases: []string{"b"}, Usage: "train `SAMPLES` per optimizer step", DefaultText: "none", Category: categoryModel},
+		&cli.IntFlag{Name: "seq", Usage: "train samples of `TOKENS`", DefaultText: "the model's own", Category: categoryModel},
+		&cli.StringFlag{Name: "framework", Usage: "predict for training `STACK`, such as Megatron-LM, FSDP, pacer-torch", DefaultText: "that of the measurements, else today's Megatron Core", Category: categoryModel},
+		&cli.StringFlag{Name: "precision", Usage: "multiply in `FORMAT`: fp32 tf32 fp16 bf16 fp8 mxfp8 fp8-rowwise fp4", DefaultText: "that of the measurements, else bf16, else fp16", Category: categoryModel},
+		&cli.StringFlag{Name: "family", Value: query.Auto, Usage: "predict by `FAMILY` of performance model; auto: one fitted to the model here that beats the analytic one on held-out rows, else the analytic one; with predict --in: hybrid", Category: categoryModel},
+		&cli.StringFlag{Name: "accelerator", Aliases: []string{"a"}, Usage: "use devices of `TYPE`, see pacer ls accelerators", Category: categoryHardware},
+		&cli.StringFlag{Name: "node", Usage: "use machines of `TYPE`, see pacer ls nodes", DefaultText: "the accelerator's usual one", Category: categoryHardware},
+		&cli.IntFlag{Name: "per-node", Usage: "use `DEVICES` per node", DefaultText: "those of the accelerator's usual node, see pacer ls nodes", Category: categoryHardware},
+		command.GroupFlag("network", "replace figures of the interconnect", "inter-node-gbps=400,intra-node-gbytes=450", categoryHardware),
+	}
+}
+
+// spaceFlag narrows or widens the plans that are proposed.
+func spaceFlag() cli.Flag {
+	return command.GroupFlag("space", "narrow or widen the plans considered", "zero=0+1,recompute=none,max-micro-batch=2", categorySpace)
+}
+
+// batchRangeFlag leaves the global batch free.
+func batchRangeFlag() cli.Flag {
+	return &cli.StringFlag{Name: "batch-range", Usage: "choose the global batch in `MIN-MAX` samples, instead of --global-batch", DefaultText: "none", Category: categoryObjective}
+}
+
+// devicesFlagOf is the number of devices.
+func devicesFlagOf(defaultText string) cli.Flag {
+	return &cli.IntFlag{Name: "devices", Aliases: []string{"n"}, Usage: "use `N` devices", DefaultText: defaultText, Category: categoryHardware}
+}
+
+// question is a request of a plan and the planner that answers it.
+type question struct {
+	planner.Request
+	planner   *planner.Planner
+	predictor perfmodel.Predictor
+	family    string          // of predictor
+	migration query.Migration // whether a running job should migrate to the best plan
+}
+
+// newQuestion reads the question flags; the device count is the caller's.
+func newQuestion(c *cli.Context) (question, error) {
+	return resolve(c, nil)
+}
+
+// resolve looks up what the question flags say, of one plan unless fixed is nil.
+func resolve(c *cli.Context, fixed *query.FixedPlan) (question, error) {
+	return resolveOn(c, c.String("accelerator"), fixed)
+}
+
+// resolveOn is resolve for another accelerator than the flag's.
+func resolveOn(c *cli.Context, accelerator string, fixed *query.FixedPlan) (question, error) {
+	asked, err := askedFor(c)
+	if err == nil && fixed == nil && !c.IsSet("global-batch") && !c.IsSet("max-batch") {
+		err = fail.Usagef("%s: --global-batch is missing: how many samples per optimizer step?", c.Command.Name)
+	}
+	if err != nil {
+		return question{}, err
+	}
+	asked.Accelerator = accelerator
+	d, err := dataDir(c).Resolver()
+	if err != nil {
+		return question{}, err
+	}
+	r, err := d.Resolve(c.Context, asked)
+	if err == nil && fixed != nil {
+		err = r.Fix(&asked, *fixed)
+	}
+	if err != nil {
+		return question{}, hintDirectory(c, command.ForVerb(c, err))
+	}
+	space, err := readSpace(c)
+	if err != nil {
+		return question{}, err
+	}
+	return question{Request: r.Request, planner: planner.New(r.Predictor, planner.Options{Space: space}), predictor: r.Predictor, family: r.Family}, nil
+}
+
+// askedFor is what the question flags say.
+func askedFor(c *cli.Context) (query.Request, error) {
+	q := query.Request{
+		Model: c.String("model"), Accelerator: c.String("accelerator"), GlobalBatch: c.Int("global-batch"), Seq: c.Int("seq"),
+		PerNode: c.Int("per-node"), Node: c.String("node"), Framework: c.String("framework"), Precision: c.String("precision"),
+		Family: c.String("family"), InterNodeGbps: c.Float64("inter-node-gbps"), IntraNodeGBytes: c.Float64("intra-node-gbytes"),
+	}
+	var err error
+	if q.Network, err = networkOf(c); err != nil {
+		return q, err
+	}
+	for _, f := range []string{"model", "accelerator"} {
+		if c.String(f) == "" && (f != "model" || q.Network.Name == "") {
+			return q, fail.Usagef("%s: --%s is missing; pacer ls %ss lists the known ones", c.Command.Name, f, f)
+		}
+	}
+	for flag, most := range map[string]int{"global-batch": query.MaxBatch, "seq": query.MaxSeq, "per-node": query.MaxDevices} {
+		if !c.IsSet(flag) {
+			continue
+		}
+		if err := command.InRange(c, flag, c.Int(flag), most); err != nil {
+			return q, err
+		}
+	}
+	_, err = readLinkFlags(c)
+	return q, err
+}
+
+// devicesFlag reads a device count.
+func devicesFlag(c *cli.Context, name string) (int, error) {
+	if !c.IsSet(name) {
+		return 0, fail.Usagef("%s: --%s is missing", c.Command.Name, name)
+	}
+	return c.Int(name), command.InRange(c, name, c.Int(name), query.MaxDevices)
+}
+
+// interconnectFlags are the settings of --network, which replace a machine's interconnect.
+func interconnectFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.Float64Flag{Name: "inter-node-gbps", Usage: "network of one node in Gbit/s, one direction, all NICs", DefaultText: "that of the usual node"},
+		&cli.Float64Flag{Name: "intra-node-gbytes", Usage: "link between the devices of a node in GB/s per device, one direction", DefaultText: "that of the usual node"},
+	}
+}
+
+// readLinkFlags returns the figures of an interconnect that were given.
+func readLinkFlags(c *cli.Context) (l query.Link, err error) {
+	for _, f := range []struct {
+		name  string
+		bytes float64 // per unit of the flag
+		to    *float64
+	}{{"inter-node-gbps", 1e9 / 8, &l.InterBps}, {"intra-node-gbytes", 1e9, &l.IntraBps}} {
+		if !c.IsSet(f.name) {
+			continue
+		}
+		v := c.Float64(f.name)
+		if !(v > 0 && v < 1e9) {
+			return l, fail.Usagef("%s: --%s %g is not positive", c.Command.Name, f.name, v)
+		}
+		*f.to = v * f.bytes
+	}
+	return l, nil
+}
+
+// spaceFlags are the settings of --space.
+func spaceFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "zero", Usage: "ZeRO stages considered", DefaultText: "0+1+2+3"},
+		&cli.StringFlag{Name: "recompute", Usage: "recompute modes considered", DefaultText: "none+selective+full"},
+		&cli.StringFlag{Name: "offload", Usage: "offload modes considered", DefaultText: "none+optimizer+params"},
+		&cli.StringFlag{Name: "schedule", Usage: "pipeline schedules considered: 1f1b gpipe zb-h1 zb-h2 zb-v", DefaultText: "1f1b, interleaved too"},
+		&cli.StringFlag{Name: "precisions", Usage: "formats considered, such as bf16+fp8; the device's count", DefaultText: "the one of --precision"},
+		&cli.IntFlag{Name: "max-micro-batch", Usage: "largest micro-batch in samples", DefaultText: "no bound"},
+		&cli.BoolFlag{Name: "tp-across-nodes", Usage: "lets tensor parallel groups span nodes"},
+	}
+}
+
+// readSpace reads spaceFlags; without any, or in a command that has none, the
+// space is the default one.
+func readSpace(c *cli.Context) (planner.Space, error) {
+	if n := c.Int("max-micro-batch"); c.IsSet("max-micro-batch") && n < 1 {
+		return nil, fail.Usagef("%s: --max-micro-batch %d is below 1", c.Command.Name, n)
+	}
+	s := query.Space{
+		Recompute: command.List(c, "recompute"), Offload: command.List(c, "offload"), Schedule: command.List(c, "schedule"), Precisions: command.List(c, "precisions"),
+		MaxMicroBatch: c.Int("max-micro-batch"), TPAcrossNodes: c.Bool("tp-across-nodes"),
+	}
+	for _, text := range command.List(c, "zero") {
+		stage, err := strconv.Atoi(strings.TrimSpace(text))
+		if err != nil {
+			return nil, fail.Usagef("%s: --zero %s is not one of 0 1 2 3", c.Command.Name, text)
+		}
+		s.ZeRO = append(s.ZeRO, stage)
+	}
+	e, err := s.Enumerate(c.String("precision"))
+	return e, command.ForVerb(c, err)
+}
+
+// objectiveFlags say what a plan is chosen for.
+func objectiveFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "objective", Usage: "choose by `NAME[:KEY=VALUE...]`: throughput; cost, least device time a sample; min-devices:target=SAMPLES/S; goodput:noise-scale=SAMPLES, throughput x statistical efficiency", DefaultText: "throughput", Category: categoryObjective},
+		&cli.IntFlag{Name: "min-devices", Usage: "try from `N` to --devices devices", DefaultText: "--devices; 1 with --objective cost and min-devices", Category: categoryObjective},
+		batchRangeFlag(),
+	}
+}
+
+// objectiveParts are the settings of --objective.
+func objectiveParts() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "objective"},
+		&cli.Float64Flag{Name: "target", Usage: "samples/s that min-devices must reach", DefaultText: "none"},
+		&cli.Float64Flag{Name: "price-per-hour", Usage: "price of one device, in any currency", DefaultText: "1: costs are in device-hours"},
+		&cli.Float64Flag{Name: "noise-scale", Usage: "gradient noise scale in samples, for goodput (McCandlish et al. 2018)", DefaultText: "none"},
+		&cli.IntFlag{Name: "initial-batch", Usage: "global batch in samples that the hyperparameters are for", DefaultText: "the least of --batch-range"},
+		&cli.Float64Flag{Name: "risk", Usage: "compare plans by the speed they fall short of with this probability; 0.05 is the lower bound of the 90 % interval", DefaultText: "the median"},
+	}
+}
+
+// batchRangeParts are the settings of --batch-range.
+func batchRangeParts() []cli.Flag {
+	return []cli.Flag{&cli.IntFlag{Name: "min-batch"}, &cli.IntFlag{Name: "max-batch"}}
+}
+
+// readGoal reads the objective into r.
+func readGoal(c *cli.Context, r *planner.Request) error {
+	if err := command.NotZero(c, "min-devices", "target", "price-per-hour", "min-batch", "max-batch", "noise-scale", "initial-batch", "risk"); err != nil {
+		return err
+	}
+	g := query.Goal{
+		Objective: c.String("objective"), Target: c.Float64("target"), MinDevices: c.Int("min-devices"), PricePerHour: c.Float64("price-per-hour"),
+		BatchRange: query.BatchRange{MinBatch: c.Int("min-batch"), MaxBatch: c.Int("max-batch"), NoiseScale: c.Float64("noise-scale"), InitialBatch: c.Int("initial-batch"), Risk: c.Float64("risk")},
+	}
+	return command.ForVerb(c, g.Set(r))
+}
+
+// moveFlags ask whether a running job should migrate.
+func moveFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "from", Usage: "say whether a job that runs as `PLAN` should migrate to the best plan", DefaultText: "the job does not run yet", Category: "Migration"},
+		command.GroupFlag("move", "describe the migration", "remaining=1e6,restart-s=60", "Migration"),
+	}
+}
+
+// moveParts are the settings of --move.
+func moveParts() []cli.Flag {
+	return []cli.Flag{
+		&cli.Float64Flag{Name: "remaining", Usage: "samples still to be trained", DefaultText: "none"},
+		&cli.StringFlag{Name: "to", Usage: "the plan to migrate to, with + for commas", DefaultText: "the best one"},
+		&cli.Float64Flag{Name: "restart-s", Usage: "seconds of a restart beside reading and writing the checkpoint", DefaultText: "30"},
+		&cli.Float64Flag{Name: "storage-gbytes", Usage: "checkpoint storage in GB/s for the whole job", DefaultText: "2 a node"},
+		&cli.BoolFlag{Name: "in-place", Usage: "devices exchange their state over their links, without a checkpoint"},
+	}
+}
+
+// readMigration reads moveFlags.
+func readMigration(c *cli.Context) (query.Migration, error) {
+	g := query.Migration{From: c.String("from"), To: c.String("to"), Remaining: c.Float64("remaining"), RestartS: c.Float64("restart-s"),
+		StorageGBytes: c.Float64("storage-gbytes"), InPlace: c.Bool("in-place")}
+	if err := command.NotZero(c, "remaining", "restart-s", "storage-gbytes"); err != nil {
+		return g, err
+	}
+	err := g.Check()
+	var bad *query.FieldError
+	if errors.As(err, &bad) && bad.Err != nil {
+		return g, fail.Usagef("%s: %s: %w", c.Command.Name, command.FlagOf(bad.Field), bad.Err)
+	}
+	return g, command.ForVerb(c, err)
+}
+
+// move compares the running plan with the best plan, or with setting to of --move; nil
+// without --from.
+func (q *question) move(c *cli.Context, best spec.Config) (*query.MoveRow, error) {
+	m, err := q.migration.Move(best)
+	if m == nil || err != nil {
+		return nil, err
+	}
+	if a, b := m.From.Plan.GlobalBatch(), m.To.Plan.GlobalBatch(); a != b {
+		fmt.Fprintf(c.App.ErrWriter, "warning: the plans have global batches of %d and %d; samples are compared, not their statistical efficiency\n", a, b)
+	}
+	moving, err := q.planner.Migrate(c.Context, *m)
+	if err != nil {
+		return nil, err
+	}
+	row := query.NewMoveRow(m, moving)
+	return &row, nil
+}
