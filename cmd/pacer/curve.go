@@ -61,14 +61,14 @@ func runCurve(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	questions, err := curveQuestions(c, axes)
+	requests, err := curveRequests(c, axes)
 	if err != nil {
 		return err
 	}
-	if len(questions) > 1 || axes.asked.Asked() {
-		return runSurface(c, questions, axes.Axes)
+	if len(requests) > 1 || axes.named.Asked() {
+		return runSurface(c, requests, axes.Axes)
 	}
-	q := questions[0]
+	q := requests[0]
 	curve, err := q.planner.Curve(c.Context, q.Request)
 	if err != nil {
 		return err
@@ -76,12 +76,12 @@ func runCurve(c *cli.Context) error {
 	return command.Print(c, curveTable(curve).result())
 }
 
-// curveQuestions are the questions of a curve, one for each accelerator.
-func curveQuestions(c *cli.Context, axes curveAxes) ([]question, error) {
+// curveRequests are the requests of a curve, one for each accelerator.
+func curveRequests(c *cli.Context, axes curveAxes) ([]planRequest, error) {
 	if o := planner.Objective(c.String("objective")); o == planner.Cost || o == planner.MinDevices {
 		return nil, fail.Usagef("curve: --objective %s chooses among numbers of devices, and a curve shows them all: ask pacer plan", o)
 	}
-	out := make([]question, len(axes.accelerators))
+	out := make([]planRequest, len(axes.accelerators))
 	for i, name := range axes.accelerators {
 		q, err := resolveOn(c, name, nil)
 		if err != nil {
@@ -95,22 +95,22 @@ func curveQuestions(c *cli.Context, axes curveAxes) ([]question, error) {
 		}
 		out[i] = q
 	}
-	return out, command.ForVerb(c, axes.asked.CheckPoints(len(axes.accelerators), out[0].Devices, maxPoints))
+	return out, command.ForVerb(c, axes.named.CheckPoints(len(axes.accelerators), out[0].Devices, maxPoints))
 }
 
 // curveRows is a curve or a surface to print.
 type curveRows struct {
-	title   string
-	rows    []query.CurveRow
-	isNew   []bool  // rows a table shows, the others are as one with less of something
-	none    []error // of accelerators on which nothing fits
-	surface bool
-	teaches bool // the batch is free
+	title     string
+	rows      []query.CurveRow
+	isNew     []bool  // rows a table shows, the others are as one with less of something
+	none      []error // of accelerators on which nothing fits
+	surface   bool
+	freeBatch bool // the batch is free
 }
 
 // curveTable is the table of a curve: the counts at which something changes.
 func curveTable(curve planner.Curve) *curveRows {
-	t := &curveRows{rows: query.CurveRows(curve), title: curveTitle(curve.Request, curve.Request.Accelerator.Name), teaches: curve.Request.GlobalBatch == 0}
+	t := &curveRows{rows: query.CurveRows(curve), title: curveTitle(curve.Request, curve.Request.Accelerator.Name), freeBatch: curve.Request.GlobalBatch == 0}
 	for i, row := range t.rows {
 		t.isNew = append(t.isNew, i == 0 || row.Plan != t.rows[i-1].Plan)
 	}
@@ -142,7 +142,7 @@ func (t *curveRows) result() console.Result {
 	return console.Result{JSON: query.Curve{Points: t.rows, Warnings: query.Texts(t.none)}, CSV: csv, Table: t.print}
 }
 
-// given writes a place on an axis for machines, nothing where there is no axis.
+// given writes a place on an axis, nothing without an axis.
 func given(v float64) string {
 	if v == 0 {
 		return ""
@@ -202,10 +202,10 @@ func (t *curveRows) header(axes []curveAxis) (out []string) {
 		out = append(out, a.title)
 	}
 	out = append(out, "devices", "plan", "samples/s", "90 % interval")
-	if t.teaches {
+	if t.freeBatch {
 		out = append(out, "batch", "goodput")
 	}
-	if !t.surface && !t.teaches {
+	if !t.surface && !t.freeBatch {
 		out = append(out, "per device")
 	}
 	return append(out, "each adds")
@@ -217,10 +217,10 @@ func (t *curveRows) line(p *query.CurveRow, axes []curveAxis, common string) (ou
 	}
 	out = append(out, strconv.Itoa(p.Devices), strings.TrimSuffix(p.Plan, common), console.Significant(p.SamplesPerS, 4),
 		console.Significant(p.Lo, 3)+" - "+console.Significant(p.Hi, 3))
-	if t.teaches {
+	if t.freeBatch {
 		out = append(out, strconv.Itoa(p.GlobalBatch), console.Significant(p.GoodputPerS, 4))
 	}
-	if !t.surface && !t.teaches {
+	if !t.surface && !t.freeBatch {
 		out = append(out, console.Significant(p.SamplesPerS/float64(p.Devices), 3))
 	}
 	return append(out, console.Significant(p.Marginal, 3))
@@ -247,10 +247,10 @@ func axesFlags() []cli.Flag {
 	}
 }
 
-// curveAxes is what a curve varies beside devices.
+// curveAxes are the axes of a curve besides devices.
 type curveAxes struct {
 	accelerators []string
-	asked        query.Axes
+	named        query.Axes
 	planner.Axes
 }
 
@@ -270,15 +270,15 @@ func readAxes(c *cli.Context) (a curveAxes, err error) {
 		if v != float64(int(v)) {
 			return a, fail.Usagef("%s: --cpus %g is not a whole number", c.Command.Name, v)
 		}
-		a.asked.CPUs = append(a.asked.CPUs, int(v))
+		a.named.CPUs = append(a.named.CPUs, int(v))
 	}
-	if a.asked.HostGiB, err = numbers(c, "host-gib"); err != nil {
+	if a.named.HostGiB, err = numbers(c, "host-gib"); err != nil {
 		return a, err
 	}
-	if a.asked.NetworkGbps, err = numbers(c, "network-gbps"); err != nil {
+	if a.named.NetworkGbps, err = numbers(c, "network-gbps"); err != nil {
 		return a, err
 	}
-	a.Axes, err = a.asked.Planner(c.Float64("inter-node-gbps"))
+	a.Axes, err = a.named.Planner(c.Float64("inter-node-gbps"))
 	return a, command.ForVerb(c, err)
 }
 
@@ -295,11 +295,11 @@ func numbers(c *cli.Context, flag string) (out []float64, err error) {
 	return out, nil
 }
 
-// runSurface answers questions that differ in their accelerator. Those on which
-// nothing fits have no points, unless there are none at all.
-func runSurface(c *cli.Context, questions []question, axes planner.Axes) error {
-	lines := make([]query.SurfaceLine, len(questions))
-	for i, q := range questions {
+// runSurface answers requests that differ in their accelerator. Accelerators on which nothing
+// fits have no points; if nothing fits on any, it returns an error.
+func runSurface(c *cli.Context, requests []planRequest, axes planner.Axes) error {
+	lines := make([]query.SurfaceLine, len(requests))
+	for i, q := range requests {
 		lines[i] = query.SurfaceLine{Request: q.Request, Planner: q.planner}
 	}
 	found, err := query.Surfaces(c.Context, lines, axes)
@@ -309,12 +309,12 @@ func runSurface(c *cli.Context, questions []question, axes planner.Axes) error {
 	for _, err := range found.None {
 		fmt.Fprintln(c.App.ErrWriter, "warning:", err)
 	}
-	t := &curveRows{surface: true, teaches: questions[0].GlobalBatch == 0, rows: found.Rows, isNew: found.IsNew, none: found.None}
-	t.title = curveTitle(questions[0].Request, strings.Join(found.Names, ", "))
+	t := &curveRows{surface: true, freeBatch: requests[0].GlobalBatch == 0, rows: found.Rows, isNew: found.IsNew, none: found.None}
+	t.title = curveTitle(requests[0].Request, strings.Join(found.Names, ", "))
 	return command.Print(c, t.result())
 }
 
-// curveAxis is a column that says where a row is on an axis.
+// curveAxis is a column with the place of a row on an axis.
 type curveAxis struct {
 	title string
 	of    func(*query.CurveRow) string

@@ -28,7 +28,7 @@ func emitFlags() []cli.Flag {
 
 // emitted writes what starts the first of choices, best first, where --emit asks
 // for it. done is true where that was the output. all, which may be nil, finds
-// every choice there is, for saying which one could be started instead.
+// every choice, to name the one that can be started instead.
 func emitted(c *cli.Context, choices []planner.Choice, all func() ([]planner.Choice, error)) (done bool, err error) {
 	f, err := emitFlag(c)
 	if err != nil || f == nil || len(choices) == 0 {
@@ -69,8 +69,8 @@ func emitted(c *cli.Context, choices []planner.Choice, all func() ([]planner.Cho
 	})
 }
 
-// detailsOf returns what is known of m beside its shape: what the config.json of
-// --model says, else the catalog.
+// detailsOf returns the details of m besides its shape, of the config.json of --model or of the
+// catalog.
 func detailsOf(c *cli.Context, m spec.Model) (spec.Details, error) {
 	if path, isFile := query.ConfigPath(c.String("model")); isFile {
 		return query.ReadDetails(path)
@@ -118,8 +118,8 @@ func instead(f *launch.Framework, best planner.Choice, all func() ([]planner.Cho
 	return hint
 }
 
-// everyChoice ranks all plans of a question, however many are shown.
-func everyChoice(c *cli.Context, q question) ([]planner.Choice, error) {
+// everyChoice ranks all plans of a request, also those that are not shown.
+func everyChoice(c *cli.Context, q planRequest) ([]planner.Choice, error) {
 	r := q.Request
 	r.Top = 0
 	ranking, err := q.planner.Rank(c.Context, r)

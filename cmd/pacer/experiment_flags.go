@@ -31,7 +31,7 @@ func truthFlags() []cli.Flag {
 	}
 }
 
-// failureFlags say what starts cost, and what goes wrong with nodes.
+// failureFlags choose the costs of starts and the failures of nodes.
 func failureFlags() []cli.Flag {
 	const category = "Costs and failures"
 	return []cli.Flag{

@@ -38,11 +38,11 @@ Exit code 3 when it does not fit; what would make it fit is printed all the same
 }
 
 func runFitCheck(c *cli.Context) error {
-	var q question
+	var q planRequest
 	var err error
 	if c.IsSet("plan") {
-		q, err = planQuestion(c)
-	} else if q, err = newQuestion(c); err == nil {
+		q, err = readFixedPlan(c)
+	} else if q, err = readRequest(c); err == nil {
 		q.Devices, err = devicesFlag(c, "devices")
 	}
 	if err != nil {

@@ -71,7 +71,7 @@ func datasetCommand(imp datasets.Importer) *cli.Command {
 	}
 }
 
-// importText says what DIR is and where the data set is from.
+// importText describes DIR and the origin of the data set.
 func importText(imp datasets.Importer) string {
 	text := "DIR is " + imp.Dir + ".\n"
 	if imp.Commit == "" {
@@ -253,8 +253,8 @@ func (im *importer) warnSummary() {
 	}
 }
 
-// sourceHint says what the imported rows are called from now on, where that is
-// not what they were imported by.
+// sourceHint prints the source of the imported rows, if that is
+// not the name they were imported by.
 func (im *importer) sourceHint() {
 	if s := im.res.Sources; len(s) == 1 && s[0] != im.res.Source {
 		fmt.Fprintf(im.log, "import %s: the source of these rows is %s, as in pacer fit --source %s\n", im.res.Source, s[0], s[0])

@@ -68,7 +68,7 @@ func planRowsOf(rows []query.PlanRow) []planRow {
 
 func runPlan(c *cli.Context) error {
 	start := time.Now()
-	q, err := goalQuestion(c)
+	q, err := readPlanRequest(c)
 	if err != nil {
 		return err
 	}
@@ -103,9 +103,9 @@ func runPlan(c *cli.Context) error {
 	return out.why
 }
 
-// goalQuestion reads the flags of plan.
-func goalQuestion(c *cli.Context) (question, error) {
-	q, err := newQuestion(c)
+// readPlanRequest reads the flags of plan.
+func readPlanRequest(c *cli.Context) (planRequest, error) {
+	q, err := readRequest(c)
 	if err != nil {
 		return q, err
 	}
@@ -161,7 +161,7 @@ func deviceRange(r planner.Request) (from, to int) {
 }
 
 // noPlan prints an answer without any legal plan.
-func noPlan(c *cli.Context, q question, rk planner.Ranking, start time.Time, why error) error {
+func noPlan(c *cli.Context, q planRequest, rk planner.Ranking, start time.Time, why error) error {
 	out := newPlanAnswer(q.Request, rk)
 	out.why = why
 	out.Infeasible = query.NewInfeasibleRow(why)
@@ -173,13 +173,13 @@ func noPlan(c *cli.Context, q question, rk planner.Ranking, start time.Time, why
 }
 
 // infeasible finds the reason why no plan fits.
-func (a *planAnswer) infeasible(c *cli.Context, q question) {
+func (a *planAnswer) infeasible(c *cli.Context, q planRequest) {
 	_, a.why = q.planner.Best(c.Context, q.Request)
 	a.Infeasible = query.NewInfeasibleRow(a.why)
 }
 
 // add adds the answers of further flags: --explain, --pareto, --probe and --from.
-func (a *planAnswer) add(c *cli.Context, q question, rk planner.Ranking) (err error) {
+func (a *planAnswer) add(c *cli.Context, q planRequest, rk planner.Ranking) (err error) {
 	best := rk.Choices[0].Config
 	if c.Bool("explain") {
 		e, err := q.explain(c, best)

@@ -44,7 +44,7 @@ func (a *planAnswer) print(w io.Writer) error {
 	return nil
 }
 
-// printTies says how many plans cannot be distinguished from the best, and what to
+// printTies prints the number of plans that cannot be distinguished from the best, and what to
 // measure to tell them apart.
 func (a *planAnswer) printTies(w io.Writer) {
 	if a.ties == 0 {
@@ -57,7 +57,7 @@ func (a *planAnswer) printTies(w io.Writer) {
 	console.Wrap(w, text)
 }
 
-// beatsBest writes a probability, with nothing where there is none.
+// beatsBest writes a probability, "" for none.
 func beatsBest(p *float64, write func(float64) string) string {
 	if p == nil {
 		return ""
@@ -166,7 +166,7 @@ func (with *columns) line(i int, p *query.PlanRow, plan string) []string {
 	return out
 }
 
-// note says what the columns are in.
+// note explains the units of the columns.
 func (with *columns) note() string {
 	out := "GiB and TFLOP/s are per device"
 	switch {
@@ -194,7 +194,7 @@ func tflops(v float64) string {
 }
 
 // commonPrecision returns the ",precision=..." all plans end in, "" if they
-// differ: it is said once instead of in every row.
+// differ: it is printed once instead of in every row.
 func commonPrecision(rows []planRow) string {
 	if len(rows) < 2 {
 		return ""

@@ -28,13 +28,13 @@ func reportFlags() []cli.Flag {
 const (
 	// reportedPlans is how many plans a report lists at most.
 	reportedPlans = 100
-	// reportedProbes is how many measurements it names unless --probe says.
+	// reportedProbes is the number of measurements in a report without --probe.
 	reportedProbes = 3
 )
 
 // saveReport writes the page of --report, if there is one. rk is the answer to
-// q; where no plan fits there is nothing to write.
-func saveReport(c *cli.Context, q question, rk planner.Ranking) (err error) {
+// q; if no plan fits it writes nothing.
+func saveReport(c *cli.Context, q planRequest, rk planner.Ranking) (err error) {
 	if rk.Fitting == 0 {
 		return nil
 	}
@@ -57,8 +57,8 @@ func saveReport(c *cli.Context, q question, rk planner.Ranking) (err error) {
 	return nil
 }
 
-// reportInput asks the planner for what a report shows beside the best plans.
-func reportInput(c *cli.Context, q question, rk planner.Ranking) (in report.Input, err error) {
+// reportInput collects the parts of a report: the best plans, the curve, the front, the probes.
+func reportInput(c *cli.Context, q planRequest, rk planner.Ranking) (in report.Input, err error) {
 	best := rk.Choices[0]
 	rk.Choices = rk.Choices[:min(len(rk.Choices), cmp.Or(c.Int("top"), reportedPlans), reportedPlans)]
 	in = report.Input{Request: q.Request, Ranking: rk, Facts: []report.Fact{
@@ -74,7 +74,7 @@ func reportInput(c *cli.Context, q question, rk planner.Ranking) (in report.Inpu
 	}
 	r := q.Request
 	r.Top = 0
-	if r.Objective == planner.MinDevices { // the front and the curve say what is reached without the target
+	if r.Objective == planner.MinDevices { // the front and the curve are without the target
 		r.Objective = planner.Throughput
 	}
 	if in.Curve, err = q.planner.Curve(c.Context, r); err != nil {
@@ -92,8 +92,8 @@ func reportInput(c *cli.Context, q question, rk planner.Ranking) (in report.Inpu
 	return in, err
 }
 
-// addParts says where time and memory of a choice go, as far as that is known.
-func addParts(in *report.Input, q question, best planner.Choice) error {
+// addParts adds the time and memory of a choice by part, if they are known.
+func addParts(in *report.Input, q planRequest, best planner.Choice) error {
 	if e, ok := q.predictor.(query.Explainer); ok {
 		p, err := e.Explain(best.Config)
 		if err != nil {

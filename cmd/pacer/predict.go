@@ -67,7 +67,7 @@ func runPredict(c *cli.Context) error {
 
 func runPredictPlan(c *cli.Context) error {
 	start := time.Now()
-	q, err := planQuestion(c)
+	q, err := readFixedPlan(c)
 	if err != nil {
 		return err
 	}
@@ -95,8 +95,8 @@ func runPredictPlan(c *cli.Context) error {
 	return command.Print(c, out.result())
 }
 
-// explain says where the time and memory of cfg go.
-func (q *question) explain(c *cli.Context, cfg spec.Config) (*query.Explanation, error) {
+// explain splits the time and memory of cfg by part.
+func (q *planRequest) explain(c *cli.Context, cfg spec.Config) (*query.Explanation, error) {
 	e, err := query.ExplainerOf(q.predictor, q.family)
 	if err != nil {
 		return nil, command.ForVerb(c, err)
@@ -109,14 +109,14 @@ func (q *question) explain(c *cli.Context, cfg spec.Config) (*query.Explanation,
 	return &out, err
 }
 
-// planQuestion reads the flags of a question about the one plan of --plan.
-func planQuestion(c *cli.Context) (question, error) {
+// readFixedPlan reads the flags of a request of the one plan of --plan.
+func readFixedPlan(c *cli.Context) (planRequest, error) {
 	if c.String("plan") == "" {
-		return question{}, fail.Usagef("%s: --plan is missing, such as dp=2,tp=4,mb=2,ga=8", c.Command.Name)
+		return planRequest{}, fail.Usagef("%s: --plan is missing, such as dp=2,tp=4,mb=2,ga=8", c.Command.Name)
 	}
 	if c.IsSet("devices") {
 		if _, err := devicesFlag(c, "devices"); err != nil {
-			return question{}, err
+			return planRequest{}, err
 		}
 	}
 	return resolve(c, &query.FixedPlan{Plan: c.String("plan"), Devices: c.Int("devices"), Shape: c.String("shape")})

@@ -57,8 +57,8 @@ func devicesFlagOf(defaultText string) cli.Flag {
 	return &cli.IntFlag{Name: "devices", Aliases: []string{"n"}, Usage: "use `N` devices", DefaultText: defaultText, Category: categoryHardware}
 }
 
-// question is a request of a plan and the planner that answers it.
-type question struct {
+// planRequest is a request and the planner that answers it.
+type planRequest struct {
 	planner.Request
 	planner   *planner.Planner
 	predictor perfmodel.Predictor
@@ -66,46 +66,46 @@ type question struct {
 	migration query.Migration // whether a running job should migrate to the best plan
 }
 
-// newQuestion reads the question flags; the device count is the caller's.
-func newQuestion(c *cli.Context) (question, error) {
+// readRequest reads requestFlags; the caller adds the device count.
+func readRequest(c *cli.Context) (planRequest, error) {
 	return resolve(c, nil)
 }
 
-// resolve looks up what the question flags say, of one plan unless fixed is nil.
-func resolve(c *cli.Context, fixed *query.FixedPlan) (question, error) {
+// resolve looks up the names in requestFlags, for one plan unless fixed is nil.
+func resolve(c *cli.Context, fixed *query.FixedPlan) (planRequest, error) {
 	return resolveOn(c, c.String("accelerator"), fixed)
 }
 
 // resolveOn is resolve for another accelerator than the flag's.
-func resolveOn(c *cli.Context, accelerator string, fixed *query.FixedPlan) (question, error) {
-	asked, err := askedFor(c)
+func resolveOn(c *cli.Context, accelerator string, fixed *query.FixedPlan) (planRequest, error) {
+	r, err := requestOf(c)
 	if err == nil && fixed == nil && !c.IsSet("global-batch") && !c.IsSet("max-batch") {
 		err = fail.Usagef("%s: --global-batch is missing: how many samples per optimizer step?", c.Command.Name)
 	}
 	if err != nil {
-		return question{}, err
+		return planRequest{}, err
 	}
-	asked.Accelerator = accelerator
+	r.Accelerator = accelerator
 	d, err := dataDir(c).Resolver()
 	if err != nil {
-		return question{}, err
+		return planRequest{}, err
 	}
-	r, err := d.Resolve(c.Context, asked)
+	found, err := d.Resolve(c.Context, r)
 	if err == nil && fixed != nil {
-		err = r.Fix(&asked, *fixed)
+		err = found.Fix(&r, *fixed)
 	}
 	if err != nil {
-		return question{}, hintDirectory(c, command.ForVerb(c, err))
+		return planRequest{}, hintDirectory(c, command.ForVerb(c, err))
 	}
 	space, err := readSpace(c)
 	if err != nil {
-		return question{}, err
+		return planRequest{}, err
 	}
-	return question{Request: r.Request, planner: planner.New(r.Predictor, planner.Options{Space: space}), predictor: r.Predictor, family: r.Family}, nil
+	return planRequest{Request: found.Request, planner: planner.New(found.Predictor, planner.Options{Space: space}), predictor: found.Predictor, family: found.Family}, nil
 }
 
-// askedFor is what the question flags say.
-func askedFor(c *cli.Context) (query.Request, error) {
+// requestOf reads requestFlags.
+func requestOf(c *cli.Context) (query.Request, error) {
 	q := query.Request{
 		Model: c.String("model"), Accelerator: c.String("accelerator"), GlobalBatch: c.Int("global-batch"), Seq: c.Int("seq"),
 		PerNode: c.Int("per-node"), Node: c.String("node"), Framework: c.String("framework"), Precision: c.String("precision"),
@@ -201,7 +201,7 @@ func readSpace(c *cli.Context) (planner.Space, error) {
 	return e, command.ForVerb(c, err)
 }
 
-// objectiveFlags say what a plan is chosen for.
+// objectiveFlags choose the objective of plans.
 func objectiveFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "objective", Usage: "choose by `NAME[:KEY=VALUE...]`: throughput; cost, least device time a sample; min-devices:target=SAMPLES/S; goodput:noise-scale=SAMPLES, throughput x statistical efficiency", DefaultText: "throughput", Category: categoryObjective},
@@ -239,7 +239,7 @@ func readGoal(c *cli.Context, r *planner.Request) error {
 	return command.ForVerb(c, g.Set(r))
 }
 
-// moveFlags ask whether a running job should migrate.
+// moveFlags describe the migration of a running job.
 func moveFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "from", Usage: "say whether a job that runs as `PLAN` should migrate to the best plan", DefaultText: "the job does not run yet", Category: "Migration"},
@@ -275,7 +275,7 @@ func readMigration(c *cli.Context) (query.Migration, error) {
 
 // move compares the running plan with the best plan, or with setting to of --move; nil
 // without --from.
-func (q *question) move(c *cli.Context, best spec.Config) (*query.MoveRow, error) {
+func (q *planRequest) move(c *cli.Context, best spec.Config) (*query.MoveRow, error) {
 	m, err := q.migration.Move(best)
 	if m == nil || err != nil {
 		return nil, err
