@@ -26,7 +26,7 @@ func ExampleImporter() {
 	}
 	// Output:
 	// resnet-50 dp=4,tp=1,pp=1,ps=2,mb=8,ga=1 [0.4]
-	// row skipped: datasets: ps_speed.csv:3: num_workers "x": is not a finite number
+	// row skipped: datasets: ps_speed.csv:3: num_workers "x": is not a whole number
 }
 
 // ReadAll reads a whole data set, with invalid rows apart.

@@ -2,8 +2,10 @@ package datasets
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"iter"
+	"math"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -12,6 +14,38 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
+
+// collect drains an importer. Every row must be a measurement that the store
+// would take, or a *RowError.
+func collect(t testing.TB, name string, root fs.FS) (ms []spec.Measurement, rowErrs []*RowError) {
+	t.Helper()
+	imp, err := Lookup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for m, err := range imp.Import(context.Background(), root) {
+		var re *RowError
+		switch {
+		case errors.As(err, &re):
+			rowErrs = append(rowErrs, re)
+		case err != nil:
+			t.Fatal(err)
+		default:
+			if err := m.Validate(); err != nil {
+				t.Fatalf("%s: %v", m.Origin, err)
+			}
+			ms = append(ms, m)
+		}
+	}
+	if n, err := imp.Count(root); err != nil || n != len(ms)+len(rowErrs) {
+		t.Errorf("Count() = %d, %v, Import yielded %d rows", n, err, len(ms)+len(rowErrs))
+	}
+	return ms, rowErrs
+}
+
+func file(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
+
+func near(got, want float64) bool { return math.Abs(got-want) <= 1e-9*math.Abs(want) }
 
 // TestRegisterNeedsAllFields: an importer without one of its fields is refused by its name.
 func TestRegisterNeedsAllFields(t *testing.T) {

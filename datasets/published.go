@@ -21,7 +21,7 @@ func init() {
 		Doc:     "training throughput printed in 12 public documents, V100 to GB300, plans and memory where printed",
 		License: "facts only; each row names its source",
 		URL:     "see source_path and source_commit of each row",
-		Dir:     "a folder of CSV files with the columns of docs/reference/file-formats.md,\n\"Rows of your own\", or has them in published or data/published",
+		Dir:     "a folder of CSV files, or one that has them in published or data/published, with the columns of docs/reference/file-formats.md, \"Rows of your own\"",
 		Import:  importPublished,
 		Count: func(root fs.FS) (int, error) {
 			files, mismatched, err := publishedTables(root)

@@ -316,7 +316,7 @@ func TestRowsFaults(t *testing.T) {
 		head + ",Llama3-8B,h100,8,1\n":                        `@2: datasets: f.csv:2: row_id "": is missing`,
 		head + "x,Llama3-8B,h100,,1\n":                        `x@2: datasets: f.csv:2: num_gpus "": is not a number of devices`,
 		head + "x,Llama3-8B,h100,8\n":                         `@2: datasets: f.csv:2: has 4 cells, the header 5`,
-		head + "x,Llama3-8B,h100,8,many\n":                    `x@2: datasets: f.csv:2: micro_batch "many": is not a finite number`,
+		head + "x,Llama3-8B,h100,8,many\n":                    `x@2: datasets: f.csv:2: micro_batch "many": is not a whole number`,
 	} {
 		if _, bad := readRows(t, "f.csv", text, false); len(bad) != 1 || !strings.HasPrefix(bad[0], want) {
 			t.Errorf("%q:\n%q, want %q", text, bad, want)

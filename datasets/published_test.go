@@ -115,7 +115,7 @@ func TestPublishedRows(t *testing.T) {
 // A bad cell makes one row an error. Rows without a step time have their own error.
 func TestPublishedBadRows(t *testing.T) {
 	cases := map[string]string{
-		"micro_batch=x step_time_s=1":                                  `micro_batch "x": is not a finite number`,
+		"micro_batch=x step_time_s=1":                                  `micro_batch "x": is not a whole number`,
 		"micro_batch=1.5 step_time_s=1":                                `micro_batch "1.5": is not a whole number`,
 		"num_gpus=0 step_time_s=1":                                     `num_gpus "0": is not a number of devices`,
 		"status=great step_time_s=1":                                   `status "great": is not one of`,

@@ -2,9 +2,7 @@ package datasets
 
 import (
 	"context"
-	"errors"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,38 +14,6 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
-
-// collect drains an importer. Every row must be a measurement that the store
-// would take, or a *RowError.
-func collect(t testing.TB, name string, root fs.FS) (ms []spec.Measurement, rowErrs []*RowError) {
-	t.Helper()
-	imp, err := Lookup(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for m, err := range imp.Import(context.Background(), root) {
-		var re *RowError
-		switch {
-		case errors.As(err, &re):
-			rowErrs = append(rowErrs, re)
-		case err != nil:
-			t.Fatal(err)
-		default:
-			if err := m.Validate(); err != nil {
-				t.Fatalf("%s: %v", m.Origin, err)
-			}
-			ms = append(ms, m)
-		}
-	}
-	if n, err := imp.Count(root); err != nil || n != len(ms)+len(rowErrs) {
-		t.Errorf("Count() = %d, %v, Import yielded %d rows", n, err, len(ms)+len(rowErrs))
-	}
-	return ms, rowErrs
-}
-
-func file(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
-
-func near(got, want float64) bool { return math.Abs(got-want) <= 1e-9*math.Abs(want) }
 
 func TestRubickRows(t *testing.T) {
 	const head = "exec_plan,placement,iter_time,forward,overlap_sync,optimize\n"

@@ -64,7 +64,7 @@ func datasetCommand(imp datasets.Importer) *cli.Command {
 			fsys := os.DirFS(dir)
 			total, err := imp.Count(fsys)
 			if err != nil {
-				return fmt.Errorf("import %s: %w", imp.Name, err)
+				return fmt.Errorf("import %s: %s: %w", imp.Name, dir, err)
 			}
 			return runImport(c, imp.Name, total, imp.Import(c.Context, fsys))
 		},
@@ -168,8 +168,14 @@ type importer struct {
 	bar     *console.Bar
 	batch   []spec.Measurement
 	res     importResult
-	odd     map[string]int // warnings by text, to print each once
-	order   []string
+	odd     map[string]oddRows // by warning, to print each once
+	order   []string           // of the warnings
+}
+
+// oddRows are the rows with one warning.
+type oddRows struct {
+	n     int
+	first string // origin
 }
 
 // maxReported bounds the rows reported one by one.
@@ -177,7 +183,7 @@ const maxReported = 20
 
 // read stores seq; it stops only when the source or the store fails as a whole.
 func (im *importer) read(seq iter.Seq2[spec.Measurement, error]) error {
-	im.odd = map[string]int{}
+	im.odd = map[string]oddRows{}
 	for m, err := range seq {
 		if cerr := im.ctx.Err(); cerr != nil {
 			return fmt.Errorf("stopped after %d rows, which are stored: %w", im.res.Added+im.res.Updated+im.res.Unchanged, cerr)
@@ -188,18 +194,17 @@ func (im *importer) read(seq iter.Seq2[spec.Measurement, error]) error {
 			im.reportBad(err)
 			continue
 		case err != nil:
-			return errors.Join(err, im.flush())
+			return errors.Join(fmt.Errorf("import %s: %w", im.res.Source, err), im.flush())
+		}
+		if err := store.Check(m); err != nil {
+			im.reportBad(fmt.Errorf("%s: %w", m.Origin, err))
+			continue
 		}
 		im.res.Rows++
 		if at, found := slices.BinarySearch(im.res.Sources, m.Source); !found {
 			im.res.Sources = slices.Insert(im.res.Sources, at, m.Source)
 		}
-		if why := m.DoubtReason(); why != "" {
-			im.warn("in doubt: " + why)
-		}
-		if odd := m.Config.Check(); odd != nil {
-			im.warn(odd.Error())
-		}
+		im.warn(m)
 		if m.Origin, err = im.origins.Stored(im.ctx, m); err != nil {
 			return err
 		}
@@ -233,11 +238,24 @@ func (im *importer) reportBad(err error) {
 	}
 }
 
-func (im *importer) warn(text string) {
-	im.res.Warnings++
-	if im.odd[text]++; im.odd[text] == 1 {
-		im.order = append(im.order, text)
+// warn counts a row that is doubted or breaks a legality rule.
+func (im *importer) warn(m spec.Measurement) {
+	var texts []string
+	if why := m.DoubtReason(); why != "" {
+		texts = append(texts, "in doubt: "+why)
 	}
+	if err := m.Config.Check(); err != nil {
+		texts = append(texts, err.Error())
+	}
+	for _, text := range texts {
+		rows := im.odd[text]
+		if rows.n++; rows.n == 1 {
+			rows.first = m.Origin
+			im.order = append(im.order, text)
+		}
+		im.odd[text] = rows
+	}
+	im.res.Warnings += min(len(texts), 1)
 }
 
 func (im *importer) warnSummary() {
@@ -249,7 +267,7 @@ func (im *importer) warnSummary() {
 			fmt.Fprintf(im.log, "kept: %d more kinds of odd rows\n", len(im.order)-i)
 			break
 		}
-		fmt.Fprintf(im.log, "kept: %d row(s): %s\n", im.odd[text], text)
+		fmt.Fprintf(im.log, "kept: %d row(s), first %s: %s\n", im.odd[text].n, im.odd[text].first, text)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
@@ -107,5 +108,41 @@ func TestImportForeignTable(t *testing.T) {
 	importInto(t, data, fail.Failed, "rubick", dir)
 	if _, err := os.Stat(data); !os.IsNotExist(err) {
 		t.Errorf("a store was created: %v", err)
+	}
+}
+
+// TestImportWarnings: a row is counted once, and each warning names its first row.
+func TestImportWarnings(t *testing.T) {
+	dir, data := t.TempDir(), t.TempDir()
+	writeFiles(t, dir, map[string]string{
+		"roberta/placements.csv": rubickHead + "gc,1,0.5\nga,1,0.125\nzero-dp,1,0.25\n", // the last two doubted
+		"t5_3B/placements.csv":   rubickHead + "tp+ga,3,0.9\n",                          // tp=3 does not divide 32 heads
+	})
+	var out, log bytes.Buffer
+	if code := run(t.Context(), []string{"pacer", "--data", data, "--output", "csv", "import", "rubick", dir}, nil, &out, &log); code != fail.OK {
+		t.Fatalf("exit code %d: %s", code, log.String())
+	}
+	if want := "\nrubick,4,4,0,0,3,0\n"; !strings.Contains(out.String(), want) {
+		t.Errorf("printed %q, want %q", out.String(), want)
+	}
+	for _, want := range []string{
+		"kept: 2 row(s), first simulator/traces/roberta/placements.csv:3: in doubt: roberta on one device",
+		"kept: 1 row(s), first simulator/traces/t5_3B/placements.csv:2: ",
+	} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("log %q, want %q", log.String(), want)
+		}
+	}
+}
+
+// TestImportUnstorableRow: a row that the store refuses is left out like an unreadable one.
+func TestImportUnstorableRow(t *testing.T) {
+	dir, data := t.TempDir(), t.TempDir()
+	writeFiles(t, dir, map[string]string{"rows.csv": "row_id,model,accelerator,num_gpus,seq_len,micro_batch,global_batch,step_time_s\n" +
+		"r1,Llama3-8B,H100,8,8192,1,8,2\n" +
+		"r2," + strings.Repeat("x", 600) + ",H100,8,8192,1,8,2\n" +
+		"r3,Llama3-8B,H100,8,8192,1,16,3\n"})
+	if got := importInto(t, data, fail.Partial, "published", dir); got.Added != 2 || got.Bad != 1 {
+		t.Errorf("%+v, want 2 added, 1 bad", got)
 	}
 }

@@ -23,7 +23,7 @@ func ExampleRead() {
 	// format csv
 	// a 0s 2 10m0s
 	// c 10s 8 1h0m0s
-	// skipped: datasets: trace.csv:3: gpus "x": is not a finite number
+	// skipped: datasets: trace.csv:3: gpus "x": is not a whole number
 }
 
 // The busiest part of a trace, at twice its load.

@@ -101,8 +101,19 @@ const MaxCount = 1 << 30
 // Count returns the whole number >= 0 in a column, 0 for an empty cell. It accepts a zero fraction
 // ("4.0").
 func (r *Record) Count(col string) int {
-	v := r.AtLeast0(col)
-	if v != math.Trunc(v) || v > MaxCount {
+	s := r.Str(col)
+	if s == "" {
+		return 0
+	}
+	v, err := strconv.ParseFloat(s, 64)
+	switch {
+	case err != nil || math.IsNaN(v):
+		r.Fail(col, errors.New("is not a whole number"))
+		return 0
+	case v < 0:
+		r.Fail(col, errors.New("is negative"))
+		return 0
+	case v != math.Trunc(v) || v > MaxCount:
 		r.Fail(col, fmt.Errorf("is not a whole number in 0..%d", int(MaxCount)))
 		return 0
 	}
@@ -127,7 +138,7 @@ type RowError struct {
 	Line   int    // 1 is the first; 0 = the whole file
 	Column string // name of the column or key, "" = the whole row
 	Value  string // as written
-	Err    error
+	Err    error  // says what is wrong, without package, column and value
 }
 
 func (e *RowError) Error() string {
