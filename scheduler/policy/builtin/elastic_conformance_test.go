@@ -15,7 +15,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/schedulertest"
 )
 
-// elasticOracle tells what an oracle knows as of jobs that choose their batch.
+// elasticOracle makes an oracle Elastic: all jobs choose their batch.
 type elasticOracle struct{ scheduler.Oracle }
 
 func (o elasticOracle) Goodput(ctx context.Context, j *scheduler.JobState, g *spec.NodeGroup, shape spec.Shape) (spec.Plan, float64, error) {
@@ -31,8 +31,7 @@ func (o elasticOracle) Goodput(ctx context.Context, j *scheduler.JobState, g *sp
 	return c.Config.Plan, c.Prediction.Throughput / float64(c.Config.Plan.GlobalBatch()), nil
 }
 
-// Policies that tell jobs apart whose batch is theirs to choose conform where all
-// are of that kind.
+// Policies with special rules for jobs that choose their batch conform with such jobs only.
 func TestElasticConformance(t *testing.T) {
 	for _, name := range []string{"pacer", "sia"} {
 		t.Run(name, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// The policies that look ahead or compare options take for jobs known by duration
-// what they guess themselves.
+// guessing lists the policies that schedule ahead or compare configurations; they guess the
+// speed of jobs with a duration but no prediction.
 var guessing = []string{"pacer", "rubick"}
 
 // A job that needs all nodes blocks no other job while a node is down.
@@ -41,8 +41,8 @@ func TestTooWideWhileNodesAreDown(t *testing.T) {
 	}
 }
 
-// How a job is laid out of which nothing is believed is for the placer to say.
-func TestGuessesAreLaidByThePlacer(t *testing.T) {
+// The placer chooses the layout of jobs without a prediction.
+func TestPlacerLaysOutGuesses(t *testing.T) {
 	spread, err := place.Lookup("spread")
 	if err != nil {
 		t.Fatal(err)

@@ -319,7 +319,7 @@ func TestServedQuirkMost(t *testing.T) {
 	}
 }
 
-// TestServedWhy: every job whose grant changes has a reason, and every job without one.
+// TestServedWhy: every job with a changed grant, or without a grant, has a reason.
 func TestServedWhy(t *testing.T) {
 	w := serverWorld(map[string]func(int, int) float64{"m": both})
 	apart := serverCluster(2)

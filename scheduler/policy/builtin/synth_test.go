@@ -39,7 +39,7 @@ func policyOf(t tb, text string) scheduler.Policy {
 	return p
 }
 
-// runOf runs jobs whose durations are true under a policy behind an admission rule.
+// runOf runs jobs with exact durations under a policy and an admission rule.
 func runOf(t tb, jobs []spec.Job, text, outside string) *sim.Result {
 	t.Helper()
 	rule, err := admission.Lookup(outside)

@@ -15,7 +15,7 @@ import (
 
 var Info = policy.Info{
 	Name:    "dl2",
-	Doc:     "a network trained by reinforcement gives devices to jobs one after the other (Peng et al., DL2, TPDS 2021); resizes and preempts",
+	Doc:     "a network trained by reinforcement learning assigns devices to jobs in increments (Peng et al., DL2, TPDS 2021); resizes and preempts",
 	Options: options,
 	Reads:   []string{"model"},
 	Servers: policy.ServesToo,
@@ -32,7 +32,7 @@ var options = []policy.Option{
 	{Name: "model", Default: "the one that comes with Pacer", Doc: "FILE written by pacer learn dl2; it also sets which models are known and how often the policy decides"},
 }
 
-// Likeliest returns what chooses the action that a network prefers.
+// Likeliest returns a Chooser of the most probable allowed action of a network.
 func Likeliest(net nn.Net) Chooser { return &likeliest{net: net} }
 
 type likeliest struct {
@@ -50,18 +50,16 @@ func (c *likeliest) Choose(v *View) (int, error) {
 	return best, nil
 }
 
-// New returns the policy that decides as DL2 does (sections 3 and 4) by asking a
-// chooser. In every slot all jobs are given devices from nothing: one increment after
-// the other, until the chooser ends it, or no job can be given more. Jobs beyond the
-// columns of the state come after that, in batches by arrival; then those that hold
-// nothing get the least they can have while there is room, so that no job waits for
-// ever beside free devices.
+// New returns DL2 (sections 3 and 4) with actions from a chooser. Every slot starts from an
+// empty cluster and assigns increments until the chooser picks the void action, or no action
+// is allowed. Jobs beyond the columns of the state follow in batches by arrival. Then jobs
+// without devices get their smallest size if it fits, so that no job waits while devices
+// are free.
 //
-// Of jobs with parameter servers an increment is a replica, a server or both; else it
-// is to the next number of devices on which
-// the job's best believed plan is faster. Jobs of other models than f.Types, or of
-// which nothing is believed, run as submitted, in their turn and before all others.
-// Between two slots devices that are free go to jobs that wait, in the same way.
+// For jobs with parameter servers an increment is a replica, a server or one of each. For
+// others it leads to the next number of devices with a faster predicted plan. Jobs of models
+// not in f.Types, or without a prediction, run as submitted and are placed first. Between
+// two slots free devices go to waiting jobs in the same way.
 func New(d policy.Deps, f Form, c Chooser) (scheduler.Policy, error) {
 	if err := f.Validate(); err != nil {
 		return nil, err
@@ -72,9 +70,9 @@ func New(d policy.Deps, f Form, c Chooser) (scheduler.Policy, error) {
 	}
 	if f.Servers != (d.Servers != nil) {
 		with := map[bool]string{true: "with", false: "without"}
-		return nil, fmt.Errorf("policy: dl2: it was trained for jobs %s parameter servers, these are jobs %s: pacer learn dl2 trains one for them: %w", with[f.Servers], with[!f.Servers], ErrOtherForm)
+		return nil, fmt.Errorf("policy: dl2: the network was trained for jobs %s parameter servers, the workload is %s; pacer learn dl2 trains one: %w", with[f.Servers], with[!f.Servers], ErrOtherForm)
 	}
-	p := &dl2{form: f, chooser: c, sizing: sizing, served: paramserver.NewSpeeds(d), types: map[string]int{},
+	p := &dl2{form: f, chooser: c, sizing: sizing, speeds: paramserver.NewSpeeds(d), types: map[string]int{},
 		slot: time.Duration(f.SlotSec * float64(time.Second)), last: -policy.Never}
 	for i, name := range f.Types {
 		p.types[name] = i
@@ -87,13 +85,14 @@ type dl2 struct {
 	form    Form
 	chooser Chooser
 	sizing  *optimus.Sizing
-	served  *paramserver.Speeds
+	speeds  *paramserver.Speeds
 	types   map[string]int
 	slot    time.Duration
-	last    time.Duration // when a slot began
+	last    time.Duration // start of the present slot
 	view    View
 }
 
+// Decide assigns increments in a new slot, or to waiting jobs between slots; see New.
 func (p *dl2) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
 	d := scheduler.Decision{Wake: p.last + p.slot}
 	anew := s.Now == p.last || s.Now >= p.last+p.slot
@@ -110,11 +109,11 @@ func (p *dl2) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Deci
 	if p.form.Servers {
 		return d, p.decidePS(ctx, s, anew, &d)
 	}
-	deal, err := p.open(ctx, s, anew)
+	deal, err := p.newAllocation(ctx, s, anew)
 	if err != nil {
 		return d, err
 	}
-	if err := p.dealBatches(s, deal.seats, deal.free); err != nil {
+	if err := p.assignBatches(s, deal.seats, deal.free); err != nil {
 		return d, err
 	}
 	deal.fill()
@@ -122,12 +121,12 @@ func (p *dl2) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Deci
 	return d, nil
 }
 
-// dealBatches gives away what there is to as many jobs at a time as there are columns.
-// free returns the share that is left.
-func (p *dl2) dealBatches(s *scheduler.Snapshot, seats []Seat, free func() float64) error {
+// assignBatches assigns increments to batches of as many jobs as there are columns. free
+// returns the free share of the cluster.
+func (p *dl2) assignBatches(s *scheduler.Snapshot, seats []Seat, free func() float64) error {
 	for len(seats) > 0 {
 		n := min(len(seats), p.form.Jobs)
-		if err := p.deal(s, seats[:n], free); err != nil {
+		if err := p.assign(s, seats[:n], free); err != nil {
 			return err
 		}
 		seats = seats[n:]
@@ -135,12 +134,12 @@ func (p *dl2) dealBatches(s *scheduler.Snapshot, seats []Seat, free func() float
 	return nil
 }
 
-// deal gives away what there is to the jobs of some seats.
-func (p *dl2) deal(s *scheduler.Snapshot, seats []Seat, free func() float64) error {
+// assign assigns increments to the jobs of some seats.
+func (p *dl2) assign(s *scheduler.Snapshot, seats []Seat, free func() float64) error {
 	v := &p.view
 	v.Seats = seats
 	for {
-		if !p.permit() {
+		if !p.setAllowed() {
 			return nil
 		}
 		v.encode(&p.form, s.Now, free())
@@ -162,9 +161,8 @@ func (p *dl2) deal(s *scheduler.Snapshot, seats []Seat, free func() float64) err
 	}
 }
 
-// permit works out which actions are allowed, and reports whether there is one but
-// to end the slot.
-func (p *dl2) permit() (any bool) {
+// setAllowed sets the allowed actions, and reports whether any but the void action is.
+func (p *dl2) setAllowed() (any bool) {
 	v := &p.view
 	clear(v.Allowed)
 	kinds := p.form.kinds()
@@ -179,28 +177,28 @@ func (p *dl2) permit() (any bool) {
 	return any
 }
 
-// dl2Column is what a job can be given.
-type dl2Column interface {
+// column is a job that can get increments.
+type column interface {
 	allows(kind int) bool
 	take(kind int)
-	show(s *Seat) // what it has now
+	show(s *Seat) // writes its present resources to s
 }
 
-// dl2Deal is what is given away in a decision.
-type dl2Deal struct {
+// allocation is the state of a decision for jobs without parameter servers.
+type allocation struct {
 	*dl2
 	idle    *scheduler.Inventory
 	cluster *spec.Cluster
 	left    []int // devices, by group
 	all     int
-	growers []*optimus.Grower // jobs that keep what they hold, or run as submitted
+	growers []*optimus.Grower // jobs that keep their grant or run as submitted
 	seats   []Seat
-	ringers []*sizedJob // of the seats
+	sized   []*sizedJob // of the seats
 }
 
-// open collects the jobs that are given devices, and the devices there are.
-func (p *dl2) open(ctx context.Context, s *scheduler.Snapshot, anew bool) (*dl2Deal, error) {
-	deal := &dl2Deal{dl2: p, idle: s.Idle(), cluster: &s.Cluster, left: make([]int, len(s.Cluster.Groups))}
+// newAllocation collects the jobs and the free devices.
+func (p *dl2) newAllocation(ctx context.Context, s *scheduler.Snapshot, anew bool) (*allocation, error) {
+	deal := &allocation{dl2: p, idle: s.Idle(), cluster: &s.Cluster, left: make([]int, len(s.Cluster.Groups))}
 	for gi := range deal.left {
 		deal.left[gi] = deal.idle.FreeIn(gi)
 		deal.all += deal.left[gi]
@@ -217,7 +215,7 @@ func (p *dl2) open(ctx context.Context, s *scheduler.Snapshot, anew bool) (*dl2D
 		case sizes == nil:
 			rigid = append(rigid, j)
 		default:
-			deal.ringers = append(deal.ringers, newSizedJob(deal, j, sizes))
+			deal.sized = append(deal.sized, newSizedJob(deal, j, sizes))
 		}
 	}
 	for _, j := range rigid {
@@ -225,15 +223,15 @@ func (p *dl2) open(ctx context.Context, s *scheduler.Snapshot, anew bool) (*dl2D
 			return nil, err
 		}
 	}
-	deal.seats = make([]Seat, len(deal.ringers))
-	for i, r := range deal.ringers {
+	deal.seats = make([]Seat, len(deal.sized))
+	for i, r := range deal.sized {
 		deal.seats[i] = Seat{Job: r.JobState, kind: p.types[r.Job.Model.Name], least: r.least, column: r, heldW: r.Grant.Devices()}
 		r.show(&deal.seats[i])
 	}
 	return deal, nil
 }
 
-// sizesOf returns on what j can run, by group; nil of jobs that run as submitted.
+// sizesOf returns the sizes of j by group, nil if it runs as submitted.
 func (p *dl2) sizesOf(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) ([][]optimus.Size, error) {
 	if _, known := p.types[j.Job.Model.Name]; !known {
 		return nil, nil
@@ -245,8 +243,8 @@ func (p *dl2) sizesOf(ctx context.Context, s *scheduler.Snapshot, j *scheduler.J
 	return p.sizing.Sizes(j.Job, cv, &s.Cluster), nil
 }
 
-// asSubmitted gives j the devices it was submitted with, if they are left.
-func (deal *dl2Deal) asSubmitted(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) error {
+// asSubmitted assigns j its submitted number of devices if enough are left.
+func (deal *allocation) asSubmitted(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) error {
 	w, err := deal.sizing.Belief.AsSubmitted(ctx, s.Cluster, j.Job)
 	if err != nil {
 		return err
@@ -259,7 +257,7 @@ func (deal *dl2Deal) asSubmitted(ctx context.Context, s *scheduler.Snapshot, j *
 }
 
 // free returns the share of the devices that are left.
-func (deal *dl2Deal) free() float64 {
+func (deal *allocation) free() float64 {
 	left := 0
 	for _, n := range deal.left {
 		left += n
@@ -267,19 +265,19 @@ func (deal *dl2Deal) free() float64 {
 	return float64(left) / float64(max(deal.all, 1))
 }
 
-// fill gives jobs without devices the least they can have.
-func (deal *dl2Deal) fill() {
-	for _, r := range deal.ringers {
+// fill gives jobs without devices their smallest size.
+func (deal *allocation) fill() {
+	for _, r := range deal.sized {
 		if r.at < 0 && r.allows(0) {
 			r.take(0)
 		}
 	}
 }
 
-// grants finds devices for all jobs, and gives the reasons.
-func (deal *dl2Deal) grants(d *scheduler.Decision, s *scheduler.Snapshot) {
+// grants places all jobs and adds the reasons.
+func (deal *allocation) grants(d *scheduler.Decision, s *scheduler.Snapshot) {
 	growers := deal.growers
-	for _, r := range deal.ringers {
+	for _, r := range deal.sized {
 		if r.at >= 0 {
 			growers = append(growers, &optimus.Grower{JobState: r.JobState, Group: r.group, Sizes: r.sizes[r.group], At: r.at})
 		}
@@ -301,26 +299,26 @@ func (deal *dl2Deal) grants(d *scheduler.Decision, s *scheduler.Snapshot) {
 			d.Warnings = append(d.Warnings, deal.unknownModel(g.Job.Model.Name, "run as submitted"))
 		}
 	}
-	for _, r := range deal.ringers {
+	for _, r := range deal.sized {
 		if r.at < 0 {
-			d.Because(s, r.Job.ID, "the network gives the devices to others first")
+			d.Because(s, r.Job.ID, "the network prefers other jobs")
 		}
 	}
 }
 
-// unknownModel says what becomes of jobs of other models.
+// unknownModel returns a warning about jobs of models that the network was not trained for.
 func (p *dl2) unknownModel(name, fate string) string {
-	return fmt.Sprintf("%s is none of the models that dl2 was trained for, such jobs %s; pacer learn dl2 trains a policy for the models of a workload", name, fate)
+	return fmt.Sprintf("dl2 was not trained for %s, such jobs %s; pacer learn dl2 trains a policy for the models of a workload", name, fate)
 }
 
-func (deal *dl2Deal) explain(d *scheduler.Decision, s *scheduler.Snapshot, g *optimus.Grower) {
+func (deal *allocation) explain(d *scheduler.Decision, s *scheduler.Snapshot, g *optimus.Grower) {
 	switch {
 	case !s.Reasons:
 	case g.Granted == nil:
-		d.Because(s, g.Job.ID, "size %d is meant for it, and finds no room together", g.Devices())
+		d.Because(s, g.Job.ID, "size %d was chosen, but the free devices are too fragmented", g.Devices())
 	case g.Granted.Same(g.Grant):
 	case g.Candidates != nil:
-		d.Because(s, g.Job.ID, "as submitted: no model the network knows")
+		d.Because(s, g.Job.ID, "runs as submitted: the network was not trained for its model")
 	default:
 		d.Because(s, g.Job.ID, "size %d by the network's preferences", g.Granted.Devices())
 	}

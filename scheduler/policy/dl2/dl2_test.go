@@ -230,7 +230,7 @@ func TestDL2Slots(t *testing.T) {
 		},
 		"unknown models": {
 			run(4, eager{}, job("j1", "a", 0, 1), job("j2", "other", 0, 4)),
-			"j2 4 at 0s\nj1 4 at 0s\nother is none of the models that dl2 was trained for, such jobs run as submitted; pacer learn dl2 trains a policy for the models of a workload\n",
+			"j2 4 at 0s\nj1 4 at 0s\ndl2 was not trained for other, such jobs run as submitted; pacer learn dl2 trains a policy for the models of a workload\n",
 		},
 	} {
 		if !strings.HasPrefix(c.got, c.want) {

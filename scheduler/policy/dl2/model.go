@@ -12,35 +12,35 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/internal/nn"
 )
 
-// Model is what policy dl2 is made of: networks, and what they were trained for.
+// Model has the networks of policy dl2 and the form they were trained for.
 type Model struct {
 	Form
-	Origin map[string]string // how it was trained, for people
+	Origin map[string]string // how it was trained, for information
 
 	Policy nn.Net // state -> preference for each action
-	Value  nn.Net // state -> return to be expected; nil = was not kept
+	Value  nn.Net // state to expected return; nil = not stored
 }
 
-// Form is what a network is trained for: it decides about nothing else.
+// Form is what a network was trained for. It is valid for no other form.
 type Form struct {
 	Jobs    int      `json:"jobs"`    // columns of the state, each a job
 	Types   []string `json:"types"`   // models, each an input of a column
 	Servers bool     `json:"servers"` // whether jobs train with parameter servers
-	// Dense says that one network sees all columns at once, as in DL2; else each column
-	// is seen by the same one, with what all come to.
+	// Dense: one network has all columns as input, as in DL2. Otherwise the same network
+	// is applied to each column together with a sum over all columns.
 	Dense   bool    `json:"dense"`
-	Speeds  bool    `json:"speeds"` // whether a column tells what is believed of the job's speed
+	Speeds  bool    `json:"speeds"` // whether a column has predicted speeds of the job
 	SlotSec float64 `json:"slot_s"` // seconds from one decision about running jobs to the next
 }
 
-// What a network cannot be used for wraps one of these.
+// Errors of networks that cannot be used wrap one of these.
 var (
 	ErrOtherForm = errors.New("the policy was trained for something else")
 	ErrNoPolicy  = errors.New("not a trained dl2 policy")
 )
 
-// NewModel returns networks that know nothing yet, of two hidden layers of so many
-// units, drawn from a seed.
+// NewModel returns untrained networks with two hidden layers of hidden units each, with
+// weights drawn from a seed.
 func NewModel(f Form, hidden int, seed uint64) (*Model, error) {
 	m := &Model{Form: f, Origin: map[string]string{}}
 	if err := f.Validate(); err != nil {
@@ -59,10 +59,10 @@ func NewModel(f Form, hidden int, seed uint64) (*Model, error) {
 	return m, nil
 }
 
-// pooled is what sums over columns are divided by: about how many jobs there are.
+// pooled is the divisor of sums over columns: a typical number of jobs.
 const pooled = 8
 
-// outputs returns for how many actions of a column, and of all, a network answers.
+// outputs returns the outputs of a network per column, and in total.
 func (f Form) outputs(name string) (kinds, all int) {
 	if name == "value" {
 		return 0, 1
@@ -70,7 +70,7 @@ func (f Form) outputs(name string) (kinds, all int) {
 	return f.kinds(), f.Actions()
 }
 
-// core returns the inputs and outputs of the perceptron of a network.
+// core returns the inputs and outputs of the MLP of a network.
 func (f Form) core(name string) (inputs, outputs int) {
 	kinds, all := f.outputs(name)
 	if f.Dense {
@@ -83,7 +83,7 @@ func (f Form) shared(kinds int) nn.SharedForm {
 	return nn.SharedForm{Columns: f.Jobs, Width: f.column(), Kinds: kinds, Extra: 1, Scale: pooled}
 }
 
-// net makes a network of its perceptron.
+// net returns the network of an MLP.
 func (f Form) net(name string, m *nn.MLP) (nn.Net, error) {
 	kinds, all := f.outputs(name)
 	if !f.Dense {
@@ -95,7 +95,7 @@ func (f Form) net(name string, m *nn.MLP) (nn.Net, error) {
 	return m, nil
 }
 
-// Validate reports what no network can be trained for.
+// Validate returns an error for a form outside the supported ranges.
 func (f Form) Validate() error {
 	switch {
 	case f.Jobs < 1 || f.Jobs > 1024:
@@ -110,7 +110,7 @@ func (f Form) Validate() error {
 	return nil
 }
 
-// kinds returns how many actions there are for a column.
+// kinds returns the number of actions of a column.
 func (f Form) kinds() int {
 	if f.Servers {
 		return 3
@@ -118,11 +118,10 @@ func (f Form) kinds() int {
 	return 1
 }
 
-// Actions returns how many actions there are: those of each column together, then the
-// one that ends the slot.
+// Actions returns the number of actions: those of each column, then the void action.
 func (f Form) Actions() int { return f.kinds()*f.Jobs + 1 }
 
-// column returns the inputs of a column, see dl2State.
+// column returns the number of inputs of a column, see View.encode.
 func (f Form) column() int {
 	n := len(f.Types) + stateInputs
 	if f.Speeds {
@@ -134,14 +133,14 @@ func (f Form) column() int {
 	return n
 }
 
-// Inputs returns how many numbers a state is.
+// Inputs returns the length of a state.
 func (f Form) Inputs() int { return f.Jobs*f.column() + 1 }
 
-// Same reports in what other differs from f, as an error that wraps ErrOtherForm.
+// Same returns an error that wraps ErrOtherForm and names the difference if other is not f.
 func (f Form) Same(other Form) error {
 	list := func(types []string) string { return strings.Join(types, ", ") }
 	differs := func(what string, has, wants any) error {
-		return fmt.Errorf("policy: dl2: it was trained for %s %v, asked for is %v: %w", what, has, wants, ErrOtherForm)
+		return fmt.Errorf("policy: dl2: the network was trained for %s %v, requested is %v: %w", what, has, wants, ErrOtherForm)
 	}
 	switch {
 	case f.Jobs != other.Jobs:
@@ -153,22 +152,22 @@ func (f Form) Same(other Form) error {
 	case f.Dense != other.Dense:
 		return differs("a dense network", f.Dense, other.Dense)
 	case f.Speeds != other.Speeds:
-		return differs("believed speeds in the state", f.Speeds, other.Speeds)
+		return differs("predicted speeds in the state", f.Speeds, other.Speeds)
 	case f.SlotSec != other.SlotSec:
 		return differs("slots of seconds", f.SlotSec, other.SlotSec)
 	}
 	return nil
 }
 
-// dl2Meta is what a file holds beside the networks.
+// dl2Meta is the header of a file.
 type dl2Meta struct {
 	Policy string `json:"policy"`
 	Form
 	Origin map[string]string `json:"origin,omitempty"`
 }
 
-// Encode returns m as a file. With half it keeps what policy dl2 needs, in half
-// precision: nothing to go on training from.
+// Encode returns m as a file. With half it stores only the policy network in half precision,
+// enough for policy dl2 but not for further training.
 func (m *Model) Encode(half bool) ([]byte, error) {
 	nets := []nn.Named{{Name: "policy", Net: m.Policy.Core()}}
 	if !half && m.Value != nil {
@@ -204,7 +203,7 @@ func DecodeDL2(b []byte) (*Model, error) {
 	return m, nil
 }
 
-// Clone returns a model with networks of its own, both of which m has.
+// Clone returns a copy of m, which must have both networks.
 func (m *Model) Clone() (*Model, error) {
 	b, err := m.Encode(false)
 	if err != nil {
@@ -213,7 +212,7 @@ func (m *Model) Clone() (*Model, error) {
 	return DecodeDL2(b)
 }
 
-// Read reads a trained policy from a file; "" is the one that comes with Pacer.
+// Read reads a trained policy from a file; "" = the one that comes with Pacer.
 func Read(path string) (*Model, error) {
 	b := embeddedDL2
 	if path != "" {

@@ -10,21 +10,21 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy/optimus"
 )
 
-// sizedJob is a job that is given devices one size after the other.
+// sizedJob is a job without parameter servers; an increment leads to a larger size.
 type sizedJob struct {
 	*scheduler.JobState
-	deal  *dl2Deal
-	sizes [][]optimus.Size // by group
-	home  int              // group it runs in, -1 = none
-	least float64          // believed seconds of a step on the least it can have
-	worth float64          // share of its group that a device takes, in shares of devices
-	group int              // of what it has
-	at    int              // of the group's sizes, -1 = nothing
-	next  int              // the next of them on which it is faster, -1 = there is none
+	allocation *allocation
+	sizes      [][]optimus.Size // by group
+	home       int              // group it runs in, -1 = none
+	least      float64          // predicted seconds per step on its smallest size
+	share      float64          // dominant share of a device, see optimus.DominantShare
+	group      int              // group of its devices
+	at         int              // index of its size, -1 = none
+	next       int              // index of the next faster size, -1 = none
 }
 
-func newSizedJob(deal *dl2Deal, j *scheduler.JobState, sizes [][]optimus.Size) *sizedJob {
-	r := &sizedJob{JobState: j, deal: deal, sizes: sizes, home: -1, least: math.Inf(1), at: -1, worth: 1}
+func newSizedJob(deal *allocation, j *scheduler.JobState, sizes [][]optimus.Size) *sizedJob {
+	r := &sizedJob{JobState: j, allocation: deal, sizes: sizes, home: -1, least: math.Inf(1), at: -1, share: 1}
 	if j.Grant != nil {
 		r.home = deal.idle.Group[j.Grant.Slots[0].Node]
 	}
@@ -36,13 +36,13 @@ func newSizedJob(deal *dl2Deal, j *scheduler.JobState, sizes [][]optimus.Size) *
 	return r
 }
 
-// first returns the group in which r is given its first devices: that where it runs,
-// or else the one where the fewest run it fastest; -1 if they are not left.
+// first returns the group for the first devices of r: its present group, or else the group
+// with the fastest smallest size; -1 if none fits.
 func (r *sizedJob) first() int {
 	best := -1
 	for gi, s := range r.sizes {
 		switch {
-		case len(s) == 0 || s[0].Devices > r.deal.left[gi]:
+		case len(s) == 0 || s[0].Devices > r.allocation.left[gi]:
 		case gi == r.home:
 			return gi
 		case best < 0 || s[0].Sec < r.sizes[best][0].Sec:
@@ -57,16 +57,16 @@ func (r *sizedJob) allows(int) bool {
 		return r.first() >= 0
 	}
 	s := r.sizes[r.group]
-	return r.next >= 0 && s[r.next].Devices-s[r.at].Devices <= r.deal.left[r.group]
+	return r.next >= 0 && s[r.next].Devices-s[r.at].Devices <= r.allocation.left[r.group]
 }
 
 func (r *sizedJob) take(int) {
 	if r.at < 0 {
 		r.group, r.next = r.first(), 0
-		r.worth = optimus.DominantShare(&r.deal.cluster.Groups[r.group], r.Job.Host)
+		r.share = optimus.DominantShare(&r.allocation.cluster.Groups[r.group], r.Job.Host)
 	}
 	s := r.sizes[r.group]
-	r.deal.left[r.group] -= s[r.next].Devices - r.devices()
+	r.allocation.left[r.group] -= s[r.next].Devices - r.devices()
 	r.at = r.next
 	r.next = slices.IndexFunc(s[r.at:], func(o optimus.Size) bool { return o.Sec < s[r.at].Sec })
 	if r.next >= 0 {
@@ -74,7 +74,7 @@ func (r *sizedJob) take(int) {
 	}
 }
 
-// devices returns how many r has.
+// devices returns the number of devices of r.
 func (r *sizedJob) devices() int {
 	if r.at < 0 {
 		return 0
@@ -84,7 +84,7 @@ func (r *sizedJob) devices() int {
 
 func (r *sizedJob) show(s *Seat) {
 	s.Workers, s.Next, s.sec, s.gains = r.devices(), 0, 0, [3]float64{}
-	s.share = r.worth * float64(s.Workers) / float64(r.deal.all)
+	s.share = r.share * float64(s.Workers) / float64(r.allocation.all)
 	more := r.allows(0)
 	switch {
 	case r.at >= 0:

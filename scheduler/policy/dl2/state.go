@@ -7,31 +7,31 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// View is one decision: which job gets one more.
+// View is the input of one action.
 type View struct {
 	State   []float32 // see encode
-	Allowed []bool    // by action; that which ends the slot, the last, always is
+	Allowed []bool    // by action; the void action, the last, always is
 	Seats   []Seat    // the first columns; the others are empty
 	Void    int       // the action that ends the slot
 }
 
-// Seat is a column of the state: a job and what it was given in this slot.
+// Seat is a job in a column of the state, with its resources in this slot.
 type Seat struct {
 	Job              *scheduler.JobState
 	Workers, Servers int
-	Next             int // workers that it would have with the next action for workers, 0 = there is none
+	Next             int // workers after the next action for workers, 0 = none
 
 	kind         int     // of Types
-	least        float64 // believed seconds of a step on the least it can have
-	sec          float64 // and on what it has, 0 = nothing
+	least        float64 // predicted seconds per step on its smallest size
+	sec          float64 // and with its present resources, 0 = none
 	gains        [3]float64
-	share        float64 // of the cluster, by what it takes the largest share of
+	share        float64 // dominant share of the cluster
 	heldW, heldS int
-	column       dl2Column
+	column       column
 }
 
-// Worth returns by how much more of its work the job is believed to do in a second
-// with one more of a kind, as a share of it.
+// Worth returns the predicted increase of the fraction of its work that the job completes
+// per second with one more of a kind.
 func (s *Seat) Worth(kind int) float64 {
 	total := s.Job.Done + s.Job.Remaining
 	if s.sec == 0 {
@@ -45,13 +45,13 @@ type Chooser interface {
 	Choose(v *View) (action int, err error)
 }
 
-// stateInputs are those of a column beside its type: slots since it was submitted,
-// slots left, dominant share, workers and parameter servers, and workers and
-// parameter servers that it held until now. (DL2, section 4.1, has the first five;
-// there is no going back from what is held for free where starts cost.)
+// stateInputs is the number of inputs of a column besides its type: slots since submission,
+// remaining slots, dominant share, workers, parameter servers, and the workers and parameter
+// servers it held before. DL2 (section 4.1) has the first five; the others matter because
+// restarts cost.
 const stateInputs = 7
 
-// Inputs are squeezed into about 0 to 1: counts of slots as ln(1+n)/longLog, those of
+// Inputs are scaled to about 0 to 1: counts of slots as ln(1+n)/longLog, those of
 // workers and servers as ln(1+n)/wideLog, in place of batch normalisation.
 const (
 	longLog = 5
@@ -64,13 +64,13 @@ func squeezed(n, scale float64) float32 { return float32(math.Log1p(max(n, 0)) /
 // is free.
 //
 //	type       1 for the model of the job, 0 for the others
-//	age, left  slots since it was submitted, and to go on the least it can have
-//	share      of the cluster it was given
-//	workers, servers      it was given in this slot, and holds since before
-//	with Speeds: slots to go on what it was given, and of each action for it by
-//	           what factor the next makes it faster, as a logarithm
-//	with Speeds and Servers: of each action whether it is allowed; without Servers
-//	           one that is not makes nothing faster
+//	age, left  slots since submission, and remaining slots on its smallest size
+//	share      dominant share
+//	workers, servers  in this slot, and held before
+//	with Speeds: remaining slots with its present resources, and for each action the
+//	           logarithm of the speedup
+//	with Speeds and Servers: for each action whether it is allowed; without Servers an
+//	           action that is not allowed has speedup 1
 func (v *View) encode(f *Form, now time.Duration, free float64) {
 	clear(v.State)
 	width, slot := f.column(), f.SlotSec

@@ -15,9 +15,9 @@ import (
 
 var (
 	Info  = rubickVariant("rubick", "plans and sizes by sensitivity curves of completion time, with remaining steps known exactly (docs/design/rubick.md; after Zhang et al., Rubick, MLSys 2025)", candidate.Fixed{})
-	InfoE = rubickVariant("rubick-e", "rubick that chooses plans alone: jobs have as many devices as they ask for", candidate.Fixed{Size: true})
-	InfoR = rubickVariant("rubick-r", "rubick that chooses resources alone: jobs keep their plan, but for the number of replicas", candidate.Fixed{Plan: true})
-	InfoN = rubickVariant("rubick-n", "rubick that chooses neither plans nor resources, only which jobs run and when", candidate.Fixed{Plan: true, Size: true})
+	InfoE = rubickVariant("rubick-e", "rubick that chooses only plans: jobs have their submitted number of devices", candidate.Fixed{Size: true})
+	InfoR = rubickVariant("rubick-r", "rubick that chooses only resources: jobs keep their plan except for the number of replicas", candidate.Fixed{Plan: true})
+	InfoN = rubickVariant("rubick-n", "rubick that chooses neither plans nor resources, only the order of jobs", candidate.Fixed{Plan: true, Size: true})
 )
 
 var options = []policy.Option{
@@ -26,10 +26,10 @@ var options = []policy.Option{
 	{Name: "budget", Default: "0.1", Max: 1e6, Doc: "share of a job's run, from its first start to its estimated end, that the start costs of its restarts may take"},
 	{Name: "starve", Default: "28800", Unit: "s", Max: math.MaxFloat64, Doc: "seconds since submission after which a waiting job gets a reservation"},
 	{Name: "shrink", Default: "true", Doc: "shrink and stop running jobs for waiting ones, if they lose less than those gain"},
-	{Name: "grow", Default: "true", Doc: "give devices left over to running jobs"},
+	{Name: "grow", Default: "true", Doc: "give idle devices to running jobs"},
 }
 
-// rubickVariant describes rubick where something of a job stays as submitted.
+// rubickVariant returns rubick with some properties of jobs fixed as submitted.
 func rubickVariant(name, doc string, f candidate.Fixed) policy.Info {
 	return policy.Info{
 		Name:    name,
@@ -47,71 +47,60 @@ func rubickVariant(name, doc string, f candidate.Fixed) policy.Info {
 //
 // The algorithm, at every event:
 //
-//  1. Every job has a curve: for each device count and layout, which is what the
-//     network's bandwidth comes to, the best plan the oracle allows there, and how
-//     fast that is believed to be; plans that offload also over the CPUs they may
-//     have (withCPUs), and they hold their devices' share of the host memory. From
-//     the work left it follows how long the job would take,
-//     T = start cost + steps left / rate. Devices below are those a job holds, or
-//     what its CPUs and memory come to where that is a larger share of the cluster.
-//  2. A guaranteed job has a minimum: only ways at least as fast as its own plan
-//     at its own size count. A best-effort job's minimum is nothing at all.
-//  3. Waiting jobs are taken by falling slope at zero, 1/(T·devices): the
-//     completions per second that a device gives when lent to that job.
-//  4. Each starts at the size with the least T·(1 + price·devices), unless
-//     waiting for running jobs to end would serve it better than what fits now.
+//  1. Every job has a curve: for each device count and layout the best plan and its
+//     predicted speed. The layout stands for the network bandwidth. Plans that offload
+//     also have a CPU dimension (withCPUs) and use their share of the host memory. The
+//     remaining time is T = start cost + remaining steps / rate. Below, devices means
+//     the load: the devices of a job, or its CPUs or memory in devices if that is more.
+//  2. A guaranteed job has a minimum: only configurations at least as fast as its own
+//     plan at its own size count. A best-effort job has none.
+//  3. Waiting jobs are served by descending slope at zero, 1/(T·devices): completions
+//     per second and device.
+//  4. Each starts with the configuration of least T·(1 + price·devices), unless waiting
+//     for running jobs to end is better than what fits now.
 //  5. For a job that does not fit others shrink: running jobs give up devices or CPUs,
 //     or stop, in ascending order of seconds lost per device, while together they lose
 //     less than the job gains by not waiting.
-//  6. Devices left over go to running jobs, those first that gain the most
-//     seconds per added device.
-//  7. The gate: a change must repay its start cost (it is part of T, so a move
-//     that does not pay is never a gain), growing must gain at least gate times
-//     the start cost on top, and restarts may take no more than a share, budget,
-//     of a job's run.
-//  8. A job that has waited too long (starve) gets a reservation: the nodes it
-//     could have first are given only to jobs that will be gone by then.
+//  6. Idle devices go to running jobs, in descending order of seconds gained per added
+//     device.
+//  7. The gate: a change must repay its start cost, which is part of T. Growing must gain
+//     at least gate times the start cost on top. Restarts may take at most the fraction
+//     budget of a job's run time.
+//  8. A job that has waited longer than starve gets a reservation: the nodes it could have
+//     first are given only to jobs that end before that.
 //
-// The ablations fix what is not to be chosen (type fixed): rubick-e the number of
-// devices, rubick-r the plan but for the number of replicas, rubick-n both. A job
-// whose own plan runs at no other size runs as submitted there, one without a plan
-// may have any.
+// The ablations fix properties of jobs (candidate.Fixed): rubick-e the number of devices,
+// rubick-r the plan except for the number of replicas, rubick-n both. If the submitted plan
+// runs at no other size the job runs as submitted. A job without a plan may have any.
 //
-// Where the publication is silent, or its artifact does something that cannot be
-// meant (its shrink step is never reached, slopes are sorted the wrong way
-// round, model names and restart counts decide), this is what was chosen:
+// The paper leaves some choices open, and parts of its artifact are defects (its shrink step
+// is never reached, slopes are sorted in the wrong direction, model names and restart counts
+// decide). The choices here:
 //
-//   - Slopes are of completion time, not of throughput. Where most jobs are
-//     shorter than their start cost, throughput sends them to sizes at which the
-//     cluster does nothing but start them.
-//   - price is what a device-second costs the others: with W jobs waiting for N
-//     devices each is delayed by 1/N, so W/N; never below the option, which
-//     stands for the jobs still to come.
-//   - The speed a guarantee stands for is that of the job's own plan and size, by
-//     the same belief as everything else. The artifact takes two thirds of the
-//     measured one.
-//   - A guaranteed job may take devices from best-effort jobs whatever their
-//     slope, within their restart budget. In the queue it does not come
-//     before them, as it does in the artifact: on its mt trace that raised the mean
-//     completion time from 1.4-1.5 to 2.4-2.6 ks, and that of the guaranteed jobs
-//     from 1.9-2.0 to 2.7-2.9, since the long ones among them then hold up the
-//     short ones. So best-effort jobs can delay a guaranteed one: 19 to 33 of the
-//     194 end more than a minute later than under fifo-backfill.
-//   - A job keeps the group of nodes it runs on; it starts on the group that
-//     suits it best by rule 4 among those with room.
-//   - A job nothing is known about runs as submitted and is never changed; its
-//     run time is taken to be its recorded duration, or else as long again as it
-//     has been there.
+//   - Slopes are of completion time, not of throughput. If most jobs are shorter than
+//     their start cost, throughput would lead to sizes at which the cluster mainly starts
+//     jobs.
+//   - price is the cost of a device-second to the other jobs: with W jobs waiting for N
+//     devices, W/N. It is at least the option, which stands for future arrivals.
+//   - The guaranteed speed is the predicted one of the job's own plan and size. The
+//     artifact takes two thirds of the measured speed.
+//   - A guaranteed job may take devices from best-effort jobs regardless of slope, within
+//     their restart budget. Unlike in the artifact it has no priority in the queue. On
+//     the artifact's mt trace that priority raised the mean completion time from 1.4-1.5
+//     to 2.4-2.6 ks, and that of guaranteed jobs from 1.9-2.0 to 2.7-2.9, because long
+//     guaranteed jobs delay short ones. Best-effort jobs can therefore delay a guaranteed
+//     one: 19 to 33 of the 194 end more than a minute later than under fifo-backfill.
+//   - A job stays in its group of nodes. It starts in the best group by rule 4 with room.
+//   - A job without a prediction runs as submitted and is never changed. Its run time is
+//     its recorded duration, else twice its present age.
 //
-// Measured (BenchmarkRubickOptions of package bench): on the 406 jobs of the
-// artifact's base trace, as it is, 10 % denser and 15 % sparser, with beliefs
-// wrong by log-normal factors of sigma 0, 0.1 and 0.2, the mean completion time
-// is 1.10 ks and the makespan 68 ks. They change by less than 3 % and 1 % for a
-// price of 0.02..0.3 and a gate of 0.5..2. A budget of 0.05 costs 16 % in mean
-// completion time, no shrinking 39 %; not growing saves 2 %. starve trades the
-// mean against the longest completion time: never 1.09 and 45.2 ks, 8 h 1.10 and
-// 44.9, 6 h 1.32 and 43.3, 4 h 1.45 and 41.7, 2 h 2.20 and 39.3. The defaults were
-// chosen on this trace.
+// Measured (BenchmarkRubickOptions of package bench) on the 406 jobs of the artifact's base
+// trace, unchanged, 10 % denser and 15 % sparser, with log-normal prediction errors of sigma
+// 0, 0.1 and 0.2: the mean completion time is 1.10 ks and the makespan 68 ks. They change by
+// less than 3 % and 1 % for a price of 0.02..0.3 and a gate of 0.5..2. A budget of 0.05 costs
+// 16 % in mean completion time, no shrinking 39 %; not growing saves 2 %. starve trades the
+// mean against the longest completion time: never 1.09 and 45.2 ks, 8 h 1.10 and 44.9, 6 h
+// 1.32 and 43.3, 4 h 1.45 and 41.7, 2 h 2.20 and 39.3. The defaults were chosen on this trace.
 type rubick struct {
 	belief *candidate.Finder
 	fixed  candidate.Fixed // for the ablations
@@ -133,45 +122,49 @@ func newRubick(d policy.Deps, f candidate.Fixed) (scheduler.Policy, error) {
 // task is a job in one decision.
 type task struct {
 	*scheduler.JobState
-	options []candidate.Config // the ways it may run, its minimum met
-	blind   bool               // nothing is known of it: options are guesses at its own size
-	now     *candidate.Config  // how it runs at present, nil if it waits or that is unknown
-	spare   bool               // it runs and its restart budget allows another
+	options     []candidate.Config // configurations that meet its minimum
+	unpredicted bool               // no prediction: options are guesses at its submitted size
+	now         *candidate.Config  // its present configuration, nil if it waits or that is unknown
+	mayRestart  bool               // it runs, and its restart budget allows another restart
 
 	best  *candidate.Config // where it would start, by rule 4
 	slope float64           // at zero: completions/s per device
 
 	grant *scheduler.Grant // the target, nil = none
-	left  float64          // seconds until it ends if left alone; with a new target, under that
+	left  float64          // seconds until it ends with grant
 }
 
-// in returns how many seconds t takes if it is started or changed to o now.
-func (t *task) in(o *candidate.Config) float64 { return t.StartCost.Seconds() + t.Remaining/o.Rate }
+// runTime returns the seconds until t ends if it is started in or changed to o now.
+func (t *task) runTime(o *candidate.Config) float64 {
+	return t.StartCost.Seconds() + t.Remaining/o.Rate
+}
 
 // waited returns the seconds since t was submitted.
 func (r *round) waited(t *task) float64 { return (r.s.Now - t.Job.Submit).Seconds() }
 
-// round is one decision in the making.
+// round is the state of one decision.
 type round struct {
 	*rubick
 	s       *scheduler.Snapshot
 	d       scheduler.Decision
 	free    *scheduler.Inventory
 	tasks   []*task // in snapshot order
-	queue   []*task // those waiting, steepest first
-	running []*task // the others, in snapshot order
+	queue   []*task // waiting jobs, steepest first
+	running []*task // running jobs, in snapshot order
 	price   float64 // of a device-second now
 
 	scratch []move // of moves
 
-	ends []*task // those with a target, by when they end; nil = to be sorted
+	ends []*task // tasks with a grant, ascending by left; nil = not sorted
 
-	// The reservation: these nodes are kept for a starved job that can have
-	// them after so many seconds.
+	// The reservation: these nodes are reserved for a starved job that can have them in
+	// until seconds.
 	reserved []bool
 	until    float64
 }
 
+// Decide follows rules 3 to 8 of the algorithm: reserve, start or make room for waiting jobs
+// by slope, then grow running jobs.
 func (p *rubick) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
 	r := &round{rubick: p, s: s, free: s.Free(), price: p.price}
 	if err := r.prepare(ctx); err != nil {
@@ -194,7 +187,7 @@ func (p *rubick) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 	return r.d, nil
 }
 
-// prepare makes the tasks and sorts those that wait.
+// prepare makes the tasks and sorts the queue.
 func (r *round) prepare(ctx context.Context) error {
 	for _, j := range r.s.Jobs() {
 		t, err := r.task(ctx, j)
@@ -216,7 +209,7 @@ func (r *round) prepare(ctx context.Context) error {
 	return nil
 }
 
-// task looks j up in the belief.
+// task returns the task of j with its predicted configurations.
 func (r *round) task(ctx context.Context, j *scheduler.JobState) (*task, error) {
 	cv, err := r.belief.CurveOf(ctx, r.s.Cluster, j.Job, r.fixed)
 	if err != nil {
@@ -242,20 +235,20 @@ func (r *round) task(ctx context.Context, j *scheduler.JobState) (*task, error) 
 			rate = t.now.Rate
 		}
 		t.left = max((j.Ready-r.s.Now).Seconds(), 0) + candidate.RunTime(j, rate)
-		t.spare = r.spare(t)
+		t.mayRestart = r.spare(t)
 	}
 	return t, nil
 }
 
-// guarantee leaves t the options that are as fast as what it asked for; that itself,
-// if others are not.
+// guarantee keeps the options of t that are at least as fast as the submitted one; if there
+// are none, the submitted one.
 func (r *round) guarantee(ctx context.Context, t *task) error {
 	w, err := r.belief.AsSubmitted(ctx, r.s.Cluster, t.Job)
 	if err != nil {
 		return err
 	}
 	if w.Blind {
-		r.warn(fmt.Sprintf("%s on %s: no prediction, such a job is guaranteed nothing", t.Job.Model.Name, spec.Count(t.Job.Devices, "device")))
+		r.warn(fmt.Sprintf("%s on %s: no prediction, the guarantee of such jobs is not kept", t.Job.Model.Name, spec.Count(t.Job.Devices, "device")))
 		return nil
 	}
 	if w.Warning != "" {
@@ -267,17 +260,17 @@ func (r *round) guarantee(ctx context.Context, t *task) error {
 	return nil
 }
 
-// guess gives a job nothing is known about its own plan and size.
+// guess sets the submitted plan and size as options of a job without a prediction.
 func (r *round) guess(ctx context.Context, t *task) error {
 	options, warning, err := r.belief.Guess(ctx, r.s, t.JobState)
 	if warning != "" {
 		r.warn(warning)
 	}
-	t.options, t.blind = options, true
+	t.options, t.unpredicted = options, true
 	return err
 }
 
-// size picks where t would start if it could have any devices, and its slope.
+// size sets best, the configuration of rule 4 in an empty cluster, and the slope.
 func (r *round) size(t *task) {
 	least := math.Inf(1)
 	for i := range t.options {
@@ -286,13 +279,13 @@ func (r *round) size(t *task) {
 		}
 	}
 	if t.best != nil {
-		t.slope = 1 / (t.in(t.best) * t.best.Load)
+		t.slope = 1 / (t.runTime(t.best) * t.best.Load)
 	}
 }
 
-// cost returns what running t with o costs all jobs, in seconds: its own time, and its
-// device-seconds at their price.
-func (r *round) cost(t *task, o *candidate.Config) float64 { return t.in(o) * r.rent(o) }
+// cost returns the cost of running t with o, in seconds: its own time plus the price of its
+// device-seconds.
+func (r *round) cost(t *task, o *candidate.Config) float64 { return t.runTime(o) * r.rent(o) }
 
-// rent returns what a second with o costs all jobs, in seconds.
+// rent returns the cost of a second with o, in seconds.
 func (r *round) rent(o *candidate.Config) float64 { return 1 + r.price*o.Load }

@@ -65,7 +65,7 @@ func slowestDue(ctx context.Context, c schedulertest.Case, j *spec.Job) float64 
 
 // A job without a prediction has no step left, an instant before it completes: its
 // devices are free at once, so no job shrinks.
-func TestRubickWaitsForWhoIsDone(t *testing.T) {
+func TestRubickWaitsForRunningJobsToEnd(t *testing.T) {
 	w := &schedulertest.World{}
 	w.Add("m", "x", schedulertest.OnePlan(2), spec.NewShape(2), 1)
 	p, err := variants.New(policy.Spec{Name: "rubick"}, policy.Deps{Oracle: w.Oracle(0, 0)})

@@ -11,18 +11,18 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/internal/candidate"
 )
 
-// move is one way for a running job to give up devices.
+// move is a change of a running job that frees devices.
 type move struct {
 	t     *task
 	to    *candidate.Config // nil = stop
 	loss  float64           // seconds by which the job ends later
-	freed float64           // devices, or what CPUs come to
+	freed float64           // devices, or CPUs in devices
 }
 
-// slope is what the move costs per device.
+// slope is the loss per freed device.
 func (m move) slope() float64 { return m.loss / m.freed }
 
-// devices returns how many it gives up.
+// devices returns the number of devices freed.
 func (m move) devices() int {
 	if m.to == nil {
 		return m.t.now.Devices
@@ -30,10 +30,10 @@ func (m move) devices() int {
 	return m.t.now.Devices - m.to.Devices
 }
 
-// mayChange reports whether t, which runs, is known, not yet touched in this
-// round, and has restart budget left.
+// mayChange reports whether running task t has a prediction, has not been changed in this
+// decision, and has restart budget left.
 func (r *round) mayChange(t *task) bool {
-	return t.now != nil && t.grant == t.Grant && t.spare
+	return t.now != nil && t.grant == t.Grant && t.mayRestart
 }
 
 // spare reports whether another restart of t, which runs, is within its budget.
@@ -42,9 +42,8 @@ func (r *round) spare(t *task) bool {
 	return float64(t.Restarts+1)*t.StartCost.Seconds() <= r.budget*run
 }
 
-// moves returns what running jobs could give up for t, flattest slope first,
-// without those that lose more by it than t gains. They are valid until the next
-// call.
+// moves returns the moves of running jobs that could make room for t, flattest slope first.
+// Moves that lose more than t gains are left out. The result is valid until the next call.
 func (r *round) moves(t *task, gain float64) []move {
 	ms := r.scratch[:0]
 	for _, k := range r.running {
@@ -52,7 +51,7 @@ func (r *round) moves(t *task, gain float64) []move {
 			continue
 		}
 		most := gain
-		if binds(t, k) {
+		if guaranteeBinds(t, k) {
 			most = math.Inf(1)
 		}
 		if !k.Job.Guaranteed {
@@ -76,8 +75,8 @@ func (r *round) moves(t *task, gain float64) []move {
 	return ms
 }
 
-// freed returns what k gives up if it runs with o: devices, or where it keeps as many,
-// what its CPUs come to. 0 if it is to have more of either.
+// freed returns the load that k frees if it runs with o: devices, or with equal devices its
+// freed CPUs in devices. 0 if it would need more of either.
 func (r *round) freed(k *task, o *candidate.Config) float64 {
 	devices := k.now.Devices - o.Devices
 	cpus := int64(k.now.Devices)*k.now.Host.MilliCPUs - int64(o.Devices)*o.Host.MilliCPUs
@@ -91,26 +90,26 @@ func (r *round) freed(k *task, o *candidate.Config) float64 {
 	return float64(cpus) / float64(max(g.Host().MilliCPUs, 1)) * float64(g.Devices)
 }
 
-// binds reports whether t may take from k whatever k loses.
-func binds(t, k *task) bool { return t.Job.Guaranteed && !k.Job.Guaranteed }
+// guaranteeBinds reports whether t may take devices from k regardless of the loss.
+func guaranteeBinds(t, k *task) bool { return t.Job.Guaranteed && !k.Job.Guaranteed }
 
-// loss returns by how many seconds k ends later if it runs with o, or not at
-// all, for the sake of t: either it gets its devices back when t is done, at
-// another start cost, or it goes on as it is then.
+// loss returns the delay of k in seconds if it makes room for t by running with o, or by
+// stopping (nil). It either gets its devices back when t ends, at another start cost, or
+// continues with o.
 func (r *round) loss(t, k *task, o *candidate.Config) float64 {
-	start, lent := k.StartCost.Seconds(), t.in(t.best)
+	start, lent := k.StartCost.Seconds(), t.runTime(t.best)
 	if o == nil {
 		return start + lent
 	}
 	back := 2*start + lent*max(1-o.Rate/k.now.Rate, 0)
-	return min(back, k.in(o)-k.left)
+	return min(back, k.runTime(o)-k.left)
 }
 
-// feed starts t on devices that running jobs give up, if t gains more by it
-// than they lose together. What t gains is the wait it is spared. A guaranteed
-// job takes from best-effort jobs whatever they lose.
+// feed starts t on devices freed by running jobs if t gains more than they lose together.
+// The gain of t is its avoided wait. A guaranteed job may take devices from best-effort jobs
+// regardless of their loss.
 func (r *round) feed(t *task) bool {
-	if t.best == nil || t.blind {
+	if t.best == nil || t.unpredicted {
 		return false
 	}
 	gain, _ := r.earliest(t, t.best)
@@ -124,12 +123,12 @@ func (r *round) feed(t *task) bool {
 		r.give(m.t, grants[i], m.to)
 	}
 	r.give(t, grants[len(chosen)], t.best)
-	r.fed(t, chosen, gain)
+	r.explainFed(t, chosen, gain)
 	return true
 }
 
-// fed says why t is fed.
-func (r *round) fed(t *task, chosen []move, gain float64) {
+// explainFed adds the reasons of feed.
+func (r *round) explainFed(t *task, chosen []move, gain float64) {
 	if !r.s.Reasons {
 		return
 	}
@@ -140,7 +139,7 @@ func (r *round) fed(t *task, chosen []move, gain float64) {
 		r.why(t, "slope %.3g > %.3g s per device: %s", gain/t.best.Load, loss/t.best.Load, names(chosen))
 		return
 	}
-	r.why(t, "guarantee binds: %s", names(chosen))
+	r.why(t, "starts to keep its guarantee: %s", names(chosen))
 }
 
 // choose returns moves that make room for t.
@@ -149,7 +148,7 @@ func (r *round) choose(t *task, gain float64) ([]move, bool) {
 	var chosen []move
 	loss, room, used := 0.0, r.free.FreeIn(t.best.Group), map[*task]bool{}
 	for _, m := range all {
-		if used[m.t] || loss+m.loss > gain && !binds(t, m.t) {
+		if used[m.t] || loss+m.loss > gain && !guaranteeBinds(t, m.t) {
 			continue
 		}
 		chosen, used[m.t] = append(chosen, m), true
@@ -161,8 +160,7 @@ func (r *round) choose(t *task, gain float64) ([]move, bool) {
 	return nil, false
 }
 
-// relax drops moves that turn out not to be needed, and lets the others give up
-// less where that is enough.
+// relax drops unneeded moves, and replaces others by moves with less loss if that is enough.
 func (r *round) relax(t *task, chosen, all []move) []move {
 	for i := len(chosen) - 1; i >= 0; i-- {
 		if fewer := slices.Delete(slices.Clone(chosen), i, i+1); r.fits(t, fewer) {
@@ -188,9 +186,9 @@ func (r *round) fits(t *task, moves []move) bool {
 	return inv != nil
 }
 
-// rearrange places t and the moved jobs on what they leave. It returns the
-// devices still free and the grants of the moves, nil for a stop, then of t; or
-// nil if that does not fit.
+// rearrange places t and the moved jobs on the free and freed devices. It returns the free
+// devices after that and the grants of the moves (nil for a stop), then of t; nil if they do
+// not fit.
 func (r *round) rearrange(t *task, moves []move) (*scheduler.Inventory, []*scheduler.Grant) {
 	inv := r.free.Clone()
 	for _, m := range moves {
@@ -198,7 +196,7 @@ func (r *round) rearrange(t *task, moves []move) (*scheduler.Inventory, []*sched
 	}
 	grants := make([]*scheduler.Grant, len(moves)+1)
 	put := func(i int, k *task, o *candidate.Config) bool {
-		grants[i] = r.belief.PlaceOption(r.without(inv, k.in(o)), k.Job, o)
+		grants[i] = r.belief.PlaceOption(r.unreserved(inv, k.runTime(o)), k.Job, o)
 		return grants[i] != nil && inv.Take(grants[i].Slots)
 	}
 	if !put(len(moves), t, t.best) {
@@ -212,19 +210,16 @@ func (r *round) rearrange(t *task, moves []move) (*scheduler.Inventory, []*sched
 	return inv, grants
 }
 
-// growth is a way for a running job to have more devices, or others, or another
-// plan on as many.
+// growth is a change of a running job to more devices, or to a better plan or layout.
 type growth struct {
 	to    *candidate.Config
-	added float64 // devices, or what CPUs come to
-	gain  float64 // seconds, with devices at their price
+	added float64 // load
+	gain  float64 // seconds, net of the price of devices
 	slope float64 // gain per added device
 	grant *scheduler.Grant
 }
 
-// grow gives devices left over to the running job that gains the most seconds
-// per added device, and reports whether there was one. The same step changes a
-// job to a better plan or layout on as many devices.
+// grow applies the growth with the steepest slope, and reports whether there was one.
 func (r *round) grow() bool {
 	var best growth
 	var grown *task
@@ -234,12 +229,12 @@ func (r *round) grow() bool {
 		}
 		for i := range k.options {
 			g, ok := r.growth(k, &k.options[i])
-			if !ok || k.in(g.to) >= k.left || g.gain < r.gate*k.StartCost.Seconds() || g.slope <= best.slope {
+			if !ok || k.runTime(g.to) >= k.left || g.gain < r.gate*k.StartCost.Seconds() || g.slope <= best.slope {
 				continue
 			}
 			inv := r.free.Clone()
 			inv.Give(k.grant.Slots)
-			if g.grant = r.belief.PlaceOption(r.without(inv, k.in(g.to)), k.Job, g.to); g.grant != nil {
+			if g.grant = r.belief.PlaceOption(r.unreserved(inv, k.runTime(g.to)), k.Job, g.to); g.grant != nil {
 				best, grown = g, k
 			}
 		}
@@ -254,8 +249,8 @@ func (r *round) grow() bool {
 	return true
 }
 
-// growth returns what k, which runs, would gain by changing to o; false if there
-// are too few devices for it, or it would give some up.
+// growth returns the growth of running task k to o; false if too few devices are free, or o
+// has fewer devices.
 func (r *round) growth(k *task, o *candidate.Config) (g growth, ok bool) {
 	g = growth{to: o, added: max(o.Load-k.now.Load, 1)}
 	more := o.Devices - k.now.Devices
@@ -275,7 +270,7 @@ func total(ms []move) float64 {
 	return sum
 }
 
-// what says what happens to the job.
+// what describes the move.
 func (m move) what() string {
 	if m.to == nil {
 		return "stops"
@@ -283,7 +278,7 @@ func (m move) what() string {
 	return "shrinks to " + sizeText(m.to)
 }
 
-// sizeText says what o runs on.
+// sizeText describes the resources of o.
 func sizeText(o *candidate.Config) string {
 	if o.Shape.CPUs == 0 {
 		return o.Shape.Devices
@@ -291,7 +286,7 @@ func sizeText(o *candidate.Config) string {
 	return fmt.Sprintf("%s with %d CPUs", o.Shape.Devices, o.Shape.CPUs)
 }
 
-// names lists moves as they are told to the job that gains.
+// names describes moves for the reason of the job that gains.
 func names(ms []move) string {
 	out := make([]string, len(ms))
 	for i, m := range ms {

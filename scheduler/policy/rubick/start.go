@@ -10,7 +10,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
-// start gives t the best of what fits now, unless waiting is better.
+// start starts t in the best configuration that fits now, unless waiting is better (rule 4).
 func (r *round) start(t *task) bool {
 	if t.best == nil {
 		return false
@@ -25,15 +25,15 @@ func (r *round) start(t *task) bool {
 	}
 	slices.SortStableFunc(fit, func(a, b *candidate.Config) int { return cmp.Compare(r.cost(t, a), r.cost(t, b)) })
 	for _, o := range fit {
-		if g := r.belief.PlaceConfig(r.without(r.free, t.in(o)), t.Job, o, t.blind); g != nil {
+		if g := r.belief.PlaceConfig(r.unreserved(r.free, t.runTime(o)), t.Job, o, t.unpredicted); g != nil {
 			r.free.Take(g.Slots)
 			r.give(t, g, o)
-			r.started(t, o)
+			r.explainStart(t, o)
 			return true
 		}
 	}
-	if t.blind {
-		if g := r.belief.PlaceBlind(r.without(r.free, t.in(t.best)), r.s.Cluster, t.Job); g != nil {
+	if t.unpredicted {
+		if g := r.belief.PlaceBlind(r.unreserved(r.free, t.runTime(t.best)), r.s.Cluster, t.Job); g != nil {
 			r.free.Take(g.Slots)
 			r.give(t, g, t.best)
 			r.why(t, "as submitted")
@@ -43,8 +43,8 @@ func (r *round) start(t *task) bool {
 	return false
 }
 
-// started says by what t starts, on which CPUs where that matters.
-func (r *round) started(t *task, o *candidate.Config) {
+// explainStart adds the reason of a start, with the CPUs of plans that offload.
+func (r *round) explainStart(t *task, o *candidate.Config) {
 	if o.Shape.CPUs == 0 {
 		r.why(t, "slope %.3g completions/s per device", t.slope)
 		return
@@ -52,16 +52,16 @@ func (r *round) started(t *task, o *candidate.Config) {
 	r.why(t, "slope %.3g completions/s per device: on %s", t.slope, sizeText(o))
 }
 
-// give sets the target of t. Its devices are the caller's to take.
+// give sets the grant of t. The caller takes the devices.
 func (r *round) give(t *task, g *scheduler.Grant, o *candidate.Config) {
 	t.grant, r.ends = g, nil
 	if g != nil {
-		t.left = t.in(o)
+		t.left = t.runTime(o)
 	}
 }
 
-// earliest returns in how many seconds t fits as o if running jobs end as believed,
-// and on which devices; +Inf if it does not even then.
+// earliest returns in how many seconds t fits with o if running jobs end as predicted, and
+// on which slots; +Inf if it does not fit after all have ended.
 func (r *round) earliest(t *task, o *candidate.Config) (float64, []scheduler.Slot) {
 	if slots, ok := r.belief.Find(r.free, t.Job, o); ok {
 		return 0, slots
@@ -87,8 +87,8 @@ func (r *round) earliest(t *task, o *candidate.Config) (float64, []scheduler.Slo
 	return math.Inf(1), nil
 }
 
-// reserve looks after the job that is starved longest: it starts, is fed, or
-// gets the nodes kept on which it can start first.
+// reserve starts or feeds the starved job that arrived first, or reserves the nodes on which
+// it can start first (rule 8).
 func (r *round) reserve() {
 	var t *task
 	for _, q := range r.queue {
@@ -109,9 +109,9 @@ func (r *round) reserve() {
 	}
 }
 
-// without returns the devices of inv that a job may have which ends in so many
-// seconds: all of them, or those off the reserved nodes. Not to be modified.
-func (r *round) without(inv *scheduler.Inventory, ends float64) *scheduler.Inventory {
+// unreserved returns the devices of inv for a job that ends in the given seconds: all devices,
+// or all but the reserved ones. The result must not be modified.
+func (r *round) unreserved(inv *scheduler.Inventory, ends float64) *scheduler.Inventory {
 	if r.reserved == nil || ends <= r.until {
 		return inv
 	}

@@ -77,7 +77,7 @@ func TestDL2Served(t *testing.T) {
 			"j has 2+1 of 2+1, share 1, 0.5 s, least 1 s, gains [0 0.693 0]; free 0, may [false true false true]",
 		}, "j 2+1: "},
 		{"unknown models first, at their fastest", false, nil, []*scheduler.JobState{job("j", "a"), job("u", "other")}, nil,
-			"u 2+2: 2 replicas and 2 parameter servers: no model the network knows\nother is none of the models that dl2 was trained for, such jobs get the fastest numbers there is room for; " +
+			"u 2+2: 2 replicas and 2 parameter servers: fastest that fits: the network was not trained for its model\ndl2 was not trained for other, such jobs get the fastest numbers of replicas and servers that fit; " +
 				"pacer learn dl2 trains a policy for the models of a workload"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestDL2ServedSlots(t *testing.T) {
 		want    string
 	}{
 		{0, []int{2, 5}, "running 1+1, waiting 1+1"},
-		{100 * time.Second, []int{2}, "running 1+1, waiting 1+1"}, // of the waiting job, the only one it is asked about
+		{100 * time.Second, []int{2}, "running 1+1, waiting 1+1"}, // for the waiting job, the only one with actions
 		{300 * time.Second, []int{5, 3, 4}, "waiting 2+2"},
 	} {
 		chooser.actions = step.actions

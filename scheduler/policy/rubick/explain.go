@@ -7,7 +7,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// explain gives the reasons why jobs wait, or run as they do.
+// explain adds the reasons of jobs that wait or do not change.
 func (r *round) explain() {
 	for j := range r.d.Unexplained(r.s) {
 		for _, t := range r.tasks {
@@ -22,19 +22,19 @@ func (r *round) explain() {
 	}
 }
 
-// whyWaits says what keeps t waiting.
+// whyWaits adds the reason why t waits.
 func (r *round) whyWaits(t *task) {
 	if t.best == nil {
-		r.why(t, "no way to run it is known")
+		r.why(t, "it can run in no configuration")
 		return
 	}
 	size := spec.Count(t.best.Devices, "device")
 	wait, _ := r.earliest(t, t.best)
 	switch chosen, ok := r.choose(t, math.Inf(1)); {
 	case math.IsInf(wait, 1):
-		r.why(t, "there is no room for %s, even once all running jobs have ended", size)
-	case t.blind:
-		r.why(t, "nothing is predicted of it: as submitted it waits for %s, %.0f s by what is believed", size, wait)
+		r.why(t, "no room for %s even after all running jobs have ended", size)
+	case t.unpredicted:
+		r.why(t, "no prediction: as submitted it waits for %s, an estimated %.0f s", size, wait)
 	case !r.shrinks:
 		r.why(t, "is best on %s, which are free in %.0f s; no job shrinks for it", size, wait)
 	case !ok:
@@ -45,13 +45,13 @@ func (r *round) whyWaits(t *task) {
 	}
 }
 
-// whyStays says why t, which runs, is not changed.
+// whyStays adds the reason why running task t does not change.
 func (r *round) whyStays(t *task) {
 	switch {
 	case t.now == nil:
-		r.why(t, "runs as submitted: nothing is predicted of how")
+		r.why(t, "runs as submitted: no prediction")
 		return
-	case !t.spare:
+	case !t.mayRestart:
 		r.why(t, "restart budget binds: with restart %d the start costs would be more than %.3g %% of its run", t.Restarts+1, 100*r.budget)
 		return
 	}
@@ -64,12 +64,12 @@ func (r *round) whyStays(t *task) {
 	switch cost := t.StartCost.Seconds(); {
 	case most.to == nil:
 		r.why(t, "no devices are free that it could use")
-	case t.in(most.to) >= t.left:
-		r.why(t, "no other way ends sooner: on %s it would in %.0f s, as it is in %.0f s", sizeText(most.to), t.in(most.to), t.left)
+	case t.runTime(most.to) >= t.left:
+		r.why(t, "no other configuration ends sooner: on %s in %.0f s, at present in %.0f s", sizeText(most.to), t.runTime(most.to), t.left)
 	case most.gain < r.gate*cost:
 		r.why(t, "gate: on %s it would %s, and a change has to gain %.0f s, %.3g times its start cost", sizeText(most.to), gains(most.gain), r.gate*cost, r.gate)
 	default:
-		r.why(t, "on %s it would %s, and there is no room", sizeText(most.to), gains(most.gain))
+		r.why(t, "on %s it would %s, but that does not fit", sizeText(most.to), gains(most.gain))
 	}
 }
 
