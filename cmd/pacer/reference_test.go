@@ -238,7 +238,7 @@ type refEntry struct {
 	File      string    `json:"file"`
 }
 
-type refNote struct{ Name, Default, Doc string }
+type refNote struct{ Name, Default, Range, Doc string }
 
 func refList(t *testing.T, what string) []refEntry {
 	t.Helper()
@@ -271,10 +271,10 @@ func policiesPage(t *testing.T) string {
 		for _, e := range refList(t, part.what) {
 			fmt.Fprintf(&b, "\n### `%s`\n\n%s\n", e.Name, refSentence(e.Doc))
 			if len(e.Options) > 0 {
-				b.WriteString("\n| option | default | meaning |\n|---|---|---|\n")
+				b.WriteString("\n| option | default | values | meaning |\n|---|---|---|---|\n")
 			}
 			for _, o := range e.Options {
-				fmt.Fprintf(&b, "| `%s` | %s | %s |\n", o.Name, refEscape(o.Default), refEscape(o.Doc))
+				fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", o.Name, refEscape(o.Default), refEscape(o.Range), refEscape(o.Doc))
 			}
 		}
 	}

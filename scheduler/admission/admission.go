@@ -28,6 +28,9 @@ type Info struct {
 var rules = func() *named.Set[Info] {
 	s := named.NewSet[Info]("policy", "admission")
 	for _, i := range []Info{acceptAllRule, guaranteeRule, loadRule, quotaRule} {
+		if err := policy.CheckOptions(i.Options, nil); err != nil {
+			panic(fmt.Sprintf("admission: %s: %v", i.Name, err))
+		}
 		s.Add(i.Name, i)
 	}
 	return s
@@ -46,11 +49,12 @@ func New(text string, d policy.Deps) (scheduler.Admission, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.Options = map[string]string{}
+	options := map[string]string{}
+	d = d.WithOptions(options)
 	for rest != "" || given {
 		var item string
 		item, rest, given = strings.Cut(rest, ":")
-		if err := info.set(d.Options, item); err != nil {
+		if err := info.set(options, item); err != nil {
 			return nil, err
 		}
 	}

@@ -26,14 +26,14 @@ func TestLookupAdmission(t *testing.T) {
 	}
 	for in, want := range map[string]string{
 		"accept":        "accept-all",
-		"load:lots":     "x=lots is not a number",
-		"load:x=-1":     "x=-1 is not a number in",
+		"load:lots":     `option x "lots": want a number`,
+		"load:x=-1":     `option x "-1": want a number, 0 to 1e6`,
 		"load:1:2":      "x is given twice",
-		"load:":         "x= is not a number",
+		"load:":         `option x "": want a number`,
 		"load:y=2":      `no option "y", there are: x`,
-		"quota:NaN":     "devices=NaN is not a number",
+		"quota:NaN":     `option devices "NaN": want a number`,
 		"accept-all:3":  "accept-all has no options",
-		"quota:tenants": "devices=tenants is not a number",
+		"quota:tenants": `option devices "tenants": want a number`,
 	} {
 		if _, err := admission.Lookup(in); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want %q", in, err, want)

@@ -15,7 +15,7 @@ import (
 )
 
 var guaranteeOptions = []policy.Option{
-	{Name: "quotas", Default: "", Doc: "TENANT=DEVICES/TENANT=DEVICES...: most devices that the guaranteed jobs of each tenant may request together; tenants without a quota have no guarantees; empty = no quotas"},
+	{Name: "quotas", Default: "", Example: "a=16/b=8", Doc: "TENANT=DEVICES/TENANT=DEVICES...: most devices that the guaranteed jobs of each tenant may request together; tenants without a quota have no guarantees; empty = no quotas"},
 }
 
 var guaranteeRule = Info{

@@ -48,15 +48,24 @@ type Deps struct {
 	// Speeds are relative speeds of accelerators by name, for jobs without a prediction;
 	// missing ones are 1.
 	Speeds map[string]float64
+	// Audit makes a policy check its own promises at every decision, such as
+	// order.Ranking.Steady, in time proportional to the jobs. For tests.
+	Audit bool
+
+	declared *Info // the policy that is made, set by Registry.New; nil = unknown
 }
 
 // Registry is a table of policies, by name.
 type Registry struct{ infos *named.Set[Info] }
 
-// NewRegistry returns the table of some policies. It panics if two have one name.
+// NewRegistry returns the table of some policies. It panics if two have one name, or if the
+// options of one are not valid, see CheckOptions.
 func NewRegistry(infos ...Info) *Registry {
 	r := &Registry{named.NewSet[Info]("policy", "policy")}
 	for _, i := range infos {
+		if err := CheckOptions(i.Options, i.Reads); err != nil {
+			panic(fmt.Sprintf("policy: %s: %v", i.Name, err))
+		}
 		r.infos.Add(i.Name, i)
 	}
 	return r
@@ -161,7 +170,7 @@ func (r *Registry) New(s Spec, d Deps) (scheduler.Policy, error) {
 	case d.Servers == nil && serves == ServesOnly:
 		return nil, fmt.Errorf("policy: %s is only for jobs with parameter servers", s.Name)
 	}
-	d.Options, d.Registry = s.Options, r
+	d.Options, d.Registry, d.declared = s.Options, r, &info
 	p, err := info.New(d)
 	switch {
 	case err == nil:

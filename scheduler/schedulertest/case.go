@@ -30,6 +30,9 @@ func Nodes(count, devices int) spec.Cluster {
 	return spec.Cluster{Groups: []spec.NodeGroup{{Count: count, Devices: devices, Accelerator: spec.Accelerator{Name: "x"}}}}
 }
 
+// maxEvents is the number of events per job after which a simulation fails.
+const maxEvents = 2000
+
 // runWith simulates a case, and checks the result with a Recount.
 func runWith(t tb, c Case, p scheduler.Policy, truth sim.Truth) *sim.Result {
 	t.Helper()
@@ -56,11 +59,18 @@ func runWith(t tb, c Case, p scheduler.Policy, truth sim.Truth) *sim.Result {
 	}
 	config := sim.Config{
 		Cluster: c.Cluster, Jobs: c.Jobs, Policy: p, PolicyName: "tested", Truth: truth,
-		Costs: sim.PerStart(func(spec.Job) time.Duration { return c.StartCost }), Observe: recount.Observe,
+		Costs: sim.PerStart(func(spec.Job) time.Duration { return c.StartCost }),
 		Round: c.Round, Admission: c.Admission, Observations: c.Observations, Audit: true,
 	}
 	if c.Explain {
 		config.Explain = c.explain(t)
+	}
+	events := 0
+	config.Observe = func(e sim.Event) {
+		if events++; events > maxEvents*len(c.Jobs) {
+			t.Fatalf("more than %d events per job at %v: jobs are started and stopped again and again; a quantum limits that, see order.Ranking", maxEvents, e.At)
+		}
+		recount.Observe(e)
 	}
 	r, err := sim.Run(context.Background(), config)
 	if err == nil {

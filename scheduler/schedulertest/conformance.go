@@ -13,6 +13,7 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/policy"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
@@ -28,6 +29,9 @@ func Conformance(t *testing.T, make Maker) {
 	t.Run("learning", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { conformLearning(rt, make, DrawCase) }) })
 	t.Run("relabelled", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { conformRelabelled(rt, make, DrawCase) }) })
 	t.Run("whole-target", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { conformPure(rt, make, DrawCase) }) })
+	if _, promises := policyOf(t, make, nil).(policy.Settled); promises {
+		t.Run("settled", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { conformSettled(rt, make, DrawCase) }) })
+	}
 }
 
 // ConformanceParamServer runs the suite for policies that place jobs with parameter servers.
@@ -77,10 +81,15 @@ func conformBlind(t *testing.T, make Maker) {
 		jobs = append(jobs, spec.Job{ID: spec.JobID(fmt.Sprintf("j%02d", i)), Model: spec.Model{Name: "unheard-of"},
 			Submit: time.Duration(i) * time.Second, Devices: 1 + i%7, Duration: time.Duration(10+i) * time.Second})
 	}
-	r := runWith(t, Case{Cluster: Nodes(2, 4), Jobs: jobs}, policyOf(t, make, nil), sim.Durations{})
+	checkFinished(t, runWith(t, Case{Cluster: Nodes(2, 4), Jobs: jobs}, policyOf(t, make, nil), sim.Durations{}))
+}
+
+// checkFinished fails the test if a job did not finish.
+func checkFinished(t tb, r *sim.Result) {
+	t.Helper()
 	for _, j := range r.Jobs {
 		if !j.Finished {
-			t.Errorf("job %s: %s", j.Job.ID, j.Unfinished)
+			t.Fatalf("job %s: %s%s", j.Job.ID, j.Rejected, j.Unfinished)
 		}
 	}
 }
@@ -95,12 +104,7 @@ func conformRoom(t *testing.T, make Maker) {
 		{ID: "small", Model: spec.Model{Name: "m"}, Plan: OnePlan(2), Devices: 2, Steps: 100},
 		{ID: "large", Model: spec.Model{Name: "m"}, Plan: OnePlan(4), Devices: 4, Steps: 100, Submit: time.Second},
 	}}
-	r := runWith(t, c, policyOf(t, make, w.Oracle(0, 1)), w.Truth(c.Cluster))
-	for _, j := range r.Jobs {
-		if !j.Finished {
-			t.Errorf("job %s: %s", j.Job.ID, j.Unfinished)
-		}
-	}
+	checkFinished(t, runWith(t, c, policyOf(t, make, w.Oracle(0, 1)), w.Truth(c.Cluster)))
 }
 
 // conformRandom checks that on random workloads every job ends, that the recount agrees,
@@ -109,10 +113,8 @@ func conformRandom(t *rapid.T, make Maker, draw func(*rapid.T) Case) {
 	c := draw(t)
 	oracle := c.World.Oracle(0.2, 7)
 	first := runWith(t, c, policyOf(t, make, oracle), c.World.Truth(c.Cluster))
+	checkFinished(t, first)
 	for _, j := range first.Jobs {
-		if !j.Finished {
-			t.Fatalf("job %s on %d devices: %s%s", j.Job.ID, j.Job.Devices, j.Rejected, j.Unfinished)
-		}
 		if want := c.StartCost; j.End-j.Start < want {
 			t.Fatalf("job %s ran %v, less than its start cost %v", j.Job.ID, j.End-j.Start, want)
 		}
@@ -137,11 +139,7 @@ func conformLearning(t *rapid.T, make Maker, draw func(*rapid.T) Case) {
 		return runWith(t, learning, policyOf(t, make, learner), c.World.Truth(c.Cluster))
 	}
 	first := once()
-	for _, j := range first.Jobs {
-		if !j.Finished {
-			t.Fatalf("job %s on %d devices: %s%s", j.Job.ID, j.Job.Devices, j.Rejected, j.Unfinished)
-		}
-	}
+	checkFinished(t, first)
 	if diff := cmp.Diff(first, once(), cmpopts.IgnoreFields(sim.Result{}, "Elapsed")); diff != "" {
 		t.Fatalf("two runs differ (-first +second):\n%s", diff)
 	}

@@ -180,14 +180,15 @@ func withOptions(name, doc string, has []policy.Option) Entry {
 	type option struct {
 		Name    string `json:"name"`
 		Default string `json:"default"`
+		Range   string `json:"range"`
 		Doc     string `json:"doc"`
 	}
 	options := []option{}
 	lines := [][]string{{name, doc}}
 	var names []string
 	for _, o := range has {
-		options, names = append(options, option{o.Name, o.Default, o.Doc}), append(names, o.Name)
-		lines = append(lines, []string{"  :" + o.Name, fmt.Sprintf("%s (default %s)", o.Doc, cmp.Or(o.Default, "none"))})
+		options, names = append(options, option{o.Name, o.Default, o.Range(), o.Doc}), append(names, o.Name)
+		lines = append(lines, []string{"  :" + o.Name, fmt.Sprintf("%s (%s; default %s)", o.Doc, cmp.Or(o.Range(), "file"), cmp.Or(o.Default, "none"))})
 	}
 	e := Entry{Names: []string{name}, Lines: lines, Object: map[string]any{"name": name, "doc": doc, "options": options}}
 	if len(names) > 0 {

@@ -13,12 +13,18 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/schedulertest"
 )
 
+// Every policy conforms with its default options, and with each option at another value.
 func TestConformance(t *testing.T) {
 	for _, info := range builtin.Policies.Placing(false) {
 		t.Run(info.Name, func(t *testing.T) {
-			schedulertest.Conformance(t, func(o scheduler.Oracle) (scheduler.Policy, error) {
-				return builtin.Policies.New(policy.Spec{Name: info.Name}, policy.Deps{Oracle: o, Losses: &loss.Synthetic{Steps: submittedSteps, Sigma: 0.02}})
-			})
+			with := func(options map[string]string) schedulertest.Maker {
+				return func(o scheduler.Oracle) (scheduler.Policy, error) {
+					return builtin.Policies.New(policy.Spec{Name: info.Name, Options: options},
+						policy.Deps{Oracle: o, Losses: &loss.Synthetic{Steps: submittedSteps, Sigma: 0.02}, Audit: true})
+				}
+			}
+			schedulertest.Conformance(t, with(nil))
+			schedulertest.ConformanceOptions(t, info.Options, with)
 		})
 	}
 }

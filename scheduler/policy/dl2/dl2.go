@@ -64,7 +64,7 @@ func New(d policy.Deps, f Form, c Chooser) (scheduler.Policy, error) {
 	if err := f.Validate(); err != nil {
 		return nil, err
 	}
-	sizing, err := optimus.NewSizing(d)
+	sizing, err := optimus.NewSizing(d.WithOptions(nil))
 	if err != nil {
 		return nil, err
 	}

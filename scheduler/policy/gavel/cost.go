@@ -19,7 +19,7 @@ var Cost = policy.Info{
 }
 
 var costOptions = append([]policy.Option{
-	{Name: "prices", Default: "", Doc: "TYPE=PRICE/TYPE=PRICE...: price of a device per hour, 1 for other types"},
+	{Name: "prices", Default: "", Example: "v100=3/k80=0.5", Doc: "TYPE=PRICE/TYPE=PRICE...: price of a device per hour, 1 for other types"},
 	{Name: "slo", Default: "false", Doc: "keep deadlines where possible"},
 }, solving...)
 

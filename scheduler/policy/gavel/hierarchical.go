@@ -18,8 +18,8 @@ var Hierarchical = policy.Info{
 }
 
 var hierarchicalOptions = append([]policy.Option{
-	{Name: "inner", Default: "fairness", Doc: "policy among the jobs of a tenant: fairness or fifo"},
-	{Name: "weights", Default: "", Doc: "TENANT=WEIGHT/TENANT=WEIGHT...: weights, 1 for other tenants"},
+	{Name: "inner", Default: "fairness", Example: "fifo", Doc: "policy among the jobs of a tenant: fairness or fifo"},
+	{Name: "weights", Default: "", Example: "a=2/b=1", Doc: "TENANT=WEIGHT/TENANT=WEIGHT...: weights, 1 for other tenants"},
 }, solving...)
 
 func newHierarchical(d policy.Deps) (scheduler.Policy, error) {

@@ -59,7 +59,7 @@ func Rounds(d policy.Deps, o Objective) (scheduler.Policy, error) {
 
 // leaseTerms returns the duration of a lease, at least a second, and option keep.
 func leaseTerms(v *policy.Values) (round time.Duration, keep float64) {
-	return max(v.Seconds("round"), time.Second), v.Float("keep")
+	return max(v.Duration("round"), time.Second), v.Float("keep")
 }
 
 // rounds is the policy that Rounds returns.

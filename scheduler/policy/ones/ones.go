@@ -46,7 +46,7 @@ func newPolicy(d policy.Deps) (scheduler.Policy, error) {
 	if !v.Bool("batch") {
 		p.batcher = nil
 	}
-	p.interval, p.minTrain = max(v.Seconds("interval"), policy.MinWake), v.Seconds("min-train")
+	p.interval, p.minTrain = max(v.Duration("interval"), policy.MinWake), v.Duration("min-train")
 	return p, v.Err()
 }
 

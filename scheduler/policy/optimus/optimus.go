@@ -67,7 +67,7 @@ func newOptimus(d policy.Deps) (scheduler.Policy, error) {
 
 func NewSizing(d policy.Deps) (*Sizing, error) {
 	v, rules := d.Values(oracleOptions), policy.VariantOf[Variant](d)
-	interval := v.Seconds("interval")
+	interval := v.Duration("interval")
 	return &Sizing{Belief: candidate.NewFinder(d), sizes: map[candidate.CurveKey]*curveSizes{}, interval: max(interval, policy.MinWake),
 		anyDevices: rules.AnyDevices, nextOnly: rules.NextOnly, last: -policy.Never}, v.Err()
 }

@@ -26,8 +26,7 @@ func newFIFO(d policy.Deps) (scheduler.Policy, error) {
 		return paramserver.NewFIFO(d), nil
 	}
 	if policy.VariantOf[Variant](d).UrgentAfter > 0 { // urgent jobs preempt
-		d.Options = map[string]string{"backfill": "false"}
-		return Preemptive(d, Ranking{Key: bySubmission, Steady: true})
+		return newRanked(d, Ranking{Key: bySubmission, Steady: true}, false)
 	}
 	return Ordered(d, false), nil
 }

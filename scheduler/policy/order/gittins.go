@@ -22,14 +22,14 @@ var Gittins = policy.Info{
 var gittinsOptions = append([]policy.Option{
 	{Name: "history", Default: "", Doc: "CSV file of finished jobs with column device_s, or gpus and duration_s; simulate --jobs-out writes one"},
 	{Name: "learn", Default: "true", Doc: "add the service of jobs that end in this run to the history"},
-	{Name: "limits", Default: "57600", Doc: "device-seconds at which a job moves to the next queue, ascending, as 3600/57600; none = one queue"},
+	{Name: "limits", Default: "57600", Example: "3600/57600", Doc: "device-seconds at which a job moves to the next queue, ascending; none = one queue"},
 	{Name: "quantum", Default: "300", Unit: "s", Max: 1e9, Doc: "seconds a job makes progress before it may be preempted"},
 }, preemption...)
 
 func newGittins(d policy.Deps) (scheduler.Policy, error) {
 	v := d.Values(gittinsOptions)
 	g := &gittins{learn: v.Bool("learn")}
-	quantum := v.Seconds("quantum")
+	quantum := v.Duration("quantum")
 	err := v.Err()
 	if text := v.Text("limits"); err == nil && text != "none" {
 		g.limits, err = parseLimits(text)

@@ -23,7 +23,7 @@ var lasOptions = append([]policy.Option{
 
 func newLAS(d policy.Deps) (scheduler.Policy, error) {
 	v := d.Values(lasOptions)
-	quantum := v.Seconds("quantum")
+	quantum := v.Duration("quantum")
 	if err := v.Err(); err != nil {
 		return nil, err
 	}

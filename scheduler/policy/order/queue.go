@@ -163,11 +163,14 @@ func (o *queue) refresh(ctx context.Context, s *scheduler.Snapshot, r *Ranked) (
 		r.Key = math.Inf(1)
 	}
 	r.bound = r.Key
-	if o.ranking.Steady { // margin for rounding: a key that does not rise may rise by that
-		r.bound += math.Abs(r.Key) * 1e-9
+	if o.ranking.Steady {
+		r.bound += keyMargin(r.Key)
 	}
 	return err
 }
+
+// keyMargin is how much a key that does not rise may rise by rounding.
+func keyMargin(key float64) float64 { return math.Abs(key) * 1e-9 }
 
 // waitQueueOf returns the waitQueue of j.
 func (o *queue) waitQueueOf(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (*waitQueue, error) {

@@ -3,6 +3,7 @@ package order
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -22,11 +23,13 @@ type Ranking struct {
 	Key func(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (float64, error)
 	// Steady promises that the Key of a job does not change while the job waits and does
 	// not rise while it holds devices. The order is then kept between decisions instead
-	// of computed for each. It excludes Wake.
+	// of computed for each. Such an order changes at events only, so Wake has to be nil.
+	// The conformance suite checks the promise, see policy.Deps.Audit.
 	Steady bool
 	// Wake returns the next time at which the order may change without an event, or
 	// policy.Never. nil = never. It receives all jobs, unordered, after this decision: see
-	// Ranked.Grant and Ranked.WaitsSince. It is called while at least one job waits.
+	// Ranked.Grant and Ranked.WaitsSince. It is called while at least one job waits. The
+	// conformance suite checks that nothing changes earlier, see policy.Settled.
 	Wake func(s *scheduler.Snapshot, jobs iter.Seq[*Ranked]) time.Duration
 	// Quantum is how long a job makes progress before it may be preempted.
 	Quantum time.Duration
@@ -92,7 +95,12 @@ var preemption = []policy.Option{
 // not fit: then jobs are preempted from the end of the order until it does. If the job still does not fit, the
 // preemptions are undone. A preempted job that can keep its old slots does.
 func Preemptive(d policy.Deps, r Ranking) (scheduler.Policy, error) {
-	p, err := newRanked(d, r)
+	v := d.Values(preemption)
+	backfill := v.Bool("backfill")
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	p, err := newRanked(d, r, backfill)
 	if err != nil {
 		return nil, err
 	}
@@ -105,22 +113,20 @@ func Preemptive(d policy.Deps, r Ranking) (scheduler.Policy, error) {
 // layouts with room a job takes the one where it is predicted fastest.
 func Ordered(d policy.Deps, backfill bool) scheduler.Policy {
 	b := candidate.NewFinder(d)
-	return &ranked{Ranking: Ranking{Key: bySubmission, Steady: true}, belief: b, backfill: backfill,
-		queue: newQueue(Ranking{Key: bySubmission, Steady: true}, b, 0)}
+	r := Ranking{Key: bySubmission, Steady: true}
+	return &ranked{Ranking: r, belief: b, audit: newAudit(d, r), backfill: backfill, queue: newQueue(r, b, 0)}
 }
 
-func newRanked(d policy.Deps, r Ranking) (*ranked, error) {
-	v := d.Values(preemption)
-	backfill := v.Bool("backfill")
-	if err := v.Err(); err != nil {
-		return nil, err
+func newRanked(d policy.Deps, r Ranking, backfill bool) (*ranked, error) {
+	if r.Steady && r.Wake != nil {
+		return nil, errors.New("a Ranking with Steady has a Wake: leave out Steady if keys change without an event, else Wake")
 	}
 	rules := policy.VariantOf[Variant](d)
 	if _, learns := d.Oracle.(scheduler.Learner); learns || rules.UrgentAfter > 0 { // keys change, or waiting jobs become urgent with time
 		r.Steady = false
 	}
 	p := &ranked{Ranking: r, belief: candidate.NewFinder(d), backfill: backfill && !rules.StopAtMisfit, preempts: true,
-		undo: !rules.EvictAnyway, keepSlots: !rules.PlaceAnew, urgentAfter: rules.UrgentAfter}
+		audit: newAudit(d, r), undo: !rules.EvictAnyway, keepSlots: !rules.PlaceAnew, urgentAfter: rules.UrgentAfter}
 	p.queue = newQueue(r, p.belief, p.urgentAfter)
 	return p, nil
 }
@@ -129,6 +135,7 @@ type ranked struct {
 	Ranking
 	belief      *candidate.Finder
 	queue       *queue
+	audit       *audit        // nil = none
 	backfill    bool          // skip jobs that do not fit
 	preempts    bool          // preempt running jobs for jobs of higher priority
 	undo        bool          // undo preemptions if the job still does not fit
@@ -136,12 +143,15 @@ type ranked struct {
 	urgentAfter time.Duration // a job that has waited this long goes first, 0 = never
 }
 
+// Settled implements policy.Settled.
+func (p *ranked) Settled() {}
+
 func (p *ranked) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
 	d := scheduler.Decision{Keep: true}
 	if len(s.Waiting) == 0 {
 		return d, nil
 	}
-	if err := p.queue.update(ctx, s); err != nil {
+	if err := cmp.Or(p.audit.check(ctx, s), p.queue.update(ctx, s)); err != nil {
 		return d, err
 	}
 	w := pass{ranked: p, s: s, d: &d, free: s.Free(), noRoom: map[*candidate.Set]bool{}, toPlace: heap.Heap[*Ranked]{Less: func(a, b *Ranked) bool { return a.compare(b) < 0 }}}

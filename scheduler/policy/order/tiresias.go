@@ -23,7 +23,7 @@ var Tiresias = policy.Info{
 }
 
 var tiresiasOptions = append([]policy.Option{
-	{Name: "limits", Default: "57600", Doc: "device-seconds at which a job moves to the next queue, ascending, as 3600/57600"},
+	{Name: "limits", Default: "57600", Example: "3600/57600", Doc: "device-seconds at which a job moves to the next queue, ascending"},
 	{Name: "promote", Default: "0", Max: 1e9, Doc: "a job returns to the first queue once its present wait exceeds this multiple of its run time; 0 = never"},
 	{Name: "quantum", Default: "300", Unit: "s", Max: 1e9, Doc: "seconds a job makes progress before it may be preempted"},
 }, preemption...)
@@ -38,7 +38,7 @@ func newTiresias(d policy.Deps) (scheduler.Policy, error) {
 	if rules.QueueByEntry {
 		t.entered = map[inQueue]time.Duration{}
 	}
-	quantum := v.Seconds("quantum")
+	quantum, backfill := v.Duration("quantum"), v.Bool("backfill")
 	err := v.Err()
 	if err == nil {
 		t.limits, err = parseLimits(v.Text("limits"))
@@ -46,7 +46,7 @@ func newTiresias(d policy.Deps) (scheduler.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := newRanked(d, Ranking{Key: t.key, Wake: t.wake, Quantum: quantum})
+	r, err := newRanked(d, Ranking{Key: t.key, Wake: t.wake, Quantum: quantum}, backfill)
 	switch {
 	case err != nil:
 		return nil, err

@@ -35,7 +35,7 @@ func newSia(d policy.Deps) (scheduler.Policy, error) {
 	p := &sia{Space: NewSpace(d, elastic), seed: d.Seed, rules: policy.VariantOf[Variant](d)}
 	v := d.Values(options)
 	p.exponent, p.wait, p.noise = v.Float("p"), v.Float("wait"), v.Float("noise")
-	p.interval = max(v.Seconds("interval"), policy.MinWake)
+	p.interval = max(v.Duration("interval"), policy.MinWake)
 	return p, v.Err()
 }
 

@@ -23,10 +23,10 @@ var Info = policy.Info{
 }
 
 var options = []policy.Option{
-	{Name: "policies", Default: "fifo/las/srtf", Doc: "policies to choose from, with + for the colons of options, as las+quantum=60/fifo"},
-	{Name: "admissions", Default: "accept-all/load+1.2/load+1.4", Doc: "admission rules to choose from; jobs that --admission admits wait for these"},
-	{Name: "placements", Default: "", Doc: "placements to choose from; none: that of --placement"},
-	{Name: "objective", Default: "avg-jct", Doc: "objective to minimise: avg-jct, p99-jct, avg-delay or makespan"},
+	{Name: "policies", Default: "fifo/las/srtf", Example: "las+quantum=60/fifo", Doc: "policies to choose from, with + for the colons of options"},
+	{Name: "admissions", Default: "accept-all/load+1.2/load+1.4", Example: "accept-all/load+2", Doc: "admission rules to choose from; jobs that --admission admits wait for these"},
+	{Name: "placements", Default: "", Example: "packed/spread", Doc: "placements to choose from; none: that of --placement"},
+	{Name: "objective", Default: "avg-jct", Example: "makespan", Doc: "objective to minimise: avg-jct, p99-jct, avg-delay or makespan"},
 	{Name: "lookahead", Default: "0", Unit: "s", Max: 1e9, Doc: "seconds simulated; a job that is not done by then is assumed to end after the time it takes alone. 0: until all are done"},
 	{Name: "every", Default: "300", Unit: "s", Max: 1e9, Doc: "least seconds between two choices"},
 	{Name: "hysteresis", Default: "0", Max: 1, Doc: "relative improvement needed to change the composition, in [0, 1]"},
@@ -109,7 +109,7 @@ func newSynth(d policy.Deps) (scheduler.Policy, error) {
 	if p.objective, err = parseObjective(v.Text("objective")); err != nil {
 		return nil, err
 	}
-	p.hysteresis, p.lookahead, p.every, p.round = v.Float("hysteresis"), v.Seconds("lookahead"), v.Seconds("every"), v.Seconds("round")
+	p.hysteresis, p.lookahead, p.every, p.round = v.Float("hysteresis"), v.Duration("lookahead"), v.Duration("every"), v.Duration("round")
 	return p, v.Err()
 }
 

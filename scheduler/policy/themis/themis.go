@@ -26,7 +26,7 @@ var options = []policy.Option{
 
 func newThemis(d policy.Deps) (scheduler.Policy, error) {
 	v := d.Values(options)
-	f, lease := v.Float("f"), v.Seconds("lease")
+	f, lease := v.Float("f"), v.Duration("lease")
 	return &themis{belief: candidate.NewFinder(d), bidding: 1 - f, lease: max(lease, policy.MinWake), seed: d.Seed}, v.Err()
 }
 
@@ -77,6 +77,9 @@ type account struct {
 	area    float64       // ledger.area at arrival
 	until   time.Duration // when its lease ends
 }
+
+// Settled implements policy.Settled.
+func (t *themis) Settled() {}
 
 // Decide computes rho of all contenders, runs the auctions and leases the leftover devices.
 func (t *themis) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
