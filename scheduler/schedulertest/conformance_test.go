@@ -136,14 +136,25 @@ func TestConformanceFindsFaults(t *testing.T) {
 	}
 }
 
-// wantFault runs a test with a fault in a process of its own, which has to fail with a text.
+// wantFault runs a test with a fault, which has to fail with a text.
 func wantFault(t *testing.T, test, fault, says string) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^"+test+"$", "-rapid.checks=100", "-rapid.nofailfile", "-rapid.shrinktime=1s", "-test.timeout=60s")
+	out, err := runFault("^"+test+"$", fault, "-rapid.checks=100", "-rapid.nofailfile", "-rapid.shrinktime=1s")
+	wantText(t, out, err != nil, says)
+}
+
+// runFault runs tests with a fault in a process of its own.
+func runFault(run, fault string, args ...string) (out string, err error) {
+	cmd := exec.Command(os.Args[0], append([]string{"-test.run=" + run, "-test.timeout=60s"}, args...)...)
 	cmd.Env = append(os.Environ(), faultVar+"="+fault)
-	out, err := cmd.CombinedOutput()
-	if err == nil || !strings.Contains(string(out), says) {
-		t.Errorf("the suite's error is %v, want one with %q:\n%.3000s", err, says, out)
+	b, err := cmd.CombinedOutput()
+	return string(b), err
+}
+
+func wantText(t *testing.T, out string, ended bool, says string) {
+	t.Helper()
+	if !ended || !strings.Contains(out, says) {
+		t.Errorf("want an output with %q:\n%.3000s", says, out)
 	}
 }
 

@@ -3,6 +3,7 @@ package schedulertest
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
 	"slices"
 	"strconv"
@@ -17,9 +18,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// Scenarios runs every scenario file under dir; -rewrite rewrites the expected output.
-// A file is a sequence of commands, each followed by its input, a line of dashes and the
-// expected output:
+// Scenarios runs every scenario file under dir. A file is a sequence of commands, each
+// followed by its input, a line of dashes and the expected output:
 //
 //	cluster            groups in the syntax of spec.ParseCluster; cpus=N per node
 //	2x4xA
@@ -35,18 +35,38 @@ import (
 //	decide policy=rubick:price=0.2 now=20 start-cost=60
 //	run policy=fifo start-cost=60
 //
-// Times are in seconds. In jobs, on=NODE:DEVICES+... is the grant of a job at a decide,
-// since the time of its start, and done its steps so far; run ignores these. Other keys
-// are accelerator, deadline, duration, guaranteed, restarts, steps, submit and weight. decide
-// prints the decision, run every event and the result. With explain (decide) or
-// explain=ID (run) they also print why jobs wait or stay.
+// Times are in seconds. decide prints the decision, run every event and the result. With
+// explain (decide) or explain=ID,... (run) they also print why jobs wait or stay. Keys of
+// jobs for decide and run are those of spec.Job:
+//
+//	model accelerator devices steps duration submit deadline weight guaranteed
+//
+// Keys for decide alone are those of scheduler.JobState:
+//
+//	on=NODE:DEVICES+...  the grant of the job; without it the job waits
+//	since=T              when it got the grant, or began to wait; default: submit
+//	done=N               steps completed
+//	attained=N           device-seconds received
+//	waited=T             its longest completed wait
+//	restarts=N
+//
+// With -rewrite the expected output of the files selected by -run TestNAME/POLICY is
+// replaced. A command that fails is refused then, unless a line of its expected output
+// begins with "error: " already.
 func Scenarios(t *testing.T, dir string, make func(spec string, oracle scheduler.Oracle) (scheduler.Policy, error)) {
+	rewrite := flag.Lookup("rewrite").Value.String() == "true"
+	if run := flag.Lookup("test.run").Value.String(); rewrite && !strings.Contains(run, "/") {
+		t.Fatalf("-rewrite needs -run %s/POLICY to select what it rewrites; %s/. is everything", t.Name(), t.Name())
+	}
 	datadriven.Walk(t, dir, func(t *testing.T, path string) {
 		s := &scenario{make: make}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			out, err := s.command(t.Context(), d)
 			if err != nil {
-				return "error: " + err.Error() + "\n"
+				out += "error: " + err.Error() + "\n"
+				if rewrite && !strings.Contains("\n"+d.Expected, "\nerror: ") {
+					t.Fatalf("%s: %s is not rewritten, as it fails: %v; if that is intended, expect a line that begins with \"error: \"", d.Pos, d.Cmd, err)
+				}
 			}
 			return out
 		})
@@ -134,7 +154,7 @@ func (s *scenario) addSpeed(f []string) error {
 
 func (s *scenario) addJob(f []string) error {
 	j := spec.Job{ID: spec.JobID(f[0]), Devices: 1}
-	st := &scheduler.JobState{}
+	st := &scheduler.JobState{Since: -1}
 	for _, item := range f[1:] {
 		k, v, _ := strings.Cut(item, "=")
 		if err := set(&j, st, k, v); err != nil {
@@ -143,8 +163,11 @@ func (s *scenario) addJob(f []string) error {
 	}
 	j.GlobalBatch, j.Plan = 1, OnePlan(j.Devices)
 	st.Remaining = j.Steps - st.Done
+	if st.Since < 0 {
+		st.Since = j.Submit
+	}
 	if st.Grant != nil {
-		st.Phase = scheduler.Running
+		st.Phase, st.FirstRun, st.Ready = scheduler.Running, st.Since, st.Since
 		st.Grant.Job, st.Grant.Plan = j.ID, OnePlan(st.Grant.Devices())
 	}
 	s.jobs = append(s.jobs, j)
@@ -176,13 +199,16 @@ func set(j *spec.Job, st *scheduler.JobState, k, v string) (err error) {
 		st.Restarts, err = strconv.Atoi(v)
 	case "done":
 		st.Done, err = strconv.ParseFloat(v, 64)
+	case "attained":
+		st.Attained, err = strconv.ParseFloat(v, 64)
+	case "waited":
+		st.Waited, err = secondsOf(v)
 	case "since":
-		st.FirstRun, err = secondsOf(v)
-		st.Ready = st.FirstRun
+		st.Since, err = secondsOf(v)
 	case "on":
 		st.Grant, err = grantOf(v)
 	default:
-		err = fmt.Errorf("unknown key %q", k)
+		err = fmt.Errorf("unknown key %q, want one of model, accelerator, devices, steps, duration, submit, deadline, weight, guaranteed, on, since, done, attained, waited, restarts", k)
 	}
 	return err
 }
@@ -232,7 +258,7 @@ func (s *scenario) args(d *datadriven.TestData) (scheduler.Policy, args, error) 
 		case "explain":
 			a.explain = strings.Split(v, ",")
 		default:
-			err = fmt.Errorf("unknown argument %q", c.Key)
+			err = fmt.Errorf("unknown argument %q, want one of policy, now, start-cost, explain", c.Key)
 		}
 		if err != nil {
 			return nil, a, fmt.Errorf("schedulertest: %w", err)

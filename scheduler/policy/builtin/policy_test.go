@@ -2,6 +2,7 @@ package builtin_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -75,7 +76,17 @@ func TestScenarios(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
+		if len(specs) > 1 {
+			return nil, fmt.Errorf("policy=%s: want one policy", s)
+		}
 		return builtin.Policies.New(specs[0], policy.Deps{Oracle: o})
+	})
+}
+
+// Options that conform alone also conform together.
+func TestConformanceCombined(t *testing.T) {
+	schedulertest.Conformance(t, func(o scheduler.Oracle) (scheduler.Policy, error) {
+		return builtin.Policies.New(policy.Spec{Name: "tiresias", Options: map[string]string{"limits": "600", "promote": "0.5"}}, policy.Deps{Oracle: o})
 	})
 }
 

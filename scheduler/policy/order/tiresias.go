@@ -38,7 +38,8 @@ func newTiresias(d policy.Deps) (scheduler.Policy, error) {
 	if rules.QueueByEntry {
 		t.entered = map[inQueue]time.Duration{}
 	}
-	quantum, backfill := v.Duration("quantum"), v.Bool("backfill")
+	t.quantum = v.Duration("quantum")
+	backfill := v.Bool("backfill")
 	err := v.Err()
 	if err == nil {
 		t.limits, err = parseLimits(v.Text("limits"))
@@ -46,7 +47,7 @@ func newTiresias(d policy.Deps) (scheduler.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := newRanked(d, Ranking{Key: t.key, Wake: t.wake, Quantum: quantum}, backfill)
+	r, err := newRanked(d, Ranking{Key: t.key, Wake: t.wake, Quantum: t.quantum}, backfill)
 	switch {
 	case err != nil:
 		return nil, err
@@ -78,6 +79,7 @@ func parseLimits(text string) ([]float64, error) {
 type tiresias struct {
 	limits  []float64 // device-seconds, ascending
 	promote float64   // 0 = never
+	quantum time.Duration
 	// entered is the time of the first decision that found a job in a queue after the
 	// first; nil without QueueByEntry. It grows with the number of jobs.
 	entered map[inQueue]time.Duration
@@ -123,8 +125,8 @@ func (t tiresias) promotion(j *scheduler.JobState, since time.Duration) time.Dur
 	return policy.After(since, t.promote*j.Attained/float64(j.Job.Devices))
 }
 
-// wake returns when the first running job reaches its limit or the first waiting
-// one is promoted.
+// wake returns when the first running job reaches its limit, or can be preempted after a
+// promotion, or the first waiting job is promoted.
 func (t tiresias) wake(s *scheduler.Snapshot, jobs iter.Seq[*Ranked]) time.Duration {
 	at := policy.Never
 	waiting := false
@@ -137,8 +139,15 @@ func (t tiresias) wake(s *scheduler.Snapshot, jobs iter.Seq[*Ranked]) time.Durat
 		}
 	}
 	for r := range jobs {
-		if q := t.queue(r.Job.Attained); waiting && r.Grant != nil && q < len(t.limits) {
+		if !waiting || r.Grant == nil {
+			continue
+		}
+		q := t.queue(r.Job.Attained)
+		if q < len(t.limits) {
 			at = min(at, policy.After(s.Now, (t.limits[q]-r.Job.Attained)/float64(r.Grant.Devices())))
+		}
+		if promoted := q > 0 && r.Key == 0; promoted {
+			at = min(at, r.ready+t.quantum)
 		}
 	}
 	return at
