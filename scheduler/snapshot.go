@@ -147,9 +147,9 @@ func (s *Snapshot) Changed(c *Cursor) (jobs []*JobState, all bool) {
 	return jobs, true
 }
 
-// Decision is the output of a policy: the whole target, in which a job without a grant
-// holds nothing, or with Keep the changes. A job with the Grant it holds already, or the
-// Same, continues.
+// Decision is the output of a policy. Without Keep it is the whole target: a job without a
+// grant here holds no devices afterwards. With Keep it is the changes: other jobs keep their
+// grants. A job that is granted what it holds, by Grant.Same, continues without a restart.
 type Decision struct {
 	Grants   []*Grant              // in any order, at most one per job
 	Keep     bool                  // jobs without a grant here and not among Stops keep theirs

@@ -58,7 +58,7 @@ func presentWait(j *scheduler.JobState, now time.Duration) time.Duration {
 }
 
 // wakeForBonus returns when the next waiting job gets its bonus.
-func wakeForBonus(s *scheduler.Snapshot, jobs iter.Seq[*order.Ranked]) time.Duration {
+func wakeForBonus(s *scheduler.Snapshot, jobs iter.Seq[*order.Entry]) time.Duration {
 	at := policy.Never
 	for r := range jobs {
 		if t := r.WaitsSince(s) + patience; r.Grant == nil && t > s.Now {

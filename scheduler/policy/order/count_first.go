@@ -11,11 +11,11 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
-// countFirst is a ranked policy with Variant.ByCount. It admits jobs in order by device
+// countFirst is a preemptive policy with Variant.ByCount. It admits jobs in order by device
 // counts alone and preempts the running jobs for which no devices are left. Jobs that
 // continue keep their devices. Then the admitted waiting jobs are placed.
 type countFirst struct {
-	*ranked
+	*preemptive
 	everyRound bool // decide in every round, whether or not anything changed
 }
 
@@ -23,11 +23,11 @@ func (p countFirst) Decide(ctx context.Context, s *scheduler.Snapshot) (schedule
 	if err := cmp.Or(p.queue.update(ctx, s), p.queue.load(ctx, s)); err != nil {
 		return scheduler.Decision{}, err
 	}
-	order := slices.SortedFunc(p.queue.all, (*Ranked).compare)
+	order := slices.SortedFunc(p.queue.all, (*Entry).compare)
 	d := scheduler.Decision{}
 	free := s.Idle()
 	left := newCounts(free, s.Cluster)
-	var starts []*Ranked
+	var starts []*Entry
 	for _, r := range order {
 		switch {
 		case !left.take(r.Job):
@@ -48,8 +48,8 @@ func (p countFirst) Decide(ctx context.Context, s *scheduler.Snapshot) (schedule
 			r.ready = s.Now + r.Job.StartCost
 		}
 	}
-	var first *Ranked
-	if i := slices.IndexFunc(order, func(r *Ranked) bool { return r.Grant == nil }); i >= 0 {
+	var first *Entry
+	if i := slices.IndexFunc(order, func(r *Entry) bool { return r.Grant == nil }); i >= 0 {
 		first = order[i]
 	}
 	var err error

@@ -18,7 +18,7 @@ var FIFO = policy.Info{
 var FIFOBackfill = policy.Info{
 	Name: "fifo-backfill",
 	Doc:  "submission order at the job's own plan and size; every job that fits starts, without reservations",
-	New:  func(d policy.Deps) (scheduler.Policy, error) { return Ordered(d, true), nil },
+	New:  func(d policy.Deps) (scheduler.Policy, error) { return ArrivalOrder(d, true), nil },
 }
 
 func newFIFO(d policy.Deps) (scheduler.Policy, error) {
@@ -26,9 +26,9 @@ func newFIFO(d policy.Deps) (scheduler.Policy, error) {
 		return paramserver.NewFIFO(d), nil
 	}
 	if policy.VariantOf[Variant](d).UrgentAfter > 0 { // urgent jobs preempt
-		return newRanked(d, Ranking{Key: bySubmission, Steady: true}, false)
+		return newPreemptive(d, Ranking{Key: bySubmission, Steady: true}, false)
 	}
-	return Ordered(d, false), nil
+	return ArrivalOrder(d, false), nil
 }
 
 func bySubmission(_ context.Context, _ *scheduler.Snapshot, j *scheduler.JobState) (float64, error) {

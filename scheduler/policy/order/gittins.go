@@ -100,8 +100,8 @@ func (g *gittins) key(_ context.Context, _ *scheduler.Snapshot, j *scheduler.Job
 
 // wake asks for a decision after every quantum while some jobs run and others wait,
 // because indices change with every second of service.
-func (g *gittins) wake(quantum time.Duration) func(*scheduler.Snapshot, iter.Seq[*Ranked]) time.Duration {
-	return func(s *scheduler.Snapshot, jobs iter.Seq[*Ranked]) time.Duration {
+func (g *gittins) wake(quantum time.Duration) func(*scheduler.Snapshot, iter.Seq[*Entry]) time.Duration {
+	return func(s *scheduler.Snapshot, jobs iter.Seq[*Entry]) time.Duration {
 		waiting, running := 0, 0
 		for r := range jobs {
 			if r.Grant == nil {

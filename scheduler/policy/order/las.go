@@ -49,14 +49,14 @@ func (l las) key(_ context.Context, _ *scheduler.Snapshot, j *scheduler.JobState
 }
 
 // pace is the service that r gains per second.
-func (l las) pace(r *Ranked) float64 {
+func (l las) pace(r *Entry) float64 {
 	n := r.Grant.Devices()
 	return l.service(float64(n), n)
 }
 
 // wake returns the first time at which the service of a running job exceeds that of the
 // waiting job next above it.
-func (l las) wake(s *scheduler.Snapshot, jobs iter.Seq[*Ranked]) time.Duration {
+func (l las) wake(s *scheduler.Snapshot, jobs iter.Seq[*Entry]) time.Duration {
 	var waiting []float64
 	for r := range jobs {
 		if r.Grant == nil {

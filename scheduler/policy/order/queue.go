@@ -22,15 +22,15 @@ type queue struct {
 
 	decision uint64 // counts decisions
 	waiting  map[*candidate.Set]*waitQueue
-	running  heap.Heap[*Ranked] // lowest priority first
+	running  heap.Heap[*Entry] // lowest priority first
 
 	// Only with a steady ranking:
-	stale     int       // upper bound on the number of outdated entries in running
-	inQuantum []*Ranked // running jobs that were within their quantum when last checked
+	stale     int      // upper bound on the number of outdated entries in running
+	inQuantum []*Entry // running jobs that were within their quantum when last checked
 	cursor    scheduler.Cursor
 
 	// Only without one, unordered:
-	waits, runs []Ranked
+	waits, runs []Entry
 	loaded      bool // runs and running are those of this decision
 }
 
@@ -39,11 +39,11 @@ type queue struct {
 // waitQueue for all jobs, with nil candidates.
 type waitQueue struct {
 	candidates *candidate.Set
-	jobs       heap.Heap[*Ranked]
+	jobs       heap.Heap[*Entry]
 }
 
 func newQueue(r Ranking, b *candidate.Finder, urgentAfter time.Duration) *queue {
-	return &queue{ranking: r, belief: b, urgentAfter: urgentAfter, running: heap.Heap[*Ranked]{Less: runsBehind}}
+	return &queue{ranking: r, belief: b, urgentAfter: urgentAfter, running: heap.Heap[*Entry]{Less: runsBehind}}
 }
 
 // update applies the changes up to s.
@@ -93,8 +93,8 @@ func (o *queue) load(ctx context.Context, s *scheduler.Snapshot) error {
 
 // all yields waiting and running jobs, unordered. It needs a ranking that is not steady,
 // and load.
-func (o *queue) all(yield func(*Ranked) bool) {
-	for _, jobs := range [][]Ranked{o.waits, o.runs} {
+func (o *queue) all(yield func(*Entry) bool) {
+	for _, jobs := range [][]Entry{o.waits, o.runs} {
 		for i := range jobs {
 			if !yield(&jobs[i]) {
 				return
@@ -117,7 +117,7 @@ func (o *queue) add(ctx context.Context, s *scheduler.Snapshot, j *scheduler.Job
 	if j.Phase == scheduler.Finished {
 		return nil
 	}
-	r, err := o.rank(ctx, s, j)
+	r, err := o.entryOf(ctx, s, j)
 	if err != nil {
 		return err
 	}
@@ -139,24 +139,24 @@ func (o *queue) add(ctx context.Context, s *scheduler.Snapshot, j *scheduler.Job
 	return nil
 }
 
-// rank returns j with its key.
-func (o *queue) rank(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (*Ranked, error) {
-	r := &Ranked{}
+// entryOf returns j with its key.
+func (o *queue) entryOf(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (*Entry, error) {
+	r := &Entry{}
 	if !o.ranking.Steady { // the capacity was reserved, so pointers stay valid
 		kept := &o.waits
 		if j.Grant != nil {
 			kept = &o.runs
 		}
-		*kept = append(*kept, Ranked{})
+		*kept = append(*kept, Entry{})
 		r = &(*kept)[len(*kept)-1]
 	}
-	*r = Ranked{Job: j, Grant: j.Grant, held: j.Grant, since: j.Since, ready: j.Ready,
+	*r = Entry{Job: j, Grant: j.Grant, held: j.Grant, since: j.Since, ready: j.Ready,
 		urgent: o.urgentAfter > 0 && j.LongestWait(s.Now) >= o.urgentAfter}
 	return r, o.refresh(ctx, s, r)
 }
 
 // refresh computes the key of r at s.
-func (o *queue) refresh(ctx context.Context, s *scheduler.Snapshot, r *Ranked) (err error) {
+func (o *queue) refresh(ctx context.Context, s *scheduler.Snapshot, r *Entry) (err error) {
 	r.decision = o.decision
 	r.Key, err = o.ranking.Key(ctx, s, s.Current(r.Job))
 	if math.IsNaN(r.Key) {
@@ -183,14 +183,14 @@ func (o *queue) waitQueueOf(ctx context.Context, s *scheduler.Snapshot, j *sched
 	}
 	l := o.waiting[w]
 	if l == nil {
-		l = &waitQueue{candidates: w, jobs: heap.Heap[*Ranked]{Less: func(a, b *Ranked) bool { return a.compare(b) < 0 }}}
+		l = &waitQueue{candidates: w, jobs: heap.Heap[*Entry]{Less: func(a, b *Entry) bool { return a.compare(b) < 0 }}}
 		o.waiting[w] = l
 	}
 	return l, nil
 }
 
 // pop removes and returns the first job that still waits, nil if there is none.
-func (l *waitQueue) pop() *Ranked {
+func (l *waitQueue) pop() *Entry {
 	for len(l.jobs.Items) > 0 {
 		if r := l.jobs.Pop(); r.Job.Grant == nil && r.Job.Phase == scheduler.Waiting && r.Job.Since == r.since {
 			return r
@@ -202,7 +202,7 @@ func (l *waitQueue) pop() *Ranked {
 // popLast removes and returns the running job of lowest priority, nil if there is none.
 // The heap is ordered by upper bounds of keys. So its top is the job of lowest priority
 // once the top's key is up to date.
-func (o *queue) popLast(ctx context.Context, s *scheduler.Snapshot) (*Ranked, error) {
+func (o *queue) popLast(ctx context.Context, s *scheduler.Snapshot) (*Entry, error) {
 	if err := o.load(ctx, s); err != nil {
 		return nil, err
 	}
@@ -224,7 +224,7 @@ func (o *queue) popLast(ctx context.Context, s *scheduler.Snapshot) (*Ranked, er
 }
 
 // restore adds the jobs removed by pop and popLast again, with the grants they held.
-func (o *queue) restore(waiting, running []*Ranked) {
+func (o *queue) restore(waiting, running []*Entry) {
 	if !o.ranking.Steady {
 		return
 	}
@@ -241,7 +241,7 @@ func (o *queue) restore(waiting, running []*Ranked) {
 // compact drops outdated entries of running once they are more than half.
 func (o *queue) compact() {
 	if 2*o.stale > len(o.running.Items) {
-		o.running.Items = slices.DeleteFunc(o.running.Items, func(r *Ranked) bool { return r.held != r.Job.Grant })
+		o.running.Items = slices.DeleteFunc(o.running.Items, func(r *Entry) bool { return r.held != r.Job.Grant })
 		o.running.Init()
 		o.stale = 0
 	}
@@ -250,18 +250,18 @@ func (o *queue) compact() {
 // nextPreemptible returns the earliest end of a quantum among running jobs of lower
 // priority than first, policy.Never if there is none. started are the jobs that get
 // devices in this decision.
-func (o *queue) nextPreemptible(ctx context.Context, s *scheduler.Snapshot, first *Ranked, started []*Ranked) (time.Duration, error) {
+func (o *queue) nextPreemptible(ctx context.Context, s *scheduler.Snapshot, first *Entry, started []*Entry) (time.Duration, error) {
 	at := policy.Never
-	look := func(r *Ranked) {
+	look := func(r *Entry) {
 		if t := r.ready + o.ranking.Quantum; r.Grant != nil && t > s.Now && first.compare(r) < 0 {
 			at = min(at, t)
 		}
 	}
 	if !o.ranking.Steady {
-		o.all(func(r *Ranked) bool { look(r); return true })
+		o.all(func(r *Entry) bool { look(r); return true })
 		return at, nil
 	}
-	o.inQuantum = slices.DeleteFunc(o.inQuantum, func(r *Ranked) bool {
+	o.inQuantum = slices.DeleteFunc(o.inQuantum, func(r *Entry) bool {
 		return r.held != r.Job.Grant || r.ready+o.ranking.Quantum <= s.Now
 	})
 	for _, r := range o.inQuantum {

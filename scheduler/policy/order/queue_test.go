@@ -17,7 +17,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// steadyRankings are the rankings with an order that is kept between decisions.
+// steadyRankings are samples of rankings with an order that is kept between decisions. A new
+// ranking need not be added: conformance checks its promise, see policy.Deps.Audit.
 func steadyRankings(d policy.Deps) map[string]Ranking {
 	return map[string]Ranking{
 		"arrival":   {Key: bySubmission, Steady: true},
@@ -91,7 +92,7 @@ func slotsOf(g *scheduler.Grant) []scheduler.Slot {
 
 // A policy that gets a snapshot of another cluster builds its queue again.
 func TestSteadyForgets(t *testing.T) {
-	p := Ordered(policy.Deps{}, true)
+	p := ArrivalOrder(policy.Deps{}, true)
 	for i := range 3 {
 		j := &spec.Job{ID: spec.JobID(fmt.Sprint("j", i)), Devices: 2, Duration: time.Hour}
 		s := scheduler.NewSnapshot(0, schedulertest.Nodes(1, 4), []*scheduler.JobState{{Job: j, Remaining: 1}})

@@ -47,7 +47,7 @@ func newTiresias(d policy.Deps) (scheduler.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := newRanked(d, Ranking{Key: t.key, Wake: t.wake, Quantum: t.quantum}, backfill)
+	r, err := newPreemptive(d, Ranking{Key: t.key, Wake: t.wake, Quantum: t.quantum}, backfill)
 	switch {
 	case err != nil:
 		return nil, err
@@ -127,7 +127,7 @@ func (t tiresias) promotion(j *scheduler.JobState, since time.Duration) time.Dur
 
 // wake returns when the first running job reaches its limit, or can be preempted after a
 // promotion, or the first waiting job is promoted.
-func (t tiresias) wake(s *scheduler.Snapshot, jobs iter.Seq[*Ranked]) time.Duration {
+func (t tiresias) wake(s *scheduler.Snapshot, jobs iter.Seq[*Entry]) time.Duration {
 	at := policy.Never
 	waiting := false
 	for r := range jobs {

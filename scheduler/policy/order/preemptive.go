@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -16,74 +15,6 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/internal/heap"
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
-
-// Ranking is a priority order with preemption.
-type Ranking struct {
-	// Key orders the jobs: the lowest runs first. Ties break by arrival; NaN is last.
-	Key func(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (float64, error)
-	// Steady promises that the Key of a job does not change while the job waits and does
-	// not rise while it holds devices. The order is then kept between decisions instead
-	// of computed for each. Such an order changes at events only, so Wake has to be nil.
-	// The conformance suite checks the promise, see policy.Deps.Audit.
-	Steady bool
-	// Wake returns the next time at which the order may change without an event, or
-	// policy.Never. nil = never. It receives all jobs, unordered, after this decision: see
-	// Ranked.Grant and Ranked.WaitsSince. It is called while at least one job waits. The
-	// conformance suite checks that nothing changes earlier, see policy.Settled.
-	Wake func(s *scheduler.Snapshot, jobs iter.Seq[*Ranked]) time.Duration
-	// Quantum is how long a job makes progress before it may be preempted.
-	Quantum time.Duration
-}
-
-// Ranked is a job with its key.
-type Ranked struct {
-	Job   *scheduler.JobState // before this decision: a job preempted by it still has a Grant here
-	Key   float64
-	Grant *scheduler.Grant // after this decision, nil = none: the job waits
-
-	urgent bool          // runs before all jobs that are not urgent
-	ready  time.Duration // when it begins to make progress; only with a Grant
-
-	// Entry in a queue:
-	waitQueue *waitQueue       // nil = it runs
-	held      *scheduler.Grant // its grant when it was added
-	since     time.Duration    // JobState.Since when it was added
-	decision  uint64           // the decision that computed Key
-	bound     float64          // upper bound of the present key
-}
-
-// WaitsSince returns the time at which the wait of r began, for a job with a nil Grant: now
-// if this decision preempts it.
-func (r *Ranked) WaitsSince(s *scheduler.Snapshot) time.Duration {
-	if r.Job.Grant != nil {
-		return s.Now
-	}
-	return r.Job.Since
-}
-
-// compare is negative if a has priority over b: urgent jobs first, then the lower key,
-// then arrival.
-func (a *Ranked) compare(b *Ranked) int {
-	switch {
-	case a.urgent != b.urgent && a.urgent:
-		return -1
-	case a.urgent != b.urgent:
-		return 1
-	case a.Key < b.Key:
-		return -1
-	case a.Key > b.Key:
-		return 1
-	}
-	return a.Job.Order - b.Job.Order
-}
-
-// runsBehind reports whether a has lower priority than b by the upper bounds of their keys.
-func runsBehind(a, b *Ranked) bool {
-	if a.urgent == b.urgent && a.bound != b.bound {
-		return a.bound > b.bound
-	}
-	return a.compare(b) > 0
-}
 
 // preemption lists the options of every policy made by Preemptive.
 var preemption = []policy.Option{
@@ -100,24 +31,24 @@ func Preemptive(d policy.Deps, r Ranking) (scheduler.Policy, error) {
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	p, err := newRanked(d, r, backfill)
+	p, err := newPreemptive(d, r, backfill)
 	if err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
-// Ordered returns a policy that starts waiting jobs in order of arrival, each at its own
+// ArrivalOrder returns a policy that starts waiting jobs in order of arrival, each at its own
 // plan and device count, and never stops a running job. With backfill a job that does
 // not fit is skipped; without, it blocks all jobs behind it. Among the allowed groups and
 // layouts with room a job takes the one where it is predicted fastest.
-func Ordered(d policy.Deps, backfill bool) scheduler.Policy {
+func ArrivalOrder(d policy.Deps, backfill bool) scheduler.Policy {
 	b := candidate.NewFinder(d)
 	r := Ranking{Key: bySubmission, Steady: true}
-	return &ranked{Ranking: r, belief: b, audit: newAudit(d, r), backfill: backfill, queue: newQueue(r, b, 0)}
+	return &preemptive{Ranking: r, belief: b, audit: newAudit(d, r), backfill: backfill, queue: newQueue(r, b, 0)}
 }
 
-func newRanked(d policy.Deps, r Ranking, backfill bool) (*ranked, error) {
+func newPreemptive(d policy.Deps, r Ranking, backfill bool) (*preemptive, error) {
 	if r.Steady && r.Wake != nil {
 		return nil, errors.New("a Ranking with Steady has a Wake: leave out Steady if keys change without an event, else Wake")
 	}
@@ -125,13 +56,13 @@ func newRanked(d policy.Deps, r Ranking, backfill bool) (*ranked, error) {
 	if _, learns := d.Oracle.(scheduler.Learner); learns || rules.UrgentAfter > 0 { // keys change, or waiting jobs become urgent with time
 		r.Steady = false
 	}
-	p := &ranked{Ranking: r, belief: candidate.NewFinder(d), backfill: backfill && !rules.StopAtMisfit, preempts: true,
+	p := &preemptive{Ranking: r, belief: candidate.NewFinder(d), backfill: backfill && !rules.StopAtMisfit, preempts: true,
 		audit: newAudit(d, r), undo: !rules.EvictAnyway, keepSlots: !rules.PlaceAnew, urgentAfter: rules.UrgentAfter}
 	p.queue = newQueue(r, p.belief, p.urgentAfter)
 	return p, nil
 }
 
-type ranked struct {
+type preemptive struct {
 	Ranking
 	belief      *candidate.Finder
 	queue       *queue
@@ -144,9 +75,9 @@ type ranked struct {
 }
 
 // Settled implements policy.Settled.
-func (p *ranked) Settled() {}
+func (p *preemptive) Settled() {}
 
-func (p *ranked) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
+func (p *preemptive) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
 	d := scheduler.Decision{Keep: true}
 	if len(s.Waiting) == 0 {
 		return d, nil
@@ -154,7 +85,7 @@ func (p *ranked) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 	if err := cmp.Or(p.audit.check(ctx, s), p.queue.update(ctx, s)); err != nil {
 		return d, err
 	}
-	w := pass{ranked: p, s: s, d: &d, free: s.Free(), noRoom: map[*candidate.Set]bool{}, toPlace: heap.Heap[*Ranked]{Less: func(a, b *Ranked) bool { return a.compare(b) < 0 }}}
+	w := pass{preemptive: p, s: s, d: &d, free: s.Free(), noRoom: map[*candidate.Set]bool{}, toPlace: heap.Heap[*Entry]{Less: func(a, b *Entry) bool { return a.compare(b) < 0 }}}
 	err := w.run(ctx)
 	if err == nil {
 		err = w.decide(ctx)
@@ -167,7 +98,7 @@ func (p *ranked) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 // wake returns the next time at which the decision may change without an event, 0 =
 // never. first is the first job in order that waits, nil = none; started are the jobs
 // that get devices in this decision.
-func (p *ranked) wake(ctx context.Context, s *scheduler.Snapshot, first *Ranked, started []*Ranked) (time.Duration, error) {
+func (p *preemptive) wake(ctx context.Context, s *scheduler.Snapshot, first *Entry, started []*Entry) (time.Duration, error) {
 	if first == nil || !p.preempts {
 		return 0, nil
 	}
@@ -192,19 +123,19 @@ func (p *ranked) wake(ctx context.Context, s *scheduler.Snapshot, first *Ranked,
 	return max(at, s.Now+policy.MinWake), nil
 }
 
-// pass is one decision of a ranked policy.
+// pass is one decision of a preemptive policy.
 type pass struct {
-	*ranked
+	*preemptive
 	s    *scheduler.Snapshot
 	d    *scheduler.Decision
 	free *scheduler.Inventory
 	// full are the sets of configurations without room. Later there is less room.
 	noRoom map[*candidate.Set]bool
 
-	toPlace heap.Heap[*Ranked] // the first job of every waitQueue, and preempted jobs
-	waiting []*Ranked          // removed from the wait queues
-	tail    []*Ranked          // removed from the running jobs, lowest priority first
-	blocked *Ranked            // the first job that did not fit
+	toPlace heap.Heap[*Entry] // the first job of every waitQueue, and preempted jobs
+	waiting []*Entry          // removed from the wait queues
+	tail    []*Entry          // removed from the running jobs, lowest priority first
+	blocked *Entry            // the first job that did not fit
 }
 
 func (w *pass) run(ctx context.Context) error {
@@ -240,8 +171,8 @@ func (w *pass) pushNext(l *waitQueue) {
 
 // decide adds the changes to the decision, in order of arrival.
 func (w *pass) decide(ctx context.Context) error {
-	var started []*Ranked
-	for _, jobs := range [][]*Ranked{w.waiting, w.tail} {
+	var started []*Entry
+	for _, jobs := range [][]*Entry{w.waiting, w.tail} {
 		for _, r := range jobs {
 			switch r.Grant {
 			case r.held:
@@ -252,7 +183,7 @@ func (w *pass) decide(ctx context.Context) error {
 			}
 		}
 	}
-	slices.SortFunc(started, func(a, b *Ranked) int { return cmp.Compare(a.Job.Order, b.Job.Order) })
+	slices.SortFunc(started, func(a, b *Entry) int { return cmp.Compare(a.Job.Order, b.Job.Order) })
 	for _, r := range started {
 		w.d.Grants = append(w.d.Grants, r.Grant)
 	}
@@ -262,7 +193,7 @@ func (w *pass) decide(ctx context.Context) error {
 }
 
 // started explains why r gets devices.
-func (w *pass) started(r *Ranked, stopped []*Ranked) {
+func (w *pass) started(r *Entry, stopped []*Entry) {
 	if !w.s.Reasons {
 		return
 	}
@@ -282,7 +213,7 @@ func (w *pass) started(r *Ranked, stopped []*Ranked) {
 	w.d.Because(w.s, r.Job.Job.ID, "%s", why)
 }
 
-func idsOf(jobs []*Ranked) string {
+func idsOf(jobs []*Entry) string {
 	var ids []string
 	for _, r := range jobs {
 		ids = append(ids, string(r.Job.Job.ID))
@@ -304,7 +235,7 @@ func (w *pass) explain() {
 }
 
 // take places r, preempting other jobs if needed, and reports whether r fits.
-func (w *pass) take(ctx context.Context, r *Ranked) (fits bool, err error) {
+func (w *pass) take(ctx context.Context, r *Entry) (fits bool, err error) {
 	if r.held != nil && w.keepSlots && w.free.Take(r.held.Slots) {
 		r.Grant = r.held
 		delete(w.d.Why, r.Job.Job.ID)
@@ -314,7 +245,7 @@ func (w *pass) take(ctx context.Context, r *Ranked) (fits bool, err error) {
 	if err != nil || w.noRoom[candidates] {
 		return false, err
 	}
-	var stopped []*Ranked
+	var stopped []*Entry
 	if r.Grant = w.place(candidates, r); r.Grant == nil && w.preempts {
 		if r.Grant, stopped, err = w.evictFor(ctx, candidates, r); err != nil {
 			return false, err
@@ -333,13 +264,13 @@ func (w *pass) take(ctx context.Context, r *Ranked) (fits bool, err error) {
 	return true, nil
 }
 
-func (w *pass) place(candidates *candidate.Set, r *Ranked) *scheduler.Grant {
+func (w *pass) place(candidates *candidate.Set, r *Entry) *scheduler.Grant {
 	return w.belief.Place(w.free, w.s.Cluster, r.Job.Job, candidates)
 }
 
 // evictFor preempts jobs from the end of the order until r fits, and returns its grant
 // and the preempted jobs, which are placed later. It returns nil if r never fits.
-func (w *pass) evictFor(ctx context.Context, candidates *candidate.Set, r *Ranked) (g *scheduler.Grant, stopped []*Ranked, err error) {
+func (w *pass) evictFor(ctx context.Context, candidates *candidate.Set, r *Entry) (g *scheduler.Grant, stopped []*Entry, err error) {
 	for k := 0; g == nil; k++ {
 		last, err := w.victim(ctx, k)
 		if err != nil {
@@ -371,7 +302,7 @@ func (w *pass) evictFor(ctx context.Context, candidates *candidate.Set, r *Ranke
 }
 
 // victim returns the job that ran with the k-th lowest priority, nil if fewer ran.
-func (w *pass) victim(ctx context.Context, k int) (*Ranked, error) {
+func (w *pass) victim(ctx context.Context, k int) (*Entry, error) {
 	if k == len(w.tail) {
 		r, err := w.queue.popLast(ctx, w.s)
 		if r == nil || err != nil {
@@ -385,7 +316,7 @@ func (w *pass) victim(ctx context.Context, k int) (*Ranked, error) {
 // mayStop reports whether r can be preempted for j: its quantum is over, and it holds
 // devices that j accepts. r held them before this decision, since jobs are placed in
 // order and r comes after j.
-func (w *pass) mayStop(r *Ranked, j *scheduler.JobState) bool {
+func (w *pass) mayStop(r *Entry, j *scheduler.JobState) bool {
 	if w.s.Now < r.Job.Ready+w.Quantum {
 		return false
 	}
