@@ -33,12 +33,13 @@ func buildCommit(ctx context.Context, commit, cache string) (string, error) {
 	return binary, build(ctx, tree, binary)
 }
 
-// build builds the command of a working tree, whole or not at all.
+// build builds the command of a working tree, whole or not at all, without the version that
+// go takes from git, which would be part of outputs.
 func build(ctx context.Context, tree, binary string) error {
 	if err := os.MkdirAll(filepath.Dir(binary), 0o755); err != nil {
 		return err
 	}
-	if err := command(ctx, tree, "go", "build", "-trimpath", "-o", binary+".new", "./cmd/pacer"); err != nil {
+	if err := command(ctx, tree, "go", "build", "-trimpath", "-buildvcs=false", "-o", binary+".new", "./cmd/pacer"); err != nil {
 		return err
 	}
 	return os.Rename(binary+".new", binary)
