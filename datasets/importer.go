@@ -51,16 +51,16 @@ func (i Importer) check() error {
 		{"Name", i.Name}, {"Doc", i.Doc}, {"License", i.License}, {"URL", i.URL}, {"Dir", i.Dir},
 	} {
 		if f.value == "" {
-			return fmt.Errorf("%s is not set", f.name)
+			return fmt.Errorf("field %s is not set", f.name)
 		}
 	}
 	switch {
 	case i.Import == nil:
-		return errors.New("Import is not set")
+		return errors.New("field Import is not set")
 	case i.Count == nil:
-		return errors.New("Count is not set")
+		return errors.New("field Count is not set")
 	case strings.HasPrefix(i.URL, "https://") && !fullCommit.MatchString(i.Commit):
-		return fmt.Errorf("Commit %q is not the 40 digits of a commit of %s", i.Commit, i.URL)
+		return fmt.Errorf("field Commit: %q is not the 40 digits of a commit of %s", i.Commit, i.URL)
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func TestRegisterNeedsAllFields(t *testing.T) {
 		"Dir is not set":     func(i *Importer) { i.Dir = "" },
 		"Import is not set":  func(i *Importer) { i.Import = nil },
 		"Count is not set":   func(i *Importer) { i.Count = nil },
-		`importer "x": Commit "80e8524" is not the 40 digits of a commit of https://example.org/x`: func(i *Importer) { i.Commit = "80e8524" },
+		`importer "x": field Commit: "80e8524" is not the 40 digits of a commit of https://example.org/x`: func(i *Importer) { i.Commit = "80e8524" },
 	} {
 		i := Importer{Name: "x", Doc: "invented", License: "MIT", URL: "https://example.org/x", Commit: strings.Repeat("0", 40), Dir: "a clone",
 			Import: func(context.Context, fs.FS) iter.Seq2[spec.Measurement, error] { return nil },

@@ -55,7 +55,10 @@ func openCampaign(c *cli.Context, dry bool, rows campaign.RowSource) (*campaign.
 	o := campaignOptions(c)
 	o.Dry = dry
 	s, err := campaign.Open(c.Context, path, o, rows)
-	return s, command.ForVerb(c, err)
+	if err != nil {
+		return nil, command.ForVerb(c, err)
+	}
+	return s, nil
 }
 
 func campaignOptions(c *cli.Context) campaign.Options {

@@ -32,10 +32,10 @@ func runProfileExplain(c *cli.Context) error {
 		return err
 	}
 	s, err := openCampaign(c, true, dataDir(c).Rows)
-	defer s.Close()
 	if err != nil {
 		return err
 	}
+	defer s.Close()
 	state, steps, err := profiler.Explain(c.Context, s.Campaign, s.Profiler, c.Int("next"))
 	if err != nil {
 		return err

@@ -35,10 +35,10 @@ func runProfilePlan(c *cli.Context) error {
 		return err
 	}
 	s, err := openCampaign(c, true, dataDir(c).Rows)
-	defer s.Close()
 	if err != nil {
 		return err
 	}
+	defer s.Close()
 	s.PrintNotes(c.App.ErrWriter)
 	state, steps, err := profiler.Estimate(c.Context, s.Campaign, s.Profiler)
 	if err != nil {

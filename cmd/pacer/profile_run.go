@@ -67,10 +67,10 @@ func runProfileRun(c *cli.Context) (err error) {
 		}
 		return query.RowsOf(ctx, db, f)
 	})
-	defer s.Close()
 	if err != nil {
 		return err
 	}
+	defer s.Close()
 	campaign.PrintRejected(c.App.ErrWriter, s.Rejected, campaign.MaxReasons)
 	if len(s.Points) == 0 {
 		return s.NoPoints()

@@ -42,9 +42,9 @@ type Session struct {
 	Profiler profiler.Options    // without Sink and Progress
 }
 
-// Open reads a campaign file and prepares its run. The caller calls Close, also after an
-// error, unless the session is nil.
-func Open(ctx context.Context, path string, o Options, rows RowSource) (*Session, error) {
+// Open reads a campaign file and prepares its run. The caller closes the session, which
+// is nil after an error.
+func Open(ctx context.Context, path string, o Options, rows RowSource) (_ *Session, err error) {
 	if err := profiler.CheckLabel(o.Label); err != nil {
 		return nil, fail.Usagef("profile: --label: %w", err)
 	}
@@ -61,17 +61,24 @@ func Open(ctx context.Context, path string, o Options, rows RowSource) (*Session
 	}
 	setup, err := newSetup(ctx, camp, o, rows)
 	s := &Session{Campaign: camp, Setup: &setup}
+	defer func() {
+		if err != nil {
+			s.Close()
+		}
+	}()
 	if err != nil {
-		return s, err
+		return nil, err
 	}
 	if s.Points, s.Rejected, err = setup.points(camp); err != nil {
-		return s, err
+		return nil, err
 	}
 	s.Profiler = profiler.Options{Machine: s.Machine, Runner: s.Runner, Family: fam, Label: o.Label, Reuse: o.Reuse, Seed: o.Seed}
 	if len(s.Points) > 0 || o.Dry {
-		s.Profiler.Rows, err = rows(ctx, o.filter(camp))
+		if s.Profiler.Rows, err = rows(ctx, o.filter(camp)); err != nil {
+			return nil, err
+		}
 	}
-	return s, err
+	return s, nil
 }
 
 // familyName is the performance model that guides camp.
@@ -82,9 +89,9 @@ func familyName(camp profiler.Campaign) string {
 	return camp.Family
 }
 
-// Close releases the machine. It may be called on nil.
+// Close releases the machine.
 func (s *Session) Close() {
-	if s != nil && s.close != nil {
+	if s.close != nil {
 		s.close()
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy/paramserver"
 )
 
+// Info is the registry entry of policy dl2.
 var Info = policy.Info{
 	Name:    "dl2",
 	Doc:     "a network trained by reinforcement learning assigns devices to jobs in increments (Peng et al., DL2, TPDS 2021); resizes and preempts",

@@ -9,6 +9,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
+// AlloX is the registry entry of policy allox.
 var AlloX = policy.Info{
 	Name:    "allox",
 	Doc:     "assigns waiting jobs to device types so that the sum of completion times is minimal; never preempts (Le et al., AlloX, EuroSys 2020)",

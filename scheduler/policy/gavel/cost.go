@@ -11,6 +11,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
+// Cost is the registry entry of policy gavel-cost.
 var Cost = policy.Info{
 	Name:    "gavel-cost",
 	Doc:     "maximises the sum of normalised throughputs per dollar; runs a job only where its throughput per dollar pays (Narayanan et al., Gavel, OSDI 2020, section 4.2)",

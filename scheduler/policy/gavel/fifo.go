@@ -7,6 +7,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
+// FIFO is the registry entry of policy gavel-fifo.
 var FIFO = policy.Info{
 	Name:    "gavel-fifo",
 	Doc:     "first come, first served, each job on the fastest type with room; moves jobs to faster devices that become free; a job that fits nowhere blocks all jobs behind it",

@@ -10,6 +10,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
+// FTF is the registry entry of policy gavel-ftf.
 var FTF = policy.Info{
 	Name:    "gavel-ftf",
 	Doc:     "finish-time fairness: minimises the highest rho, the finish time divided by the finish time on 1/N of the cluster (Narayanan et al., Gavel, OSDI 2020, section 4.2)",

@@ -14,6 +14,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
+// Gandiva is the registry entry of policy gandiva.
 var Gandiva = policy.Info{
 	Name:    "gandiva",
 	Doc:     "time-slices jobs; when they need more devices than the cluster has, random pairs share devices and are separated if that lowers their throughput (Xiao et al., Gandiva, OSDI 2018, as in Gavel's comparison)",

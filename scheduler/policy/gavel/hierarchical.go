@@ -10,6 +10,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
+// Hierarchical is the registry entry of policy gavel-hierarchical.
 var Hierarchical = policy.Info{
 	Name:    "gavel-hierarchical",
 	Doc:     "hierarchical fairness: tenants share the cluster by weight, the jobs of a tenant share its part by fairness or FIFO (Narayanan et al., Gavel, OSDI 2020, section 4.3)",

@@ -7,6 +7,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
+// IsolatedShares is the registry entry of policy isolated.
 var IsolatedShares = policy.Info{
 	Name:    "isolated",
 	Doc:     "gives each job 1/N of every type of devices by time slicing: the baseline of finish-time fairness",

@@ -8,6 +8,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
+// LAS is the registry entry of policy gavel-las.
 var LAS = policy.Info{
 	Name:    "gavel-las",
 	Doc:     "max-min fairness, Gavel's LAS: maximises the lowest normalised, weighted throughput (Narayanan et al., Gavel, OSDI 2020, section 4.1)",

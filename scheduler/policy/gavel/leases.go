@@ -43,7 +43,7 @@ func newLeases(p *rounds, s *scheduler.Snapshot) *leases {
 		if j.Grant.With != "" && p.pairs != nil {
 			partner, l.assigned[i].holdsWith = p.pairs.kinds[j.Grant.With], l.index[j.Grant.With]
 		}
-		group := -1
+		var group int
 		if w := l.jobs[i].candidateOf(s.Cluster, j.Grant, partner); w >= 0 {
 			l.assigned[i].holds, group = w, l.jobs[i].candidates[w].Group
 		} else {

@@ -8,6 +8,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
+// Makespan is the registry entry of policy gavel-makespan.
 var Makespan = policy.Info{
 	Name:    "gavel-makespan",
 	Doc:     "minimises the makespan by one linear program (Narayanan et al., Gavel, OSDI 2020, section 4.2)",

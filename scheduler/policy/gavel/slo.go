@@ -10,6 +10,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
+// SLO is the registry entry of policy gavel-slo.
 var SLO = policy.Info{
 	Name:    "gavel-slo",
 	Doc:     "maximises the sum of normalised throughputs subject to deadlines; warns of deadlines it cannot meet (Narayanan et al., Gavel, OSDI 2020, section 4.2)",

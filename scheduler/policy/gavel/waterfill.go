@@ -8,6 +8,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
+// Waterfill is the registry entry of policy gavel-las-waterfill.
 var Waterfill = policy.Info{
 	Name:    "gavel-las-waterfill",
 	Doc:     "max-min fairness by water filling: as gavel-las; once the lowest throughput cannot grow, the next lowest is maximised, and so on (Narayanan et al., Gavel, OSDI 2020, section 4.3)",

@@ -11,6 +11,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
+// Info is the registry entry of policy ones.
 var Info = policy.Info{
 	Name:    "ones",
 	Doc:     "evolutionary search over schedules; batches grow with devices, and the smallest remaining utilization goes first (Bian et al., ONES, SC 2021); resizes and preempts",

@@ -11,6 +11,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
+// OracleInfo is the registry entry of policy optimus-oracle.
 var OracleInfo = policy.Info{
 	Name:    "optimus-oracle",
 	Doc:     "devices one by one to the job with the highest marginal gain, with the true remaining steps (Peng et al., Optimus, EuroSys 2018); resizes and preempts",
@@ -19,6 +20,7 @@ var OracleInfo = policy.Info{
 	New:     newOptimusOracle,
 }
 
+// Info is the registry entry of policy optimus.
 var Info = policy.Info{
 	Name:    "optimus",
 	Doc:     "devices one by one to the job with the highest marginal gain, with remaining steps estimated from the training loss (Peng et al., Optimus, EuroSys 2018); resizes and preempts",
@@ -65,6 +67,7 @@ func newOptimus(d policy.Deps) (scheduler.Policy, error) {
 	return p, nil
 }
 
+// NewSizing returns the allocation with the options and variant of d.
 func NewSizing(d policy.Deps) (*Sizing, error) {
 	v, rules := d.Values(oracleOptions), policy.VariantOf[Variant](d)
 	interval := v.Duration("interval")

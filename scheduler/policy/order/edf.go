@@ -8,6 +8,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
+// EDF is the registry entry of policy edf.
 var EDF = policy.Info{
 	Name:    "edf",
 	Doc:     "earliest deadline first, jobs without one last; preempts",

@@ -8,6 +8,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy/paramserver"
 )
 
+// FIFO is the registry entry of policy fifo.
 var FIFO = policy.Info{
 	Name:    "fifo",
 	Doc:     "first come, first served at the job's own plan and size, or with the fastest numbers of replicas and parameter servers that fit; a job that does not fit blocks all jobs behind it",
@@ -15,6 +16,7 @@ var FIFO = policy.Info{
 	New:     newFIFO,
 }
 
+// FIFOBackfill is the registry entry of policy fifo-backfill.
 var FIFOBackfill = policy.Info{
 	Name: "fifo-backfill",
 	Doc:  "submission order at the job's own plan and size; every job that fits starts, without reservations",

@@ -11,6 +11,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
+// Gittins is the registry entry of policy gittins.
 var Gittins = policy.Info{
 	Name:    "gittins",
 	Doc:     "Tiresias with a known distribution of service: queues as in tiresias, jobs in a queue by Gittins index, discretised 2D-Gittins (Gu et al., NSDI 2019); preempts",

@@ -10,6 +10,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
+// LAS is the registry entry of policy las.
 var LAS = policy.Info{
 	Name:    "las",
 	Doc:     "least attained service first, in device-seconds; needs no job durations; preempts",

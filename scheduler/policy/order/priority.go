@@ -8,6 +8,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
+// Priority is the registry entry of policy priority.
 var Priority = policy.Info{
 	Name:    "priority",
 	Doc:     "highest weight first; weight grows with time since submission, so no job starves; preempts",

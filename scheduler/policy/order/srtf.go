@@ -10,6 +10,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy/paramserver"
 )
 
+// SRTF is the registry entry of policy srtf.
 var SRTF = policy.Info{
 	Name:    "srtf",
 	Doc:     "shortest remaining time first by the recorded duration, which a real cluster does not know; with parameter servers by the predicted time with the fastest numbers of replicas and servers; preempts",
@@ -18,6 +19,7 @@ var SRTF = policy.Info{
 	New:     func(d policy.Deps) (scheduler.Policy, error) { return newSRTF(d, false) },
 }
 
+// SRTFPredicted is the registry entry of policy srtf-predicted.
 var SRTFPredicted = policy.Info{
 	Name:    "srtf-predicted",
 	Doc:     "shortest remaining time first by steps left and predicted speed, jobs without a prediction last; preempts",

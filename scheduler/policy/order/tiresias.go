@@ -15,6 +15,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
+// Tiresias is the registry entry of policy tiresias.
 var Tiresias = policy.Info{
 	Name:    "tiresias",
 	Doc:     "queues by attained device-seconds, each in order of arrival: discretised 2D-LAS (Gu et al., Tiresias, NSDI 2019); preempts",

@@ -14,6 +14,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
+// Info is the registry entry of policy pacer.
 var Info = policy.Info{
 	Name:    "pacer",
 	Doc:     "rolling horizon: schedules execution plans, sizes, devices and order of all jobs jointly (docs/design/joint-scheduling.md); preempts",

@@ -10,6 +10,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
+// DRF is the registry entry of policy drf.
 var DRF = policy.Info{
 	Name:    "drf",
 	Doc:     "parameter servers only: dominant resource fairness by progressive filling, one replica and one server at a time (Ghodsi et al., DRF, NSDI 2011); resizes",

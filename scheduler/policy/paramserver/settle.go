@@ -46,6 +46,7 @@ func (f *Packing) Settle() {
 	f.grantAll(func(t *PackedJob) []task { return tasks[t.JobState] })
 }
 
+// CountsOf returns the workers and parameter servers of a grant.
 func CountsOf(g *scheduler.Grant) Counts {
 	return Counts{g.Plan.Normal().DP, g.Plan.ParamServers}
 }

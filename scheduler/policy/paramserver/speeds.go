@@ -59,6 +59,7 @@ type speedKey struct {
 	revision    int
 }
 
+// NewSpeeds returns the predictions of d's oracle for the configurations of d.Servers.
 func NewSpeeds(d policy.Deps) *Speeds {
 	b := &Speeds{oracle: d.Oracle, space: d.Servers, rates: map[speedKey]float64{}, orders: map[speedKey][]Counts{}}
 	b.learns, _ = d.Oracle.(scheduler.Learner)

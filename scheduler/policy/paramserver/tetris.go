@@ -9,6 +9,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
+// Tetris is the registry entry of policy tetris.
 var Tetris = policy.Info{
 	Name:    "tetris",
 	Doc:     "parameter servers only: multi-resource packing, on each node the job with the best alignment and little remaining work (Grandl et al., Tetris, SIGCOMM 2014); resizes",

@@ -13,6 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
+// The registry entries of policy rubick and its ablations.
 var (
 	Info  = rubickVariant("rubick", "plans and sizes by sensitivity curves of completion time, with remaining steps known exactly (docs/design/rubick.md; after Zhang et al., Rubick, MLSys 2025)", candidate.Fixed{})
 	InfoE = rubickVariant("rubick-e", "rubick that chooses only plans: jobs have their submitted number of devices", candidate.Fixed{Size: true})

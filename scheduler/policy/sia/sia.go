@@ -16,6 +16,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
+// Info is the registry entry of policy sia.
 var Info = policy.Info{
 	Name:    "sia",
 	Doc:     "one integer program chooses type and number of devices of all jobs by normalised goodput (Jayaram Subramanya et al., Sia, SOSP 2023); resizes and preempts",

@@ -15,6 +15,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
+// Info is the registry entry of policy synth.
 var Info = policy.Info{
 	Name:    "synth",
 	Doc:     "automatic composition: simulates every combination of policy, admission rule and placement with the present jobs, and uses the best (Blox's synthesizer, EuroSys 2024)",

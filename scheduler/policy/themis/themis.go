@@ -12,6 +12,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
+// Info is the registry entry of policy themis.
 var Info = policy.Info{
 	Name:    "themis",
 	Doc:     "finish-time fairness: auctions leases among the jobs with the worst rho, by partial allocation (Mahajan et al., Themis, NSDI 2020); preempts",
