@@ -46,29 +46,29 @@ type Entry struct {
 	bound     float64          // upper bound of the present key
 }
 
-// WaitsSince returns the time at which the wait of r began, for a job with a nil Grant: now
+// WaitsSince returns the time at which the wait of e began, for a job with a nil Grant: now
 // if this decision preempts it.
-func (r *Entry) WaitsSince(s *scheduler.Snapshot) time.Duration {
-	if r.Job.Grant != nil {
+func (e *Entry) WaitsSince(s *scheduler.Snapshot) time.Duration {
+	if e.Job.Grant != nil {
 		return s.Now
 	}
-	return r.Job.Since
+	return e.Job.Since
 }
 
-// compare is negative if a has priority over b: urgent jobs first, then the lower key,
+// compare is negative if e has priority over o: urgent jobs first, then the lower key,
 // then arrival.
-func (a *Entry) compare(b *Entry) int {
+func (e *Entry) compare(o *Entry) int {
 	switch {
-	case a.urgent != b.urgent && a.urgent:
+	case e.urgent != o.urgent && e.urgent:
 		return -1
-	case a.urgent != b.urgent:
+	case e.urgent != o.urgent:
 		return 1
-	case a.Key < b.Key:
+	case e.Key < o.Key:
 		return -1
-	case a.Key > b.Key:
+	case e.Key > o.Key:
 		return 1
 	}
-	return a.Job.Order - b.Job.Order
+	return e.Job.Order - o.Job.Order
 }
 
 // runsBehind reports whether a has lower priority than b by the upper bounds of their keys.
