@@ -50,11 +50,11 @@ func TestReadFaults(t *testing.T) {
 		{"polcy: las\n", `s.yaml:1:1: unknown key "polcy", nearest is policy`},
 		{"policy: fifo,las\n", `s.yaml:1:9: "fifo,las" is more than one, want one`},
 		{"policy: {quantum: 3}\n", "s.yaml:1:9: no name, want a line like name: las"},
-		{"policy:\n  name: las\n  quantum: -1\n  backfil: true\n", `s.yaml:3:12: policy las: quantum=-1 is not a number|s.yaml:4:3: unknown key "backfil", nearest is backfill`},
+		{"policy:\n  name: las\n  quantum: -1\n  backfil: true\n", `s.yaml:3:12: policy las: option quantum "-1": want a number|s.yaml:4:3: unknown key "backfil", nearest is backfill`},
 		{"policy: {name: nonesuch}\n", `s.yaml:1:16: policy: unknown policy "nonesuch"`},
 		{"policy: las\nadmission:\n  name: loads\n", `s.yaml:3:9: policy: unknown admission "loads", there are: load`},
 		{"policy: las\nadmission: load:x=y\nplacement: diagonal\ncompat: blox:tick\n",
-			`s.yaml:2:12: admission load: x=y is not a number|s.yaml:3:12: place: unknown placement "diagonal"|s.yaml:4:9: compat: blox has no quirk "tick"`},
+			`s.yaml:2:12: admission load: option x "y": want a number|s.yaml:3:12: place: unknown placement "diagonal"|s.yaml:4:9: compat: blox has no quirk "tick"`},
 		{"policy:\nround: soon\n", `s.yaml:1:1: policy has no value|s.yaml:2:8: "soon" is not a number`},
 		{"policy: {name: las, quantum: {a: b}}\n", "s.yaml:1:30: a mapping, want text"},
 	} {

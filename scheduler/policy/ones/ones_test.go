@@ -268,7 +268,7 @@ func TestOnesOptions(t *testing.T) {
 		"scale": "0.5", "max-devices-factor": "NaN", "epochs": "-1", "min-train": "-1", "known-remaining": "?", "sample": "no-idea",
 	} {
 		_, err := policy.NewRegistry(Info).New(policy.Spec{Name: "ones", Options: map[string]string{option: value}}, policy.Deps{})
-		if err == nil || !strings.Contains(err.Error(), option+"="+value) || !strings.Contains(err.Error(), "ones") {
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("policy ones: option %s %q: want ", option, value)) {
 			t.Errorf("%s=%s: error %v", option, value, err)
 		}
 	}

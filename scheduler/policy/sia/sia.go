@@ -41,11 +41,9 @@ func newSia(d policy.Deps) (scheduler.Policy, error) {
 }
 
 // sia chooses one configuration for every job, a number of devices of one type, or none.
-// The choice minimises
+// Subject to the devices of each type, it minimises
 //
 //	Σ_j (v_jc)^p + wait * (number of jobs without a configuration)
-//
-// subject to the devices of each type:
 //
 //	v_jc   normalised goodput: goodput of job j in configuration c, divided by its lowest
 //	       goodput, times the fewest devices it can run on; times r_j for every c but the
