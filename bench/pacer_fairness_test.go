@@ -32,42 +32,69 @@ func (b testbed) shareOf(tb testing.TB, r *sim.Result) fairShare {
 	return fairShare{summarize(r), ratios[len(ratios)-1], ratios[len(ratios)*99/100]}
 }
 
-// TestPacerFairness runs base, as it is and with moved arrivals, at several settings of fairness.
-// From one end to the other the worst ratio falls by at least a quarter.
+// fairTraces are the workloads of the fairness table: base, as it is and with moved arrivals.
+var fairTraces = []string{"base", "base, shifted"}
+
+// fairRuns runs a trace at a setting of fairness with 5 seeds. All jobs must finish.
+func (b testbed) fairRuns(tb testing.TB, trace, fairness string) (runs []fairShare) {
+	tb.Helper()
+	for seed := range uint64(5) {
+		jobs := b.jobs(tb, "base", 1)
+		if trace != "base" {
+			jobs = moved(jobs, seed)
+		}
+		f := b.shareOf(tb, b.runSeed(tb, "pacer:fairness="+fairness, jobs, b.truth, seed))
+		if f.Finished != len(jobs) {
+			tb.Errorf("%s, fairness %s, seed %d: %d of %d jobs finished", trace, fairness, seed, f.Finished, len(jobs))
+		}
+		runs = append(runs, f)
+	}
+	return runs
+}
+
+// mean is the mean of a figure of the runs, with its 95 % interval.
+func mean(runs []fairShare, of func(fairShare) float64) report.Interval {
+	var x []float64
+	for _, f := range runs {
+		x = append(x, of(f))
+	}
+	return report.StudentT(x, 0.95)
+}
+
+// TestPacerFairness: from one end of the option to the other the worst ratio falls by at least a
+// quarter.
 func TestPacerFairness(t *testing.T) {
 	t.Parallel()
 	b := newTestbed(t)
-	const seeds = 5
-	var table strings.Builder
-	table.WriteString("| trace | fairness | average JCT | longest | worst ratio | 99 % of ratios | makespan | restarts per job |\n|---|---|---|---|---|---|---|---|\n")
-	worst := map[string]float64{}
-	for _, trace := range []string{"base", "base, moved"} {
-		for _, fairness := range []string{"0", "0.25", "0.5", "0.75", "0.9"} {
-			var avg, longest, ratio, p99, span, restarts []float64
-			for seed := range uint64(seeds) {
-				jobs := b.jobs(t, "base", 1)
-				if trace != "base" {
-					jobs = moved(jobs, seed)
-				}
-				f := b.shareOf(t, b.runSeed(t, "pacer:fairness="+fairness, jobs, b.truth, seed))
-				if f.Finished != len(jobs) {
-					t.Errorf("%s, fairness %s, seed %d: %d of %d jobs finished", trace, fairness, seed, f.Finished, len(jobs))
-				}
-				avg, longest = append(avg, float64(f.AvgJCT)), append(longest, float64(f.MaxJCT))
-				ratio, p99 = append(ratio, f.worst), append(p99, f.p99)
-				span, restarts = append(span, float64(f.Makespan)), append(restarts, float64(f.Restarts)/float64(f.Jobs))
-			}
-			with := func(x []float64, format string) string {
-				i := report.StudentT(x, 0.95)
-				return fmt.Sprintf(format+" ± "+format, i.Mean, i.Hi-i.Mean)
-			}
-			worst[trace+fairness] = float64(report.StudentT(ratio, 0.95).Mean)
-			fmt.Fprintf(&table, "| %s | %s | %s s | %s s | %s | %s | %s s | %.2f |\n", trace, fairness, with(avg, "%.0f"), with(longest, "%.0f"),
-				with(ratio, "%.1f"), with(p99, "%.1f"), with(span, "%.0f"), float64(report.StudentT(restarts, 0.95).Mean))
-		}
-		if worst[trace+"0.9"] > 0.75*worst[trace+"0"] {
-			t.Errorf("%s: the worst ratio is %.1f at fairness 0.9 and %.1f at 0, want three quarters at most", trace, worst[trace+"0.9"], worst[trace+"0"])
+	worst := func(f fairShare) float64 { return f.worst }
+	for _, trace := range fairTraces {
+		none, most := mean(b.fairRuns(t, trace, "0"), worst).Mean, mean(b.fairRuns(t, trace, "0.9"), worst).Mean
+		if most > 0.75*none {
+			t.Errorf("%s: the worst ratio is %.1f at fairness 0.9 and %.1f at 0, want three quarters at most", trace, most, none)
 		}
 	}
-	t.Logf("\n%s", table.String())
+}
+
+// BenchmarkPacerFairness prints the table of docs/benchmarks/joint-scheduling.md: -benchtime 1x.
+func BenchmarkPacerFairness(tb *testing.B) {
+	b := newTestbed(tb)
+	for tb.Loop() {
+		var table strings.Builder
+		table.WriteString("| trace | fairness | average JCT | longest | worst ratio | 99th percentile of ratios | makespan | restarts per job |\n|---|---|---|---|---|---|---|---|\n")
+		for _, trace := range fairTraces {
+			for _, fairness := range []string{"0", "0.25", "0.5", "0.75", "0.9"} {
+				runs := b.fairRuns(tb, trace, fairness)
+				with := func(format string, of func(fairShare) float64) string {
+					i := mean(runs, of)
+					return fmt.Sprintf(format+" ± "+format, i.Mean, i.Hi-i.Mean)
+				}
+				restarts := mean(runs, func(f fairShare) float64 { return float64(f.Restarts) / float64(f.Jobs) }).Mean
+				fmt.Fprintf(&table, "| %s | %s | %s s | %s s | %s | %s | %s s | %.2f |\n", trace, fairness,
+					with("%.0f", func(f fairShare) float64 { return float64(f.AvgJCT) }), with("%.0f", func(f fairShare) float64 { return float64(f.MaxJCT) }),
+					with("%.1f", func(f fairShare) float64 { return f.worst }), with("%.1f", func(f fairShare) float64 { return f.p99 }),
+					with("%.0f", func(f fairShare) float64 { return float64(f.Makespan) }), float64(restarts))
+			}
+		}
+		tb.Logf("\n%s", table.String())
+	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler/report"
+	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
 // TestPacerWorkloads runs policy pacer on Rubick's traces, with 5 seeds of its search each. It
@@ -37,10 +38,7 @@ func TestPacerWorkloads(t *testing.T) {
 			var avg, span, restarts report.Number
 			var table strings.Builder
 			for seed := range uint64(seeds) {
-				r := b.runLearning(t, c.policy, jobs, seed)
-				if c.perfect {
-					r = b.runSeed(t, c.policy, jobs, b.truth, seed)
-				}
+				r := b.runPacer(t, c.policy, jobs, seed, c.perfect)
 				f := summarize(r)
 				n := later(r, backfill)
 				fmt.Fprintf(&table, "%s  guaranteed jobs that end more than a minute later than under fifo-backfill: %d\n", f.row(c.policy, c.trace, fmt.Sprintf("seed %d", seed)), n)
@@ -73,10 +71,7 @@ func TestPacerGuaranteesElsewhere(t *testing.T) {
 			late := 0
 			for seed := range uint64(draws) {
 				jobs := moved(b.jobs(t, "mt", 1), seed)
-				r := b.runLearning(t, "pacer", jobs, seed)
-				if c.perfect {
-					r = b.runSeed(t, "pacer", jobs, b.truth, seed)
-				}
+				r := b.runPacer(t, "pacer", jobs, seed, c.perfect)
 				n := later(r, b.run(t, "fifo-backfill", jobs, b.truth))
 				late += n
 				fmt.Fprintf(&table, "%s  late: %d\n", summarize(r).row("pacer", "moved", fmt.Sprintf("seed %d", seed)), n)
@@ -87,6 +82,14 @@ func TestPacerGuaranteesElsewhere(t *testing.T) {
 			}
 		})
 	}
+}
+
+// runPacer runs a policy with exact predictions, or with predictions that learn.
+func (b testbed) runPacer(t *testing.T, policy string, jobs []spec.Job, seed uint64, perfect bool) *sim.Result {
+	if perfect {
+		return b.runSeed(t, policy, jobs, b.truth, seed)
+	}
+	return b.runLearning(t, policy, jobs, seed)
 }
 
 // moved draws other arrivals, with a root mean square shift of half an hour, and as many other
