@@ -134,6 +134,15 @@ func (b *Finder) AsSubmitted(ctx context.Context, c spec.Cluster, j *spec.Job) (
 	return w, nil
 }
 
+// Refresh returns set, an earlier answer of AsSubmitted for j, where no prediction changed
+// since, and the answer of today otherwise. It saves looking j up. set may be nil.
+func (b *Finder) Refresh(ctx context.Context, c spec.Cluster, j *spec.Job, set *Set) (*Set, error) {
+	if set != nil && set.revision == b.Revision(c, j) {
+		return set, nil
+	}
+	return b.AsSubmitted(ctx, c, j)
+}
+
 func (b *Finder) findSubmitted(ctx context.Context, c spec.Cluster, j *spec.Job) (*Set, error) {
 	w := &Set{}
 	if j.Plan != (spec.Plan{}) {

@@ -31,6 +31,8 @@ type arrival struct {
 	start   time.Duration // cost of its start
 	arrived time.Duration
 	ended   time.Duration // 0 = not yet
+
+	submitted *candidate.Set // its candidates when they were looked up last, nil = never
 }
 
 type referenceJob struct {
@@ -150,10 +152,11 @@ func (h *reference) startAll(ctx context.Context, c spec.Cluster) error {
 	left := make([]*referenceJob, 0, len(h.queue))
 	noRoom := map[*candidate.Set]bool{}
 	for _, j := range h.queue {
-		w, err := h.belief.AsSubmitted(ctx, c, j.job)
+		w, err := h.belief.Refresh(ctx, c, j.job, j.submitted)
 		if err != nil {
 			return err
 		}
+		j.submitted = w
 		if noRoom[w] || !h.startOne(c, j, w) {
 			noRoom[w] = true
 			left = append(left, j)
