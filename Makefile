@@ -16,6 +16,8 @@ E2E := ^Test(E2E|Script|Published)
 
 # Packages with code in several goroutines, and packages with results that must also
 # be equal on one core and on two (a few draws of their random tests).
+# The tests of the profiler run only there: they start processes, train and crash, and
+# take as long without the detector.
 RACE       ?= ./perfmodel/... ./planner/... ./profiler/... ./cmd/server ./scheduler/goodput
 RACE_CORES ?= ./scheduler/policy/... ./scheduler/admission ./scheduler/sim ./scheduler/study ./scheduler/schedulertest
 
@@ -67,8 +69,8 @@ lint: need-go $(LINTER) ## formatting, vet, staticcheck and more (.golangci.yml)
 	$(GO) run ./bench/words
 
 .PHONY: unit
-unit: need-go ## every test but the end-to-end ones
-	$(GOTEST) -timeout 60m -skip '$(E2E)' ./...
+unit: need-go ## every test but the end-to-end ones and the profiler's, which race runs
+	$(GOTEST) -timeout 60m -skip '$(E2E)' $$($(GO) list ./... | grep -v /pacer/profiler)
 	@! command -v clp >/dev/null || $(GO) test -tags clp -run 'CLP|GLPK' ./scheduler/internal/lp
 
 .PHONY: race
