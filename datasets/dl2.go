@@ -14,14 +14,15 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-func init() {
-	dl2Tables.register(Importer{
-		Doc:     "speeds of 8 models by parameter servers and workers, GTX 1080 Ti (Peng et al., DL2, TPDS 2021)",
-		License: "none stated",
-		URL:     "https://github.com/pengyanghua/DL2",
-		Commit:  "2e54920d2100bff2e14e246c423419bbd326c55b",
-		Dir:     "the folder of ps_speed.csv, or the one above it",
-	})
+var dl2Importer = Importer{
+	Name:    "dl2",
+	Doc:     "speeds of 8 models by parameter servers and workers, GTX 1080 Ti (Peng et al., DL2, TPDS 2021)",
+	License: "none stated",
+	URL:     "https://github.com/pengyanghua/DL2",
+	Commit:  "2e54920d2100bff2e14e246c423419bbd326c55b",
+	Dir:     "the folder of ps_speed.csv, or the one above it",
+	Import:  dl2Tables.rows,
+	Count:   dl2Tables.count,
 }
 
 var dl2Tables = tables{"dl2", dl2Files, dl2Table}

@@ -19,17 +19,15 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-func init() {
-	register(Importer{
-		Name:    "gavel",
-		Doc:     "throughput of 26 job types on V100, P100 and K80, 1 to 8 devices (Narayanan et al., Gavel, OSDI 2020)",
-		License: "MIT",
-		URL:     "https://github.com/stanford-futuredata/gavel",
-		Commit:  "c4fa40097339e9608ab71fd64c8bdea96a5e4a4c",
-		Dir:     "a clone of the repository, its folder scheduler, or the folder above the clone",
-		Import:  importGavel,
-		Count:   countGavel,
-	})
+var gavelImporter = Importer{
+	Name:    "gavel",
+	Doc:     "throughput of 26 job types on V100, P100 and K80, 1 to 8 devices (Narayanan et al., Gavel, OSDI 2020)",
+	License: "MIT",
+	URL:     "https://github.com/stanford-futuredata/gavel",
+	Commit:  "c4fa40097339e9608ab71fd64c8bdea96a5e4a4c",
+	Dir:     "a clone of the repository, its folder scheduler, or the folder above the clone",
+	Import:  importGavel,
+	Count:   countGavel,
 }
 
 // A throughput table is {worker type: {job: {partner: value}}}. A value is in

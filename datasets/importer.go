@@ -6,15 +6,14 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"regexp"
-	"strings"
+	"sync"
 
 	"github.com/pacer-ml/pacer/datasets/internal/table"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 )
 
-// Importer reads one public data set. All fields are required.
+// Importer reads one public data set. All fields are required, except Commit.
 type Importer struct {
 	Name    string // as in pacer import NAME
 	Doc     string // one line, with the paper
@@ -33,44 +32,21 @@ type Importer struct {
 	Count func(root fs.FS) (int, error)
 }
 
-var importers = named.NewSet[Importer]("datasets", "data set")
-
-// register adds an importer. It panics if a field is missing.
-func register(i Importer) {
-	if err := i.check(); err != nil {
-		panic(fmt.Sprintf("datasets: importer %q: %v", i.Name, err))
+// importers is the table of all importers.
+var importers = sync.OnceValue(func() *named.Set[Importer] {
+	set := named.NewSet[Importer]("datasets", "data set")
+	for _, i := range []Importer{dl2Importer, gavelImporter, publishedImporter, rubickImporter, siaImporter} {
+		set.Add(i.Name, i)
 	}
-	importers.Add(i.Name, i)
-}
-
-var fullCommit = regexp.MustCompile(`^[0-9a-f]{40}$`)
-
-// check returns why i cannot be registered.
-func (i Importer) check() error {
-	for _, f := range []struct{ name, value string }{
-		{"Name", i.Name}, {"Doc", i.Doc}, {"License", i.License}, {"URL", i.URL}, {"Dir", i.Dir},
-	} {
-		if f.value == "" {
-			return fmt.Errorf("field %s is not set", f.name)
-		}
-	}
-	switch {
-	case i.Import == nil:
-		return errors.New("field Import is not set")
-	case i.Count == nil:
-		return errors.New("field Count is not set")
-	case strings.HasPrefix(i.URL, "https://") && !fullCommit.MatchString(i.Commit):
-		return fmt.Errorf("field Commit: %q is not the 40 digits of a commit of %s", i.Commit, i.URL)
-	}
-	return nil
-}
+	return set
+})
 
 // Importers returns every importer, by name.
-func Importers() []Importer { return importers.All() }
+func Importers() []Importer { return importers().All() }
 
 // Lookup returns the importer with a name. The error for an unknown one lists all names, nearest
 // first.
-func Lookup(name string) (Importer, error) { return importers.Get(name) }
+func Lookup(name string) (Importer, error) { return importers().Get(name) }
 
 // ReadAll returns all rows of the data set name below root: measurements, and a *RowError for each
 // invalid row. Its error is that of Lookup, or the one that ended the import.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"iter"
 	"math"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -47,33 +47,16 @@ func file(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
 
 func near(got, want float64) bool { return math.Abs(got-want) <= 1e-9*math.Abs(want) }
 
-// TestRegisterNeedsAllFields: an importer without one of its fields is refused by its name.
-func TestRegisterNeedsAllFields(t *testing.T) {
-	for want, change := range map[string]func(*Importer){
-		"Name is not set":    func(i *Importer) { i.Name = "" },
-		"Doc is not set":     func(i *Importer) { i.Doc = "" },
-		"License is not set": func(i *Importer) { i.License = "" },
-		"URL is not set":     func(i *Importer) { i.URL = "" },
-		"Dir is not set":     func(i *Importer) { i.Dir = "" },
-		"Import is not set":  func(i *Importer) { i.Import = nil },
-		"Count is not set":   func(i *Importer) { i.Count = nil },
-		`importer "x": field Commit: "80e8524" is not the 40 digits of a commit of https://example.org/x`: func(i *Importer) { i.Commit = "80e8524" },
-	} {
-		i := Importer{Name: "x", Doc: "invented", License: "MIT", URL: "https://example.org/x", Commit: strings.Repeat("0", 40), Dir: "a clone",
-			Import: func(context.Context, fs.FS) iter.Seq2[spec.Measurement, error] { return nil },
-			Count:  func(fs.FS) (int, error) { return 0, nil }}
-		if err := i.check(); err != nil {
-			t.Fatalf("complete: %v", err)
+// TestImportersAreComplete: an importer has all fields, and the full commit of its repository.
+func TestImportersAreComplete(t *testing.T) {
+	fullCommit := regexp.MustCompile(`^[0-9a-f]{40}$`)
+	for _, i := range Importers() {
+		if i.Doc == "" || i.License == "" || i.URL == "" || i.Dir == "" || i.Import == nil || i.Count == nil {
+			t.Errorf("%s: a field is not set: %+v", i.Name, i)
 		}
-		change(&i)
-		func() {
-			defer func() {
-				if got, _ := recover().(string); !strings.Contains(got, want) {
-					t.Errorf("panic %q, want %q", got, want)
-				}
-			}()
-			register(i)
-		}()
+		if strings.HasPrefix(i.URL, "https://") && !fullCommit.MatchString(i.Commit) {
+			t.Errorf("%s: commit %q is not the 40 digits of a commit of %s", i.Name, i.Commit, i.URL)
+		}
 	}
 }
 

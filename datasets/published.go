@@ -15,20 +15,18 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-func init() {
-	register(Importer{
-		Name:    "published",
-		Doc:     "training throughput printed in 12 public documents, V100 to GB300, plans and memory where printed",
-		License: "facts only; each row names its source",
-		URL:     "see source_path and source_commit of each row",
-		Dir:     "a folder of CSV files, or one that has them in published or data/published, with the columns of docs/reference/file-formats.md, \"Rows of your own\"",
-		Import:  importPublished,
-		Count: func(root fs.FS) (int, error) {
-			files, mismatched, err := publishedTables(root)
-			n, err := table.CountRows(root, "published", files, err)
-			return n + len(mismatched), err
-		},
-	})
+var publishedImporter = Importer{
+	Name:    "published",
+	Doc:     "training throughput printed in 12 public documents, V100 to GB300, plans and memory where printed",
+	License: "facts only; each row names its source",
+	URL:     "see source_path and source_commit of each row",
+	Dir:     "a folder of CSV files, or one that has them in published or data/published, with the columns of docs/reference/file-formats.md, \"Rows of your own\"",
+	Import:  importPublished,
+	Count: func(root fs.FS) (int, error) {
+		files, mismatched, err := publishedTables(root)
+		n, err := table.CountRows(root, "published", files, err)
+		return n + len(mismatched), err
+	},
 }
 
 // Twelve tables share one header. What a row becomes:

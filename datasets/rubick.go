@@ -13,14 +13,17 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-func init() {
-	tables{"rubick", rubickFiles, rubickTable}.register(Importer{
-		Doc:     "step times of 9 models on up to 64 A800, by plan and shape (Zhang et al., Rubick, MLSys 2025)",
-		License: "Apache-2.0",
-		URL:     "https://github.com/AlibabaPAI/reconfigurable-dl-scheduler",
-		Commit:  "80e85248c65c1ae231e2cf8bbfe0918b7af45c98",
-		Dir:     "a clone of the repository, its folder simulator or simulator/traces, or one or two folders above the clone",
-	})
+var rubickTables = tables{"rubick", rubickFiles, rubickTable}
+
+var rubickImporter = Importer{
+	Name:    "rubick",
+	Doc:     "step times of 9 models on up to 64 A800, by plan and shape (Zhang et al., Rubick, MLSys 2025)",
+	License: "Apache-2.0",
+	URL:     "https://github.com/AlibabaPAI/reconfigurable-dl-scheduler",
+	Commit:  "80e85248c65c1ae231e2cf8bbfe0918b7af45c98",
+	Dir:     "a clone of the repository, its folder simulator or simulator/traces, or one or two folders above the clone",
+	Import:  rubickTables.rows,
+	Count:   rubickTables.count,
 }
 
 // rubickFiles finds simulator/traces/MODEL/placements.csv in a clone of the repository, in a copy

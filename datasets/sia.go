@@ -15,14 +15,17 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-func init() {
-	tables{"sia", siaFiles, siaTable}.register(Importer{
-		Doc:     "step times of 6 models by batch and placement on 5 types of GPU (Jayaram Subramanya et al., Sia, SOSP 2023)",
-		License: "Apache-2.0 (by file headers)",
-		URL:     "https://github.com/siasosp23/artifacts",
-		Commit:  "aaf7a0de7b6cb5eab06ea020467ede5d2fd18e70",
-		Dir:     "a clone of the repository, its folder sia-simulator or sia-simulator/traces, or the folder above the clone",
-	})
+var siaTables = tables{"sia", siaFiles, siaTable}
+
+var siaImporter = Importer{
+	Name:    "sia",
+	Doc:     "step times of 6 models by batch and placement on 5 types of GPU (Jayaram Subramanya et al., Sia, SOSP 2023)",
+	License: "Apache-2.0 (by file headers)",
+	URL:     "https://github.com/siasosp23/artifacts",
+	Commit:  "aaf7a0de7b6cb5eab06ea020467ede5d2fd18e70",
+	Dir:     "a clone of the repository, its folder sia-simulator or sia-simulator/traces, or the folder above the clone",
+	Import:  siaTables.rows,
+	Count:   siaTables.count,
 }
 
 // siaCluster is the meaning of a file suffix.

@@ -19,14 +19,6 @@ type tables struct {
 	read  func(ctx context.Context, root fs.FS, file string) iter.Seq2[spec.Measurement, error]
 }
 
-// register sets Name, Import and Count of i and registers it.
-func (t tables) register(i Importer) {
-	i.Name = t.name
-	i.Import = t.rows
-	i.Count = t.count
-	register(i)
-}
-
 // rows yields all rows, file by file. A file without the columns is a *RowError if another has them.
 func (t tables) rows(ctx context.Context, root fs.FS) iter.Seq2[spec.Measurement, error] {
 	return func(yield func(spec.Measurement, error) bool) {
