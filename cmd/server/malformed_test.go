@@ -50,6 +50,8 @@ func TestBadInput(t *testing.T) {
 		{"/v1/predict", `{` + known + `,"plan":"dp=8","node":"nosuch"}`, 404, `"body.node","value":"nosuch"`},
 		{"/v1/predict", `{` + known + `,"plan":"dp=8","family":"nosuch"}`, 422, `"body.family","value":"nosuch"`},
 		{"/v1/predict", `{` + known + `,"plan":"dp=8","family":"rubick"}`, 422, `"body.family","value":"rubick"`},
+		{"/v1/predict", `{` + known + `,"plan":"dp=8","framework":"nosuch"}`, 422, `"body.framework","value":"nosuch"`},
+		{"/v1/plan", `{` + known + `,"devices":8,"global_batch":8,"framework":"nosuch"}`, 422, `"body.framework","value":"nosuch"`},
 		{"/v1/predict", `{` + known + `,"plan":"dp=-8"}`, 422, `"body.plan","value":"dp=-8"`},
 		{"/v1/predict", `{` + known + `,"plan":"dp=99999999999999999999"}`, 422, `dp=99999999999999999999 is not a whole number`},
 		{"/v1/predict", `{` + known + `,"plan":"dp=1048576,tp=1048576"}`, 422, `devices, want at most`},

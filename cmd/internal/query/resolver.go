@@ -49,9 +49,6 @@ func (d *Resolver) Resolve(ctx context.Context, q Request) (Resolved, error) {
 		return Resolved{}, err
 	}
 	t, err := d.Target(ctx, &q)
-	if err == nil {
-		err = d.checkFramework(ctx, q.Framework)
-	}
 	if err != nil {
 		return Resolved{}, err
 	}
@@ -78,14 +75,9 @@ func (d *Resolver) checkFramework(ctx context.Context, name string) error {
 	if name == "" || slices.ContainsFunc(known, isKnown) {
 		return nil
 	}
-	rows, err := d.Rows(ctx, store.Filter{})
-	if err != nil && !errors.Is(err, store.ErrLocked) {
+	_, err := d.findRow(ctx, store.Filter{}, func(m *spec.Measurement) bool { return strings.EqualFold(m.Config.Framework, name) })
+	if err == nil || !errors.Is(err, errNoRow) && !errors.Is(err, store.ErrLocked) {
 		return err
-	}
-	for i := range rows {
-		if strings.EqualFold(rows[i].Config.Framework, name) {
-			return nil
-		}
 	}
 	return &FieldError{Field: "framework", Value: name, Why: "is not known; want a name with one of " + strings.Join(known, ", ") + ", or one of the stored measurements"}
 }
@@ -168,23 +160,37 @@ func (d *Resolver) Summary(ctx context.Context) (tallies []store.Tally, err erro
 	return tallies, err
 }
 
-// errStop ends reading a store early.
-var errStop = errors.New("enough read")
+// errFound ends the reading of a store, errNoRow says that no row was found.
+var (
+	errFound = errors.New("query: found")
+	errNoRow = errors.New("no such row")
+)
 
 // firstRow returns the first stored row that f chooses.
-func (d *Resolver) firstRow(ctx context.Context, f store.Filter) (row spec.Measurement, err error) {
+func (d *Resolver) firstRow(ctx context.Context, f store.Filter) (spec.Measurement, error) {
+	return d.findRow(ctx, f, func(*spec.Measurement) bool { return true })
+}
+
+// findRow returns the first stored row that f chooses and that is accepted by ok. If there is none,
+// the error wraps errNoRow.
+func (d *Resolver) findRow(ctx context.Context, f store.Filter, ok func(*spec.Measurement) bool) (row spec.Measurement, err error) {
 	err = d.Read(func(db *store.DB) error {
 		for m, err := range db.Query(ctx, f) {
 			if err != nil {
 				return err
 			}
-			row = m
-			return errStop
+			if ok(&m) {
+				row = m
+				return errFound
+			}
 		}
-		return fmt.Errorf("store: no row of %v %v", f.Models, f.Accelerators) // it was there a moment ago
+		return nil
 	})
-	if errors.Is(err, errStop) {
-		err = nil
+	switch {
+	case errors.Is(err, errFound):
+		return row, nil
+	case err == nil:
+		err = fmt.Errorf("store: %w of %v %v", errNoRow, f.Models, f.Accelerators)
 	}
 	return row, err
 }

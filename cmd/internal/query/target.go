@@ -82,6 +82,9 @@ func (d *Resolver) Target(ctx context.Context, q *Request) (*Target, error) {
 			t.card, err = nil, nil
 		}
 	}
+	if err == nil {
+		err = d.checkFramework(ctx, q.Framework)
+	}
 	t.framework = cmp.Or(q.Framework, t.framework)
 	return t, err
 }
