@@ -25,7 +25,7 @@ var dl2Importer = Importer{
 	Count:   dl2Tables.count,
 }
 
-var dl2Tables = tables{"dl2", dl2Files, dl2Table}
+var dl2Tables = tables{name: "dl2", files: dl2Files, read: dl2Table}
 
 // dl2Files finds the table of speeds. A table of the models' gradient sizes,
 // model_measurements.csv, may be beside it.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"iter"
 	"regexp"
@@ -15,18 +14,16 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
+var publishedTables = tables{name: "published", files: publishedFiles, read: publishedRows, first: firstPublishedError}
+
 var publishedImporter = Importer{
 	Name:    "published",
 	Doc:     "training throughput printed in 12 public documents, V100 to GB300, plans and memory where printed",
 	License: "facts only; each row names its source",
 	URL:     "see source_path and source_commit of each row",
 	Dir:     "a folder of CSV files, or one that has them in published or data/published, with the columns of docs/reference/file-formats.md, \"Rows of your own\"",
-	Import:  importPublished,
-	Count: func(root fs.FS) (int, error) {
-		files, mismatched, err := publishedTables(root)
-		n, err := table.CountRows(root, "published", files, err)
-		return n + len(mismatched), err
-	},
+	Import:  publishedTables.rows,
+	Count:   publishedTables.count,
 }
 
 // Twelve tables share one header. What a row becomes:
@@ -64,72 +61,29 @@ func publishedFiles(root fs.FS) ([]string, error) {
 // publishedColumns are the required columns.
 var publishedColumns = []string{"row_id", "model", "accelerator"}
 
-// publishedTables returns the files that are tables of measurements, and why the others are none.
-// It is an error if none is.
-func publishedTables(root fs.FS) (tables []string, mismatched []*RowError, err error) {
-	files, err := publishedFiles(root)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, file := range files {
-		f, err := root.Open(file)
-		if err != nil {
-			return nil, nil, err
-		}
-		if why := notPublished(f, file); why != nil {
-			mismatched = append(mismatched, &RowError{File: file, Err: why})
-		} else {
-			tables = append(tables, file)
-		}
-		f.Close()
-	}
-	if len(tables) > 0 {
-		return tables, mismatched, nil
-	}
-	why := make([]string, len(mismatched))
-	for i, e := range mismatched {
-		why[i] = fmt.Sprintf("%s: %v", e.File, e.Err)
-	}
-	return nil, nil, fmt.Errorf("no table of measurements: %s", strings.Join(why, "; "))
-}
-
-// notPublished returns why a file is no table of measurements, nil if it is one.
-func notPublished(f io.Reader, file string) error {
-	for rec, err := range table.Read(f, file, publishedColumns...) {
+// firstPublishedError returns a *table.HeaderError for a file without measured values. It reads up to
+// the first valid row, because only a row has the columns.
+func firstPublishedError(root fs.FS, file string) error {
+	for rec, err := range table.ReadFile(context.Background(), root, file, publishedColumns...) {
 		var row *RowError
 		switch {
 		case errors.As(err, &row): // the header is valid
 			continue
 		case err != nil:
-			return errors.Unwrap(err)
+			return err
 		}
-		_, err = columns(rec, true)
-		return err
+		if _, err := columns(rec, true); err != nil {
+			return &table.HeaderError{File: file, Err: err}
+		}
+		return nil
 	}
 	return nil
 }
 
-func importPublished(ctx context.Context, root fs.FS) iter.Seq2[spec.Measurement, error] {
-	return func(yield func(spec.Measurement, error) bool) {
-		files, mismatched, err := publishedTables(root)
-		if err != nil {
-			yield(spec.Measurement{}, fmt.Errorf("datasets: published: %w", err))
-			return
-		}
-		for _, e := range mismatched {
-			if !yield(spec.Measurement{}, e) {
-				return
-			}
-		}
-		for _, file := range files {
-			t := newPublishedTable(file)
-			for m, err := range convertRows(table.ReadFile(ctx, root, file, publishedColumns...), t.measurement) {
-				if !yield(m, err) {
-					return
-				}
-			}
-		}
-	}
+// publishedRows yields the rows of one file.
+func publishedRows(ctx context.Context, root fs.FS, file string) iter.Seq2[spec.Measurement, error] {
+	t := newPublishedTable(file)
+	return convertRows(table.ReadFile(ctx, root, file, publishedColumns...), t.measurement)
 }
 
 // measurement reads a row with its outcome.

@@ -13,7 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-var rubickTables = tables{"rubick", rubickFiles, rubickTable}
+var rubickTables = tables{name: "rubick", files: rubickFiles, read: rubickTable}
 
 var rubickImporter = Importer{
 	Name:    "rubick",

@@ -15,7 +15,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-var siaTables = tables{"sia", siaFiles, siaTable}
+var siaTables = tables{name: "sia", files: siaFiles, read: siaTable}
 
 var siaImporter = Importer{
 	Name:    "sia",

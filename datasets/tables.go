@@ -17,6 +17,8 @@ type tables struct {
 	name  string
 	files func(root fs.FS) ([]string, error)
 	read  func(ctx context.Context, root fs.FS, file string) iter.Seq2[spec.Measurement, error]
+	// first returns the error that shows whether a file has the columns; nil: that of its first value.
+	first func(root fs.FS, file string) error
 }
 
 // rows yields all rows, file by file. A file without the columns is a *RowError if another has them.
@@ -57,7 +59,7 @@ func (t tables) count(root fs.FS) (int, error) {
 			readable = append(readable, f.name)
 		}
 	}
-	n, err := table.CountRows(root, t.name, readable, nil)
+	n, err := table.CountRows(root, t.name, readable)
 	return n + faults, err
 }
 
@@ -94,6 +96,9 @@ func (t tables) list(root fs.FS) ([]tableFile, error) {
 
 // firstError returns the error of the first value of a file, nil if it is a measurement.
 func (t tables) firstError(root fs.FS, file string) error {
+	if t.first != nil {
+		return t.first(root, file)
+	}
 	for _, err := range t.read(context.Background(), root, file) {
 		return err
 	}

@@ -152,11 +152,8 @@ func Glob(root fs.FS, patterns ...string) ([]string, error) {
 }
 
 // CountRows returns the number of rows of the files: lines without headers and blank ones. name is
-// the data set, for errors; a non-nil err is returned as the error.
-func CountRows(root fs.FS, name string, files []string, err error) (int, error) {
-	if err != nil {
-		return 0, fmt.Errorf("datasets: %s: %w", name, err)
-	}
+// the data set, for errors.
+func CountRows(root fs.FS, name string, files []string) (int, error) {
 	n := 0
 	for _, file := range files {
 		f, err := root.Open(file)
