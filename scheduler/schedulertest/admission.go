@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -54,7 +53,7 @@ func (d *checkedAdmission) Admit(ctx context.Context, s *scheduler.Snapshot, j s
 	if err != nil {
 		return ok, why, err
 	}
-	if diff := cmp.Diff(before, clone(s)); diff != "" {
+	if diff := difference(before, clone(s)); diff != "" {
 		d.t.Fatalf("Admit changed the snapshot (-before +after):\n%s", diff)
 	}
 	if again, whyAgain, err := d.Admission.Admit(ctx, s, j); again != ok || whyAgain != why || err != nil {

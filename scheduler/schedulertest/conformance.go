@@ -3,6 +3,7 @@ package schedulertest
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -190,11 +191,11 @@ func (w twice) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Dec
 	if err != nil {
 		return d, err
 	}
-	if diff := cmp.Diff(before, clone(s)); diff != "" {
+	if diff := difference(before, clone(s)); diff != "" {
 		w.t.Fatalf("Decide changed the snapshot (-before +after):\n%s", diff)
 	}
 	again, err := w.p.Decide(ctx, s)
-	if diff := cmp.Diff(d, again); diff != "" || err != nil {
+	if diff := difference(d, again); diff != "" || err != nil {
 		w.t.Fatalf("two calls of Decide at %v differ (-first +second), error %v:\n%s", s.Now, err, diff)
 	}
 	return d, nil
@@ -227,4 +228,12 @@ func clone(s *scheduler.Snapshot) snapshotCopy {
 		out.Jobs = append(out.Jobs, c)
 	}
 	return out
+}
+
+// difference is cmp.Diff, which takes ten times as long as reflect.DeepEqual where nothing differs.
+func difference[T any](a, b T) string {
+	if reflect.DeepEqual(a, b) {
+		return ""
+	}
+	return cmp.Diff(a, b)
 }
