@@ -1,11 +1,15 @@
 package server
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/perfmodel/registry"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -90,5 +94,49 @@ func TestStoredNamesAreLookedUpAgain(t *testing.T) {
 	post[Stored](t, s, "/v1/measurements", bodyOf(t, map[string]any{"measurements": on("Acme Turnip 2")}))
 	if w := do(s, "POST", "/v1/predict", question); w.Code != 422 || !strings.Contains(w.Body.String(), "Acme Turnip 2") {
 		t.Errorf("an accelerator that may be either of two: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestOutOfDateLookups: what was looked up before models were fitted again, and returned after that, is not cached.
+func TestOutOfDateLookups(t *testing.T) {
+	s := newServer(t, Options{})
+	dir := t.TempDir()
+	var err error
+	if s.resolver.Fitted, err = registry.Open(dir); err != nil {
+		t.Fatal(err)
+	}
+	rows := measured(t, s, 1.5)
+	post[Stored](t, s, "/v1/measurements", bodyOf(t, rowsToPost{rows}))
+	post[FitResponse](t, s, "/v1/fit", `{}`)
+	keys := keysOf(rows)
+	// With an unreadable model in the registry, every look-up of a card calls Warn.
+	if err := os.WriteFile(filepath.Join(dir, "damaged.model"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	about := func() (target, error) {
+		return s.models.of(t.Context(), &query.Request{Model: "llama3-8b", Accelerator: "h100", Family: "hybrid"})
+	}
+	best := func() (target, error) {
+		a, err := s.models.bestFor(keys[0], query.Auto)
+		return target{answerer: a}, err
+	}
+	for name, invalidate := range map[string]func([]spec.Key){"fitted": s.models.fitted, "measured": s.models.measured} {
+		for _, lookUp := range []func() (target, error){about, best} {
+			s.models.fitted(keys)
+			s.resolver.Warn = func(error) { invalidate(keys) }
+			old, err1 := lookUp()
+			s.resolver.Warn = nil
+			now, err2 := lookUp()
+			again, err3 := lookUp()
+			if err := errors.Join(err1, err2, err3); err != nil {
+				t.Fatal(err)
+			}
+			if now.answerer == old.answerer || now.Target != nil && now.Target == old.Target {
+				t.Errorf("%s during a look-up: its result was cached", name)
+			}
+			if again != now {
+				t.Errorf("%s: the result of the next look-up was not cached", name)
+			}
+		}
 	}
 }

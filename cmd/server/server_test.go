@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/pacer-ml/pacer/perfmodel/registry"
@@ -94,9 +95,14 @@ func BenchmarkPredict(b *testing.B) {
 }
 
 // panicsOf returns how many requests panicked.
-func panicsOf(s *Server) float64 {
+func panicsOf(s *Server) float64 { return valueOf(s.metrics.panics) }
+
+// fitsOf returns how many models were fitted.
+func fitsOf(s *Server) float64 { return valueOf(s.metrics.fits.WithLabelValues("fitted")) }
+
+func valueOf(c prometheus.Counter) float64 {
 	var m dto.Metric
-	if err := s.metrics.panics.Write(&m); err != nil {
+	if err := c.Write(&m); err != nil {
 		return -1
 	}
 	return m.GetCounter().GetValue()
