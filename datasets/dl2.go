@@ -21,8 +21,7 @@ var dl2Importer = Importer{
 	URL:     "https://github.com/pengyanghua/DL2",
 	Commit:  "2e54920d2100bff2e14e246c423419bbd326c55b",
 	Dir:     "the folder of ps_speed.csv, or the one above it",
-	Import:  dl2Tables.rows,
-	Count:   dl2Tables.count,
+	Open:    dl2Tables.open,
 }
 
 var dl2Tables = tables{name: "dl2", files: dl2Files, read: dl2Table}

@@ -35,7 +35,7 @@ func ReadDL2Speeds(ctx context.Context, path string) (DL2Speeds, error) {
 		return DL2Speeds{}, fmt.Errorf("datasets: %w", err)
 	}
 	if info.IsDir() {
-		return collectDL2(dl2Tables.rows(ctx, os.DirFS(path)))
+		return collectDL2(dl2Importer.Import(ctx, os.DirFS(path)))
 	}
 	listed, err := isDL2Grid(path)
 	if err != nil {

@@ -26,8 +26,7 @@ var gavelImporter = Importer{
 	URL:     "https://github.com/stanford-futuredata/gavel",
 	Commit:  "c4fa40097339e9608ab71fd64c8bdea96a5e4a4c",
 	Dir:     "a clone of the repository, its folder scheduler, or the folder above the clone",
-	Import:  importGavel,
-	Count:   countGavel,
+	Open:    openGavel,
 }
 
 // A throughput table is {worker type: {job: {partner: value}}}. A value is in
@@ -50,55 +49,66 @@ func gavelFiles(root fs.FS) ([]string, error) {
 		"*/scheduler/*throughputs*.json")
 }
 
-func importGavel(ctx context.Context, root fs.FS) iter.Seq2[spec.Measurement, error] {
+// gavelTables are the files of the data set below root.
+type gavelTables struct {
+	root  fs.FS
+	files []string
+}
+
+func openGavel(root fs.FS) (Rows, error) {
+	files, err := gavelFiles(root)
+	if err != nil {
+		return nil, fmt.Errorf("datasets: gavel: %w", err)
+	}
+	return gavelTables{root, files}, nil
+}
+
+// All yields the measurements of the isolated entries.
+func (t gavelTables) All(ctx context.Context) iter.Seq2[spec.Measurement, error] {
 	return func(yield func(spec.Measurement, error) bool) {
-		files, err := gavelFiles(root)
-		if err != nil {
-			yield(spec.Measurement{}, fmt.Errorf("datasets: gavel: %w", err))
-			return
-		}
-		for _, file := range files {
-			data, err := fs.ReadFile(root, file)
-			if err != nil {
-				yield(spec.Measurement{}, fmt.Errorf("datasets: gavel: %w", err))
+		for e, err := range t.entries() {
+			if ctx.Err() != nil {
+				yield(spec.Measurement{}, ctx.Err())
 				return
 			}
-			for e, err := range gavelEntries(data, file) {
-				if ctx.Err() != nil {
-					yield(spec.Measurement{}, ctx.Err())
-					return
-				}
-				var m spec.Measurement
-				if err == nil {
-					m, err = e.measurement()
-				}
-				if !yield(m, err) {
-					return
-				}
+			var m spec.Measurement
+			if err == nil {
+				m, err = e.measurement()
+			}
+			if !yield(m, err) {
+				return
 			}
 		}
 	}
 }
 
-func countGavel(root fs.FS) (int, error) {
-	files, err := gavelFiles(root)
-	if err != nil {
-		return 0, fmt.Errorf("datasets: gavel: %w", err)
-	}
+func (t gavelTables) Count() (int, error) {
 	n := 0
-	for _, file := range files {
-		data, err := fs.ReadFile(root, file)
+	for _, err := range t.entries() {
 		if err != nil {
-			return 0, fmt.Errorf("datasets: gavel: %w", err)
+			return 0, err
 		}
-		for _, err := range gavelEntries(data, file) {
-			if err != nil {
-				return 0, err
-			}
-			n++
-		}
+		n++
 	}
 	return n, nil
+}
+
+// entries yields the isolated entries of all files.
+func (t gavelTables) entries() iter.Seq2[gavelEntry, error] {
+	return func(yield func(gavelEntry, error) bool) {
+		for _, file := range t.files {
+			data, err := fs.ReadFile(t.root, file)
+			if err != nil {
+				yield(gavelEntry{}, fmt.Errorf("datasets: gavel: %w", err))
+				return
+			}
+			for e, err := range walkGavel(data, file, false) {
+				if !yield(e, err) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // gavelEntry is one throughput, isolated or of a pair.
@@ -114,12 +124,7 @@ type gavelEntry struct {
 	written string
 }
 
-// gavelEntries yields the isolated entries of a table in file order. Invalid JSON ends it.
-func gavelEntries(data []byte, file string) iter.Seq2[gavelEntry, error] {
-	return walkGavel(data, file, false)
-}
-
-// walkGavel yields the isolated entries or those of pairs.
+// walkGavel yields the isolated entries of a table, or those of pairs, in file order. Invalid JSON ends it.
 func walkGavel(data []byte, file string, pairs bool) iter.Seq2[gavelEntry, error] {
 	return func(yield func(gavelEntry, error) bool) {
 		w := &gavelWalk{dec: json.NewDecoder(bytes.NewReader(data)), data: data, file: file, pairs: pairs, yield: yield}

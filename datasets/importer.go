@@ -22,14 +22,31 @@ type Importer struct {
 	Commit  string // of the repository that the reader was written for, 40 digits; "" without a repository
 	Dir     string // what DIR may be in pacer import NAME DIR, after "DIR is"
 
-	// Import yields every row below root as a measurement or a *RowError, by file name and line.
-	// Any other error ends it: no file has the data set's columns, a file cannot be read, or ctx
-	// ended. m.Origin is the same whichever folder of the repository root is.
-	Import func(ctx context.Context, root fs.FS) iter.Seq2[spec.Measurement, error]
+	// Open finds the files of the data set below root. It is an error if no file has its columns.
+	Open func(root fs.FS) (Rows, error)
+}
 
-	// Count returns the number of values that Import will yield, errors included, for a progress bar.
-	// It returns the error that would end Import, so that nothing is stored then.
-	Count func(root fs.FS) (int, error)
+// Rows are the rows of a data set below a folder.
+type Rows interface {
+	// All yields every row as a measurement or a *RowError, by file name and line. Any other error
+	// ends it: a file cannot be read, or ctx ended. Measurement.Origin is the same whichever folder of
+	// the repository was opened.
+	All(ctx context.Context) iter.Seq2[spec.Measurement, error]
+	// Count returns the number of values that All will yield, errors included, for a progress bar. It
+	// is an error if a file cannot be read, so that nothing is stored then.
+	Count() (int, error)
+}
+
+// Import yields the rows below root as Rows.All does, or the error of Open.
+func (i Importer) Import(ctx context.Context, root fs.FS) iter.Seq2[spec.Measurement, error] {
+	return func(yield func(spec.Measurement, error) bool) {
+		rows, err := i.Open(root)
+		if err != nil {
+			yield(spec.Measurement{}, err)
+			return
+		}
+		rows.All(ctx)(yield)
+	}
 }
 
 // importers is the table of all importers.

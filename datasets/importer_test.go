@@ -37,10 +37,19 @@ func collect(t testing.TB, name string, root fs.FS) (ms []spec.Measurement, rowE
 			ms = append(ms, m)
 		}
 	}
-	if n, err := imp.Count(root); err != nil || n != len(ms)+len(rowErrs) {
+	if n, err := count(imp, root); err != nil || n != len(ms)+len(rowErrs) {
 		t.Errorf("Count() = %d, %v, Import yielded %d rows", n, err, len(ms)+len(rowErrs))
 	}
 	return ms, rowErrs
+}
+
+// count returns the number of values that an import will yield.
+func count(imp Importer, root fs.FS) (int, error) {
+	rows, err := imp.Open(root)
+	if err != nil {
+		return 0, err
+	}
+	return rows.Count()
 }
 
 func file(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
@@ -51,7 +60,7 @@ func near(got, want float64) bool { return math.Abs(got-want) <= 1e-9*math.Abs(w
 func TestImportersAreComplete(t *testing.T) {
 	fullCommit := regexp.MustCompile(`^[0-9a-f]{40}$`)
 	for _, i := range Importers() {
-		if i.Doc == "" || i.License == "" || i.URL == "" || i.Dir == "" || i.Import == nil || i.Count == nil {
+		if i.Doc == "" || i.License == "" || i.URL == "" || i.Dir == "" || i.Open == nil {
 			t.Errorf("%s: a field is not set: %+v", i.Name, i)
 		}
 		if strings.HasPrefix(i.URL, "https://") && !fullCommit.MatchString(i.Commit) {
@@ -151,7 +160,7 @@ func TestForeignTable(t *testing.T) {
 	delete(root, "vit/placements.csv")
 	delete(root, "other/placements.csv")
 	imp, _ := Lookup("rubick")
-	_, err := imp.Count(root)
+	_, err := imp.Open(root)
 	wantErr := "datasets: rubick: bert/placements.csv: no column exec_plan, placement, iter_time, the header is day,rain; t5/placements.csv: the file is empty"
 	if err == nil || err.Error() != wantErr {
 		t.Errorf("error %v, want %s", err, wantErr)

@@ -214,11 +214,11 @@ func TestPublishedOtherTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := imp.Count(fstest.MapFS{"mine.csv": own, "a.csv": file("id,when\n1,2\n")}); n != 2 || err != nil {
+	if n, err := count(imp, fstest.MapFS{"mine.csv": own, "a.csv": file("id,when\n1,2\n")}); n != 2 || err != nil {
 		t.Errorf("counts %d, %v, want 2", n, err)
 	}
 	none := fstest.MapFS{"a.csv": file("id,when\n1,2\n"), "empty.csv": file("")}
-	if _, err := imp.Count(none); err == nil || !strings.Contains(err.Error(), "a.csv: no column row_id, model, accelerator") || !strings.Contains(err.Error(), "empty.csv: the file is empty") {
+	if _, err := imp.Open(none); err == nil || !strings.Contains(err.Error(), "a.csv: no column row_id, model, accelerator") || !strings.Contains(err.Error(), "empty.csv: the file is empty") {
 		t.Errorf("no table: %v", err)
 	}
 	for _, err := range imp.Import(t.Context(), none) {

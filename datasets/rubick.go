@@ -22,8 +22,7 @@ var rubickImporter = Importer{
 	URL:     "https://github.com/AlibabaPAI/reconfigurable-dl-scheduler",
 	Commit:  "80e85248c65c1ae231e2cf8bbfe0918b7af45c98",
 	Dir:     "a clone of the repository, its folder simulator or simulator/traces, or one or two folders above the clone",
-	Import:  rubickTables.rows,
-	Count:   rubickTables.count,
+	Open:    rubickTables.open,
 }
 
 // rubickFiles finds simulator/traces/MODEL/placements.csv in a clone of the repository, in a copy

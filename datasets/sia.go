@@ -24,8 +24,7 @@ var siaImporter = Importer{
 	URL:     "https://github.com/siasosp23/artifacts",
 	Commit:  "aaf7a0de7b6cb5eab06ea020467ede5d2fd18e70",
 	Dir:     "a clone of the repository, its folder sia-simulator or sia-simulator/traces, or the folder above the clone",
-	Import:  siaTables.rows,
-	Count:   siaTables.count,
+	Open:    siaTables.open,
 }
 
 // siaCluster is the meaning of a file suffix.

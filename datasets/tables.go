@@ -21,22 +21,39 @@ type tables struct {
 	first func(root fs.FS, file string) error
 }
 
-// rows yields all rows, file by file. A file without the columns is a *RowError if another has them.
-func (t tables) rows(ctx context.Context, root fs.FS) iter.Seq2[spec.Measurement, error] {
+// tableRows are the rows of the files of a data set.
+type tableRows struct {
+	set   tables
+	root  fs.FS
+	files []tableFile
+}
+
+// tableFile is a file of a data set; fault is why none of its rows can be read.
+type tableFile struct {
+	name  string
+	fault *RowError
+}
+
+// open finds the files below root. A file without the columns is a *RowError if another has them.
+func (t tables) open(root fs.FS) (Rows, error) {
+	files, err := t.list(root)
+	if err != nil {
+		return nil, err
+	}
+	return tableRows{t, root, files}, nil
+}
+
+// All yields the rows file by file.
+func (t tableRows) All(ctx context.Context) iter.Seq2[spec.Measurement, error] {
 	return func(yield func(spec.Measurement, error) bool) {
-		files, err := t.list(root)
-		if err != nil {
-			yield(spec.Measurement{}, err)
-			return
-		}
-		for _, f := range files {
+		for _, f := range t.files {
 			if f.fault != nil {
 				if !yield(spec.Measurement{}, f.fault) {
 					return
 				}
 				continue
 			}
-			for m, err := range t.read(ctx, root, f.name) {
+			for m, err := range t.set.read(ctx, t.root, f.name) {
 				if !yield(m, err) {
 					return
 				}
@@ -45,28 +62,18 @@ func (t tables) rows(ctx context.Context, root fs.FS) iter.Seq2[spec.Measurement
 	}
 }
 
-func (t tables) count(root fs.FS) (int, error) {
-	files, err := t.list(root)
-	if err != nil {
-		return 0, err
-	}
+func (t tableRows) Count() (int, error) {
 	faults := 0
 	var readable []string
-	for _, f := range files {
+	for _, f := range t.files {
 		if f.fault != nil {
 			faults++
 		} else {
 			readable = append(readable, f.name)
 		}
 	}
-	n, err := table.CountRows(root, t.name, readable)
+	n, err := table.CountRows(t.root, t.set.name, readable)
 	return n + faults, err
-}
-
-// tableFile is a file of a data set; fault is why none of its rows can be read.
-type tableFile struct {
-	name  string
-	fault *RowError
 }
 
 // list returns the files of the data set. It is an error if none has the columns.

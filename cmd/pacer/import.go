@@ -61,12 +61,15 @@ func datasetCommand(imp datasets.Importer) *cli.Command {
 			} else if !st.IsDir() {
 				return fail.Usagef("import %s: %s is a file, want the directory of the data set", imp.Name, dir)
 			}
-			fsys := os.DirFS(dir)
-			total, err := imp.Count(fsys)
+			rows, err := imp.Open(os.DirFS(dir))
 			if err != nil {
 				return fmt.Errorf("import %s: %s: %w", imp.Name, dir, err)
 			}
-			return runImport(c, imp.Name, total, imp.Import(c.Context, fsys))
+			total, err := rows.Count()
+			if err != nil {
+				return fmt.Errorf("import %s: %s: %w", imp.Name, dir, err)
+			}
+			return runImport(c, imp.Name, total, rows.All(c.Context))
 		},
 	}
 }
