@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/pacer-ml/pacer/perfmodel"
@@ -20,7 +21,6 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/perfmodel/tempdir"
 )
 
 // ErrNotFound means that the registry has no fitted model for a key and family. It wraps
@@ -65,7 +65,8 @@ func (r *Registry) Put(card perfmodel.Card, fitted perfmodel.Fitted) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := replace(r.path(card.Key, card.Family), b); err != nil {
+	atomicfile.Sweep(r.dir, abandonedAge)
+	if err := atomicfile.WriteBytes(r.path(card.Key, card.Family), 0o644, b); err != nil {
 		return fmt.Errorf("registry: %s, %s: %w", card.Family, card.Key, err)
 	}
 	return nil
@@ -221,6 +222,9 @@ func (p *predictor) Memory(c spec.Config) (memory.Estimator, error) {
 
 const extension = ".model"
 
+// abandonedAge is the age from which Put removes a temporary file: its process was killed.
+const abandonedAge = time.Hour
+
 // path returns the file of a key and family. The name is readable and valid on every file system; a hash
 // distinguishes keys with the same readable part.
 func (r *Registry) path(key spec.Key, familyName string) string {
@@ -242,24 +246,4 @@ func slug(s string) string {
 		}
 	}
 	return string(b)
-}
-
-// unfinished is the name prefix of directories that hold files being written.
-const unfinished = "tmp-"
-
-// replace writes b to path atomically, and removes files that earlier crashes left.
-func replace(path string, b []byte) error {
-	d, err := tempdir.New(filepath.Dir(path), unfinished)
-	if err != nil {
-		return err
-	}
-	defer d.Remove()
-	f := d.Path("model")
-	if err := atomicfile.WriteBytes(f, 0o644, b); err != nil {
-		return err
-	}
-	if err := os.Rename(f, path); err != nil {
-		return err
-	}
-	return atomicfile.SyncDir(filepath.Dir(path))
 }

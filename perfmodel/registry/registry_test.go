@@ -9,8 +9,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/atomicfile"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
@@ -187,26 +189,27 @@ func TestDamagedFilesAreNamedAndTheRestIsUsable(t *testing.T) {
 	}
 }
 
-// TestLeftovers: a process that was killed while writing leaves a partial model. List ignores it, and the next
-// Put removes it.
+// TestLeftovers: a process that was killed while writing leaves a partial model. List ignores it, and a Put an
+// hour later removes it.
 func TestLeftovers(t *testing.T) {
 	r := newRegistry(t)
 	put(t, r, keys[1], 1)
-	left := filepath.Join(r.dir, "tmp-123")
-	if err := os.Mkdir(left, 0o700); err != nil {
+	path := r.path(keys[1], "rubick")
+	left, err := atomicfile.Create(path)
+	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"owner": "", "model": "half a mod"} { // no process has locked owner
-		if err := os.WriteFile(filepath.Join(left, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	_, err = left.WriteString("half a mod")
+	old := time.Now().Add(-2 * abandonedAge)
+	if err := errors.Join(err, left.Close(), os.Chtimes(left.Name(), old, old)); err != nil {
+		t.Fatal(err)
 	}
 	if cards, err := r.List(); len(cards) != 1 || err != nil {
 		t.Errorf("listed %d cards, %v", len(cards), err)
 	}
 	put(t, r, keys[1], 2)
 	files, err := os.ReadDir(r.dir)
-	if err != nil || len(files) != 1 || filepath.Ext(files[0].Name()) != extension {
+	if err != nil || len(files) != 1 || filepath.Join(r.dir, files[0].Name()) != path {
 		t.Errorf("%v, %v, want one model", files, err)
 	}
 }
