@@ -32,7 +32,7 @@ LINTER_VERSION := v2.15.0
 TOOLS  := $(or $(XDG_CACHE_HOME),$(addsuffix /.cache,$(HOME)),$(CURDIR)/bin)/pacer/tools
 LINTER := $(TOOLS)/golangci-lint-$(LINTER_VERSION)-$(shell PATH='$(PATH)' $(GO) env GOVERSION 2>/dev/null)
 
-# Runs tests and says which were skipped; V=-v names each. Tests make much garbage in small
+# Runs tests and counts the skipped ones by reason; V=-skips lists each. Tests make much garbage in small
 # heaps: collecting it less often saves a fifth of their time.
 GOTEST = GOGC=$${GOGC:-400} $(GO) run ./bench/gotest $(V)
 
@@ -58,7 +58,7 @@ check: need-go ## quick: formatting, vet, the shorter tests
 	$(GO) test -short ./...
 
 .PHONY: test
-test: ## what CI runs: lint, unit, race and end-to-end tests; V=-v names every skipped test
+test: ## what CI runs: lint, unit, race and end-to-end tests; V=-skips lists every skipped test
 	@status=0; $(MAKE) --no-print-directory lint unit race e2e || status=$$?; $(missing); \
 	if [ $$status = 0 ]; then echo "make test: passed"; else echo "make test: failed"; fi; exit $$status
 

@@ -25,13 +25,17 @@ type event struct {
 // report prints packages and failures as they end, and collects skipped tests.
 type report struct {
 	w       io.Writer
+	verbose bool                // print the output of every test
 	output  map[string][]string // by package and test, until it ends
+	running map[string][]string // by package: tests with output that have not ended, in order of their first output
 	skipped []skip
 }
 
 type skip struct{ pkg, test, reason string }
 
-func newReport(w io.Writer) *report { return &report{w: w, output: map[string][]string{}} }
+func newReport(w io.Writer, verbose bool) *report {
+	return &report{w: w, verbose: verbose, output: map[string][]string{}, running: map[string][]string{}}
+}
 
 func (r *report) read(events io.Reader) error {
 	lines := bufio.NewReader(events)
@@ -58,25 +62,44 @@ func (r *report) take(e event) {
 	key := e.Package + " " + e.Test
 	switch e.Action {
 	case "output":
+		if e.Test != "" && r.output[key] == nil {
+			r.running[e.Package] = append(r.running[e.Package], e.Test)
+		}
 		r.output[key] = append(r.output[key], e.Output)
 		return
 	case "build-output":
 		fmt.Fprint(r.w, e.Output)
 		return
-	case "fail":
-		r.print(r.output[key])
-	case "skip":
-		if e.Test != "" {
-			r.skipped = append(r.skipped, skip{e.Package, e.Test, reasonOf(r.output[key])})
-		}
-	case "pass":
+	case "fail", "pass", "skip":
 	default:
 		return
 	}
-	if e.Test == "" && e.Action != "fail" {
+	switch {
+	case e.Test == "" && e.Action == "fail":
+		r.printRunning(e.Package)
+		r.print(r.output[key])
+	case r.verbose || e.Action == "fail":
+		r.print(r.output[key])
+	case e.Test == "":
 		r.printPackage(r.output[key])
 	}
+	if e.Action == "skip" && e.Test != "" {
+		r.skipped = append(r.skipped, skip{e.Package, e.Test, reasonOf(r.output[key])})
+	}
 	delete(r.output, key)
+	r.running[e.Package] = slices.DeleteFunc(r.running[e.Package], func(test string) bool { return test == e.Test })
+}
+
+// printRunning writes the names and output of tests that have not ended when their package fails.
+// A panic, a crash, os.Exit and a timeout end a package in the middle of a test.
+func (r *report) printRunning(pkg string) {
+	for _, test := range r.running[pkg] {
+		key := pkg + " " + test
+		fmt.Fprintf(r.w, "--- NOT ENDED: %s\n", test)
+		r.print(r.output[key])
+		delete(r.output, key)
+	}
+	delete(r.running, pkg)
 }
 
 // print writes the output of a failed test or package.

@@ -35,7 +35,7 @@ func TestReport(t *testing.T) {
 		true:  "skipped: p TestA: needs a GPU\nskipped: q TestD: needs a GPU\n",
 	} {
 		var out strings.Builder
-		r := newReport(&out)
+		r := newReport(&out, false)
 		if err := r.read(strings.NewReader(eventLines)); err != nil {
 			t.Fatal(err)
 		}
@@ -43,5 +43,27 @@ func TestReport(t *testing.T) {
 		if got := out.String(); got != printed+want {
 			t.Errorf("printed\n%s\nwant\n%s", got, printed+want)
 		}
+	}
+}
+
+// A goroutine of TestB panics while TestA waits: neither gets an event of its own, only the package.
+const crashLines = `{"Action":"run","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:3: waits\n"}
+{"Action":"output","Package":"p","Test":"TestC","Output":"    c_test.go:3: logged\n"}
+{"Action":"pass","Package":"p","Test":"TestC","Elapsed":0}
+{"Action":"output","Package":"p","Test":"TestB","Output":"=== RUN   TestB\n"}
+{"Action":"output","Package":"p","Test":"TestB","Output":"panic: out of range\n"}
+{"Action":"output","Package":"p","Output":"FAIL\tp\t0.01s\n"}
+{"Action":"fail","Package":"p","Elapsed":0.01}`
+
+func TestReportPrintsTestsThatHaveNotEnded(t *testing.T) {
+	var out strings.Builder
+	if err := newReport(&out, false).read(strings.NewReader(crashLines)); err != nil {
+		t.Fatal(err)
+	}
+	want := "--- NOT ENDED: TestA\n    a_test.go:3: waits\n--- NOT ENDED: TestB\npanic: out of range\nFAIL\tp\t0.01s\n"
+	if got := out.String(); got != want {
+		t.Errorf("printed\n%s\nwant\n%s", got, want)
 	}
 }

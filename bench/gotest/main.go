@@ -19,8 +19,8 @@ func main() {
 
 // run returns the exit code of go test.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	each := slices.Contains(args, "-v")
-	args = slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "-v" })
+	each, verbose := slices.Contains(args, "-skips"), slices.Contains(args, "-v")
+	args = slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "-skips" })
 	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-json"}, args...)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.Stderr = stderr
@@ -32,7 +32,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "gotest:", err)
 		return 1
 	}
-	r := newReport(stdout)
+	r := newReport(stdout, verbose)
 	readErr := r.read(events)
 	_, _ = io.Copy(io.Discard, events) // so that go test can end
 	err = cmd.Wait()
