@@ -19,5 +19,5 @@
 // seconds, bytes and samples/s. An invalid row yields a *RowError with file, line,
 // column and value, and reading continues. A row that is doubtful by a stated
 // rule has Measurement.Doubt set. A row with a plan that breaks a legality rule is
-// kept (see Warnings).
+// kept (see spec.Config.Check).
 package datasets

@@ -3,7 +3,6 @@ package datasets
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"iter"
 	"sync"
@@ -112,15 +111,3 @@ var ErrNotMeasurable = errors.New("neither a step time nor memory can be derived
 
 // RowError is an invalid value of a row, with its place. The row is skipped and reading continues.
 type RowError = table.RowError
-
-// Warnings returns the doubt about a measurement, and the legality rule its plan breaks.
-func Warnings(m spec.Measurement) []error {
-	var out []error
-	if why := m.DoubtReason(); why != "" {
-		out = append(out, fmt.Errorf("datasets: %s: %s", m.Origin, why))
-	}
-	if err := m.Config.Check(); err != nil {
-		out = append(out, fmt.Errorf("datasets: %s: %w", m.Origin, err))
-	}
-	return out
-}

@@ -60,8 +60,8 @@ func TestRubickRows(t *testing.T) {
 			t.Errorf("row %d (-want +got):\n%s", i, d)
 		}
 	}
-	if m := ms[6]; len(Warnings(m)) != 1 || !strings.Contains(Warnings(m)[0].Error(), "tp=3 does not divide 32 heads") {
-		t.Errorf("t5_3B on three devices: warnings %v, want the broken rule", Warnings(m))
+	if m := ms[6]; m.DoubtReason() != "" || m.Config.Check() == nil || !strings.Contains(m.Config.Check().Error(), "tp=3 does not divide 32 heads") {
+		t.Errorf("t5_3B on three devices: doubt %q, rule %v, want only the broken rule", m.DoubtReason(), m.Config.Check())
 	}
 	if m := ms[0]; m.Config.Accelerator.Name != "A800-80GB" || m.Config.Link.InterBps != 100e9 || m.Env["placement"] != "13" ||
 		m.Config.Framework != "DeepSpeed" || m.StepSec[0] != 0.5 {
