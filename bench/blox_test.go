@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -72,11 +71,7 @@ func (b bloxRun) run(tb interface {
 // program with the same rules gives the result of Las there.
 func TestBloxSetC(t *testing.T) {
 	dir := filepath.Join(spectest.Shared(t), "baselines", "blox")
-	data, err := os.ReadFile(filepath.Join(dir, "inputs", "C_jobs.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := trace.Read(data, "C_jobs.csv", "csv")
+	w, err := trace.Open(t.Context(), filepath.Join(dir, "inputs", "C_jobs.csv"), "csv")
 	if err != nil || len(w.Bad) > 0 {
 		t.Fatal(err, w.Bad)
 	}

@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"math"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -42,11 +41,7 @@ type gavelRun struct {
 func (r gavelRun) world(tb testing.TB) ([]spec.Job, spec.Cluster, *measured.Table) {
 	tb.Helper()
 	shared := spectest.Shared(tb)
-	data, err := os.ReadFile(filepath.Join(shared, "baselines", "gavel", "inputs", r.input))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	w, err := trace.Read(data, r.input, "gavel")
+	w, err := trace.Open(tb.Context(), filepath.Join(shared, "baselines", "gavel", "inputs", r.input), "gavel")
 	if err != nil || len(w.Bad) > 0 {
 		tb.Fatal(err, w.Bad)
 	}

@@ -7,7 +7,6 @@ import (
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -56,12 +55,7 @@ func newTestbed(tb testing.TB) testbed {
 // jobs reads workload-NAME.csv; submit times are multiplied by stretch.
 func (b testbed) jobs(tb testing.TB, name string, stretch float64) []spec.Job {
 	tb.Helper()
-	file := "workload-" + name + ".csv"
-	data, err := os.ReadFile(filepath.Join(b.dir, file))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	w, err := trace.Read(data, file, "rubick")
+	w, err := trace.Open(tb.Context(), filepath.Join(b.dir, "workload-"+name+".csv"), "rubick")
 	if err != nil || len(w.Bad) > 0 {
 		tb.Fatal(err, w.Bad)
 	}

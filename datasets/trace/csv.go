@@ -1,11 +1,8 @@
 package trace
 
 import (
-	"encoding/csv"
 	"fmt"
-	"io"
 	"iter"
-	"strconv"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
@@ -51,35 +48,4 @@ func csvJob(r *record) spec.Job {
 	}
 	j.Plan = p
 	return j
-}
-
-// WriteCSV writes jobs in the format "csv", with models by name. It omits sequence length,
-// global batch and accelerator, for which there are no columns.
-func WriteCSV(w io.Writer, jobs []spec.Job) error {
-	cw := csv.NewWriter(w)
-	_ = cw.Write([]string{"job_id", "submit_s", "gpus", "duration_s", "model", "plan", "tenant", "steps", "weight", "deadline_s", "guaranteed",
-		"cpus_per_gpu", "host_gib_per_gpu"})
-	for _, j := range jobs {
-		plan := ""
-		if j.Plan != (spec.Plan{}) {
-			plan = j.Plan.String()
-		}
-		guaranteed := ""
-		if j.Guaranteed {
-			guaranteed = "1"
-		}
-		_ = cw.Write([]string{string(j.ID), decimal(j.Submit.Seconds(), true), strconv.Itoa(j.Devices), decimal(j.Duration.Seconds(), false),
-			j.Model.Name, plan, j.Tenant, decimal(j.Steps, false), decimal(j.Weight, false), decimal(j.Deadline.Seconds(), false), guaranteed,
-			decimal(float64(j.Host.MilliCPUs)/1000, false), decimal(float64(j.Host.Bytes)/gib, false)})
-	}
-	cw.Flush()
-	return cw.Error()
-}
-
-// decimal formats v in the shortest form; 0 is an empty cell unless zero is set.
-func decimal(v float64, zero bool) string {
-	if v == 0 && !zero {
-		return ""
-	}
-	return strconv.FormatFloat(v, 'f', -1, 64)
 }

@@ -2,8 +2,7 @@
 // of clusters and of other simulators, and Pacer's own CSV. One file per format
 // (philly.go, helios.go, acme.go, ...), all listed in format.go.
 //
-//	Open, Read       a whole trace as a Workload, jobs sorted by submission
-//	Jobs             the jobs one by one in file order, without reading the file whole
+//	Open             a trace as a Workload, jobs sorted by submission
 //	Formats          the formats with license, URL and commit of the published trace
 //	Window           a part of a workload, by time or by job number
 //	ScaleLoad        the same jobs, submitted faster or more slowly

@@ -79,7 +79,7 @@ var phillyCutJobs = []spec.Job{
 }
 
 func TestPhilly(t *testing.T) {
-	w, err := Read([]byte(phillyCut), "log", "")
+	w, err := readText([]byte(phillyCut), "log", "")
 	checkWorkload(t, w, err, "philly", phillyCutJobs, []string{
 		`log:11: submitted_time "": is missing`,
 		`log:13: jobid "a1": is also the id of line 5`,
@@ -111,14 +111,14 @@ func TestPhillyBroken(t *testing.T) {
 		"[1 2]":                "log:1: expected comma after array element",
 		`["` + strings.Repeat("x", table.MaxLine+2*peeked) + `"]`: "is longer than 16 MiB",
 	} {
-		if w, err := Read([]byte(data), "log", "philly"); err == nil || !strings.Contains(err.Error(), want) {
+		if w, err := readText([]byte(data), "log", "philly"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.20q: %+v, %v, want an error with %q", data, w, err, want)
 		}
 	}
 }
 
 func TestPhillyCSV(t *testing.T) {
-	w, err := Read([]byte("timestamp,duration,num_gpus,gpu_time,cluster\n"+
+	w, err := readText([]byte("timestamp,duration,num_gpus,gpu_time,cluster\n"+
 		"2017-10-09 07:01:55,66.0,1,66.0,11cb48\n"+
 		"2017-10-09 07:01:50,10.5,16,168,b436b2\n"+
 		"2017-10-09 07:01:50,0,16,0,b436b2\n"+
@@ -138,7 +138,7 @@ func TestPhillyCSV(t *testing.T) {
 
 // The first three rows are the example of the trace's README.
 func TestHelios(t *testing.T) {
-	w, err := Read([]byte("job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n"+
+	w, err := readText([]byte("job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n"+
 		"1425511,uXBbc,vcJkd,1,1,1,COMPLETED,2020-06-09 18:41:01,2020-06-09 18:41:01,2020-06-10 04:55:09,36848,0\n"+
 		"1425512,uVMrF,vchbv,4,16,1,FAILED,2020-06-09 18:41:27,2020-06-09 18:41:27,2020-06-09 18:45:36,249,0\n"+
 		"1425513,uzqls,vcpDC,1,1,1,CANCELLED,2020-06-09 18:41:28,2020-06-09 18:41:28,2020-06-17 14:15:21,675233,0\n"+
@@ -165,7 +165,7 @@ func TestHelios(t *testing.T) {
 // Rows of both clusters are the examples of the trace's README, where Kalos
 // counts the queue in its durations.
 func TestAcme(t *testing.T) {
-	w, err := Read([]byte("job_id,user,node_num,gpu_num,cpu_num,type,state,submit_time,start_time,end_time,duration,queue,gpu_time\n"+
+	w, err := readText([]byte("job_id,user,node_num,gpu_num,cpu_num,type,state,submit_time,start_time,end_time,duration,queue,gpu_time\n"+
 		"5778432,u5907,1,8,128,Other,FAILED,2023-03-01 00:18:22+08:00,2023-03-01 00:18:54+08:00,2023-03-01 00:20:51+08:00,117,32,936.0\n"+
 		"5778433,u5907,1,0,128,Other,FAILED,2023-03-01 00:18:22+08:00,2023-03-01 00:18:54+08:00,2023-03-01 00:20:51+08:00,117,32,936.0\n"+
 		"5778434,u5907,1,8,128,Other,FAILED,2023-02-28 16:18:23+00:00,,,17,32,136.0\n"+
@@ -183,13 +183,13 @@ func TestAcme(t *testing.T) {
 	if want := time.Date(2023, 2, 28, 16, 18, 22, 0, time.UTC); !w.Began.Equal(want) {
 		t.Errorf("began %v, want %v", w.Began, want)
 	}
-	w, err = Read([]byte("job_id,user,node_num,gpu_num,cpu_num,mem_per_pod_GB,shared_mem_per_pod,type,state,submit_time,start_time,end_time,fail_time,stop_time,duration,queue,gpu_time\n"+
+	w, err = readText([]byte("job_id,user,node_num,gpu_num,cpu_num,mem_per_pod_GB,shared_mem_per_pod,type,state,submit_time,start_time,end_time,fail_time,stop_time,duration,queue,gpu_time\n"+
 		"dlctk696s0jbvitv,uf794,8,64,960,1000,100.0,Other,FAILED,2023-05-17 11:00:58+00:00,2023-05-17 11:01:08+00:00,2023-05-17 11:01:16+00:00,2023-05-17 11:01:16+00:00,,18,10.0,1152.0\n"), "trace_kalos.csv", "")
 	checkWorkload(t, w, err, "acme", []spec.Job{{ID: "dlctk696s0jbvitv", Devices: 64, Duration: 8 * time.Second, Tenant: "uf794"}}, nil, nil)
 }
 
 func TestAlibabaSpot(t *testing.T) {
-	w, err := Read([]byte("job_name,organization,gpu_model,cpu_request,gpu_request,worker_num,submit_time,duration,job_type\n"+
+	w, err := readText([]byte("job_name,organization,gpu_model,cpu_request,gpu_request,worker_num,submit_time,duration,job_type\n"+
 		"239255,13,A10,20,1,1,0,2764799,HP\n"+
 		"437260,57,A100-SXM4-80GB,15,1,16,9589663,41060,Spot\n"+
 		"437261,57,T4,15,0.5,3,9589664,10,Spot\n"+
@@ -212,7 +212,7 @@ func TestAlibabaSpot(t *testing.T) {
 }
 
 func TestTiresias(t *testing.T) {
-	w, err := Read([]byte("job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n"+
+	w, err := readText([]byte("job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n"+
 		"0,1,0,606,vgg19,164,30\n1,8,30,133,nothing-known,147,23\n2,0,53,1,vgg19,1,1\n"), "60_job.csv", "")
 	checkWorkload(t, w, err, "tiresias", []spec.Job{
 		{ID: "0", Model: jobModel("vgg19"), Devices: 1, Steps: 606, Duration: 164 * time.Second},
@@ -231,19 +231,19 @@ func TestPolluxWorkload(t *testing.T) {
 		`w.csv:6: batch_size "0": is missing or 0`,
 		`w.csv:7: name "cifar10-0": is also the id of line 2`,
 	}
-	w, err := Read([]byte(head+rows), "w.csv", "")
+	w, err := readText([]byte(head+rows), "w.csv", "")
 	checkWorkload(t, w, err, "pollux", []spec.Job{first},
 		append([]string{`w.csv:3: application "gpt_pmp": is not one of the artifact's`}, bad...), nil)
-	w, err = Read([]byte(head+rows), "w.csv", "sia")
+	w, err = readText([]byte(head+rows), "w.csv", "sia")
 	checkWorkload(t, w, err, "sia", []spec.Job{first,
 		{ID: "gpt-1", Submit: 54500 * time.Millisecond, Model: spec.Model{Name: "gpt_pmp", Kind: spec.Opaque}, GlobalBatch: 48, Devices: 8, Epochs: 2},
 	}, bad, nil)
-	w, err = Read([]byte(head+",category\ncifar10-0,53,cifar10,6,2048,rigid\n"), "w.csv", "sia")
+	w, err = readText([]byte(head+",category\ncifar10-0,53,cifar10,6,2048,rigid\n"), "w.csv", "sia")
 	checkWorkload(t, w, err, "sia", []spec.Job{first}, nil, []string{`w.csv: column "category" is not read`})
 }
 
 func TestBloxWorkload(t *testing.T) {
-	w, err := Read([]byte("job_id,submit_s,gpus,duration_s\n"+
+	w, err := readText([]byte("job_id,submit_s,gpus,duration_s\n"+
 		"0,116,1,35424.3471980879\n1,352,4,4578.5\n1,353,1,9\n5,351,1,9\n0,400,1,9\n7,400,1,0\n8.5,400,1,5\n9,-4,1,5\n10,400,2,5\n"), "C_jobs.csv", "blox")
 	checkWorkload(t, w, err, "blox", []spec.Job{
 		{ID: "0", Submit: 116 * time.Second, Devices: 1, Duration: 35424347198088},
@@ -328,7 +328,7 @@ func TestPAI2020(t *testing.T) {
 }
 
 func TestPAI2023(t *testing.T) {
-	w, err := Read([]byte("name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"+
+	w, err := readText([]byte("name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"+
 		"p0,12000,16384,1,1000,,LS,Running,0,12537496,10\n"+
 		"p1,6000,12288,1,460,V100M32,LS,Running,427061,427161,427061\n"+
 		"p2,6000,12288,8,1000,T4|A10,LS,Running,427062,427163,427061\n"+

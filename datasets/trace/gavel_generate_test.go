@@ -2,7 +2,6 @@ package trace
 
 import (
 	"math"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -19,11 +18,7 @@ func TestGenerateGavelAsPublished(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(shared, "baselines", "gavel", "inputs", "static100_multi_seed0.csv")
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	there, err := Read(text, file, "gavel")
+	there, err := Open(t.Context(), file, "gavel")
 	if err != nil {
 		t.Fatal(err)
 	}

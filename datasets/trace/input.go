@@ -19,13 +19,12 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// input is a trace being read: a file, a directory of tables, or content that was read before.
+// input is a trace being read: a file, or a directory of tables.
 type input struct {
-	ctx     context.Context
-	root    fs.FS
-	path    string // in root
-	name    string // in errors
-	content io.Reader
+	ctx  context.Context
+	root fs.FS
+	path string // in root
+	name string // in errors
 
 	format *formatReader
 	part   string        // the trace to read from a file with several, "" = the only one
@@ -48,7 +47,7 @@ func (in *input) open(format string) error {
 			return fmt.Errorf("datasets: workload format %s: a file of format %s holds one trace; only dl2=CONFIG/TRACE names one of several", format, name)
 		}
 	}
-	err := in.openContent()
+	err := in.openFile()
 	if err == nil && in.format == nil {
 		err = in.guess()
 	}
@@ -61,23 +60,21 @@ func (in *input) open(format string) error {
 	return err
 }
 
-func (in *input) openContent() error {
-	if in.content == nil {
-		if info, err := fs.Stat(in.root, in.path); err == nil && info.IsDir() {
-			return nil
-		}
-		f, err := in.root.Open(in.path)
-		if err != nil {
-			var at *fs.PathError
-			if errors.As(err, &at) {
-				err = at.Err // the error has the whole path
-			}
-			return fmt.Errorf("datasets: %s: %w", in.name, err)
-		}
-		in.content, in.closer = f, f
+// openFile opens a file; a directory stays without a reader.
+func (in *input) openFile() error {
+	if info, err := fs.Stat(in.root, in.path); err == nil && info.IsDir() {
+		return nil
 	}
-	var err error
-	if in.reader, err = unpack(in.content, memberNames(in.format)...); err != nil {
+	f, err := in.root.Open(in.path)
+	if err != nil {
+		var at *fs.PathError
+		if errors.As(err, &at) {
+			err = at.Err // the error has the whole path
+		}
+		return fmt.Errorf("datasets: %s: %w", in.name, err)
+	}
+	in.closer = f
+	if in.reader, err = unpack(f, memberNames(in.format)...); err != nil {
 		return fmt.Errorf("datasets: %s: %w", in.name, err)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -23,6 +24,24 @@ import (
 // openMap reads a workload of a file system in memory.
 func openMap(root fs.FS, path, format string) (Workload, error) {
 	return readInput(&input{ctx: context.Background(), root: root, path: path, name: path}, format)
+}
+
+// readText reads a workload from the content of a file.
+func readText(data []byte, name, format string) (Workload, error) {
+	return openMap(fstest.MapFS{name: {Data: data}}, name, format)
+}
+
+// jobsOf yields the jobs of a file as they are read.
+func jobsOf(ctx context.Context, root fs.FS, file string) iter.Seq2[spec.Job, error] {
+	return func(yield func(spec.Job, error) bool) {
+		in := &input{ctx: ctx, root: root, path: file, name: file}
+		if err := in.open(""); err != nil {
+			yield(spec.Job{}, err)
+			return
+		}
+		defer in.close()
+		in.jobs()(yield)
+	}
 }
 
 func gzipped(t *testing.T, s string) []byte {
@@ -94,12 +113,12 @@ func TestReadJobsUnpacks(t *testing.T) {
 	}
 }
 
-// Jobs yields jobs before the file was read to its end, and stops early on request.
+// Jobs are yielded before the file was read to its end, and reading stops early on request.
 func TestReadJobsStreams(t *testing.T) {
 	rows := 0
 	root := endless{line: func() string { rows++; return fmt.Sprintf("%d,%d,1,5\n", rows, rows) }}
 	n := 0
-	for j, err := range Jobs(t.Context(), root, "jobs.csv", "") {
+	for j, err := range jobsOf(t.Context(), root, "jobs.csv") {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +135,7 @@ func TestReadJobsStreams(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var last error
-	for _, err := range Jobs(ctx, root, "jobs.csv", "") {
+	for _, err := range jobsOf(ctx, root, "jobs.csv") {
 		cancel()
 		last = err
 	}
@@ -153,7 +172,7 @@ func (*endlessFile) Stat() (fs.FileInfo, error) {
 
 // An overlong line is an error, before it fills the memory.
 func TestReadJobsLongLine(t *testing.T) {
-	w, err := Read([]byte("job_id,submit_s,gpus,duration_s\n"+strings.Repeat("x", table.MaxLine+1)), "long.csv", "csv")
+	w, err := readText([]byte("job_id,submit_s,gpus,duration_s\n"+strings.Repeat("x", table.MaxLine+1)), "long.csv", "csv")
 	if err == nil || !strings.Contains(err.Error(), "long.csv: line 2 is longer than 16 MiB") {
 		t.Errorf("%+v, %v", w, err)
 	}
@@ -195,7 +214,7 @@ func FuzzTraces(f *testing.F) {
 			tasks, jobs, _ := strings.Cut(data, "|")
 			w, err = openMap(fstest.MapFS{"t/pai_task_table.csv": {Data: []byte(tasks)}, "t/pai_job_table.csv": {Data: []byte(jobs)}}, "t", "")
 		} else {
-			w, err = Read([]byte(data), "f", format)
+			w, err = readText([]byte(data), "f", format)
 		}
 		if err != nil {
 			return

@@ -130,7 +130,7 @@ func TestPAI2023Published(t *testing.T) {
 func countRowsOf(t *testing.T, file string) int {
 	t.Helper()
 	rows := 0
-	for _, err := range Jobs(t.Context(), os.DirFS(spectest.Shared(t)), file, "") {
+	for _, err := range jobsOf(t.Context(), os.DirFS(spectest.Shared(t)), file) {
 		if err == nil || errors.Is(err, ErrNoJob) {
 			rows++
 		}

@@ -1,12 +1,10 @@
 package trace
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -50,33 +48,10 @@ type rowNote struct {
 func (n rowNote) Error() string { return n.why }
 func (n rowNote) Unwrap() error { return n.kind }
 
-// Jobs yields the jobs of the trace at file, a path in root, in file order. format is one of
-// FormatNames, or "" to detect it. Memory holds only the ids of the jobs. Gzip and tar archives
-// are unpacked.
-//
-// A row that is no job yields a *table.RowError, and reading continues; see also ErrNoJob and ErrNote.
-// Any other error ends it. Times of submission are since the trace began or, with dates, since
-// 1970: see Workload.Began.
-func Jobs(ctx context.Context, root fs.FS, file, format string) iter.Seq2[spec.Job, error] {
-	return func(yield func(spec.Job, error) bool) {
-		in := &input{ctx: ctx, root: root, path: file, name: file}
-		if err := in.open(format); err != nil {
-			yield(spec.Job{}, err)
-			return
-		}
-		defer in.close()
-		in.jobs()(yield)
-	}
-}
-
-// Read reads a job trace. name is the file name in errors; format is one of
-// FormatNames, or "" to detect it. Invalid rows are in Workload.Bad, each with line, column and
-// value. It fails if the format is unknown or the file cannot be read.
-func Read(data []byte, name, format string) (Workload, error) {
-	return readInput(&input{ctx: context.Background(), name: name, content: bytes.NewReader(data)}, format)
-}
-
-// Open is Read for the file, or the directory of tables, at path.
+// Open reads the job trace at path, a file or a directory of tables. Gzip and tar archives are
+// unpacked. format is one of FormatNames, or "" to detect it. Invalid rows are in Workload.Bad, each
+// with line, column and value; see also ErrNoJob and ErrNote. It fails if the format is unknown or the
+// trace cannot be read.
 func Open(ctx context.Context, path, format string) (Workload, error) {
 	full, err := filepath.Abs(path)
 	if err != nil {
