@@ -10,23 +10,34 @@ import (
 )
 
 // ConformanceOptions runs a policy with each of its options at policy.Option.Other, the
-// others at their defaults, on a few fixed cases: every job ends, Decide does not change
-// the snapshot, returns the same twice, and settles. Options without another value, such
-// as files, are left out.
+// others at their defaults, and with all of them at Other together, except those that
+// conflict with an earlier one. On a few fixed cases every job ends, Decide does not change
+// the snapshot, returns the same twice, and settles. Options without another value, such as
+// files, are left out.
 func ConformanceOptions(t *testing.T, options []policy.Option, make func(options map[string]string) Maker) {
 	cases := optionCases()
 	if testing.Short() {
 		cases = cases[:1]
 	}
-	for _, o := range options {
-		if o.Other() == "" {
-			continue
-		}
-		t.Run(o.Name+"="+o.Other(), func(t *testing.T) {
+	run := func(name string, set map[string]string) {
+		t.Run(name, func(t *testing.T) {
 			for _, c := range cases {
-				conformOption(t, make(map[string]string{o.Name: o.Other()}), c)
+				conformOption(t, make(set), c)
 			}
 		})
+	}
+	together := map[string]string{}
+	for _, o := range options {
+		if other := o.Other(); other != "" {
+			run(o.Name+"="+other, map[string]string{o.Name: other})
+			together[o.Name] = other
+			if _, err := make(together)(cases[0].World.Oracle(0.2, 7)); err != nil {
+				delete(together, o.Name)
+			}
+		}
+	}
+	if len(together) > 1 {
+		run("together", together)
 	}
 }
 

@@ -83,10 +83,11 @@ func TestScenarios(t *testing.T) {
 	})
 }
 
-// Options that conform alone also conform together.
+// Options that conform alone also conform together. The limit and the quantum are short, so
+// that jobs of the drawn cases reach them.
 func TestConformanceCombined(t *testing.T) {
 	schedulertest.Conformance(t, func(o scheduler.Oracle) (scheduler.Policy, error) {
-		return builtin.Policies.New(policy.Spec{Name: "tiresias", Options: map[string]string{"limits": "600", "promote": "0.5"}}, policy.Deps{Oracle: o})
+		return builtin.Policies.New(policy.Spec{Name: "tiresias", Options: map[string]string{"limits": "600", "promote": "0.5", "quantum": "60"}}, policy.Deps{Oracle: o})
 	})
 }
 
