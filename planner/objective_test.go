@@ -69,6 +69,19 @@ func TestObjectivesEqualBruteForce(t *testing.T) {
 	}
 }
 
+// Known answers of Pollux's equation 7: 1 at the initial batch, initial/batch without noise, 1 with endless
+// noise.
+func TestStatisticalEfficiency(t *testing.T) {
+	for _, c := range []struct {
+		batch, initial int
+		noise, want    float64
+	}{{32, 32, 256, 1}, {64, 32, 0, 0.5}, {64, 32, 32, 2.0 / 3}, {1 << 20, 32, 1e12, 1}, {16, 32, 1, 1}} {
+		if e := planner.StatisticalEfficiency(c.batch, c.initial, c.noise); math.Abs(e-c.want) > 1e-5 {
+			t.Errorf("%+v: %g", c, e)
+		}
+	}
+}
+
 func TestCostOfAChoice(t *testing.T) {
 	r := request(8, 64)
 	r.PricePerHour = 2

@@ -42,26 +42,18 @@ func (f fitter) fitKey(ctx context.Context, data iter.Seq2[spec.Measurement, err
 	if err != nil {
 		return nil, perfmodel.Card{}, err
 	}
-	m, n, err := f.fitJob(ctx, in)
+	rows := averageRows(in.Rows)
+	v, err := fitRows(ctx, rows, f.stop)
 	if err != nil {
-		return nil, perfmodel.Card{}, err
+		return nil, perfmodel.Card{}, fmt.Errorf("%s: %s: %w", f.name, in.Job.Key, err)
 	}
+	m := &Model{family: f, Job: in.Job, Params: v, Seen: newSizeRange(rows)}
 	hash, err := perfmodel.HashRows(ctx, in.Rows)
 	if err != nil {
 		return nil, perfmodel.Card{}, err
 	}
-	return m, perfmodel.Card{Key: in.Job.Key, Family: f.name, NFit: n, NLeftOut: in.Left, Params: m.params(),
+	return m, perfmodel.Card{Key: in.Job.Key, Family: f.name, NFit: len(rows), NLeftOut: in.Left, Params: m.params(),
 		DataHash: hash, Warnings: append(in.Warnings, m.pinned()...)}, nil
-}
-
-// fitJob returns the model of in and the number of points it was fitted to.
-func (f fitter) fitJob(ctx context.Context, in dataparallel.Data) (*Model, int, error) {
-	rows := averageRows(in.Rows)
-	v, err := fitRows(ctx, rows, f.stop)
-	if err != nil {
-		return nil, 0, fmt.Errorf("%s: %s: %w", f.name, in.Job.Key, err)
-	}
-	return &Model{family: f, Job: in.Job, Params: v, Seen: newSizeRange(rows)}, len(rows), nil
 }
 
 // covers returns an error wrapping perfmodel.ErrNotCovered for a configuration with features that the formula

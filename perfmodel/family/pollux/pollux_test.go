@@ -221,40 +221,6 @@ func TestPolluxWarnsOutsideItsRows(t *testing.T) {
 	}
 }
 
-func TestGoodput(t *testing.T) {
-	phi, err := GradientNoiseScale(0.5, 4, 32)
-	if err != nil || phi != 256 {
-		t.Errorf("noise scale %g, %v, want 256", phi, err)
-	}
-	for _, c := range []struct{ global, initial, phi, want float64 }{
-		{32, 32, 256, 1}, {64, 32, 0, 0.5}, {64, 32, 32, 2.0 / 3}, {1 << 20, 32, 1e12, 1},
-	} {
-		e, err := StatisticalEfficiency(c.global, c.initial, c.phi)
-		if err != nil || math.Abs(e-c.want) > 1e-5 {
-			t.Errorf("%+v: %g, %v", c, e, err)
-		}
-		if g, err := Goodput(10, c.global, c.initial, c.phi); err != nil || g != 10*e {
-			t.Errorf("goodput %+v: %g, %v", c, g, err)
-		}
-	}
-	nan, inf := math.NaN(), math.Inf(1)
-	for _, c := range [][3]float64{{16, 32, 1}, {32, 0, 1}, {32, 32, -1}, {nan, 32, 1}, {32, nan, 1}, {32, 32, nan}, {inf, 32, 1}, {64, 32, inf}} {
-		if _, err := StatisticalEfficiency(c[0], c[1], c[2]); err == nil {
-			t.Errorf("efficiency of %v", c)
-		}
-	}
-	for _, c := range [][3]float64{{0, 1, 1}, {1, -1, 1}, {1, 1, 0}, {nan, 1, 1}, {1e-300, 1e300, 1e300}} {
-		if _, err := GradientNoiseScale(c[0], c[1], c[2]); err == nil {
-			t.Errorf("noise scale of %v", c)
-		}
-	}
-	for _, thr := range []float64{-1, nan, inf} {
-		if _, err := Goodput(thr, 64, 32, 1); err == nil {
-			t.Errorf("goodput of throughput %g", thr)
-		}
-	}
-}
-
 func TestPeers(t *testing.T) {
 	for _, f := range []perfmodel.Family{Family, SiaFamily} {
 		perftest.CheckNothingToFit(t, f)
