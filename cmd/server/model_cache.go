@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"maps"
-	"slices"
 	"sync"
 
 	"github.com/pacer-ml/pacer/cmd/internal/query"
@@ -40,8 +39,9 @@ type answerer struct {
 // modelKey identifies a performance model: the one fitted to Key or, with the zero
 // Key, an unfitted family.
 type modelKey struct {
-	spec.Key
-	family string
+	spec.Key        // canonical
+	name     string // of the model on the card: the registry may have cards of several names of one model
+	family   string
 }
 
 // maxTargets bounds the cached targets and planners.
@@ -54,21 +54,21 @@ func newModelCache(d *query.Resolver) *modelCache {
 // measured drops the targets that new measurements of keys may change. Cached
 // answers stay: their keys are figures, not names.
 func (k *modelCache) measured(keys []spec.Key) {
+	changed := query.CanonicalKeys(keys)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.generation++
-	maps.DeleteFunc(k.targets, func(_ query.Request, s target) bool { return s.MeasuredIn(keys) })
+	maps.DeleteFunc(k.targets, func(_ query.Request, s target) bool { return s.MeasuredIn(changed) })
 }
 
 // fitted drops the targets and planners of refitted keys.
 func (k *modelCache) fitted(keys []spec.Key) {
+	changed := query.CanonicalKeys(keys)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.generation++
-	maps.DeleteFunc(k.targets, func(_ query.Request, s target) bool { return s.FittedBy(keys) })
-	maps.DeleteFunc(k.planners, func(name modelKey, _ *answerer) bool {
-		return slices.ContainsFunc(keys, func(key spec.Key) bool { return query.SameKey(name.Key, key) })
-	})
+	maps.DeleteFunc(k.targets, func(_ query.Request, s target) bool { return s.FittedBy(changed) })
+	maps.DeleteFunc(k.planners, func(m modelKey, _ *answerer) bool { return changed[m.Key] })
 }
 
 // of returns the target of q, which passes Check.
@@ -104,7 +104,7 @@ func (k *modelCache) bestFor(key spec.Key, family string) (*answerer, error) {
 	if family == "" {
 		family = query.Auto
 	}
-	name := modelKey{key, "requested: " + family}
+	name := modelKey{Key: query.CanonicalKey(key), family: "requested: " + family}
 	k.mu.RLock()
 	a, ok := k.planners[name]
 	generation := k.generation
@@ -127,7 +127,7 @@ func (k *modelCache) bestFor(key spec.Key, family string) (*answerer, error) {
 func (k *modelCache) answering(card *perfmodel.Card, family string, generation uint64) (*answerer, error) {
 	name := modelKey{family: family}
 	if card != nil {
-		name = modelKey{card.Key, card.Family}
+		name = modelKey{query.CanonicalKey(card.Key), card.Model, card.Family}
 	}
 	k.mu.RLock()
 	a, ok := k.planners[name]

@@ -25,7 +25,7 @@ func TestModelNames(t *testing.T) {
 	}
 }
 
-func TestSameModel(t *testing.T) {
+func TestCanonicalModel(t *testing.T) {
 	for _, tc := range []struct {
 		a, b string
 		want bool
@@ -40,8 +40,8 @@ func TestSameModel(t *testing.T) {
 		{"Llama3-8B", "Llama3-70B", false},
 		{"模型", "数据", false},
 	} {
-		if got := SameModel(tc.a, tc.b); got != tc.want || SameModel(tc.b, tc.a) != tc.want {
-			t.Errorf("SameModel(%q, %q) = %t", tc.a, tc.b, got)
+		if a, b := CanonicalModel(tc.a), CanonicalModel(tc.b); (a == b) != tc.want {
+			t.Errorf("%q and %q have the canonical forms %q and %q, want equal forms: %t", tc.a, tc.b, a, b, tc.want)
 		}
 	}
 }

@@ -96,12 +96,10 @@ func ModelOnHub(name string) (spec.Model, error) {
 	return t.entries[i].Model, nil
 }
 
-// SameModel reports whether two names mean one model: they are equal without case and punctuation, or
-// names of one entry of the catalog, with or without an organization.
-func SameModel(a, b string) bool {
-	t := loadModels()
-	return t.canonical(a) == t.canonical(b)
-}
+// CanonicalModel returns a form of name for comparisons. Two names mean one model if their forms are
+// equal: names of one entry of the catalog, with or without an organization, or names that the catalog
+// lacks and that are equal without case and punctuation.
+func CanonicalModel(name string) string { return loadModels().canonical(name) }
 
 // Models returns every model, in table order.
 func Models() []ModelEntry {

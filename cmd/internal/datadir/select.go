@@ -39,8 +39,8 @@ func (d *Dir) stored(ctx context.Context, f store.Filter) (store.Filter, error) 
 	}
 	f.Accelerators = CatalogNames(f.Accelerators)
 	tallies, err := d.Summary(ctx)
-	f.Models = spellings(f.Models, names(tallies, query.ModelOf), catalog.SameModel)
-	f.Sources = spellings(f.Sources, names(tallies, query.SourceOf), func(a, b string) bool { return named.Fold(a) == named.Fold(b) })
+	f.Models = spellings(f.Models, names(tallies, query.ModelOf), catalog.CanonicalModel)
+	f.Sources = spellings(f.Sources, names(tallies, query.SourceOf), named.Fold)
 	parts := names(tallies, query.AcceleratorOf)
 	for i, name := range f.Accelerators {
 		if found := query.Match(name, parts); len(found) == 1 {
@@ -60,11 +60,11 @@ func names(tallies []store.Tally, of func(store.Tally) string) []string {
 	return slices.Compact(out)
 }
 
-// spellings replaces each name by the stored ones that mean the same; a name without any stays.
-func spellings(given, stored []string, same func(a, b string) bool) []string {
+// spellings replaces each name by the stored ones with the same canonical form; a name without any stays.
+func spellings(given, stored []string, canonical func(string) string) []string {
 	var out []string
 	for _, n := range given {
-		found := slices.DeleteFunc(slices.Clone(stored), func(s string) bool { return !same(n, s) })
+		found := slices.DeleteFunc(slices.Clone(stored), func(s string) bool { return canonical(s) != canonical(n) })
 		if len(found) == 0 {
 			found = []string{n}
 		}

@@ -27,30 +27,20 @@ type Target struct {
 	precision   spec.Precision
 	card        *perfmodel.Card // best fitted performance model, nil if there is none
 
-	key    spec.Key // card was looked up by, zero for a model of the request
+	key    spec.Key // canonical, of card; zero for a model of the request
 	stored bool     // only the store knows the model or the accelerator
 }
 
 // Card returns that of the best fitted performance model, nil if there is none.
 func (t *Target) Card() *perfmodel.Card { return t.card }
 
-// MeasuredIn reports whether new measurements of keys may change t.
-func (t *Target) MeasuredIn(keys []spec.Key) bool {
-	return t.stored || t.card != nil && anySame(t.card.Key, keys)
+// MeasuredIn reports whether new measurements of keys may change t. keys are CanonicalKeys.
+func (t *Target) MeasuredIn(keys map[spec.Key]bool) bool {
+	return t.stored || t.card != nil && keys[t.key]
 }
 
-// FittedBy reports whether performance models fitted to keys may change t.
-func (t *Target) FittedBy(keys []spec.Key) bool { return anySame(t.key, keys) }
-
-func anySame(k spec.Key, keys []spec.Key) bool {
-	return slices.ContainsFunc(keys, func(other spec.Key) bool { return SameKey(k, other) })
-}
-
-// SameKey reports whether a performance model of one key is used for the other:
-// the accelerators are equal and both names mean one model, as in catalog.SameModel.
-func SameKey(a, b spec.Key) bool {
-	return a.Accelerator == b.Accelerator && catalog.SameModel(a.Model, b.Model)
-}
+// FittedBy reports whether performance models fitted to keys may change t. keys are CanonicalKeys.
+func (t *Target) FittedBy(keys map[spec.Key]bool) bool { return keys[t.key] }
 
 // TargetKey returns the fields of q that decide its Target.
 func (q Request) TargetKey() Request {
@@ -109,11 +99,12 @@ func (d *Resolver) findNetwork(ctx context.Context, q *Request, t *Target) (meas
 		return false, nil, q.checkUnfitted()
 	}
 	t.model, measured, unknown = d.findModel(ctx, q.Model)
-	t.key = spec.Key{Model: q.Model, Accelerator: t.accelerator.Name}
+	key := spec.Key{Model: q.Model, Accelerator: t.accelerator.Name}
 	if measured {
-		t.key.Model = t.model.Name
+		key.Model = t.model.Name
 	}
-	if t.card, err = d.BestCard(t.key, q.Family); err == nil && t.card == nil {
+	t.key = CanonicalKey(key)
+	if t.card, err = d.BestCard(key, q.Family); err == nil && t.card == nil {
 		err = unknown
 	}
 	return measured, unknown, err
@@ -158,15 +149,15 @@ func NodeOf(a spec.Accelerator) spec.Node {
 
 // BestCard returns the card of k with the smallest held-out error, nil if there is
 // none. want is a family, or Auto for those that beat the analytic model where both
-// were scored. The model's name may be any that catalog.SameModel accepts.
+// were scored. The model may have any of its names.
 func (d *Resolver) BestCard(k spec.Key, want string) (*perfmodel.Card, error) {
 	if want == "analytic" {
 		return nil, nil
 	}
-	cards := d.Cards()
+	cards, canonical := d.Cards(), CanonicalKey(k)
 	var best *perfmodel.Card
 	for i, c := range cards {
-		if !SameKey(c.Key, k) || want != Auto && c.Family != want {
+		if CanonicalKey(c.Key) != canonical || want != Auto && c.Family != want {
 			continue
 		}
 		if want == Auto && !c.BeatsUnfitted() {
