@@ -43,3 +43,37 @@ func TestBestCardSpellings(t *testing.T) {
 		t.Errorf("on another accelerator: %v, %v", card, err)
 	}
 }
+
+// TestBestCardErrors: of several fitted models the one with the smallest held-out error answers, with auto only if it
+// beats the analytic model.
+func TestBestCardErrors(t *testing.T) {
+	reg, err := registry.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &Resolver{Fitted: reg}
+	key := spec.Key{Model: "acme", Accelerator: "A"}
+	for _, c := range []perfmodel.Card{
+		{Family: "optimus", MAPE: 0.2, MAPEUnfitted: 0.5},
+		{Family: "hybrid", MAPE: 0.3, MAPEUnfitted: 0.5},
+		{Family: "rubick", MAPE: 0.05, MAPEUnfitted: 0.02},
+		{Family: "pollux", MAPE: 0.1, MAPEUnfitted: 0.5},
+	} {
+		c.Key, c.NFit, c.NHeldOut = key, 8, 8
+		if err := reg.Put(c, &analytic.Model{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for want, fam := range map[string]string{Auto: "pollux", "rubick": "rubick", "optimus": "optimus"} {
+		card, err := d.BestCard(key, want)
+		if err != nil || card == nil {
+			t.Fatalf("%s: no card, %v", want, err)
+		}
+		if card.Family != fam {
+			t.Errorf("%s: %s answers, want %s", want, card.Family, fam)
+		}
+	}
+	if card, err := d.BestCard(key, "analytic"); card != nil || err != nil {
+		t.Errorf("analytic: card %v, %v", card, err)
+	}
+}
