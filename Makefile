@@ -11,13 +11,18 @@ GO ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION)
 
-# The end-to-end tests: whole commands, run as their users run them.
-E2E := ^Test(E2E|Script|Published)
+# The end-to-end tests, all below cmd: whole commands, run as their users run them.
+# bench/gotest/stages_test.go checks that unit, race and e2e together run every test.
+E2E := ^Test(E2E|Script)
+
+# The unit tests are those of all packages except the profiler's, which start processes,
+# train and crash. They take as long under the race detector and run once, in race.
+# Without a C compiler, which the race detector needs, they run in unit.
+CC_FOUND = $(shell cc="$$($(GO) env CC)"; command -v "$${cc%% *}" || true)
+UNIT     = $$($(GO) list ./... | grep -vE '$(if $(CC_FOUND),/pacer/profiler(/|$$),^$$)')
 
 # Packages with code in several goroutines, and packages with results that must also
 # be equal on one core and on two (a few draws of their random tests).
-# The tests of the profiler run only there: they start processes, train and crash, and
-# take as long without the detector.
 RACE       ?= ./perfmodel/... ./planner/... ./profiler/... ./cmd/server ./scheduler/goodput
 RACE_CORES ?= ./scheduler/policy/... ./scheduler/admission ./scheduler/sim ./scheduler/study ./scheduler/schedulertest
 
@@ -70,8 +75,8 @@ lint: need-go $(LINTER) ## formatting, vet, staticcheck and more (.golangci.yml)
 	$(GO) run ./bench/words
 
 .PHONY: unit
-unit: need-go ## every test but the end-to-end ones and the profiler's, which race runs
-	$(GOTEST) -timeout 60m -skip '$(E2E)' $$($(GO) list ./... | grep -v /pacer/profiler)
+unit: need-go ## every test except the end-to-end ones and, unless there is no C compiler, the profiler's: see race
+	$(GOTEST) -timeout 60m -skip '$(E2E)' $(UNIT)
 	@! command -v clp >/dev/null || $(GO) test -tags clp -run 'CLP|GLPK' ./scheduler/internal/lp
 
 .PHONY: race

@@ -23,8 +23,8 @@ func TestMain(m *testing.M) {
 //	exits CODE pacer ARG...   runs it and checks the exit code
 func TestScript(t *testing.T) { runScripts(t, "testdata/script", nil) }
 
-// TestPublished runs the command on the published data sets, found at $SHARED.
-func TestPublished(t *testing.T) {
+// TestScriptPublished runs the command on the published data sets, found at $SHARED.
+func TestScriptPublished(t *testing.T) {
 	shared := spectest.Shared(t)
 	runScripts(t, "testdata/published", func(env *testscript.Env) error {
 		env.Setenv("SHARED", shared)
