@@ -5,6 +5,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +19,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// Scenarios runs every scenario file under dir. A file is a sequence of commands, each
+// Scenarios runs every scenario file under dir, except those in dir/rapid, where package
+// rapid stores the draws of failed random tests. A file is a sequence of commands, each
 // followed by its input, a line of dashes and the expected output:
 //
 //	cluster            groups in the syntax of spec.ParseCluster; cpus=N per node
@@ -59,6 +61,9 @@ func Scenarios(t *testing.T, dir string, make func(spec string, oracle scheduler
 		t.Fatalf("-rewrite needs -run %s/POLICY to select what it rewrites; %s/. is everything", t.Name(), t.Name())
 	}
 	datadriven.Walk(t, dir, func(t *testing.T, path string) {
+		if strings.HasPrefix(path, filepath.Join(dir, "rapid")+string(filepath.Separator)) {
+			return
+		}
 		s := &scenario{make: make}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			out, err := s.command(t.Context(), d)

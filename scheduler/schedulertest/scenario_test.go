@@ -51,6 +51,19 @@ c stays 0:1 running since 30s, waited 0s, attained 0
 `), makeStates)
 }
 
+// Draws of failed random tests, which rapid stores beside scenarios, are not read.
+func TestScenariosIgnoreDraws(t *testing.T) {
+	dir := scenarioFile(t, "")
+	draws := filepath.Join(dir, "rapid", "TestRandom")
+	if err := os.MkdirAll(draws, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(draws, "x.fail"), []byte("# draws\nv0.4.8#1\n0x1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	schedulertest.Scenarios(t, dir, makeStates)
+}
+
 // A command that fails is not rewritten, unless its expected output is an error; neither is
 // any file without a selection.
 func TestScenarioRewrite(t *testing.T) {
