@@ -152,12 +152,6 @@ func (f *Fitted) leaveOut(ctx context.Context, rows []spec.Measurement, where, k
 	return nil
 }
 
-// covers reports whether predict covers c.
-func (f *Fitted) covers(c *spec.Config) bool {
-	form, _ := formOf(c)
-	return form == f.form
-}
-
 // predict returns the mean and standard deviation of the logarithm of c's step time in seconds. The error wraps
 // perfmodel.ErrNotCovered for a plan of another form.
 func (f *Fitted) predict(c *spec.Config) (logSec, sd float64, err error) {

@@ -421,7 +421,7 @@ func TestShapelessRefuses(t *testing.T) {
 		}
 	}
 	other := serversConfig("m", 2, 2, 4)
-	if _, _, err := f.predict(&other); !errors.Is(err, perfmodel.ErrNotCovered) || f.covers(&other) {
+	if _, _, err := f.predict(&other); !errors.Is(err, perfmodel.ErrNotCovered) {
 		t.Errorf("parameter servers by a fit of all-reduce: %v", err)
 	}
 }
