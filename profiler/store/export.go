@@ -55,16 +55,3 @@ func ExportFile(path string, f Format, seq iter.Seq2[spec.Measurement, error]) (
 	}
 	return n, nil
 }
-
-// ReadFile returns the rows of a file of format f, as ReadParquet or ReadArrow does.
-func ReadFile(path string, f Format) iter.Seq2[spec.Measurement, error] {
-	switch f {
-	case Parquet:
-		return ReadParquet(path)
-	case Arrow:
-		return ReadArrow(path)
-	}
-	return func(yield func(spec.Measurement, error) bool) {
-		yield(spec.Measurement{}, fmt.Errorf("store: unknown format %q, want %s or %s", f, Parquet, Arrow))
-	}
-}

@@ -19,11 +19,6 @@ func ReadArrow(path string) iter.Seq2[spec.Measurement, error] {
 	return readFile(path, readArrow)
 }
 
-// ReadArrowFrom is ReadArrow for size bytes of r; name is used in errors.
-func ReadArrowFrom(name string, r io.ReaderAt, size int64) iter.Seq2[spec.Measurement, error] {
-	return readRows(name, r, size, readArrow)
-}
-
 func readArrow(r *io.SectionReader, yield rowYield) error {
 	if err := checkArrowFooter(r); err != nil {
 		return fmt.Errorf("not a whole Arrow file: %w", err)
