@@ -112,6 +112,9 @@ func (s *Sweep) resolve(ctx context.Context, o Options) error {
 			if sim.Policies, err = builtin.Policies.Parse(p.Policy); err != nil {
 				return invalidBecause("policy", p.Policy, err)
 			}
+			if err := sim.parts.has(sim.Policies); err != nil {
+				return fmt.Errorf("sweep: %s on %s: %w", p.Name, w.Name, err)
+			}
 			files, err := filesDigest(builtin.Policies.Files(sim.Policies[0]))
 			if err != nil {
 				return err
