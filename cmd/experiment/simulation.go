@@ -197,7 +197,7 @@ func (r *Run) Frame(ctx context.Context) (f Frame, err error) {
 	if err != nil {
 		return f, err
 	}
-	truth := r.truth.truth(r.Cluster)
+	truth := r.truth.truth(r.Cluster, r.Seed)
 	if f.agents = r.agents(); f.agents != nil {
 		oracle, truth = f.agents.Oracle(), f.agents.Truth()
 	}
@@ -239,7 +239,7 @@ func (r *Run) oracle(ctx context.Context) (scheduler.Oracle, *sim.Observations, 
 	case r.belief.predictor == nil:
 		return nil, nil, nil
 	}
-	return newOracle(r.belief, r.truth), nil, nil
+	return newOracle(r.belief, r.truth, r.Seed), nil, nil
 }
 
 // Doubts are values of the truth that are hard to believe, of configurations the jobs

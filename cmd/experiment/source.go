@@ -21,9 +21,9 @@ type Source struct {
 	speeds map[string]float64
 	// predictor is nil for a source of durations.
 	predictor perfmodel.Predictor
-	// pairs returns, for one run, what predicts colocated jobs; nil = jobs do not share
-	// devices.
-	pairs func() scheduler.Colocator
+	// pairs returns what predicts colocated jobs in one run with a seed; nil = jobs do not
+	// share devices.
+	pairs func(seed uint64) scheduler.Colocator
 	// keys are the configurations that may be granted; nil = any.
 	keys []spec.Config
 	// known are the (model, accelerator) pairs of a table, configs its configurations;
@@ -63,25 +63,25 @@ func (w *Source) setTable(t *measured.Table) {
 	w.known = slices.Compact(w.known)
 }
 
-// truth returns what the engine asks.
-func (w *Source) truth(cl spec.Cluster) sim.Truth {
+// truth returns the truth of one run with a seed.
+func (w *Source) truth(cl spec.Cluster, seed uint64) sim.Truth {
 	switch {
 	case w.tables != nil:
 		return goodput.NewTruth(w.tables, cl)
 	case w.nearest != nil:
 		return sim.Predicted{Predictor: w.nearest(), Cluster: cl}
 	case w.predictor != nil:
-		return sim.Predicted{Predictor: w.predictor, Cluster: cl, Pairs: w.colocator()}
+		return sim.Predicted{Predictor: w.predictor, Cluster: cl, Pairs: w.colocator(seed)}
 	}
 	return sim.Durations{Speeds: w.speeds}
 }
 
 // colocator returns what predicts colocated jobs, nil if jobs do not share devices.
-func (w *Source) colocator() scheduler.Colocator {
+func (w *Source) colocator(seed uint64) scheduler.Colocator {
 	if w.pairs == nil {
 		return nil
 	}
-	return w.pairs()
+	return w.pairs(seed)
 }
 
 // space is what may be granted if w is the truth; nil = what the planner enumerates.
@@ -95,8 +95,8 @@ func (w *Source) space() planner.Space {
 	return nil
 }
 
-// newOracle returns the planner that policies ask.
-func newOracle(belief, truth *Source) scheduler.Oracle {
+// newOracle returns the planner of the policy of one run with a seed.
+func newOracle(belief, truth *Source, seed uint64) scheduler.Oracle {
 	if belief.tables != nil {
 		return goodput.NewOracle(belief.tables)
 	}
@@ -104,7 +104,7 @@ func newOracle(belief, truth *Source) scheduler.Oracle {
 	if belief.pairs == nil || truth.pairs == nil {
 		return p
 	}
-	return pairedOracle{p, belief.pairs(), truth.pairs()}
+	return pairedOracle{p, belief.pairs(seed), truth.pairs(seed)}
 }
 
 // pairedOracle is a planner that predicts colocated jobs too. The truth says which pairs

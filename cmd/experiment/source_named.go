@@ -171,7 +171,7 @@ func (s *Simulation) readGavel(ctx context.Context, w *Source, role, arg string)
 	}
 	if options == "" {
 		table := colocation.New(pairs)
-		w.pairs = func() scheduler.Colocator { return table }
+		w.pairs = func(uint64) scheduler.Colocator { return table }
 		return nil
 	}
 	return s.estimatePairs(ctx, w, pairs, options)
@@ -179,7 +179,7 @@ func (s *Simulation) readGavel(ctx context.Context, w *Source, role, arg string)
 
 // estimatePairs makes w estimate colocated jobs from few measurements.
 func (s *Simulation) estimatePairs(ctx context.Context, w *Source, rows []spec.Colocation, options string) error {
-	o := colocation.Options{Seed: s.Seed}
+	var o colocation.Options
 	given := once{}
 	for _, item := range strings.Split(options, ",") {
 		name, value, _ := strings.Cut(item, "=")
@@ -200,8 +200,10 @@ func (s *Simulation) estimatePairs(ctx context.Context, w *Source, rows []spec.C
 	if _, err := colocation.NewEstimator(rows, alone, o); err != nil {
 		return invalidBecause("belief", w.Name, err)
 	}
-	w.pairs = func() scheduler.Colocator {
-		e, _ := colocation.NewEstimator(rows, alone, o) // as before
+	w.pairs = func(seed uint64) scheduler.Colocator {
+		o := o
+		o.Seed = seed
+		e, _ := colocation.NewEstimator(rows, alone, o) // the seed decides only which pairs are profiled
 		return e
 	}
 	return nil

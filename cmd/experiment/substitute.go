@@ -95,7 +95,7 @@ func (s *Simulation) checkTimed(ctx context.Context, jobs []spec.Job) error {
 		}
 		k := key{j.Model, j.Plan, j.Devices, j.Accelerator}
 		if _, known := why[k]; !known {
-			_, why[k] = s.truth.truth(s.Cluster).Steps(ctx, j)
+			_, why[k] = s.truth.truth(s.Cluster, s.Seed).Steps(ctx, j)
 		}
 		if errors.Is(why[k], perfmodel.ErrNotCovered) {
 			unknown[j.Model.Name]++

@@ -35,7 +35,7 @@ func NewTraining(ctx context.Context, o TrainingOptions) (*Training, error) {
 	if belief := t.sim.belief; belief.learning != nil || t.sim.agents() != nil {
 		return nil, invalid("belief", belief.Name, "changes in the course of a run: dl2 is trained with one that does not")
 	} else if belief.predictor != nil {
-		t.oracle = newOracle(belief, t.sim.truth)
+		t.oracle = newOracle(belief, t.sim.truth, simulation.Seed)
 	}
 	t.Seed, t.Form.Types = simulation.Seed, t.sim.Models()
 	t.Form.Servers = slices.ContainsFunc(t.sim.Jobs, func(j spec.Job) bool { return j.HasParamServers() })
