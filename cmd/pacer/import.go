@@ -209,7 +209,7 @@ func (im *importer) read(seq iter.Seq2[spec.Measurement, error]) error {
 		}
 		im.warn(m)
 		if m.Origin, err = im.origins.Stored(im.ctx, m); err != nil {
-			return err
+			return errors.Join(err, im.flush())
 		}
 		if im.batch = append(im.batch, m); len(im.batch) == importBatch {
 			if err := im.flush(); err != nil {
