@@ -18,7 +18,7 @@ func newApp() *cli.App {
 	return &cli.App{
 		Name:  "pacer",
 		Usage: "predict the throughput of training jobs, plan their parallelism, compare schedulers",
-		Description: `Measurements go into a store, performance models are fitted to them, and plans
+		Description: `Measurements go into a store, performance models are fitted to them, and
 plans and schedulers are judged with the models. A first answer needs no data:
 
    pacer plan --model llama3-8b --accelerator h100 -n 16 --global-batch 128
