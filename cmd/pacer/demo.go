@@ -127,8 +127,13 @@ func (d *demo) plan() error {
 	if err != nil {
 		return err
 	}
-	rows := planRowsOf(query.PlanRows(ranking, 5, false))
-	return printPlans(d.w, rows, planTitle(r, ranking.Fitting, ranking.Misses))
+	rows := query.PlanRows(ranking, 5, false)
+	if err := query.SetBeatsBest(d.ctx, d.planner, r, ranking, rows); err != nil {
+		return err
+	}
+	out := newPlanAnswer(r, ranking)
+	out.rows = planRowsOf(rows)
+	return out.print(d.w)
 }
 
 func (d *demo) curve() error {
@@ -149,7 +154,7 @@ func (d *demo) schedule() (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(d.w, "%d synthetic jobs on %s; truth: the analytic model with %.0f %% noise,\nbelief: the analytic model; start cost 60 s\n\n",
+	fmt.Fprintf(d.w, "%d synthetic jobs on %s; ground truth: the analytic model with %.0f %% noise,\nestimate of the policies: the analytic model; start cost 60 s\n\n",
 		len(s.Jobs), experiment.ClusterText(s.Cluster), 100*demoNoise)
 	path := filepath.Join(d.out, "report.html")
 	html, err := console.Create(path)
@@ -165,6 +170,8 @@ func (d *demo) schedule() (err error) {
 	if err := report.WriteTable(d.w, report.SummarizeAll(results, s.Score)); err != nil {
 		return err
 	}
+	fmt.Fprintln(d.w, "JCT: job completion time, from submission to finish; device-h: device-hours that jobs hold, starts included;\n"+
+		"util: share of the cluster's devices held, mean over the makespan")
 	if err := files.write(s, results); err != nil {
 		return err
 	}

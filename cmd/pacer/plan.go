@@ -20,8 +20,6 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-const gib = 1 << 30
-
 func planCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "plan",
@@ -136,10 +134,8 @@ type planAnswer struct {
 	title string
 	why   error // why there is no plan
 
-	columns columns         // that plans are shown with
-	ranked  bool            // rows are alternatives, the best first
-	ties    int             // plans that cannot be distinguished from the best
-	measure []planner.Probe // what to measure to tell them apart, at most one
+	columns columns // that plans are shown with
+	ranked  bool    // rows are alternatives, the best first
 }
 
 // newPlanAnswer is the answer to r.
@@ -205,12 +201,7 @@ func (a *planAnswer) add(c *cli.Context, q planRequest, rk planner.Ranking) (err
 			return err
 		}
 	}
-	if a.Move, err = q.move(c, best); err != nil {
-		return err
-	}
-	if a.ties = query.Ties(a.plainRows()); a.ties > 0 && len(a.Probes) == 0 && command.Global(c, "output") == "table" {
-		a.measure, err = q.planner.Probes(c.Context, q.Request, 1)
-	}
+	a.Move, err = q.move(c, best)
 	return err
 }
 

@@ -44,15 +44,16 @@ func (a *planAnswer) print(w io.Writer) error {
 	return nil
 }
 
-// printTies prints the number of plans that cannot be distinguished from the best, and what to
-// measure to tell them apart.
+// printTies prints the number of plans that cannot be distinguished from the best. The search
+// for the measurement that would decide takes as long as the ranking, so it is left to --probe.
 func (a *planAnswer) printTies(w io.Writer) {
-	if a.ties == 0 {
+	ties := query.Ties(a.plainRows())
+	if ties == 0 {
 		return
 	}
-	text := fmt.Sprintf("note: %d of these plans cannot be distinguished from the best: each beats it with a probability of %.0f %% or more.", a.ties, 100*planner.TieProbability)
-	if len(a.measure) > 0 {
-		text += fmt.Sprintf(" Measuring %s would help most to decide; --probe lists more.", a.measure[0].Choice.Config.Plan)
+	text := fmt.Sprintf("note: %d of these plans cannot be distinguished from the best: each beats it with a probability of %.0f %% or more.", ties, 100*planner.TieProbability)
+	if len(a.Probes) == 0 {
+		text += " pacer plan --probe 1 names the measurement that would help most to decide."
 	}
 	console.Wrap(w, text)
 }
@@ -93,11 +94,6 @@ func printMove(w io.Writer, m *query.MoveRow) {
 		text += fmt.Sprintf(" It pays from %s samples on.", console.Significant(m.BreakEven, 3))
 	}
 	console.Wrap(w, text)
-}
-
-// printPlans prints a table of plans of one number of devices and one batch.
-func printPlans(w io.Writer, rows []planRow, title string) error {
-	return printColumns(w, rows, title, columns{})
 }
 
 // printColumns prints a table of plans.

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -62,7 +60,7 @@ func reportInput(c *cli.Context, q planRequest, rk planner.Ranking) (in report.I
 	best := rk.Choices[0]
 	rk.Choices = rk.Choices[:min(len(rk.Choices), cmp.Or(c.Int("top"), reportedPlans), reportedPlans)]
 	in = report.Input{Request: q.Request, Ranking: rk, Facts: []report.Fact{
-		{Name: "Command", Value: commandLine(os.Args[1:])},
+		{Name: "Command", Value: console.ShellLine(append([]string{"pacer"}, os.Args[1:]...)...)},
 		{Name: "Performance model", Value: best.Prediction.By},
 		{Name: "Pacer", Value: versionString()},
 	}}
@@ -115,19 +113,4 @@ func addParts(in *report.Input, q planRequest, best planner.Choice) error {
 		in.Memory = append(in.Memory, report.Part{What: s.What, Size: s.Size * memory.GiB})
 	}
 	return nil
-}
-
-// shellSafe matches words a shell leaves alone.
-var shellSafe = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
-
-// commandLine writes the command out as it could be typed again.
-func commandLine(args []string) string {
-	words := []string{"pacer"}
-	for _, a := range args {
-		if !shellSafe.MatchString(a) {
-			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
-		}
-		words = append(words, a)
-	}
-	return strings.Join(words, " ")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/device"
@@ -71,7 +72,7 @@ type deviceRow struct {
 // deviceRows has the GPUs, or the CPU cores that are measured in their place.
 func deviceRows(inv device.Inventory, m profiler.Machine) (rows []deviceRow) {
 	for _, g := range inv.GPUs {
-		r := deviceRow{Device: g.Index, Name: g.Name, MemGiB: valueOf(g.MemBytes) / gib, UsedGiB: valueOf(g.MemUsedBytes) / gib,
+		r := deviceRow{Device: g.Index, Name: g.Name, MemGiB: valueOf(g.MemBytes) / memory.GiB, UsedGiB: valueOf(g.MemUsedBytes) / memory.GiB,
 			Watts: valueOf(g.PowerLimitWatts), Note: g.Error}
 		if g.NVLink != nil {
 			r.LinkBps = g.NVLink.Bps
@@ -88,7 +89,7 @@ func deviceRows(inv device.Inventory, m profiler.Machine) (rows []deviceRow) {
 		return rows
 	}
 	for _, i := range m.Devices {
-		rows = append(rows, deviceRow{Device: i, Name: m.Accelerator.Name, MemGiB: m.Accelerator.MemBytes / gib,
+		rows = append(rows, deviceRow{Device: i, Name: m.Accelerator.Name, MemGiB: m.Accelerator.MemBytes / memory.GiB,
 			LinkBps: m.Link.IntraBps, HostBps: m.Link.HostBps})
 	}
 	return rows
@@ -115,7 +116,7 @@ func printDevices(w io.Writer, rows []deviceRow) error {
 func printInventory(w io.Writer, inv device.Inventory, m profiler.Machine, notes []string) error {
 	cpu := inv.CPU
 	fmt.Fprintf(w, "CPU: %s, %s, %s of %d usable, %s GiB\n", cpu.Brand, spec.Count(cpu.Cores, "core"), spec.Count(cpu.UsableThreads, "thread"),
-		cpu.Threads, console.Significant(cpu.MemBytes/gib, 3))
+		cpu.Threads, console.Significant(cpu.MemBytes/memory.GiB, 3))
 	if inv.Driver != "" {
 		fmt.Fprintf(w, "NVIDIA driver %s, CUDA up to %s\n", inv.Driver, inv.CUDA)
 	}

@@ -132,11 +132,11 @@ func memoryLimit(c *cli.Context) (int64, error) {
 		}
 		return int64(device.UsableMemory() / 2), nil
 	}
-	gib := c.Float64("memory-gib")
-	if !(gib > 0 && gib <= 1<<20) {
-		return 0, fail.Usagef("serve: --memory-gib %g is not in (0, %d]", gib, 1<<20)
+	bound := c.Float64("memory-gib")
+	if !(bound > 0 && bound <= 1<<20) {
+		return 0, fail.Usagef("serve: --memory-gib %g is not in (0, %d]", bound, 1<<20)
 	}
-	return int64(gib * memory.GiB), nil
+	return int64(bound * memory.GiB), nil
 }
 
 func serverOptions(c *cli.Context) (server.Options, error) {
