@@ -28,18 +28,12 @@ type renames struct {
 	added                map[string]bool
 	options              []optionRename
 	texts                [][2]string
-	expected             []expectation
+	expected             []*regexp.Regexp
 }
 
 type optionRename struct {
 	match *regexp.Regexp
 	new   string
-}
-
-type expectation struct {
-	match *regexp.Regexp
-	why   string
-	used  int
 }
 
 func parseRenames(table string) (*renames, error) {
@@ -102,7 +96,7 @@ func (r *renames) add(kind, old, new string, remark []string) error {
 		if err != nil {
 			return err
 		}
-		r.expected = append(r.expected, expectation{match: match, why: new})
+		r.expected = append(r.expected, match)
 	case "other": // a remark
 	default:
 		return fmt.Errorf("kind %q, want flag, option, field, name, text, expected or other", kind)
@@ -231,11 +225,5 @@ func (r *renames) field(old string) string {
 
 // wanted reports whether the table expects a difference.
 func (r *renames) wanted(difference string) bool {
-	for i := range r.expected {
-		if e := &r.expected[i]; e.match.MatchString(difference) {
-			e.used++
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.expected, func(e *regexp.Regexp) bool { return e.MatchString(difference) })
 }
