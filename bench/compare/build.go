@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,7 +17,7 @@ func buildCommit(ctx context.Context, commit, cache string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("git knows no commit %q", commit)
 	}
-	binary := filepath.Join(cache, "pacer-"+strings.TrimSpace(string(out)))
+	binary := cachedBinary(cache, strings.TrimSpace(string(out)), buildArgs)
 	if _, err := os.Stat(binary); err == nil {
 		return binary, nil
 	}
@@ -33,13 +34,20 @@ func buildCommit(ctx context.Context, commit, cache string) (string, error) {
 	return binary, build(ctx, tree, binary)
 }
 
-// build builds the command of a working tree, whole or not at all, without the version that
-// go takes from git, which would be part of outputs.
+// buildArgs are the arguments of go. The version that go takes from git would be part of outputs.
+var buildArgs = []string{"build", "-trimpath", "-buildvcs=false"}
+
+// cachedBinary is the file that keeps the build of a commit. Other arguments of go are another build.
+func cachedBinary(cache, commit string, args []string) string {
+	return filepath.Join(cache, fmt.Sprintf("pacer-%s-%.4x", commit, sha256.Sum256([]byte(strings.Join(args, " ")))))
+}
+
+// build builds the command of a working tree, whole or not at all.
 func build(ctx context.Context, tree, binary string) error {
 	if err := os.MkdirAll(filepath.Dir(binary), 0o755); err != nil {
 		return err
 	}
-	if err := command(ctx, tree, "go", "build", "-trimpath", "-buildvcs=false", "-o", binary+".new", "./cmd/pacer"); err != nil {
+	if err := command(ctx, tree, "go", append(buildArgs[:len(buildArgs):len(buildArgs)], "-o", binary+".new", "./cmd/pacer")...); err != nil {
 		return err
 	}
 	return os.Rename(binary+".new", binary)

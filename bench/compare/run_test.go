@@ -130,3 +130,13 @@ func TestCache(t *testing.T) {
 		}
 	}
 }
+
+func TestCachedBinary(t *testing.T) {
+	file := cachedBinary("dir", "c91d60e", buildArgs)
+	if filepath.Dir(file) != "dir" || !strings.Contains(file, "c91d60e") || len(filepath.Base(file)) != len("pacer-c91d60e-01234567") {
+		t.Errorf("file %s", file)
+	}
+	if file == cachedBinary("dir", "b80dbfe", buildArgs) || file == cachedBinary("dir", "c91d60e", buildArgs[:2]) {
+		t.Error("another commit or another build is kept in the same file")
+	}
+}
