@@ -79,7 +79,7 @@ func CatalogNames(names []string) []string {
 	out := slices.Clone(names)
 	for i, n := range names {
 		if a, err := catalog.Accelerator(n); err == nil {
-			_, _ = a, i
+			out[i] = a.Name
 		}
 	}
 	return out

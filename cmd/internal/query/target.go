@@ -163,7 +163,7 @@ func (d *Resolver) BestCard(k spec.Key, want string) (*perfmodel.Card, error) {
 		if want == Auto && !c.BeatsUnfitted() {
 			continue
 		}
-		if best == nil || c.MAPE > best.MAPE {
+		if best == nil || c.MAPE < best.MAPE {
 			best = &cards[i]
 		}
 	}
