@@ -88,6 +88,16 @@ func (s *sizeTable) fit(group, n int) int {
 	return f[min(n, len(f)-1)]
 }
 
+// configs returns the configurations of size n in a group, none if it is not a size. A job
+// may hold such a number of devices if another policy granted them, or if the oracle has
+// learnt since that it cannot run on them.
+func (s *sizeTable) configs(group, n int) []candidate.Config {
+	if all := s.groups[group].configs; n < len(all) {
+		return all[n]
+	}
+	return nil
+}
+
 // rate returns the samples/s of size n in a group.
 func (s *sizeTable) rate(group, n int) float64 { return float64(n) / s.groups[group].each[n] }
 
@@ -223,8 +233,9 @@ type shapeKey struct {
 // configFor returns the configuration of j on a shape in a group, nil if it cannot run.
 func (p *ones) configFor(ctx context.Context, c spec.Cluster, j *trackedJob, group int, shape spec.Shape) (*candidate.Config, error) {
 	n := shape.Total()
-	for i := range j.sizes.groups[group].configs[n] {
-		o := &j.sizes.groups[group].configs[n][i]
+	known := j.sizes.configs(group, n)
+	for i := range known {
+		o := &known[i]
 		if o.Shape.Devices == shape.Devices {
 			return o, nil
 		}
@@ -233,8 +244,8 @@ func (p *ones) configFor(ctx context.Context, c spec.Cluster, j *trackedJob, gro
 		}
 	}
 	key := shapeKey{p.kind(j.Job), group, shape, j.sizes.revision}
-	if known, ok := p.shapes[key]; ok {
-		return known, nil
+	if o, ok := p.shapes[key]; ok {
+		return o, nil
 	}
 	configs, err := p.rank(ctx, c, group, j.Job, shape, n)
 	if err != nil {
