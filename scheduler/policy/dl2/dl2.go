@@ -108,7 +108,8 @@ func (p *dl2) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Deci
 		return d, nil
 	}
 	if p.form.Servers {
-		return d, p.decidePS(ctx, s, anew, &d)
+		err := p.decidePS(ctx, s, anew, &d)
+		return d, err
 	}
 	deal, err := p.newAllocation(ctx, s, anew)
 	if err != nil {
