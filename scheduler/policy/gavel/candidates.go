@@ -33,7 +33,7 @@ type candidateSet struct {
 	options [][]candidate.Config // plans and shapes of each candidate, fastest first; none without a prediction
 	warning string               // for the user, "" = none
 
-	revision int // Belief.Revision when it was found
+	revision int // Finder.Revision when it was found
 	priced   priced
 }
 

@@ -51,25 +51,13 @@ func (j *trackedJob) young() bool { return j.epochs < youngEpochs }
 // maxDevices returns the bound on the devices of j by option max-devices-factor.
 func (p *ones) maxDevices(j *spec.Job) int { return int(p.maxDevicesFactor * float64(j.Devices)) }
 
-// jobKind identifies jobs with equal sizes.
-type jobKind struct {
-	candidate.Kind
-	plan        spec.Plan
-	devices     int
-	accelerator string
-}
-
-func (p *ones) kind(j *spec.Job) jobKind {
-	return jobKind{candidate.KindOf(j), j.Plan, j.Devices, j.Accelerator}
-}
-
-// sizeTable has the sizes that jobs of a kind can have, by group.
+// sizeTable has the sizes that jobs submitted alike can have, by group.
 type sizeTable struct {
 	groups      []groupSizes
 	least       int  // least size in any group
 	unpredicted bool // no prediction: the only size is the submitted one
 	warning     string
-	revision    int // Belief.Revision when it was made
+	revision    int // Finder.Revision when it was made
 }
 
 // groupSizes has the sizes that jobs can have in a group.
@@ -103,7 +91,7 @@ func (s *sizeTable) rate(group, n int) float64 { return float64(n) / s.groups[gr
 
 // sizesOf returns the sizes of j.
 func (p *ones) sizesOf(ctx context.Context, c spec.Cluster, j *spec.Job) (*sizeTable, error) {
-	key := p.kind(j)
+	key := candidate.KeyOf(j)
 	revision := p.belief.Revision(c, j)
 	if known := p.kinds[key]; known != nil && known.revision == revision {
 		return known, nil
@@ -222,9 +210,9 @@ func (p *ones) learningRate(j *spec.Job, n int) float64 {
 	return min(float64(n), max(p.scale, float64(j.Devices)))
 }
 
-// shapeKey is the key of a kind of job on a shape.
+// shapeKey identifies jobs submitted alike on a shape.
 type shapeKey struct {
-	jobKind
+	candidate.SubmittedKey
 	group    int
 	shape    spec.Shape
 	revision int
@@ -243,7 +231,7 @@ func (p *ones) configFor(ctx context.Context, c spec.Cluster, j *trackedJob, gro
 			return &candidate.Config{Group: group, Plan: o.Plan, Shape: shape, Devices: n, Rate: o.Rate}, nil
 		}
 	}
-	key := shapeKey{p.kind(j.Job), group, shape, j.sizes.revision}
+	key := shapeKey{candidate.KeyOf(j.Job), group, shape, j.sizes.revision}
 	if o, ok := p.shapes[key]; ok {
 		return o, nil
 	}

@@ -36,7 +36,7 @@ var options = []policy.Option{
 }
 
 func newPolicy(d policy.Deps) (scheduler.Policy, error) {
-	p := &ones{belief: candidate.NewFinder(d), losses: d.Losses, seed: d.Seed, jobs: map[int]*trackedJob{}, kinds: map[jobKind]*sizeTable{}, shapes: map[shapeKey]*candidate.Config{}}
+	p := &ones{belief: candidate.NewFinder(d), losses: d.Losses, seed: d.Seed, jobs: map[int]*trackedJob{}, kinds: map[candidate.SubmittedKey]*sizeTable{}, shapes: map[shapeKey]*candidate.Config{}}
 	p.batcher, _ = d.Oracle.(scheduler.Batcher)
 	p.progress = newProgressModel(rand.New(rand.NewPCG(d.Seed, progressStream)))
 	v := d.Values(options)
@@ -95,7 +95,7 @@ type ones struct {
 	seed, iteration                 uint64
 
 	jobs      map[int]*trackedJob // jobs in the system, by JobState.Order
-	kinds     map[jobKind]*sizeTable
+	kinds     map[candidate.SubmittedKey]*sizeTable
 	shapes    map[shapeKey]*candidate.Config
 	survivors []schedule
 	orders    []int // JobState.Order of the jobs in survivors, by index
