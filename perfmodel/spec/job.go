@@ -54,6 +54,11 @@ func (j Job) Batch() int {
 // HasParamServers reports whether j trains with parameter servers.
 func (j *Job) HasParamServers() bool { return j.Plan.ParamServers > 0 }
 
+// Accepts reports whether j may run on the accelerator of g.
+func (j *Job) Accepts(g *NodeGroup) bool {
+	return j.Accelerator == "" || j.Accelerator == g.Accelerator.Name
+}
+
 // OnCPUs reports whether the replicas of j run on CPUs only.
 func (j *Job) OnCPUs() bool { return j.Devices == 0 }
 

@@ -128,7 +128,7 @@ func (s *soak) fits(j *spec.Job) bool {
 			(g.HostBytes == 0 || float64(j.Host.Bytes*int64(side+1)) <= g.HostBytes) {
 			side++
 		}
-		return (j.Accelerator == "" || j.Accelerator == g.Accelerator.Name) && j.Devices <= side*g.Count
+		return j.Accepts(&g) && j.Devices <= side*g.Count
 	})
 }
 

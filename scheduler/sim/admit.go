@@ -126,7 +126,7 @@ func (e *engine) unfit(j *spec.Job) string {
 func (e *engine) tooLarge(j *spec.Job) string {
 	largest, most, found := 0, 0, false
 	for i := range e.Cluster.Groups {
-		if g := &e.Cluster.Groups[i]; mayUse(j, g) {
+		if g := &e.Cluster.Groups[i]; j.Accepts(g) {
 			largest, most, found = max(largest, g.Count*g.Devices), max(most, g.MostDevices(j.Host)), true
 		}
 	}
@@ -151,7 +151,7 @@ func (e *engine) unserved(j *spec.Job) string {
 		g := &e.Cluster.Groups[i]
 		has := g.Host()
 		apart := g.Count > 1 && has.Covers(replica) && has.Covers(server)
-		if mayUse(j, g) && g.Devices >= device && (apart || has.Covers(replica.Plus(server))) {
+		if j.Accepts(g) && g.Devices >= device && (apart || has.Covers(replica.Plus(server))) {
 			return ""
 		}
 	}

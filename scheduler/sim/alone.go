@@ -34,7 +34,7 @@ func (a *aloneTimer) time(ctx context.Context, j *spec.Job) (alone time.Duration
 	var speed float64 // sum over known devices, steps/s
 	for i := range a.Cluster.Groups {
 		g := &a.Cluster.Groups[i]
-		if !mayUse(j, g) {
+		if !j.Accepts(g) {
 			continue
 		}
 		usable += g.Count * g.Devices

@@ -95,7 +95,7 @@ func (e *engine) whyWaiting(j *spec.Job) string {
 	most := 0
 	free := e.ledger.Snapshot(e.now).Free()
 	for gi := range e.Cluster.Groups {
-		if mayUse(j, &e.Cluster.Groups[gi]) {
+		if j.Accepts(&e.Cluster.Groups[gi]) {
 			most = max(most, free.FreeIn(gi))
 		}
 	}

@@ -160,7 +160,7 @@ func (e *engine) checkGrant(j *spec.Job, g *scheduler.Grant) error {
 	if err := checkPlan(j, g); err != nil {
 		return fmt.Errorf("job %s: %w", j.ID, err)
 	}
-	if group := e.groupOf(g); !mayUse(j, group) {
+	if group := e.groupOf(g); !j.Accepts(group) {
 		return fmt.Errorf("job %s: node %d has %s, the job requests %s", j.ID, g.Slots[0].Node, group.Accelerator.Name, j.Accelerator)
 	}
 	return nil

@@ -55,7 +55,7 @@ func (t Predicted) Steps(ctx context.Context, j *spec.Job) (float64, error) {
 	err := fmt.Errorf("sim: job %s: no group has accelerator %q", j.ID, j.Accelerator)
 	for i := range t.Cluster.Groups {
 		group := &t.Cluster.Groups[i]
-		if !mayUse(j, group) {
+		if !j.Accepts(group) {
 			continue
 		}
 		g := scheduler.Grant{Job: j.ID, Plan: j.Plan, Shape: spec.Packed(j.Devices, group.Devices)}
@@ -164,8 +164,3 @@ func (d Durations) StepsPerSec(ctx context.Context, j *spec.Job, g *scheduler.Gr
 }
 
 func finitePositive(v float64) bool { return v > 0 && !math.IsInf(v, 0) }
-
-// mayUse reports whether j accepts the accelerator of group.
-func mayUse(j *spec.Job, group *spec.NodeGroup) bool {
-	return j.Accelerator == "" || j.Accelerator == group.Accelerator.Name
-}

@@ -28,7 +28,7 @@ type Candidates func(*spec.Job) []Candidate
 func AsRequested(cl spec.Cluster) Candidates {
 	return func(j *spec.Job) (out []Candidate) {
 		for i := range cl.Groups {
-			if g := &cl.Groups[i]; mayUse(j, g) && j.Devices <= g.Count*g.Devices {
+			if g := &cl.Groups[i]; j.Accepts(g) && j.Devices <= g.Count*g.Devices {
 				out = append(out, Candidate{scheduler.Grant{
 					Job: j.ID, Plan: j.Plan, Shape: spec.Packed(j.Devices, g.Devices), Slots: []scheduler.Slot{{Devices: j.Devices}},
 				}, g})
@@ -55,7 +55,7 @@ func Listed(cl spec.Cluster, configs []spec.Config) Candidates {
 	return func(j *spec.Job) []Candidate {
 		var out []Candidate
 		for _, c := range byModel[j.Model.Name] {
-			if mayUse(j, c.Group) && c.Grant.Plan.GlobalBatch() == j.Batch() {
+			if j.Accepts(c.Group) && c.Grant.Plan.GlobalBatch() == j.Batch() {
 				out = append(out, c)
 			}
 		}
@@ -71,7 +71,7 @@ func ParamServer(cl spec.Cluster, configs []spec.Config) Candidates {
 			g := &cl.Groups[i]
 			for _, c := range configs {
 				replicas := c.Plan.Normal().DP
-				if c.Model.Name != j.Model.Name || c.Accelerator.Name != g.Accelerator.Name || !mayUse(j, g) {
+				if c.Model.Name != j.Model.Name || c.Accelerator.Name != g.Accelerator.Name || !j.Accepts(g) {
 					continue
 				}
 				slot := scheduler.Slot{Workers: replicas}

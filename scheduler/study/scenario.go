@@ -124,7 +124,7 @@ func requestedSec(ctx context.Context, j *spec.Job, cl spec.Cluster, truth sim.T
 	err := fmt.Errorf("no group has accelerator %q", j.Accelerator)
 	for i := range cl.Groups {
 		group := &cl.Groups[i]
-		if !mayUse(j, group) {
+		if !j.Accepts(group) {
 			continue
 		}
 		g := scheduler.Grant{Job: j.ID, Plan: j.Plan, Shape: spec.Packed(j.Devices, group.Devices), Slots: []scheduler.Slot{{Devices: j.Devices}}}
@@ -137,10 +137,6 @@ func requestedSec(ctx context.Context, j *spec.Job, cl spec.Cluster, truth sim.T
 		}
 	}
 	return 0, fmt.Errorf("study: job %s has no duration and no known run time at its requested devices and plan: %w", j.ID, err)
-}
-
-func mayUse(j *spec.Job, g *spec.NodeGroup) bool {
-	return j.Accelerator == "" || j.Accelerator == g.Accelerator.Name
 }
 
 // Truth returns truth with the noise of s.

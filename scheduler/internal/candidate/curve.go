@@ -103,7 +103,7 @@ func (b *Finder) CurveOf(ctx context.Context, c spec.Cluster, j *spec.Job, f Fix
 func (b *Finder) curveOptions(ctx context.Context, c spec.Cluster, j *spec.Job, f Fixed) (all []Config, err error) {
 	for gi := range c.Groups {
 		g := &c.Groups[gi]
-		if !Accepts(j, g) {
+		if !j.Accepts(g) {
 			continue
 		}
 		for _, n := range f.sizes(j, g) {

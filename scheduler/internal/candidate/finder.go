@@ -171,7 +171,7 @@ func (b *Finder) findSubmitted(ctx context.Context, c spec.Cluster, j *spec.Job)
 func (b *Finder) rank(ctx context.Context, c spec.Cluster, j *spec.Job, plan *spec.Plan, w *Set) error {
 	for gi := range c.Groups {
 		g := &c.Groups[gi]
-		if !Accepts(j, g) || g.MostDevices(j.Host) < j.Devices {
+		if !j.Accepts(g) || g.MostDevices(j.Host) < j.Devices {
 			continue
 		}
 		r := RequestFor(j, g, j.Devices)
@@ -323,7 +323,7 @@ func (b *Finder) bySpeed(c spec.Cluster) []int {
 // first of equals.
 func (b *Finder) PlaceBlind(free *scheduler.Inventory, c spec.Cluster, j *spec.Job) *scheduler.Grant {
 	for _, gi := range b.bySpeed(c) {
-		if !Accepts(j, &c.Groups[gi]) {
+		if !j.Accepts(&c.Groups[gi]) {
 			continue
 		}
 		if g := b.PlaceBlindIn(free, gi, j); g != nil {
@@ -364,9 +364,4 @@ func OwnPlan(j *spec.Job) spec.Plan {
 		return j.Plan
 	}
 	return spec.Plan{DP: j.Devices}.Normal()
-}
-
-// Accepts reports whether j may run on g.
-func Accepts(j *spec.Job, g *spec.NodeGroup) bool {
-	return j.Accelerator == "" || j.Accelerator == g.Accelerator.Name
 }

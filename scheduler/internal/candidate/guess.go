@@ -17,7 +17,7 @@ func (b *Finder) Guess(ctx context.Context, s *scheduler.Snapshot, j *scheduler.
 	}
 	rate := GuessRate(s.Now, j)
 	for gi := range s.Cluster.Groups {
-		if g := &s.Cluster.Groups[gi]; Accepts(j.Job, g) && j.Job.Devices <= g.MostDevices(j.Job.Host) {
+		if g := &s.Cluster.Groups[gi]; j.Job.Accepts(g) && j.Job.Devices <= g.MostDevices(j.Job.Host) {
 			options = append(options, Config{Group: gi, Plan: OwnPlan(j.Job), Devices: j.Job.Devices,
 				Shape: spec.Packed(j.Job.Devices, g.Room(j.Job.Host)), Load: loadOf(j.Job.Devices, j.Job.Host, g), Rate: rate})
 		}

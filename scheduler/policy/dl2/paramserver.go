@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/pacer-ml/pacer/scheduler"
-	"github.com/pacer-ml/pacer/scheduler/internal/candidate"
 	"github.com/pacer-ml/pacer/scheduler/policy/paramserver"
 )
 
@@ -77,7 +76,7 @@ func (c *psColumn) open(s *Seat) error {
 	s.least = math.Inf(1)
 	for gi := range c.packing.Cluster.Groups {
 		g := &c.packing.Cluster.Groups[gi]
-		if !candidate.Accepts(c.Job, g) {
+		if !c.Job.Accepts(g) {
 			continue
 		}
 		rate, err := c.speeds.Rate(c.ctx, c.Job, g, paramserver.OneOfEach)

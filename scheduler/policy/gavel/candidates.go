@@ -107,7 +107,7 @@ func (o *candidateTable) withoutPrediction(ctx context.Context, c spec.Cluster, 
 	f := &candidateSet{warning: warning}
 	for gi := range c.Groups {
 		g := &c.Groups[gi]
-		if !candidate.Accepts(j, g) || g.MostDevices(j.Host) < j.Devices {
+		if !j.Accepts(g) || g.MostDevices(j.Host) < j.Devices {
 			continue
 		}
 		if o.Oracle != nil && j.Batch() > 0 {

@@ -99,7 +99,7 @@ func (p *ones) sizesOf(ctx context.Context, c spec.Cluster, j *spec.Job) (*sizeT
 	out := &sizeTable{groups: make([]groupSizes, len(c.Groups)), revision: revision}
 	for gi := range c.Groups {
 		for _, n := range candidate.Sizes(&c.Groups[gi]) {
-			if n > p.maxDevices(j) || !candidate.Accepts(j, &c.Groups[gi]) {
+			if n > p.maxDevices(j) || !j.Accepts(&c.Groups[gi]) {
 				break
 			}
 			configs, err := p.rank(ctx, c, gi, j, spec.Shape{}, n)
@@ -142,7 +142,7 @@ func (p *ones) asSubmitted(ctx context.Context, c spec.Cluster, j *spec.Job, out
 		}
 	}
 	for gi := range c.Groups {
-		if g := &c.Groups[gi]; w.Blind && candidate.Accepts(j, g) && j.Devices <= g.MostDevices(j.Host) {
+		if g := &c.Groups[gi]; w.Blind && j.Accepts(g) && j.Devices <= g.MostDevices(j.Host) {
 			out.groups[gi].add(j.Devices, []candidate.Config{{Group: gi, Plan: candidate.OwnPlan(j), Devices: j.Devices, Shape: spec.Packed(j.Devices, g.Room(j.Host)), Rate: 1}})
 		}
 	}

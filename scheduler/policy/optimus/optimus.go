@@ -315,7 +315,7 @@ func (p *Sizing) start(ctx context.Context, s *scheduler.Snapshot, j *scheduler.
 // its present group, or else the first.
 func (p *Sizing) GroupOfSubmitted(s *scheduler.Snapshot, j *scheduler.JobState, nodes, left []int) int {
 	for gi := range s.Cluster.Groups {
-		fits := candidate.Accepts(j.Job, &s.Cluster.Groups[gi])
+		fits := j.Job.Accepts(&s.Cluster.Groups[gi])
 		if j.Grant != nil {
 			fits = nodes[j.Grant.Slots[0].Node] == gi
 		}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
-	"github.com/pacer-ml/pacer/scheduler/internal/candidate"
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
@@ -78,7 +77,7 @@ func newCounts(idle *scheduler.Inventory, c spec.Cluster) *counts {
 // group with enough devices left. It reports whether there is such a group.
 func (t *counts) take(j *scheduler.JobState) bool {
 	for gi := range t.groups {
-		fits := candidate.Accepts(j.Job, &t.groups[gi])
+		fits := j.Job.Accepts(&t.groups[gi])
 		if j.Grant != nil {
 			fits = t.nodes[j.Grant.Slots[0].Node] == gi
 		}

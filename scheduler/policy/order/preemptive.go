@@ -320,5 +320,5 @@ func (w *pass) mayStop(r *Entry, j *scheduler.JobState) bool {
 	if w.s.Now < r.Job.Ready+w.Quantum {
 		return false
 	}
-	return candidate.Accepts(j.Job, &w.s.Cluster.Groups[w.free.Group[r.Grant.Slots[0].Node]])
+	return j.Job.Accepts(&w.s.Cluster.Groups[w.free.Group[r.Grant.Slots[0].Node]])
 }

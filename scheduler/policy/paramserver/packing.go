@@ -6,7 +6,6 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
-	"github.com/pacer-ml/pacer/scheduler/internal/candidate"
 )
 
 // Packing assigns replicas and parameter servers of jobs to nodes, starting from an empty
@@ -68,7 +67,7 @@ func NewPacking(s *scheduler.Snapshot, b *Speeds) *Packing {
 func (f *Packing) accepted(j *spec.Job) iter.Seq2[int, *spec.NodeGroup] {
 	return func(yield func(int, *spec.NodeGroup) bool) {
 		for gi := range f.Cluster.Groups {
-			if g := &f.Cluster.Groups[gi]; candidate.Accepts(j, g) && !yield(gi, g) {
+			if g := &f.Cluster.Groups[gi]; j.Accepts(g) && !yield(gi, g) {
 				return
 			}
 		}

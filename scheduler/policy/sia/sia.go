@@ -307,7 +307,7 @@ func (p *Space) elasticCells(ctx context.Context, c spec.Cluster, j *scheduler.J
 	for gi := range c.Groups {
 		g := &c.Groups[gi]
 		room := g.Room(j.Job.Host)
-		if !candidate.Accepts(j.Job, g) || room < 1 {
+		if !j.Job.Accepts(g) || room < 1 {
 			continue
 		}
 		for _, shape := range p.shapesOf(gi, g, room) {

@@ -212,7 +212,7 @@ func (r *leasing) needs(j *scheduler.JobState, w *candidate.Set, group int) (lef
 	}
 	g := &r.s.Cluster.Groups[group]
 	switch sec := j.Job.Duration.Seconds(); {
-	case !w.Blind || !candidate.Accepts(j.Job, g) || g.MostDevices(j.Job.Host) < j.Job.Devices:
+	case !w.Blind || !j.Job.Accepts(g) || g.MostDevices(j.Job.Host) < j.Job.Devices:
 		return 0, 0, false
 	case sec > 0:
 		return j.Remaining / whole * sec, sec, true
