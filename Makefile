@@ -137,8 +137,9 @@ soak-sim: need-go ## of soak, the 10,000 random simulations with failures alone:
 	PACER_SOAK=1 $(GO) test -count=1 -timeout 30m -run 'TestSoak$$' -v ./scheduler/schedulertest
 
 .PHONY: rewrite
-rewrite: need-go ## renew the expected files of golden and scenario tests; read the diff
-	$(GO) test -count=1 $$(grep -rlE --include='*_test.go' 'cockroachdb/datadriven"|"rewrite"' . | xargs -n1 dirname | sort -u) -rewrite
+rewrite: need-go ## renew the expected files of golden and scenario tests, and the generated reference; read the diff
+	$(GO) test -count=1 -timeout 30m -run '^Test(Golden|Reference)$$|^TestScenarios$$/.' \
+		$$(grep -rlE --include='*_test.go' 'spectest\.Golden|Scenarios\(t, "testdata"' . | xargs -n1 dirname | sort -u) -rewrite
 
 .PHONY: verify
 verify: need-go ## formatting and go.mod are as they should be, nothing uncommitted

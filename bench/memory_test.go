@@ -2,7 +2,6 @@ package bench
 
 import (
 	"encoding/json"
-	"flag"
 	"math"
 	"os"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // memoryRows returns the scored rows: those of bigscience with recorded layers and those of
@@ -124,12 +124,6 @@ func meanErrorOf(t *testing.T, cal *memory.Calibration, rows []spec.Measurement,
 	return meanOf(errs)
 }
 
-func init() {
-	if flag.Lookup("rewrite") == nil {
-		flag.Bool("rewrite", false, "write the expected files anew")
-	}
-}
-
 // The embedded calibration is that of the published rows.
 func TestMemoryCalibration(t *testing.T) {
 	cal := calibrate(t, published(t))
@@ -138,7 +132,7 @@ func TestMemoryCalibration(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%s", got)
-	if flag.Lookup("rewrite").Value.String() == "true" {
+	if spectest.Rewrite() {
 		if err := os.WriteFile(filepath.Join("..", "perfmodel", "memory", "shipped.json"), append(got, '\n'), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -3,19 +3,17 @@ package main
 import (
 	"bytes"
 	"crypto/sha256"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-)
 
-var rewrite = flag.Bool("rewrite", false, "write the expected files anew")
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
+)
 
 // TestGolden compares outputs that come from embedded data alone with those kept
 // in testdata/golden. PACER_BIN names a binary that is built already.
@@ -60,7 +58,7 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, filepath.Join("testdata", "golden", g.Name+".txt"), render(outcomes, table))
+			spectest.Golden(t, filepath.Join("testdata", "golden", g.Name+".txt"), render(outcomes, table))
 		})
 	}
 }
@@ -91,26 +89,6 @@ func render(outcomes []outcome, table *renames) []byte {
 		}
 	}
 	return b.Bytes()
-}
-
-func golden(t *testing.T, file string, got []byte) {
-	t.Helper()
-	if *rewrite {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("%v (write it with -rewrite)", err)
-	}
-	if !bytes.Equal(want, got) {
-		t.Errorf("%s differs (-want +got), renew with -rewrite:\n%s", file, cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(got), "\n")))
-	}
 }
 
 func TestRenames(t *testing.T) {

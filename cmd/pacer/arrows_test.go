@@ -27,6 +27,7 @@ type floor struct {
 // longest matching dir decides.
 var floors = []floor{
 	{dir: "perfmodel/spec", may: []string{"perfmodel/spec"}, std: true},
+	{dir: "perfmodel/spec/spectest", may: []string{"perfmodel/spec"}},
 	{dir: "perfmodel", may: []string{"perfmodel"}},
 	{dir: "planner", may: []string{"perfmodel", "planner"}},
 	{dir: "profiler", may: []string{"perfmodel", "planner", "profiler"}},
@@ -105,6 +106,8 @@ func TestArrowsAreSeenBroken(t *testing.T) {
 	}{
 		{"perfmodel/spec", "github.com/google/go-cmp/cmp", false, true},
 		{"perfmodel/spec", "github.com/google/go-cmp/cmp", true, false},
+		{"perfmodel/spec/spectest", "github.com/google/go-cmp/cmp", false, false},
+		{"perfmodel/spec/named", "github.com/google/go-cmp/cmp", false, true},
 		{"perfmodel/spec", module + "/perfmodel", false, true},
 		{"perfmodel/spec", "encoding/json", false, false},
 		{"perfmodel", module + "/perfmodel/spec", false, false},

@@ -2,21 +2,18 @@ package server
 
 import (
 	"cmp"
-	"flag"
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/danielgtaylor/huma/v2"
-	diff "github.com/google/go-cmp/cmp"
-)
 
-var rewrite = flag.Bool("rewrite", false, "write the expected files anew")
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
+)
 
 // TestReference: docs/reference/api.md is the OpenAPI document of the server. After
 // a change of the API, run
@@ -25,19 +22,7 @@ var rewrite = flag.Bool("rewrite", false, "write the expected files anew")
 func TestReference(t *testing.T) {
 	const path = "../../docs/reference/api.md"
 	got := newReference(newServer(t, Options{}).api.OpenAPI()).page()
-	if *rewrite {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := diff.Diff(string(want), got); d != "" {
-		t.Errorf("%s is out of date: go test ./cmd/server -run TestReference -rewrite\n%s", path, d)
-	}
+	spectest.Golden(t, path, []byte(got))
 }
 
 // reference writes an OpenAPI document as Markdown.

@@ -3,7 +3,6 @@ package launch
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,12 +12,11 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the golden files anew; read them against docs/guides/launch-files.md")
-
-// golden are plans with an output that was read line by line against the
-// documentation of the frameworks.
+// golden are plans with an output that was read line by line against the documentation of the
+// frameworks. Read renewed outputs against docs/guides/launch-files.md.
 var golden = []struct{ file, framework, model, accelerator, shape, plan string }{
 	{"megatron_gpt3.sh", "megatron", "GPT3-175B", "A100-80GB-SXM", "128x8", "dp=8,tp=8,pp=16,vp=6,mb=1,ga=192,zero=1,recompute=selective,sp=1,precision=bf16"},
 	{"megatron_uneven.sh", "megatron", "Llama3.1-405B", "H100", "256x8", "dp=16,tp=8,pp=16,mb=1,ga=32,zero=1,shard=8,sp=1,recompute=full,precision=fp8"},
@@ -98,20 +96,7 @@ func TestGolden(t *testing.T) {
 		for _, n := range s.Notes {
 			got += "note: " + n + "\n"
 		}
-		file := filepath.Join("testdata", tc.file+".golden")
-		if *rewrite {
-			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			continue
-		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got != string(want) {
-			t.Errorf("%s: got\n%s\nwant\n%s", tc.file, got, want)
-		}
+		spectest.Golden(t, filepath.Join("testdata", tc.file+".golden"), []byte(got))
 	}
 }
 

@@ -3,20 +3,17 @@ package report
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"html/template"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/planner"
 	pageparts "github.com/pacer-ml/pacer/planner/report/page"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write the expected files anew")
 
 // bare is a page without its constant parts: style and scripts.
 func bare(t *testing.T, in Input) []byte {
@@ -31,21 +28,7 @@ func bare(t *testing.T, in Input) []byte {
 }
 
 func TestGolden(t *testing.T) {
-	file := filepath.Join("testdata", "page.html")
-	got := bare(t, input())
-	if *rewrite {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("%v (write it with -rewrite)", err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s differs (-want +got), renew with -rewrite:\n%s", file, diff)
-	}
+	spectest.Golden(t, filepath.Join("testdata", "page.html"), bare(t, input()))
 }
 
 func TestPageIsWhole(t *testing.T) {

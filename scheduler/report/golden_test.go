@@ -2,45 +2,15 @@ package report
 
 import (
 	"bytes"
-	"flag"
 	"html/template"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	pageparts "github.com/pacer-ml/pacer/planner/report/page"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
-
-func init() {
-	// All packages use the same flag to rewrite expected files. datadriven, if linked
-	// in, has already registered it.
-	if flag.Lookup("rewrite") == nil {
-		flag.Bool("rewrite", false, "write the expected files anew")
-	}
-}
-
-// golden compares got with a file under testdata.
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if flag.Lookup("rewrite").Value.String() == "true" {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("%v (write it with -rewrite)", err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s differs (-want +got), renew with -rewrite:\n%s", file, diff)
-	}
-}
 
 // small is two runs of six jobs on two devices, with every outcome of a job.
 func small() []*sim.Result {
@@ -97,7 +67,7 @@ func TestGolden(t *testing.T) {
 			if err := c.write(); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, c.file, b.Bytes())
+			spectest.Golden(t, filepath.Join("testdata", c.file), b.Bytes())
 		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
@@ -56,7 +57,7 @@ import (
 // replaced. A command that fails is refused then, unless a line of its expected output
 // begins with "error: " already.
 func Scenarios(t *testing.T, dir string, make func(spec string, oracle scheduler.Oracle) (scheduler.Policy, error)) {
-	rewrite := flag.Lookup("rewrite").Value.String() == "true"
+	rewrite := spectest.Rewrite()
 	if run := flag.Lookup("test.run").Value.String(); rewrite && !strings.Contains(run, "/") {
 		t.Fatalf("-rewrite needs -run %s/POLICY to select what it rewrites; %s/. is everything", t.Name(), t.Name())
 	}

@@ -1,3 +1,3 @@
-// Package spectest has helpers for tests of several packages: the published data sets, and time limits that
-// hold on a busy machine.
+// Package spectest has helpers for tests of several packages: the published data sets, expected
+// files, and time limits that hold on a busy machine.
 package spectest
