@@ -5,9 +5,5 @@
 //	go run ./bench/words ./scheduler/...     # every finding below scheduler
 //	go run ./bench/words -counts             # number of findings by directory
 //
-// Without arguments, it ignores findings in the files of pending.txt, and reports files
-// there that have no findings or do not exist. New files are always checked. -pending
-// prints the correct list.
-//
 // Start with rules.go (banned constructions), extract.go (texts) and main.go.
 package main

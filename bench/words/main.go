@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	_ "embed"
 	"flag"
 	"fmt"
 	"io"
@@ -13,9 +12,6 @@ import (
 	"slices"
 	"strings"
 )
-
-//go:embed pending.txt
-var pendingList string
 
 // A finding is a banned construction and its place.
 type finding struct {
@@ -32,7 +28,6 @@ func run(args []string, stdout, stderr io.Writer) int {
 	f := flag.NewFlagSet("words", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	counts := f.Bool("counts", false, "print the number of findings of each directory")
-	pending := f.Bool("pending", false, "print the files that have findings, as in pending.txt")
 	if err := f.Parse(args); err != nil {
 		return 2
 	}
@@ -46,24 +41,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "words:", err)
 		return 1
 	}
-	switch {
-	case *pending:
-		for _, f := range slices.CompactFunc(found, func(a, b finding) bool { return a.file == b.file }) {
-			fmt.Fprintln(stdout, f.file)
-		}
-		return 0
-	case *counts:
+	if *counts {
 		return printCounts(stdout, group(found))
-	case f.NArg() > 0:
-		return printFindings(stdout, found)
 	}
-	bad, wrong := judge(found, files, strings.Fields(pendingList))
-	code := printFindings(stdout, bad)
-	for _, why := range wrong {
-		fmt.Fprintf(stdout, "bench/words/pending.txt: %s: remove its line\n", why)
-		code = 1
-	}
-	return code
+	return printFindings(stdout, found)
 }
 
 // treeFiles lists the files of the repository, outside testdata.
@@ -133,27 +114,6 @@ func group(found []finding) map[string][]finding {
 		byDir[path.Dir(f.file)] = append(byDir[path.Dir(f.file)], f)
 	}
 	return byDir
-}
-
-// judge returns the findings outside pending files, and why an entry of pending is wrong: files do
-// not have it, or it has no findings. So a new file is checked, whatever its directory.
-func judge(found []finding, files, pending []string) (bad []finding, wrong []string) {
-	dirty := map[string]bool{}
-	for _, f := range found {
-		dirty[f.file] = true
-		if !slices.Contains(pending, f.file) {
-			bad = append(bad, f)
-		}
-	}
-	for _, name := range pending {
-		switch {
-		case !slices.Contains(files, name):
-			wrong = append(wrong, fmt.Sprintf("%s is not a file of the repository", name))
-		case !dirty[name]:
-			wrong = append(wrong, fmt.Sprintf("%s has no findings", name))
-		}
-	}
-	return bad, wrong
 }
 
 func printFindings(w io.Writer, found []finding) int {

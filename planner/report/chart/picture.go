@@ -32,7 +32,7 @@ const (
 // Printf adds SVG elements as they are. Texts in them must be escaped.
 func (p *Picture) Printf(format string, args ...any) { fmt.Fprintf(&p.body, format, args...) }
 
-// Text adds a text whose anchor is at x and whose baseline is at y.
+// Text adds a text at x and y. The anchor is the part of the text at x; the baseline is at y.
 func (p *Picture) Text(class, anchor string, x, y float64, text string) {
 	if anchor != Start {
 		class += `" text-anchor="` + anchor
