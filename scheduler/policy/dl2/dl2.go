@@ -238,7 +238,7 @@ func (p *dl2) sizesOf(ctx context.Context, s *scheduler.Snapshot, j *scheduler.J
 	if _, known := p.types[j.Job.Model.Name]; !known {
 		return nil, nil
 	}
-	cv, err := p.sizing.Belief.Curve(ctx, s.Cluster, j.Job)
+	cv, err := p.sizing.Finder.Curve(ctx, s.Cluster, j.Job)
 	if err != nil || len(cv.Configs) == 0 {
 		return nil, err
 	}
@@ -247,7 +247,7 @@ func (p *dl2) sizesOf(ctx context.Context, s *scheduler.Snapshot, j *scheduler.J
 
 // asSubmitted assigns j its submitted number of devices if enough are left.
 func (deal *allocation) asSubmitted(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) error {
-	w, err := deal.sizing.Belief.AsSubmitted(ctx, s.Cluster, j.Job)
+	w, err := deal.sizing.Finder.AsSubmitted(ctx, s.Cluster, j.Job)
 	if err != nil {
 		return err
 	}

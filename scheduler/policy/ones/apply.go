@@ -124,11 +124,11 @@ func (e *evolution) fallback(free *scheduler.Inventory, i, group, devices int) *
 			return j.Grant
 		}
 		if j.sizes.unpredicted {
-			return e.belief.PlaceBlindIn(free, group, j.Job)
+			return e.finder.PlaceBlindIn(free, group, j.Job)
 		}
 		configs := j.sizes.groups[group].configs[n]
 		for k := range configs {
-			if g := e.belief.PlaceOption(free, j.Job, &configs[k]); g != nil {
+			if g := e.finder.PlaceOption(free, j.Job, &configs[k]); g != nil {
 				return g
 			}
 		}

@@ -92,7 +92,7 @@ func (s *sizeTable) rate(group, n int) float64 { return float64(n) / s.groups[gr
 // sizesOf returns the sizes of j.
 func (p *ones) sizesOf(ctx context.Context, c spec.Cluster, j *spec.Job) (*sizeTable, error) {
 	key := candidate.KeyOf(j)
-	revision := p.belief.Revision(c, j)
+	revision := p.finder.Revision(c, j)
 	if known := p.kinds[key]; known != nil && known.revision == revision {
 		return known, nil
 	}
@@ -130,7 +130,7 @@ func (p *ones) asSubmitted(ctx context.Context, c spec.Cluster, j *spec.Job, out
 	if slices.ContainsFunc(out.groups, func(g groupSizes) bool { return len(g.fits) > 0 }) {
 		return nil
 	}
-	w, err := p.belief.AsSubmitted(ctx, c, j)
+	w, err := p.finder.AsSubmitted(ctx, c, j)
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (p *ones) rank(ctx context.Context, c spec.Cluster, group int, j *spec.Job,
 		return nil, err
 	}
 	r.GlobalBatch = batch
-	return p.belief.Query(ctx, group, g, r, j.Host, candidate.AnyPlan)
+	return p.finder.Query(ctx, group, g, r, j.Host, candidate.AnyPlan)
 }
 
 // batchOn returns the global batch of j on n devices of g, 0 if there is none:

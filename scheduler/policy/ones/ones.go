@@ -36,7 +36,7 @@ var options = []policy.Option{
 }
 
 func newPolicy(d policy.Deps) (scheduler.Policy, error) {
-	p := &ones{belief: candidate.NewFinder(d), losses: d.Losses, seed: d.Seed, jobs: map[int]*trackedJob{}, kinds: map[candidate.SubmittedKey]*sizeTable{}, shapes: map[shapeKey]*candidate.Config{}}
+	p := &ones{finder: candidate.NewFinder(d), losses: d.Losses, seed: d.Seed, jobs: map[int]*trackedJob{}, kinds: map[candidate.SubmittedKey]*sizeTable{}, shapes: map[shapeKey]*candidate.Config{}}
 	p.batcher, _ = d.Oracle.(scheduler.Batcher)
 	p.progress = newProgressModel(rand.New(rand.NewPCG(d.Seed, progressStream)))
 	v := d.Values(options)
@@ -81,7 +81,7 @@ const progressStream = 1 << 63
 // and ONES, but not on the jobs of docs/benchmarks/README.md. An iteration runs every 30 s,
 // in the artifact every second.
 type ones struct {
-	belief   *candidate.Finder
+	finder   *candidate.Finder
 	batcher  scheduler.Batcher // nil = jobs train their own batch
 	losses   scheduler.LossLog // nil = no losses are logged
 	progress *progressModel

@@ -71,7 +71,7 @@ func newOptimus(d policy.Deps) (scheduler.Policy, error) {
 func NewSizing(d policy.Deps) (*Sizing, error) {
 	v, rules := d.Values(oracleOptions), policy.VariantOf[Variant](d)
 	interval := v.Duration("interval")
-	return &Sizing{Belief: candidate.NewFinder(d), sizes: map[candidate.CurveKey]*curveSizes{}, interval: max(interval, policy.MinWake),
+	return &Sizing{Finder: candidate.NewFinder(d), sizes: map[candidate.CurveKey]*curveSizes{}, interval: max(interval, policy.MinWake),
 		anyDevices: rules.AnyDevices, nextOnly: rules.NextOnly, last: -policy.Never}, v.Err()
 }
 
@@ -95,7 +95,7 @@ func NewSizing(d policy.Deps) (*Sizing, error) {
 // only if that saves more than a restart costs, because estimates change all the time.
 // Between that, free devices go to waiting jobs, which in the paper wait for the interval.
 type Sizing struct {
-	Belief      *candidate.Finder
+	Finder      *candidate.Finder
 	sizes       map[candidate.CurveKey]*curveSizes
 	interval    time.Duration
 	anyDevices  bool         // Variant.AnyDevices
@@ -280,7 +280,7 @@ func (g *Grower) explain(s *scheduler.Snapshot, d *scheduler.Decision) {
 // start takes the smallest size of j, in its present group, or else in the group where that
 // is fastest; nil if it does not fit. nodes has the group of each node.
 func (p *Sizing) start(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState, nodes, left []int) (*Grower, error) {
-	cv, err := p.Belief.Curve(ctx, s.Cluster, j.Job)
+	cv, err := p.Finder.Curve(ctx, s.Cluster, j.Job)
 	if err != nil {
 		return nil, err
 	}
@@ -298,7 +298,7 @@ func (p *Sizing) start(ctx context.Context, s *scheduler.Snapshot, j *scheduler.
 		}
 	}
 	if len(cv.Configs) == 0 {
-		best.Candidates, err = p.Belief.AsSubmitted(ctx, s.Cluster, j.Job)
+		best.Candidates, err = p.Finder.AsSubmitted(ctx, s.Cluster, j.Job)
 		if err != nil {
 			return nil, err
 		}

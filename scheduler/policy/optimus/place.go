@@ -33,7 +33,7 @@ func (p *Sizing) Place(growers []*Grower, free *scheduler.Inventory, c spec.Clus
 // fragmented it gets a smaller one.
 func (p *Sizing) find(g *Grower, free *scheduler.Inventory, c spec.Cluster) *scheduler.Grant {
 	if len(g.Sizes) == 0 {
-		return p.Belief.Place(free, c, g.Job, g.Candidates)
+		return p.Finder.Place(free, c, g.Job, g.Candidates)
 	}
 	for i := g.At; i >= 0; i-- {
 		sz := &g.Sizes[i]
@@ -50,16 +50,16 @@ func (p *Sizing) find(g *Grower, free *scheduler.Inventory, c spec.Cluster) *sch
 func (p *Sizing) ofSize(g *Grower, sz *Size, free *scheduler.Inventory) *scheduler.Grant {
 	if !p.anyDevices {
 		for i := range sz.options {
-			if grant := p.Belief.PlaceOption(free, g.Job, &sz.options[i]); grant != nil {
+			if grant := p.Finder.PlaceOption(free, g.Job, &sz.options[i]); grant != nil {
 				return grant
 			}
 		}
 		return nil
 	}
-	shape, ok := p.Belief.Lay(free, g.Group, g.Job, sz.Devices)
+	shape, ok := p.Finder.Lay(free, g.Group, g.Job, sz.Devices)
 	if !ok {
 		return nil
 	}
 	o := candidate.Config{Group: g.Group, Plan: sz.options[0].Plan, Shape: shape, Devices: sz.Devices}
-	return p.Belief.PlaceOption(free, g.Job, &o)
+	return p.Finder.PlaceOption(free, g.Job, &o)
 }

@@ -40,7 +40,7 @@ func (p countFirst) Decide(ctx context.Context, s *scheduler.Snapshot) (schedule
 		}
 	}
 	for _, r := range starts {
-		if r.Grant = p.belief.PlaceBlind(free, s.Cluster, r.Job.Job); r.Grant != nil {
+		if r.Grant = p.finder.PlaceBlind(free, s.Cluster, r.Job.Job); r.Grant != nil {
 			free.Take(r.Grant.Slots)
 			d.Grants = append(d.Grants, r.Grant)
 			d.Because(s, r.Job.Job.ID, "enough devices are left after jobs with priority, key %.6g", r.Key)

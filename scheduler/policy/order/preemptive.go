@@ -45,7 +45,7 @@ func Preemptive(d policy.Deps, r Ranking) (scheduler.Policy, error) {
 func ArrivalOrder(d policy.Deps, backfill bool) scheduler.Policy {
 	b := candidate.NewFinder(d)
 	r := Ranking{Key: bySubmission, Steady: true}
-	return &preemptive{Ranking: r, belief: b, audit: newAudit(d, r), backfill: backfill, queue: newQueue(r, b, 0)}
+	return &preemptive{Ranking: r, finder: b, audit: newAudit(d, r), backfill: backfill, queue: newQueue(r, b, 0)}
 }
 
 func newPreemptive(d policy.Deps, r Ranking, backfill bool) (*preemptive, error) {
@@ -56,15 +56,15 @@ func newPreemptive(d policy.Deps, r Ranking, backfill bool) (*preemptive, error)
 	if _, learns := d.Oracle.(scheduler.Learner); learns || rules.UrgentAfter > 0 { // keys change, or waiting jobs become urgent with time
 		r.Steady = false
 	}
-	p := &preemptive{Ranking: r, belief: candidate.NewFinder(d), backfill: backfill && !rules.StopAtMisfit, preempts: true,
+	p := &preemptive{Ranking: r, finder: candidate.NewFinder(d), backfill: backfill && !rules.StopAtMisfit, preempts: true,
 		audit: newAudit(d, r), undo: !rules.EvictAnyway, keepSlots: !rules.PlaceAnew, urgentAfter: rules.UrgentAfter}
-	p.queue = newQueue(r, p.belief, p.urgentAfter)
+	p.queue = newQueue(r, p.finder, p.urgentAfter)
 	return p, nil
 }
 
 type preemptive struct {
 	Ranking
-	belief      *candidate.Finder
+	finder      *candidate.Finder
 	queue       *queue
 	audit       *audit        // nil = none
 	backfill    bool          // skip jobs that do not fit
@@ -241,7 +241,7 @@ func (w *pass) take(ctx context.Context, r *Entry) (fits bool, err error) {
 		delete(w.d.Why, r.Job.Job.ID)
 		return true, nil
 	}
-	candidates, err := w.belief.AsSubmitted(ctx, w.s.Cluster, r.Job.Job)
+	candidates, err := w.finder.AsSubmitted(ctx, w.s.Cluster, r.Job.Job)
 	if err != nil || w.noRoom[candidates] {
 		return false, err
 	}
@@ -265,7 +265,7 @@ func (w *pass) take(ctx context.Context, r *Entry) (fits bool, err error) {
 }
 
 func (w *pass) place(candidates *candidate.Set, r *Entry) *scheduler.Grant {
-	return w.belief.Place(w.free, w.s.Cluster, r.Job.Job, candidates)
+	return w.finder.Place(w.free, w.s.Cluster, r.Job.Job, candidates)
 }
 
 // evictFor preempts jobs from the end of the order until r fits, and returns its grant

@@ -17,7 +17,7 @@ import (
 // builds it, and adds the running jobs only when a waiting job does not fit.
 type queue struct {
 	ranking     Ranking
-	belief      *candidate.Finder
+	finder      *candidate.Finder
 	urgentAfter time.Duration // a job that has waited this long goes first, 0 = never
 
 	decision uint64 // counts decisions
@@ -43,7 +43,7 @@ type waitQueue struct {
 }
 
 func newQueue(r Ranking, b *candidate.Finder, urgentAfter time.Duration) *queue {
-	return &queue{ranking: r, belief: b, urgentAfter: urgentAfter, running: heap.Heap[*Entry]{Less: runsBehind}}
+	return &queue{ranking: r, finder: b, urgentAfter: urgentAfter, running: heap.Heap[*Entry]{Less: runsBehind}}
 }
 
 // update applies the changes up to s.
@@ -177,7 +177,7 @@ func (o *queue) waitQueueOf(ctx context.Context, s *scheduler.Snapshot, j *sched
 	var w *candidate.Set
 	if o.ranking.Steady {
 		var err error
-		if w, err = o.belief.AsSubmitted(ctx, s.Cluster, j.Job); err != nil {
+		if w, err = o.finder.AsSubmitted(ctx, s.Cluster, j.Job); err != nil {
 			return nil, err
 		}
 	}

@@ -24,8 +24,8 @@ func steadyRankings(d policy.Deps) map[string]Ranking {
 		"arrival":   {Key: bySubmission, Steady: true},
 		"deadline":  {Key: byDeadline, Steady: true},
 		"priority":  {Key: aged(0.3), Steady: true},
-		"srtf":      {Key: srtf{belief: candidate.NewFinder(d)}.key, Steady: true},
-		"predicted": {Key: srtf{belief: candidate.NewFinder(d), predicted: true}.key, Steady: true},
+		"srtf":      {Key: srtf{finder: candidate.NewFinder(d)}.key, Steady: true},
+		"predicted": {Key: srtf{finder: candidate.NewFinder(d), predicted: true}.key, Steady: true},
 	}
 }
 

@@ -31,12 +31,12 @@ func newSRTF(d policy.Deps, predicted bool) (scheduler.Policy, error) {
 	if d.Servers != nil {
 		return paramserver.NewSRTF(d), nil
 	}
-	s := srtf{belief: candidate.NewFinder(d), predicted: predicted}
+	s := srtf{finder: candidate.NewFinder(d), predicted: predicted}
 	return Preemptive(d, Ranking{Key: s.key, Steady: true})
 }
 
 type srtf struct {
-	belief    *candidate.Finder
+	finder    *candidate.Finder
 	predicted bool // ignore recorded durations
 }
 
@@ -46,7 +46,7 @@ func (p srtf) key(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobSt
 	if sec := j.Job.Duration.Seconds(); sec > 0 && !p.predicted {
 		return j.Remaining * (sec / (j.Done + j.Remaining)), nil
 	}
-	w, err := p.belief.AsSubmitted(ctx, s.Cluster, j.Job)
+	w, err := p.finder.AsSubmitted(ctx, s.Cluster, j.Job)
 	if err != nil || w.Blind {
 		return math.Inf(1), err
 	}

@@ -23,7 +23,7 @@ import (
 //
 // When a learning oracle changes its predictions, all cases are run again from the start.
 type deadlines struct {
-	belief  *candidate.Finder
+	finder  *candidate.Finder
 	caution float64 // option caution
 	draws   map[drawKey]*[drawnPairs]float64
 	cases   []*reference
@@ -52,13 +52,13 @@ type modelRevision struct {
 }
 
 func newDeadlines(b *candidate.Finder, caution float64) *deadlines {
-	return &deadlines{belief: b, caution: caution, draws: map[drawKey]*[drawnPairs]float64{}, present: map[spec.JobID]*arrival{}, models: map[string]*modelRevision{}}
+	return &deadlines{finder: b, caution: caution, draws: map[drawKey]*[drawnPairs]float64{}, present: map[spec.JobID]*arrival{}, models: map[string]*modelRevision{}}
 }
 
 // update advances all cases to s.
 func (p *deadlines) update(ctx context.Context, s *scheduler.Snapshot) error {
 	if p.cases == nil {
-		p.cases = []*reference{newReference(p.belief, s.Cluster)}
+		p.cases = []*reference{newReference(p.finder, s.Cluster)}
 	}
 	arrived, ended := p.changes(s)
 	p.log = append(p.log, arrived...)
@@ -113,16 +113,16 @@ func (p *deadlines) changes(s *scheduler.Snapshot) (arrived, ended []*arrival) {
 
 // stale reports whether predictions have changed since the cases were run.
 func (p *deadlines) stale(c spec.Cluster, arrived []*arrival) (changed bool) {
-	if p.belief.Learns == nil {
+	if p.finder.Learns == nil {
 		return false
 	}
 	for _, a := range arrived {
 		if p.models[a.job.Model.Name] == nil {
-			p.models[a.job.Model.Name] = &modelRevision{a.job, p.belief.Revision(c, a.job)}
+			p.models[a.job.Model.Name] = &modelRevision{a.job, p.finder.Revision(c, a.job)}
 		}
 	}
 	for _, m := range p.models {
-		if r := p.belief.Revision(c, m.job); r != m.revision {
+		if r := p.finder.Revision(c, m.job); r != m.revision {
 			m.revision, changed = r, true
 		}
 	}
@@ -133,7 +133,7 @@ func (p *deadlines) stale(c spec.Cluster, arrived []*arrival) (changed bool) {
 // all cases.
 func (p *deadlines) replay(ctx context.Context, s *scheduler.Snapshot) error {
 	for i, old := range p.cases {
-		h := newReference(p.belief, s.Cluster)
+		h := newReference(p.finder, s.Cluster)
 		h.slowdown = old.slowdown
 		if err := h.rerun(ctx, s, p.log); err != nil {
 			return err
@@ -197,7 +197,7 @@ func (p *deadlines) forecast(ctx context.Context, s *scheduler.Snapshot) error {
 // uncertain reports whether the predicted speed of a job as submitted has an interval.
 func (p *deadlines) uncertain(ctx context.Context, s *scheduler.Snapshot) (bool, error) {
 	for _, j := range s.Jobs() {
-		w, err := p.belief.AsSubmitted(ctx, s.Cluster, j.Job)
+		w, err := p.finder.AsSubmitted(ctx, s.Cluster, j.Job)
 		if err != nil {
 			return false, err
 		}

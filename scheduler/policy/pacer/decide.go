@@ -61,9 +61,9 @@ func (o *decision) recheck(schedule *lookahead.Schedule) time.Duration {
 // start starts or restarts a job, and reports whether it fits.
 func (o *decision) start(task int, c *lookahead.Assignment) bool {
 	p := o.jobs[task]
-	g := o.belief.PlaceConfig(o.free, p.Job, &p.options[c.Candidate], p.unpredicted)
+	g := o.finder.PlaceConfig(o.free, p.Job, &p.options[c.Candidate], p.unpredicted)
 	if g == nil && p.unpredicted {
-		g = o.belief.PlaceBlind(o.free, o.s.Cluster, p.Job)
+		g = o.finder.PlaceBlind(o.free, o.s.Cluster, p.Job)
 	}
 	if g == nil || !o.free.Take(g.Slots) {
 		return false

@@ -64,7 +64,7 @@ func newElasticPacer(d policy.Deps, oracle scheduler.Elastic, guess bool) (sched
 
 // Decide chooses a configuration per job by an integer program, then places the jobs.
 func (p *elasticPacer) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
-	f := elasticPlacement{belief: p.space.Belief, s: s, free: s.Idle()}
+	f := elasticPlacement{finder: p.space.Finder, s: s, free: s.Idle()}
 	for _, j := range s.Jobs() {
 		r, err := p.candidate(ctx, s, j)
 		if err != nil {
@@ -101,7 +101,7 @@ func (p *elasticPacer) candidate(ctx context.Context, s *scheduler.Snapshot, j *
 	if r.Cells, err = p.space.Cells(ctx, s.Cluster, j); err != nil || len(r.Cells) > 0 {
 		return r, err
 	}
-	options, warning, err := p.space.Belief.Guess(ctx, s, j)
+	options, warning, err := p.space.Finder.Guess(ctx, s, j)
 	r.Warning = warning
 	for _, o := range options {
 		r.Cells = append(r.Cells, sia.Cell{Group: o.Group, Devices: o.Devices, Goodput: o.Rate, Options: []candidate.Config{o}, Unpredicted: true})

@@ -11,7 +11,7 @@ import (
 
 // elasticPlacement places the chosen configurations.
 type elasticPlacement struct {
-	belief *candidate.Finder
+	finder *candidate.Finder
 	s      *scheduler.Snapshot
 	rows   []*sia.Row
 	free   *scheduler.Inventory
@@ -53,7 +53,7 @@ func (f *elasticPlacement) place(picks []int) {
 func (f *elasticPlacement) placeRow(r *sia.Row, pick int) bool {
 	cell := &r.Cells[pick]
 	for i := range cell.Options {
-		if g := f.belief.PlaceConfig(f.free, r.Job, &cell.Options[i], cell.Unpredicted); g != nil && f.free.Take(g.Slots) {
+		if g := f.finder.PlaceConfig(f.free, r.Job, &cell.Options[i], cell.Unpredicted); g != nil && f.free.Take(g.Slots) {
 			g.Elastic = cell.Elastic
 			r.Granted = g
 			return true

@@ -101,7 +101,7 @@ func TestElasticPlace(t *testing.T) {
 				picks = append(picks, slices.Index([]int{1, 2, 4, 12}, c.chosen[i]))
 			}
 			s := scheduler.NewSnapshot(0, twoNodes(), jobs)
-			f := elasticPlacement{belief: candidate.NewFinder(policy.Deps{}), s: s, rows: rows, free: s.Idle()}
+			f := elasticPlacement{finder: candidate.NewFinder(policy.Deps{}), s: s, rows: rows, free: s.Idle()}
 			f.place(picks)
 			for i, want := range c.want {
 				got := at{}

@@ -45,7 +45,7 @@ var options = []policy.Option{
 // defaults of price, value and window were chosen on that trace made 10 % denser and 15 %
 // sparser.
 type pacer struct {
-	belief    *candidate.Finder
+	finder    *candidate.Finder
 	deadlines *deadlines
 
 	price, makespan, value, window float64
@@ -101,7 +101,7 @@ type entry struct {
 
 func newPacer(d policy.Deps) (scheduler.Policy, error) {
 	b := candidate.NewFinder(d)
-	p := &pacer{belief: b, seed: d.Seed}
+	p := &pacer{finder: b, seed: d.Seed}
 	v := d.Values(options)
 	span := v.Float("span")
 	p.fairness = v.Float("fairness")

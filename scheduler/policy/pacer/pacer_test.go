@@ -119,7 +119,7 @@ func TestGuaranteedJobsMayRunAsSubmitted(t *testing.T) {
 	for _, guaranteed := range []bool{false, true} {
 		j := &scheduler.JobState{Job: &spec.Job{ID: "j", Model: spec.Model{Name: "m"}, Plan: own, Devices: 2, Steps: 10, Guaranteed: guaranteed}, Remaining: 10}
 		s := scheduler.NewSnapshot(0, c, []*scheduler.JobState{j})
-		o := &decision{pacer: &pacer{belief: candidate.NewFinder(policy.Deps{Oracle: w.Oracle(0, 0)})}, s: s, free: s.Free(), up: []int{1}}
+		o := &decision{pacer: &pacer{finder: candidate.NewFinder(policy.Deps{Oracle: w.Oracle(0, 0)})}, s: s, free: s.Free(), up: []int{1}}
 		p, err := o.plannedJob(t.Context(), j)
 		if err != nil {
 			t.Fatal(err)

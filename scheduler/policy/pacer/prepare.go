@@ -61,7 +61,7 @@ func (o *decision) setFairness(ctx context.Context) error {
 	var urgency, weight float64
 	for i, p := range o.jobs {
 		t := &o.problem.Tasks[i]
-		alone, err := o.belief.Alone(ctx, o.s.Cluster, p.JobState)
+		alone, err := o.finder.Alone(ctx, o.s.Cluster, p.JobState)
 		if err != nil {
 			return err
 		}
@@ -79,14 +79,14 @@ func (o *decision) setFairness(ctx context.Context) error {
 
 // plannedJob returns j with its predicted configurations.
 func (o *decision) plannedJob(ctx context.Context, j *scheduler.JobState) (*plannedJob, error) {
-	cv, err := o.belief.Curve(ctx, o.s.Cluster, j.Job)
+	cv, err := o.finder.Curve(ctx, o.s.Cluster, j.Job)
 	if err != nil {
 		return nil, err
 	}
 	p := &plannedJob{JobState: j}
 	if p.unpredicted = len(cv.Configs) == 0; p.unpredicted {
 		var warning string
-		p.options, warning, err = o.belief.Guess(ctx, o.s, j)
+		p.options, warning, err = o.finder.Guess(ctx, o.s, j)
 		p.options = slices.DeleteFunc(p.options, o.tooWide)
 		if o.guess {
 			p.JobState = assumeDuration(j, p.options)
@@ -101,7 +101,7 @@ func (o *decision) plannedJob(ctx context.Context, j *scheduler.JobState) (*plan
 		p.JobState = assumeSteps(j, p.options)
 	}
 	if j.Grant != nil {
-		p.now, err = o.belief.Held(ctx, o.s.Cluster, j, o.free.Group[j.Grant.Slots[0].Node], cv)
+		p.now, err = o.finder.Held(ctx, o.s.Cluster, j, o.free.Group[j.Grant.Slots[0].Node], cv)
 	}
 	return p, err
 }
@@ -111,7 +111,7 @@ func (o *decision) plannedJob(ctx context.Context, j *scheduler.JobState) (*plan
 func (o *decision) candidates(ctx context.Context, j *scheduler.JobState, cv *candidate.Curve) ([]candidate.Config, error) {
 	out := slices.Clone(cv.Configs)
 	if j.Job.Guaranteed {
-		w, err := o.belief.AsSubmitted(ctx, o.s.Cluster, j.Job)
+		w, err := o.finder.AsSubmitted(ctx, o.s.Cluster, j.Job)
 		if err != nil {
 			return nil, err
 		}

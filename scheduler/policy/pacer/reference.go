@@ -14,7 +14,7 @@ import (
 // reference is the reference run of one case: the same jobs under fifo-backfill, each with
 // its submitted plan and size, for its predicted run time.
 type reference struct {
-	belief   *candidate.Finder
+	finder   *candidate.Finder
 	slowdown func(*spec.Job, *candidate.Config) float64 // run time / predicted run time; nil = 1
 	now      time.Duration
 	free     *scheduler.Inventory
@@ -45,7 +45,7 @@ type referenceJob struct {
 }
 
 func newReference(b *candidate.Finder, c spec.Cluster) *reference {
-	return &reference{belief: b, free: scheduler.NewInventory(c), jobs: map[spec.JobID]*referenceJob{}}
+	return &reference{finder: b, free: scheduler.NewInventory(c), jobs: map[spec.JobID]*referenceJob{}}
 }
 
 // advance ends the jobs that end by time to, and starts waiting jobs that fit.
@@ -114,7 +114,7 @@ func (h *reference) forecastWaiting(ctx context.Context, c spec.Cluster) error {
 	if h.forecast != nil {
 		return nil
 	}
-	future := reference{belief: h.belief, slowdown: h.slowdown, now: h.now, free: h.free, runs: slices.Clone(h.runs)}
+	future := reference{finder: h.finder, slowdown: h.slowdown, now: h.now, free: h.free, runs: slices.Clone(h.runs)}
 	if len(h.queue) > 0 {
 		future.free = h.free.Clone()
 	}
@@ -152,7 +152,7 @@ func (h *reference) startAll(ctx context.Context, c spec.Cluster) error {
 	left := make([]*referenceJob, 0, len(h.queue))
 	noRoom := map[*candidate.Set]bool{}
 	for _, j := range h.queue {
-		w, err := h.belief.Refresh(ctx, c, j.job, j.submitted)
+		w, err := h.finder.Refresh(ctx, c, j.job, j.submitted)
 		if err != nil {
 			return err
 		}
@@ -172,7 +172,7 @@ func (h *reference) sort() {
 }
 
 func (h *reference) startOne(c spec.Cluster, j *referenceJob, w *candidate.Set) bool {
-	g := h.belief.Place(h.free, c, j.job, w)
+	g := h.finder.Place(h.free, c, j.job, w)
 	if g == nil {
 		return false
 	}

@@ -103,7 +103,7 @@ func rubickVariant(name, doc string, f candidate.Fixed) policy.Info {
 // mean against the longest completion time: never 1.09 and 45.2 ks, 8 h 1.10 and 44.9, 6 h
 // 1.32 and 43.3, 4 h 1.45 and 41.7, 2 h 2.20 and 39.3. The defaults were chosen on this trace.
 type rubick struct {
-	belief *candidate.Finder
+	finder *candidate.Finder
 	fixed  candidate.Fixed // for the ablations
 
 	price, gate, budget float64
@@ -112,8 +112,8 @@ type rubick struct {
 }
 
 func newRubick(d policy.Deps, f candidate.Fixed) (scheduler.Policy, error) {
-	p := &rubick{belief: candidate.NewFinder(d), fixed: f}
-	p.belief.Cpus = !f.Size
+	p := &rubick{finder: candidate.NewFinder(d), fixed: f}
+	p.finder.Cpus = !f.Size
 	v := d.Values(options)
 	p.price, p.gate, p.budget, p.starve = v.Float("price"), v.Float("gate"), v.Float("budget"), v.Float("starve")
 	p.shrinks, p.grows = v.Bool("shrink"), v.Bool("grow")
@@ -212,7 +212,7 @@ func (r *round) prepare(ctx context.Context) error {
 
 // task returns the task of j with its predicted configurations.
 func (r *round) task(ctx context.Context, j *scheduler.JobState) (*task, error) {
-	cv, err := r.belief.CurveOf(ctx, r.s.Cluster, j.Job, r.fixed)
+	cv, err := r.finder.CurveOf(ctx, r.s.Cluster, j.Job, r.fixed)
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +228,7 @@ func (r *round) task(ctx context.Context, j *scheduler.JobState) (*task, error) 
 		}
 	}
 	if j.Grant != nil {
-		if t.now, err = r.belief.Held(ctx, r.s.Cluster, j, r.free.Group[j.Grant.Slots[0].Node], cv); err != nil {
+		if t.now, err = r.finder.Held(ctx, r.s.Cluster, j, r.free.Group[j.Grant.Slots[0].Node], cv); err != nil {
 			return nil, err
 		}
 		rate := candidate.GuessRate(r.s.Now, j)
@@ -244,7 +244,7 @@ func (r *round) task(ctx context.Context, j *scheduler.JobState) (*task, error) 
 // guarantee keeps the options of t that are at least as fast as the submitted one; if there
 // are none, the submitted one.
 func (r *round) guarantee(ctx context.Context, t *task) error {
-	w, err := r.belief.AsSubmitted(ctx, r.s.Cluster, t.Job)
+	w, err := r.finder.AsSubmitted(ctx, r.s.Cluster, t.Job)
 	if err != nil {
 		return err
 	}
@@ -263,7 +263,7 @@ func (r *round) guarantee(ctx context.Context, t *task) error {
 
 // guess sets the submitted plan and size as options of a job without a prediction.
 func (r *round) guess(ctx context.Context, t *task) error {
-	options, warning, err := r.belief.Guess(ctx, r.s, t.JobState)
+	options, warning, err := r.finder.Guess(ctx, r.s, t.JobState)
 	if warning != "" {
 		r.warn(warning)
 	}

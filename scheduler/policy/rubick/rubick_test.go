@@ -104,7 +104,7 @@ func TestRubickDefaults(t *testing.T) {
 		t.Fatal(err1, err2)
 	}
 	x, y := *a.(*rubick), *b.(*rubick)
-	x.belief, y.belief = nil, nil
+	x.finder, y.finder = nil, nil
 	if x != y {
 		t.Errorf("with the listed defaults %+v, without options %+v", x, y)
 	}

@@ -196,7 +196,7 @@ func (r *round) rearrange(t *task, moves []move) (*scheduler.Inventory, []*sched
 	}
 	grants := make([]*scheduler.Grant, len(moves)+1)
 	put := func(i int, k *task, o *candidate.Config) bool {
-		grants[i] = r.belief.PlaceOption(r.unreserved(inv, k.runTime(o)), k.Job, o)
+		grants[i] = r.finder.PlaceOption(r.unreserved(inv, k.runTime(o)), k.Job, o)
 		return grants[i] != nil && inv.Take(grants[i].Slots)
 	}
 	if !put(len(moves), t, t.best) {
@@ -234,7 +234,7 @@ func (r *round) grow() bool {
 			}
 			inv := r.free.Clone()
 			inv.Give(k.grant.Slots)
-			if g.grant = r.belief.PlaceOption(r.unreserved(inv, k.runTime(g.to)), k.Job, g.to); g.grant != nil {
+			if g.grant = r.finder.PlaceOption(r.unreserved(inv, k.runTime(g.to)), k.Job, g.to); g.grant != nil {
 				best, grown = g, k
 			}
 		}

@@ -25,7 +25,7 @@ func (r *round) start(t *task) bool {
 	}
 	slices.SortStableFunc(fit, func(a, b *candidate.Config) int { return cmp.Compare(r.cost(t, a), r.cost(t, b)) })
 	for _, o := range fit {
-		if g := r.belief.PlaceConfig(r.unreserved(r.free, t.runTime(o)), t.Job, o, t.unpredicted); g != nil {
+		if g := r.finder.PlaceConfig(r.unreserved(r.free, t.runTime(o)), t.Job, o, t.unpredicted); g != nil {
 			r.free.Take(g.Slots)
 			r.give(t, g, o)
 			r.explainStart(t, o)
@@ -33,7 +33,7 @@ func (r *round) start(t *task) bool {
 		}
 	}
 	if t.unpredicted {
-		if g := r.belief.PlaceBlind(r.unreserved(r.free, t.runTime(t.best)), r.s.Cluster, t.Job); g != nil {
+		if g := r.finder.PlaceBlind(r.unreserved(r.free, t.runTime(t.best)), r.s.Cluster, t.Job); g != nil {
 			r.free.Take(g.Slots)
 			r.give(t, g, t.best)
 			r.why(t, "as submitted")
@@ -63,7 +63,7 @@ func (r *round) give(t *task, g *scheduler.Grant, o *candidate.Config) {
 // earliest returns in how many seconds t fits with o if running jobs end as predicted, and
 // on which slots; +Inf if it does not fit after all have ended.
 func (r *round) earliest(t *task, o *candidate.Config) (float64, []scheduler.Slot) {
-	if slots, ok := r.belief.Find(r.free, t.Job, o); ok {
+	if slots, ok := r.finder.Find(r.free, t.Job, o); ok {
 		return 0, slots
 	}
 	if r.ends == nil {
@@ -80,7 +80,7 @@ func (r *round) earliest(t *task, o *candidate.Config) (float64, []scheduler.Slo
 		if inv.FreeIn(o.Group) < o.Devices {
 			continue
 		}
-		if slots, ok := r.belief.Find(inv, t.Job, o); ok {
+		if slots, ok := r.finder.Find(inv, t.Job, o); ok {
 			return end.left, slots
 		}
 	}

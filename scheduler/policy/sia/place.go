@@ -10,7 +10,7 @@ import (
 
 // placement places the chosen configurations.
 type placement struct {
-	belief *candidate.Finder
+	finder *candidate.Finder
 	s      *scheduler.Snapshot
 	free   *scheduler.Inventory // without the devices of jobs that keep theirs
 }
@@ -79,7 +79,7 @@ func (f *placement) find(r *Row, cell *Cell) *scheduler.Grant {
 		return r.Grant
 	}
 	for i := range cell.Options {
-		if g := f.belief.PlaceConfig(f.free, r.Job, &cell.Options[i], cell.Unpredicted); g != nil {
+		if g := f.finder.PlaceConfig(f.free, r.Job, &cell.Options[i], cell.Unpredicted); g != nil {
 			g.Elastic = cell.Elastic
 			return g
 		}

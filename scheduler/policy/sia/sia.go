@@ -71,7 +71,7 @@ type sia struct {
 
 // Space lists the configurations of jobs.
 type Space struct {
-	Belief  *candidate.Finder
+	Finder  *candidate.Finder
 	elastic scheduler.Elastic // nil = jobs train their own batch
 	known   map[*candidate.Curve][]Cell
 	shapes  map[groupRoom][]spec.Shape
@@ -79,7 +79,7 @@ type Space struct {
 
 // NewSpace returns the space of the predictions of d.Oracle; elastic may be nil.
 func NewSpace(d policy.Deps, elastic scheduler.Elastic) *Space {
-	return &Space{Belief: candidate.NewFinder(d), elastic: elastic, known: map[*candidate.Curve][]Cell{}, shapes: map[groupRoom][]spec.Shape{}}
+	return &Space{Finder: candidate.NewFinder(d), elastic: elastic, known: map[*candidate.Curve][]Cell{}, shapes: map[groupRoom][]spec.Shape{}}
 }
 
 // Cell is a configuration of a job.
@@ -136,7 +136,7 @@ type program struct {
 
 // program returns the program of a decision.
 func (p *sia) program(ctx context.Context, s *scheduler.Snapshot) (*program, error) {
-	c := &program{floor: placement{belief: p.Belief, s: s, free: s.Idle()}}
+	c := &program{floor: placement{finder: p.Finder, s: s, free: s.Idle()}}
 	for _, j := range s.Jobs() {
 		if j.Grant != nil && s.Now < j.Ready {
 			if p.rules.FreeMoves {
@@ -216,7 +216,7 @@ func (p *sia) row(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobSt
 	}
 	if len(r.Cells) == 0 {
 		var options []candidate.Config
-		if options, r.Warning, err = p.Belief.Guess(ctx, s, j); err != nil {
+		if options, r.Warning, err = p.Finder.Guess(ctx, s, j); err != nil {
 			return nil, err
 		}
 		for _, o := range options {
@@ -295,7 +295,7 @@ func (p *Space) Cells(ctx context.Context, c spec.Cluster, j *scheduler.JobState
 			return out, err
 		}
 	}
-	cv, err := p.Belief.Curve(ctx, c, j.Job)
+	cv, err := p.Finder.Curve(ctx, c, j.Job)
 	if err != nil {
 		return nil, err
 	}

@@ -95,9 +95,9 @@ func (r *leasing) place(c *contender, group int) *scheduler.Grant {
 	if old := c.state.Grant; old != nil && r.free.Group[old.Slots[0].Node] == group && r.free.Take(old.Slots) {
 		return old
 	}
-	g := r.belief.PlaceIn(r.spare, group, c.state.Job, c.candidates)
+	g := r.finder.PlaceIn(r.spare, group, c.state.Job, c.candidates)
 	if g == nil || !r.free.Take(g.Slots) { // spare counts devices, but no CPUs or host memory
-		if g = r.belief.PlaceIn(r.free, group, c.state.Job, c.candidates); g == nil {
+		if g = r.finder.PlaceIn(r.free, group, c.state.Job, c.candidates); g == nil {
 			return nil
 		}
 		r.free.Take(g.Slots)

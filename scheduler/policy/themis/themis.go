@@ -28,7 +28,7 @@ var options = []policy.Option{
 func newThemis(d policy.Deps) (scheduler.Policy, error) {
 	v := d.Values(options)
 	f, lease := v.Float("f"), v.Duration("lease")
-	return &themis{belief: candidate.NewFinder(d), bidding: 1 - f, lease: max(lease, policy.MinWake), seed: d.Seed}, v.Err()
+	return &themis{finder: candidate.NewFinder(d), bidding: 1 - f, lease: max(lease, policy.MinWake), seed: d.Seed}, v.Err()
 }
 
 // themis is Themis (sections 4 and 5 of the paper) for jobs that need all their devices,
@@ -55,7 +55,7 @@ func newThemis(d policy.Deps) (scheduler.Policy, error) {
 // Speeds are predicted, else from recorded durations. A job with neither is assumed to have
 // one lease left.
 type themis struct {
-	belief  *candidate.Finder
+	finder  *candidate.Finder
 	bidding float64 // fraction of the jobs that bids
 	lease   time.Duration
 	seed    uint64
@@ -166,7 +166,7 @@ func (r *leasing) contend(ctx context.Context) error {
 			r.grants[i] = j.Grant
 			continue
 		}
-		w, err := r.belief.AsSubmitted(ctx, r.s.Cluster, j.Job)
+		w, err := r.finder.AsSubmitted(ctx, r.s.Cluster, j.Job)
 		if err != nil {
 			return err
 		}
