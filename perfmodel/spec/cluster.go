@@ -73,6 +73,18 @@ func (c Cluster) Validate() error {
 	return nil
 }
 
+// GroupOf returns the index of the group that a node is in, -1 if there is no such node.
+func (c Cluster) GroupOf(node int) int {
+	for i := range c.Groups {
+		if n := c.Groups[i].Count; node >= n {
+			node -= n
+		} else if node >= 0 {
+			return i
+		}
+	}
+	return -1
+}
+
 // LinkOf returns the network of a job on the nodes first to last, all of one group. Its InterBps is at most
 // Racks.Bps if first and last are in different racks.
 func (c Cluster) LinkOf(first, last int) Link {

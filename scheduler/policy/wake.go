@@ -13,8 +13,8 @@ const Never = time.Duration(math.MaxInt64)
 
 // Settled is implemented by policies with decisions that hold until the next event or
 // Decision.Wake: called before that, Decide changes nothing. The conformance suite checks
-// it. Policies made by order.Preemptive are Settled. A policy that works in periods, or
-// improves its schedule at every call, is not.
+// it. Policies made by order.Preemptive are Settled. A policy that wraps one, works in
+// periods, or improves its schedule at every call is not.
 type Settled interface{ Settled() }
 
 // MinWake is the minimal time between two decisions without an event.

@@ -264,12 +264,8 @@ func (l *life) received(from, to time.Duration) (sum float64) {
 
 // groupOf returns the group of a node, nil if there is no such node.
 func (r *Recount) groupOf(node int) *spec.NodeGroup {
-	for i := range r.Cluster.Groups {
-		if g := &r.Cluster.Groups[i]; node >= 0 && node < g.Count {
-			return g
-		} else {
-			node -= g.Count
-		}
+	if i := r.Cluster.GroupOf(node); i >= 0 {
+		return &r.Cluster.Groups[i]
 	}
 	return nil
 }

@@ -320,7 +320,7 @@ func (p *pairRounds) grants(s *scheduler.Snapshot) (out []*scheduler.Grant) {
 		if u.b != nil {
 			with = u.b.Job.ID
 		}
-		if old == nil || old.With != with || gavel.GroupOf(s.Cluster, old.Slots[0].Node) != u.on {
+		if old == nil || old.With != with || s.Cluster.GroupOf(old.Slots[0].Node) != u.on {
 			return false
 		}
 		out, keeps[u.a.Job.ID] = append(out, old), true

@@ -283,7 +283,7 @@ func (p *typeByType) grants(s *scheduler.Snapshot, jobs []*tally) []*scheduler.G
 	var moving []int
 	for i, t := range jobs {
 		old := now[i].Grant
-		if old != nil && t.on >= 0 && gavel.GroupOf(s.Cluster, old.Slots[0].Node) == t.on {
+		if old != nil && t.on >= 0 && s.Cluster.GroupOf(old.Slots[0].Node) == t.on {
 			out = append(out, old)
 			continue
 		}

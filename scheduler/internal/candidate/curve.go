@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/pacer-ml/pacer/perfmodel"
@@ -17,6 +18,7 @@ type Curve struct {
 	Configs []Config // by group, devices, fastest first
 	byShape map[shapeKey]int
 
+	index    int // in the order of the finder's first queries, equal for all revisions
 	revision int // Finder.Revision at the query
 }
 
@@ -25,11 +27,11 @@ type shapeKey struct {
 	shape spec.Shape
 }
 
-// CurveKey identifies jobs with the same curve.
-type CurveKey struct {
+// curveKey identifies jobs with the same curve.
+type curveKey struct {
 	Kind
-	Precision   spec.Precision
-	Accelerator string
+	precision   spec.Precision
+	accelerator string
 	fixed       Fixed
 	plan        spec.Plan // the job's own plan, if it is fixed
 	devices     int       // its number of devices, if plan or size is fixed
@@ -70,7 +72,7 @@ func (b *Finder) Curve(ctx context.Context, c spec.Cluster, j *spec.Job) (*Curve
 // fixed plan is not feasible at any size, the curve is the set of AsSubmitted.
 func (b *Finder) CurveOf(ctx context.Context, c spec.Cluster, j *spec.Job, f Fixed) (*Curve, error) {
 	f.Plan = f.Plan && j.Plan != (spec.Plan{})
-	key := CurveKey{Kind: KindOf(j), Precision: j.Plan.Precision, Accelerator: j.Accelerator, fixed: f}
+	key := curveKey{Kind: KindOf(j), precision: j.Plan.Precision, accelerator: j.Accelerator, fixed: f}
 	if f.Plan {
 		key.plan = j.Plan
 	}
@@ -78,8 +80,9 @@ func (b *Finder) CurveOf(ctx context.Context, c spec.Cluster, j *spec.Job, f Fix
 		key.devices = j.Devices
 	}
 	revision := b.Revision(c, j)
-	if cv, ok := b.curves[key]; ok && cv.revision == revision {
-		return cv, nil
+	old := b.curves[key]
+	if old != nil && old.revision == revision {
+		return old, nil
 	}
 	options, err := b.curveOptions(ctx, c, j, f)
 	if err != nil {
@@ -92,7 +95,10 @@ func (b *Finder) CurveOf(ctx context.Context, c spec.Cluster, j *spec.Job, f Fix
 		}
 		options = w.Configs
 	}
-	cv := &Curve{Configs: options, byShape: map[shapeKey]int{}, revision: revision}
+	cv := &Curve{Configs: options, byShape: map[shapeKey]int{}, index: len(b.curves), revision: revision}
+	if old != nil {
+		cv.index = old.index
+	}
 	for i, o := range options {
 		cv.byShape[shapeKey{o.Group, o.Shape}] = i
 	}
@@ -150,24 +156,50 @@ func (cv *Curve) At(o *Config) *Config {
 	return &cv.Configs[i]
 }
 
-// of returns the candidate of a grant, nil if there is none: then the job runs as
-// submitted.
-func (cv *Curve) of(g *scheduler.Grant, group int) *Config {
-	i, ok := cv.byShape[shapeKey{group, g.Shape}]
-	if !ok {
-		return nil
+// BySize yields the runs of configurations with equal group and number of devices.
+func BySize(configs []Config) iter.Seq[[]Config] {
+	return func(yield func([]Config) bool) {
+		for len(configs) > 0 {
+			n := 1
+			for n < len(configs) && configs[n].Group == configs[0].Group && configs[n].Devices == configs[0].Devices {
+				n++
+			}
+			if !yield(configs[:n]) {
+				return
+			}
+			configs = configs[n:]
+		}
 	}
-	if o := &cv.Configs[i]; o.Plan == g.Plan {
-		return o
+}
+
+// PerCurve caches a value derived from each curve of one Finder. It forgets the value of
+// a curve that a newer revision replaced.
+type PerCurve[T any] struct {
+	entries []curveEntry[T] // by Curve.index
+}
+
+type curveEntry[T any] struct {
+	curve *Curve
+	value T
+}
+
+// Of returns the cached value of cv, or else that of derive.
+func (p *PerCurve[T]) Of(cv *Curve, derive func() T) T {
+	if missing := cv.index + 1 - len(p.entries); missing > 0 {
+		p.entries = append(p.entries, make([]curveEntry[T], missing)...)
 	}
-	return nil
+	e := &p.entries[cv.index]
+	if e.curve != cv {
+		*e = curveEntry[T]{cv, derive()}
+	}
+	return e.value
 }
 
 // Held returns the candidate of the grant that j holds in a group. It is not in cv if
 // the oracle has learnt that another plan is faster on this shape. It is nil without a
 // prediction.
 func (b *Finder) Held(ctx context.Context, c spec.Cluster, j *scheduler.JobState, group int, cv *Curve) (*Config, error) {
-	if o := cv.of(j.Grant, group); o != nil || b.Learns == nil || len(cv.Configs) == 0 {
+	if o := cv.At(&Config{Group: group, Shape: j.Grant.Shape, Plan: j.Grant.Plan}); o != nil || b.Learns == nil || len(cv.Configs) == 0 {
 		return o, nil
 	}
 	g, in := j.Grant, &c.Groups[group]

@@ -59,7 +59,7 @@ type Finder struct {
 	order  []int              // groups, fastest first by speeds; nil = not computed yet
 
 	submitted map[SubmittedKey]*Set
-	curves    map[CurveKey]*Curve
+	curves    map[curveKey]*Curve
 }
 
 // Kind identifies jobs with the same speed on equal devices.
@@ -80,7 +80,7 @@ type SubmittedKey struct {
 // NewFinder returns a finder with the oracle, placer and speeds of d.
 func NewFinder(d policy.Deps) *Finder {
 	b := &Finder{Oracle: d.Oracle, placer: d.Placer, speeds: d.Speeds,
-		submitted: map[SubmittedKey]*Set{}, curves: map[CurveKey]*Curve{}}
+		submitted: map[SubmittedKey]*Set{}, curves: map[curveKey]*Curve{}}
 	b.Learns, _ = d.Oracle.(scheduler.Learner)
 	if b.placer == nil {
 		b.placer, _ = place.Lookup("") // the default exists
@@ -364,4 +364,20 @@ func OwnPlan(j *spec.Job) spec.Plan {
 		return j.Plan
 	}
 	return spec.Plan{DP: j.Devices}.Normal()
+}
+
+// GroupOfSubmitted returns the group for j as submitted: its present group, or else the
+// first that it accepts, with enough devices left. It is -1 if there is none. nodes has
+// the group of each node.
+func GroupOfSubmitted(j *scheduler.JobState, groups []spec.NodeGroup, nodes, left []int) int {
+	for gi := range groups {
+		fits := j.Job.Accepts(&groups[gi])
+		if j.Grant != nil {
+			fits = nodes[j.Grant.Slots[0].Node] == gi
+		}
+		if fits && left[gi] >= j.Job.Devices {
+			return gi
+		}
+	}
+	return -1
 }

@@ -61,7 +61,7 @@ func TestCurveOverCPUs(t *testing.T) {
 	i := slices.IndexFunc(cv.Configs, func(o Config) bool { return o.Shape.CPUs == 16 && o.Devices == 1 })
 	free := scheduler.NewInventory(c)
 	g := b.PlaceOption(free, j, &cv.Configs[i])
-	if g == nil || g.Slots[0].Host != (spec.Host{MilliCPUs: 16000, Bytes: 1 << 40}) || cv.of(g, 0) != &cv.Configs[i] {
+	if g == nil || g.Slots[0].Host != (spec.Host{MilliCPUs: 16000, Bytes: 1 << 40}) || cv.At(&Config{Group: 0, Plan: g.Plan, Shape: g.Shape}) != &cv.Configs[i] {
 		t.Errorf("grant %+v of an option with 16 CPUs", g)
 	}
 	j.Host.MilliCPUs = 3000

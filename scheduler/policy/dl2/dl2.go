@@ -7,6 +7,7 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/internal/candidate"
 	"github.com/pacer-ml/pacer/scheduler/internal/nn"
 	"github.com/pacer-ml/pacer/scheduler/policy"
 	"github.com/pacer-ml/pacer/scheduler/policy/optimus"
@@ -242,7 +243,7 @@ func (p *dl2) sizesOf(ctx context.Context, s *scheduler.Snapshot, j *scheduler.J
 	if err != nil || len(cv.Configs) == 0 {
 		return nil, err
 	}
-	return p.sizing.Sizes(j.Job, cv, &s.Cluster), nil
+	return p.sizing.Sizes(cv, &s.Cluster), nil
 }
 
 // asSubmitted assigns j its submitted number of devices if enough are left.
@@ -251,7 +252,7 @@ func (deal *allocation) asSubmitted(ctx context.Context, s *scheduler.Snapshot, 
 	if err != nil {
 		return err
 	}
-	if gi := deal.sizing.GroupOfSubmitted(s, j, deal.idle.Group, deal.left); gi >= 0 {
+	if gi := candidate.GroupOfSubmitted(j, s.Cluster.Groups, deal.idle.Group, deal.left); gi >= 0 {
 		deal.left[gi] -= j.Job.Devices
 		deal.growers = append(deal.growers, &optimus.Grower{JobState: j, Group: gi, Candidates: w})
 	}

@@ -90,13 +90,9 @@ func newCandidateSet(options []candidate.Config) *candidateSet {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Devices, b.Devices), cmp.Compare(b.Rate, a.Rate))
 	})
 	f := &candidateSet{}
-	for _, p := range options {
-		if n := len(f.all); n == 0 || f.all[n-1].Group != p.Group || f.all[n-1].Devices != p.Devices {
-			f.all = append(f.all, Candidate{Group: p.Group, Devices: p.Devices, Rate: p.Rate})
-			f.options = append(f.options, nil)
-		}
-		last := len(f.all) - 1
-		f.options[last] = append(f.options[last], p)
+	for size := range candidate.BySize(options) {
+		f.all = append(f.all, Candidate{Group: size[0].Group, Devices: size[0].Devices, Rate: size[0].Rate})
+		f.options = append(f.options, size)
 	}
 	return f
 }

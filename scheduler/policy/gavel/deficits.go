@@ -120,7 +120,7 @@ func (b *deficits) find() {
 // partner of a grant, -1 if there is none. partner 0 means no partner.
 func (k *account) candidateOf(c spec.Cluster, g *scheduler.Grant, partner int) int {
 	if k.grant != g {
-		k.grant, k.held = g, indexLike(k.candidates, Candidate{Group: groupOf(c, g.Slots[0].Node), Devices: g.Devices(), Partner: partner})
+		k.grant, k.held = g, indexLike(k.candidates, Candidate{Group: c.GroupOf(g.Slots[0].Node), Devices: g.Devices(), Partner: partner})
 	}
 	return k.held
 }
@@ -131,16 +131,6 @@ func indexLike(candidates []Candidate, like Candidate) int {
 	return slices.IndexFunc(candidates, func(w Candidate) bool {
 		return w.Group == like.Group && w.Devices == like.Devices && w.Partner == like.Partner
 	})
-}
-
-// groupOf returns the group of a node.
-func groupOf(c spec.Cluster, node int) int {
-	for g := range c.Groups {
-		if node -= c.Groups[g].Count; node < 0 {
-			return g
-		}
-	}
-	return -1
 }
 
 // newAccount returns an account for the present candidates of a job. It copies the times

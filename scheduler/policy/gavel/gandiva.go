@@ -68,7 +68,7 @@ func (g *matches) outdated(s *scheduler.Snapshot) (any bool, err error) {
 		if j.Grant == nil || j.Grant.With == "" || byID[j.Grant.With].Order < j.Order {
 			continue
 		}
-		t := trial{j.Job.ID, j.Grant.With, groupOf(s.Cluster, j.Grant.Slots[0].Node)}
+		t := trial{j.Job.ID, j.Grant.With, s.Cluster.GroupOf(j.Grant.Slots[0].Node)}
 		if g.unprofitable[t] {
 			continue
 		}

@@ -47,7 +47,7 @@ func newLeases(p *rounds, s *scheduler.Snapshot) *leases {
 		if w := l.jobs[i].candidateOf(s.Cluster, j.Grant, partner); w >= 0 {
 			l.assigned[i].holds, group = w, l.jobs[i].candidates[w].Group
 		} else {
-			group = groupOf(s.Cluster, j.Grant.Slots[0].Node)
+			group = s.Cluster.GroupOf(j.Grant.Slots[0].Node)
 		}
 		if j.Grant.Counted() {
 			l.left[group] += j.Grant.Devices()

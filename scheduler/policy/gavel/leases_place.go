@@ -41,7 +41,7 @@ func (l *leases) decision(anew bool) scheduler.Decision {
 	if l.pairs != nil {
 		for i, g := range out {
 			if g != nil {
-				l.jobs[i].last = indexLike(l.jobs[i].candidates, Candidate{Group: groupOf(l.cluster, g.Slots[0].Node), Devices: g.Devices(), Partner: l.pairs.kinds[g.With]})
+				l.jobs[i].last = indexLike(l.jobs[i].candidates, Candidate{Group: l.cluster.GroupOf(g.Slots[0].Node), Devices: g.Devices(), Partner: l.pairs.kinds[g.With]})
 			}
 		}
 	}
@@ -119,7 +119,7 @@ func (l *leases) keepDevices(out []*scheduler.Grant, i int) bool {
 			continue
 		}
 		old := l.present[one].Grant
-		there := groupOf(l.cluster, old.Slots[0].Node) == c.Group && old.Devices() == c.Devices
+		there := l.cluster.GroupOf(old.Slots[0].Node) == c.Group && old.Devices() == c.Devices
 		if there && l.take(out, one, two[1-k], old.Beside("")) {
 			return true
 		}
@@ -139,7 +139,7 @@ func (l *leases) take(out []*scheduler.Grant, i, n int, g *scheduler.Grant) bool
 	}
 	a, b := l.present[i].Job, l.present[n].Job
 	var plan *candidate.Config
-	for _, c := range l.pairs.pairTable.jobPairs(l.cluster, jobKind{a, l.jobs[i].candidateSet}, jobKind{b, l.jobs[n].candidateSet}, groupOf(l.cluster, g.Slots[0].Node), g.Devices()) {
+	for _, c := range l.pairs.pairTable.jobPairs(l.cluster, jobKind{a, l.jobs[i].candidateSet}, jobKind{b, l.jobs[n].candidateSet}, l.cluster.GroupOf(g.Slots[0].Node), g.Devices()) {
 		if c.a.Shape == g.Shape {
 			plan = &c.b
 			break

@@ -176,7 +176,7 @@ func (o *candidateTable) sharesOf(ctx context.Context, s *scheduler.Snapshot, ac
 		out.Devices[g] = float64(group.Count * group.Devices)
 	}
 	for _, node := range s.Down {
-		g := groupOf(s.Cluster, node)
+		g := s.Cluster.GroupOf(node)
 		out.Devices[g] -= float64(s.Cluster.Groups[g].Devices)
 	}
 	total := 0

@@ -129,7 +129,7 @@ func (c *pairTable) learn(s *scheduler.Snapshot) (news bool) {
 // ran is the configuration that j runs.
 func ran(cl spec.Cluster, j *scheduler.JobState) spec.Config {
 	g := j.Grant
-	return config(cl, j.Job, &candidate.Config{Group: groupOf(cl, g.Slots[0].Node), Plan: g.Plan, Shape: g.Shape})
+	return config(cl, j.Job, &candidate.Config{Group: cl.GroupOf(g.Slots[0].Node), Plan: g.Plan, Shape: g.Shape})
 }
 
 // optionsIn returns the configurations with a number of devices of a group, fastest first.

@@ -89,6 +89,3 @@ func (p *Pairs) PlacePair(c spec.Cluster, free *scheduler.Inventory, a, b *spec.
 	}
 	return p.matches.pairTable.place(c, free, *x, *y, group, a.Devices)
 }
-
-// GroupOf returns the group of c that a node is in.
-func GroupOf(c spec.Cluster, node int) int { return groupOf(c, node) }

@@ -71,7 +71,7 @@ func newOptimus(d policy.Deps) (scheduler.Policy, error) {
 func NewSizing(d policy.Deps) (*Sizing, error) {
 	v, rules := d.Values(oracleOptions), policy.VariantOf[Variant](d)
 	interval := v.Duration("interval")
-	return &Sizing{Finder: candidate.NewFinder(d), sizes: map[candidate.CurveKey]*curveSizes{}, interval: max(interval, policy.MinWake),
+	return &Sizing{Finder: candidate.NewFinder(d), interval: max(interval, policy.MinWake),
 		anyDevices: rules.AnyDevices, nextOnly: rules.NextOnly, last: -policy.Never}, v.Err()
 }
 
@@ -96,7 +96,7 @@ func NewSizing(d policy.Deps) (*Sizing, error) {
 // Between that, free devices go to waiting jobs, which in the paper wait for the interval.
 type Sizing struct {
 	Finder      *candidate.Finder
-	sizes       map[candidate.CurveKey]*curveSizes
+	sizes       candidate.PerCurve[[][]Size]
 	interval    time.Duration
 	anyDevices  bool         // Variant.AnyDevices
 	nextOnly    bool         // Variant.NextOnly
@@ -110,12 +110,6 @@ type Size struct {
 	Devices int
 	Sec     float64            // seconds per step
 	options []candidate.Config // fastest first
-}
-
-// curveSizes has the sizes of a curve, by group.
-type curveSizes struct {
-	curve *candidate.Curve
-	sizes [][]Size
 }
 
 // Grower is a job with the size chosen so far.
@@ -285,7 +279,7 @@ func (p *Sizing) start(ctx context.Context, s *scheduler.Snapshot, j *scheduler.
 		return nil, err
 	}
 	best := &Grower{JobState: j, Group: -1}
-	for gi, sizes := range p.Sizes(j.Job, cv, &s.Cluster) {
+	for gi, sizes := range p.Sizes(cv, &s.Cluster) {
 		if len(sizes) == 0 || sizes[0].Devices > left[gi] {
 			continue
 		}
@@ -302,7 +296,7 @@ func (p *Sizing) start(ctx context.Context, s *scheduler.Snapshot, j *scheduler.
 		if err != nil {
 			return nil, err
 		}
-		best.Group = p.GroupOfSubmitted(s, j, nodes, left)
+		best.Group = candidate.GroupOfSubmitted(j, s.Cluster.Groups, nodes, left)
 	}
 	if best.Group < 0 {
 		return nil, nil
@@ -311,38 +305,16 @@ func (p *Sizing) start(ctx context.Context, s *scheduler.Snapshot, j *scheduler.
 	return best, nil
 }
 
-// GroupOfSubmitted returns the group with enough devices left for j as submitted, -1 = none:
-// its present group, or else the first.
-func (p *Sizing) GroupOfSubmitted(s *scheduler.Snapshot, j *scheduler.JobState, nodes, left []int) int {
-	for gi := range s.Cluster.Groups {
-		fits := j.Job.Accepts(&s.Cluster.Groups[gi])
-		if j.Grant != nil {
-			fits = nodes[j.Grant.Slots[0].Node] == gi
+// Sizes returns the sizes on a curve, by group.
+func (p *Sizing) Sizes(cv *candidate.Curve, c *spec.Cluster) [][]Size {
+	return p.sizes.Of(cv, func() [][]Size {
+		out := make([][]Size, len(c.Groups))
+		for options := range candidate.BySize(cv.Configs) {
+			group := options[0].Group
+			out[group] = append(out[group], p.size(options, c.Groups[group].Devices))
 		}
-		if fits && left[gi] >= j.Job.Devices {
-			return gi
-		}
-	}
-	return -1
-}
-
-// Sizes returns the sizes on the curve of j, by group.
-func (p *Sizing) Sizes(j *spec.Job, cv *candidate.Curve, c *spec.Cluster) [][]Size {
-	key := candidate.CurveKey{Kind: candidate.KindOf(j), Precision: j.Plan.Precision, Accelerator: j.Accelerator}
-	if known := p.sizes[key]; known != nil && known.curve == cv {
-		return known.sizes
-	}
-	out := make([][]Size, len(c.Groups))
-	for i := 0; i < len(cv.Configs); {
-		group, devices, k := cv.Configs[i].Group, cv.Configs[i].Devices, i
-		for k < len(cv.Configs) && cv.Configs[k].Group == group && cv.Configs[k].Devices == devices {
-			k++
-		}
-		out[group] = append(out[group], p.size(cv.Configs[i:k], c.Groups[group].Devices))
-		i = k
-	}
-	p.sizes[key] = &curveSizes{cv, out}
-	return out
+		return out
+	})
 }
 
 // size returns the size of options with equal device counts. With anyDevices its speed is

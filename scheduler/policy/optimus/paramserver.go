@@ -214,10 +214,10 @@ func (p *paramServerOptimus) keepSizes(ctx context.Context, f *paramserver.Packi
 		if saves > t.StartCost.Seconds() {
 			continue
 		}
-		meant, held, group := t.Has, paramserver.CountsOf(t.Grant), t.Group
+		next, held, group := t.Has, paramserver.CountsOf(t.Grant), t.Group
 		f.TakeBack(t.PackedJob, 0)
 		if t.Group = group; !f.Give(t.PackedJob, held) {
-			f.Give(t.PackedJob, meant)
+			f.Give(t.PackedJob, next)
 		}
 	}
 	return nil
@@ -238,11 +238,11 @@ func (p *paramServerOptimus) saves(ctx context.Context, f *paramserver.Packing, 
 	if err != nil {
 		return 0, err
 	}
-	meant, err := p.Rate(ctx, t.Job, g, t.Has)
-	if err != nil || held == 0 || meant == 0 {
+	next, err := p.Rate(ctx, t.Job, g, t.Has)
+	if err != nil || held == 0 || next == 0 {
 		return math.Inf(1), err
 	}
-	return t.left/held - t.left/meant, nil
+	return t.left/held - t.left/next, nil
 }
 
 // byJobGain orders by descending gain, then arrival.

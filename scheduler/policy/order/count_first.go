@@ -7,6 +7,7 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/internal/candidate"
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
@@ -14,15 +15,15 @@ import (
 // counts alone and preempts the running jobs for which no devices are left. Jobs that
 // continue keep their devices. Then the admitted waiting jobs are placed.
 type countFirst struct {
-	*preemptive
-	everyRound bool // decide in every round, whether or not anything changed
+	base       *preemptive // not embedded: a countFirst is not policy.Settled
+	everyRound bool        // decide in every round, whether or not anything changed
 }
 
 func (p countFirst) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
-	if err := cmp.Or(p.queue.update(ctx, s), p.queue.load(ctx, s)); err != nil {
+	if err := cmp.Or(p.base.queue.update(ctx, s), p.base.queue.load(ctx, s)); err != nil {
 		return scheduler.Decision{}, err
 	}
-	order := slices.SortedFunc(p.queue.all, (*Entry).compare)
+	order := slices.SortedFunc(p.base.queue.all, (*Entry).compare)
 	d := scheduler.Decision{}
 	free := s.Idle()
 	left := newCounts(free, s.Cluster)
@@ -40,7 +41,7 @@ func (p countFirst) Decide(ctx context.Context, s *scheduler.Snapshot) (schedule
 		}
 	}
 	for _, r := range starts {
-		if r.Grant = p.finder.PlaceBlind(free, s.Cluster, r.Job.Job); r.Grant != nil {
+		if r.Grant = p.base.finder.PlaceBlind(free, s.Cluster, r.Job.Job); r.Grant != nil {
 			free.Take(r.Grant.Slots)
 			d.Grants = append(d.Grants, r.Grant)
 			d.Because(s, r.Job.Job.ID, "enough devices are left after jobs with priority, key %.6g", r.Key)
@@ -52,7 +53,7 @@ func (p countFirst) Decide(ctx context.Context, s *scheduler.Snapshot) (schedule
 		first = order[i]
 	}
 	var err error
-	if d.Wake, err = p.wake(ctx, s, first, starts); p.everyRound && len(order) > 0 {
+	if d.Wake, err = p.base.wake(ctx, s, first, starts); p.everyRound && len(order) > 0 {
 		d.Wake = s.Now + policy.MinWake
 	}
 	return d, err
@@ -73,18 +74,12 @@ func newCounts(idle *scheduler.Inventory, c spec.Cluster) *counts {
 	return t
 }
 
-// take subtracts the devices of j from its present group, or from the first accepted
-// group with enough devices left. It reports whether there is such a group.
+// take subtracts the devices of j from those left in its group. It reports whether there
+// are enough.
 func (t *counts) take(j *scheduler.JobState) bool {
-	for gi := range t.groups {
-		fits := j.Job.Accepts(&t.groups[gi])
-		if j.Grant != nil {
-			fits = t.nodes[j.Grant.Slots[0].Node] == gi
-		}
-		if fits && t.left[gi] >= j.Job.Devices {
-			t.left[gi] -= j.Job.Devices
-			return true
-		}
+	gi := candidate.GroupOfSubmitted(j, t.groups, t.nodes, t.left)
+	if gi >= 0 {
+		t.left[gi] -= j.Job.Devices
 	}
-	return false
+	return gi >= 0
 }

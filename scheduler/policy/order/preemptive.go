@@ -129,7 +129,7 @@ type pass struct {
 	s    *scheduler.Snapshot
 	d    *scheduler.Decision
 	free *scheduler.Inventory
-	// full are the sets of configurations without room. Later there is less room.
+	// noRoom has the sets of configurations without room. Later there is less room.
 	noRoom map[*candidate.Set]bool
 
 	toPlace heap.Heap[*Entry] // the first job of every waitQueue, and preempted jobs
@@ -169,7 +169,7 @@ func (w *pass) pushNext(l *waitQueue) {
 	}
 }
 
-// decide adds the changes to the decision, in order of arrival.
+// decide adds the changes to the decision, its grants in order of arrival.
 func (w *pass) decide(ctx context.Context) error {
 	var started []*Entry
 	for _, jobs := range [][]*Entry{w.waiting, w.tail} {

@@ -15,7 +15,7 @@ type Packing struct {
 	nodes   []nodeRoom
 	Jobs    []*PackedJob // by arrival
 	Ended   bool         // set by GiveLeast: no job gets more
-	// begins reports whether a job may have one replica and one server in a group.
+	// canStart reports whether a job may have one replica and one server in a group.
 	canStart func(*spec.Job, *spec.NodeGroup) bool
 }
 

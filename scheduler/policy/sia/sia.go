@@ -73,13 +73,13 @@ type sia struct {
 type Space struct {
 	Finder  *candidate.Finder
 	elastic scheduler.Elastic // nil = jobs train their own batch
-	known   map[*candidate.Curve][]Cell
+	cells   candidate.PerCurve[[]Cell]
 	shapes  map[groupRoom][]spec.Shape
 }
 
 // NewSpace returns the space of the predictions of d.Oracle; elastic may be nil.
 func NewSpace(d policy.Deps, elastic scheduler.Elastic) *Space {
-	return &Space{Finder: candidate.NewFinder(d), elastic: elastic, known: map[*candidate.Curve][]Cell{}, shapes: map[groupRoom][]spec.Shape{}}
+	return &Space{Finder: candidate.NewFinder(d), elastic: elastic, shapes: map[groupRoom][]spec.Shape{}}
 }
 
 // Cell is a configuration of a job.
@@ -299,7 +299,7 @@ func (p *Space) Cells(ctx context.Context, c spec.Cluster, j *scheduler.JobState
 	if err != nil {
 		return nil, err
 	}
-	return p.cellsOf(cv, c), nil
+	return p.cells.Of(cv, func() []Cell { return cellsOf(cv, c) }), nil
 }
 
 // elasticCells returns the configurations of a job that chooses its batch.
@@ -345,18 +345,11 @@ func (p *Space) shapesOf(group int, g *spec.NodeGroup, room int) []spec.Shape {
 type groupRoom struct{ group, room int }
 
 // cellsOf returns the configurations of a curve.
-func (p *Space) cellsOf(cv *candidate.Curve, c spec.Cluster) []Cell {
-	if out, ok := p.known[cv]; ok {
-		return out
-	}
+func cellsOf(cv *candidate.Curve, c spec.Cluster) []Cell {
 	var all, out []Cell
-	for i := 0; i < len(cv.Configs); {
-		o, k := &cv.Configs[i], i
-		for k < len(cv.Configs) && cv.Configs[k].Group == o.Group && cv.Configs[k].Devices == o.Devices {
-			k++
-		}
-		all = append(all, Cell{Group: o.Group, Devices: o.Devices, Goodput: o.Rate, Options: cv.Configs[i:k]})
-		i = k
+	for options := range candidate.BySize(cv.Configs) {
+		o := &options[0]
+		all = append(all, Cell{Group: o.Group, Devices: o.Devices, Goodput: o.Rate, Options: options})
 	}
 	for _, cell := range all {
 		if isSiaSize(cell.Devices, c.Groups[cell.Group].Devices) {
@@ -364,9 +357,8 @@ func (p *Space) cellsOf(cv *candidate.Curve, c spec.Cluster) []Cell {
 		}
 	}
 	if len(out) == 0 {
-		out = all
+		return all
 	}
-	p.known[cv] = out
 	return out
 }
 

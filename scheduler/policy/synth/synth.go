@@ -114,7 +114,7 @@ func newSynth(d policy.Deps) (scheduler.Policy, error) {
 	return p, v.Err()
 }
 
-// candidates returns every composition of the parts named in the options.
+// candidatesOf returns every composition of the parts named in the options.
 func candidatesOf(d policy.Deps, v *policy.Values) ([]candidate, error) {
 	var out []candidate
 	for _, name := range list(v.Text("policies")) {
