@@ -9,6 +9,17 @@ import (
 // cannot be distinguished from it.
 const TieProbability = 0.1
 
+// Ties returns how many plans cannot be distinguished from the best one, given the
+// probabilities from BeatsBest.
+func Ties(beatsBest []float64) (n int) {
+	for _, p := range beatsBest {
+		if p >= TieProbability {
+			n++
+		}
+	}
+	return n
+}
+
 // BeatsBest returns for each choice the probability that it is better than the
 // first one under r's objective. The choices must be of one Ranking of r and fit.
 // Errors of predictors that are not Correlated count as independent. The

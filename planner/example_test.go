@@ -224,13 +224,7 @@ func ExamplePlanner_BeatsBest() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	ties := 0
-	for _, p := range probabilities[1:] {
-		if p >= planner.TieProbability {
-			ties++
-		}
-	}
-	fmt.Printf("%d of %d plans cannot be distinguished from the best\n", ties, len(probabilities)-1)
+	fmt.Printf("%d of %d plans cannot be distinguished from the best\n", planner.Ties(probabilities), len(probabilities)-1)
 	// Output:
 	// 9 of 9 plans cannot be distinguished from the best
 }

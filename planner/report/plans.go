@@ -66,7 +66,6 @@ func (p *page) fillTies(in *Input, n int) {
 	if len(in.BeatsBest) != n || n < 2 {
 		return
 	}
-	ties := 0
 	p.Plans.Head = append(p.Plans.Head, head{"beats best", "probability"})
 	for i, v := range in.BeatsBest {
 		text := none
@@ -74,15 +73,13 @@ func (p *page) fillTies(in *Input, n int) {
 			text = sig(100*v, 2) + " %"
 		}
 		p.Plans.Rows[i] = append(p.Plans.Rows[i], cell{Text: text})
-		if v >= planner.TieProbability {
-			ties++
-		}
 	}
+	least, ties := sig(100*planner.TieProbability, 2)+" %", planner.Ties(in.BeatsBest)
 	if ties == 0 {
-		p.Ties = "No other plan listed beats it with a probability of 10 % or more."
+		p.Ties = "No other plan listed beats it with a probability of " + least + " or more."
 		return
 	}
-	p.Ties = fmt.Sprintf("%d of the %d other plans listed cannot be distinguished from it: each beats it with a probability of 10 %% or more.", ties, n-1)
+	p.Ties = fmt.Sprintf("%d of the %d other plans listed cannot be distinguished from it: each beats it with a probability of %s or more.", ties, n-1, least)
 	if len(in.Probes) > 0 {
 		p.Measure = pieces(in.Probes[0].Choice.Config.Plan.String())
 	}

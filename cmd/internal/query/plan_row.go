@@ -149,13 +149,14 @@ func SetBeatsBest(ctx context.Context, pl *planner.Planner, r planner.Request, r
 }
 
 // Ties returns how many plans cannot be distinguished from the best one.
-func Ties(rows []PlanRow) (n int) {
+func Ties(rows []PlanRow) int {
+	var beats []float64
 	for i := range rows {
-		if p := rows[i].PBeatsBest; p != nil && *p >= planner.TieProbability {
-			n++
+		if p := rows[i].PBeatsBest; p != nil {
+			beats = append(beats, *p)
 		}
 	}
-	return n
+	return planner.Ties(beats)
 }
 
 // ShapeText writes the devices of each node, of more than eight nodes as runs:

@@ -97,8 +97,8 @@ type dl2 struct {
 // Decide assigns increments in a new slot, or to waiting jobs between slots; see New.
 func (p *dl2) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
 	d := scheduler.Decision{Wake: p.last + p.slot}
-	anew := s.Now == p.last || s.Now >= p.last+p.slot
-	if anew {
+	newSlot := s.Now == p.last || s.Now >= p.last+p.slot
+	if newSlot {
 		p.last, d.Wake = s.Now, s.Now+p.slot
 	} else if len(s.Waiting) == 0 {
 		d.Keep = true
@@ -109,18 +109,18 @@ func (p *dl2) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Deci
 		return d, nil
 	}
 	if p.form.Servers {
-		err := p.decidePS(ctx, s, anew, &d)
+		err := p.decidePS(ctx, s, newSlot, &d)
 		return d, err
 	}
-	deal, err := p.newAllocation(ctx, s, anew)
+	alloc, err := p.newAllocation(ctx, s, newSlot)
 	if err != nil {
 		return d, err
 	}
-	if err := p.assignBatches(s, deal.seats, deal.free); err != nil {
+	if err := p.assignBatches(s, alloc.seats, alloc.free); err != nil {
 		return d, err
 	}
-	deal.fill()
-	deal.grants(&d, s)
+	alloc.fill()
+	alloc.grants(&d, s)
 	return d, nil
 }
 
@@ -200,11 +200,11 @@ type allocation struct {
 }
 
 // newAllocation collects the jobs and the free devices.
-func (p *dl2) newAllocation(ctx context.Context, s *scheduler.Snapshot, anew bool) (*allocation, error) {
-	deal := &allocation{dl2: p, idle: s.Idle(), cluster: &s.Cluster, left: make([]int, len(s.Cluster.Groups))}
-	for gi := range deal.left {
-		deal.left[gi] = deal.idle.FreeIn(gi)
-		deal.all += deal.left[gi]
+func (p *dl2) newAllocation(ctx context.Context, s *scheduler.Snapshot, newSlot bool) (*allocation, error) {
+	alloc := &allocation{dl2: p, idle: s.Idle(), cluster: &s.Cluster, left: make([]int, len(s.Cluster.Groups))}
+	for gi := range alloc.left {
+		alloc.left[gi] = alloc.idle.FreeIn(gi)
+		alloc.all += alloc.left[gi]
 	}
 	var rigid []*scheduler.JobState
 	for i, j := range s.Jobs() {
@@ -212,26 +212,26 @@ func (p *dl2) newAllocation(ctx context.Context, s *scheduler.Snapshot, anew boo
 		switch {
 		case err != nil:
 			return nil, err
-		case j.Grant != nil && (sizes == nil || !anew):
-			deal.left[deal.idle.Group[j.Grant.Slots[0].Node]] -= j.Grant.Devices()
-			deal.growers = append(deal.growers, &optimus.Grower{JobState: j, Keeps: true, Arrival: i, Group: -1})
+		case j.Grant != nil && (sizes == nil || !newSlot):
+			alloc.left[alloc.idle.Group[j.Grant.Slots[0].Node]] -= j.Grant.Devices()
+			alloc.growers = append(alloc.growers, &optimus.Grower{JobState: j, Keeps: true, Arrival: i, Group: -1})
 		case sizes == nil:
 			rigid = append(rigid, j)
 		default:
-			deal.sized = append(deal.sized, newSizedJob(deal, j, sizes))
+			alloc.sized = append(alloc.sized, newSizedJob(alloc, j, sizes))
 		}
 	}
 	for _, j := range rigid {
-		if err := deal.asSubmitted(ctx, s, j); err != nil {
+		if err := alloc.asSubmitted(ctx, s, j); err != nil {
 			return nil, err
 		}
 	}
-	deal.seats = make([]Seat, len(deal.sized))
-	for i, r := range deal.sized {
-		deal.seats[i] = Seat{Job: r.JobState, kind: p.types[r.Job.Model.Name], least: r.least, column: r, heldW: r.Grant.Devices()}
-		r.show(&deal.seats[i])
+	alloc.seats = make([]Seat, len(alloc.sized))
+	for i, r := range alloc.sized {
+		alloc.seats[i] = Seat{Job: r.JobState, kind: p.types[r.Job.Model.Name], least: r.least, column: r, heldW: r.Grant.Devices()}
+		r.show(&alloc.seats[i])
 	}
-	return deal, nil
+	return alloc, nil
 }
 
 // sizesOf returns the sizes of j by group, nil if it runs as submitted.
@@ -247,30 +247,30 @@ func (p *dl2) sizesOf(ctx context.Context, s *scheduler.Snapshot, j *scheduler.J
 }
 
 // asSubmitted assigns j its submitted number of devices if enough are left.
-func (deal *allocation) asSubmitted(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) error {
-	w, err := deal.sizing.Finder.AsSubmitted(ctx, s.Cluster, j.Job)
+func (alloc *allocation) asSubmitted(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) error {
+	w, err := alloc.sizing.Finder.AsSubmitted(ctx, s.Cluster, j.Job)
 	if err != nil {
 		return err
 	}
-	if gi := candidate.GroupOfSubmitted(j, s.Cluster.Groups, deal.idle.Group, deal.left); gi >= 0 {
-		deal.left[gi] -= j.Job.Devices
-		deal.growers = append(deal.growers, &optimus.Grower{JobState: j, Group: gi, Candidates: w})
+	if gi := candidate.GroupOfSubmitted(j, s.Cluster.Groups, alloc.idle.Group, alloc.left); gi >= 0 {
+		alloc.left[gi] -= j.Job.Devices
+		alloc.growers = append(alloc.growers, &optimus.Grower{JobState: j, Group: gi, Candidates: w})
 	}
 	return nil
 }
 
 // free returns the share of the devices that are left.
-func (deal *allocation) free() float64 {
+func (alloc *allocation) free() float64 {
 	left := 0
-	for _, n := range deal.left {
+	for _, n := range alloc.left {
 		left += n
 	}
-	return float64(left) / float64(max(deal.all, 1))
+	return float64(left) / float64(max(alloc.all, 1))
 }
 
 // fill gives jobs without devices their smallest size.
-func (deal *allocation) fill() {
-	for _, r := range deal.sized {
+func (alloc *allocation) fill() {
+	for _, r := range alloc.sized {
 		if r.at < 0 && r.allows(0) {
 			r.take(0)
 		}
@@ -278,16 +278,16 @@ func (deal *allocation) fill() {
 }
 
 // grants places all jobs and adds the reasons.
-func (deal *allocation) grants(d *scheduler.Decision, s *scheduler.Snapshot) {
-	growers := deal.growers
-	for _, r := range deal.sized {
+func (alloc *allocation) grants(d *scheduler.Decision, s *scheduler.Snapshot) {
+	growers := alloc.growers
+	for _, r := range alloc.sized {
 		if r.at >= 0 {
 			growers = append(growers, &optimus.Grower{JobState: r.JobState, Group: r.group, Sizes: r.sizes[r.group], At: r.at})
 		}
 	}
-	deal.sizing.Place(growers, deal.idle, *deal.cluster)
+	alloc.sizing.Place(growers, alloc.idle, *alloc.cluster)
 	for _, g := range growers {
-		deal.explain(d, s, g)
+		alloc.explain(d, s, g)
 		if g.Granted == nil {
 			continue
 		}
@@ -298,11 +298,11 @@ func (deal *allocation) grants(d *scheduler.Decision, s *scheduler.Snapshot) {
 		if g.Candidates.Warning != "" {
 			d.Warnings = append(d.Warnings, g.Candidates.Warning)
 		}
-		if _, known := deal.types[g.Job.Model.Name]; !known && !g.Candidates.Blind {
-			d.Warnings = append(d.Warnings, deal.unknownModel(g.Job.Model.Name, "run as submitted"))
+		if _, known := alloc.types[g.Job.Model.Name]; !known && !g.Candidates.Blind {
+			d.Warnings = append(d.Warnings, alloc.unknownModel(g.Job.Model.Name, "run as submitted"))
 		}
 	}
-	for _, r := range deal.sized {
+	for _, r := range alloc.sized {
 		if r.at < 0 {
 			d.Because(s, r.Job.ID, "the network prefers other jobs")
 		}
@@ -310,11 +310,11 @@ func (deal *allocation) grants(d *scheduler.Decision, s *scheduler.Snapshot) {
 }
 
 // unknownModel returns a warning about jobs of models that the network was not trained for.
-func (p *dl2) unknownModel(name, fate string) string {
-	return fmt.Sprintf("dl2 was not trained for %s, such jobs %s; pacer learn dl2 trains a policy for the models of a workload", name, fate)
+func (p *dl2) unknownModel(name, consequence string) string {
+	return fmt.Sprintf("dl2 was not trained for %s, such jobs %s; pacer learn dl2 trains a policy for the models of a workload", name, consequence)
 }
 
-func (deal *allocation) explain(d *scheduler.Decision, s *scheduler.Snapshot, g *optimus.Grower) {
+func (alloc *allocation) explain(d *scheduler.Decision, s *scheduler.Snapshot, g *optimus.Grower) {
 	switch {
 	case !s.Reasons:
 	case g.Granted == nil:

@@ -11,14 +11,14 @@ import (
 // decidePS is Decide for jobs with parameter servers. Increments are a replica, a server, or
 // one of each, which is the first increment of a job. Jobs of models that the network was not
 // trained for get the fastest Counts that fit, before all others.
-func (p *dl2) decidePS(ctx context.Context, s *scheduler.Snapshot, anew bool, d *scheduler.Decision) error {
+func (p *dl2) decidePS(ctx context.Context, s *scheduler.Snapshot, newSlot bool, d *scheduler.Decision) error {
 	f := paramserver.NewPacking(s, p.speeds)
 	var seats []Seat
 	var unknown []*paramserver.PackedJob
 	for _, t := range f.Jobs {
 		kind, known := p.types[t.Job.Model.Name]
 		switch {
-		case !anew && f.Keep(t):
+		case !newSlot && f.Keep(t):
 		case !known:
 			unknown = append(unknown, t)
 		default:

@@ -23,10 +23,10 @@ type sizedJob struct {
 	next       int              // index of the next faster size, -1 = none
 }
 
-func newSizedJob(deal *allocation, j *scheduler.JobState, sizes [][]optimus.Size) *sizedJob {
-	r := &sizedJob{JobState: j, allocation: deal, sizes: sizes, home: -1, least: math.Inf(1), at: -1, share: 1}
+func newSizedJob(alloc *allocation, j *scheduler.JobState, sizes [][]optimus.Size) *sizedJob {
+	r := &sizedJob{JobState: j, allocation: alloc, sizes: sizes, home: -1, least: math.Inf(1), at: -1, share: 1}
 	if j.Grant != nil {
-		r.home = deal.idle.Group[j.Grant.Slots[0].Node]
+		r.home = alloc.idle.Group[j.Grant.Slots[0].Node]
 	}
 	for _, s := range sizes {
 		if len(s) > 0 {
