@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -92,14 +93,22 @@ func (l *learning) profile(ctx context.Context, s *Simulation) error {
 	if err != nil {
 		return err
 	}
-	byKey := perfmodel.GroupByKey(stored)
+	byKey := map[spec.Key][]spec.Measurement{}
+	for _, m := range stored {
+		k := query.CanonicalKey(m.Config.Key())
+		byKey[k] = append(byKey[k], m)
+	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		for i := range s.Cluster.Groups {
 			key := spec.Key{Model: name, Accelerator: s.Cluster.Groups[i].Accelerator.Name}
 			if slices.ContainsFunc(s.Cluster.Groups[:i], func(g spec.NodeGroup) bool { return g.Accelerator.Name == key.Accelerator }) {
 				continue
 			}
-			fit, _, err := perfmodel.Split(l.family, byKey[key], l.points)
+			rows := slices.Clone(byKey[query.CanonicalKey(key)])
+			for i := range rows {
+				rows[i].Config.Model.Name = name
+			}
+			fit, _, err := perfmodel.Split(l.family, rows, l.points)
 			if err != nil && !errors.Is(err, perfmodel.ErrTooFewPoints) {
 				return err
 			}

@@ -233,7 +233,7 @@ func (s *Simulation) fittedPredictor(role, name string) (perfmodel.Predictor, er
 	if err != nil {
 		return nil, err
 	}
-	p, err := reg.Predictor(name)
+	p, err := reg.Predictor(name, catalog.CanonicalModel)
 	if errors.Is(err, registry.ErrNotFound) {
 		return nil, none
 	}

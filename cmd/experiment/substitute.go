@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
@@ -112,7 +113,11 @@ func (s *Simulation) checkTimed(ctx context.Context, jobs []spec.Job) error {
 // substitute makes the jobs of unknown models jobs of the substitute.
 func (s *Simulation) substitute(ctx context.Context, jobs []spec.Job) ([]spec.Job, error) {
 	s.Notes = nil
-	model := s.options.Substitute
+	tableName := s.tableNames()
+	jobs, model := slices.Clone(jobs), tableName(s.options.Substitute)
+	for i := range jobs {
+		jobs[i].Model.Name = tableName(jobs[i].Model.Name)
+	}
 	unknown := s.unknownModels(jobs)
 	switch {
 	case s.truth.known == nil && model != "":
@@ -126,11 +131,10 @@ func (s *Simulation) substitute(ctx context.Context, jobs []spec.Job) ([]spec.Jo
 		return nil, noAnswer("truth", s.truth.Name, "the truth has no measurement of %s on %s; it knows %s",
 			tallyModels(unknown), ClusterText(s.Cluster), s.whatIsKnown())
 	}
-	out := slices.Clone(jobs)
 	var failed int
 	var first error
-	for i := range out {
-		if j := &out[i]; unknown[j.Model.Name] > 0 {
+	for i := range jobs {
+		if j := &jobs[i]; unknown[j.Model.Name] > 0 {
 			if err := s.truth.runAs(ctx, j, model, s.Cluster); err != nil {
 				failed, first = failed+1, cmp.Or(first, fmt.Errorf("job %s: %w", j.ID, err))
 			}
@@ -140,7 +144,23 @@ func (s *Simulation) substitute(ctx context.Context, jobs []spec.Job) ([]spec.Jo
 		return nil, noAnswer("substitute-model", model, "{substitute_model} %s: %s cannot run as it: %w", model, spec.Count(failed, "job"), first)
 	}
 	s.Notes = []string{fmt.Sprintf("substitute-model: jobs of %s run as %s", tallyModels(unknown), model)}
-	return out, nil
+	return jobs, nil
+}
+
+// tableNames returns a function that replaces the name of a model by that of the truth's table for the
+// same model, if the table has the model under another name.
+func (s *Simulation) tableNames() func(string) string {
+	known := s.knownModels()
+	stored := map[string]string{} // by canonical form
+	for _, name := range known {
+		stored[catalog.CanonicalModel(name)] = name
+	}
+	return func(name string) string {
+		if len(known) == 0 || slices.Contains(known, name) {
+			return name
+		}
+		return cmp.Or(stored[catalog.CanonicalModel(name)], name)
+	}
 }
 
 // unknownModels counts the jobs of each model that is not in the truth's table.

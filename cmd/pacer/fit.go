@@ -87,7 +87,7 @@ func rowsFlag(c *cli.Context, name string) (int, error) {
 
 // fitAll is query.FitAll with a progress bar.
 func fitAll(c *cli.Context, fam perfmodel.Family, reg *registry.Registry, rows []spec.Measurement, o perfmodel.FitOptions) ([]perfmodel.Card, []string, error) {
-	bar := console.NewBar(c.App.ErrWriter, "fit "+fam.Name, len(perfmodel.GroupByKey(rows)))
+	bar := console.NewBar(c.App.ErrWriter, "fit "+fam.Name, len(perfmodel.GroupByKey(query.OneName(rows))))
 	defer bar.Finish()
 	return query.FitAll(c.Context, fam, reg, rows, o, func(n, _ int) { bar.Set(n) })
 }

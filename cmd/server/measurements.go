@@ -32,8 +32,8 @@ type Stored struct {
 // FitRequest selects stored measurements to refit models from.
 type FitRequest struct {
 	Family       string   `json:"family,omitempty" maxLength:"64" doc:"Kind of performance model; hybrid if absent."`
-	Models       []string `json:"models,omitempty" maxItems:"1000" doc:"Only measurements of these; names as stored."`
-	Accelerators []string `json:"accelerators,omitempty" maxItems:"1000" doc:"Only measurements on these; names as stored."`
+	Models       []string `json:"models,omitempty" maxItems:"1000" doc:"Only measurements of these, by any of their names."`
+	Accelerators []string `json:"accelerators,omitempty" maxItems:"1000" doc:"Only measurements on these, by any of their names."`
 	Sources      []string `json:"sources,omitempty" maxItems:"1000" doc:"Only measurements from these."`
 	Rows         *int     `json:"rows,omitempty" minimum:"0" maximum:"1000000" doc:"Rows to fit each model on, the others score it; 0 = all, scored by cross-validation. The server's setting if absent."`
 }
@@ -104,7 +104,11 @@ func (s *Server) fit(ctx context.Context, in *FitRequest) (FitResponse, error) {
 	if err != nil {
 		return FitResponse{}, &query.FieldError{Field: "family", Value: name, Err: err}
 	}
-	out, err := s.fits.fit(ctx, fam, store.Filter{Models: in.Models, Accelerators: in.Accelerators, Sources: in.Sources}, rows, nil)
+	filter, err := s.resolver.StoredFilter(ctx, store.Filter{Models: in.Models, Accelerators: in.Accelerators, Sources: in.Sources})
+	if err != nil {
+		return FitResponse{}, err
+	}
+	out, err := s.fits.fit(ctx, fam, filter, rows, nil)
 	if err == nil && len(out.Cards)+len(out.Skipped) == 0 {
 		err = &query.FieldError{Field: "models", Value: in.Models, NoAnswer: true, Err: fmt.Errorf("no stored measurement is of models %q on accelerators %q from sources %q; /v1/measurements lists the stored ones", in.Models, in.Accelerators, in.Sources)}
 	}

@@ -111,6 +111,26 @@ func TestE2EMeasurementsChangeTheAnswer(t *testing.T) {
 	}
 }
 
+// TestFitByAnyName: a fit and a refit take the rows of all names of a model, and make one fitted model.
+func TestFitByAnyName(t *testing.T) {
+	s := newServer(t, Options{FitFamily: "hybrid"})
+	rows := measured(t, s, 1.5)
+	const name = "Meta-Llama-3-8B"
+	post[Stored](t, s, "/v1/measurements", bodyOf(t, rowsToPost{as(rows[:6], name)}))
+	fitted := post[FitResponse](t, s, "/v1/fit", `{"models":["llama3-8b"],"accelerators":["h100"]}`)
+	if len(fitted.Cards) != 1 || fitted.Cards[0].Model != name || fitted.Cards[0].NFit+fitted.Cards[0].NHeldOut != 6 {
+		t.Fatalf("%+v", fitted)
+	}
+	post[Stored](t, s, "/v1/measurements", bodyOf(t, rowsToPost{rows[6:]}))
+	s.fits.refit(t.Context(), s.fits.take())
+	if got := get[Cards](t, s, "/v1/cards"); len(got.Cards) != 1 || got.Cards[0].NFit+got.Cards[0].NHeldOut != 12 {
+		t.Fatalf("after a refit: %+v", got)
+	}
+	if got := post[query.Plans](t, s, "/v1/predict", requestOfMeasured).Plans[0]; got.By == "analytic" {
+		t.Errorf("answered by %s", got.By)
+	}
+}
+
 func TestBadMeasurementsStoreNothing(t *testing.T) {
 	s := newServer(t, Options{})
 	for name, spoil := range map[string]func(*spec.Measurement){

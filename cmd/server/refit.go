@@ -21,7 +21,7 @@ type refitter struct {
 	turn chan struct{} // held while models are fitted
 
 	mu   sync.Mutex
-	keys map[spec.Key]bool // measured since they were fitted
+	keys map[spec.Key]bool // canonical, measured since they were fitted
 	more chan struct{}     // keys have been added
 }
 
@@ -33,9 +33,7 @@ func newRefitter(s *Server) *refitter {
 func (f *refitter) stale(rows []spec.Measurement) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, k := range keysOf(rows) {
-		f.keys[k] = true
-	}
+	maps.Copy(f.keys, query.CanonicalKeys(keysOf(rows)))
 	select {
 	case f.more <- struct{}{}:
 	default: // a signal is pending
@@ -43,11 +41,11 @@ func (f *refitter) stale(rows []spec.Measurement) {
 }
 
 // take returns and clears the marked keys.
-func (f *refitter) take() []spec.Key {
+func (f *refitter) take() map[spec.Key]bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	out := slices.SortedFunc(maps.Keys(f.keys), perfmodel.CompareKeys)
-	clear(f.keys)
+	out := f.keys
+	f.keys = map[spec.Key]bool{}
 	return out
 }
 
@@ -72,19 +70,17 @@ func (f *refitter) run(ctx context.Context) {
 
 // refit fits keys, each with Options.FitFamily and the families it was fitted with
 // before.
-func (f *refitter) refit(ctx context.Context, keys []spec.Key) {
-	cards := f.s.resolver.Cards()
-	byFamily := map[string][]spec.Key{}
-	for _, k := range keys {
-		names := map[string]bool{f.s.o.FitFamily: true}
-		for _, c := range cards {
-			if c.Key == k {
-				names[c.Family] = true
-			}
+func (f *refitter) refit(ctx context.Context, keys map[spec.Key]bool) {
+	byFamily := map[string]map[spec.Key]bool{f.s.o.FitFamily: keys}
+	for _, c := range f.s.resolver.Cards() {
+		k := query.CanonicalKey(c.Key)
+		if !keys[k] {
+			continue
 		}
-		for name := range names {
-			byFamily[name] = append(byFamily[name], k)
+		if byFamily[c.Family] == nil {
+			byFamily[c.Family] = map[spec.Key]bool{}
 		}
+		byFamily[c.Family][k] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(byFamily)) {
 		fam, err := family.Lookup(name)
@@ -100,7 +96,7 @@ func (f *refitter) refit(ctx context.Context, keys []spec.Key) {
 // fit fits the stored rows that filter selects, only those of keys unless keys is
 // nil, on at most n rows each (below 1 = all). The new models answer once it
 // returns.
-func (f *refitter) fit(ctx context.Context, fam perfmodel.Family, filter store.Filter, n int, keys []spec.Key) (FitResponse, error) {
+func (f *refitter) fit(ctx context.Context, fam perfmodel.Family, filter store.Filter, n int, keys map[spec.Key]bool) (FitResponse, error) {
 	select {
 	case f.turn <- struct{}{}:
 		defer func() { <-f.turn }()
@@ -108,7 +104,13 @@ func (f *refitter) fit(ctx context.Context, fam perfmodel.Family, filter store.F
 		return FitResponse{}, ctx.Err()
 	}
 	start := time.Now()
-	rows, err := f.rows(ctx, filter, keys)
+	var rows []spec.Measurement
+	var err error
+	if keys == nil {
+		rows, err = f.s.resolver.Rows(ctx, filter)
+	} else {
+		rows, err = f.s.resolver.KeyRows(ctx, keys)
+	}
 	if err != nil {
 		return FitResponse{}, err
 	}
@@ -127,19 +129,4 @@ func (f *refitter) fit(ctx context.Context, fam perfmodel.Family, filter store.F
 	f.s.metrics.fitting.Observe(time.Since(start).Seconds())
 	f.s.o.Log.Info("fitted", "family", fam.Name, "models", len(cards), "skipped", len(skipped), "seconds", time.Since(start).Seconds())
 	return FitResponse{query.Fits{Cards: append([]perfmodel.Card{}, cards...), Pooled: query.Pool(cards)}, append([]string{}, skipped...)}, nil
-}
-
-func (f *refitter) rows(ctx context.Context, filter store.Filter, keys []spec.Key) ([]spec.Measurement, error) {
-	if keys == nil {
-		return f.s.resolver.Rows(ctx, filter)
-	}
-	var out []spec.Measurement
-	for _, k := range keys {
-		rows, err := f.s.resolver.Rows(ctx, store.Filter{Models: []string{k.Model}, Accelerators: []string{k.Accelerator}})
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, rows...)
-	}
-	return out, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
@@ -32,7 +33,7 @@ func ExampleRegistry() {
 	}
 	cards, err := r.List()
 	fmt.Println(len(cards), cards[0].Key, err)
-	p, err := r.Predictor("analytic")
+	p, err := r.Predictor("analytic", strings.ToLower)
 	if err != nil {
 		fmt.Println(err)
 		return

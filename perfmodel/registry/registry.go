@@ -104,6 +104,14 @@ func (r *Registry) Get(key spec.Key, familyName string) (perfmodel.Fitted, perfm
 	return fitted, e.Card, nil
 }
 
+// Remove deletes the model of a key and family. It is no error if there is none.
+func (r *Registry) Remove(key spec.Key, familyName string) error {
+	if err := os.Remove(r.path(key, familyName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("registry: %w", err)
+	}
+	return nil
+}
+
 func (r *Registry) notFound(key spec.Key, familyName string) error {
 	cards, _ := r.List()
 	known := knownKeys(cards, familyName)
@@ -161,15 +169,16 @@ func (r *Registry) List() ([]perfmodel.Card, error) {
 }
 
 // Predictor returns one Predictor over all models of a family that are stored now. It selects the model by the
-// Config's key. For other keys its error wraps perfmodel.ErrNotCovered and names the stored keys. A model that
-// cannot be read causes an error only for its own key. If the family has no model, Predictor returns
-// ErrNotFound.
-func (r *Registry) Predictor(familyName string) (perfmodel.Predictor, error) {
+// Config's key, else by the canonical form of the key's model. For other keys its error wraps
+// perfmodel.ErrNotCovered and names the stored keys. A model that cannot be read causes an error only for its
+// own key. If the family has no model, Predictor returns ErrNotFound.
+func (r *Registry) Predictor(familyName string, canonical func(model string) string) (perfmodel.Predictor, error) {
 	if _, err := family.Lookup(familyName); err != nil {
 		return nil, fmt.Errorf("registry: %w", err)
 	}
 	cards, damaged := r.List()
-	p := &predictor{family: familyName, fitted: map[spec.Key]perfmodel.Fitted{}, broken: map[spec.Key]error{}, damaged: damaged}
+	p := &predictor{family: familyName, fitted: map[spec.Key]perfmodel.Fitted{}, broken: map[spec.Key]error{}, damaged: damaged,
+		canonical: canonical, names: map[spec.Key]string{}}
 	p.known = strings.Join(knownKeys(cards, familyName), ", ")
 	if p.known == "" {
 		return nil, errors.Join(fmt.Errorf("registry: no %s model is stored: %w", familyName, ErrNotFound), damaged)
@@ -178,6 +187,7 @@ func (r *Registry) Predictor(familyName string) (perfmodel.Predictor, error) {
 		if c.Family != familyName {
 			continue
 		}
+		p.names[spec.Key{Model: canonical(c.Model), Accelerator: c.Accelerator}] = c.Model
 		fitted, _, err := r.Get(c.Key, familyName)
 		if err != nil {
 			p.broken[c.Key] = err
@@ -195,14 +205,28 @@ type predictor struct {
 	fitted  map[spec.Key]perfmodel.Fitted
 	broken  map[spec.Key]error
 	damaged error // of files with an unreadable card
+
+	canonical func(model string) string
+	names     map[spec.Key]string // of models, as stored, by key with the canonical form
+}
+
+// find returns the model for c, nil if there is none, and gives c the model's stored name.
+func (p *predictor) find(c *spec.Config) perfmodel.Fitted {
+	if f, ok := p.fitted[c.Key()]; ok {
+		return f
+	}
+	if name, ok := p.names[spec.Key{Model: p.canonical(c.Model.Name), Accelerator: c.Accelerator.Name}]; ok {
+		c.Model.Name = name
+	}
+	return p.fitted[c.Key()]
 }
 
 // Predict implements perfmodel.Predictor.
 func (p *predictor) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
-	key := c.Key()
-	if f, ok := p.fitted[key]; ok {
+	if f := p.find(&c); f != nil {
 		return f.Predict(ctx, c)
 	}
+	key := c.Key()
 	if err, ok := p.broken[key]; ok {
 		return spec.Prediction{}, err
 	}
@@ -213,7 +237,7 @@ func (p *predictor) Predict(ctx context.Context, c spec.Config) (spec.Prediction
 // Memory returns the memory estimator of the model for c's key. The error wraps perfmodel.ErrNotCovered if
 // there is no such model, or it has no estimator.
 func (p *predictor) Memory(c spec.Config) (memory.Estimator, error) {
-	m, ok := p.fitted[c.Key()].(memory.Predictor)
+	m, ok := p.find(&c).(memory.Predictor)
 	if !ok {
 		return memory.Estimator{}, fmt.Errorf("registry: no %s model that estimates memory is fitted to %s: %w", p.family, c.Key(), perfmodel.ErrNotCovered)
 	}

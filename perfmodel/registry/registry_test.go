@@ -175,7 +175,7 @@ func TestDamagedFilesAreNamedAndTheRestIsUsable(t *testing.T) {
 			if len(cards) != 1 || cards[0].Key != keys[1] || err == nil || !strings.Contains(err.Error(), path) {
 				t.Errorf("List: %d cards, %v", len(cards), err)
 			}
-			p, err := r.Predictor("rubick")
+			p, err := r.Predictor("rubick", strings.ToLower)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -216,12 +216,12 @@ func TestLeftovers(t *testing.T) {
 
 func TestPredictorDispatchesOnKey(t *testing.T) {
 	r := newRegistry(t)
-	if _, err := r.Predictor("rubick"); !errors.Is(err, perfmodel.ErrNotCovered) {
+	if _, err := r.Predictor("rubick", strings.ToLower); !errors.Is(err, perfmodel.ErrNotCovered) {
 		t.Errorf("nothing fitted: %v", err)
 	}
 	put(t, r, keys[4], 1)
 	put(t, r, keys[5], 10)
-	p, err := r.Predictor("rubick")
+	p, err := r.Predictor("rubick", strings.ToLower)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,11 +230,15 @@ func TestPredictorDispatchesOnKey(t *testing.T) {
 	if err1 != nil || err2 != nil || fast.Throughput < 5*slow.Throughput {
 		t.Errorf("%g and %g samples/s, %v, %v; want about 10 to 1", fast.Throughput, slow.Throughput, err1, err2)
 	}
+	other, err := p.Predict(t.Context(), config(spec.Key{Model: "A", Accelerator: "b c"}, 2))
+	if err != nil || other.Throughput != fast.Throughput {
+		t.Errorf("by another name: %g samples/s, %v, want %g", other.Throughput, err, fast.Throughput)
+	}
 	_, err = p.Predict(t.Context(), config(keys[1], 2))
 	if !errors.Is(err, perfmodel.ErrNotCovered) || !strings.Contains(err.Error(), "a on b c, a b on c") {
 		t.Errorf("unknown key: %v", err)
 	}
-	if _, err := r.Predictor("rubik"); err == nil || !strings.Contains(err.Error(), "there are: rubick") {
+	if _, err := r.Predictor("rubik", strings.ToLower); err == nil || !strings.Contains(err.Error(), "there are: rubick") {
 		t.Errorf("unknown family: %v", err)
 	}
 }

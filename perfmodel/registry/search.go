@@ -9,7 +9,7 @@ import (
 
 // Prepare implements perfmodel.Preparer, also for models that do not implement it.
 func (p *predictor) Prepare(c spec.Config) (func(spec.Plan) (spec.Prediction, error), error) {
-	if f, ok := p.fitted[c.Key()].(perfmodel.Preparer); ok {
+	if f, ok := p.find(&c).(perfmodel.Preparer); ok {
 		return f.Prepare(c)
 	}
 	return func(plan spec.Plan) (spec.Prediction, error) {
@@ -23,7 +23,7 @@ func (p *predictor) Prepare(c spec.Config) (func(spec.Plan) (spec.Prediction, er
 
 // StepAtLeast implements perfmodel.Bounder; it returns nil if the model for c's key has no bound.
 func (p *predictor) StepAtLeast(c spec.Config) (func(*spec.Plan) float64, error) {
-	if f, ok := p.fitted[c.Key()].(perfmodel.Bounder); ok {
+	if f, ok := p.find(&c).(perfmodel.Bounder); ok {
 		return f.StepAtLeast(c)
 	}
 	return nil, nil

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/pacer-ml/pacer/perfmodel"
@@ -28,7 +29,7 @@ func TestPredictorSearches(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"rubick", "hybrid"} {
-		p, err := r.Predictor(name)
+		p, err := r.Predictor(name, strings.ToLower)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/datasets/catalog"
@@ -170,7 +169,7 @@ func Read(path string) (profiler.Campaign, error) {
 		return camp, fail.WithCode(fail.Usage, err)
 	}
 	if want := camp.Space.Accelerator; want != "" && want != profiler.AnyGPU {
-		camp.Space.Accelerator = datadir.CatalogNames([]string{want})[0]
+		camp.Space.Accelerator = query.CatalogNames([]string{want})[0]
 	}
 	return camp, nil
 }

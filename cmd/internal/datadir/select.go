@@ -8,7 +8,6 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
-	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 	"github.com/pacer-ml/pacer/profiler/store"
@@ -21,7 +20,7 @@ const maxNearest = 20
 // ones in case and punctuation; an accelerator may be given by words that no other has. It
 // returns an error if there are none.
 func (d *Dir) Select(ctx context.Context, f store.Filter) ([]spec.Measurement, error) {
-	f, err := d.stored(ctx, f)
+	f, err := (&query.Resolver{Read: d.Read}).StoredFilter(ctx, f)
 	if err != nil {
 		return nil, err
 	}
@@ -30,59 +29,6 @@ func (d *Dir) Select(ctx context.Context, f store.Filter) ([]spec.Measurement, e
 		err = d.noneStored(ctx, f)
 	}
 	return rows, err
-}
-
-// stored returns f with the names as they are stored.
-func (d *Dir) stored(ctx context.Context, f store.Filter) (store.Filter, error) {
-	if len(f.Models)+len(f.Sources)+len(f.Accelerators) == 0 {
-		return f, nil
-	}
-	f.Accelerators = CatalogNames(f.Accelerators)
-	tallies, err := d.Summary(ctx)
-	f.Models = spellings(f.Models, names(tallies, query.ModelOf), catalog.CanonicalModel)
-	f.Sources = spellings(f.Sources, names(tallies, query.SourceOf), named.Fold)
-	parts := names(tallies, query.AcceleratorOf)
-	for i, name := range f.Accelerators {
-		if found := query.Match(name, parts); len(found) == 1 {
-			f.Accelerators[i] = found[0]
-		}
-	}
-	return f, err
-}
-
-// names returns the distinct names of tallies, sorted.
-func names(tallies []store.Tally, of func(store.Tally) string) []string {
-	var out []string
-	for _, t := range tallies {
-		out = append(out, of(t))
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// spellings replaces each name by the stored ones with the same canonical form; a name without any stays.
-func spellings(given, stored []string, canonical func(string) string) []string {
-	var out []string
-	for _, n := range given {
-		found := slices.DeleteFunc(slices.Clone(stored), func(s string) bool { return canonical(s) != canonical(n) })
-		if len(found) == 0 {
-			found = []string{n}
-		}
-		out = append(out, found...)
-	}
-	return out
-}
-
-// CatalogNames replaces names of accelerators by those of the catalog; a name that it lacks
-// stays.
-func CatalogNames(names []string) []string {
-	out := slices.Clone(names)
-	for i, n := range names {
-		if a, err := catalog.Accelerator(n); err == nil {
-			out[i] = a.Name
-		}
-	}
-	return out
 }
 
 // noneStored returns the reason why f matches no row of the store.

@@ -2,7 +2,6 @@ package datadir
 
 import (
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -32,14 +31,5 @@ func TestSelectSpellings(t *testing.T) {
 		if len(rows) != want || (err != nil) != (want == 0) {
 			t.Errorf("%s: %d rows, want %d, %v", name, len(rows), want, err)
 		}
-	}
-}
-
-// TestCatalogNames: an accelerator takes its name of the catalog; other names stay.
-func TestCatalogNames(t *testing.T) {
-	given := []string{"h100", "Acme Turnip", "a100-80gb"}
-	want := []string{"H100-80GB-SXM", "Acme Turnip", "A100-80GB-SXM"}
-	if got := CatalogNames(given); !slices.Equal(got, want) || given[0] != "h100" {
-		t.Errorf("CatalogNames of %q returns %q, want %q", given, got, want)
 	}
 }

@@ -42,11 +42,12 @@ func Pool(cards []perfmodel.Card) Pooled {
 	return p
 }
 
-// FitAll fits every key of rows, in order, and keeps the results in reg. Keys
-// that cannot be fitted are returned as reasons. done, unless nil, is called after each key with
-// the number of finished keys and of all.
+// FitAll fits every key of rows, in order; a model has one name, see OneName. It keeps the results in reg,
+// in place of those of the same canonical keys. Keys that cannot be fitted are returned as reasons. done,
+// unless nil, is called after each key with the number of finished keys and of all.
 func FitAll(ctx context.Context, fam perfmodel.Family, reg *registry.Registry, rows []spec.Measurement, o perfmodel.FitOptions, done func(n, total int)) (cards []perfmodel.Card, skipped []string, err error) {
-	byKey := perfmodel.GroupByKey(rows)
+	byKey := perfmodel.GroupByKey(OneName(rows))
+	before, _ := reg.List() // a file that cannot be read stays
 	keys := slices.SortedFunc(maps.Keys(byKey), perfmodel.CompareKeys)
 	for i, k := range keys {
 		if err := ctx.Err(); err != nil {
@@ -61,10 +62,25 @@ func FitAll(ctx context.Context, fam perfmodel.Family, reg *registry.Registry, r
 			continue
 		}
 		card.Created = time.Now().UTC().Truncate(time.Second)
-		if err := reg.Put(card, fitted); err != nil {
+		if err := replaceCard(reg, before, card, fitted); err != nil {
 			return nil, nil, err
 		}
 		cards = append(cards, card)
 	}
 	return cards, skipped, nil
+}
+
+// replaceCard stores a fitted model and removes those of other names of its key.
+func replaceCard(reg *registry.Registry, before []perfmodel.Card, card perfmodel.Card, fitted perfmodel.Fitted) error {
+	if err := reg.Put(card, fitted); err != nil {
+		return err
+	}
+	for _, old := range before {
+		if old.Family == card.Family && old.Key != card.Key && CanonicalKey(old.Key) == CanonicalKey(card.Key) {
+			if err := reg.Remove(old.Key, old.Family); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

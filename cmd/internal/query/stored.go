@@ -130,12 +130,7 @@ func isCatalogAccelerator(name string) bool {
 // storedOnly returns the names in the store that the catalog lacks, sorted.
 func (d *Resolver) storedOnly(ctx context.Context, of func(store.Tally) string, known func(string) bool) ([]string, error) {
 	tallies, err := d.Summary(ctx)
-	var out []string
-	for _, t := range tallies {
-		out = append(out, of(t))
-	}
-	slices.Sort(out)
-	return slices.DeleteFunc(slices.Compact(out), known), err
+	return slices.DeleteFunc(names(tallies, of), known), err
 }
 
 // lockedOut reports whether err is that another process has the store open, and warns about

@@ -198,7 +198,7 @@ func noCard(cards []perfmodel.Card, fam string, k spec.Key) error {
 // fromMeasurements fills t from the stored measurements of its card: the model
 // as they describe it, and what they all have in common.
 func (t *Target) fromMeasurements(ctx context.Context, d *Resolver, q *Request) error {
-	rows, err := d.Rows(ctx, store.Filter{Models: []string{t.card.Model}, Accelerators: []string{t.card.Accelerator}})
+	rows, err := d.KeyRows(ctx, CanonicalKeys([]spec.Key{t.card.Key}))
 	if err != nil {
 		return err
 	}
@@ -207,6 +207,7 @@ func (t *Target) fromMeasurements(ctx context.Context, d *Resolver, q *Request) 
 	}
 	known := t.model // as the catalog has it, zero if it does not
 	t.model = rows[0].Config.Model
+	t.model.Name = t.card.Model                           // the fitted model accepts no other
 	t.model.SeqLen = cmp.Or(t.model.SeqLen, known.SeqLen) // some sources do not print it
 	t.seqLen = Common(rows, func(c spec.Config) int { return c.SeqLen })
 	t.framework = Common(rows, func(c spec.Config) string { return c.Framework })
@@ -229,7 +230,9 @@ func (t *Target) measuredAt(ctx context.Context, d *Resolver, q *Request, machin
 		t.link = Common(rows, func(c spec.Config) spec.Link { return c.Link })
 		t.node = spec.Node{Name: "measured", Accelerator: t.accelerator.Name, Devices: mostOnNode(rows), Link: t.link}
 	}
-	if own := perfmodel.GroupByKey(rows)[spec.Key{Model: t.model.Name, Accelerator: t.accelerator.Name}]; len(own) > 0 {
+	model := catalog.CanonicalModel(t.model.Name)
+	isOther := func(m spec.Measurement) bool { return catalog.CanonicalModel(m.Config.Model.Name) != model }
+	if own := slices.DeleteFunc(slices.Clone(rows), isOther); len(own) > 0 {
 		rows = own
 		t.seqLen = Common(rows, func(c spec.Config) int { return c.SeqLen })
 	} else if !machine {
