@@ -3,13 +3,12 @@ package experiment
 import (
 	"cmp"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/scheduler/admission"
 	"github.com/pacer-ml/pacer/scheduler/compat"
 	"github.com/pacer-ml/pacer/scheduler/compose"
@@ -44,9 +43,9 @@ func (o *Options) readScheduler() error {
 
 // readSchedulerFile returns the options that the file of a scheduler stands for.
 func readSchedulerFile(path string) (map[string]string, error) {
-	text, err := ReadSmall(path, maxStudyFile)
+	text, err := query.ReadFile("scheduler", path, maxStudyFile)
 	if err != nil {
-		return nil, fmt.Errorf("scheduler: %w", err)
+		return nil, err
 	}
 	values, err := compose.Read(path, text)
 	if err != nil {
@@ -57,20 +56,6 @@ func readSchedulerFile(path string) (map[string]string, error) {
 
 // maxStudyFile bounds the files of studies and schedulers, in bytes.
 const maxStudyFile = 1 << 20
-
-// ReadSmall reads a file of at most so many bytes.
-func ReadSmall(path string, most int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err // it names the file
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(text)) > most {
-		err = &FieldError{Field: "file", Value: path, Err: fmt.Errorf("%s is larger than %d KiB", path, most>>10)}
-	}
-	return text, err
-}
 
 // composition reads Compat, Admission, Placement and Round. A mode gives the defaults
 // of the others.

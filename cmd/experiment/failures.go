@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
@@ -91,8 +92,8 @@ func failuresText(o *Options) string {
 const maxTableFile = 64 << 20
 
 // readTable reads the file of an option and keeps its digest.
-func (f *failures) readTable(path string) (*bytes.Reader, error) {
-	text, err := ReadSmall(path, maxTableFile)
+func (f *failures) readTable(option, path string) (*bytes.Reader, error) {
+	text, err := query.ReadFile(option, path, maxTableFile)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +107,7 @@ func (s *Simulation) readOutages(f *failures, text string) error {
 		return nil
 	}
 	if isTable(text) {
-		r, err := f.readTable(text)
+		r, err := f.readTable("failures", text)
 		if err != nil {
 			return err
 		}

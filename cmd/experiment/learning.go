@@ -43,10 +43,10 @@ func parseLearning(text string) (*learning, error) {
 		return nil, invalid("belief", value, ": family %s is not fitted, so it cannot learn: use fitted:%s", fam.Name, fam.Name)
 	}
 	l := &learning{family: fam, points: 8, after: 10 * time.Second}
-	given := once{}
+	given := givenKeys{}
 	for _, p := range parts[1:] {
 		key, number, _ := strings.Cut(p, "=")
-		if given.again(key) {
+		if given.add(key) {
 			return nil, invalid("belief", value, ": %s is given twice", key)
 		}
 		if err := l.set(key, number); err != nil {

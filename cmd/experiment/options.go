@@ -3,6 +3,7 @@ package experiment
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -151,8 +152,8 @@ func (o *Options) Set(name, value string) error {
 
 // setAll sets the options of a map.
 func (o *Options) setAll(values map[string]string) error {
-	for name, value := range values {
-		if err := o.Set(name, value); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if err := o.Set(name, values[name]); err != nil {
 			return err
 		}
 	}
@@ -221,12 +222,12 @@ func noAnswer(name string, value any, format string, args ...any) error {
 	return &FieldError{Field: fieldName(name), Value: value, NoAnswer: true, Err: fmt.Errorf(format, args...)}
 }
 
-// once holds the keys given so far.
-type once map[string]bool
+// givenKeys are the keys of a list of settings that were read so far.
+type givenKeys map[string]bool
 
-// again reports whether a key was given before.
-func (o once) again(key string) bool {
-	was := o[key]
-	o[key] = true
-	return was
+// add adds a key. It reports whether the list has the key already.
+func (g givenKeys) add(key string) (duplicate bool) {
+	duplicate = g[key]
+	g[key] = true
+	return duplicate
 }

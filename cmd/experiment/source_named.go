@@ -180,10 +180,10 @@ func (s *Simulation) readGavel(ctx context.Context, w *Source, role, arg string)
 // estimatePairs makes w estimate colocated jobs from few measurements.
 func (s *Simulation) estimatePairs(ctx context.Context, w *Source, rows []spec.Colocation, options string) error {
 	var o colocation.Options
-	given := once{}
+	given := givenKeys{}
 	for _, item := range strings.Split(options, ",") {
 		name, value, _ := strings.Cut(item, "=")
-		if given.again(name) {
+		if given.add(name) {
 			return invalid("belief", w.Name, ": %s is given twice", name)
 		}
 		n, err := strconv.Atoi(value)

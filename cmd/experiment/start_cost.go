@@ -37,7 +37,7 @@ func (s *Simulation) readCosts(f *failures, startCost time.Duration) (err error)
 }
 
 func (s *Simulation) readCostTable(f *failures, path string) error {
-	r, err := f.readTable(path)
+	r, err := f.readTable("costs", path)
 	if err != nil {
 		return err
 	}
@@ -51,10 +51,10 @@ func (s *Simulation) readCostTable(f *failures, path string) error {
 
 // stateCosts reads restart=S and gbytes=G.
 func stateCosts(text, options string) (*sim.StateCosts, error) {
-	costs, given := &sim.StateCosts{}, once{}
+	costs, given := &sim.StateCosts{}, givenKeys{}
 	for _, o := range strings.Split(options, ":") {
 		key, value, _ := strings.Cut(o, "=")
-		if given.again(key) {
+		if given.add(key) {
 			return nil, invalid("costs", text, ": %s is given twice", key)
 		}
 		v, err := strconv.ParseFloat(value, 64)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 	"github.com/pacer-ml/pacer/scheduler/study"
 )
@@ -31,9 +32,9 @@ type cell struct {
 // OpenSweep reads the file of a study and everything it names. Data and Warn are those of
 // o; the study sets all other options.
 func OpenSweep(ctx context.Context, path string, o Options) (*Sweep, error) {
-	text, err := ReadSmall(path, maxStudyFile)
+	text, err := query.ReadFile("study", path, maxStudyFile)
 	if err != nil {
-		return nil, fmt.Errorf("sweep: %w", err)
+		return nil, err
 	}
 	read, err := study.Read(path, text, sweepSettings)
 	if err != nil {
@@ -101,7 +102,7 @@ func (s *Sweep) resolve(ctx context.Context, o Options) error {
 			if known[key] == nil {
 				base, err := s.simulation(ctx, o, w, p, settings)
 				if err != nil {
-					return fmt.Errorf("sweep: %s on %s: %w", p.Name, w.Name, err)
+					return fmt.Errorf("%s on %s: %w", p.Name, w.Name, err)
 				}
 				known[key] = base
 			}
@@ -113,7 +114,7 @@ func (s *Sweep) resolve(ctx context.Context, o Options) error {
 				return invalidBecause("policy", p.Policy, err)
 			}
 			if err := sim.parts.has(sim.Policies); err != nil {
-				return fmt.Errorf("sweep: %s on %s: %w", p.Name, w.Name, err)
+				return fmt.Errorf("%s on %s: %w", p.Name, w.Name, err)
 			}
 			files, err := filesDigest(builtin.Policies.Files(sim.Policies[0]))
 			if err != nil {

@@ -23,11 +23,11 @@ import (
 func programDigest() (string, error) {
 	path, err := os.Executable()
 	if err != nil {
-		return "", fmt.Errorf("sweep: %w", err)
+		return "", err
 	}
 	h := sha256.New()
 	if err := hashFile(h, path); err != nil {
-		return "", fmt.Errorf("sweep: %w", err)
+		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
@@ -54,7 +54,7 @@ func (d Data) sourcesDigest(ctx context.Context, names ...string) (string, error
 		case name == "duration" || strings.HasPrefix(name, "duration:"):
 		case arg != "" && err == nil:
 			if err := hashTree(h, arg); err != nil {
-				return "", fmt.Errorf("sweep: %w", err)
+				return "", err
 			}
 		default:
 			stored = true
@@ -74,7 +74,7 @@ func filesDigest(paths []string) ([]string, error) {
 	for _, path := range paths {
 		h := sha256.New()
 		if err := hashFile(h, path); err != nil {
-			return nil, fmt.Errorf("sweep: %w", err)
+			return nil, err
 		}
 		out = append(out, path+"="+hex.EncodeToString(h.Sum(nil)))
 	}
@@ -112,7 +112,7 @@ func (d Data) hash(ctx context.Context, h hash.Hash) error {
 	add := func(v any) {
 		b, e := json.Marshal(v)
 		if e != nil && err == nil {
-			err = fmt.Errorf("sweep: %w", e)
+			err = e
 		}
 		sum := sha256.Sum256(b)
 		lines = append(lines, string(sum[:]))

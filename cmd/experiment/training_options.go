@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 	"github.com/pacer-ml/pacer/perfmodel/yamlfile"
 	"github.com/pacer-ml/pacer/scheduler/learn"
@@ -122,10 +123,7 @@ func (o *TrainingOptions) Set(name, value string) error {
 func (o *TrainingOptions) set(name, value string) error {
 	i := slices.IndexFunc(trainingSettings, func(s trainingSetting) bool { return s.name == name })
 	if i >= 0 {
-		if want := parseSetting(trainingSettings[i].value(&o.Learn), value); want != "" {
-			return fmt.Errorf("%q is not %s", value, want)
-		}
-		return nil
+		return parseSetting(trainingSettings[i].value(&o.Learn), value)
 	}
 	if slices.Contains(sweepSettings, name) {
 		return o.Simulation.Set(name, value)
@@ -134,38 +132,25 @@ func (o *TrainingOptions) set(name, value string) error {
 	return fmt.Errorf("unknown setting, nearest: %s", strings.Join(named.Nearest(name, known, 3), ", "))
 }
 
-// parseSetting reads text into a setting; want says what it should have been, "" if it is
-// that.
-func parseSetting(to any, text string) (want string) {
-	var err error
+// parseSetting reads text into a setting.
+func parseSetting(to any, text string) error {
 	switch to := to.(type) {
-	case *int:
-		*to, err = strconv.Atoi(text)
-		want = "a whole number"
-	case *float64:
-		*to, err = strconv.ParseFloat(text, 64)
-		want = "a number"
-	case *bool:
-		*to, err = strconv.ParseBool(text)
-		want = "true or false"
-	case *string:
-		*to = text
 	case *learn.Reward:
 		*to = learn.Reward(text)
 	case choice:
-		if *to.to = text == to.yes; text != to.yes && text != to.no {
-			return to.yes + " or " + to.no
+		if text != to.yes && text != to.no {
+			return fmt.Errorf("%q is not %s or %s", text, to.yes, to.no)
 		}
+		*to.to = text == to.yes
+	default:
+		return named.Parse(text, to)
 	}
-	if err == nil {
-		return ""
-	}
-	return want
+	return nil
 }
 
 // ReadFile sets the settings in a YAML file, a key each.
 func (o *TrainingOptions) ReadFile(path string) error {
-	text, err := ReadSmall(path, maxStudyFile)
+	text, err := query.ReadFile("config", path, maxStudyFile)
 	if err != nil {
 		return err
 	}

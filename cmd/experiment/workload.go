@@ -86,7 +86,7 @@ func (o *Options) makeWorkload(ctx context.Context, text string) (trace.Workload
 			return w, err
 		}
 		if made, err = synthetic.Fit(source.Jobs); err != nil {
-			return w, invalidBecause("workload", fit, fmt.Errorf("{workload}: %w", err))
+			return w, invalidBecause("workload", fit, fmt.Errorf("{workload} synthetic: %w", err))
 		}
 		w.Warnings, w.Bad = source.Warnings, source.Bad
 	}
@@ -108,9 +108,9 @@ func take(items []string, prefix string) (value string, rest []string, err error
 		case !ok:
 			rest = append(rest, item)
 		case text == "":
-			return "", nil, invalidBecause("workload", item, fmt.Errorf("{workload}: synthetic: %s has no value", strings.TrimSuffix(prefix, "=")))
+			return "", nil, invalidBecause("workload", item, fmt.Errorf("{workload} synthetic: %s has no value", strings.TrimSuffix(prefix, "=")))
 		case value != "":
-			return "", nil, invalidBecause("workload", item, fmt.Errorf("{workload}: synthetic: %s is given twice", strings.TrimSuffix(prefix, "=")))
+			return "", nil, invalidBecause("workload", item, fmt.Errorf("{workload} synthetic: %s is given twice", strings.TrimSuffix(prefix, "=")))
 		default:
 			value = text
 		}
@@ -124,7 +124,7 @@ func generate[T any](w trace.Workload, options T, err error, jobs func(T) ([]spe
 		w.Jobs, err = jobs(options)
 	}
 	if err != nil {
-		return w, invalidBecause("workload", "synthetic", fmt.Errorf("{workload}: %w", err))
+		return w, invalidBecause("workload", "synthetic", fmt.Errorf("{workload} synthetic: %w", err))
 	}
 	return w, nil
 }

@@ -142,9 +142,11 @@ func newLearnRun(c *cli.Context) (*learnRun, error) {
 		return nil, fmt.Errorf("learn: %w", err)
 	}
 	if from := c.String("from"); from != "" {
-		run.from, err = dl2.Read(from)
+		if run.from, err = dl2.Read(from); err != nil {
+			return nil, fmt.Errorf("learn: %w", err)
+		}
 	}
-	return run, err
+	return run, nil
 }
 
 func runLearnDL2(c *cli.Context) (err error) {

@@ -52,7 +52,7 @@ func runSweep(c *cli.Context) (err error) {
 	}
 	opened, err := experiment.OpenSweep(c.Context, path, experimentOptions(c))
 	if err != nil {
-		return err
+		return fmt.Errorf("sweep: %w", err)
 	}
 	s := &sweep{Sweep: opened}
 	files, err := createSweepFiles(c, s.Name)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 )
 
 // Set sets the options in text, key=value separated by commas:
@@ -56,27 +58,19 @@ func (o *Options) setLoad(text string) error {
 }
 
 func (o *Options) set(key, value string) (err error) {
-	switch key {
-	case "jobs":
-		o.Jobs, err = strconv.Atoi(value)
-	case "tenants":
-		o.Tenants, err = strconv.Atoi(value)
-	case "per-hour":
-		o.PerHour, err = strconv.ParseFloat(value, 64)
-	case "median-s":
-		o.MedianSec, err = strconv.ParseFloat(value, 64)
-	case "sigma":
-		o.Sigma, err = strconv.ParseFloat(value, 64)
-	case "max-s":
-		o.MaxSec, err = strconv.ParseFloat(value, 64)
-	case "arrivals":
-		return o.setArrivals(value)
-	case "sizes":
-		o.Sizes, err = parseSizes(value)
-	default:
-		return fmt.Errorf("want one of jobs, per-hour, arrivals, sizes, median-s, sigma, max-s, tenants, load, fit, models")
+	numbers := map[string]any{
+		"jobs": &o.Jobs, "tenants": &o.Tenants, "per-hour": &o.PerHour, "median-s": &o.MedianSec, "sigma": &o.Sigma, "max-s": &o.MaxSec,
 	}
-	return err
+	switch {
+	case numbers[key] != nil:
+		return named.Parse(value, numbers[key])
+	case key == "arrivals":
+		return o.setArrivals(value)
+	case key == "sizes":
+		o.Sizes, err = parseSizes(value)
+		return err
+	}
+	return fmt.Errorf("want one of jobs, per-hour, arrivals, sizes, median-s, sigma, max-s, tenants, load, fit, models")
 }
 
 func (o *Options) setArrivals(value string) error {

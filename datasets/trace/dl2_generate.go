@@ -77,24 +77,19 @@ func ParseDL2Options(text string) (DL2Options, error) {
 	return o, o.Validate()
 }
 
-func (o *DL2Options) set(key, value string) (err error) {
-	switch key {
-	case "jobs":
-		o.Jobs, err = strconv.Atoi(value)
-	case "per-slot":
-		o.PerSlot, err = strconv.Atoi(value)
-	case "epochs":
-		o.MaxEpochs, err = strconv.Atoi(value)
-	case "arrivals":
-		o.Arrivals = value
-	case "slot-s":
-		var sec float64
-		sec, err = strconv.ParseFloat(value, 64)
-		o.Slot = time.Duration(sec * float64(time.Second))
-	default:
+func (o *DL2Options) set(key, value string) error {
+	sec := o.Slot.Seconds()
+	to, ok := map[string]any{"jobs": &o.Jobs, "per-slot": &o.PerSlot, "epochs": &o.MaxEpochs, "arrivals": &o.Arrivals, "slot-s": &sec}[key]
+	if !ok {
 		return fmt.Errorf("want one of jobs, per-slot, epochs, slot-s, arrivals")
 	}
-	return err
+	if err := named.Parse(value, to); err != nil {
+		return err
+	}
+	if key == "slot-s" {
+		o.Slot = time.Duration(sec * float64(time.Second))
+	}
+	return nil
 }
 
 // Validate returns an error for the first invalid option.

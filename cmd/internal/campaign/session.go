@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -152,17 +151,9 @@ const maxFile = 1 << 20
 
 // Read reads a campaign file.
 func Read(path string) (profiler.Campaign, error) {
-	f, err := os.Open(path)
+	text, err := query.ReadFile("campaign", path, maxFile)
 	if err != nil {
 		return profiler.Campaign{}, fmt.Errorf("profile: %w", err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	switch {
-	case err != nil:
-		return profiler.Campaign{}, fmt.Errorf("profile: %w", err)
-	case len(text) > maxFile:
-		return profiler.Campaign{}, fail.Usagef("profile: %s is larger than %d KiB, want a campaign file", path, maxFile>>10)
 	}
 	camp, err := profiler.ReadCampaign(path, text, catalog.Model)
 	if err != nil {

@@ -131,15 +131,3 @@ func unknownVerb(name string, cmds []*cli.Command) error {
 	}
 	return fail.Usagef("unknown command %q; there are: %s", name, strings.Join(names, ", "))
 }
-
-// packagePrefix matches the name of a package in an error.
-var packagePrefix = regexp.MustCompile(`(^|: )(spec|catalog|memory|perfmodel|planner|launch|store|registry|measured|huggingface|experiment|sim|datasets|family|accuracy|place|compat|compose|loss|study|query): `)
-
-// plain is the text of an error for people, without packages.
-func plain(err error) string {
-	text := err.Error()
-	for packagePrefix.MatchString(text) { // one may follow another
-		text = packagePrefix.ReplaceAllString(text, "$1")
-	}
-	return text
-}

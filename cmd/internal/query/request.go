@@ -2,6 +2,8 @@ package query
 
 import (
 	"fmt"
+	"io"
+	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -96,6 +98,21 @@ func InRange(field string, n, most int) error {
 		return &FieldError{Field: field, Value: n, Why: fmt.Sprintf("is not in 1..%d", most)}
 	}
 	return nil
+}
+
+// ReadFile returns the content of the file that a field names; *FieldError if it has more than
+// most bytes.
+func ReadFile(field, path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = &FieldError{Field: field, Value: path, Err: fmt.Errorf("%s is larger than %d KiB", path, most>>10)}
+	}
+	return text, err
 }
 
 // rate returns a *FieldError unless v is 0 or a rate.

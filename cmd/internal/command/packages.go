@@ -1,0 +1,28 @@
+package command
+
+import (
+	"regexp"
+	"strings"
+)
+
+// errorPackages are the packages that begin their errors with their names, as libraries do;
+// messages leave the names out. learn is missing, being a verb as well. A test compares the
+// list with the sources.
+var errorPackages = strings.Fields(`
+	accuracy admission analytic bayes catalog colocation compat compose datasets device executor
+	experiment family goodput gp huggingface hybrid launch lbfgsb lp measured memory named nn nnls
+	online optimus order perfmodel place planner policy profiler query registry remote replay report
+	rubick runner scheduler schedulertest server sim spec store study synthetic worker
+`)
+
+// packagePrefix matches the name of a package in an error.
+var packagePrefix = regexp.MustCompile(`(^|: )(` + strings.Join(errorPackages, "|") + `): `)
+
+// plain is the text of an error for people, without packages.
+func plain(err error) string {
+	text := err.Error()
+	for packagePrefix.MatchString(text) { // one may follow another
+		text = packagePrefix.ReplaceAllString(text, "$1")
+	}
+	return text
+}
