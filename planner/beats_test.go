@@ -80,3 +80,10 @@ func TestBeatsBestUnknown(t *testing.T) {
 		}
 	}
 }
+
+// TestTies: plans that beat the best with at least TieProbability count; those without a probability do not.
+func TestTies(t *testing.T) {
+	if n := planner.Ties([]float64{math.NaN(), 0.5, 0.15, planner.TieProbability, 0.0999, 0, math.NaN()}); n != 3 {
+		t.Errorf("%d ties, want 3", n)
+	}
+}

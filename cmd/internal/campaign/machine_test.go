@@ -2,6 +2,7 @@ package campaign
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,6 +24,20 @@ func TestDevicesWithoutGPUs(t *testing.T) {
 	for _, all := range []string{"", cpuDevices} {
 		if m, err := on(all); err != nil || !m.CPU || len(m.Devices) == 0 {
 			t.Errorf("%q: %+v, %v", all, m, err)
+		}
+	}
+}
+
+// TestDevicesNamed: --devices keeps the devices it names, each of them once.
+func TestDevicesNamed(t *testing.T) {
+	all := profiler.Machine{Devices: []int{0, 1, 2}}
+	for devices, wrong := range map[string]string{"2,0": "", "1,1": "names device 1 twice", "0,2,0": "names device 0 twice", "3": "no device 3"} {
+		m, err := (&Options{Devices: devices}).withDevices(all)
+		if wrong == "" && (err != nil || !slices.Equal(m.Devices, []int{2, 0})) {
+			t.Errorf("%s: %v, %v", devices, m.Devices, err)
+		}
+		if wrong != "" && (err == nil || !strings.Contains(err.Error(), wrong)) {
+			t.Errorf("%s: %v, want %q", devices, err, wrong)
 		}
 	}
 }
