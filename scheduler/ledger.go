@@ -23,8 +23,8 @@ type Ledger struct {
 
 	down []int // nodes, ascending; none of their devices is in free
 
-	asked    int            // devices requested by the jobs in the system
-	byTenant map[string]int // devices requested by the jobs of each tenant
+	requested int            // devices requested by the jobs in the system
+	byTenant  map[string]int // devices requested by the jobs of each tenant
 
 	changed []*JobState // jobs with events, in order, from change number first on
 	first   uint64
@@ -43,7 +43,7 @@ func NewLedger(c spec.Cluster, advance func(j *JobState, now time.Duration)) *Le
 func (l *Ledger) Enter(j *JobState) {
 	l.inside = insert(l.inside, j)
 	l.waiting = insert(l.waiting, j)
-	l.ask(j, 1)
+	l.addRequest(j, 1)
 	l.note(j)
 }
 
@@ -60,15 +60,15 @@ func (l *Ledger) Leave(j *JobState, held *Grant) {
 		l.inside = slices.DeleteFunc(l.inside, hasLeft)
 		l.left = 0
 	}
-	l.ask(j, -1)
+	l.addRequest(j, -1)
 	l.note(j)
 }
 
 func hasLeft(j *JobState) bool { return j.Phase == Finished }
 
-// ask adds the devices of j to those requested, or subtracts them with sign -1.
-func (l *Ledger) ask(j *JobState, sign int) {
-	l.asked += sign * j.Job.Devices
+// addRequest adds the devices of j to those requested, or subtracts them with sign -1.
+func (l *Ledger) addRequest(j *JobState, sign int) {
+	l.requested += sign * j.Job.Devices
 	l.byTenant[j.Job.Tenant] += sign * j.Job.Devices
 	if l.byTenant[j.Job.Tenant] == 0 {
 		delete(l.byTenant, j.Job.Tenant)
@@ -168,7 +168,7 @@ func (l *Ledger) note(j *JobState) {
 // Audit recomputes the incremental state and returns an error for the first difference.
 func (l *Ledger) Audit() error {
 	l.free.undo()
-	free, asked, waiting := NewInventory(l.cluster), 0, 0
+	free, requested, waiting := NewInventory(l.cluster), 0, 0
 	sharing := map[spec.JobID]*Grant{}
 	for _, node := range l.down {
 		free.Take(free.whole(node))
@@ -177,7 +177,7 @@ func (l *Ledger) Audit() error {
 		if hasLeft(j) {
 			continue
 		}
-		asked += j.Job.Devices
+		requested += j.Job.Devices
 		if j.Grant == nil {
 			if waiting >= len(l.waiting) || l.waiting[waiting] != j {
 				return fmt.Errorf("scheduler: job %s waits, but not in the ledger", j.Job.ID)
@@ -200,8 +200,8 @@ func (l *Ledger) Audit() error {
 	switch {
 	case waiting != len(l.waiting):
 		return fmt.Errorf("scheduler: %d jobs wait, the ledger has %d", waiting, len(l.waiting))
-	case asked != l.asked:
-		return fmt.Errorf("scheduler: %d devices are requested, the ledger has %d", asked, l.asked)
+	case requested != l.requested:
+		return fmt.Errorf("scheduler: %d devices are requested, the ledger has %d", requested, l.requested)
 	}
 	return l.free.differs(free)
 }

@@ -181,8 +181,8 @@ func (b *ledgerModel) check() {
 	}
 	plain := NewSnapshot(0, s.Cluster, nil)
 	plain.Waiting, plain.ledger = b.inside, nil
-	if s.Asked() != plain.Asked() || s.AskedBy("t") != plain.AskedBy("t") {
-		b.t.Fatalf("%d devices are requested, by t %d; want %d and %d", s.Asked(), s.AskedBy("t"), plain.Asked(), plain.AskedBy("t"))
+	if s.Requested() != plain.Requested() || s.RequestedBy("t") != plain.RequestedBy("t") {
+		b.t.Fatalf("%d devices are requested, by t %d; want %d and %d", s.Requested(), s.RequestedBy("t"), plain.Requested(), plain.RequestedBy("t"))
 	}
 }
 
@@ -193,7 +193,7 @@ func TestAuditFinds(t *testing.T) {
 		"devices that do not exist":    func(_ *Ledger, j *JobState) { j.Grant = &Grant{Slots: []Slot{{Node: 0, Devices: 5}}} },
 		"node 0 has 3 devices free":    func(l *Ledger, j *JobState) { j.Grant, l.waiting = &Grant{Slots: []Slot{{Node: 0, Devices: 1}}}, nil },
 		"0 jobs wait":                  func(l *Ledger, j *JobState) { j.Grant = &Grant{}; l.waiting = append(l.waiting[:0], j) },
-		"1 devices are requested":      func(l *Ledger, _ *JobState) { l.asked = 2 },
+		"1 devices are requested":      func(l *Ledger, _ *JobState) { l.requested = 2 },
 		"waits, but not in the ledger": func(l *Ledger, _ *JobState) { l.waiting = nil },
 		"group 0 has 8 devices free":   func(l *Ledger, _ *JobState) { l.free.groups[0].total-- },
 		"with 4 devices free":          func(l *Ledger, _ *JobState) { l.free.groups[0].with[4].count-- },

@@ -37,7 +37,7 @@ func NewSnapshot(now time.Duration, c spec.Cluster, jobs []*JobState) *Snapshot 
 	for i, j := range jobs {
 		j.Order = i
 		l.inside = append(l.inside, j)
-		l.ask(j, 1)
+		l.addRequest(j, 1)
 		if j.Grant == nil {
 			l.waiting = append(l.waiting, j)
 		} else {
@@ -93,23 +93,23 @@ func (s *Snapshot) Idle() *Inventory {
 	return inv
 }
 
-// Asked returns the number of devices that all jobs request.
-func (s *Snapshot) Asked() int {
+// Requested returns the number of devices that all jobs request.
+func (s *Snapshot) Requested() int {
 	if s.ledger == nil {
-		return asked(s.Waiting, func(*JobState) bool { return true })
+		return requested(s.Waiting, func(*JobState) bool { return true })
 	}
-	return s.ledger.asked
+	return s.ledger.requested
 }
 
-// AskedBy returns the number of devices that the jobs of a tenant request.
-func (s *Snapshot) AskedBy(tenant string) int {
+// RequestedBy returns the number of devices that the jobs of a tenant request.
+func (s *Snapshot) RequestedBy(tenant string) int {
 	if s.ledger == nil {
-		return asked(s.Waiting, func(j *JobState) bool { return j.Job.Tenant == tenant })
+		return requested(s.Waiting, func(j *JobState) bool { return j.Job.Tenant == tenant })
 	}
 	return s.ledger.byTenant[tenant]
 }
 
-func asked(jobs []*JobState, counts func(*JobState) bool) (n int) {
+func requested(jobs []*JobState, counts func(*JobState) bool) (n int) {
 	for _, j := range jobs {
 		if counts(j) {
 			n += j.Job.Devices

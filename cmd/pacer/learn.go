@@ -191,7 +191,7 @@ func (run *learnRun) train(c *cli.Context, out string) error {
 	t.Save = func(m *dl2.Model) error {
 		return savePolicy(out, m, run.Origin(versionString()), c.Bool("compact"))
 	}
-	t.Tell = func(p learn.Point) error {
+	t.OnPoint = func(p learn.Point) error {
 		if p.Best {
 			run.best = p
 		}

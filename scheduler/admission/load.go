@@ -32,7 +32,7 @@ type load struct {
 // Admit admits j if all jobs, including j, request at most x times the cluster's devices.
 // An empty system admits any job.
 func (l load) Admit(_ context.Context, s *scheduler.Snapshot, j spec.Job) (bool, string, error) {
-	requested, limit := s.Asked(), l.x*float64(s.Cluster.Devices())
+	requested, limit := s.Requested(), l.x*float64(s.Cluster.Devices())
 	demand := requested
 	if !l.overshoot {
 		demand += j.Devices

@@ -29,7 +29,7 @@ var quotaRule = Info{
 type quota struct{ devices float64 }
 
 func (q quota) Admit(_ context.Context, s *scheduler.Snapshot, j spec.Job) (bool, string, error) {
-	requested, limit := s.AskedBy(j.Tenant), cmp.Or(q.devices, float64(s.Cluster.Devices()))
+	requested, limit := s.RequestedBy(j.Tenant), cmp.Or(q.devices, float64(s.Cluster.Devices()))
 	if requested == 0 || float64(requested+j.Devices) <= limit {
 		return true, "", nil
 	}

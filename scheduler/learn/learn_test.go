@@ -62,7 +62,7 @@ func train(t *testing.T, o Options, from *dl2.Model) (*dl2.Model, []Point) {
 		t.Fatal(err)
 	}
 	var points []Point
-	tr.Tell = func(p Point) error { points = append(points, p); return nil }
+	tr.OnPoint = func(p Point) error { points = append(points, p); return nil }
 	m, err := tr.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestDiverges(t *testing.T) {
 	}
 	var saved *dl2.Model
 	tr.Save = func(m *dl2.Model) error { saved = m; return nil }
-	tr.Tell = func(p Point) error {
+	tr.OnPoint = func(p Point) error {
 		if p.Phase == reinforced && p.Update == 2 {
 			tr.model.Policy.Params()[7] = float32(math.NaN())
 		}

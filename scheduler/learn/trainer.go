@@ -42,8 +42,8 @@ type Trainer struct {
 	Options
 	// Save receives each new best policy, which does not change afterwards.
 	Save func(*dl2.Model) error
-	// Tell receives every point of the learning curve.
-	Tell func(Point) error
+	// OnPoint receives every point of the learning curve.
+	OnPoint func(Point) error
 
 	draw       Draw
 	teacher    policy.Spec
@@ -69,7 +69,7 @@ func NewTrainer(o Options, draw Draw, from *dl2.Model) (*Trainer, error) {
 		return nil, err
 	}
 	t := &Trainer{Options: o, draw: draw, model: from,
-		Save: func(*dl2.Model) error { return nil }, Tell: func(Point) error { return nil }}
+		Save: func(*dl2.Model) error { return nil }, OnPoint: func(Point) error { return nil }}
 	if o.Supervised.Updates > 0 {
 		specs, err := builtin.Policies.Parse(o.Supervised.Teacher)
 		if err != nil {
@@ -134,7 +134,7 @@ func (t *Trainer) restart() (err error) {
 // before Run.
 func (t *Trainer) Teacher() float64 { return t.teacherJCT }
 
-// report validates the policy if due, and passes the point to Tell.
+// report validates the policy if due, and passes the point to OnPoint.
 func (t *Trainer) report(ctx context.Context, phase string, update, of int, l Losses, reward float64) error {
 	for _, v := range []float64{l.Policy, l.Value, l.Entropy, reward} {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -161,7 +161,7 @@ func (t *Trainer) report(ctx context.Context, phase string, update, of int, l Lo
 			}
 		}
 	}
-	return t.Tell(p)
+	return t.OnPoint(p)
 }
 
 // better reports whether the policy of p replaces the best so far. In the supervised phase the one with the higher

@@ -18,7 +18,7 @@ type Explanations struct {
 
 // Explain returns the value for sim.Config.Explain that collects a policy's run.
 func (x *Explanations) Explain(policy string) *sim.Explain {
-	return &sim.Explain{Jobs: x.Jobs, Tell: func(e sim.Event) { x.rows = append(x.rows, eventRow{policy, e}) }}
+	return &sim.Explain{Jobs: x.Jobs, OnEvent: func(e sim.Event) { x.rows = append(x.rows, eventRow{policy, e}) }}
 }
 
 // MarshalJSON writes a list of objects. Their fields are the columns of a file of

@@ -15,11 +15,11 @@ func explained() *Explanations {
 	x := &Explanations{Jobs: []spec.JobID{"b", "a"}}
 	a, b := &spec.Job{ID: "a"}, &spec.Job{ID: "b"}
 	g := &scheduler.Grant{Job: "a", Plan: spec.Plan{DP: 3}.Normal(), Slots: []scheduler.Slot{{Node: 0, Devices: 2}, {Node: 4, Devices: 1}}}
-	tell := x.Explain("rubick").Tell
+	tell := x.Explain("rubick").OnEvent
 	tell(sim.Event{At: time.Second / 2, Kind: sim.Submitted, Job: a})
 	tell(sim.Event{At: time.Second, Kind: sim.Started, Job: a, Grant: g, Why: `slope 3 > 2: "b" & c`})
 	tell(sim.Event{At: time.Second, Kind: sim.Waits, Job: b, Why: "a\nb"})
-	x.Explain("fifo").Tell(sim.Event{At: time.Minute, Kind: sim.Failed, Job: a, Grant: g, Node: 4})
+	x.Explain("fifo").OnEvent(sim.Event{At: time.Minute, Kind: sim.Failed, Job: a, Grant: g, Node: 4})
 	return x
 }
 

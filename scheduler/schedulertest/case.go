@@ -42,8 +42,8 @@ func runWith(t tb, c Case, p scheduler.Policy, truth sim.Truth) *sim.Result {
 	}
 	if pairs, ok := truth.(sim.Colocated); ok {
 		recount.Beside = func(j *spec.Job, g *scheduler.Grant, other *spec.Job) float64 {
-			its := g.Beside("") // in a World the number of devices determines the plan
-			rate, err := pairs.StepsPerSecBeside(context.Background(), j, g, other, its, recount.groupOf(g.Slots[0].Node))
+			otherGrant := g.Beside("") // in a World the number of devices determines the plan
+			rate, err := pairs.StepsPerSecBeside(context.Background(), j, g, other, otherGrant, recount.groupOf(g.Slots[0].Node))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,7 +88,7 @@ func (c *Case) explain(t tb) *sim.Explain {
 	for i := range c.Jobs {
 		x.Jobs = append(x.Jobs, c.Jobs[i].ID)
 	}
-	x.Tell = func(e sim.Event) {
+	x.OnEvent = func(e sim.Event) {
 		switch e.Kind {
 		case sim.Submitted, sim.Completed, sim.Failed, sim.Shared: // no decisions about the job
 		default:

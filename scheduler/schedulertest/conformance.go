@@ -203,16 +203,16 @@ func (w twice) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Dec
 
 // snapshotCopy is a deep copy of a snapshot.
 type snapshotCopy struct {
-	Now     time.Duration
-	Cluster spec.Cluster
-	Waiting []spec.JobID
-	Jobs    []scheduler.JobState
-	Free    []int
-	Asked   int
+	Now       time.Duration
+	Cluster   spec.Cluster
+	Waiting   []spec.JobID
+	Jobs      []scheduler.JobState
+	Free      []int
+	Requested int
 }
 
 func clone(s *scheduler.Snapshot) snapshotCopy {
-	out := snapshotCopy{Now: s.Now, Cluster: s.Cluster, Free: slices.Clone(s.Free().Free), Asked: s.Asked()}
+	out := snapshotCopy{Now: s.Now, Cluster: s.Cluster, Free: slices.Clone(s.Free().Free), Requested: s.Requested()}
 	for _, j := range s.Waiting {
 		out.Waiting = append(out.Waiting, j.Job.ID)
 	}

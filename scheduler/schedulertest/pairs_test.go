@@ -88,18 +88,18 @@ func (c *pairing) pair(with spec.JobID) {
 			o.Accelerator != "" && o.Accelerator != c.of.accelerator(g) {
 			continue
 		}
-		mine, its := g.Beside(o.ID), g.Beside(with)
-		its.Job, its.Slots = o.ID, nil
+		own, otherGrant := g.Beside(o.ID), g.Beside(with)
+		otherGrant.Job, otherGrant.Slots = o.ID, nil
 		for _, s := range g.Slots {
-			its.Slots = append(its.Slots, scheduler.Slot{Node: s.Node, Devices: s.Devices, Host: o.Host.Times(s.Devices)})
+			otherGrant.Slots = append(otherGrant.Slots, scheduler.Slot{Node: s.Node, Devices: s.Devices, Host: o.Host.Times(s.Devices)})
 		}
 		c.free.Give(g.Counts())
-		if c.free.Take(mine.Counts()) {
-			if c.free.Take(its.Counts()) {
-				c.target[with], c.target[o.ID] = mine, its
+		if c.free.Take(own.Counts()) {
+			if c.free.Take(otherGrant.Counts()) {
+				c.target[with], c.target[o.ID] = own, otherGrant
 				return
 			}
-			c.free.Give(mine.Counts())
+			c.free.Give(own.Counts())
 		}
 		c.free.Take(g.Counts())
 	}

@@ -343,7 +343,7 @@ func (s *scenario) run(ctx context.Context, d *datadriven.TestData) (string, err
 		Observe: observe,
 	}
 	if a.explain != nil {
-		c.Explain = &sim.Explain{Tell: func(e sim.Event) {
+		c.Explain = &sim.Explain{OnEvent: func(e sim.Event) {
 			if e.Kind == sim.Waits || e.Kind == sim.Stays {
 				observe(e)
 			}

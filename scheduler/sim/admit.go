@@ -11,10 +11,10 @@ import (
 
 // line is the jobs that the admission rule holds, in the order they arrived.
 type line struct {
-	name    string
-	records []int
-	said    int    // number of records with a Held event
-	why     string // the rule's reason for holding the first
+	name     string
+	records  []int
+	reported int    // number of records with a Held event
+	why      string // the rule's reason for holding the first
 }
 
 // submit processes the arrivals until now and reports whether there was one. It rejects
@@ -77,9 +77,9 @@ func (e *engine) admitWaiting(ctx context.Context) error {
 		}
 		e.outside -= in
 		l.records = l.records[in:]
-		l.said = max(l.said-in, 0)
-		for ; l.said < len(l.records); l.said++ {
-			e.observe(Held, &e.result.Jobs[l.records[l.said]].Job, nil, l.why)
+		l.reported = max(l.reported-in, 0)
+		for ; l.reported < len(l.records); l.reported++ {
+			e.observe(Held, &e.result.Jobs[l.records[l.reported]].Job, nil, l.why)
 		}
 	}
 	return nil
@@ -172,7 +172,7 @@ func (e *engine) enter(ctx context.Context, record int) error {
 	j.state = scheduler.JobState{Job: &r.Job, Order: record, Remaining: work, Since: e.now}
 	if e.Remaining != nil {
 		j.reported = func(done float64) float64 { return e.Remaining(e.Truth, &r.Job, done, work-done) }
-		j.tell()
+		j.updateRemaining()
 	}
 	j.state.StartCost = e.startCost(j, nil, false)
 	e.byID[r.Job.ID], e.byOrder[record] = j, j

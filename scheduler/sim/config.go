@@ -51,10 +51,10 @@ type Config struct {
 // Explain requests reasons for some jobs.
 type Explain struct {
 	Jobs []spec.JobID
-	// Tell receives all their events in order. Waits and Stays carry the reason why a
+	// OnEvent receives all their events in order. Waits and Stays carry the reason why a
 	// job waits or keeps its grant, each time that the reason changes in more than
 	// numbers.
-	Tell func(Event)
+	OnEvent func(Event)
 }
 
 // defaultHorizon is far beyond any trace, never is beyond every horizon. The sum of

@@ -64,7 +64,7 @@ type engine struct {
 	warned       map[string]bool
 	speeds       []func(time.Duration) (float64, time.Duration) // by node, of those used so far
 	nodes        []node                                         // nil without failures
-	tells        *explainer                                     // nil = no explanations
+	explainer    *explainer                                     // nil = no explanations
 	observations queue                                          // planned, of jobs
 	observed     []spec.Measurement                             // since the last decision
 }
@@ -94,7 +94,7 @@ func newEngine(c Config) *engine {
 		e.expectFailures()
 	}
 	if c.Explain != nil {
-		e.tells = newExplainer(c.Explain)
+		e.explainer = newExplainer(c.Explain)
 	}
 	for i := range e.result.Jobs {
 		if e.result.Jobs[i].Scored {
@@ -148,19 +148,19 @@ func (e *engine) run(ctx context.Context) error {
 // if a round begins.
 func (e *engine) instant(ctx context.Context) error {
 	e.observeDue()
-	gone := e.completions()
+	completed := e.completions()
 	e.outages()
-	came, err := e.submit(ctx)
+	arrived, err := e.submit(ctx)
 	if err != nil {
 		return err
 	}
-	if gone || came {
+	if completed || arrived {
 		if err := e.admitWaiting(ctx); err != nil {
 			return err
 		}
 	}
 	e.wakeUps()
-	e.countIdle(gone || came)
+	e.countIdle(completed || arrived)
 	if next := e.roundFrom(e.now); next > e.now {
 		if e.wakeAt == 0 || e.wakeAt > next {
 			e.setWake(next)
@@ -286,15 +286,15 @@ func (e *engine) wakeUps() {
 }
 
 func (e *engine) observe(k EventKind, j *spec.Job, g *scheduler.Grant, why string) {
-	e.tell(Event{At: e.now, Kind: k, Job: j, Grant: g, Why: why})
+	e.emit(Event{At: e.now, Kind: k, Job: j, Grant: g, Why: why})
 }
 
-func (e *engine) tell(ev Event) {
+func (e *engine) emit(ev Event) {
 	if e.Observe != nil {
 		e.Observe(ev)
 	}
-	if e.tells != nil {
-		e.tells.tell(ev)
+	if e.explainer != nil {
+		e.explainer.event(ev)
 	}
 }
 

@@ -13,35 +13,35 @@ import (
 // explainer passes on events and reasons of the jobs of an Explain.
 type explainer struct {
 	*Explain
-	said  map[spec.JobID]string // the last reason of each job for waiting or staying, without numbers
-	shown []*scheduler.JobState // scratch of requestReasons
+	reasons map[spec.JobID]string // the last reason of each job for waiting or staying, without numbers
+	shown   []*scheduler.JobState // scratch of requestReasons
 }
 
-func newExplainer(x *Explain) *explainer {
-	t := &explainer{Explain: x, said: make(map[spec.JobID]string, len(x.Jobs))}
-	for _, id := range x.Jobs {
-		t.said[id] = ""
+func newExplainer(options *Explain) *explainer {
+	x := &explainer{Explain: options, reasons: make(map[spec.JobID]string, len(options.Jobs))}
+	for _, id := range options.Jobs {
+		x.reasons[id] = ""
 	}
-	return t
+	return x
 }
 
-// tell passes on an event of one of the jobs.
-func (t *explainer) tell(ev Event) {
+// event passes on an event of one of the jobs.
+func (x *explainer) event(ev Event) {
 	if ev.Job == nil {
 		return
 	}
-	if _, asked := t.said[ev.Job.ID]; asked {
-		t.said[ev.Job.ID] = ""
-		t.Tell(ev)
+	if _, selected := x.reasons[ev.Job.ID]; selected {
+		x.reasons[ev.Job.ID] = ""
+		x.OnEvent(ev)
 	}
 }
 
 // explainWhy passes on why a job waits or stays, unless it did so before.
-func (t *explainer) explainWhy(ev Event) {
-	said := ev.Kind.String() + " " + withoutNumbers(ev.Why)
-	if t.said[ev.Job.ID] != said {
-		t.Tell(ev)
-		t.said[ev.Job.ID] = said
+func (x *explainer) explainWhy(ev Event) {
+	reason := ev.Kind.String() + " " + withoutNumbers(ev.Why)
+	if x.reasons[ev.Job.ID] != reason {
+		x.OnEvent(ev)
+		x.reasons[ev.Job.ID] = reason
 	}
 }
 
@@ -57,18 +57,18 @@ func withoutNumbers(why string) string {
 
 // requestReasons adds the requested reasons to a snapshot.
 func (e *engine) requestReasons(s *scheduler.Snapshot) {
-	s.Reasons = e.Observe != nil || e.tells != nil
-	if e.tells == nil {
+	s.Reasons = e.Observe != nil || e.explainer != nil
+	if e.explainer == nil {
 		return
 	}
-	e.tells.shown = e.tells.shown[:0]
-	for id := range e.tells.said {
+	e.explainer.shown = e.explainer.shown[:0]
+	for id := range e.explainer.reasons {
 		if j := e.byID[id]; j != nil {
-			e.tells.shown = append(e.tells.shown, &j.state)
+			e.explainer.shown = append(e.explainer.shown, &j.state)
 		}
 	}
-	slices.SortFunc(e.tells.shown, func(a, b *scheduler.JobState) int { return cmp.Compare(a.Order, b.Order) })
-	s.Explain = e.tells.shown
+	slices.SortFunc(e.explainer.shown, func(a, b *scheduler.JobState) int { return cmp.Compare(a.Order, b.Order) })
+	s.Explain = e.explainer.shown
 }
 
 // explain passes on why jobs that d, already applied, does not change wait or stay.
@@ -80,9 +80,9 @@ func (e *engine) explain(s *scheduler.Snapshot, d *scheduler.Decision) {
 		}
 		why := d.Why[j.Job.ID]
 		if j.Grant == nil {
-			e.tells.explainWhy(Event{At: e.now, Kind: Waits, Job: j.Job, Why: cmp.Or(why, e.whyWaiting(j.Job))})
+			e.explainer.explainWhy(Event{At: e.now, Kind: Waits, Job: j.Job, Why: cmp.Or(why, e.whyWaiting(j.Job))})
 		} else if why != "" {
-			e.tells.explainWhy(Event{At: e.now, Kind: Stays, Job: j.Job, Grant: j.Grant, Why: why})
+			e.explainer.explainWhy(Event{At: e.now, Kind: Stays, Job: j.Job, Grant: j.Grant, Why: why})
 		}
 	}
 }

@@ -136,11 +136,11 @@ func (e *engine) outages() {
 		if n := &e.nodes[ev.node]; n.down {
 			n.down = false
 			e.ledger.NodeUp(ev.node)
-			e.tell(Event{At: e.now, Kind: NodeUp, Node: ev.node})
+			e.emit(Event{At: e.now, Kind: NodeUp, Node: ev.node})
 			e.expectFailure(ev.node)
 		} else {
 			n.down = true
-			e.tell(Event{At: e.now, Kind: NodeDown, Node: ev.node})
+			e.emit(Event{At: e.now, Kind: NodeDown, Node: ev.node})
 			e.failOn(ev.node)
 			e.ledger.NodeDown(ev.node)
 			e.expect(n.up, ev.node)
@@ -160,7 +160,7 @@ func (e *engine) failOn(node int) {
 	for _, j := range jobs {
 		grant := j.state.Grant
 		e.fail(j)
-		e.tell(Event{At: e.now, Kind: Failed, Job: j.state.Job, Node: node, Grant: grant})
+		e.emit(Event{At: e.now, Kind: Failed, Job: j.state.Job, Node: node, Grant: grant})
 	}
 }
 
@@ -178,7 +178,7 @@ func (e *engine) fail(j *job) {
 	r.Failures++
 	j.state.Failures++
 	j.state.Done = saved
-	j.tell()
+	j.updateRemaining()
 	j.failed = true
 	e.ledger.Lose(&j.state)
 	e.drop(j)

@@ -71,7 +71,7 @@ func (e *engine) flow(until time.Duration) {
 		j.state.Phase = scheduler.Running
 		j.state.Done = min(j.state.Done+j.current.rate*sec, j.work)
 		j.state.Attained += j.current.devices * sec
-		j.tell()
+		j.updateRemaining()
 	}
 }
 

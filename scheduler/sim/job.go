@@ -52,11 +52,11 @@ func (j *job) advance(now time.Duration) {
 	}
 	s.Phase = scheduler.Running
 	s.Done = min(j.progress.done(now), j.work)
-	j.tell()
+	j.updateRemaining()
 }
 
-// tell updates the remaining steps.
-func (j *job) tell() {
+// updateRemaining updates the remaining steps.
+func (j *job) updateRemaining() {
 	if j.state.Remaining = j.work - j.state.Done; j.reported != nil {
 		j.state.Remaining = j.reported(j.state.Done)
 	}

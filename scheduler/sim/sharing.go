@@ -14,8 +14,8 @@ import (
 type Colocated interface {
 	Truth
 	// StepsPerSecBeside returns the speed of j on g, with devices in group, while other
-	// runs on the same devices by its own grant, its.
-	StepsPerSecBeside(ctx context.Context, j *spec.Job, g *scheduler.Grant, other *spec.Job, its *scheduler.Grant, group *spec.NodeGroup) (float64, error)
+	// runs on the same devices by its own grant, otherGrant.
+	StepsPerSecBeside(ctx context.Context, j *spec.Job, g *scheduler.Grant, other *spec.Job, otherGrant *scheduler.Grant, group *spec.NodeGroup) (float64, error)
 }
 
 // checkPairs checks the jobs that a decision changes: jobs that share devices share the
@@ -100,11 +100,11 @@ func (e *engine) pace(j *job, g *scheduler.Grant, stages []Stage, why string) {
 
 // unpair lets the job that shared the devices of a job that left continue alone, unless
 // it is done as well.
-func (e *engine) unpair(gone *scheduler.Grant) {
-	if gone == nil || gone.With == "" {
+func (e *engine) unpair(old *scheduler.Grant) {
+	if old == nil || old.With == "" {
 		return
 	}
-	j := e.byID[gone.With]
+	j := e.byID[old.With]
 	if j == nil || j.state.Grant == nil || j.ends <= e.now && e.Lockstep == nil {
 		return
 	}

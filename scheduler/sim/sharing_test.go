@@ -22,9 +22,9 @@ func (sharedAt) StepsPerSec(_ context.Context, _ *spec.Job, g *scheduler.Grant, 
 	return float64(g.Devices()), nil
 }
 
-func (s sharedAt) StepsPerSecBeside(_ context.Context, j *spec.Job, g *scheduler.Grant, other *spec.Job, its *scheduler.Grant, _ *spec.NodeGroup) (float64, error) {
+func (s sharedAt) StepsPerSecBeside(_ context.Context, j *spec.Job, g *scheduler.Grant, other *spec.Job, otherGrant *scheduler.Grant, _ *spec.NodeGroup) (float64, error) {
 	part, ok := s[j.ID]
-	if !ok || its.Job != other.ID {
+	if !ok || otherGrant.Job != other.ID {
 		return 0, errors.New("not measured")
 	}
 	return part * float64(g.Devices()), nil

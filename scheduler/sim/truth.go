@@ -86,14 +86,14 @@ func (t Predicted) StepsPerSec(ctx context.Context, j *spec.Job, g *scheduler.Gr
 }
 
 // StepsPerSecBeside implements Colocated with Pairs.
-func (t Predicted) StepsPerSecBeside(_ context.Context, j *spec.Job, g *scheduler.Grant, other *spec.Job, its *scheduler.Grant, group *spec.NodeGroup) (float64, error) {
+func (t Predicted) StepsPerSecBeside(_ context.Context, j *spec.Job, g *scheduler.Grant, other *spec.Job, otherGrant *scheduler.Grant, group *spec.NodeGroup) (float64, error) {
 	if t.Pairs == nil {
 		return 0, errors.New("the truth has no speeds of jobs that share devices")
 	}
 	if err := sameBatch(j, g); err != nil {
 		return 0, err
 	}
-	rate, err := t.Pairs.Beside(t.config(j, g, group), t.config(other, its, group))
+	rate, err := t.Pairs.Beside(t.config(j, g, group), t.config(other, otherGrant, group))
 	return rate / float64(j.Batch()), err
 }
 

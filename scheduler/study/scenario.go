@@ -169,8 +169,8 @@ type noisyPairs struct {
 }
 
 // StepsPerSecBeside implements sim.Colocated.
-func (n noisyPairs) StepsPerSecBeside(ctx context.Context, j *spec.Job, g *scheduler.Grant, other *spec.Job, its *scheduler.Grant, group *spec.NodeGroup) (float64, error) {
-	rate, err := n.pairs.StepsPerSecBeside(ctx, j, g, other, its, group)
+func (n noisyPairs) StepsPerSecBeside(ctx context.Context, j *spec.Job, g *scheduler.Grant, other *spec.Job, otherGrant *scheduler.Grant, group *spec.NodeGroup) (float64, error) {
+	rate, err := n.pairs.StepsPerSecBeside(ctx, j, g, other, otherGrant, group)
 	return rate / n.scenario.factor(j.ID), err
 }
 

@@ -93,10 +93,10 @@ func (p *pairRounds) note(ctx context.Context, s *scheduler.Snapshot, d *schedul
 			p.stale = true
 		}
 	}
-	gone := func(j *scheduler.JobState) bool { return j != nil && p.jobs[j.Job.ID] == nil }
+	hasLeft := func(j *scheduler.JobState) bool { return j != nil && p.jobs[j.Job.ID] == nil }
 	for _, u := range p.units {
-		if u.b != nil && (gone(u.a) || gone(u.b)) { // the other job has no fractions until the next recomputation
-			if gone(u.a) {
+		if u.b != nil && (hasLeft(u.a) || hasLeft(u.b)) { // the other job has no fractions until the next recomputation
+			if hasLeft(u.a) {
 				u.a = u.b
 			}
 			u.b = nil
@@ -104,7 +104,7 @@ func (p *pairRounds) note(ctx context.Context, s *scheduler.Snapshot, d *schedul
 		}
 	}
 	n := len(p.units)
-	p.units = slices.DeleteFunc(p.units, func(u *unit) bool { return gone(u.a) })
+	p.units = slices.DeleteFunc(p.units, func(u *unit) bool { return hasLeft(u.a) })
 	p.stale = p.stale || len(p.units) < n || len(p.jobs) < len(before)
 	return nil
 }
@@ -134,7 +134,7 @@ func (p *pairRounds) recompute(s *scheduler.Snapshot) error {
 	p.units = p.units[:0]
 	for _, j := range s.Jobs() {
 		u := newUnit(j, len(s.Cluster.Groups))
-		if other, has := p.Partner[j.Job.ID]; has && s.Asked() > s.Cluster.Devices() {
+		if other, has := p.Partner[j.Job.ID]; has && s.Requested() > s.Cluster.Devices() {
 			if u.b = p.jobs[other]; u.b.Order < j.Order {
 				continue
 			}
@@ -188,7 +188,7 @@ func (p *pairRounds) draw(s *scheduler.Snapshot) error {
 			delete(p.Partner, b)
 		}
 	}
-	if s.Asked() <= s.Cluster.Devices() {
+	if s.Requested() <= s.Cluster.Devices() {
 		return nil
 	}
 	bySize := map[int][]spec.JobID{}
@@ -354,11 +354,11 @@ func (p *pairRounds) place(cl spec.Cluster, free *scheduler.Inventory, u *unit) 
 		return []*scheduler.Grant{g}
 	}
 	b := u.b.Job
-	mine, its := p.PlacePair(cl, free, a, b, u.on)
-	if mine == nil {
+	ofA, ofB := p.PlacePair(cl, free, a, b, u.on)
+	if ofA == nil {
 		return nil
 	}
-	free.Take(mine.Counts())
-	free.Take(its.Counts())
-	return []*scheduler.Grant{mine, its}
+	free.Take(ofA.Counts())
+	free.Take(ofB.Counts())
+	return []*scheduler.Grant{ofA, ofB}
 }

@@ -224,15 +224,15 @@ func (g *matches) extend(s *Shares) error {
 		if !has || at[other] < i {
 			continue
 		}
-		if err := g.addWays(s, a, &s.Jobs[at[other]]); err != nil {
+		if err := g.addShared(s, a, &s.Jobs[at[other]]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// addWays adds the candidates on which two jobs share devices.
-func (g *matches) addWays(s *Shares, a, b *Share) error {
+// addShared adds the candidates on which two jobs share devices.
+func (g *matches) addShared(s *Shares, a, b *Share) error {
 	x, y := a.Candidates[:len(a.Candidates):len(a.Candidates)], b.Candidates[:len(b.Candidates):len(b.Candidates)]
 	for group := range s.Cluster.Groups {
 		if g.unprofitable[trial{a.State.Job.ID, b.State.Job.ID, group}] {

@@ -154,15 +154,15 @@ const initialCredit = 180
 func (l *leases) partner(i, w int, ratios [][]float64, join bool) int {
 	best, most := -1, 0.0
 	for n := range l.assigned {
-		its := l.mutual(i, w, n)
-		if its < 0 || ratios[n][its] <= 0 || l.assigned[n].candidate >= 0 && !(join && l.canJoin(n, l.jobs[i].candidates[w])) {
+		at := l.mutual(i, w, n)
+		if at < 0 || ratios[n][at] <= 0 || l.assigned[n].candidate >= 0 && !(join && l.canJoin(n, l.jobs[i].candidates[w])) {
 			continue
 		}
 		if n == l.assigned[i].holdsWith {
 			return n
 		}
-		if ratios[n][its] > most {
-			best, most = n, ratios[n][its]
+		if ratios[n][at] > most {
+			best, most = n, ratios[n][at]
 		}
 	}
 	return best

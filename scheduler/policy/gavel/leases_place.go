@@ -105,8 +105,8 @@ func (l *leases) find(out []*scheduler.Grant, i, n int) bool {
 		g := l.candidates.place(l.free, j, l.jobs[i].candidateSet, own)
 		return g != nil && l.take(out, i, -1, g)
 	}
-	mine, its := l.pairs.pairTable.place(l.cluster, l.free, jobKind{j, l.jobs[i].candidateSet}, jobKind{l.present[n].Job, l.jobs[n].candidateSet}, c.Group, c.Devices)
-	return mine != nil && l.takeBoth(out, i, n, mine, its)
+	own, other := l.pairs.pairTable.place(l.cluster, l.free, jobKind{j, l.jobs[i].candidateSet}, jobKind{l.present[n].Job, l.jobs[n].candidateSet}, c.Group, c.Devices)
+	return own != nil && l.takeBoth(out, i, n, own, other)
 }
 
 // keepDevices gives job i and its partner the devices that one of the two holds in the
@@ -153,14 +153,14 @@ func (l *leases) take(out []*scheduler.Grant, i, n int, g *scheduler.Grant) bool
 
 // takeBoth gives jobs i and n their grants of the same devices. It reports whether they
 // are free.
-func (l *leases) takeBoth(out []*scheduler.Grant, i, n int, mine, its *scheduler.Grant) bool {
-	if !l.free.Take(mine.Counts()) {
+func (l *leases) takeBoth(out []*scheduler.Grant, i, n int, own, other *scheduler.Grant) bool {
+	if !l.free.Take(own.Counts()) {
 		return false
 	}
-	if !l.free.Take(its.Counts()) {
-		l.free.Give(mine.Counts())
+	if !l.free.Take(other.Counts()) {
+		l.free.Give(own.Counts())
 		return false
 	}
-	out[i], out[n] = mine, its
+	out[i], out[n] = own, other
 	return true
 }

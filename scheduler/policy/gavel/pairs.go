@@ -19,12 +19,12 @@ func (at side) other() side { return side{at.group, at.devices, at.partner, at.k
 
 // pairing has the variables and rows of two kinds of jobs that share devices.
 type pairing struct {
-	side               // of the kind with the lower number
-	mine, its []entry  // of the jobs of either kind; its is empty if the kinds are the same
-	gain      float64  // normalised throughput of two jobs together, minus 1 for alternating
-	mutual    lp.Row   // sum of mine - sum of its = 0; for the same kind sum of mine - total = 0
-	total     lp.Var   // same kind only: the sum of mine
-	half      []lp.Row // same kind only: each of mine is at most total/2
+	side                   // of the kind with the lower number
+	own, partners []entry  // of the jobs of either kind; partners is empty if the kinds are the same
+	gain          float64  // normalised throughput of two jobs together, minus 1 for alternating
+	mutual        lp.Row   // sum of own - sum of partners = 0; for the same kind sum of own - total = 0
+	total         lp.Var   // same kind only: the sum of own
+	half          []lp.Row // same kind only: each of own is at most total/2
 }
 
 // entry is the variable for the time of a job with partners of a kind.
@@ -57,21 +57,21 @@ func (p *program) addMutualTime() {
 		}
 	}
 	for _, at := range order {
-		mine, its := sums[at], sums[at.other()]
+		own, partners := sums[at], sums[at.other()]
 		switch {
-		case len(its) == 0: // the partners have no candidates: all their nodes are down
-			for _, x := range mine {
+		case len(partners) == 0: // the partners have no candidates: all their nodes are down
+			for _, x := range own {
 				p.SetBounds(x.Var, 0, 0)
 			}
 		case at.kind == at.partner:
-			p.addSameKind(at, mine)
+			p.addSameKind(at, own)
 		case at.kind < at.partner:
-			q := pairing{side: at, mine: mine, its: its, gain: mine[0].part + its[0].part - 1}
+			q := pairing{side: at, own: own, partners: partners, gain: own[0].part + partners[0].part - 1}
 			var terms []lp.Term
-			for _, x := range mine {
+			for _, x := range own {
 				terms = append(terms, lp.Term{Var: x.Var, Coef: 1})
 			}
-			for _, x := range its {
+			for _, x := range partners {
 				terms = append(terms, lp.Term{Var: x.Var, Coef: -1})
 			}
 			q.mutual = p.Equal("", 0, terms...)
@@ -81,10 +81,10 @@ func (p *program) addMutualTime() {
 }
 
 // addSameKind adds the pairing of jobs of one kind with each other.
-func (p *program) addSameKind(at side, mine []entry) {
-	q := pairing{side: at, mine: mine, gain: 2*mine[0].part - 1, total: p.Var("", 0, lp.Inf, 0)}
+func (p *program) addSameKind(at side, own []entry) {
+	q := pairing{side: at, own: own, gain: 2*own[0].part - 1, total: p.Var("", 0, lp.Inf, 0)}
 	terms := []lp.Term{{Var: q.total, Coef: -1}}
-	for _, x := range mine {
+	for _, x := range own {
 		terms = append(terms, lp.Term{Var: x.Var, Coef: 1})
 		q.half = append(q.half, p.AtMost("", 0, lp.Term{Var: x.Var, Coef: 2}, lp.Term{Var: q.total, Coef: -1}))
 	}
@@ -135,12 +135,12 @@ func (p *program) columns(in []bool) []bool {
 	keep := slices.Repeat([]bool{true}, p.NumVars())
 	for i := range p.pairs {
 		q := &p.pairs[i]
-		for _, list := range [][]entry{q.mine, q.its} {
+		for _, list := range [][]entry{q.own, q.partners} {
 			for _, x := range list {
 				keep[x.Var] = in[i]
 			}
 		}
-		if q.its == nil {
+		if q.partners == nil {
 			keep[q.total] = in[i]
 		}
 	}
@@ -189,7 +189,7 @@ func (p *program) bestPairs(worth []float64) (out []int) {
 
 // amount is the time spent in the pairing.
 func (q *pairing) amount(sol *lp.Solution) (sum float64) {
-	for _, x := range q.mine {
+	for _, x := range q.own {
 		sum += sol.Value(x.Var)
 	}
 	return sum
@@ -199,14 +199,14 @@ func (q *pairing) amount(sol *lp.Solution) (sum float64) {
 // pairing's rows so that, if the value is not positive, no variable has a positive one.
 func (q *pairing) price(sol *lp.Solution, duals []float64) float64 {
 	was := sol.Dual(q.mutual)
-	if q.its != nil {
-		a, _ := q.best(q.mine, func(i int) float64 { return sol.Reduced[q.mine[i].Var] + was })
-		b, _ := q.best(q.its, func(i int) float64 { return sol.Reduced[q.its[i].Var] - was })
+	if q.partners != nil {
+		a, _ := q.best(q.own, func(i int) float64 { return sol.Reduced[q.own[i].Var] + was })
+		b, _ := q.best(q.partners, func(i int) float64 { return sol.Reduced[q.partners[i].Var] - was })
 		duals[q.mutual] = (a - b) / 2
 		return a + b
 	}
-	value := func(i int) float64 { return sol.Reduced[q.mine[i].Var] + was + 2*sol.Dual(q.half[i]) }
-	first, at := q.best(q.mine, value)
+	value := func(i int) float64 { return sol.Reduced[q.own[i].Var] + was + 2*sol.Dual(q.half[i]) }
+	first, at := q.best(q.own, value)
 	for i := range q.half {
 		duals[q.half[i]] = 0
 	}
@@ -214,7 +214,7 @@ func (q *pairing) price(sol *lp.Solution, duals []float64) float64 {
 	if first > 0 {
 		duals[q.mutual], duals[q.half[at]] = -first, first
 	}
-	second, _ := q.best(q.mine, func(i int) float64 {
+	second, _ := q.best(q.own, func(i int) float64 {
 		if i == at {
 			return math.Inf(-1)
 		}

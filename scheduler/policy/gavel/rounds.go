@@ -150,7 +150,7 @@ func (p *colocation) changed(s *scheduler.Snapshot) (bool, error) {
 func (p *rounds) refresh(ctx context.Context, s *scheduler.Snapshot) error {
 	shares, err := p.candidates.sharesOf(ctx, s, p.found)
 	if err == nil && p.pairs != nil {
-		err = p.pairs.addWays(shares, p.found)
+		err = p.pairs.addShared(shares, p.found)
 	}
 	if err == nil {
 		err = shares.fill(ctx, p.objective)
@@ -173,8 +173,8 @@ func (p *rounds) refresh(ctx context.Context, s *scheduler.Snapshot) error {
 	return nil
 }
 
-// addWays adds the candidates with partners to shares. accounts are those of its jobs.
-func (p *colocation) addWays(shares *Shares, accounts []*account) error {
+// addShared adds the candidates with partners to shares. accounts are those of its jobs.
+func (p *colocation) addShared(shares *Shares, accounts []*account) error {
 	if err := p.extend(shares); err != nil {
 		return err
 	}

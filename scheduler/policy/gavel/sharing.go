@@ -77,7 +77,7 @@ func (c *pairTable) jobPairs(cl spec.Cluster, a, b jobKind, group, devices int) 
 
 // place returns grants of the same free devices of a group for two jobs, nil if they do
 // not fit.
-func (c *pairTable) place(cl spec.Cluster, free *scheduler.Inventory, a, b jobKind, group, devices int) (mine, its *scheduler.Grant) {
+func (c *pairTable) place(cl spec.Cluster, free *scheduler.Inventory, a, b jobKind, group, devices int) (ofA, ofB *scheduler.Grant) {
 	both := *a.job
 	both.Host = a.job.Host.Plus(b.job.Host)
 	for _, o := range c.jobPairs(cl, a, b, group, devices) {
@@ -156,13 +156,13 @@ func (c *pairTable) sharing(cl spec.Cluster, a, b int) (candidates []Candidate, 
 		if len(jobPairs) == 0 {
 			continue
 		}
-		speed, its, err := c.speeds(cl, x, y, jobPairs[0])
+		speed, partnerSpeed, err := c.speeds(cl, x, y, jobPairs[0])
 		switch {
 		case errors.Is(err, perfmodel.ErrNotCovered):
 			missing = true
 		case err != nil:
 			return nil, false, fmt.Errorf("policy: %s sharing devices with %s: %w", x.job.Model.Name, y.job.Model.Name, err)
-		case speed/jobPairs[0].a.Rate+its/jobPairs[0].b.Rate > 1:
+		case speed/jobPairs[0].a.Rate+partnerSpeed/jobPairs[0].b.Rate > 1:
 			candidates = append(candidates, Candidate{Group: w.Group, Devices: w.Devices, Rate: speed, Partner: b})
 		}
 	}

@@ -82,7 +82,7 @@ func (p *Pairs) Pays(c spec.Cluster, a, b *spec.Job, group int) (bool, error) {
 
 // PlacePair returns grants of the same devices of a group for two jobs, nil if they do
 // not fit.
-func (p *Pairs) PlacePair(c spec.Cluster, free *scheduler.Inventory, a, b *spec.Job, group int) (mine, its *scheduler.Grant) {
+func (p *Pairs) PlacePair(c spec.Cluster, free *scheduler.Inventory, a, b *spec.Job, group int) (ofA, ofB *scheduler.Grant) {
 	x, y := p.matches.jobKind(a), p.matches.jobKind(b)
 	if x == nil || y == nil {
 		return nil, nil
