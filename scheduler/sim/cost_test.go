@@ -47,7 +47,7 @@ func TestCostTable(t *testing.T) {
 func TestResizing(t *testing.T) {
 	costs := sim.Resizing{Costs: sim.PerStart(func(spec.Job) time.Duration { return 30 * s }), Resize: 2 * s}
 	one, two, other := grant("j", "0:4"), grant("j", "0:2+1:2"), grant("j", "2:4")
-	cpu := served("j", 0, 100)
+	cpu := psJob("j", 0, 100)
 	for _, c := range []struct {
 		name string
 		is   sim.Start
@@ -58,8 +58,8 @@ func TestResizing(t *testing.T) {
 		{"while it runs", sim.Start{From: one, To: two, Running: true}, 2 * s},
 		{"while it runs, not known where", sim.Start{From: one, Running: true}, 2 * s},
 		{"elsewhere", sim.Start{From: one, To: other, Running: true}, 30 * s},
-		{"one parameter server stays", sim.Start{From: serves(cpu, scheduler.Slot{Node: 0, Workers: 1}, scheduler.Slot{Node: 1, Servers: 1}),
-			To: serves(cpu, scheduler.Slot{Node: 1, Servers: 1}, scheduler.Slot{Node: 2, Workers: 2}), Running: true}, 2 * s},
+		{"one parameter server stays", sim.Start{From: psGrant(cpu, scheduler.Slot{Node: 0, Workers: 1}, scheduler.Slot{Node: 1, Servers: 1}),
+			To: psGrant(cpu, scheduler.Slot{Node: 1, Servers: 1}, scheduler.Slot{Node: 2, Workers: 2}), Running: true}, 2 * s},
 	} {
 		c.is.Job = &spec.Job{}
 		if got := costs.Start(c.is); got != c.want {

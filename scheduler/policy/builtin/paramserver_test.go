@@ -97,8 +97,8 @@ func grantsText(d scheduler.Decision) string {
 // both is a speed that grows with replicas and servers.
 func both(replicas, servers int) float64 { return float64(replicas + servers) }
 
-// TestServedRules is a known answer for each policy.
-func TestServedRules(t *testing.T) {
+// TestParamServerRules is a known answer for each policy.
+func TestParamServerRules(t *testing.T) {
 	grows := serverWorld(map[string]func(int, int) float64{"m": both, "n": both})
 	peak := serverWorld(map[string]func(int, int) float64{ // m is fastest with two and one, and four and four are better than one and one
 		"m": func(r, s int) float64 { return map[bool]float64{true: 9, false: 1 + 0.1*both(r, s)}[r == 2 && s == 1] },
@@ -160,9 +160,9 @@ func TestServedRules(t *testing.T) {
 	}
 }
 
-// TestServedTogether: jobs go to the fewest nodes, in equal parts, and stay where they
+// TestParamServerTogether: jobs go to the fewest nodes, in equal parts, and stay where they
 // are as long as their numbers do.
-func TestServedTogether(t *testing.T) {
+func TestParamServerTogether(t *testing.T) {
 	w := serverWorld(map[string]func(int, int) float64{"m": both})
 	a := serverJob("a", "m", 1, 0, 100)
 	_, grants := serverGrants(t, "drf", w, nil, serverCluster(4), a)
@@ -183,8 +183,8 @@ func TestServedTogether(t *testing.T) {
 	}
 }
 
-// TestServedOptimusStays: what saves less than a restart costs is not worth one.
-func TestServedOptimusStays(t *testing.T) {
+// TestParamServerOptimusStays: what saves less than a restart costs is not worth one.
+func TestParamServerOptimusStays(t *testing.T) {
 	w := serverWorld(map[string]func(int, int) float64{"m": func(r, s int) float64 { return 1 + 0.001*both(r, s) }})
 	_, grants := serverGrants(t, "drf", w, nil, serverCluster(1), serverJob("a", "m", 1, 0, 100))
 	for _, c := range []struct {
@@ -207,9 +207,9 @@ func twoGroups() spec.Cluster {
 	return c
 }
 
-// TestServedBlind: a job without a prediction gets one of each, under every policy, and
+// TestParamServerBlind: a job without a prediction gets one of each, under every policy, and
 // more only where a policy does not go by speeds.
-func TestServedBlind(t *testing.T) {
+func TestParamServerBlind(t *testing.T) {
 	w := serverWorld(map[string]func(int, int) float64{"m": both})
 	for name, want := range map[string]string{
 		"fifo": "a 1+1 on 0; b 1+1 on 1", "srtf": "a 1+1 on 0; b 1+1 on 1", "optimus": "a 1+1 on 0; b 1+1 on 1", "optimus-oracle": "a 1+1 on 0; b 1+1 on 1",
@@ -222,8 +222,8 @@ func TestServedBlind(t *testing.T) {
 	}
 }
 
-// TestServedTypes: numbers are weighed on all types of devices that a job accepts.
-func TestServedTypes(t *testing.T) {
+// TestParamServerTypes: numbers are weighed on all types of devices that a job accepts.
+func TestParamServerTypes(t *testing.T) {
 	w := serverWorld(map[string]func(int, int) float64{"m": func(int, int) float64 { return 1 }})
 	j := spec.Job{GlobalBatch: 12}
 	w.Add("m", "y", j.ParamServerPlan(1, 1), spec.Shape{}, 2)
@@ -255,8 +255,8 @@ func TestServedTypes(t *testing.T) {
 	}
 }
 
-// TestServedTurns: which jobs block others.
-func TestServedTurns(t *testing.T) {
+// TestParamServerTurns: which jobs block others.
+func TestParamServerTurns(t *testing.T) {
 	w := serverWorld(map[string]func(int, int) float64{"m": both, "n": both})
 	large := func() *scheduler.JobState {
 		j := serverJob("large", "m", 1, 0, 1)
@@ -280,9 +280,9 @@ func TestServedTurns(t *testing.T) {
 	}
 }
 
-// TestServedWakes: orders that change as jobs get on are looked at again, and with the
+// TestParamServerWakes: orders that change as jobs get on are looked at again, and with the
 // quirk everything in every round.
-func TestServedWakes(t *testing.T) {
+func TestParamServerWakes(t *testing.T) {
 	w := serverWorld(map[string]func(int, int) float64{"m": both})
 	jobs := func() []*scheduler.JobState { return []*scheduler.JobState{serverJob("a", "m", 1, 0, 9)} }
 	for _, c := range []struct {
@@ -303,8 +303,8 @@ func TestServedWakes(t *testing.T) {
 	}
 }
 
-// TestServedQuirkMost: the simulator of DL2 gives a job at most 16 of either.
-func TestServedQuirkMost(t *testing.T) {
+// TestParamServerQuirkMost: the simulator of DL2 gives a job at most 16 of either.
+func TestParamServerQuirkMost(t *testing.T) {
 	w, j := &schedulertest.World{}, spec.Job{GlobalBatch: 12}
 	for r := 1; r <= 20; r++ {
 		for s := 1; s <= 20; s++ {
@@ -319,8 +319,8 @@ func TestServedQuirkMost(t *testing.T) {
 	}
 }
 
-// TestServedWhy: every job with a changed grant, or without a grant, has a reason.
-func TestServedWhy(t *testing.T) {
+// TestParamServerWhy: every job with a changed grant, or without a grant, has a reason.
+func TestParamServerWhy(t *testing.T) {
 	w := serverWorld(map[string]func(int, int) float64{"m": both})
 	apart := serverCluster(2)
 	apart.Groups[0].CPUs = 2

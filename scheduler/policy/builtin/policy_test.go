@@ -46,8 +46,8 @@ func TestConformanceParamServer(t *testing.T) {
 	}
 }
 
-// TestServedOnly: policies say which jobs they are not for.
-func TestServedOnly(t *testing.T) {
+// TestParamServerOnly: policies say which jobs they are not for.
+func TestParamServerOnly(t *testing.T) {
 	w := &schedulertest.World{}
 	_, err := builtin.Policies.New(policy.Spec{Name: "las"}, policy.Deps{Servers: w})
 	if err == nil || !strings.Contains(err.Error(), "las places no parameter servers; those that do: dl2, drf, fifo, optimus, optimus-oracle, srtf") {

@@ -35,9 +35,9 @@ func (c *scripted) Choose(v *View) (int, error) {
 	return a, nil
 }
 
-// TestDL2Served: what a network is shown of jobs with parameter servers, and what they get
+// TestDL2ParamServer: what a network is shown of jobs with parameter servers, and what they get
 // by what it says: actions are a replica, a server, one of each for every job, and the end.
-func TestDL2Served(t *testing.T) {
+func TestDL2ParamServer(t *testing.T) {
 	w, like := &schedulertest.World{}, spec.Job{GlobalBatch: 12}
 	for n, rate := range map[paramserver.Counts]float64{paramserver.OneOfEach: 1, {Replicas: 2, Servers: 1}: 2, {Replicas: 1, Servers: 2}: 1.5, {Replicas: 2, Servers: 2}: 4} {
 		w.Add("a", "x", like.ParamServerPlan(n.Replicas, n.Servers), spec.Shape{}, rate)
@@ -106,9 +106,9 @@ func TestDL2Served(t *testing.T) {
 	}
 }
 
-// TestDL2ServedSlots: between slots running jobs keep what they hold, and waiting jobs
+// TestDL2ParamServerSlots: between slots running jobs keep what they hold, and waiting jobs
 // get what is left.
-func TestDL2ServedSlots(t *testing.T) {
+func TestDL2ParamServerSlots(t *testing.T) {
 	w, like := &schedulertest.World{}, spec.Job{GlobalBatch: 12}
 	for _, n := range []paramserver.Counts{paramserver.OneOfEach, {Replicas: 2, Servers: 2}, {Replicas: 1, Servers: 2}, {Replicas: 2, Servers: 1}} {
 		w.Add("a", "x", like.ParamServerPlan(n.Replicas, n.Servers), spec.Shape{}, float64(n.Tasks()))

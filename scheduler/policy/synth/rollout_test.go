@@ -15,7 +15,7 @@ import (
 
 // What is simulated runs as fast as the oracle says; as the job's duration does
 // where it says nothing; and for an hour where that is not known either.
-func TestBelievedSpeeds(t *testing.T) {
+func TestRolloutSpeeds(t *testing.T) {
 	w := &schedulertest.World{}
 	w.Add("known", "x", schedulertest.OnePlan(2), spec.NewShape(2), 5)
 	cluster := schedulertest.Nodes(1, 4)
