@@ -87,3 +87,64 @@ func TestTies(t *testing.T) {
 		t.Errorf("%d ties, want 3", n)
 	}
 }
+
+// Probabilities are of the objective's score at the median, whatever the risk that ranks.
+func TestBeatsBestByObjective(t *testing.T) {
+	sd := math.Log(1.4*1.4) / (2 * 1.6448536269514722)
+	for _, c := range []struct {
+		objective planner.Objective
+		score     func(planner.Choice) float64
+	}{
+		{planner.Throughput, func(c planner.Choice) float64 { return c.Prediction.Throughput }},
+		{planner.Cost, func(c planner.Choice) float64 { return c.Prediction.Throughput / float64(c.Config.Plan.Devices()) }},
+		{planner.Goodput, func(c planner.Choice) float64 {
+			return c.Prediction.Throughput * (20 + 8) / (20 + float64(c.Config.Plan.GlobalBatch()))
+		}},
+	} {
+		r := request(4, 0)
+		r.Objective, r.Risk = c.objective, 0.1
+		r.MinDevices, r.MinBatch, r.MaxBatch, r.NoiseScale = 1, 8, 32, 20
+		rk, p := beatsBest(t, planner.New(uncertain, planner.Options{}), r)
+		differ := 0
+		for i, choice := range rk.Choices[1:rk.Fitting] {
+			lead := math.Log(c.score(choice) / c.score(rk.Choices[0]))
+			if want := 0.5 * math.Erfc(-lead/(2*sd)); math.Abs(p[i+1]-want) > 1e-9 {
+				t.Errorf("%s: %s: probability %g, want %g", c.objective, choice.Config.Plan, p[i+1], want)
+			}
+			if lead != math.Log(choice.Prediction.Throughput/rk.Choices[0].Prediction.Throughput) {
+				differ++
+			}
+		}
+		if (differ > 0) != (c.objective != planner.Throughput) {
+			t.Errorf("%s: %d of %d plans have another lead than by throughput", c.objective, differ, rk.Fitting)
+		}
+	}
+}
+
+// At a risk, the first plan may have a lower median than another. With errors that both share the other is
+// better for certain.
+func TestBeatsBestAtRisk(t *testing.T) {
+	wild := predictor(func(c spec.Config) (spec.Prediction, error) {
+		if c.Plan.TP == 2 {
+			return spec.Prediction{Throughput: 11, Lo: 5, Hi: 24}, nil
+		}
+		return spec.Prediction{Throughput: 10, Lo: 9.5, Hi: 10.5}, nil
+	})
+	r := request(2, 8)
+	r.Risk = 0.05
+	rk, p := beatsBest(t, planner.New(alike{wild}, planner.Options{}), r)
+	certain := 0
+	for i, c := range rk.Choices[1:rk.Fitting] {
+		want := 0.5
+		if c.Config.Plan.TP == 2 {
+			want = 1
+			certain++
+		}
+		if p[i+1] != want {
+			t.Errorf("%s: probability %g, want %g", c.Config.Plan, p[i+1], want)
+		}
+	}
+	if certain == 0 {
+		t.Error("no plan with a higher median")
+	}
+}
