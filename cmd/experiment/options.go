@@ -82,16 +82,16 @@ type Warning struct {
 	Text string
 }
 
-// maxReported bounds the warnings of one kind.
-const maxReported = 20
+// MaxReported bounds the warnings of one kind that are printed.
+const MaxReported = 20
 
-// warn reports up to maxReported texts, and how many more there are of what.
+// warn reports up to MaxReported texts, and how many more there are of what.
 func warn[T any](o *Options, kind, more string, texts []T) {
 	if o.Warn == nil {
 		return
 	}
 	for i, text := range texts {
-		if i == maxReported {
+		if i == MaxReported {
 			o.Warn(Warning{kind, fmt.Sprintf("%d more %s", len(texts)-i, more)})
 			return
 		}

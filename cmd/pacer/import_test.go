@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/internal/importer"
 )
 
 // writeFiles writes files, by slash-separated name, below dir.
@@ -35,7 +36,7 @@ var twoClones = map[string]string{
 }
 
 // importInto runs pacer import and returns what it counted.
-func importInto(t *testing.T, data string, wantCode int, args ...string) (got importResult) {
+func importInto(t *testing.T, data string, wantCode int, args ...string) (got importer.Result) {
 	t.Helper()
 	var out, log bytes.Buffer
 	if code := run(t.Context(), append([]string{"pacer", "--data", data, "--output", "json", "import"}, args...), nil, &out, &log); code != wantCode {

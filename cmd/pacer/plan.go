@@ -235,7 +235,7 @@ func (a *planAnswer) result() console.Result {
 	csv := [][]string{{"plan", "step_time_s", "step_time_lo_s", "step_time_hi_s", "samples_per_s", "mem_gib", "fits", "tflops_per_gpu", "shape", "by", "why", "warnings",
 		"devices", "global_batch", "cost_per_sample", "goodput_samples_per_s"}}
 	if len(a.rows) > 0 && a.rows[0].explained != nil {
-		csv[0] = append(csv[0], explainColumns()...)
+		csv[0] = append(csv[0], query.ExplanationColumns()...)
 	}
 	if a.ranked {
 		csv[0] = append(csv[0], "p_beats_best")
@@ -246,7 +246,7 @@ func (a *planAnswer) result() console.Result {
 			console.Float(p.MemGiB), fmt.Sprint(p.Fits), console.Float(p.TFLOPsPerGPU), p.Shape, p.By, p.Why, strings.Join(p.Warnings, "; "),
 			strconv.Itoa(p.Devices), strconv.Itoa(p.GlobalBatch), console.Float(p.CostPerSample), console.Float(p.GoodputPerS)}
 		if p.explained != nil {
-			line = append(line, explanationCells(p.explained)...)
+			line = append(line, p.explained.Cells()...)
 		}
 		if a.ranked {
 			line = append(line, beatsBest(p.PBeatsBest, console.Float))

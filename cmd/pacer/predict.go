@@ -156,21 +156,25 @@ func runPredictRows(c *cli.Context) error {
 	b, err := batch.New(c.Context, batch.Options{Family: c.String("family"), Link: link, Explain: c.Bool("explain"), Calibrate: c.String("calibrate"),
 		Open: open, Resolver: dataDir(c).Resolver, Log: c.App.ErrWriter})
 	write := func(w io.Writer) error {
-		rows := newRowWriter(c, w, b.Family)
-		if err := rows.begin(c.Bool("explain")); err != nil {
+		format := "csv"
+		if command.OutputGiven(c) {
+			format = command.Global(c, "output")
+		}
+		rows, err := batch.NewWriter(w, format, b.Family, c.Bool("explain"))
+		if err == nil {
+			err = b.Predict(in, name, rows.Put)
+		}
+		if err != nil {
 			return err
 		}
-		if err := b.Predict(in, name, rows.put); err != nil {
-			return err
-		}
-		return rows.end()
+		return rows.Close()
 	}
-	switch {
-	case err != nil:
-		err = errors.Join(command.ForVerb(c, err), out.Discard())
-	case out == nil:
+	if err != nil {
+		return errors.Join(command.ForVerb(c, err), out.Discard())
+	}
+	if out == nil {
 		err = write(c.App.Writer)
-	default:
+	} else {
 		err = out.Write(write)
 	}
 	b.Finish()

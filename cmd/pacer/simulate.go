@@ -65,7 +65,7 @@ func runSimulate(c *cli.Context) (err error) {
 		return err
 	}
 	for i, odd := range s.Doubts() {
-		if i == maxReported {
+		if i == experiment.MaxReported {
 			fmt.Fprintf(c.App.ErrWriter, "warning: %d more values of the truth are doubtful\n", len(s.Doubts())-i)
 			break
 		}

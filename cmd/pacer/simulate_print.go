@@ -50,7 +50,7 @@ func printWarnings(w io.Writer, results []*sim.Result) {
 			fmt.Fprintf(w, "unfinished: %s: %s\n", r.Policy, line)
 		}
 		for _, warning := range r.Warnings {
-			if !said[warning] && len(said) < maxReported {
+			if !said[warning] && len(said) < experiment.MaxReported {
 				fmt.Fprintf(w, "warning: %s: %s\n", r.Policy, warning)
 			}
 			said[warning] = true
@@ -66,7 +66,7 @@ func scoredUnfinished(j *sim.JobRecord) string {
 	return j.Unfinished
 }
 
-// reasons counts jobs by reason and names the first of each, for at most maxReported
+// reasons counts jobs by reason and names the first of each, for at most experiment.MaxReported
 // reasons. A job with reason "" is left out.
 func reasons(r *sim.Result, of func(*sim.JobRecord) string) []string {
 	first, count := map[string]spec.JobID{}, map[string]int{}
@@ -82,7 +82,7 @@ func reasons(r *sim.Result, of func(*sim.JobRecord) string) []string {
 	}
 	var out []string
 	for i, why := range whys {
-		if i == maxReported {
+		if i == experiment.MaxReported {
 			return append(out, fmt.Sprintf("for %d more reasons", len(whys)-i))
 		}
 		out = append(out, fmt.Sprintf("%s, job %s first: %s", spec.Count(count[why], "job"), first[why], why))

@@ -113,16 +113,25 @@ func (b *Run) Verdict(name string) error {
 }
 
 // New prepares a run: it finds the performance model and calibrates it. The caller calls
-// Finish, also after an error.
+// Finish on the run, which is nil after an error.
 func New(ctx context.Context, o Options) (*Run, error) {
 	b := &Run{Options: o, ctx: ctx, log: newRowLog(o.Log), seen: calibratedTo(nil), stacks: map[string]bool{},
 		parts: storedParts{o.Resolver, map[string]storedPart{}}}
+	if err := b.prepare(); err != nil {
+		b.Finish()
+		return nil, err
+	}
+	return b, nil
+}
+
+// prepare finds the performance model and calibrates it.
+func (b *Run) prepare() error {
 	if b.Family == query.Auto {
 		b.Family = "hybrid"
 	}
 	fam, err := family.Lookup(b.Family)
 	if err != nil {
-		return b, fail.Usagef("predict: %w", err)
+		return fail.Usagef("predict: %w", err)
 	}
 	b.memory = memory.Shipped()
 	if b.Calibrate != "" {
@@ -133,7 +142,7 @@ func New(ctx context.Context, o Options) (*Run, error) {
 	if err == nil && b.Explain {
 		b.explain, err = query.ExplainerOf(b.p, b.Family)
 	}
-	return b, err
+	return err
 }
 
 // Finish prints the last notes and ends the progress display.

@@ -3,6 +3,7 @@ package query
 import (
 	"fmt"
 
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
@@ -97,4 +98,28 @@ func byName(shares []Share) map[string]float64 {
 		out[s.Name] = s.Size
 	}
 	return out
+}
+
+// ExplanationColumns are the columns that an explanation adds to a CSV.
+func ExplanationColumns() []string {
+	var out []string
+	for _, s := range TimeShares(analytic.Parts{}) {
+		out = append(out, s.Name+"_s")
+	}
+	for _, s := range MemoryShares(memory.Breakdown{}) {
+		out = append(out, s.Name+"_gib")
+	}
+	return out
+}
+
+// Cells are the cells under ExplanationColumns; unknown ones are blank.
+func (e *Explanation) Cells() []string {
+	var out []string
+	for _, s := range e.Sec {
+		out = append(out, console.Float(s.Size))
+	}
+	for _, s := range e.GiB {
+		out = append(out, console.Float(s.Size))
+	}
+	return append(out, make([]string, len(ExplanationColumns())-len(out))...)
 }

@@ -1,0 +1,164 @@
+package importer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/datasets"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/profiler/store"
+)
+
+// batchRows is how many rows are written, synced and acknowledged together.
+const batchRows = 128
+
+// Result counts the rows of an import. It is the JSON of pacer import.
+type Result struct {
+	Source    string `json:"source"`
+	Rows      int    `json:"rows"`      // usable rows read
+	Added     int    `json:"added"`     // new in the store
+	Updated   int    `json:"updated"`   // known, with other descriptive figures
+	Unchanged int    `json:"unchanged"` // already stored
+	Warnings  int    `json:"warnings"`  // rows stored although they are in doubt or break a rule
+	Bad       int    `json:"bad"`       // rows that could not be used
+	// Sources are the sources of the rows, by name.
+	Sources []string `json:"sources"`
+}
+
+// Store writes rows into db in acknowledged batches. log receives the progress, rows that cannot
+// be used, and warnings. name is the name of the import, total the number of its rows, 0 =
+// unknown.
+func Store(ctx context.Context, db *store.DB, name string, total int, rows iter.Seq2[spec.Measurement, error], log io.Writer) (Result, error) {
+	im := &importer{ctx: ctx, db: db, origins: store.NewOrigins(db), log: log, bar: console.NewBar(log, "import "+name, total),
+		res: Result{Source: name, Sources: []string{}}, warned: map[string]warnedRows{}}
+	err := im.read(rows)
+	im.bar.Finish()
+	im.warnSummary()
+	return im.res, err
+}
+
+// importer is one import under way.
+type importer struct {
+	ctx     context.Context
+	db      *store.DB
+	origins *store.Origins
+	log     io.Writer
+	bar     *console.Bar
+	batch   []spec.Measurement
+	res     Result
+	warned  map[string]warnedRows // by warning, to print each once
+	order   []string              // of the warnings
+}
+
+// warnedRows are the rows with one warning.
+type warnedRows struct {
+	n     int
+	first string // origin
+}
+
+// maxReported bounds the rows reported one by one.
+const maxReported = 20
+
+// read stores seq; it stops only when the source or the store fails as a whole.
+func (im *importer) read(seq iter.Seq2[spec.Measurement, error]) error {
+	for m, err := range seq {
+		if cerr := im.ctx.Err(); cerr != nil {
+			return fmt.Errorf("stopped after %d rows, which are stored: %w", im.res.Added+im.res.Updated+im.res.Unchanged, cerr)
+		}
+		var row *datasets.RowError
+		switch {
+		case errors.As(err, &row):
+			im.reportBad(err)
+			continue
+		case err != nil:
+			return errors.Join(fmt.Errorf("import %s: %w", im.res.Source, err), im.flush())
+		}
+		if err := store.Check(m); err != nil {
+			im.reportBad(fmt.Errorf("%s: %w", m.Origin, err))
+			continue
+		}
+		im.res.Rows++
+		if at, found := slices.BinarySearch(im.res.Sources, m.Source); !found {
+			im.res.Sources = slices.Insert(im.res.Sources, at, m.Source)
+		}
+		im.warn(m)
+		if m.Origin, err = im.origins.Stored(im.ctx, m); err != nil {
+			return errors.Join(err, im.flush())
+		}
+		if im.batch = append(im.batch, m); len(im.batch) == batchRows {
+			if err := im.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return im.flush()
+}
+
+func (im *importer) flush() error {
+	counts, err := im.db.PutAll(im.ctx, im.batch...)
+	if err != nil {
+		return err
+	}
+	im.batch = im.batch[:0]
+	im.res.Added += counts.Added
+	im.res.Updated += counts.Updated
+	im.res.Unchanged += counts.Unchanged
+	im.bar.Set(im.res.Rows + im.res.Bad)
+	im.bar.Acknowledge(im.res.Added + im.res.Updated + im.res.Unchanged)
+	return nil
+}
+
+func (im *importer) reportBad(err error) {
+	im.res.Bad++
+	if im.res.Bad <= maxReported {
+		im.bar.Println("skipped: " + err.Error())
+	}
+}
+
+// warn counts a row that is doubted or breaks a legality rule.
+func (im *importer) warn(m spec.Measurement) {
+	var texts []string
+	if why := m.DoubtReason(); why != "" {
+		texts = append(texts, "in doubt: "+why)
+	}
+	if err := m.Config.Check(); err != nil {
+		texts = append(texts, err.Error())
+	}
+	for _, text := range texts {
+		rows := im.warned[text]
+		if rows.n++; rows.n == 1 {
+			rows.first = m.Origin
+			im.order = append(im.order, text)
+		}
+		im.warned[text] = rows
+	}
+	im.res.Warnings += min(len(texts), 1)
+}
+
+func (im *importer) warnSummary() {
+	if n := im.res.Bad - maxReported; n > 0 {
+		fmt.Fprintf(im.log, "skipped: %d more rows\n", n)
+	}
+	for i, text := range im.order {
+		if i == maxReported {
+			fmt.Fprintf(im.log, "kept: %d more kinds of warnings\n", len(im.order)-i)
+			break
+		}
+		fmt.Fprintf(im.log, "kept: %d row(s), first %s: %s\n", im.warned[text].n, im.warned[text].first, text)
+	}
+}
+
+// PrintSources prints the sources of the rows unless there is one, with the name of the import.
+func (r *Result) PrintSources(w io.Writer) {
+	if s := r.Sources; len(s) == 1 && s[0] != r.Source {
+		fmt.Fprintf(w, "import %s: the source of these rows is %s, as in pacer fit --source %s\n", r.Source, s[0], s[0])
+	} else if len(s) > 1 {
+		fmt.Fprintf(w, "import %s: rows of %d sources, for --source: %s\n", r.Source, len(s), strings.Join(s, ", "))
+	}
+}
