@@ -43,7 +43,7 @@ func runProfileDevices(c *cli.Context) error {
 	} else {
 		out["machine"] = (&campaign.Setup{Machine: m}).JSON()
 	}
-	rows := deviceRows(inv, m)
+	rows := campaign.DeviceRows(inv, m)
 	csv, csvErr := console.CSV(rows)
 	if csvErr != nil {
 		return csvErr
@@ -56,54 +56,7 @@ func runProfileDevices(c *cli.Context) error {
 	}})
 }
 
-// deviceRow is one device in the table and CSV of profile devices; an
-// unknown figure is 0.
-type deviceRow struct {
-	Device  int     `json:"device"`
-	Name    string  `json:"name"`
-	MemGiB  float64 `json:"mem_gib"`
-	UsedGiB float64 `json:"used_gib"`
-	LinkBps float64 `json:"link_bps"` // to other devices, one direction
-	HostBps float64 `json:"host_bps"` // to host memory
-	Watts   float64 `json:"power_limit_w"`
-	Note    string  `json:"note"`
-}
-
-// deviceRows has the GPUs, or the CPU cores that are measured in their place.
-func deviceRows(inv device.Inventory, m profiler.Machine) (rows []deviceRow) {
-	for _, g := range inv.GPUs {
-		r := deviceRow{Device: g.Index, Name: g.Name, MemGiB: valueOf(g.MemBytes) / memory.GiB, UsedGiB: valueOf(g.MemUsedBytes) / memory.GiB,
-			Watts: valueOf(g.PowerLimitWatts), Note: g.Error}
-		if g.NVLink != nil {
-			r.LinkBps = g.NVLink.Bps
-		}
-		if g.PCIe != nil {
-			r.HostBps = g.PCIe.Bps
-		}
-		if p := g.Processes; p != nil && p.Count > 0 && r.Note == "" {
-			r.Note = fmt.Sprintf("in use by %d", p.Count)
-		}
-		rows = append(rows, r)
-	}
-	if !m.CPU {
-		return rows
-	}
-	for _, i := range m.Devices {
-		rows = append(rows, deviceRow{Device: i, Name: m.Accelerator.Name, MemGiB: m.Accelerator.MemBytes / memory.GiB,
-			LinkBps: m.Link.IntraBps, HostBps: m.Link.HostBps})
-	}
-	return rows
-}
-
-// valueOf is a figure of the driver, 0 if it is unknown.
-func valueOf(v *float64) float64 {
-	if v == nil {
-		return 0
-	}
-	return *v
-}
-
-func printDevices(w io.Writer, rows []deviceRow) error {
+func printDevices(w io.Writer, rows []campaign.DeviceRow) error {
 	table := [][]string{{"device", "name", "GiB", "in use", "link GB/s", "host GB/s", "limit W", ""}}
 	for _, r := range rows {
 		table = append(table, []string{strconv.Itoa(r.Device), r.Name, console.Figure(r.MemGiB), console.Figure(r.UsedGiB), console.Figure(r.LinkBps / 1e9),

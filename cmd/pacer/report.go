@@ -1,12 +1,8 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"math"
-	"os"
-	"strconv"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -52,7 +48,7 @@ func runDiff(c *cli.Context) error {
 	}
 	var files [2][]report.JobRow
 	for i := range files {
-		if files[i], err = readJobsFile(c.Args().Get(i)); err != nil {
+		if files[i], err = report.ReadJobsFile(c.Args().Get(i)); err != nil {
 			return fail.WithCode(fail.Usage, fmt.Errorf("report diff: %w", err))
 		}
 	}
@@ -91,31 +87,6 @@ func diffOptions(c *cli.Context) (o report.DiffOptions, err error) {
 	return o, nil
 }
 
-// readJobsFile reads the jobs of a file; none is an error.
-func readJobsFile(path string) ([]report.JobRow, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	rows, err := readJobs(f, path)
-	if err == nil && len(rows) == 0 {
-		err = errors.New(path + " holds no job")
-	}
-	return rows, err
-}
-
-func readJobs(f *os.File, path string) ([]report.JobRow, error) {
-	if report.FormatOf(path) != report.Parquet {
-		return report.ReadJobsCSV(f, path)
-	}
-	st, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	return report.ReadJobsParquet(f, st.Size(), path)
-}
-
 // diffRow is a comparison in CSV: without the list of jobs.
 type diffRow struct {
 	report.Diff
@@ -131,66 +102,5 @@ func emitDiffs(c *cli.Context, diffs []report.Diff) error {
 	if err != nil {
 		return err
 	}
-	return command.Print(c, console.Result{JSON: map[string]any{"diffs": diffs}, CSV: table, Table: func(w io.Writer) error { return writeDiffs(w, diffs) }})
-}
-
-// writeDiffs prints the comparisons, then the largest differences of each.
-func writeDiffs(w io.Writer, diffs []report.Diff) error {
-	rows := [][]string{{"A", "B", "jobs", "equal", "faster", "slower", "other", "avg JCT A", "avg JCT B", "B / A", "interval"}}
-	for _, d := range diffs {
-		rows = append(rows, []string{d.A, d.B, strconv.Itoa(d.Jobs), strconv.Itoa(d.Equal), strconv.Itoa(d.Faster), strconv.Itoa(d.Slower),
-			strconv.Itoa(d.EndedInA + d.EndedInB + d.Resubmit + d.OnlyInA + d.OnlyInB),
-			report.Human(d.AvgA), report.Human(d.AvgB), ratioText(d.Ratio.Mean), ratioText(d.Ratio.Lo) + " to " + ratioText(d.Ratio.Hi)})
-	}
-	if err := console.WriteTable(w, rows); err != nil {
-		return err
-	}
-	for _, d := range diffs {
-		if err := writeDiff(w, d); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// ratioText writes a ratio, "-" if it is undefined.
-func ratioText(n report.Number) string {
-	if !n.Defined() {
-		return "-"
-	}
-	return strconv.FormatFloat(float64(n), 'f', 4, 64)
-}
-
-// writeDiff prints what is other than faster or slower about two runs, and the
-// largest differences.
-func writeDiff(w io.Writer, d report.Diff) error {
-	for _, note := range []struct {
-		n    int
-		what string
-	}{
-		{d.EndedInA, "finished in A alone"}, {d.EndedInB, "finished in B alone"}, {d.Resubmit, "submitted at another time, with an equal JCT"},
-		{d.OnlyInA, "in A alone"}, {d.OnlyInB, "in B alone"},
-	} {
-		if note.n > 0 {
-			fmt.Fprintf(w, "%s, %s: %d jobs %s\n", d.A, d.B, note.n, note.what)
-		}
-	}
-	if len(d.Largest) == 0 {
-		return nil
-	}
-	fmt.Fprintf(w, "\n%s, %s: largest differences, in seconds\n", d.A, d.B)
-	rows := [][]string{{"job", "JCT A", "JCT B", "B - A"}}
-	for _, j := range d.Largest {
-		text := report.Number.String
-		if math.Abs(float64(j.Difference)) >= 0.001 {
-			text = toMillis
-		}
-		rows = append(rows, []string{j.ID, text(j.A), text(j.B), text(j.Difference)})
-	}
-	return console.WriteTable(w, rows)
-}
-
-// toMillis writes seconds to the millisecond.
-func toMillis(n report.Number) string {
-	return report.Number(math.Round(float64(n)*1e3) / 1e3).String()
+	return command.Print(c, console.Result{JSON: map[string]any{"diffs": diffs}, CSV: table, Table: func(w io.Writer) error { return report.WriteDiffs(w, diffs, console.Width(w)) }})
 }

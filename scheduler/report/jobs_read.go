@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"time"
@@ -22,6 +23,31 @@ type JobRow struct {
 
 // jobsColumns are the columns read; others are ignored.
 var jobsColumns = []string{"policy", "job_id", "submit_s", "jct_s"}
+
+// ReadJobsFile reads the jobs of a file of WriteJobs, CSV or Parquet by its name; none is an error.
+func ReadJobsFile(path string) ([]JobRow, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	rows, err := readJobs(f, path)
+	if err == nil && len(rows) == 0 {
+		err = fmt.Errorf("report: %s holds no job", path)
+	}
+	return rows, err
+}
+
+func readJobs(f *os.File, path string) ([]JobRow, error) {
+	if FormatOf(path) != Parquet {
+		return ReadJobsCSV(f, path)
+	}
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return ReadJobsParquet(f, st.Size(), path)
+}
 
 // ReadJobsCSV reads the jobs of a CSV file of WriteJobs. Columns may be in any order;
 // unknown ones are ignored. Without a column policy, it is empty. Errors have name
