@@ -115,13 +115,13 @@ func TestE2EMeasurementsChangeTheAnswer(t *testing.T) {
 func TestFitByAnyName(t *testing.T) {
 	s := newServer(t, Options{FitFamily: "hybrid"})
 	rows := measured(t, s, 1.5)
-	const name = "Meta-Llama-3-8B"
-	post[Stored](t, s, "/v1/measurements", bodyOf(t, rowsToPost{as(rows[:6], name)}))
-	fitted := post[FitResponse](t, s, "/v1/fit", `{"models":["llama3-8b"],"accelerators":["h100"]}`)
-	if len(fitted.Cards) != 1 || fitted.Cards[0].Model != name || fitted.Cards[0].NFit+fitted.Cards[0].NHeldOut != 6 {
+	post[Stored](t, s, "/v1/measurements", bodyOf(t, rowsToPost{rows[:6]}))
+	fitted := post[FitResponse](t, s, "/v1/fit", `{"models":["meta-llama/Meta-Llama-3-8B"],"accelerators":["h100"]}`)
+	if len(fitted.Cards) != 1 || fitted.Cards[0].Model != "Llama3-8B" || fitted.Cards[0].NFit+fitted.Cards[0].NHeldOut != 6 {
 		t.Fatalf("%+v", fitted)
 	}
-	post[Stored](t, s, "/v1/measurements", bodyOf(t, rowsToPost{rows[6:]}))
+	s.fits.take()
+	post[Stored](t, s, "/v1/measurements", bodyOf(t, rowsToPost{as(rows[6:], "Meta-Llama-3-8B")}))
 	s.fits.refit(t.Context(), s.fits.take())
 	if got := get[Cards](t, s, "/v1/cards"); len(got.Cards) != 1 || got.Cards[0].NFit+got.Cards[0].NHeldOut != 12 {
 		t.Fatalf("after a refit: %+v", got)

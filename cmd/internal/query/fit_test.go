@@ -38,18 +38,18 @@ func TestFitOneModelOfAllNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := &Resolver{Read: func(use func(*store.DB) error) error { return use(db) }, Fitted: reg}
-	for _, name := range []string{"acme_lm", "Acme LM"} {
+	for mape, name := range []string{"acme_lm", "Acme LM"} {
 		if err := db.Put(t.Context(), rowsNamed(name, 3)...); err != nil {
 			t.Fatal(err)
 		}
-		card := perfmodel.Card{Key: spec.Key{Model: name, Accelerator: "Acme 1"}, Family: "rubick", NFit: 3}
+		card := perfmodel.Card{Key: spec.Key{Model: name, Accelerator: "Acme 1"}, Family: "rubick", NFit: 3, MAPE: float64(mape)}
 		if err := reg.Put(card, &analytic.Model{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	q := Request{Model: "ACME-LM", Accelerator: "acme 1", Family: "rubick"}
 	target, err := d.Target(t.Context(), &q)
-	if err != nil || target.model.Name != target.card.Model {
+	if err != nil || target.card.Model != "acme_lm" || target.model.Name != "acme_lm" {
 		t.Fatalf("with the cards of an earlier version: %+v, %v", target, err)
 	}
 
@@ -71,6 +71,30 @@ func TestFitOneModelOfAllNames(t *testing.T) {
 	r, err := d.Resolve(t.Context(), q)
 	if err != nil || r.Family != "rubick" || r.Model.Name != "Acme LM" {
 		t.Errorf("%+v is answered by %s of %s, %v", q, r.Family, r.Model.Name, err)
+	}
+}
+
+// TestMeasuredByAnyName: on an accelerator of the store alone, the measurements of all names of the model say how
+// it was trained.
+func TestMeasuredByAnyName(t *testing.T) {
+	db, err := store.Open(t.TempDir(), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	rows := append(rowsNamed("meta-llama/Meta-Llama-3-8B", 2), rowsNamed("Llama2-7B", 1)...)
+	rows[0].Config.SeqLen, rows[1].Config.SeqLen = 1234, 1234
+	if err := db.Put(t.Context(), rows...); err != nil {
+		t.Fatal(err)
+	}
+	reg, err := registry.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &Resolver{Read: func(use func(*store.DB) error) error { return use(db) }, Fitted: reg}
+	target, err := d.Target(t.Context(), &Request{Model: "llama3-8b", Accelerator: "acme 1", Family: Auto})
+	if err != nil || target.seqLen != 1234 {
+		t.Errorf("%+v, %v, want 1234 tokens", target, err)
 	}
 }
 
