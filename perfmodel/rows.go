@@ -6,11 +6,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
 // Usable reports whether m may be fitted and scored: it ran, has a step time and is not doubted.
@@ -163,5 +163,5 @@ func ErrorSummary(ape []float64) (mean, p95 float64) {
 	for _, v := range s {
 		mean += v
 	}
-	return mean / float64(len(s)), s[int(math.Ceil(0.95*float64(len(s))))-1]
+	return mean / float64(len(s)), stats.NearestRank(s, 0.95)
 }

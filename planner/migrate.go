@@ -209,16 +209,11 @@ func (m *Move) probability(cost float64, from, to spec.Prediction, shared float6
 	return positive(gain, variance)
 }
 
-// normal90 is the half width of the 90 % interval of a standard normal.
+// normal90 is stats.Normal90 to full precision. The probabilities of moves and of ranks are computed with it.
 const normal90 = 1.6448536269514722
 
-// logSD returns the standard deviation of ln(throughput), 0 without an interval.
-func logSD(p *spec.Prediction) float64 {
-	if !(p.Lo > 0) || !(p.Hi > p.Lo) {
-		return 0
-	}
-	return math.Log(p.Hi/p.Lo) / (2 * normal90)
-}
+// logSD returns the standard deviation of ln(throughput), 0 without a finite interval.
+func logSD(p *spec.Prediction) float64 { return p.HalfWidth() / normal90 }
 
 // exchange returns the bytes that all devices of To, and the one with most, must
 // receive.

@@ -155,7 +155,7 @@ func (r *run) predict(ctx context.Context, b *keyState, fitted perfmodel.Fitted)
 		}
 		b.steps[i], _, _ = p.StepSec(c.Plan.GlobalBatch())
 		if p.Lo > 0 && p.Hi > 0 {
-			b.halves[i] = math.Log(p.Hi/p.Lo) / 2
+			b.halves[i] = p.HalfWidth()
 		}
 	}
 	if len(b.steps) == len(b.space) {
@@ -229,6 +229,5 @@ func (b *keyState) halfWidth90() (half float64, ok bool) {
 	if b.usable == 0 || len(b.halves) == 0 {
 		return 0, false
 	}
-	h := slices.Sorted(maps.Values(b.halves))
-	return h[int(math.Ceil(0.9*float64(len(h))))-1], true
+	return stats.NearestRank(slices.Sorted(maps.Values(b.halves)), 0.9), true
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"hash/fnv"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -238,11 +237,7 @@ func bootstrap(points []spec.Measurement, _ uint64) []split {
 	return []split{s}
 }
 
-// stream returns the random stream of the names; other streams do not affect it.
+// stream returns the random numbers of a seed and several names.
 func stream(seed uint64, names ...string) *rand.Rand {
-	h := fnv.New64a()
-	for _, n := range names {
-		fmt.Fprintf(h, "%s\x00", n)
-	}
-	return rand.New(rand.NewPCG(seed, h.Sum64()))
+	return stats.Stream(seed, strings.Join(names, "\x00")+"\x00")
 }

@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"maps"
 	"math"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,6 +25,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/profiler/store"
 	"github.com/pacer-ml/pacer/scheduler/report"
@@ -111,9 +110,7 @@ type noisy struct {
 
 func (n noisy) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
 	p, err := n.Predictor.Predict(ctx, c)
-	h := fnv.New64a()
-	fmt.Fprint(h, c.Model.Name, c.Accelerator.Name, c.Plan.String(), c.Shape.Devices)
-	r := rand.New(rand.NewPCG(n.seed, h.Sum64()))
+	r := stats.Stream(n.seed, fmt.Sprint(c.Model.Name, c.Accelerator.Name, c.Plan.String(), c.Shape.Devices))
 	p.Throughput *= math.Exp(n.sigma * r.NormFloat64())
 	return p, err
 }

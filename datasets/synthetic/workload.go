@@ -2,12 +2,11 @@ package synthetic
 
 import (
 	"fmt"
-	"hash/fnv"
 	"math"
-	"math/rand/v2"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
 // Size is a number of devices and its frequency relative to the other sizes.
@@ -145,14 +144,6 @@ func (s Size) validate() error {
 // maxSeconds keeps times well within a time.Duration.
 const maxSeconds = 1e9
 
-// stream returns the random stream of a name. Each property of a job has its own, so that another
-// property, or more jobs, changes no earlier value.
-func stream(seed uint64, name string) *rand.Rand {
-	h := fnv.New64a()
-	h.Write([]byte(name))
-	return rand.New(rand.NewPCG(seed, h.Sum64()))
-}
-
 // Workload returns the jobs of o by submission, with IDs "job-0001" and on. The
 // same options give the same jobs; more Jobs give the same first ones.
 func Workload(o Options) ([]spec.Job, error) {
@@ -160,8 +151,8 @@ func Workload(o Options) ([]spec.Job, error) {
 		return nil, err
 	}
 	o = o.withDefaults()
-	arrivals, models, sizes := stream(o.Seed, "arrivals"), stream(o.Seed, "models"), stream(o.Seed, "sizes")
-	durations, classes, tenants := stream(o.Seed, "durations"), stream(o.Seed, "classes"), stream(o.Seed, "tenants")
+	arrivals, models, sizes := stats.Stream(o.Seed, "arrivals"), stats.Stream(o.Seed, "models"), stats.Stream(o.Seed, "sizes")
+	durations, classes, tenants := stats.Stream(o.Seed, "durations"), stats.Stream(o.Seed, "classes"), stats.Stream(o.Seed, "tenants")
 	var jobs []spec.Job
 	rates := o.rates()
 	at := 0.0
@@ -197,7 +188,7 @@ func (o Options) rates() []rate {
 		out = append(out, newDay(o.Hours))
 	}
 	if o.Burst != (Burst{}) {
-		out = append(out, newBurstRate(o.Burst, stream(o.Seed, "bursts")))
+		out = append(out, newBurstRate(o.Burst, stats.Stream(o.Seed, "bursts")))
 	}
 	return out
 }

@@ -2,9 +2,7 @@ package trace
 
 import (
 	"fmt"
-	"hash/fnv"
 	"math"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +10,7 @@ import (
 	"github.com/pacer-ml/pacer/datasets/internal/table"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
 // DL2Options configure GenerateDL2: types are drawn uniformly, each with the epochs of its type,
@@ -115,7 +114,7 @@ func GenerateDL2(o DL2Options) ([]spec.Job, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	types, arrive := dl2Stream(o.Seed, "types"), o.arrivals()
+	types, arrive := stats.Stream(o.Seed, "dl2/types"), o.arrivals()
 	jobs := make([]spec.Job, 0, o.Jobs)
 	for slot := 0; len(jobs) < o.Jobs; slot++ {
 		for range min(arrive(), o.Jobs-len(jobs)) {
@@ -129,7 +128,7 @@ func GenerateDL2(o DL2Options) ([]spec.Job, error) {
 
 // arrivals returns a function that returns the arrivals of the next slot.
 func (o *DL2Options) arrivals() func() int {
-	rng := dl2Stream(o.Seed, "arrivals")
+	rng := stats.Stream(o.Seed, "dl2/arrivals")
 	share := 0.5 + rng.Float64()/2
 	return func() int {
 		switch o.Arrivals {
@@ -145,11 +144,4 @@ func (o *DL2Options) arrivals() func() int {
 		}
 		return o.PerSlot
 	}
-}
-
-// dl2Stream returns the random stream of a name.
-func dl2Stream(seed uint64, name string) *rand.Rand {
-	h := fnv.New64a()
-	h.Write([]byte("dl2/" + name))
-	return rand.New(rand.NewPCG(seed, h.Sum64()))
 }

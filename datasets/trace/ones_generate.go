@@ -2,14 +2,13 @@ package trace
 
 import (
 	"fmt"
-	"hash/fnv"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
 // OnesOptions configure GenerateOnes.
@@ -68,7 +67,7 @@ func GenerateOnes(o OnesOptions) ([]spec.Job, error) {
 	if o.Jobs < 1 || o.Jobs > 1<<20 || !(o.GapSec > 0 && o.GapSec < 1e6) {
 		return nil, fmt.Errorf("datasets: ones: %d jobs every %g s, want 1 to %d, and a gap above 0 and below 1e6 s", o.Jobs, o.GapSec, 1<<20)
 	}
-	kinds, arrivals := onesStream(o.Seed, "kinds"), onesStream(o.Seed, "arrivals")
+	kinds, arrivals := stats.Stream(o.Seed, "ones/kinds"), stats.Stream(o.Seed, "ones/arrivals")
 	jobs := make([]spec.Job, o.Jobs)
 	at := 0.0
 	for i := range jobs {
@@ -86,10 +85,4 @@ func GenerateOnes(o OnesOptions) ([]spec.Job, error) {
 		at += arrivals.ExpFloat64() * o.GapSec
 	}
 	return jobs, nil
-}
-
-func onesStream(seed uint64, name string) *rand.Rand {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte("ones/" + name)) // a hash never fails
-	return rand.New(rand.NewPCG(seed, h.Sum64()))
 }

@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
 // Options configures an Estimator.
@@ -230,7 +231,7 @@ func (e *Estimator) match(c spec.Config) int {
 func (e *Estimator) profile(c spec.Config) (columns []int, parts []float64) {
 	n := len(e.references)
 	for a, acc := range e.accelerators {
-		random := rand.New(rand.NewPCG(e.opts.Seed, hash(c.Model.Name, acc)))
+		random := stats.Stream(e.opts.Seed, c.Model.Name+"\x00"+acc+"\x00")
 		for _, j := range random.Perm(n)[:min(e.opts.Profiled, n)] {
 			here, ref := c, e.references[j].on(acc)
 			here.Accelerator.Name = acc
@@ -239,20 +240,6 @@ func (e *Estimator) profile(c spec.Config) (columns []int, parts []float64) {
 		}
 	}
 	return columns, parts
-}
-
-// hash is FNV-1a over texts.
-func hash(texts ...string) uint64 {
-	h := uint64(14695981039346656037)
-	for _, t := range texts {
-		for i := range len(t) + 1 {
-			if i < len(t) {
-				h ^= uint64(t[i])
-			}
-			h *= 1099511628211
-		}
-	}
-	return h
 }
 
 // complete returns a whole row of the matrix, given some columns. The others come from the factors u that fit

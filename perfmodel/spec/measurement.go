@@ -122,3 +122,11 @@ func (p Prediction) StepSec(globalBatch int) (sec, lo, hi float64) {
 	}
 	return sec, b / p.Hi, b / p.Lo
 }
+
+// HalfWidth returns half the width of the 90 % interval of ln(Throughput), 0 without a finite interval.
+func (p *Prediction) HalfWidth() float64 {
+	if !(p.Lo > 0 && p.Hi > p.Lo) || math.IsInf(p.Hi, 0) {
+		return 0
+	}
+	return math.Log(p.Hi/p.Lo) / 2
+}

@@ -120,3 +120,15 @@ func TestMeasurementJSONKeepsEveryField(t *testing.T) {
 		}
 	}
 }
+
+// TestHalfWidth: half the logarithm of Hi/Lo; predictions without a finite interval have none.
+func TestHalfWidth(t *testing.T) {
+	for _, c := range []struct{ lo, hi, want float64 }{
+		{1, math.Exp(2), 1}, {0, 0, 0}, {0, 5, 0}, {5, 5, 0}, {5, 4, 0}, {1, math.Inf(1), 0}, {math.NaN(), 1, 0},
+	} {
+		p := Prediction{Throughput: 3, Lo: c.lo, Hi: c.hi}
+		if got := p.HalfWidth(); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("half width of [%g, %g] is %g, want %g", c.lo, c.hi, got, c.want)
+		}
+	}
+}

@@ -2,13 +2,12 @@ package runner
 
 import (
 	"context"
-	"hash/fnv"
 	"math"
-	"math/rand/v2"
 	"strconv"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 	"github.com/pacer-ml/pacer/profiler"
 )
 
@@ -32,9 +31,7 @@ func (p SimulatedTiming) steps(c spec.Config, sec float64) []float64 {
 	if n <= 0 {
 		n = defaultSteps
 	}
-	h := fnv.New64a()
-	h.Write([]byte(profiler.IdentityOf(c).String()))
-	rng := rand.New(rand.NewPCG(p.Seed, h.Sum64()))
+	rng := stats.Stream(p.Seed, profiler.IdentityOf(c).String())
 	out := make([]float64, n)
 	for i := range out {
 		out[i] = sec * math.Exp(p.Noise*rng.NormFloat64())

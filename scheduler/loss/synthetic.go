@@ -3,11 +3,11 @@ package loss
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"math"
 	"math/rand/v2"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
@@ -80,9 +80,7 @@ func between(rng *rand.Rand, lo, hi float64) float64 {
 	return lo * math.Pow(hi/lo, rng.Float64())
 }
 
-// stream depends on the order of arrival, so that job names do not matter.
+// stream returns the random numbers of a job. They depend on its order of arrival, so that job names do not matter.
 func (m *Synthetic) stream(name string, order int) *rand.Rand {
-	h := fnv.New64a()
-	_, _ = fmt.Fprintf(h, "loss/%s/%d", name, order) // a hash never fails
-	return rand.New(rand.NewPCG(m.Seed, h.Sum64()))
+	return stats.Stream(m.Seed, fmt.Sprintf("loss/%s/%d", name, order))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/scheduler"
 )
@@ -228,9 +229,6 @@ type figure struct {
 // noise is the standard deviation of ln(step time) of one measurement.
 const noise = 0.02
 
-// normal90 is the half-width of the 90 % interval of a normal distribution, in standard deviations.
-const normal90 = 1.645
-
 // Predict returns the fit. For a measured configuration it returns the precision-weighted mean of fit and measurement.
 // A fit without an interval has no weight beside a measurement.
 func (m model) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
@@ -244,12 +242,12 @@ func (m model) Predict(ctx context.Context, c spec.Config) (spec.Prediction, err
 	}
 	variance := noise * noise / float64(seen.n)
 	weight := 1.0
-	if p.Lo > 0 && p.Hi > p.Lo {
-		fitted := math.Log(p.Hi/p.Lo) / 2 / normal90
+	if half := p.HalfWidth(); half > 0 {
+		fitted := half / stats.Normal90
 		weight = fitted * fitted / (fitted*fitted + variance)
 	}
 	p.Throughput *= math.Pow(seen.throughput/p.Throughput, weight)
-	half := math.Exp(normal90 * math.Sqrt(weight*variance))
+	half := math.Exp(stats.Normal90 * math.Sqrt(weight*variance))
 	p.Lo, p.Hi = p.Throughput/half, p.Throughput*half
 	return p, nil
 }

@@ -27,14 +27,14 @@ type chart struct {
 // which finished within x seconds of their submission. ok is false when no job
 // finished.
 func jctChart(results []*sim.Result, score Score) (c chart, ok bool) {
-	return cdfChart(results, func(r *sim.Result) sample { return sample{secondsOf(finishedJCT(r, score)), admitted(r, score)} })
+	return cdfChart(results, func(r *sim.Result) sample { return sample{finishedJCT(r, score), admitted(r, score)} })
 }
 
 // delayChart returns, for each run, the share of the admitted jobs that count
 // which first got devices within x seconds of their submission. ok is false when
 // no job had to wait.
 func delayChart(results []*sim.Result, score Score) (c chart, ok bool) {
-	return cdfChart(results, func(r *sim.Result) sample { return sample{secondsOf(delays(r, score)), admitted(r, score)} })
+	return cdfChart(results, func(r *sim.Result) sample { return sample{delays(r, score), admitted(r, score)} })
 }
 
 // rhoChart returns, for each run, the share of the admitted jobs that count with a
@@ -88,14 +88,6 @@ func cdfChart(results []*sim.Result, of func(*sim.Result) sample) (c chart, ok b
 		c.Lines = append(c.Lines, shares(s.values, grid, s.jobs))
 	}
 	return c, true
-}
-
-func secondsOf(ds []time.Duration) []float64 {
-	out := make([]float64, len(ds))
-	for i, d := range ds {
-		out[i] = d.Seconds()
-	}
-	return out
 }
 
 // shares returns, for each x, the number of ascending values that are at most x as

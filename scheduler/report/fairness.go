@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
@@ -77,7 +78,7 @@ func newFairnessRow(r *sim.Result, score Score, color int) fairnessRow {
 	}
 	n := float64(len(values))
 	row.Mean, row.Above = fixed(Number(sum/n), 2), fixed(Number(float64(above)/n), 3)
-	row.P99, row.Max = fixed(Number(nearestRank(values, 0.99)), 2), fixed(Number(values[len(values)-1]), 2)
+	row.P99, row.Max = fixed(Number(stats.NearestRank(values, 0.99)), 2), fixed(Number(values[len(values)-1]), 2)
 	return row
 }
 

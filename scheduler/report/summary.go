@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
@@ -127,9 +128,9 @@ func Summarize(r *sim.Result, score Score) Summary {
 	s.DeviceHours, s.LostDeviceHours = Number(held/3600), Number(lost/3600)
 	if jct := finishedJCT(r, score); len(jct) > 0 {
 		s.AvgJCT = mean(jct)
-		s.MedianJCT = median(jct)
-		s.P99JCT = seconds(nearestRank(jct, 0.99))
-		s.MaxJCT = seconds(jct[len(jct)-1])
+		s.MedianJCT = Number(stats.Median(jct))
+		s.P99JCT = Number(stats.NearestRank(jct, 0.99))
+		s.MaxJCT = Number(jct[len(jct)-1])
 	}
 	if d := delays(r, score); len(d) > 0 {
 		s.AvgDelay = mean(d)
@@ -179,26 +180,24 @@ func (s *Summary) count(j sim.JobRecord) {
 	s.Failures += j.Failures
 }
 
-// finishedJCT returns the completion times of the finished jobs that count,
-// ascending.
-func finishedJCT(r *sim.Result, score Score) []time.Duration {
-	var out []time.Duration
+// finishedJCT returns the completion times of the finished jobs that count, in seconds, ascending.
+func finishedJCT(r *sim.Result, score Score) []float64 {
+	var out []float64
 	for _, j := range r.Jobs {
 		if j.Finished && j.Rejected == "" && score.Has(j.Job.ID) {
-			out = append(out, j.JCT())
+			out = append(out, j.JCT().Seconds())
 		}
 	}
 	slices.Sort(out)
 	return out
 }
 
-// delays returns the queueing delays of the jobs that count and ever held devices,
-// ascending.
-func delays(r *sim.Result, score Score) []time.Duration {
-	var out []time.Duration
+// delays returns the queueing delays of the jobs that count and ever held devices, in seconds, ascending.
+func delays(r *sim.Result, score Score) []float64 {
+	var out []float64
 	for i := range r.Jobs {
 		if j := &r.Jobs[i]; j.Rejected == "" && j.Ran() && score.Has(j.Job.ID) {
-			out = append(out, j.Delay())
+			out = append(out, j.Delay().Seconds())
 		}
 	}
 	slices.Sort(out)
@@ -249,28 +248,11 @@ func integral(usage []sim.Usage, from, to time.Duration, of func(sim.Usage) int)
 
 func seconds(d time.Duration) Number { return Number(d.Seconds()) }
 
-// mean returns the mean of ds in seconds.
-func mean(ds []time.Duration) Number {
-	var sum float64
-	for _, d := range ds {
-		sum += d.Seconds()
+// mean returns the mean of v.
+func mean(v []float64) Number {
+	sum := 0.0
+	for _, x := range v {
+		sum += x
 	}
-	return Number(sum / float64(len(ds)))
-}
-
-// median returns the median of ascending ds in seconds.
-func median(ds []time.Duration) Number {
-	mid := len(ds) / 2
-	if len(ds)%2 == 1 {
-		return seconds(ds[mid])
-	}
-	return (seconds(ds[mid-1]) + seconds(ds[mid])) / 2
-}
-
-// nearestRank returns the smallest element of ascending ds such that at least the
-// share p of ds is not larger.
-func nearestRank[T any](ds []T, p float64) T {
-	// Subtracting 1e-9 corrects rounding: 0.99*100 is a little above 99 in binary.
-	rank := int(math.Ceil(p*float64(len(ds)) - 1e-9))
-	return ds[min(max(rank, 1), len(ds))-1]
+	return Number(sum / float64(len(v)))
 }

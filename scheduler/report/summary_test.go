@@ -64,17 +64,6 @@ func TestSummarizeNothingFinished(t *testing.T) {
 	}
 }
 
-func TestNearestRank(t *testing.T) {
-	var ds []time.Duration
-	for n := 1; n <= 400; n++ {
-		ds = append(ds, time.Duration(n))
-		want := time.Duration((99*n + 99) / 100) // ceil(0.99 n) in whole numbers
-		if got := nearestRank(ds, 0.99); got != want {
-			t.Errorf("p99 of 1..%d = %d, want %d", n, got, want)
-		}
-	}
-}
-
 // TestSummarizeShifted moves a run in time and lists its jobs in another order:
 // no figure changes.
 func TestSummarizeShifted(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
@@ -51,7 +52,7 @@ func (l Lifetimes) Outages(node int) func() (Outage, bool) {
 	if node >= len(l.Nodes) || l.Nodes[node] == (Lifetime{}) {
 		return func() (Outage, bool) { return Outage{}, false }
 	}
-	life, rng, up := l.Nodes[node], stream(l.Seed, fmt.Sprintf("failures/%d", node)), time.Duration(0)
+	life, rng, up := l.Nodes[node], stats.Stream(l.Seed, fmt.Sprintf("failures/%d", node)), time.Duration(0)
 	return func() (o Outage, ok bool) {
 		o, ok = life.next(rng, up)
 		up = o.Up

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
@@ -71,7 +72,7 @@ func (e *engine) measure(j *job) (m spec.Measurement, ok bool) {
 	}
 	sec := (e.now - j.begin).Seconds() / steps
 	if sigma := e.Observations.Sigma; sigma > 0 {
-		z := stream(e.Observations.Seed, fmt.Sprintf("seen/%s/%d", s.Job.ID, s.Restarts+s.Failures)).NormFloat64()
+		z := stats.Stream(e.Observations.Seed, fmt.Sprintf("seen/%s/%d", s.Job.ID, s.Restarts+s.Failures)).NormFloat64()
 		sec *= math.Exp(sigma*z - sigma*sigma/2)
 	}
 	if !finitePositive(sec) {

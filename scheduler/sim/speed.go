@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
@@ -55,13 +56,13 @@ func (v Variation) Validate() error {
 
 // Node returns the speed of a node, drawn from the seed and its number.
 func (v Variation) Node(node int) func(time.Duration) (float64, time.Duration) {
-	n := &nodeSpeed{v: v, usual: v.usual(node), spells: stream(v.Seed, fmt.Sprintf("slow/%d", node))}
+	n := &nodeSpeed{v: v, usual: v.usual(node), spells: stats.Stream(v.Seed, fmt.Sprintf("slow/%d", node))}
 	return n.at
 }
 
 // usual returns the speed of a node outside of slow spells.
 func (v Variation) usual(node int) float64 {
-	z := stream(v.Seed, fmt.Sprintf("speed/%d", node)).NormFloat64()
+	z := stats.Stream(v.Seed, fmt.Sprintf("speed/%d", node)).NormFloat64()
 	return math.Exp(v.Sigma*z - v.Sigma*v.Sigma/2)
 }
 

@@ -4,13 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"hash/fnv"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
@@ -29,13 +28,6 @@ type Scenario struct {
 	// of each job, with expectation 1, drawn from the seed and the job's id.
 	// Policies do not know it.
 	Noise float64
-}
-
-// stream returns the random stream for a purpose, independent of those for others.
-func (s Scenario) stream(name string) *rand.Rand {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(name)) // a hash never fails
-	return rand.New(rand.NewPCG(s.Seed, h.Sum64()))
 }
 
 // Jobs returns a copy of jobs, by submission, with random or stretched arrivals.
@@ -70,7 +62,7 @@ const maxSubmit = 100 * 365 * 24 * time.Hour
 // redraw makes the arrivals of jobs a Poisson process with their rate and order.
 func (s Scenario) redraw(jobs []spec.Job) {
 	mean := between(jobs)
-	arrivals := s.stream("arrivals")
+	arrivals := stats.Stream(s.Seed, "arrivals")
 	at := float64(jobs[0].Submit)
 	for i := range jobs {
 		if i > 0 {
@@ -176,6 +168,6 @@ func (n noisyPairs) StepsPerSecBeside(ctx context.Context, j *spec.Job, g *sched
 
 // factor returns the factor on a job's duration: log-normal with expectation 1.
 func (s Scenario) factor(id spec.JobID) float64 {
-	z := s.stream("noise/" + string(id)).NormFloat64()
+	z := stats.Stream(s.Seed, "noise/"+string(id)).NormFloat64()
 	return math.Exp(s.Noise*z - s.Noise*s.Noise/2)
 }

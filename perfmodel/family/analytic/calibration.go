@@ -226,7 +226,7 @@ func (c *Calibration) scale(post *bayes.Posterior, w *Widths) float64 {
 	}
 	slices.Sort(quantiles)
 	if len(quantiles) == 0 {
-		return bayes.Normal90
+		return stats.Normal90
 	}
 	return max(quantiles[(3*len(quantiles)-1)/4], 1.2)
 }

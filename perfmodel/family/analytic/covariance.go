@@ -3,13 +3,12 @@ package analytic
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/pacer-ml/pacer/perfmodel"
-	"github.com/pacer-ml/pacer/perfmodel/internal/bayes"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
 // LogCovariance implements the interface of hybrid.Model.LogCovariance.
@@ -34,7 +33,7 @@ func LogCovariance(ctx context.Context, p perfmodel.Predictor, cs []spec.Config,
 		if err != nil {
 			return nil, err
 		}
-		sd := math.Log(pred.Hi/pred.Lo) / (2 * bayes.Normal90)
+		sd := pred.HalfWidth() / stats.Normal90
 		ph, w, scale := of(c)
 		parts, err := ph.Explain(c)
 		if err != nil {
@@ -43,7 +42,7 @@ func LogCovariance(ctx context.Context, p perfmodel.Predictor, cs []spec.Config,
 		common[i] = make([]float64, len(effects))
 		load := loads(&parts, parts.Total())
 		for e := range load {
-			common[i][e] = load[e] * scale / bayes.Normal90
+			common[i][e] = load[e] * scale / stats.Normal90
 		}
 		out.SetSym(i, i, max(sd*sd, w.between(common[i], common[i])))
 		for j := range i {

@@ -18,6 +18,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/internal/bayes"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
 // Prior is a distribution of the constants: a Gaussian over the logarithms of params and over the effects of
@@ -62,7 +63,7 @@ func Untrained() *Prior {
 	for i, p := range params {
 		sd[i] = p.sd
 	}
-	return newPrior(bayes.Independent(mean, sd), nil, nil, Widths{Scale: bayes.Normal90}, Training{}, memory.Prior())
+	return newPrior(bayes.Independent(mean, sd), nil, nil, Widths{Scale: stats.Normal90}, Training{}, memory.Prior())
 }
 
 // newPrior computes the physics of a distribution.
@@ -110,7 +111,7 @@ func Train(ctx context.Context, rows []spec.Measurement, mem *memory.Calibration
 		return nil, nil, fmt.Errorf("analytic: %w", err)
 	}
 	wide := c.widths(&post.Gaussian, -1, -1, "", launchCompiled)
-	wide.Floor, wide.Scale = rowNoise, bayes.Normal90
+	wide.Floor, wide.Scale = rowNoise, stats.Normal90
 	wide.Scale = c.scale(&post, &wide)
 	hash, err := perfmodel.HashRows(ctx, c.Rows)
 	if err != nil {

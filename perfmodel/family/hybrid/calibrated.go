@@ -11,6 +11,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/internal/bayes"
 	"github.com/pacer-ml/pacer/perfmodel/internal/gp"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
 // calibrated is the analytic model with constants fitted to measured rows, plus a Gaussian process on the
@@ -139,7 +140,7 @@ func (m *calibrated) score(ctx context.Context) error {
 	}
 	m.scatter = gp.NewScatter(m.residual.At, m.left, v)
 	n := float64(len(v))
-	anchor := bayes.Normal90 + (m.elsewhere.Scale-bayes.Normal90)*math.Exp(-(n-1)/anchorRows)
+	anchor := stats.Normal90 + (m.elsewhere.Scale-stats.Normal90)*math.Exp(-(n-1)/anchorRows)
 	quantile, err := m.scatter.Quantile(ctx)
 	m.scale = max((n*quantile+anchorWeight*anchor)/(n+anchorWeight), 0.8)
 	return err

@@ -10,8 +10,8 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
-	"github.com/pacer-ml/pacer/perfmodel/internal/bayes"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
 // TestLogCovariance: the variances are those of the intervals, the matrix is positive semi-definite, and plans
@@ -40,7 +40,7 @@ func TestLogCovariance(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			sd := math.Log(pred.Hi/pred.Lo) / (2 * bayes.Normal90)
+			sd := math.Log(pred.Hi/pred.Lo) / (2 * stats.Normal90)
 			if v := cov.At(i, i); v < sd*sd*(1-1e-9) || v > sd*sd*1.2 {
 				t.Errorf("%s: %s has a variance of %g, its interval says %g", name, c.Plan, v, sd*sd)
 			}

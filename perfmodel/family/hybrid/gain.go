@@ -15,6 +15,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/internal/design"
 	"github.com/pacer-ml/pacer/perfmodel/internal/gp"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
 // gain implements Family.Gain: the expected decrease of the mean interval over the space.
@@ -94,7 +95,7 @@ func newSpaceGain(ctx context.Context, h *Model, rows []spec.Measurement, space 
 			continue
 		}
 		g.configs, index = append(g.configs, space[i]), append(index, i)
-		g.half = append(g.half, math.Log(p.Hi/p.Lo)/2)
+		g.half = append(g.half, p.HalfWidth())
 	}
 	n := len(g.configs)
 	g.Space = design.NewSpace(space, index, configsIn(rows))
@@ -169,7 +170,7 @@ func (g *spaceGain) addPhysics(ctx context.Context, candidates []int, share []fl
 	if err != nil {
 		return err
 	}
-	n, scale := len(candidates), g.fitted.base.scale/bayes.Normal90
+	n, scale := len(candidates), g.fitted.base.scale/stats.Normal90
 	jac := mat.NewDense(n, len(post.Mean), nil)
 	if err := trial.Differentiate(ctx, post.Mean, jac); err != nil {
 		return err
@@ -267,7 +268,7 @@ func (g *spaceGain) addRubick(ctx context.Context, share []float64) error {
 			between[c] = g.difference(ctx, &g.configs[c])
 		}
 	}
-	scale := r.Half / bayes.Normal90
+	scale := r.Half / stats.Normal90
 	for _, v := range r.Views {
 		factor := v.Weight * scale * scale
 		for k, c := range r.Index {

@@ -12,10 +12,10 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
-	"github.com/pacer-ml/pacer/perfmodel/internal/bayes"
 	"github.com/pacer-ml/pacer/perfmodel/internal/design"
 	"github.com/pacer-ml/pacer/perfmodel/internal/perftest"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
 func hybridGains(t testing.TB, have []spec.Measurement, space []spec.Config) []perfmodel.Gain {
@@ -67,7 +67,7 @@ func TestHybridGainHalfWidthIsThatOfPredictions(t *testing.T) {
 			if math.Abs(g.half[k]-half) > 1e-12 {
 				t.Errorf("%d rows: %s: half width %g, of the prediction %g", c.n, cfg.Plan, g.half[k], half)
 			}
-			ratios = append(ratios, half/(bayes.Normal90*math.Sqrt(g.view.Own[k]+design.RunNoise*design.RunNoise)))
+			ratios = append(ratios, half/(stats.Normal90*math.Sqrt(g.view.Own[k]+design.RunNoise*design.RunNoise)))
 		}
 		slices.Sort(ratios)
 		mid := ratios[len(ratios)/2]

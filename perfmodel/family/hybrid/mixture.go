@@ -9,8 +9,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
 	"github.com/pacer-ml/pacer/perfmodel/family/rubick"
-	"github.com/pacer-ml/pacer/perfmodel/internal/bayes"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
 // mixture is the calibrated physics mixed with family rubick. The weights come from left-out predictions of the
@@ -98,7 +98,7 @@ func (m *mixture) predict(ctx context.Context, c *spec.Config, physics func(*spe
 func blend(a, b spec.Prediction, weight float64) spec.Prediction {
 	la, lb := math.Log(a.Throughput), math.Log(b.Throughput)
 	ha, hb := math.Log(a.Hi/a.Throughput), math.Log(b.Hi/b.Throughput)
-	apart := bayes.Normal90 * (la - lb)
+	apart := stats.Normal90 * (la - lb)
 	half := math.Sqrt(weight*ha*ha + (1-weight)*hb*hb + weight*(1-weight)*apart*apart)
 	out := a
 	out.Throughput = math.Exp(weight*la + (1-weight)*lb)

@@ -63,9 +63,6 @@ type Posterior struct {
 	Steps   int // Gauss-Newton steps taken
 }
 
-// Normal90 is half the width of the 90 % interval of a normal distribution, in standard deviations.
-const Normal90 = 1.645
-
 // ErrNotFinite means that predictions or measurements are NaN or infinite.
 var ErrNotFinite = errors.New("bayes: not finite")
 

@@ -1,4 +1,5 @@
-// Package stats holds statistics that several packages compute in the same way.
+// Package stats holds the order statistics, the width of 90 % intervals and the random streams that several
+// packages use.
 //
-// Start with stats.go, which is the whole package.
+// Start with order.go (medians and quantiles) and stream.go (random numbers by seed and name).
 package stats

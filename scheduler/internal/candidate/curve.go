@@ -211,7 +211,7 @@ func (b *Finder) Held(ctx context.Context, c spec.Cluster, j *scheduler.JobState
 		return nil, fmt.Errorf("policy: %s on %s: %w", j.Job.Model.Name, g.Shape.Devices, err)
 	}
 	return &Config{Group: group, Plan: g.Plan, Shape: g.Shape, Devices: g.Devices(),
-		Rate: p.Throughput / float64(g.Plan.Normal().GlobalBatch()), Spread: spread(p)}, nil
+		Rate: p.Throughput / float64(g.Plan.Normal().GlobalBatch()), Spread: p.HalfWidth()}, nil
 }
 
 // Reaching returns the candidates that are at least as fast as rate.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/pacer-ml/pacer/perfmodel"
@@ -220,19 +219,10 @@ func (b *Finder) Query(ctx context.Context, group int, g *spec.NodeGroup, r plan
 		seen[c.Config.Shape] = true
 		out = append(out, Config{
 			Group: group, Plan: c.Config.Plan, Shape: c.Config.Shape, Devices: c.Config.Shape.Total(), Host: host, Load: loadOf(c.Config.Shape.Total(), need.Max(host), g),
-			Rate: c.Prediction.Throughput / float64(c.Config.Plan.GlobalBatch()), Spread: spread(c.Prediction),
+			Rate: c.Prediction.Throughput / float64(c.Config.Plan.GlobalBatch()), Spread: c.Prediction.HalfWidth(),
 		})
 	}
 	return b.choose(out), nil
-}
-
-// spread returns half the width of p's interval on a logarithmic scale, 0 if it has
-// none.
-func spread(p spec.Prediction) float64 {
-	if !(p.Lo > 0 && p.Hi > p.Lo) || math.IsInf(p.Hi, 0) {
-		return 0
-	}
-	return math.Log(p.Hi/p.Lo) / 2
 }
 
 // choose leaves out the candidates that the placer rules out.

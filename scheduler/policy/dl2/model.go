@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 	"github.com/pacer-ml/pacer/scheduler/internal/nn"
 )
 
@@ -48,7 +49,7 @@ func NewModel(f Form, hidden int, seed uint64) (*Model, error) {
 	}
 	for name, to := range map[string]*nn.Net{"policy": &m.Policy, "value": &m.Value} {
 		in, out := f.core(name)
-		net, err := nn.NewMLP(namedStream(seed, "dl2/"+name), in, hidden, hidden, out)
+		net, err := nn.NewMLP(stats.Stream(seed, "dl2/"+name), in, hidden, hidden, out)
 		if err == nil {
 			*to, err = f.net(name, net)
 		}

@@ -1,9 +1,7 @@
 package dl2
 
 import (
-	"hash/fnv"
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/pacer-ml/pacer/scheduler"
@@ -95,11 +93,4 @@ func (r *sizedJob) show(s *Seat) {
 	case more:
 		s.Next, s.gains[0] = r.sizes[r.first()][0].Devices, 1
 	}
-}
-
-// namedStream returns the random stream of a name.
-func namedStream(seed uint64, name string) *rand.Rand {
-	h := fnv.New64a()
-	h.Write([]byte(name))
-	return rand.New(rand.NewPCG(seed, h.Sum64()))
 }

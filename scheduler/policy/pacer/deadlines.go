@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/internal/candidate"
 )
@@ -210,10 +211,6 @@ func (p *deadlines) uncertain(ctx context.Context, s *scheduler.Snapshot) (bool,
 	return false, nil
 }
 
-// z90 is half the width of the 90 % interval of a normal distribution, in standard
-// deviations.
-const z90 = 1.645
-
 // slowdown returns the run time of a job in drawn case k divided by the predicted one.
 func (p *deadlines) slowdown(k int, j *spec.Job, w *candidate.Config) float64 {
 	if w.Spread == 0 {
@@ -225,7 +222,7 @@ func (p *deadlines) slowdown(k int, j *spec.Job, w *candidate.Config) float64 {
 		z = draw(key)
 		p.draws[key] = z
 	}
-	x := p.caution * w.Spread / z90 * z[k/2]
+	x := p.caution * w.Spread / stats.Normal90 * z[k/2]
 	if k%2 == 1 {
 		x = -x
 	}

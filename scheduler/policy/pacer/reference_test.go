@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/internal/candidate"
@@ -176,7 +177,7 @@ func TestDrawnCases(t *testing.T) {
 	j := &spec.Job{Model: spec.Model{Name: "m"}}
 	sum, n := 0.0, 0
 	for devices := 1; devices <= 200; devices++ {
-		w := &candidate.Config{Shape: spec.NewShape(devices), Rate: 1, Spread: 0.2 * z90}
+		w := &candidate.Config{Shape: spec.NewShape(devices), Rate: 1, Spread: 0.2 * stats.Normal90}
 		for k := range drawnPairs {
 			x, y := p.slowdown(2*k, j, w), p.slowdown(2*k+1, j, w)
 			if math.Abs(x*y-1) > 1e-12 || x != p.slowdown(2*k, &spec.Job{Model: j.Model, ID: "other"}, w) {

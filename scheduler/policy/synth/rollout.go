@@ -16,6 +16,7 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/sim"
@@ -196,13 +197,13 @@ func mean(of func(outcome) float64) objective {
 }
 
 // rank returns the objective that is a quantile over jobs, by nearest rank.
-func rank(part float64, of func(outcome) float64) objective {
+func rank(p float64, of func(outcome) float64) objective {
 	return func(all []outcome) float64 {
 		values := make([]float64, len(all))
 		for i, e := range all {
 			values[i] = of(e)
 		}
 		slices.Sort(values)
-		return values[int(math.Ceil(part*float64(len(values))))-1]
+		return stats.NearestRank(values, p)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/internal/bayes"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
 // data is the points of rows with the logarithms of their times. Rows of one point are merged, with the mean of
@@ -172,7 +173,7 @@ func (f *Fitted) Prediction(c *spec.Config) (spec.Prediction, error) {
 	if err != nil {
 		return spec.Prediction{}, err
 	}
-	thr, spread := float64(c.Plan.GlobalBatch())*math.Exp(-mean), math.Exp(bayes.Normal90*sd)
+	thr, spread := float64(c.Plan.GlobalBatch())*math.Exp(-mean), math.Exp(stats.Normal90*sd)
 	out := spec.Prediction{Throughput: thr, Lo: thr / spread, Hi: thr * spread, By: "hybrid"}
 	if !(out.Lo > 0) || math.IsInf(out.Hi, 0) {
 		return spec.Prediction{}, fmt.Errorf("hybrid: %s has no finite step time: %w", c.Plan, perfmodel.ErrNotCovered)

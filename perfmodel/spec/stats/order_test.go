@@ -23,3 +23,18 @@ func TestMedian(t *testing.T) {
 		}
 	}
 }
+
+// TestNearestRank: p99 of 1 to n is 0.99 n, rounded up.
+func TestNearestRank(t *testing.T) {
+	var v []int
+	for n := 1; n <= 400; n++ {
+		v = append(v, n)
+		want := (99*n + 99) / 100
+		if got := NearestRank(v, 0.99); got != want {
+			t.Errorf("p99 of 1..%d is %d, want %d", n, got, want)
+		}
+	}
+	if NearestRank(v, 0) != 1 || NearestRank(v, 1) != 400 {
+		t.Errorf("quantiles 0 and 1 are %d and %d, want the least and the largest", NearestRank(v, 0), NearestRank(v, 1))
+	}
+}
