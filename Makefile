@@ -12,17 +12,12 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 LDFLAGS := -X main.version=$(VERSION)
 
 # The end-to-end tests, all below cmd: whole commands, run as their users run them.
-# bench/gotest/stages_test.go checks that unit, race and e2e together run every test.
+# bench/gotest/stages_test.go checks that unit and e2e together run every test.
 E2E := ^Test(E2E|Script)
 
-# The unit tests are those of all packages except the profiler's, which start processes,
-# train and crash. They take as long under the race detector and run once, in race.
-# Without a C compiler, which the race detector needs, they run in unit.
-CC_FOUND = $(shell cc="$$($(GO) env CC)"; command -v "$${cc%% *}" || true)
-UNIT     = $$($(GO) list ./... | grep -vE '$(if $(CC_FOUND),/pacer/profiler(/|$$),^$$)')
-
-# Packages with code in several goroutines, and packages with results that must also
-# be equal on one core and on two (a few draws of their random tests).
+# Packages with code in several goroutines, and packages with results that must also be equal on one
+# core and on two. The race detector makes tests several times as long: it runs the shorter ones, and a
+# few draws of random tests. All of them run in unit.
 RACE       ?= ./perfmodel/... ./planner/... ./profiler/... ./cmd/server ./scheduler/goodput
 RACE_CORES ?= ./scheduler/policy/... ./scheduler/admission ./scheduler/sim ./scheduler/study ./scheduler/schedulertest
 
@@ -40,6 +35,7 @@ LINTER := $(TOOLS)/golangci-lint-$(LINTER_VERSION)-$(shell PATH='$(PATH)' $(GO) 
 # Runs tests and counts the skipped ones by reason; V=-skips lists each. Tests make much garbage in small
 # heaps: collecting it less often saves a fifth of their time.
 GOTEST = GOGC=$${GOGC:-400} $(GO) run ./bench/gotest $(V)
+RACED   = RAPID_CHECKS=$${RAPID_CHECKS:-5} $(GOTEST) -race -short -timeout 60m
 
 # Published data sets that some tests compare with.
 ifndef PACER_SHARED
@@ -75,14 +71,14 @@ lint: need-go $(LINTER) ## formatting, vet, staticcheck and more (.golangci.yml)
 	$(GO) run ./bench/words
 
 .PHONY: unit
-unit: need-go ## every test except the end-to-end ones and, unless there is no C compiler, the profiler's: see race
-	$(GOTEST) -timeout 60m -skip '$(E2E)' $(UNIT)
+unit: need-go ## every test except the end-to-end ones
+	$(GOTEST) -timeout 60m -skip '$(E2E)' ./...
 	@! command -v clp >/dev/null || $(GO) test -tags clp -run 'CLP|GLPK' ./scheduler/internal/lp
 
 .PHONY: race
-race: need-go need-cc ## tests under the race detector, the scheduler's on one and two cores
-	$(GOTEST) -race -timeout 60m $(RACE)
-	RAPID_CHECKS=$${RAPID_CHECKS:-5} $(GOTEST) -race -timeout 60m -cpu 1,2 $(RACE_CORES)
+race: need-go need-cc ## the shorter tests under the race detector, the scheduler's on one and two cores
+	$(RACED) $(RACE)
+	$(RACED) -cpu 1,2 $(RACE_CORES)
 
 .PHONY: e2e
 e2e: build ## the built binary, from the command line

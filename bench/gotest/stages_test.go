@@ -17,14 +17,9 @@ const (
 	module = "github.com/pacer-ml/pacer/"
 )
 
-// TestStagesRunEveryTest: each test of the module runs in the stages of make test that it is
-// meant for. End-to-end tests are below cmd and run in e2e, those of the profiler in race, all
-// others in unit. Tests of the packages of RACE and RACE_CORES run in race as well.
+// TestStagesRunEveryTest: end-to-end tests are below cmd and run in e2e, all others in unit.
 func TestStagesRunEveryTest(t *testing.T) {
-	stages := map[string][]selection{}
-	for _, stage := range []string{"unit", "race", "e2e"} {
-		stages[stage] = selectionsOf(t, stage, "CC_FOUND=yes")
-	}
+	unit, e2e := selectionsOf(t, "unit"), selectionsOf(t, "e2e")
 	endToEnd := regexp.MustCompile(`^Test(E2E|Script)`)
 	tests := moduleTests(t)
 	if len(tests) < 1000 {
@@ -33,31 +28,13 @@ func TestStagesRunEveryTest(t *testing.T) {
 	for _, test := range tests {
 		pkg, name := path.Split(test)
 		pkg = strings.TrimSuffix(pkg, "/")
-		want := "unit"
-		switch {
-		case strings.HasPrefix(pkg, module+"profiler"):
-			want = "race"
-		case endToEnd.MatchString(name):
-			if want = "e2e"; !strings.HasPrefix(pkg, module+"cmd/") {
-				t.Errorf("%s: an end-to-end test is in a package below cmd", test)
-			}
+		e := endToEnd.MatchString(name)
+		if e && !strings.HasPrefix(pkg, module+"cmd/") {
+			t.Errorf("%s: an end-to-end test is in a package below cmd", test)
 		}
-		for stage, selections := range stages {
-			runs := slices.ContainsFunc(selections, func(s selection) bool { return s.selects(pkg, name) })
-			if runs != (stage == want) && (stage != "race" || !runs) {
-				t.Errorf("%s runs in %s: %v; it is meant for %s", test, stage, runs, want)
-			}
-		}
-	}
-}
-
-// TestStagesWithoutCompiler: where race cannot run for want of a C compiler, unit runs the tests
-// of the profiler as well.
-func TestStagesWithoutCompiler(t *testing.T) {
-	unit := selectionsOf(t, "unit", "CC_FOUND=")
-	for _, pkg := range goList(t, "{{.ImportPath}}", "./...") {
-		if !unit[0].packages[pkg] {
-			t.Errorf("make unit without a C compiler does not run the tests of %s", pkg)
+		runs := func(s selection) bool { return s.selects(pkg, name) }
+		if slices.ContainsFunc(unit, runs) == e || slices.ContainsFunc(e2e, runs) != e {
+			t.Errorf("%s: want it to run in one of unit and e2e", test)
 		}
 	}
 }
@@ -65,7 +42,7 @@ func TestStagesWithoutCompiler(t *testing.T) {
 // TestStagesRunTaggedTests: the tests of files with build tags that unit names are those of that line.
 func TestStagesRunTaggedTests(t *testing.T) {
 	var tagged selection
-	for _, line := range commands(t, "unit", "CC_FOUND=yes") {
+	for _, line := range commands(t, "unit") {
 		if strings.Contains(line, "-tags clp") {
 			tagged = parseSelection(t, line[strings.Index(line, "-tags clp"):])
 		}
@@ -92,9 +69,9 @@ func (s selection) selects(pkg, name string) bool {
 }
 
 // selectionsOf returns what a target of the Makefile runs with gotest.
-func selectionsOf(t *testing.T, target, setting string) (out []selection) {
+func selectionsOf(t *testing.T, target string) (out []selection) {
 	t.Helper()
-	for _, line := range commands(t, target, setting) {
+	for _, line := range commands(t, target) {
 		if _, args, ok := strings.Cut(line, "./bench/gotest"); ok {
 			out = append(out, parseSelection(t, args))
 		}
@@ -105,16 +82,16 @@ func selectionsOf(t *testing.T, target, setting string) (out []selection) {
 	return out
 }
 
-// commands returns the lines that make would run for a target, given a setting NAME=VALUE.
-func commands(t *testing.T, target, setting string) []string {
+// commands returns the lines that make would run for a target.
+func commands(t *testing.T, target string) []string {
 	t.Helper()
 	if _, err := exec.LookPath("make"); err != nil {
 		t.Skip("no make command")
 	}
-	cmd := exec.Command("make", "-n", target, setting)
+	cmd := exec.Command("make", "-n", target)
 	cmd.Dir = root
 	for _, v := range os.Environ() { // without the settings of a make that runs this test
-		if name, _, _ := strings.Cut(v, "="); !slices.Contains([]string{"MAKEFLAGS", "MFLAGS", "RACE", "RACE_CORES"}, name) {
+		if name, _, _ := strings.Cut(v, "="); !slices.Contains([]string{"MAKEFLAGS", "MFLAGS"}, name) {
 			cmd.Env = append(cmd.Env, v)
 		}
 	}

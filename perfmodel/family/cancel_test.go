@@ -15,7 +15,6 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/internal/perftest"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // manyRows returns n different configurations of one job with 2 % noise; data parallel only if the family
@@ -85,7 +84,7 @@ func processorTime() time.Duration {
 // TestFitLooksAtItsContext: fits of thousands of rows check their context every few milliseconds of processor
 // time. The limit is three times the documented one, because garbage collection counts too.
 func TestFitLooksAtItsContext(t *testing.T) {
-	if testing.Short() || spectest.Race {
+	if testing.Short() {
 		t.Skip("fits thousands of rows")
 	}
 	for _, f := range All() {

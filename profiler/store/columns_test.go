@@ -165,6 +165,9 @@ func TestRecordRoundTrip(t *testing.T) {
 
 // TestFilesBatches uses several record batches and row groups, and several buffers of the column readers.
 func TestFilesBatches(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes and reads thousands of rows in each format")
+	}
 	want := inventedRows(rowsPerBatch + 77)
 	for i := range want {
 		if i%3 == 0 && want[i].Outcome == spec.OK {

@@ -21,6 +21,9 @@ import (
 // TestKill kills a writing process at random moments. The store must open and hold every row for which Put
 // returned, unchanged. It runs 15 rounds, or 100 if PACER_SOAK is set.
 func TestKill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("kills 15 writers")
+	}
 	rounds := 15
 	if os.Getenv("PACER_SOAK") != "" {
 		rounds = 100

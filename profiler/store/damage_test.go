@@ -10,6 +10,9 @@ import (
 
 // TestDamagedAfterCrash damages the files of a killed writer in ways that a kill cannot.
 func TestDamagedAfterCrash(t *testing.T) {
+	if testing.Short() {
+		t.Skip("opens a store of 24 damaged files")
+	}
 	dir := crashedStore(t)
 	checkOpens(t, dir)
 	sst, mem, vlog := namedTable(t, dir), biggest(t, dir, "*.mem"), biggest(t, dir, "*.vlog")

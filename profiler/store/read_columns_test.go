@@ -166,6 +166,9 @@ func TestMissingColumns(t *testing.T) {
 // TestDamagedFiles flips bytes and cuts files: the result is rows, or one error that names the file, and never
 // a panic.
 func TestDamagedFiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads hundreds of damaged files")
+	}
 	for _, f := range formats {
 		t.Run(string(f.format), func(t *testing.T) {
 			var b bytes.Buffer
@@ -273,6 +276,9 @@ func (d *shortDisk) Write(b []byte) (int, error) {
 
 // TestFullDisk: if the disk is full at any point, its error is returned.
 func TestFullDisk(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes files at every size of a full disk")
+	}
 	m := spec.Measurement{Config: spec.Config{Model: spec.Model{Name: "m"}, Accelerator: spec.Accelerator{Name: "a"}}, StepSec: []float64{1}, Source: "here", Outcome: spec.OK}
 	var whole bytes.Buffer
 	if _, err := WriteParquet(&whole, seqOf([]spec.Measurement{m})); err != nil {

@@ -18,7 +18,6 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/internal/gp"
 	"github.com/pacer-ml/pacer/perfmodel/internal/perftest"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // hybridRows returns steps of one job type with factor times the prior's step time, and some noise.
@@ -78,12 +77,9 @@ func manyRows(t testing.TB, n int) (out []spec.Measurement) {
 // TestHybridOfThousandsOfRows: fitting many times the usual number of rows takes seconds, since no matrix of
 // rows x rows is built, and still learns their common error.
 func TestHybridOfThousandsOfRows(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds")
-	}
 	n := 5000
-	if spectest.Race {
-		n = gp.ExactRows + 100 // the detector checks goroutines and not answers
+	if testing.Short() {
+		n = gp.ExactRows + 100
 	}
 	rows := manyRows(t, n+100)
 	f, _, err := Shipped().Family().Fit(t.Context(), perfmodel.Rows(rows[:n]))

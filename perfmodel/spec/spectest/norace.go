@@ -2,5 +2,5 @@
 
 package spectest
 
-// Race reports whether the race detector is on.
-const Race = false
+// race reports whether the race detector is on.
+const race = false

@@ -12,7 +12,7 @@ func Patience(d time.Duration) time.Duration { return 10 * Scaled(d) }
 // Scaled returns a pause long enough for another process to do work that takes d on an idle machine: d, or 5 d
 // under the race detector.
 func Scaled(d time.Duration) time.Duration {
-	if Race {
+	if race {
 		return 5 * d
 	}
 	return d

@@ -2,5 +2,5 @@
 
 package spectest
 
-// Race reports whether the race detector is on.
-const Race = true
+// race reports whether the race detector is on.
+const race = true
