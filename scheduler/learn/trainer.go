@@ -130,10 +130,6 @@ func (t *Trainer) restart() (err error) {
 	return err
 }
 
-// Teacher returns the teacher's mean completion time on the validation episodes, in seconds; 0 without a teacher and
-// before Run.
-func (t *Trainer) Teacher() float64 { return t.teacherJCT }
-
 // report validates the policy if due, and passes the point to OnPoint.
 func (t *Trainer) report(ctx context.Context, phase string, update, of int, l Losses, reward float64) error {
 	for _, v := range []float64{l.Policy, l.Value, l.Entropy, reward} {

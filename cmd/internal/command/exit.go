@@ -100,15 +100,6 @@ func wantsJSON(args []string) bool {
 	return false
 }
 
-// Open opens the file for a result that a flag names; nil if it names none.
-func Open(c *cli.Context, flag string) (*console.File, error) {
-	f, err := console.Create(c.String(flag))
-	if err != nil {
-		return nil, fmt.Errorf("%s: --%s: %w", c.Command.Name, flag, err)
-	}
-	return f, nil
-}
-
 // Distinct returns a usage error if two of outs are the same file. Any may be nil.
 func Distinct(outs ...*console.File) error {
 	if err := console.Distinct(outs...); err != nil {
