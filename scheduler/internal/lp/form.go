@@ -128,7 +128,14 @@ func (f *form) costScale() float64 {
 	return 1
 }
 
-// Residuals are the violations of the optimality conditions, scaled as in the package comment.
+// Residuals are the violations of the optimality conditions. For row duals y and reduced costs d = c - A'y:
+//
+//	primal  max_i  violation of row or variable bounds  / max(|bound|, max_j |a_ij| max(1, |x_j|))
+//	dual    max_j  part of y_i or d_j on a side with an infinite bound / max(‖c‖, max_i |a_ij y_i|)
+//	gap     |p - q| / (‖c‖ + |p|),   p = c'x,   q = Σ_i y_i⁺L_i - y_i⁻U_i + Σ_j d_j⁺l_j - d_j⁻u_j
+//
+// where ‖c‖ is the largest |c_j|, or 1 if all are zero. They are invariant to scaling a row or the objective. Weak
+// duality makes q a bound on the optimum for any y, so a small gap proves the answer.
 type Residuals struct {
 	Primal, Dual, Gap float64
 }

@@ -7,8 +7,7 @@ import (
 	"slices"
 )
 
-// interior follows the central path of the homogeneous self-dual model of a standard problem (Xu, Hung and Ye 1996;
-// upper bounds as in Andersen and Andersen 2000). In
+// interior follows the central path of the homogeneous self-dual model of a standard problem. In
 //
 //	A x = b τ,  x + w = u τ,  A'y + z - v = c τ,  b'y - u'v - c'x = κ,
 //	x, z, w, v, τ, κ >= 0,  xz = wv = τκ = 0
@@ -16,6 +15,11 @@ import (
 // there is always a solution: with τ > 0, (x, y)/τ is optimal; with κ > 0, y proves the problem infeasible or x
 // unbounded. z is zero for free columns; w and v exist for columns with an upper bound. Each iteration factors one
 // matrix and takes Mehrotra's predictor and corrector steps.
+//
+// Sources: Xu, Hung and Ye, A simplified homogeneous and self-dual linear programming algorithm and its implementation,
+// Annals of Operations Research 62, 1996. Andersen and Andersen, The MOSEK interior point optimizer for linear
+// programming, in High Performance Optimization, Kluwer 2000 (upper bounds). Mehrotra, On the implementation of a
+// primal-dual interior point method, SIAM J. Optim. 2(4), 1992. Wright, Primal-Dual Interior-Point Methods, SIAM 1997.
 type interior struct {
 	*standard
 	k *kkt
