@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -64,7 +67,32 @@ func TestTreeNames(t *testing.T) {
 	}
 }
 
-// TestTreeDocs: every package explains itself in doc.go.
+// TestTreeSizes: files are short. The limit of tests is higher, as a table of cases is long.
+func TestTreeSizes(t *testing.T) {
+	for _, file := range treeFiles(t) {
+		most := 400
+		switch {
+		case !strings.HasSuffix(file, ".go"):
+			continue
+		case strings.HasSuffix(file, "_test.go"):
+			most = 600
+		case filepath.Base(file) == "doc.go":
+			most = 40
+		}
+		text, err := os.ReadFile(filepath.Join(moduleDir(t), file))
+		if errors.Is(err, os.ErrNotExist) {
+			continue // deleted, and not committed yet
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := bytes.Count(text, []byte("\n")); n > most {
+			t.Errorf("%s has %d lines, want at most %d", file, n, most)
+		}
+	}
+}
+
+// TestTreeDocs: every package explains itself in doc.go, and names a file to start with if it has more than three.
 func TestTreeDocs(t *testing.T) {
 	for _, p := range modulePackages(t) {
 		if len(p.GoFiles) == 0 {
@@ -78,8 +106,23 @@ func TestTreeDocs(t *testing.T) {
 		if why := badDoc(file); why != "" {
 			t.Errorf("%s/doc.go: %s", p.ImportPath, why)
 		}
+		named := goFile.FindAllString(example.ReplaceAllString(file.Doc.Text(), ""), -1)
+		if len(named) == 0 && len(p.GoFiles) > 3 {
+			t.Errorf("%s/doc.go names none of %d files to start with", p.ImportPath, len(p.GoFiles))
+		}
+		for _, name := range named {
+			_, here := os.Stat(filepath.Join(p.Dir, name))
+			if _, inModule := os.Stat(filepath.Join(moduleDir(t), name)); here != nil && inModule != nil {
+				t.Errorf("%s/doc.go names %s, which does not exist", p.ImportPath, name)
+			}
+		}
 	}
 }
+
+var (
+	goFile  = regexp.MustCompile(`[\w./]+\.go\b`)
+	example = regexp.MustCompile(`(?m)^\t.*$`) // an indented line
+)
 
 // badDoc says what is wrong with a package comment, or "".
 func badDoc(f *ast.File) string {

@@ -4,5 +4,5 @@
 // A key is a model on an accelerator; each has a performance model of its own. An observation is the step time of a
 // job in a configuration.
 //
-// Start with oracle.go; example_test.go shows its use. Package sim's observation.go is the source of observations.
+// Start with oracle.go; example_test.go shows its use. scheduler/sim/observation.go makes the observations.
 package online
