@@ -68,6 +68,9 @@ type Family struct {
 	// ErrTooFewPoints if the rows do not identify the parameters and ErrNotFinite if no fit is finite; others
 	// come from data, or from ctx within 100 ms of its end. Fit is nil for a family that is not fitted.
 	Fit func(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (Fitted, Card, error)
+	// Condition fits to rows of any keys at once, and the result predicts keys without rows, too. Rows that are not
+	// Usable count with their recorded memory. Nil for a family with a fit per key.
+	Condition func(ctx context.Context, rows []spec.Measurement) (Fitted, error)
 	// Load restores a Fitted from the bytes of its MarshalBinary. It returns an error for other format versions
 	// and for values that no fit produces.
 	Load func(b []byte) (Fitted, error)

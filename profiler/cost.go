@@ -69,7 +69,7 @@ func (r *run) seconds(b *keyState, i int, h costModel) float64 {
 
 // warmUpOf returns the number of warm-up steps of m, 0 if unknown.
 func warmUpOf(m spec.Measurement) float64 {
-	n, err := strconv.Atoi(m.Env[envWarmUp])
+	n, err := strconv.Atoi(m.Env[EnvWarmUp])
 	if err != nil {
 		return 0
 	}

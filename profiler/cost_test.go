@@ -13,7 +13,7 @@ import (
 // longer steps costs the same launch and 26 of its own steps, unless time is limited.
 func TestExpectedCost(t *testing.T) {
 	row := func(step float64) spec.Measurement {
-		m := spec.Measurement{Outcome: spec.OK, Env: map[string]string{envWarmUp: "6"}}
+		m := spec.Measurement{Outcome: spec.OK, Env: map[string]string{EnvWarmUp: "6"}}
 		for range 20 {
 			m.StepSec = append(m.StepSec, step)
 		}

@@ -53,7 +53,7 @@ func (r *run) asPredicted(s Step) spec.Measurement {
 	for i := range m.StepSec {
 		m.StepSec[i] = sec
 	}
-	m.Env = r.env(map[string]string{envWarmUp: strconv.Itoa(int(p.warmUp(sec, h)))}, r.number+1, s.Why, s.Seconds)
+	m.Env = r.env(map[string]string{EnvWarmUp: strconv.Itoa(int(p.warmUp(sec, h)))}, r.number+1, s.Why, s.Seconds)
 	return m
 }
 

@@ -98,6 +98,11 @@ const (
 	EnvWarning  = "warning"   // other warnings, separated by "; "
 	EnvReserved = "reserved"  // peak bytes of the allocator, largest over devices
 	EnvFLOPS    = "flop_rate" // achieved FLOP/s per device, by Model.TrainFLOPs
+	EnvTorch    = "torch"     // version of PyTorch
+	EnvPython   = "python"    // version
+	EnvDriver   = "driver"    // version of the GPU driver
+	EnvWarmUp   = "warmup_steps"
+	EnvCompiled = "used_compile" // what was compiled
 	// EnvHalfWidth is the half width of the 95 % interval of the median step time, as a fraction of
 	// it.
 	EnvHalfWidth = "half_width"

@@ -63,25 +63,18 @@ func (r *run) sameStack(row spec.Measurement) error {
 	if r.simulated() {
 		return nil
 	}
-	was, is := row.Env[envTorch], r.o.Machine.Env[envTorch]
+	was, is := row.Env[EnvTorch], r.o.Machine.Env[EnvTorch]
 	if was != "" && is != "" && was != is {
 		return fmt.Errorf("profiler: campaign %s: run %s was measured with torch %s, here is %s: give this run another label",
 			r.c.Name, r.label, was, is)
 	}
-	compiled := row.Env[envCompiled] != ""
+	compiled := row.Env[EnvCompiled] != ""
 	if compiled == r.c.Point.Compile || !compiled && row.Outcome != spec.OK {
 		return nil
 	}
 	return fmt.Errorf("profiler: campaign %s: run %s was measured with compile: %t, now it is %t: give this run another label",
 		r.c.Name, r.label, compiled, r.c.Point.Compile)
 }
-
-// Env keys of the torchrun runner.
-const (
-	envTorch    = "torch"        // version
-	envCompiled = "used_compile" // compiled parts
-	envWarmUp   = "warmup_steps"
-)
 
 // trainedNetwork returns m without the fields that do not change the trained network.
 func trainedNetwork(m spec.Model) spec.Model {

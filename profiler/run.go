@@ -224,5 +224,8 @@ func (r *run) env(env map[string]string, number int, why string, held float64) m
 	return out
 }
 
+// SourcePrefix is the start of the Source of every campaign's measurements.
+const SourcePrefix = "campaign/"
+
 // Source returns the Source of measurements taken by c: "campaign/NAME".
-func (c Campaign) Source() string { return "campaign/" + c.Name }
+func (c Campaign) Source() string { return SourcePrefix + c.Name }

@@ -31,7 +31,7 @@ p95_ape are the errors on all other rows. --rows all fits to all rows and takes
 the errors from 5-fold cross-validation. Rows in doubt (by a stated rule of their
 data set) are neither fitted nor scored; mape_all includes them.`,
 		Flags: append(filterFlags(),
-			&cli.StringFlag{Name: "family", Value: "hybrid", Usage: "fit `FAMILY` of performance model, see pacer ls families", Category: categoryModel},
+			&cli.StringFlag{Name: "family", Value: family.Default, Usage: "fit `FAMILY` of performance model, see pacer ls families", Category: categoryModel},
 			&cli.StringFlag{Name: "rows", Value: "8", Usage: "fit each model to `N` rows, or all", Category: categoryModel},
 		),
 		Before: command.NoArgs,

@@ -35,7 +35,7 @@ type Options struct {
 	// Refit is the time after the last new measurement until its models are
 	// refitted; 0 = only on request.
 	Refit time.Duration
-	// FitFamily is the family refitted; "" = hybrid.
+	// FitFamily is the family refitted; "" = family.Default.
 	FitFamily string
 	// FitRows is the number of rows each model is fitted to; the others score it.
 	// 0 = 8, below 0 = all.
@@ -82,7 +82,7 @@ func (o Options) withDefaults() Options {
 	o.Timeout = cmp.Or(o.Timeout, 30*time.Second)
 	o.FitTimeout = cmp.Or(o.FitTimeout, 10*time.Minute)
 	o.Drain = cmp.Or(o.Drain, 10*time.Second)
-	o.FitFamily = cmp.Or(o.FitFamily, "hybrid")
+	o.FitFamily = cmp.Or(o.FitFamily, family.Default)
 	o.FitRows = cmp.Or(o.FitRows, 8)
 	o.Version = cmp.Or(o.Version, "unknown")
 	if o.Log == nil {

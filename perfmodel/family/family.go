@@ -12,6 +12,9 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 )
 
+// Default is the name of the family that is used where none is named.
+const Default = "hybrid"
+
 // table returns all families. It is built on first use, because reading the trained priors takes milliseconds.
 var table = sync.OnceValue(func() *named.Set[perfmodel.Family] {
 	set := named.NewSet[perfmodel.Family]("family", "performance model")

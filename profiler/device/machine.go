@@ -83,7 +83,7 @@ func (inv Inventory) gpuMachine(gpus []GPU, lookup func(string) (spec.Accelerato
 	for _, g := range gpus {
 		m.Devices = append(m.Devices, g.Index)
 	}
-	for key, v := range map[string]string{"driver": inv.Driver, "cuda_driver": inv.CUDA, "nvml": inv.NVML, "cpu": inv.CPU.Model} {
+	for key, v := range map[string]string{profiler.EnvDriver: inv.Driver, "cuda_driver": inv.CUDA, "nvml": inv.NVML, "cpu": inv.CPU.Model} {
 		if v != "" {
 			m.Env[key] = v
 		}

@@ -88,7 +88,7 @@ func (e workerExit) sigkilled() bool {
 
 // describe copies the results and properties of the worker to m.
 func (t *Torchrun) describe(m *spec.Measurement, r worker.Result) {
-	for key, v := range map[string]string{"torch": r.Torch, "cuda": r.CUDA, "blas": r.BLAS, "python": r.Python} {
+	for key, v := range map[string]string{profiler.EnvTorch: r.Torch, "cuda": r.CUDA, "blas": r.BLAS, profiler.EnvPython: r.Python} {
 		if v != "" {
 			m.Env[key] = v
 		}
@@ -107,7 +107,7 @@ func (t *Torchrun) describe(m *spec.Measurement, r worker.Result) {
 	if r.HalfWidth > 0 {
 		m.Env[profiler.EnvHalfWidth] = number(r.HalfWidth)
 	}
-	m.Env["warmup_steps"] = strconv.Itoa(len(r.WarmupSec))
+	m.Env[profiler.EnvWarmUp] = strconv.Itoa(len(r.WarmupSec))
 	m.Env["warmup_stopped"], m.Env["steps_stopped"] = r.WarmupStopped, r.Stopped
 	m.Env["loss_first"], m.Env["loss_last"] = number(r.LossFirst), number(r.LossLast)
 	p := m.Config.Plan

@@ -22,7 +22,7 @@ import (
 
 // Options are the choices of a run.
 type Options struct {
-	Family    string // of performance models; auto is hybrid
+	Family    string // of performance models; auto is family.Default
 	Link      query.Link
 	Explain   bool
 	Calibrate string // file of measured rows; "" = none
@@ -127,7 +127,7 @@ func New(ctx context.Context, o Options) (*Run, error) {
 // prepare finds the performance model and calibrates it.
 func (b *Run) prepare() error {
 	if b.Family == query.Auto {
-		b.Family = "hybrid"
+		b.Family = family.Default
 	}
 	fam, err := family.Lookup(b.Family)
 	if err != nil {

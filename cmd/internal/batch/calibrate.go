@@ -12,7 +12,6 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/perfmodel"
-	"github.com/pacer-ml/pacer/perfmodel/family/hybrid"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
@@ -30,8 +29,8 @@ func (b *Run) calibrate(fam perfmodel.Family) (perfmodel.Predictor, error) {
 	if b.memory, err = memory.Condition(b.ctx, b.memory, rows); err != nil {
 		return nil, err
 	}
-	if fam.Name == "hybrid" { // it learns about every job from all others, and about memory from rows without a time
-		return hybrid.Shipped().Condition(b.ctx, rows)
+	if fam.Condition != nil {
+		return fam.Condition(b.ctx, rows)
 	}
 	rows = slices.DeleteFunc(rows, func(m spec.Measurement) bool { return !perfmodel.Usable(m) })
 	return fitEach(b.ctx, fam, rows)

@@ -96,7 +96,7 @@ func TestGroupRejected(t *testing.T) {
 func TestTallyRuns(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	row := func(campaign, label, model string, o spec.Outcome, wall string, env ...string) spec.Measurement {
-		m := spec.Measurement{Outcome: o, Source: sourcePrefix + campaign, At: at, Env: map[string]string{profiler.EnvRun: label, profiler.EnvWall: wall}}
+		m := spec.Measurement{Outcome: o, Source: profiler.SourcePrefix + campaign, At: at, Env: map[string]string{profiler.EnvRun: label, profiler.EnvWall: wall}}
 		m.Config.Model.Name, m.Config.Accelerator.Name, m.Config.Plan = model, "acc", spec.Plan{DP: 2}.Normal()
 		for _, k := range env {
 			m.Env[k] = "yes"

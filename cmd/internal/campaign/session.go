@@ -170,7 +170,7 @@ func Named(arg string) (name string, camp *profiler.Campaign, err error) {
 	ext := filepath.Ext(arg)
 	st, statErr := os.Stat(arg)
 	if ext != ".yaml" && ext != ".yml" && (statErr != nil || st.IsDir()) {
-		return strings.TrimPrefix(arg, sourcePrefix), nil, nil
+		return strings.TrimPrefix(arg, profiler.SourcePrefix), nil, nil
 	}
 	read, err := Read(arg)
 	return read.Name, &read, err

@@ -204,10 +204,10 @@ func (s *Setup) String() string {
 	if m.Framework != "" {
 		about = append(about, m.Framework)
 	}
-	if v := m.Env["torch"]; v != "" {
+	if v := m.Env[profiler.EnvTorch]; v != "" {
 		about = append(about, "torch "+v)
 	}
-	if v := m.Env["driver"]; v != "" {
+	if v := m.Env[profiler.EnvDriver]; v != "" {
 		about = append(about, "driver "+v)
 	}
 	if s.Assumed {

@@ -95,17 +95,14 @@ func TallyRuns(rows []spec.Measurement) []Tally {
 	})
 	out := []Tally{}
 	for _, k := range keys {
-		out = append(out, TallyRun(strings.TrimPrefix(k.source, sourcePrefix), k.label, runs[k]))
+		out = append(out, TallyRun(strings.TrimPrefix(k.source, profiler.SourcePrefix), k.label, runs[k]))
 	}
 	return out
 }
 
-// sourcePrefix begins the source of every campaign's measurements.
-const sourcePrefix = "campaign/"
-
 // TallyRun sums up the rows of one run.
 func TallyRun(campaign, label string, rows []spec.Measurement) Tally {
-	t := Tally{Campaign: campaign, Label: label, Source: sourcePrefix + campaign, Models: []ModelTally{}}
+	t := Tally{Campaign: campaign, Label: label, Source: profiler.SourcePrefix + campaign, Models: []ModelTally{}}
 	byKey := map[spec.Key]*ModelTally{}
 	for _, m := range rows {
 		k := m.Config.Key()
@@ -178,7 +175,7 @@ func StoredRows(ctx context.Context, d *datadir.Dir, name string) ([]spec.Measur
 	}
 	var names []string
 	for _, t := range tallies {
-		if name, ok := strings.CutPrefix(t.Source, sourcePrefix); ok {
+		if name, ok := strings.CutPrefix(t.Source, profiler.SourcePrefix); ok {
 			names = append(names, name)
 		}
 	}
@@ -191,7 +188,7 @@ func StoredRows(ctx context.Context, d *datadir.Dir, name string) ([]spec.Measur
 	var f store.Filter
 	for _, n := range names {
 		if name == "" || n == name {
-			f.Sources = append(f.Sources, sourcePrefix+n)
+			f.Sources = append(f.Sources, profiler.SourcePrefix+n)
 		}
 	}
 	if len(f.Sources) == 0 {

@@ -48,7 +48,7 @@ func (o *Options) torchSetup(ctx context.Context, camp profiler.Campaign) (Setup
 	case err != nil:
 		return s, err
 	}
-	s.Machine.Env["torch"], s.Machine.Env["python"] = torch.Torch, torch.Python
+	s.Machine.Env[profiler.EnvTorch], s.Machine.Env[profiler.EnvPython] = torch.Torch, torch.Python
 	s.Machine.Lacks = lacksIn(torch, m, camp)
 	return s, nil
 }

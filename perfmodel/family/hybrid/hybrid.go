@@ -19,13 +19,14 @@ import (
 // Family returns the family "hybrid" with prior p. Its Fit conditions p on rows.
 func (p *Prior) Family() perfmodel.Family {
 	return perfmodel.Family{
-		Name:     "hybrid",
-		Doc:      "the analytic model calibrated hierarchically (all, framework, accelerator) and mixed with fitted models; needs no measurement, improves with each",
-		Fit:      p.fit,
-		Load:     p.load,
-		Choose:   rubick.Choose,
-		Gain:     p.gain,
-		Unfitted: p.unfitted(),
+		Name:      "hybrid",
+		Doc:       "the analytic model calibrated hierarchically (all, framework, accelerator) and mixed with fitted models; needs no measurement, improves with each",
+		Fit:       p.fit,
+		Condition: p.Condition,
+		Load:      p.load,
+		Choose:    rubick.Choose,
+		Gain:      p.gain,
+		Unfitted:  p.unfitted(),
 	}
 }
 
