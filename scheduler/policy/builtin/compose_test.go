@@ -11,7 +11,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/schedulertest"
 )
 
-// made returns a maker of a policy with its defaults and a placer.
+// made returns a function that makes a policy with its default options and a placer.
 func made(name string, placer func() scheduler.Placer) schedulertest.Maker {
 	return func(o scheduler.Oracle) (scheduler.Policy, error) {
 		d := policy.Deps{Oracle: o}
@@ -22,8 +22,8 @@ func made(name string, placer func() scheduler.Placer) schedulertest.Maker {
 	}
 }
 
-// Whatever is registered works with a policy that only starts jobs and one that
-// stops them too.
+// with lists the policies that every registered placer and admission rule is tested with:
+// one that only starts jobs and one that also preempts them.
 var with = []string{"fifo-backfill", "las"}
 
 func TestPlacementsConform(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// example returns the policy of docs/guides/add-a-policy.md: the first block of Go there, the
+// example returns the policy in docs/guides/add-a-policy.md: the first block of Go there, the
 // name of its file, and its line in the table of built-in policies.
 func example(t *testing.T) (file, text, line string) {
 	t.Helper()
@@ -26,8 +26,8 @@ func example(t *testing.T) (file, text, line string) {
 	return m[1], m[2], m[3]
 }
 
-// One new file in package order and one line in the table are a policy that is listed,
-// runs and passes the conformance suite, as docs/guides/add-a-policy.md promises.
+// The example of docs/guides/add-a-policy.md, one file in package order and one line in the
+// table, is listed, runs and passes the conformance suite.
 func TestTheDocumentedPolicyWorks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds pacer")
@@ -100,8 +100,7 @@ func overlayOf(t *testing.T, dir, file, text, line string) string {
 	return overlay
 }
 
-// The files that docs/guides/add-a-policy.md shows are as they are, so that all that is
-// tested of these policies is tested of the page.
+// docs/guides/add-a-policy.md shows source files exactly as they are in the repository.
 func TestDocumentedFiles(t *testing.T) {
 	doc, err := os.ReadFile("../../../docs/guides/add-a-policy.md")
 	if err != nil {

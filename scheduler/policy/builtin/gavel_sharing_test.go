@@ -9,7 +9,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/schedulertest"
 )
 
-// Policies under which jobs share devices pass what every policy must.
+// Policies with space sharing pass the conformance suite.
 func TestSharingConformance(t *testing.T) {
 	for _, name := range []string{"gavel-las", "gavel-las-waterfill", "gavel-hierarchical", "gavel-ftf", "gavel-makespan", "gavel-throughput", "gavel-cost", "gavel-slo"} {
 		t.Run(name, func(t *testing.T) {

@@ -17,14 +17,14 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/schedulertest"
 )
 
-// serverCluster is so many nodes of 2 devices and 8 CPUs.
+// serverCluster returns a number of nodes of 2 devices and 8 CPUs.
 func serverCluster(nodes int) spec.Cluster {
 	c := schedulertest.Nodes(nodes, 2)
 	c.Groups[0].CPUs = 8
 	return c
 }
 
-// serverWorld lets a model run with up to 4 replicas and servers at speeds of its own.
+// serverWorld returns a world in which a model runs with up to 4 replicas and servers.
 func serverWorld(rates map[string]func(replicas, servers int) float64) *schedulertest.World {
 	w := &schedulertest.World{}
 	j := spec.Job{GlobalBatch: 12}
@@ -42,7 +42,8 @@ func serverWorld(rates map[string]func(replicas, servers int) float64) *schedule
 	return w
 }
 
-// serverWorldOf lets a model run with these replicas and servers, the faster the more.
+// serverWorldOf returns a world in which a model runs with the listed numbers of replicas and
+// servers; more are faster.
 func serverWorldOf(model string, at [][2]int) *schedulertest.World {
 	w, j := &schedulertest.World{}, spec.Job{GlobalBatch: 12}
 	for _, n := range at {
@@ -51,8 +52,8 @@ func serverWorldOf(model string, at [][2]int) *schedulertest.World {
 	return w
 }
 
-// serverJob is a waiting job with so many steps left of as many as it had; each of its
-// replicas, on devices or not, and servers takes 2 CPUs.
+// serverJob returns a waiting job with done steps and left more to do. Each replica, on a
+// device or not, and each server needs 2 CPUs.
 func serverJob(id, model string, devices int, done, left float64) *scheduler.JobState {
 	j := &spec.Job{ID: spec.JobID(id), Model: spec.Model{Name: model}, GlobalBatch: 12, Devices: devices,
 		Host: spec.Host{MilliCPUs: 2000}, ServerHost: spec.Host{MilliCPUs: 2000}, Steps: done + left}
@@ -60,8 +61,8 @@ func serverJob(id, model string, devices int, done, left float64) *scheduler.Job
 	return &scheduler.JobState{Job: j, Done: done, Remaining: left}
 }
 
-// serverGrants returns what a policy grants, as "job replicas+servers on nodes", and the
-// grants.
+// serverGrants returns the grants of a policy, and their text as "job replicas+servers on
+// nodes".
 func serverGrants(t *testing.T, name string, w *schedulertest.World, q policy.Variants, c spec.Cluster, jobs ...*scheduler.JobState) (string, []*scheduler.Grant) {
 	t.Helper()
 	d := serverDecision(t, name, policy.Deps{Oracle: w.Oracle(0, 1), Servers: w, Variants: q}, scheduler.NewSnapshot(time.Hour, c, jobs))
@@ -94,10 +95,10 @@ func grantsText(d scheduler.Decision) string {
 	return strings.Join(out, "; ")
 }
 
-// both is a speed that grows with replicas and servers.
+// both is a speed that grows with the numbers of replicas and servers.
 func both(replicas, servers int) float64 { return float64(replicas + servers) }
 
-// TestParamServerRules is a known answer for each policy.
+// TestParamServerRules checks the grants of each policy in a case worked out by hand.
 func TestParamServerRules(t *testing.T) {
 	grows := serverWorld(map[string]func(int, int) float64{"m": both, "n": both})
 	peak := serverWorld(map[string]func(int, int) float64{ // m is fastest with two and one, and four and four are better than one and one
@@ -160,8 +161,8 @@ func TestParamServerRules(t *testing.T) {
 	}
 }
 
-// TestParamServerTogether: jobs go to the fewest nodes, in equal parts, and stay where they
-// are as long as their numbers do.
+// TestParamServerTogether checks that a job is placed on the fewest nodes, in equal parts,
+// and stays there while its numbers of replicas and servers do not change.
 func TestParamServerTogether(t *testing.T) {
 	w := serverWorld(map[string]func(int, int) float64{"m": both})
 	a := serverJob("a", "m", 1, 0, 100)
@@ -183,7 +184,8 @@ func TestParamServerTogether(t *testing.T) {
 	}
 }
 
-// TestParamServerOptimusStays: what saves less than a restart costs is not worth one.
+// TestParamServerOptimusStays checks that a job changes only if that saves more time than a
+// restart costs.
 func TestParamServerOptimusStays(t *testing.T) {
 	w := serverWorld(map[string]func(int, int) float64{"m": func(r, s int) float64 { return 1 + 0.001*both(r, s) }})
 	_, grants := serverGrants(t, "drf", w, nil, serverCluster(1), serverJob("a", "m", 1, 0, 100))
@@ -199,7 +201,7 @@ func TestParamServerOptimusStays(t *testing.T) {
 	}
 }
 
-// twoGroups is a node of 2 x and one of 2 y.
+// twoGroups is a cluster of one node with 2 devices x and one with 2 devices y.
 func twoGroups() spec.Cluster {
 	c := serverCluster(1)
 	c.Groups = append(c.Groups, c.Groups[0])
@@ -207,8 +209,8 @@ func twoGroups() spec.Cluster {
 	return c
 }
 
-// TestParamServerBlind: a job without a prediction gets one of each, under every policy, and
-// more only where a policy does not go by speeds.
+// TestParamServerBlind checks that a job without a prediction gets one replica and one server
+// under every policy. It gets more only from policies that ignore speeds.
 func TestParamServerBlind(t *testing.T) {
 	w := serverWorld(map[string]func(int, int) float64{"m": both})
 	for name, want := range map[string]string{
@@ -222,7 +224,7 @@ func TestParamServerBlind(t *testing.T) {
 	}
 }
 
-// TestParamServerTypes: numbers are weighed on all types of devices that a job accepts.
+// TestParamServerTypes checks that policies compare all types of devices that a job accepts.
 func TestParamServerTypes(t *testing.T) {
 	w := serverWorld(map[string]func(int, int) float64{"m": func(int, int) float64 { return 1 }})
 	j := spec.Job{GlobalBatch: 12}
@@ -255,7 +257,7 @@ func TestParamServerTypes(t *testing.T) {
 	}
 }
 
-// TestParamServerTurns: which jobs block others.
+// TestParamServerTurns checks which jobs block others under each policy.
 func TestParamServerTurns(t *testing.T) {
 	w := serverWorld(map[string]func(int, int) float64{"m": both, "n": both})
 	large := func() *scheduler.JobState {
@@ -270,18 +272,18 @@ func TestParamServerTurns(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.policy, got, c.want)
 		}
 	}
-	// room for a pair of one of them
+	// There is room for one replica and one server of only one of two equal jobs.
 	tight := serverCluster(1)
 	tight.Groups[0].CPUs = 4
 	for _, name := range []string{"fifo", "srtf", "drf", "tetris", "optimus-oracle"} {
 		if got, _ := serverGrants(t, name, w, nil, tight, serverJob("first", "m", 1, 0, 9), serverJob("second", "m", 1, 0, 9)); got != "first 1+1 on 0" {
-			t.Errorf("%s: %s, want the first of two alike", name, got)
+			t.Errorf("%s: %s, want the first of two equal jobs", name, got)
 		}
 	}
 }
 
-// TestParamServerWakes: orders that change as jobs get on are looked at again, and with the
-// quirk everything in every round.
+// TestParamServerWakes checks that policies wake when the order of jobs may have changed
+// through their progress, and with quirk every-round in every round.
 func TestParamServerWakes(t *testing.T) {
 	w := serverWorld(map[string]func(int, int) float64{"m": both})
 	jobs := func() []*scheduler.JobState { return []*scheduler.JobState{serverJob("a", "m", 1, 0, 9)} }
@@ -303,7 +305,8 @@ func TestParamServerWakes(t *testing.T) {
 	}
 }
 
-// TestParamServerQuirkMost: the simulator of DL2 gives a job at most 16 of either.
+// TestParamServerQuirkMost checks that with the quirk of DL2 a job gets at most 16 replicas and
+// 16 servers.
 func TestParamServerQuirkMost(t *testing.T) {
 	w, j := &schedulertest.World{}, spec.Job{GlobalBatch: 12}
 	for r := 1; r <= 20; r++ {
@@ -319,7 +322,8 @@ func TestParamServerQuirkMost(t *testing.T) {
 	}
 }
 
-// TestParamServerWhy: every job with a changed grant, or without a grant, has a reason.
+// TestParamServerWhy checks that every job with a changed grant, or without a grant, has a
+// reason.
 func TestParamServerWhy(t *testing.T) {
 	w := serverWorld(map[string]func(int, int) float64{"m": both})
 	apart := serverCluster(2)
@@ -353,7 +357,7 @@ func TestParamServerWhy(t *testing.T) {
 		s.Reasons = true
 		d := serverDecision(t, "drf", deps, s)
 		if i == 1 && (len(d.Why) > 0 || d.Grants[0] != a.Grant) {
-			t.Errorf("a job that stays has reason %q and granted %v for %v", d.Why, d.Grants[0], a.Grant)
+			t.Errorf("a job with an unchanged grant has reason %q and granted %v for %v", d.Why, d.Grants[0], a.Grant)
 		}
 		a.Grant = d.Grants[0]
 	}

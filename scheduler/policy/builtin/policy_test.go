@@ -30,7 +30,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestConformanceParamServer is of policies for jobs with parameter servers.
+// Every policy for jobs with parameter servers conforms.
 func TestConformanceParamServer(t *testing.T) {
 	for _, info := range builtin.Policies.Placing(true) {
 		if info.Name == "dl2" {
@@ -46,7 +46,7 @@ func TestConformanceParamServer(t *testing.T) {
 	}
 }
 
-// TestParamServerOnly: policies say which jobs they are not for.
+// TestParamServerOnly checks the errors of policies that do not support a job.
 func TestParamServerOnly(t *testing.T) {
 	w := &schedulertest.World{}
 	_, err := builtin.Policies.New(policy.Spec{Name: "las"}, policy.Deps{Servers: w})
@@ -67,7 +67,7 @@ func TestParamServerOnly(t *testing.T) {
 	}
 }
 
-// submittedSteps is the work of jobs that are submitted with some.
+// submittedSteps is a truth with the steps that jobs are submitted with.
 func submittedSteps(_ context.Context, j *spec.Job) (float64, error) { return j.Steps, nil }
 
 func TestScenarios(t *testing.T) {

@@ -15,8 +15,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/schedulertest"
 )
 
-// decideAs returns the decision of a policy with rules of another simulator, and the
-// slots of each job.
+// decideAs returns the decision of a policy, and the slots that it grants to each job.
 func decideAs(t *testing.T, p scheduler.Policy, now time.Duration, c spec.Cluster, jobs ...*scheduler.JobState) (map[spec.JobID][]scheduler.Slot, scheduler.Decision) {
 	t.Helper()
 	d, err := p.Decide(t.Context(), scheduler.NewSnapshot(now, c, jobs))
@@ -30,7 +29,7 @@ func decideAs(t *testing.T, p scheduler.Policy, now time.Duration, c spec.Cluste
 	return out, d
 }
 
-// holds is a job of so many devices that holds slots, or none.
+// holds returns a job that requests a number of devices and holds slots, if any.
 func holds(id string, devices int, attained float64, slots ...scheduler.Slot) *scheduler.JobState {
 	j := &scheduler.JobState{Job: &spec.Job{ID: spec.JobID(id), Model: spec.Model{Name: "m"}, Devices: devices}, Attained: attained, Remaining: 100}
 	if len(slots) > 0 {
@@ -43,6 +42,7 @@ func holds(id string, devices int, attained float64, slots ...scheduler.Slot) *s
 	return j
 }
 
+// quirky returns a policy with variants of another simulator.
 func quirky(t *testing.T, name string, q policy.Variants, oracle scheduler.Oracle) scheduler.Policy {
 	t.Helper()
 	placer, err := place.Lookup("emptiest")
@@ -56,8 +56,8 @@ func quirky(t *testing.T, name string, q policy.Variants, oracle scheduler.Oracl
 	return p
 }
 
-// a and b are in the first queue: b makes c stop, which is in the second, and
-// takes its devices. d, behind c, fits into what is left and stays where it is.
+// Jobs a and b are in the first queue, c and d in the second. b preempts c and takes its
+// devices. d, the last in order, fits on the remaining devices and keeps its own.
 func TestByCount(t *testing.T) {
 	c := schedulertest.Nodes(2, 4)
 	q := policy.Variants{&order.Variant{ByCount: true}}
@@ -72,16 +72,16 @@ func TestByCount(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	if d.Wake == time.Hour+time.Second {
-		t.Error("asks to be asked at once without every-round")
+		t.Error("without every-round it wakes after a second")
 	}
 	q = policy.Variants{&order.Variant{ByCount: true, EveryRound: true}}
 	if _, d := decideAs(t, quirky(t, "tiresias", q, nil), time.Hour, c, jobs...); d.Wake != time.Hour+time.Second {
-		t.Errorf("with every-round it asks to be asked at %v", d.Wake)
+		t.Errorf("with every-round it wakes at %v", d.Wake)
 	}
 }
 
-// Two jobs of the second queue are in the order in which they were seen to enter
-// it, the later one of the workload first; without the quirk the other way round.
+// With QueueByEntry two jobs of the second queue are in the order in which they entered
+// it: the job submitted later entered first. Without it they are in order of submission.
 func TestQueueByEntry(t *testing.T) {
 	c := schedulertest.Nodes(1, 4)
 	for _, q := range []order.Variant{{ByCount: true}, {ByCount: true, QueueByEntry: true}} {
@@ -96,8 +96,8 @@ func TestQueueByEntry(t *testing.T) {
 	}
 }
 
-// The second device makes k slower, four make it faster: a policy that looks one device
-// ahead stops at one.
+// The job is slower on two devices than on one, but faster on four. A policy that only
+// compares with one more device stops at one.
 func TestOptimusQuirks(t *testing.T) {
 	w := &schedulertest.World{}
 	for n, rate := range map[int]float64{1: 1, 2: 0.9, 3: 2, 4: 3} {
@@ -115,11 +115,11 @@ func TestOptimusQuirks(t *testing.T) {
 	}{{optimus.Variant{}, 4}, {optimus.Variant{NextOnly: true}, 1}, {optimus.Variant{NextOnly: true, AnyDevices: true}, 1}} {
 		got, d := decideAs(t, quirky(t, "optimus-oracle", policy.Variants{&tc.q}, w.Oracle(0, 1)), time.Hour, c, job())
 		if len(got["a"]) != 1 || got["a"][0].Devices != tc.want || d.Wake != time.Hour+600*time.Second {
-			t.Errorf("%+v: %v, asked again at %v, want %d devices", tc.q, got, d.Wake, tc.want)
+			t.Errorf("%+v: %v, wakes at %v, want %d devices", tc.q, got, d.Wake, tc.want)
 		}
 	}
 	_, d := decideAs(t, quirky(t, "optimus-oracle", policy.Variants{&optimus.Variant{EveryRound: true}}, w.Oracle(0, 1)), time.Hour, c, job())
 	if d.Wake != time.Hour+time.Second {
-		t.Errorf("with every-round it asks to be asked at %v", d.Wake)
+		t.Errorf("with every-round it wakes at %v", d.Wake)
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// tb is what tests and rapid have in common.
+// tb has the methods common to testing.T and rapid.T.
 type tb interface {
 	Helper()
 	Fatal(args ...any)
@@ -56,11 +56,11 @@ func runOf(t tb, jobs []spec.Job, text, outside string) *sim.Result {
 	return r
 }
 
-// drawJobs draws jobs that come within a time.
-func drawJobs(t *rapid.T, within int) []spec.Job {
+// drawJobs draws jobs that are submitted between 0 and latest, in seconds.
+func drawJobs(t *rapid.T, latest int) []spec.Job {
 	var out []spec.Job
 	for i := range rapid.IntRange(2, 16).Draw(t, "jobs") {
-		out = append(out, spec.Job{ID: spec.JobID(fmt.Sprintf("j%02d", i)), Submit: time.Duration(rapid.IntRange(0, within).Draw(t, "submit")) * time.Second,
+		out = append(out, spec.Job{ID: spec.JobID(fmt.Sprintf("j%02d", i)), Submit: time.Duration(rapid.IntRange(0, latest).Draw(t, "submit")) * time.Second,
 			Devices: rapid.SampledFrom([]int{1, 1, 2, 4, 8}).Draw(t, "devices"), Duration: time.Duration(rapid.IntRange(1, 2000).Draw(t, "s")) * time.Second})
 	}
 	return out
@@ -74,9 +74,8 @@ func meanJCT(r *sim.Result) float64 {
 	return sum / float64(len(r.Jobs))
 }
 
-// Where all jobs are there from the start and what is believed is true, the
-// synthesizer is no worse than the best of its candidates: it knows what each
-// comes to, and goes on with it or with what is better still.
+// If all jobs are submitted at the start and predictions are exact, the mean JCT under synth
+// is at most that of its best candidate: its rollouts of the candidates are exact.
 func TestSynthIsAsGoodAsTheBestCandidate(t *testing.T) {
 	better := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -85,7 +84,7 @@ func TestSynthIsAsGoodAsTheBestCandidate(t *testing.T) {
 		for _, p := range []string{"fifo", "fifo-backfill", "las", "srtf"} {
 			for _, a := range []string{"accept-all", "load:1.2"} {
 				if static := meanJCT(runOf(t, jobs, p, a)); got > static+1e-6 {
-					t.Fatalf("mean JCT %g s, under %s behind %s %g s", got, p, a, static)
+					t.Fatalf("mean JCT %g s, under policy %s with admission %s %g s", got, p, a, static)
 				} else if p == "srtf" && got < static-1e-6 {
 					better++
 				}
@@ -93,11 +92,11 @@ func TestSynthIsAsGoodAsTheBestCandidate(t *testing.T) {
 		}
 	})
 	if better == 0 {
-		t.Error("it was never better than srtf: nothing seems to be chosen")
+		t.Error("synth is never better than srtf: it seems to choose nothing")
 	}
 }
 
-// With one candidate it is that candidate, the admission rule included.
+// With one candidate synth behaves like that candidate, including its admission rule.
 func TestSynthOfOneIsThatOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		jobs := drawJobs(t, 3000)
@@ -109,7 +108,7 @@ func TestSynthOfOneIsThatOne(t *testing.T) {
 			want, got := runOf(t, jobs, c.policy, c.admission), runOf(t, jobs, c.synth, "")
 			for i := range want.Jobs {
 				if w, g := want.Jobs[i], got.Jobs[i]; w.Start != g.Start || w.End != g.End || w.Restarts != g.Restarts {
-					t.Fatalf("job %s under %s: %v to %v, %d restarts; under %s behind %q %v to %v, %d", w.Job.ID, c.synth, g.Start, g.End, g.Restarts,
+					t.Fatalf("job %s under %s: %v to %v, %d restarts; under %s with admission %q %v to %v, %d", w.Job.ID, c.synth, g.Start, g.End, g.Restarts,
 						c.policy, c.admission, w.Start, w.End, w.Restarts)
 				}
 			}
@@ -117,7 +116,7 @@ func TestSynthOfOneIsThatOne(t *testing.T) {
 	})
 }
 
-// Nodes that are down are not given away, and jobs they took down end later.
+// synth grants no devices of nodes that are down, and jobs that lose their nodes end later.
 func TestSynthWithFailures(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r, err := sim.Run(context.Background(), sim.Config{
@@ -136,7 +135,7 @@ func TestSynthWithFailures(t *testing.T) {
 	})
 }
 
-// The same comes out on any number of cores.
+// The result does not depend on the number of cores.
 func TestSynthOnOneCoreAndOnTwo(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	rapid.Check(t, func(t *rapid.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// What is simulated runs as fast as the oracle says; as the job's duration does
-// where it says nothing; and for an hour where that is not known either.
+// In a rollout a job runs at its predicted speed. Without a prediction its speed follows
+// from its duration, and without a duration it takes an hour.
 func TestRolloutSpeeds(t *testing.T) {
 	w := &schedulertest.World{}
 	w.Add("known", "x", schedulertest.OnePlan(2), spec.NewShape(2), 5)
