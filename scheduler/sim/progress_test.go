@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// walk is a progress computed second by second.
+// walk computes a progress second by second.
 type walk struct {
 	stages      []Stage
 	done, saved float64

@@ -13,7 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// sharedAt is perDevice with relative speeds, by job, for jobs that share devices.
+// sharedAt is the truth perDevice with a relative speed of each job that shares devices.
 type sharedAt map[spec.JobID]float64
 
 func (sharedAt) Steps(_ context.Context, j *spec.Job) (float64, error) { return j.Steps, nil }
@@ -154,7 +154,7 @@ func TestCompanyFails(t *testing.T) {
 	}
 }
 
-// until makes no grants from a time on.
+// until grants nothing from a time on.
 type until struct {
 	scheduler.Policy
 	end time.Duration

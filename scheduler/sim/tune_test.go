@@ -33,9 +33,9 @@ func (f faster) Tune(_ context.Context, now, until time.Duration, j *scheduler.J
 	return []sim.Stage{{Rate: float64(f.rounds[j.Job.ID])}}, nil
 }
 
-// A job of 40 steps that starts for 5 s makes 5, 20 and 15 of them, the last in 5
-// s; one of 130 makes 5, 20, 30, as many again in a round without a change, and the last
-// 45 at 5 steps/s.
+// With a start cost of 5 s, a job of 40 steps makes 5, 20 and 15 steps in its rounds, the last
+// in 5 s. A job of 130 steps makes 5, 20, 30, another 30 in a round without a change, and
+// the last 45 at 5 steps/s.
 func TestTune(t *testing.T) {
 	var asked []string
 	p := script{{grants: map[spec.JobID]string{"a": "0:1", "b": "0:1"}}}

@@ -20,13 +20,13 @@ func testForm() Form {
 	return Form{Jobs: 4, Types: []string{"a", "b"}, Speeds: true, SlotSec: 300}
 }
 
-// TestDL2Conforms: whatever a network prefers, of two of three models, and however few
-// jobs it sees at once.
+// TestDL2Conforms checks that random networks conform, although they are trained for two of
+// the three models and see few jobs at once.
 func TestDL2Conforms(t *testing.T) {
 	for name, f := range map[string]Form{
-		"shared": testForm(),
-		"dense":  {Jobs: 3, Types: []string{"a", "c"}, Dense: true, SlotSec: 1200},
-		"served": {Jobs: 4, Types: []string{"a", "b"}, Servers: true, Speeds: true, SlotSec: 300},
+		"shared":      testForm(),
+		"dense":       {Jobs: 3, Types: []string{"a", "c"}, Dense: true, SlotSec: 1200},
+		"paramserver": {Jobs: 4, Types: []string{"a", "b"}, Servers: true, Speeds: true, SlotSec: 300},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, err := NewModel(f, 16, 5)
@@ -151,8 +151,7 @@ func TestEmbeddedDL2(t *testing.T) {
 	}
 }
 
-// eager gives to the first job it may, and ends the slot when one of a model would be
-// next.
+// eager chooses the first allowed job, and ends the slot before a job of model not.
 type eager struct{ not string }
 
 func (e eager) Choose(v *View) (int, error) {
@@ -167,8 +166,8 @@ func (e eager) Choose(v *View) (int, error) {
 	return v.Void, nil
 }
 
-// TestDL2OtherJobs: a policy for jobs without parameter servers is none for jobs with,
-// and the other way round.
+// TestDL2OtherJobs checks that a network for jobs without parameter servers is rejected for
+// jobs with them, and the reverse.
 func TestDL2OtherJobs(t *testing.T) {
 	with := testForm()
 	with.Servers = true
@@ -180,8 +179,9 @@ func TestDL2OtherJobs(t *testing.T) {
 	}
 }
 
-// TestDL2Slots: jobs are given what the chooser says, those beyond the columns after
-// them, unknown models run as submitted, and running jobs change at slots alone.
+// TestDL2Slots checks that jobs get the devices that the chooser assigns, first the jobs in the
+// first batch of columns. Jobs of unknown models run as submitted. Running jobs change at the
+// start of a slot only.
 func TestDL2Slots(t *testing.T) {
 	w := &schedulertest.World{}
 	for _, model := range []string{"a", "b", "other"} {

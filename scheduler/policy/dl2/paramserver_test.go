@@ -13,7 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/schedulertest"
 )
 
-// scripted chooses actions in order, and then to end the slot, and notes what it is shown.
+// scripted chooses actions in order and then ends the slot. It records the views.
 type scripted struct {
 	actions []int
 	saw     []string
@@ -35,8 +35,8 @@ func (c *scripted) Choose(v *View) (int, error) {
 	return a, nil
 }
 
-// TestDL2ParamServer: what a network is shown of jobs with parameter servers, and what they get
-// by what it says: actions are a replica, a server, one of each for every job, and the end.
+// TestDL2ParamServer checks the views of jobs with parameter servers, and the grants that the
+// actions lead to: a replica, a server, or one of each for a job, or the end of the slot.
 func TestDL2ParamServer(t *testing.T) {
 	w, like := &schedulertest.World{}, spec.Job{GlobalBatch: 12}
 	for n, rate := range map[paramserver.Counts]float64{paramserver.OneOfEach: 1, {Replicas: 2, Servers: 1}: 2, {Replicas: 1, Servers: 2}: 1.5, {Replicas: 2, Servers: 2}: 4} {
@@ -106,8 +106,8 @@ func TestDL2ParamServer(t *testing.T) {
 	}
 }
 
-// TestDL2ParamServerSlots: between slots running jobs keep what they hold, and waiting jobs
-// get what is left.
+// TestDL2ParamServerSlots checks that between slots running jobs keep their grants, and waiting
+// jobs get free resources.
 func TestDL2ParamServerSlots(t *testing.T) {
 	w, like := &schedulertest.World{}, spec.Job{GlobalBatch: 12}
 	for _, n := range []paramserver.Counts{paramserver.OneOfEach, {Replicas: 2, Servers: 2}, {Replicas: 1, Servers: 2}, {Replicas: 2, Servers: 1}} {

@@ -41,8 +41,8 @@ func (t *PackedJob) where() string {
 	return strings.Join(out, " ")
 }
 
-// left writes what is left of every node as devices/CPUs, devices alone where CPUs are
-// not counted.
+// left writes the free devices and CPUs of every node as devices/CPUs, or only the devices if
+// CPUs are not limited.
 func (f *Packing) left() string {
 	var out []string
 	for _, n := range f.nodes {
@@ -55,8 +55,9 @@ func (f *Packing) left() string {
 	return strings.Join(out, " ")
 }
 
-// TestPackingGive: devices go to the least loaded node with room, what needs CPUs alone
-// where most are to spare, all of it or nothing, in one group, on nodes that are up.
+// TestPackingGive checks that replicas on devices go to the least loaded node with room, and
+// tasks on CPUs to the node with most free CPUs. All tasks are placed in one group, on nodes
+// that are up, or none.
 func TestPackingGive(t *testing.T) {
 	two, large := spec.NodeGroup{Count: 2, Devices: 2, CPUs: 8}, spec.NodeGroup{Count: 1, Devices: 4, CPUs: 32}
 	for _, c := range []struct {
@@ -100,7 +101,7 @@ func TestPackingGive(t *testing.T) {
 	}
 }
 
-// TestPackingLoad: the sum of the shares of devices and CPUs that are taken.
+// TestPackingLoad checks that the load is the sum of the used shares of devices and CPUs.
 func TestPackingLoad(t *testing.T) {
 	f := packingOf([]spec.NodeGroup{{Count: 2, Devices: 4, CPUs: 16}, {Count: 1, Devices: 4}})
 	f.giveOnNode(packedJobOf(1, 2, 3), 0, Counts{1, 2})
@@ -112,8 +113,8 @@ func TestPackingLoad(t *testing.T) {
 	}
 }
 
-// TestPackingFree: the part that is left of what is scarcer, devices or CPUs; what is
-// down is not left.
+// TestPackingFree checks that the free part is that of the scarcer resource, devices or CPUs,
+// without nodes that are down.
 func TestPackingFree(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -139,7 +140,7 @@ func TestPackingFree(t *testing.T) {
 	}
 }
 
-// TestPackingGiveMore: what does not fit takes nothing of what a job has.
+// TestPackingGiveMore checks that a job keeps its tasks if more do not fit.
 func TestPackingGiveMore(t *testing.T) {
 	f := packingOf([]spec.NodeGroup{{Count: 1, Devices: 2, CPUs: 8}, {Count: 1, Devices: 2, CPUs: 8}})
 	j := packedJobOf(1, 2, 2)
@@ -151,7 +152,8 @@ func TestPackingGiveMore(t *testing.T) {
 	}
 }
 
-// TestPackingGiveLeast: the least loaded node takes it, or no job gets anything any more.
+// TestPackingGiveLeast checks that a task goes to the least loaded node. If it does not fit
+// there, no job gets more.
 func TestPackingGiveLeast(t *testing.T) {
 	f := packingOf([]spec.NodeGroup{{Count: 2, Devices: 2, CPUs: 8}})
 	other, j := packedJobOf(1, 1, 1), packedJobOf(1, 1, 7)
@@ -163,7 +165,7 @@ func TestPackingGiveLeast(t *testing.T) {
 	}
 }
 
-// TestPackingKeep: what is held is given whole or not at all.
+// TestPackingKeep checks that a job keeps all its tasks or none.
 func TestPackingKeep(t *testing.T) {
 	f := packingOf([]spec.NodeGroup{{Count: 2, Devices: 2, CPUs: 8}})
 	j := packedJobOf(1, 2, 2)
@@ -181,7 +183,7 @@ func TestPackingKeep(t *testing.T) {
 	}
 }
 
-// TestPackingShare: the dominant share is the largest of those of what is limited.
+// TestPackingShare checks that the dominant share is the largest share of a limited resource.
 func TestPackingShare(t *testing.T) {
 	g := spec.NodeGroup{Count: 2, Devices: 4, CPUs: 16, HostBytes: 64}
 	bare := spec.NodeGroup{Count: 2, Devices: 4}
@@ -212,8 +214,8 @@ func TestPackingShare(t *testing.T) {
 	}
 }
 
-// TestPackingTogether: the fewest nodes that hold equal parts, those with most CPUs free
-// first, then with most devices.
+// TestPackingTogether checks that a job gets the fewest nodes that hold equal parts of it,
+// first those with most free CPUs, then those with most free devices.
 func TestPackingTogether(t *testing.T) {
 	two := spec.NodeGroup{Count: 3, Devices: 2, CPUs: 8}
 	for _, c := range []struct {
@@ -261,7 +263,7 @@ func free(id spec.JobID) *PackedJob {
 	return t
 }
 
-// held returns a job that holds so many on a node.
+// held returns a job that holds n on a node.
 func held(id spec.JobID, node int, n Counts) *PackedJob {
 	t := free(id)
 	t.Grant = &scheduler.Grant{Job: id, Plan: t.Job.ParamServerPlan(n.Replicas, n.Servers), Shape: spec.NewShape(n.Replicas),
@@ -269,8 +271,8 @@ func held(id spec.JobID, node int, n Counts) *PackedJob {
 	return t
 }
 
-// TestSettle: a job with the numbers it holds stays and is not granted anew, the smaller of
-// the others goes first, and where not all can be together all are where they were given.
+// TestSettle checks that a job with unchanged Counts keeps its grant. The others are placed
+// smallest first. If one cannot be placed together, all stay where Give placed them.
 func TestSettle(t *testing.T) {
 	full := Counts{2, 2}
 	for _, c := range []struct {
@@ -284,7 +286,7 @@ func TestSettle(t *testing.T) {
 		{"a job with other numbers does not", 2, []*PackedJob{free("a"), held("b", 0, OneOfEach)}, []Counts{full, full}, "a on 0; b on 1"},
 		{"the smaller first", 2, []*PackedJob{free("a"), free("b")}, []Counts{full, OneOfEach}, "a on 1; b on 0"},
 		{"of equal ones by arrival", 2, []*PackedJob{free("a"), free("b")}, []Counts{full, full}, "a on 0; b on 1"},
-		{"one without the other is nothing", 1, []*PackedJob{free("a"), free("b"), free("c")}, []Counts{OneReplica, OneServer, OneOfEach}, "c on 0"},
+		{"replicas need servers, servers replicas", 1, []*PackedJob{free("a"), free("b"), free("c")}, []Counts{OneReplica, OneServer, OneOfEach}, "c on 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := packingOf([]spec.NodeGroup{{Count: c.nodes, Devices: 2, CPUs: 8}})
@@ -314,7 +316,7 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// TestSettleMovesToAnotherGroup: as many on other devices are not what a job holds.
+// TestSettleMovesToAnotherGroup checks that equal Counts in another group are a new grant.
 func TestSettleMovesToAnotherGroup(t *testing.T) {
 	f := packingOf([]spec.NodeGroup{{Count: 1, Devices: 2, CPUs: 8}, {Count: 1, Devices: 2, CPUs: 8}})
 	j := held("j", 0, OneOfEach)
@@ -324,11 +326,12 @@ func TestSettleMovesToAnotherGroup(t *testing.T) {
 		t.Fatal("no room")
 	}
 	if f.Settle(); len(j.Granted.Slots) != 1 || j.Granted.Slots[0].Node != 1 {
-		t.Errorf("given one of each in group 1 it is granted %v", j.Granted.Slots)
+		t.Errorf("with one of each in group 1 it is granted %v", j.Granted.Slots)
 	}
 }
 
-// TestSettleApart: a job that does not fit in equal parts is where there is room, in its group.
+// TestSettleApart checks that a job that does not fit in equal parts is placed where there is
+// room in its group.
 func TestSettleApart(t *testing.T) {
 	f := packingOf([]spec.NodeGroup{{Count: 2, Devices: 2, CPUs: 5}, {Count: 1, Devices: 8, CPUs: 80}})
 	j := packedJobOf(1, 2, 1) // with two servers and three replicas one node has 5 CPUs, the other 3; dealt out in turn one would need 6

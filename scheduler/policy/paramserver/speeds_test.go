@@ -33,14 +33,14 @@ func (o *fixedSpeeds) Predict(_ context.Context, c spec.Config) (spec.Prediction
 
 func (o *fixedSpeeds) Revision(spec.Key) int { return o.revision }
 
-// listed is a space of these numbers alone.
+// listed is a space of the listed numbers only.
 type listed []Counts
 
 func (l listed) Allows(c spec.Config) bool {
 	return slices.Contains(l, Counts{c.Plan.DP, c.Plan.ParamServers})
 }
 
-// TestSpeedsRate: speeds are in steps of the trained batch; invalid speeds count as no
+// TestSpeedsRate checks that speeds are in steps of the trained batch; invalid speeds count as no
 // prediction.
 func TestSpeedsRate(t *testing.T) {
 	broken := errors.New("broken")
@@ -85,7 +85,7 @@ func TestSpeedsRate(t *testing.T) {
 	}
 }
 
-// TestSpeedsOrder: fastest first, ties to fewer tasks, Counts without a prediction last.
+// TestSpeedsOrder checks the order: fastest first, ties to fewer tasks, Counts without a prediction last.
 // Counts that cannot be reached by adding one task at a time are left out. The oracle is
 // queried once per revision.
 func TestSpeedsOrder(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
-// TestTetrisAlignment: shares of what a job is given times the shares of that which are
-// free; what is not limited does not count.
+// TestTetrisAlignment checks the sum over resources of the share that the tasks need times the
+// free share. Resources without a limit do not count.
 func TestTetrisAlignment(t *testing.T) {
 	whole := spec.NodeGroup{Devices: 4, CPUs: 16, HostBytes: 64}
 	left := &nodeRoom{devices: 2, host: spec.Host{MilliCPUs: 12000, Bytes: 32}}
@@ -38,7 +38,7 @@ func TestTetrisAlignment(t *testing.T) {
 	}
 }
 
-// TestTetrisBest: the score of section 3.3 worked by hand, on a node of 1 device and 10
+// TestTetrisBest checks the score of section 3.3 against a case worked by hand: a node of 1 device and 10
 // CPUs. One job needs the device and 2 CPUs (alignment 1.2), another 2 CPUs (0.2).
 func TestTetrisBest(t *testing.T) {
 	const device, cpus = 1, 0
@@ -72,7 +72,7 @@ func TestTetrisBest(t *testing.T) {
 	}
 }
 
-// TestTetrisNext: one of each until a job has what it wants, then what it lacks.
+// TestTetrisNext checks that a job gets one of each first, and then the tasks it still lacks.
 func TestTetrisNext(t *testing.T) {
 	f := packingOf([]spec.NodeGroup{{Count: 1, Devices: 8, CPUs: 80}, {Count: 1, Devices: 8, CPUs: 80}})
 	for _, c := range []struct {
@@ -92,8 +92,8 @@ func TestTetrisNext(t *testing.T) {
 	}
 }
 
-// TestTetrisSize: seconds at the speed of one of each; device-seconds received where no
-// speed is believed.
+// TestTetrisSize checks that the size of a job is its remaining time at the speed of one of
+// each, or the device-seconds it has received if that speed is not predicted.
 func TestTetrisSize(t *testing.T) {
 	f := packingOf([]spec.NodeGroup{{Count: 1, Devices: 8}})
 	j := packedJobOf(1, 0, 0)

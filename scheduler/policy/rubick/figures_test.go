@@ -14,15 +14,15 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// plan3D is a plan with so many replicas, tensor and pipeline stages of a job of 16
-// samples.
+// plan3D returns a plan with dp replicas, tp tensor and pp pipeline stages for a global batch
+// of 16 samples.
 func plan3D(pp, tp, dp int) spec.Plan {
 	return spec.Plan{PP: pp, TP: tp, DP: dp, MicroBatch: 1, AccumSteps: 16 / dp}.Normal()
 }
 
 var offloadGC = spec.Plan{DP: 1, MicroBatch: 1, AccumSteps: 16, ZeRO: 2, Offload: spec.OffloadOptimizer, Recompute: spec.RecomputeFull}.Normal()
 
-// figure7 is what the micro-benchmark behind figure 7 of Rubick measured of
+// figure7 has the measurements behind figure 7 of Rubick:
 // LLaMA-2-7B with a global batch of 16 on A800 (artifact/72 of
 // AlibabaPAI/reconfigurable-dl-scheduler at 80e8524): seconds a step by plan, on 32
 // devices of four nodes, on 16 of four, on 4 and on 1 with 2 and 4 CPUs.
@@ -58,9 +58,8 @@ func nodesWithCPUs(count, devices, cpus int) spec.Cluster {
 	return c
 }
 
-// Figure 7: as the limits change, so does the best plan. With less than 32 devices
-// the plan that is best on 32 cannot run, and on one device only offloading can,
-// which is 66 s a step with 2 CPUs and 46 s with twice as many.
+// Figure 7: the best plan depends on the resources. The best plan on 32 devices cannot run on
+// fewer. On one device only offloading fits; a step takes 66 s with 2 CPUs and 46 s with 4.
 func TestRubickFigure7(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -91,10 +90,9 @@ func TestRubickFigure7(t *testing.T) {
 	}
 }
 
-// Figure 7 in one run: a guaranteed job comes that runs on half of every node, so
-// the other shrinks from 32 to 16 devices and changes its plan, and back when it is
-// alone again. Without the choice of plans it has to wait, since its own cannot
-// run on 16.
+// Figure 7 in one run: while a guaranteed job runs on half of every node, the other job shrinks
+// from 32 to 16 devices and changes its plan. Afterwards it grows again. Without the choice of
+// plans it has to wait, since its own plan cannot run on 16 devices.
 func TestRubickReconfiguresAsLimitsChange(t *testing.T) {
 	for name, want := range map[string][]spec.Plan{
 		"rubick":   {plan3D(2, 4, 4), plan3D(4, 4, 1), plan3D(2, 4, 4)},
@@ -126,11 +124,11 @@ func TestRubickReconfiguresAsLimitsChange(t *testing.T) {
 	}
 }
 
-// Figure 8: RoBERTa and T5-3B on four devices, which each asks half of. Split evenly
-// they reach 0.53 and 0.25 of their throughput on all four, 0.78 together. With one
-// and three devices it is 0.55 (RoBERTa by ZeRO) and 0.89 (T5 by tensor parallelism
-// over three), together 1.44. The sensitivity curves find that split. Choosing plans
-// alone finds nothing, choosing resources alone that RoBERTa does as well with one.
+// Figure 8: RoBERTa and T5-3B each request two of four devices. Split evenly they reach 0.53
+// and 0.25 of their throughput on all four, 0.78 together. With one and three devices they
+// reach 0.55 (RoBERTa with ZeRO) and 0.89 (T5 with tensor parallelism over three), 1.44
+// together. The sensitivity curves find that split. The choice of plans alone changes nothing;
+// the choice of resources alone finds that RoBERTa is as fast on one device.
 func TestRubickFigure8(t *testing.T) {
 	zero := func(n int) spec.Plan { return spec.Plan{DP: n, MicroBatch: 12 / n, ZeRO: 2}.Normal() }
 	tensor := func(n int) spec.Plan { return spec.Plan{TP: n, MicroBatch: 12}.Normal() }

@@ -53,8 +53,8 @@ func TestRubickGuarantee(t *testing.T) {
 	})
 }
 
-// slowestDue is the speed of j at its own plan and size, on whichever group that
-// is fastest.
+// slowestDue returns the speed of j at its own plan and size, on the group where that is
+// fastest.
 func slowestDue(ctx context.Context, c schedulertest.Case, j *spec.Job) float64 {
 	w, err := candidate.NewFinder(policy.Deps{Oracle: c.World.Oracle(0, 0)}).AsSubmitted(ctx, c.Cluster, j)
 	if err != nil || len(w.Configs) == 0 {
@@ -63,8 +63,8 @@ func slowestDue(ctx context.Context, c schedulertest.Case, j *spec.Job) float64 
 	return w.Configs[0].Rate
 }
 
-// A job without a prediction has no step left, an instant before it completes: its
-// devices are free at once, so no job shrinks.
+// A job without a prediction that has no step left completes at this instant, which frees its
+// devices: no job shrinks for another.
 func TestRubickWaitsForRunningJobsToEnd(t *testing.T) {
 	w := &schedulertest.World{}
 	w.Add("m", "x", schedulertest.OnePlan(2), spec.NewShape(2), 1)
@@ -88,7 +88,7 @@ func TestRubickWaitsForRunningJobsToEnd(t *testing.T) {
 	}
 }
 
-// The defaults listed are the defaults used.
+// The listed default options are those in use.
 func TestRubickDefaults(t *testing.T) {
 	info, err := variants.Lookup("rubick")
 	if err != nil {
@@ -139,7 +139,8 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// crowd is a cluster of 32x8 on which one half of the jobs that fit run.
+// crowd returns a policy and a snapshot of a cluster of 32x8, where 32 jobs run and the others
+// wait.
 func crowd(b *testing.B, name string, jobs int) (scheduler.Policy, *scheduler.Snapshot) {
 	b.Helper()
 	w := &schedulertest.World{}

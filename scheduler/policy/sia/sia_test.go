@@ -18,8 +18,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/schedulertest"
 )
 
-// What the table and the prices choose costs the same, and as little as the best of
-// all that there is to choose.
+// Dynamic programming and prices both find the minimal cost, that of an exhaustive search.
 func TestChooseCells(t *testing.T) {
 	const wait = 1.1
 	rapid.Check(t, func(t *rapid.T) {
@@ -139,8 +138,8 @@ func (h halves) Goodput(_ context.Context, _ *scheduler.JobState, g *spec.NodeGr
 	return spec.Plan{DP: n}.Normal(), float64(n) / 2, nil
 }
 
-// Jobs that choose their batch may have powers of two of a node and whole nodes, and
-// their grants leave the batch to them.
+// Jobs that choose their batch get powers of two of devices within a node, or whole nodes, and
+// grants with Elastic.
 func TestSiaElastic(t *testing.T) {
 	c := spec.Cluster{Groups: []spec.NodeGroup{
 		{Count: 1, Devices: 2, Accelerator: spec.Accelerator{Name: "x"}}, {Count: 3, Devices: 4, Accelerator: spec.Accelerator{Name: "y"}},
@@ -180,7 +179,7 @@ func TestSiaElastic(t *testing.T) {
 	}
 }
 
-// A job that is starting keeps its configuration; with free-moves on any nodes.
+// A job that is starting keeps its configuration. With free-moves its nodes may change.
 func TestSiaStuck(t *testing.T) {
 	c := spec.Cluster{Groups: []spec.NodeGroup{{Count: 2, Devices: 2, Accelerator: spec.Accelerator{Name: "y"}}}}
 	for _, q := range []Variant{{}, {FreeMoves: true}} {
@@ -213,7 +212,8 @@ func TestSiaStuck(t *testing.T) {
 	}
 }
 
-// Waiting costs more than the least goodput, or a job alone would wait for ever.
+// Option wait must be above 1, the cost of the lowest goodput: else a single job would wait for
+// ever.
 func TestSiaWait(t *testing.T) {
 	for wait, ok := range map[string]bool{"1": false, "NaN": false, "1.001": true} {
 		if _, err := newSia(policy.Deps{Options: map[string]string{"wait": wait}}); (err == nil) != ok {
@@ -222,8 +222,8 @@ func TestSiaWait(t *testing.T) {
 	}
 }
 
-// What is none of its configurations a job is given all the same, unless there is
-// not as much.
+// A job gets a number of devices that is none of its configurations, with an error, unless no
+// group has as many.
 func TestPickOf(t *testing.T) {
 	const none = "is none of its configurations"
 	for devices, want := range map[int]struct {

@@ -15,8 +15,8 @@ func drawLots(t *rapid.T) (devices int, lots []lot) {
 	return devices, lots
 }
 
-// best is the greatest sum of gains of lots that fit, tried one by one, without
-// one of them (-1 = with all).
+// best returns the highest sum of gains of lots that fit, except lot without (-1 = none), by
+// exhaustive search.
 func best(devices int, lots []lot, without int) float64 {
 	most := 0.0
 	for set := range 1 << len(lots) {
@@ -33,8 +33,8 @@ func best(devices int, lots []lot, without int) float64 {
 	return most
 }
 
-// Winners are those of the greatest product of valuations, and pay what their
-// presence costs the others, by the definition of Cole, Gkatzelis and Goel.
+// The winners have the highest product of valuations. Each pays the loss that its presence
+// causes the others, as Cole, Gkatzelis and Goel define it.
 func TestPartialAllocation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		devices, lots := drawLots(t)
@@ -59,7 +59,7 @@ func TestPartialAllocation(t *testing.T) {
 	})
 }
 
-// Whatever a bidder says it gains, it does not fare better than with the truth.
+// No bidder gains by a bid other than its true valuation.
 func TestPartialAllocationRewardsTheTruth(t *testing.T) {
 	worth := func(a award, gain float64) float64 {
 		if !a.won {
@@ -73,15 +73,15 @@ func TestPartialAllocationRewardsTheTruth(t *testing.T) {
 			honest := worth(partialAllocation(devices, lots)[i], l.gain)
 			lots[i].gain = rapid.Float64Range(0.01, 5).Draw(t, "said")
 			if got := worth(partialAllocation(devices, lots)[i], l.gain); got > honest+1e-9 {
-				t.Fatalf("%d devices, lots %v: %d gains %g, said otherwise gets %g instead of %g", devices, lots, i, l.gain, got, honest)
+				t.Fatalf("%d devices, lots %v: %d gains %g, with another bid it gets %g instead of %g", devices, lots, i, l.gain, got, honest)
 			}
 			lots[i].gain = l.gain
 		}
 	})
 }
 
-// Three want one device: the winner keeps what the best of the others, had it won,
-// would have gained by; alone, or with room for all, one keeps everything.
+// Of three bidders for one device, with valuations 3, 4 and 2, the second wins and keeps 1/3
+// of its lot. If all lots fit, each winner keeps its whole lot.
 func TestPartialAllocationKnownAnswers(t *testing.T) {
 	got := partialAllocation(1, []lot{{1, math.Log(3)}, {1, math.Log(4)}, {1, math.Log(2)}})
 	if got[0].won || !got[1].won || got[2].won || math.Abs(got[1].keeps-1.0/3) > 1e-12 {
