@@ -80,8 +80,8 @@ func (o *Options) composition() (composition, error) {
 	return out, nil
 }
 
-// has checks that the mode has the policies.
-func (o composition) has(policies []policy.Spec) error {
+// supports checks that the mode has the policies.
+func (o composition) supports(policies []policy.Spec) error {
 	for _, p := range policies {
 		if o.mode.Name != "" && !slices.Contains(o.mode.Policies, p.Name) {
 			return invalidBecause("policy", p.Name, fmt.Errorf("{compat} %s has no policy %q, there are: %s", o.mode.Name, p.Name, strings.Join(o.mode.Policies, ", ")))
@@ -103,8 +103,8 @@ func (o composition) config(d *policy.Deps) (sim.Config, error) {
 	return c, err
 }
 
-// words names the parts, for reports.
-func (o composition) words() (admission, placement, round, mode string) {
+// names returns the names of the parts, for reports.
+func (o composition) names() (admission, placement, round, mode string) {
 	round = "none: when something happens"
 	if o.round > 0 {
 		round = strconv.FormatFloat(o.round.Seconds(), 'f', -1, 64) + " s"

@@ -66,8 +66,8 @@ func (s *Simulation) readFailureOptions(o *Options, startCost time.Duration) (fa
 		return f, err
 	}
 	f.text = failuresText(o)
-	if s.parts.mode.Parts().Rules.Lockstep != nil && (f.every > 0 || f.outages != nil || f.speeds != (sim.Variation{})) {
-		return f, invalid("compat", s.parts.mode.Name, "has no {checkpoint_every}, {failures}, {node_sigma} and {stragglers}: leave them out, or turn its quirk barrier off")
+	if s.composition.mode.Parts().Rules.Lockstep != nil && (f.every > 0 || f.outages != nil || f.speeds != (sim.Variation{})) {
+		return f, invalid("compat", s.composition.mode.Name, "has no {checkpoint_every}, {failures}, {node_sigma} and {stragglers}: leave them out, or turn its quirk barrier off")
 	}
 	return f, nil
 }

@@ -22,7 +22,7 @@ func (s *Simulation) readReplay(path string) error {
 		return nil
 	case len(s.Policies) > 1:
 		return invalid("replay", path, "is compared with one policy, not with %d", len(s.Policies))
-	case s.parts.round == 0:
+	case s.composition.round == 0:
 		return invalid("replay", path, "is of rounds: {compat} or {round} says how long they are")
 	}
 	f, err := os.Open(path)

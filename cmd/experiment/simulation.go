@@ -33,15 +33,15 @@ type Simulation struct {
 	// Notes say what was changed about the jobs.
 	Notes []string
 
-	options   Options
-	truth     *Source
-	belief    *Source
-	perfect   *Source // compared with a belief that learns
-	pooled    bool    // jobs of one model share the models they fit
-	failures  failures
-	parts     composition
-	replay    replay.Rounds // to impose, nil = the policies decide
-	lossNoise float64       // deviation of ln(loss)
+	options     Options
+	truth       *Source
+	belief      *Source
+	perfect     *Source // compared with a belief that learns
+	pooled      bool    // jobs of one model share the models they fit
+	failures    failures
+	composition composition
+	replay      replay.Rounds // to impose, nil = the policies decide
+	lossNoise   float64       // deviation of ln(loss)
 }
 
 // New reads everything that o names, and reports the first mistake: *FieldError where an
@@ -55,13 +55,13 @@ func New(ctx context.Context, o Options) (*Simulation, error) {
 	}
 	s := &Simulation{Seed: o.Seed, options: o, lossNoise: number(o.LossNoise, 0.02)}
 	var err error
-	if s.parts, err = o.composition(); err != nil {
+	if s.composition, err = o.composition(); err != nil {
 		return nil, err
 	}
 	if s.Policies, err = builtin.Policies.Parse(cmp.Or(o.Policy, "fifo")); err != nil {
 		return nil, invalidBecause("policy", o.Policy, err)
 	}
-	if err = s.parts.has(s.Policies); err != nil {
+	if err = s.composition.supports(s.Policies); err != nil {
 		return nil, err
 	}
 	if s.Score, err = report.ParseScore(o.Score); err != nil {
@@ -208,7 +208,7 @@ func (r *Run) Frame(ctx context.Context) (f Frame, err error) {
 	if r.truth.servers != nil {
 		f.Deps.Servers = r.truth.servers
 	}
-	if f.Config, err = r.parts.config(&f.Deps); err != nil {
+	if f.Config, err = r.composition.config(&f.Deps); err != nil {
 		return f, err
 	}
 	f.PolicyName, f.Observations = r.Name, observations
@@ -222,7 +222,7 @@ func (s *Simulation) agents() *goodput.Agents {
 	if s.truth.tables == nil {
 		return nil
 	}
-	out := s.parts.mode.Parts().Agents(s.truth.tables, s.Cluster)
+	out := s.composition.mode.Parts().Agents(s.truth.tables, s.Cluster)
 	if out != nil && s.pooled {
 		out.Pool()
 	}
@@ -248,7 +248,7 @@ func (s *Simulation) Doubts() []string { return s.truth.doubts }
 
 // Facts describe the simulation for reports.
 func (s *Simulation) Facts() []report.Fact {
-	admission, placement, round, mode := s.parts.words()
+	admission, placement, round, mode := s.composition.names()
 	return []report.Fact{
 		{Name: "Workload", Value: filepath.Base(s.Workload)},
 		{Name: "Cluster", Value: ClusterText(s.Cluster)},

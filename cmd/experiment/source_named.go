@@ -125,7 +125,7 @@ func (s *Simulation) readGoodput(w *Source, dir string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", dir, err)
 	}
-	w.tables = t.With(s.parts.mode.Parts().Adjustment)
+	w.tables = t.With(s.composition.mode.Parts().Adjustment)
 	w.predictor, w.known = w.tables, t.Keys()
 	return nil
 }

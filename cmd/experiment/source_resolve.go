@@ -38,7 +38,7 @@ func (s *Simulation) resolveSources(ctx context.Context, format string) error {
 			return err
 		}
 	}
-	startCost := s.parts.mode.StartCost
+	startCost := s.composition.mode.StartCost
 	if strings.HasPrefix(name, "rubick:") {
 		startCost = cmp.Or(startCost, rubickStartCost)
 	}
@@ -91,13 +91,13 @@ func (s *Simulation) resolveBelief(ctx context.Context, truth string) (err error
 			name = "fitted:rubick"
 		}
 	}
-	ownModels := s.parts.mode.Parts().OwnModels() && s.truth.tables != nil
+	ownModels := s.composition.mode.Parts().OwnModels() && s.truth.tables != nil
 	s.pooled = name == "pooled"
 	switch {
 	case s.pooled && !ownModels:
 		return invalid("belief", name, "uses the observations of jobs: it needs {truth} goodput:DIR and a {compat} with quirk own-models")
 	case ownModels && !s.pooled && o.Belief != "":
-		return invalid("belief", name, ": with quirk own-models of {compat} %s policies use the observations of jobs: leave it out, or pool them with {belief} pooled", s.parts.mode.Name)
+		return invalid("belief", name, ": with quirk own-models of {compat} %s policies use the observations of jobs: leave it out, or pool them with {belief} pooled", s.composition.mode.Name)
 	}
 	if name == "perfect" || s.pooled {
 		name = truth

@@ -140,8 +140,8 @@ func (s *Simulation) parseStartCost(f *failures, text string, def time.Duration)
 	if len(byModel) > 0 {
 		f.costsText += " but " + text
 	}
-	if costs := s.parts.mode.StartCosts; len(costs) > 0 && !forAll {
-		f.costsText += ", by model as in " + s.parts.mode.Name
+	if costs := s.composition.mode.StartCosts; len(costs) > 0 && !forAll {
+		f.costsText += ", by model as in " + s.composition.mode.Name
 		for model, d := range costs {
 			if _, given := byModel[model]; !given {
 				byModel[model] = d

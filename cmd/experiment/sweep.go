@@ -113,7 +113,7 @@ func (s *Sweep) resolve(ctx context.Context, o Options) error {
 			if sim.Policies, err = builtin.Policies.Parse(p.Policy); err != nil {
 				return invalidBecause("policy", p.Policy, err)
 			}
-			if err := sim.parts.has(sim.Policies); err != nil {
+			if err := sim.composition.supports(sim.Policies); err != nil {
 				return fmt.Errorf("%s on %s: %w", p.Name, w.Name, err)
 			}
 			files, err := filesDigest(builtin.Policies.Files(sim.Policies[0]))

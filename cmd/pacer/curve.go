@@ -65,7 +65,7 @@ func runCurve(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(requests) > 1 || axes.named.Asked() {
+	if len(requests) > 1 || axes.named.Given() {
 		return runSurface(c, requests, axes.Axes)
 	}
 	q := requests[0]

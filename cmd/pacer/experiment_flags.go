@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -47,24 +45,19 @@ func failureFlags() []cli.Flag {
 
 // experimentOptions reads the flags of c that are options of a simulation.
 func experimentOptions(c *cli.Context) experiment.Options {
-	o := experiment.Options{Seed: command.Seed(c), Data: experimentData(c), Warn: warner(c)}
+	var o experiment.Options
+	setOptions(c, &o)
+	return o
+}
+
+// setOptions sets the options of a simulation that c has flags of, its data and its seed.
+func setOptions(c *cli.Context, o *experiment.Options) {
 	for _, name := range experiment.Settings() {
 		if c.IsSet(name) {
 			_ = o.Set(name, fmt.Sprint(c.Value(name))) // the name is known
 		}
 	}
-	return o
+	d := dataDir(c)
+	o.Seed, o.Data = command.Seed(c), experiment.Data{Rows: d.Rows, Fitted: d.Fitted}
+	o.Warn = func(w experiment.Warning) { fmt.Fprintf(c.App.ErrWriter, "%s: %s\n", w.Kind, w.Text) }
 }
-
-// experimentData gives a simulation the data directory.
-func experimentData(c *cli.Context) experiment.Data {
-	return experiment.Data{Rows: dataDir(c).Rows, Fitted: dataDir(c).Fitted}
-}
-
-// warner prints warnings to standard error.
-func warner(c *cli.Context) func(experiment.Warning) {
-	return func(w experiment.Warning) { fmt.Fprintf(c.App.ErrWriter, "%s: %s\n", w.Kind, w.Text) }
-}
-
-// sortedKeys are those of a map.
-func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }

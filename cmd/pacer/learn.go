@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -110,17 +111,12 @@ func trainingOptions(c *cli.Context) (experiment.TrainingOptions, error) {
 	if c.IsSet("teacher") {
 		set["teacher"] = c.String("teacher")
 	}
-	for _, key := range sortedKeys(set) {
+	for _, key := range slices.Sorted(maps.Keys(set)) {
 		if err := o.Set(key, set[key]); err != nil {
 			return o, err
 		}
 	}
-	for _, name := range experiment.Settings() {
-		if c.IsSet(name) {
-			_ = o.Simulation.Set(name, fmt.Sprint(c.Value(name))) // the name is known
-		}
-	}
-	o.Simulation.Seed, o.Simulation.Data, o.Simulation.Warn = command.Seed(c), experimentData(c), warner(c)
+	setOptions(c, &o.Simulation)
 	return o, nil
 }
 
@@ -159,22 +155,17 @@ func runLearnDL2(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	curve, err := console.Create(c.String("curve-out"))
+	files, err := command.OpenFiles(c, "curve-out", "svg")
 	if err != nil {
-		return fmt.Errorf("learn: --curve-out: %w", err)
+		return err
 	}
-	defer func() { err = errors.Join(err, curve.Discard()) }()
-	svg, err := console.Create(c.String("svg"))
-	if err != nil {
-		return fmt.Errorf("learn: --svg: %w", err)
-	}
-	defer func() { err = errors.Join(err, svg.Discard()) }()
+	defer func() { err = errors.Join(err, files.Discard()) }()
 	err = run.train(c, out)
-	if curve != nil {
-		err = errors.Join(err, curve.Write(func(w io.Writer) error { return learn.WriteCSV(w, run.points) }))
+	if f := files["curve-out"]; f != nil {
+		err = errors.Join(err, f.Write(func(w io.Writer) error { return learn.WriteCSV(w, run.points) }))
 	}
-	if svg != nil {
-		err = errors.Join(err, svg.Write(func(w io.Writer) error { return learn.WriteSVG(w, run.points) }))
+	if f := files["svg"]; f != nil {
+		err = errors.Join(err, f.Write(func(w io.Writer) error { return learn.WriteSVG(w, run.points) }))
 	}
 	if err != nil {
 		return experiment.TrainingError(err)

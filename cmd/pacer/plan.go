@@ -98,7 +98,7 @@ func runPlan(c *cli.Context) error {
 	if err := command.Print(c, out.result()); err != nil {
 		return err
 	}
-	return out.why
+	return out.err
 }
 
 // readPlanRequest reads the flags of plan.
@@ -132,7 +132,7 @@ type planAnswer struct {
 	query.Plans
 	rows  []planRow
 	title string
-	why   error // why there is no plan
+	err   error // the reason if there is no plan
 
 	columns columns // that plans are shown with
 	ranked  bool    // rows are alternatives, the best first
@@ -157,21 +157,21 @@ func deviceRange(r planner.Request) (from, to int) {
 }
 
 // noPlan prints an answer without any legal plan.
-func noPlan(c *cli.Context, q planRequest, rk planner.Ranking, start time.Time, why error) error {
+func noPlan(c *cli.Context, q planRequest, rk planner.Ranking, start time.Time, reason error) error {
 	out := newPlanAnswer(q.Request, rk)
-	out.why = why
-	out.Infeasible = query.NewInfeasibleRow(why)
+	out.err = reason
+	out.Infeasible = query.NewInfeasibleRow(reason)
 	out.ElapsedS = time.Since(start).Seconds()
 	if err := command.Print(c, out.result()); err != nil {
 		return err
 	}
-	return why
+	return reason
 }
 
 // infeasible finds the reason why no plan fits.
 func (a *planAnswer) infeasible(c *cli.Context, q planRequest) {
-	_, a.why = q.planner.Best(c.Context, q.Request)
-	a.Infeasible = query.NewInfeasibleRow(a.why)
+	_, a.err = q.planner.Best(c.Context, q.Request)
+	a.Infeasible = query.NewInfeasibleRow(a.err)
 }
 
 // add adds the answers of further flags: --explain, --pareto, --probe and --from.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
@@ -36,14 +37,12 @@ func saveReport(c *cli.Context, q planRequest, rk planner.Ranking) (err error) {
 	if rk.Fitting == 0 {
 		return nil
 	}
-	out, err := console.Create(c.String("report"))
-	if err != nil {
-		return fmt.Errorf("plan: --report: %w", err)
+	files, err := command.OpenFiles(c, "report")
+	out := files["report"]
+	if err != nil || out == nil {
+		return err
 	}
-	if out == nil {
-		return nil
-	}
-	defer func() { err = errors.Join(err, out.Discard()) }()
+	defer func() { err = errors.Join(err, files.Discard()) }()
 	in, err := reportInput(c, q, rk)
 	if err != nil {
 		return err

@@ -139,9 +139,13 @@ func runPredictRows(c *cli.Context) error {
 	if err := checkBatch(c); err != nil {
 		return err
 	}
-	link, err := readLinkFlags(c)
-	if err != nil {
+	if err := command.NotZero(c, "inter-node-gbps", "intra-node-gbytes"); err != nil {
 		return err
+	}
+	flags := query.Request{InterNodeGbps: c.Float64("inter-node-gbps"), IntraNodeGBytes: c.Float64("intra-node-gbytes")}
+	link, err := flags.Interconnect()
+	if err != nil {
+		return command.ForVerb(c, err)
 	}
 	open := func(path string) (io.ReadCloser, string, error) { return openRows(c, path) }
 	in, name, err := open(c.String("in"))

@@ -120,16 +120,10 @@ func requestOf(c *cli.Context) (query.Request, error) {
 			return q, fail.Usagef("%s: --%s is missing; pacer ls %ss lists the known ones", c.Command.Name, f, f)
 		}
 	}
-	for flag, most := range map[string]int{"global-batch": query.MaxBatch, "seq": query.MaxSeq, "per-node": query.MaxDevices} {
-		if !c.IsSet(flag) {
-			continue
-		}
-		if err := command.InRange(c, flag, c.Int(flag), most); err != nil {
-			return q, err
-		}
+	if err := command.NotZero(c, "global-batch", "seq", "per-node", "inter-node-gbps", "intra-node-gbytes"); err != nil {
+		return q, err
 	}
-	_, err = readLinkFlags(c)
-	return q, err
+	return q, command.ForVerb(c, q.Check())
 }
 
 // devicesFlag reads a device count.
@@ -146,25 +140,6 @@ func interconnectFlags() []cli.Flag {
 		&cli.Float64Flag{Name: "inter-node-gbps", Usage: "network of one node in Gbit/s, one direction, all NICs", DefaultText: "that of the usual node"},
 		&cli.Float64Flag{Name: "intra-node-gbytes", Usage: "link between the devices of a node in GB/s per device, one direction", DefaultText: "that of the usual node"},
 	}
-}
-
-// readLinkFlags returns the figures of an interconnect that were given.
-func readLinkFlags(c *cli.Context) (l query.Link, err error) {
-	for _, f := range []struct {
-		name  string
-		bytes float64 // per unit of the flag
-		to    *float64
-	}{{"inter-node-gbps", 1e9 / 8, &l.InterBps}, {"intra-node-gbytes", 1e9, &l.IntraBps}} {
-		if !c.IsSet(f.name) {
-			continue
-		}
-		v := c.Float64(f.name)
-		if !(v > 0 && v < 1e9) {
-			return l, fail.Usagef("%s: --%s %g is not positive", c.Command.Name, f.name, v)
-		}
-		*f.to = v * f.bytes
-	}
-	return l, nil
 }
 
 // spaceFlags are the settings of --space.

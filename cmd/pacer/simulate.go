@@ -64,12 +64,12 @@ func runSimulate(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	for i, odd := range s.Doubts() {
+	for i, doubt := range s.Doubts() {
 		if i == experiment.MaxReported {
 			fmt.Fprintf(c.App.ErrWriter, "warning: %d more values of the truth are doubtful\n", len(s.Doubts())-i)
 			break
 		}
-		fmt.Fprintln(c.App.ErrWriter, "warning:", odd)
+		fmt.Fprintln(c.App.ErrWriter, "warning:", doubt)
 	}
 	out, err := createSimulateFiles(c)
 	if err != nil {

@@ -125,23 +125,11 @@ type simulateFiles struct {
 
 // createSimulateFiles opens the files of the flags.
 func createSimulateFiles(c *cli.Context) (*simulateFiles, error) {
-	out := &simulateFiles{
+	files, err := command.OpenFiles(c, "jobs-out", "events-out", "html")
+	return &simulateFiles{
+		jobs: files["jobs-out"], events: files["events-out"], html: files["html"], htmlPath: c.String("html"), log: c.App.ErrWriter,
 		jobsFormat: report.FormatOf(c.String("jobs-out")), eventsFormat: report.FormatOf(c.String("events-out")),
-		htmlPath: c.String("html"), log: c.App.ErrWriter,
-	}
-	for _, f := range []struct {
-		flag string
-		file **console.File
-	}{{"jobs-out", &out.jobs}, {"events-out", &out.events}, {"html", &out.html}} {
-		var err error
-		if *f.file, err = console.Create(c.String(f.flag)); err != nil {
-			return nil, errors.Join(fmt.Errorf("simulate: --%s: %w", f.flag, err), out.discard())
-		}
-	}
-	if err := command.Distinct(out.jobs, out.events, out.html); err != nil {
-		return nil, errors.Join(fmt.Errorf("simulate: %w", err), out.discard())
-	}
-	return out, nil
+	}, err
 }
 
 func (o *simulateFiles) discard() error {

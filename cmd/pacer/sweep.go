@@ -55,59 +55,41 @@ func runSweep(c *cli.Context) (err error) {
 		return fmt.Errorf("sweep: %w", err)
 	}
 	s := &sweep{Sweep: opened}
-	files, err := createSweepFiles(c, s.Name)
+	document := c.String("markdown")
+	if document != "" {
+		if err := hasPlace(document, s.Name); err != nil {
+			return fmt.Errorf("sweep: %w", err)
+		}
+	}
+	files, err := command.OpenFiles(c, "runs-out", "svg")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, files.runs.Discard(), files.svg.Discard()) }()
+	defer func() { err = errors.Join(err, files.Discard()) }()
 	if err := s.run(c); err != nil {
 		return err
 	}
-	if err := files.write(s); err != nil {
+	if err := s.writeFiles(files); err != nil {
 		return err
 	}
 	err = s.print(c)
-	if err == nil && files.document != "" {
-		err = report.SpliceFile(files.document, []byte(s.Markdown(s.Rows(s.outcomes))), s.Name)
+	if err == nil && document != "" {
+		err = report.SpliceFile(document, []byte(s.Markdown(s.Rows(s.outcomes))), s.Name)
 	}
 	return err
 }
 
-// sweepFiles are the files that pacer sweep writes; nil = not wanted.
-type sweepFiles struct {
-	runs, svg *console.File
-	document  string // with a place for the rows
-}
-
-// createSweepFiles opens the files of the flags.
-func createSweepFiles(c *cli.Context, name string) (f sweepFiles, err error) {
-	if f.runs, err = console.Create(c.String("runs-out")); err != nil {
-		return f, fmt.Errorf("sweep: --runs-out: %w", err)
-	}
-	if f.svg, err = console.Create(c.String("svg")); err != nil {
-		return f, errors.Join(fmt.Errorf("sweep: --svg: %w", err), f.runs.Discard())
-	}
-	err = command.Distinct(f.runs, f.svg)
-	if f.document = c.String("markdown"); err == nil && f.document != "" {
-		err = hasPlace(f.document, name)
-	}
-	if err != nil {
-		return f, errors.Join(fmt.Errorf("sweep: %w", err), f.runs.Discard(), f.svg.Discard())
-	}
-	return f, nil
-}
-
-// write completes the figure and the table of runs.
-func (f *sweepFiles) write(s *sweep) error {
-	if f.svg != nil {
-		if err := f.svg.Write(func(w io.Writer) error { return s.WriteSVG(w, s.Rows(s.outcomes)) }); err != nil {
+// writeFiles completes the figure and the table of runs.
+func (s *sweep) writeFiles(files command.Files) error {
+	if f := files["svg"]; f != nil {
+		if err := f.Write(func(w io.Writer) error { return s.WriteSVG(w, s.Rows(s.outcomes)) }); err != nil {
 			return err
 		}
 	}
-	if f.runs == nil {
-		return nil
+	if f := files["runs-out"]; f != nil {
+		return f.Write(func(w io.Writer) error { return s.writeRuns(w, s.outcomes) })
 	}
-	return f.runs.Write(func(w io.Writer) error { return s.writeRuns(w, s.outcomes) })
+	return nil
 }
 
 // sweep is a study with its results.

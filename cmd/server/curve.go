@@ -31,7 +31,7 @@ func (s *Server) curve(ctx context.Context, in *CurveRequest) (query.Curve, erro
 	if err != nil {
 		return query.Curve{}, err
 	}
-	if len(lines) == 1 && !in.Asked() {
+	if len(lines) == 1 && !in.Given() {
 		curve, err := lines[0].Planner.Curve(ctx, lines[0].Request)
 		return query.Curve{Points: query.CurveRows(curve)}, err
 	}
@@ -39,7 +39,7 @@ func (s *Server) curve(ctx context.Context, in *CurveRequest) (query.Curve, erro
 	return query.Curve{Points: found.Rows, Warnings: query.Texts(found.None)}, err
 }
 
-// curveLines are the questions of in, one for each accelerator.
+// curveLines are the requests of in, one for each accelerator.
 func (s *Server) curveLines(ctx context.Context, in *CurveRequest) ([]query.SurfaceLine, error) {
 	names, err := query.AcceleratorList(in.Accelerator)
 	if err != nil {

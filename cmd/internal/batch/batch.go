@@ -65,10 +65,10 @@ func (l *rowLog) note(line string) {
 	}
 }
 
-// header notes the oddities of the header of a file.
+// header prints the warnings about the header of a file.
 func (l *rowLog) header(name string, row *datasets.Row) {
-	for _, odd := range row.Header {
-		l.note(name + ": " + odd)
+	for _, text := range row.Header {
+		l.note(name + ": " + text)
 	}
 }
 
@@ -153,14 +153,14 @@ func (b *Run) Finish() {
 
 // answer is a row of the file with what is predicted of it.
 type answer struct {
-	row  datasets.Row
-	pred spec.Prediction
-	mem  float64 // peak on one device, bytes; 0 = not known
-	fits bool    // if mem is known
-	why  error   // why there is no prediction
-	odd  string  // unknown names, if there is a prediction all the same
-	need string  // the memory it needs by part, if it does not fit
-	by   *query.Explanation
+	row         datasets.Row
+	pred        spec.Prediction
+	mem         float64 // peak on one device, bytes; 0 = not known
+	fits        bool    // if mem is known
+	err         error   // the reason if there is no prediction
+	unknown     string  // a note on names that are not known, if there is a prediction
+	misfit      string  // the memory it needs by part, if it does not fit
+	explanation *query.Explanation
 }
 
 // chunkRows is how many rows are read, predicted side by side, and written.
@@ -190,7 +190,7 @@ func (b *Run) Predict(in io.Reader, name string, put func(*Row) error) error {
 		if err == nil {
 			err = b.parts.complete(b.ctx, &row.Measurement.Config.Accelerator)
 		}
-		if chunk = append(chunk, answer{row: row, why: err}); len(chunk) == chunkRows {
+		if chunk = append(chunk, answer{row: row, err: err}); len(chunk) == chunkRows {
 			if err := flush(); err != nil {
 				return err
 			}
@@ -209,17 +209,17 @@ func (b *Run) Predict(in io.Reader, name string, put func(*Row) error) error {
 // put passes on one answer and reports a row that could not be predicted.
 func (b *Run) put(put func(*Row) error, a *answer, name string) error {
 	b.rows++
-	if a.why != nil {
+	if a.err != nil {
 		b.refused++
-		line := a.why.Error()
+		line := a.err.Error()
 		var bad *datasets.RowError
-		if !errors.As(a.why, &bad) {
+		if !errors.As(a.err, &bad) {
 			line = fmt.Sprintf("%s:%d: %s: %s", name, a.row.Line, a.row.ID, line)
 		}
 		b.log.report(rowNotPredicted, line)
 	} else {
 		b.stacks[a.row.Measurement.Config.Framework] = true
-		b.log.note(a.odd)
+		b.log.note(a.unknown)
 	}
 	return put(newRow(a, b.Family))
 }
@@ -241,18 +241,18 @@ func (b *Run) answerPart(part []answer) {
 	sites := rowSites{p: b.p, memory: b.memory, seen: &b.seen, at: map[rowSiteKey]*rowSite{}}
 	for i := range part {
 		a := &part[i]
-		if a.why != nil {
+		if a.err != nil {
 			continue
 		}
 		c := &a.row.Measurement.Config
 		b.Link.Apply(&c.Link)
 		if a.row.Mismatch {
-			a.why = errors.New(strings.Join(a.row.Against, "; "))
+			a.err = errors.New(strings.Join(a.row.Against, "; "))
 			continue
 		}
 		site := sites.of(b.ctx, c)
 		a.predict(site, c)
-		if a.why == nil && b.explain != nil {
+		if a.err == nil && b.explain != nil {
 			a.explain(b.explain, site.memory)
 		}
 	}
@@ -260,22 +260,22 @@ func (b *Run) answerPart(part []answer) {
 
 // explain fills in the explanation, if there is one.
 func (a *answer) explain(e query.Explainer, m *memory.Estimator) {
-	if by, err := query.Explain(e, m, a.row.Measurement.Config); err == nil {
-		a.by = &by
+	if parts, err := query.Explain(e, m, a.row.Measurement.Config); err == nil {
+		a.explanation = &parts
 	}
 }
 
 // warnings are the warnings about an answer, or the reason why there is none.
 func (a *answer) warnings() []string {
-	if a.why != nil {
-		return []string{a.why.Error()}
+	if a.err != nil {
+		return []string{a.err.Error()}
 	}
 	var out []string
-	if a.need != "" {
-		out = append(out, "does not fit: "+a.need)
+	if a.misfit != "" {
+		out = append(out, "does not fit: "+a.misfit)
 	}
-	if a.odd != "" {
-		out = append(out, a.odd)
+	if a.unknown != "" {
+		out = append(out, a.unknown)
 	}
 	out = slices.Concat(out, a.row.Against, a.row.Assumed, query.Texts(a.pred.Warnings))
 	if err := a.row.Measurement.Config.Check(); err != nil {

@@ -48,8 +48,8 @@ func BenchmarkPredictRows(b *testing.B) {
 		run.answerPart(rows)
 	}
 	for i := range rows {
-		if rows[i].why != nil {
-			b.Fatal(rows[i].why)
+		if rows[i].err != nil {
+			b.Fatal(rows[i].err)
 		}
 	}
 	b.ReportMetric(n*float64(b.N)/b.Elapsed().Seconds(), "predictions/s")

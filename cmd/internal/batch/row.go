@@ -27,11 +27,8 @@ type Row struct {
 
 // newRow describes a, predicted by a family.
 func newRow(a *answer, by string) *Row {
-	r := &Row{ID: a.row.ID, Warnings: a.warnings()}
-	if r.Warnings == nil {
-		r.Warnings = []string{}
-	}
-	if a.why != nil {
+	r := &Row{ID: a.row.ID, Warnings: query.OrEmpty(a.warnings())}
+	if a.err != nil {
 		return r
 	}
 	c, p := &a.row.Measurement.Config, &a.pred
@@ -40,8 +37,7 @@ func newRow(a *answer, by string) *Row {
 	if p.Lo > 0 && p.Hi > 0 {
 		r.StepTimeLo, r.StepTimeHi = &lo, &hi
 	}
-	if flops := c.Model.TrainFLOPs(c.Seq()); flops > 0 {
-		v := flops * p.Throughput / float64(c.Plan.Devices()) / 1e12
+	if v := query.TFLOPsPerDevice(c, p.Throughput); c.Model.TrainFLOPs(c.Seq()) > 0 {
 		r.TFLOPsPerGPU = &v
 	}
 	if a.mem > 0 {
@@ -51,8 +47,8 @@ func newRow(a *answer, by string) *Row {
 			r.Fits = &a.fits
 		}
 	}
-	if a.by != nil {
-		r.Explain, r.Explanation = a.by.JSON(), a.by
+	if a.explanation != nil {
+		r.Explain, r.Explanation = a.explanation.JSON(), a.explanation
 	}
 	return r
 }

@@ -79,15 +79,15 @@ func (s *rowSites) prepare(ctx context.Context, c spec.Config) *rowSite {
 
 // predict fills in the prediction of c at its site.
 func (a *answer) predict(s *rowSite, c *spec.Config) {
-	if a.why = s.err; a.why == nil {
-		a.pred, a.why = s.predict(c.Plan)
+	if a.err = s.err; a.err == nil {
+		a.pred, a.err = s.predict(c.Plan)
 	}
 	switch {
-	case a.why != nil && s.unknown != "":
-		a.why = errors.New(s.unknown)
-	case a.why != nil:
+	case a.err != nil && s.unknown != "":
+		a.err = errors.New(s.unknown)
+	case a.err != nil:
 	default:
-		a.odd = s.odd
+		a.unknown = s.odd
 		a.fit(s, c)
 	}
 }
@@ -100,6 +100,6 @@ func (a *answer) fit(s *rowSite, c *spec.Config) {
 	a.mem = s.memory.Bytes(c.Plan)
 	limit := c.Accelerator.MemBytes
 	if a.fits = a.mem <= s.budget; !a.fits && limit > 0 {
-		a.need = memory.Misfit(a.mem, s.budget, limit) + ": " + s.memory.Plan(c.Plan).String()
+		a.misfit = memory.Misfit(a.mem, s.budget, limit) + ": " + s.memory.Plan(c.Plan).String()
 	}
 }

@@ -84,7 +84,7 @@ func TestGroupRejected(t *testing.T) {
 	})
 	const plan = " dp=1,tp=1,pp=1,mb=1,ga=1"
 	want := []RejectedGroup{
-		{Why: "needs 8 devices", Count: 1, Example: "a" + plan, Asked: "shape=8"},
+		{Why: "needs 8 devices", Count: 1, Example: "a" + plan, Unused: "shape=8"},
 		{Why: "tp=N does not divide 5 heads", Count: 3, Example: "a" + plan},
 		{Why: "zero=1 needs dp > 1", Count: 1, Example: "a" + plan},
 	}

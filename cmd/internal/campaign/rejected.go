@@ -18,15 +18,15 @@ type RejectedGroup struct {
 	Why     string `json:"why"`
 	Count   int    `json:"count"`
 	Example string `json:"example"`
-	// Asked is the value of the space that no point has for this reason, such as "tp=8"; "" if
+	// Unused is the value of the space that no point has for this reason, such as "tp=8"; "" if
 	// only combinations of it are impossible.
-	Asked string `json:"asked,omitempty"`
+	Unused string `json:"asked,omitempty"`
 }
 
 // GroupRejected groups rejections by reason, first those that leave a value of the space
 // without any point, then by falling count.
 func GroupRejected(rejected []profiler.Rejected) []RejectedGroup {
-	type id struct{ asked, kind string }
+	type id struct{ unused, kind string }
 	index := map[id]int{}
 	groups, reasons := []RejectedGroup{}, []reason{}
 	for _, r := range rejected {
@@ -36,7 +36,7 @@ func GroupRejected(rejected []profiler.Rejected) []RejectedGroup {
 		if !ok {
 			i = len(groups)
 			index[k] = i
-			groups = append(groups, RejectedGroup{Asked: r.UnusedValue, Example: PointName(r.Config)})
+			groups = append(groups, RejectedGroup{Unused: r.UnusedValue, Example: PointName(r.Config)})
 			reasons = append(reasons, why)
 		}
 		groups[i].Count++
@@ -46,7 +46,7 @@ func GroupRejected(rejected []profiler.Rejected) []RejectedGroup {
 		groups[i].Why = reasons[i].String()
 	}
 	slices.SortStableFunc(groups, func(a, b RejectedGroup) int {
-		return cmp.Or(boolFirst(a.Asked != "", b.Asked != ""), b.Count-a.Count)
+		return cmp.Or(boolFirst(a.Unused != "", b.Unused != ""), b.Count-a.Count)
 	})
 	return groups
 }
@@ -107,10 +107,10 @@ func PrintRejected(w io.Writer, rejected []profiler.Rejected, most int) {
 			fmt.Fprintf(w, "  and %s more, see pacer profile plan\n", spec.Count(len(groups)-most, "reason"))
 			return
 		}
-		asked := ""
-		if g.Asked != "" {
-			asked = "no point has " + g.Asked + ": "
+		prefix := ""
+		if g.Unused != "" {
+			prefix = "no point has " + g.Unused + ": "
 		}
-		fmt.Fprintf(w, "  %d: %s%s (such as %s)\n", g.Count, asked, g.Why, g.Example)
+		fmt.Fprintf(w, "  %d: %s%s (such as %s)\n", g.Count, prefix, g.Why, g.Example)
 	}
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/datasets/catalog"
@@ -98,12 +97,4 @@ func wantsJSON(args []string) bool {
 		}
 	}
 	return false
-}
-
-// Distinct returns a usage error if two of outs are the same file. Any may be nil.
-func Distinct(outs ...*console.File) error {
-	if err := console.Distinct(outs...); err != nil {
-		return fail.WithCode(fail.Usage, err)
-	}
-	return nil
 }

@@ -100,8 +100,11 @@ func (g Group) apply(c *cli.Context, set *flag.FlagSet) error {
 			value = strings.ReplaceAll(value, "+", ",")
 		}
 		if err := set.Set(key, value); err != nil {
-			name, i := strings.TrimPrefix(g.Name+" "+key, key+" "), slices.Index(keys, key)
-			return fail.Usagef("%s: --%s %q %s", c.Command.Name, name, value, notA(g.Parts()[i], err.Error()))
+			name := g.Name
+			if key != g.Name {
+				name += " " + key
+			}
+			return fail.Usagef("%s: --%s %q %s", c.Command.Name, name, value, notA(g.Parts()[slices.Index(keys, key)], err.Error()))
 		}
 	}
 	return nil

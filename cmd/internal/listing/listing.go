@@ -10,6 +10,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/datadir"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/datasets/measured"
@@ -137,7 +138,7 @@ func nodes(context.Context, *datadir.Dir) (out []Entry, err error) {
 				Aliases []string `json:"aliases"`
 				Default []string `json:"default_of"`
 				Source  string   `json:"source"`
-			}{n, orEmpty(e.Aliases), orEmpty(e.Default), e.Source}})
+			}{n, query.OrEmpty(e.Aliases), query.OrEmpty(e.Default), e.Source}})
 	}
 	return out, nil
 }
@@ -256,12 +257,4 @@ func cards(ctx context.Context, d *datadir.Dir) (out []Entry, err error) {
 		out = append(out, Entry{Names: key, Lines: [][]string{append(key[:len(key):len(key)], strconv.Itoa(k.NFit), strconv.Itoa(k.NHeldOut), console.Percent(k.MAPE))}, Object: k})
 	}
 	return out, nil
-}
-
-// orEmpty makes a JSON array of a slice that may be nil.
-func orEmpty(s []string) []string {
-	if s == nil {
-		return []string{}
-	}
-	return s
 }

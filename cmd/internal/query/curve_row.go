@@ -1,6 +1,7 @@
 package query
 
 import (
+	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
 )
@@ -75,8 +76,8 @@ func addMargins(rows []CurveRow, o planner.Objective) {
 
 // SurfaceRows returns the rows of a surface. A row is new if its plan differs from that with
 // fewer devices or CPUs, less host memory, or the next slower network. Rows have the axes that
-// are in asked.
-func SurfaceRows(s *planner.Surface, asked planner.Axes) (rows []CurveRow, isNew []bool) {
+// are in given.
+func SurfaceRows(s *planner.Surface, given planner.Axes) (rows []CurveRow, isNew []bool) {
 	axes := &s.Axes
 	for m, machine := range axes.Machines {
 		for b := range axes.InterBps {
@@ -85,7 +86,7 @@ func SurfaceRows(s *planner.Surface, asked planner.Axes) (rows []CurveRow, isNew
 					line := surfaceLine(s, m, b, h, c)
 					for i := range line {
 						line[i].Accelerator = machine.Accelerator.Name
-						line[i].name(asked, b, h, c)
+						line[i].name(given, b, h, c)
 						isNew = append(isNew, newPoint(s, m, b, h, c, line[i].Devices))
 					}
 					rows = append(rows, line...)
@@ -108,15 +109,15 @@ func surfaceLine(s *planner.Surface, m, b, h, c int) (line []CurveRow) {
 }
 
 // name fills in the place of a row on the axes of the request.
-func (r *CurveRow) name(asked planner.Axes, b, h, c int) {
-	if len(asked.InterBps) > 0 {
-		r.NetworkGbps = asked.InterBps[b] * 8 / 1e9
+func (r *CurveRow) name(given planner.Axes, b, h, c int) {
+	if len(given.InterBps) > 0 {
+		r.NetworkGbps = given.InterBps[b] * 8 / 1e9
 	}
-	if len(asked.HostBytes) > 0 {
-		r.HostGiB = asked.HostBytes[h] / gib
+	if len(given.HostBytes) > 0 {
+		r.HostGiB = given.HostBytes[h] / memory.GiB
 	}
-	if len(asked.CPUs) > 0 {
-		r.CPUs = asked.CPUs[c]
+	if len(given.CPUs) > 0 {
+		r.CPUs = given.CPUs[c]
 	}
 }
 

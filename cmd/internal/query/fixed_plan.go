@@ -27,8 +27,8 @@ func (r *Resolved) Fix(q *Request, f FixedPlan) error {
 	} else if b > MaxBatch {
 		return &FieldError{Field: "plan", Value: f.Plan, Why: fmt.Sprintf("has a global batch of %d, want at most %d", b, MaxBatch)}
 	}
-	if asked := spec.Precision(q.Precision); plan.Precision != "" && asked != "" && plan.Precision != asked {
-		return &FieldError{Field: "precision", Value: asked, Why: fmt.Sprintf(", but the plan says precision=%s", plan.Precision)}
+	if requested := spec.Precision(q.Precision); plan.Precision != "" && requested != "" && plan.Precision != requested {
+		return &FieldError{Field: "precision", Value: requested, Why: fmt.Sprintf(", but the plan says precision=%s", plan.Precision)}
 	}
 	plan.Precision = cmp.Or(plan.Precision, r.Precision, r.Accelerator.DefaultPrecision())
 	if err := CheckPrecision(plan.Precision, r.Accelerator); err != nil {

@@ -39,7 +39,7 @@ func NewLaunch(framework string, ch planner.Choice) (*Launch, error) {
 	if err != nil {
 		return nil, &FieldError{Field: "emit", Value: framework, NoAnswer: errors.Is(err, launch.ErrCannotExpress), Err: err}
 	}
-	out := &Launch{Framework: f.Name, Version: f.Version, File: s.File, Text: s.Text, Notes: list(s.Notes)}
+	out := &Launch{Framework: f.Name, Version: f.Version, File: s.File, Text: s.Text, Notes: OrEmpty(s.Notes)}
 	if !ch.Fits {
 		out.Notes = append(out.Notes, "the plan does not fit: "+ch.Why)
 	}

@@ -22,7 +22,7 @@ type AcceleratorEntry struct {
 // knows, by name.
 func (d *Resolver) Accelerators(ctx context.Context) (out []AcceleratorEntry, err error) {
 	for _, e := range catalog.Accelerators() {
-		out = append(out, AcceleratorEntry{e.Accelerator, list(e.Aliases), e.Source, false})
+		out = append(out, AcceleratorEntry{e.Accelerator, OrEmpty(e.Aliases), e.Source, false})
 	}
 	names, err := d.storedOnly(ctx, AcceleratorOf, isCatalogAccelerator)
 	if d.lockedOut(err) {
@@ -54,7 +54,7 @@ type ModelEntry struct {
 // name.
 func (d *Resolver) Models(ctx context.Context) (out []ModelEntry, err error) {
 	for _, e := range catalog.Models() {
-		out = append(out, ModelEntry{e.Model, e.Model.Params(), e.Model.ActiveParams(), list(e.Aliases), e.Source, false, e.Note})
+		out = append(out, ModelEntry{e.Model, e.Model.Params(), e.Model.ActiveParams(), OrEmpty(e.Aliases), e.Source, false, e.Note})
 	}
 	names, err := d.storedOnly(ctx, ModelOf, isCatalogModel)
 	if d.lockedOut(err) {
@@ -72,8 +72,8 @@ func (d *Resolver) Models(ctx context.Context) (out []ModelEntry, err error) {
 	return out, err
 }
 
-// list makes a JSON array of a slice that may be nil.
-func list(s []string) []string {
+// OrEmpty returns s, or a slice that JSON writes as [] if s is nil.
+func OrEmpty(s []string) []string {
 	if s == nil {
 		return []string{}
 	}

@@ -3,12 +3,13 @@ package query
 import (
 	"fmt"
 
+	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// Migration is the question whether a running job should migrate to the best plan. The zero
-// value is no question.
+// Migration describes a running job that may migrate to the best plan. The zero value is no
+// job.
 type Migration struct {
 	From          string  `json:"from,omitempty" maxLength:"1024" example:"dp=16,mb=1,ga=8,zero=3" doc:"Plan that a running job has; the response says whether to migrate it."`
 	To            string  `json:"to,omitempty" maxLength:"1024" doc:"With from, the plan to migrate to; the best one if absent."`
@@ -103,7 +104,7 @@ type MoveRow struct {
 // NewMoveRow writes the answer to m out.
 func NewMoveRow(m *planner.Move, a planner.Migration) MoveRow {
 	out := MoveRow{From: m.From.Plan.String(), To: m.To.Plan.String(), Worth: a.Worth, Probability: a.Probability,
-		CostS: a.CostSec, StayS: a.StaySec, GoS: a.GoSec, StateGiB: a.StateBytes / gib, MovedGiB: a.MovedBytes / gib,
+		CostS: a.CostSec, StayS: a.StaySec, GoS: a.GoSec, StateGiB: a.StateBytes / memory.GiB, MovedGiB: a.MovedBytes / memory.GiB,
 		RemainSamples: m.RemainingSamples}
 	if a.BreakEvenSamples < 1e300 {
 		out.BreakEven = a.BreakEvenSamples

@@ -137,8 +137,6 @@ func ProbeRows(probes []planner.Probe) []ProbeRow {
 	return out
 }
 
-const gib = 1 << 30
-
 // At returns c with another plan, on as many devices as it names: packed on nodes
 // like those of c where that is another number. Its precision is that of c unless
 // it names one.

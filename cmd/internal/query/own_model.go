@@ -162,14 +162,14 @@ func ReadConfig(path string, seq bool) (m spec.Model, warnings []string, err err
 		return m, nil, &FieldError{Field: "model", Value: path, Err: fmt.Errorf("{model} %s: %w; models by name are in pacer ls models", path, errors.Unwrap(err))}
 	}
 	defer f.Close()
-	m, odd, err := huggingface.Read(f)
+	m, notes, err := huggingface.Read(f)
 	if err != nil {
 		return m, nil, &FieldError{Field: "model", Value: path, Err: fmt.Errorf("{model} %s: %w", path, err)}
 	}
 	if m.Name = nameOfConfig(path, m.Name); m.SeqLen == 0 && !seq {
 		return m, nil, &FieldError{Field: "seq", Value: "", Why: "is missing: " + path + " does not have the number of tokens of a sample"}
 	}
-	for _, w := range odd {
+	for _, w := range notes {
 		switch assumed := errors.Is(w, huggingface.ErrTokensAssumed); {
 		case !assumed:
 			warnings = append(warnings, fmt.Sprintf("%s: %v", path, w))

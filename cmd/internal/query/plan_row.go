@@ -95,13 +95,14 @@ func NewPlanRow(ch planner.Choice) PlanRow {
 		Devices: ch.Config.Plan.Devices(), GlobalBatch: ch.Config.Plan.GlobalBatch(), CostPerSample: ch.CostPerSample, GoodputPerS: ch.Goodput(),
 		Plan: ch.Config.Plan.String(), PlanParts: ch.Config.Plan.Normal(), StepTimeSec: sec, StepTimeLo: lo, StepTimeHi: hi,
 		SamplesPerS: ch.Prediction.Throughput, MemGiB: ch.Prediction.MemoryBytes / memory.GiB, Fits: ch.Fits,
-		TFLOPsPerGPU: tflopsPerDevice(&ch.Config, ch.Prediction),
+		TFLOPsPerGPU: TFLOPsPerDevice(&ch.Config, ch.Prediction.Throughput),
 		Shape:        ShapeText(ch.Config.Shape), By: ch.Prediction.By, Why: ch.Why, Warnings: Texts(ch.Prediction.Warnings),
 	}
 }
 
-func tflopsPerDevice(c *spec.Config, p spec.Prediction) float64 {
-	return c.Model.TrainFLOPs(c.Seq()) * p.Throughput / float64(c.Plan.Devices()) / 1e12
+// TFLOPsPerDevice is the TFLOP/s of a device at a throughput in samples/s.
+func TFLOPsPerDevice(c *spec.Config, throughput float64) float64 {
+	return c.Model.TrainFLOPs(c.Seq()) * throughput / float64(c.Plan.Devices()) / 1e12
 }
 
 // Texts makes a JSON array of warnings.

@@ -148,15 +148,18 @@ func (q *Request) Check() error {
 			return &FieldError{Field: "model", Value: q.Network.Name, Err: err}
 		}
 	}
-	if err := rate("inter_node_gbps", q.InterNodeGbps); err != nil {
-		return err
-	}
-	return rate("intra_node_gbytes", q.IntraNodeGBytes)
+	_, err := q.Interconnect()
+	return err
 }
 
-// given returns the interconnect of q, in bytes/s.
-func (q *Request) given() Link {
-	return Link{InterBps: q.InterNodeGbps * 1e9 / 8, IntraBps: q.IntraNodeGBytes * 1e9}
+// Interconnect returns the figures of the interconnect that q gives. It returns a *FieldError
+// for one that is no rate.
+func (q *Request) Interconnect() (Link, error) {
+	err := rate("inter_node_gbps", q.InterNodeGbps)
+	if err == nil {
+		err = rate("intra_node_gbytes", q.IntraNodeGBytes)
+	}
+	return Link{InterBps: q.InterNodeGbps * 1e9 / 8, IntraBps: q.IntraNodeGBytes * 1e9}, err
 }
 
 // Link replaces figures of an interconnect, in bytes/s; 0 = not given.
@@ -188,7 +191,11 @@ func (q *Request) PlannerRequest(s *Target) (planner.Request, error) {
 		r.NodeHostBytes *= share
 		r.Link.InterBps *= share
 	}
-	q.given().Apply(&r.Link)
+	link, err := q.Interconnect()
+	if err != nil {
+		return r, err
+	}
+	link.Apply(&r.Link)
 	if p := spec.Precision(q.Precision); p != "" {
 		if err := CheckPrecision(p, s.accelerator); err != nil {
 			return r, err

@@ -26,8 +26,7 @@ func (s *Space) Default() bool {
 	return len(s.ZeRO)+len(s.Recompute)+len(s.Offload)+len(s.Schedule)+len(s.Precisions)+s.MaxMicroBatch == 0 && !s.TPAcrossNodes
 }
 
-// Enumerate returns the plans of s for a question in one format, "" where it
-// names none. Errors are *FieldError.
+// Enumerate returns the plans of s for a request with a precision, "" if it names none. Errors are *FieldError.
 func (s *Space) Enumerate(precision string) (e planner.Enumerate, err error) {
 	e = planner.Enumerate{MaxMicroBatch: s.MaxMicroBatch, TPAcrossNodes: s.TPAcrossNodes}
 	if e.ZeRO, err = oneOf("zero", s.ZeRO, 0, 1, 2, 3); err != nil {

@@ -26,8 +26,8 @@ const (
 	maxNetwork = 1e9     // Gbit/s
 )
 
-// Asked reports whether anything except devices and accelerators varies.
-func (a *Axes) Asked() bool { return len(a.CPUs)+len(a.HostGiB)+len(a.NetworkGbps) > 0 }
+// Given reports whether anything except devices and accelerators varies.
+func (a *Axes) Given() bool { return len(a.CPUs)+len(a.HostGiB)+len(a.NetworkGbps) > 0 }
 
 // Planner returns the axes in base units, ascending, each value once. interGbps is
 // the network of the request, 0 = not given. Errors are *FieldError.
@@ -79,7 +79,7 @@ func (a *Axes) CheckPoints(accelerators, devices, most int) error {
 	for _, n := range []int{len(a.CPUs), len(a.HostGiB), len(a.NetworkGbps)} {
 		points *= float64(max(n, 1))
 	}
-	if points > float64(most) && (a.Asked() || accelerators > 1) {
+	if points > float64(most) && (a.Given() || accelerators > 1) {
 		return &FieldError{Field: "max_devices", Value: devices, Why: fmt.Sprintf("makes %.0f points, which are more than %d: fewer values, or fewer devices", points, most)}
 	}
 	return nil
