@@ -249,8 +249,8 @@ func (e gavelEntry) measurement() (spec.Measurement, error) {
 	if err != nil {
 		return fail("job", e.job, err)
 	}
-	part, spread := strings.CutSuffix(e.worker, "_unconsolidated")
-	acc, err := catalog.Accelerator(part)
+	name, spread := strings.CutSuffix(e.worker, "_unconsolidated")
+	acc, err := catalog.Accelerator(name)
 	if err != nil {
 		return fail("worker type", e.worker, err)
 	}

@@ -122,10 +122,10 @@ var leadingCount = regexp.MustCompile(`^[0-9]+x\s*`)
 // accelerator returns the catalog's accelerator of that name, or one with only the name.
 func (r *publishedRow) accelerator() spec.Accelerator {
 	name := r.Need("accelerator")
-	a, ok := r.table.parts[name]
+	a, ok := r.table.accelerators[name]
 	if !ok {
 		a = findAccelerator(name)
-		r.table.parts[name] = a
+		r.table.accelerators[name] = a
 	}
 	return a
 }

@@ -126,14 +126,14 @@ func (t *publishedTable) Row(rec *table.Record, outcomes bool, seen map[string]i
 
 // publishedTable reads the rows of one table and caches what rows share.
 type publishedTable struct {
-	stem    string
-	sources map[string]*publishedSource
-	models  map[modelCells]modelMatch
-	parts   map[string]spec.Accelerator
-	shapes  map[[3]int]spec.Shape
-	links   map[linkOf]spec.Link
-	stacks  map[string]*publishedSource
-	blank   map[int]string // notes of unrecorded, by bit set of missing columns
+	stem         string
+	sources      map[string]*publishedSource
+	models       map[modelCells]modelMatch
+	accelerators map[string]spec.Accelerator
+	shapes       map[[3]int]spec.Shape
+	links        map[linkOf]spec.Link
+	stacks       map[string]*publishedSource
+	blank        map[int]string // notes of unrecorded, by bit set of missing columns
 }
 
 // stack returns the stack of a framework column.
@@ -148,7 +148,7 @@ func (t *publishedTable) stack(name string) *publishedSource {
 
 func newPublishedTable(name string) *publishedTable {
 	return &publishedTable{stem: table.Stem(name), sources: map[string]*publishedSource{}, models: map[modelCells]modelMatch{},
-		parts: map[string]spec.Accelerator{}, shapes: map[[3]int]spec.Shape{}, links: map[linkOf]spec.Link{},
+		accelerators: map[string]spec.Accelerator{}, shapes: map[[3]int]spec.Shape{}, links: map[linkOf]spec.Link{},
 		stacks: map[string]*publishedSource{}, blank: map[int]string{}}
 }
 

@@ -191,7 +191,7 @@ func (t *task) crossValidate(ctx context.Context, folds int, seed uint64) (Fitte
 				in = append(in, m)
 			}
 		}
-		part, _, err := t.family.Fit(ctx, Rows(in))
+		fitted, _, err := t.family.Fit(ctx, Rows(in))
 		if errors.Is(err, ErrTooFewPoints) {
 			skipped += len(out)
 			continue
@@ -199,7 +199,7 @@ func (t *task) crossValidate(ctx context.Context, folds int, seed uint64) (Fitte
 		if err != nil {
 			return nil, Card{}, err
 		}
-		if err := t.scoreHeld(ctx, part, out); err != nil {
+		if err := t.scoreHeld(ctx, fitted, out); err != nil {
 			return nil, Card{}, err
 		}
 	}

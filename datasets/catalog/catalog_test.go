@@ -77,10 +77,10 @@ func TestAcceleratorNamesOfNVML(t *testing.T) {
 			t.Errorf("Accelerator(%q) = %q, %v, want %s", name, a.Name, err, want)
 		}
 	}
-	// Other parts, with names similar to those in the catalog.
+	// Other accelerators, with names similar to those in the catalog.
 	for _, name := range []string{"A800 80GB PCIe", "H200 NVL", "Tesla V100-PCIE-32GB", "GeForce RTX 3090 Ti"} {
 		if a, err := Accelerator(name); err == nil {
-			t.Errorf("Accelerator(%q) = %s, which is another part", name, a.Name)
+			t.Errorf("Accelerator(%q) = %s, which is another accelerator", name, a.Name)
 		}
 	}
 }
@@ -123,7 +123,7 @@ func TestEntriesComplete(t *testing.T) {
 		}
 	}
 	for _, e := range Accelerators() {
-		// the one part without a public datasheet has no peak rates
+		// the one accelerator without a public datasheet has no peak rates
 		if err := e.Accelerator.Validate(); err != nil && e.Accelerator.Name != "H100-96GB-SXM-500W" {
 			t.Error(err)
 		}

@@ -30,7 +30,7 @@ func csvJob(r *record) spec.Job {
 		Weight:     r.AtLeast0("weight"),
 		Deadline:   r.seconds("deadline_s"),
 		Guaranteed: r.flag("guaranteed"),
-		Host:       spec.Host{MilliCPUs: r.parts("cpus_per_gpu", 1000), Bytes: r.parts("host_gib_per_gpu", gib)},
+		Host:       spec.Host{MilliCPUs: r.scaled("cpus_per_gpu", 1000), Bytes: r.scaled("host_gib_per_gpu", gib)},
 	}
 	if m := r.Str("model"); m != "" {
 		j.Model = jobModel(m)

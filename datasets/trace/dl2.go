@@ -28,13 +28,13 @@ const (
 	dl2TestbedSlot = 5 * time.Minute
 )
 
-// readDL2Workload reads the jobs of one trace of a table. in.part is CONFIG/TRACE, by the columns
+// readDL2Workload reads the jobs of one trace of a table. in.trace is CONFIG/TRACE, by the columns
 // config and trace, "" = the only one. A slot is 20 minutes, or 5 for configurations with a
 // name that begins with testbed.
 func readDL2Workload(in *input) iter.Seq2[spec.Job, error] {
 	columns := []string{"config", "trace", "job", "arrival_slot", "type", "model", "epochs"}
 	return func(yield func(spec.Job, error) bool) {
-		ids, want := jobIDs{column: "job"}, in.part
+		ids, want := jobIDs{column: "job"}, in.trace
 		var seen []string
 		for rec, err := range table.Read(in.reader, in.name, columns...) {
 			if in.ctx.Err() != nil {
@@ -51,7 +51,7 @@ func readDL2Workload(in *input) iter.Seq2[spec.Job, error] {
 			if !slices.Contains(seen, trace) {
 				seen = append(seen, strings.Clone(trace))
 			}
-			if in.part == "" && len(seen) > 1 {
+			if in.trace == "" && len(seen) > 1 {
 				yield(spec.Job{}, fmt.Errorf("datasets: %s: holds several traces, %s and %s among them: name one, as FILE:dl2=%s", in.name, seen[0], seen[1], seen[0]))
 				return
 			}
@@ -63,8 +63,8 @@ func readDL2Workload(in *input) iter.Seq2[spec.Job, error] {
 				return
 			}
 		}
-		if in.part != "" && !slices.Contains(seen, in.part) {
-			yield(spec.Job{}, fmt.Errorf("datasets: %s: holds no trace %s, there are: %s", in.name, in.part, strings.Join(seen, ", ")))
+		if in.trace != "" && !slices.Contains(seen, in.trace) {
+			yield(spec.Job{}, fmt.Errorf("datasets: %s: holds no trace %s, there are: %s", in.name, in.trace, strings.Join(seen, ", ")))
 		}
 	}
 }

@@ -32,11 +32,11 @@ type formatReader struct {
 	begins string
 	// member is the name of the file within an archive, or of the first table of a directory,
 	// without extensions.
-	member string
-	dated  bool // times of submission are since 1970
-	tables bool // the trace is a directory of tables
-	parts  bool // a file can hold several traces, each with a name
-	jobs   func(in *input) iter.Seq2[spec.Job, error]
+	member  string
+	dated   bool // times of submission are since 1970
+	tables  bool // the trace is a directory of tables
+	several bool // a file can hold several traces, each with a name
+	jobs    func(in *input) iter.Seq2[spec.Job, error]
 }
 
 // formatReaders is ordered from the most specific header to the least.
@@ -71,7 +71,7 @@ var formatReaders = []formatReader{
 	{name: "tiresias", doc: "job lists of the simulator of Tiresias (Gu et al., NSDI 2019)", source: tiresiasTrace,
 		header: []string{"job_id", "num_gpu", "submit_time", "iterations", "model_name", "duration"}, jobs: readTiresias},
 	{name: "dl2", doc: "jobs with parameter servers of the simulator of DL2 (Peng et al., TPDS 2021): config,trace,job,arrival_slot,type,model,epochs", source: dl2Trace,
-		header: []string{"config", "trace", "job", "arrival_slot", "type", "model", "epochs"}, parts: true, jobs: readDL2Workload},
+		header: []string{"config", "trace", "job", "arrival_slot", "type", "model", "epochs"}, several: true, jobs: readDL2Workload},
 }
 
 // FormatNames lists the formats that Read reads.

@@ -206,7 +206,7 @@ func TestAlibabaSpot(t *testing.T) {
 		`job_info_df.csv:6: job_type "Reserved": is neither HP nor Spot`,
 		`job_info_df.csv:8: gpu_request "1.6e+10": in all is not a number of devices in 0..1048576`,
 	}, []string{
-		"job_info_df.csv:4: asks for a part of a device, counted as a whole one",
+		"job_info_df.csv:4: asks for a fraction of a device, counted as a whole one",
 		"job_info_df.csv:7: asks for no devices",
 	})
 }
@@ -288,7 +288,7 @@ var (
 		`pai_job_table.csv:8: has 3 cells, the header 6`,
 	}
 	paiCutWarnings = []string{
-		"pai_job_table.csv:2: asks for a part of a device, counted as a whole one",
+		"pai_job_table.csv:2: asks for a fraction of a device, counted as a whole one",
 		"pai_job_table.csv:3: asks for no devices",
 		"pai_job_table.csv:4: has a task that cannot be read",
 		"pai_job_table.csv:5: has no start, or no end",
@@ -341,7 +341,7 @@ func TestPAI2023(t *testing.T) {
 		{ID: "p1", Submit: 427061 * time.Second, Devices: 1, Accelerator: "V100-SXM2-32GB", Duration: 100 * time.Second},
 		{ID: "p2", Submit: 427062 * time.Second, Devices: 8, Duration: 102 * time.Second},
 	}, []string{`pods.csv:7: deletion_time "427060": is before scheduled_time 427061`}, []string{
-		"pods.csv:3: asks for a part of a device, counted as a whole one",
+		"pods.csv:3: asks for a fraction of a device, counted as a whole one",
 		"pods.csv:4: allows several types of accelerator, but not all; any may be used",
 		"pods.csv:5: asks for no devices",
 		"pods.csv:6: was never scheduled",

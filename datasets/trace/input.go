@@ -27,7 +27,7 @@ type input struct {
 	name string // in errors
 
 	format *formatReader
-	part   string        // the trace to read from a file with several, "" = the only one
+	trace  string        // the trace to read from a file with several, "" = the only one
 	reader *bufio.Reader // nil for a directory
 	closer io.Closer
 }
@@ -38,12 +38,12 @@ const peeked = 64 << 10
 // open opens the trace and detects its format, unless it is given.
 func (in *input) open(format string) error {
 	if format != "" {
-		name, part, parted := strings.Cut(format, "=")
+		name, trace, named := strings.Cut(format, "=")
 		var err error
 		if in.format, err = lookupFormat(name); err != nil {
 			return err
 		}
-		if in.part = part; parted && (!in.format.parts || part == "") {
+		if in.trace = trace; named && (!in.format.several || trace == "") {
 			return fmt.Errorf("datasets: workload format %s: a file of format %s holds one trace; only dl2=CONFIG/TRACE names one of several", format, name)
 		}
 	}

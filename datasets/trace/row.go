@@ -95,7 +95,7 @@ const (
 	whyNoDevices = "asks for no devices"
 	whyNoTime    = "ran for no time"
 	whyNoStart   = "has no start, or no end"
-	whyShare     = "asks for a part of a device, counted as a whole one"
+	whyShare     = "asks for a fraction of a device, counted as a whole one"
 )
 
 // runTime is seconds of a run time; without one there is nothing to schedule.
@@ -159,9 +159,9 @@ func (r *record) whole(col string, n float64) int {
 // gib is the bytes of a GiB.
 const gib = 1 << 30
 
-// parts returns a number >= 0 in a column times perOne, rounded; 0 for an empty cell.
-func (r *record) parts(col string, perOne float64) int64 {
-	v := math.Round(r.AtLeast0(col) * perOne)
+// scaled returns a number >= 0 in a column times factor, rounded; 0 for an empty cell.
+func (r *record) scaled(col string, factor float64) int64 {
+	v := math.Round(r.AtLeast0(col) * factor)
 	if v > 1<<53 {
 		r.Fail(col, errors.New("is too large"))
 		return 0

@@ -59,8 +59,8 @@ type Estimator struct {
 	configs      map[Kind]spec.Config // of the kinds in the table
 	accelerators []string
 	references   []class
-	parts        *mat.Dense // relative throughputs of the references: the matrix
-	factors      *mat.Dense // one row for each column of parts
+	relative     *mat.Dense // relative throughputs of the references: the matrix
+	factors      *mat.Dense // one row for each column of relative
 
 	mu    sync.Mutex
 	like  map[class]int    // the nearest reference of a class, -1 = none
@@ -133,16 +133,16 @@ func (e *Estimator) fill() error {
 	if n == 0 {
 		return nil
 	}
-	e.parts = mat.NewDense(n, n*len(e.accelerators), nil)
+	e.relative = mat.NewDense(n, n*len(e.accelerators), nil)
 	for i, c := range e.references {
 		for a, acc := range e.accelerators {
 			for j, other := range e.references {
-				e.parts.Set(i, a*n+j, e.part(e.configs[c.on(acc)], e.configs[other.on(acc)]))
+				e.relative.Set(i, a*n+j, e.ratio(e.configs[c.on(acc)], e.configs[other.on(acc)]))
 			}
 		}
 	}
 	var svd mat.SVD
-	if !svd.Factorize(e.parts, mat.SVDThin) {
+	if !svd.Factorize(e.relative, mat.SVDThin) {
 		return fmt.Errorf("colocation: the matrix of %d references has no singular values", n)
 	}
 	var v mat.Dense
@@ -158,8 +158,8 @@ func (e *Estimator) fill() error {
 	return nil
 }
 
-// part returns the measured throughput of a with b over that of a alone, 0 if they cannot run together.
-func (e *Estimator) part(a, b spec.Config) float64 {
+// ratio returns the measured throughput of a with b over that of a alone, 0 if they cannot run together.
+func (e *Estimator) ratio(a, b spec.Config) float64 {
 	rate, err := e.table.Beside(a, b)
 	if err != nil {
 		return 0
@@ -186,12 +186,12 @@ func (e *Estimator) Beside(a, b spec.Config) (float64, error) {
 	if i < 0 || j < 0 || acc < 0 || ka.Plan.Devices() != kb.Plan.Devices() {
 		return 0, notMeasured(ka, kb)
 	}
-	part := e.parts.At(i, acc*len(e.references)+j)
-	if part <= 0 {
+	ratio := e.relative.At(i, acc*len(e.references)+j)
+	if ratio <= 0 {
 		return 0, notMeasured(ka, kb)
 	}
 	alone, err := e.alone(a)
-	return part * alone, err
+	return ratio * alone, err
 }
 
 // measured reports whether the pair a, b is known: both are references, or Ran or profiling recorded them. i
@@ -219,32 +219,32 @@ func (e *Estimator) match(c spec.Config) int {
 	if i, ok := e.like[id]; ok {
 		return i
 	}
-	columns, parts := e.profile(c)
+	columns, ratios := e.profile(c)
 	e.like[id] = -1
-	if slices.Max(append(parts, 0)) > 0 {
-		e.like[id] = e.nearest(e.complete(columns, parts))
+	if slices.Max(append(ratios, 0)) > 0 {
+		e.like[id] = e.nearest(e.complete(columns, ratios))
 	}
 	return e.like[id]
 }
 
 // profile measures a kind with a few references, drawn by its name, on every accelerator.
-func (e *Estimator) profile(c spec.Config) (columns []int, parts []float64) {
+func (e *Estimator) profile(c spec.Config) (columns []int, ratios []float64) {
 	n := len(e.references)
 	for a, acc := range e.accelerators {
 		random := stats.Stream(e.opts.Seed, c.Model.Name+"\x00"+acc+"\x00")
 		for _, j := range random.Perm(n)[:min(e.opts.Profiled, n)] {
 			here, ref := c, e.references[j].on(acc)
 			here.Accelerator.Name = acc
-			columns, parts = append(columns, a*n+j), append(parts, e.part(here, e.configs[ref]))
+			columns, ratios = append(columns, a*n+j), append(ratios, e.ratio(here, e.configs[ref]))
 			e.known[[2]Kind{KindOf(here), ref}], e.known[[2]Kind{ref, KindOf(here)}] = true, true
 		}
 	}
-	return columns, parts
+	return columns, ratios
 }
 
 // complete returns a whole row of the matrix, given some columns. The others come from the factors u that fit
 // the given ones best, min Σ (m - u·v)² + μ‖u‖².
-func (e *Estimator) complete(columns []int, parts []float64) []float64 {
+func (e *Estimator) complete(columns []int, ratios []float64) []float64 {
 	total, rank := e.factors.Dims()
 	normal, right := mat.NewSymDense(rank, nil), mat.NewVecDense(rank, nil)
 	for k := range rank {
@@ -253,7 +253,7 @@ func (e *Estimator) complete(columns []int, parts []float64) []float64 {
 	for k, col := range columns {
 		v := e.factors.RowView(col)
 		normal.SymRankOne(normal, 1, v)
-		right.AddScaledVec(right, parts[k], v)
+		right.AddScaledVec(right, ratios[k], v)
 	}
 	var chol mat.Cholesky
 	u := mat.NewVecDense(rank, nil)
@@ -265,7 +265,7 @@ func (e *Estimator) complete(columns []int, parts []float64) []float64 {
 		row[col] = mat.Dot(u, e.factors.RowView(col))
 	}
 	for k, col := range columns {
-		row[col] = parts[k]
+		row[col] = ratios[k]
 	}
 	return row
 }
@@ -274,7 +274,7 @@ func (e *Estimator) complete(columns []int, parts []float64) []float64 {
 func (e *Estimator) nearest(row []float64) int {
 	best, most := -1, math.Inf(-1)
 	for i := range e.references {
-		ref := e.parts.RawRowView(i)
+		ref := e.relative.RawRowView(i)
 		var dot, norm float64
 		for k, v := range ref {
 			dot += v * row[k]

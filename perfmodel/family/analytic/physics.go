@@ -111,8 +111,8 @@ func (w *Widths) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// memoryPart is the share of device time limited by memory bandwidth: norms, activations, the optimizer.
-const memoryPart = 0.2
+// memoryShare is the share of device time limited by memory bandwidth: norms, activations, the optimizer.
+const memoryShare = 0.2
 
 const effectCount = 6 // len(effects)
 
@@ -122,7 +122,7 @@ func (w *Widths) HalfWidth(p *Parts, total float64) float64 { return w.Scale * w
 // loads returns the derivative of ln T by each effect, which is the share of the step that the effect scales.
 func loads(p *Parts, total float64) [effectCount]float64 {
 	device := (p.Compute + p.Recompute + p.Optimizer) / total
-	return [...]float64{(1 - memoryPart) * device, memoryPart * device, (p.TP + p.CP + p.EP) / total, (p.DP + p.Pipeline) / total,
+	return [...]float64{(1 - memoryShare) * device, memoryShare * device, (p.TP + p.CP + p.EP) / total, (p.DP + p.Pipeline) / total,
 		(p.Launch + p.Offload) / total, p.Fixed / total}
 }
 
