@@ -2,7 +2,6 @@ package campaign
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -14,8 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/profiler/runner"
 )
 
-// TestProgressOnTerminal: one line is redrawn, and points that are not ok
-// stay.
+// On a terminal the progress line has the points, and lines of points that are not ok stay.
 func TestProgressOnTerminal(t *testing.T) {
 	camp, s := tinyCampaign(t)
 	points, _, err := s.points(camp)
@@ -23,28 +21,31 @@ func TestProgressOnTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	p := &Display{w: &out, camp: camp, redraw: true, done: make(chan struct{})}
+	p := &Display{w: &out, camp: camp, terminal: true}
 	step := profiler.Step{Point: points[0], Why: "first of gpt-a", Seconds: 9}
-	p.Event(profiler.Event{State: profiler.State{Points: 4, ETASec: 36}, Next: &step})
 	ok := spec.Measurement{Config: points[0].Config, Outcome: spec.OK, StepSec: []float64{.10, .11, .12, .10, .11, .12, .11},
 		Env: map[string]string{profiler.EnvWall: "8.5", profiler.EnvThrottle: "power", profiler.EnvHalfWidth: "0.091"}}
-	p.Event(profiler.Event{State: profiler.State{Points: 4, Done: 1, DeviceSec: 8.5}, Last: &ok})
 	oom := spec.Measurement{Config: points[1].Config, Outcome: spec.OOM, Reason: "needs 90 GiB of 80\nand more"}
-	p.Event(profiler.Event{State: profiler.State{Points: 4, Done: 2, Skipped: 1}, Last: &oom})
+	for i, c := range []struct {
+		event profiler.Event
+		want  string
+	}{
+		{profiler.Event{State: profiler.State{Points: 4, ETASec: 36}, Next: &step},
+			"0 of 4 points, 0 device-hours so far, 36.0 s to go | " + PointName(points[0].Config) + ": 0 s of about 9.0 s"},
+		{profiler.Event{State: profiler.State{Points: 4, Done: 1, DeviceSec: 8.5}, Last: &ok},
+			"1 of 4 points, 0.0024 device-hours so far | last ok 0.110 s ±9.1 %, throttled"},
+		{profiler.Event{State: profiler.State{Points: 4, Done: 2, Skipped: 1}, Last: &oom},
+			"2 of 3 points, 0 device-hours so far | last oom: needs 90 GiB of 80"},
+	} {
+		p.Event(c.event)
+		if got := p.status(); got != c.want {
+			t.Errorf("event %d: %q, want %q", i, got, c.want)
+		}
+	}
 	p.Finish()
-	got := strings.ReplaceAll(out.String(), "\r\x1b[K", "<")
-	lines := regexp.MustCompile(`<[^<]+`).FindAllString(got, -1)
-	want := []string{
-		"<0 of 4 points, 0 device-hours so far, 36.0 s to go | gpt-a dp=1,tp=1,pp=1,mb=1…",
-		"<1 of 4 points, 0.0024 device-hours so far | last ok 0.110 s ±9.1 %, throttled",
-		"<profile tiny: 2 of 3 points: gpt-a dp=1,tp=1,pp=1,mb=2,ga=1,precision=bf16 oom: needs 90 GiB of 80 (held 0.0 s, 0 device-hours so far)\n",
-		"<2 of 3 points, 0 device-hours so far | last oom: needs 90 GiB of 80",
-	}
-	if strings.Join(lines, "|") != strings.Join(want, "|") {
-		t.Errorf("drawn\n%q, want\n%q", lines, want)
-	}
-	if !strings.HasSuffix(got, "<") {
-		t.Errorf("the line was not cleared at the end: %q", got)
+	want := "profile tiny: 2 of 3 points: gpt-a dp=1,tp=1,pp=1,mb=2,ga=1,precision=bf16 oom: needs 90 GiB of 80 (held 0.0 s, 0 device-hours so far)\n"
+	if out.String() != want {
+		t.Errorf("lines %q, want %q", out.String(), want)
 	}
 }
 

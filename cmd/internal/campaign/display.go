@@ -13,12 +13,12 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-// Display shows the progress of a campaign: on a terminal one line that is redrawn, elsewhere
-// one line per acknowledged point, which scripts may read.
+// Display shows the progress of a campaign: on a terminal in the progress line of the console,
+// elsewhere one line per acknowledged point, which scripts may read.
 type Display struct {
-	w      io.Writer
-	camp   profiler.Campaign
-	redraw bool
+	w        io.Writer
+	camp     profiler.Campaign
+	terminal bool
 
 	mu    sync.Mutex
 	state profiler.State
@@ -26,36 +26,13 @@ type Display struct {
 	since time.Time         // next began
 	last  *spec.Measurement // acknowledged
 	said  string            // its line, not printed before the next point is known
-	done  chan struct{}
-	wait  sync.WaitGroup
 }
 
 // NewDisplay starts a display on w.
 func NewDisplay(w io.Writer, camp profiler.Campaign) *Display {
-	p := &Display{w: w, camp: camp, redraw: console.IsTerminal(w), done: make(chan struct{})}
-	if p.redraw {
-		p.w = console.OwnDisplay(w)
-		p.wait.Add(1)
-		go p.tick()
-	}
+	p := &Display{w: w, camp: camp, terminal: console.IsTerminal(w)}
+	console.Show(w, p.status)
 	return p
-}
-
-// tick redraws the line once a second, so that a long point shows its time.
-func (p *Display) tick() {
-	defer p.wait.Done()
-	t := time.NewTicker(time.Second)
-	defer t.Stop()
-	for {
-		select {
-		case <-p.done:
-			return
-		case <-t.C:
-			p.mu.Lock()
-			p.draw()
-			p.mu.Unlock()
-		}
-	}
 }
 
 // Event records an event of a run.
@@ -70,9 +47,6 @@ func (p *Display) Event(e profiler.Event) {
 		p.since = time.Now()
 		p.say(pointNext(*e.Next))
 	}
-	if p.redraw {
-		p.draw()
-	}
 }
 
 // acknowledge records that a point is stored. On a terminal only lines of points that are not
@@ -81,10 +55,9 @@ func (p *Display) acknowledge(m spec.Measurement) {
 	p.last = &m
 	p.said = fmt.Sprintf("profile %s: %s: %s (held %s, %s)", p.camp.Name, p.count(), PointResult(m),
 		Duration(profiler.HeldSec(m)), p.cost())
-	if p.redraw {
+	if p.terminal {
 		if m.Outcome != spec.OK {
-			p.clear()
-			fmt.Fprintln(p.w, console.Quote(p.said))
+			fmt.Fprintln(p.w, p.said)
 		}
 		p.said = ""
 	}
@@ -92,7 +65,7 @@ func (p *Display) acknowledge(m spec.Measurement) {
 
 // say prints the line of the last point and the next point.
 func (p *Display) say(next string) {
-	if p.redraw {
+	if p.terminal {
 		return
 	}
 	line := cmp.Or(p.said, "profile "+p.camp.Name+": "+p.count())
@@ -102,25 +75,16 @@ func (p *Display) say(next string) {
 
 // Finish ends the display.
 func (p *Display) Finish() {
-	close(p.done)
-	p.wait.Wait()
-	p.clear()
+	console.Show(p.w, nil)
 	if p.said != "" {
 		fmt.Fprintln(p.w, p.said)
 	}
 }
 
-func (p *Display) clear() {
-	if p.redraw {
-		fmt.Fprint(p.w, console.ClearLine)
-	}
-}
-
-// draw writes the status line over the last one.
-func (p *Display) draw() {
-	if p.next == nil && p.last == nil {
-		return
-	}
+// status is the text of the progress line.
+func (p *Display) status() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	parts := []string{p.count() + ", " + p.cost()}
 	if p.next != nil {
 		parts = append(parts, p.underWay())
@@ -128,7 +92,7 @@ func (p *Display) draw() {
 	if p.last != nil {
 		parts = append(parts, "last "+lastResult(*p.last))
 	}
-	console.Redraw(p.w, strings.Join(parts, " | "))
+	return strings.Join(parts, " | ")
 }
 
 // underWay describes the point that is being measured: "gpt-tiny dp=2,mb=4: 3 s

@@ -20,7 +20,8 @@ type Bar struct {
 func NewBar(w io.Writer, title string, total int) *Bar {
 	p := &Bar{w: w, title: title, total: total}
 	if IsTerminal(w) {
-		w = OwnDisplay(w)
+		Show(w, nil)
+		w = unwrap(w)
 		n := int64(total)
 		if total == 0 {
 			n = -1

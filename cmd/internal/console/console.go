@@ -92,26 +92,32 @@ func (o *Console) run() {
 	}
 }
 
-// draw prints the progress line, on a terminal over the previous one.
+// draw prints the progress line, on a terminal over the previous one. The text is made without
+// the lock, so that its maker may write to the console.
 func (o *Console) draw() {
 	o.mu.Lock()
+	status := o.status
+	o.mu.Unlock()
+	if status == nil {
+		return
+	}
+	text := fmt.Sprintf("%s, %.0f s", status(), time.Since(o.began).Seconds())
+	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.status == nil {
-		return
-	}
-	text := fmt.Sprintf("%s, %.0f s", o.status(), time.Since(o.began).Seconds())
-	if !o.redraw {
+	switch {
+	case o.status == nil: // ended in the meantime
+	case o.redraw:
+		redraw(o.stderr, text)
+		o.drawn = true
+	default:
 		fmt.Fprintln(o.stderr, "progress: "+Quote(text))
-		return
 	}
-	Redraw(o.stderr, text)
-	o.drawn = true
 }
 
 // clear removes the line from the terminal. The caller holds mu.
 func (o *Console) clear() {
 	if o.drawn {
-		fmt.Fprint(o.stderr, ClearLine)
+		fmt.Fprint(o.stderr, clearLine)
 		o.drawn = false
 	}
 }

@@ -13,16 +13,16 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
-// ClearLine erases the current line of a terminal.
-const ClearLine = "\r\x1b[K"
+// clearLine erases the current line of a terminal.
+const clearLine = "\r\x1b[K"
 
-// Redraw writes text over the current line of the terminal w, cut to its width.
-func Redraw(w io.Writer, text string) {
+// redraw writes text over the current line of the terminal w, cut to its width.
+func redraw(w io.Writer, text string) {
 	width := Width(w)
 	if width == 0 {
 		width = 80
 	}
-	fmt.Fprint(w, ClearLine+Cut(Quote(text), width-1))
+	fmt.Fprint(w, clearLine+Cut(Quote(text), width-1))
 }
 
 // hasControls reports whether quote may change p, or p ends inside a character.
@@ -91,13 +91,12 @@ func Width(w io.Writer) int {
 	return max(width, 60)
 }
 
-// OwnDisplay ends the progress line of the console that w belongs to and returns the
-// terminal, for a caller that draws its own display.
-func OwnDisplay(w io.Writer) io.Writer {
+// Show replaces the text of the progress line of the console that w belongs to; nil ends it.
+// Other writers have no such line.
+func Show(w io.Writer, status func() string) {
 	if s, ok := w.(*stream); ok {
-		s.Show(nil)
+		s.Show(status)
 	}
-	return unwrap(w)
 }
 
 // Wrap prints a sentence in lines of the terminal's width; other writers get one line.
