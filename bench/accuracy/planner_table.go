@@ -121,12 +121,6 @@ func (r *PlannerReport) ReasonTable() [][]string {
 	return out
 }
 
-// Failing returns the plans that are not both legal and predicted to fit, without
-// rows that contradict themselves.
-func (r *PlannerReport) Failing() []PlanCheck {
-	return slices.DeleteFunc(slices.Clone(r.Plans), func(p PlanCheck) bool { return p.OK() || p.Contradiction != "" })
-}
-
 func yes(b bool) string {
 	if b {
 		return "yes"

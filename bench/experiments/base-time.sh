@@ -10,11 +10,11 @@ for policy in fifo-backfill rubick pacer; do
       { time "$pacer" --data "$data" simulate --workload "$shared/data/rubick/simulator/workloads/workload-base.csv" --cluster 8x8xA800 \
         --policy "$policy" --truth rubick:measured --belief "$belief" --output csv 2>"$scratch/log" >"$scratch/run.csv"; } 2>&1 ||
         { cat "$scratch/log" >&2; exit 1; }
-    done | awk -v policy="$policy" -v belief="$belief" '
+    done | awk -v policy="$policy" -v belief="$belief" "$interval"'
       { n++; s += $1; q += $1 * $1 }
-      END { m = s / n; printf "| %s | %s | %.2f ± %.2f s |\n", policy, belief, m, 2.776 * sqrt((q - n * m * m) / (n - 1) / n) }' # t(4, 0.975)
+      END { printf "| %s | %s | %.2f ± %.2f s |\n", policy, belief, s / n, half(n, s, q) }'
   done
 done >"$scratch/rows.md"
 { echo "| policy | belief | processor time |"; echo "|---|---|---|"; cat "$scratch/rows.md"; } | renew base-time
-awk -F' *[|±] *' '{ gsub(/ s/, "", $5); printf "\"%s, %s\",%s,%s,\n", $2, $3, $4, $5 }' "$scratch/rows.md" |
+awk -F' *([|]|±) *' '{ gsub(/ s/, "", $5); printf "\"%s, %s\",%s,%s,\n", $2, $3, $4, $5 }' "$scratch/rows.md" |
   go run ./bench/bars "Rubick's base trace, one core" "s of processor time" >docs/benchmarks/base-time.svg

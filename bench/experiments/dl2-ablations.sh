@@ -56,18 +56,15 @@ cd "$root"
   echo "| DL2 | mean JCT / drf | each training |"
   echo "|---|---|---|"
   for name in "${names[@]}"; do
-    awk -F, -v name="$name" -v what="${what[$name]}" -v bars="$scratch/bars.csv" '
-      # student is the 97.5 % quantile of t for 2 degrees of freedom.
-      BEGIN { student = 4.3027 }
+    awk -F, -v name="$name" -v what="${what[$name]}" -v bars="$scratch/bars.csv" "$interval"'
       $1 == "policy" { for (i = 1; i <= NF; i++) if ($i == "avg_jct_s") column = i; next }
       $1 == "drf" { drf += $column; next }
       match($1, "ablation-" name "-[0-9]+\\.bin$") { seed = $1; gsub(/.*-|\.bin/, "", seed); sum[seed] += $column }
       END {
-        for (s = 1; s in sum; s++) { r = sum[s] / drf; list = list sprintf("%s%.3f", s > 1 ? ", " : "", r); mean += r; square += r * r; n++ }
-        mean /= n
-        half = student * sqrt((square - n * mean * mean) / (n - 1) / n)
-        printf "| %s | %.3f ± %.3f | %s |\n", what, mean, half, list
-        gsub("`", "", what); printf "\"%s\",%.3f,%.3f,\n", what, mean, half >> bars
+        for (s = 1; s in sum; s++) { r = sum[s] / drf; list = list sprintf("%s%.3f", s > 1 ? ", " : "", r); total += r; square += r * r; n++ }
+        mean = total / n; error = half(n, total, square)
+        printf "| %s | %.3f ± %.3f | %s |\n", what, mean, error, list
+        gsub("`", "", what); printf "\"%s\",%.3f,%.3f,\n", what, mean, error >> bars
       }' "$scratch/rows.csv"
   done
 } | renew dl2-ablations

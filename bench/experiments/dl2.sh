@@ -35,19 +35,18 @@ for config in small-e3000-{Uniform,Poisson,Google_Trace}-real; do
   done
 done >"$scratch/rows.csv"
 cd "$root"
-awk -F, '
-  # student is the 97.5 % quantile of t for 29 degrees of freedom.
-  BEGIN { student = 2.0452
+awk -F, "$interval"'
+  BEGIN {
     print "| policy | speeds | mean JCT | difference from drf | difference from optimus, speeds fitted |"; print "|---|---|---|---|---|" }
   $3 == "policy" { for (i = 1; i <= NF; i++) if ($i == "avg_jct_s") column = i; next }
   { name = $3; sub(/dl2:model=/, "", name); sub(/\.bin/, "", name); key = $2 "," name; if (!(key in sum)) order[++n] = key
     jct[key, $1] = $column; sum[key] += $column; traces[$1] }
   # beside writes the difference of the means, with its 95 % interval trace by trace, as a share.
-  function beside(key, other,   t, d, mean, square, base) {
+  function beside(key, other,   t, d, total, square, base) {
     if (key == other) return "-"
     base = sum[other] / runs
-    for (t in traces) { d = jct[key, t] - jct[other, t]; mean += d / runs; square += d * d }
-    return sprintf("%+.1f ± %.1f %%", 100 * mean / base, 100 / base * student * sqrt((square - runs * mean * mean) / (runs - 1) / runs))
+    for (t in traces) { d = jct[key, t] - jct[other, t]; total += d; square += d * d }
+    return sprintf("%+.1f ± %.1f %%", 100 * total / runs / base, 100 / base * half(runs, total, square))
   }
   END {
     for (t in traces) runs++

@@ -23,6 +23,16 @@ cd "$root"
 # renews the page that shows it.
 renew() { go run ./bench/renew "$1"; }
 
+# interval is an awk function: half(n, sum, square) is half of the 95 % interval of the mean of n = 3, 5 or
+# 30 values, from their sum and the sum of their squares. The quantiles are those of Student's t at n-1 degrees.
+interval='
+  BEGIN { student[3] = 4.3027; student[5] = 2.776; student[30] = 2.0452 }
+  function half(n, sum, square,   rest) {
+    if (!(n in student)) { print "no quantile for " n " values" >"/dev/stderr"; exit 1 }
+    rest = square - sum * sum / n
+    return rest > 0 ? student[n] * sqrt(rest / (n - 1) / n) : 0
+  }'
+
 # import NAME [DIRECTORY] stores published measurements.
 import() { "$pacer" --data "$data" import "$1" "$shared/data/${2:-$1}" >&2 || [ $? = 4 ]; } # 4: some rows could not be used
 

@@ -21,9 +21,9 @@ run() {
 }
 
 # table turns those into means over traces, with the 95 % interval of the difference from drf, trace by
-# trace, as a share of the mean of drf (Student, 29 degrees of freedom).
+# trace, as a share of the mean of drf.
 table() {
-  awk -F, -v t=2.0452 '
+  awk -F, "$interval"'
     !($1 in n) { order[++policies] = $1 }
     { k = n[$1]++; jct[$1, k] = $2; sum[$1] += $2; span[$1] += $3; moved[$1] += $4; held[$1] += $5; done[$1] += $6 }
     END {
@@ -31,10 +31,9 @@ table() {
       print "|---|---|---|---|---|---|---|"
       base = sum["drf"] / n["drf"]
       for (i = 1; i <= policies; i++) {
-        p = order[i]; m = 0; q = 0
-        for (k = 0; k < n[p]; k++) { d = jct[p, k] - jct["drf", k]; m += d / n[p]; q += d * d }
-        s = n[p] * m * m < q ? sqrt((q - n[p] * m * m) / (n[p] - 1) / n[p]) : 0
-        beside = p == "drf" ? "-" : sprintf("%+.1f ± %.1f %%", 100 * m / base, 100 * t * s / base)
+        p = order[i]; total = 0; square = 0
+        for (k = 0; k < n[p]; k++) { d = jct[p, k] - jct["drf", k]; total += d; square += d * d }
+        beside = p == "drf" ? "-" : sprintf("%+.1f ± %.1f %%", 100 * total / n[p] / base, 100 * half(n[p], total, square) / base)
         printf "| `%s` | %.3f h | %s | %.2f h | %.2f | %.0f | %.0f %% |\n", p, sum[p] / n[p], beside, span[p] / n[p], moved[p] / n[p], held[p] / n[p], 100 * done[p] / n[p]
       }
     }'
