@@ -204,9 +204,9 @@ func plusMinus(half float64) string { return fmt.Sprintf("±%.3g %%", 100*math.E
 
 // stepSec returns the predicted step time of a point, 0 if unknown.
 func (r *run) stepSec(c spec.Config) float64 {
-	b := r.byKey[c.Key()]
-	if b == nil {
+	k := r.byKey[c.Key()]
+	if k == nil {
 		return 0
 	}
-	return b.steps[r.index[r.identity(c)]]
+	return k.steps[r.index[r.identity(c)]]
 }

@@ -57,10 +57,10 @@ func (r *run) costModel() costModel {
 	return h
 }
 
-// seconds returns the expected time that point i of b holds its devices, 0 if unknown.
-func (r *run) seconds(b *keyState, i int, h costModel) float64 {
+// seconds returns the expected time that point i of k holds its devices, 0 if unknown.
+func (r *run) seconds(k *keyState, i int, h costModel) float64 {
 	p := r.c.Point.Defaults()
-	step, ok := b.steps[i]
+	step, ok := k.steps[i]
 	if !ok {
 		return min(h.wall, p.Timeout.Seconds())
 	}
@@ -141,10 +141,10 @@ func (r *run) bindingTerm(h costModel) (budgetTerm, float64) {
 // expectedMeans returns the expected mean cost of the open points: seconds and device-seconds.
 func (r *run) expectedMeans(h costModel) (wall, device float64) {
 	n := 0.0
-	for _, b := range r.keys {
-		for _, i := range b.points {
+	for _, k := range r.keys {
+		for _, i := range k.points {
 			if r.open(i) {
-				sec := r.seconds(b, i, h)
+				sec := r.seconds(k, i, h)
 				wall, device, n = wall+sec, device+sec*float64(r.points[i].Config.Plan.Devices()), n+1
 			}
 		}

@@ -32,8 +32,8 @@ func TestExpectedCost(t *testing.T) {
 		{10, 10 + 10*(3+5)}, // at least 5 steps
 		{100, 300},          // the timeout
 	} {
-		b := &keyState{steps: map[int]float64{0: tc.step}}
-		if got := r.seconds(b, 0, h); math.Abs(got-tc.want) > 1e-9 {
+		k := &keyState{steps: map[int]float64{0: tc.step}}
+		if got := r.seconds(k, 0, h); math.Abs(got-tc.want) > 1e-9 {
 			t.Errorf("steps of %g s: %g s, want %g", tc.step, got, tc.want)
 		}
 	}

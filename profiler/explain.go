@@ -67,8 +67,8 @@ func Estimate(ctx context.Context, c Campaign, o Options) (State, []Step, error)
 	h := r.costModel()
 	var steps []Step
 	for i, p := range r.points {
-		if b := r.byKey[p.Config.Key()]; r.open(i) {
-			steps = append(steps, Step{Point: p, HalfWidth: b.halves[i], Seconds: r.seconds(b, i, h)})
+		if k := r.byKey[p.Config.Key()]; r.open(i) {
+			steps = append(steps, Step{Point: p, HalfWidth: k.halves[i], Seconds: r.seconds(k, i, h)})
 		}
 	}
 	return r.state(), steps, nil

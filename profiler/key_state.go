@@ -35,66 +35,66 @@ type keyState struct {
 	warning string
 }
 
-func (b *keyState) add(m spec.Measurement) {
-	b.rows, b.fresh = append(b.rows, m), false
+func (k *keyState) add(m spec.Measurement) {
+	k.rows, k.fresh = append(k.rows, m), false
 	if perfmodel.Usable(m) {
-		b.usable++
+		k.usable++
 	}
 	switch {
 	case m.Outcome == spec.OK:
-		b.misses = 0
+		k.misses = 0
 	case !sharedOOM(m):
-		b.misses++
+		k.misses++
 	}
 }
 
 // refit recomputes the keys with new rows.
 func (r *run) refit(ctx context.Context) error {
-	for _, b := range r.keys {
-		if b.fresh {
+	for _, k := range r.keys {
+		if k.fresh {
 			continue
 		}
-		if err := r.refitKey(ctx, b); err != nil {
-			return fmt.Errorf("profiler: campaign %s, run %s: %s: %w", r.c.Name, r.label, b.key, err)
+		if err := r.refitKey(ctx, k); err != nil {
+			return fmt.Errorf("profiler: campaign %s, run %s: %s: %w", r.c.Name, r.label, k.key, err)
 		}
-		b.fresh = true
+		k.fresh = true
 	}
 	return nil
 }
 
-// refitKey recomputes b. Only the end of ctx is an error: a key that cannot be fitted gets a
+// refitKey recomputes k. Only the end of ctx is an error: a key that cannot be fitted gets a
 // warning.
-func (r *run) refitKey(ctx context.Context, b *keyState) error {
-	b.space, b.warning = nil, ""
-	b.gains, b.halves, b.steps, b.design = nil, map[int]float64{}, map[int]float64{}, nil
+func (r *run) refitKey(ctx context.Context, k *keyState) error {
+	k.space, k.warning = nil, ""
+	k.gains, k.halves, k.steps, k.design = nil, map[int]float64{}, map[int]float64{}, nil
 	configs := []spec.Config{}
-	for _, i := range b.points {
+	for _, i := range k.points {
 		if outcome, done := r.done[i]; done && outcome == spec.OK || r.open(i) {
-			b.space = append(b.space, i)
+			k.space = append(k.space, i)
 			configs = append(configs, r.points[i].Config)
 		}
 	}
-	if len(b.space) == 0 {
-		b.warning = "none of its points can be run"
+	if len(k.space) == 0 {
+		k.warning = "none of its points can be run"
 		return ctx.Err()
 	}
-	fitted := r.fit(ctx, b)
-	r.predict(ctx, b, fitted)
+	fitted := r.fit(ctx, k)
+	r.predict(ctx, k, fitted)
 	if r.o.Family.Gain != nil {
-		gains, err := r.o.Family.Gain(ctx, b.rows, configs)
+		gains, err := r.o.Family.Gain(ctx, k.rows, configs)
 		if err == nil && len(gains) != len(configs) {
 			err = fmt.Errorf("%d gains for %d configurations", len(gains), len(configs))
 		}
-		b.takeGains(gains, err)
+		k.takeGains(gains, err)
 	}
-	if b.gains == nil && fitted == nil && r.o.Family.Choose != nil {
+	if k.gains == nil && fitted == nil && r.o.Family.Choose != nil {
 		for _, j := range r.o.Family.Choose(configs, min(designSize, len(configs))) {
-			b.design = append(b.design, b.space[j])
+			k.design = append(k.design, k.space[j])
 		}
 	}
-	b.mean = 0
-	for _, i := range b.space {
-		b.mean += b.halves[i] / float64(max(len(b.halves), 1))
+	k.mean = 0
+	for _, i := range k.space {
+		k.mean += k.halves[i] / float64(max(len(k.halves), 1))
 	}
 	return ctx.Err()
 }
@@ -102,39 +102,39 @@ func (r *run) refitKey(ctx context.Context, b *keyState) error {
 // designSize is the number of points that a family without Gain chooses before its first fit.
 const designSize = 8
 
-func (b *keyState) takeGains(gains []perfmodel.Gain, err error) {
+func (k *keyState) takeGains(gains []perfmodel.Gain, err error) {
 	for _, g := range gains {
 		if err == nil && !(g.HalfWidth >= 0 && g.HalfWidth+math.Abs(g.Fall) <= math.MaxFloat64) {
 			err = fmt.Errorf("a half width of %g that falls by %g", g.HalfWidth, g.Fall)
 		}
 	}
 	if err != nil {
-		b.warning = err.Error()
+		k.warning = err.Error()
 		return
 	}
-	b.gains = map[int]perfmodel.Gain{}
-	for j, i := range b.space {
-		b.gains[i] = gains[j]
+	k.gains = map[int]perfmodel.Gain{}
+	for j, i := range k.space {
+		k.gains[i] = gains[j]
 		if h := gains[j].HalfWidth; h > 0 { // 0: the family does not cover the point
-			b.halves[i] = h
+			k.halves[i] = h
 		}
 	}
 }
 
 // fit fits the family to the measured rows. It returns nil if that fails.
-func (r *run) fit(ctx context.Context, b *keyState) perfmodel.Fitted {
+func (r *run) fit(ctx context.Context, k *keyState) perfmodel.Fitted {
 	switch {
-	case b.usable == 0:
-		b.warning = "nothing measured yet"
+	case k.usable == 0:
+		k.warning = "nothing measured yet"
 		return nil
 	case r.o.Family.Fit == nil:
 		return r.o.Family.Unfitted
 	}
-	fitted, _, err := r.o.Family.Fit(ctx, perfmodel.Rows(b.rows))
+	fitted, _, err := r.o.Family.Fit(ctx, perfmodel.Rows(k.rows))
 	if err != nil {
-		b.warning = err.Error()
+		k.warning = err.Error()
 		if errors.Is(err, perfmodel.ErrTooFewPoints) {
-			b.warning = "too few points measured for a fit"
+			k.warning = "too few points measured for a fit"
 		}
 		return nil
 	}
@@ -143,8 +143,8 @@ func (r *run) fit(ctx context.Context, b *keyState) perfmodel.Fitted {
 
 // predict fills the step times, and the intervals of predictions that have one. Without a fit, step times are
 // estimates scaled by the measured ones.
-func (r *run) predict(ctx context.Context, b *keyState, fitted perfmodel.Fitted) {
-	for _, i := range b.space {
+func (r *run) predict(ctx context.Context, k *keyState, fitted perfmodel.Fitted) {
+	for _, i := range k.space {
 		if fitted == nil {
 			break
 		}
@@ -153,28 +153,28 @@ func (r *run) predict(ctx context.Context, b *keyState, fitted perfmodel.Fitted)
 		if err != nil {
 			continue
 		}
-		b.steps[i], _, _ = p.StepSec(c.Plan.GlobalBatch())
+		k.steps[i], _, _ = p.StepSec(c.Plan.GlobalBatch())
 		if p.Lo > 0 && p.Hi > 0 {
-			b.halves[i] = p.HalfWidth()
+			k.halves[i] = p.HalfWidth()
 		}
 	}
-	if len(b.steps) == len(b.space) {
+	if len(k.steps) == len(k.space) {
 		return
 	}
-	scale := r.guessScale(ctx, b)
-	for _, i := range b.space {
-		if _, ok := b.steps[i]; !ok {
+	scale := r.guessScale(ctx, k)
+	for _, i := range k.space {
+		if _, ok := k.steps[i]; !ok {
 			if t := r.guess(ctx, r.points[i].Config); t > 0 {
-				b.steps[i] = scale * t
+				k.steps[i] = scale * t
 			}
 		}
 	}
 }
 
-// guessScale returns the median ratio of measured to estimated step times: of b if it has any, else of the
+// guessScale returns the median ratio of measured to estimated step times: of k if it has any, else of the
 // whole run, else 1.
-func (r *run) guessScale(ctx context.Context, b *keyState) float64 {
-	for _, rows := range [][]spec.Measurement{b.rows, r.rows} {
+func (r *run) guessScale(ctx context.Context, k *keyState) float64 {
+	for _, rows := range [][]spec.Measurement{k.rows, r.rows} {
 		var ratios []float64
 		for _, m := range rows {
 			if t := r.guess(ctx, m.Config); t > 0 && perfmodel.Usable(m) {
@@ -212,22 +212,22 @@ func (r *run) guess(ctx context.Context, c spec.Config) float64 {
 }
 
 // state summarises the key.
-func (b *keyState) state(r *run) ModelState {
-	s := ModelState{Key: b.key, Points: len(b.points), Warning: b.warning}
-	for _, i := range b.points {
+func (k *keyState) state(r *run) ModelState {
+	s := ModelState{Key: k.key, Points: len(k.points), Warning: k.warning}
+	for _, i := range k.points {
 		if _, ok := r.done[i]; ok {
 			s.Done++
 		}
 	}
-	s.HalfWidth, _ = b.halfWidth90()
+	s.HalfWidth, _ = k.halfWidth90()
 	return s
 }
 
 // halfWidth90 returns the 90th percentile of the half widths over the space. ok is false without a
 // measurement or an interval.
-func (b *keyState) halfWidth90() (half float64, ok bool) {
-	if b.usable == 0 || len(b.halves) == 0 {
+func (k *keyState) halfWidth90() (half float64, ok bool) {
+	if k.usable == 0 || len(k.halves) == 0 {
 		return 0, false
 	}
-	return stats.NearestRank(slices.Sorted(maps.Values(b.halves)), 0.9), true
+	return stats.NearestRank(slices.Sorted(maps.Values(k.halves)), 0.9), true
 }

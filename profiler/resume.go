@@ -19,9 +19,9 @@ func (r *run) resume() error {
 			mine = append(mine, m)
 			continue
 		}
-		if b := r.byKey[m.Config.Key()]; r.o.Reuse && b != nil {
-			b.add(m)
-			b.reused++
+		if k := r.byKey[m.Config.Key()]; r.o.Reuse && k != nil {
+			k.add(m)
+			k.reused++
 		}
 	}
 	slices.SortStableFunc(mine, func(a, b spec.Measurement) int {

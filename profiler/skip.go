@@ -6,12 +6,12 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// skipLarger skips the points of b that need at least as much as m, if m ran out of memory or time.
-func (r *run) skipLarger(b *keyState, m spec.Measurement) {
+// skipLarger skips the points of k that need at least as much as m, if m ran out of memory or time.
+func (r *run) skipLarger(k *keyState, m spec.Measurement) {
 	if m.Outcome != spec.OOM && m.Outcome != spec.Timeout || sharedOOM(m) {
 		return
 	}
-	for _, i := range b.points {
+	for _, i := range k.points {
 		c := r.points[i].Config
 		if r.open(i) && needsAtLeast(r.identity(c), r.identity(m.Config)) {
 			r.skips[i] = Rejected{Config: c, Group: ForOutcome, Why: fmt.Sprintf("point %d (%s, %d tokens) ended with %s, and this point needs at least as much",

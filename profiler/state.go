@@ -133,9 +133,9 @@ func (r *run) add(m spec.Measurement) {
 	if ok {
 		r.done[i] = m.Outcome
 	}
-	if b := r.byKey[m.Config.Key()]; b != nil {
-		b.add(m)
-		r.skipLarger(b, m)
+	if k := r.byKey[m.Config.Key()]; k != nil {
+		k.add(m)
+		r.skipLarger(k, m)
 	}
 }
 

@@ -47,50 +47,50 @@ func Predicted(name string, p perfmodel.Predictor) *Source { return &Source{Name
 
 // Listed returns a source of measured configurations. Others cannot be granted.
 func Listed(name string, rows []spec.Measurement) *Source {
-	w := &Source{Name: name}
-	w.setTable(measured.New(rows))
-	w.keys = w.configs
-	return w
+	s := &Source{Name: name}
+	s.setTable(measured.New(rows))
+	s.keys = s.configs
+	return s
 }
 
-// setTable makes w answer from a table.
-func (w *Source) setTable(t *measured.Table) {
-	w.predictor, w.configs = t, t.Configs()
-	for _, c := range w.configs {
-		w.known = append(w.known, c.Key())
+// setTable makes s answer from a table.
+func (s *Source) setTable(t *measured.Table) {
+	s.predictor, s.configs = t, t.Configs()
+	for _, c := range s.configs {
+		s.known = append(s.known, c.Key())
 	}
-	slices.SortFunc(w.known, perfmodel.CompareKeys)
-	w.known = slices.Compact(w.known)
+	slices.SortFunc(s.known, perfmodel.CompareKeys)
+	s.known = slices.Compact(s.known)
 }
 
 // truth returns the truth of one run with a seed.
-func (w *Source) truth(cl spec.Cluster, seed uint64) sim.Truth {
+func (s *Source) truth(cl spec.Cluster, seed uint64) sim.Truth {
 	switch {
-	case w.tables != nil:
-		return goodput.NewTruth(w.tables, cl)
-	case w.nearest != nil:
-		return sim.Predicted{Predictor: w.nearest(), Cluster: cl}
-	case w.predictor != nil:
-		return sim.Predicted{Predictor: w.predictor, Cluster: cl, Pairs: w.colocator(seed)}
+	case s.tables != nil:
+		return goodput.NewTruth(s.tables, cl)
+	case s.nearest != nil:
+		return sim.Predicted{Predictor: s.nearest(), Cluster: cl}
+	case s.predictor != nil:
+		return sim.Predicted{Predictor: s.predictor, Cluster: cl, Pairs: s.colocator(seed)}
 	}
-	return sim.Durations{Speeds: w.speeds}
+	return sim.Durations{Speeds: s.speeds}
 }
 
 // colocator returns what predicts colocated jobs, nil if jobs do not share devices.
-func (w *Source) colocator(seed uint64) scheduler.Colocator {
-	if w.pairs == nil {
+func (s *Source) colocator(seed uint64) scheduler.Colocator {
+	if s.pairs == nil {
 		return nil
 	}
-	return w.pairs(seed)
+	return s.pairs(seed)
 }
 
-// space is what may be granted if w is the truth; nil = what the planner enumerates.
-func (w *Source) space() planner.Space {
+// space is what may be granted if s is the truth; nil = what the planner enumerates.
+func (s *Source) space() planner.Space {
 	switch {
-	case w.tables != nil:
-		return goodput.Space{Tables: w.tables}
-	case w.keys != nil:
-		return planner.NewMeasured(w.keys)
+	case s.tables != nil:
+		return goodput.Space{Tables: s.tables}
+	case s.keys != nil:
+		return planner.NewMeasured(s.keys)
 	}
 	return nil
 }

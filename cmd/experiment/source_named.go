@@ -27,22 +27,22 @@ import (
 // fitted:rubick.
 func (s *Simulation) newSource(ctx context.Context, role, name string) (*Source, error) {
 	kind, arg, _ := strings.Cut(name, ":")
-	w := &Source{Name: name}
+	source := &Source{Name: name}
 	var err error
 	switch {
 	case name == "duration":
 	case kind == "duration":
-		w.speeds, err = parseSpeeds(role, name, s.Cluster)
+		source.speeds, err = parseSpeeds(role, name, s.Cluster)
 	case kind == "rubick" && (arg == "measured" || arg == "nearest"):
-		err = s.readRubick(ctx, w, role, arg == "nearest")
+		err = s.readRubick(ctx, source, role, arg == "nearest")
 	case kind == "gavel" && arg != "":
-		err = s.readGavel(ctx, w, role, arg)
+		err = s.readGavel(ctx, source, role, arg)
 	case kind == "goodput" && arg != "":
-		err = s.readGoodput(w, arg)
+		err = s.readGoodput(source, arg)
 	case kind == "dl2" && arg != "":
-		err = s.readServers(ctx, w, arg)
+		err = s.readServers(ctx, source, arg)
 	case kind == "fitted" && arg != "":
-		w.predictor, err = s.fittedPredictor(role, arg)
+		source.predictor, err = s.fittedPredictor(role, arg)
 	default:
 		more := ""
 		if role == "belief" {
@@ -50,7 +50,7 @@ func (s *Simulation) newSource(ctx context.Context, role, name string) (*Source,
 		}
 		err = invalid(role, name, "is not one of duration, duration:TYPE=SPEED,..., rubick:measured, rubick:nearest, gavel:FILE, goodput:DIR, dl2:PATH, fitted:FAMILY%s", more)
 	}
-	return w, err
+	return source, err
 }
 
 // newBelief makes the belief of a name.
@@ -87,32 +87,32 @@ func parseSpeeds(role, name string, cl spec.Cluster) (map[string]float64, error)
 	return speeds, nil
 }
 
-// readRubick makes w answer from the stored measurements of the rubick data set.
-func (s *Simulation) readRubick(ctx context.Context, w *Source, role string, nearest bool) error {
+// readRubick makes source answer from the stored measurements of the rubick data set.
+func (s *Simulation) readRubick(ctx context.Context, source *Source, role string, nearest bool) error {
 	rows, err := s.options.Data.rows(ctx, store.Filter{Sources: []string{"rubick"}})
 	if err != nil {
 		return err
 	}
 	if len(rows) == 0 {
-		return noAnswer(role, w.Name, "the store holds no rubick measurements; run pacer import rubick DIR first")
+		return noAnswer(role, source.Name, "the store holds no rubick measurements; run pacer import rubick DIR first")
 	}
 	t := measured.New(rows)
-	w.setTable(t)
+	source.setTable(t)
 	if !nearest {
-		w.keys = w.configs
+		source.keys = source.configs
 		return nil
 	}
 	fallback, err := s.fittedPredictor(role, "rubick")
 	if err != nil {
 		return err
 	}
-	w.nearest = func() *measured.Nearest { return measured.NewNearest(t, fallback) }
-	w.predictor = w.nearest()
+	source.nearest = func() *measured.Nearest { return measured.NewNearest(t, fallback) }
+	source.predictor = source.nearest()
 	return nil
 }
 
-// readGoodput makes w answer from the tables of Pollux or Sia.
-func (s *Simulation) readGoodput(w *Source, dir string) error {
+// readGoodput makes source answer from the tables of Pollux or Sia.
+func (s *Simulation) readGoodput(source *Source, dir string) error {
 	read, err := datasets.SiaTables()
 	if err != nil {
 		return err
@@ -125,82 +125,82 @@ func (s *Simulation) readGoodput(w *Source, dir string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", dir, err)
 	}
-	w.tables = t.With(s.composition.mode.Parts().Adjustment)
-	w.predictor, w.known = w.tables, t.Keys()
+	source.tables = t.With(s.composition.mode.Parts().Adjustment)
+	source.predictor, source.known = source.tables, t.Keys()
 	return nil
 }
 
-// readServers makes w answer from speeds by workers and parameter servers.
-func (s *Simulation) readServers(ctx context.Context, w *Source, path string) error {
+// readServers makes source answer from speeds by workers and parameter servers.
+func (s *Simulation) readServers(ctx context.Context, source *Source, path string) error {
 	speeds, err := datasets.ReadDL2Speeds(ctx, path)
 	if err != nil {
 		return err
 	}
 	warn(&s.options, "skipped", "rows", speeds.Bad)
-	w.servers = measured.ListedServers(speeds.Rows)
+	source.servers = measured.ListedServers(speeds.Rows)
 	if !speeds.Listed {
-		if w.servers, err = measured.NewServers(speeds.Rows); err != nil {
+		if source.servers, err = measured.NewServers(speeds.Rows); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	if w.known = w.servers.Keys(); len(w.known) == 0 {
+	if source.known = source.servers.Keys(); len(source.known) == 0 {
 		return fmt.Errorf("%s holds no speeds of jobs with parameter servers", path)
 	}
-	w.predictor = w.servers
+	source.predictor = source.servers
 	return nil
 }
 
-// readGavel makes w answer from a throughput table. Its jobs run on the number of devices
+// readGavel makes source answer from a throughput table. Its jobs run on the number of devices
 // they ask for, of any measured type. A belief can be limited to few measured pairs:
 // FILE,profiled=N[,references=N].
-func (s *Simulation) readGavel(ctx context.Context, w *Source, role, arg string) error {
+func (s *Simulation) readGavel(ctx context.Context, source *Source, role, arg string) error {
 	path, options, _ := strings.Cut(arg, ",")
 	if options != "" && role != "belief" {
-		return invalid(role, w.Name, ": only a belief knows few pairs: {belief} gavel:%s", arg)
+		return invalid(role, source.Name, ": only a belief knows few pairs: {belief} gavel:%s", arg)
 	}
 	rows, err := datasets.ReadGavelTable(ctx, path)
 	if err != nil {
 		return err
 	}
-	w.setTable(measured.New(rows))
-	w.keys = w.configs
-	w.doubts = datasets.GavelDoubts(rows, s.asksFor)
+	source.setTable(measured.New(rows))
+	source.keys = source.configs
+	source.doubts = datasets.GavelDoubts(rows, s.asksFor)
 	pairs, err := datasets.ReadGavelPairs(ctx, path)
 	if err != nil {
 		return err
 	}
 	if options == "" {
 		table := colocation.New(pairs)
-		w.pairs = func(uint64) scheduler.Colocator { return table }
+		source.pairs = func(uint64) scheduler.Colocator { return table }
 		return nil
 	}
-	return s.estimatePairs(ctx, w, pairs, options)
+	return s.estimatePairs(ctx, source, pairs, options)
 }
 
-// estimatePairs makes w estimate colocated jobs from few measurements.
-func (s *Simulation) estimatePairs(ctx context.Context, w *Source, rows []spec.Colocation, options string) error {
+// estimatePairs makes source estimate colocated jobs from few measurements.
+func (s *Simulation) estimatePairs(ctx context.Context, source *Source, rows []spec.Colocation, options string) error {
 	var o colocation.Options
 	given := givenKeys{}
 	for _, item := range strings.Split(options, ",") {
 		name, value, _ := strings.Cut(item, "=")
 		if given.add(name) {
-			return invalid("belief", w.Name, ": %s is given twice", name)
+			return invalid("belief", source.Name, ": %s is given twice", name)
 		}
 		n, err := strconv.Atoi(value)
 		to, ok := map[string]*int{"profiled": &o.Profiled, "references": &o.References}[name]
 		if !ok || err != nil || n < 1 {
-			return invalid("belief", w.Name, ": %q is not profiled=N or references=N with a number above 0", item)
+			return invalid("belief", source.Name, ": %q is not profiled=N or references=N with a number above 0", item)
 		}
 		*to = n
 	}
 	alone := func(c spec.Config) (float64, error) {
-		p, err := w.predictor.Predict(ctx, c)
+		p, err := source.predictor.Predict(ctx, c)
 		return p.Throughput, err
 	}
 	if _, err := colocation.NewEstimator(rows, alone, o); err != nil {
-		return invalidBecause("belief", w.Name, err)
+		return invalidBecause("belief", source.Name, err)
 	}
-	w.pairs = func(seed uint64) scheduler.Colocator {
+	source.pairs = func(seed uint64) scheduler.Colocator {
 		o := o
 		o.Seed = seed
 		e, _ := colocation.NewEstimator(rows, alone, o) // the seed decides only which pairs are profiled

@@ -219,13 +219,13 @@ func tallyModels(count map[string]int) string {
 
 // runAs makes j a job of a model in the table. It keeps its devices, its batch if that was
 // measured, and its recorded time if it has one.
-func (w *Source) runAs(ctx context.Context, j *spec.Job, model string, cl spec.Cluster) error {
-	if w.tables != nil {
-		return w.tables.Adopt(j, model, cl)
+func (s *Source) runAs(ctx context.Context, j *spec.Job, model string, cl spec.Cluster) error {
+	if s.tables != nil {
+		return s.tables.Adopt(j, model, cl)
 	}
 	var best *measuredRun
-	for i := range w.configs {
-		if r, ok := w.measuredRun(ctx, j, &w.configs[i], model, cl); ok && (best == nil || r.compare(best) < 0) {
+	for i := range s.configs {
+		if r, ok := s.measuredRun(ctx, j, &s.configs[i], model, cl); ok && (best == nil || r.compare(best) < 0) {
 			best = &r
 		}
 	}
@@ -248,12 +248,12 @@ type measuredRun struct {
 }
 
 // measuredRun returns how j would run as c, false if it cannot.
-func (w *Source) measuredRun(ctx context.Context, j *spec.Job, c *spec.Config, model string, cl spec.Cluster) (measuredRun, bool) {
+func (s *Source) measuredRun(ctx context.Context, j *spec.Job, c *spec.Config, model string, cl spec.Cluster) (measuredRun, bool) {
 	if c.Model.Name != model || c.Shape.Total() != j.Devices || j.Accelerator != "" && j.Accelerator != c.Accelerator.Name {
 		return measuredRun{}, false
 	}
 	i := slices.IndexFunc(cl.Groups, func(g spec.NodeGroup) bool { return g.Accelerator.Name == c.Accelerator.Name })
-	p, err := w.predictor.Predict(ctx, *c)
+	p, err := s.predictor.Predict(ctx, *c)
 	if i < 0 || err != nil {
 		return measuredRun{}, false
 	}

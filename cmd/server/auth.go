@@ -53,24 +53,24 @@ func hostOf(r *http.Request) string {
 // recovered, deferred, answers a panic with 500, or closes the connection where the
 // response has begun. A client that disconnects is no defect, although huma panics
 // with the error of the write.
-func (s *Server) recovered(e *responseWriter, r *http.Request) {
+func (s *Server) recovered(w *responseWriter, r *http.Request) {
 	v := recover()
 	if v == nil {
 		return
 	}
 	if v == http.ErrAbortHandler { //nolint:errorlint // the value itself, as net/http does
-		e.lost, e.sent = http.ErrAbortHandler, true
+		w.lost, w.sent = http.ErrAbortHandler, true
 		panic(v)
 	}
-	if err, ok := v.(error); ok && e.lost != nil && errors.Is(err, e.lost) {
+	if err, ok := v.(error); ok && w.lost != nil && errors.Is(err, w.lost) {
 		return
 	}
 	s.metrics.panics.Inc()
 	s.o.Log.Error("panic", "path", r.URL.Path, "value", fmt.Sprint(v), "stack", string(debug.Stack()))
-	if e.sent {
-		e.status = http.StatusInternalServerError
+	if w.sent {
+		w.status = http.StatusInternalServerError
 		panic(http.ErrAbortHandler)
 	}
-	e.status = 0
-	writeProblem(e, newProblem(http.StatusInternalServerError, "", "an internal error, which was logged"))
+	w.status = 0
+	writeProblem(w, newProblem(http.StatusInternalServerError, "", "an internal error, which was logged"))
 }

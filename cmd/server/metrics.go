@@ -76,21 +76,21 @@ func (s *Server) watched(m *router, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		s.metrics.inFlight.Inc()
-		e := writers.Get().(*responseWriter)
-		*e = responseWriter{ResponseWriter: w, most: s.o.MaxAnswer}
+		response := writers.Get().(*responseWriter)
+		*response = responseWriter{ResponseWriter: w, most: s.o.MaxAnswer}
 		defer func() {
 			s.metrics.inFlight.Dec()
-			s.metrics.count(m.routeOf(r), e.outcome(r.Context()), time.Since(start))
-			e.ResponseWriter = nil
-			writers.Put(e)
+			s.metrics.count(m.routeOf(r), response.outcome(r.Context()), time.Since(start))
+			response.ResponseWriter = nil
+			writers.Put(response)
 		}()
-		s.answer(e, r, next)
+		s.answer(response, r, next)
 	})
 }
 
 // answer runs next, and answers 500 where next panics.
-func (s *Server) answer(e *responseWriter, r *http.Request, next http.Handler) {
-	defer e.send()
-	defer s.recovered(e, r)
-	next.ServeHTTP(e, r)
+func (s *Server) answer(w *responseWriter, r *http.Request, next http.Handler) {
+	defer w.send()
+	defer s.recovered(w, r)
+	next.ServeHTTP(w, r)
 }

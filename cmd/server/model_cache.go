@@ -53,121 +53,121 @@ func newModelCache(d *query.Resolver) *modelCache {
 
 // measured drops the targets that new measurements of keys may change. Cached
 // answers stay: their keys are figures, not names.
-func (k *modelCache) measured(keys []spec.Key) {
+func (c *modelCache) measured(keys []spec.Key) {
 	changed := query.CanonicalKeys(keys)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.generation++
-	maps.DeleteFunc(k.targets, func(_ query.Request, s target) bool { return s.MeasuredIn(changed) })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.generation++
+	maps.DeleteFunc(c.targets, func(_ query.Request, t target) bool { return t.MeasuredIn(changed) })
 }
 
 // fitted drops the targets and planners of refitted keys.
-func (k *modelCache) fitted(keys []spec.Key) {
+func (c *modelCache) fitted(keys []spec.Key) {
 	changed := query.CanonicalKeys(keys)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.generation++
-	maps.DeleteFunc(k.targets, func(_ query.Request, s target) bool { return s.FittedBy(changed) })
-	maps.DeleteFunc(k.planners, func(m modelKey, _ *answerer) bool { return changed[m.Key] })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.generation++
+	maps.DeleteFunc(c.targets, func(_ query.Request, t target) bool { return t.FittedBy(changed) })
+	maps.DeleteFunc(c.planners, func(m modelKey, _ *answerer) bool { return changed[m.Key] })
 }
 
 // of returns the target of q, which passes Check.
-func (k *modelCache) of(ctx context.Context, q *query.Request) (target, error) {
+func (c *modelCache) of(ctx context.Context, q *query.Request) (target, error) {
 	key := q.TargetKey()
-	k.mu.RLock()
-	s, ok := k.targets[key]
-	generation := k.generation
-	k.mu.RUnlock()
+	c.mu.RLock()
+	t, ok := c.targets[key]
+	generation := c.generation
+	c.mu.RUnlock()
 	if ok {
-		return s, nil
+		return t, nil
 	}
 	var err error
-	if s.Target, err = k.resolver.Target(ctx, &key); err != nil {
-		return s, err
+	if t.Target, err = c.resolver.Target(ctx, &key); err != nil {
+		return t, err
 	}
-	if s.answerer, err = k.answering(s.Card(), key.Family, generation); err != nil {
-		return s, err
+	if t.answerer, err = c.answering(t.Card(), key.Family, generation); err != nil {
+		return t, err
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.generation == generation { // else s may be out of date
-		if len(k.targets) >= maxTargets {
-			clear(k.targets)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.generation == generation { // else t may be out of date
+		if len(c.targets) >= maxTargets {
+			clear(c.targets)
 		}
-		k.targets[key] = s
+		c.targets[key] = t
 	}
-	return s, nil
+	return t, nil
 }
 
 // bestFor returns the answerer of a key given by its figures.
-func (k *modelCache) bestFor(key spec.Key, family string) (*answerer, error) {
+func (c *modelCache) bestFor(key spec.Key, family string) (*answerer, error) {
 	if family == "" {
 		family = query.Auto
 	}
 	name := modelKey{Key: query.CanonicalKey(key), family: "requested: " + family}
-	k.mu.RLock()
-	a, ok := k.planners[name]
-	generation := k.generation
-	k.mu.RUnlock()
+	c.mu.RLock()
+	a, ok := c.planners[name]
+	generation := c.generation
+	c.mu.RUnlock()
 	if ok {
 		return a, nil
 	}
-	card, err := k.resolver.BestCard(key, family)
+	card, err := c.resolver.BestCard(key, family)
 	if err != nil {
 		return nil, err
 	}
-	if a, err = k.answering(card, family, generation); err != nil {
+	if a, err = c.answering(card, family, generation); err != nil {
 		return nil, err
 	}
-	k.keep(name, a, generation)
+	c.keep(name, a, generation)
 	return a, nil
 }
 
 // answering returns the answerer of card, or of family where card is nil.
-func (k *modelCache) answering(card *perfmodel.Card, family string, generation uint64) (*answerer, error) {
+func (c *modelCache) answering(card *perfmodel.Card, family string, generation uint64) (*answerer, error) {
 	name := modelKey{family: family}
 	if card != nil {
 		name = modelKey{query.CanonicalKey(card.Key), card.Model, card.Family}
 	}
-	k.mu.RLock()
-	a, ok := k.planners[name]
-	k.mu.RUnlock()
+	c.mu.RLock()
+	a, ok := c.planners[name]
+	c.mu.RUnlock()
 	if ok {
 		return a, nil
 	}
-	p, by, err := k.resolver.Predictor(card, family)
+	p, by, err := c.resolver.Predictor(card, family)
 	if err != nil {
 		return nil, err
 	}
-	return k.keep(name, &answerer{planner: planner.New(p, planner.Options{}), predictor: p, family: by}, generation), nil
+	return c.keep(name, &answerer{planner: planner.New(p, planner.Options{}), predictor: p, family: by}, generation), nil
 }
 
 // keep caches a unless generation is out of date, and returns the cached answerer.
-func (k *modelCache) keep(name modelKey, a *answerer, generation uint64) *answerer {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.generation != generation {
+func (c *modelCache) keep(name modelKey, a *answerer, generation uint64) *answerer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.generation != generation {
 		return a
 	}
-	if old, ok := k.planners[name]; ok {
+	if old, ok := c.planners[name]; ok {
 		return old
 	}
-	if len(k.planners) >= maxTargets {
-		clear(k.planners)
+	if len(c.planners) >= maxTargets {
+		clear(c.planners)
 	}
-	k.planners[name] = a
+	c.planners[name] = a
 	return a
 }
 
 // resolve looks up the names of q.
-func (k *modelCache) resolve(ctx context.Context, q *query.Request) (query.Resolved, *answerer, error) {
+func (c *modelCache) resolve(ctx context.Context, q *query.Request) (query.Resolved, *answerer, error) {
 	if err := q.Check(); err != nil {
 		return query.Resolved{}, nil, err
 	}
-	s, err := k.of(ctx, q)
+	t, err := c.of(ctx, q)
 	if err != nil {
 		return query.Resolved{}, nil, err
 	}
-	r, err := q.PlannerRequest(s.Target)
-	return query.Resolved{Request: r, Predictor: s.predictor, Family: s.family, Card: s.Card()}, s.answerer, err
+	r, err := q.PlannerRequest(t.Target)
+	return query.Resolved{Request: r, Predictor: t.predictor, Family: t.family, Card: t.Card()}, t.answerer, err
 }

@@ -24,45 +24,45 @@ type responseWriter struct {
 }
 
 // WriteHeader sets the status unless it is set.
-func (e *responseWriter) WriteHeader(status int) {
-	if e.status == 0 {
-		e.status = status
+func (w *responseWriter) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
 	}
 }
 
-func (e *responseWriter) Write(b []byte) (int, error) {
-	if !e.sent && int64(len(b)) > e.most {
-		p := answerTooLarge(e.most)
-		e.status, e.sent = p.Status, true
-		e.Header().Del("Content-Length")
-		writeProblem(e.ResponseWriter, p)
+func (w *responseWriter) Write(b []byte) (int, error) {
+	if !w.sent && int64(len(b)) > w.most {
+		p := answerTooLarge(w.most)
+		w.status, w.sent = p.Status, true
+		w.Header().Del("Content-Length")
+		writeProblem(w.ResponseWriter, p)
 		return len(b), nil
 	}
-	e.send()
-	n, err := e.ResponseWriter.Write(b)
-	if err != nil && e.lost == nil {
-		e.lost = err
+	w.send()
+	n, err := w.ResponseWriter.Write(b)
+	if err != nil && w.lost == nil {
+		w.lost = err
 	}
 	return n, err
 }
 
 // send sends the status, 200 where the handler set none.
-func (e *responseWriter) send() {
-	if e.sent {
+func (w *responseWriter) send() {
+	if w.sent {
 		return
 	}
-	e.WriteHeader(http.StatusOK)
-	e.sent = true
-	e.ResponseWriter.WriteHeader(e.status)
+	w.WriteHeader(http.StatusOK)
+	w.sent = true
+	w.ResponseWriter.WriteHeader(w.status)
 }
 
 // outcome returns the status to count for a finished request with context ctx.
-func (e *responseWriter) outcome(ctx context.Context) int {
-	if e.lost != nil || ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) {
+func (w *responseWriter) outcome(ctx context.Context) int {
+	if w.lost != nil || ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) {
 		return statusClientClosed
 	}
-	return e.status
+	return w.status
 }
 
 // Unwrap lets http.ResponseController reach the connection.
-func (e *responseWriter) Unwrap() http.ResponseWriter { return e.ResponseWriter }
+func (w *responseWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

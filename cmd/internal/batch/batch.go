@@ -102,12 +102,12 @@ const (
 )
 
 // Verdict is the error of a run in which some rows could not be used.
-func (b *Run) Verdict(name string) error {
+func (r *Run) Verdict(name string) error {
 	switch {
-	case b.refused > 0:
-		return fail.Partialf("predict: %d of %d rows of %s could not be predicted, see above", b.refused, b.rows, name)
-	case b.failed:
-		return fail.Partialf("predict: rows of %s could not be used, see above", b.Calibrate)
+	case r.refused > 0:
+		return fail.Partialf("predict: %d of %d rows of %s could not be predicted, see above", r.refused, r.rows, name)
+	case r.failed:
+		return fail.Partialf("predict: rows of %s could not be used, see above", r.Calibrate)
 	}
 	return nil
 }
@@ -125,30 +125,30 @@ func New(ctx context.Context, o Options) (*Run, error) {
 }
 
 // prepare finds the performance model and calibrates it.
-func (b *Run) prepare() error {
-	if b.Family == query.Auto {
-		b.Family = family.Default
+func (r *Run) prepare() error {
+	if r.Family == query.Auto {
+		r.Family = family.Default
 	}
-	fam, err := family.Lookup(b.Family)
+	fam, err := family.Lookup(r.Family)
 	if err != nil {
 		return fail.Usagef("predict: %w", err)
 	}
-	b.memory = memory.Shipped()
-	if b.Calibrate != "" {
-		b.p, err = b.calibrate(fam)
-	} else if b.p = fam.Unfitted; fam.Unfitted == nil {
-		err = fail.Usagef("predict: family %s predicts nothing without measurements, give it some with --calibrate", b.Family)
+	r.memory = memory.Shipped()
+	if r.Calibrate != "" {
+		r.p, err = r.calibrate(fam)
+	} else if r.p = fam.Unfitted; fam.Unfitted == nil {
+		err = fail.Usagef("predict: family %s predicts nothing without measurements, give it some with --calibrate", r.Family)
 	}
-	if err == nil && b.Explain {
-		b.explain, err = query.ExplainerOf(b.p, b.Family)
+	if err == nil && r.Explain {
+		r.explain, err = query.ExplainerOf(r.p, r.Family)
 	}
 	return err
 }
 
 // Finish prints the last notes and ends the progress display.
-func (b *Run) Finish() {
-	b.log.note(b.seen.otherStacks(b.stacks))
-	b.log.finish()
+func (r *Run) Finish() {
+	r.log.note(r.seen.otherStacks(r.stacks))
+	r.log.finish()
 }
 
 // answer is a row of the file with what is predicted of it.
@@ -167,93 +167,93 @@ type answer struct {
 const chunkRows = 4096
 
 // Predict predicts the rows of in and calls put with each in order. Errors call the file name.
-func (b *Run) Predict(in io.Reader, name string, put func(*Row) error) error {
+func (r *Run) Predict(in io.Reader, name string, put func(*Row) error) error {
 	chunk := make([]answer, 0, chunkRows)
 	flush := func() error {
-		if err := b.answerAll(chunk); err != nil {
+		if err := r.answerAll(chunk); err != nil {
 			return err
 		}
 		for i := range chunk {
-			if err := b.put(put, &chunk[i], name); err != nil {
+			if err := r.put(put, &chunk[i], name); err != nil {
 				return err
 			}
 		}
 		chunk = chunk[:0]
 		return nil
 	}
-	for row, err := range datasets.PublishedRows(b.ctx, name, in, false) {
+	for row, err := range datasets.PublishedRows(r.ctx, name, in, false) {
 		var bad *datasets.RowError
 		if err != nil && !errors.As(err, &bad) {
 			return fmt.Errorf("predict: %w", err)
 		}
-		b.log.header(name, &row)
+		r.log.header(name, &row)
 		if err == nil {
-			err = b.parts.complete(b.ctx, &row.Measurement.Config.Accelerator)
+			err = r.parts.complete(r.ctx, &row.Measurement.Config.Accelerator)
 		}
 		if chunk = append(chunk, answer{row: row, err: err}); len(chunk) == chunkRows {
 			if err := flush(); err != nil {
 				return err
 			}
-			b.log.bar.Counted(b.rows)
+			r.log.bar.Counted(r.rows)
 		}
 	}
 	if err := flush(); err != nil {
 		return err
 	}
-	if b.rows == 0 {
+	if r.rows == 0 {
 		return fmt.Errorf("predict: %s has no rows below its header", name)
 	}
 	return nil
 }
 
 // put passes on one answer and reports a row that could not be predicted.
-func (b *Run) put(put func(*Row) error, a *answer, name string) error {
-	b.rows++
+func (r *Run) put(put func(*Row) error, a *answer, name string) error {
+	r.rows++
 	if a.err != nil {
-		b.refused++
+		r.refused++
 		line := a.err.Error()
 		var bad *datasets.RowError
 		if !errors.As(a.err, &bad) {
 			line = fmt.Sprintf("%s:%d: %s: %s", name, a.row.Line, a.row.ID, line)
 		}
-		b.log.report(rowNotPredicted, line)
+		r.log.report(rowNotPredicted, line)
 	} else {
-		b.stacks[a.row.Measurement.Config.Framework] = true
-		b.log.note(a.unknown)
+		r.stacks[a.row.Measurement.Config.Framework] = true
+		r.log.note(a.unknown)
 	}
-	return put(newRow(a, b.Family))
+	return put(newRow(a, r.Family))
 }
 
 // answerAll fills in the predictions of a chunk, on every core. The result does not depend on
 // their number.
-func (b *Run) answerAll(chunk []answer) error {
+func (r *Run) answerAll(chunk []answer) error {
 	var wg sync.WaitGroup
 	n := runtime.GOMAXPROCS(0)
 	for k := range n {
 		part := chunk[k*len(chunk)/n : (k+1)*len(chunk)/n]
-		wg.Go(func() { b.answerPart(part) })
+		wg.Go(func() { r.answerPart(part) })
 	}
 	wg.Wait()
-	return b.ctx.Err()
+	return r.ctx.Err()
 }
 
-func (b *Run) answerPart(part []answer) {
-	sites := rowSites{p: b.p, memory: b.memory, seen: &b.seen, at: map[rowSiteKey]*rowSite{}}
+func (r *Run) answerPart(part []answer) {
+	sites := rowSites{p: r.p, memory: r.memory, seen: &r.seen, at: map[rowSiteKey]*rowSite{}}
 	for i := range part {
 		a := &part[i]
 		if a.err != nil {
 			continue
 		}
 		c := &a.row.Measurement.Config
-		b.Link.Apply(&c.Link)
+		r.Link.Apply(&c.Link)
 		if a.row.Mismatch {
 			a.err = errors.New(strings.Join(a.row.Against, "; "))
 			continue
 		}
-		site := sites.of(b.ctx, c)
+		site := sites.of(r.ctx, c)
 		a.predict(site, c)
-		if a.err == nil && b.explain != nil {
-			a.explain(b.explain, site.memory)
+		if a.err == nil && r.explain != nil {
+			a.explain(r.explain, site.memory)
 		}
 	}
 }

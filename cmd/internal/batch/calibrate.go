@@ -17,29 +17,29 @@ import (
 )
 
 // calibrate returns fam, calibrated to the measured rows.
-func (b *Run) calibrate(fam perfmodel.Family) (perfmodel.Predictor, error) {
+func (r *Run) calibrate(fam perfmodel.Family) (perfmodel.Predictor, error) {
 	if fam.Fit == nil {
 		return nil, fail.Usagef("predict: family %s is not fitted, so --calibrate changes nothing; leave it out", fam.Name)
 	}
-	rows, err := b.readCalibration()
+	rows, err := r.readCalibration()
 	if err != nil {
 		return nil, err
 	}
-	b.seen = calibratedTo(rows)
-	if b.memory, err = memory.Condition(b.ctx, b.memory, rows); err != nil {
+	r.seen = calibratedTo(rows)
+	if r.memory, err = memory.Condition(r.ctx, r.memory, rows); err != nil {
 		return nil, err
 	}
 	if fam.Condition != nil {
-		return fam.Condition(b.ctx, rows)
+		return fam.Condition(r.ctx, rows)
 	}
 	rows = slices.DeleteFunc(rows, func(m spec.Measurement) bool { return !perfmodel.Usable(m) })
-	return fitEach(b.ctx, fam, rows)
+	return fitEach(r.ctx, fam, rows)
 }
 
 // readCalibration returns the rows to calibrate to and reports all others. Rows that cannot be
 // read or contradict themselves change the exit code, too.
-func (b *Run) readCalibration() ([]spec.Measurement, error) {
-	in, name, err := b.Open(b.Calibrate)
+func (r *Run) readCalibration() ([]spec.Measurement, error) {
+	in, name, err := r.Open(r.Calibrate)
 	if err != nil {
 		return nil, err
 	}
@@ -50,30 +50,30 @@ func (b *Run) readCalibration() ([]spec.Measurement, error) {
 	}
 	var out []spec.Measurement
 	total := 0
-	for row, err := range datasets.PublishedRows(b.ctx, name, in, true) {
+	for row, err := range datasets.PublishedRows(r.ctx, name, in, true) {
 		total++
 		var bad *datasets.RowError
 		switch {
 		case errors.As(err, &bad):
-			b.failed = true
-			b.log.report(rowLeftOut, err.Error())
+			r.failed = true
+			r.log.report(rowLeftOut, err.Error())
 			continue
 		case err != nil:
 			return nil, fmt.Errorf("predict: %w", err)
 		}
-		b.log.header(name, &row)
+		r.log.header(name, &row)
 		m := row.Measurement
-		b.Link.Apply(&m.Config.Link)
-		if err := b.parts.complete(b.ctx, &m.Config.Accelerator); err != nil {
-			b.failed = true
-			b.log.report(rowLeftOut, fmt.Sprintf("%s:%d: %s: %s", name, row.Line, row.ID, err))
+		r.Link.Apply(&m.Config.Link)
+		if err := r.parts.complete(r.ctx, &m.Config.Accelerator); err != nil {
+			r.failed = true
+			r.log.report(rowLeftOut, fmt.Sprintf("%s:%d: %s: %s", name, row.Line, row.ID, err))
 			continue
 		}
 		row.Measurement = m
-		why, fault := unfit(b.ctx, judge, &row)
+		why, fault := unfit(r.ctx, judge, &row)
 		if why != "" {
-			b.failed = b.failed || fault
-			b.log.report(rowLeftOut, fmt.Sprintf("%s:%d: %s: %s", name, row.Line, row.ID, why))
+			r.failed = r.failed || fault
+			r.log.report(rowLeftOut, fmt.Sprintf("%s:%d: %s: %s", name, row.Line, row.ID, why))
 			continue
 		}
 		m.Doubt = "" // the rows to predict have the same assumptions
@@ -83,7 +83,7 @@ func (b *Run) readCalibration() ([]spec.Measurement, error) {
 	if total == 0 {
 		return nil, fmt.Errorf("predict: %s has no rows below its header", name)
 	}
-	b.log.bar.Println(fmt.Sprintf("predict: calibrating to %d of %d rows of %s", len(out), total, name))
+	r.log.bar.Println(fmt.Sprintf("predict: calibrating to %d of %d rows of %s", len(out), total, name))
 	return out, nil
 }
 

@@ -36,85 +36,85 @@ func NewDisplay(w io.Writer, camp profiler.Campaign) *Display {
 }
 
 // Event records an event of a run.
-func (p *Display) Event(e profiler.Event) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.state, p.next = e.State, e.Next
+func (d *Display) Event(e profiler.Event) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.state, d.next = e.State, e.Next
 	if e.Last != nil {
-		p.acknowledge(*e.Last)
+		d.acknowledge(*e.Last)
 	}
 	if e.Next != nil {
-		p.since = time.Now()
-		p.say(pointNext(*e.Next))
+		d.since = time.Now()
+		d.say(pointNext(*e.Next))
 	}
 }
 
 // acknowledge records that a point is stored. On a terminal only lines of points that are not
 // ok stay.
-func (p *Display) acknowledge(m spec.Measurement) {
-	p.last = &m
-	p.said = fmt.Sprintf("profile %s: %s: %s (held %s, %s)", p.camp.Name, p.count(), PointResult(m),
-		Duration(profiler.HeldSec(m)), p.cost())
-	if p.terminal {
+func (d *Display) acknowledge(m spec.Measurement) {
+	d.last = &m
+	d.said = fmt.Sprintf("profile %s: %s: %s (held %s, %s)", d.camp.Name, d.count(), PointResult(m),
+		Duration(profiler.HeldSec(m)), d.cost())
+	if d.terminal {
 		if m.Outcome != spec.OK {
-			fmt.Fprintln(p.w, p.said)
+			fmt.Fprintln(d.w, d.said)
 		}
-		p.said = ""
+		d.said = ""
 	}
 }
 
 // say prints the line of the last point and the next point.
-func (p *Display) say(next string) {
-	if p.terminal {
+func (d *Display) say(next string) {
+	if d.terminal {
 		return
 	}
-	line := cmp.Or(p.said, "profile "+p.camp.Name+": "+p.count())
-	p.said = ""
-	fmt.Fprintln(p.w, line+", "+next)
+	line := cmp.Or(d.said, "profile "+d.camp.Name+": "+d.count())
+	d.said = ""
+	fmt.Fprintln(d.w, line+", "+next)
 }
 
 // Finish ends the display.
-func (p *Display) Finish() {
-	console.Show(p.w, nil)
-	if p.said != "" {
-		fmt.Fprintln(p.w, p.said)
+func (d *Display) Finish() {
+	console.Show(d.w, nil)
+	if d.said != "" {
+		fmt.Fprintln(d.w, d.said)
 	}
 }
 
 // status is the text of the progress line.
-func (p *Display) status() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	parts := []string{p.count() + ", " + p.cost()}
-	if p.next != nil {
-		parts = append(parts, p.underWay())
+func (d *Display) status() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	parts := []string{d.count() + ", " + d.cost()}
+	if d.next != nil {
+		parts = append(parts, d.underWay())
 	}
-	if p.last != nil {
-		parts = append(parts, "last "+lastResult(*p.last))
+	if d.last != nil {
+		parts = append(parts, "last "+lastResult(*d.last))
 	}
 	return strings.Join(parts, " | ")
 }
 
 // underWay describes the point that is being measured: "gpt-tiny dp=2,mb=4: 3 s
 // of about 5.0 s".
-func (p *Display) underWay() string {
-	s := fmt.Sprintf("%s: %.0f s", PointName(p.next.Point.Config), time.Since(p.since).Seconds())
-	if p.next.Seconds > 0 {
-		s += " of about " + Duration(p.next.Seconds)
+func (d *Display) underWay() string {
+	s := fmt.Sprintf("%s: %.0f s", PointName(d.next.Point.Config), time.Since(d.since).Seconds())
+	if d.next.Seconds > 0 {
+		s += " of about " + Duration(d.next.Seconds)
 	}
 	return s
 }
 
 // count is the progress of the run: "7 of 40 points".
-func (p *Display) count() string {
-	return fmt.Sprintf("%d of %d points", p.state.Done, pointsWanted(p.camp, p.state))
+func (d *Display) count() string {
+	return fmt.Sprintf("%d of %d points", d.state.Done, pointsWanted(d.camp, d.state))
 }
 
 // cost is the cost so far and the remaining time: "0.021 device-hours so far, 4 m 10 s to go".
-func (p *Display) cost() string {
-	s := DeviceHours(p.state.DeviceSec/3600) + " device-hours so far"
-	if p.state.ETASec > 0 {
-		s += ", " + Duration(p.state.ETASec) + " to go"
+func (d *Display) cost() string {
+	s := DeviceHours(d.state.DeviceSec/3600) + " device-hours so far"
+	if d.state.ETASec > 0 {
+		s += ", " + Duration(d.state.ETASec) + " to go"
 	}
 	return s
 }

@@ -34,23 +34,23 @@ func NewBar(w io.Writer, title string, total int) *Bar {
 }
 
 // Drawn reports whether there is a bar on a terminal.
-func (p *Bar) Drawn() bool { return p.bar != nil }
+func (b *Bar) Drawn() bool { return b.bar != nil }
 
 // Set reports that n units of work are done.
-func (p *Bar) Set(n int) {
-	if p.bar != nil {
-		_ = p.bar.Set(n) // a display error must not stop the work
+func (b *Bar) Set(n int) {
+	if b.bar != nil {
+		_ = b.bar.Set(n) // a display error must not stop the work
 	}
 }
 
 // Acknowledge reports that n rows in all are stored durably.
-func (p *Bar) Acknowledge(n int) {
+func (b *Bar) Acknowledge(n int) {
 	switch {
-	case p.bar != nil:
-	case p.total > 0:
-		fmt.Fprintf(p.w, "%s: stored %d of %d rows\n", p.title, n, p.total)
+	case b.bar != nil:
+	case b.total > 0:
+		fmt.Fprintf(b.w, "%s: stored %d of %d rows\n", b.title, n, b.total)
 	default:
-		fmt.Fprintf(p.w, "%s: stored %d rows\n", p.title, n)
+		fmt.Fprintf(b.w, "%s: stored %d rows\n", b.title, n)
 	}
 }
 
@@ -58,23 +58,23 @@ func (p *Bar) Acknowledge(n int) {
 const countedEvery = 1 << 17
 
 // Counted reports that n rows are done when the total is unknown.
-func (p *Bar) Counted(n int) {
-	if p.Set(n); p.bar == nil && n%countedEvery == 0 {
-		fmt.Fprintf(p.w, "%s: %d rows\n", p.title, n)
+func (b *Bar) Counted(n int) {
+	if b.Set(n); b.bar == nil && n%countedEvery == 0 {
+		fmt.Fprintf(b.w, "%s: %d rows\n", b.title, n)
 	}
 }
 
 // Println prints a line without disturbing the bar.
-func (p *Bar) Println(line string) {
-	if p.bar != nil {
-		_ = p.bar.Clear()
+func (b *Bar) Println(line string) {
+	if b.bar != nil {
+		_ = b.bar.Clear()
 	}
-	fmt.Fprintln(p.w, line)
+	fmt.Fprintln(b.w, line)
 }
 
 // Finish ends the display.
-func (p *Bar) Finish() {
-	if p.bar != nil {
-		_ = p.bar.Finish()
+func (b *Bar) Finish() {
+	if b.bar != nil {
+		_ = b.bar.Finish()
 	}
 }

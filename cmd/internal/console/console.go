@@ -37,56 +37,56 @@ func New(stdout, stderr io.Writer, json bool) *Console {
 }
 
 // Out is the standard output.
-func (o *Console) Out() io.Writer { return o.out }
+func (c *Console) Out() io.Writer { return c.out }
 
 // Err is the standard error.
-func (o *Console) Err() io.Writer { return o.err }
+func (c *Console) Err() io.Writer { return c.err }
 
 // Start shows the progress of a verb from now on: on a terminal, or as lines.
-func (o *Console) Start(verb string, lines bool) {
-	if !o.redraw && !lines {
+func (c *Console) Start(verb string, lines bool) {
+	if !c.redraw && !lines {
 		return
 	}
-	o.began = time.Now()
-	o.status = func() string { return verb }
-	o.wait.Go(o.run)
+	c.began = time.Now()
+	c.status = func() string { return verb }
+	c.wait.Go(c.run)
 }
 
 // Show replaces the text of the progress line; nil ends it.
-func (o *Console) Show(status func() string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.clear(); o.status != nil {
-		o.status = status
+func (c *Console) Show(status func() string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.clear(); c.status != nil {
+		c.status = status
 	}
 }
 
 // Finish ends the display.
-func (o *Console) Finish() {
-	close(o.stop)
-	o.wait.Wait()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.clear()
-	for _, s := range []*stream{o.out, o.err} {
-		_, _ = io.WriteString(s.to, quote(string(s.rest), o.json)) // the run is over
+func (c *Console) Finish() {
+	close(c.stop)
+	c.wait.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.clear()
+	for _, s := range []*stream{c.out, c.err} {
+		_, _ = io.WriteString(s.to, quote(string(s.rest), c.json)) // the run is over
 	}
 }
 
-func (o *Console) run() {
+func (c *Console) run() {
 	every := progressAfter
-	if o.redraw {
+	if c.redraw {
 		every = time.Second
 	}
 	t := time.NewTicker(every)
 	defer t.Stop()
 	for {
 		select {
-		case <-o.stop:
+		case <-c.stop:
 			return
 		case <-t.C:
-			if time.Since(o.began) >= progressAfter {
-				o.draw()
+			if time.Since(c.began) >= progressAfter {
+				c.draw()
 			}
 		}
 	}
@@ -94,31 +94,31 @@ func (o *Console) run() {
 
 // draw prints the progress line, on a terminal over the previous one. The text is made without
 // the lock, so that its maker may write to the console.
-func (o *Console) draw() {
-	o.mu.Lock()
-	status := o.status
-	o.mu.Unlock()
+func (c *Console) draw() {
+	c.mu.Lock()
+	status := c.status
+	c.mu.Unlock()
 	if status == nil {
 		return
 	}
-	text := fmt.Sprintf("%s, %.0f s", status(), time.Since(o.began).Seconds())
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	text := fmt.Sprintf("%s, %.0f s", status(), time.Since(c.began).Seconds())
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	switch {
-	case o.status == nil: // ended in the meantime
-	case o.redraw:
-		redraw(o.stderr, text)
-		o.drawn = true
+	case c.status == nil: // ended in the meantime
+	case c.redraw:
+		redraw(c.stderr, text)
+		c.drawn = true
 	default:
-		fmt.Fprintln(o.stderr, "progress: "+Quote(text))
+		fmt.Fprintln(c.stderr, "progress: "+Quote(text))
 	}
 }
 
 // clear removes the line from the terminal. The caller holds mu.
-func (o *Console) clear() {
-	if o.drawn {
-		fmt.Fprint(o.stderr, clearLine)
-		o.drawn = false
+func (c *Console) clear() {
+	if c.drawn {
+		fmt.Fprint(c.stderr, clearLine)
+		c.drawn = false
 	}
 }
 

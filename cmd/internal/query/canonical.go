@@ -44,8 +44,8 @@ func OneName(rows []spec.Measurement) []spec.Measurement {
 }
 
 // KeyRows returns the stored measurements of keys, which are CanonicalKeys. Models keep their stored names.
-func (d *Resolver) KeyRows(ctx context.Context, keys map[spec.Key]bool) (rows []spec.Measurement, err error) {
-	err = d.Read(func(db *store.DB) error {
+func (r *Resolver) KeyRows(ctx context.Context, keys map[spec.Key]bool) (rows []spec.Measurement, err error) {
+	err = r.Read(func(db *store.DB) error {
 		tallies, err := db.Summary(ctx)
 		var f store.Filter
 		for _, t := range tallies {
@@ -64,11 +64,11 @@ func (d *Resolver) KeyRows(ctx context.Context, keys map[spec.Key]bool) (rows []
 // StoredFilter returns f with the names of stored measurements. The names of f may differ from
 // these in case and punctuation, models and accelerators may have any name of the catalog, and an
 // accelerator may be given by words that no other stored one has.
-func (d *Resolver) StoredFilter(ctx context.Context, f store.Filter) (store.Filter, error) {
+func (r *Resolver) StoredFilter(ctx context.Context, f store.Filter) (store.Filter, error) {
 	if len(f.Models)+len(f.Sources)+len(f.Accelerators) == 0 {
 		return f, nil
 	}
-	tallies, err := d.Summary(ctx)
+	tallies, err := r.Summary(ctx)
 	f.Models = storedNames(f.Models, tallies, ModelOf, catalog.CanonicalModel)
 	f.Sources = storedNames(f.Sources, tallies, SourceOf, named.Fold)
 	f.Accelerators = CatalogNames(f.Accelerators)

@@ -20,16 +20,16 @@ type AcceleratorEntry struct {
 
 // Accelerators lists the catalog's device types and those that only the store
 // knows, by name.
-func (d *Resolver) Accelerators(ctx context.Context) (out []AcceleratorEntry, err error) {
+func (r *Resolver) Accelerators(ctx context.Context) (out []AcceleratorEntry, err error) {
 	for _, e := range catalog.Accelerators() {
 		out = append(out, AcceleratorEntry{e.Accelerator, OrEmpty(e.Aliases), e.Source, false})
 	}
-	names, err := d.storedOnly(ctx, AcceleratorOf, isCatalogAccelerator)
-	if d.lockedOut(err) {
+	names, err := r.storedOnly(ctx, AcceleratorOf, isCatalogAccelerator)
+	if r.lockedOut(err) {
 		err = nil
 	}
 	for _, name := range names {
-		m, err := d.firstRow(ctx, store.Filter{Accelerators: []string{name}})
+		m, err := r.firstRow(ctx, store.Filter{Accelerators: []string{name}})
 		if err != nil {
 			return nil, err
 		}
@@ -52,16 +52,16 @@ type ModelEntry struct {
 
 // Models lists the catalog's networks and those that only the store knows, by
 // name.
-func (d *Resolver) Models(ctx context.Context) (out []ModelEntry, err error) {
+func (r *Resolver) Models(ctx context.Context) (out []ModelEntry, err error) {
 	for _, e := range catalog.Models() {
 		out = append(out, ModelEntry{e.Model, e.Model.Params(), e.Model.ActiveParams(), OrEmpty(e.Aliases), e.Source, false, e.Note})
 	}
-	names, err := d.storedOnly(ctx, ModelOf, isCatalogModel)
-	if d.lockedOut(err) {
+	names, err := r.storedOnly(ctx, ModelOf, isCatalogModel)
+	if r.lockedOut(err) {
 		err = nil
 	}
 	for _, name := range names {
-		row, err := d.firstRow(ctx, store.Filter{Models: []string{name}})
+		row, err := r.firstRow(ctx, store.Filter{Models: []string{name}})
 		if err != nil {
 			return nil, err
 		}

@@ -177,16 +177,16 @@ func (l Link) Apply(to *spec.Link) {
 
 // PlannerRequest builds the planner's request of q, which passes Check, about s.
 // The caller adds devices, shape and plan.
-func (q *Request) PlannerRequest(s *Target) (planner.Request, error) {
+func (q *Request) PlannerRequest(t *Target) (planner.Request, error) {
 	r := planner.Request{
-		Model: s.model, SeqLen: s.seqLen, Accelerator: s.accelerator, Link: s.link, Framework: s.framework,
-		Precision: s.precision, PerNode: s.node.Devices, NodeHostBytes: s.node.HostBytes, GlobalBatch: q.GlobalBatch,
+		Model: t.model, SeqLen: t.seqLen, Accelerator: t.accelerator, Link: t.link, Framework: t.framework,
+		Precision: t.precision, PerNode: t.node.Devices, NodeHostBytes: t.node.HostBytes, GlobalBatch: q.GlobalBatch,
 	}
 	if q.Seq > 0 {
 		r.SeqLen = q.Seq
 	}
 	if q.PerNode > 0 {
-		share := float64(q.PerNode) / float64(max(s.node.Devices, 1)) // of a machine like the usual one
+		share := float64(q.PerNode) / float64(max(t.node.Devices, 1)) // of a machine like the usual one
 		r.PerNode = q.PerNode
 		r.NodeHostBytes *= share
 		r.Link.InterBps *= share
@@ -197,7 +197,7 @@ func (q *Request) PlannerRequest(s *Target) (planner.Request, error) {
 	}
 	link.Apply(&r.Link)
 	if p := spec.Precision(q.Precision); p != "" {
-		if err := CheckPrecision(p, s.accelerator); err != nil {
+		if err := CheckPrecision(p, t.accelerator); err != nil {
 			return r, err
 		}
 		r.Precision = p

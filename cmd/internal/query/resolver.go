@@ -41,22 +41,22 @@ const Auto = "auto"
 
 // Resolve looks up what q names. Errors are *FieldError or
 // *catalog.UnknownError where the request is at fault.
-func (d *Resolver) Resolve(ctx context.Context, q Request) (Resolved, error) {
+func (r *Resolver) Resolve(ctx context.Context, q Request) (Resolved, error) {
 	if q.Family == "" {
 		q.Family = Auto
 	}
 	if err := q.Check(); err != nil {
 		return Resolved{}, err
 	}
-	t, err := d.Target(ctx, &q)
+	t, err := r.Target(ctx, &q)
 	if err != nil {
 		return Resolved{}, err
 	}
-	r, err := q.PlannerRequest(t)
+	request, err := q.PlannerRequest(t)
 	if err != nil {
 		return Resolved{}, err
 	}
-	p, fam, err := d.Predictor(t.card, q.Family)
+	p, fam, err := r.Predictor(t.card, q.Family)
 	if err != nil {
 		return Resolved{}, err
 	}
@@ -64,18 +64,18 @@ func (d *Resolver) Resolve(ctx context.Context, q Request) (Resolved, error) {
 	if fam != familyOf(card, q.Family) {
 		card = nil
 	}
-	return Resolved{Request: r, Predictor: p, Family: fam, Card: card}, nil
+	return Resolved{Request: request, Predictor: p, Family: fam, Card: card}, nil
 }
 
 // checkFramework reports a training stack that neither the analytic model nor the stored
 // measurements know.
-func (d *Resolver) checkFramework(ctx context.Context, name string) error {
+func (r *Resolver) checkFramework(ctx context.Context, name string) error {
 	known := analytic.Frameworks()
 	isKnown := func(stack string) bool { return strings.Contains(strings.ToLower(name), stack) }
 	if name == "" || slices.ContainsFunc(known, isKnown) {
 		return nil
 	}
-	_, err := d.findRow(ctx, store.Filter{}, func(m *spec.Measurement) bool { return strings.EqualFold(m.Config.Framework, name) })
+	_, err := r.findRow(ctx, store.Filter{}, func(m *spec.Measurement) bool { return strings.EqualFold(m.Config.Framework, name) })
 	if err == nil || !errors.Is(err, errNoRow) && !errors.Is(err, store.ErrLocked) {
 		return err
 	}
@@ -84,15 +84,15 @@ func (d *Resolver) checkFramework(ctx context.Context, name string) error {
 
 // Predictor returns a performance model and its family: the fitted one of card,
 // else the requested family without a fit, else the analytic model.
-func (d *Resolver) Predictor(card *perfmodel.Card, want string) (perfmodel.Predictor, string, error) {
+func (r *Resolver) Predictor(card *perfmodel.Card, want string) (perfmodel.Predictor, string, error) {
 	fam := familyOf(card, want)
 	if card == nil {
 		p, err := Unfitted(fam)
 		return p, fam, err
 	}
-	fitted, _, err := d.Fitted.Get(card.Key, card.Family)
+	fitted, _, err := r.Fitted.Get(card.Key, card.Family)
 	if err != nil && want == Auto {
-		d.warn(fmt.Errorf("%w; answered by the analytic model, pacer fit --family %s renews it", err, card.Family))
+		r.warn(fmt.Errorf("%w; answered by the analytic model, pacer fit --family %s renews it", err, card.Family))
 		p, err := Analytic()
 		return p, "analytic", err
 	}
@@ -110,9 +110,9 @@ func familyOf(card *perfmodel.Card, want string) string {
 	return "analytic"
 }
 
-func (d *Resolver) warn(err error) {
-	if d.Warn != nil {
-		d.Warn(err)
+func (r *Resolver) warn(err error) {
+	if r.Warn != nil {
+		r.Warn(err)
 	}
 }
 
@@ -132,8 +132,8 @@ func Unfitted(name string) (perfmodel.Predictor, error) {
 }
 
 // Rows returns the stored measurements that f chooses.
-func (d *Resolver) Rows(ctx context.Context, f store.Filter) (rows []spec.Measurement, err error) {
-	err = d.Read(func(db *store.DB) error {
+func (r *Resolver) Rows(ctx context.Context, f store.Filter) (rows []spec.Measurement, err error) {
+	err = r.Read(func(db *store.DB) error {
 		rows, err = RowsOf(ctx, db, f)
 		return err
 	})
@@ -152,8 +152,8 @@ func RowsOf(ctx context.Context, db *store.DB, f store.Filter) (rows []spec.Meas
 }
 
 // Summary counts what is stored.
-func (d *Resolver) Summary(ctx context.Context) (tallies []store.Tally, err error) {
-	err = d.Read(func(db *store.DB) error {
+func (r *Resolver) Summary(ctx context.Context) (tallies []store.Tally, err error) {
+	err = r.Read(func(db *store.DB) error {
 		tallies, err = db.Summary(ctx)
 		return err
 	})
@@ -167,14 +167,14 @@ var (
 )
 
 // firstRow returns the first stored row that f chooses.
-func (d *Resolver) firstRow(ctx context.Context, f store.Filter) (spec.Measurement, error) {
-	return d.findRow(ctx, f, func(*spec.Measurement) bool { return true })
+func (r *Resolver) firstRow(ctx context.Context, f store.Filter) (spec.Measurement, error) {
+	return r.findRow(ctx, f, func(*spec.Measurement) bool { return true })
 }
 
 // findRow returns the first stored row that f chooses and that is accepted by ok. If there is none,
 // the error wraps errNoRow.
-func (d *Resolver) findRow(ctx context.Context, f store.Filter, ok func(*spec.Measurement) bool) (row spec.Measurement, err error) {
-	err = d.Read(func(db *store.DB) error {
+func (r *Resolver) findRow(ctx context.Context, f store.Filter, ok func(*spec.Measurement) bool) (row spec.Measurement, err error) {
+	err = r.Read(func(db *store.DB) error {
 		for m, err := range db.Query(ctx, f) {
 			if err != nil {
 				return err
@@ -196,10 +196,10 @@ func (d *Resolver) findRow(ctx context.Context, f store.Filter, ok func(*spec.Me
 }
 
 // Cards returns the cards of the fitted models that can be read.
-func (d *Resolver) Cards() []perfmodel.Card {
-	cards, err := d.Fitted.List()
+func (r *Resolver) Cards() []perfmodel.Card {
+	cards, err := r.Fitted.List()
 	if err != nil { // the cards that can be read are there all the same
-		d.warn(err)
+		r.warn(err)
 	}
 	return cards
 }

@@ -16,21 +16,21 @@ import (
 // FindModel returns the catalog's model of a name, else the one the store has
 // measurements of. The error of a name that neither has is a
 // catalog.UnknownError.
-func (d *Resolver) FindModel(ctx context.Context, name string) (spec.Model, error) {
-	m, _, err := d.findModel(ctx, name)
+func (r *Resolver) FindModel(ctx context.Context, name string) (spec.Model, error) {
+	m, _, err := r.findModel(ctx, name)
 	return m, err
 }
 
 // findModel returns the catalog's model of a name, else the one the store has
 // measurements of. The name returned is how measurements and fitted models call
 // it; stored is whether the catalog lacks it.
-func (d *Resolver) findModel(ctx context.Context, name string) (m spec.Model, stored bool, err error) {
+func (r *Resolver) findModel(ctx context.Context, name string) (m spec.Model, stored bool, err error) {
 	m, err = catalog.Model(name)
 	var unknown *catalog.UnknownError
 	if !errors.As(err, &unknown) {
 		return m, false, err
 	}
-	names, err := d.storedOnly(ctx, ModelOf, isCatalogModel)
+	names, err := r.storedOnly(ctx, ModelOf, isCatalogModel)
 	if err != nil {
 		return m, false, notSeen(unknown, err)
 	}
@@ -41,7 +41,7 @@ func (d *Resolver) findModel(ctx context.Context, name string) (m spec.Model, st
 		}
 		return m, false, unknown.With(names)
 	}
-	row, err := d.firstRow(ctx, store.Filter{Models: names[i : i+1]})
+	row, err := r.firstRow(ctx, store.Filter{Models: names[i : i+1]})
 	return row.Config.Model, true, err
 }
 
@@ -49,13 +49,13 @@ func (d *Resolver) findModel(ctx context.Context, name string) (m spec.Model, st
 // store has measurements of; stored is whether the catalog lacks it. Of a stored
 // one, words of its name that no other has suffice: cpu. The error of a name that
 // neither has is a catalog.UnknownError.
-func (d *Resolver) FindAccelerator(ctx context.Context, name string) (a spec.Accelerator, stored bool, err error) {
+func (r *Resolver) FindAccelerator(ctx context.Context, name string) (a spec.Accelerator, stored bool, err error) {
 	a, err = catalog.Accelerator(name)
 	var unknown *catalog.UnknownError
 	if !errors.As(err, &unknown) {
 		return a, false, err
 	}
-	names, err := d.storedOnly(ctx, AcceleratorOf, isCatalogAccelerator)
+	names, err := r.storedOnly(ctx, AcceleratorOf, isCatalogAccelerator)
 	if err != nil {
 		return a, false, notSeen(unknown, err)
 	}
@@ -67,7 +67,7 @@ func (d *Resolver) FindAccelerator(ctx context.Context, name string) (a spec.Acc
 		}
 		return a, false, unknown.With(names)
 	case 1:
-		row, err := d.firstRow(ctx, store.Filter{Accelerators: found})
+		row, err := r.firstRow(ctx, store.Filter{Accelerators: found})
 		return row.Config.Accelerator, true, err
 	}
 	return a, false, &FieldError{Field: "accelerator", Value: name, NoAnswer: true, Err: fmt.Errorf("accelerator %q is any of %q: name one of them", name, found)}
@@ -128,17 +128,17 @@ func isCatalogAccelerator(name string) bool {
 }
 
 // storedOnly returns the names in the store that the catalog lacks, sorted.
-func (d *Resolver) storedOnly(ctx context.Context, of func(store.Tally) string, known func(string) bool) ([]string, error) {
-	tallies, err := d.Summary(ctx)
+func (r *Resolver) storedOnly(ctx context.Context, of func(store.Tally) string, known func(string) bool) ([]string, error) {
+	tallies, err := r.Summary(ctx)
 	return slices.DeleteFunc(names(tallies, of), known), err
 }
 
 // lockedOut reports whether err is that another process has the store open, and warns about
 // it: only the names of the catalog are available then.
-func (d *Resolver) lockedOut(err error) bool {
+func (r *Resolver) lockedOut(err error) bool {
 	if !errors.Is(err, store.ErrLocked) {
 		return false
 	}
-	d.warn(fmt.Errorf("%w; only what the catalog knows is listed", err))
+	r.warn(fmt.Errorf("%w; only what the catalog knows is listed", err))
 	return true
 }

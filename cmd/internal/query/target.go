@@ -50,30 +50,30 @@ func (q Request) TargetKey() Request {
 // Target finds the model and accelerator that q names, in the catalog or in the
 // store. q passes Check. A name that fitted performance models carry wins over
 // the catalog's. Only the fields that TargetKey keeps are read.
-func (d *Resolver) Target(ctx context.Context, q *Request) (*Target, error) {
+func (r *Resolver) Target(ctx context.Context, q *Request) (*Target, error) {
 	t := &Target{}
-	machineMeasured, err := d.findMachine(ctx, q, t)
+	machineMeasured, err := r.findMachine(ctx, q, t)
 	if err != nil {
 		return nil, err
 	}
-	modelMeasured, unknown, err := d.findNetwork(ctx, q, t)
+	modelMeasured, unknown, err := r.findNetwork(ctx, q, t)
 	if err != nil {
 		return nil, err
 	}
 	if t.stored = machineMeasured || modelMeasured; t.stored {
-		if err := t.measuredAt(ctx, d, q, machineMeasured); err != nil {
+		if err := t.measuredAt(ctx, r, q, machineMeasured); err != nil {
 			return nil, err
 		}
 	}
 	if t.card != nil {
-		err = t.fromMeasurements(ctx, d, q)
+		err = t.fromMeasurements(ctx, r, q)
 		if errors.Is(err, store.ErrLocked) && q.Family == Auto && unknown == nil && !t.stored {
-			d.warn(fmt.Errorf("%w; answered from the catalog alone, not by the model fitted to %s", err, t.card.Key))
+			r.warn(fmt.Errorf("%w; answered from the catalog alone, not by the model fitted to %s", err, t.card.Key))
 			t.card, err = nil, nil
 		}
 	}
 	if err == nil {
-		err = d.checkFramework(ctx, q.Framework)
+		err = r.checkFramework(ctx, q.Framework)
 	}
 	t.framework = cmp.Or(q.Framework, t.framework)
 	return t, err
@@ -81,8 +81,8 @@ func (d *Resolver) Target(ctx context.Context, q *Request) (*Target, error) {
 
 // findMachine fills in accelerator, node and link. measured reports that only the
 // store has the accelerator.
-func (d *Resolver) findMachine(ctx context.Context, q *Request, t *Target) (measured bool, err error) {
-	if t.accelerator, measured, err = d.FindAccelerator(ctx, q.Accelerator); err != nil {
+func (r *Resolver) findMachine(ctx context.Context, q *Request, t *Target) (measured bool, err error) {
+	if t.accelerator, measured, err = r.FindAccelerator(ctx, q.Accelerator); err != nil {
 		return measured, err
 	}
 	t.node, err = q.node(t.accelerator)
@@ -93,18 +93,18 @@ func (d *Resolver) findMachine(ctx context.Context, q *Request, t *Target) (meas
 // findNetwork fills in the model and the card of its best fitted performance model.
 // measured reports that only the store has the model. unknown says that neither the
 // catalog nor the store has it; a fitted performance model of that name stands for it.
-func (d *Resolver) findNetwork(ctx context.Context, q *Request, t *Target) (measured bool, unknown, err error) {
+func (r *Resolver) findNetwork(ctx context.Context, q *Request, t *Target) (measured bool, unknown, err error) {
 	if q.custom() {
 		t.model = q.Network
 		return false, nil, q.checkUnfitted()
 	}
-	t.model, measured, unknown = d.findModel(ctx, q.Model)
+	t.model, measured, unknown = r.findModel(ctx, q.Model)
 	key := spec.Key{Model: q.Model, Accelerator: t.accelerator.Name}
 	if measured {
 		key.Model = t.model.Name
 	}
 	t.key = CanonicalKey(key)
-	if t.card, err = d.BestCard(key, q.Family); err == nil && t.card == nil {
+	if t.card, err = r.BestCard(key, q.Family); err == nil && t.card == nil {
 		err = unknown
 	}
 	return measured, unknown, err
@@ -150,11 +150,11 @@ func NodeOf(a spec.Accelerator) spec.Node {
 // BestCard returns the card of k with the smallest held-out error, nil if there is
 // none. want is a family, or Auto for those that beat the analytic model where both
 // were scored. The model may have any of its names.
-func (d *Resolver) BestCard(k spec.Key, want string) (*perfmodel.Card, error) {
+func (r *Resolver) BestCard(k spec.Key, want string) (*perfmodel.Card, error) {
 	if want == "analytic" {
 		return nil, nil
 	}
-	cards, canonical := d.Cards(), CanonicalKey(k)
+	cards, canonical := r.Cards(), CanonicalKey(k)
 	var best *perfmodel.Card
 	for i, c := range cards {
 		if CanonicalKey(c.Key) != canonical || want != Auto && c.Family != want {
@@ -197,8 +197,8 @@ func noCard(cards []perfmodel.Card, fam string, k spec.Key) error {
 
 // fromMeasurements fills t from the stored measurements of its card: the model
 // as they describe it, and what they all have in common.
-func (t *Target) fromMeasurements(ctx context.Context, d *Resolver, q *Request) error {
-	rows, err := d.KeyRows(ctx, CanonicalKeys([]spec.Key{t.card.Key}))
+func (t *Target) fromMeasurements(ctx context.Context, r *Resolver, q *Request) error {
+	rows, err := r.KeyRows(ctx, CanonicalKeys([]spec.Key{t.card.Key}))
 	if err != nil {
 		return err
 	}
@@ -221,8 +221,8 @@ func (t *Target) fromMeasurements(ctx context.Context, d *Resolver, q *Request) 
 // measuredAt fills in the circumstances of the closest measurements: those of the
 // model on the accelerator. Without any, and if machine says that only the store
 // knows the accelerator, all measurements on it count.
-func (t *Target) measuredAt(ctx context.Context, d *Resolver, q *Request, machine bool) error {
-	rows, err := d.Rows(ctx, store.Filter{Accelerators: []string{t.accelerator.Name}})
+func (t *Target) measuredAt(ctx context.Context, r *Resolver, q *Request, machine bool) error {
+	rows, err := r.Rows(ctx, store.Filter{Accelerators: []string{t.accelerator.Name}})
 	if err != nil || len(rows) == 0 {
 		return err
 	}
