@@ -1,4 +1,4 @@
-// Package lp solves linear programmes, and 0/1 programmes over them.
+// Package lp solves linear programmes, and the choice of one option per group under capacities.
 //
 // A [Problem] has variables x with bounds and costs, and rows with bounds; any bound may be infinite:
 //
@@ -15,8 +15,7 @@
 // [ErrInfeasible] or [ErrUnbounded] is returned.
 //
 // Two structured problems have solvers of their own, which prove answers by prices on scarce resources. [MaxMin] solves
-// max-min fairness and water-filling; [Choice] picks one option per group under capacities. [Problem.SolveInteger] solves
-// any problem with 0/1 variables by branch and bound, with a proven bound whenever it stops.
+// max-min fairness and water-filling; [Choice] picks one option per group under capacities.
 //
 // The package is deterministic: equal problems give equal bits.
 //

@@ -25,14 +25,10 @@ var (
 type InfeasibleError struct {
 	Multipliers []float64 // y, by row: the certificate (Farkas' lemma)
 	Rows        []string  // names of the rows with the largest multipliers, largest first, at most 5
-	Whole       bool      // only the 0/1 values of binary variables make it infeasible; Multipliers is nil
 	Crossed     string    // row or variable with crossing bounds, if any; Multipliers is nil then
 }
 
 func (e *InfeasibleError) Error() string {
-	if e.Whole {
-		return "lp: infeasible: no choice of 0 or 1 for the binary variables satisfies every row"
-	}
 	if e.Crossed != "" {
 		return "lp: infeasible: the bounds of " + e.Crossed + " cross"
 	}

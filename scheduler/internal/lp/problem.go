@@ -45,7 +45,6 @@ type variable struct {
 	name         string
 	lower, upper float64
 	cost         float64
-	binary       bool // 0 or 1 in SolveInteger
 }
 
 type constraint struct {
