@@ -1,10 +1,12 @@
 package blox
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
 // Each node gives up to the whole demand, and the sum must be exact.
@@ -32,4 +34,22 @@ func inventory(free ...int) *scheduler.Inventory {
 		}
 	}
 	return inv
+}
+
+// Jobs noticed together run in order of their numbers, not of their texts; other IDs come last.
+func TestNumbersInOrder(t *testing.T) {
+	var r sim.Rules
+	NumbersInOrder(&r)
+	ids := []spec.JobID{"x", "job-10", "a", "job-9", "2", "job-007"}
+	slices.SortFunc(ids, r.Ties)
+	if want := []spec.JobID{"2", "job-007", "job-9", "job-10", "a", "x"}; !slices.Equal(ids, want) {
+		t.Errorf("%v, want %v", ids, want)
+	}
+}
+
+// A job with 8 devices for 10 s was served 10 s.
+func TestJobService(t *testing.T) {
+	if got := JobService(80, 8); got != 10 {
+		t.Errorf("%g s, want 10", got)
+	}
 }
