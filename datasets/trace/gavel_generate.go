@@ -31,13 +31,13 @@ const (
 // GenerateGavel draws the jobs that Gavel's simulator draws with the same seed (scheduler/utils.py,
 // generate_job). 70 % have one device; 10, 15 and 5 % have 2, 4 and 8. Run times on V100 are 60 s x
 // 10^U(1.5, 3) for four in five jobs and 60 s x 10^U(3, 4) for the others, whatever their devices.
-// Types are uniform among those that table has on V100, with several devices if the job has
+// Types are uniform among those that rows have on V100, with several devices if the job has
 // several. Arrivals are Poisson, the first at 0.
-func GenerateGavel(table []spec.Measurement, o GavelOptions) ([]spec.Job, error) {
+func GenerateGavel(rows []spec.Measurement, o GavelOptions) ([]spec.Job, error) {
 	if o.Jobs < 1 || !(o.PerHour > 0) {
 		return nil, fmt.Errorf("datasets: %d jobs at %g an hour, want some of both", o.Jobs, o.PerHour)
 	}
-	on := gavelOnV100(table)
+	on := gavelOnV100(rows)
 	draw, arrivals := newPythonRandom(o.Seed+gavelJobSeed), newPythonRandom(o.Seed+gavelArrivalSeed)
 	jobs := make([]spec.Job, o.Jobs)
 	at := 0.0
@@ -107,9 +107,9 @@ type gavelOn struct {
 }
 
 // gavelOnV100 returns the first row of each on V100: the consolidated one.
-func gavelOnV100(table []spec.Measurement) map[gavelOn]spec.Measurement {
+func gavelOnV100(rows []spec.Measurement) map[gavelOn]spec.Measurement {
 	out := map[gavelOn]spec.Measurement{}
-	for _, m := range table {
+	for _, m := range rows {
 		if m.Outcome != spec.OK || !strings.HasPrefix(m.Config.Accelerator.Name, "V100") {
 			continue
 		}

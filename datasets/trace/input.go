@@ -118,12 +118,12 @@ func (in *input) guess() error {
 	return err
 }
 
-// tableFiles finds a table in a directory or its folder data, in any of the published forms.
-func tableFiles(root fs.FS, dir, table string) []string {
+// tableFiles finds the table of a name in a directory or its folder data, in any of the published forms.
+func tableFiles(root fs.FS, dir, name string) []string {
 	var out []string
 	for _, sub := range []string{"", "data"} {
 		for _, ext := range []string{".csv", ".csv.gz", ".tar.gz"} {
-			file := path.Join(dir, sub, table+ext)
+			file := path.Join(dir, sub, name+ext)
 			if info, err := fs.Stat(root, file); err == nil && !info.IsDir() {
 				out = append(out, file)
 			}
