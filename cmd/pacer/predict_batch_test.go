@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/csv"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -16,23 +15,6 @@ import (
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
-
-// distinctRows returns a table of n different configurations: models, machines,
-// degrees and batches in turn.
-func distinctRows(n int) string {
-	var b strings.Builder
-	b.WriteString("row_id,source,model,accelerator,num_gpus,gpus_per_node,tp,pp,zero_stage,recompute,precision,micro_batch,grad_accum,seq_len\n")
-	models := []string{"Llama3-8B", "Llama3-70B", "GPT3-175B", "Qwen3-30B-A3B"}
-	parts := []string{"A100-80GB-SXM", "H100-80GB-SXM"}
-	recompute := []string{"none", "selective", "full"}
-	for i := range n {
-		k := i
-		next := func(of int) int { v := k % of; k /= of; return v }
-		fmt.Fprintf(&b, "r%d,NVIDIA/Megatron-LM,%s,%s,%d,8,%d,%d,%d,%s,bf16,%d,%d,%d\n", i, models[next(4)], parts[next(2)], 64<<next(5),
-			1<<next(4), 1<<next(3), next(4), recompute[next(3)], 1<<next(4), 1+next(64), 2048*(1+next(4)))
-	}
-	return b.String()
-}
 
 // predictRows runs predict on a table and returns its output.
 func predictRows(t *testing.T, table string, args ...string) string {
@@ -102,7 +84,7 @@ func TestPredictPublishedRows(t *testing.T) {
 
 // The parts of a step add up to the step, and those of its memory to that.
 func TestExplanationAddsUp(t *testing.T) {
-	table, err := csv.NewReader(strings.NewReader(predictRows(t, distinctRows(64), "--explain"))).ReadAll()
+	table, err := csv.NewReader(strings.NewReader(predictRows(t, spectest.DistinctRows(64), "--explain"))).ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,11 +118,11 @@ func TestExplanationAddsUp(t *testing.T) {
 // Chunks, and which core predicts which row, change nothing.
 func TestPredictManyRows(t *testing.T) {
 	const n = 2*4096 + 17
-	got := strings.Split(strings.TrimSpace(predictRows(t, distinctRows(n))), "\n")
+	got := strings.Split(strings.TrimSpace(predictRows(t, spectest.DistinctRows(n))), "\n")
 	if len(got) != n+1 {
 		t.Fatalf("%d lines, want %d", len(got), n+1)
 	}
-	some := strings.Split(strings.TrimSpace(predictRows(t, distinctRows(100))), "\n")
+	some := strings.Split(strings.TrimSpace(predictRows(t, spectest.DistinctRows(100))), "\n")
 	for i, line := range some {
 		if got[i] != line {
 			t.Fatalf("line %d: %s among many, %s among few", i+1, got[i], line)

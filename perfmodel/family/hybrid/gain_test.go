@@ -2,12 +2,10 @@ package hybrid
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/pacer-ml/pacer/perfmodel"
@@ -218,24 +216,7 @@ func TestHybridGainOfJobsWithoutAShape(t *testing.T) {
 
 func TestHybridGainRefuses(t *testing.T) {
 	rows := hybridRows(t, 4, 1, 0)
-	space := configsOf(rows)
-	other := slices.Clone(space)
-	other[2].Model.Name = "other"
-	gain := Shipped().gain
-	if _, err := gain(t.Context(), nil, other); err == nil || !strings.Contains(err.Error(), "and other on") {
-		t.Errorf("a mixed space: %v", err)
-	}
-	if _, err := gain(t.Context(), rows[:2], other[2:3]); err == nil || !strings.Contains(err.Error(), "the space of other") {
-		t.Errorf("rows of another key: %v", err)
-	}
-	if g, err := gain(t.Context(), rows, nil); err != nil || len(g) != 0 {
-		t.Errorf("an empty space: %v, %v", g, err)
-	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := gain(ended, rows, space); !errors.Is(err, context.Canceled) {
-		t.Errorf("a context that ended: %v", err)
-	}
+	perftest.CheckGainErrors(t, Shipped().gain, rows, configsOf(rows), "and other on", "the space of other")
 }
 
 // TestHybridGainOfAbsurdFigures: extreme values cause no panic and no result that is not finite.

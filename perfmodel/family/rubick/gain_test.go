@@ -3,12 +3,10 @@ package rubick
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/stat/distuv"
@@ -324,24 +322,7 @@ func TestGainOfAnUnsettledReading(t *testing.T) {
 
 func TestGainRefusesMixedKeys(t *testing.T) {
 	space := perftest.ToyGrid()[:4]
-	have := toyRows(space[:2])
-	other := slices.Clone(space)
-	other[2].Model.Name = "other"
-	gain := Family.Gain
-	if _, err := gain(t.Context(), nil, other); err == nil || !strings.HasPrefix(err.Error(), "rubick: the space has toy on toychip and other on toychip") {
-		t.Errorf("a mixed space: %v", err)
-	}
-	if _, err := gain(t.Context(), have, other[2:3]); err == nil || !strings.Contains(err.Error(), "want one job type") {
-		t.Errorf("rows of another key: %v", err)
-	}
-	if g, err := gain(t.Context(), have, nil); err != nil || len(g) != 0 {
-		t.Errorf("an empty space: %v, %v", g, err)
-	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := gain(ended, have, space); !errors.Is(err, context.Canceled) {
-		t.Errorf("a context that ended: %v", err)
-	}
+	perftest.CheckGainErrors(t, Family.Gain, toyRows(space[:2]), space, "rubick: the space has toy on toychip and other on toychip", "want one job type")
 }
 
 // TestGainIgnoresRowsThatAreNotUsable: including rows with impossible plans.

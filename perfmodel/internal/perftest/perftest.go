@@ -1,6 +1,7 @@
 package perftest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -282,5 +283,26 @@ func CheckImpossible(t *testing.T, name string, f perfmodel.Predictor) {
 		if got, err := f.Predict(t.Context(), c); !errors.Is(err, perfmodel.ErrNotCovered) {
 			t.Errorf("%s predicts %g samples/s of %s, %v", name, got.Throughput, p, err)
 		}
+	}
+}
+
+// CheckGainErrors checks the errors of a Gain over rows with space, all of one key.
+func CheckGainErrors(t *testing.T, gain func(context.Context, []spec.Measurement, []spec.Config) ([]perfmodel.Gain, error), rows []spec.Measurement, space []spec.Config, mixed, otherKey string) {
+	t.Helper()
+	other := slices.Clone(space)
+	other[2].Model.Name = "other"
+	if _, err := gain(t.Context(), nil, other); err == nil || !strings.Contains(err.Error(), mixed) {
+		t.Errorf("a mixed space: %v, want %q", err, mixed)
+	}
+	if _, err := gain(t.Context(), rows[:2], other[2:3]); err == nil || !strings.Contains(err.Error(), otherKey) {
+		t.Errorf("rows of another key: %v, want %q", err, otherKey)
+	}
+	if g, err := gain(t.Context(), rows, nil); err != nil || len(g) != 0 {
+		t.Errorf("an empty space: %v, %v", g, err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := gain(ended, rows, space); !errors.Is(err, context.Canceled) {
+		t.Errorf("a context that ended: %v", err)
 	}
 }
