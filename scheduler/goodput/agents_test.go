@@ -43,7 +43,7 @@ func TestAgents(t *testing.T) {
 	var seen []AgentState
 	agents.Watch = func(_ time.Duration, _ spec.JobID, a AgentState) { seen = append(seen, a) }
 	truth, oracle := agents.Truth(), agents.Oracle()
-	believed := func(group int, shape string) float64 {
+	estimate := func(group int, shape string) float64 {
 		_, rate, err := oracle.Goodput(t.Context(), running("1", 0, 0), &cl.Groups[group], spec.Shape{Devices: shape})
 		switch {
 		case errors.Is(err, perfmodel.ErrNotCovered):
@@ -53,8 +53,8 @@ func TestAgents(t *testing.T) {
 		}
 		return rate
 	}
-	if believed(0, "1") != 0 || believed(1, "1") != 0 || believed(0, "2") != -1 {
-		t.Errorf("before it ran: %g and %g on one device, %g on two, want 0, 0 and none", believed(0, "1"), believed(1, "1"), believed(0, "2"))
+	if estimate(0, "1") != 0 || estimate(1, "1") != 0 || estimate(0, "2") != -1 {
+		t.Errorf("before it ran: %g and %g on one device, %g on two, want 0, 0 and none", estimate(0, "1"), estimate(1, "1"), estimate(0, "2"))
 	}
 
 	tune := func(now time.Duration, j *scheduler.JobState, group int) []sim.Stage {
@@ -67,17 +67,17 @@ func TestAgents(t *testing.T) {
 	}
 	// A step of the initial batch takes 2.25 s and has 1.75/4 of the gain of one at 40.
 	stages := tune(0, running("1", 0, time.Minute), 0)
-	if len(stages) != 1 || !near(stages[0].Rate, 1.75/4/2.25) || believed(0, "2") != -1 {
-		t.Errorf("while it starts: %+v, and the estimate is %g steps/s on two devices", stages, believed(0, "2"))
+	if len(stages) != 1 || !near(stages[0].Rate, 1.75/4/2.25) || estimate(0, "2") != -1 {
+		t.Errorf("while it starts: %+v, and the estimate is %g steps/s on two devices", stages, estimate(0, "2"))
 	}
 	stages = tune(time.Minute, running("1", 0, time.Minute), 0)
 	if len(stages) != 1 || !near(stages[0].Rate, 1.75/4/2.25) || seen[1] != (AgentState{Batch: 10, Accum: 1}) {
 		t.Errorf("it goes on by %+v as %+v", stages, seen[1])
 	}
-	if believed(0, "2") <= 0 || believed(0, "4") != -1 {
-		t.Errorf("the estimates are %g steps/s on two devices and %g on four, want some and none", believed(0, "2"), believed(0, "4"))
+	if estimate(0, "2") <= 0 || estimate(0, "4") != -1 {
+		t.Errorf("the estimates are %g steps/s on two devices and %g on four, want some and none", estimate(0, "2"), estimate(0, "4"))
 	}
-	if got := believed(1, "1") / believed(0, "1"); !near(got, 10/(20/2.75)) {
+	if got := estimate(1, "1") / estimate(0, "1"); !near(got, 10/(20/2.75)) {
 		t.Errorf("on A the estimate is %g times as fast, want %g", got, 10/(20/2.75))
 	}
 

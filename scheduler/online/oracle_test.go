@@ -75,7 +75,7 @@ func learn(t *testing.T, o *online.Oracle, at time.Duration, seen ...spec.Measur
 	}
 }
 
-func believed(t *testing.T, o *online.Oracle, model string, devices int) float64 {
+func predicted(t *testing.T, o *online.Oracle, model string, devices int) float64 {
 	t.Helper()
 	c := config(model, devices)
 	p, err := o.Predict(t.Context(), c)
@@ -113,10 +113,10 @@ func TestLearns(t *testing.T) {
 	if got, want := best(), sec(4); math.Abs(got/want-1) > 0.02 {
 		t.Errorf("a step on 4 takes %g s, observed %g", got, want)
 	}
-	if got, want := believed(t, o, "a", 32), sec(32); math.Abs(got/want-1) > 0.05 {
+	if got, want := predicted(t, o, "a", 32), sec(32); math.Abs(got/want-1) > 0.05 {
 		t.Errorf("a step on 32 takes %g s, want %g", got, want)
 	}
-	if got, want := believed(t, o, "b", 4), sec(4)/2; math.Abs(got/want-1) > 1e-6 {
+	if got, want := predicted(t, o, "b", 4), sec(4)/2; math.Abs(got/want-1) > 1e-6 {
 		t.Errorf("of another model a step takes %g s, profiled were %g", got, want)
 	}
 	if o.Revision(a) <= before || o.Revision(b) != 1 {
@@ -147,7 +147,7 @@ func (sure) MarshalBinary() ([]byte, error) { return nil, nil }
 
 // The estimate of a measured configuration moves towards the measurement, more with a less certain fit and more
 // measurements. Other configurations keep the fit.
-func TestMeasuredIsBelieved(t *testing.T) {
+func TestMeasuredIsPredicted(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		half     float64
@@ -168,13 +168,13 @@ func TestMeasuredIsBelieved(t *testing.T) {
 		for i := range c.times {
 			learn(t, o, time.Duration(i)*time.Second, row("a", 4, 2))
 		}
-		if got := believed(t, o, "a", 4); !(got >= c.lo-1e-9 && got <= c.hi+1e-9) {
+		if got := predicted(t, o, "a", 4); !(got >= c.lo-1e-9 && got <= c.hi+1e-9) {
 			t.Errorf("%s: a step takes %g s, want %g to %g", c.name, got, c.lo, c.hi)
 		}
 		if p, err := o.Predict(t.Context(), config("a", 4)); err != nil || !(p.Lo < p.Throughput && p.Throughput < p.Hi && p.Hi/p.Lo <= c.interval) {
 			t.Errorf("%s: %g in %g to %g, error %v, want an interval of a factor of %g at most", c.name, p.Throughput, p.Lo, p.Hi, err, c.interval)
 		}
-		if got := believed(t, o, "a", 8); got != 1 {
+		if got := predicted(t, o, "a", 8); got != 1 {
 			t.Errorf("%s: elsewhere a step takes %g s, want 1", c.name, got)
 		}
 	}
@@ -184,12 +184,12 @@ func TestMeasuredIsBelieved(t *testing.T) {
 func TestColdStart(t *testing.T) {
 	o := newOracle(t, online.Options{})
 	for i, n := range []int{1, 2, 4, 8} {
-		if got := believed(t, o, "a", 4); i < 3 && !math.IsNaN(got) {
+		if got := predicted(t, o, "a", 4); i < 3 && !math.IsNaN(got) {
 			t.Errorf("after %d step times a step takes %g s", i, got)
 		}
 		learn(t, o, time.Duration(i)*time.Second, row("a", n, sec(n)))
 	}
-	if got, want := believed(t, o, "a", 4), sec(4); math.Abs(got/want-1) > 1e-6 {
+	if got, want := predicted(t, o, "a", 4), sec(4); math.Abs(got/want-1) > 1e-6 {
 		t.Errorf("a step on 4 takes %g s, want %g", got, want)
 	}
 	if r := o.Learned(); r.Seen != 4 || r.Known == 4 || r.Unfit == 0 || r.Unfit == r.Fits {
@@ -245,9 +245,9 @@ func TestFailedFit(t *testing.T) {
 		return fit(ctx, rows)
 	}
 	o := newOracle(t, online.Options{Family: fam, Rows: profile("a", 1, 2, 4, 8, 16)})
-	before := believed(t, o, "a", 4)
+	before := predicted(t, o, "a", 4)
 	learn(t, o, time.Second, row("a", 4, 5))
-	if got := believed(t, o, "a", 4); got != before {
+	if got := predicted(t, o, "a", 4); got != before {
 		t.Errorf("a step takes %g s, before %g", got, before)
 	}
 	if r := o.Learned(); r.Fits != 1 || r.Unfit != 1 || o.Revision(spec.Key{Model: "a", Accelerator: "x"}) != 1 {

@@ -243,7 +243,7 @@ func TestBrokenTargets(t *testing.T) {
 		{"slots out of order", []*scheduler.Grant{grant("a", "1:1+0:1")}, 0, "job a: node 0 follows node 1"},
 		{"a node twice", []*scheduler.Grant{grant("a", "1:1+1:1")}, 0, "job a: node 1 follows node 1"},
 		{"two groups", []*scheduler.Grant{grant("a", "1:1+2:1")}, 0, "job a: nodes 1 and 2 are of different groups"},
-		{"another type than asked for", []*scheduler.Grant{grant("b", "0:1")}, 0, "job b: node 0 has , the job requests other"},
+		{"another type than requested", []*scheduler.Grant{grant("b", "0:1")}, 0, "job b: node 0 has , the job requests other"},
 		{"plan for fewer", []*scheduler.Grant{wrongPlan}, 0, "is for 2 devices, 4 are granted"},
 		{"shape not that of the slots", []*scheduler.Grant{wrongShape}, 0, "slots are 4, but the shape is 2+2"},
 		{"nil", []*scheduler.Grant{nil}, 0, "a nil grant"},
@@ -251,7 +251,7 @@ func TestBrokenTargets(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := job("b", 3*s, 4, 100)
-			if c.name == "another type than asked for" {
+			if c.name == "another type than requested" {
 				b.Accelerator = "other"
 			}
 			cfg := config(policyFunc(func(*scheduler.Snapshot) scheduler.Decision {

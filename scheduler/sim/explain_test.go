@@ -31,7 +31,7 @@ func (r *reasoned) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler
 		}
 	}
 	if !s.Reasons && d.Why != nil {
-		r.t.Errorf("reasons %v that nobody asked for", d.Why)
+		r.t.Errorf("reasons %v that were not requested", d.Why)
 	}
 	return d, err
 }

@@ -24,9 +24,9 @@ func TestRounds(t *testing.T) {
 		{[]func(*sim.Rules){blox.Ticks}, "1m0s 3m0s 4m0s; ends 2m40s 3m10s"},
 		{[]func(*sim.Rules){blox.Ticks, blox.LateEnds}, "1m0s 3m0s 4m0s; ends 3m0s 4m0s"},
 	} {
-		var asked []string
+		var decided []string
 		p := policyFunc(func(s *scheduler.Snapshot) scheduler.Decision {
-			asked = append(asked, s.Now.String())
+			decided = append(decided, s.Now.String())
 			d := scheduler.Decision{Grants: keep(s)}
 			if len(d.Grants) == 0 && len(s.Jobs()) > 0 {
 				d.Grants = append(d.Grants, grant(s.Jobs()[0].Job.ID, "0:1"))
@@ -39,9 +39,9 @@ func TestRounds(t *testing.T) {
 			set(&cfg.Rules)
 		}
 		r := mustRun(t, cfg)
-		got := strings.Join(asked, " ") + "; ends " + r.Jobs[0].End.String() + " " + r.Jobs[1].End.String()
+		got := strings.Join(decided, " ") + "; ends " + r.Jobs[0].End.String() + " " + r.Jobs[1].End.String()
 		if got != c.want {
-			t.Errorf("%d rules: asked at %s, want %s", len(c.rules), got, c.want)
+			t.Errorf("%d rules: decided at %s, want %s", len(c.rules), got, c.want)
 		}
 	}
 }

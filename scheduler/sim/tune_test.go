@@ -20,12 +20,12 @@ import (
 type faster struct {
 	ramp
 	rounds map[spec.JobID]int
-	asked  *[]string
+	calls  *[]string
 	err    error
 }
 
 func (f faster) Tune(_ context.Context, now, until time.Duration, j *scheduler.JobState, _ *spec.NodeGroup) ([]sim.Stage, error) {
-	*f.asked = append(*f.asked, fmt.Sprintf("%s %v-%v at %g", j.Job.ID, now, until, j.Done))
+	*f.calls = append(*f.calls, fmt.Sprintf("%s %v-%v at %g", j.Job.ID, now, until, j.Done))
 	f.rounds[j.Job.ID]++
 	if f.rounds[j.Job.ID] == 4 {
 		return nil, f.err // as it does
@@ -37,18 +37,18 @@ func (f faster) Tune(_ context.Context, now, until time.Duration, j *scheduler.J
 // in 5 s. A job of 130 steps makes 5, 20, 30, another 30 in a round without a change, and
 // the last 45 at 5 steps/s.
 func TestTune(t *testing.T) {
-	var asked []string
+	var calls []string
 	p := script{{grants: map[spec.JobID]string{"a": "0:1", "b": "0:1"}}}
 	cfg := config(p, job("b", 0, 1, 130), job("a", 0, 1, 40))
-	cfg.Truth, cfg.Round = faster{rounds: map[spec.JobID]int{}, asked: &asked}, 10*s
+	cfg.Truth, cfg.Round = faster{rounds: map[spec.JobID]int{}, calls: &calls}, 10*s
 	cfg.Costs = sim.PerStart(func(spec.Job) time.Duration { return 5 * s })
 	r := mustRun(t, cfg)
 	if a, b := r.Jobs[0].End, r.Jobs[1].End; a != 25*s || b != 49*s {
 		t.Errorf("a ends at %v, b at %v, want 25s and 49s", a, b)
 	}
 	want := []string{"a 0s-10s at 0", "b 0s-10s at 0", "a 10s-20s at 5", "b 10s-20s at 5", "a 20s-30s at 25", "b 20s-30s at 25", "b 30s-40s at 55", "b 40s-50s at 85"}
-	if !slices.Equal(asked, want) {
-		t.Errorf("asked %q, want %q", asked, want)
+	if !slices.Equal(calls, want) {
+		t.Errorf("calls %q, want %q", calls, want)
 	}
 
 	cfg.Round = 0
@@ -57,7 +57,7 @@ func TestTune(t *testing.T) {
 	}
 	cfg.Round = 10 * s
 	gone := errors.New("gone")
-	cfg.Truth = faster{rounds: map[spec.JobID]int{}, asked: &asked, err: gone}
+	cfg.Truth = faster{rounds: map[spec.JobID]int{}, calls: &calls, err: gone}
 	if _, err := sim.Run(t.Context(), cfg); !errors.Is(err, gone) {
 		t.Errorf("an error of the truth: %v", err)
 	}
@@ -78,13 +78,13 @@ func (o once) Outages(node int) func() (sim.Outage, bool) {
 // A checkpoint is due after 4 s of training, whatever the speed: at 12 s there are
 // 10 + 2*2 steps to save, from which the job goes on after the node was down.
 func TestTuneKeepsCheckpoints(t *testing.T) {
-	var asked []string
+	var calls []string
 	cfg := config(script{{grants: map[spec.JobID]string{"b": "0:1"}}}, job("b", 0, 1, 40))
-	cfg.Truth, cfg.Round, cfg.Costs = faster{rounds: map[spec.JobID]int{}, asked: &asked}, 10*s, nil
+	cfg.Truth, cfg.Round, cfg.Costs = faster{rounds: map[spec.JobID]int{}, calls: &calls}, 10*s, nil
 	cfg.CheckpointEvery, cfg.Failures = 4*s, once{15 * s, 16 * s}
 	mustRun(t, cfg)
-	if want := "b 20s-30s at 14"; len(asked) < 3 || asked[2] != want {
-		t.Errorf("asked %q, want %q in the third place", asked, want)
+	if want := "b 20s-30s at 14"; len(calls) < 3 || calls[2] != want {
+		t.Errorf("calls %q, want %q in the third place", calls, want)
 	}
 }
 

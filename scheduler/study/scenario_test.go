@@ -108,7 +108,7 @@ func TestNoise(t *testing.T) {
 		sum += 1 / rate
 		squares += math.Log(rate) * math.Log(rate)
 		if again, _ := sc.Truth(sim.Durations{}).StepsPerSec(t.Context(), &jobs[i], &g, nil); again != rate {
-			t.Fatal("asked twice, two rates")
+			t.Fatal("two calls return different rates")
 		}
 	}
 	n := float64(len(jobs))
