@@ -86,7 +86,7 @@ func (s *Simulation) checkTimed(ctx context.Context, jobs []spec.Job) error {
 		devices     int
 		accelerator string
 	}
-	why := map[key]error{}
+	errs := map[key]error{}
 	unknown := map[string]int{} // by model
 	var because error           // of the first job
 	for i := range jobs {
@@ -95,12 +95,12 @@ func (s *Simulation) checkTimed(ctx context.Context, jobs []spec.Job) error {
 			continue
 		}
 		k := key{j.Model, j.Plan, j.Devices, j.Accelerator}
-		if _, known := why[k]; !known {
-			_, why[k] = s.truth.truth(s.Cluster, s.Seed).Steps(ctx, j)
+		if _, known := errs[k]; !known {
+			_, errs[k] = s.truth.truth(s.Cluster, s.Seed).Steps(ctx, j)
 		}
-		if errors.Is(why[k], perfmodel.ErrNotCovered) {
+		if errors.Is(errs[k], perfmodel.ErrNotCovered) {
 			unknown[j.Model.Name]++
-			because = cmp.Or(because, why[k])
+			because = cmp.Or(because, errs[k])
 		}
 	}
 	if len(unknown) == 0 {

@@ -63,8 +63,8 @@ func runFit(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, why := range skipped {
-		fmt.Fprintln(c.App.ErrWriter, "skipped:", why)
+	for _, reason := range skipped {
+		fmt.Fprintln(c.App.ErrWriter, "skipped:", reason)
 	}
 	if len(cards) == 0 {
 		return fail.NoAnswerf("fit: none of %d (model, accelerator) pairs could be fitted", len(skipped))

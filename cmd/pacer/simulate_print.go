@@ -70,22 +70,22 @@ func scoredUnfinished(j *sim.JobRecord) string {
 // reasons. A job with reason "" is left out.
 func reasons(r *sim.Result, of func(*sim.JobRecord) string) []string {
 	first, count := map[string]spec.JobID{}, map[string]int{}
-	var whys []string
+	var order []string
 	for i := range r.Jobs {
-		why := of(&r.Jobs[i])
-		if why == "" {
+		reason := of(&r.Jobs[i])
+		if reason == "" {
 			continue
 		}
-		if count[why]++; count[why] == 1 {
-			first[why], whys = r.Jobs[i].Job.ID, append(whys, why)
+		if count[reason]++; count[reason] == 1 {
+			first[reason], order = r.Jobs[i].Job.ID, append(order, reason)
 		}
 	}
 	var out []string
-	for i, why := range whys {
+	for i, reason := range order {
 		if i == experiment.MaxReported {
-			return append(out, fmt.Sprintf("for %d more reasons", len(whys)-i))
+			return append(out, fmt.Sprintf("for %d more reasons", len(order)-i))
 		}
-		out = append(out, fmt.Sprintf("%s, job %s first: %s", spec.Count(count[why], "job"), first[why], why))
+		out = append(out, fmt.Sprintf("%s, job %s first: %s", spec.Count(count[reason], "job"), first[reason], reason))
 	}
 	return out
 }

@@ -70,10 +70,10 @@ func (r *Run) readCalibration() ([]spec.Measurement, error) {
 			continue
 		}
 		row.Measurement = m
-		why, fault := unfit(r.ctx, judge, &row)
-		if why != "" {
+		reason, fault := unfit(r.ctx, judge, &row)
+		if reason != "" {
 			r.failed = r.failed || fault
-			r.log.report(rowLeftOut, fmt.Sprintf("%s:%d: %s: %s", name, row.Line, row.ID, why))
+			r.log.report(rowLeftOut, fmt.Sprintf("%s:%d: %s: %s", name, row.Line, row.ID, reason))
 			continue
 		}
 		m.Doubt = "" // the rows to predict have the same assumptions
@@ -89,7 +89,7 @@ func (r *Run) readCalibration() ([]spec.Measurement, error) {
 
 // unfit returns the reason why a row is not used for calibration, "" if it is used. fault
 // reports a mistake in the row.
-func unfit(ctx context.Context, judge perfmodel.Predictor, row *datasets.Row) (why string, fault bool) {
+func unfit(ctx context.Context, judge perfmodel.Predictor, row *datasets.Row) (reason string, fault bool) {
 	m := &row.Measurement
 	switch {
 	case len(row.Against) > 0:
@@ -111,7 +111,7 @@ func unfit(ctx context.Context, judge perfmodel.Predictor, row *datasets.Row) (w
 const wildFactor = 100
 
 // implausible reports a step time that seems to be in another unit.
-func implausible(ctx context.Context, judge perfmodel.Predictor, m *spec.Measurement) (why string, fault bool) {
+func implausible(ctx context.Context, judge perfmodel.Predictor, m *spec.Measurement) (reason string, fault bool) {
 	pred, err := judge.Predict(ctx, m.Config)
 	if err != nil {
 		return "", false
@@ -127,12 +127,12 @@ func implausible(ctx context.Context, judge perfmodel.Predictor, m *spec.Measure
 type fittedKeys struct {
 	family string
 	models map[spec.Key]perfmodel.Fitted
-	why    map[spec.Key]error // of keys that could not be fitted
+	errs   map[spec.Key]error // of keys that could not be fitted
 }
 
 // fitEach fits fam to every (model, accelerator) of rows.
 func fitEach(ctx context.Context, fam perfmodel.Family, rows []spec.Measurement) (*fittedKeys, error) {
-	out := &fittedKeys{family: fam.Name, models: map[spec.Key]perfmodel.Fitted{}, why: map[spec.Key]error{}}
+	out := &fittedKeys{family: fam.Name, models: map[spec.Key]perfmodel.Fitted{}, errs: map[spec.Key]error{}}
 	byKey := perfmodel.GroupByKey(rows)
 	for _, key := range slices.SortedFunc(maps.Keys(byKey), perfmodel.CompareKeys) {
 		fitted, _, err := fam.Fit(ctx, perfmodel.Rows(perfmodel.MergeRepeats(byKey[key])))
@@ -142,7 +142,7 @@ func fitEach(ctx context.Context, fam perfmodel.Family, rows []spec.Measurement)
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		default:
-			out.why[key] = err
+			out.errs[key] = err
 		}
 	}
 	return out, nil
@@ -154,7 +154,7 @@ func (f *fittedKeys) Predict(ctx context.Context, c spec.Config) (spec.Predictio
 	if m := f.models[key]; m != nil {
 		return m.Predict(ctx, c)
 	}
-	if err := f.why[key]; err != nil {
+	if err := f.errs[key]; err != nil {
 		return spec.Prediction{}, fmt.Errorf("%w: %w", err, perfmodel.ErrNotCovered)
 	}
 	return spec.Prediction{}, fmt.Errorf("%s: no row of %s to calibrate to: %w", f.family, key, perfmodel.ErrNotCovered)

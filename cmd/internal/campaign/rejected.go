@@ -30,17 +30,17 @@ func GroupRejected(rejected []profiler.Rejected) []RejectedGroup {
 	index := map[id]int{}
 	groups, reasons := []RejectedGroup{}, []reason{}
 	for _, r := range rejected {
-		why := newReason(strings.TrimPrefix(r.Why, r.Config.Model.Name+": "))
-		k := id{r.UnusedValue, why.words}
+		found := newReason(strings.TrimPrefix(r.Why, r.Config.Model.Name+": "))
+		k := id{r.UnusedValue, found.words}
 		i, ok := index[k]
 		if !ok {
 			i = len(groups)
 			index[k] = i
 			groups = append(groups, RejectedGroup{Unused: r.UnusedValue, Example: PointName(r.Config)})
-			reasons = append(reasons, why)
+			reasons = append(reasons, found)
 		}
 		groups[i].Count++
-		reasons[i].merge(why)
+		reasons[i].merge(found)
 	}
 	for i := range groups {
 		groups[i].Why = reasons[i].String()

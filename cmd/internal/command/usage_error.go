@@ -36,11 +36,11 @@ func usageError(c *cli.Context, err error, _ bool) error {
 	return fail.Usagef("%w (see %s)", err, help)
 }
 
-// notA completes "--flag value ..." for a value that the flag package rejects, with its reason why.
-func notA(f cli.Flag, why string) string {
+// notA completes "--flag value ..." for a value that the flag package rejects for a reason.
+func notA(f cli.Flag, reason string) string {
 	switch f.(type) {
 	case *cli.IntFlag, *cli.Int64Flag:
-		if why == "value out of range" {
+		if reason == "value out of range" {
 			return "is out of range"
 		}
 		return "is not a whole number"
@@ -49,7 +49,7 @@ func notA(f cli.Flag, why string) string {
 	case *cli.BoolFlag:
 		return "is not true or false"
 	}
-	return "cannot be read: " + why
+	return "cannot be read: " + reason
 }
 
 func findFlag(name string, flags []cli.Flag) cli.Flag {

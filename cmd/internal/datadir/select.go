@@ -45,8 +45,8 @@ func (d *Dir) noneStored(ctx context.Context, f store.Filter) error {
 		names []string
 		of    func(store.Tally) string
 	}{{"source", f.Sources, query.SourceOf}, {"model", f.Models, query.ModelOf}, {"accelerator", f.Accelerators, query.AcceleratorOf}} {
-		if why := notStored(kind.what, kind.names, tallies, kind.of); why != "" {
-			return fail.Usagef("%s: %s", d.Verb, why)
+		if reason := notStored(kind.what, kind.names, tallies, kind.of); reason != "" {
+			return fail.Usagef("%s: %s", d.Verb, reason)
 		}
 	}
 	return fail.NoAnswerf("%s: no stored measurement matches; pacer ls measurements lists the stored ones", d.Verb)

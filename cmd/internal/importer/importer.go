@@ -124,8 +124,8 @@ func (im *importer) reportBad(err error) {
 // warn counts a row that is doubted or breaks a legality rule.
 func (im *importer) warn(m spec.Measurement) {
 	var texts []string
-	if why := m.DoubtReason(); why != "" {
-		texts = append(texts, "in doubt: "+why)
+	if reason := m.DoubtReason(); reason != "" {
+		texts = append(texts, "in doubt: "+reason)
 	}
 	if err := m.Config.Check(); err != nil {
 		texts = append(texts, err.Error())
