@@ -207,10 +207,10 @@ var (
 	gavelBatchSize = regexp.MustCompile(` \(batch size ([1-9][0-9]{0,6})\)$`)
 )
 
-// GavelModel returns the model of a job type such as "ResNet-50 (batch size 64)", with that name,
+// gavelModel returns the model of a job type such as "ResNet-50 (batch size 64)", with that name,
 // and its batch per device. The batch is 1 for types without one (A3C, CycleGAN): their sample is
 // one step. The shape is the catalog's if the network is the same.
-func GavelModel(jobType string) (m spec.Model, batch int) {
+func gavelModel(jobType string) (m spec.Model, batch int) {
 	batch = 1
 	if g := gavelBatchSize.FindStringSubmatch(jobType); g != nil {
 		batch, _ = strconv.Atoi(g[1])
@@ -226,7 +226,7 @@ func GavelModel(jobType string) (m spec.Model, batch int) {
 // GavelConfig returns the configuration of a job type on n devices: data parallel, one batch per device
 // and step.
 func GavelConfig(jobType string, n int) spec.Config {
-	m, batch := GavelModel(jobType)
+	m, batch := gavelModel(jobType)
 	return spec.Config{
 		Model:     m,
 		Plan:      spec.Plan{DP: n, MicroBatch: batch}.Normal(),

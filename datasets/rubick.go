@@ -124,7 +124,7 @@ func rubickTable(ctx context.Context, root fs.FS, file string) iter.Seq2[spec.Me
 // three digits, DeepSpeed for words.
 func (f rubickFrame) measurement(rec *table.Record) (spec.Measurement, error) {
 	plan, placement := rec.Need("exec_plan"), rec.Need("placement")
-	shape, err := ParseRubickPlacement(placement)
+	shape, err := parseRubickPlacement(placement)
 	if err != nil {
 		rec.Fail("placement", err)
 	}

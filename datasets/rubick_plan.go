@@ -68,9 +68,9 @@ func p3D(p *spec.Plan, s string, devices int) error {
 	return nil
 }
 
-// ParseRubickPlacement decodes a placement: one digit per node, the devices
+// parseRubickPlacement decodes a placement: one digit per node, the devices
 // used there; "44" is 4+4. The order of nodes does not matter.
-func ParseRubickPlacement(s string) (spec.Shape, error) {
+func parseRubickPlacement(s string) (spec.Shape, error) {
 	if s == "" || !isDigits(s) {
 		return spec.Shape{}, fmt.Errorf("is not one digit per node")
 	}

@@ -250,7 +250,7 @@ func (f siaFrame) measurement(rec *table.Record) (spec.Measurement, error) {
 // of nodes.
 func (f siaFrame) shape(rec *table.Record) spec.Shape {
 	if f.placed {
-		s, err := ParseRubickPlacement(rec.Need("placement"))
+		s, err := parseRubickPlacement(rec.Need("placement"))
 		if err != nil {
 			rec.Fail("placement", err)
 		}

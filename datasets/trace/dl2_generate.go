@@ -27,20 +27,20 @@ type DL2Options struct {
 	Arrivals string
 }
 
-// DL2Preset is a cluster and workload of DL2's simulations.
-type DL2Preset struct {
+// dl2Preset is a cluster and workload of DL2's simulations.
+type dl2Preset struct {
 	Name    string
 	Nodes   int // of 2 GPUs and 8 CPUs
 	Options DL2Options
 }
 
-// DL2Presets are those of its code, except for the epochs of "small", for which 48 nodes are
+// dl2Presets are those of its code, except for the epochs of "small", for which 48 nodes are
 // neither idle nor overloaded.
-func DL2Presets() []DL2Preset {
-	preset := func(name string, nodes, jobs, perSlot, epochs int, slot time.Duration) DL2Preset {
-		return DL2Preset{name, nodes, DL2Options{Jobs: jobs, PerSlot: perSlot, MaxEpochs: epochs, Slot: slot, Arrivals: "uniform"}}
+func dl2Presets() []dl2Preset {
+	preset := func(name string, nodes, jobs, perSlot, epochs int, slot time.Duration) dl2Preset {
+		return dl2Preset{name, nodes, DL2Options{Jobs: jobs, PerSlot: perSlot, MaxEpochs: epochs, Slot: slot, Arrivals: "uniform"}}
 	}
-	return []DL2Preset{
+	return []dl2Preset{
 		preset("testbed", 6, 10, 5, 1000, dl2TestbedSlot),
 		preset("small", 48, 60, 3, 3000, dl2Slot),
 		preset("large-1", 100, 120, 6, 30000, dl2Slot),
@@ -59,7 +59,7 @@ func ParseDL2Options(text string) (DL2Options, error) {
 	items := strings.Split(text, ",")
 	var o DL2Options
 	var names []string
-	for _, p := range DL2Presets() {
+	for _, p := range dl2Presets() {
 		if names = append(names, p.Name); p.Name == items[0] {
 			o = p.Options
 		}

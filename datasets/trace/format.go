@@ -94,9 +94,9 @@ func Formats() []Format {
 	return out
 }
 
-// GuessFormat returns the format of a job trace from its beginning, "" if unknown. Workloads of
+// guessFormat returns the format of a job trace from its beginning, "" if unknown. Workloads of
 // pollux and sia, and of csv and blox, look alike: it returns the first.
-func GuessFormat(data []byte) string {
+func guessFormat(data []byte) string {
 	for _, first := range table.Lines(bytes.NewReader(data)) {
 		if n := strings.Count(first.Text, "\t") + 1; n == gavelColumns || n == gavelOldColumns {
 			return "gavel-trace"

@@ -108,7 +108,7 @@ func (in *input) guess() error {
 		if len(bytes.TrimSpace(data)) == 0 {
 			return fmt.Errorf("datasets: %s: %w", in.name, table.ErrEmpty)
 		}
-		if name = GuessFormat(data); name == "" {
+		if name = guessFormat(data); name == "" {
 			return fmt.Errorf("datasets: %s: its first line is of no known workload format; name one of: %s",
 				in.name, strings.Join(FormatNames(), ", "))
 		}
