@@ -19,40 +19,49 @@ import (
 // namesOfLlama are names of one model: two of the catalog, and how another organization publishes it.
 var namesOfLlama = []string{"Llama3-8B", "llama3-8b", "meta-llama/Meta-Llama-3-8B"}
 
-// TestFittedByAnyName: a fitted model predicts for jobs that name the model otherwise than its rows.
+// TestFittedByAnyName: a fitted model predicts for jobs that name the model otherwise than its rows, also if
+// its family predicts without a fit.
 func TestFittedByAnyName(t *testing.T) {
-	fam, err := family.Lookup("rubick")
+	for _, name := range []string{"rubick", "hybrid"} {
+		fam, err := family.Lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, stored := range namesOfLlama {
+			checkFitted(t, fam, stored)
+		}
+	}
+}
+
+// checkFitted fits a family to rows of Llama3-8B under one of its names, and predicts by each of its names.
+func checkFitted(t *testing.T, fam perfmodel.Family, stored string) {
+	t.Helper()
+	reg, err := registry.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, stored := range namesOfLlama {
-		reg, err := registry.Open(t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
-		rows := rowsOfLlama(t, stored)
-		fitted, card, err := perfmodel.FitKey(t.Context(), fam, rows, perfmodel.FitOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := reg.Put(card, fitted); err != nil {
-			t.Fatal(err)
-		}
-		s := &Simulation{options: Options{Data: Data{Fitted: func() (*registry.Registry, error) { return reg, nil }}}}
-		p, err := s.fittedPredictor("truth", "rubick")
-		if err != nil {
-			t.Fatal(err)
-		}
-		want, err := p.Predict(t.Context(), rows[0].Config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range namesOfLlama {
-			c := rows[0].Config
-			c.Model.Name = name
-			if got, err := p.Predict(t.Context(), c); err != nil || got.Throughput != want.Throughput {
-				t.Errorf("fitted to %s: %s has %g samples/s, %v, want %g", stored, name, got.Throughput, err, want.Throughput)
-			}
+	rows := rowsOfLlama(t, stored)
+	fitted, card, err := perfmodel.FitKey(t.Context(), fam, rows, perfmodel.FitOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := reg.Put(card, fitted); err != nil {
+		t.Fatal(err)
+	}
+	s := &Simulation{options: Options{Data: Data{Fitted: func() (*registry.Registry, error) { return reg, nil }}}}
+	p, err := s.fittedPredictor("truth", fam.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := fitted.Predict(t.Context(), rows[0].Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range namesOfLlama {
+		c := rows[0].Config
+		c.Model.Name = name
+		if got, err := p.Predict(t.Context(), c); err != nil || got.Throughput != want.Throughput {
+			t.Errorf("%s fitted to %s: %s has %g samples/s, %v, want %g", fam.Name, stored, name, got.Throughput, err, want.Throughput)
 		}
 	}
 }

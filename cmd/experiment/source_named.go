@@ -215,27 +215,28 @@ func (s *Simulation) asksFor(c spec.Config) bool {
 		slices.ContainsFunc(s.Jobs, func(j spec.Job) bool { return j.Model.Name == c.Model.Name && j.Devices == c.Plan.Devices() })
 }
 
-// fittedPredictor returns the fitted models of a family, or the family itself if it needs
-// no fit.
+// fittedPredictor returns the fitted models of a family. A family that predicts without a fit
+// answers where none is fitted.
 func (s *Simulation) fittedPredictor(role, name string) (perfmodel.Predictor, error) {
 	fam, err := family.Lookup(name)
 	if err != nil {
 		return nil, invalidBecause(role, name, fmt.Errorf("fitted:%s: %w", name, err))
 	}
+	var p perfmodel.Predictor
 	if fam.Unfitted != nil {
-		return fam.Unfitted, nil
+		p = fam.Unfitted
 	}
-	none := noAnswer(role, "fitted:"+name, "no %s model is fitted yet; run pacer fit --family %s first", name, name)
-	if s.options.Data.Fitted == nil {
-		return nil, none
+	if s.options.Data.Fitted != nil {
+		reg, err := s.options.Data.Fitted()
+		if err != nil {
+			return nil, err
+		}
+		if p, err = reg.Predictor(name, catalog.CanonicalModel); err != nil && !errors.Is(err, registry.ErrNotFound) {
+			return nil, err
+		}
 	}
-	reg, err := s.options.Data.Fitted()
-	if err != nil {
-		return nil, err
+	if p == nil {
+		return nil, noAnswer(role, "fitted:"+name, "no %s model is fitted yet; run pacer fit --family %s first", name, name)
 	}
-	p, err := reg.Predictor(name, catalog.CanonicalModel)
-	if errors.Is(err, registry.ErrNotFound) {
-		return nil, none
-	}
-	return p, err
+	return p, nil
 }

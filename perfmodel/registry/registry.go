@@ -169,18 +169,24 @@ func (r *Registry) List() ([]perfmodel.Card, error) {
 }
 
 // Predictor returns one Predictor over all models of a family that are stored now. It selects the model by the
-// Config's key, else by the canonical form of the key's model. For other keys its error wraps
-// perfmodel.ErrNotCovered and names the stored keys. A model that cannot be read causes an error only for its
-// own key. If the family has no model, Predictor returns ErrNotFound.
+// Config's key, else by the canonical form of the key's model. For other keys the family answers as before a
+// fit; if it predicts nothing then, the error wraps perfmodel.ErrNotCovered and names the stored keys. A model
+// that cannot be read causes an error only for its own key. If the family needs a fit and has no model,
+// Predictor returns ErrNotFound.
 func (r *Registry) Predictor(familyName string, canonical func(model string) string) (perfmodel.Predictor, error) {
-	if _, err := family.Lookup(familyName); err != nil {
+	fam, err := family.Lookup(familyName)
+	if err != nil {
 		return nil, fmt.Errorf("registry: %w", err)
 	}
 	cards, damaged := r.List()
-	p := &predictor{family: familyName, fitted: map[spec.Key]perfmodel.Fitted{}, broken: map[spec.Key]error{}, damaged: damaged,
+	p := &predictor{family: familyName, unfitted: fam.Unfitted, fitted: map[spec.Key]perfmodel.Fitted{}, broken: map[spec.Key]error{}, damaged: damaged,
 		canonical: canonical, names: map[spec.Key]string{}}
 	p.known = strings.Join(knownKeys(cards, familyName), ", ")
-	if p.known == "" {
+	switch {
+	case p.known != "":
+	case p.unfitted != nil:
+		return p.unfitted, nil
+	default:
 		return nil, errors.Join(fmt.Errorf("registry: no %s model is stored: %w", familyName, ErrNotFound), damaged)
 	}
 	for _, c := range cards {
@@ -200,25 +206,30 @@ func (r *Registry) Predictor(familyName string, canonical func(model string) str
 
 // predictor selects the model by a Config's key. It is immutable.
 type predictor struct {
-	family  string
-	known   string // the stored keys, for messages
-	fitted  map[spec.Key]perfmodel.Fitted
-	broken  map[spec.Key]error
-	damaged error // of files with an unreadable card
+	family   string
+	known    string // the stored keys, for messages
+	fitted   map[spec.Key]perfmodel.Fitted
+	broken   map[spec.Key]error
+	unfitted perfmodel.Predictor // for other keys, nil if the family predicts nothing before a fit
+	damaged  error               // of files with an unreadable card
 
 	canonical func(model string) string
 	names     map[spec.Key]string // of models, as stored, by key with the canonical form
 }
 
 // find returns the model for c, nil if there is none, and gives c the model's stored name.
-func (p *predictor) find(c *spec.Config) perfmodel.Fitted {
+func (p *predictor) find(c *spec.Config) perfmodel.Predictor {
 	if f, ok := p.fitted[c.Key()]; ok {
 		return f
 	}
 	if name, ok := p.names[spec.Key{Model: p.canonical(c.Model.Name), Accelerator: c.Accelerator.Name}]; ok {
 		c.Model.Name = name
+		if f, ok := p.fitted[c.Key()]; ok {
+			return f
+		}
+		return nil // damaged
 	}
-	return p.fitted[c.Key()]
+	return p.unfitted
 }
 
 // Predict implements perfmodel.Predictor.

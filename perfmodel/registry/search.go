@@ -31,10 +31,14 @@ func (p *predictor) StepAtLeast(c spec.Config) (func(*spec.Plan) float64, error)
 
 // HostRegular reports whether every model is regular in host resources (see planner.HostRegular).
 func (p *predictor) HostRegular() bool {
+	regular := func(m perfmodel.Predictor) bool {
+		r, ok := m.(interface{ HostRegular() bool })
+		return ok && r.HostRegular()
+	}
 	for _, f := range p.fitted {
-		if r, ok := f.(interface{ HostRegular() bool }); !ok || !r.HostRegular() {
+		if !regular(f) {
 			return false
 		}
 	}
-	return true
+	return p.unfitted == nil || regular(p.unfitted)
 }

@@ -56,10 +56,18 @@ func TestPredictorSearches(t *testing.T) {
 			t.Errorf("%s does not call itself regular", name)
 		}
 		other := config(spec.Key{Model: "unknown", Accelerator: "a"}, 4)
-		if f, err := p.(perfmodel.Preparer).Prepare(other); err != nil {
-			t.Errorf("%s: preparing for an unknown model: %v", name, err)
-		} else if _, err := f(other.Plan); !errors.Is(err, perfmodel.ErrNotCovered) {
+		f, err := p.(perfmodel.Preparer).Prepare(other)
+		if err != nil {
+			t.Fatalf("%s: preparing for an unknown model: %v", name, err)
+		}
+		got, err := f(other.Plan)
+		if name == "rubick" && !errors.Is(err, perfmodel.ErrNotCovered) {
 			t.Errorf("%s: an unknown model: %v", name, err)
+		}
+		if name == "hybrid" {
+			if before, want := hybrid.Unfitted.Predict(t.Context(), other); err != nil || want != nil || got.Throughput != before.Throughput {
+				t.Errorf("%s: an unknown model: %g samples/s, %v, want %g as before a fit", name, got.Throughput, err, before.Throughput)
+			}
 		}
 	}
 }
