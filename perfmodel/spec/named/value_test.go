@@ -23,7 +23,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("%q as %T: error %q, want %q", c.text, c.to, got, c.want)
 		}
 	}
-	if Parse("7", &n); n != 7 || !b || s != "any" {
+	if err := Parse("7", &n); err != nil || n != 7 || !b || s != "any" {
 		t.Errorf("got %d, %v, %q", n, b, s)
 	}
 }
