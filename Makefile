@@ -17,7 +17,7 @@ E2E := ^Test(E2E|Script)
 
 # Packages with code in several goroutines, and packages with results that must also be equal on one
 # core and on two. The race detector makes tests several times as long: it runs the shorter ones, and a
-# few draws of random tests. All of them run in unit.
+# fifth of the draws of random tests, of the scheduler 5. All of them run in unit.
 RACE       ?= ./perfmodel/... ./planner/... ./profiler/... ./cmd/server ./scheduler/goodput
 RACE_CORES ?= ./scheduler/policy/... ./scheduler/admission ./scheduler/sim ./scheduler/study ./scheduler/schedulertest
 
@@ -78,7 +78,7 @@ unit: need-go ## every test except the end-to-end ones
 .PHONY: race
 race: need-go need-cc ## the shorter tests under the race detector, the scheduler's on one and two cores
 	$(RACED) $(RACE)
-	$(RACED) -cpu 1,2 $(RACE_CORES)
+	RAPID_CHECKS=$${RAPID_CHECKS:-25} $(RACED) -cpu 1,2 $(RACE_CORES)
 
 .PHONY: e2e
 e2e: build ## the built binary, from the command line

@@ -68,10 +68,13 @@ func TestPacerFairness(t *testing.T) {
 	b := newTestbed(t)
 	worst := func(f fairShare) float64 { return f.worst }
 	for _, trace := range fairTraces {
-		none, most := mean(b.fairRuns(t, trace, "0"), worst).Mean, mean(b.fairRuns(t, trace, "0.9"), worst).Mean
-		if most > 0.75*none {
-			t.Errorf("%s: the worst ratio is %.1f at fairness 0.9 and %.1f at 0, want three quarters at most", trace, most, none)
-		}
+		t.Run(trace, func(t *testing.T) {
+			t.Parallel()
+			none, most := mean(b.fairRuns(t, trace, "0"), worst).Mean, mean(b.fairRuns(t, trace, "0.9"), worst).Mean
+			if most > 0.75*none {
+				t.Errorf("the worst ratio is %.1f at fairness 0.9 and %.1f at 0, want three quarters at most", most, none)
+			}
+		})
 	}
 }
 

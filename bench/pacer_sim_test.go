@@ -32,6 +32,7 @@ func TestPacerWorkloads(t *testing.T) {
 		{"mt/learning", "pacer", "mt", false, 1650, 64500, 0.5, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			jobs := b.jobs(t, c.trace, 1)
 			backfill := b.run(t, "fifo-backfill", jobs, b.truth)
 			const seeds = 5
@@ -67,6 +68,7 @@ func TestPacerGuaranteesElsewhere(t *testing.T) {
 		late    int // of about 970 guaranteed jobs, at most
 	}{{"perfect", true, 2}, {"learning", false, 5}} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			var table strings.Builder
 			late := 0
 			for seed := range uint64(draws) {
