@@ -35,7 +35,7 @@ LINTER := $(TOOLS)/golangci-lint-$(LINTER_VERSION)-$(shell PATH='$(PATH)' $(GO) 
 # Runs tests and counts the skipped ones by reason; V=-skips lists each. Tests make much garbage in small
 # heaps: collecting it less often saves a fifth of their time.
 GOTEST = GOGC=$${GOGC:-400} $(GO) run ./bench/gotest $(V)
-RACED   = RAPID_CHECKS=$${RAPID_CHECKS:-5} $(GOTEST) -race -short -timeout 60m
+RACED  = $(GOTEST) -race -short -timeout 60m
 
 # Published data sets that some tests compare with.
 ifndef PACER_SHARED
