@@ -58,9 +58,10 @@ check: need-go ## quick: formatting, vet, the shorter tests
 	$(GO) vet ./...
 	$(GO) test -short ./...
 
+# Two stages run at a time, since some tests wait for processes.
 .PHONY: test
 test: ## what CI runs: lint, unit, race and end-to-end tests; V=-skips lists every skipped test
-	@status=0; $(MAKE) --no-print-directory lint unit race e2e || status=$$?; $(missing); \
+	@status=0; { $(MAKE) --no-print-directory lint && $(MAKE) --no-print-directory -j2 unit race e2e; } || status=$$?; $(missing); \
 	if [ $$status = 0 ]; then echo "make test: passed"; else echo "make test: failed"; fi; exit $$status
 
 .PHONY: lint
