@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -57,6 +58,9 @@ func publishedFiles(root fs.FS) ([]string, error) {
 	return table.Glob(root, "*.csv", "published/*.csv", "data/published/*.csv")
 }
 
+// EnvStepTime is the Env key of rows with a step time that their table does not print.
+const EnvStepTime = "step_time"
+
 // publishedColumns are the required columns.
 var publishedColumns = []string{"row_id", "model", "accelerator"}
 
@@ -82,6 +86,9 @@ func firstPublishedError(root fs.FS, file string) error {
 // publishedRows yields the rows of one file.
 func publishedRows(ctx context.Context, root fs.FS, file string) iter.Seq2[spec.Measurement, error] {
 	t := newPublishedTable(file)
+	if dir, err := fs.Sub(root, path.Dir(file)); err == nil {
+		t.beside = dir
+	}
 	return convertRows(table.ReadFile(ctx, root, file, publishedColumns...), t.measurement)
 }
 
@@ -185,6 +192,9 @@ func (r *publishedRow) outcome() {
 	}
 	r.m.Outcome = spec.OK
 	sec, why := r.stepSec()
+	if sec > 0 && r.Str("step_time_s") == "" {
+		r.m.Env[EnvStepTime] = "derived from the throughput"
+	}
 	switch {
 	case sec > 0 && sec <= maxStepSec:
 		r.m.StepSec = []float64{sec}

@@ -1,13 +1,16 @@
 package datasets
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"path"
 	"regexp"
 	"strings"
 
 	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/datasets/huggingface"
 	"github.com/pacer-ml/pacer/datasets/internal/table"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
@@ -43,8 +46,31 @@ func (r *publishedRow) tokens() {
 	}
 }
 
-// modelCells are the columns that identify a model.
-type modelCells struct{ name, params, layers, hidden, heads, vocab, seq string }
+// shapeColumns are the columns with counts and widths of a model.
+var shapeColumns = [...]struct {
+	name string
+	at   func(*spec.Model) *int
+}{
+	{"hidden", func(m *spec.Model) *int { return &m.Hidden }}, // first: another width is another network
+	{"heads", func(m *spec.Model) *int { return &m.Heads }},
+	{"layers", func(m *spec.Model) *int { return &m.Layers }},
+	{"kv_heads", func(m *spec.Model) *int { return &m.KVHeads }},
+	{"head_dim", func(m *spec.Model) *int { return &m.HeadDim }},
+	{"ffn", func(m *spec.Model) *int { return &m.FFN }},
+	{"experts", func(m *spec.Model) *int { return &m.Experts }},
+	{"experts_per_token", func(m *spec.Model) *int { return &m.ExpertsPerToken }},
+	{"expert_ffn", func(m *spec.Model) *int { return &m.ExpertFFN }},
+	{"shared_experts", func(m *spec.Model) *int { return &m.SharedExperts }},
+	{"dense_layers", func(m *spec.Model) *int { return &m.DenseLayers }},
+	{"vocab", func(m *spec.Model) *int { return &m.Vocab }},
+}
+
+// modelCells are the cells that identify a model: its name, parameters, sequence length and config
+// file, and shapeColumns.
+type modelCells struct {
+	name, params, seq, config string
+	shape                     [len(shapeColumns)]string
+}
 
 // modelMatch is the model of such columns, and what is assumed of it.
 type modelMatch struct {
@@ -52,13 +78,16 @@ type modelMatch struct {
 	note  string
 }
 
-// model returns the catalog's model of that name if no recorded figure contradicts it, else a model
-// of the recorded figures. Results are cached by the cells.
+// model returns the model of the config file; without one the catalog's model of that name if no recorded
+// figure contradicts it, else a model of the recorded figures. Results are cached by the cells.
 func (r *publishedRow) model() spec.Model {
-	key := modelCells{r.Need("model"), r.Str("params_b"), r.Str("layers"), r.Str("hidden"), r.Str("heads"), r.Str("vocab"), r.Str("seq_len")}
+	key := modelCells{name: r.Need("model"), params: r.Str("params_b"), seq: r.Str("seq_len"), config: r.Str("config")}
+	for i, c := range shapeColumns {
+		key.shape[i] = r.Str(c.name)
+	}
 	a, ok := r.table.models[key]
 	if !ok {
-		a = r.findModel(key.name)
+		a = r.findModel(key.name, key.config)
 		if r.Err() != nil {
 			return a.model
 		}
@@ -73,26 +102,94 @@ func (r *publishedRow) model() spec.Model {
 // variant is a remark after the name of a model, such as "(w/o MTP)".
 var variant = regexp.MustCompile(`\s*\([^)]*\)$`)
 
-func (r *publishedRow) findModel(name string) modelMatch {
-	recorded := spec.Model{
-		Name: name, Kind: spec.Opaque,
-		Layers: r.Count("layers"), Hidden: r.Count("hidden"), Heads: r.Count("heads"), Vocab: r.Count("vocab"),
-		SeqLen: r.Count("seq_len"), ParamCount: math.Round(r.AtLeast0("params_b") * 1e9),
+func (r *publishedRow) findModel(name, config string) modelMatch {
+	recorded := r.recordedModel(name)
+	if r.Err() != nil {
+		return modelMatch{}
 	}
-	if recorded.Hidden > 0 {
-		recorded.Kind = spec.Decoder
+	if config != "" {
+		return r.configModel(&recorded, config)
 	}
 	m, ok := catalogModel(variant.ReplaceAllString(name, ""), r.Str("params_b"), !r.source.folders)
+	column := contradiction(&recorded, &m)
 	switch {
-	case ok && !contradicts(recorded, m):
+	case ok && column == "":
 		return modelMatch{model: m}
+	case ok && column != "hidden" && column != "heads": // the same layers, another number of them
+		return modelMatch{model: changed(&m, &recorded)}
 	case ok: // another network of that name
 		recorded.Name = fmt.Sprintf("%s (%d layers of %d)", name, recorded.Layers, recorded.Hidden)
 	}
-	if recorded.ParamCount > 0 && (recorded.Layers == 0 || recorded.Hidden == 0) && recorded.SeqLen > 1 {
-		return modelMatch{recorded, "layers or width not recorded, derived from the parameter count"}
+	a := modelMatch{model: recorded}
+	switch {
+	case recorded.Hidden > 0 && recorded.FFN+recorded.ExpertFFN > 0:
+		a.model.GatedMLP = gated(&recorded)
+		a.note = fmt.Sprintf("gated MLP not recorded, taken as %v from its width", a.model.GatedMLP)
+	case recorded.ParamCount > 0 && (recorded.Layers == 0 || recorded.Hidden == 0) && recorded.SeqLen > 1:
+		a.note = "layers or width not recorded, derived from the parameter count"
 	}
-	return modelMatch{model: recorded}
+	return a
+}
+
+// gated tells a gated MLP, which has three matrices, from one of two matrices, which is 4 times as wide as the
+// layer (Vaswani et al. 2017, section 3.3; Shazeer 2020, arXiv 2002.05202, section 3). Experts are gated.
+func gated(m *spec.Model) bool { return m.Experts > 0 || m.FFN != 4*m.Hidden }
+
+// changed returns m with the recorded figures that differ, and a name that lists them.
+func changed(m, recorded *spec.Model) spec.Model {
+	out, names := *m, []string{}
+	for _, c := range shapeColumns {
+		if v := *c.at(recorded); v > 0 && v != *c.at(m) {
+			*c.at(&out) = v
+			names = append(names, fmt.Sprintf("%s=%d", c.name, v))
+		}
+	}
+	out.Name = fmt.Sprintf("%s (%s)", recorded.Name, strings.Join(names, ","))
+	out.ParamCount, out.ActiveParamCount, out.SeqLen = recorded.ParamCount, 0, cmp.Or(recorded.SeqLen, m.SeqLen)
+	return out
+}
+
+// configModel reads a model from a config.json beside the table. Recorded figures must agree with it.
+func (r *publishedRow) configModel(recorded *spec.Model, file string) modelMatch {
+	if r.table.beside == nil {
+		r.Fail("config", errors.New("is a file beside the table, but the table is not read from a file: give the model's columns instead"))
+		return modelMatch{}
+	}
+	f, err := r.table.beside.Open(path.Clean(file))
+	if err != nil {
+		r.Fail("config", fmt.Errorf("is not a file in the table's folder: %w", err))
+		return modelMatch{}
+	}
+	defer f.Close()
+	m, warnings, err := huggingface.Read(f)
+	if err != nil {
+		r.Fail("config", err)
+		return modelMatch{}
+	}
+	if column := contradiction(recorded, &m); column != "" {
+		r.Fail(column, fmt.Errorf("contradicts %s", file))
+		return modelMatch{}
+	}
+	m.Name = recorded.Name
+	m.SeqLen = cmp.Or(recorded.SeqLen, m.SeqLen)
+	m.ParamCount = cmp.Or(recorded.ParamCount, m.ParamCount)
+	a := modelMatch{model: m}
+	if err := errors.Join(warnings...); err != nil {
+		a.note = strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
+	return a
+}
+
+// recordedModel returns the model of the recorded figures.
+func (r *publishedRow) recordedModel(name string) spec.Model {
+	m := spec.Model{Name: name, Kind: spec.Opaque, SeqLen: r.Count("seq_len"), ParamCount: math.Round(r.AtLeast0("params_b") * 1e9)}
+	for _, c := range shapeColumns {
+		*c.at(&m) = r.Count(c.name)
+	}
+	if m.Hidden > 0 {
+		m.Kind = spec.Decoder
+	}
+	return m
 }
 
 // catalogModel finds a model by name, by name and size if a source has a column for the size
@@ -108,13 +205,17 @@ func catalogModel(name, paramsB string, folder bool) (spec.Model, bool) {
 	return m, err == nil
 }
 
-// contradicts reports whether recorded figures differ from those of m. A vocabulary may be padded
-// by 2 %.
-func contradicts(recorded, m spec.Model) bool {
-	differ := func(a, b int) bool { return a != 0 && b != 0 && a != b }
-	pad := math.Abs(float64(recorded.Vocab - m.Vocab))
-	return differ(recorded.Layers, m.Layers) || differ(recorded.Hidden, m.Hidden) || differ(recorded.Heads, m.Heads) ||
-		recorded.Vocab != 0 && m.Vocab != 0 && pad > 0.02*float64(m.Vocab)
+// contradiction returns the first column with a recorded figure that differs from that of m, "" if there is none. A
+// vocabulary may be padded by 2 %.
+func contradiction(recorded, m *spec.Model) string {
+	for _, c := range shapeColumns {
+		a, b := *c.at(recorded), *c.at(m)
+		if a == 0 || b == 0 || a == b || c.name == "vocab" && math.Abs(float64(a-b)) <= 0.02*float64(b) {
+			continue
+		}
+		return c.name
+	}
+	return ""
 }
 
 var leadingCount = regexp.MustCompile(`^[0-9]+x\s*`)
@@ -210,7 +311,8 @@ func (r *publishedRow) node() (spec.Node, bool) {
 type linkOf struct {
 	source      *publishedSource
 	accelerator string
-	rack        bool // all inside one NVLink domain of 72
+	rack        bool   // all inside one NVLink domain of 72
+	gbps        string // network of a node, as recorded
 }
 
 // nvl72 is the number of devices in a GB200 or GB300 rack, one NVLink domain.
@@ -219,16 +321,21 @@ const nvl72 = 72
 // link returns the known rates of the network of the source's machines.
 func (r *publishedRow) link() spec.Link {
 	acc := r.m.Config.Accelerator.Name
-	key := linkOf{r.source, acc, (acc == "GB200" || acc == "GB300") && r.m.Config.Shape.Total() <= nvl72}
+	key := linkOf{r.source, acc, (acc == "GB200" || acc == "GB300") && r.m.Config.Shape.Total() <= nvl72, r.Str("network_gbps")}
 	if l, ok := r.table.links[key]; ok {
 		return l
 	}
 	node, _ := r.node()
 	l := node.Link
+	if key.gbps != "" {
+		l.InterBps = r.AtLeast0("network_gbps") * 1e9 / 8
+	}
 	if key.rack {
 		l.InterBps = float64(node.Devices) * l.IntraBps
 	}
-	r.table.links[key] = l
+	if r.Err() == nil {
+		r.table.links[key] = l
+	}
 	return l
 }
 

@@ -10,27 +10,28 @@ import (
 )
 
 // configColumns are the columns that describe the configuration, and the origin of the row.
-var configColumns = []string{"row_id", "source", "framework", "model", "params_b", "layers", "hidden", "heads", "vocab", "seq_len",
-	"accelerator", "num_nodes", "gpus_per_node", "num_gpus", "dp", "tp", "pp", "cp", "ep", "vpp", "schedule", "zero_stage", "shard", "offload", "recompute",
+var configColumns = []string{"row_id", "source", "framework", "model", "params_b", "layers", "hidden", "heads",
+	"kv_heads", "head_dim", "ffn", "experts", "experts_per_token", "expert_ffn", "shared_experts", "dense_layers", "vocab", "seq_len", "config",
+	"accelerator", "num_nodes", "gpus_per_node", "num_gpus", "network_gbps", "dp", "tp", "pp", "cp", "ep", "vpp", "schedule", "zero_stage", "shard", "offload", "recompute",
 	"precision", "micro_batch", "global_batch", "grad_accum", "source_path", "source_commit", "source_date"}
 
-// misspeltColumns returns the unknown columns of a header that resemble a known one that is
-// missing.
-func misspeltColumns(cols map[string]int, outcomes bool) []string {
-	known := configColumns
-	if outcomes {
-		known = slices.Concat(known, OutcomeColumns)
-	}
+// unknownColumns names the unknown columns of a header, each with a known column that it resembles and that is
+// missing. Without outcomes, columns that resemble an outcome are left out.
+func unknownColumns(cols map[string]int, outcomes bool) []string {
 	var out []string
 	for name := range cols {
 		if slices.Contains(configColumns, name) || slices.Contains(OutcomeColumns, name) {
 			continue
 		}
-		if like := looksLike(name, known); like != "" {
-			if _, there := cols[like]; !there {
-				out = append(out, fmt.Sprintf("column %q is not known and ignored, did you mean %s?", name, like))
-			}
+		note := fmt.Sprintf("column %q is not known and ignored", name)
+		like := looksLike(name, slices.Concat(configColumns, OutcomeColumns))
+		if !outcomes && slices.Contains(OutcomeColumns, like) {
+			continue
 		}
+		if _, there := cols[like]; like != "" && !there {
+			note += ", did you mean " + like + "?"
+		}
+		out = append(out, note)
 	}
 	slices.Sort(out)
 	return out

@@ -91,6 +91,12 @@ func (r *publishedRow) degrees(p *spec.Plan) {
 		r.mismatch = true
 		r.wrong("dp x tp x pp x cp = %d, the row has %d devices", p.Devices(), n)
 	}
+	switch m := &r.m.Config.Model; {
+	case p.EP > 1 && m.Experts == 0 && (m.HasShape() || m.ParamCount > 0): // nothing is guessed about others
+		r.Fail("ep", fmt.Errorf("needs a model with experts, and %s has none recorded: give experts, experts_per_token and expert_ffn, or config", m.Name))
+	case p.EP > 1 && m.Experts%p.EP != 0:
+		r.Fail("ep", fmt.Errorf("does not divide the %d experts of %s", m.Experts, m.Name))
+	}
 	if ranks := max(p.DP, 1) * max(p.CP, 1) * max(p.TP, 1); p.EP > 0 && ranks%p.EP != 0 {
 		r.wrong("ep = %d does not divide dp x cp x tp = %d", p.EP, ranks)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"maps"
 	"slices"
@@ -29,8 +30,8 @@ type Row struct {
 	// Doubts are further reasons to doubt the outcome. Measurement.Doubt joins Against, Assumed and
 	// Doubts, but leaves out notes on values that the source documents.
 	Doubts []string
-	// Header lists columns of the header that resemble known ones; set for the first row only. It
-	// is an error if one resembles a column of measured values.
+	// Header lists unknown columns of the header; set for the first row only. It is an error if one
+	// resembles a missing column of measured values.
 	Header []string
 }
 
@@ -40,19 +41,21 @@ var OutcomeColumns = []string{"step_time_s", "throughput_value", "throughput_uni
 
 // PublishedRows yields the rows of one table in the published format, in order. name is for errors;
 // without a source column its stem identifies the source. Columns may be in any order, unknown ones
-// are ignored, and missing or blank cells are not recorded.
+// are ignored, and missing or blank cells are not recorded. Column config names files of beside; nil = none
+// can be read.
 //
 // With outcomes, rows are read as by the importer, and need a step time, a throughput or memory.
 // Without outcomes, OutcomeColumns are ignored.
 //
 // An invalid row yields a *RowError with Line and, if possible, ID; reading continues. Any other
 // error ends it.
-func PublishedRows(ctx context.Context, name string, r io.Reader, outcomes bool) iter.Seq2[Row, error] {
+func PublishedRows(ctx context.Context, name string, r io.Reader, beside fs.FS, outcomes bool) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		t := newPublishedTable(name)
+		t.beside = beside
 		seen := map[string]int{}
 		var visible map[string]int
-		var mismatched []string
+		var unknown []string
 		for rec, err := range table.Read(r, name, publishedColumns...) {
 			if cerr := ctx.Err(); cerr != nil {
 				yield(Row{}, cerr)
@@ -65,11 +68,11 @@ func PublishedRows(ctx context.Context, name string, r io.Reader, outcomes bool)
 						yield(Row{}, fmt.Errorf("datasets: %s: %w", name, err))
 						return
 					}
-					mismatched = misspeltColumns(rec.Cols, outcomes)
+					unknown = unknownColumns(rec.Cols, outcomes)
 				}
 				rec.Cols = visible
 				row, err = t.Row(rec, outcomes, seen)
-				row.Header, mismatched = mismatched, nil
+				row.Header, unknown = unknown, nil
 			}
 			var bad *RowError
 			if errors.As(err, &bad) {
@@ -127,6 +130,7 @@ func (t *publishedTable) Row(rec *table.Record, outcomes bool, seen map[string]i
 // publishedTable reads the rows of one table and caches what rows share.
 type publishedTable struct {
 	stem         string
+	beside       fs.FS // the folder of the table, nil if it is not known
 	sources      map[string]*publishedSource
 	models       map[modelCells]modelMatch
 	accelerators map[string]spec.Accelerator

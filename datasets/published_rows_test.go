@@ -8,17 +8,20 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/datasets/internal/table"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // readRows reads a whole table, and returns good and bad rows.
 func readRows(t *testing.T, name, text string, outcomes bool) (rows []Row, bad []string) {
 	t.Helper()
-	for row, err := range PublishedRows(t.Context(), name, strings.NewReader(text), outcomes) {
+	for row, err := range PublishedRows(t.Context(), name, strings.NewReader(text), nil, outcomes) {
 		var fault *RowError
 		switch {
 		case errors.As(err, &fault):
@@ -227,7 +230,7 @@ func TestRowsByFramework(t *testing.T) {
 	}
 }
 
-// A header that resembles a known one is reported, with the first row only.
+// An unknown header is reported with the known one that it resembles, with the first row only.
 func TestRowsOddHeaders(t *testing.T) {
 	for header, want := range map[string]string{
 		"zero":            `column "zero" is not known and ignored, did you mean zero_stage?`,
@@ -237,11 +240,11 @@ func TestRowsOddHeaders(t *testing.T) {
 		"vp":              `column "vp" is not known and ignored, did you mean vpp?`,
 		"precison":        `column "precison" is not known and ignored, did you mean precision?`,
 		"step_time":       "", // an outcome, which is not read
-		"colour":          "",
-		"xp":              "",
-		"models":          "", // there is a model
+		"colour":          `column "colour" is not known and ignored`,
+		"xp":              `column "xp" is not known and ignored`,
+		"models":          `column "models" is not known and ignored`, // there is a model
 		"notes":           "",
-		"zero_stage,zero": "",
+		"zero_stage,zero": `column "zero" is not known and ignored`,
 		"zero,recomp":     `column "recomp" is not known and ignored, did you mean recompute?; column "zero" is not known and ignored, did you mean zero_stage?`,
 	} {
 		cells := strings.Repeat(",1", strings.Count(header, ",")+1)
@@ -272,7 +275,7 @@ func TestRowsMisspeltOutcome(t *testing.T) {
 	} {
 		text := "row_id,model,accelerator,num_gpus,global_batch,throughput_unit," + header + "\nx,Llama3-8B,h100,8,8,samples/s,1,1\n"
 		n := 0
-		for row, err := range PublishedRows(t.Context(), "f.csv", strings.NewReader(text), true) {
+		for row, err := range PublishedRows(t.Context(), "f.csv", strings.NewReader(text), nil, true) {
 			var bad *RowError
 			switch n++; {
 			case meant == "" && err != nil:
@@ -309,6 +312,99 @@ func TestRowsDerived(t *testing.T) {
 	}
 }
 
+// TestRowsShapes: columns describe any network, alone or as a variant of a known one.
+func TestRowsShapes(t *testing.T) {
+	known := func(name string) spec.Model {
+		m, err := catalog.Model(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	llama, mixtral := known("Llama3-8B"), known("Mixtral-8x7B")
+	shallow := llama
+	shallow.Name, shallow.Layers, shallow.ParamCount = "Llama3-8B (layers=4)", 4, 0
+	more := mixtral
+	more.Name, more.Experts, more.ParamCount, more.ActiveParamCount = "Mixtral-8x7B (experts=16)", 16, 0, 0
+	for _, c := range []struct {
+		head, cells string
+		want        spec.Model
+	}{
+		{"layers,hidden,heads,kv_heads,ffn,vocab,seq_len", "Llama3-8B,32,4096,32,8,14336,128256,8192", llama},
+		{"layers", "Llama3-8B,4", shallow},
+		{"experts", "Mixtral-8x7B,16", more},
+		{"layers,hidden,heads,kv_heads,head_dim,ffn,vocab,seq_len", "own,16,2048,32,8,64,8192,32000,4096", spec.Model{Name: "own", Kind: spec.Decoder,
+			Layers: 16, Hidden: 2048, Heads: 32, KVHeads: 8, HeadDim: 64, FFN: 8192, Vocab: 32000, SeqLen: 4096}},
+		{"layers,hidden,heads,ffn,experts,experts_per_token,expert_ffn,shared_experts,dense_layers,vocab,seq_len", "own moe,27,2048,16,10944,64,6,1408,2,1,102400,4096",
+			spec.Model{Name: "own moe", Kind: spec.Decoder, GatedMLP: true, Layers: 27, Hidden: 2048, Heads: 16, FFN: 10944, Experts: 64, ExpertsPerToken: 6,
+				ExpertFFN: 1408, SharedExperts: 2, DenseLayers: 1, Vocab: 102400, SeqLen: 4096}},
+	} {
+		rows, bad := readRows(t, "my.csv", "row_id,accelerator,num_gpus,model,"+c.head+"\nx,h100,8,"+c.cells+"\n", false)
+		if len(bad) != 0 || len(rows) != 1 {
+			t.Errorf("%s: %v", c.cells, bad)
+			continue
+		}
+		if d := cmp.Diff(c.want, rows[0].Measurement.Config.Model); d != "" {
+			t.Errorf("%s: -want +got\n%s", c.cells, d)
+		}
+	}
+	rows, _ := readRows(t, "my.csv", "row_id,accelerator,num_gpus,model,network_gbps\nx,h100,16,Llama3-8B,800\ny,h100,16,Llama3-8B,-1\n", false)
+	if len(rows) != 1 || rows[0].Measurement.Config.Link.InterBps != 1e11 {
+		t.Errorf("network of 800 Gb/s: %+v", rows)
+	}
+}
+
+// TestRowsConfig: a model may be a config.json beside the table.
+func TestRowsConfig(t *testing.T) {
+	dir := fstest.MapFS{
+		"own.json":   {Data: []byte(`{"model_type":"llama","architectures":["LlamaForCausalLM"],"hidden_size":1024,"num_hidden_layers":8,"num_attention_heads":16,"num_key_value_heads":4,"intermediate_size":2816,"vocab_size":32000,"max_position_embeddings":2048}`)},
+		"other.json": {Data: []byte(`{`)},
+	}
+	head := "row_id,accelerator,num_gpus,model,config,layers\n"
+	for cells, want := range map[string]string{
+		"own.json,":    "",
+		"./own.json,8": "",
+		"own.json,9":   `layers "9": contradicts own.json`,
+		"none.json,":   `config "none.json": is not a file in the table's folder`,
+		"../own.json,": `config "../own.json": is not a file in the table's folder`,
+		"other.json,":  `config "other.json": `,
+	} {
+		for row, err := range PublishedRows(t.Context(), "my.csv", strings.NewReader(head+"x,h100,8,mine,"+cells+"\n"), dir, false) {
+			switch {
+			case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+				t.Errorf("%s: error %v, want %q", cells, err, want)
+			case want == "" && err != nil:
+				t.Errorf("%s: %v", cells, err)
+			case want == "":
+				if m := row.Measurement.Config.Model; m.Name != "mine" || m.Layers != 8 || m.KVHeads != 4 || m.SeqLen != 2048 || !m.GatedMLP {
+					t.Errorf("%s: %+v", cells, m)
+				}
+			}
+		}
+	}
+	if _, bad := readRows(t, "standard input", head+"x,h100,8,mine,own.json,\n", false); len(bad) != 1 || !strings.Contains(bad[0], "give the model's columns instead") {
+		t.Errorf("without a folder: %v", bad)
+	}
+}
+
+// TestRowsExperts: expert parallelism without experts is an error, not a dense network.
+func TestRowsExperts(t *testing.T) {
+	head := "row_id,accelerator,num_gpus,model,params_b,ep\n"
+	for cells, want := range map[string]string{
+		"Mixtral-8x7B,,8": "",
+		"Llama3-8B,,1":    "",
+		"mine,,8":         "", // of no known size
+		"Llama3-8B,,8":    `x@2: datasets: my.csv:2: ep "8": needs a model with experts, and Llama3-8B has none`,
+		"mine,7,8":        `x@2: datasets: my.csv:2: ep "8": needs a model with experts, and mine has none`,
+		"Mixtral-8x7B,,3": `x@2: datasets: my.csv:2: ep "3": does not divide the 8 experts of Mixtral-8x7B`,
+	} {
+		_, bad := readRows(t, "my.csv", head+"x,h100,8,"+cells+"\n", false)
+		if got := strings.Join(bad, ""); !strings.HasPrefix(got, want) || want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", cells, got, want)
+		}
+	}
+}
+
 func TestRowsFaults(t *testing.T) {
 	head := "row_id,model,accelerator,num_gpus,micro_batch\n"
 	for text, want := range map[string]string{
@@ -331,7 +427,7 @@ func TestRowsFaults(t *testing.T) {
 		"\"row_id\nx,y,z,1,1\n": "header",
 	} {
 		var got error
-		for _, err := range PublishedRows(t.Context(), "f.csv", strings.NewReader(text), true) {
+		for _, err := range PublishedRows(t.Context(), "f.csv", strings.NewReader(text), nil, true) {
 			got = err
 		}
 		if got == nil || !strings.Contains(got.Error(), want) {
@@ -352,7 +448,7 @@ func BenchmarkPublishedRows(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		n := 0
-		for _, err := range PublishedRows(b.Context(), "rows.csv", strings.NewReader(text.String()), false) {
+		for _, err := range PublishedRows(b.Context(), "rows.csv", strings.NewReader(text.String()), nil, false) {
 			if err == nil {
 				n++
 			}

@@ -74,14 +74,15 @@ func TestPublishedRows(t *testing.T) {
 		{plan + "step_time_s=2.5 throughput_value=12 throughput_unit=samples/s", "Llama3-8B", planText, 2.5, 0, spec.OK, ""},
 		{plan + "step_time_s=2500 throughput_value=12.8 throughput_unit=samples/s", "Llama3-8B", planText, 2500, 0, spec.OK, "a step time of 2500 s, but the throughput makes it 2.5 s"},
 		{plan + "step_time_s=0.001", "Llama3-8B", planText, 0.001, 0, spec.OK, "905 times the devices' peak rate"},
-		{plan + "layers=99 hidden=4096 step_time_s=2.5", "LLAMA3_8B (99 layers of 4096)", planText, 2.5, 0, spec.OK, ""},
+		{plan + "layers=40 hidden=4096 step_time_s=2.5", "LLAMA3_8B (layers=40)", planText, 2.5, 0, spec.OK, ""},
+		{plan + "layers=40 hidden=5120 step_time_s=2.5", "LLAMA3_8B (40 layers of 5120)", planText, 2.5, 0, spec.OK, ""},
 		{plan + "model=NewNet params_b=3.5 step_time_s=2.5", "NewNet", planText, 2.5, 0, spec.OK, ""},
 		{plan + "recompute=full zero_stage=3 offload=optimizer+params vpp=2 precision=mxfp8 step_time_s=2.5", "Llama3-8B",
 			"dp=4,tp=4,pp=1,vp=2,mb=2,ga=4,zero=3,offload=params,recompute=full,precision=mxfp8", 2.5, 0, spec.OK, ""},
 		{"global_batch=64 pp=2 dp=8 micro_batch=1 schedule=zb-h1 zero_stage=1 shard=4 precision=bf16 recompute=none seq_len=8192 step_time_s=10", "Llama3-8B",
 			"dp=8,tp=1,pp=2,schedule=zb-h1,mb=1,ga=8,zero=1,shard=4,precision=bf16", 10, 0, spec.OK, ""},
-		{"dp=2 tp=2 pp=2 cp=2 ep=3 global_batch=8 micro_batch=1 zero_stage=0 recompute=none precision=bf16 seq_len=8192 step_time_s=10", "Llama3-8B",
-			"dp=2,tp=2,pp=2,cp=2,ep=3,mb=1,ga=4,precision=bf16", 10, 0, spec.OK, "ep = 3 does not divide dp x cp x tp = 8"},
+		{"model=Mixtral-8x7B dp=1 tp=2 pp=4 cp=2 ep=8 global_batch=8 micro_batch=1 zero_stage=0 recompute=none precision=bf16 seq_len=8192 step_time_s=10", "Mixtral-8x7B",
+			"dp=1,tp=2,pp=4,cp=2,ep=8,mb=1,ga=8,precision=bf16", 10, 0, spec.OK, "ep = 8 does not divide dp x cp x tp = 4"},
 		{plan + "zero_stage=3 shard=4 schedule=1F1B step_time_s=2.5", "Llama3-8B", "dp=4,tp=4,pp=1,mb=2,ga=4,zero=3,precision=bf16", 2.5, 0, spec.OK, ""},
 		{"micro_batch=4096 grad_accum=128 seq_len=512 throughput_value=16 throughput_unit=samples/s", "Llama3-8B",
 			"dp=16,tp=1,pp=1,mb=32,ga=128", 4096, 0, spec.OK, ""},
@@ -104,7 +105,7 @@ func TestPublishedRows(t *testing.T) {
 	if m := ms[0]; m.Source != "published/some_table" || m.Origin != "r1" || m.Config.Shape.Devices != "8+8" || m.Config.Link.InterBps != 400e9 {
 		t.Errorf("row 1: %+v", m)
 	}
-	if m := ms[18]; m.Config.Model.ParamCount != 3.5e9 || m.Config.Model.Kind != spec.Opaque {
+	if m := ms[19]; m.Config.Model.ParamCount != 3.5e9 || m.Config.Model.Kind != spec.Opaque {
 		t.Errorf("a model the catalog lacks: %+v", m.Config.Model)
 	}
 	if m := ms[12]; !strings.Contains(m.Env["unrecorded"], "recompute") || !strings.Contains(m.Env["unrecorded"], "seq_len") {

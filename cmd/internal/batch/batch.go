@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -47,6 +50,14 @@ type Run struct {
 	rows    int
 	refused int
 	failed  bool // some row of the calibration file could not be used
+}
+
+// beside returns the folder of a table, nil if it is not read from a file.
+func beside(table io.Reader, path string) fs.FS {
+	if _, file := table.(*os.File); file {
+		return os.DirFS(filepath.Dir(path))
+	}
+	return nil
 }
 
 // rowLog reports rows on standard error, the first of them one by one.
@@ -181,7 +192,7 @@ func (r *Run) Predict(in io.Reader, name string, put func(*Row) error) error {
 		chunk = chunk[:0]
 		return nil
 	}
-	for row, err := range datasets.PublishedRows(r.ctx, name, in, false) {
+	for row, err := range datasets.PublishedRows(r.ctx, name, in, beside(in, name), false) {
 		var bad *datasets.RowError
 		if err != nil && !errors.As(err, &bad) {
 			return fmt.Errorf("predict: %w", err)

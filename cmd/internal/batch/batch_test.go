@@ -15,7 +15,7 @@ import (
 func BenchmarkPredictRows(b *testing.B) {
 	const n = 1 << 16
 	var rows []answer
-	for row, err := range datasets.PublishedRows(b.Context(), "rows.csv", strings.NewReader(spectest.DistinctRows(n)), false) {
+	for row, err := range datasets.PublishedRows(b.Context(), "rows.csv", strings.NewReader(spectest.DistinctRows(n)), nil, false) {
 		if err != nil {
 			b.Fatal(err)
 		}

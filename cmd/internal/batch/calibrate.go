@@ -50,7 +50,7 @@ func (r *Run) readCalibration() ([]spec.Measurement, error) {
 	}
 	var out []spec.Measurement
 	total := 0
-	for row, err := range datasets.PublishedRows(r.ctx, name, in, true) {
+	for row, err := range datasets.PublishedRows(r.ctx, name, in, beside(in, name), true) {
 		total++
 		var bad *datasets.RowError
 		switch {
