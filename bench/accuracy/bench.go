@@ -74,19 +74,17 @@ type Bench struct {
 	mu   sync.Mutex
 	done int
 
-	published func() (*published, error)
-	rows      memo[string, []spec.Measurement] // other data sets, by name
-	priors    memo[priorKey, Prior]
-	oneOut    memo[oneOutKey, []prediction]
-	traces    memo[string, []prediction]
+	tables memo[string, *tables]            // by directory
+	rows   memo[string, []spec.Measurement] // other data sets, by name
+	priors memo[priorKey, Prior]
+	oneOut memo[oneOutKey, []prediction]
+	traces memo[string, []prediction]
 	// calibrations of memory, by the source left out
 	calibrations memo[string, *memory.Calibration]
 }
 
 func newBench(ctx context.Context, o Options) *Bench {
-	b := &Bench{Options: o, ctx: ctx, slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
-	b.published = sync.OnceValues(func() (*published, error) { return readPublished(ctx, o.Shared) })
-	return b
+	return &Bench{Options: o, ctx: ctx, slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
 }
 
 // protocol and contender return those of the i-th result.
@@ -151,10 +149,17 @@ func (b *Bench) dataset(name string) ([]spec.Measurement, error) {
 	return b.rows.get(name, func() ([]spec.Measurement, error) { return importAll(b.ctx, b.Shared, name) })
 }
 
+// read returns the tables of a directory, read once.
+func (b *Bench) read(dir string) (*tables, error) {
+	return b.tables.get(dir, func() (*tables, error) { return readTables(b.ctx, b.Shared, dir) })
+}
+
+// published returns the tables of data/published.
+func (b *Bench) published() (*tables, error) { return b.read(publishedDir) }
+
 type priorKey struct{ family, left string }
 
-// prior returns the Prior of c trained on the published sources except left; ""
-// is none. c.Train must be set.
+// prior returns the Prior of c trained on the published sources except left. c.Train must be set.
 func (b *Bench) prior(c Contender, left string) (Prior, error) {
 	return b.priors.get(priorKey{c.Name, left}, func() (Prior, error) {
 		p, err := b.published()

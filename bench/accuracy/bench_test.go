@@ -138,23 +138,22 @@ func TestMemoWorksOnce(t *testing.T) {
 
 func TestMayRefuse(t *testing.T) {
 	for _, c := range []struct {
-		part, model    string
-		layers, hidden int
-		want           bool
+		model                  string
+		layers, hidden, tokens int
+		want                   bool
 	}{
-		{"megatron_bridge", "Nemotron_3_Nano", 0, 0, true},
-		{"megatron_bridge", "Kimi-K2", 61, 7168, true},
-		{"megatron_bridge", "DeepSeekV4 Flash", 0, 0, true},
-		{"megatron_bridge", "DeepSeekV3", 61, 7168, false},
-		{"nemo_2407", "Nemotron-8B", 0, 0, false},
-		{"litgpt", "Llama2-7B", 32, 4096, true},
-		{"bigscience", "GPT-20B", 0, 0, true},
-		{"bigscience", "GPT-20B", 0, 14400, false},
+		{"Nemotron_3_Nano", 0, 0, 8192, true},
+		{"Kimi-K2", 61, 7168, 4096, true},
+		{"DeepSeekV4 Flash", 0, 0, 4096, true},
+		{"DeepSeekV3", 61, 7168, 4096, false},
+		{"Llama2-7B", 32, 4096, 0, true},
+		{"GPT-20B", 0, 0, 2048, true},
+		{"GPT-20B", 0, 14400, 2048, false},
 	} {
-		a := prediction{target: target{part: c.part}}
-		a.config.Model.Name, a.config.Model.Layers, a.config.Model.Hidden = c.model, c.layers, c.hidden
+		var a prediction
+		a.config.Model.Name, a.config.Model.Layers, a.config.Model.Hidden, a.config.SeqLen = c.model, c.layers, c.hidden, c.tokens
 		if got := mayRefuse(&a); got != c.want {
-			t.Errorf("%s, %s, %d layers, hidden %d: may be refused: %v", c.part, c.model, c.layers, c.hidden, got)
+			t.Errorf("%+v: may be refused: %v", c, got)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,13 +15,10 @@ import (
 
 func memoryProtocols() []Protocol {
 	return []Protocol{
-		{Name: "memory", Doc: "peak memory per device of bigscience (rows with layers) and torchtitan, that source left out", run: peakMemory},
+		{Name: "memory", Doc: "peak memory per device of data/published and data/field, each source left out in turn", run: peakMemory},
 		{Name: "oom", Doc: "runs that ran out of memory must be predicted to, and runs that completed must not", run: outOfMemory},
 	}
 }
-
-// memorySources print peak memory of whole training runs.
-var memorySources = []string{"bigscience", "torchtitan"}
 
 // errNoMemory is the reason of a family that does not predict memory.
 var errNoMemory = unable("predicts no memory")
@@ -81,23 +79,22 @@ func predictedMemory(p perfmodel.Predictor) memoryOf {
 }
 
 func peakMemory(ctx context.Context, b *Bench, c Contender) (Result, error) {
-	p, err := b.published()
+	rows, err := b.peaks()
 	if err != nil {
 		return Result{}, err
 	}
-	standings := make([]Standing, len(memorySources))
-	predictions, err := b.predictParts(len(memorySources), func(i int) ([]prediction, error) {
-		source := memorySources[i]
+	sources := slices.Sorted(maps.Keys(rows))
+	standings := make([]Standing, len(sources))
+	predictions, err := b.predictParts(len(sources), func(i int) ([]prediction, error) {
+		source := sources[i]
 		peak, as, err := b.memoryWithout(c, source)
 		if err != nil {
 			return nil, err
 		}
 		standings[i] = as
 		var out []prediction
-		for _, m := range p.usable[source] {
-			if m.PeakBytes > 0 && m.Config.Model.Layers > 0 {
-				out = append(out, predictPeak(ctx, peak, &m, source))
-			}
+		for _, m := range rows[source] {
+			out = append(out, predictPeak(ctx, peak, &m, source))
 		}
 		return out, ctx.Err()
 	})
@@ -111,6 +108,25 @@ func peakMemory(ctx context.Context, b *Bench, c Contender) (Result, error) {
 	r.Standing = standings[0]
 	r.Figures = []Figure{fraction("mean", r.Mean, 0.12, 0.06)}
 	return r, nil
+}
+
+// peaks returns the rows of whole training runs that print peak memory and record what determines it, by source.
+func (b *Bench) peaks() (map[string][]spec.Measurement, error) {
+	out := map[string][]spec.Measurement{}
+	for _, dir := range []string{publishedDir, fieldDir} {
+		p, err := b.read(dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range p.sources {
+			for _, m := range p.usable[s] {
+				if m.PeakBytes > 0 && m.Config.Model.Layers > 0 && m.Config.Seq() > 0 && recorded(&m, "recompute") {
+					out[s] = append(out[s], m)
+				}
+			}
+		}
+	}
+	return out, nil
 }
 
 // predictPeak predicts the peak memory of m's configuration.
@@ -259,7 +275,7 @@ func (b *Bench) memoryRows() ([]spec.Measurement, error) {
 	}
 	var out []spec.Measurement
 	for _, m := range p.all {
-		if sourceOf(&m) == "bigscience" && m.Outcome == spec.OOM && m.Config.Model.Layers > 0 {
+		if m.Outcome == spec.OOM && m.Config.Model.Layers > 0 && m.Config.Seq() > 0 {
 			out = append(out, m)
 		}
 	}

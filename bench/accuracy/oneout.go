@@ -20,6 +20,9 @@ import (
 func publishedProtocols() []Protocol {
 	return []Protocol{
 		{Name: "published-0", Doc: "data/published, each source left out in turn, nothing of it revealed", run: zeroShot},
+		{Name: "published-0-unnamed", Doc: "the same, asked without the columns that name the training stack", run: unnamedStack},
+		{Name: "field-0", Doc: "data/field, predicted from the sources of data/published", run: field},
+		{Name: "moe", Doc: "the mixtures of experts of published-0 and field-0", run: mixtures},
 		{Name: "published-10", Doc: "the same, 10 rows revealed, spread evenly over the file; sources with 20 rows or more",
 			run: revealing(10, func(r *Result) {
 				r.Figures = append(r.Figures,
@@ -52,7 +55,7 @@ const manyRows = 20
 const leastPredicted = 550
 
 func zeroShot(ctx context.Context, b *Bench, c Contender) (Result, error) {
-	predictions, err := b.oneOutPredictions(ctx, c, 0)
+	predictions, err := b.oneOutPredictions(ctx, c, askedPublished, 0)
 	if err != nil {
 		return Result{}, err
 	}
@@ -68,10 +71,53 @@ func zeroShot(ctx context.Context, b *Bench, c Contender) (Result, error) {
 	return r, nil
 }
 
+// unnamedStack asks the rows of published-0 without the training stack.
+func unnamedStack(ctx context.Context, b *Bench, c Contender) (Result, error) {
+	predictions, err := b.oneOutPredictions(ctx, c, askedUnnamed, 0)
+	if err != nil {
+		return Result{}, err
+	}
+	r := scored(predictions).withRegret(predictions)
+	r.Standing = standing(c)
+	r.Figures = []Figure{fraction("pooled median", r.Median, 0.15, 0.12)}
+	r.intervalFigures(0.5, 0.35)
+	return r, nil
+}
+
+// field predicts the rows of data/field.
+func field(ctx context.Context, b *Bench, c Contender) (Result, error) {
+	predictions, err := b.oneOutPredictions(ctx, c, askedField, 0)
+	if err != nil {
+		return Result{}, err
+	}
+	r := scored(predictions).withRegret(predictions) // left out for all families: none was trained on data/field
+	r.Figures = []Figure{{Name: "pooled median", Value: r.Median, Unit: "1"}}
+	return r, nil
+}
+
+// mixtures scores the mixtures of experts of published-0 and field-0.
+func mixtures(ctx context.Context, b *Bench, c Contender) (Result, error) {
+	var predictions []prediction
+	for _, of := range []asked{askedPublished, askedField} {
+		more, err := b.oneOutPredictions(ctx, c, of, 0)
+		if err != nil {
+			return Result{}, err
+		}
+		predictions = append(predictions, more...)
+	}
+	predictions = slices.DeleteFunc(predictions, func(a prediction) bool { return a.config.Model.Experts == 0 })
+	r := scored(predictions)
+	r.Standing = standing(c)
+	r.Figures = []Figure{fraction("pooled median", r.Median, 0.15, 0.10)}
+	if r.Intervals > 0 {
+		r.Figures = append(r.Figures, Figure{Name: "coverage", Value: r.Coverage, Unit: "1", Must: Limit{AtLeast: 0.85}})
+	}
+	return r, nil
+}
+
 // mayRefuse reports whether a family may refuse a published row, because it records
-// too little or no layer formula covers the network: fine-tuning of litgpt with
-// unknown sequence length, hybrids with state space layers, models without a
-// description, and rows of bigscience without any size.
+// too little or no layer formula covers the network: samples of unknown length, hybrids
+// with state space layers, and models without a description or any size.
 func mayRefuse(a *prediction) bool {
 	m := a.config.Model
 	name := strings.Map(func(r rune) rune {
@@ -85,7 +131,7 @@ func mayRefuse(a *prediction) bool {
 			return true
 		}
 	}
-	return a.part == "litgpt" || a.part == "bigscience" && m.Layers == 0 && m.Hidden == 0
+	return a.config.Seq() == 0 || m.Layers == 0 && m.Hidden == 0 && m.ParamCount == 0
 }
 
 // predictedOfMust returns the predicted share of the rows that must not be
@@ -106,7 +152,7 @@ func predictedOfMust(predictions []prediction) float64 {
 // revealing scores c with k rows of each source revealed.
 func revealing(k int, judge func(*Result)) func(context.Context, *Bench, Contender) (Result, error) {
 	return func(ctx context.Context, b *Bench, c Contender) (Result, error) {
-		predictions, err := b.oneOutPredictions(ctx, c, k)
+		predictions, err := b.oneOutPredictions(ctx, c, askedPublished, k)
 		if err != nil {
 			return Result{}, err
 		}
@@ -150,24 +196,61 @@ func (r *Result) intervalFigures(must, aim float64) {
 	r.Figures = append(r.Figures, Figure{Name: "half-width", Value: r.HalfWidth, Unit: "ln", Must: Limit{AtMost: must}, Aim: Limit{AtMost: aim}})
 }
 
+// asked are the rows that are predicted, and how they are described.
+type asked struct {
+	dir     string
+	unnamed bool // without the training stack
+}
+
+var (
+	askedPublished = asked{dir: publishedDir}
+	askedUnnamed   = asked{dir: publishedDir, unnamed: true}
+	askedField     = asked{dir: fieldDir}
+)
+
 type oneOutKey struct {
 	family   string
+	asked    asked
 	revealed int
 }
 
 // oneOutPredictions predicts every source with enough rows by c, with k rows revealed.
-func (b *Bench) oneOutPredictions(ctx context.Context, c Contender, k int) ([]prediction, error) {
-	return b.oneOut.get(oneOutKey{c.Name, k}, func() ([]prediction, error) {
-		p, err := b.published()
+func (b *Bench) oneOutPredictions(ctx context.Context, c Contender, of asked, k int) ([]prediction, error) {
+	return b.oneOut.get(oneOutKey{c.Name, of, k}, func() ([]prediction, error) {
+		p, err := b.read(of.dir)
 		if err != nil {
 			return nil, err
 		}
 		if k == 0 && c.Train == nil && c.Unfitted == nil {
 			return nil, unablef("is fitted to rows of the job itself, and none is revealed")
 		}
-		from := slices.DeleteFunc(slices.Clone(sources), func(s string) bool { return len(p.usable[s]) < leastRows(k) })
-		return b.predictParts(len(from), func(i int) ([]prediction, error) { return b.predictSource(ctx, c, from[i], p.usable[from[i]], k) })
+		from := slices.DeleteFunc(slices.Clone(p.sources), func(s string) bool { return len(p.usable[s]) < leastRows(k) })
+		return b.predictParts(len(from), func(i int) ([]prediction, error) {
+			rows := p.usable[from[i]]
+			if of.unnamed {
+				var err error
+				if rows, err = b.withoutNames(ctx, of.dir, from[i], rows); err != nil {
+					return nil, err
+				}
+			}
+			return b.predictSource(ctx, c, from[i], rows, k)
+		})
 	})
+}
+
+// withoutNames returns rows of a source as they are read without the columns that name the training stack. Rows
+// without tokens per sample are left out: the source says what their samples are.
+func (b *Bench) withoutNames(ctx context.Context, dir, source string, rows []spec.Measurement) ([]spec.Measurement, error) {
+	root, err := dataDir(b.Shared, dir)
+	if err != nil {
+		return nil, err
+	}
+	configs, err := readConfigs(ctx, root, source, unnamed)
+	out := slices.DeleteFunc(slices.Clone(rows), func(m spec.Measurement) bool { return m.Config.Seq() == 0 })
+	for i := range out {
+		out[i].Config = configs[out[i].Origin]
+	}
+	return out, err
 }
 
 func (b *Bench) predictSource(ctx context.Context, c Contender, source string, rows []spec.Measurement, k int) ([]prediction, error) {
@@ -233,7 +316,7 @@ func (b *Bench) repeats(k int) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	for _, s := range sources {
+	for _, s := range p.sources {
 		if len(p.usable[s]) < leastRows(k) {
 			continue
 		}

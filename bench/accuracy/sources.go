@@ -2,9 +2,11 @@ package accuracy
 
 import (
 	"context"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,54 +14,51 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// sources are the tables of data/published that print step times of models
-// with a recorded plan, in the order they are reported.
-var sources = []string{"bigscience", "internevo", "megatron_bridge", "torchtitan", "megatron_sc21",
-	"korthikanti_2205_05198", "fms_fsdp", "nemo_2407", "litgpt"}
+// Directories of tables in the published format. Each file is a source.
+const (
+	publishedDir = "published"
+	fieldDir     = "field"
+)
 
 // sourceOf returns the table a published row is from.
 func sourceOf(m *spec.Measurement) string { return strings.TrimPrefix(m.Source, "published/") }
 
-// usable reports whether a published row counts: its status is ok and a step
-// time is recorded. Rows that contradict themselves count too; a family may
-// predict or refuse them.
+// usable reports whether a published row counts: its status is ok, its table prints a step time, and the tokens
+// per sample are not assumed, which the error would be of. Rows that contradict themselves count too; a family
+// may predict or refuse them.
 func usable(m *spec.Measurement) bool {
-	return slices.Contains(sources, sourceOf(m)) && m.Outcome == spec.OK && m.MedianStepSec() > 0 && !suspect(m)
+	assumed := m.Config.SeqLen > 0 && !recorded(m, "seq_len")
+	return m.Outcome == spec.OK && m.MedianStepSec() > 0 && m.Env[datasets.EnvStepTime] == "" && !assumed && !suspect(m)
 }
 
 // suspect reports whether the row's table marks it as unfit for calibration.
 func suspect(m *spec.Measurement) bool { return strings.Contains(m.Doubt, "suspect") }
 
-// published holds the rows of data/published.
-type published struct {
-	all    []spec.Measurement            // every row that can be read, in file order
-	usable map[string][]spec.Measurement // of each source, in file order
+// tables holds the rows of a directory of published tables.
+type tables struct {
+	all     []spec.Measurement            // every row that can be read, in file order
+	sources []string                      // with usable rows, in order
+	usable  map[string][]spec.Measurement // of each source, in file order
 }
 
-func readPublished(ctx context.Context, shared string) (*published, error) {
-	all, err := importAll(ctx, shared, "published")
+// readTables reads the tables of DIR/data/NAME.
+func readTables(ctx context.Context, shared, name string) (*tables, error) {
+	root, err := dataDir(shared, name)
 	if err != nil {
 		return nil, err
 	}
-	root, err := dataDir(shared, "published")
+	all, _, err := datasets.ReadAll(ctx, "published", root)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("accuracy: %w", err)
 	}
-	if err := checkBlind(ctx, root, all); err != nil {
-		return nil, err
-	}
-	p := &published{all: all, usable: map[string][]spec.Measurement{}}
+	p := &tables{all: all, usable: map[string][]spec.Measurement{}}
 	for _, m := range all {
 		if usable(&m) {
 			p.usable[sourceOf(&m)] = append(p.usable[sourceOf(&m)], m)
 		}
 	}
-	for _, s := range sources {
-		if len(p.usable[s]) == 0 {
-			return nil, fmt.Errorf("accuracy: data/published/%s.csv holds no usable row", s)
-		}
-	}
-	return p, nil
+	p.sources = slices.Sorted(maps.Keys(p.usable))
+	return p, p.checkBlind(ctx, root)
 }
 
 // ErrSeen means that a row's outcome changes its configuration.
@@ -68,50 +67,73 @@ var ErrSeen = errors.New("the outcome of a row changes its configuration")
 // checkBlind reads the tables again without outcomes, and returns an error for the
 // first row with another configuration then. So the Config of a Measurement holds
 // no information about its outcome.
-func checkBlind(ctx context.Context, root fs.FS, rows []spec.Measurement) error {
-	blind := map[string]spec.Config{}
-	for _, s := range sources {
-		if err := readBlind(ctx, root, s, blind); err != nil {
+func (p *tables) checkBlind(ctx context.Context, root fs.FS) error {
+	for _, s := range p.sources {
+		blind, err := readConfigs(ctx, root, s, nil)
+		if err != nil {
 			return err
 		}
-	}
-	for i := range rows {
-		m := &rows[i]
-		if !usable(m) {
-			continue
-		}
-		if c, ok := blind[sourceOf(m)+" "+m.Origin]; !ok || c != m.Config {
-			return fmt.Errorf("accuracy: %s: %s on %s, plan %s: %w", m.Origin, m.Config.Model.Name, m.Config.Accelerator.Name, m.Config.Plan, ErrSeen)
+		for i := range p.usable[s] {
+			m := &p.usable[s][i]
+			if c, ok := blind[m.Origin]; !ok || c != m.Config {
+				return fmt.Errorf("accuracy: %s: %s on %s, plan %s: %w", m.Origin, m.Config.Model.Name, m.Config.Accelerator.Name, m.Config.Plan, ErrSeen)
+			}
 		}
 	}
 	return nil
 }
 
-// readBlind adds the configurations of one source's rows, by source and row.
-func readBlind(ctx context.Context, root fs.FS, source string, into map[string]spec.Config) error {
-	f, err := root.Open(source + ".csv")
+// readConfigs returns the configurations of a source's rows, read without outcomes, by row. change, unless
+// nil, edits the text of the table; its name is then unknown too.
+func readConfigs(ctx context.Context, root fs.FS, source string, change func(string) (string, error)) (map[string]spec.Config, error) {
+	text, err := fs.ReadFile(root, source+".csv")
 	if err != nil {
-		return fmt.Errorf("accuracy: data/published: %w", err)
+		return nil, fmt.Errorf("accuracy: %w", err)
 	}
-	defer f.Close()
-	for row, err := range datasets.PublishedRows(ctx, source+".csv", f, false) {
+	name, in := source+".csv", string(text)
+	if change != nil {
+		name = "rows.csv"
+		if in, err = change(in); err != nil {
+			return nil, fmt.Errorf("accuracy: %s.csv: %w", source, err)
+		}
+	}
+	out := map[string]spec.Config{}
+	for row, err := range datasets.PublishedRows(ctx, name, strings.NewReader(in), root, false) {
 		var bad *datasets.RowError
 		switch {
 		case errors.As(err, &bad):
 		case err != nil:
-			return fmt.Errorf("accuracy: %w", err)
+			return nil, fmt.Errorf("accuracy: %w", err)
 		default:
-			into[source+" "+row.ID] = row.Measurement.Config
+			out[row.ID] = row.Measurement.Config
 		}
 	}
-	return nil
+	return out, nil
+}
+
+// unnamed empties the columns that name the training stack of a table.
+func unnamed(text string) (string, error) {
+	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		return "", err
+	}
+	for i, name := range rows[0] {
+		if name == "source" || name == "framework" {
+			for _, row := range rows[1:] {
+				row[i] = ""
+			}
+		}
+	}
+	var b strings.Builder
+	err = csv.NewWriter(&b).WriteAll(rows)
+	return b.String(), err
 }
 
 // without returns the usable rows of every source but one, in the order of
 // sources; "" leaves none out.
-func (p *published) without(source string) []spec.Measurement {
+func (p *tables) without(source string) []spec.Measurement {
 	var out []spec.Measurement
-	for _, s := range sources {
+	for _, s := range p.sources {
 		if s != source {
 			out = append(out, p.usable[s]...)
 		}
@@ -120,7 +142,7 @@ func (p *published) without(source string) []spec.Measurement {
 }
 
 // others returns every readable row except those of a source.
-func (p *published) others(source string) []spec.Measurement {
+func (p *tables) others(source string) []spec.Measurement {
 	return slices.DeleteFunc(slices.Clone(p.all), func(m spec.Measurement) bool { return sourceOf(&m) == source })
 }
 

@@ -14,5 +14,5 @@ remarks() { awk -v column="$1" 'BEGIN { print "| protocol | families | " column 
 awk '/^<details>/ { exit } /^[|]/' "$report" | sed 's/\\\*//g' | cut -d '|' -f 1-3,6- | renew accuracy-summary
 section "Errors of every family" | sed -E 's/[|] regret \(choices\) [|]$/| regret | choices |/; s/ [(]([0-9]+)[)] [|]$/ | \1 |/; t; s/^([|].*) [|] - [|]$/\1 | - | - |/' | renew accuracy
 section "By source" | renew accuracy-parts
-section "Rows refused" | remarks rows | renew accuracy-refused
+section "Refused rows" | remarks rows | renew accuracy-refused
 section "Notes" | remarks note | renew accuracy-notes
