@@ -57,6 +57,8 @@ var shapeColumns = [...]struct {
 	{"kv_heads", func(m *spec.Model) *int { return &m.KVHeads }},
 	{"head_dim", func(m *spec.Model) *int { return &m.HeadDim }},
 	{"ffn", func(m *spec.Model) *int { return &m.FFN }},
+	{"q_rank", func(m *spec.Model) *int { return &m.QRank }},
+	{"kv_rank", func(m *spec.Model) *int { return &m.KVRank }},
 	{"experts", func(m *spec.Model) *int { return &m.Experts }},
 	{"experts_per_token", func(m *spec.Model) *int { return &m.ExpertsPerToken }},
 	{"expert_ffn", func(m *spec.Model) *int { return &m.ExpertFFN }},

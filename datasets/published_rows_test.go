@@ -335,8 +335,8 @@ func TestRowsShapes(t *testing.T) {
 		{"experts", "Mixtral-8x7B,16", more},
 		{"layers,hidden,heads,kv_heads,head_dim,ffn,vocab,seq_len", "own,16,2048,32,8,64,8192,32000,4096", spec.Model{Name: "own", Kind: spec.Decoder,
 			Layers: 16, Hidden: 2048, Heads: 32, KVHeads: 8, HeadDim: 64, FFN: 8192, Vocab: 32000, SeqLen: 4096}},
-		{"layers,hidden,heads,ffn,experts,experts_per_token,expert_ffn,shared_experts,dense_layers,vocab,seq_len", "own moe,27,2048,16,10944,64,6,1408,2,1,102400,4096",
-			spec.Model{Name: "own moe", Kind: spec.Decoder, GatedMLP: true, Layers: 27, Hidden: 2048, Heads: 16, FFN: 10944, Experts: 64, ExpertsPerToken: 6,
+		{"layers,hidden,heads,ffn,q_rank,kv_rank,experts,experts_per_token,expert_ffn,shared_experts,dense_layers,vocab,seq_len", "own moe,27,2048,16,10944,1536,512,64,6,1408,2,1,102400,4096",
+			spec.Model{Name: "own moe", Kind: spec.Decoder, GatedMLP: true, Layers: 27, Hidden: 2048, Heads: 16, FFN: 10944, QRank: 1536, KVRank: 512, Experts: 64, ExpertsPerToken: 6,
 				ExpertFFN: 1408, SharedExperts: 2, DenseLayers: 1, Vocab: 102400, SeqLen: 4096}},
 	} {
 		rows, bad := readRows(t, "my.csv", "row_id,accelerator,num_gpus,model,"+c.head+"\nx,h100,8,"+c.cells+"\n", false)

@@ -145,7 +145,7 @@ func checkFigures(m *spec.Model, a *spec.Accelerator, l spec.Link, shape *spec.S
 		name string
 		n    int
 	}{{"layers", m.Layers}, {"hidden", m.Hidden}, {"ffn", m.FFN}, {"heads", m.Heads}, {"kv_heads", m.KVHeads}, {"head_dim", m.HeadDim},
-		{"vocab", m.Vocab}, {"seq_len", m.SeqLen}, {"experts", m.Experts}, {"experts_per_token", m.ExpertsPerToken},
+		{"vocab", m.Vocab}, {"seq_len", m.SeqLen}, {"q_rank", m.QRank}, {"kv_rank", m.KVRank}, {"experts", m.Experts}, {"experts_per_token", m.ExpertsPerToken},
 		{"expert_ffn", m.ExpertFFN}, {"shared_experts", m.SharedExperts}, {"dense_layers", m.DenseLayers}, {"cpus", shape.CPUs}} {
 		if f.n < 0 || f.n > maxCount {
 			return &query.FieldError{Field: f.name, Value: f.n, Why: fmt.Sprintf("is not in 0..%d", maxCount)}

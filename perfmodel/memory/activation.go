@@ -126,13 +126,15 @@ func (e *Estimator) everyOther(p *spec.Plan, n, a, r float64) float64 {
 // section 4.1 and equations 2 and 4.
 func (e *Estimator) layerBytes(p *spec.Plan, n, a, r float64) (whole, scores float64) {
 	t := float64(p.TP)
-	q := e.heads * e.head / t
-	kv := e.kv * e.head / min(t, e.kv)
+	attention := 2*e.heads*e.head/t + 2*e.kv*e.head/min(t, e.kv)
+	if l := &e.latent; l.KVRank > 0 { // compressed; queries and keys with rotated parts, values, output
+		attention = l.Down() + (2*l.Q+2*l.Out)/t
+	}
 	in := r
 	if e.stack.keepsGathered {
 		in = 1
 	}
-	whole = n*e.hidden*((2*a+e.masks)/r+2*a/in) + n*a*(2*q+2*kv)
+	whole = n*e.hidden*((2*a+e.masks)/r+2*a/in) + n*a*attention
 	whole += (1 - e.moe) * n * a * e.mlp * e.ffn / t
 	if e.moe > 0 {
 		// Each copy of a token sent to an expert keeps the expert's input, inner activations and output. The

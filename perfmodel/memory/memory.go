@@ -85,6 +85,7 @@ func Estimate(c spec.Config) (Breakdown, error) {
 type Estimator struct {
 	shape  bool // count per tensor; otherwise use opaqueActivations
 	seq    float64
+	latent spec.Latent // KVRank 0 = other attention
 	layers float64
 	hidden float64
 	ffn    float64
@@ -133,6 +134,7 @@ func (cal *Calibration) For(c spec.Config) (Estimator, error) {
 	e.shape = true
 	e.layers, e.hidden, e.ffn = float64(m.Layers), float64(m.Hidden), float64(m.FFN)
 	e.heads, e.kv, e.head, e.vocab = float64(m.Heads), float64(m.KV()), float64(m.Head()), float64(m.Vocab)
+	e.latent, _ = m.Latent()
 	e.mlp, e.masks = 2, 2
 	if m.GatedMLP {
 		e.mlp, e.masks = 3, 0 // gated models are trained without dropout

@@ -336,7 +336,11 @@ func TestCountsAgreeWithTheModel(t *testing.T) {
 	t5.Kind, t5.HeadDim, t5.Vocab = spec.EncoderDecoder, 128, 32128
 	moe.Experts, moe.ExpertsPerToken, moe.ExpertFFN, moe.SharedExperts, moe.DenseLayers = 8, 2, 2048, 1, 3
 	moe.KVHeads, moe.Vocab, moe.TiedEmbeddings = 8, 32000, false
-	for _, m := range []spec.Model{gpt(24, 1024, 16), t5, moe} {
+	latent := moe
+	latent.KVHeads, latent.HeadDim, latent.QRank, latent.KVRank = 0, 128, 1536, 512
+	uncompressed := latent
+	uncompressed.QRank = 0
+	for _, m := range []spec.Model{gpt(24, 1024, 16), t5, moe, latent, uncompressed} {
 		w := weightsOf(m)
 		near(t, m.Name, w.total(), m.Params()+float64(4*m.Layers*m.Hidden), 1e-12)
 	}

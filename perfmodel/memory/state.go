@@ -33,6 +33,10 @@ func weightsOf(m spec.Model) weights {
 		layers: float64(m.Layers),
 		scale:  1,
 	}
+	if l, ok := m.Latent(); ok {
+		w.query, w.kv, w.kvHead = l.QIn*l.Q+h*l.Out, l.KVRank*l.KV, float64(m.Heads)
+		w.fixed += h * l.Down()
+	}
 	if m.Experts > 0 {
 		moe := float64(m.MoELayers()) / w.layers
 		w.mlp = (1-moe)*m.DenseMLPParams() + moe*float64(m.SharedExperts)*m.ExpertParams()

@@ -31,6 +31,12 @@ type Model struct {
 	Vocab   int    `json:"vocab,omitempty"`
 	SeqLen  int    `json:"seq_len,omitempty"` // tokens per sample, unless a Config has its own
 
+	// QRank and KVRank are the widths to which multi-head latent attention compresses queries, and keys and
+	// values (DeepSeek-V2, arXiv 2405.04434, section 2.1). KVRank 0 = other attention; QRank 0 = queries are
+	// not compressed.
+	QRank  int `json:"q_rank,omitempty"`
+	KVRank int `json:"kv_rank,omitempty"`
+
 	GatedMLP       bool `json:"gated_mlp,omitempty"`       // three MLP matrices instead of two
 	TiedEmbeddings bool `json:"tied_embeddings,omitempty"` // input and output embedding shared
 
@@ -79,12 +85,47 @@ func (m Model) mlpMatrices() float64 {
 	return 2
 }
 
-// AttentionParams returns the parameters of the four attention projections of
-// one layer: 2·h·a·d + 2·h·k·d (Ainslie et al., GQA, 2023).
+// AttentionParams returns the parameters of the attention projections of one layer: 2·h·a·d + 2·h·k·d (Ainslie et
+// al., GQA, 2023), or those of Latent.
 func (m Model) AttentionParams() float64 {
 	h, d := float64(m.Hidden), float64(m.Head())
+	if l, ok := m.Latent(); ok {
+		return h*l.Down() + l.QIn*l.Q + l.KVRank*l.KV + h*l.Out
+	}
 	return 2*h*float64(m.Heads)*d + 2*h*float64(m.KV())*d
 }
+
+// rotated is the width of a head that multi-head latent attention keeps apart for the position, in addition to
+// HeadDim. It has this value in all published networks (DeepSeek-V2, section 3.1.2; DeepSeek-V3, section 4.2).
+const rotated = 64
+
+// Latent has the widths of multi-head latent attention. The input, of width h, is multiplied to QRank and to
+// KVRank + Rotated, from there to queries and to keys and values of all heads, and attention's output back to h.
+type Latent struct {
+	QRank   float64 // 0 = queries are not compressed
+	QIn     float64 // input of the queries: QRank or h
+	Q       float64 // queries of all heads, with their rotated parts
+	KVRank  float64
+	Rotated float64 // of the keys, one for all heads
+	KV      float64 // keys, without rotated parts, and values of all heads
+	Out     float64 // output of attention, all heads
+}
+
+// Latent returns the widths of multi-head latent attention, false for other attention.
+func (m Model) Latent() (Latent, bool) {
+	if m.KVRank == 0 {
+		return Latent{}, false
+	}
+	a, d := float64(m.Heads), float64(m.Head())
+	l := Latent{QRank: float64(m.QRank), QIn: float64(m.QRank), Q: a * (d + rotated), KVRank: float64(m.KVRank), Rotated: rotated, KV: 2 * a * d, Out: a * d}
+	if m.QRank == 0 {
+		l.QIn = float64(m.Hidden)
+	}
+	return l, true
+}
+
+// Down returns the width of the compressed queries, keys and values, which every tensor parallel rank computes.
+func (l Latent) Down() float64 { return l.QRank + l.KVRank + l.Rotated }
 
 // DenseMLPParams returns the parameters of one dense MLP.
 func (m Model) DenseMLPParams() float64 {
@@ -163,6 +204,9 @@ func (m Model) TrainFLOPs(seq int) float64 {
 	}
 	s := float64(seq)
 	attn := 12 * float64(m.Layers) * float64(m.Heads*m.Head()) * s * s
+	if l, ok := m.Latent(); ok { // scores of longer heads
+		attn = 6 * float64(m.Layers) * (l.Q + l.Out) * s * s
+	}
 	switch m.Kind {
 	case Decoder:
 		attn /= 2
@@ -181,7 +225,7 @@ func (m Model) Validate() error {
 		name string
 		v    int
 	}{{"layers", m.Layers}, {"hidden", m.Hidden}, {"ffn", m.FFN}, {"heads", m.Heads}, {"kv_heads", m.KVHeads},
-		{"head_dim", m.HeadDim}, {"vocab", m.Vocab}, {"seq_len", m.SeqLen}, {"experts", m.Experts},
+		{"head_dim", m.HeadDim}, {"vocab", m.Vocab}, {"seq_len", m.SeqLen}, {"q_rank", m.QRank}, {"kv_rank", m.KVRank}, {"experts", m.Experts},
 		{"experts_per_token", m.ExpertsPerToken}, {"expert_ffn", m.ExpertFFN}, {"shared_experts", m.SharedExperts},
 		{"dense_layers", m.DenseLayers}} {
 		if f.v < 0 {

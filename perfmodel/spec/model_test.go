@@ -106,3 +106,30 @@ func TestModelValidate(t *testing.T) {
 		}
 	}
 }
+
+// TestLatentAttention: the parameters of DeepSeek-V2 and V3 are those of their reports (arXiv 2405.04434 and
+// 2412.19437, abstracts), without the second's multi-token prediction.
+func TestLatentAttention(t *testing.T) {
+	v2 := Model{Kind: Decoder, Layers: 60, Hidden: 5120, FFN: 12288, Heads: 128, HeadDim: 128, Vocab: 102400, QRank: 1536, KVRank: 512, GatedMLP: true,
+		Experts: 160, ExpertsPerToken: 6, ExpertFFN: 1536, SharedExperts: 2, DenseLayers: 1}
+	v3 := Model{Kind: Decoder, Layers: 61, Hidden: 7168, FFN: 18432, Heads: 128, HeadDim: 128, Vocab: 129280, QRank: 1536, KVRank: 512, GatedMLP: true,
+		Experts: 256, ExpertsPerToken: 8, ExpertFFN: 2048, SharedExperts: 1, DenseLayers: 3}
+	for _, c := range []struct {
+		m           Model
+		all, active float64
+	}{{v2, 236e9, 21e9}, {v3, 671e9, 37e9}} {
+		if got := c.m.Params(); math.Abs(got/c.all-1) > 0.005 {
+			t.Errorf("%d layers: %.1fe9 parameters, want %.0fe9", c.m.Layers, got/1e9, c.all/1e9)
+		}
+		if got := c.m.ActiveParams(); math.Abs(got/c.active-1) > 0.03 {
+			t.Errorf("%d layers: %.1fe9 parameters per token, want %.0fe9", c.m.Layers, got/1e9, c.active/1e9)
+		}
+	}
+	plain, latent := v2, v2
+	plain.KVRank, plain.QRank = 0, 0
+	plain.ActiveParamCount, latent.ActiveParamCount = 1, 1
+	const seq = 1 << 20
+	if r := (latent.TrainFLOPs(seq) - 6*seq) / (plain.TrainFLOPs(seq) - 6*seq); math.Abs(r-1.25) > 1e-9 {
+		t.Errorf("scores cost %g times those of heads of 128, want (192 + 128)/256", r)
+	}
+}

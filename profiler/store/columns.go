@@ -57,6 +57,8 @@ var columns = []column{
 	wholeColumn("model_head_dim", "", "width of a head, null = model_hidden / model_heads", func(m *spec.Measurement) *int { return &m.Config.Model.HeadDim }),
 	wholeColumn("model_vocab", "", "vocabulary", func(m *spec.Measurement) *int { return &m.Config.Model.Vocab }),
 	wholeColumn("model_seq_len", "tokens", "sample length when seq_len is null", func(m *spec.Measurement) *int { return &m.Config.Model.SeqLen }),
+	wholeColumn("model_q_rank", "", "compressed width of queries in multi-head latent attention", func(m *spec.Measurement) *int { return &m.Config.Model.QRank }),
+	wholeColumn("model_kv_rank", "", "compressed width of keys and values in multi-head latent attention, null = other attention", func(m *spec.Measurement) *int { return &m.Config.Model.KVRank }),
 	flagColumn("model_gated_mlp", "three MLP matrices instead of two", func(m *spec.Measurement) *bool { return &m.Config.Model.GatedMLP }),
 	flagColumn("model_tied_embeddings", "input and output embedding shared", func(m *spec.Measurement) *bool { return &m.Config.Model.TiedEmbeddings }),
 	wholeColumn("model_experts", "", "routed experts per MoE layer", func(m *spec.Measurement) *int { return &m.Config.Model.Experts }),

@@ -91,6 +91,21 @@ func TestCountAttention(t *testing.T) {
 
 // TestCountAccumulation: gradients are accumulated if there are several micro-batches; under ZeRO-2 only those
 // of the shard.
+// TestCountLatentAttention: all tensor parallel ranks compress, the rest is split over them; scores are of heads
+// with their rotated parts.
+func TestCountLatentAttention(t *testing.T) {
+	k := plain()
+	c := perftest.GPT(spec.Plan{DP: 2, TP: 4, MicroBatch: 2, Precision: spec.BF16})
+	c.Model.QRank, c.Model.KVRank = 1536, 512
+	pr, p := counted(t, k, c)
+	h, a, d := float64(c.Model.Hidden), float64(c.Model.Heads), float64(c.Model.Head())
+	n := 2 * float64(c.Seq())
+	params := h*(1536+512+64) + (1536*a*(d+64)+512*a*2*d+h*a*d)/4
+	same(t, "projections", pr.work.projections(&pr.machine, 312e12, n, 4, 2), 2*n*params/312e12)
+	l := pr.work.layerOf(&pr.machine, p)
+	same(t, "scores", l.attn, n*float64(c.Seq())*a*(2*d+64)/4/312e12)
+}
+
 func TestCountAccumulation(t *testing.T) {
 	k := plain()
 	k.accumBytes = 8

@@ -25,8 +25,10 @@ type work struct {
 	query  float64 // heads x head width
 	kv     float64 // key/value heads x head width
 	heads  float64
-	ffn    float64 // dense MLP inner width, 0 = none
-	up     float64 // matrices into the MLP: 1, gated 2
+	latent spec.Latent // KVRank 0 = other attention
+	core   float64     // width of queries and attention's output together, for the attention core
+	ffn    float64     // dense MLP inner width, 0 = none
+	up     float64     // matrices into the MLP: 1, gated 2
 	vocab  float64
 	seq    float64
 	causal float64 // share of the score matrix computed by fused attention
@@ -67,6 +69,10 @@ func newWork(c *spec.Config, w *work) error {
 		shape: true, layers: float64(m.Layers), hidden: float64(m.Hidden), heads: float64(m.Heads),
 		query: float64(m.Heads) * d, kv: float64(m.KV()) * d, ffn: float64(m.FFN), up: 1,
 		vocab: float64(m.Vocab), seq: w.seq, causal: 1, cross: 1, scale: 1,
+	}
+	w.core = 2 * w.query
+	if l, ok := m.Latent(); ok {
+		w.latent, w.core, w.kv = l, l.Q+l.Out, (l.KV+l.Rotated)/2
 	}
 	if m.GatedMLP {
 		w.up = 2
@@ -149,8 +155,7 @@ func (w *work) layerOf(m *machine, p *spec.Plan) layer {
 		elem = 4
 	}
 	rate, quantized := m.matmul(p.Precision)
-	attnProj := m.gemm(rate, n, (w.query+2*max(w.kv, t*w.query/w.heads))/t, w.hidden, elem) + m.gemm(rate, n, w.hidden, w.query/t, elem)
-	l.forward = w.cross * attnProj
+	l.forward = w.cross * w.projections(m, rate, n, t, elem)
 	inner := 0.0 // width of the tensors that TP splits, for the memory passes
 	if w.moe < 1 && w.ffn > 0 {
 		l.forward += (1 - w.moe) * w.mlp(m, rate, n, w.ffn/t, elem)
@@ -184,6 +189,17 @@ func (w *work) layerOf(m *machine, p *spec.Plan) layer {
 	return l
 }
 
+// projections returns the multiplications to queries, keys and values, and of the output. All ranks multiply to
+// the compressed widths of multi-head latent attention.
+func (w *work) projections(m *machine, rate, n, t, elem float64) float64 {
+	out := m.gemm(rate, n, w.hidden, w.query/t, elem)
+	l := &w.latent
+	if l.KVRank == 0 {
+		return m.gemm(rate, n, (w.query+2*max(w.kv, t*w.query/w.heads))/t, w.hidden, elem) + out
+	}
+	return m.gemm(rate, n, l.Down(), w.hidden, elem) + m.gemm(rate, n, l.Q/t, l.QIn, elem) + m.gemm(rate, n, l.KV/t, l.KVRank, elem) + out
+}
+
 func (w *work) mlp(m *machine, rate, n, inner, elem float64) float64 {
 	return m.gemm(rate, n, w.up*inner, w.hidden, elem) + m.gemm(rate, n, w.hidden, inner, elem)
 }
@@ -202,11 +218,11 @@ func (w *work) experts(m *machine, p *spec.Plan, rate, n, elem float64) float64 
 	return t
 }
 
-// attention adds the attention core: 4·n·s·q/t FLOPs forward. A fused kernel skips the masked half of a causal
+// attention adds the attention core: 4·n·s·q/t FLOPs forward, 2·n·s·(q+o)/t if queries and outputs differ in width. A fused kernel skips the masked half of a causal
 // score matrix and keeps the scores on chip (Dao et al., "FlashAttention", 2022). Without one, the whole matrix
 // is computed, written and read.
 func (w *work) attention(m *machine, p *spec.Plan, l *layer, n, elem float64) {
-	flops := w.cross * 4 * n * w.seq * w.query / float64(p.TP)
+	flops := w.cross * 2 * n * w.seq * w.core / float64(p.TP)
 	if m.flash > 0 && elem == 2 {
 		l.attn = flops * w.causal / m.flash
 		l.attnBack = flashBackward * l.attn
