@@ -159,6 +159,9 @@ func runPredictRows(c *cli.Context) error {
 	}
 	b, err := batch.New(c.Context, batch.Options{Family: c.String("family"), Link: link, Explain: c.Bool("explain"), Calibrate: c.String("calibrate"),
 		Open: open, Resolver: dataDir(c).Resolver, Log: c.App.ErrWriter})
+	if err != nil {
+		return errors.Join(command.ForVerb(c, err), out.Discard())
+	}
 	write := func(w io.Writer) error {
 		format := "csv"
 		if command.OutputGiven(c) {
@@ -172,9 +175,6 @@ func runPredictRows(c *cli.Context) error {
 			return err
 		}
 		return rows.Close()
-	}
-	if err != nil {
-		return errors.Join(command.ForVerb(c, err), out.Discard())
 	}
 	if out == nil {
 		err = write(c.App.Writer)

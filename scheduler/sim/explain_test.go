@@ -49,7 +49,7 @@ func TestExplain(t *testing.T) {
 	c := config(p, job("a", 8, 0), job("b", 1, 0), job("c", 2, 50*time.Second))
 	c.Horizon = 60 * time.Second
 	var got []string
-	c.Explain = &sim.Explain{Jobs: []spec.JobID{"c", "b", "nobody"}, OnEvent: func(e sim.Event) {
+	c.Explain = &sim.Explain{Jobs: []spec.JobID{"c", "b", "missing"}, OnEvent: func(e sim.Event) {
 		got = append(got, fmt.Sprintf("%v %s %s: %s", e.At, e.Job.ID, e.Kind, e.Why))
 	}}
 	if _, err := sim.Run(t.Context(), c); err != nil {

@@ -15,7 +15,7 @@ type rowSite struct {
 	predict func(spec.Plan) (spec.Prediction, error)
 	err     error  // why there is no prediction
 	unknown string // unknown names
-	odd     string // the same, if no calibration row has them either
+	note    string // the same, if no calibration row has them either
 	memory  *memory.Estimator
 	budget  float64 // the most of it that fits, see memory.Budget
 }
@@ -60,7 +60,7 @@ func (s *rowSites) prepare(ctx context.Context, c spec.Config) *rowSite {
 		return site
 	}
 	if !s.seen.known(&c) {
-		site.odd = site.unknown
+		site.note = site.unknown
 	}
 	if e, err := memory.Of(s.p, s.memory, c); err == nil {
 		site.memory, site.budget = &e, e.Budget(c.Accelerator.MemBytes)
@@ -87,7 +87,7 @@ func (a *answer) predict(s *rowSite, c *spec.Config) {
 		a.err = errors.New(s.unknown)
 	case a.err != nil:
 	default:
-		a.unknown = s.odd
+		a.unknown = s.note
 		a.fit(s, c)
 	}
 }

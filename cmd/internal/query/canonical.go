@@ -84,14 +84,18 @@ func (r *Resolver) StoredFilter(ctx context.Context, f store.Filter) (store.Filt
 // storedNames replaces each name by the stored ones with the same canonical form; a name without
 // any stays.
 func storedNames(given []string, tallies []store.Tally, of func(store.Tally) string, canonical func(string) string) []string {
+	stored := map[string][]string{} // by canonical form
+	for _, name := range names(tallies, of) {
+		form := canonical(name)
+		stored[form] = append(stored[form], name)
+	}
 	var out []string
-	for _, n := range given {
-		form := canonical(n)
-		found := slices.DeleteFunc(names(tallies, of), func(s string) bool { return canonical(s) != form })
-		if len(found) == 0 {
-			found = []string{n}
+	for _, name := range given {
+		if found := stored[canonical(name)]; found != nil {
+			out = append(out, found...)
+		} else {
+			out = append(out, name)
 		}
-		out = append(out, found...)
 	}
 	return out
 }
