@@ -74,7 +74,7 @@ lint: need-go $(LINTER) ## formatting, vet, staticcheck and more (.golangci.yml)
 .PHONY: unit
 unit: need-go ## every test except the end-to-end ones
 	$(GOTEST) -timeout 60m -skip '$(E2E)' ./...
-	@! command -v clp >/dev/null || $(GO) test -tags clp -run 'CLP|GLPK' ./scheduler/internal/lp
+	@[ "$${CI:-}" != true ] && ! command -v clp >/dev/null || $(GO) test -tags clp -run 'CLP|GLPK' ./scheduler/internal/lp
 
 .PHONY: race
 race: need-go need-cc ## the shorter tests under the race detector, the scheduler's on one and two cores

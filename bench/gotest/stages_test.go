@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 const (
@@ -86,7 +88,7 @@ func selectionsOf(t *testing.T, target string) (out []selection) {
 func commands(t *testing.T, target string) []string {
 	t.Helper()
 	if _, err := exec.LookPath("make"); err != nil {
-		t.Skip("no make command")
+		spectest.Lacks(t, "no make command")
 	}
 	cmd := exec.Command("make", "-n", target)
 	cmd.Dir = root

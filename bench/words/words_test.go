@@ -20,9 +20,9 @@ func TestFind(t *testing.T) {
 		{"a.md", "# Jobs\n\nNobody waits, `who` does.\n\n```\nwho\n```\n\n    who\n", []string{"Nobody"}},
 		{"a.py", "x = 1  # is asked for\n\"\"\"Returns the row whose\nkey it is.\"\"\"\n", []string{"is asked", "whose"}},
 		{"a.sh", "#!/bin/bash\n# as many as\n# there are\necho who\n", []string{"as many as there are"}},
-		{"a.yaml", "key: value # a job who waits\n", []string{"who"}},
-		{"a/b.yml", "# a job who waits\nwho: who\n", []string{"who"}},
-		{"a/Makefile", "job: # a job who waits\n\twho\n", []string{"who"}},
+		{"a.yaml", "key: value # a job waits in vain\n", []string{"in vain"}},
+		{"a/b.yml", "# a job waits in vain\nin vain: in vain\n", []string{"in vain"}},
+		{"a/Makefile", "job: # a job waits in vain\n\techo in vain\n", []string{"in vain"}},
 		{"a.txt", "who", nil},
 	} {
 		found, err := findAll(func(string) ([]byte, error) { return []byte(c.content), nil }, []string{c.file}, nil)

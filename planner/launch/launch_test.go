@@ -134,11 +134,8 @@ func TestGoldenIsSound(t *testing.T) {
 func run(t testing.TB, script string, rank int) []string {
 	t.Helper()
 	bash, err := exec.LookPath("bash")
-	if err != nil && os.Getenv("CI") == "true" {
-		t.Fatal(err)
-	}
 	if err != nil {
-		t.Skip("no bash here")
+		spectest.Lacks(t, err)
 	}
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "torchrun"), []byte("#!/bin/sh\nprintf '%s\\0' \"$@\"\n"), 0o755); err != nil {

@@ -5,17 +5,22 @@ import (
 	"testing"
 )
 
-// Shared returns the directory of the shared data sets, from PACER_SHARED. If it is not set, Shared skips the
-// test, or fails it if CI=true, where the data must be present.
+// Lacks skips the test because the machine lacks what it needs, or fails it if CI=true, where everything must be
+// present.
+func Lacks(t testing.TB, what ...any) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatal(what...)
+	}
+	t.Skip(what...)
+}
+
+// Shared returns the directory of the shared data sets, from PACER_SHARED. If it is not set, the machine Lacks it.
 func Shared(t testing.TB) string {
 	t.Helper()
 	dir := os.Getenv("PACER_SHARED")
-	if dir != "" {
-		return dir
+	if dir == "" {
+		Lacks(t, "PACER_SHARED is not set: needs the shared data sets")
 	}
-	if os.Getenv("CI") == "true" {
-		t.Fatal("PACER_SHARED is not set")
-	}
-	t.Skip("PACER_SHARED is not set: needs the shared data sets")
-	return ""
+	return dir
 }

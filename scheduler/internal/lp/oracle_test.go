@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // writeMPS writes p, as a minimisation without its offset, in free MPS. With binary all
@@ -101,7 +103,7 @@ func oracle(t *testing.T, p *Problem, binary bool) (float64, error) {
 	} else if path, err := exec.LookPath("glpsol"); err == nil {
 		cmd = exec.Command(path, "--freemps", mps, "-o", out)
 	} else {
-		t.Skip("neither clp nor glpsol is installed: apt-get install coinor-clp glpk-utils")
+		spectest.Lacks(t, "neither clp nor glpsol is installed: apt-get install coinor-clp glpk-utils")
 	}
 	if log, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", cmd, err, log)
