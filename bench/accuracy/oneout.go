@@ -20,7 +20,7 @@ import (
 func publishedProtocols() []Protocol {
 	return []Protocol{
 		{Name: "published-0", Doc: "data/published, each source left out in turn, nothing of it revealed", run: zeroShot},
-		{Name: "published-0-unnamed", Doc: "the same, asked without the columns that name the training stack", run: unnamedStack},
+		{Name: "published-0-unnamed", Doc: "the same, read without the columns that name the training stack", run: unnamedStack},
 		{Name: "field-0", Doc: "data/field, predicted from the sources of data/published", run: field},
 		{Name: "moe", Doc: "the mixtures of experts of published-0 and field-0", run: mixtures},
 		{Name: "published-10", Doc: "the same, 10 rows revealed, spread evenly over the file; sources with 20 rows or more",
@@ -55,12 +55,10 @@ const manyRows = 20
 const leastPredicted = 550
 
 func zeroShot(ctx context.Context, b *Bench, c Contender) (Result, error) {
-	predictions, err := b.oneOutPredictions(ctx, c, askedPublished, 0)
+	r, predictions, err := b.leaveOut(ctx, c, publishedRows, 0)
 	if err != nil {
-		return Result{}, err
+		return r, err
 	}
-	r := scored(predictions).withRegret(predictions)
-	r.Standing = standing(c)
 	r.Figures = []Figure{
 		fraction("pooled median", r.Median, 0.13, 0.10),
 		fraction("mean of source medians", meanOfMedians(r.Parts), 0.12, 0.09),
@@ -71,34 +69,29 @@ func zeroShot(ctx context.Context, b *Bench, c Contender) (Result, error) {
 	return r, nil
 }
 
-// unnamedStack asks the rows of published-0 without the training stack.
+// unnamedStack predicts the rows of published-0 without the training stack.
 func unnamedStack(ctx context.Context, b *Bench, c Contender) (Result, error) {
-	predictions, err := b.oneOutPredictions(ctx, c, askedUnnamed, 0)
+	r, _, err := b.leaveOut(ctx, c, unnamedRows, 0)
 	if err != nil {
-		return Result{}, err
+		return r, err
 	}
-	r := scored(predictions).withRegret(predictions)
-	r.Standing = standing(c)
 	r.Figures = []Figure{fraction("pooled median", r.Median, 0.15, 0.12)}
 	r.intervalFigures(0.5, 0.35)
 	return r, nil
 }
 
-// field predicts the rows of data/field.
+// field predicts the rows of data/field. They are left out for all families: none was trained on them.
 func field(ctx context.Context, b *Bench, c Contender) (Result, error) {
-	predictions, err := b.oneOutPredictions(ctx, c, askedField, 0)
-	if err != nil {
-		return Result{}, err
-	}
-	r := scored(predictions).withRegret(predictions) // left out for all families: none was trained on data/field
+	r, _, err := b.leaveOut(ctx, c, fieldRows, 0)
+	r.Standing = LeftOut
 	r.Figures = []Figure{{Name: "pooled median", Value: r.Median, Unit: "1"}}
-	return r, nil
+	return r, err
 }
 
 // mixtures scores the mixtures of experts of published-0 and field-0.
 func mixtures(ctx context.Context, b *Bench, c Contender) (Result, error) {
 	var predictions []prediction
-	for _, of := range []asked{askedPublished, askedField} {
+	for _, of := range []testSet{publishedRows, fieldRows} {
 		more, err := b.oneOutPredictions(ctx, c, of, 0)
 		if err != nil {
 			return Result{}, err
@@ -113,6 +106,17 @@ func mixtures(ctx context.Context, b *Bench, c Contender) (Result, error) {
 		r.Figures = append(r.Figures, Figure{Name: "coverage", Value: r.Coverage, Unit: "1", Must: Limit{AtLeast: 0.85}})
 	}
 	return r, nil
+}
+
+// leaveOut scores c on a test set, each source left out in turn, with k of its rows revealed.
+func (b *Bench) leaveOut(ctx context.Context, c Contender, of testSet, k int) (Result, []prediction, error) {
+	predictions, err := b.oneOutPredictions(ctx, c, of, k)
+	if err != nil {
+		return Result{}, nil, err
+	}
+	r := scored(predictions).withRegret(predictions)
+	r.Standing = standing(c)
+	return r, predictions, nil
 }
 
 // mayRefuse reports whether a family may refuse a published row, because it records
@@ -152,12 +156,10 @@ func predictedOfMust(predictions []prediction) float64 {
 // revealing scores c with k rows of each source revealed.
 func revealing(k int, judge func(*Result)) func(context.Context, *Bench, Contender) (Result, error) {
 	return func(ctx context.Context, b *Bench, c Contender) (Result, error) {
-		predictions, err := b.oneOutPredictions(ctx, c, askedPublished, k)
+		r, _, err := b.leaveOut(ctx, c, publishedRows, k)
 		if err != nil {
-			return Result{}, err
+			return r, err
 		}
-		r := scored(predictions).withRegret(predictions)
-		r.Standing = standing(c)
 		if n, err := b.repeats(k); err != nil {
 			return r, err
 		} else if n > 0 {
@@ -196,26 +198,26 @@ func (r *Result) intervalFigures(must, aim float64) {
 	r.Figures = append(r.Figures, Figure{Name: "half-width", Value: r.HalfWidth, Unit: "ln", Must: Limit{AtMost: must}, Aim: Limit{AtMost: aim}})
 }
 
-// asked are the rows that are predicted, and how they are described.
-type asked struct {
+// testSet is the rows that are predicted.
+type testSet struct {
 	dir     string
-	unnamed bool // without the training stack
+	unnamed bool // read without the columns that name the training stack
 }
 
 var (
-	askedPublished = asked{dir: publishedDir}
-	askedUnnamed   = asked{dir: publishedDir, unnamed: true}
-	askedField     = asked{dir: fieldDir}
+	publishedRows = testSet{dir: publishedDir}
+	unnamedRows   = testSet{dir: publishedDir, unnamed: true}
+	fieldRows     = testSet{dir: fieldDir}
 )
 
 type oneOutKey struct {
-	family   string
-	asked    asked
+	family string
+	testSet
 	revealed int
 }
 
 // oneOutPredictions predicts every source with enough rows by c, with k rows revealed.
-func (b *Bench) oneOutPredictions(ctx context.Context, c Contender, of asked, k int) ([]prediction, error) {
+func (b *Bench) oneOutPredictions(ctx context.Context, c Contender, of testSet, k int) ([]prediction, error) {
 	return b.oneOut.get(oneOutKey{c.Name, of, k}, func() ([]prediction, error) {
 		p, err := b.read(of.dir)
 		if err != nil {
