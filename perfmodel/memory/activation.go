@@ -100,7 +100,8 @@ func (e *Estimator) widest(p *spec.Plan, n, a float64) float64 {
 //	n·a·(2h/r + (2q + kv + f)/t)
 //
 // These are its input and output, the query and value projections, attention, and the first multiplication of
-// the MLP. Source: the save list of torchtitan's apply_ac. See layerBytes for the symbols.
+// the MLP. Source: the save list of torchtitan's apply_ac. See layerBytes for the symbols. Latent attention is
+// counted as other attention with as many heads.
 func (e *Estimator) everyOther(p *spec.Plan, n, a, r float64) float64 {
 	t := float64(p.TP)
 	inner := (1-e.moe)*e.ffn + e.moe*e.topK*e.expertFFN
@@ -121,6 +122,9 @@ func (e *Estimator) everyOther(p *spec.Plan, n, a, r float64) float64 {
 //	i      r, or 1 where the stack keeps gathered inputs
 //	q, kv  heads·d and key/value heads·d; the output projection's input is q
 //	c·f    inner MLP activations: 2f, gated 3f
+//
+// Multi-head latent attention keeps the compressed queries, keys and values, and of all heads queries and keys
+// with their rotated parts, values and output, in place of 2q + 2·kv (DeepSeek-V2, section 2.1).
 //
 // With h = q = kv, f = 4h and a = 2 the sum is sbh·(10 + 24/t) + 5as²b/t. Source: Korthikanti et al. 2022,
 // section 4.1 and equations 2 and 4.
