@@ -184,12 +184,14 @@ func (r *Registry) Predictor(familyName string, canonical func(model string) str
 	p.known = strings.Join(knownKeys(cards, familyName), ", ")
 	switch {
 	case p.known != "":
-	case p.unfitted != nil:
+	case p.unfitted != nil && damaged == nil:
 		return p.unfitted, nil
-	default:
+	case p.unfitted == nil:
 		return nil, errors.Join(fmt.Errorf("registry: no %s model is stored: %w", familyName, ErrNotFound), damaged)
 	}
+	readable := map[string]bool{}
 	for _, c := range cards {
+		readable[r.path(c.Key, c.Family)] = true
 		if c.Family != familyName {
 			continue
 		}
@@ -200,6 +202,13 @@ func (r *Registry) Predictor(familyName string, canonical func(model string) str
 			continue
 		}
 		p.fitted[c.Key] = fitted
+	}
+	if damaged != nil {
+		p.lost = func(k spec.Key) bool {
+			path := r.path(k, familyName)
+			_, err := os.Stat(path)
+			return err == nil && !readable[path]
+		}
 	}
 	return p, nil
 }
@@ -212,6 +221,7 @@ type predictor struct {
 	broken   map[spec.Key]error
 	unfitted perfmodel.Predictor // for other keys, nil if the family predicts nothing before a fit
 	damaged  error               // of files with an unreadable card
+	lost     func(spec.Key) bool // whether the card of a key is unreadable; nil = none is
 
 	canonical func(model string) string
 	names     map[spec.Key]string // of models, as stored, by key with the canonical form
@@ -228,6 +238,9 @@ func (p *predictor) find(c *spec.Config) perfmodel.Predictor {
 			return f
 		}
 		return nil // damaged
+	}
+	if p.lost != nil && p.lost(c.Key()) {
+		return nil
 	}
 	return p.unfitted
 }

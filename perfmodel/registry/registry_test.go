@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -152,6 +153,50 @@ var damage = map[string]func([]byte) []byte{
 	"data changed":  func(b []byte) []byte { return []byte(strings.Replace(string(b), `"data": "e`, `"data": "f`, 1)) },
 	"other format":  func(b []byte) []byte { return []byte(strings.Replace(string(b), envelopeFormat, "recipe", 1)) },
 	"newer version": func(b []byte) []byte { return []byte(strings.Replace(string(b), `"version": 1`, `"version": 2`, 1)) },
+}
+
+// TestDamagedModelsAreNotReplaced: a family that predicts before a fit does so for keys without a model, and not
+// for the key of a damaged one.
+func TestDamagedModelsAreNotReplaced(t *testing.T) {
+	hybrid, err := family.Lookup("hybrid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range damage {
+		t.Run(name, func(t *testing.T) {
+			r := newRegistry(t)
+			row := spec.Measurement{Config: config(keys[4], 2), Outcome: spec.OK, Source: "test", StepSec: []float64{0.5}}
+			fitted, card, err := perfmodel.FitKey(t.Context(), hybrid, []spec.Measurement{row}, perfmodel.FitOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Put(card, fitted); err != nil {
+				t.Fatal(err)
+			}
+			path := r.path(keys[4], "hybrid")
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			changed := change(b)
+			if bytes.Equal(changed, b) {
+				changed = b[:10]
+			}
+			if err := os.WriteFile(path, changed, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			p, err := r.Predictor("hybrid", strings.ToLower)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := p.Predict(t.Context(), config(keys[4], 2)); err == nil || !strings.Contains(err.Error(), path) {
+				t.Errorf("the damaged model: %g samples/s, %v, want an error naming %s", got.Throughput, err, path)
+			}
+			if _, err := p.Predict(t.Context(), config(keys[5], 2)); err != nil {
+				t.Errorf("without a model: %v", err)
+			}
+		})
+	}
 }
 
 func TestDamagedFilesAreNamedAndTheRestIsUsable(t *testing.T) {

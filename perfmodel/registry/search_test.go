@@ -10,6 +10,30 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
+// TestHostRegularOfAll: the predictor is regular if all models are that may answer.
+func TestHostRegularOfAll(t *testing.T) {
+	if p := (&predictor{unfitted: irregular{}}); p.HostRegular() {
+		t.Error("regular with an irregular model before a fit")
+	}
+	if p := (&predictor{}); !p.HostRegular() {
+		t.Error("irregular without a model")
+	}
+}
+
+type irregular struct{ perfmodel.Predictor }
+
+// TestBrokenModelsAreNotReplaced: a model with a card but without readable parameters is an error, by each of its
+// names, though its family predicts before a fit.
+func TestBrokenModelsAreNotReplaced(t *testing.T) {
+	key, want := spec.Key{Model: "m", Accelerator: "a"}, errors.New("unreadable")
+	p := &predictor{unfitted: irregular{}, canonical: strings.ToLower, names: map[spec.Key]string{key: "m"}, broken: map[spec.Key]error{key: want}}
+	for _, name := range []string{"m", "M"} {
+		if _, err := p.Predict(t.Context(), config(spec.Key{Model: name, Accelerator: "a"}, 1)); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", name, err, want)
+		}
+	}
+}
+
 // TestPredictorSearches: the registry's predictor forwards the optional search interfaces of its models, with
 // the results of Predict.
 func TestPredictorSearches(t *testing.T) {
