@@ -331,6 +331,7 @@ func TestRowsShapes(t *testing.T) {
 		want        spec.Model
 	}{
 		{"layers,hidden,heads,kv_heads,ffn,vocab,seq_len", "Llama3-8B,32,4096,32,8,14336,128256,8192", llama},
+		{"vocab", "Llama3-8B,128512", llama}, // padded
 		{"layers", "Llama3-8B,4", shallow},
 		{"experts", "Mixtral-8x7B,16", more},
 		{"layers,hidden,heads,kv_heads,head_dim,ffn,vocab,seq_len", "own,16,2048,32,8,64,8192,32000,4096", spec.Model{Name: "own", Kind: spec.Decoder,
@@ -348,9 +349,12 @@ func TestRowsShapes(t *testing.T) {
 			t.Errorf("%s: -want +got\n%s", c.cells, d)
 		}
 	}
-	rows, _ := readRows(t, "my.csv", "row_id,accelerator,num_gpus,model,network_gbps\nx,h100,16,Llama3-8B,800\ny,h100,16,Llama3-8B,-1\n", false)
-	if len(rows) != 1 || rows[0].Measurement.Config.Link.InterBps != 1e11 {
-		t.Errorf("network of 800 Gb/s: %+v", rows)
+	rows, _ := readRows(t, "my.csv", "row_id,accelerator,num_gpus,model,network_gbps\nx,h100,16,Llama3-8B,800\ny,h100,16,Llama3-8B,-1\nz,gb200,72,Llama3-8B,800\n", false)
+	if len(rows) != 2 || rows[0].Measurement.Config.Link.InterBps != 1e11 {
+		t.Fatalf("network of 800 Gb/s: %+v", rows)
+	}
+	if rack := rows[1].Measurement.Config.Link; !(rack.InterBps >= 4*rack.IntraBps) {
+		t.Errorf("in a rack of one NVLink domain: %+v", rack)
 	}
 }
 
@@ -360,7 +364,7 @@ func TestRowsConfig(t *testing.T) {
 		"own.json":   {Data: []byte(`{"model_type":"llama","architectures":["LlamaForCausalLM"],"hidden_size":1024,"num_hidden_layers":8,"num_attention_heads":16,"num_key_value_heads":4,"intermediate_size":2816,"vocab_size":32000,"max_position_embeddings":2048}`)},
 		"other.json": {Data: []byte(`{`)},
 	}
-	head := "row_id,accelerator,num_gpus,model,config,layers\n"
+	head := "row_id,accelerator,num_gpus,model,params_b,config,layers\n"
 	for cells, want := range map[string]string{
 		"own.json,":    "",
 		"./own.json,8": "",
@@ -369,20 +373,26 @@ func TestRowsConfig(t *testing.T) {
 		"../own.json,": `config "../own.json": is not a file in the table's folder`,
 		"other.json,":  `config "other.json": `,
 	} {
-		for row, err := range PublishedRows(t.Context(), "my.csv", strings.NewReader(head+"x,h100,8,mine,"+cells+"\n"), dir, false) {
+		for row, err := range PublishedRows(t.Context(), "my.csv", strings.NewReader(head+"x,h100,8,mine,0.2,"+cells+"\n"), dir, false) {
 			switch {
 			case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
 				t.Errorf("%s: error %v, want %q", cells, err, want)
 			case want == "" && err != nil:
 				t.Errorf("%s: %v", cells, err)
 			case want == "":
-				if m := row.Measurement.Config.Model; m.Name != "mine" || m.Layers != 8 || m.KVHeads != 4 || m.SeqLen != 2048 || !m.GatedMLP {
+				if m := row.Measurement.Config.Model; m.Name != "mine" || m.Layers != 8 || m.KVHeads != 4 || m.SeqLen != 2048 || !m.GatedMLP || m.ParamCount != 2e8 {
 					t.Errorf("%s: %+v", cells, m)
 				}
 			}
 		}
 	}
-	if _, bad := readRows(t, "standard input", head+"x,h100,8,mine,own.json,\n", false); len(bad) != 1 || !strings.Contains(bad[0], "give the model's columns instead") {
+	dir["published/mine.csv"] = &fstest.MapFile{Data: []byte("row_id,accelerator,num_gpus,model,config,global_batch,step_time_s\nx,h100,8,mine,own.json,8,1\n")}
+	dir["published/own.json"] = dir["own.json"]
+	stored, bad, err := ReadAll(t.Context(), "published", dir)
+	if err != nil || len(bad) != 0 || len(stored) != 1 || stored[0].Config.Model.Layers != 8 {
+		t.Errorf("imported %+v, %v, %v", stored, bad, err)
+	}
+	if _, bad := readRows(t, "standard input", head+"x,h100,8,mine,0.2,own.json,\n", false); len(bad) != 1 || !strings.Contains(bad[0], "give the model's columns instead") {
 		t.Errorf("without a folder: %v", bad)
 	}
 }

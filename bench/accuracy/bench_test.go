@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"math"
 	"runtime"
 	"strings"
@@ -85,6 +86,36 @@ func TestTracesAreThoseOfTheRule(t *testing.T) {
 	}
 	if r.Standing != LeftOut {
 		t.Errorf("standing is %s", r.Standing)
+	}
+}
+
+// TestTestSets: published-0-unnamed has no stack, field-0 has the rows of data/field, and moe the mixtures of
+// experts of published-0 and field-0.
+func TestTestSets(t *testing.T) {
+	b := newBench(t.Context(), Options{Shared: spectest.Shared(t)})
+	c := contenderNamed(t, "analytic")
+	sizes, experts := map[testSet]int{}, 0
+	for _, set := range []testSet{publishedRows, unnamedRows, fieldRows} {
+		predictions, err := b.oneOutPredictions(t.Context(), c, set, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sizes[set] = len(predictions)
+		for _, p := range predictions {
+			if set.unnamed && p.config.Framework != "" {
+				t.Fatalf("%s without names: stack %q", p.id, p.config.Framework)
+			}
+			if !set.unnamed && p.config.Model.Experts > 0 {
+				experts++
+			}
+		}
+	}
+	if want := (map[testSet]int{publishedRows: 674, unnamedRows: 629, fieldRows: 246}); !maps.Equal(want, sizes) {
+		t.Errorf("rows %v, want %v", sizes, want)
+	}
+	r, err := mixtures(t.Context(), b, c)
+	if err != nil || r.Rows+r.Refused != experts || experts < 100 {
+		t.Errorf("moe has %d rows, %v, want %d", r.Rows+r.Refused, err, experts)
 	}
 }
 

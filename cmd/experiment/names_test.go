@@ -33,6 +33,23 @@ func TestFittedByAnyName(t *testing.T) {
 	}
 }
 
+// TestFittedNeedsAFit: a family that predicts nothing before a fit, and has none, is an error; others predict.
+func TestFittedNeedsAFit(t *testing.T) {
+	reg, err := registry.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, data := range []Data{{}, {Fitted: func() (*registry.Registry, error) { return reg, nil }}} {
+		s := &Simulation{options: Options{Data: data}}
+		if p, err := s.fittedPredictor("truth", "rubick"); p != nil || err == nil || !strings.Contains(err.Error(), "no rubick model is fitted yet") {
+			t.Errorf("rubick: %v, %v", p, err)
+		}
+		if p, err := s.fittedPredictor("truth", "analytic"); p == nil || err != nil {
+			t.Errorf("analytic: %v, %v", p, err)
+		}
+	}
+}
+
 // checkFitted fits a family to rows of Llama3-8B under one of its names, and predicts by each of its names.
 func checkFitted(t *testing.T, fam perfmodel.Family, stored string) {
 	t.Helper()

@@ -380,6 +380,24 @@ func TestKeyValueHeadsAreReplicated(t *testing.T) {
 	near(t, "activations", whole, wantWhole, 1e-12)
 }
 
+// TestLatentActivations: every rank keeps the compressed tensors, and its part of the heads' ones.
+func TestLatentActivations(t *testing.T) {
+	m := gpt(8, 1024, 16) // heads of 64
+	kept := func(tp int) float64 {
+		e, err := For(spec.Config{Model: m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := spec.Plan{TP: tp}.Normal()
+		whole, _ := e.layerBytes(&p, 100, 2, 1)
+		return whole
+	}
+	one, four := kept(1), kept(4)
+	m.QRank, m.KVRank = 384, 128
+	near(t, "on one rank", kept(1)-one, 100*2*(384+128+64+2*16*(64+64)+2*1024-4*1024), 1e-12)
+	near(t, "on four ranks", kept(4)-four, 100*2*(384+128+64+(2*16*(64+64)+2*1024-4*1024)/4.), 1e-12)
+}
+
 // TestEmbeddingAndHeadCountAsLayers: 126 layers on 16 stages, as for Llama 3.1 405B, give 7 layers on the first
 // and the last stage and 8 on the others.
 func TestEmbeddingAndHeadCountAsLayers(t *testing.T) {

@@ -125,6 +125,11 @@ func TestLatentAttention(t *testing.T) {
 			t.Errorf("%d layers: %.1fe9 parameters per token, want %.0fe9", c.m.Layers, got/1e9, c.active/1e9)
 		}
 	}
+	uncompressed := v2
+	uncompressed.QRank = 0 // queries are one matrix of 5120 x 128 heads of 192
+	if got, want := uncompressed.AttentionParams()-v2.AttentionParams(), 5120.*128*192-1536*(5120+128*192); got != want {
+		t.Errorf("without compressed queries %g parameters more, want %g", got, want)
+	}
 	plain, latent := v2, v2
 	plain.KVRank, plain.QRank = 0, 0
 	plain.ActiveParamCount, latent.ActiveParamCount = 1, 1

@@ -104,6 +104,16 @@ func TestCountLatentAttention(t *testing.T) {
 	same(t, "projections", pr.work.projections(&pr.machine, 312e12, n, 4, 2), 2*n*params/312e12)
 	l := pr.work.layerOf(&pr.machine, p)
 	same(t, "scores", l.attn, n*float64(c.Seq())*a*(2*d+64)/4/312e12)
+
+	c = perftest.GPT(spec.Plan{DP: 1, CP: 4, MicroBatch: 1, Precision: spec.BF16})
+	pr, p = counted(t, k, c)
+	full, ring := &pr.work, layer{}
+	full.ringAttention(&pr.machine, p, &ring, 512, 2)
+	c.Model.QRank, c.Model.KVRank = 1536, 512
+	latentRing := layer{}
+	pr2, p2 := counted(t, k, c)
+	pr2.work.ringAttention(&pr2.machine, p2, &latentRing, 512, 2)
+	same(t, "ring of keys and values, and of one rotated key", latentRing.cp, ring.cp*(2*a*d+64)/(2*a*d))
 }
 
 func TestCountAccumulation(t *testing.T) {
