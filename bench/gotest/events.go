@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
 // An event is a line of go test -json: see go doc test2json.
@@ -151,6 +153,6 @@ func (r *report) printSkips(each bool) {
 		counts[s.reason]++
 	}
 	for _, reason := range slices.Sorted(maps.Keys(counts)) {
-		fmt.Fprintf(r.w, "skipped: %d: %s\n", counts[reason], reason)
+		fmt.Fprintf(r.w, "skipped: %s: %s\n", spec.Count(counts[reason], "test"), reason)
 	}
 }

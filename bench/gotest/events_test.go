@@ -31,7 +31,7 @@ const printed = "not an event\n    b_test.go:3: 1, want 2\n--- FAIL: TestB (0.00
 
 func TestReport(t *testing.T) {
 	for each, want := range map[bool]string{
-		false: "skipped: 2: needs a GPU\n",
+		false: "skipped: 2 tests: needs a GPU\n",
 		true:  "skipped: p TestA: needs a GPU\nskipped: q TestD: needs a GPU\n",
 	} {
 		var out strings.Builder

@@ -27,10 +27,10 @@ func TestRun(t *testing.T) {
 		code int
 		want string
 	}{
-		{"-run Pass|Parts", 0, "ok tiny T\nskipped: 1: no GPU\n"},
+		{"-run Pass|Parts", 0, "ok tiny T\nskipped: 1 test: no GPU\n"},
 		{"-skips -run Pass|Parts", 0, "ok tiny T\nskipped: tiny TestParts/gpu: no GPU\n"},
 		{"-v -run Pass", 0, "a_test.go:5: a log\n--- PASS: TestPass T\nPASS\nok tiny T\n"},
-		{"", 1, "b_test.go:5: wrong\n--- FAIL: TestFail T\nFAIL\nFAIL tiny T\nskipped: 1: no GPU\n"},
+		{"", 1, "b_test.go:5: wrong\n--- FAIL: TestFail T\nFAIL\nFAIL tiny T\nskipped: 1 test: no GPU\n"},
 	} {
 		var out, errs strings.Builder
 		code := run(t.Context(), append(strings.Fields(c.args), "-count=1", "."), &out, &errs)
