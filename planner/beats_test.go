@@ -91,16 +91,7 @@ func TestTies(t *testing.T) {
 // Probabilities are of the objective's score at the median, whatever the risk that ranks.
 func TestBeatsBestByObjective(t *testing.T) {
 	sd := math.Log(1.4*1.4) / (2 * 1.6448536269514722)
-	for _, c := range []struct {
-		objective planner.Objective
-		score     func(planner.Choice) float64
-	}{
-		{planner.Throughput, func(c planner.Choice) float64 { return c.Prediction.Throughput }},
-		{planner.Cost, func(c planner.Choice) float64 { return c.Prediction.Throughput / float64(c.Config.Plan.Devices()) }},
-		{planner.Goodput, func(c planner.Choice) float64 {
-			return c.Prediction.Throughput * (20 + 8) / (20 + float64(c.Config.Plan.GlobalBatch()))
-		}},
-	} {
+	for _, c := range objectiveScores {
 		r := request(4, 0)
 		r.Objective, r.Risk = c.objective, 0.1
 		r.MinDevices, r.MinBatch, r.MaxBatch, r.NoiseScale = 1, 8, 32, 20

@@ -11,6 +11,20 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
+type objectiveScore struct {
+	objective planner.Objective
+	score     func(planner.Choice) float64
+}
+
+// objectiveScores are the objectives by their definitions, with a noise scale of 20 and a least batch of 8.
+var objectiveScores = []objectiveScore{
+	{planner.Throughput, func(c planner.Choice) float64 { return c.Prediction.Throughput }},
+	{planner.Cost, func(c planner.Choice) float64 { return c.Prediction.Throughput / float64(c.Config.Plan.Devices()) }},
+	{planner.Goodput, func(c planner.Choice) float64 {
+		return c.Prediction.Throughput * (20 + 8) / (20 + float64(c.Config.Plan.GlobalBatch()))
+	}},
+}
+
 // For every objective, Best and the first of Rank equal a search over every number of
 // devices and batch.
 func TestObjectivesEqualBruteForce(t *testing.T) {
@@ -18,22 +32,13 @@ func TestObjectivesEqualBruteForce(t *testing.T) {
 	base := request(12, 0)
 	base.MinDevices, base.MinBatch, base.MaxBatch = 1, 8, 48
 	batches := []int{8, 12, 16, 24, 32, 48}
-	for _, c := range []struct {
-		objective planner.Objective
-		worth     func(planner.Choice) float64
-	}{
-		{planner.Throughput, func(c planner.Choice) float64 { return c.Prediction.Throughput }},
-		{planner.Cost, func(c planner.Choice) float64 { return c.Prediction.Throughput / float64(c.Config.Plan.Devices()) }},
-		{planner.Goodput, func(c planner.Choice) float64 {
-			return c.Prediction.Throughput * (20 + 8) / (20 + float64(c.Config.Plan.GlobalBatch()))
-		}},
-		{planner.MinDevices, func(c planner.Choice) float64 {
-			if c.Prediction.Throughput < 20 {
-				return math.Inf(-1)
-			}
-			return -float64(c.Config.Plan.Devices()) + c.Prediction.Throughput/1e6
-		}},
-	} {
+	atLeast20 := func(c planner.Choice) float64 {
+		if c.Prediction.Throughput < 20 {
+			return math.Inf(-1)
+		}
+		return -float64(c.Config.Plan.Devices()) + c.Prediction.Throughput/1e6
+	}
+	for _, c := range append(slices.Clone(objectiveScores), objectiveScore{planner.MinDevices, atLeast20}) {
 		want := math.Inf(-1)
 		for n := 1; n <= 12; n++ {
 			for _, b := range batches {
@@ -45,7 +50,7 @@ func TestObjectivesEqualBruteForce(t *testing.T) {
 				}
 				for _, ch := range rk.Choices {
 					if ch.Fits {
-						want = max(want, c.worth(ch))
+						want = max(want, c.score(ch))
 					}
 				}
 			}
@@ -53,8 +58,8 @@ func TestObjectivesEqualBruteForce(t *testing.T) {
 		r := base
 		r.Objective, r.TargetThroughput, r.NoiseScale = c.objective, 20, 20
 		best, err := pl.Best(ctx, r)
-		if err != nil || !near(c.worth(best), want) {
-			t.Errorf("%s: best %s on %s is worth %g, want %g (%v)", c.objective, best.Config.Plan, best.Config.Shape.Devices, c.worth(best), want, err)
+		if err != nil || !near(c.score(best), want) {
+			t.Errorf("%s: best %s on %s is worth %g, want %g (%v)", c.objective, best.Config.Plan, best.Config.Shape.Devices, c.score(best), want, err)
 		}
 		r.Top = 3
 		rk, err := pl.Rank(ctx, r)
