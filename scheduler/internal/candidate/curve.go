@@ -64,61 +64,61 @@ func scaled(p spec.Plan) spec.Plan {
 
 // Curve returns the sensitivity curve of j. It is empty if the oracle has no predictions.
 // The result is shared: do not change it.
-func (b *Finder) Curve(ctx context.Context, c spec.Cluster, j *spec.Job) (*Curve, error) {
-	return b.CurveOf(ctx, c, j, Fixed{})
+func (f *Finder) Curve(ctx context.Context, c spec.Cluster, j *spec.Job) (*Curve, error) {
+	return f.CurveOf(ctx, c, j, Fixed{})
 }
 
 // CurveOf returns the part of the sensitivity curve with the fixed parts of j. If its
 // fixed plan is not feasible at any size, the curve is the set of AsSubmitted.
-func (b *Finder) CurveOf(ctx context.Context, c spec.Cluster, j *spec.Job, f Fixed) (*Curve, error) {
-	f.Plan = f.Plan && j.Plan != (spec.Plan{})
-	key := curveKey{Kind: KindOf(j), precision: j.Plan.Precision, accelerator: j.Accelerator, fixed: f}
-	if f.Plan {
+func (f *Finder) CurveOf(ctx context.Context, c spec.Cluster, j *spec.Job, fixed Fixed) (*Curve, error) {
+	fixed.Plan = fixed.Plan && j.Plan != (spec.Plan{})
+	key := curveKey{Kind: KindOf(j), precision: j.Plan.Precision, accelerator: j.Accelerator, fixed: fixed}
+	if fixed.Plan {
 		key.plan = j.Plan
 	}
-	if f.Plan || f.Size {
+	if fixed.Plan || fixed.Size {
 		key.devices = j.Devices
 	}
-	revision := b.Revision(c, j)
-	old := b.curves[key]
+	revision := f.Revision(c, j)
+	old := f.curves[key]
 	if old != nil && old.revision == revision {
 		return old, nil
 	}
-	options, err := b.curveOptions(ctx, c, j, f)
+	options, err := f.curveOptions(ctx, c, j, fixed)
 	if err != nil {
 		return nil, err
 	}
-	if len(options) == 0 && f.Plan {
-		w, err := b.AsSubmitted(ctx, c, j)
+	if len(options) == 0 && fixed.Plan {
+		w, err := f.AsSubmitted(ctx, c, j)
 		if err != nil {
 			return nil, err
 		}
 		options = w.Configs
 	}
-	cv := &Curve{Configs: options, byShape: map[shapeKey]int{}, index: len(b.curves), revision: revision}
+	cv := &Curve{Configs: options, byShape: map[shapeKey]int{}, index: len(f.curves), revision: revision}
 	if old != nil {
 		cv.index = old.index
 	}
 	for i, o := range options {
 		cv.byShape[shapeKey{o.Group, o.Shape}] = i
 	}
-	b.curves[key] = cv
+	f.curves[key] = cv
 	return cv, nil
 }
 
-func (b *Finder) curveOptions(ctx context.Context, c spec.Cluster, j *spec.Job, f Fixed) (all []Config, err error) {
+func (f *Finder) curveOptions(ctx context.Context, c spec.Cluster, j *spec.Job, fixed Fixed) (all []Config, err error) {
 	for gi := range c.Groups {
 		g := &c.Groups[gi]
 		if !j.Accepts(g) {
 			continue
 		}
-		for _, n := range f.sizes(j, g) {
-			allowed := func(p spec.Plan) bool { return f.allows(j, p) }
-			options, err := b.Query(ctx, gi, g, RequestFor(j, g, n), j.Host, allowed)
+		for _, n := range fixed.sizes(j, g) {
+			allowed := func(p spec.Plan) bool { return fixed.allows(j, p) }
+			options, err := f.Query(ctx, gi, g, RequestFor(j, g, n), j.Host, allowed)
 			if err != nil {
 				return nil, err
 			}
-			if options, err = b.withCPUs(ctx, gi, g, j, options, allowed); err != nil {
+			if options, err = f.withCPUs(ctx, gi, g, j, options, allowed); err != nil {
 				return nil, err
 			}
 			all = append(all, options...)
@@ -198,12 +198,12 @@ func (p *PerCurve[T]) Of(cv *Curve, derive func() T) T {
 // Held returns the candidate of the grant that j holds in a group. It is not in cv if
 // the oracle has learnt that another plan is faster on this shape. It is nil without a
 // prediction.
-func (b *Finder) Held(ctx context.Context, c spec.Cluster, j *scheduler.JobState, group int, cv *Curve) (*Config, error) {
-	if o := cv.At(&Config{Group: group, Shape: j.Grant.Shape, Plan: j.Grant.Plan}); o != nil || b.Learns == nil || len(cv.Configs) == 0 {
+func (f *Finder) Held(ctx context.Context, c spec.Cluster, j *scheduler.JobState, group int, cv *Curve) (*Config, error) {
+	if o := cv.At(&Config{Group: group, Shape: j.Grant.Shape, Plan: j.Grant.Plan}); o != nil || f.Learns == nil || len(cv.Configs) == 0 {
 		return o, nil
 	}
 	g, in := j.Grant, &c.Groups[group]
-	p, err := b.Oracle.Predict(ctx, spec.Config{Model: j.Job.Model, SeqLen: j.Job.SeqLen, Plan: g.Plan, Accelerator: in.Accelerator, Shape: g.Shape, Link: in.Link})
+	p, err := f.Oracle.Predict(ctx, spec.Config{Model: j.Job.Model, SeqLen: j.Job.SeqLen, Plan: g.Plan, Accelerator: in.Accelerator, Shape: g.Shape, Link: in.Link})
 	if errors.Is(err, perfmodel.ErrNotCovered) {
 		return nil, nil
 	}

@@ -78,22 +78,22 @@ type SubmittedKey struct {
 
 // NewFinder returns a finder with the oracle, placer and speeds of d.
 func NewFinder(d policy.Deps) *Finder {
-	b := &Finder{Oracle: d.Oracle, placer: d.Placer, speeds: d.Speeds,
+	f := &Finder{Oracle: d.Oracle, placer: d.Placer, speeds: d.Speeds,
 		submitted: map[SubmittedKey]*Set{}, curves: map[curveKey]*Curve{}}
-	b.Learns, _ = d.Oracle.(scheduler.Learner)
-	if b.placer == nil {
-		b.placer, _ = place.Lookup("") // the default exists
+	f.Learns, _ = d.Oracle.(scheduler.Learner)
+	if f.placer == nil {
+		f.placer, _ = place.Lookup("") // the default exists
 	}
-	return b
+	return f
 }
 
 // Revision counts the changes of the oracle's answers about j on the groups of c.
-func (b *Finder) Revision(c spec.Cluster, j *spec.Job) (n int) {
-	if b.Learns == nil {
+func (f *Finder) Revision(c spec.Cluster, j *spec.Job) (n int) {
+	if f.Learns == nil {
 		return 0
 	}
 	for i := range c.Groups {
-		n += b.Learns.Revision(spec.Key{Model: j.Model.Name, Accelerator: c.Groups[i].Accelerator.Name})
+		n += f.Learns.Revision(spec.Key{Model: j.Model.Name, Accelerator: c.Groups[i].Accelerator.Name})
 	}
 	return n
 }
@@ -118,45 +118,45 @@ func RequestFor(j *spec.Job, g *spec.NodeGroup, devices int) planner.Request {
 // group it accepts. If its plan is not feasible at that count, it returns those with
 // the best feasible plans. Without predictions the set is blind. The result is shared:
 // do not change it.
-func (b *Finder) AsSubmitted(ctx context.Context, c spec.Cluster, j *spec.Job) (*Set, error) {
+func (f *Finder) AsSubmitted(ctx context.Context, c spec.Cluster, j *spec.Job) (*Set, error) {
 	key := KeyOf(j)
-	revision := b.Revision(c, j)
-	if w, ok := b.submitted[key]; ok && w.revision == revision {
+	revision := f.Revision(c, j)
+	if w, ok := f.submitted[key]; ok && w.revision == revision {
 		return w, nil
 	}
-	w, err := b.findSubmitted(ctx, c, j)
+	w, err := f.findSubmitted(ctx, c, j)
 	if err != nil {
 		return nil, err
 	}
 	w.revision = revision
-	b.submitted[key] = w
+	f.submitted[key] = w
 	return w, nil
 }
 
 // Refresh returns set, an earlier answer of AsSubmitted for j, where no prediction changed
 // since, and the answer of today otherwise. It saves looking j up. set may be nil.
-func (b *Finder) Refresh(ctx context.Context, c spec.Cluster, j *spec.Job, set *Set) (*Set, error) {
-	if set != nil && set.revision == b.Revision(c, j) {
+func (f *Finder) Refresh(ctx context.Context, c spec.Cluster, j *spec.Job, set *Set) (*Set, error) {
+	if set != nil && set.revision == f.Revision(c, j) {
 		return set, nil
 	}
-	return b.AsSubmitted(ctx, c, j)
+	return f.AsSubmitted(ctx, c, j)
 }
 
-func (b *Finder) findSubmitted(ctx context.Context, c spec.Cluster, j *spec.Job) (*Set, error) {
+func (f *Finder) findSubmitted(ctx context.Context, c spec.Cluster, j *spec.Job) (*Set, error) {
 	w := &Set{}
 	if j.Plan != (spec.Plan{}) {
 		own := j.Plan
-		if err := b.rank(ctx, c, j, &own, w); err != nil || len(w.Configs) > 0 {
+		if err := f.rank(ctx, c, j, &own, w); err != nil || len(w.Configs) > 0 {
 			return w, err
 		}
 	}
-	if err := b.rank(ctx, c, j, nil, w); err != nil {
+	if err := f.rank(ctx, c, j, nil, w); err != nil {
 		return w, err
 	}
 	switch {
 	case len(w.Configs) == 0:
 		w.Blind = true
-		if b.Oracle != nil {
+		if f.Oracle != nil {
 			w.Warning = fmt.Sprintf("%s on %s: no prediction, such jobs run as submitted", j.Model.Name, spec.Count(j.Devices, "device"))
 		}
 	case j.Plan != (spec.Plan{}):
@@ -167,7 +167,7 @@ func (b *Finder) findSubmitted(ctx context.Context, c spec.Cluster, j *spec.Job)
 }
 
 // rank appends the candidates of j at its device count, with one plan or any.
-func (b *Finder) rank(ctx context.Context, c spec.Cluster, j *spec.Job, plan *spec.Plan, w *Set) error {
+func (f *Finder) rank(ctx context.Context, c spec.Cluster, j *spec.Job, plan *spec.Plan, w *Set) error {
 	for gi := range c.Groups {
 		g := &c.Groups[gi]
 		if !j.Accepts(g) || g.MostDevices(j.Host) < j.Devices {
@@ -177,7 +177,7 @@ func (b *Finder) rank(ctx context.Context, c spec.Cluster, j *spec.Job, plan *sp
 		if r.Plan = plan; plan != nil {
 			r.GlobalBatch = plan.GlobalBatch() // a job's batch may differ from that of its plan
 		}
-		options, err := b.Query(ctx, gi, g, r, j.Host, AnyPlan)
+		options, err := f.Query(ctx, gi, g, r, j.Host, AnyPlan)
 		if err != nil {
 			return err
 		}
@@ -194,11 +194,11 @@ func AnyPlan(spec.Plan) bool { return true }
 // with the best allowed plan of each shape, fastest first. need is the host resources
 // per device. The result is empty, without error, if the oracle has no plan or no
 // prediction.
-func (b *Finder) Query(ctx context.Context, group int, g *spec.NodeGroup, r planner.Request, need spec.Host, allowed func(spec.Plan) bool) ([]Config, error) {
-	if b.Oracle == nil || r.GlobalBatch < 1 {
+func (f *Finder) Query(ctx context.Context, group int, g *spec.NodeGroup, r planner.Request, need spec.Host, allowed func(spec.Plan) bool) ([]Config, error) {
+	if f.Oracle == nil || r.GlobalBatch < 1 {
 		return nil, nil
 	}
-	ranking, err := b.Oracle.Rank(ctx, r)
+	ranking, err := f.Oracle.Rank(ctx, r)
 	if errors.Is(err, planner.ErrInfeasible) || errors.Is(err, perfmodel.ErrNotCovered) {
 		return nil, nil
 	}
@@ -222,12 +222,12 @@ func (b *Finder) Query(ctx context.Context, group int, g *spec.NodeGroup, r plan
 			Rate: c.Prediction.Throughput / float64(c.Config.Plan.GlobalBatch()), Spread: c.Prediction.HalfWidth(),
 		})
 	}
-	return b.choose(out), nil
+	return f.choose(out), nil
 }
 
 // choose leaves out the candidates that the placer rules out.
-func (b *Finder) choose(options []Config) []Config {
-	chooser, ok := b.placer.(scheduler.Chooser)
+func (f *Finder) choose(options []Config) []Config {
+	chooser, ok := f.placer.(scheduler.Chooser)
 	if !ok || len(options) == 0 {
 		return options
 	}
@@ -251,12 +251,12 @@ func (b *Finder) choose(options []Config) []Config {
 
 // Place returns a grant for the first candidate of w that fits in free, nil if none
 // does.
-func (b *Finder) Place(free *scheduler.Inventory, c spec.Cluster, j *spec.Job, w *Set) *scheduler.Grant {
+func (f *Finder) Place(free *scheduler.Inventory, c spec.Cluster, j *spec.Job, w *Set) *scheduler.Grant {
 	if w.Blind {
-		return b.PlaceBlind(free, c, j)
+		return f.PlaceBlind(free, c, j)
 	}
 	for i := range w.Configs {
-		if g := b.PlaceOption(free, j, &w.Configs[i]); g != nil {
+		if g := f.PlaceOption(free, j, &w.Configs[i]); g != nil {
 			return g
 		}
 	}
@@ -264,11 +264,11 @@ func (b *Finder) Place(free *scheduler.Inventory, c spec.Cluster, j *spec.Job, w
 }
 
 // PlaceOption returns a grant for o, nil if it does not fit in free.
-func (b *Finder) PlaceOption(free *scheduler.Inventory, j *spec.Job, o *Config) *scheduler.Grant {
+func (f *Finder) PlaceOption(free *scheduler.Inventory, j *spec.Job, o *Config) *scheduler.Grant {
 	if free.FreeIn(o.Group) < o.Devices {
 		return nil
 	}
-	slots, ok := b.Find(free, j, o)
+	slots, ok := f.Find(free, j, o)
 	if !ok {
 		return nil
 	}
@@ -276,9 +276,9 @@ func (b *Finder) PlaceOption(free *scheduler.Inventory, j *spec.Job, o *Config) 
 }
 
 // Find returns free devices for o, with the larger of the host resources of j and o.
-func (b *Finder) Find(free *scheduler.Inventory, j *spec.Job, o *Config) ([]scheduler.Slot, bool) {
+func (f *Finder) Find(free *scheduler.Inventory, j *spec.Job, o *Config) ([]scheduler.Slot, bool) {
 	need := j.Host.Max(o.Host)
-	slots, ok := b.placer.Place(free.For(o.Group, need), o.Group, o.Shape)
+	slots, ok := f.placer.Place(free.For(o.Group, need), o.Group, o.Shape)
 	if need != (spec.Host{}) {
 		for i := range slots {
 			slots[i].Host = need.Times(slots[i].Devices)
@@ -288,35 +288,35 @@ func (b *Finder) Find(free *scheduler.Inventory, j *spec.Job, o *Config) ([]sche
 }
 
 // Lay returns the shape that the placer would give j on a number of devices of a group.
-func (b *Finder) Lay(free *scheduler.Inventory, group int, j *spec.Job, devices int) (spec.Shape, bool) {
-	return b.placer.Lay(free.For(group, j.Host), group, devices)
+func (f *Finder) Lay(free *scheduler.Inventory, group int, j *spec.Job, devices int) (spec.Shape, bool) {
+	return f.placer.Lay(free.For(group, j.Host), group, devices)
 }
 
 // bySpeed returns the groups, fastest first by Deps.Speeds.
-func (b *Finder) bySpeed(c spec.Cluster) []int {
-	if b.order == nil {
+func (f *Finder) bySpeed(c spec.Cluster) []int {
+	if f.order == nil {
 		speed := func(gi int) float64 {
-			if v, ok := b.speeds[c.Groups[gi].Accelerator.Name]; ok {
+			if v, ok := f.speeds[c.Groups[gi].Accelerator.Name]; ok {
 				return v
 			}
 			return 1
 		}
 		for gi := range c.Groups {
-			b.order = append(b.order, gi)
+			f.order = append(f.order, gi)
 		}
-		slices.SortStableFunc(b.order, func(x, y int) int { return cmp.Compare(speed(y), speed(x)) })
+		slices.SortStableFunc(f.order, func(x, y int) int { return cmp.Compare(speed(y), speed(x)) })
 	}
-	return b.order
+	return f.order
 }
 
 // PlaceBlind places a blind job on the fastest group with room that it accepts, the
 // first of equals.
-func (b *Finder) PlaceBlind(free *scheduler.Inventory, c spec.Cluster, j *spec.Job) *scheduler.Grant {
-	for _, gi := range b.bySpeed(c) {
+func (f *Finder) PlaceBlind(free *scheduler.Inventory, c spec.Cluster, j *spec.Job) *scheduler.Grant {
+	for _, gi := range f.bySpeed(c) {
 		if !j.Accepts(&c.Groups[gi]) {
 			continue
 		}
-		if g := b.PlaceBlindIn(free, gi, j); g != nil {
+		if g := f.PlaceBlindIn(free, gi, j); g != nil {
 			return g
 		}
 	}
@@ -324,22 +324,22 @@ func (b *Finder) PlaceBlind(free *scheduler.Inventory, c spec.Cluster, j *spec.J
 }
 
 // PlaceBlindIn is PlaceBlind in one group.
-func (b *Finder) PlaceBlindIn(free *scheduler.Inventory, group int, j *spec.Job) *scheduler.Grant {
-	shape, ok := b.Lay(free, group, j, j.Devices)
+func (f *Finder) PlaceBlindIn(free *scheduler.Inventory, group int, j *spec.Job) *scheduler.Grant {
+	shape, ok := f.Lay(free, group, j, j.Devices)
 	if !ok {
 		return nil
 	}
-	return b.PlaceOption(free, j, &Config{Group: group, Plan: OwnPlan(j), Shape: shape, Devices: j.Devices})
+	return f.PlaceOption(free, j, &Config{Group: group, Plan: OwnPlan(j), Shape: shape, Devices: j.Devices})
 }
 
 // PlaceIn is Place in one group.
-func (b *Finder) PlaceIn(free *scheduler.Inventory, group int, j *spec.Job, w *Set) *scheduler.Grant {
+func (f *Finder) PlaceIn(free *scheduler.Inventory, group int, j *spec.Job, w *Set) *scheduler.Grant {
 	if w.Blind {
-		return b.PlaceBlindIn(free, group, j)
+		return f.PlaceBlindIn(free, group, j)
 	}
 	for i := range w.Configs {
 		if o := &w.Configs[i]; o.Group == group {
-			if g := b.PlaceOption(free, j, o); g != nil {
+			if g := f.PlaceOption(free, j, o); g != nil {
 				return g
 			}
 		}

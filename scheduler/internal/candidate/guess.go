@@ -10,8 +10,8 @@ import (
 
 // Guess returns the candidates of a blind job: its own plan and size on every group with
 // enough devices, at the speed of GuessRate.
-func (b *Finder) Guess(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (options []Config, warning string, err error) {
-	w, err := b.AsSubmitted(ctx, s.Cluster, j.Job)
+func (f *Finder) Guess(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (options []Config, warning string, err error) {
+	w, err := f.AsSubmitted(ctx, s.Cluster, j.Job)
 	if err != nil {
 		return nil, "", err
 	}
@@ -27,11 +27,11 @@ func (b *Finder) Guess(ctx context.Context, s *scheduler.Snapshot, j *scheduler.
 
 // PlaceConfig returns a grant for j with candidate o, nil if it does not fit. The placer
 // chooses the shape of a guess.
-func (b *Finder) PlaceConfig(free *scheduler.Inventory, j *spec.Job, o *Config, guessed bool) *scheduler.Grant {
+func (f *Finder) PlaceConfig(free *scheduler.Inventory, j *spec.Job, o *Config, guessed bool) *scheduler.Grant {
 	if guessed {
-		return b.PlaceBlindIn(free, o.Group, j)
+		return f.PlaceBlindIn(free, o.Group, j)
 	}
-	return b.PlaceOption(free, j, o)
+	return f.PlaceOption(free, j, o)
 }
 
 // GuessRate returns the steps/s of a blind job: those of its recorded duration, or else
@@ -45,8 +45,8 @@ func GuessRate(now time.Duration, j *scheduler.JobState) float64 {
 
 // Alone returns the completion time of j, in seconds, as submitted and without other
 // jobs: its start cost, at least a second, and its steps at the predicted speed.
-func (b *Finder) Alone(ctx context.Context, c spec.Cluster, j *scheduler.JobState) (float64, error) {
-	w, err := b.AsSubmitted(ctx, c, j.Job)
+func (f *Finder) Alone(ctx context.Context, c spec.Cluster, j *scheduler.JobState) (float64, error) {
+	w, err := f.AsSubmitted(ctx, c, j.Job)
 	if err != nil {
 		return 0, err
 	}

@@ -43,8 +43,8 @@ const worthCPUs = 1.01
 // need, at least one, and double up to those of a node while the plan becomes faster.
 // Options are unchanged if the group's CPUs are unlimited, or if the oracle's answer
 // does not depend on CPUs.
-func (b *Finder) withCPUs(ctx context.Context, group int, g *spec.NodeGroup, j *spec.Job, options []Config, allowed func(spec.Plan) bool) ([]Config, error) {
-	if !b.Cpus || g.CPUs < 1 {
+func (f *Finder) withCPUs(ctx context.Context, group int, g *spec.NodeGroup, j *spec.Job, options []Config, allowed func(spec.Plan) bool) ([]Config, error) {
+	if !f.Cpus || g.CPUs < 1 {
 		return options, nil
 	}
 	var out []Config
@@ -53,7 +53,7 @@ func (b *Finder) withCPUs(ctx context.Context, group int, g *spec.NodeGroup, j *
 			out = append(out, o)
 			continue
 		}
-		levels, err := b.cpuLevels(ctx, group, g, j, o, allowed)
+		levels, err := f.cpuLevels(ctx, group, g, j, o, allowed)
 		if err != nil {
 			return nil, err
 		}
@@ -66,13 +66,13 @@ func (b *Finder) withCPUs(ctx context.Context, group int, g *spec.NodeGroup, j *
 }
 
 // cpuLevels returns an offloading candidate with increasing numbers of CPUs.
-func (b *Finder) cpuLevels(ctx context.Context, group int, g *spec.NodeGroup, j *spec.Job, o Config, allowed func(spec.Plan) bool) (levels []Config, err error) {
+func (f *Finder) cpuLevels(ctx context.Context, group int, g *spec.NodeGroup, j *spec.Job, o Config, allowed func(spec.Plan) bool) (levels []Config, err error) {
 	least := max(1, int((j.Host.MilliCPUs+999)/1000))
 	for each := least; each <= g.CPUs/o.Shape.Most(); each *= 2 {
 		r := RequestFor(j, g, o.Devices)
 		r.Shape = o.Shape
 		r.Shape.CPUs = each * o.Devices
-		found, err := b.Query(ctx, group, g, r, j.Host, allowed)
+		found, err := f.Query(ctx, group, g, r, j.Host, allowed)
 		if err != nil {
 			return nil, err
 		}
