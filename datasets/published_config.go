@@ -13,6 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/datasets/huggingface"
 	"github.com/pacer-ml/pacer/datasets/internal/table"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
 
 var errNegative = errors.New("is negative")
@@ -341,28 +342,48 @@ func (r *publishedRow) link() spec.Link {
 	return l
 }
 
-// framework returns the training stack: that of its column, else that of the source.
+// framework returns the training stack in the form of package stack: that of its columns, else that of the source. A
+// stack without a release is not later than the date of the row.
 func (r *publishedRow) framework() string {
 	s := r.source
 	if s.adapters {
 		r.assume("only adapters were trained, taken as training all weights")
 	}
-	if name := r.Str("framework"); name != "" {
-		s = r.table.stack(name)
+	text := r.Str("framework")
+	switch {
+	case text != "":
+	case s.folders:
+		text, _, _ = strings.Cut(r.Str("model"), "/")
+	default:
+		text = s.framework
 	}
-	if s.folders {
-		f, _, _ := strings.Cut(r.Str("model"), "/")
-		return f
-	}
-	r.stack = s.framework
-	if s.framework == "" {
-		r.note("training stack not recorded, taken as today's Megatron Core")
-	}
-	switch r.m.Config.Accelerator.Arch {
-	case "Hopper", "Blackwell", "Blackwell Ultra", "CDNA3", "CDNA4":
-		if s.modern != "" {
-			return s.modern
+	return r.stated(text)
+}
+
+// stackText is what the stack of a row is read from.
+type stackText struct{ framework, parts, date string }
+
+func (r *publishedRow) stated(framework string) string {
+	key := stackText{framework, r.Str("stack"), r.Str("source_date")}
+	st, ok := r.table.stacks[key]
+	if !ok {
+		var err error
+		if st, err = stack.Parse(key.framework + " " + key.parts); err != nil && !errors.As(err, new(*stack.UnknownError)) {
+			column := "framework"
+			if errors.As(err, new(*stack.PartError)) && key.parts != "" {
+				column = "stack"
+			}
+			r.Fail(column, err)
+			return ""
 		}
+		st = st.Until(key.date)
+		r.table.stacks[key] = st
 	}
-	return s.framework
+	switch r.stack = st.Name; {
+	case st.Name == "":
+		r.note("training stack not recorded, taken as any of its time")
+	case !st.Known():
+		r.note("training stack %q not known, taken as any of its time", st.Name)
+	}
+	return st.Canonical()
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pacer-ml/pacer/datasets/internal/table"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
 
 // Row is one row of a table in the published format.
@@ -136,24 +137,14 @@ type publishedTable struct {
 	accelerators map[string]spec.Accelerator
 	shapes       map[[3]int]spec.Shape
 	links        map[linkOf]spec.Link
-	stacks       map[string]*publishedSource
+	stacks       map[stackText]stack.Stated
 	blank        map[int]string // notes of unrecorded, by bit set of missing columns
-}
-
-// stack returns the stack of a framework column.
-func (t *publishedTable) stack(name string) *publishedSource {
-	s := t.stacks[name]
-	if s == nil {
-		s = stackOf(name)
-		t.stacks[name] = s
-	}
-	return s
 }
 
 func newPublishedTable(name string) *publishedTable {
 	return &publishedTable{stem: table.Stem(name), sources: map[string]*publishedSource{}, models: map[modelCells]modelMatch{},
 		accelerators: map[string]spec.Accelerator{}, shapes: map[[3]int]spec.Shape{}, links: map[linkOf]spec.Link{},
-		stacks: map[string]*publishedSource{}, blank: map[int]string{}}
+		stacks: map[stackText]stack.Stated{}, blank: map[int]string{}}
 }
 
 // publishedRow is a row being converted to a measurement.
@@ -161,7 +152,7 @@ type publishedRow struct {
 	*table.Record
 	table  *publishedTable
 	source *publishedSource
-	stack  string // training stack that the documents name, whatever the device
+	stack  string // name of the training stack
 	m      spec.Measurement
 
 	batch      int  // global batch, 0 = not recorded

@@ -166,11 +166,11 @@ func TestRowsBySource(t *testing.T) {
 	}
 	wants := []want{
 		{"Megatron-Bridge", "fp8", 8192, 3200, false, 0, "precision not recorded, taken as fp8; zero_stage not recorded, taken as 1; recompute not recorded, taken as none"},
-		{"Megatron-DeepSpeed", "bf16", 2048, 400, false, 0, "layers or width not recorded, derived from the parameter count"},
+		{"Megatron-DeepSpeed@2021", "bf16", 2048, 400, false, 0, "layers or width not recorded, derived from the parameter count"},
 		{"LitGPT", "bf16", 0, 1600, false, 0, "only adapters were trained, taken as training all weights; recompute not recorded, taken as none"},
-		{"Megatron-LM", "fp16", 2048, 1600, true, 0, ""},
-		{"FSDP", "bf16", 4096, 400, false, 0, ""},
-		{"somebody/else", "bf16", 2048, 1600, false, 1, "layers or width not recorded, derived from the parameter count; zero_stage, recompute not recorded, taken as 0, none"},
+		{"Megatron-LM@2022", "fp16", 2048, 1600, true, 0, ""},
+		{"FSDP@2024", "bf16", 4096, 400, false, 0, ""},
+		{"somebody/else", "bf16", 2048, 1600, false, 1, `training stack "somebody/else" not known, taken as any of its time; layers or width not recorded, derived from the parameter count; zero_stage, recompute not recorded, taken as 0, none`},
 	}
 	if d := cmp.Diff(wants, got, cmp.AllowUnexported(want{})); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -196,19 +196,19 @@ func TestRowsOfAnyForm(t *testing.T) {
 // A framework column overrides the stack of the source, and no other fact about it.
 func TestRowsByFramework(t *testing.T) {
 	head := "row_id,source,framework,model,accelerator,num_gpus,tp,recompute,zero_stage,precision,seq_len,micro_batch\n"
-	const unknown = "training stack not recorded, taken as today's Megatron Core"
+	const unknown = "training stack not recorded, taken as any of its time"
 	for cells, want := range map[string][2]string{
 		",,h100":                       {"", unknown},
-		"me,,h100":                     {"me", ""},
+		"me,,h100":                     {"me", `training stack "me" not known, taken as any of its time`},
 		"me,torch-titan,h100":          {"torchtitan", ""},
 		"pytorch/torchtitan,,h100":     {"torchtitan", ""},
 		"pytorch/torchtitan,fsdp,h100": {"FSDP", ""},
-		",Megatron-LM,h100":            {"MCore", ""},
+		",Megatron-LM,h100":            {"Megatron-LM", ""},
 		",megatron_lm,a100":            {"Megatron-LM", ""},
-		",mcore,a100":                  {"MCore", ""},
-		",DeepSpeed,a100":              {"Megatron-DeepSpeed", ""},
-		",Our Stack,a100":              {"Our Stack", ""},
-		",…,a100":                      {"…", ""},
+		",mcore,a100":                  {"Megatron Core", ""},
+		",DeepSpeed,a100":              {"DeepSpeed", ""},
+		",Our Stack,a100":              {"Our Stack", `training stack "Our Stack" not known, taken as any of its time`},
+		",…,a100":                      {"…", `training stack "…" not known, taken as any of its time`},
 	} {
 		i := strings.LastIndex(cells, ",")
 		rows, bad := readRows(t, "my.csv", head+"x,"+cells[:i]+",Llama3-8B,"+cells[i+1:]+",8,2,selective,0,bf16,8192,1\n", false)

@@ -4,17 +4,14 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 )
 
 // publishedSource is what the documents of a source state about all rows, outside the columns.
 type publishedSource struct {
 	match     string // in the lower-case source column
 	table     string // name of a file without that column
-	framework string // training stack
-	// modern is the training stack on devices from Hopper and CDNA 3 on, if it differs.
-	modern  string
-	folders bool // the training stack is the model's folder, "PyTorch/BERT"
+	framework string // training stack, in the form of package stack
+	folders   bool   // the training stack is the model's folder, "PyTorch/BERT"
 
 	// nodes maps accelerators to node types of the catalog, if the document describes other
 	// machines than the usual ones.
@@ -39,7 +36,8 @@ func (s *publishedSource) documents(column string) bool {
 
 // publishedSources is searched in order. Facts without a column come from:
 //
-//   - bigscience: Jean Zay's nodes, as its chronicles say
+//   - papers: the year in which they ran
+//   - bigscience: Jean Zay's nodes and the years 2021 and 2022, as its chronicles say
 //   - fms-fsdp: the network its README states, 400 and 800 Gb/s per node
 //   - InternEvo: four 100 Gb/s RoCE NICs per node, as its document says
 //   - Lambda: the batch grows with the devices of the host (H100, BERT base:
@@ -52,11 +50,11 @@ func (s *publishedSource) documents(column string) bool {
 //   - torchtitan: as many micro-batches as pipeline stages is its default
 //     (torchtitan/parallelisms/pipeline_llama.py)
 var publishedSources = []*publishedSource{
-	{match: "2104.04473", table: "megatron_sc21", framework: "Megatron-LM"},
-	{match: "2205.05198", table: "korthikanti_2205_05198", framework: "Megatron-LM"},
-	{match: "bigscience", table: "bigscience", framework: "Megatron-DeepSpeed",
+	{match: "2104.04473", table: "megatron_sc21", framework: "Megatron-LM@2021"},
+	{match: "2205.05198", table: "korthikanti_2205_05198", framework: "Megatron-LM@2022"},
+	{match: "bigscience", table: "bigscience", framework: "Megatron-DeepSpeed@2021",
 		nodes: map[string]string{"V100-SXM2-32GB": "Jean Zay V100", "V100-SXM2-16GB": "Jean Zay V100", "A100-80GB-SXM": "Jean Zay A100"}},
-	{match: "fms-fsdp", table: "fms_fsdp", framework: "FSDP",
+	{match: "fms-fsdp", table: "fms_fsdp", framework: "FSDP@2024",
 		nodes: map[string]string{"A100-80GB-SXM": "fms-fsdp A100", "H100-80GB-SXM": "fms-fsdp H100"}},
 	{match: "internevo", table: "internevo", framework: "InternEvo", nodes: map[string]string{"A100-80GB-SXM": "InternEvo A100"}},
 	{match: "lambdal/", table: "lambda_dl_benchmark", framework: "PyTorch", hostBatch: true},
@@ -67,14 +65,13 @@ var publishedSources = []*publishedSource{
 	{match: "torchtitan", table: "torchtitan", framework: "torchtitan", stageBatches: true},
 	{match: "deeplearningexamples", table: "nvidia_dle", folders: true},
 
-	// Stacks without published tables here. Megatron-LM has run on Megatron Core since before
-	// Hopper devices were sold.
+	// Stacks without published tables here.
 	{match: "deepspeed", framework: "Megatron-DeepSpeed"},
 	{match: "gpt-neox", framework: "Megatron-DeepSpeed"},
-	{match: "nanotron", framework: "nanotron"},
+	{match: "nanotron", framework: "Nanotron"},
 	{match: "llm-foundry", framework: "LLM Foundry"},
 	{match: "fsdp", framework: "FSDP"},
-	{match: "megatron-lm", framework: "Megatron-LM", modern: "MCore"},
+	{match: "megatron-lm", framework: "Megatron-LM"},
 	{match: "nemo", framework: "NeMo"},
 }
 
@@ -88,24 +85,4 @@ func sourceOf(source, table string) *publishedSource {
 		}
 	}
 	return &publishedSource{framework: source}
-}
-
-// stackOf returns the training stack of a framework column, ignoring case and punctuation; an unknown
-// name is kept. Other facts about the stack's published tables do not apply.
-func stackOf(name string) *publishedSource {
-	fold := named.Fold(name)
-	stack := &publishedSource{framework: name}
-	for _, s := range publishedSources {
-		switch {
-		case s.framework == "" || fold == "":
-		case fold == named.Fold(s.modern): // the modern stack, by its own name
-			return &publishedSource{framework: s.modern}
-		case fold == named.Fold(s.framework), fold == named.Fold(s.match):
-			stack = &publishedSource{framework: s.framework, modern: s.modern}
-			if s.table == "" { // an entry for the stack, not for one document
-				return stack
-			}
-		}
-	}
-	return stack
 }

@@ -35,7 +35,7 @@ var a100 = spec.Accelerator{
 func requestFor(n int) planner.Request {
 	return planner.Request{
 		Model: llama, GlobalBatch: 128,
-		Accelerator: h100, Devices: n, Link: spec.Link{IntraBps: 450e9, InterBps: 50e9},
+		Framework: "Megatron Core", Accelerator: h100, Devices: n, Link: spec.Link{IntraBps: 450e9, InterBps: 50e9},
 	}
 }
 

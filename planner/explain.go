@@ -166,7 +166,7 @@ func (pl *Planner) remedyPlan(ctx context.Context, r Request, c spec.Config, mis
 	for _, ch := range changes(c.Plan, r.Accelerator.IsCPU()) {
 		r.Plan = &ch.plan
 		k := candidate{plan: ch.plan}
-		if st.estimate(&k); !st.known || !miss.fit(&k, st) {
+		if st.estimate(&k, miss.limit); !st.known || !miss.fit(&k, st) {
 			continue
 		}
 		for range pl.o.Space.Configs(ctx, r) {

@@ -67,7 +67,8 @@ func (pl *Planner) FitCheck(ctx context.Context, r Request) (FitReport, error) {
 	out := FitReport{Choice: ranking.Choices[0]}
 	out.limit = r.Accelerator.MemBytes * (1 - pl.o.Reserve)
 	if e, err := pl.Memory(out.Config); err == nil {
-		out.Memory, out.Budget = e.Plan(out.Config.Plan), e.Budget(out.limit)
+		out.Memory = e.Plan(out.Config.Plan)
+		out.Budget = memory.Budget(out.limit, out.Memory.LogSD)
 	} else if !errors.Is(err, perfmodel.ErrNotCovered) {
 		return FitReport{}, err
 	}

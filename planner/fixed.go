@@ -53,7 +53,7 @@ func (pl *Planner) judgeFixed(ctx context.Context, r *Request) (out Choice, ok b
 		return out, false
 	}
 	r.setCosts(&out)
-	budget := e.Budget(r.Accelerator.MemBytes)
+	budget := memory.Budget(r.Accelerator.MemBytes, b.LogSD)
 	if out.Fits = budget <= 0 || b.Total() <= budget; !out.Fits {
 		out.Why = memory.Misfit(b.Total(), budget, r.Accelerator.MemBytes) + ": " + b.String()
 	}

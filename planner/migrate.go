@@ -116,7 +116,7 @@ func (pl *Planner) runs(ctx context.Context, c spec.Config) (spec.Prediction, er
 	}
 	if e, err := pl.Memory(c); err == nil {
 		limit := c.Accelerator.MemBytes * (1 - pl.o.Reserve)
-		if b := e.Budget(limit); b > 0 && pred.MemoryBytes > b {
+		if b := memory.Budget(limit, e.Plan(c.Plan).LogSD); b > 0 && pred.MemoryBytes > b {
 			return pred, fmt.Errorf("%w: %s", ErrInfeasible, memory.Misfit(pred.MemoryBytes, b, limit))
 		}
 	}

@@ -21,6 +21,7 @@ type candidate struct {
 	quantile   float64 // samples/s at the request's risk; throughput without one
 	score      float64 // under the request's objective, higher is better
 	bytes      float64 // peak on one device, 0 = unknown
+	budget     float64 // bytes of a device that it may need, see memory.Budget; 0 = no limit
 	host       float64 // host memory of all devices together, 0 = none or unknown
 }
 
@@ -31,16 +32,17 @@ type site struct {
 	atLeast  func(*spec.Plan) float64 // lower bound of the step time in seconds, nil = none
 	prepared bool                     // memory need not be predicted before it is checked
 	memory   memory.Estimator
-	known    bool    // memory covers the model
-	budget   float64 // bytes of a device a plan may need, see memory.Budget; 0 = no limit
+	known    bool // memory covers the model
 }
 
-// estimate sets the memory of k; it leaves 0 where memory is unknown.
-func (st *site) estimate(k *candidate) {
+// estimate sets the memory of k and its budget on devices of limit bytes. It leaves 0 bytes where memory is unknown.
+func (st *site) estimate(k *candidate, limit float64) {
+	var b memory.Breakdown
 	if st.known {
-		b := st.memory.Plan(k.plan)
+		b = st.memory.Plan(k.plan)
 		k.bytes, k.host = b.Total(), b.HostBytes*float64(k.plan.Devices())
 	}
+	k.budget = memory.Budget(limit, b.LogSD)
 }
 
 // search judges the candidates of one request, over its numbers of devices and
@@ -203,7 +205,7 @@ func (s *search) judge(at int32, p *spec.Plan) error {
 	k := &s.k
 	*k = candidate{plan: *p, site: at}
 	if st.prepared {
-		if st.estimate(k); !s.fit(k, st) {
+		if st.estimate(k, s.limit); !s.fit(k, st) {
 			s.miss(k)
 			return nil
 		}
@@ -215,8 +217,9 @@ func (s *search) judge(at int32, p *spec.Plan) error {
 	s.covered = true
 	k.throughput = pred.Throughput
 	if !st.prepared {
-		if k.bytes = pred.MemoryBytes; k.bytes == 0 {
-			st.estimate(k)
+		host := k.host
+		if st.estimate(k, s.limit); pred.MemoryBytes > 0 {
+			k.bytes, k.host = pred.MemoryBytes, host
 		}
 		if !s.fit(k, st) {
 			s.miss(k)
@@ -240,7 +243,7 @@ func (s *search) judge(at int32, p *spec.Plan) error {
 // known, host memory.
 func (s *search) fit(k *candidate, st *site) bool {
 	host := s.hostLimit(&st.config.Shape, k.plan.Devices())
-	k.fits = s.proven || (st.budget <= 0 || k.bytes <= st.budget) && (host <= 0 || k.host <= host)
+	k.fits = s.proven || (k.budget <= 0 || k.bytes <= k.budget) && (host <= 0 || k.host <= host)
 	return k.fits
 }
 
@@ -315,20 +318,14 @@ func (s *search) predictEach(c *spec.Config) func(spec.Plan) (spec.Prediction, e
 	}
 }
 
-// setMemory sets the memory estimator and budget of st. A prediction with its own
-// memory is held to the same budget.
+// setMemory sets the memory estimator of st.
 func (s *search) setMemory(st *site) error {
 	var err error
 	st.memory, err = s.pl.Memory(st.config)
-	switch {
-	case err == nil:
-		st.known, st.budget = true, st.memory.Budget(s.limit)
-	case errors.Is(err, perfmodel.ErrNotCovered):
-		st.budget = memory.Budget(s.limit, 0)
-	default:
-		return err
+	if st.known = err == nil; errors.Is(err, perfmodel.ErrNotCovered) {
+		return nil
 	}
-	return nil
+	return err
 }
 
 // choice returns a candidate as a Choice.
@@ -354,10 +351,10 @@ func (s *search) choice(k candidate) (Choice, error) {
 // the estimate has them.
 func (s *search) why(c spec.Config, k *candidate) string {
 	st := &s.sites[k.site]
-	if st.budget <= 0 || k.bytes <= st.budget {
+	if k.budget <= 0 || k.bytes <= k.budget {
 		return fmt.Sprintf("needs %.1f GiB of host memory of %.1f GiB", k.host/memory.GiB, s.hostLimit(&c.Shape, c.Plan.Devices())/memory.GiB)
 	}
-	msg := memory.Misfit(k.bytes, st.budget, s.limit)
+	msg := memory.Misfit(k.bytes, k.budget, s.limit)
 	if !st.known {
 		return msg
 	}

@@ -74,7 +74,7 @@ func predictedMemory(p perfmodel.Predictor) memoryOf {
 			return need{}, err
 		}
 		e, err := memory.Of(p, memory.Shipped(), c)
-		return need{pred.MemoryBytes, pred.MemoryBytes <= e.Budget(c.Accelerator.MemBytes)}, err
+		return need{pred.MemoryBytes, pred.MemoryBytes <= memory.Budget(c.Accelerator.MemBytes, e.Plan(c.Plan).LogSD)}, err
 	}
 }
 

@@ -42,6 +42,8 @@ func (e *Estimator) activations(b *Breakdown, p *spec.Plan, stage int, layers fl
 		kept, again = input, whole+scores
 	case p.Recompute == spec.RecomputeSelective && e.stack.perOperator:
 		kept, again = e.everyOther(p, tokens, a, split), whole
+	case p.Recompute == spec.RecomputeSelective && e.stack.perBlock:
+		kept, again = (input+whole+scores)/2, whole+scores
 	case p.Recompute == spec.RecomputeSelective:
 		kept, again = whole, scores // one layer's scores at a time
 	}

@@ -125,7 +125,7 @@ func usable(rows []spec.Measurement) []observation {
 func byStack(obs []observation) map[string][]observation {
 	out := map[string][]observation{}
 	for _, o := range obs {
-		out[o.est.stack.name] = append(out[o.est.stack.name], o)
+		out[o.est.of.Name] = append(out[o.est.of.Name], o)
 	}
 	return out
 }
@@ -171,6 +171,12 @@ func fitDistribution(ctx context.Context, prior *Distribution, obs []observation
 func logPrinted(o *observation, k Constants) float64 {
 	e := o.est
 	e.k = k
+	if e.rest != nil {
+		e.rest = slices.Clone(e.rest)
+		for i := range e.rest {
+			e.rest[i].k = k
+		}
+	}
 	return math.Log(e.Printed(o.plan))
 }
 

@@ -250,7 +250,7 @@ func TestStages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := For(spec.Config{Model: m})
+		e, err := For(spec.Config{Model: m, Framework: "Megatron Core"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -275,7 +275,7 @@ func TestStages(t *testing.T) {
 // TestPrinted: a stack's own figure of peak memory excludes what the stack cannot see.
 func TestPrinted(t *testing.T) {
 	for framework, part := range map[string]func(Breakdown, *Estimator) float64{
-		"Megatron-LM":        func(b Breakdown, _ *Estimator) float64 { return b.Total() },
+		"Megatron-LM@2021":   func(b Breakdown, _ *Estimator) float64 { return b.Total() },
 		"torchtitan":         func(b Breakdown, e *Estimator) float64 { return b.Total() - e.k.ContextBytes - e.k.CommunicatorBytes },
 		spec.FrameworkWorker: func(b Breakdown, _ *Estimator) float64 { return b.Total() - b.Overhead },
 	} {

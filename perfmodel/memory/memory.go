@@ -3,11 +3,13 @@ package memory
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
 
 // GiB is 2^30 bytes.
@@ -35,6 +37,27 @@ type Breakdown struct {
 // Total returns the bytes on the device.
 func (b Breakdown) Total() float64 {
 	return b.Parameters + b.Gradients + b.Optimizer + b.Gathered + b.Activations + b.Working + b.Buffers + b.Overhead
+}
+
+// add adds every part of c times f.
+func (b *Breakdown) add(c *Breakdown, f float64) {
+	b.Parameters += f * c.Parameters
+	b.Gradients += f * c.Gradients
+	b.Optimizer += f * c.Optimizer
+	b.Gathered += f * c.Gathered
+	b.Activations += f * c.Activations
+	b.Working += f * c.Working
+	b.Buffers += f * c.Buffers
+	b.Overhead += f * c.Overhead
+	b.HostBytes += f * c.HostBytes
+}
+
+// scaled returns b with the parts of Total times f.
+func (b Breakdown) scaled(f float64) Breakdown {
+	out := Breakdown{HostBytes: b.HostBytes, Stage: b.Stage, LogSD: b.LogSD}
+	b.HostBytes = 0
+	out.add(&b, f)
+	return out
 }
 
 // HostTotal returns the host memory in bytes that the devices of one node need
@@ -104,9 +127,11 @@ type Estimator struct {
 
 	flops float64 // forward FLOPs per sample of a model without a shape
 	nn    int     // layers as an int, for the split into stages
-	stack *stack
-	old   bool // the device is older than fused attention
-	cpu   bool // the device is cores of a CPU
+	stack traits
+	of    *stack.Choices
+	rest  []variant // of each of the choices; nil if there is only one
+	old   bool      // the device is older than fused attention
+	cpu   bool      // the device is cores of a CPU
 	k     Constants
 	logSD float64
 }
@@ -118,8 +143,8 @@ func For(c spec.Config) (Estimator, error) { return Shipped().For(c) }
 // For returns the Estimator for the model, sequence length, accelerator and stack of c, as the function For.
 func (cal *Calibration) For(c spec.Config) (Estimator, error) {
 	m, _ := GuessShape(c.Model)
-	e := Estimator{stack: stackOf(c.Framework), old: beforeFused(c.Accelerator.Arch), cpu: c.Accelerator.IsCPU(), seq: float64(max(c.Seq(), 1)), nn: m.Layers}
-	e.k, e.logSD = cal.of(e.stack.name)
+	e := Estimator{of: stack.Of(c.Framework, c.Accelerator.Arch), old: beforeFused(c.Accelerator.Arch), cpu: c.Accelerator.IsCPU(), seq: float64(max(c.Seq(), 1)), nn: m.Layers}
+	e.use(cal)
 	e.w = weightsOf(m)
 	if e.w.total() <= 0 {
 		return e, fmt.Errorf("memory: model %s has neither layers and hidden size nor a parameter count: %w", m.Name, perfmodel.ErrNotCovered)
@@ -148,33 +173,100 @@ func (cal *Calibration) For(c spec.Config) (Estimator, error) {
 	return e, nil
 }
 
+// variant is a stack that a Config may run on, with its constants.
+type variant struct {
+	stack traits
+	k     Constants
+	logSD float64
+}
+
+// use sets the stack, or the choices of stacks, with the constants of cal. If the stated stack has its own constants,
+// all choices have them.
+func (e *Estimator) use(cal *Calibration) {
+	name := e.of.Name
+	_, known := cal.Stacks[name]
+	one := func(of *stack.Stack) variant {
+		if !known {
+			name = of.Name
+		}
+		v := variant{stack: traitsOf(of)}
+		v.k, v.logSD = cal.of(name)
+		return v
+	}
+	first := one(e.of.Stacks[0])
+	e.stack, e.k, e.logSD = first.stack, first.k, first.logSD
+	if e.of.N == 1 {
+		return
+	}
+	e.rest = make([]variant, e.of.N)
+	for i := range e.rest {
+		e.rest[i] = one(e.of.Stacks[i])
+		e.logSD = min(e.logSD, e.rest[i].logSD)
+	}
+}
+
 // Plan returns the peak over the pipeline stages of plan p. The fullest stage is the first (embedding, most
 // micro-batches in flight), the first with an extra layer (see spec.Plan.StageLayers), or the last (head,
-// loss).
+// loss). If the training stack is not stated, it is the weighted geometric mean over the choices, and LogSD has the
+// spread between them.
 func (e *Estimator) Plan(p spec.Plan) Breakdown {
-	p = e.normal(p)
-	best := e.stage(&p, 0)
+	return e.mean(&p, (*Estimator).fullest)
+}
+
+// mean returns the mean of count over the choices of stacks. count gets a normal plan.
+func (e *Estimator) mean(p *spec.Plan, count func(*Estimator, *spec.Plan) Breakdown) Breakdown {
+	if e.rest == nil {
+		of := e.normal(*p)
+		return count(e, &of)
+	}
+	var out Breakdown
+	var log, square, most float64
+	normal := p.Normal()
+	one := *e
+	for i, w := range &e.of.Weight[stack.UseOf(&normal)] {
+		if w == 0 {
+			continue
+		}
+		v := &e.rest[i]
+		one.stack, one.k, one.logSD = v.stack, v.k, v.logSD
+		of := one.normal(normal)
+		b := count(&one, &of)
+		if w > most {
+			most, out.Stage = w, b.Stage
+		}
+		out.add(&b, w)
+		l := math.Log(b.Total())
+		log += w * l
+		square += w * (l*l + b.LogSD*b.LogSD)
+	}
+	out = out.scaled(math.Exp(log) / out.Total())
+	out.LogSD = math.Sqrt(max(square-log*log, 0))
+	return out
+}
+
+func (e *Estimator) fullest(p *spec.Plan) Breakdown {
+	best := e.stage(p, 0)
 	if p.PP == 1 {
 		return best
 	}
 	top := best.Total()
-	if b := e.stage(&p, p.PP-1); b.Total() > top {
+	if b := e.stage(p, p.PP-1); b.Total() > top {
 		best, top = b, b.Total()
 	}
 	if over := e.nn % p.PP; e.shape && over > 0 && over < p.PP-1 {
-		if b := e.stage(&p, p.PP-1-over); b.Total() > top {
+		if b := e.stage(p, p.PP-1-over); b.Total() > top {
 			best = b
 		}
 	}
 	return best
 }
 
-// Stages returns the breakdown of every pipeline stage of p, first to last.
+// Stages returns the breakdown of every pipeline stage of p, first to last. If the training stack is not stated, each is
+// a mean, and Plan may be more than the largest of them.
 func (e *Estimator) Stages(p spec.Plan) []Breakdown {
-	p = e.normal(p)
-	out := make([]Breakdown, p.PP)
+	out := make([]Breakdown, max(p.PP, 1))
 	for i := range out {
-		out[i] = e.stage(&p, i)
+		out[i] = e.mean(&p, func(one *Estimator, p *spec.Plan) Breakdown { return one.stage(p, i) })
 	}
 	return out
 }
@@ -189,20 +281,19 @@ func (e *Estimator) normal(p spec.Plan) spec.Plan {
 // Bytes returns Plan(p).Total().
 func (e *Estimator) Bytes(p spec.Plan) float64 { b := e.Plan(p); return b.Total() }
 
-// Budget returns the largest Bytes that count as fitting a device of memBytes, as the function Budget.
-func (e *Estimator) Budget(memBytes float64) float64 { return Budget(memBytes, e.logSD) }
-
 // Printed returns the peak of plan p as the training stack itself reports it. Some stacks count only what their
 // allocator reserved, without context and communicators; others count only tensors, without fragmentation too.
 func (e *Estimator) Printed(p spec.Plan) float64 {
-	b := e.Plan(p)
-	p = e.normal(p)
-	switch e.stack.prints {
-	case printsReserved:
-		return b.Total() - e.outside(&p)
-	case printsAllocated:
-		return b.Total() - b.Overhead
-	}
+	b := e.mean(&p, func(one *Estimator, p *spec.Plan) Breakdown {
+		b := one.fullest(p)
+		switch one.stack.prints {
+		case stack.Reserved:
+			b.Overhead -= one.outside(p)
+		case stack.Allocated:
+			b.Overhead = 0
+		}
+		return b
+	})
 	return b.Total()
 }
 

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -19,6 +20,7 @@ func gpt(layers, hidden, heads int) spec.Model {
 
 func estimate(t testing.TB, c spec.Config) Breakdown {
 	t.Helper()
+	c.Framework = cmp.Or(c.Framework, "Megatron Core@0.3")
 	e, err := Prior().For(c) // counted bytes, without fitted constants
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +141,7 @@ func TestActivationsOfSchedules(t *testing.T) {
 	m := gpt(32, 4096, 32)
 	m.Vocab = 128000
 	of := func(s spec.Schedule) []Breakdown {
-		e, err := Prior().For(spec.Config{Model: m, Framework: "Megatron-LM"})
+		e, err := Prior().For(spec.Config{Model: m, Framework: "Megatron-LM@2023"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,25 +1,13 @@
 package memory
 
 import (
-	"strings"
-
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
 
-// printed says what a training stack's own figure of peak memory includes.
-type printed uint8
-
-const (
-	printsDevice    printed = iota // all memory of the device in use, as nvidia-smi shows it
-	printsReserved                 // memory reserved by PyTorch's allocator: no context, no communicators
-	printsAllocated                // memory of tensors: no fragmentation either
-)
-
-// stack holds properties of a training stack that determine memory and are not in a plan. They come from its
-// code or documents; fitted values are in Constants. The published measurements showed which properties matter.
-type stack struct {
-	name string // key in Calibration.Stacks
-
+// traits are the parts of a training stack in the form that memory is counted from. Fitted values are in
+// Constants.
+type traits struct {
 	// Gradient bytes per parameter in 16-bit training, kept between micro-batches.
 	gradFP16, gradBF16 float64
 	// Optimizer bytes per parameter of the shard, including what the optimizer step allocates at once: in fp16,
@@ -42,70 +30,65 @@ type stack struct {
 	// The score matrix is materialized because there is no fused attention kernel: always, or only in fp32,
 	// where FlashAttention (Dao et al. 2022) does not work and only PyTorch has another kernel.
 	unfused, unfusedFP32 bool
-	// "selective" saves the results of every other matrix multiplication, of attention and of reduce-scatter,
-	// and recomputes the rest. Other stacks recompute the attention core only.
-	perOperator bool
+	// What "selective" saves: the results of every other matrix multiplication, of attention and of
+	// reduce-scatter; or every other block. Other stacks recompute the attention core only.
+	perOperator, perBlock bool
 	// With sequence parallelism, the inputs of split matrices are kept in gathered form and not gathered again
 	// in the backward pass.
 	keepsGathered bool
 	// A pipeline stage keeps its output, and not only its input, until the backward pass of the micro-batch.
 	keepsOutputs bool
-	// Tensor parallelism implies sequence parallelism, even if the plan has none: torchtitan has no other form,
-	// and the recipes of NeMo and Megatron-Bridge always turn it on.
+	// Tensor parallelism implies sequence parallelism, even if the plan has none.
 	alwaysSequence bool
-	prints         printed
+	prints         stack.Memory
 }
 
 // deepSpeedBucket is the default of reduce_bucket_size and allgather_bucket_size, in elements:
 // deepspeed/runtime/zero/config.py.
 const deepSpeedBucket = 5e8
 
-// stacks is searched in order for the first name that the framework's lower-case name contains. The last entry
-// matches all frameworks: it is Megatron-LM, which needs the most memory for gradients among the common ones.
+// traitsOf returns the traits of s. Bytes per parameter and logit:
 //
-//   - Megatron-LM accumulates gradients in fp32: 18 bytes of state per parameter in total, the same as in
-//     Korthikanti et al. 2022, figure 1. Its loss holds the 16-bit logits, an fp32 copy and their exponentials
-//     (megatron/core/tensor_parallel/cross_entropy.py). NeMo and Megatron-Bridge fuse the loss. Stage outputs are
-//     freed once sent. Gradients of Megatron-Bridge are counted in bf16, as in the performance scripts behind its
-//     published figures (grad_reduce_in_fp32 = False in scripts/performance/configs); its other recipes
-//     (src/megatron/bridge/recipes) keep fp32, 2 bytes more per parameter.
-//   - DeepSpeed with fp16 (deepspeed/runtime/zero/stage_1_and_2.py) keeps gradients in fp16. The optimizer step
-//     flattens those of the shard in fp16 and again in fp32: 12 + 2 + 4 bytes; without ZeRO only in fp32
-//     (runtime/fp16/fused_optimizer.py). With bf16 (runtime/bf16_optimizer.py) it keeps the micro-batch's gradients
-//     in bf16 and an unsharded fp32 accumulator, to which it adds each through an fp32 copy. In fp32 training it
-//     clones the shard and flattens its gradients too. It reduces gradients, and gathers weights, in flat copies of
-//     at most 5e8 elements. The pipeline engine keeps every stage output in a buffer (runtime/pipe/engine.py) and
-//     makes process groups in addition to Megatron's (runtime/pipe/topology.py).
-//   - PyTorch's FSDP shards fp32 weights and reduces in fp32. Its loss holds three fp32 values per logit in the
-//     backward pass: log-softmax, incoming and outgoing gradient; split over TP four, including an exponential
-//     (torch/distributed/tensor/parallel/loss.py). torchtitan's "selective" saves every other multiplication
-//     (models/llama3/infra/parallelize.py), and torchtitan prints the peak that its allocator reserved. DTensor's
-//     matrix multiplications keep their gathered input.
-//   - Pacer's worker is PyTorch with autocast, and records allocated bytes.
-var stacks = []stack{
-	{communicators: 1, name: "pacer-torch", gradFP16: 4, gradBF16: 4, optFP16: 8, optBF16: 8, optFP32: 8, logit: 12, logitTP: 16, autocast: true, fsdp: true, keepsOutputs: true, prints: printsAllocated},
-	{communicators: 2, name: "deepspeed", gradFP16: 2, gradBF16: 6, optFP16: 18, optBF16: 12, optFP32: 16, logit: 10, logitTP: 10,
-		bucket: deepSpeedBucket, gradCopyFP16: 2, gradCopyBF16: 4, unfused: true, keepsOutputs: true},
-	{communicators: 1, name: "torchtitan", gradFP16: 4, gradBF16: 4, optFP16: 12, optBF16: 12, optFP32: 8, logit: 12, logitTP: 16,
-		fsdp: true, perOperator: true, keepsOutputs: true, keepsGathered: true, alwaysSequence: true, prints: printsReserved},
-	{communicators: 1, name: "fsdp", gradFP16: 4, gradBF16: 4, optFP16: 12, optBF16: 12, optFP32: 8, logit: 12, logitTP: 16, fsdp: true, keepsOutputs: true, keepsGathered: true},
-	{communicators: 1, name: "litgpt", gradFP16: 4, gradBF16: 4, optFP16: 12, optBF16: 12, optFP32: 8, logit: 12, logitTP: 16, fsdp: true, prints: printsAllocated},
-	{communicators: 1, name: "pytorch", gradFP16: 4, gradBF16: 4, optFP16: 12, optBF16: 12, optFP32: 8, logit: 12, logitTP: 16, fsdp: true, keepsOutputs: true, keepsGathered: true},
-	{communicators: 1, name: "nemo", gradFP16: 4, gradBF16: 4, optFP16: 12, optBF16: 12, optFP32: 8, logit: 6, logitTP: 6, fsdp: true, unfusedFP32: true, alwaysSequence: true},
-	{communicators: 1, name: "bridge", gradFP16: 4, gradBF16: 2, optFP16: 12, optBF16: 12, optFP32: 8, logit: 6, logitTP: 6, fsdp: true, unfusedFP32: true, alwaysSequence: true},
-	{communicators: 1, name: "internevo", gradFP16: 4, gradBF16: 2, optFP16: 12, optBF16: 12, optFP32: 8, logit: 10, logitTP: 10, fsdp: true, unfusedFP32: true},
-	{communicators: 1, name: "", gradFP16: 4, gradBF16: 4, optFP16: 12, optBF16: 12, optFP32: 8, logit: 10, logitTP: 10, fsdp: true, unfusedFP32: true},
-}
-
-// stackOf returns the entry for a framework's name. The caller must not change it.
-func stackOf(framework string) *stack {
-	f := strings.ToLower(framework)
-	for i := range stacks {
-		if strings.Contains(f, stacks[i].name) {
-			return &stacks[i]
-		}
+//   - The optimizer has fp32 masters and the state that its name says, see stack.Kinds. In fp32 training there are no
+//     masters.
+//   - DeepSpeed with fp16 (deepspeed/runtime/zero/stage_1_and_2.py) flattens the shard's gradients in the optimizer
+//     step in fp16 and again in fp32: 12 + 2 + 4 bytes; without ZeRO only in fp32 (runtime/fp16/fused_optimizer.py).
+//     With bf16 it has the micro-batch's gradients in bf16 and an unsharded fp32 accumulator, to which it adds each
+//     through an fp32 copy. In fp32 training it clones the shard and flattens its gradients too. It makes process
+//     groups in addition to Megatron's (runtime/pipe/topology.py).
+//   - PyTorch's loss holds three fp32 values per logit in the backward pass: log-softmax, incoming and outgoing
+//     gradient; split over TP four, including an exponential (torch/distributed/tensor/parallel/loss.py). Megatron's
+//     holds the 16-bit logits, an fp32 copy and their exponentials (megatron/core/tensor_parallel/cross_entropy.py).
+//     A fused one overwrites the fp32 copy. A chunked one holds the logits of a sixteenth of the tokens.
+func traitsOf(s *stack.Stack) traits {
+	p := &s.Parts
+	opt := map[string]float64{stack.Adam: 8, stack.AdamBF16: 4, stack.Adam8: 2, stack.Muon: 4, stack.Adafactor: 0, stack.SGD: 0}[p.Optimizer]
+	t := traits{
+		gradFP16: 4, gradBF16: 4, optFP16: 4 + opt, optBF16: 4 + opt, optFP32: opt, communicators: 1,
+		fsdp: p.ZeRO != stack.DeepSpeed, autocast: p.Weights == stack.Autocast,
+		unfused: p.Attention == stack.Unfused, unfusedFP32: p.Attention != stack.Torch,
+		perOperator: p.Recompute == stack.Operators, perBlock: p.Recompute == stack.Blocks,
+		keepsGathered: p.Gathered == stack.Kept, keepsOutputs: p.Outputs == stack.Kept, alwaysSequence: p.Sequence == stack.Always,
+		prints: s.Reports,
 	}
-	return &stacks[len(stacks)-1]
+	if p.Gradients == stack.Half {
+		t.gradFP16, t.gradBF16 = 2, 2
+	}
+	switch p.Loss {
+	case stack.Plain:
+		t.logit, t.logitTP = 12, 16
+	case stack.Parallel:
+		t.logit, t.logitTP = 10, 10
+	case stack.Fused:
+		t.logit, t.logitTP = 6, 6
+	case stack.Chunked:
+		t.logit, t.logitTP = 12./16, 16./16
+	}
+	if p.ZeRO == stack.DeepSpeed {
+		t.gradFP16, t.gradBF16, t.optFP16, t.optFP32 = 2, 6, t.optFP16+6, t.optFP32+8
+		t.bucket, t.gradCopyFP16, t.gradCopyBF16, t.communicators = deepSpeedBucket, 2, 4, 2
+	}
+	return t
 }
 
 // beforeFused reports whether an architecture is older than Ampere, the first with fused attention kernels.
@@ -119,14 +102,14 @@ func beforeFused(arch string) bool {
 
 // perParameter returns the bytes of a parameter's weight and gradient, of its optimizer state in the shard, and
 // of the temporary copies of its gradient.
-func (s *stack) perParameter(p *spec.Plan) (weight, grad, opt, gradCopy float64) {
+func (s *traits) perParameter(p *spec.Plan) (weight, grad, opt, gradCopy float64) {
 	switch {
 	case !halfPrecision(p.Precision):
 		return 4, 4, s.optFP32, 2 * s.gradCopyFP16
 	case p.ZeRO == 3 && s.fsdp: // fp32 shards are the master weights
-		return 4, 4, 8, 0
+		return 4, 4, s.optBF16 - 4, 0
 	case s.autocast:
-		return 6, 4, 8, 0
+		return 6, 4, s.optBF16 - 4, 0
 	case p.Precision == spec.FP16 && p.ZeRO == 0:
 		return 2, s.gradFP16, min(s.optFP16, 16), s.gradCopyFP16
 	case p.Precision == spec.FP16:

@@ -17,7 +17,6 @@ type rowSite struct {
 	unknown string // unknown names
 	note    string // the same, if no calibration row has them either
 	memory  *memory.Estimator
-	budget  float64 // the most of it that fits, see memory.Budget
 }
 
 // rowSiteKey finds a rowSite. Of two with the same key the last one is kept.
@@ -63,7 +62,7 @@ func (s *rowSites) prepare(ctx context.Context, c spec.Config) *rowSite {
 		site.note = site.unknown
 	}
 	if e, err := memory.Of(s.p, s.memory, c); err == nil {
-		site.memory, site.budget = &e, e.Budget(c.Accelerator.MemBytes)
+		site.memory = &e
 	}
 	if p, ok := s.p.(perfmodel.Preparer); ok {
 		site.predict, site.err = p.Prepare(c)
@@ -97,9 +96,10 @@ func (a *answer) fit(s *rowSite, c *spec.Config) {
 	if s.memory == nil {
 		return
 	}
-	a.mem = s.memory.Bytes(c.Plan)
-	limit := c.Accelerator.MemBytes
-	if a.fits = a.mem <= s.budget; !a.fits && limit > 0 {
-		a.misfit = memory.Misfit(a.mem, s.budget, limit) + ": " + s.memory.Plan(c.Plan).String()
+	need, limit := s.memory.Plan(c.Plan), c.Accelerator.MemBytes
+	a.mem = need.Total()
+	budget := memory.Budget(limit, need.LogSD)
+	if a.fits = a.mem <= budget; !a.fits && limit > 0 {
+		a.misfit = memory.Misfit(a.mem, budget, limit) + ": " + need.String()
 	}
 }

@@ -12,7 +12,7 @@ var errorPackages = strings.Fields(`
 	accuracy admission analytic bayes catalog colocation compat compose datasets device executor
 	experiment family goodput gp huggingface hybrid launch lbfgsb lp measured memory named nn nnls
 	online optimus order perfmodel place planner policy profiler query registry remote replay report
-	rubick runner scheduler schedulertest server sim spec store study synthetic worker
+	rubick runner scheduler schedulertest server sim spec stack store study synthetic worker
 `)
 
 // packagePrefix matches the name of a package in an error.

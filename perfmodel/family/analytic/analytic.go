@@ -8,6 +8,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
 // Family is the analytic model as a perfmodel.Family. It needs no measurement.
@@ -44,11 +46,24 @@ func (p Parts) Total() float64 {
 }
 
 // Scaled returns every part times f.
-func (p Parts) Scaled(f float64) Parts {
-	for _, v := range []*float64{&p.Compute, &p.Recompute, &p.TP, &p.CP, &p.EP, &p.Pipeline, &p.DP, &p.Optimizer, &p.Offload, &p.Launch, &p.Fixed} {
-		*v *= f
-	}
-	return p
+func (p Parts) Scaled(f float64) (out Parts) {
+	out.add(&p, f)
+	return out
+}
+
+// add adds every part of q times f.
+func (p *Parts) add(q *Parts, f float64) {
+	p.Compute += f * q.Compute
+	p.Recompute += f * q.Recompute
+	p.TP += f * q.TP
+	p.CP += f * q.CP
+	p.EP += f * q.EP
+	p.Pipeline += f * q.Pipeline
+	p.DP += f * q.DP
+	p.Optimizer += f * q.Optimizer
+	p.Offload += f * q.Offload
+	p.Launch += f * q.Launch
+	p.Fixed += f * q.Fixed
 }
 
 // Predict returns the throughput and memory of c. If a required value is missing, the error names it and wraps
@@ -73,17 +88,20 @@ func (*Model) MarshalBinary() ([]byte, error) { return []byte("{}"), nil }
 
 // Prepared holds what depends on a Config but not on its plan.
 type Prepared struct {
-	by      string
-	wide    *Widths
-	machine machine
-	work    work
-	Memory  memory.Estimator
-	memBps  float64 // from the datasheet
+	by       string
+	wide     *Widths
+	choices  *stack.Choices
+	variants []variant // of choices; nil if there is only one
+	weight   *weights  // of variants
+	machine  machine   // on the first of choices
+	work     work
+	Memory   memory.Estimator
+	memBps   float64 // from the datasheet
 }
 
-func (pr *Prepared) init(k *constants, cal *memory.Calibration, c *spec.Config) error {
+func (pr *Prepared) init(v variant, cal *memory.Calibration, c *spec.Config) error {
 	pr.memBps = c.Accelerator.MemBps
-	if err := newMachine(k, c, &pr.machine); err != nil {
+	if err := newMachine(v, c, &pr.machine); err != nil {
 		return err
 	}
 	if err := newWork(c, &pr.work); err != nil {
@@ -95,29 +113,97 @@ func (pr *Prepared) init(k *constants, cal *memory.Calibration, c *spec.Config) 
 }
 
 func (pr *Prepared) predict(p *spec.Plan) (spec.Prediction, error) {
-	parts, sec, err := pr.Seconds(p)
+	e, err := pr.Estimate(p)
 	if err != nil {
 		return spec.Prediction{}, err
 	}
+	sec := math.Exp(e.Log)
 	thr := float64(p.GlobalBatch()) / sec
-	spread := math.Exp(pr.wide.HalfWidth(&parts, sec))
+	spread := math.Exp(math.Hypot(pr.wide.HalfWidth(&e.Parts, sec), stats.Normal90*e.Between()))
 	return spec.Prediction{Throughput: thr, Lo: thr / spread, Hi: thr * spread, By: pr.by, Warnings: pr.Warnings(p)}, nil
 }
 
-// Seconds returns the step time of a normal plan, and its parts. The error wraps perfmodel.ErrNotCovered.
-func (pr *Prepared) Seconds(p *spec.Plan) (parts Parts, sec float64, err error) {
+// Estimate is a predicted step time.
+type Estimate struct {
+	Parts Parts   // sums to the step time
+	Log   float64 // logarithm of the step time in seconds
+	// Apart holds, for each of the stack.Choices that the Config may mean, the difference of its logarithm from Log,
+	// times the square root of its probability.
+	Apart [stack.MaxChoices]float64
+}
+
+// Between returns the standard deviation of the logarithm between the choices of stacks.
+func (e *Estimate) Between() float64 {
+	v := 0.0
+	for _, a := range &e.Apart {
+		v += a * a
+	}
+	return math.Sqrt(v)
+}
+
+// Estimate returns the step time of a normal plan. If the training stack is not stated, it is the weighted geometric
+// mean over the choices. The error wraps perfmodel.ErrNotCovered.
+func (pr *Prepared) Estimate(p *spec.Plan) (Estimate, error) {
 	if err := p.CheckBounds(); err != nil {
-		return parts, 0, fmt.Errorf("analytic: %w: %w", err, perfmodel.ErrNotCovered)
+		return Estimate{}, fmt.Errorf("analytic: %w: %w", err, perfmodel.ErrNotCovered)
 	}
 	if p.ParamServers > 0 || p.Async {
-		return parts, 0, fmt.Errorf("analytic: plan %s has parameter servers or asynchronous updates: %w", *p, perfmodel.ErrNotCovered)
+		return Estimate{}, fmt.Errorf("analytic: plan %s has parameter servers or asynchronous updates: %w", *p, perfmodel.ErrNotCovered)
 	}
-	parts = pr.parts(p)
-	sec = parts.Total()
-	if !(sec > 0) || sec > 1e12 {
-		return parts, 0, fmt.Errorf("analytic: plan %s gives a step of %g s: %w", *p, sec, perfmodel.ErrNotCovered)
+	e := pr.at(p, nil)
+	if math.IsNaN(e.Log) || e.Log < -500 || e.Log > math.Log(1e12) {
+		return Estimate{}, fmt.Errorf("analytic: plan %s gives a step of %g s: %w", *p, math.Exp(e.Log), perfmodel.ErrNotCovered)
 	}
-	return parts, sec, nil
+	return e, nil
+}
+
+// at returns the step time of a normal plan, with constants k unless that is nil.
+func (pr *Prepared) at(p *spec.Plan, k *constants) (e Estimate) {
+	if pr.variants != nil {
+		return pr.mean(p, k)
+	}
+	if k != nil {
+		pr.machine.use(k)
+	}
+	e.Parts = pr.parts(p)
+	e.Log = math.Log(e.Parts.Total())
+	return e
+}
+
+// mean is at for the weighted geometric mean over the variants.
+func (pr *Prepared) mean(p *spec.Plan, k *constants) Estimate {
+	var e Estimate
+	weight := &pr.weight[stack.UseOf(p)]
+	for i, w := range weight {
+		if w == 0 {
+			continue
+		}
+		parts := pr.on(i, p, k)
+		e.Apart[i] = math.Log(parts.Total())
+		e.Log += w * e.Apart[i]
+		e.Parts.add(&parts, w)
+	}
+	for i, w := range weight {
+		e.Apart[i] = math.Sqrt(w) * (e.Apart[i] - e.Log)
+	}
+	e.Parts = e.Parts.Scaled(math.Exp(e.Log) / e.Parts.Total())
+	return e
+}
+
+// on returns the parts of a step on the variant of index i, with constants k unless that is nil.
+func (pr *Prepared) on(i int, p *spec.Plan, k *constants) Parts {
+	of := *p
+	if pr.variants == nil {
+		return pr.parts(&of)
+	}
+	v := pr.variants[i]
+	if k != nil {
+		v.k = k
+	}
+	one := *pr
+	one.machine.stack = v.stack
+	one.machine.use(v.k)
+	return one.parts(&of)
 }
 
 // Warnings returns the assumptions about devices and links under p. The caller must not change the slice.

@@ -75,7 +75,7 @@ func TestAnalyticRecompute(t *testing.T) {
 func TestAnalyticRing(t *testing.T) {
 	var m machine
 	c := perftest.GPT(spec.Plan{DP: 16})
-	if err := newMachine(&base, &c, &m); err != nil {
+	if err := newMachine(variant{k: &base}, &c, &m); err != nil {
 		t.Fatal(err)
 	}
 	const bytes = 1e10
@@ -316,7 +316,7 @@ func TestAnalyticTPOperations(t *testing.T) {
 func TestAnalyticZeROTrafficPerMicroBatch(t *testing.T) {
 	dp := func(zero, pp, ga int) float64 {
 		c := perftest.GPT(spec.Plan{DP: 8, PP: pp, MicroBatch: 1, AccumSteps: ga, ZeRO: zero, Precision: spec.BF16})
-		c.Framework = "Megatron-LM" // overlaps nothing
+		c.Framework = "Megatron-LM@2021" // overlaps nothing
 		return explain(t, c).DP
 	}
 	for _, tc := range []struct {
@@ -435,14 +435,14 @@ func TestAnalyticShardGroups(t *testing.T) {
 		return explain(t, c)
 	}
 	for zero := 1; zero <= 3; zero++ {
-		if a, b := at("fsdp", zero, 32), at("fsdp", zero, 0); a != b {
+		if a, b := at("FSDP@2024", zero, 32), at("FSDP@2024", zero, 0); a != b {
 			t.Errorf("zero=%d over all by name: %+v, want %+v", zero, a, b)
 		}
-		if a, b := at("fsdp", zero, 8), at("fsdp", zero, 0); zero == 3 && a.DP >= b.DP || math.Abs(a.Optimizer/b.Optimizer-4) > 1e-9 {
+		if a, b := at("FSDP@2024", zero, 8), at("FSDP@2024", zero, 0); zero == 3 && a.DP >= b.DP || math.Abs(a.Optimizer/b.Optimizer-4) > 1e-9 {
 			t.Errorf("zero=%d over 8: %g s of traffic, %g s of optimizer; over 32 %g, %g", zero, a.DP, a.Optimizer, b.DP, b.Optimizer)
 		}
 	}
-	if a, b := at("fms-fsdp", 3, 8), at("fms-fsdp", 3, 0); a.DP != b.DP {
+	if a, b := at("FSDP@2024 zero=hsdp", 3, 8), at("FSDP@2024 zero=hsdp", 3, 0); a.DP != b.DP {
 		t.Errorf("fms-fsdp over 8: %g s of traffic, without a word %g", a.DP, b.DP)
 	}
 }

@@ -1,7 +1,10 @@
 package analytic
 
 import (
+	"math"
+
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
 
 // atLeast computes lower bounds of step times for searches. It counts kernels, tensor, context and expert
@@ -9,8 +12,8 @@ import (
 // with the same key, so it is not safe for concurrent use.
 type atLeast struct {
 	pr    *Prepared
-	kept  [2]keptPass // without and with sequence parallelism
-	scale float64     // factor on the bound, for a residual that may shorten the step
+	kept  []keptPass // of each variant: without and with sequence parallelism
+	scale float64    // factor on the bound, for a residual that may shorten the step
 }
 
 type keptPass struct {
@@ -27,14 +30,31 @@ type passKey struct {
 // sec returns a lower bound, in seconds, of the predicted step of p, a normal plan; 0 if there is none.
 func (a *atLeast) sec(p *spec.Plan) float64 {
 	pr := a.pr
-	if !pr.work.shape {
+	switch {
+	case !pr.work.shape:
 		return 0
+	case pr.variants == nil:
+		return a.one(pr, p, 0)
 	}
+	log, one := 0.0, *pr
+	for i, w := range &pr.weight[stack.UseOf(p)] {
+		if w > 0 {
+			v := pr.variants[i]
+			one.machine.stack = v.stack
+			one.machine.use(v.k)
+			log += w * math.Log(a.one(&one, p, i))
+		}
+	}
+	return math.Exp(log)
+}
+
+// one is sec for the variant of index i, which pr has.
+func (a *atLeast) one(pr *Prepared, p *spec.Plan, i int) float64 {
 	plan := *p
 	pr.applyStack(&plan)
-	kept := &a.kept[0]
+	kept := &a.kept[2*i]
 	if plan.SequenceParallel {
-		kept = &a.kept[1]
+		kept = &a.kept[2*i+1]
 	}
 	if by := (passKey{plan.TP, plan.CP, plan.EP, plan.MicroBatch, plan.Precision}); kept.by != by {
 		kept.by, kept.pass = by, pr.passOf(&plan)
@@ -63,5 +83,6 @@ func (ph *Physics) AtLeast(c *spec.Config, scale float64) (func(*spec.Plan) floa
 	if err := ph.Open(c, "", a.pr); err != nil {
 		return nil, err
 	}
+	a.kept = make([]keptPass, 2*max(len(a.pr.variants), 1))
 	return a.sec, nil
 }

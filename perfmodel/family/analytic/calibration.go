@@ -85,10 +85,10 @@ func (c *Calibration) suggestPaces(ctx context.Context, x []float64) (paces map[
 func (c *Calibration) Try(of *spec.Config) bool {
 	var pr Prepared
 	p := of.Plan.Normal()
-	if pr.init(&base, memory.Shipped(), of) != nil {
+	if unknown.Open(of, "", &pr) != nil {
 		return false
 	}
-	if _, _, err := pr.Seconds(&p); err != nil {
+	if _, err := pr.Estimate(&p); err != nil {
 		return false
 	}
 	c.Rows, c.opened, c.plan, c.Y = append(c.Rows, spec.Measurement{Config: *of}), append(c.opened, pr), append(c.plan, p), append(c.Y, 0)
@@ -113,6 +113,9 @@ type rowGroup struct {
 	slopes          *slopes // nil before the first derivatives
 }
 
+// unknown is the model without training. Fits set the constants of rows that it opened.
+var unknown = &Physics{any: &base, Memory: memory.Shipped()}
+
 // NewCalibration returns a calibration of the usable rows that the analytic model covers. The error is that of
 // ctx, or of a row that cannot be read.
 func NewCalibration(ctx context.Context, rows []spec.Measurement) (*Calibration, error) {
@@ -128,9 +131,9 @@ func NewCalibration(ctx context.Context, rows []spec.Measurement) (*Calibration,
 		}
 		var pr Prepared
 		p := m.Config.Plan.Normal()
-		err := pr.init(&base, memory.Shipped(), &m.Config)
+		err := unknown.Open(&m.Config, "", &pr)
 		if err == nil {
-			_, _, err = pr.Seconds(&p)
+			_, err = pr.Estimate(&p)
 		}
 		if errors.Is(err, perfmodel.ErrNotCovered) {
 			continue
@@ -217,9 +220,8 @@ func (c *Calibration) scale(post *bayes.Posterior, w *Widths) float64 {
 		for j, e := range post.LeftOutTogether(rows) {
 			i := rows[j]
 			p := c.plan[i]
-			c.opened[i].machine.use(&base)
-			parts := c.opened[i].parts(&p)
-			z = append(z, math.Abs(e)/w.SD(&parts, parts.Total()))
+			est := c.opened[i].at(&p, &base)
+			z = append(z, math.Abs(e)/math.Hypot(w.SD(&est.Parts, math.Exp(est.Log)), est.Between()))
 		}
 		slices.Sort(z)
 		quantiles = append(quantiles, z[min(int(math.Ceil(0.9*float64(len(z)+1))), len(z))-1])
@@ -250,9 +252,8 @@ func (c *Calibration) SiteWidths(g *bayes.Gaussian) map[Site]Widths {
 	out := map[Site]Widths{}
 	for i := range c.groups {
 		of := &c.groups[i]
-		first := &c.Rows[of.rows[0]].Config
-		arch := generations[c.opened[of.rows[0]].machine.sheet.generation].arch
-		out[of.of] = c.widths(g, of.framework, of.site, arch, stackOf(first.Framework).launch)
+		m := &c.opened[of.rows[0]].machine
+		out[of.of] = c.widths(g, of.framework, of.site, generations[m.sheet.generation].arch, m.stack.launch)
 	}
 	return out
 }

@@ -28,7 +28,10 @@ func plain() *constants {
 func counted(t *testing.T, k *constants, c spec.Config) (*Prepared, *spec.Plan) {
 	t.Helper()
 	pr := &Prepared{}
-	if err := pr.init(k, memory.Prior(), &c); err != nil {
+	if c.Framework == "" {
+		c.Framework = "Megatron Core"
+	}
+	if err := (&Physics{any: k, Memory: memory.Prior()}).Open(&c, "", pr); err != nil {
 		t.Fatal(err)
 	}
 	p := c.Plan.Normal()
@@ -185,10 +188,10 @@ func TestCountGradients(t *testing.T) {
 		plan      spec.Plan
 		bytes     float64
 	}{
-		{"Megatron-LM", spec.Plan{DP: 8, Precision: spec.BF16}, 2 * 2},
-		{"Megatron-DeepSpeed", spec.Plan{DP: 8, Precision: spec.FP16}, 2 * 2},
-		{"Megatron-DeepSpeed", spec.Plan{DP: 8, Precision: spec.BF16}, 2 * 4},
-		{"Megatron-LM", spec.Plan{DP: 8, Precision: spec.BF16, ZeRO: 1}, 2 + 2},
+		{"Megatron-LM@2021", spec.Plan{DP: 8, Precision: spec.BF16}, 2 * 2},
+		{"Megatron-DeepSpeed@2021", spec.Plan{DP: 8, Precision: spec.FP16}, 2 * 2},
+		{"Megatron-DeepSpeed@2021", spec.Plan{DP: 8, Precision: spec.BF16}, 2 * 4},
+		{"Megatron-LM@2021", spec.Plan{DP: 8, Precision: spec.BF16, ZeRO: 1}, 2 + 2},
 		{"torchtitan", spec.Plan{DP: 8, Precision: spec.BF16, ZeRO: 3, AccumSteps: 3}, 3 * (2 + 2 + 4)},
 	} {
 		x.plan.MicroBatch = 1
@@ -198,12 +201,12 @@ func TestCountGradients(t *testing.T) {
 	// all-reduce of each rank's eighth between the nodes.
 	inside := 3 * 2 * pass
 	across := 2 * 1.0 / 2 * 8 * 2 * dense / 8 / 200e9
-	same(t, "HSDP", of("fms-fsdp", spec.Plan{DP: 16, MicroBatch: 1, Precision: spec.BF16, ZeRO: 3}, k), inside+across)
-	same(t, "shard=8", of("fsdp", spec.Plan{DP: 16, MicroBatch: 1, Precision: spec.BF16, ZeRO: 3, Shard: 8}, k), inside+across)
-	same(t, "shard=8, zero=1", of("Megatron-LM", spec.Plan{DP: 16, MicroBatch: 1, Precision: spec.BF16, ZeRO: 1, Shard: 8}, k), inside*2/3+across)
+	same(t, "HSDP", of("FSDP@2024 zero=hsdp", spec.Plan{DP: 16, MicroBatch: 1, Precision: spec.BF16, ZeRO: 3}, k), inside+across)
+	same(t, "shard=8", of("FSDP@2024", spec.Plan{DP: 16, MicroBatch: 1, Precision: spec.BF16, ZeRO: 3, Shard: 8}, k), inside+across)
+	same(t, "shard=8, zero=1", of("Megatron-LM@2021", spec.Plan{DP: 16, MicroBatch: 1, Precision: spec.BF16, ZeRO: 1, Shard: 8}, k), inside*2/3+across)
 	// Groups of four: two devices of each node share a network link with six others.
 	four := spec.Plan{DP: 16, MicroBatch: 1, Precision: spec.BF16, ZeRO: 1, Shard: 4}
-	same(t, "shard=4", of("Megatron-LM", four, k), 2*2*3.0/4*dense/300e9+2*max(1.0/2*2*dense/4/300e9, 1.0/2*2*dense/4*4/200e9))
+	same(t, "shard=4", of("Megatron-LM@2021", four, k), 2*2*3.0/4*dense/300e9+2*max(1.0/2*2*dense/4/300e9, 1.0/2*2*dense/4*4/200e9))
 }
 
 func TestCountOptimizer(t *testing.T) {
@@ -225,7 +228,7 @@ func TestCountRecompute(t *testing.T) {
 		return pr.parts(p)
 	}
 	same(t, "every other operation", of("torchtitan", spec.RecomputeSelective).Recompute, of("torchtitan", spec.RecomputeFull).Recompute/2)
-	if a, b := of("Megatron-LM", spec.RecomputeSelective).Recompute, of("Megatron-LM", spec.RecomputeFull).Recompute; a >= b/2 {
+	if a, b := of("Megatron-LM@2021", spec.RecomputeSelective).Recompute, of("Megatron-LM@2021", spec.RecomputeFull).Recompute; a >= b/2 {
 		t.Errorf("the attention core alone takes %g s of %g", a, b)
 	}
 }

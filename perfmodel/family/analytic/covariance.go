@@ -3,11 +3,13 @@ package analytic
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
@@ -18,12 +20,13 @@ func (a *Model) LogCovariance(ctx context.Context, cs []spec.Config) (*mat.SymDe
 }
 
 // LogCovariance returns the covariance matrix of the logarithms of predicted times. Variances come from p's
-// intervals, covariances from the uncertainty of the effects. of returns the physics and widths of a
+// intervals, covariances from the uncertainty of the effects and of the stack. of returns the physics and widths of a
 // configuration, and the ratio of half width to standard deviation. The matrix belongs to the caller. The error
 // wraps perfmodel.ErrNotCovered for a model without layers and hidden size.
 func LogCovariance(ctx context.Context, p perfmodel.Predictor, cs []spec.Config, of func(*spec.Config) (*Physics, *Widths, float64)) (*mat.SymDense, error) {
 	out := mat.NewSymDense(len(cs), nil)
 	common := make([][]float64, len(cs)) // standard deviations by effect
+	apart := make([][stack.MaxChoices]float64, len(cs))
 	for i := range cs {
 		c := &cs[i]
 		if !c.Model.HasShape() {
@@ -35,23 +38,31 @@ func LogCovariance(ctx context.Context, p perfmodel.Predictor, cs []spec.Config,
 		}
 		sd := pred.HalfWidth() / stats.Normal90
 		ph, w, scale := of(c)
-		parts, err := ph.Explain(c)
+		e, err := ph.estimate(c)
 		if err != nil {
 			return nil, err
 		}
 		common[i] = make([]float64, len(effects))
-		load := loads(&parts, parts.Total())
+		load := loads(&e.Parts, math.Exp(e.Log))
 		for e := range load {
 			common[i][e] = load[e] * scale / stats.Normal90
 		}
-		out.SetSym(i, i, max(sd*sd, w.between(common[i], common[i])))
+		apart[i] = e.Apart
+		out.SetSym(i, i, max(sd*sd, w.between(common[i], common[i])+dot(&apart[i], &apart[i])))
 		for j := range i {
 			if SiteOf(&cs[j]) == SiteOf(c) {
-				out.SetSym(i, j, w.between(common[i], common[j]))
+				out.SetSym(i, j, w.between(common[i], common[j])+dot(&apart[i], &apart[j]))
 			}
 		}
 	}
 	return out, nil
+}
+
+func dot(a, b *[stack.MaxChoices]float64) (sum float64) {
+	for i := range a {
+		sum += a[i] * b[i]
+	}
+	return sum
 }
 
 // between returns the covariance of two predictions with the derivatives a and b by effect.

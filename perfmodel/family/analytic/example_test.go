@@ -15,6 +15,7 @@ func ExampleModel_Explain() {
 		Accelerator: spec.Accelerator{Name: "A100", Arch: "Ampere", BF16: 312e12, MemBytes: 80e9, MemBps: 2e12, ScaleUpBps: 300e9, HostBps: 32e9},
 		Link:        spec.Link{IntraBps: 300e9, InterBps: 100e9},
 		Shape:       spec.NewShape(8),
+		Framework:   "FSDP@2024",
 		Plan:        spec.Plan{DP: 8, MicroBatch: 2, AccumSteps: 4, ZeRO: 3, Recompute: spec.RecomputeFull, Precision: spec.BF16},
 	}
 	parts, err := (&analytic.Model{}).Explain(c)

@@ -70,6 +70,8 @@ type Layout struct {
 	Sites      []Site
 	// Pace is the logarithm of the factor on all step times of a site; absent = 0.
 	Pace map[Site]float64
+	// Evidence says which stacks a site may be, where that is not stated; see Calibration.Weigh.
+	Evidence map[Site][]Evidence
 }
 
 // Size returns the number of parameters.
@@ -96,11 +98,11 @@ func (l *Layout) SiteAt(s Site) int {
 // Add adds the frameworks and sites of rows to the layout. Indices change.
 func (l *Layout) Add(rows []spec.Measurement) {
 	for i := range rows {
-		c := &rows[i].Config
-		if !slices.Contains(l.Frameworks, c.Framework) {
-			l.Frameworks = append(l.Frameworks, c.Framework)
+		s := SiteOf(&rows[i].Config)
+		if !slices.Contains(l.Frameworks, s.Framework) {
+			l.Frameworks = append(l.Frameworks, s.Framework)
 		}
-		if s := SiteOf(c); !slices.Contains(l.Sites, s) {
+		if !slices.Contains(l.Sites, s) {
 			l.Sites = append(l.Sites, s)
 		}
 	}
@@ -131,7 +133,7 @@ func (l *Layout) effects(x []float64, at int, k *constants) {
 
 // physics returns the model at the mean of g.
 func (l *Layout) physics(g *bayes.Gaussian, w Widths, mem *memory.Calibration) *Physics {
-	ph := &Physics{any: &constants{}, sites: map[Site]*constants{}, frameworks: map[string]*constants{}, wide: w, Memory: mem}
+	ph := &Physics{any: &constants{}, sites: map[Site]*constants{}, frameworks: map[string]*constants{}, evidence: l.Evidence, wide: w, Memory: mem}
 	l.constants(g.Mean, -1, -1, ph.any)
 	for _, f := range l.Frameworks {
 		k := &constants{}

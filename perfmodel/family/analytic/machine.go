@@ -15,7 +15,7 @@ type machine struct {
 	k     *constants
 	gen   *generation
 	share *shares
-	stack *stack
+	stack traits
 
 	peak16 float64 // 16-bit multiplications at their ceiling, FLOP/s
 	flash  float64 // fused attention, FLOP/s; 0 = none
@@ -82,10 +82,10 @@ var lackWarnings = func() (out [lackCount][]error) {
 
 // newMachine reads the devices and links of c into m. If a required value is missing, the error names it and
 // wraps perfmodel.ErrNotCovered.
-func newMachine(k *constants, c *spec.Config, m *machine) error {
+func newMachine(v variant, c *spec.Config, m *machine) error {
 	a := &c.Accelerator
 	m.sheet.generation = generationOf(a.Arch)
-	m.gen, m.stack = &generations[m.sheet.generation], stackOf(c.Framework)
+	m.gen = &generations[m.sheet.generation]
 	lacks := 0
 	peak := a.Peak(spec.BF16)
 	m.fp8, m.fp4 = a.FP8, a.FP4
@@ -117,7 +117,8 @@ func newMachine(k *constants, c *spec.Config, m *machine) error {
 	}
 	m.links(c, most, &lacks)
 	m.lacks = lacks
-	m.use(k)
+	m.stack = v.stack
+	m.use(v.k)
 	return nil
 }
 

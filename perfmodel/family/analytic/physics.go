@@ -7,13 +7,16 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
 
 // Site is a training stack on one type of device. Effects describe how it differs from the datasheets.
 type Site struct{ Framework, Accelerator string }
 
 // SiteOf returns the site of c.
-func SiteOf(c *spec.Config) Site { return Site{c.Framework, c.Accelerator.Name} }
+func SiteOf(c *spec.Config) Site {
+	return Site{stack.Of(c.Framework, c.Accelerator.Arch).Name, c.Accelerator.Name}
+}
 
 // Physics is the analytic model with a set of constants for each known site, and one for all others. It is
 // immutable and safe for concurrent use.
@@ -22,27 +25,64 @@ type Physics struct {
 	sites map[Site]*constants
 	// frameworks holds the constants of a framework on device types without rows.
 	frameworks map[string]*constants
+	evidence   map[Site][]Evidence // of sites with rows of a stack that is not stated
 	wide       Widths
 	Memory     *memory.Calibration
 }
 
-// constantsFor returns the constants of c's site; if it is unknown, those of its framework; else those of all
-// others.
-func (ph *Physics) constantsFor(c *spec.Config) *constants {
-	if k := ph.sites[SiteOf(c)]; k != nil {
+// constantsFor returns the constants of a site; if it is unknown, those of its framework; else those of all others.
+func (ph *Physics) constantsFor(s Site) *constants {
+	if k := ph.sites[s]; k != nil {
 		return k
 	}
-	if k := ph.frameworks[c.Framework]; k != nil {
+	if k := ph.frameworks[s.Framework]; k != nil {
 		return k
 	}
 	return ph.any
+}
+
+// variant is a stack that a Config may run on, with the constants of its site.
+type variant struct {
+	stack traits
+	k     *constants
+}
+
+// variants returns the variants of c, with a probability each, see stack.Choices. If c's site is known, all have its
+// constants, else each has those of its own stack. others is nil for a stated stack.
+func (ph *Physics) variants(c *spec.Config, choices *stack.Choices) (first variant, others []variant) {
+	at := Site{choices.Name, c.Accelerator.Name}
+	k := ph.sites[at]
+	one := func(of *stack.Stack) variant {
+		v := variant{traitsOf(&of.Parts), k}
+		if k == nil {
+			at.Framework = of.Name
+			v.k = ph.constantsFor(at)
+		}
+		return v
+	}
+	if choices.N == 1 {
+		return one(choices.Stacks[0]), nil
+	}
+	others = make([]variant, choices.N)
+	for i := range others {
+		others[i] = one(choices.Stacks[i])
+	}
+	return others[0], others
 }
 
 // Open sets pr to everything in c but its plan. by names the model in predictions. The error wraps
 // perfmodel.ErrNotCovered.
 func (ph *Physics) Open(c *spec.Config, by string, pr *Prepared) error {
 	pr.by, pr.wide = by, &ph.wide
-	return pr.init(ph.constantsFor(c), ph.Memory, c)
+	pr.choices = stack.Of(c.Framework, c.Accelerator.Arch)
+	first, variants := ph.variants(c, pr.choices)
+	if pr.variants = variants; variants != nil {
+		pr.weight = (*weights)(&pr.choices.Weight)
+		if evidence := ph.evidence[Site{pr.choices.Name, c.Accelerator.Name}]; evidence != nil {
+			pr.weight = weigh(pr.choices, evidence)
+		}
+	}
+	return pr.init(first, ph.Memory, c)
 }
 
 // Predict returns the throughput and memory of c. by names the model in the prediction. The error wraps
@@ -73,13 +113,17 @@ func (ph *Physics) prepare(c *spec.Config, by string) (func(spec.Plan) (spec.Pre
 
 // Explain returns the step time of c split by cause. The error wraps perfmodel.ErrNotCovered.
 func (ph *Physics) Explain(c *spec.Config) (Parts, error) {
+	e, err := ph.estimate(c)
+	return e.Parts, err
+}
+
+func (ph *Physics) estimate(c *spec.Config) (Estimate, error) {
 	var pr Prepared
 	if err := ph.Open(c, "", &pr); err != nil {
-		return Parts{}, err
+		return Estimate{}, err
 	}
 	p := c.Plan.Normal()
-	parts, _, err := pr.Seconds(&p)
-	return parts, err
+	return pr.Estimate(&p)
 }
 
 // Widths determines the interval of a prediction: the covariance of the effects (of their logarithms), a floor,

@@ -100,6 +100,9 @@ func (c *Calibration) keepRead(g *rowGroup, k *constants) {
 		if c.opened[i].work.moe > 0 {
 			read.moeSyncSec = k.moeSyncSec
 		}
+		for _, v := range c.opened[i].variants {
+			read.launch[v.stack.launch] = k.launch[v.stack.launch]
+		}
 		read.launch[m.stack.launch] = k.launch[m.stack.launch]
 	}
 	k.shares, k.launch, k.moeSyncSec = read.shares, read.launch, read.moeSyncSec
@@ -190,6 +193,9 @@ func logRatio(a, b float64) float64 {
 // seconds returns the step time of row i under constants k.
 func (c *Calibration) seconds(i int, k *constants) float64 {
 	pr := &c.opened[i]
+	if pr.variants != nil {
+		return math.Exp(pr.mean(&c.plan[i], k).Log)
+	}
 	pr.machine.use(k)
 	parts := pr.parts(&c.plan[i])
 	return parts.Total()

@@ -1,15 +1,12 @@
 package analytic
 
 import (
-	"strings"
-
-	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
 
-// stack holds documented properties of a training stack that determine time and are not in a plan: its kernels
-// and overlaps. constants has the size of each effect, fitted over all stacks that have it.
-type stack struct {
-	match     string // substring of the lower-case framework name
+// traits are the parts of a training stack in the form that step times are computed from. constants has the size
+// of each effect, fitted over all stacks that have it.
+type traits struct {
 	launch    launchKind
 	tp        overlap // overlap of tensor parallel traffic
 	gradients bool    // gradient reduction overlaps the backward pass
@@ -18,9 +15,9 @@ type stack struct {
 	gradBytes float64 // bytes per reduced gradient in 16-bit training
 	unfused   bool    // attention materializes its scores
 	torch     bool    // attention is PyTorch's implementation
-	halfAgain bool    // "selective" recomputes every other multiplication
+	halfAgain bool    // "selective" recomputes every other multiplication or block
 	hybrid    bool    // ZeRO-3 shards inside a node and replicates across (HSDP)
-	sendAhead bool    // interleaved pipelines send during compute (Megatron Core's overlap_p2p_comm)
+	sendAhead bool    // interleaved pipelines send during compute
 	sequence  bool    // TP implies sequence parallelism, even if the plan has none
 }
 
@@ -32,51 +29,31 @@ const (
 	overlapFused                // in pieces, inside the multiplications (Transformer Engine's userbuffers)
 )
 
-// stacks is searched in order. The last entry, today's Megatron Core, is for other names and for none. No run
-// of LLM Foundry (eager FSDP that reduces in 16 bits, FlashAttention's own kernels), Nanotron (eager, gradients
-// in fp32, TP with reduce-scatters), Colossal-AI (eager) and the JAX stacks (one compiled program per step) was
-// measured: their properties come from their documents.
-var stacks = []stack{
-	{match: "hugging", launch: launchEager, deepSpeed: true, gradBytes: 2, unfused: true},
-	{match: "deepspeed", launch: launchLean, deepSpeed: true, gradBytes: 2, unfused: true},
-	{match: "bridge", launch: launchGraph, tp: overlapFused, gradients: true, fused: true, gradBytes: 2, sendAhead: true, sequence: true},
-	{match: "nemo", launch: launchGraph, tp: overlapFused, gradients: true, fused: true, gradBytes: 2, sendAhead: true, sequence: true},
-	{match: "megatron", launch: launchLean, gradBytes: 2, unfused: true},
-	{match: "eager", launch: launchEager, gradients: true, gradBytes: 4, torch: true, halfAgain: true},
-	{match: "torchtitan", launch: launchCompiled, tp: overlapAsync, gradients: true, fused: true, gradBytes: 4, torch: true, halfAgain: true, sequence: true},
-	{match: "fms", launch: launchCompiled, gradients: true, fused: true, gradBytes: 2, torch: true, halfAgain: true, hybrid: true},
-	{match: "fsdp", launch: launchCompiled, gradients: true, fused: true, gradBytes: 2, torch: true, halfAgain: true},
-	{match: "foundry", launch: launchEager, gradients: true, gradBytes: 2},
-	{match: "nanotron", launch: launchEager, gradients: true, gradBytes: 4, sequence: true},
-	{match: "colossal", launch: launchEager, gradients: true, gradBytes: 2},
-	{match: "maxtext", launch: launchGraph, tp: overlapAsync, gradients: true, fused: true, gradBytes: 4},
-	{match: "levanter", launch: launchGraph, tp: overlapAsync, gradients: true, fused: true, gradBytes: 4},
-	{match: "litgpt", launch: launchEager, gradients: true, gradBytes: 2, torch: true},
-	{match: "internevo", launch: launchLean, gradients: true, gradBytes: 2},
-	{match: spec.FrameworkWorker, launch: launchEager, gradients: true, gradBytes: 4, torch: true},
-	{match: "", launch: launchCompiled, tp: overlapAsync, gradients: true, fused: true, gradBytes: 2, sendAhead: true},
-}
-
-// Frameworks returns the training stacks with their own properties. A framework matches a stack if its name, in
-// lower case, contains the stack's name.
-func Frameworks() []string {
-	var out []string
-	for i := range stacks {
-		if stacks[i].match != "" {
-			out = append(out, stacks[i].match)
-		}
+func traitsOf(p *stack.Parts) traits {
+	t := traits{
+		gradients: p.Overlap == stack.Backward, deepSpeed: p.ZeRO == stack.DeepSpeed,
+		gradBytes: 2, unfused: p.Attention == stack.Unfused, torch: p.Attention == stack.Torch, halfAgain: p.Recompute != stack.Core,
+		hybrid: p.ZeRO == stack.HSDP, sendAhead: p.Sends == stack.Ahead, sequence: p.Sequence == stack.Always,
 	}
-	return out
-}
-
-func stackOf(framework string) *stack {
-	f := strings.ToLower(framework)
-	for i := range stacks {
-		if strings.Contains(f, stacks[i].match) {
-			return &stacks[i]
-		}
+	switch p.Launch {
+	case stack.Compiled:
+		t.launch = launchCompiled
+	case stack.Fused:
+		t.launch = launchLean
+	case stack.Graphs:
+		t.launch = launchGraph
 	}
-	return &stacks[len(stacks)-1]
+	switch p.TP {
+	case stack.Async:
+		t.tp = overlapAsync
+	case stack.Fused:
+		t.tp = overlapFused
+	}
+	t.fused = t.launch == launchCompiled || t.launch == launchGraph
+	if p.Reduce == stack.FP32 {
+		t.gradBytes = 4
+	}
+	return t
 }
 
 // passes returns the number of memory passes of the stack's kernels relative to eager ones.

@@ -42,6 +42,7 @@ func (p *Prior) calibrate(ctx context.Context, rows *analytic.Calibration) (*cal
 	}
 	c := rows
 	c.Arrange()
+	c.Weigh(p.consts)
 	post, j, err := p.posterior(ctx, c)
 	if err != nil {
 		return nil, err
@@ -148,9 +149,10 @@ func (m *calibrated) score(ctx context.Context) error {
 
 // logTime returns the mean of ln T, half the width of its 90 % interval, and the dimensions in which c is
 // outside of the measured rows. At a site without rows the constants are as uncertain as in the prior.
-func (m *calibrated) logTime(c *spec.Config, parts *analytic.Parts) (mean, half float64, beyond outside) {
-	total := parts.Total()
-	mean = math.Log(total)
+func (m *calibrated) logTime(c *spec.Config, e *analytic.Estimate) (mean, half float64, beyond outside) {
+	parts := &e.Parts
+	mean = e.Log
+	total := math.Exp(mean)
 	half = m.elsewhere.HalfWidth(parts, total)
 	at := gp.PointOf(c)
 	near := 1.0
@@ -158,6 +160,7 @@ func (m *calibrated) logTime(c *spec.Config, parts *analytic.Parts) (mean, half 
 		near = m.scatter.Near(&at, -1)
 		half = m.scale * near * w.SD(parts, total)
 	}
+	half = math.Hypot(half, stats.Normal90*e.Between())
 	beyond = m.seen.beyond(&at)
 	if m.residual == nil {
 		beyond &^= anotherModel // the analytic model predicts other models from their shape
@@ -198,11 +201,11 @@ func (m *calibrated) prepare(c *spec.Config) (func(spec.Plan) (spec.Prediction, 
 
 func (m *calibrated) predictPlan(c *spec.Config, pr *analytic.Prepared) (spec.Prediction, error) {
 	p := c.Plan.Normal()
-	parts, _, err := pr.Seconds(&p)
+	e, err := pr.Estimate(&p)
 	if err != nil {
 		return spec.Prediction{}, err
 	}
-	mean, half, beyond := m.logTime(c, &parts)
+	mean, half, beyond := m.logTime(c, &e)
 	thr, spread := float64(p.GlobalBatch())*math.Exp(-mean), math.Exp(half)
 	if !(thr/spread > 0) || math.IsInf(thr*spread, 0) {
 		return spec.Prediction{}, fmt.Errorf("hybrid: plan %s gives a step of e^(%g +- %g) s: %w", p, mean, half, perfmodel.ErrNotCovered)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
+	"github.com/pacer-ml/pacer/perfmodel/internal/perftest"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -26,7 +27,7 @@ func TestCalibratedWidthsOfOtherSites(t *testing.T) {
 	}
 	for _, s := range append(analytic.Shipped().Sites, analytic.Site{Framework: "another", Accelerator: "B"}) {
 		c := own
-		c.Framework, c.Accelerator.Name = s.Framework, s.Accelerator
+		c.Framework, c.Accelerator.Name = perftest.Stack(s.Framework), s.Accelerator
 		if before, after := half(Shipped(), c), half(h, c); after < before {
 			t.Errorf("%s on %s: half width %.3f with rows of another site, %.3f without them", s.Framework, s.Accelerator, after, before)
 		}
@@ -44,7 +45,7 @@ func sourceRowsOf(t *testing.T, source string, n int, factor float64) []spec.Mea
 	rows := hybridRows(t, n, 1, 0)
 	for i := range rows {
 		m := &rows[i]
-		m.Source, m.Config.Framework = source, source
+		m.Source, m.Config.Framework = source, perftest.Stack(source)
 		p, err := untrained().Predict(context.Background(), m.Config)
 		if err != nil {
 			t.Fatal(err)
@@ -97,7 +98,7 @@ func TestPriorCoversSourcesLeftOut(t *testing.T) {
 func TestPriorWeighsSources(t *testing.T) {
 	many, few := sourceRowsOf(t, "many", 120, 1.2), sourceRowsOf(t, "few", 60, 1)
 	for i := range few { // at one site
-		few[i].Config.Framework = "many"
+		few[i].Config.Framework = perftest.Stack("many")
 	}
 	p := trained(t, slices.Concat(many, many, many, many, few))
 	sum := 0.0

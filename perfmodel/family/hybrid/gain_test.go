@@ -107,7 +107,7 @@ func TestHybridGainRecovers(t *testing.T) {
 	const jobs, most = 12, 5
 	rows := hybridRows(t, 100, 1, 0)
 	for i := range rows {
-		rows[i].Config.Framework = "new"
+		rows[i].Config.Framework = perftest.Stack("new")
 	}
 	chosen, shuffled := 0.0, 0.0
 	for seed := range uint64(jobs) {

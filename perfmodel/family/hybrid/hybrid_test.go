@@ -30,7 +30,7 @@ func hybridRows(t testing.TB, n int, factor, noise float64) []spec.Measurement {
 			for _, pp := range []int{1, 2, 4} {
 				for _, mb := range []int{1, 2} {
 					c := perftest.GPT(spec.Plan{DP: dp, TP: tp, PP: pp, MicroBatch: mb, AccumSteps: 8, ZeRO: 1, Precision: spec.BF16})
-					c.Framework = "Megatron-LM"
+					c.Framework = "Megatron-LM@2021"
 					p, err := Shipped().Predict(context.Background(), c)
 					if err != nil {
 						t.Fatal(err)
@@ -62,7 +62,7 @@ func manyRows(t testing.TB, n int) (out []spec.Measurement) {
 	for i := range n {
 		p := spec.Plan{DP: 1 << (i % 4), TP: 1 << (i / 4 % 4), MicroBatch: 1 + i/16%32, AccumSteps: 1 + i/512, ZeRO: 1, Precision: spec.BF16}
 		c := perftest.GPT(p)
-		c.Framework = "Megatron-LM"
+		c.Framework = "Megatron-LM@2021"
 		pred, err := Shipped().Predict(context.Background(), c)
 		if err != nil {
 			t.Fatal(err)
@@ -218,7 +218,7 @@ func TestHybridRecoversEffects(t *testing.T) {
 			for _, mb := range []int{1, 4} {
 				for _, ga := range []int{1, 8} {
 					c := perftest.GPT(spec.Plan{DP: dp, TP: tp, MicroBatch: mb, AccumSteps: ga, ZeRO: 1, Precision: spec.BF16})
-					c.Framework, c.Link.InterBps = "megatron made", 20e9
+					c.Framework, c.Link.InterBps = perftest.Stack("megatron made")+" tp=none overlap=none launch=fused attention=unfused", 20e9
 					p, err := ph.Predict(&c, "truth")
 					if err != nil {
 						t.Fatal(err)

@@ -23,6 +23,7 @@ type fileRecord struct {
 	Frameworks []string            `json:"frameworks,omitempty"`
 	Sites      [][2]string         `json:"sites,omitempty"`
 	Pace       []float64           `json:"pace,omitempty"` // of each site
+	Evidence   []siteEvidence      `json:"evidence,omitempty"`
 	X          []float64           `json:"x,omitempty"`
 	Widths     []analytic.Widths   `json:"widths,omitempty"` // of each site
 	Scale      float64             `json:"scale,omitempty"`
@@ -31,6 +32,12 @@ type fileRecord struct {
 	Memory     *memory.Calibration `json:"memory,omitempty"`
 	Shapeless  []shapelessRow      `json:"opaque,omitempty"`
 	Mixed      []mixtureRecord     `json:"mixed,omitempty"`
+}
+
+// siteEvidence says which stacks a site may be.
+type siteEvidence struct {
+	Site     [2]string           `json:"site"`
+	Evidence []analytic.Evidence `json:"evidence"`
 }
 
 type pointRecord struct {
@@ -54,6 +61,9 @@ func (h *Model) MarshalBinary() ([]byte, error) {
 			r.Sites = append(r.Sites, [2]string{s.Framework, s.Accelerator})
 			r.Widths = append(r.Widths, m.wide[s])
 			r.Pace = append(r.Pace, m.layout.Pace[s])
+			if e := m.layout.Evidence[s]; e != nil {
+				r.Evidence = append(r.Evidence, siteEvidence{[2]string{s.Framework, s.Accelerator}, e})
+			}
 		}
 		for i, p := range m.residual.At {
 			r.Points = append(r.Points, pointRecord{Num: p.Num, Cat: p.Cat, E: m.residual.Off[i], SD: m.residual.ExtraSD[i], Z2: m.scatter.Z2[i]})
@@ -111,6 +121,12 @@ func (p *Prior) loadCalibrated(r *fileRecord) (*calibrated, error) {
 		if i < len(r.Pace) {
 			m.layout.Pace[siteAt(s)] = r.Pace[i]
 		}
+	}
+	for _, e := range r.Evidence {
+		if m.layout.Evidence == nil {
+			m.layout.Evidence = map[analytic.Site][]analytic.Evidence{}
+		}
+		m.layout.Evidence[siteAt(e.Site)] = e.Evidence
 	}
 	bad := len(m.x) != m.layout.Size() || len(r.Widths) != len(r.Sites) || !(r.Scale > 0 && r.Scale < 1000)
 	for _, v := range slices.Concat(r.Pace, m.x) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
 
 // GPTModel returns an invented 7 B decoder.
@@ -24,10 +25,15 @@ func GPTDevice() spec.Accelerator {
 	return spec.Accelerator{Name: "A", Arch: "Ampere", FP32: 19.5e12, FP16: 312e12, BF16: 312e12, MemBytes: 80 << 30, MemBps: 2039e9, ScaleUpBps: 300e9, HostBps: 32e9}
 }
 
-// GPT returns a configuration of GPTModel on GPTDevice with plan p.
+// GPT returns a configuration of GPTModel on GPTDevice under Megatron Core with plan p.
 func GPT(p spec.Plan) spec.Config {
 	return spec.Config{Model: GPTModel(), Accelerator: GPTDevice(), Plan: p, Shape: spec.Packed(p.Devices(), 8),
-		Link: spec.Link{IntraBps: 300e9, InterBps: 200e9}}
+		Link: spec.Link{IntraBps: 300e9, InterBps: 200e9}, Framework: "Megatron Core"}
+}
+
+// Stack returns the text of an invented training stack with the parts of Megatron Core.
+func Stack(name string) string {
+	return name + " " + stack.Of("Megatron Core", "Ampere").Stacks[0].Parts.String()
 }
 
 // DataParallel returns an invented data parallel job with the given numbers of devices per node.

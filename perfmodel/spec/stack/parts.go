@@ -1,0 +1,243 @@
+package stack
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/named"
+)
+
+// Parts are the properties of a training stack. It is comparable. Every field has one of the values that Kinds
+// lists.
+type Parts struct {
+	Attention string `json:"attention"`
+	Launch    string `json:"launch"`
+	Loss      string `json:"loss"`
+	Weights   string `json:"weights"`
+	Gradients string `json:"gradients"`
+	Reduce    string `json:"reduce"`
+	Overlap   string `json:"overlap"`
+	Optimizer string `json:"optimizer"`
+	ZeRO      string `json:"zero"`
+	TP        string `json:"tp"`
+	Sequence  string `json:"sequence"`
+	EP        string `json:"ep"`
+	Sends     string `json:"sends"`
+	Recompute string `json:"recompute"`
+	Gathered  string `json:"gathered"`
+	Outputs   string `json:"outputs"`
+}
+
+// Values of Parts.
+const (
+	Unfused = "unfused"
+	Torch   = "torch"
+	Flash   = "flash"
+	Flash3  = "flash-3"
+	CuDNN   = "cudnn"
+
+	Eager    = "eager"
+	Fused    = "fused"
+	Compiled = "compiled"
+	Graphs   = "graphs"
+
+	Plain    = "plain"
+	Parallel = "parallel"
+	Chunked  = "chunked"
+
+	FP32     = "fp32"
+	Half     = "16bit"
+	Autocast = "autocast"
+
+	None     = "none"
+	Backward = "backward"
+	Async    = "async"
+
+	Adam      = "adam"
+	Adam8     = "adam-8bit"
+	AdamBF16  = "adam-bf16"
+	Adafactor = "adafactor"
+	Muon      = "muon"
+	SGD       = "sgd"
+
+	Buckets   = "buckets"
+	FSDP      = "fsdp"
+	HSDP      = "hsdp"
+	DeepSpeed = "deepspeed"
+
+	Plan   = "plan"
+	Always = "always"
+
+	After = "after"
+	Ahead = "ahead"
+
+	Core      = "core"
+	Operators = "operators"
+	Blocks    = "blocks"
+
+	Again = "again"
+	Kept  = "kept"
+	Freed = "freed"
+)
+
+// Kind is one part of a stack, with the values that it can have.
+type Kind struct {
+	Name, Doc string
+	Values    []Value
+	at        func(*Parts) *string
+}
+
+// Value is one value of a Kind.
+type Value struct{ Name, Doc string }
+
+// Of returns the value of the part in p.
+func (k *Kind) Of(p *Parts) string { return *k.at(p) }
+
+// Kinds returns every part of a stack.
+func Kinds() []Kind { return kinds }
+
+var kinds = []Kind{
+	{"attention", "kernel of the attention core", []Value{
+		{Unfused, "scores are written to memory"},
+		{Torch, "PyTorch's scaled_dot_product_attention"},
+		{Flash, "FlashAttention 1 and 2 (Dao 2022, 2023)"},
+		{Flash3, "FlashAttention 3 (Shah et al. 2024), on Hopper"},
+		{CuDNN, "cuDNN's fused attention, as Transformer Engine selects it from Hopper on"},
+	}, func(p *Parts) *string { return &p.Attention }},
+	{"launch", "how the host starts kernels", []Value{
+		{Eager, "one framework call per operator"},
+		{Fused, "hand-written kernels for bias, dropout, GELU and norms"},
+		{Compiled, "a compiler fuses operators"},
+		{Graphs, "captured CUDA graphs, or one call per block"},
+	}, func(p *Parts) *string { return &p.Launch }},
+	{"loss", "cross entropy", []Value{
+		{Plain, "PyTorch's: log-softmax and gradients in fp32"},
+		{Parallel, "Megatron's, on logits split over TP: a 16-bit and an fp32 copy, and exponentials"},
+		{Fused, "one kernel that overwrites the logits"},
+		{Chunked, "in chunks of tokens, so that all logits never exist (Liger, cut cross entropy)"},
+	}, func(p *Parts) *string { return &p.Loss }},
+	{"weights", "weights that kernels read", []Value{
+		{Half, "stored in 16 bits, next to fp32 masters"},
+		{Autocast, "fp32, cast to 16 bits on use (torch.autocast)"},
+	}, func(p *Parts) *string { return &p.Weights }},
+	{"gradients", "format in which gradients are accumulated", []Value{
+		{FP32, "fp32"},
+		{Half, "that of the weights"},
+	}, func(p *Parts) *string { return &p.Gradients }},
+	{"reduce", "format in which gradients are reduced between devices", []Value{
+		{FP32, "fp32"},
+		{Half, "that of the weights"},
+	}, func(p *Parts) *string { return &p.Reduce }},
+	{"overlap", "what hides the gradient traffic", []Value{
+		{None, "nothing: it follows the backward pass"},
+		{Backward, "the backward pass of the last micro-batch"},
+	}, func(p *Parts) *string { return &p.Overlap }},
+	{"optimizer", "optimizer and the format of its state", []Value{
+		{Adam, "fp32 masters and two fp32 moments: 12 bytes per parameter"},
+		{AdamBF16, "fp32 masters and two bf16 moments: 8 bytes"},
+		{Adam8, "fp32 masters and two 8-bit moments: 6 bytes"},
+		{Muon, "fp32 masters and one fp32 momentum: 8 bytes"},
+		{Adafactor, "fp32 masters, factored second moments: 4 bytes"},
+		{SGD, "fp32 masters and no state: 4 bytes"},
+	}, func(p *Parts) *string { return &p.Optimizer }},
+	{"zero", "implementation of sharded training state", []Value{
+		{Buckets, "Megatron's distributed optimizer; other stages as fsdp"},
+		{FSDP, "PyTorch's FSDP: fp32 shards are the masters"},
+		{HSDP, "FSDP that shards inside a node and replicates across nodes"},
+		{DeepSpeed, "DeepSpeed's stages, with flat buckets of 5e8 elements"},
+	}, func(p *Parts) *string { return &p.ZeRO }},
+	{"tp", "what hides tensor parallel traffic", []Value{
+		{None, "nothing"},
+		{Async, "independent kernels on another stream"},
+		{Fused, "pieces inside the multiplications (Transformer Engine's userbuffers)"},
+	}, func(p *Parts) *string { return &p.TP }},
+	{"sequence", "sequence parallelism next to tensor parallelism", []Value{
+		{Plan, "as the plan says"},
+		{Always, "always"},
+	}, func(p *Parts) *string { return &p.Sequence }},
+	{"ep", "what hides the all-to-alls of experts", []Value{
+		{None, "nothing"},
+		{Async, "shared experts and other streams"},
+		{Backward, "the backward pass of another micro-batch (DualPipe, 1F1B overlap)"},
+	}, func(p *Parts) *string { return &p.EP }},
+	{"sends", "when stages send to each other", []Value{
+		{After, "between chunks"},
+		{Ahead, "while the next chunk of an interleaved pipeline computes"},
+	}, func(p *Parts) *string { return &p.Sends }},
+	{"recompute", "what selective recomputation repeats", []Value{
+		{Core, "the attention core"},
+		{Operators, "every other multiplication and all that is cheap"},
+		{Blocks, "every other block"},
+	}, func(p *Parts) *string { return &p.Recompute }},
+	{"gathered", "inputs of split matrices under sequence parallelism", []Value{
+		{Again, "gathered again in the backward pass"},
+		{Kept, "kept in gathered form"},
+	}, func(p *Parts) *string { return &p.Gathered }},
+	{"outputs", "the output of a pipeline stage until the backward pass", []Value{
+		{Freed, "freed once sent"},
+		{Kept, "kept"},
+	}, func(p *Parts) *string { return &p.Outputs }},
+}
+
+// String lists all parts, "attention=flash launch=eager ...", in the order of Kinds.
+func (p Parts) String() string {
+	var out []string
+	for i := range kinds {
+		out = append(out, kinds[i].Name+"="+kinds[i].Of(&p))
+	}
+	return strings.Join(out, " ")
+}
+
+// kindNames returns the names of all parts.
+func kindNames() []string {
+	var out []string
+	for i := range kinds {
+		out = append(out, kinds[i].Name)
+	}
+	return out
+}
+
+// PartError reports a part that does not exist, or a value that it cannot have.
+type PartError struct {
+	Part, Value string
+	Want        []string // known parts, or the values of a known part
+	Near        string   // the nearest of Want, "" if none is near
+}
+
+func (e *PartError) Error() string {
+	near := ""
+	if e.Near != "" {
+		near = fmt.Sprintf("; did you mean %s?", e.Near)
+	}
+	if e.Value == "" {
+		return fmt.Sprintf("stack: part %q is not one of %s%s", e.Part, strings.Join(e.Want, ", "), near)
+	}
+	return fmt.Sprintf("stack: %s=%q: want one of %s%s", e.Part, e.Value, strings.Join(e.Want, ", "), near)
+}
+
+// set changes one part of p. The error is a *PartError.
+func (p *Parts) set(part, value string) error {
+	for i := range kinds {
+		k := &kinds[i]
+		if k.Name != part {
+			continue
+		}
+		var names []string
+		for _, v := range k.Values {
+			if v.Name == value {
+				*k.at(p) = value
+				return nil
+			}
+			names = append(names, v.Name)
+		}
+		return &PartError{Part: part, Value: value, Want: names, Near: nearest(value, names)}
+	}
+	return &PartError{Part: part, Want: kindNames(), Near: nearest(part, kindNames())}
+}
+
+func nearest(name string, all []string) string {
+	if near := named.Nearest(name, all, 1); len(near) > 0 {
+		return near[0]
+	}
+	return ""
+}

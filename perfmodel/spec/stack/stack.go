@@ -1,0 +1,246 @@
+package stack
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/named"
+)
+
+// all holds every release, by line in the order of lines, then by date.
+var all = build()
+
+// build panics if a table is not valid, since the program is broken then.
+func build() [][]Stack {
+	out := make([][]Stack, len(lines))
+	for i := range lines {
+		l := &lines[i]
+		p := usual
+		for _, r := range l.releases {
+			for _, part := range strings.Fields(r.parts) {
+				name, value, _ := strings.Cut(part, "=")
+				if err := p.set(name, value); err != nil {
+					panic(fmt.Sprintf("stack: %s: %v", l.name, err))
+				}
+			}
+			s := Stack{Name: l.name, Version: r.version, Date: r.date, Parts: p, Reports: l.reports, Source: l.source}
+			if s.Reports == "" {
+				s.Reports = Device
+			}
+			out[i] = append(out[i], s)
+		}
+	}
+	return out
+}
+
+// All returns every release of every training stack, by name, then by date.
+func All() []Stack { return slices.Concat(all...) }
+
+// Names returns the names of all training stacks.
+func Names() []string {
+	var out []string
+	for i := range lines {
+		out = append(out, lines[i].name)
+	}
+	return out
+}
+
+// Aliases returns further names of a training stack.
+func Aliases(name string) []string {
+	if i := lineOf(name); i >= 0 {
+		return lines[i].aliases
+	}
+	return nil
+}
+
+// lineOf returns the index of a name or alias in lines, -1 if there is none.
+func lineOf(name string) int {
+	if name == "" {
+		return -1
+	}
+	fold := named.Fold(name)
+	for i := range lines {
+		if fold == named.Fold(lines[i].name) || slices.ContainsFunc(lines[i].aliases, func(a string) bool { return fold == named.Fold(a) }) {
+			return i
+		}
+	}
+	return -1
+}
+
+// Stated is what a text says about a training stack.
+type Stated struct {
+	Name    string // canonical, or as stated if it is not in the table; "" = not stated
+	release string // version or date, "" = not stated
+	until   string // latest date, YYYY-MM, "" = none
+	parts   []string
+	line    int // in lines, -1 for another stack and for none
+}
+
+// Canonical returns the text of s: Parse(s.Canonical()) equals s.
+func (s *Stated) Canonical() string {
+	out := s.Name
+	switch {
+	case s.release != "":
+		out += "@" + s.release
+	case s.until != "":
+		out += "@.." + s.until
+	}
+	for _, p := range s.parts {
+		out += " " + p
+	}
+	return strings.TrimSpace(out)
+}
+
+// Until returns s with a latest date, such as 2024 or 2024-07-29, unless it states a release or an earlier date. A text
+// that is no date changes nothing.
+func (s Stated) Until(date string) Stated {
+	if s.release == "" && dateForm.MatchString(date) {
+		if m := month(date, true); s.until == "" || m < s.until {
+			s.until = m
+		}
+	}
+	return s
+}
+
+// Known reports whether the stack's name is in the table, or not stated.
+func (s *Stated) Known() bool { return s.line >= 0 || s.Name == "" }
+
+var (
+	dateForm    = regexp.MustCompile(`^(19|20)[0-9]{2}(-(0[1-9]|1[0-2]))?(-[0-9]{2})?$`)
+	versionForm = regexp.MustCompile(`^v?[0-9]+(\.[0-9]+)*`)
+)
+
+// UnknownError reports the name of a training stack that is not in the table.
+type UnknownError struct{ Name, Near string }
+
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("stack: %q is not a known training stack; the nearest is %s", e.Name, e.Near)
+}
+
+// ReleaseError reports a release that is neither a version nor a date, or is before the first.
+type ReleaseError struct{ Name, Release, Why string }
+
+func (e *ReleaseError) Error() string {
+	return fmt.Sprintf("stack: %s@%s: %s", e.Name, e.Release, e.Why)
+}
+
+// Parse reads a text that states a stack, in the form that the package comment describes. The error wraps
+// *UnknownError, *ReleaseError or *PartError. With an *UnknownError, the result is valid: it has the name as
+// stated.
+func Parse(text string) (Stated, error) {
+	head, parts := cutParts(text)
+	s := Stated{line: -1}
+	name, at, dated := strings.Cut(head, "@")
+	s.Name = strings.TrimSpace(name)
+	var p Parts
+	for _, part := range parts {
+		kind, value, _ := strings.Cut(part, "=")
+		if err := p.set(kind, value); err != nil {
+			return s, err
+		}
+	}
+	s.parts = parts
+	if s.Name != "" {
+		s.line = lineOf(s.Name)
+	}
+	if dated {
+		if err := s.parseRelease(strings.TrimSpace(at)); err != nil {
+			return s, err
+		}
+	}
+	if s.Name == "" {
+		return s, nil
+	}
+	if s.line < 0 {
+		return s, &UnknownError{Name: s.Name, Near: nearest(s.Name, Names())}
+	}
+	s.follow()
+	s.Name = lines[s.line].name
+	return s, nil
+}
+
+// cutParts splits "NAME@RELEASE PART=VALUE ..." before the first part.
+func cutParts(text string) (head string, parts []string) {
+	words := strings.Fields(text)
+	n := slices.IndexFunc(words, func(w string) bool { return strings.Contains(w, "=") })
+	if n < 0 {
+		return strings.Join(words, " "), nil
+	}
+	return strings.Join(words[:n], " "), words[n:]
+}
+
+func (s *Stated) parseRelease(at string) error {
+	if until, ok := strings.CutPrefix(at, ".."); ok {
+		if !dateForm.MatchString(until) {
+			return &ReleaseError{s.Name, at, "want a date after .., such as ..2024-07"}
+		}
+		s.until = month(until, true)
+		return nil
+	}
+	switch {
+	case s.Name == "":
+		return &ReleaseError{s.Name, at, "a release needs a name; write @..DATE for a stack of that date or before"}
+	case dateForm.MatchString(at), versionForm.MatchString(at):
+		s.release = at
+	default:
+		return &ReleaseError{s.Name, at, "want a version, such as 0.13, or a date, such as 2024 or 2024-07"}
+	}
+	return nil
+}
+
+// month returns a date as YYYY-MM. A year alone is its last month if last is set, else its middle.
+func month(date string, last bool) string {
+	switch {
+	case len(date) >= len("2006-01"):
+		return date[:len("2006-01")]
+	case last:
+		return date + "-12"
+	}
+	return date + "-06"
+}
+
+// follow moves s to the line that its own became, if it states a release after that.
+func (s *Stated) follow() {
+	for {
+		next := lineOf(lines[s.line].after)
+		if next < 0 || s.release == "" || !dateForm.MatchString(s.release) || month(s.release, false) < all[next][0].Date {
+			return
+		}
+		s.line = next
+	}
+}
+
+// at returns the release that s states: the last one not later. ok is false if s leaves it open.
+func (s *Stated) at() (of *Stack, ok bool) {
+	if s.line < 0 || s.release == "" {
+		return nil, false
+	}
+	releases := all[s.line]
+	of = &releases[0] // earlier releases are not in the table
+	dated := dateForm.MatchString(s.release)
+	for i := range releases {
+		r := &releases[i]
+		if dated && r.Date <= month(s.release, false) || !dated && r.Version != "" && compareVersions(r.Version, s.release) <= 0 {
+			of = r
+		}
+	}
+	return of, true
+}
+
+// compareVersions compares versions such as 0.13.1 number by number.
+func compareVersions(a, b string) int {
+	x, y := numbers(a), numbers(b)
+	return slices.Compare(x, y)
+}
+
+func numbers(version string) []int {
+	var out []int
+	for _, n := range strings.Split(strings.TrimPrefix(versionForm.FindString(version), "v"), ".") {
+		v, _ := strconv.Atoi(n) // versionForm has digits; a number out of range is the largest
+		out = append(out, v)
+	}
+	return out
+}

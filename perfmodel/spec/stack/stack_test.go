@@ -1,0 +1,188 @@
+package stack
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+func TestParse(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                "",
+		"@..2024":                         "@..2024-12",
+		"mcore":                           "Megatron Core",
+		"Megatron-Core@0.13":              "Megatron Core@0.13",
+		"megatron_lm@2021":                "Megatron-LM@2021",
+		"Megatron-LM@2025":                "Megatron Core@2025", // it became that
+		"Megatron-LM@..2024-07-29":        "Megatron-LM@..2024-07",
+		"NeMo Framework @ 24.09":          "NeMo@24.09",
+		"  FSDP  launch=eager tp=none ":   "FSDP launch=eager tp=none",
+		"@..2023 attention=flash":         "@..2023-12 attention=flash",
+		"microsoft/DeepSpeed@v0.16.2":     "DeepSpeed@v0.16.2",
+		"DeepSpeed@2024-05 loss=chunked":  "DeepSpeed@2024-05 loss=chunked",
+		"attention=unfused launch=graphs": "attention=unfused launch=graphs",
+	} {
+		s, err := Parse(text)
+		if err != nil || s.Canonical() != want {
+			t.Errorf("%q: %q, %v; want %q", text, s.Canonical(), err, want)
+		}
+		if again, err := Parse(s.Canonical()); err != nil || !cmp.Equal(again, s, cmp.AllowUnexported(Stated{})) {
+			t.Errorf("%q: read again as %+v, %v", s.Canonical(), again, err)
+		}
+	}
+}
+
+func TestParseErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"megatron core attention=flsh": `stack: attention="flsh": want one of unfused, torch, flash, flash-3, cudnn; did you mean flash?`,
+		"FSDP atention=flash":          `stack: part "atention" is not one of attention, launch`,
+		"torchtitn":                    `stack: "torchtitn" is not a known training stack; the nearest is torchtitan`,
+		"NeMo@new":                     "stack: NeMo@new: want a version, such as 0.13, or a date",
+		"NeMo@..now":                   "stack: NeMo@..now: want a date after ..",
+		"@2024":                        "stack: @2024: a release needs a name",
+	} {
+		if _, err := Parse(text); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+	s, err := Parse("Our Stack@..2024-07 launch=eager")
+	if !errors.As(err, new(*UnknownError)) || s.Known() || s.Name != "Our Stack" || s.Canonical() != "Our Stack@..2024-07 launch=eager" {
+		t.Errorf("an unknown name: %+v, %v", s, err)
+	}
+}
+
+// TestReleases: a version and a date select the last release not later.
+func TestReleases(t *testing.T) {
+	for text, attention := range map[string]string{
+		"Megatron-LM@2021": Unfused, "Megatron-LM@2023-05": Flash, "Megatron-LM@2024": Flash, "Megatron-LM@2026": CuDNN,
+		"Megatron Core@0.1": Flash, "Megatron Core@0.13": CuDNN, "Megatron Core@0.9.1": CuDNN, "Megatron Core@0.7": Flash,
+		"DeepSpeed@0.9": Unfused, "DeepSpeed@0.16": Torch, "FSDP attention=flash-3": Flash3,
+	} {
+		c := Of(text, "Hopper")
+		for i := range c.N {
+			if got := c.Stacks[i].Parts.Attention; got != attention {
+				t.Errorf("%s: attention %s, want %s", text, got, attention)
+			}
+		}
+	}
+}
+
+// TestChoices: probabilities of each use add up to one, have no more than four stacks, and favour the stacks of the
+// devices' time.
+func TestChoices(t *testing.T) {
+	probability := func(text, arch string, use Use, of func(*Stack) bool) (sum float64) {
+		c := Of(text, arch)
+		for i := range c.N {
+			if of(c.Stacks[i]) {
+				sum += c.Weight[use][i]
+			}
+		}
+		return sum
+	}
+	unfused := func(s *Stack) bool { return s.Parts.Attention == Unfused }
+	for _, x := range []struct {
+		text, arch string
+		least      float64
+		most       float64
+	}{
+		{"", "Volta", 1, 1}, {"", "Ampere", 0.5, 0.9}, {"", "Hopper", 0, 0.2}, {"", "Blackwell", 0, 0}, {"@..2021", "Ampere", 1, 1},
+		{"Megatron-LM", "Ampere", 0.5, 0.7}, {"Megatron-LM", "Blackwell", 0, 0}, {"Megatron-LM@..2024-10", "Volta", 1, 1},
+	} {
+		if p := probability(x.text, x.arch, Split, unfused); p < x.least-1e-9 || p > x.most+1e-9 {
+			t.Errorf("%q on %s: unfused attention with probability %.2f, want %g to %g", x.text, x.arch, p, x.least, x.most)
+		}
+	}
+	deepSpeed := func(s *Stack) bool { return s.Parts.ZeRO == DeepSpeed }
+	if p := probability("", "Hopper", Split+low, deepSpeed); p != 0 {
+		t.Errorf("DeepSpeed multiplies in 8 bits with probability %g", p)
+	}
+	if c := Of("Megatron-LM", "Blackwell"); c.Name != "Megatron Core" || !c.Stated() {
+		t.Errorf("Megatron-LM on Blackwell: %s of %d choices", c.Name, c.N)
+	}
+	if c := Of("Our Stack", "Ampere"); c.Name != "Our Stack" || c.Stated() {
+		t.Errorf("an unknown name: %s of %d choices", c.Name, c.N)
+	}
+}
+
+func TestChoicesAddUp(t *testing.T) {
+	archs := []string{"", "Kepler", "Pascal", "Volta", "Turing", "Ampere", "Ada", "Hopper", "Blackwell", "Blackwell Ultra", "CDNA2", "CDNA3", "AVX2"}
+	names := append(Names(), "", "Our Stack")
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.SampledFrom(names).Draw(t, "name") + rapid.SampledFrom([]string{"", "@..2019", "@..2022-03", "@..2026", " launch=eager", " attention=flash loss=chunked"}).Draw(t, "rest")
+		arch := rapid.SampledFrom(archs).Draw(t, "arch")
+		c := Of(text, arch)
+		for use := range c.Weight {
+			sum, n := 0.0, 0
+			for i, w := range c.Weight[use] {
+				if sum += w; w > 0 {
+					n++
+				}
+				if (i < c.N) != (c.Stacks[i] != nil) || w < 0 || i >= c.N && w > 0 {
+					t.Fatalf("%q on %s: %+v", text, arch, c)
+				}
+			}
+			if math.Abs(sum-1) > 1e-9 || n > perUse {
+				t.Fatalf("%q on %s, use %d: %d choices with probability %g", text, arch, use, n, sum)
+			}
+		}
+		if *Of(text, arch) != *c {
+			t.Fatalf("%q on %s: another answer the second time", text, arch)
+		}
+	})
+}
+
+// TestTable: every release has a date after the one before, all parts, and a source; names and aliases are unique.
+func TestTable(t *testing.T) {
+	seen := map[string]string{}
+	for i, releases := range all {
+		for j, r := range releases {
+			if !dateForm.MatchString(r.Date) || len(r.Date) != len("2006-01") || j > 0 && r.Date <= releases[j-1].Date || r.Source == "" {
+				t.Errorf("%s@%s: %+v", r.Name, r.Date, r)
+			}
+			if j > 0 && r.Parts == releases[j-1].Parts {
+				t.Errorf("%s@%s changes nothing", r.Name, r.Date)
+			}
+			var p Parts
+			for _, part := range strings.Fields(r.Parts.String()) {
+				name, value, _ := strings.Cut(part, "=")
+				if err := p.set(name, value); err != nil {
+					t.Errorf("%s@%s: %v", r.Name, r.Date, err)
+				}
+			}
+			if p != r.Parts {
+				t.Errorf("%s@%s: %s is not all parts", r.Name, r.Date, r.Parts)
+			}
+		}
+		for _, name := range append([]string{lines[i].name}, lines[i].aliases...) {
+			if got := lineOf(name); got != i || seen[name] != "" {
+				t.Errorf("%s is of %s and %s", name, lines[i].name, seen[name])
+			}
+			seen[name] = lines[i].name
+		}
+	}
+}
+
+func TestUseOf(t *testing.T) {
+	for plan, want := range map[string]Use{"dp=8": Replicated, "dp=8,zero=2": Replicated, "dp=8,zero=3": Sharded, "dp=4,tp=2,zero=3": Split,
+		"pp=2": Split, "dp=8,precision=fp8": Replicated + low, "tp=8,precision=fp4": Split + low} {
+		p, err := spec.ParsePlan(plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p = p.Normal(); UseOf(&p) != want {
+			t.Errorf("%s: use %d, want %d", plan, UseOf(&p), want)
+		}
+	}
+}
+
+func BenchmarkOf(b *testing.B) {
+	for b.Loop() {
+		Of("Megatron-LM@..2024-07", "Ampere")
+	}
+}
