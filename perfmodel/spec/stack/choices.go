@@ -3,6 +3,7 @@ package stack
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -142,7 +143,7 @@ var plausible = [Uses][]string{
 }
 
 // open adds the stacks that s leaves open under a use. In each month in which devices of the architecture were in
-// use, all candidates are equally likely, each in its release of that month.
+// use, all candidates are equally likely, each in its release of that month; earlier months count less, see recency.
 func (s *Stated) open(c *Choices, use Use, arch string) {
 	from, to := inUse(arch)
 	if s.until != "" {
@@ -162,7 +163,7 @@ func (s *Stated) open(c *Choices, use Use, arch string) {
 				weight[k] = &share{of: of}
 			}
 			weight[k].of = of // the newest
-			weight[k].weight += 1 / float64(len(current))
+			weight[k].weight += math.Exp((month-to)/recency) / float64(len(current))
 		}
 	}
 	if len(weight) == 0 { // devices older than all candidates
@@ -229,6 +230,10 @@ func currentAt(line int, month float64) *Stack {
 	}
 	return of
 }
+
+// recency is the number of months over which the probability of a release falls to 1/e: documents and questions are
+// about recent runs, mostly. A round number; the errors of unnamed published rows are the same from 18 to 36.
+const recency = 18
 
 // newest is the date up to which the table is complete.
 const newest = "2026-09"
