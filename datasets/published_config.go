@@ -361,10 +361,16 @@ func (r *publishedRow) framework() string {
 }
 
 // stackText is what the stack of a row is read from.
-type stackText struct{ framework, parts, date string }
+type stackText struct{ framework, parts, date, release string }
+
+// releaseNote is a release in the notes: "release=26.04".
+var releaseNote = regexp.MustCompile(`(?i)\brelease[ =]v?([0-9]+(?:\.[0-9]+)*)`)
 
 func (r *publishedRow) stated(framework string) string {
-	key := stackText{framework, r.Str("stack"), r.Str("source_date")}
+	key := stackText{framework: framework, parts: r.Str("stack"), date: r.Str("source_date")}
+	if note := releaseNote.FindStringSubmatch(cmp.Or(r.Str("notes"), r.Str(configNotes))); note != nil && framework != "" {
+		key.release = note[1]
+	}
 	st, ok := r.table.stacks[key]
 	if !ok {
 		var err error
@@ -376,7 +382,7 @@ func (r *publishedRow) stated(framework string) string {
 			r.Fail(column, err)
 			return ""
 		}
-		st = st.Until(key.date)
+		st = st.At(key.release).Until(key.date)
 		r.table.stacks[key] = st
 	}
 	switch r.stack = st.Name; {

@@ -86,10 +86,17 @@ func PublishedRows(ctx context.Context, name string, r io.Reader, beside fs.FS, 
 	}
 }
 
+// configNotes is the name under which a configuration is read from the notes: only what fixed patterns match, such as
+// releaseNote, since notes also remark on outcomes.
+const configNotes = "notes on the configuration"
+
 // columns returns the columns of a table to read. With outcomes, a table without an outcome column or
 // with a misspelt one is an error, because measurements would be lost.
 func columns(rec *table.Record, outcomes bool) (map[string]int, error) {
 	visible := maps.Clone(rec.Cols)
+	if at, ok := visible["notes"]; ok {
+		visible[configNotes] = at
+	}
 	if !outcomes {
 		for _, c := range OutcomeColumns {
 			delete(visible, c)

@@ -1,6 +1,7 @@
 package accuracy
 
 import (
+	"os"
 	"context"
 	"errors"
 	"fmt"
@@ -159,15 +160,35 @@ func (b *Bench) published() (*tables, error) { return b.read(publishedDir) }
 
 type priorKey struct{ family, left string }
 
-// prior returns the Prior of c trained on the published sources except left. c.Train must be set.
+// prior returns the Prior of c trained on the sources of data/published and data/field except left, and on Rubick's
+// traces. c.Train must be set.
 func (b *Bench) prior(c Contender, left string) (Prior, error) {
 	return b.priors.get(priorKey{c.Name, left}, func() (Prior, error) {
-		p, err := b.published()
+		rows, err := b.sourcesWithout(left)
 		if err != nil {
 			return nil, err
 		}
-		return c.Train(b.ctx, p.without(left))
+		traces, err := b.dataset("rubick")
+		if err != nil {
+			return nil, err
+		}
+		if os.Getenv("NORUBICK") != "" {
+			traces = nil
+		}
+		return c.Train(b.ctx, append(rows, traces...))
 	})
+}
+
+// sourcesWithout returns the usable rows of data/published and data/field, except those of a source; "" leaves none out.
+func (b *Bench) sourcesWithout(left string) (rows []spec.Measurement, err error) {
+	for _, dir := range []string{publishedDir, fieldDir} {
+		p, err := b.read(dir)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, p.without(left)...)
+	}
+	return rows, nil
 }
 
 // A memo computes the value of each key once, also for concurrent callers.

@@ -76,18 +76,17 @@ func (b *Bench) predictJobType(ctx context.Context, c Contender, rows []spec.Mea
 }
 
 // jobFamily returns the family that fits the job of key. A family with a prior is
-// trained on the published sources and all other jobs of data/sia and data/dl2,
+// trained on the sources of data/published and data/field and all other jobs of data/sia and data/dl2,
 // including the same model on other devices.
 func (b *Bench) jobFamily(c Contender, key spec.Key) (perfmodel.Family, error) {
 	if c.Train == nil {
 		return c.Family, nil
 	}
 	p, err := b.priors.get(priorKey{c.Name, "nothing"}, func() (Prior, error) {
-		p, err := b.published()
+		rows, err := b.sourcesWithout("")
 		if err != nil {
 			return nil, err
 		}
-		rows := p.without("")
 		for _, name := range []string{"sia", "dl2"} {
 			more, err := b.dataset(name)
 			if err != nil {

@@ -346,11 +346,11 @@ func TestAnalyticOffloadTraffic(t *testing.T) {
 func TestAnalyticAllToAll(t *testing.T) {
 	m := machine{k: &base, share: &base.shares[0], intra: 1e9, inter: 1e30, domain: 8}
 	r := ring{n: 16, inner: 8, groups: 1}
-	if got, want := m.allToAllSec(r, 16e9)-base.shares[0].hop*4, 7.0; math.Abs(got-want) > 1e-9 {
+	if got, want := m.allToAllSec(r, 16e9, 8e9)-base.shares[0].hop*4, 7.0; math.Abs(got-want) > 1e-9 {
 		t.Errorf("inside %g s, want %g", got, want)
 	}
 	m.intra, m.inter = 1e30, 1e9
-	if got, want := m.allToAllSec(r, 16e9)-base.shares[0].hop*4, 8.0*8; math.Abs(got-want) > 1e-9 {
+	if got, want := m.allToAllSec(r, 16e9, 8e9)-base.shares[0].hop*4, 8.0*8; math.Abs(got-want) > 1e-9 {
 		t.Errorf("between domains %g s, want %g: eight ranks share the network", got, want)
 	}
 }

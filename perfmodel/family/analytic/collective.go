@@ -1,5 +1,7 @@
 package analytic
 
+import "math"
+
 // ring is a group of n ranks that runs a collective. inner of them share a domain (devices joined by a scale-up
 // link); the others are reached over the network, which all groups of a domain share.
 type ring struct {
@@ -52,17 +54,35 @@ func (m *machine) ringLatency(r ring) float64 {
 	return m.k.netHopSec * (r.n - 1)
 }
 
-// allToAllSec returns the time in which every rank sends bytes, spread evenly over the others. Bytes for other
-// domains use the network.
-func (m *machine) allToAllSec(r ring, bytes float64) float64 {
+// allToAllSec returns the time in which every rank sends bytes, spread evenly over all ranks, of which those in other
+// domains get remote bytes over the network.
+func (m *machine) allToAllSec(r ring, bytes, remote float64) float64 {
 	if r.n <= 1 {
 		return 0
 	}
 	t := (r.inner - 1) / r.n * bytes / m.intra
-	if outside := (r.n - r.inner) / r.n; outside > 0 {
-		t = max(t, outside*bytes*r.groups*r.inner/m.inter)
+	if remote > 0 {
+		t = max(t, remote*r.groups*r.inner/m.inter)
 	}
 	return t + m.share.hop*log2(r.n)
+}
+
+// copies returns the expected number of copies of a token for k experts that are spread evenly over n places: k, or
+// n·(1 - (1 - 1/n)^k) if a place gets one copy for all its experts.
+func (m *machine) copies(n, k float64) float64 {
+	if m.stack.perNode {
+		return n * (1 - math.Pow(1-1/n, k))
+	}
+	return k
+}
+
+// remoteCopies returns the expected number of copies of a token that leave its domain.
+func (m *machine) remoteCopies(r ring, k float64) float64 {
+	q := r.n / r.inner
+	if q <= 1 {
+		return 0
+	}
+	return m.copies(q, k) * (1 - 1/q)
 }
 
 // sendSec returns the time of sending bytes to the next pipeline stage: over the network, shared by that many

@@ -26,7 +26,8 @@ type constants struct {
 
 	unfusedShare  float64 // ceiling of batched multiplications over the score matrix relative to others
 	unfusedPasses float64 // 2-byte passes over the score matrix, forward and backward: softmax, mask, dropout
-	torchFlash    float64 // PyTorch's fused attention relative to the vendor's
+	torchFlash    float64 // PyTorch's fused attention relative to FlashAttention 2
+	hopperFlash   float64 // FlashAttention 3 and cuDNN on Hopper relative to FlashAttention 2 (Shah et al. 2024, figure 5: 1.5 to 2)
 
 	memShare       float64 // share of the memory bandwidth that streaming kernels reach
 	passesOutside  float64 // passes over tokens x hidden, forward and backward: norms, residuals, dropout
@@ -47,13 +48,13 @@ type constants struct {
 	zero3Hidden  float64 // the same for DeepSpeed
 	zero3Traffic float64 // DeepSpeed's ZeRO-3 traffic relative to the ideal; sharding in groups is up to 2.89 times as fast (Zhang et al., "MiCS", VLDB 2022)
 	hiddenCost   float64 // share of overlapped traffic by which it slows the overlapping kernels
-	allToAll     float64 // exposed share of expert dispatch and combine
+	allToAll     float64 // exposed share of expert dispatch and combine that nothing hides
 	bubbleShare  float64 // share of the ideal 1F1B bubble that is paid: the stages of the ramp have less work
 	p2pShare     float64 // exposed share of stage-to-stage transfers
 	p2pOverlap   float64 // the same if the stack sends while it computes the next chunk
 
-	moePasses  float64 // passes over the tokens' copies for experts: sort, gather, weigh, scatter, forward and backward
-	moeSyncSec float64 // per layer with routed experts and micro-batch: the host waits for token counts
+	moePasses float64               // passes over the tokens' copies for experts: sort, gather, weigh, scatter, forward and backward
+	routing   [routingKinds]float64 // host time to launch the forward pass of a layer with routed experts, seconds
 
 	launch    [launchKinds]float64 // host time to launch one layer's forward pass, seconds
 	fixedSec  float64              // per step: data, clipping, logging
@@ -116,6 +117,16 @@ const (
 	launchKinds
 )
 
+// routingKind is the way in which a stack's host code launches layers with routed experts.
+type routingKind int
+
+const (
+	routingPlain routingKind = iota
+	routingFused
+	routingGraph
+	routingKinds
+)
+
 const (
 	tile          = 128.0
 	bucket        = 40e6 // smallest number of parameters in a gradient bucket, Megatron Core's default;
@@ -150,13 +161,13 @@ var base = constants{
 		{gemm: 0.60, gemm8: 0.55, gemm4: 0.45, flash: 0.35, ring: 0.6, hop: 15e-6},
 	},
 	waveHalf: 0.7, depthHalf: 128, misaligned: 1.4, groupedGEMM: 0.7, groupedHalf: 500, mxGEMM: 0.95, rowwiseGEMM: 0.7, fp32GEMM: 1,
-	unfusedShare: 0.55, unfusedPasses: 11, torchFlash: 0.8,
+	unfusedShare: 0.55, unfusedPasses: 11, torchFlash: 0.8, hopperFlash: 1.5,
 	memShare: 0.75, passesOutside: 10, passesInside: 14, passesQuantize: 6, passesLogits: 8,
 	fusedPasses: 0.75, optimizerBytes: 30, accumBytes: 8,
 	ringHalf: 4e6, netShare: 0.75, netHopSec: 3e-6,
 	tpOverlap: 0.4, tpAsync: 0.8, dpHidden: 0.6, fsdpHidden: 0.8, zero3Hidden: 0.3, zero3Traffic: 2.5,
-	hiddenCost: 0.06, allToAll: 0.4, bubbleShare: 0.9, p2pShare: 0.5, p2pOverlap: 0.1,
-	moePasses: 8, moeSyncSec: 0.5e-3,
+	hiddenCost: 0.06, allToAll: 0.8, bubbleShare: 0.9, p2pShare: 0.5, p2pOverlap: 0.1,
+	moePasses: 8, routing: [...]float64{10e-3, 3e-3, 0.5e-3},
 	launch:   [...]float64{1e-3, 0.25e-3, 0.35e-3, 0.1e-3},
 	fixedSec: 15e-3, hostShare: 0.5, cpuAdam: 0.5e9,
 	convPasses: 6, convCeiling: 0.6,
@@ -218,6 +229,8 @@ var params = []parameter{
 	{"grouped gemm", 0.3, one(func(k *constants) *float64 { return &k.groupedGEMM })},
 	{"unfused attention", 0.3, one(func(k *constants) *float64 { return &k.unfusedShare })},
 	{"score passes", 0.3, one(func(k *constants) *float64 { return &k.unfusedPasses })},
+	{"asynchronous attention", 0.15, one(func(k *constants) *float64 { return &k.hopperFlash })},
+	{"32-bit gemm", 0.2, one(func(k *constants) *float64 { return &k.fp32GEMM })},
 	{"PyTorch attention", 0.2, one(func(k *constants) *float64 { return &k.torchFlash })},
 	{"memory bandwidth", 0.1, one(func(k *constants) *float64 { return &k.memShare })},
 	{"passes outside TP", 0.25, one(func(k *constants) *float64 { return &k.passesOutside })},
@@ -240,17 +253,19 @@ var params = []parameter{
 	{"DeepSpeed ZeRO-3 hidden", 0.7, one(func(k *constants) *float64 { return &k.zero3Hidden })},
 	{"DeepSpeed ZeRO-3 traffic", 0.5, one(func(k *constants) *float64 { return &k.zero3Traffic })},
 	{"cost of overlap", 0.4, one(func(k *constants) *float64 { return &k.hiddenCost })},
-	{"exposed all-to-all", 0.5, one(func(k *constants) *float64 { return &k.allToAll })},
+	{"exposed all-to-all", 0.25, one(func(k *constants) *float64 { return &k.allToAll })},
 	{"bubble", 0.1, one(func(k *constants) *float64 { return &k.bubbleShare })},
 	{"exposed stage transfers", 0.4, one(func(k *constants) *float64 { return &k.p2pShare })},
 	{"exposed stage transfers, overlapped", 0.6, one(func(k *constants) *float64 { return &k.p2pOverlap })},
 	{"routing passes", 0.4, one(func(k *constants) *float64 { return &k.moePasses })},
-	{"routing wait", 0.7, one(func(k *constants) *float64 { return &k.moeSyncSec })},
-	{"launch, eager", 0.4, one(func(k *constants) *float64 { return &k.launch[launchEager] })},
-	{"launch, compiled", 0.4, one(func(k *constants) *float64 { return &k.launch[launchCompiled] })},
-	{"launch, fused operators", 0.4, one(func(k *constants) *float64 { return &k.launch[launchLean] })},
-	{"launch, graphs", 0.4, one(func(k *constants) *float64 { return &k.launch[launchGraph] })},
-	{"fixed", 0.7, one(func(k *constants) *float64 { return &k.fixedSec })},
+	{"routing, plain", 0.5, one(func(k *constants) *float64 { return &k.routing[routingPlain] })},
+	{"routing, fused", 0.5, one(func(k *constants) *float64 { return &k.routing[routingFused] })},
+	{"routing, graphs", 0.5, one(func(k *constants) *float64 { return &k.routing[routingGraph] })},
+	{"launch, eager", 0.7, one(func(k *constants) *float64 { return &k.launch[launchEager] })},
+	{"launch, compiled", 0.7, one(func(k *constants) *float64 { return &k.launch[launchCompiled] })},
+	{"launch, fused operators", 0.7, one(func(k *constants) *float64 { return &k.launch[launchLean] })},
+	{"launch, graphs", 0.7, one(func(k *constants) *float64 { return &k.launch[launchGraph] })},
+	{"fixed", 0.3, one(func(k *constants) *float64 { return &k.fixedSec })},
 	{"host link", 0.4, one(func(k *constants) *float64 { return &k.hostShare })},
 	{"CPU Adam", 0.5, one(func(k *constants) *float64 { return &k.cpuAdam })},
 	{"convolution passes", 0.3, one(func(k *constants) *float64 { return &k.convPasses })},
@@ -273,9 +288,12 @@ var effects = []parameter{
 	{"scale-up link", 0.15, everyShare("", 0, ringShare).at},
 	{"network", 0.30, one(func(k *constants) *float64 { return &k.netShare })},
 	{"launch", 0.30, func(k *constants) []*float64 {
-		out := []*float64{&k.moeSyncSec}
+		var out []*float64
 		for i := range k.launch {
 			out = append(out, &k.launch[i])
+		}
+		for i := range k.routing {
+			out = append(out, &k.routing[i])
 		}
 		return out
 	}},
@@ -317,9 +335,12 @@ func (k *constants) slow(f float64) {
 		s.hop *= f
 	}
 	k.memShare, k.netShare, k.hostShare, k.cpuAdam = k.memShare/f, k.netShare/f, k.hostShare/f, k.cpuAdam/f
-	k.netHopSec, k.moeSyncSec, k.fixedSec, k.optimizerBytes = k.netHopSec*f, k.moeSyncSec*f, k.fixedSec*f, k.optimizerBytes*f
+	k.netHopSec, k.fixedSec, k.optimizerBytes = k.netHopSec*f, k.fixedSec*f, k.optimizerBytes*f
 	for i := range k.launch {
 		k.launch[i] *= f
+	}
+	for i := range k.routing {
+		k.routing[i] *= f
 	}
 }
 

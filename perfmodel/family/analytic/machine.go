@@ -153,8 +153,11 @@ func (m *machine) use(k *constants) {
 	m.flash = 0
 	if !m.stack.unfused {
 		m.flash = sheet.peak * m.share.flash
-		if m.stack.torch {
+		switch {
+		case m.stack.torch:
 			m.flash *= k.torchFlash
+		case m.stack.async && m.gen.arch == "Hopper":
+			m.flash *= k.hopperFlash
 		}
 	}
 	m.mem = sheet.mem * k.memShare

@@ -97,15 +97,19 @@ func (c *Calibration) keepRead(g *rowGroup, k *constants) {
 		if p := c.plan[i].Precision; p.Format() == spec.FP8 || p == spec.FP4 {
 			to.gemm8, to.gemm4 = from.gemm8, from.gemm4
 		}
-		if c.opened[i].work.moe > 0 {
-			read.moeSyncSec = k.moeSyncSec
+		moe := c.opened[i].work.moe > 0
+		on := func(s *traits) {
+			read.launch[s.launch] = k.launch[s.launch]
+			if moe {
+				read.routing[s.routing] = k.routing[s.routing]
+			}
 		}
-		for _, v := range c.opened[i].variants {
-			read.launch[v.stack.launch] = k.launch[v.stack.launch]
+		on(&m.stack)
+		for v := range c.opened[i].variants {
+			on(&c.opened[i].variants[v].stack)
 		}
-		read.launch[m.stack.launch] = k.launch[m.stack.launch]
 	}
-	k.shares, k.launch, k.moeSyncSec = read.shares, read.launch, read.moeSyncSec
+	k.shares, k.launch, k.routing = read.shares, read.launch, read.routing
 }
 
 // Differentiate writes forward differences to jac, for each row only by the active groups. The error is that of

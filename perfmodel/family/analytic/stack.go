@@ -15,9 +15,13 @@ type traits struct {
 	gradBytes float64 // bytes per reduced gradient in 16-bit training
 	unfused   bool    // attention materializes its scores
 	torch     bool    // attention is PyTorch's implementation
+	async     bool    // attention uses Hopper's asynchronous instructions
 	halfAgain bool    // "selective" recomputes every other multiplication or block
 	hybrid    bool    // ZeRO-3 shards inside a node and replicates across (HSDP)
 	sendAhead bool    // interleaved pipelines send during compute
+	routing   routingKind
+	perNode   bool    // tokens are sent once to each node
+	exposedEP float64 // share of the all-to-alls that the stack does not overlap
 	sequence  bool    // TP implies sequence parallelism, even if the plan has none
 }
 
@@ -32,7 +36,7 @@ const (
 func traitsOf(p *stack.Parts) traits {
 	t := traits{
 		gradients: p.Overlap == stack.Backward, deepSpeed: p.ZeRO == stack.DeepSpeed,
-		gradBytes: 2, unfused: p.Attention == stack.Unfused, torch: p.Attention == stack.Torch, halfAgain: p.Recompute != stack.Core,
+		gradBytes: 2, unfused: p.Attention == stack.Unfused, torch: p.Attention == stack.Torch, async: p.Attention == stack.Flash3 || p.Attention == stack.CuDNN, halfAgain: p.Recompute != stack.Core,
 		hybrid: p.ZeRO == stack.HSDP, sendAhead: p.Sends == stack.Ahead, sequence: p.Sequence == stack.Always,
 	}
 	switch p.Launch {
@@ -48,6 +52,21 @@ func traitsOf(p *stack.Parts) traits {
 		t.tp = overlapAsync
 	case stack.Fused:
 		t.tp = overlapFused
+	}
+	switch p.Routing {
+	case stack.Fused:
+		t.routing = routingFused
+	case stack.Graphs:
+		t.routing = routingGraph
+	}
+	t.perNode = p.Dispatch == stack.PerNode
+	switch p.EP {
+	case stack.Async:
+		t.exposedEP = 1. / 2
+	case stack.Backward:
+		t.exposedEP = 1. / 4
+	default:
+		t.exposedEP = 1
 	}
 	t.fused = t.launch == launchCompiled || t.launch == launchGraph
 	if p.Reduce == stack.FP32 {

@@ -88,7 +88,7 @@ func (pr *Prepared) layerSec(l *layer, p *spec.Plan) (compute, recompute, launch
 	if p.Recompute == spec.RecomputeFull {
 		host += l.launch
 	}
-	return compute, recompute, math.Hypot(device, host) - device + l.sync
+	return compute, recompute, math.Hypot(device, host) - device
 }
 
 // kernelSec is the device's part of layerSec.
@@ -183,7 +183,8 @@ func (pr *Prepared) pipelineSec(p *spec.Plan, stage, weights float64) float64 {
 // seconds.
 //
 //	ZeRO 0     all-reduce of gradients
-//	ZeRO 1, 2  reduce-scatter of gradients, all-gather of parameters
+//	ZeRO 1, 2  reduce-scatter of gradients (DeepSpeed: all-reduce, as
+//	           allreduce_and_scatter of stage_1_and_2.py), all-gather of parameters
 //	ZeRO 3     two all-gathers of parameters and one reduce-scatter,
 //	           every micro-batch, or once with pipeline stages
 //
@@ -210,7 +211,11 @@ func (pr *Prepared) dataParallelSec(p *spec.Plan, backward, all float64) float64
 		}
 		return m.exposed(t+replicas, m.zero3Hidden()*all)
 	case p.ZeRO >= 1:
-		t := pass(grad) + pass(2) + 2*math.Ceil(dense/max(bucket, bucketPerRank*r.n))*m.ringLatency(r)
+		reduce := pass(grad)
+		if m.stack.deepSpeed {
+			reduce *= 2
+		}
+		t := reduce + pass(2) + 2*math.Ceil(dense/max(bucket, bucketPerRank*r.n))*m.ringLatency(r)
 		return m.exposed(t+replicas, m.gradHidden()*backward)
 	}
 	return m.exposed(2*pass(grad), m.gradHidden()*backward)

@@ -135,7 +135,6 @@ type layer struct {
 	ep       float64 // all-to-alls of forward and backward, exposed
 	cp       float64 // ring exchange of keys and values, exposed
 	launch   float64 // host time to launch the forward pass
-	sync     float64 // time that host and device wait for each other
 }
 
 // layerOf counts one layer under plan p:
@@ -184,8 +183,7 @@ func (w *work) layerOf(m *machine, p *spec.Plan) layer {
 	w.dispatch(m, p, &l, n)
 	w.ringAttention(m, p, &l, n, elem)
 	l.passes += w.moe * m.k.moePasses * elem * n * w.topK * w.hidden / t / m.mem
-	l.launch = m.k.launch[m.stack.launch]
-	l.sync = w.moe * m.k.moeSyncSec
+	l.launch = (1-w.moe)*m.k.launch[m.stack.launch] + w.moe*m.k.routing[m.stack.routing]
 	return l
 }
 
@@ -240,8 +238,9 @@ func (w *work) dispatch(m *machine, p *spec.Plan, l *layer, n float64) {
 	if w.moe == 0 || p.EP == 1 {
 		return
 	}
-	bytes := 2 * n / float64(p.TP) * w.topK * w.hidden
-	l.ep = w.moe * 4 * m.k.allToAll * m.allToAllSec(m.ringOf(p.EP, 1), bytes)
+	r := m.ringOf(p.EP, 1)
+	token := 2 * n / float64(p.TP) * w.hidden
+	l.ep = w.moe * 4 * m.k.allToAll * m.stack.exposedEP * m.allToAllSec(r, token*m.copies(r.n, w.topK), token*m.remoteCopies(r, w.topK))
 }
 
 // ringAttention adds the exchange of keys and values with CP-1 neighbours, once forward and twice backward,

@@ -22,6 +22,8 @@ type Parts struct {
 	TP        string `json:"tp"`
 	Sequence  string `json:"sequence"`
 	EP        string `json:"ep"`
+	Dispatch  string `json:"dispatch"`
+	Routing   string `json:"routing"`
 	Sends     string `json:"sends"`
 	Recompute string `json:"recompute"`
 	Gathered  string `json:"gathered"`
@@ -67,6 +69,9 @@ const (
 
 	Plan   = "plan"
 	Always = "always"
+
+	AllToAll = "all-to-all"
+	PerNode  = "per-node"
 
 	After = "after"
 	Ahead = "ahead"
@@ -160,6 +165,15 @@ var kinds = []Kind{
 		{Async, "shared experts and other streams"},
 		{Backward, "the backward pass of another micro-batch (DualPipe, 1F1B overlap)"},
 	}, func(p *Parts) *string { return &p.EP }},
+	{"dispatch", "how tokens are sent to experts", []Value{
+		{AllToAll, "a copy for each expert"},
+		{PerNode, "one copy for each node, forwarded to each device with such an expert (DeepEP, HybridEP)"},
+	}, func(p *Parts) *string { return &p.Dispatch }},
+	{"routing", "how the host starts a layer with routed experts", []Value{
+		{Plain, "operator by operator, with waits for the counts of tokens"},
+		{Fused, "fused router and permutation"},
+		{Graphs, "captured CUDA graphs"},
+	}, func(p *Parts) *string { return &p.Routing }},
 	{"sends", "when stages send to each other", []Value{
 		{After, "between chunks"},
 		{Ahead, "while the next chunk of an interleaved pipeline computes"},

@@ -105,6 +105,14 @@ func (s Stated) Until(date string) Stated {
 	return s
 }
 
+// At returns s with a release, such as 0.13, unless it states one. A text that is none changes nothing.
+func (s Stated) At(release string) Stated {
+	if s.Name != "" && s.release == "" && versionForm.MatchString(release) {
+		s.release, s.until = release, ""
+	}
+	return s
+}
+
 // Known reports whether the stack's name is in the table, or not stated.
 func (s *Stated) Known() bool { return s.line >= 0 || s.Name == "" }
 

@@ -40,7 +40,7 @@ type release struct {
 
 // usual is a PyTorch program without further libraries.
 var usual = Parts{Attention: Unfused, Launch: Eager, Loss: Plain, Weights: Half, Gradients: FP32, Reduce: Half, Overlap: None, Optimizer: Adam,
-	ZeRO: FSDP, TP: None, Sequence: Plan, EP: None, Sends: After, Recompute: Core, Gathered: Again, Outputs: Freed}
+	ZeRO: FSDP, TP: None, Sequence: Plan, EP: None, Dispatch: AllToAll, Routing: Plain, Sends: After, Recompute: Core, Gathered: Again, Outputs: Freed}
 
 // lines are the training stacks. Dates are those of the releases, or of the commits, that changed a part.
 //
@@ -71,24 +71,27 @@ var lines = []line{
 	{name: "Megatron Core", aliases: []string{"MCore", "Megatron-Core", "Megatron-LM Core"}, source: "github.com/NVIDIA/Megatron-LM, megatron/core, CHANGELOG.md", releases: []release{
 		{"0.3", "2023-08", "attention=flash launch=compiled loss=parallel zero=buckets tp=async overlap=backward sends=ahead"},
 		{"0.8", "2024-08", "attention=cudnn"},
-		{"0.12", "2025-05", "loss=fused ep=async"},
+		{"0.12", "2025-05", "loss=fused"},
+		{"0.13", "2025-08", "dispatch=per-node routing=fused"},
 	}},
 	{name: "NeMo Megatron", aliases: []string{"NeMo-Framework-Launcher", "NeMo Launcher"}, after: "NeMo", source: "github.com/NVIDIA/NeMo-Framework-Launcher", releases: []release{
 		{"22.09", "2022-09", nemo},
 	}},
-	{name: "NeMo", aliases: []string{"NVIDIA NeMo", "NeMo Framework", "NeMo 2.0"}, source: "github.com/NVIDIA/NeMo, docs and recipes", releases: []release{
+	{name: "NeMo", aliases: []string{"NVIDIA NeMo", "NeMo Framework", "NeMo 2.0"}, after: "Megatron-Bridge", source: "github.com/NVIDIA/NeMo, docs and recipes", releases: []release{
 		{"23.11", "2023-11", nemo},
 		{"24.09", "2024-09", "attention=cudnn"},
+		{"25.04", "2025-04", "dispatch=per-node"},
 	}},
 	{name: "Megatron-Bridge", aliases: []string{"Megatron Bridge", "NeMo Megatron-Bridge"}, source: "github.com/NVIDIA-NeMo/Megatron-Bridge, scripts/performance", releases: []release{
-		{"0.1", "2025-09", nemo + " attention=cudnn gradients=16bit ep=async"},
+		{"25.09", "2025-09", nemo + " attention=cudnn gradients=16bit dispatch=per-node routing=fused"},
+		{"26.06", "2026-06", "routing=graphs ep=async"},
 	}},
 	{name: "Megatron-DeepSpeed", aliases: []string{"GPT-NeoX", "BigScience Megatron-DeepSpeed"}, source: "github.com/deepspeedai/Megatron-DeepSpeed; github.com/bigscience-workshop/Megatron-DeepSpeed", end: "2024-06", releases: []release{
 		{"", "2021-03", "launch=fused " + deepSpeed + " loss=parallel"},
 		{"", "2023-06", "attention=flash"},
 	}},
 	{name: "DeepSpeed", aliases: []string{"microsoft/DeepSpeed"}, source: "github.com/deepspeedai/DeepSpeed", releases: []release{
-		{"0.3", "2020-09", "launch=fused loss=parallel " + deepSpeed},
+		{"0.3", "2020-09", deepSpeed},
 		{"0.12", "2023-12", "attention=torch"},
 	}},
 	{name: "Hugging Face", aliases: []string{"HuggingFace", "transformers", "HF Trainer", "HF"}, source: "github.com/huggingface/transformers, release 4.36", releases: []release{
@@ -107,7 +110,7 @@ var lines = []line{
 		{"2.0", "2023-03", "attention=torch launch=compiled"},
 	}},
 	{name: "torchtitan", source: "github.com/pytorch/torchtitan; Liang et al., ICLR 2025", reports: Reserved, releases: []release{
-		{"", "2024-04", "attention=torch launch=compiled reduce=fp32 tp=async sequence=always recompute=operators outputs=kept gathered=kept " + fsdp},
+		{"", "2024-04", "attention=torch launch=compiled routing=fused reduce=fp32 tp=async sequence=always recompute=operators outputs=kept gathered=kept " + fsdp},
 	}},
 	{name: "LLM Foundry", aliases: []string{"llm-foundry", "MosaicML", "Composer"}, source: "github.com/mosaicml/llm-foundry", releases: []release{
 		{"", "2023-04", "attention=flash " + fsdp},
