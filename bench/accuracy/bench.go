@@ -1,7 +1,6 @@
 package accuracy
 
 import (
-	"os"
 	"context"
 	"errors"
 	"fmt"
@@ -171,9 +170,6 @@ func (b *Bench) prior(c Contender, left string) (Prior, error) {
 		traces, err := b.dataset("rubick")
 		if err != nil {
 			return nil, err
-		}
-		if os.Getenv("NORUBICK") != "" {
-			traces = nil
 		}
 		return c.Train(b.ctx, append(rows, traces...))
 	})

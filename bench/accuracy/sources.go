@@ -12,6 +12,7 @@ import (
 
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
 
 // Directories of tables in the published format. Each file is a source.
@@ -38,7 +39,7 @@ func suspect(m *spec.Measurement) bool { return strings.Contains(m.Doubt, "suspe
 type tables struct {
 	all     []spec.Measurement            // every row that can be read, in file order
 	sources []string                      // with usable rows, in order
-	usable  map[string][]spec.Measurement // of each source, in file order
+	usable  map[string][]spec.Measurement // of each source, in file order, one for each configuration
 }
 
 // readTables reads the tables of DIR/data/NAME.
@@ -57,8 +58,33 @@ func readTables(ctx context.Context, shared, name string) (*tables, error) {
 			p.usable[sourceOf(&m)] = append(p.usable[sourceOf(&m)], m)
 		}
 	}
+	for s, rows := range p.usable {
+		p.usable[s] = once(rows)
+	}
 	p.sources = slices.Sorted(maps.Keys(p.usable))
 	return p, p.checkBlind(ctx, root)
+}
+
+// once merges the rows of a configuration: the first has the step times of all, so its median counts. Releases of a
+// training stack that differ in no part are the same.
+func once(rows []spec.Measurement) []spec.Measurement {
+	var out []spec.Measurement
+	at := map[spec.Config]int{}
+	for _, m := range rows {
+		c := m.Config
+		if of := stack.Of(c.Framework, c.Accelerator.Arch); of.Stated() {
+			c.Framework = of.Name + " " + of.Stacks[0].Parts.String()
+		}
+		i, ok := at[c]
+		if !ok {
+			at[c] = len(out)
+			m.StepSec = slices.Clone(m.StepSec)
+			out = append(out, m)
+			continue
+		}
+		out[i].StepSec = append(out[i].StepSec, m.StepSec...)
+	}
+	return out
 }
 
 // ErrSeen means that a row's outcome changes its configuration.

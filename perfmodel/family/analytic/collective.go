@@ -17,6 +17,19 @@ func (m *machine) ringOf(n, stride int) ring {
 	return ring{n: float64(n), inner: float64(inner), groups: float64(max(m.domain/inner, 1))}
 }
 
+// inside returns the bandwidth of a device to the other devices of a group of g in one domain.
+func (m *machine) inside(g float64) float64 {
+	switch {
+	case m.mesh < 2 || g < 2 || int(g) >= m.mesh:
+		return m.intra
+	case m.cube && m.mesh == 8 && g <= 2:
+		return m.intra / 6
+	case m.cube && m.mesh == 8 && g <= 4:
+		return m.intra * 4 / 6
+	}
+	return m.intra * (g - 1) / float64(m.mesh-1)
+}
+
 // passSec returns the time of one pass of bytes around the ring, that is a reduce-scatter or an all-gather; an
 // all-reduce is two passes:
 //
@@ -24,7 +37,7 @@ func (m *machine) ringOf(n, stride int) ring {
 //
 //	S     bytes at each rank after an all-gather, or before a reduce-scatter
 //	g, q  ranks inside a domain, number of domains
-//	B(S)  B·S/(S + S½), ring bandwidth per device inside a domain, bytes/s
+//	B(S)  B·S/(S + S½), ring bandwidth per device inside a domain, bytes/s; see inside
 //	W     bandwidth out of one domain, shared by its k groups, bytes/s
 //	α, β  hop latency inside a domain and between domains, seconds
 //
@@ -37,7 +50,7 @@ func (m *machine) passSec(r ring, bytes float64) float64 {
 	}
 	t := 0.0
 	if r.inner > 1 {
-		t = (r.inner - 1) / r.inner * (bytes + m.k.ringHalf) / m.intra
+		t = (r.inner - 1) / r.inner * (bytes + m.k.ringHalf) / m.inside(r.inner)
 	}
 	if q := r.n / r.inner; q > 1 {
 		t = max(t, (q-1)/q*bytes*r.groups/m.inter) + m.k.netHopSec*log2(q)
@@ -60,7 +73,7 @@ func (m *machine) allToAllSec(r ring, bytes, remote float64) float64 {
 	if r.n <= 1 {
 		return 0
 	}
-	t := (r.inner - 1) / r.n * bytes / m.intra
+	t := (r.inner - 1) / r.n * bytes / m.inside(r.inner)
 	if remote > 0 {
 		t = max(t, remote*r.groups*r.inner/m.inter)
 	}
@@ -91,7 +104,7 @@ func (m *machine) sendSec(bytes float64, senders int) float64 {
 	if senders > 0 {
 		return bytes*float64(senders)/m.inter + m.share.hop
 	}
-	return bytes/m.intra + m.share.hop
+	return bytes/m.inside(2) + m.share.hop
 }
 
 // exposed returns the part of traffic on the critical path if it overlaps hidden seconds of compute, by a

@@ -357,6 +357,20 @@ func generationOf(arch string) int {
 	return len(generations) - 1
 }
 
+// isMesh reports whether the devices of a node have direct links and no switch, as in AMD's MI200 and MI300 platforms
+// and on P100 and V100 SXM2. A group of g of n devices can then use (g-1)/(n-1) of a device's links. Eight of the
+// latter form a cube: of six links, neighbours share one or two, and the four of a side four (NVIDIA DGX-1 white paper,
+// figure 4).
+func isMesh(a *spec.Accelerator) (mesh, cube bool) {
+	switch a.Arch {
+	case "Pascal", "Volta":
+		return strings.Contains(a.Name, "SXM2"), true
+	case "CDNA2", "CDNA3", "CDNA4":
+		return true, false
+	}
+	return false, false
+}
+
 // scaleUpDomain returns the number of devices that a scale-up link joins across nodes, 0 if it ends at the
 // node. Sources: NVIDIA GB200 and GB300 NVL72 datasheets; Google Cloud TPU documentation, for the pod of the
 // smaller generations.

@@ -25,6 +25,8 @@ type machine struct {
 	inter  float64 // bandwidth out of one domain, bytes/s
 	host   float64 // host link per device, bytes/s
 	domain int     // devices joined by the scale-up link
+	mesh   int     // devices that links join directly; 0 = through a switch
+	cube   bool    // a mesh of eight is a cube
 	total  int     // devices in total, 0 = given by the plan
 	cpus   float64 // CPU threads per device over usualThreads, 1 if not recorded
 
@@ -114,6 +116,12 @@ func newMachine(v variant, c *spec.Config, m *machine) error {
 	m.domain = least
 	if d := scaleUpDomain(a.Name); d > 0 {
 		m.domain = d
+	}
+	if mesh, cube := isMesh(a); mesh {
+		m.cube = cube
+		if m.mesh = most; total <= most { // a part of one node
+			m.mesh = max(most, 8)
+		}
 	}
 	m.links(c, most, &lacks)
 	m.lacks = lacks
