@@ -106,7 +106,7 @@ func (t *publishedTable) measurement(rec *table.Record) (spec.Measurement, error
 // measure adds the outcome to a row with a Config, and all reasons to doubt it.
 func (r *publishedRow) measure() {
 	r.m.Env = r.env()
-	if adapters.MatchString(r.Str("notes")) && !r.source.adapters {
+	if adapters.MatchString(r.Str("notes")) && !r.source.adapters && r.m.Config.Model.Adapter == (spec.Adapter{}) {
 		r.wrong("only adapters were trained")
 	}
 	if r.Err() == nil {

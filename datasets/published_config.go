@@ -81,6 +81,22 @@ type modelMatch struct {
 	note  string
 }
 
+// loraNote is fine-tuning in the notes: "LoRA rank 16".
+var loraNote = regexp.MustCompile(`(?i)\b(q?lora|dora) rank ([0-9]+)`)
+
+// adapter returns what is trained: as the column says, or without the column a note of the rank.
+func (r *publishedRow) adapter() spec.Adapter {
+	text := r.Str("adapter")
+	if note := loraNote.FindStringSubmatch(cmp.Or(r.Str("notes"), r.Str(configNotes))); note != nil && text == "" {
+		text = strings.ToLower(note[1]) + ":" + note[2]
+	}
+	a, err := spec.ParseAdapter(text)
+	if err != nil {
+		r.Fail("adapter", err)
+	}
+	return a
+}
+
 // model returns the model of the config file; without one the catalog's model of that name if no recorded
 // figure contradicts it, else a model of the recorded figures. Results are cached by the cells.
 func (r *publishedRow) model() spec.Model {
@@ -99,7 +115,18 @@ func (r *publishedRow) model() spec.Model {
 	if a.note != "" {
 		r.note("%s", a.note)
 	}
-	return a.model
+	return r.adapted(a.model)
+}
+
+// adapted returns m with the row's adapter, and a name with it.
+func (r *publishedRow) adapted(m spec.Model) spec.Model {
+	if m.Adapter = r.adapter(); m.Adapter != (spec.Adapter{}) {
+		m.Name += " (" + m.Adapter.String() + ")"
+		if !m.HasShape() {
+			r.Fail("adapter", errors.New("needs a model with known layers and widths"))
+		}
+	}
+	return m
 }
 
 // variant is a remark after the name of a model, such as "(w/o MTP)".

@@ -123,7 +123,9 @@ type Estimator struct {
 	topK      float64 // experts per token, shared ones included
 	expertFFN float64
 
-	w weights
+	w       weights
+	adapter spec.Adapter
+	trained float64 // parameters of the adapters
 
 	flops float64 // forward FLOPs per sample of a model without a shape
 	nn    int     // layers as an int, for the split into stages
@@ -146,6 +148,7 @@ func (cal *Calibration) For(c spec.Config) (Estimator, error) {
 	e := Estimator{of: stack.Of(c.Framework, c.Accelerator.Arch), old: beforeFused(c.Accelerator.Arch), cpu: c.Accelerator.IsCPU(), seq: float64(max(c.Seq(), 1)), nn: m.Layers}
 	e.use(cal)
 	e.w = weightsOf(m)
+	e.adapter, e.trained = m.Adapter, m.TrainedParams()
 	if e.w.total() <= 0 {
 		return e, fmt.Errorf("memory: model %s has neither layers and hidden size nor a parameter count: %w", m.Name, perfmodel.ErrNotCovered)
 	}

@@ -125,12 +125,32 @@ func (e *Estimator) states(b *Breakdown, p *spec.Plan, o owned) {
 	b.Parameters = weight * pick(3)
 	b.Gradients = grad * pick(2)
 	b.Optimizer = opt * pick(1)
+	if e.adapter.Kind != spec.FullTraining {
+		e.frozen(b, p, pick(3))
+		return
+	}
 	if p.ZeRO == 3 && d > 1 {
 		e.gathered(b, p, o, grad)
 	} else {
 		e.copies(b, p, o, gradCopy)
 	}
 	e.offload(b, p, o, pick(1))
+}
+
+// frozen replaces the states by those of a model of which only adapters are trained: weights in 16 bits, or in 4 with a
+// scale for every 64 of them that is quantized again (QLoRA, section 3), and adapters with gradients and optimizer
+// state in fp32. Nothing is reduced for frozen weights.
+func (e *Estimator) frozen(b *Breakdown, p *spec.Plan, weights float64) {
+	bits := 16.0
+	if e.adapter.Kind == spec.QLoRA {
+		bits = 4.127
+	}
+	trained := e.trained / float64(p.TP*p.PP)
+	if p.ZeRO == 3 {
+		trained /= float64(p.Shards())
+	}
+	b.Parameters = bits/8*weights + 2*trained
+	b.Gradients, b.Optimizer = 4*trained, 12*trained
 }
 
 // gathered fills the memory of the units that ZeRO-3 has gathered. Without a pipeline these are the unit being

@@ -46,6 +46,9 @@ type Model struct {
 	SharedExperts   int `json:"shared_experts,omitempty"`    // experts that process every token
 	DenseLayers     int `json:"dense_layers,omitempty"`      // leading layers with a dense MLP in an MoE model
 
+	// Adapter says which weights are trained; the zero value trains all.
+	Adapter Adapter `json:"adapter,omitzero"`
+
 	// ParamCount and ActiveParamCount are the published counts; they replace those computed from the other
 	// fields. ActiveParamCount is the number per token of a mixture of experts.
 	ParamCount       float64 `json:"param_count,omitempty"`
@@ -191,7 +194,7 @@ func (m Model) shapeParams(expertsPerLayer int) float64 {
 // recomputation: 6 x active parameters x tokens, plus attention scores, which count half if causal (Chowdhery
 // et al., PaLM, 2022, appendix B). An encoder-decoder has seq tokens in both stacks; its decoder has causal
 // self-attention and cross attention. An Opaque model has 3 x FLOPsPerSample, or 6 x parameters x tokens if
-// that is unknown. seq 0 means the model's SeqLen.
+// that is unknown. With an Adapter, frozen weights have no gradients: 4 x active parameters x tokens. seq 0 means the model's SeqLen.
 func (m Model) TrainFLOPs(seq int) float64 {
 	if seq == 0 {
 		seq = m.SeqLen
@@ -213,7 +216,11 @@ func (m Model) TrainFLOPs(seq int) float64 {
 	case EncoderDecoder: // half of the layers have weight 1, the other half 1/2 + 1
 		attn *= 1.25
 	}
-	return 6*m.ActiveParams()*s + attn
+	perParam := 6.0
+	if m.Adapter.Kind != FullTraining {
+		perParam = 4 // no gradients of weights
+	}
+	return perParam*m.ActiveParams()*s + attn
 }
 
 // Validate reports why no plan can be made for m.
@@ -236,6 +243,9 @@ func (m Model) Validate() error {
 		if !(f >= 0) || math.IsInf(f, 0) {
 			return fmt.Errorf("spec: model %s: a count of %g is not finite and >= 0", m.Name, f)
 		}
+	}
+	if m.Adapter.Kind != FullTraining && (m.Adapter.Rank < 1 || !m.HasShape()) {
+		return fmt.Errorf("spec: model %s: adapter %s needs a rank above 0, and layers and widths", m.Name, m.Adapter)
 	}
 	if m.HasShape() && (m.Heads == 0 || m.FFN == 0 && m.ExpertFFN == 0) {
 		return fmt.Errorf("spec: model %s: heads=%d and ffn=%d must be positive", m.Name, m.Heads, m.FFN)

@@ -66,7 +66,7 @@ func (a *atLeast) one(pr *Prepared, p *spec.Plan, i int) float64 {
 	t := float64(plan.AccumSteps)*(layers*perLayer+head) + pr.machine.k.fixedSec
 	if plan.PP > 1 {
 		mean, stages := pr.work.layers/float64(plan.PP), float64(plan.PP)
-		t += pr.machine.k.bubbleShare * bubbleSec(&plan, mean*perLayer+kept.head/stages, mean*l.forward+kept.head/3/stages)
+		t += pr.machine.k.bubbleShare * bubbleSec(&plan, mean*perLayer+kept.head/stages, (l.backward-1)*mean*l.forward+kept.head/3/stages)
 	}
 	return t * a.scale
 }

@@ -41,8 +41,8 @@ func (pr *Prepared) parts(p *spec.Plan) Parts {
 	out.Launch = micro * pace * launch
 	out.TP, out.EP, out.CP = micro*pace*tp, micro*pace*ep, micro*pace*cp
 
-	backward := (2*l.forward+l.attnBack)*pace + paceHead*2/3
-	out.Pipeline = pr.pipelineSec(p, mean*perLayer+c.head/float64(p.PP), mean*l.forward+c.head/3/float64(p.PP))
+	backward := (l.backward*l.forward+l.attnBack)*pace + paceHead*2/3
+	out.Pipeline = pr.pipelineSec(p, mean*perLayer+c.head/float64(p.PP), (l.backward-1)*mean*l.forward+c.head/3/float64(p.PP))
 	out.DP = pr.dataParallelSec(p, backward, out.Compute+out.Recompute+out.TP)
 	pr.updateSec(p, &out)
 	out.Compute += pr.accumulateSec(p)
@@ -93,8 +93,8 @@ func (pr *Prepared) layerSec(l *layer, p *spec.Plan) (compute, recompute, launch
 
 // kernelSec is the device's part of layerSec.
 func (pr *Prepared) kernelSec(l *layer, p *spec.Plan) (compute, recompute float64) {
-	compute = 3*l.forward + l.attn + l.attnBack + l.passes
-	again := l.forward + l.attn + l.passes/3
+	compute = (1+l.backward)*l.forward + l.adapters + l.attn + l.attnBack + l.passes
+	again := l.forward + l.adapters/3 + l.attn + l.passes/3
 	switch p.Recompute {
 	case spec.RecomputeFull:
 		recompute = again
@@ -197,28 +197,38 @@ func (pr *Prepared) dataParallelSec(p *spec.Plan, backward, all float64) float64
 		return 0
 	}
 	dense, expert := pr.Memory.Owned(p)
+	trained, trainedExpert := pr.trained(p)
 	grad := m.stack.gradBytes
 	if p.Precision == spec.FP32 || p.Precision == spec.TF32 || m.stack.deepSpeed && p.Precision == spec.BF16 {
 		grad = 4 // DeepSpeed accumulates and reduces bf16 gradients in fp32
 	}
-	r, re, replicas := pr.dataRings(p, grad*dense, grad*expert)
-	pass := func(bytes float64) float64 { return m.passSec(r, bytes*dense) + m.passSec(re, bytes*expert) }
+	r, re, replicas := pr.dataRings(p, grad*trained, grad*trainedExpert)
+	gather := func(dense, expert float64) float64 { return m.passSec(r, 2*dense) + m.passSec(re, 2*expert) }
+	reduce := m.passSec(r, grad*trained) + m.passSec(re, grad*trainedExpert)
 	switch {
 	case p.ZeRO == 3:
-		t := (2*pass(2)+pass(grad))*m.zero3Traffic() + 3*pr.work.layers/float64(p.PP)*m.ringLatency(r)
+		t := (2*gather(dense, expert)+reduce)*m.zero3Traffic() + 3*pr.work.layers/float64(p.PP)*m.ringLatency(r)
 		if p.PP == 1 { // a pipeline stage stays gathered over its micro-batches
 			t *= float64(p.AccumSteps)
 		}
 		return m.exposed(t+replicas, m.zero3Hidden()*all)
 	case p.ZeRO >= 1:
-		reduce := pass(grad)
 		if m.stack.deepSpeed {
 			reduce *= 2
 		}
-		t := reduce + pass(2) + 2*math.Ceil(dense/max(bucket, bucketPerRank*r.n))*m.ringLatency(r)
+		t := reduce + gather(trained, trainedExpert) + 2*math.Ceil(trained/max(bucket, bucketPerRank*r.n))*m.ringLatency(r)
 		return m.exposed(t+replicas, m.gradHidden()*backward)
 	}
-	return m.exposed(2*pass(grad), m.gradHidden()*backward)
+	return m.exposed(2*reduce, m.gradHidden()*backward)
+}
+
+// trained returns the parameters of Owned with gradients and optimizer state: all, or those of the adapters, which TP
+// splits like the matrices they belong to.
+func (pr *Prepared) trained(p *spec.Plan) (dense, expert float64) {
+	if pr.work.adapter.Kind != spec.FullTraining {
+		return pr.work.trained / float64(p.TP*p.PP), 0
+	}
+	return pr.Memory.Owned(p)
 }
 
 // dataRings returns the rings that gather parameters and reduce gradients, for dense parameters and for
@@ -254,7 +264,7 @@ func (pr *Prepared) accumulateSec(p *spec.Plan) float64 {
 	if p.AccumSteps == 1 {
 		return 0
 	}
-	dense, expert := pr.Memory.Owned(p)
+	dense, expert := pr.trained(p)
 	if p.ZeRO >= 2 {
 		dense, expert = dense/float64(p.DP*p.CP), expert/memory.ExpertReplicas(p)
 	}
@@ -267,7 +277,7 @@ func (pr *Prepared) accumulateSec(p *spec.Plan) float64 {
 // forward and backward pass of every micro-batch. Sources: Ren et al., "ZeRO-Offload", ATC 2021, section 4;
 // Rajbhandari et al., "ZeRO-Infinity", SC 2021, section 4.
 func (pr *Prepared) updateSec(p *spec.Plan, out *Parts) {
-	dense, expert := pr.Memory.Owned(p)
+	dense, expert := pr.trained(p)
 	shard := dense + expert
 	if p.ZeRO >= 1 {
 		shard = dense/float64(p.Shards()) + expert/memory.ExpertSharding(p)

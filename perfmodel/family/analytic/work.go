@@ -40,6 +40,9 @@ type work struct {
 	expertFFN float64
 	sharedFFN float64 // inner width of all shared experts together
 
+	adapter spec.Adapter
+	trained float64 // parameters of all adapters
+
 	scale float64 // published active parameters over those counted, multiplications only
 	flops float64 // forward FLOPs per sample of an opaque model
 }
@@ -70,6 +73,7 @@ func newWork(c *spec.Config, w *work) error {
 		query: float64(m.Heads) * d, kv: float64(m.KV()) * d, ffn: float64(m.FFN), up: 1,
 		vocab: float64(m.Vocab), seq: w.seq, causal: 1, cross: 1, scale: 1,
 	}
+	w.adapter, w.trained = m.Adapter, m.TrainedParams()
 	w.core = 2 * w.query
 	if l, ok := m.Latent(); ok {
 		w.latent, w.core, w.kv = l, l.Q+l.Out, (l.KV+l.Rotated)/2
@@ -126,7 +130,9 @@ func (m *machine) gemm(rate, rows, cols, depth, elem float64) float64 {
 
 // layer is the device time of one layer and one micro-batch, seconds.
 type layer struct {
-	forward  float64 // multiplications of the forward pass; those of the backward pass take twice that
+	forward  float64 // multiplications of the forward pass; those of the backward pass take backward times that
+	backward float64 // 2: gradients of inputs and of weights; 1 if the weights are frozen
+	adapters float64 // adapters, forward and backward
 	attn     float64 // attention core, forward
 	attnBack float64 // attention core, backward
 	passes   float64 // memory-bound kernels, forward and backward
@@ -165,6 +171,10 @@ func (w *work) layerOf(m *machine, p *spec.Plan) layer {
 		inner += w.moe * (w.topK*w.expertFFN + w.sharedFFN)
 	}
 	l.forward *= w.scale
+	l.backward = 2
+	if w.adapter.Kind != spec.FullTraining {
+		w.adapt(m, &l, n, t, elem)
+	}
 
 	w.attention(m, p, &l, n, elem)
 	split := 1.0
@@ -185,6 +195,36 @@ func (w *work) layerOf(m *machine, p *spec.Plan) layer {
 	l.passes += w.moe * m.k.moePasses * elem * n * w.topK * w.hidden / t / m.mem
 	l.launch = (1-w.moe)*m.k.launch[m.stack.launch] + w.moe*m.k.routing[m.stack.routing]
 	return l
+}
+
+// adapt adds the adapters of a layer, whose weights are frozen: two thin multiplications and an addition to the output
+// forward, twice as many multiplications backward. Quantised weights are dequantised before each use: 4 bits read, 16
+// written. DoRA reads the weights and writes their norms once per forward pass.
+func (w *work) adapt(m *machine, l *layer, n, t, elem float64) {
+	l.backward = 1
+	r := float64(w.adapter.Rank)
+	thin := func(in, out float64) {
+		one := m.gemm(m.peak16, n, r, in, elem) + m.gemm(m.peak16, n, out, r, elem)
+		l.adapters += 3*one + 3*elem*n*out/m.mem
+	}
+	inner := (1-w.moe)*w.ffn + w.moe*(w.topK*w.expertFFN+w.sharedFFN)
+	if w.adapter.Has(spec.AdaptQKV) {
+		thin(w.hidden, (w.query+2*w.kv)/t)
+	}
+	if w.adapter.Has(spec.AdaptO) {
+		thin(w.query/t, w.hidden)
+	}
+	if w.adapter.Has(spec.AdaptMLP) {
+		thin(w.hidden, w.up*inner/t)
+		thin(inner/t, w.hidden)
+	}
+	weights := (2*w.hidden*(w.query+w.kv) + (1-w.moe)*(w.up+1)*w.hidden*w.ffn + w.moe*(w.up+1)*w.hidden*w.expertFFN*w.routed) / t
+	switch w.adapter.Kind {
+	case spec.QLoRA:
+		l.adapters += 2 * 2.5 * weights / m.mem
+	case spec.DoRA:
+		l.adapters += 2 * weights / m.mem
+	}
 }
 
 // projections returns the multiplications to queries, keys and values, and of the output. All ranks multiply to
@@ -266,5 +306,9 @@ func (w *work) headSec(m *machine, p *spec.Plan) float64 {
 	if p.Precision == spec.FP32 || p.Precision == spec.TF32 {
 		elem = 4
 	}
-	return 3*m.gemm(m.wide(p.Precision), n, cols, w.hidden, elem) + m.k.passesLogits*elem*n*cols/m.mem
+	times := 3.0
+	if w.adapter.Kind != spec.FullTraining {
+		times = 2
+	}
+	return times*m.gemm(m.wide(p.Precision), n, cols, w.hidden, elem) + m.k.passesLogits*elem*n*cols/m.mem
 }

@@ -1,0 +1,153 @@
+package spec
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Adapter is fine-tuning that freezes the weights of a model and trains low-rank additions to some of its matrices. It
+// is comparable; the zero value trains all weights. Its text is "none" or "KIND:RANK", or "KIND:RANK:MODULES" with
+// other modules than qkv+o.
+type Adapter struct {
+	Kind    AdapterKind
+	Rank    int
+	Modules AdapterModules
+}
+
+// AdapterKind is a method of fine-tuning.
+type AdapterKind string
+
+// Methods of fine-tuning.
+const (
+	FullTraining AdapterKind = ""      // all weights are trained
+	LoRA         AdapterKind = "lora"  // frozen weights in 16 bits (Hu et al., arXiv 2106.09685)
+	QLoRA        AdapterKind = "qlora" // frozen weights in 4 bits, dequantized on use (Dettmers et al., arXiv 2305.14314)
+	DoRA         AdapterKind = "dora"  // LoRA of the direction of each weight, with trained magnitudes (Liu et al., arXiv 2402.09353)
+)
+
+// AdapterModules is a set of a layer's matrices.
+type AdapterModules uint8
+
+// The matrices of a layer.
+const (
+	AdaptQKV AdapterModules = 1 << iota
+	AdaptO
+	AdaptMLP
+)
+
+var adapterModules = []struct {
+	name string
+	bit  AdapterModules
+}{{"qkv", AdaptQKV}, {"o", AdaptO}, {"mlp", AdaptMLP}}
+
+// usualModules are those that most recipes adapt.
+const usualModules = AdaptQKV | AdaptO
+
+// String returns the text of a.
+func (a Adapter) String() string {
+	if a.Kind == FullTraining {
+		return "none"
+	}
+	out := string(a.Kind) + ":" + strconv.Itoa(a.Rank)
+	if a.Modules == usualModules {
+		return out
+	}
+	var names []string
+	for _, m := range adapterModules {
+		if a.Modules&m.bit != 0 {
+			names = append(names, m.name)
+		}
+	}
+	return out + ":" + strings.Join(names, "+")
+}
+
+// ParseAdapter reads the text of an adapter. "" is none.
+func ParseAdapter(text string) (Adapter, error) {
+	if text == "" || text == "none" {
+		return Adapter{}, nil
+	}
+	kind, rest, _ := strings.Cut(text, ":")
+	rank, modules, some := strings.Cut(rest, ":")
+	a := Adapter{Kind: AdapterKind(kind), Modules: usualModules}
+	if a.Kind != LoRA && a.Kind != QLoRA && a.Kind != DoRA {
+		return Adapter{}, fmt.Errorf("spec: adapter %q: want none, or lora, qlora or dora with a rank, such as lora:16", text)
+	}
+	var err error
+	if a.Rank, err = strconv.Atoi(rank); err != nil || a.Rank < 1 {
+		return Adapter{}, fmt.Errorf("spec: adapter %q: the rank %q is not a number above 0", text, rank)
+	}
+	if !some {
+		return a, nil
+	}
+	a.Modules = 0
+	for _, name := range strings.Split(modules, "+") {
+		bit := AdapterModules(0)
+		for _, m := range adapterModules {
+			if m.name == name {
+				bit = m.bit
+			}
+		}
+		if bit == 0 {
+			return Adapter{}, fmt.Errorf("spec: adapter %q: module %q is not one of qkv, o, mlp", text, name)
+		}
+		a.Modules |= bit
+	}
+	return a, nil
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (a Adapter) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (a *Adapter) UnmarshalText(text []byte) error {
+	got, err := ParseAdapter(string(text))
+	if err == nil {
+		*a = got
+	}
+	return err
+}
+
+// Has reports whether a adapts all of the given modules.
+func (a Adapter) Has(m AdapterModules) bool { return a.Kind != FullTraining && a.Modules&m == m }
+
+// AdapterParams returns the trained parameters of one layer: r·(in + out) for each adapted matrix, in a routed layer
+// those of its shared experts and of one adapter for each expert, and a magnitude per output with DoRA.
+func (m *Model) AdapterParams() float64 {
+	a := m.Adapter
+	if a.Kind == FullTraining {
+		return 0
+	}
+	r, h, q, kv := float64(a.Rank), float64(m.Hidden), float64(m.Heads*m.Head()), float64(2*m.KV()*m.Head())
+	of := func(in, out float64) float64 {
+		p := r * (in + out)
+		if a.Kind == DoRA {
+			p += out
+		}
+		return p
+	}
+	n := 0.0
+	if a.Has(AdaptQKV) {
+		n += of(h, q+kv)
+	}
+	if a.Has(AdaptO) {
+		n += of(q, h)
+	}
+	if a.Has(AdaptMLP) {
+		mlp := func(f int) float64 { return of(h, (m.mlpMatrices()-1)*float64(f)) + of(float64(f), h) }
+		if moe := float64(m.MoELayers()) / float64(max(m.Layers, 1)); moe > 0 {
+			n += moe*float64(m.Experts+m.SharedExperts)*mlp(m.ExpertFFN) + (1-moe)*mlp(m.FFN)
+		} else {
+			n += mlp(m.FFN)
+		}
+	}
+	return n
+}
+
+// TrainedParams returns the parameters with gradients and optimizer state.
+func (m *Model) TrainedParams() float64 {
+	if m.Adapter.Kind == FullTraining {
+		return m.Params()
+	}
+	return float64(m.Layers) * m.AdapterParams()
+}
