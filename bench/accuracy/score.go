@@ -19,6 +19,7 @@ type target struct {
 	part   string // the source, job type or cell it counts in
 	config spec.Config
 	want   float64 // what was measured: step time in seconds, or peak memory in bytes
+	rows   int     // number of rows with this configuration, 0 = 1
 	doubt  string  // the rule that leaves the row out of the score, "" = it counts
 }
 

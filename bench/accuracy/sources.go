@@ -201,7 +201,7 @@ func targets(rows []spec.Measurement, partOf func(*spec.Measurement) string) []t
 	out := make([]target, len(rows))
 	for i := range rows {
 		m := &rows[i]
-		out[i] = target{id: m.Origin, part: partOf(m), config: m.Config, want: m.MedianStepSec(), doubt: m.Doubt}
+		out[i] = target{id: m.Origin, part: partOf(m), config: m.Config, want: m.MedianStepSec(), rows: len(m.StepSec), doubt: m.Doubt}
 	}
 	return out
 }

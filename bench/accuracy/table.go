@@ -89,9 +89,8 @@ func (r *Result) comparable() bool {
 	return r.Refused == 0 || share(r.Rows, r.Rows+r.Refused) >= leastShare
 }
 
-// leastShare is the share of predicted rows from which families are compared: that
-// required of the published rows.
-const leastShare = leastPredicted / 668.0
+// leastShare is the share of predicted rows from which families are compared.
+const leastShare = 0.82
 
 func (s *Summary) counts() []string {
 	if s.Rows+s.Refused == 0 {

@@ -238,6 +238,27 @@ func (s *Stated) at() (of *Stack, ok bool) {
 	return of, true
 }
 
+// Before returns the text of the release before the one that text states, with the same further parts. ok is false if
+// text states no release, or the first.
+func Before(text string) (before string, ok bool) {
+	s, err := Parse(text)
+	of, stated := s.at()
+	if err != nil || !stated {
+		return text, false
+	}
+	i := slices.IndexFunc(all[s.line], func(r Stack) bool { return r.Date == of.Date })
+	was := s
+	switch j := slices.IndexFunc(lines, func(l line) bool { return l.after == of.Name }); {
+	case i > 0:
+		was.release = all[s.line][i-1].Date
+	case j >= 0:
+		was.Name, was.release = lines[j].name, all[j][len(all[j])-1].Date
+	default:
+		return text, false
+	}
+	return was.Canonical(), true
+}
+
 // compareVersions compares versions such as 0.13.1 number by number.
 func compareVersions(a, b string) int {
 	x, y := numbers(a), numbers(b)

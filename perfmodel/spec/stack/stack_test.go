@@ -102,7 +102,7 @@ func TestChoices(t *testing.T) {
 	if p := probability("", "Hopper", Split+low, deepSpeed); p != 0 {
 		t.Errorf("DeepSpeed multiplies in 8 bits with probability %g", p)
 	}
-	if c := Of("Megatron-LM", "Blackwell"); c.Name != "Megatron Core" || !c.Stated() {
+	if c := Of("Megatron-LM@..2025-06", "Blackwell"); c.Name != "Megatron Core" || !c.Stated() {
 		t.Errorf("Megatron-LM on Blackwell: %s of %d choices", c.Name, c.N)
 	}
 	if c := Of("Our Stack", "Ampere"); c.Name != "Our Stack" || c.Stated() {
@@ -164,6 +164,18 @@ func TestTable(t *testing.T) {
 				t.Errorf("%s is of %s and %s", name, lines[i].name, seen[name])
 			}
 			seen[name] = lines[i].name
+		}
+	}
+}
+
+func TestBefore(t *testing.T) {
+	for text, want := range map[string]string{
+		"Megatron Core@0.13": "Megatron Core@2025-05", "Megatron Core@0.3 launch=eager": "Megatron-LM@2023-02 launch=eager", "NeMo@24.09": "NeMo@2023-11",
+		"Megatron-LM@2021": "", "FSDP": "", "": "", "torchtitan@2025": "",
+	} {
+		got, ok := Before(text)
+		if ok != (want != "") || ok && got != want {
+			t.Errorf("%q: %q, %v; want %q", text, got, ok, want)
 		}
 	}
 }
