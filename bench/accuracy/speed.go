@@ -29,23 +29,41 @@ func predictionSpeed(ctx context.Context, b *Bench, c Contender) (Result, error)
 	if err != nil {
 		return Result{}, err
 	}
+	stated, err := rateOf(ctx, p, groups)
+	if err != nil {
+		return Result{}, err
+	}
+	out := Result{Standing: LeftOut, Figures: []Figure{
+		{Name: "predictions per second", Value: stated, Unit: "1/s", Must: Limit{AtLeast: 1_200_000}, Aim: Limit{AtLeast: 2_000_000}},
+	}}
+	if c.Unfitted == nil {
+		return out, nil
+	}
+	for i := range groups {
+		groups[i].config.Framework = ""
+	}
+	open, err := rateOf(ctx, p, groups)
+	out.Figures = append(out.Figures, Figure{Name: "the same, stack not stated", Value: open, Unit: "1/s", Must: Limit{AtLeast: 300_000}, Aim: Limit{AtLeast: 800_000}})
+	return out, err
+}
+
+// rateOf returns the predictions per second of p on one core.
+func rateOf(ctx context.Context, p perfmodel.Predictor, groups []planGroup) (float64, error) {
 	runtime.GC()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	start, n := time.Now(), 0
 	for _, g := range groups {
 		if err := ctx.Err(); err != nil {
-			return Result{}, err
+			return 0, err
 		}
 		n += predictGroup(ctx, p, g)
 	}
 	sec := time.Since(start).Seconds()
 	if n == 0 {
-		return Result{}, unablef("predicts none of the configurations")
+		return 0, unablef("predicts none of the configurations")
 	}
-	return Result{Standing: LeftOut, Figures: []Figure{
-		{Name: "predictions per second", Value: float64(n) / sec, Unit: "1/s", Must: Limit{AtLeast: 500_000}, Aim: Limit{AtLeast: 2_000_000}},
-	}}, nil
+	return float64(n) / sec, nil
 }
 
 // planGroup is one model on one machine, and plans for it.
@@ -137,7 +155,7 @@ func catalogPlans(n int) ([]planGroup, error) {
 			if !ok {
 				return nil, fmt.Errorf("accuracy: the catalog has no machine with %s", acc.Name)
 			}
-			c := spec.Config{Model: m, Accelerator: acc, Link: node.Link, Framework: "Megatron-LM"}
+			c := spec.Config{Model: m, Accelerator: acc, Link: node.Link, Framework: "Megatron Core@0.13"}
 			out = append(out, plansOf(c, n/pairs)...)
 		}
 	}

@@ -117,9 +117,13 @@ func (pr *Prepared) predict(p *spec.Plan) (spec.Prediction, error) {
 	if err != nil {
 		return spec.Prediction{}, err
 	}
-	sec := math.Exp(e.Log)
+	sec := e.Parts.Total()
 	thr := float64(p.GlobalBatch()) / sec
-	spread := math.Exp(math.Hypot(pr.wide.HalfWidth(&e.Parts, sec), stats.Normal90*e.Between()))
+	half := pr.wide.HalfWidth(&e.Parts, sec)
+	if e.Between > 0 {
+		half = math.Hypot(half, stats.Normal90*e.Between)
+	}
+	spread := math.Exp(half)
 	return spec.Prediction{Throughput: thr, Lo: thr / spread, Hi: thr * spread, By: pr.by, Warnings: pr.Warnings(p)}, nil
 }
 
@@ -127,18 +131,7 @@ func (pr *Prepared) predict(p *spec.Plan) (spec.Prediction, error) {
 type Estimate struct {
 	Parts Parts   // sums to the step time
 	Log   float64 // logarithm of the step time in seconds
-	// Apart holds, for each of the stack.Choices that the Config may mean, the difference of its logarithm from Log,
-	// times the square root of its probability.
-	Apart [stack.MaxChoices]float64
-}
-
-// Between returns the standard deviation of the logarithm between the choices of stacks.
-func (e *Estimate) Between() float64 {
-	v := 0.0
-	for _, a := range &e.Apart {
-		v += a * a
-	}
-	return math.Sqrt(v)
+	Between float64 // standard deviation of the logarithm between the choices of stacks
 }
 
 // Estimate returns the step time of a normal plan. If the training stack is not stated, it is the weighted geometric
@@ -171,39 +164,54 @@ func (pr *Prepared) at(p *spec.Plan, k *constants) (e Estimate) {
 }
 
 // mean is at for the weighted geometric mean over the variants.
-func (pr *Prepared) mean(p *spec.Plan, k *constants) Estimate {
-	var e Estimate
-	weight := &pr.weight[stack.UseOf(p)]
-	for i, w := range weight {
+func (pr *Prepared) mean(p *spec.Plan, k *constants) (e Estimate) {
+	square := 0.0
+	one := *pr
+	for i, w := range &pr.weight[stack.UseOf(p)] {
 		if w == 0 {
 			continue
 		}
-		parts := pr.on(i, p, k)
-		e.Apart[i] = math.Log(parts.Total())
-		e.Log += w * e.Apart[i]
+		parts := one.on(i, p, k)
+		log := math.Log(parts.Total())
+		e.Log += w * log
+		square += w * log * log
 		e.Parts.add(&parts, w)
 	}
-	for i, w := range weight {
-		e.Apart[i] = math.Sqrt(w) * (e.Apart[i] - e.Log)
-	}
+	e.Between = math.Sqrt(max(square-e.Log*e.Log, 0))
 	e.Parts = e.Parts.Scaled(math.Exp(e.Log) / e.Parts.Total())
 	return e
 }
 
-// on returns the parts of a step on the variant of index i, with constants k unless that is nil.
+// apart returns, for each choice of stack, the difference of its logarithm of the step time from the mean e, times the
+// square root of its probability. The squares add up to the variance between the choices.
+func (pr *Prepared) apart(p *spec.Plan, e *Estimate) (out [stack.MaxChoices]float64) {
+	if pr.variants == nil {
+		return out
+	}
+	one := *pr
+	for i, w := range &pr.weight[stack.UseOf(p)] {
+		if w > 0 {
+			parts := one.on(i, p, nil)
+			out[i] = math.Sqrt(w) * (math.Log(parts.Total()) - e.Log)
+		}
+	}
+	return out
+}
+
+// on returns the parts of a step on the variant of index i, with constants k unless that is nil. It changes pr to the
+// variant.
 func (pr *Prepared) on(i int, p *spec.Plan, k *constants) Parts {
 	of := *p
 	if pr.variants == nil {
 		return pr.parts(&of)
 	}
-	v := pr.variants[i]
-	if k != nil {
-		v.k = k
+	v := &pr.variants[i]
+	if k == nil {
+		k = v.k
 	}
-	one := *pr
-	one.machine.stack = v.stack
-	one.machine.use(v.k)
-	return one.parts(&of)
+	pr.machine.stack = v.stack
+	pr.machine.use(k)
+	return pr.parts(&of)
 }
 
 // Warnings returns the assumptions about devices and links under p. The caller must not change the slice.

@@ -221,7 +221,7 @@ func (c *Calibration) scale(post *bayes.Posterior, w *Widths) float64 {
 			i := rows[j]
 			p := c.plan[i]
 			est := c.opened[i].at(&p, &base)
-			z = append(z, math.Abs(e)/math.Hypot(w.SD(&est.Parts, math.Exp(est.Log)), est.Between()))
+			z = append(z, math.Abs(e)/math.Hypot(w.SD(&est.Parts, math.Exp(est.Log)), est.Between))
 		}
 		slices.Sort(z)
 		quantiles = append(quantiles, z[min(int(math.Ceil(0.9*float64(len(z)+1))), len(z))-1])

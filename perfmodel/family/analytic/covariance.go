@@ -38,7 +38,7 @@ func LogCovariance(ctx context.Context, p perfmodel.Predictor, cs []spec.Config,
 		}
 		sd := pred.HalfWidth() / stats.Normal90
 		ph, w, scale := of(c)
-		e, err := ph.estimate(c)
+		e, between, err := ph.estimate(c)
 		if err != nil {
 			return nil, err
 		}
@@ -47,7 +47,7 @@ func LogCovariance(ctx context.Context, p perfmodel.Predictor, cs []spec.Config,
 		for e := range load {
 			common[i][e] = load[e] * scale / stats.Normal90
 		}
-		apart[i] = e.Apart
+		apart[i] = between
 		out.SetSym(i, i, max(sd*sd, w.between(common[i], common[i])+dot(&apart[i], &apart[i])))
 		for j := range i {
 			if SiteOf(&cs[j]) == SiteOf(c) {

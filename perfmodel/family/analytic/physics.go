@@ -113,17 +113,21 @@ func (ph *Physics) prepare(c *spec.Config, by string) (func(spec.Plan) (spec.Pre
 
 // Explain returns the step time of c split by cause. The error wraps perfmodel.ErrNotCovered.
 func (ph *Physics) Explain(c *spec.Config) (Parts, error) {
-	e, err := ph.estimate(c)
+	e, _, err := ph.estimate(c)
 	return e.Parts, err
 }
 
-func (ph *Physics) estimate(c *spec.Config) (Estimate, error) {
+// estimate returns the step time of c, and the differences between the choices of stacks, see Prepared.apart.
+func (ph *Physics) estimate(c *spec.Config) (e Estimate, apart [stack.MaxChoices]float64, err error) {
 	var pr Prepared
 	if err := ph.Open(c, "", &pr); err != nil {
-		return Estimate{}, err
+		return e, apart, err
 	}
 	p := c.Plan.Normal()
-	return pr.Estimate(&p)
+	if e, err = pr.Estimate(&p); err == nil {
+		apart = pr.apart(&p, &e)
+	}
+	return e, apart, err
 }
 
 // Widths determines the interval of a prediction: the covariance of the effects (of their logarithms), a floor,

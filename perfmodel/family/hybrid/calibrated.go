@@ -152,7 +152,7 @@ func (m *calibrated) score(ctx context.Context) error {
 func (m *calibrated) logTime(c *spec.Config, e *analytic.Estimate) (mean, half float64, beyond outside) {
 	parts := &e.Parts
 	mean = e.Log
-	total := math.Exp(mean)
+	total := parts.Total()
 	half = m.elsewhere.HalfWidth(parts, total)
 	at := gp.PointOf(c)
 	near := 1.0
@@ -160,7 +160,9 @@ func (m *calibrated) logTime(c *spec.Config, e *analytic.Estimate) (mean, half f
 		near = m.scatter.Near(&at, -1)
 		half = m.scale * near * w.SD(parts, total)
 	}
-	half = math.Hypot(half, stats.Normal90*e.Between())
+	if e.Between > 0 {
+		half = math.Hypot(half, stats.Normal90*e.Between)
+	}
 	beyond = m.seen.beyond(&at)
 	if m.residual == nil {
 		beyond &^= anotherModel // the analytic model predicts other models from their shape
