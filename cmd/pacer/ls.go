@@ -60,7 +60,7 @@ func printListing(c *cli.Context, l *listing.Listing, entries []listing.Entry) e
 			lines = append(lines, e.Lines...)
 			continue
 		}
-		lines, short = append(lines, e.Brief), true
+		lines, short = append(lines, e.Brief...), true
 	}
 	table, err := console.CSV(objects)
 	if err != nil {
@@ -71,7 +71,7 @@ func printListing(c *cli.Context, l *listing.Listing, entries []listing.Entry) e
 		Table: func(w io.Writer) error {
 			err := console.WriteTable(w, lines)
 			if err == nil && short {
-				_, err = fmt.Fprintf(w, "\npacer ls %s NAME prints the options of one.\n", l.Name)
+				_, err = fmt.Fprintf(w, "\npacer ls %s NAME prints one in full.\n", l.Name)
 			}
 			return err
 		},

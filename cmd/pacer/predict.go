@@ -46,7 +46,7 @@ Rows that cannot be predicted get no time and the reason; the exit code is then 
 			&cli.StringFlag{Name: "plan", Usage: "predict `PLAN`, such as dp=2,tp=4,pp=1,mb=2,ga=8,zero=1,recompute=full", Category: categoryModel},
 			devicesFlagOf("those of the plan"),
 			&cli.StringFlag{Name: "shape", Usage: "place the plan on nodes of `N+N...` devices, or 2x8", DefaultText: "as few nodes as possible", Category: categoryHardware},
-			&cli.BoolFlag{Name: "explain", Usage: "show where time and memory go", Category: categoryOutput},
+			&cli.BoolFlag{Name: "explain", Usage: "show where time and memory go, and which training stacks the prediction assumes", Category: categoryOutput},
 		),
 		Before: command.NoArgs,
 		Action: runPredict,

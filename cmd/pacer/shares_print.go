@@ -10,10 +10,38 @@ import (
 
 // printExplanation prints two tables, without parts that are 0.
 func printExplanation(w io.Writer, e *query.Explanation) error {
-	if err := printShares(w, e.Sec, "step s", 3); err != nil || e.GiB == nil {
+	if err := printShares(w, e.Sec, "step s", 3); err != nil {
 		return err
 	}
-	return printShares(w, e.GiB, "GiB", 2)
+	if e.GiB != nil {
+		if err := printShares(w, e.GiB, "GiB", 2); err != nil {
+			return err
+		}
+	}
+	return printStacks(w, e)
+}
+
+// printStacks prints the training stacks that a prediction assumes, with the parts in which they differ.
+func printStacks(w io.Writer, e *query.Explanation) error {
+	if len(e.Stacks) == 0 {
+		return nil
+	}
+	table := [][]string{{"training stack", "probability", "step time", "parts"}}
+	for i, s := range e.Stacks {
+		parts := s.Parts.String()
+		if i > 0 {
+			parts = s.Parts.Changes(e.Stacks[0].Parts)
+		}
+		table = append(table, []string{s.Framework, fmt.Sprintf("%.0f %%", 100*s.Probability), fmt.Sprintf("x %.2f", s.StepRatio), parts})
+	}
+	fmt.Fprintln(w)
+	if err := console.WriteTable(w, table); err != nil {
+		return err
+	}
+	if d := e.Decisive(); d != nil {
+		console.Wrap(w, fmt.Sprintf("The training stack is left open. --framework %q would change the step time most: x %.2f.", d.Framework, d.StepRatio))
+	}
+	return nil
 }
 
 // printShares prints sizes with their shares of the total; host memory is not part of it.

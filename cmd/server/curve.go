@@ -13,7 +13,7 @@ type CurveRequest struct {
 	query.BatchRange
 	query.Space
 	query.Axes
-	Network
+	Composite
 	MaxDevices int    `json:"max_devices" minimum:"1" maximum:"65536" example:"64"`
 	Objective  string `json:"objective,omitempty" enum:"throughput,goodput" doc:"Criterion of the best plan; throughput if absent."`
 }
@@ -48,7 +48,7 @@ func (s *Server) curveLines(ctx context.Context, in *CurveRequest) ([]query.Surf
 	if err := in.CheckPoints(len(names), in.MaxDevices, maxSurface); err != nil {
 		return nil, err
 	}
-	in.Network.into(&in.Request)
+	in.Composite.into(&in.Request)
 	out := make([]query.SurfaceLine, len(names))
 	for i, name := range names {
 		if out[i], err = s.curveLine(ctx, in, name); err != nil {

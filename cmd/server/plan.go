@@ -15,13 +15,13 @@ type PlanRequest struct {
 	query.Goal
 	query.Space
 	query.Migration
-	Network
+	Composite
 	Devices  int  `json:"devices" minimum:"1" maximum:"1048576" example:"16"`
 	Top      *int `json:"top,omitempty" minimum:"0" maximum:"1000" doc:"Number of plans, 10 if absent, 0 = all, 10000 at most."`
 	Rejected bool `json:"rejected,omitempty" doc:"Add plans that do not fit, with the reason."`
 	Pareto   bool `json:"pareto,omitempty" doc:"Add the plans on the Pareto front of speed, memory and devices."`
 	Probe    int  `json:"probe,omitempty" minimum:"1" maximum:"100" doc:"Number of measurements to add that would change the choice most."`
-	Explain  bool `json:"explain,omitempty" doc:"Add the parts of time and memory of the best plan."`
+	Explain  bool `json:"explain,omitempty" doc:"Add the parts of time and memory of the best plan, and the training stacks assumed."`
 
 	Emit string `json:"emit,omitempty" maxLength:"64" example:"megatron" doc:"Add the files that start the best plan under this training framework, as launch."`
 }
@@ -66,12 +66,12 @@ func (s *Server) plan(ctx context.Context, in *PlanRequest) (query.Plans, error)
 
 // planRequest checks and resolves in.
 func (s *Server) planRequest(ctx context.Context, in *PlanRequest) (planner.Request, *answerer, error) {
-	for _, err := range []error{in.Migration.Check(), query.CheckFramework(in.Emit)} {
+	for _, err := range []error{in.Migration.Check(), in.AssumeStackOf(in.Emit)} {
 		if err != nil {
 			return planner.Request{}, nil, err
 		}
 	}
-	in.Network.into(&in.Request)
+	in.Composite.into(&in.Request)
 	r, a, err := s.models.resolve(ctx, &in.Request)
 	if err != nil {
 		return r.Request, nil, err

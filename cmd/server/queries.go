@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,12 +18,14 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Network lets a request define its model.
-type Network struct {
-	Own *spec.Model `json:"network,omitempty" doc:"The model itself, where neither the catalog nor the store has it."`
+// Composite has the fields of a request that query.Request, which is comparable, has in another form.
+type Composite struct {
+	Own   *spec.Model `json:"network,omitempty" doc:"The model itself, where neither the catalog nor the store has it."`
+	Parts []string    `json:"stack,omitempty" maxItems:"64" example:"[\"launch=eager\"]" doc:"Parts of the training stack that differ from those of framework, PART=VALUE; docs/reference/catalog.md lists them."`
 }
 
-func (n *Network) into(q *query.Request) {
+func (n *Composite) into(q *query.Request) {
+	q.Stack = strings.Join(n.Parts, " ")
 	if n.Own != nil {
 		q.Network = *n.Own
 		q.Network.Name = cmp.Or(q.Network.Name, q.Model)
@@ -33,8 +36,8 @@ func (n *Network) into(q *query.Request) {
 type PredictRequest struct {
 	query.Request
 	query.FixedPlan
-	Network
-	Explain bool   `json:"explain,omitempty" doc:"Add the parts of time and memory."`
+	Composite
+	Explain bool   `json:"explain,omitempty" doc:"Add the parts of time and memory, and the training stacks assumed."`
 	Emit    string `json:"emit,omitempty" maxLength:"64" example:"megatron" doc:"Add the files that start the plan under this training framework, as launch."`
 }
 
@@ -59,7 +62,7 @@ type BatchRow struct {
 // FitCheckRequest asks whether a plan, or any, fits.
 type FitCheckRequest struct {
 	query.Request
-	Network
+	Composite
 	Plan    string `json:"plan,omitempty" maxLength:"1024" doc:"The plan; if absent, any on the given devices."`
 	Devices int    `json:"devices,omitempty" minimum:"1" maximum:"1048576" doc:"Needed without a plan."`
 	Shape   string `json:"shape,omitempty" maxLength:"4096" doc:"Devices of each node, such as 8+8."`
@@ -106,7 +109,7 @@ func (s *Server) predict(ctx context.Context, in *PredictRequest) (query.Plans, 
 // predictRow returns the row of the plan, and its launch files where in has Emit.
 func (s *Server) predictRow(ctx context.Context, in *PredictRequest) (row query.PlanRow, start *query.Launch, err error) {
 	in.into(&in.Request)
-	if err := query.CheckFramework(in.Emit); err != nil {
+	if err := in.AssumeStackOf(in.Emit); err != nil {
 		return row, nil, err
 	}
 	r, a, err := s.models.resolve(ctx, &in.Request)
@@ -133,7 +136,7 @@ func (s *Server) predictRow(ctx context.Context, in *PredictRequest) (row query.
 }
 
 // explain returns the parts of the time and memory of c.
-func (a *answerer) explain(c spec.Config) (map[string]map[string]float64, error) {
+func (a *answerer) explain(c spec.Config) (*query.ExplanationRow, error) {
 	e, err := query.ExplainerOf(a.predictor, a.family)
 	if err != nil {
 		return nil, err
@@ -143,7 +146,10 @@ func (a *answerer) explain(c spec.Config) (map[string]map[string]float64, error)
 		m = &known
 	}
 	out, err := query.Explain(e, m, c)
-	return out.JSON(), err
+	if err != nil {
+		return nil, err
+	}
+	return out.JSON(), nil
 }
 
 // batch answers requests on all cores.
@@ -186,7 +192,7 @@ func noBatch() error {
 }
 
 // searched resolves a request about more than one plan.
-func (s *Server) searched(ctx context.Context, q *query.Request, n *Network) (query.Resolved, *answerer, error) {
+func (s *Server) searched(ctx context.Context, q *query.Request, n *Composite) (query.Resolved, *answerer, error) {
 	n.into(q)
 	r, a, err := s.models.resolve(ctx, q)
 	if err == nil && q.GlobalBatch == 0 {
@@ -205,7 +211,7 @@ func (s *Server) fitCheck(ctx context.Context, in *FitCheckRequest) (query.FitCh
 		if r, a, err = s.models.resolve(ctx, &in.Request); err == nil {
 			err = r.Fix(&in.Request, query.FixedPlan{Plan: in.Plan, Devices: in.Devices, Shape: in.Shape})
 		}
-	} else if r, a, err = s.searched(ctx, &in.Request, &in.Network); err == nil {
+	} else if r, a, err = s.searched(ctx, &in.Request, &in.Composite); err == nil {
 		r.Devices = in.Devices
 		err = query.InRange("devices", in.Devices, query.MaxDevices)
 	}

@@ -137,7 +137,7 @@ func TestPlanHasTheFlags(t *testing.T) {
 			t.Errorf("a plan with %s: %v, want %v", part, seen[part], want)
 		}
 	}
-	if e := got.Plans[0].Explain; e["step_s"]["compute"] <= 0 || e["mem_gib"]["parameters"] <= 0 || got.Plans[1].Explain != nil {
+	if e := got.Plans[0].Explain; e == nil || e.StepS["compute"] <= 0 || e.MemGiB["parameters"] <= 0 || len(e.Stacks) != 1 || e.Stacks[0].Framework != "Megatron Core@0.15" || got.Plans[1].Explain != nil {
 		t.Errorf("explained %v, and the second %v", e, got.Plans[1].Explain)
 	}
 	if l := got.Launch; l == nil || l.Framework != "megatron" || l.File == "" || !strings.Contains(l.Text, "--seq-length") {

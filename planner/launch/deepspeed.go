@@ -13,6 +13,7 @@ var deepspeed = Framework{
 	Name:    "deepspeed",
 	Doc:     "DeepSpeed: ds_config.json (ZeRO, offload, MiCS, AutoTP)",
 	Version: "DeepSpeed 0.18 (DeepSpeed Configuration JSON)",
+	Stack:   "DeepSpeed@0.18",
 	File:    "ds_config.json",
 	lacks:   deepspeedLacks,
 	write:   writeDeepspeed,

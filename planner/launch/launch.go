@@ -20,6 +20,7 @@ var ErrCannotExpress = errors.New("the framework cannot express the plan")
 type Framework struct {
 	Name, Doc string
 	Version   string // the version of the framework that settings are for
+	Stack     string // its training stack in that version, in the form of package stack
 	File      string // default name of the output
 
 	// lacks returns the parts of a normal and legal configuration without a setting.

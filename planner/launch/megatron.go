@@ -14,6 +14,7 @@ var megatron = Framework{
 	Name:    "megatron",
 	Doc:     "Megatron-LM: a script with the flags of pretrain_gpt.py or pretrain_bert.py, under torchrun",
 	Version: "Megatron-LM core 0.15 (megatron/training/arguments.py)",
+	Stack:   "Megatron Core@0.15",
 	File:    "launch.sh",
 	lacks:   megatronLacks,
 	write:   writeMegatron,

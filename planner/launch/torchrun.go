@@ -12,6 +12,7 @@ var torchrun = Framework{
 	Name:    "torchrun",
 	Doc:     "PyTorch: torchrun and a train.py of your own, with the DDP or FSDP2 calls the plan stands for",
 	Version: "PyTorch 2.9 (torch.distributed.run, torch.distributed.fsdp.fully_shard)",
+	Stack:   "PyTorch@2.9",
 	File:    "launch.sh",
 	lacks:   torchrunLacks,
 	write:   writeTorchrun,

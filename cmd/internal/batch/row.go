@@ -11,18 +11,18 @@ import (
 
 // Row is the JSON of a predicted row.
 type Row struct {
-	ID           string                        `json:"row_id"`
-	StepTimeSec  *float64                      `json:"step_time_s"` // null without a prediction
-	StepTimeLo   *float64                      `json:"step_time_lo_s"`
-	StepTimeHi   *float64                      `json:"step_time_hi_s"`
-	SamplesPerS  *float64                      `json:"samples_per_s"`
-	TFLOPsPerGPU *float64                      `json:"tflops_per_gpu"`
-	MemGiB       *float64                      `json:"mem_gib"`
-	Fits         *bool                         `json:"fits"`
-	Family       string                        `json:"family"`
-	Warnings     []string                      `json:"warnings"`
-	Explain      map[string]map[string]float64 `json:"explain,omitempty"`
-	Explanation  *query.Explanation            `json:"-"` // of Explain
+	ID           string                `json:"row_id"`
+	StepTimeSec  *float64              `json:"step_time_s"` // null without a prediction
+	StepTimeLo   *float64              `json:"step_time_lo_s"`
+	StepTimeHi   *float64              `json:"step_time_hi_s"`
+	SamplesPerS  *float64              `json:"samples_per_s"`
+	TFLOPsPerGPU *float64              `json:"tflops_per_gpu"`
+	MemGiB       *float64              `json:"mem_gib"`
+	Fits         *bool                 `json:"fits"`
+	Family       string                `json:"family"`
+	Warnings     []string              `json:"warnings"`
+	Explain      *query.ExplanationRow `json:"explain,omitempty"`
+	Explanation  *query.Explanation    `json:"-"` // of Explain
 }
 
 // newRow describes a, predicted by a family.

@@ -38,7 +38,7 @@ type Listing struct {
 type Entry struct {
 	Names  []string   // its names, the main one first
 	Lines  [][]string // of a table
-	Brief  []string   // the line of a table with other entries; nil = Lines
+	Brief  [][]string // of a table with other entries; nil = Lines
 	Object any        // for JSON and CSV
 }
 
@@ -76,7 +76,9 @@ func All() []Listing {
 		{"placements", "ways to choose devices", []string{"name", "what it does"}, placements},
 		{"admissions", "rules that admit jobs to the queue", []string{"name", "what it does"}, admissions},
 		{"compats", "simulators that --compat reproduces, and their differences", []string{"name", "what it does"}, compats},
-		{"frameworks", "training frameworks that --emit writes for", []string{"name", "what is written", "version"}, frameworks},
+		{"frameworks", "training frameworks that --emit writes for", []string{"name", "what is written", "version", "training stack"}, frameworks},
+		{"stacks", "training stacks that --framework names, their releases, and what changed with each", []string{"name", "version", "date", "parts that changed", "also called"}, stacks},
+		{"parts", "parts of a training stack that --stack sets, and their values", []string{"part", "value", "what it is"}, parts},
 		{"importers", "data sets that can be imported", []string{"name", "what it is", "from", "licence"}, importers},
 		{"measured", "sets of measurements that are built in", []string{"name", "rows", "date", "what it is", "machine"}, measuredSets},
 		{"measurements", "stored measurements", []string{"source", "model", "accelerator", "outcome", "rows"}, measurements},
@@ -193,7 +195,7 @@ func withOptions(name, doc string, has []policy.Option) Entry {
 	}
 	e := Entry{Names: []string{name}, Lines: lines, Object: map[string]any{"name": name, "doc": doc, "options": options}}
 	if len(names) > 0 {
-		e.Brief = []string{name, doc + "; options: " + strings.Join(names, ", ")}
+		e.Brief = [][]string{{name, doc + "; options: " + strings.Join(names, ", ")}}
 	}
 	return e
 }
@@ -213,8 +215,8 @@ func compats(context.Context, *datadir.Dir) (out []Entry, err error) {
 
 func frameworks(context.Context, *datadir.Dir) (out []Entry, err error) {
 	for _, f := range launch.Frameworks() {
-		out = append(out, Entry{Names: []string{f.Name}, Lines: [][]string{{f.Name, f.Doc, f.Version}},
-			Object: map[string]string{"name": f.Name, "doc": f.Doc, "version": f.Version, "file": f.File}})
+		out = append(out, Entry{Names: []string{f.Name}, Lines: [][]string{{f.Name, f.Doc, f.Version, f.Stack}},
+			Object: map[string]string{"name": f.Name, "doc": f.Doc, "version": f.Version, "stack": f.Stack, "file": f.File}})
 	}
 	return out, nil
 }

@@ -32,10 +32,18 @@ type Share struct {
 	Size float64 // seconds or GiB
 }
 
-// Explanation is where a predicted step's time and memory go.
+// Explanation is where a predicted step's time and memory go, and which training stacks that assumes.
 type Explanation struct {
-	Sec []Share
-	GiB []Share // nil where memory is not known
+	Sec    []Share
+	GiB    []Share // nil where memory is not known
+	Stacks []AssumedStack
+}
+
+// ExplanationRow is the JSON of an Explanation.
+type ExplanationRow struct {
+	StepS  map[string]float64 `json:"step_s"`
+	MemGiB map[string]float64 `json:"mem_gib,omitempty"`
+	Stacks []AssumedStack     `json:"stacks" doc:"Training stacks that the prediction assumes, the most probable first; one if the request states it."`
 }
 
 // Explain splits the predicted step time of c, and its memory by m unless m is nil.
@@ -45,6 +53,9 @@ func Explain(e Explainer, m *memory.Estimator, c spec.Config) (Explanation, erro
 		return Explanation{}, err
 	}
 	out := Explanation{Sec: TimeShares(p)}
+	if out.Stacks, err = assumedStacks(e, c, p.Total()); err != nil {
+		return Explanation{}, err
+	}
 	if m != nil {
 		out.GiB = MemoryShares(m.Plan(c.Plan))
 	}
@@ -84,10 +95,10 @@ func MemoryShares(b memory.Breakdown) []Share {
 }
 
 // JSON is the contract's form.
-func (e *Explanation) JSON() map[string]map[string]float64 {
-	out := map[string]map[string]float64{"step_s": byName(e.Sec)}
+func (e *Explanation) JSON() *ExplanationRow {
+	out := &ExplanationRow{StepS: byName(e.Sec), Stacks: e.Stacks}
 	if e.GiB != nil {
-		out["mem_gib"] = byName(e.GiB)
+		out.MemGiB = byName(e.GiB)
 	}
 	return out
 }

@@ -16,18 +16,6 @@ type Launch struct {
 	Notes     []string `json:"notes" doc:"Further steps and remarks."`
 }
 
-// CheckFramework returns a *FieldError unless name is a framework of package
-// launch, or "".
-func CheckFramework(name string) error {
-	if name == "" {
-		return nil
-	}
-	if _, err := launch.Lookup(name); err != nil {
-		return &FieldError{Field: "emit", Value: name, Err: err}
-	}
-	return nil
-}
-
 // NewLaunch writes what starts ch under a framework. Where that cannot express it
 // the error is a *FieldError that wraps launch.ErrCannotExpress.
 func NewLaunch(framework string, ch planner.Choice) (*Launch, error) {

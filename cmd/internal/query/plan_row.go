@@ -82,7 +82,7 @@ type PlanRow struct {
 	Why           string    `json:"why,omitempty" doc:"Why it does not fit."`
 	Warnings      []string  `json:"warnings"`
 	// Explain is the time and memory by part, with explain.
-	Explain map[string]map[string]float64 `json:"explain,omitempty"`
+	Explain *ExplanationRow `json:"explain,omitempty"`
 }
 
 // NewPlanRow writes a choice out.

@@ -23,11 +23,15 @@ type Request struct {
 	Seq             int     `json:"seq,omitempty" minimum:"1" maximum:"16777216" doc:"Tokens per sample; the model's own if absent."`
 	PerNode         int     `json:"per_node,omitempty" minimum:"1" maximum:"1048576" doc:"Devices per node; those of the accelerator's usual node if absent."`
 	Node            string  `json:"node,omitempty" maxLength:"256" doc:"Node type; the accelerator's usual one if absent."`
-	Framework       string  `json:"framework,omitempty" maxLength:"256" doc:"Training stack, such as Megatron-LM or FSDP."`
+	Framework       string  `json:"framework,omitempty" maxLength:"256" example:"Megatron Core@0.13" doc:"Training stack, by a name of pacer ls stacks or of the stored measurements, with a version or date after @ if known. If absent, that of the measurements, else any stack plausible for the device and date."`
+	Date            string  `json:"date,omitempty" maxLength:"10" example:"2024-07" doc:"Latest date of the training stack, YYYY, YYYY-MM or YYYY-MM-DD, where framework states no release."`
 	Precision       string  `json:"precision,omitempty" maxLength:"32" example:"bf16" doc:"Number format of multiplications."`
 	Family          string  `json:"family,omitempty" maxLength:"64" doc:"Family of performance models; auto, the default, is a fitted model that beats the analytic one on held-out rows, else the analytic one."`
 	InterNodeGbps   float64 `json:"inter_node_gbps,omitempty" exclusiveMinimum:"0" maximum:"1000000000" doc:"Network of one node in Gbit/s, one direction, all NICs."`
 	IntraNodeGBytes float64 `json:"intra_node_gbytes,omitempty" exclusiveMinimum:"0" maximum:"1000000000" doc:"Link between the devices of a node in GByte/s per device, one direction."`
+
+	// Stack has the parts of the training stack that differ from framework, PART=VALUE, separated by spaces.
+	Stack string `json:"-"`
 
 	// Network, if set, is the model itself and replaces Model. No fitted model and
 	// no measurement applies to it.
@@ -147,6 +151,9 @@ func (q *Request) Check() error {
 		if err := q.Network.Validate(); err != nil {
 			return &FieldError{Field: "model", Value: q.Network.Name, Err: err}
 		}
+	}
+	if err := q.checkStack(); err != nil {
+		return err
 	}
 	_, err := q.Interconnect()
 	return err

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/registry"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
@@ -64,27 +62,6 @@ func (r *Resolver) Resolve(ctx context.Context, q Request) (Resolved, error) {
 		card = nil
 	}
 	return Resolved{Request: request, Predictor: p, Family: fam, Card: card}, nil
-}
-
-// checkFramework reports a training stack that cannot be read, or that neither package stack nor the stored
-// measurements know.
-func (r *Resolver) checkFramework(ctx context.Context, text string) error {
-	s, err := stack.Parse(text)
-	var unknown *stack.UnknownError
-	switch {
-	case err == nil:
-		return nil
-	case !errors.As(err, &unknown):
-		return &FieldError{Field: "framework", Value: text, Err: err}
-	}
-	_, err = r.findRow(ctx, store.Filter{}, func(m *spec.Measurement) bool {
-		stored, _ := stack.Parse(m.Config.Framework)
-		return strings.EqualFold(stored.Name, s.Name)
-	})
-	if err == nil || !errors.Is(err, errNoRow) && !errors.Is(err, store.ErrLocked) {
-		return err
-	}
-	return &FieldError{Field: "framework", Value: text, Why: "is not a known training stack; the nearest is " + unknown.Near + ". pacer ls stacks lists them; the names of stored measurements count too"}
 }
 
 // Predictor returns a performance model and its family: the fitted one of card,

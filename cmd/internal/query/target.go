@@ -44,7 +44,7 @@ func (t *Target) FittedBy(keys map[spec.Key]bool) bool { return keys[t.key] }
 
 // TargetKey returns the fields of q that decide its Target.
 func (q Request) TargetKey() Request {
-	return Request{Model: q.Model, Accelerator: q.Accelerator, Node: q.Node, Framework: q.Framework, Family: cmp.Or(q.Family, Auto), Network: q.Network}
+	return Request{Model: q.Model, Accelerator: q.Accelerator, Node: q.Node, Framework: q.Framework, Stack: q.Stack, Date: q.Date, Family: cmp.Or(q.Family, Auto), Network: q.Network}
 }
 
 // Target finds the model and accelerator that q names, in the catalog or in the
@@ -73,9 +73,8 @@ func (r *Resolver) Target(ctx context.Context, q *Request) (*Target, error) {
 		}
 	}
 	if err == nil {
-		err = r.checkFramework(ctx, q.Framework)
+		t.framework, err = r.stackText(ctx, q, t.framework)
 	}
-	t.framework = cmp.Or(q.Framework, t.framework)
 	return t, err
 }
 

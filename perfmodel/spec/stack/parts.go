@@ -2,6 +2,7 @@ package stack
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
@@ -202,6 +203,17 @@ func (p Parts) String() string {
 	return strings.Join(out, " ")
 }
 
+// Changes lists the parts in which p differs from before, in the form and order of String.
+func (p Parts) Changes(before Parts) string {
+	var out []string
+	for i := range kinds {
+		if value := kinds[i].Of(&p); value != kinds[i].Of(&before) {
+			out = append(out, kinds[i].Name+"="+value)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
 // kindNames returns the names of all parts.
 func kindNames() []string {
 	var out []string
@@ -223,7 +235,7 @@ func (e *PartError) Error() string {
 	if e.Near != "" {
 		near = fmt.Sprintf("; did you mean %s?", e.Near)
 	}
-	if e.Value == "" {
+	if !slices.Contains(kindNames(), e.Part) {
 		return fmt.Sprintf("stack: part %q is not one of %s%s", e.Part, strings.Join(e.Want, ", "), near)
 	}
 	return fmt.Sprintf("stack: %s=%q: want one of %s%s", e.Part, e.Value, strings.Join(e.Want, ", "), near)

@@ -39,6 +39,9 @@ func build() [][]Stack {
 // All returns every release of every training stack, by name, then by date.
 func All() []Stack { return slices.Concat(all...) }
 
+// Usual returns the parts of a PyTorch program without further libraries.
+func Usual() Parts { return usual }
+
 // Names returns the names of all training stacks.
 func Names() []string {
 	var out []string
@@ -113,11 +116,20 @@ func (s Stated) At(release string) Stated {
 	return s
 }
 
+// Release returns the text that states a release of the table, with the parts that s states.
+func (s *Stated) Release(of *Stack) string {
+	at := Stated{Name: of.Name, release: of.Version, parts: s.parts}
+	if at.release == "" {
+		at.release = of.Date
+	}
+	return at.Canonical()
+}
+
 // Known reports whether the stack's name is in the table, or not stated.
 func (s *Stated) Known() bool { return s.line >= 0 || s.Name == "" }
 
 var (
-	dateForm    = regexp.MustCompile(`^(19|20)[0-9]{2}(-(0[1-9]|1[0-2]))?(-[0-9]{2})?$`)
+	dateForm    = regexp.MustCompile(`^(19|20)[0-9]{2}(-(0[1-9]|1[0-2])(-(0[1-9]|[12][0-9]|3[01]))?)?$`)
 	versionForm = regexp.MustCompile(`^v?[0-9]+(\.[0-9]+)*`)
 )
 
@@ -150,7 +162,7 @@ func Parse(text string) (Stated, error) {
 			return s, err
 		}
 	}
-	s.parts = parts
+	s.parts = inOrder(parts)
 	if s.Name != "" {
 		s.line = lineOf(s.Name)
 	}
@@ -163,11 +175,23 @@ func Parse(text string) (Stated, error) {
 		return s, nil
 	}
 	if s.line < 0 {
-		return s, &UnknownError{Name: s.Name, Near: nearest(s.Name, Names())}
+		return s, &UnknownError{Name: s.Name, Near: nearestStack(s.Name)}
 	}
 	s.follow()
 	s.Name = lines[s.line].name
 	return s, nil
+}
+
+// nearestStack returns the name of the stack with the name or alias that is nearest.
+func nearestStack(name string) string {
+	var all []string
+	for i := range lines {
+		all = append(append(all, lines[i].name), lines[i].aliases...)
+	}
+	if i := lineOf(nearest(name, all)); i >= 0 {
+		return lines[i].name
+	}
+	return ""
 }
 
 // cutParts splits "NAME@RELEASE PART=VALUE ..." before the first part.
@@ -178,6 +202,20 @@ func cutParts(text string) (head string, parts []string) {
 		return strings.Join(words, " "), nil
 	}
 	return strings.Join(words[:n], " "), words[n:]
+}
+
+// inOrder returns valid parts in the order of Kinds, of each kind the last one.
+func inOrder(parts []string) []string {
+	var out []string
+	for i := range kinds {
+		for _, part := range slices.Backward(parts) {
+			if strings.HasPrefix(part, kinds[i].Name+"=") {
+				out = append(out, part)
+				break
+			}
+		}
+	}
+	return out
 }
 
 func (s *Stated) parseRelease(at string) error {

@@ -27,6 +27,7 @@ func TestParse(t *testing.T) {
 		"microsoft/DeepSpeed@v0.16.2":     "DeepSpeed@v0.16.2",
 		"DeepSpeed@2024-05 loss=chunked":  "DeepSpeed@2024-05 loss=chunked",
 		"attention=unfused launch=graphs": "attention=unfused launch=graphs",
+		"tp=none launch=graphs tp=async":  "launch=graphs tp=async", // in order, the last of each
 	} {
 		s, err := Parse(text)
 		if err != nil || s.Canonical() != want {
@@ -41,8 +42,11 @@ func TestParse(t *testing.T) {
 func TestParseErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"megatron core attention=flsh": `stack: attention="flsh": want one of unfused, torch, flash, flash-3, cudnn; did you mean flash?`,
+		"FSDP attention=":              `stack: attention="": want one of unfused, `,
 		"FSDP atention=flash":          `stack: part "atention" is not one of attention, launch`,
 		"torchtitn":                    `stack: "torchtitn" is not a known training stack; the nearest is torchtitan`,
+		"mcor":                         `stack: "mcor" is not a known training stack; the nearest is Megatron Core`,
+		"NeMo@..2024-13":               "stack: NeMo@..2024-13: want a date after ..",
 		"NeMo@new":                     "stack: NeMo@new: want a version, such as 0.13, or a date",
 		"NeMo@..now":                   "stack: NeMo@..now: want a date after ..",
 		"@2024":                        "stack: @2024: a release needs a name",
@@ -69,6 +73,22 @@ func TestReleases(t *testing.T) {
 			if got := c.Stacks[i].Parts.Attention; got != attention {
 				t.Errorf("%s: attention %s, want %s", text, got, attention)
 			}
+		}
+	}
+}
+
+// TestReleaseText: every release of the table can be stated.
+func TestReleaseText(t *testing.T) {
+	s, err := Parse("optimizer=muon")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range All() {
+		text := s.Release(&of)
+		want := of.Parts
+		want.Optimizer = Muon
+		if c := Of(text, "Hopper"); !c.Stated() || c.Stacks[0].Name != of.Name || c.Stacks[0].Parts != want {
+			t.Errorf("%s: %d choices, the first %+v; want %s with %v", text, c.N, c.Stacks[0], of.Name, want)
 		}
 	}
 }

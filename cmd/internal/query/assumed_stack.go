@@ -1,0 +1,61 @@
+package query
+
+import (
+	"cmp"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
+)
+
+// AssumedStack is a training stack that a prediction assumes.
+type AssumedStack struct {
+	Framework   string      `json:"framework" example:"Megatron Core@0.13" doc:"The stack and its release, as a request states it."`
+	Probability float64     `json:"probability" doc:"Of this stack under a plan of this kind, before any measurement."`
+	StepRatio   float64     `json:"step_ratio" doc:"Step time if the request stated this stack, divided by the predicted one."`
+	Parts       stack.Parts `json:"parts"`
+}
+
+// assumedStacks returns the stacks that the prediction of c assumes, the most probable first. sec is the predicted step
+// time.
+func assumedStacks(e Explainer, c spec.Config, sec float64) ([]AssumedStack, error) {
+	stated, err := stack.Parse(c.Framework)
+	if err != nil && !errors.As(err, new(*stack.UnknownError)) {
+		stated = stack.Stated{} // stack.Of takes such a text for a name
+	}
+	choices, plan := stack.Of(c.Framework, c.Accelerator.Arch), c.Plan.Normal()
+	weights := choices.Weight[stack.UseOf(&plan)]
+	var out []AssumedStack
+	for i, of := range choices.Stacks[:choices.N] {
+		if weights[i] == 0 {
+			continue
+		}
+		a := AssumedStack{Framework: stated.Release(of), Probability: weights[i], StepRatio: 1, Parts: of.Parts}
+		if choices.Stated() {
+			a.Framework = stated.Canonical()
+		} else {
+			on := c
+			on.Framework = a.Framework
+			parts, err := e.Explain(on)
+			if err != nil {
+				return nil, err
+			}
+			a.StepRatio = parts.Total() / sec
+		}
+		out = append(out, a)
+	}
+	slices.SortStableFunc(out, func(a, b AssumedStack) int { return cmp.Compare(b.Probability, a.Probability) })
+	return out, nil
+}
+
+// Decisive returns the stack that would change the step time most if it were stated; nil if the stack is known.
+func (e *Explanation) Decisive() *AssumedStack {
+	if len(e.Stacks) < 2 {
+		return nil
+	}
+	change := func(a AssumedStack) float64 { return math.Abs(math.Log(a.StepRatio)) }
+	most := slices.MaxFunc(e.Stacks, func(a, b AssumedStack) int { return cmp.Compare(change(a), change(b)) })
+	return &most
+}
