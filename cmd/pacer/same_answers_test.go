@@ -1,0 +1,246 @@
+package main
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/cmd/server"
+	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/perfmodel/registry"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
+	"github.com/pacer-ml/pacer/planner"
+	"github.com/pacer-ml/pacer/profiler/store"
+)
+
+// sameQuestion is a question that every interface can be asked.
+type sameQuestion struct {
+	model, accelerator string
+	plan               spec.Plan
+	seq                int
+	framework, date    string
+	parts              []string
+}
+
+// sameAnswer has the figures that every interface gives.
+type sameAnswer struct {
+	sec, lo, hi, gib float64
+	fits             bool
+}
+
+// differs reports whether two answers differ by more than the precision that they are printed with.
+func (a sameAnswer) differs(b sameAnswer) bool {
+	far := func(x, y float64) bool { return !(math.Abs(x-y) <= 1e-6*math.Abs(x)) }
+	return far(a.sec, b.sec) || far(a.lo, b.lo) || far(a.hi, b.hi) || far(a.gib, b.gib) || a.fits != b.fits
+}
+
+// drawQuestion draws a question over models, accelerators, plans and training stacks.
+func drawQuestion(rng *rand.Rand) sameQuestion {
+	q := sameQuestion{model: oneOf(rng, "gpt2-large", "llama3-8b", "llama2-13b", "qwen2.5-7b", "mixtral-8x7b"), accelerator: oneOf(rng, "a100-80gb", "h100", "h200", "b200")}
+	p := spec.Plan{DP: oneOf(rng, 1, 2, 4, 8), TP: oneOf(rng, 1, 2, 4), PP: oneOf(rng, 1, 1, 2, 4), MicroBatch: oneOf(rng, 1, 2, 4), Precision: spec.BF16}
+	p.AccumSteps = p.PP * oneOf(rng, 1, 2, 4)
+	p.ZeRO = oneOf(rng, 0, 1, 2, 3)
+	if p.PP > 1 {
+		p.ZeRO = min(p.ZeRO, 1)
+	}
+	p.Recompute = oneOf(rng, spec.RecomputeNone, spec.RecomputeSelective, spec.RecomputeFull)
+	q.seq = oneOf(rng, 1024, 2048, 4096)
+	q.framework = oneOf(rng, "", "", "megatron-lm", "mcore", "Megatron Core@0.13", "Megatron-LM@..2024-07", "DeepSpeed", "FSDP@2023", "torchtitan", "NeMo@24.09")
+	of, _ := stack.Parse(q.framework)
+	p.SequenceParallel = p.TP > 1 && p.Recompute == spec.RecomputeSelective && of.Name == "Megatron-LM" // rows, which do not record it, are read so
+	q.plan = p
+	q.date = oneOf(rng, "", "", "2023", "2024-07", "2025-01-31")
+	for _, k := range stack.Kinds() {
+		if rng.IntN(8) == 0 {
+			q.parts = append(q.parts, k.Name+"="+k.Values[rng.IntN(len(k.Values))].Name)
+		}
+	}
+	return q
+}
+
+func oneOf[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
+
+// byFlags asks the command line.
+func (q *sameQuestion) byFlags(t *testing.T, dir string) sameAnswer {
+	t.Helper()
+	args := []string{"pacer", "--data", dir, "predict", "-m", q.model, "-a", q.accelerator, "--plan", q.plan.String(), "--seq", strconv.Itoa(q.seq), "-o", "json"}
+	if q.framework != "" {
+		args = append(args, "--framework", q.framework)
+	}
+	if q.date != "" {
+		args = append(args, "--date", q.date)
+	}
+	for _, p := range q.parts {
+		args = append(args, "--stack", p)
+	}
+	var out, log bytes.Buffer
+	if code := run(t.Context(), args, nil, &out, &log); code != fail.OK {
+		t.Fatalf("%q: exit code %d: %s", args, code, log.String())
+	}
+	return planAnswerOf(t, out.Bytes())
+}
+
+// byHTTP asks a server.
+func (q *sameQuestion) byHTTP(t *testing.T, url string) sameAnswer {
+	t.Helper()
+	body := map[string]any{"model": q.model, "accelerator": q.accelerator, "plan": q.plan.String(), "seq": q.seq}
+	if q.framework != "" {
+		body["framework"] = q.framework
+	}
+	if q.date != "" {
+		body["date"] = q.date
+	}
+	if q.parts != nil {
+		body["stack"] = q.parts
+	}
+	in, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.Post(url+"/v1/predict", "application/json", bytes.NewReader(in))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var out bytes.Buffer
+	if _, err := out.ReadFrom(response.Body); err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s: status %d, %v: %s", in, response.StatusCode, err, out.String())
+	}
+	return planAnswerOf(t, out.Bytes())
+}
+
+// planAnswerOf reads the answer with one plan.
+func planAnswerOf(t *testing.T, text []byte) sameAnswer {
+	t.Helper()
+	var got query.Plans
+	if err := json.Unmarshal(text, &got); err != nil || len(got.Plans) != 1 {
+		t.Fatalf("%v in %s", err, text)
+	}
+	p := got.Plans[0]
+	return sameAnswer{p.StepTimeSec, p.StepTimeLo, p.StepTimeHi, p.MemGiB, p.Fits}
+}
+
+// byGo asks a planner.
+func (q *sameQuestion) byGo(t *testing.T) sameAnswer {
+	t.Helper()
+	m, err := catalog.Model(q.model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := catalog.Accelerator(q.accelerator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	node, _ := catalog.NodeFor(a.Name)
+	s, err := stack.Parse(q.framework + " " + strings.Join(q.parts, " "))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = s.Until(q.date)
+	n := q.plan.Devices()
+	ch, err := planner.New(&analytic.Model{}, planner.Options{}).Fixed(t.Context(), planner.Request{
+		Model: m, SeqLen: q.seq, Accelerator: a, Link: node.Link, PerNode: node.Devices, NodeHostBytes: node.HostBytes, Framework: s.Canonical(),
+		Devices: n, Shape: spec.Packed(n, node.Devices), Plan: &q.plan, GlobalBatch: q.plan.GlobalBatch(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sec, lo, hi := ch.Prediction.StepSec(q.plan.GlobalBatch())
+	return sameAnswer{sec, lo, hi, ch.Prediction.MemoryBytes / memory.GiB, ch.Fits}
+}
+
+// rowColumns are the columns of row.
+var rowColumns = strings.Fields("row_id model accelerator num_gpus dp tp pp micro_batch global_batch zero_stage recompute precision seq_len framework stack source_date")
+
+func (q *sameQuestion) row(id int) []string {
+	p := &q.plan
+	n := func(v int) string { return strconv.Itoa(v) }
+	return []string{n(id), q.model, q.accelerator, n(p.Devices()), n(p.DP), n(p.TP), n(p.PP), n(p.MicroBatch), n(p.GlobalBatch()), n(p.ZeRO),
+		string(p.Recompute), string(p.Precision), n(q.seq), q.framework, strings.Join(q.parts, " "), q.date}
+}
+
+// byRows asks predict --in.
+func byRows(t *testing.T, questions []sameQuestion) []sameAnswer {
+	t.Helper()
+	var in bytes.Buffer
+	w := csv.NewWriter(&in)
+	rows := [][]string{rowColumns}
+	for i := range questions {
+		rows = append(rows, questions[i].row(i))
+	}
+	if err := w.WriteAll(rows); err != nil {
+		t.Fatal(err)
+	}
+	got, err := csv.NewReader(strings.NewReader(predictRows(t, in.String(), "--family", "analytic"))).ReadAll()
+	if err != nil || len(got) != len(rows) {
+		t.Fatalf("%d rows of %d, %v", len(got), len(rows), err)
+	}
+	out := make([]sameAnswer, len(questions))
+	for i, cells := range got[1:] {
+		number := func(column int) float64 {
+			v, err := strconv.ParseFloat(cells[column], 64)
+			if err != nil {
+				t.Fatalf("row %s: %v: %q", rows[i+1], err, cells)
+			}
+			return v
+		}
+		out[i] = sameAnswer{number(1), number(2), number(3), number(6), cells[7] == "true"}
+	}
+	return out
+}
+
+// TestE2ESameAnswers: the command line, a row of a file, the server and the Go packages give the same answer to the
+// same question.
+func TestE2ESameAnswers(t *testing.T) {
+	dir := t.TempDir()
+	db, err := store.Open(filepath.Join(dir, "store"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	reg, err := registry.Open(filepath.Join(dir, "models"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := server.New(db, reg, server.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	site := httptest.NewServer(s.Handler())
+	defer site.Close()
+
+	rng := rand.New(rand.NewPCG(1, 2))
+	questions := make([]sameQuestion, 200)
+	for i := range questions {
+		questions[i] = drawQuestion(rng)
+	}
+	rows, empty := byRows(t, questions), t.TempDir()
+	distinct := map[string]bool{}
+	for i := range questions {
+		q := &questions[i]
+		want := q.byGo(t)
+		distinct[fmt.Sprint(want)] = true
+		for name, got := range map[string]sameAnswer{"flags": q.byFlags(t, empty), "HTTP": q.byHTTP(t, site.URL), "a row": rows[i]} {
+			if got.differs(want) {
+				t.Errorf("%+v: by %s %+v, in Go %+v", *q, name, got, want)
+			}
+		}
+	}
+	if len(distinct) < 190 {
+		t.Errorf("%d different answers to 200 questions", len(distinct))
+	}
+}
