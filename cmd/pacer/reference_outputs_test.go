@@ -29,7 +29,7 @@ var refExamples = []refExample{
 	{"plan", "plan --model llama3-8b --accelerator h100 --devices 16 --global-batch 128 --top 2 --pareto --probe 1 --explain --from dp=16,mb=1,ga=8,zero=3 --move remaining=1e6"},
 	{"predict", "predict --model llama3-8b --accelerator h100 --plan dp=4,tp=4,mb=2,ga=16,zero=1 --explain"},
 	{"curve", "curve --model llama3-8b --accelerator h100 --max-devices 4 --global-batch 64 --axes network-gbps=100+400,cpus=4,host-gib=256"},
-	{"fit-check", "fit-check --model llama3-8b --accelerator h100 --plan dp=8,mb=1,ga=4,zero=3"},
+	{"fit-check", "fit-check --model llama3-8b --accelerator h100 --plan dp=4,tp=2,mb=1,ga=8,zero=2,sp=1"},
 	{"simulate", "simulate --workload synthetic:jobs=20,per-hour=60 --cluster 2x8 --policy fifo,las --jobs-out jobs.csv"},
 	{"sweep", "sweep study.yaml"},
 	{"report diff", "report diff jobs.csv jobs.csv --policy-a fifo --policy-b fifo"},

@@ -27,7 +27,7 @@ import (
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
-// sameQuestion is a question that every interface can be asked.
+// sameQuestion is a request in a form that every interface takes.
 type sameQuestion struct {
 	model, accelerator string
 	plan               spec.Plan

@@ -55,5 +55,5 @@ func ExampleServer() {
 	}
 	fmt.Println(response.Status, answer.Plans[0].Plan, "by", answer.Plans[0].By)
 	// Output:
-	// 200 OK dp=16,tp=1,pp=1,mb=1,ga=8,zero=3,precision=bf16 by analytic
+	// 200 OK dp=8,tp=2,pp=1,mb=2,ga=8,zero=3,sp=1,precision=bf16 by analytic
 }

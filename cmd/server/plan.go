@@ -23,7 +23,7 @@ type PlanRequest struct {
 	Probe    int  `json:"probe,omitempty" minimum:"1" maximum:"100" doc:"Number of measurements to add that would change the choice most."`
 	Explain  bool `json:"explain,omitempty" doc:"Add the parts of time and memory of the best plan, and the training stacks assumed."`
 
-	Emit string `json:"emit,omitempty" maxLength:"64" example:"megatron" doc:"Add the files that start the best plan under this training framework, as launch."`
+	Emit string `json:"emit,omitempty" maxLength:"64" example:"megatron" doc:"Add the files that start the best plan under this training framework, as launch. Without framework, its training stack is predicted for."`
 }
 
 // maxRows bounds the plans of one answer.

@@ -12,4 +12,7 @@
 //	FSDP launch=eager attention=flash     a stack with other parts
 //
 // What a text leaves open is a set of weighted [Choices]: how likely each release is on a generation of devices.
+//
+// Start with parts.go (parts and their values), table.go (stacks and their releases) and choices.go (what a text
+// leaves open).
 package stack
