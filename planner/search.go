@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
@@ -166,7 +167,8 @@ func (s *search) interrupted() bool {
 
 // prunable returns whether a plan is below the threshold in all modes, nil where
 // step times have no lower bound. Recomputation only adds time, so that the bound
-// without it holds for all modes.
+// without it holds for all modes. The ZeRO stage counts, since an unstated training
+// stack is another one from stage 3 on.
 func (s *search) prunable(st *site) func(*spec.Plan) bool {
 	if st.atLeast == nil {
 		return nil
@@ -177,11 +179,15 @@ func (s *search) prunable(st *site) func(*spec.Plan) bool {
 			return false
 		}
 		q = *p
-		q.Recompute, q.SequenceParallel = spec.RecomputeNone, false
-		least := st.atLeast(&q)
-		if q.TP > 1 {
-			q.SequenceParallel = true
+		q.Recompute = spec.RecomputeNone
+		least := math.Inf(1)
+		for _, q.ZeRO = range [...]int{0, 3} {
+			q.SequenceParallel = false
 			least = min(least, st.atLeast(&q))
+			if q.TP > 1 {
+				q.SequenceParallel = true
+				least = min(least, st.atLeast(&q))
+			}
 		}
 		return s.belowThreshold(&q, least)
 	}
