@@ -51,7 +51,10 @@ func (a sameAnswer) differs(b sameAnswer) bool {
 // drawQuestion draws a question over models, accelerators, plans and training stacks.
 func drawQuestion(rng *rand.Rand) sameQuestion {
 	q := sameQuestion{model: oneOf(rng, "gpt2-large", "llama3-8b", "llama2-13b", "qwen2.5-7b", "mixtral-8x7b"), accelerator: oneOf(rng, "a100-80gb", "h100", "h200", "b200")}
-	p := spec.Plan{DP: oneOf(rng, 1, 2, 4, 8), TP: oneOf(rng, 1, 2, 4), PP: oneOf(rng, 1, 1, 2, 4), MicroBatch: oneOf(rng, 1, 2, 4), Precision: spec.BF16}
+	p := spec.Plan{DP: oneOf(rng, 1, 2, 4, 8), TP: oneOf(rng, 1, 2, 4), PP: oneOf(rng, 1, 1, 2, 4), CP: oneOf(rng, 1, 1, 1, 2), EP: 1, MicroBatch: oneOf(rng, 1, 2, 4), Precision: spec.BF16}
+	if q.model == "mixtral-8x7b" {
+		p.EP = oneOf(rng, 1, p.DP)
+	}
 	p.AccumSteps = p.PP * oneOf(rng, 1, 2, 4)
 	p.ZeRO = oneOf(rng, 0, 1, 2, 3)
 	if p.PP > 1 {
@@ -164,12 +167,12 @@ func (q *sameQuestion) byGo(t *testing.T) sameAnswer {
 }
 
 // rowColumns are the columns of row.
-var rowColumns = strings.Fields("row_id model accelerator num_gpus dp tp pp micro_batch global_batch zero_stage recompute precision seq_len framework stack source_date")
+var rowColumns = strings.Fields("row_id model accelerator num_gpus dp tp pp cp ep micro_batch global_batch zero_stage recompute precision seq_len framework stack source_date")
 
 func (q *sameQuestion) row(id int) []string {
 	p := &q.plan
 	n := func(v int) string { return strconv.Itoa(v) }
-	return []string{n(id), q.model, q.accelerator, n(p.Devices()), n(p.DP), n(p.TP), n(p.PP), n(p.MicroBatch), n(p.GlobalBatch()), n(p.ZeRO),
+	return []string{n(id), q.model, q.accelerator, n(p.Devices()), n(p.DP), n(p.TP), n(p.PP), n(p.CP), n(p.EP), n(p.MicroBatch), n(p.GlobalBatch()), n(p.ZeRO),
 		string(p.Recompute), string(p.Precision), n(q.seq), q.framework, strings.Join(q.parts, " "), q.date}
 }
 

@@ -32,7 +32,7 @@ type ConfigBody struct {
 	Accelerator NameOr[spec.Accelerator] `json:"accelerator" doc:"By a name of the catalog or of the stored measurements, or by its figures, which include a name."`
 	Shape       *NameOr[spec.Shape]      `json:"shape,omitempty" doc:"Devices of each node, such as 8+8 or 2x8; as few of the accelerator's usual nodes as possible if absent."`
 	Link        *spec.Link               `json:"link,omitempty" doc:"Interconnect, bytes/s; if absent that of the usual node of an accelerator called by name."`
-	Framework   string                   `json:"framework,omitempty" maxLength:"256" doc:"Training stack, such as Megatron-LM or PyTorch FSDP."`
+	Framework   string                   `json:"framework,omitempty" maxLength:"256" doc:"Training stack, such as Megatron Core@0.13 or FSDP; any name."`
 }
 
 // NameOr is a value or its name.
