@@ -15,14 +15,16 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// tables are the training data sets with their sources; no sources mean all.
+// tables are the training data sets, each with its importer and its sources; no sources mean all.
 var tables = []struct {
-	name    string
-	sources []string
+	dir, importer string
+	sources       []string
 }{
-	{"published", []string{"bigscience", "fms_fsdp", "internevo", "korthikanti_2205_05198", "litgpt", "megatron_bridge", "megatron_sc21", "nemo_2407", "torchtitan"}},
-	{"sia", []string{"aws", "rtx", "dgx-ext", "azure", "quad"}},
-	{"dl2", nil},
+	{"published", "published", []string{"bigscience", "fms_fsdp", "internevo", "korthikanti_2205_05198", "litgpt", "megatron_bridge", "megatron_sc21", "nemo_2407", "torchtitan"}},
+	{"field", "published", nil},
+	{"rubick", "rubick", nil},
+	{"sia", "sia", []string{"aws", "rtx", "dgx-ext", "azure", "quad"}},
+	{"dl2", "dl2", nil},
 }
 
 func main() {
@@ -34,11 +36,11 @@ func main() {
 
 func run(ctx context.Context) error {
 	if len(os.Args) != 3 {
-		return errors.New("want two arguments, a directory with published, sia and dl2, and the one of package family")
+		return errors.New("want two arguments, a directory with published, field, rubick, sia and dl2, and the one of package family")
 	}
 	var rows []spec.Measurement
 	for _, t := range tables {
-		of, err := read(ctx, t.name, filepath.Join(os.Args[1], t.name), t.sources)
+		of, err := read(ctx, t.importer, filepath.Join(os.Args[1], t.dir), t.sources)
 		if err != nil {
 			return err
 		}

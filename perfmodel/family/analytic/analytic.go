@@ -129,8 +129,8 @@ func (pr *Prepared) predict(p *spec.Plan) (spec.Prediction, error) {
 
 // Estimate is a predicted step time.
 type Estimate struct {
-	Parts Parts   // sums to the step time
-	Log   float64 // logarithm of the step time in seconds
+	Parts   Parts   // sums to the step time
+	Log     float64 // logarithm of the step time in seconds
 	Between float64 // standard deviation of the logarithm between the choices of stacks
 }
 

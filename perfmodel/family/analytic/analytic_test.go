@@ -29,6 +29,7 @@ func explain(t testing.TB, c spec.Config) Parts {
 // foundation-model-stack/fms-fsdp up to 68 % with fused attention.
 func TestAnalyticUtilization(t *testing.T) {
 	c := perftest.GPT(spec.Plan{DP: 1, TP: 1, PP: 1, MicroBatch: 4, AccumSteps: 32, Precision: spec.BF16})
+	c.Framework = "FSDP@2024"
 	b, s, l, h, v := 128.0, 2048.0, 32.0, 4096.0, 51200.0
 	flops := 72 * b * s * l * h * h * (1 + s/(6*h) + v/(12*l*h))
 	if mfu := flops / explain(t, c).Total() / 312e12; mfu < 0.45 || mfu > 0.70 {

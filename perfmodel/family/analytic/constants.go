@@ -26,6 +26,7 @@ type constants struct {
 
 	unfusedShare  float64 // ceiling of batched multiplications over the score matrix relative to others
 	unfusedPasses float64 // 2-byte passes over the score matrix, forward and backward: softmax, mask, dropout
+	flashHalf     float64 // tokens at which fused attention reaches half of its ceiling (Dao 2023, figures 4 and 5: 500 to 700 on A100)
 	torchFlash    float64 // PyTorch's fused attention relative to FlashAttention 2
 	hopperFlash   float64 // FlashAttention 3 and cuDNN on Hopper relative to FlashAttention 2 (Shah et al. 2024, figure 5: 1.5 to 2)
 
@@ -150,18 +151,18 @@ var base = constants{
 		{gemm: 0.65, gemm8: 0.65, gemm4: 0.5, ring: 0.6, hop: 15e-6},
 		{gemm: 0.60, gemm8: 0.65, gemm4: 0.5, ring: 0.6, hop: 15e-6},
 		{gemm: 0.60, gemm8: 0.65, gemm4: 0.5, ring: 0.6, hop: 15e-6},
-		{gemm: 0.74, gemm8: 0.65, gemm4: 0.5, flash: 0.50, ring: 0.6, hop: 15e-6},
-		{gemm: 0.70, gemm8: 0.60, gemm4: 0.5, flash: 0.45, ring: 0.6, hop: 15e-6},
-		{gemm: 0.68, gemm8: 0.62, gemm4: 0.5, flash: 0.40, ring: 0.6, hop: 15e-6},
-		{gemm: 0.62, gemm8: 0.58, gemm4: 0.45, flash: 0.38, ring: 0.6, hop: 15e-6},
-		{gemm: 0.64, gemm8: 0.60, gemm4: 0.45, flash: 0.38, ring: 0.6, hop: 15e-6},
-		{gemm: 0.45, gemm8: 0.45, gemm4: 0.45, flash: 0.25, ring: 0.6, hop: 15e-6},
-		{gemm: 0.43, gemm8: 0.40, gemm4: 0.40, flash: 0.25, ring: 0.6, hop: 15e-6},
+		{gemm: 0.74, gemm8: 0.65, gemm4: 0.5, flash: 0.60, ring: 0.6, hop: 15e-6},
+		{gemm: 0.70, gemm8: 0.60, gemm4: 0.5, flash: 0.52, ring: 0.6, hop: 15e-6},
+		{gemm: 0.68, gemm8: 0.62, gemm4: 0.5, flash: 0.42, ring: 0.6, hop: 15e-6},
+		{gemm: 0.62, gemm8: 0.58, gemm4: 0.45, flash: 0.42, ring: 0.6, hop: 15e-6},
+		{gemm: 0.64, gemm8: 0.60, gemm4: 0.45, flash: 0.42, ring: 0.6, hop: 15e-6},
+		{gemm: 0.45, gemm8: 0.45, gemm4: 0.45, flash: 0.28, ring: 0.6, hop: 15e-6},
+		{gemm: 0.43, gemm8: 0.40, gemm4: 0.40, flash: 0.28, ring: 0.6, hop: 15e-6},
 		{gemm: 0.15, gemm8: 0.15, gemm4: 0.15, ring: 0.6, hop: 200e-6},
-		{gemm: 0.60, gemm8: 0.55, gemm4: 0.45, flash: 0.35, ring: 0.6, hop: 15e-6},
+		{gemm: 0.60, gemm8: 0.55, gemm4: 0.45, flash: 0.40, ring: 0.6, hop: 15e-6},
 	},
 	waveHalf: 0.7, depthHalf: 128, misaligned: 1.4, groupedGEMM: 0.7, groupedHalf: 500, mxGEMM: 0.95, rowwiseGEMM: 0.7, fp32GEMM: 1,
-	unfusedShare: 0.55, unfusedPasses: 11, torchFlash: 0.8, hopperFlash: 1.5,
+	unfusedShare: 0.55, unfusedPasses: 11, flashHalf: 600, torchFlash: 0.8, hopperFlash: 1.5,
 	memShare: 0.75, passesOutside: 10, passesInside: 14, passesQuantize: 6, passesLogits: 8,
 	fusedPasses: 0.75, optimizerBytes: 30, accumBytes: 8,
 	ringHalf: 4e6, netShare: 0.75, netHopSec: 3e-6,
@@ -229,6 +230,7 @@ var params = []parameter{
 	{"grouped gemm", 0.3, one(func(k *constants) *float64 { return &k.groupedGEMM })},
 	{"unfused attention", 0.3, one(func(k *constants) *float64 { return &k.unfusedShare })},
 	{"score passes", 0.3, one(func(k *constants) *float64 { return &k.unfusedPasses })},
+	{"attention saturation", 0.3, one(func(k *constants) *float64 { return &k.flashHalf })},
 	{"asynchronous attention", 0.15, one(func(k *constants) *float64 { return &k.hopperFlash })},
 	{"32-bit gemm", 0.2, one(func(k *constants) *float64 { return &k.fp32GEMM })},
 	{"PyTorch attention", 0.2, one(func(k *constants) *float64 { return &k.torchFlash })},

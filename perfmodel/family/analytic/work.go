@@ -262,7 +262,7 @@ func (w *work) experts(m *machine, p *spec.Plan, rate, n, elem float64) float64 
 func (w *work) attention(m *machine, p *spec.Plan, l *layer, n, elem float64) {
 	flops := w.cross * 2 * n * w.seq * w.core / float64(p.TP)
 	if m.flash > 0 && elem == 2 {
-		l.attn = flops * w.causal / m.flash
+		l.attn = flops * w.causal / m.flash * (1 + m.k.flashHalf/w.seq)
 		l.attnBack = flashBackward * l.attn
 		return
 	}
