@@ -120,11 +120,9 @@ func (r *publishedRow) model() spec.Model {
 
 // adapted returns m with the row's adapter, and a name with it.
 func (r *publishedRow) adapted(m spec.Model) spec.Model {
-	if m.Adapter = r.adapter(); m.Adapter != (spec.Adapter{}) {
-		m.Name += " (" + m.Adapter.String() + ")"
-		if !m.HasShape() {
-			r.Fail("adapter", errors.New("needs a model with known layers and widths"))
-		}
+	m = m.Adapted(r.adapter())
+	if m.Adapter.Kind != spec.FullTraining && !m.HasShape() {
+		r.Fail("adapter", errors.New("needs a model with known layers and widths"))
 	}
 	return m
 }

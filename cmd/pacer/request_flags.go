@@ -32,6 +32,7 @@ func requestFlags() []cli.Flag {
 			Usage: "train `MODEL`, see pacer ls models; or a Hugging Face config.json; or your own model as FILE.yaml or KEY=VALUE,..."},
 		&cli.IntFlag{Name: "global-batch", Aliases: []string{"b"}, Usage: "train `SAMPLES` per optimizer step", DefaultText: "none", Category: categoryModel},
 		&cli.IntFlag{Name: "seq", Usage: "train samples of `TOKENS`", DefaultText: "the model's own", Category: categoryModel},
+		&cli.StringFlag{Name: "adapter", Usage: "train an `ADAPTER` and freeze the weights: KIND:RANK or KIND:RANK:MODULES with lora, qlora or dora and qkv, o, mlp joined by +, such as lora:16:qkv+o+mlp", DefaultText: "none: train all weights", Category: categoryModel},
 		&cli.StringFlag{Name: "framework", Usage: "predict for training `STACK`, such as Megatron Core@0.13, see pacer ls stacks", DefaultText: "that of the measurements, else any stack plausible for the device and date", Category: categoryModel},
 		&cli.StringSliceFlag{Name: "stack", Usage: "predict for a training stack with `PART=VALUE`, such as launch=eager, see pacer ls parts; may be repeated", DefaultText: "the parts of --framework", Category: categoryModel},
 		&cli.StringFlag{Name: "date", Usage: "predict for a training stack of `DATE` or before, such as 2024-07, where --framework states no release", DefaultText: "none", Category: categoryModel},
@@ -110,7 +111,7 @@ func resolveOn(c *cli.Context, accelerator string, fixed *query.FixedPlan) (plan
 func requestOf(c *cli.Context) (query.Request, error) {
 	q := query.Request{
 		Model: c.String("model"), Accelerator: c.String("accelerator"), GlobalBatch: c.Int("global-batch"), Seq: c.Int("seq"),
-		PerNode: c.Int("per-node"), Node: c.String("node"), Framework: c.String("framework"), Stack: strings.Join(c.StringSlice("stack"), " "), Date: c.String("date"), Precision: c.String("precision"),
+		PerNode: c.Int("per-node"), Node: c.String("node"), Adapter: c.String("adapter"), Framework: c.String("framework"), Stack: strings.Join(c.StringSlice("stack"), " "), Date: c.String("date"), Precision: c.String("precision"),
 		Family: c.String("family"), InterNodeGbps: c.Float64("inter-node-gbps"), IntraNodeGBytes: c.Float64("intra-node-gbytes"),
 	}
 	if err := q.AssumeStackOf(c.String("emit")); err != nil {

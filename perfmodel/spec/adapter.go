@@ -111,6 +111,15 @@ func (a *Adapter) UnmarshalText(text []byte) error {
 // Has reports whether a adapts all of the given modules.
 func (a Adapter) Has(m AdapterModules) bool { return a.Kind != FullTraining && a.Modules&m == m }
 
+// Adapted returns m with an adapter, and with its text behind the name, since measurements of m say nothing about its
+// fine-tuning.
+func (m Model) Adapted(a Adapter) Model {
+	if m.Adapter = a; a.Kind != FullTraining {
+		m.Name += " (" + a.String() + ")"
+	}
+	return m
+}
+
 // AdapterParams returns the trained parameters of one layer: r·(in + out) for each adapted matrix, in a routed layer
 // those of its shared experts and of one adapter for each expert, and a magnitude per output with DoRA.
 func (m *Model) AdapterParams() float64 {

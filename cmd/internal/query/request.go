@@ -24,6 +24,7 @@ type Request struct {
 	PerNode         int     `json:"per_node,omitempty" minimum:"1" maximum:"1048576" doc:"Devices per node; those of the accelerator's usual node if absent."`
 	Node            string  `json:"node,omitempty" maxLength:"256" doc:"Node type; the accelerator's usual one if absent."`
 	Framework       string  `json:"framework,omitempty" maxLength:"256" example:"Megatron Core@0.13" doc:"Training stack, by a name of pacer ls stacks or of the stored measurements, with a version or date after @ if known. If absent, that of the measurements, else any stack plausible for the device and date."`
+	Adapter         string  `json:"adapter,omitempty" maxLength:"64" example:"lora:16" doc:"Adapter that is trained in place of the weights: lora, qlora or dora with a rank and, if not qkv+o, modules, such as qlora:64:qkv+o+mlp."`
 	Date            string  `json:"date,omitempty" maxLength:"10" example:"2024-07" doc:"Latest date of the training stack, YYYY, YYYY-MM or YYYY-MM-DD, where framework states no release."`
 	Precision       string  `json:"precision,omitempty" maxLength:"32" example:"bf16" doc:"Number format of multiplications."`
 	Family          string  `json:"family,omitempty" maxLength:"64" doc:"Family of performance models; auto, the default, is a fitted model that beats the analytic one on held-out rows, else the analytic one."`
@@ -151,6 +152,9 @@ func (q *Request) Check() error {
 		if err := q.Network.Validate(); err != nil {
 			return &FieldError{Field: "model", Value: q.Network.Name, Err: err}
 		}
+	}
+	if _, err := spec.ParseAdapter(q.Adapter); err != nil {
+		return &FieldError{Field: "adapter", Value: q.Adapter, Why: ": " + strings.TrimPrefix(err.Error(), "spec: ")}
 	}
 	if err := q.checkStack(); err != nil {
 		return err

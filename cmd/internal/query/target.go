@@ -44,7 +44,7 @@ func (t *Target) FittedBy(keys map[spec.Key]bool) bool { return keys[t.key] }
 
 // TargetKey returns the fields of q that decide its Target.
 func (q Request) TargetKey() Request {
-	return Request{Model: q.Model, Accelerator: q.Accelerator, Node: q.Node, Framework: q.Framework, Stack: q.Stack, Date: q.Date, Family: cmp.Or(q.Family, Auto), Network: q.Network}
+	return Request{Model: q.Model, Accelerator: q.Accelerator, Node: q.Node, Adapter: q.Adapter, Framework: q.Framework, Stack: q.Stack, Date: q.Date, Family: cmp.Or(q.Family, Auto), Network: q.Network}
 }
 
 // Target finds the model and accelerator that q names, in the catalog or in the
@@ -93,13 +93,23 @@ func (r *Resolver) findMachine(ctx context.Context, q *Request, t *Target) (meas
 // measured reports that only the store has the model. unknown says that neither the
 // catalog nor the store has it; a fitted performance model of that name stands for it.
 func (r *Resolver) findNetwork(ctx context.Context, q *Request, t *Target) (measured bool, unknown, err error) {
+	adapter, err := spec.ParseAdapter(q.Adapter)
+	if err != nil {
+		return false, nil, err
+	}
 	if q.custom() {
-		t.model = q.Network
+		t.model = q.Network.Adapted(adapter)
 		return false, nil, q.checkUnfitted()
 	}
 	t.model, measured, unknown = r.findModel(ctx, q.Model)
 	key := spec.Key{Model: q.Model, Accelerator: t.accelerator.Name}
-	if measured {
+	if adapter.Kind != spec.FullTraining {
+		if unknown == nil && !t.model.HasShape() {
+			return measured, nil, &FieldError{Field: "adapter", Value: q.Adapter, Why: "needs a model with known layers and widths, which " + t.model.Name + " is not"}
+		}
+		t.model = t.model.Adapted(adapter)
+		key.Model = t.model.Name
+	} else if measured {
 		key.Model = t.model.Name
 	}
 	t.key = CanonicalKey(key)
