@@ -19,7 +19,7 @@ func plain() *constants {
 		k.shares[i] = shares{gemm: 1, gemm8: 1, gemm4: 1, flash: 1, ring: 1}
 	}
 	k.waveHalf, k.depthHalf, k.misaligned, k.ringHalf = 0, 0, 1, 0
-	k.memShare, k.netShare, k.torchFlash, k.hiddenCost = 1, 1, 1, 0
+	k.memShare, k.netShare, k.torchFlash, k.hopperFlash, k.flashHalf, k.hiddenCost = 1, 1, 1, 1, 0, 0
 	k.dpHidden, k.fsdpHidden, k.zero3Hidden, k.zero3Traffic = 0, 0, 0, 1
 	return &k
 }
@@ -271,4 +271,111 @@ func TestCountPublishedSize(t *testing.T) {
 	same(t, "published as 1.3 times the layers", publishedScale(&m), 1.3)
 	m.ParamCount = 10 * shape
 	same(t, "no more than twice", publishedScale(&m), 2)
+}
+
+// TestCountAdapters: frozen weights have gradients of inputs only, and adapters two thin multiplications each.
+func TestCountAdapters(t *testing.T) {
+	of := func(adapter string) (*Prepared, *spec.Plan, layer) {
+		c := perftest.GPT(spec.Plan{DP: 4, MicroBatch: 1, ZeRO: 1, Precision: spec.BF16})
+		var err error
+		if c.Model.Adapter, err = spec.ParseAdapter(adapter); err != nil {
+			t.Fatal(err)
+		}
+		pr, p := counted(t, plain(), c)
+		return pr, p, pr.work.layerOf(&pr.machine, p)
+	}
+	full, _, whole := of("none")
+	lora, p, frozen := of("lora:64")
+	same(t, "forward", frozen.forward, whole.forward)
+	same(t, "backward over forward", frozen.backward, 1)
+	m, n, h := &lora.machine, 2048.0, 4096.0
+	// Thin multiplications are bound by memory.
+	thin := func(out float64) float64 {
+		return 3*(m.gemm(312e12, n, 64, h, 2)+m.gemm(312e12, n, out, 64, 2)) + 3*2*n*out/2039e9
+	}
+	same(t, "adapters of qkv and o", frozen.adapters, thin(3*h)+thin(h))
+	compute, _ := lora.kernelSec(&frozen, p)
+	same(t, "layer", compute, 2*frozen.forward+frozen.adapters+frozen.attn+frozen.attnBack+frozen.passes)
+	same(t, "head", lora.work.headSec(m, p)-full.work.headSec(&full.machine, p), -2*n*h*51200/312e12)
+	trained := 32 * 64 * (h + 3*h + 2*h)
+	dense, _ := lora.trained(p)
+	same(t, "trained parameters", dense, trained)
+	var out Parts
+	lora.updateSec(p, &out)
+	same(t, "optimizer", out.Optimizer, base.optimizerBytes*trained/4/2039e9)
+	_, _, quantized := of("qlora:64")
+	weights := 12 * h * h
+	same(t, "dequantization, twice", quantized.adapters-frozen.adapters, 2*2.5*weights/2039e9)
+}
+
+// TestCountAttentionKernels: fused attention reaches half of its rate at flashHalf tokens; Hopper has kernels that are
+// faster than FlashAttention 2.
+func TestCountAttentionKernels(t *testing.T) {
+	k := plain()
+	k.flashHalf, k.hopperFlash, k.torchFlash = 2048, 1.5, 0.8
+	of := func(framework, arch string) float64 {
+		c := perftest.GPT(spec.Plan{DP: 1, MicroBatch: 1, Precision: spec.BF16})
+		c.Framework, c.Accelerator.Arch = framework, arch
+		pr, p := counted(t, k, c)
+		return pr.work.layerOf(&pr.machine, p).attn
+	}
+	flops := 2.0 * 2048 * 2048 * 4096 / 312e12 // causal
+	same(t, "FlashAttention 2", of("Megatron Core@0.3", "Hopper"), 2*flops)
+	same(t, "cuDNN on Hopper", of("Megatron Core@0.13", "Hopper"), 2*flops/1.5)
+	same(t, "cuDNN on Ampere", of("Megatron Core@0.13", "Ampere"), 2*flops)
+	same(t, "PyTorch", of("torchtitan", "Hopper"), 2*flops/0.8)
+}
+
+// TestCountDispatch: tokens are sent to each expert, or once to each device and node; overlap hides a part.
+func TestCountDispatch(t *testing.T) {
+	k := plain()
+	k.allToAll = 1
+	of := func(parts string) float64 {
+		c := perftest.GPT(spec.Plan{DP: 16, EP: 16, MicroBatch: 1, Precision: spec.BF16})
+		c.Model.Experts, c.Model.ExpertsPerToken, c.Model.ExpertFFN = 16, 4, 1024
+		c.Link.InterBps, c.Framework = 1e9, "Megatron Core "+parts // bound by the network
+		pr, p := counted(t, k, c)
+		return pr.work.layerOf(&pr.machine, p).ep
+	}
+	token := 2.0 * 2048 * 4096
+	each := of("dispatch=all-to-all ep=none")
+	same(t, "a copy for each expert: half of four leave the node of eight", each, 4*(token*4/2*8/1e9))
+	same(t, "a copy for each node", of("dispatch=per-node ep=none"), each*(1-1./16)*2/4)
+	same(t, "half hidden", of("dispatch=all-to-all ep=async"), each/2)
+	same(t, "mostly hidden", of("dispatch=all-to-all ep=backward"), each/4)
+}
+
+// TestCountRouting: layers with experts have their own time of launches.
+func TestCountRouting(t *testing.T) {
+	of := func(routing string) float64 {
+		c := perftest.GPT(spec.Plan{DP: 1, MicroBatch: 1, Precision: spec.BF16})
+		c.Model.Experts, c.Model.ExpertsPerToken, c.Model.ExpertFFN, c.Model.DenseLayers = 8, 2, 1024, 8
+		c.Framework = "Megatron Core launch=eager routing=" + routing
+		pr, p := counted(t, plain(), c)
+		return pr.work.layerOf(&pr.machine, p).launch
+	}
+	for routing, sec := range map[string]float64{"plain": base.routing[routingPlain], "fused": base.routing[routingFused], "graphs": base.routing[routingGraph]} {
+		same(t, routing, of(routing), base.launch[launchEager]/4+sec*3/4)
+	}
+}
+
+// TestCountDirectLinks: without a switch, a group uses the links among its members.
+func TestCountDirectLinks(t *testing.T) {
+	k := plain()
+	of := func(name, arch string, node, group int) float64 {
+		c := perftest.GPT(spec.Plan{DP: node, MicroBatch: 1, Precision: spec.BF16})
+		c.Accelerator.Name, c.Accelerator.Arch, c.Shape = name, arch, spec.Packed(2*node, node)
+		pr, _ := counted(t, k, c)
+		return pr.machine.inside(float64(group)) / 300e9
+	}
+	for _, x := range []struct {
+		name, arch  string
+		node, group int
+		want        float64
+	}{
+		{"V100-SXM2-32GB", "Volta", 8, 2, 1. / 6}, {"V100-SXM2-32GB", "Volta", 8, 4, 4. / 6}, {"V100-SXM2-32GB", "Volta", 8, 8, 1},
+		{"V100-SXM2-32GB", "Volta", 4, 2, 1. / 3}, {"V100-SXM3-32GB", "Volta", 16, 2, 1}, {"MI300X", "CDNA3", 8, 2, 1. / 7}, {"A100", "Ampere", 8, 2, 1},
+	} {
+		same(t, x.name, of(x.name, x.arch, x.node, x.group), x.want)
+	}
 }
