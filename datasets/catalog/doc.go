@@ -3,6 +3,7 @@
 //
 //	accelerators.csv, more_accelerators.csv   datasheets
 //	models.csv, more_models.csv               shapes of neural networks
+//	recent_models.csv                         the same, with windows, hybrids and vision towers
 //	accelerator_names.csv, model_names.csv    further names, default sequence lengths, sources
 //	nodes.csv                                 machines: devices, links, NICs, CPUs, memory
 //

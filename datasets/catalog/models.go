@@ -31,12 +31,19 @@ var loadModels = sync.OnceValue(func() *modelTable {
 		if !ok {
 			panic("catalog: model_names.csv lacks " + r.str("name"))
 		}
-		t.put(modelFromRow(r, n), n, r.str("notes"))
+		m := modelFromRow(r, n)
+		m.Window, m.WindowLayers = n.int("window"), n.int("window_layers")
+		t.put(m, n, r.str("notes"))
 	}
-	for _, r := range readTable("more_models.csv") {
-		m := modelFromRow(r, r)
-		m.FLOPsPerSample = r.num("flops_per_sample")
-		t.put(m, r, r.str("notes"))
+	for _, table := range []string{"more_models.csv", "recent_models.csv"} {
+		for _, r := range readTable(table) {
+			m := modelFromRow(r, r)
+			m.FLOPsPerSample = r.num("flops_per_sample")
+			if table == "recent_models.csv" {
+				hybridFromRow(&m, r)
+			}
+			t.put(m, r, r.str("notes"))
+		}
 	}
 	return t
 })
@@ -73,6 +80,19 @@ func modelFromRow(r, names row) spec.Model {
 
 		ParamCount:       names.num("param_count"),
 		ActiveParamCount: names.num("active_param_count"),
+	}
+}
+
+// hybridFromRow reads the columns that only recent_models.csv has.
+func hybridFromRow(m *spec.Model, r row) {
+	m.QRank, m.KVRank = r.int("q_rank"), r.int("kv_rank")
+	m.Window, m.WindowLayers = r.int("window"), r.int("window_layers")
+	m.SSMLayers, m.SSMHeads, m.SSMHeadDim = r.int("ssm_layers"), r.int("ssm_heads"), r.int("ssm_head_dim")
+	m.SSMState, m.SSMGroups, m.MLPLayers = r.int("ssm_state"), r.int("ssm_groups"), r.int("mlp_layers")
+	m.ExpertHidden = r.int("expert_hidden")
+	m.Tower = spec.Tower{
+		Layers: r.int("tower_layers"), Hidden: r.int("tower_hidden"), FFN: r.int("tower_ffn"), Heads: r.int("tower_heads"),
+		GatedMLP: r.bool("tower_gated_mlp"), Tokens: r.int("tower_tokens"), Projector: r.int("tower_projector"),
 	}
 }
 

@@ -14,9 +14,9 @@ const aspect = 128
 // GuessShape fills in missing fields of a transformer, with the proportions of GPT: P = 12·l·h² + V·h, with h =
 // 128·l if h is unknown too, heads of width 128, an MLP of width 4h, tied embeddings. It takes a model of
 // unknown kind with a sequence length and no FLOP count for a decoder. ok is false if m is complete, is a
-// mixture of experts or no transformer, or has neither layers and width nor a parameter count.
+// mixture of experts, a hybrid or no transformer, or has neither layers and width nor a parameter count.
 func GuessShape(m spec.Model) (guess spec.Model, ok bool) {
-	if m.HasShape() && m.Heads > 0 && m.FFN > 0 || m.Experts > 0 || m.ParamCount <= 0 && !m.HasShape() {
+	if m.HasShape() && m.Heads > 0 && m.FFN > 0 || m.Experts > 0 || m.SSMLayers > 0 || m.ParamCount <= 0 && !m.HasShape() {
 		return m, false
 	}
 	switch {

@@ -25,7 +25,7 @@ func weightsOf(m spec.Model) weights {
 	w := weights{
 		query:  2 * h * float64(m.Heads) * d,
 		kv:     2 * h * float64(m.KV()) * d,
-		mlp:    m.DenseMLPParams(),
+		mlp:    m.DenseMLPParams() * float64(m.LayersWithMLP()) / float64(m.Layers),
 		fixed:  4 * h,
 		embed:  float64(m.Vocab) * h,
 		tied:   m.TiedEmbeddings,
@@ -39,9 +39,12 @@ func weightsOf(m spec.Model) weights {
 	}
 	if m.Experts > 0 {
 		moe := float64(m.MoELayers()) / w.layers
-		w.mlp = (1-moe)*m.DenseMLPParams() + moe*float64(m.SharedExperts)*m.ExpertParams()
+		w.mlp = (float64(m.LayersWithMLP())/w.layers-moe)*m.DenseMLPParams() + moe*m.SharedExpertParams()
 		w.expert = moe * float64(m.Experts) * m.ExpertParams()
 		w.fixed += moe * h * float64(m.Experts)
+	}
+	if attn := float64(m.AttentionLayers()) / w.layers; attn < 1 { // the other layers have a state-space mixer, or only an MLP
+		w.query, w.kv = attn*w.query+float64(m.SSMLayers)/w.layers*m.SSMParams(), attn*w.kv
 	}
 	if m.Kind == spec.EncoderDecoder { // cross attention in the decoder half
 		w.query, w.kv = 1.5*w.query, 1.5*w.kv

@@ -13,7 +13,7 @@ const (
 	Decoder        Kind = "decoder"         // causal transformer: GPT, Llama, mixture of experts
 	Encoder        Kind = "encoder"         // bidirectional transformer: BERT, RoBERTa
 	EncoderDecoder Kind = "encoder-decoder" // T5; Layers counts both stacks
-	Vision         Kind = "vision"          // vision transformer; SeqLen counts patches
+	Vision         Kind = "vision"          // vision or diffusion transformer; SeqLen counts patches and text tokens
 	Opaque         Kind = "opaque"          // known only by ParamCount and FLOPsPerSample
 )
 
@@ -37,6 +37,23 @@ type Model struct {
 	QRank  int `json:"q_rank,omitempty"`
 	KVRank int `json:"kv_rank,omitempty"`
 
+	// Window is the number of tokens, the current one included, that an attention layer with a sliding window
+	// sees; WindowLayers is the number of such layers. The other attention layers see the whole sequence.
+	Window       int `json:"window,omitempty"`
+	WindowLayers int `json:"window_layers,omitempty"`
+
+	// Hybrids: SSMLayers have a Mamba 2 mixer (Dao and Gu 2024, arXiv 2405.21060), or linear attention of the same
+	// form, instead of attention. SSMHeads x SSMHeadDim is the inner width of the mixer; SSMState is the width of
+	// the state of one head, and SSMGroups the number of groups of heads that share their B and C matrices.
+	SSMLayers  int `json:"ssm_layers,omitempty"`
+	SSMHeads   int `json:"ssm_heads,omitempty"`
+	SSMHeadDim int `json:"ssm_head_dim,omitempty"`
+	SSMState   int `json:"ssm_state,omitempty"`
+	SSMGroups  int `json:"ssm_groups,omitempty"`
+	// MLPLayers is the number of layers that are an MLP, or experts, alone; then no other layer has an MLP
+	// (Nemotron-H, arXiv 2504.03624). 0 = every layer has an MLP after its mixer.
+	MLPLayers int `json:"mlp_layers,omitempty"`
+
 	GatedMLP       bool `json:"gated_mlp,omitempty"`       // three MLP matrices instead of two
 	TiedEmbeddings bool `json:"tied_embeddings,omitempty"` // input and output embedding shared
 
@@ -45,6 +62,11 @@ type Model struct {
 	ExpertFFN       int `json:"expert_ffn,omitempty"`        // inner width of one expert
 	SharedExperts   int `json:"shared_experts,omitempty"`    // experts that process every token
 	DenseLayers     int `json:"dense_layers,omitempty"`      // leading layers with a dense MLP in an MoE model
+	// ExpertHidden is the width to which tokens are projected before routed experts, and from which they are
+	// projected back (latent mixture of experts, Nemotron 3); 0 = Hidden.
+	ExpertHidden int `json:"expert_hidden,omitempty"`
+
+	Tower Tower `json:"tower,omitzero"`
 
 	// Adapter says which weights are trained; the zero value trains all.
 	Adapter Adapter `json:"adapter,omitzero"`
@@ -55,6 +77,34 @@ type Model struct {
 	ActiveParamCount float64 `json:"active_param_count,omitempty"`
 	// FLOPsPerSample is the work of one forward pass of one sample, for Opaque models.
 	FLOPsPerSample float64 `json:"flops_per_sample,omitempty"`
+}
+
+// Tower is a transformer encoder whose outputs are tokens of the language model, such as the vision tower of a
+// vision-language model. The zero value means none.
+type Tower struct {
+	Layers    int  `json:"layers,omitempty"`
+	Hidden    int  `json:"hidden,omitempty"`
+	FFN       int  `json:"ffn,omitempty"` // inner width of the MLP
+	Heads     int  `json:"heads,omitempty"`
+	GatedMLP  bool `json:"gated_mlp,omitempty"`
+	Tokens    int  `json:"tokens,omitempty"`    // patches per sample; SeqLen counts the tokens that they become
+	Projector int  `json:"projector,omitempty"` // parameters of patch embedding and projector
+}
+
+// Params returns the parameters of the tower and its projector.
+func (t Tower) Params() float64 {
+	h, f := float64(t.Hidden), float64(t.FFN)
+	mlp := 2.0
+	if t.GatedMLP {
+		mlp = 3
+	}
+	return float64(t.Layers)*(4*h*h+mlp*h*f) + float64(t.Projector)
+}
+
+// TrainFLOPs returns the FLOPs of the forward and backward pass of the tower for one sample.
+func (t Tower) TrainFLOPs() float64 {
+	n := float64(t.Tokens)
+	return 6*t.Params()*n + 12*float64(t.Layers)*float64(t.Hidden)*n*n
 }
 
 // HasShape reports whether layers and widths are known, so that per-layer
@@ -135,9 +185,54 @@ func (m Model) DenseMLPParams() float64 {
 	return m.mlpMatrices() * float64(m.Hidden) * float64(m.FFN)
 }
 
-// ExpertParams returns the parameters of one expert.
+// ExpertIn returns the width of the input and output of a routed expert.
+func (m Model) ExpertIn() int {
+	if m.ExpertHidden > 0 {
+		return m.ExpertHidden
+	}
+	return m.Hidden
+}
+
+// ExpertParams returns the parameters of one routed expert.
 func (m Model) ExpertParams() float64 {
-	return m.mlpMatrices() * float64(m.Hidden) * float64(m.ExpertFFN)
+	return m.mlpMatrices() * float64(m.ExpertIn()) * float64(m.ExpertFFN)
+}
+
+// SharedExpertParams returns the parameters of all shared experts of one layer, with the projections of
+// ExpertHidden.
+func (m Model) SharedExpertParams() float64 {
+	h := float64(m.Hidden)
+	return m.mlpMatrices()*h*float64(m.SharedExperts*m.ExpertFFN) + 2*h*float64(m.ExpertHidden)
+}
+
+// SSMParams returns the parameters of one Mamba 2 mixer: projections to the gate, to the input, to B and C, and to
+// the step size of each head, and the output projection (Dao and Gu 2024, section 7). Convolution, norm and biases
+// are below 0.1 % and left out.
+func (m Model) SSMParams() float64 {
+	h, inner := float64(m.Hidden), float64(m.SSMHeads*m.SSMHeadDim)
+	return h * (3*inner + 2*float64(m.SSMGroups*m.SSMState) + float64(m.SSMHeads))
+}
+
+// ssmChunk is the number of tokens of one chunk of Mamba 2's algorithm: 128 in Nemotron-H, 256 in Mamba 2.
+const ssmChunk = 128
+
+// SSMFLOPs returns the forward FLOPs of the core of one Mamba 2 mixer for one token, without projections. Within a
+// chunk of Q tokens the core is masked attention, Q·(G·N + H·P); between chunks states are built and read,
+// 4·H·P·N (Dao and Gu 2024, section 6).
+func (m Model) SSMFLOPs() float64 {
+	inner, n := float64(m.SSMHeads*m.SSMHeadDim), float64(m.SSMState)
+	return ssmChunk*(float64(m.SSMGroups)*n+inner) + 4*inner*n
+}
+
+// AttentionLayers returns the number of layers with attention.
+func (m Model) AttentionLayers() int { return max(m.Layers-m.SSMLayers-m.MLPLayers, 0) }
+
+// LayersWithMLP returns the number of layers with an MLP or experts.
+func (m Model) LayersWithMLP() int {
+	if m.MLPLayers > 0 {
+		return m.MLPLayers
+	}
+	return m.Layers
 }
 
 // MoELayers returns the number of layers with routed experts.
@@ -145,7 +240,26 @@ func (m Model) MoELayers() int {
 	if m.Experts == 0 {
 		return 0
 	}
-	return max(m.Layers-m.DenseLayers, 0)
+	return max(m.LayersWithMLP()-m.DenseLayers, 0)
+}
+
+// ScoreShare returns the share of the scores of seq x seq tokens that attention computes, the mean of all layers
+// with attention: 1/2 if it is causal, less with a Window.
+func (m Model) ScoreShare(seq int) float64 {
+	whole := 1.0
+	if m.Kind == Decoder {
+		whole = 0.5
+	}
+	layers := float64(m.AttentionLayers())
+	if m.Window <= 0 || m.Window >= seq || layers == 0 {
+		return whole
+	}
+	local := min(float64(m.WindowLayers)/layers, 1)
+	w := float64(m.Window) / float64(seq)
+	if m.Kind == Decoder {
+		w -= w * w / 2 // the first tokens see fewer than the window
+	}
+	return (1-local)*whole + local*w
 }
 
 // EmbeddingParams returns the parameters of the input and output embeddings.
@@ -163,7 +277,7 @@ func (m Model) Params() float64 {
 	if m.ParamCount > 0 {
 		return m.ParamCount
 	}
-	return m.shapeParams(m.Experts + m.SharedExperts)
+	return m.shapeParams(m.Experts)
 }
 
 // ActiveParams returns the number of parameters that process one token; for dense models it equals Params.
@@ -174,27 +288,30 @@ func (m Model) ActiveParams() float64 {
 	if m.Experts == 0 {
 		return m.Params()
 	}
-	return m.shapeParams(m.ExpertsPerToken + m.SharedExperts)
+	return m.shapeParams(m.ExpertsPerToken)
 }
 
-func (m Model) shapeParams(expertsPerLayer int) float64 {
+// shapeParams returns the size of all weight matrices, with that many routed experts per layer.
+func (m Model) shapeParams(routed int) float64 {
 	if !m.HasShape() {
 		return 0
 	}
-	l, moe := float64(m.Layers), float64(m.MoELayers())
-	p := l*m.AttentionParams() + (l-moe)*m.DenseMLPParams() + m.EmbeddingParams()
-	p += moe * (float64(expertsPerLayer)*m.ExpertParams() + float64(m.Hidden*m.Experts))
+	l, mlps, moe := float64(m.Layers), float64(m.LayersWithMLP()), float64(m.MoELayers())
+	p := float64(m.AttentionLayers())*m.AttentionParams() + (mlps-moe)*m.DenseMLPParams() + m.EmbeddingParams()
+	p += moe*(float64(routed)*m.ExpertParams()+m.SharedExpertParams()+float64(m.Hidden*m.Experts)) + float64(m.SSMLayers)*m.SSMParams()
 	if m.Kind == EncoderDecoder {
 		p += l / 2 * m.AttentionParams() // cross attention of the decoder half
 	}
-	return p
+	return p + m.Tower.Params()
 }
 
 // TrainFLOPs returns the FLOPs of the forward and backward pass of one sample of seq tokens, without
 // recomputation: 6 x active parameters x tokens, plus attention scores, which count half if causal (Chowdhery
-// et al., PaLM, 2022, appendix B). An encoder-decoder has seq tokens in both stacks; its decoder has causal
+// et al., PaLM, 2022, appendix B) and less with a Window, plus the core of state-space mixers. The parameters of a
+// Tower count for its own tokens. An encoder-decoder has seq tokens in both stacks; its decoder has causal
 // self-attention and cross attention. An Opaque model has 3 x FLOPsPerSample, or 6 x parameters x tokens if
-// that is unknown. With an Adapter, frozen weights have no gradients: 4 x active parameters x tokens. seq 0 means the model's SeqLen.
+// that is unknown. With an Adapter, frozen weights have no gradients: 4 x active parameters x tokens. seq 0 means the
+// model's SeqLen.
 func (m Model) TrainFLOPs(seq int) float64 {
 	if seq == 0 {
 		seq = m.SeqLen
@@ -206,21 +323,21 @@ func (m Model) TrainFLOPs(seq int) float64 {
 		return 6 * m.ActiveParams() * math.Max(float64(seq), 1)
 	}
 	s := float64(seq)
-	attn := 12 * float64(m.Layers) * float64(m.Heads*m.Head()) * s * s
+	layers := float64(m.AttentionLayers())
+	attn := 12 * layers * float64(m.Heads*m.Head()) * s * s
 	if l, ok := m.Latent(); ok { // scores of longer heads
-		attn = 6 * float64(m.Layers) * (l.Q + l.Out) * s * s
+		attn = 6 * layers * (l.Q + l.Out) * s * s
 	}
-	switch m.Kind {
-	case Decoder:
-		attn /= 2
-	case EncoderDecoder: // half of the layers have weight 1, the other half 1/2 + 1
+	attn *= m.ScoreShare(seq)
+	if m.Kind == EncoderDecoder { // half of the layers have weight 1, the other half 1/2 + 1
 		attn *= 1.25
 	}
+	attn += 3 * float64(m.SSMLayers) * m.SSMFLOPs() * s
 	perParam := 6.0
 	if m.Adapter.Kind != FullTraining {
 		perParam = 4 // no gradients of weights
 	}
-	return perParam*m.ActiveParams()*s + attn
+	return perParam*(m.ActiveParams()-m.Tower.Params())*s + attn + m.Tower.TrainFLOPs()
 }
 
 // Validate reports why no plan can be made for m.
@@ -232,9 +349,13 @@ func (m Model) Validate() error {
 		name string
 		v    int
 	}{{"layers", m.Layers}, {"hidden", m.Hidden}, {"ffn", m.FFN}, {"heads", m.Heads}, {"kv_heads", m.KVHeads},
-		{"head_dim", m.HeadDim}, {"vocab", m.Vocab}, {"seq_len", m.SeqLen}, {"q_rank", m.QRank}, {"kv_rank", m.KVRank}, {"experts", m.Experts},
-		{"experts_per_token", m.ExpertsPerToken}, {"expert_ffn", m.ExpertFFN}, {"shared_experts", m.SharedExperts},
-		{"dense_layers", m.DenseLayers}} {
+		{"head_dim", m.HeadDim}, {"vocab", m.Vocab}, {"seq_len", m.SeqLen}, {"q_rank", m.QRank}, {"kv_rank", m.KVRank},
+		{"window", m.Window}, {"window_layers", m.WindowLayers}, {"ssm_layers", m.SSMLayers}, {"ssm_heads", m.SSMHeads},
+		{"ssm_head_dim", m.SSMHeadDim}, {"ssm_state", m.SSMState}, {"ssm_groups", m.SSMGroups}, {"mlp_layers", m.MLPLayers},
+		{"experts", m.Experts}, {"experts_per_token", m.ExpertsPerToken}, {"expert_ffn", m.ExpertFFN},
+		{"shared_experts", m.SharedExperts}, {"dense_layers", m.DenseLayers}, {"expert_hidden", m.ExpertHidden},
+		{"tower.layers", m.Tower.Layers}, {"tower.hidden", m.Tower.Hidden}, {"tower.ffn", m.Tower.FFN}, {"tower.heads", m.Tower.Heads},
+		{"tower.tokens", m.Tower.Tokens}, {"tower.projector", m.Tower.Projector}} {
 		if f.v < 0 {
 			return fmt.Errorf("spec: model %s: %s=%d is negative", m.Name, f.name, f.v)
 		}
@@ -247,14 +368,35 @@ func (m Model) Validate() error {
 	if m.Adapter.Kind != FullTraining && (m.Adapter.Rank < 1 || !m.HasShape()) {
 		return fmt.Errorf("spec: model %s: adapter %s needs a rank above 0, and layers and widths", m.Name, m.Adapter)
 	}
-	if m.HasShape() && (m.Heads == 0 || m.FFN == 0 && m.ExpertFFN == 0) {
+	if m.SSMLayers == 0 && m.HasShape() && (m.Heads == 0 || m.FFN == 0 && m.ExpertFFN == 0) {
 		return fmt.Errorf("spec: model %s: heads=%d and ffn=%d must be positive", m.Name, m.Heads, m.FFN)
+	}
+	if err := m.checkHybrid(); err != nil {
+		return err
 	}
 	if !m.HasShape() && m.ParamCount <= 0 {
 		return fmt.Errorf("spec: model %s has neither layers and hidden size nor a parameter count", m.Name)
 	}
 	if m.Experts > 0 && (m.ExpertsPerToken <= 0 || m.ExpertsPerToken > m.Experts) {
 		return fmt.Errorf("spec: model %s: experts_per_token=%d is not in 1..%d", m.Name, m.ExpertsPerToken, m.Experts)
+	}
+	return nil
+}
+
+// checkHybrid reports why the layers of a hybrid, or its windows, cannot be counted.
+func (m Model) checkHybrid() error {
+	switch {
+	case m.SSMLayers+m.MLPLayers > m.Layers:
+		return fmt.Errorf("spec: model %s: ssm_layers=%d and mlp_layers=%d exceed layers=%d", m.Name, m.SSMLayers, m.MLPLayers, m.Layers)
+	case m.SSMLayers > 0 && (m.SSMHeads == 0 || m.SSMHeadDim == 0 || m.SSMState == 0):
+		return fmt.Errorf("spec: model %s: ssm_heads=%d, ssm_head_dim=%d and ssm_state=%d must be positive with ssm_layers",
+			m.Name, m.SSMHeads, m.SSMHeadDim, m.SSMState)
+	case m.SSMLayers > 0 && m.AttentionLayers() > 0 && m.Heads == 0:
+		return fmt.Errorf("spec: model %s: heads=0, but %d layers have attention", m.Name, m.AttentionLayers())
+	case m.WindowLayers > m.AttentionLayers():
+		return fmt.Errorf("spec: model %s: window_layers=%d exceeds %d layers with attention", m.Name, m.WindowLayers, m.AttentionLayers())
+	case m.WindowLayers > 0 && m.Window == 0:
+		return fmt.Errorf("spec: model %s: window_layers=%d without a window", m.Name, m.WindowLayers)
 	}
 	return nil
 }

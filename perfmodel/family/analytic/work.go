@@ -34,10 +34,21 @@ type work struct {
 	causal float64 // share of the score matrix computed by fused attention
 	cross  float64 // attention blocks per layer: 1, encoder-decoder 1.5
 
+	attn     float64 // share of layers with attention
+	ssm      float64 // share of layers with a state-space mixer
+	ssmIn    float64 // widths of the mixer's input projection, all together
+	ssmInner float64 // width of its state, all heads
+	ssmFLOPs float64 // core of the mixer, forward, per token
+	halves   float64 // mixers and MLPs of a layer over 2: 1, 1/2 if a layer is only one of them
+	tower    float64 // forward FLOPs of a vision tower per sample
+
+	dense     float64 // share of layers with a dense MLP
 	moe       float64 // share of layers with routed experts
 	topK      float64
 	routed    float64 // experts per layer with routed experts
 	expertFFN float64
+	expertIn  float64 // width of the experts' input
+	latentIn  float64 // the same if tokens are projected to it, else 0
 	sharedFFN float64 // inner width of all shared experts together
 
 	adapter spec.Adapter
@@ -51,7 +62,7 @@ func newWork(c *spec.Config, w *work) error {
 	model, _ := memory.GuessShape(c.Model)
 	m := &model
 	w.seq = float64(max(c.Seq(), 1))
-	if !m.HasShape() || m.Heads <= 0 || m.Head() <= 0 {
+	if !m.HasShape() || m.SSMLayers == 0 && (m.Heads <= 0 || m.Head() <= 0) {
 		w.flops = m.FLOPsPerSample
 		if w.flops <= 0 && m.ActiveParams() > 0 {
 			if c.Seq() == 0 {
@@ -72,6 +83,7 @@ func newWork(c *spec.Config, w *work) error {
 		shape: true, layers: float64(m.Layers), hidden: float64(m.Hidden), heads: float64(m.Heads),
 		query: float64(m.Heads) * d, kv: float64(m.KV()) * d, ffn: float64(m.FFN), up: 1,
 		vocab: float64(m.Vocab), seq: w.seq, causal: 1, cross: 1, scale: 1,
+		attn: 1, halves: 1, dense: 1,
 	}
 	w.adapter, w.trained = m.Adapter, m.TrainedParams()
 	w.core = 2 * w.query
@@ -82,14 +94,18 @@ func newWork(c *spec.Config, w *work) error {
 		w.up = 2
 	}
 	switch m.Kind {
-	case spec.Decoder, "":
-		w.causal = 0.5
+	case "":
+		m.Kind = spec.Decoder
 	case spec.EncoderDecoder:
 		w.cross = 1.5
 	}
+	w.causal = m.ScoreShare(int(w.seq))
+	w.tower = m.Tower.TrainFLOPs() / 3
+	w.hybrid(m)
 	if m.Experts > 0 {
 		w.moe = float64(m.MoELayers()) / w.layers
-		w.routed = float64(m.Experts)
+		w.dense -= w.moe
+		w.routed, w.expertIn, w.latentIn = float64(m.Experts), float64(m.ExpertIn()), float64(m.ExpertHidden)
 		w.topK, w.expertFFN = float64(m.ExpertsPerToken), float64(m.ExpertFFN)
 		w.sharedFFN = float64(m.SharedExperts * m.ExpertFFN)
 	}
@@ -99,12 +115,37 @@ func newWork(c *spec.Config, w *work) error {
 	return nil
 }
 
+// A state-space mixer runs slower than its FLOPs suggest. ssmFused is the rate of its core relative to fused attention:
+// Mamba 2's core of state width 64 takes as long as FlashAttention-2 at 2048 tokens, which has 8 times its FLOPs (Dao
+// and Gu 2024, figure 10). ssmPasses are the passes over its inner width beside the core, forward and backward: 6 of
+// the convolution, 8 of the gated norm, 6 of gate and step sizes.
+const (
+	ssmFused  = 1.0 / 8
+	ssmPasses = 20
+)
+
+// hybrid counts the layers of a model whose layers are not all attention followed by an MLP.
+func (w *work) hybrid(m *spec.Model) {
+	w.dense = float64(m.LayersWithMLP()) / w.layers
+	if m.SSMLayers == 0 && m.MLPLayers == 0 {
+		return
+	}
+	w.attn, w.ssm = float64(m.AttentionLayers())/w.layers, float64(m.SSMLayers)/w.layers
+	w.ssmInner = float64(m.SSMHeads * m.SSMHeadDim)
+	w.ssmIn = 2*w.ssmInner + float64(2*m.SSMGroups*m.SSMState+m.SSMHeads)
+	w.ssmFLOPs = m.SSMFLOPs()
+	if w.ffn == 0 && m.Experts == 0 {
+		w.dense = 0
+	}
+	w.halves = (w.attn + w.ssm + float64(m.LayersWithMLP())/w.layers) / 2
+}
+
 // publishedScale returns the ratio of published to counted active parameters, without embeddings, limited to
 // [1/2, 2]. It covers attention or layers that the model's figures do not describe.
 func publishedScale(m *spec.Model) float64 {
 	shape := *m
 	shape.ParamCount, shape.ActiveParamCount = 0, 0
-	e := m.EmbeddingParams()
+	e := m.EmbeddingParams() + m.Tower.Params()
 	have, want := shape.ActiveParams()-e, m.ActiveParams()-e
 	if have <= 0 || want <= 0 {
 		return 1
@@ -160,17 +201,24 @@ func (w *work) layerOf(m *machine, p *spec.Plan) layer {
 		elem = 4
 	}
 	rate, quantized := m.matmul(p.Precision)
-	l.forward = w.cross * w.projections(m, rate, n, t, elem)
 	inner := 0.0 // width of the tensors that TP splits, for the memory passes
-	if w.moe < 1 && w.ffn > 0 {
-		l.forward += (1 - w.moe) * w.mlp(m, rate, n, w.ffn/t, elem)
-		inner += (1 - w.moe) * w.ffn
+	if w.attn > 0 {
+		l.forward = w.cross * w.attn * w.projections(m, rate, n, t, elem)
+	}
+	if w.ssm > 0 {
+		l.forward += w.ssm * (m.gemm(rate, n, w.ssmIn/t, w.hidden, elem) + m.gemm(rate, n, w.hidden, w.ssmInner/t, elem))
+		l.passes = w.ssm * ssmPasses * elem * n * w.ssmInner / t / m.mem
+	}
+	if w.dense > 0 && w.ffn > 0 {
+		l.forward += w.dense * w.mlp(m, rate, n, w.hidden, w.ffn/t, elem)
+		inner += w.dense * w.ffn
 	}
 	if w.moe > 0 {
 		l.forward += w.moe * w.experts(m, p, rate, n, elem)
 		inner += w.moe * (w.topK*w.expertFFN + w.sharedFFN)
 	}
 	l.forward *= w.scale
+	l.forward += float64(p.MicroBatch) * w.tower / (w.layers * t * cp * rate)
 	l.backward = 2
 	if w.adapter.Kind != spec.FullTraining {
 		w.adapt(m, &l, n, t, elem)
@@ -185,15 +233,15 @@ func (w *work) layerOf(m *machine, p *spec.Plan) layer {
 	if quantized {
 		inside += m.k.passesQuantize
 	}
-	l.passes += m.passes() * elem * n * (w.cross*outside*w.hidden/split + inside*inner/4/t) / m.mem
+	l.passes += m.passes() * elem * n * (w.halves*w.cross*outside*w.hidden/split + inside*inner/4/t) / m.mem
 
 	if p.TP > 1 {
-		l.tp = 2 * m.passSec(m.ringOf(p.TP, 1), elem*n*w.hidden) * m.tpExposed()
+		l.tp = 2 * w.halves * m.passSec(m.ringOf(p.TP, 1), elem*n*w.hidden) * m.tpExposed()
 	}
 	w.dispatch(m, p, &l, n)
 	w.ringAttention(m, p, &l, n, elem)
-	l.passes += w.moe * m.k.moePasses * elem * n * w.topK * w.hidden / t / m.mem
-	l.launch = (1-w.moe)*m.k.launch[m.stack.launch] + w.moe*m.k.routing[m.stack.routing]
+	l.passes += w.moe * m.k.moePasses * elem * n * w.topK * w.expertIn / t / m.mem
+	l.launch = ((1-w.moe)*m.k.launch[m.stack.launch] + w.moe*m.k.routing[m.stack.routing]) * w.halves
 	return l
 }
 
@@ -238,8 +286,9 @@ func (w *work) projections(m *machine, rate, n, t, elem float64) float64 {
 	return m.gemm(rate, n, l.Down(), w.hidden, elem) + m.gemm(rate, n, l.Q/t, l.QIn, elem) + m.gemm(rate, n, l.KV/t, l.KVRank, elem) + out
 }
 
-func (w *work) mlp(m *machine, rate, n, inner, elem float64) float64 {
-	return m.gemm(rate, n, w.up*inner, w.hidden, elem) + m.gemm(rate, n, w.hidden, inner, elem)
+// mlp returns the multiplications of an MLP with an input of that width.
+func (w *work) mlp(m *machine, rate, n, width, inner, elem float64) float64 {
+	return m.gemm(rate, n, w.up*inner, width, elem) + m.gemm(rate, n, width, inner, elem)
 }
 
 // experts returns the multiplications of one layer with routed experts. Each device processes its share of the
@@ -249,26 +298,30 @@ func (w *work) experts(m *machine, p *spec.Plan, rate, n, elem float64) float64 
 	copies := n * w.topK / float64(p.TP)
 	held := max(w.routed/float64(max(p.EP, 1)), 1)
 	rows := copies / held
-	t := w.mlp(m, rate*m.k.groupedGEMM*rows/(rows+m.k.groupedHalf), copies, w.expertFFN, elem)
+	t := w.mlp(m, rate*m.k.groupedGEMM*rows/(rows+m.k.groupedHalf), copies, w.expertIn, w.expertFFN, elem)
+	if w.latentIn > 0 {
+		t += m.gemm(rate, n, w.latentIn, w.hidden, elem) + m.gemm(rate, n, w.hidden, w.latentIn, elem)
+	}
 	if w.sharedFFN > 0 {
-		t += w.mlp(m, rate, n, w.sharedFFN/float64(p.TP), elem)
+		t += w.mlp(m, rate, n, w.hidden, w.sharedFFN/float64(p.TP), elem)
 	}
 	return t
 }
 
 // attention adds the attention core: 4·n·s·q/t FLOPs forward, 2·n·s·(q+o)/t if queries and outputs differ in width. A fused kernel skips the masked half of a causal
 // score matrix and keeps the scores on chip (Dao et al., "FlashAttention", 2022). Without one, the whole matrix
-// is computed, written and read.
+// is computed, written and read. The core of state-space mixers runs at ssmFused of these rates.
 func (w *work) attention(m *machine, p *spec.Plan, l *layer, n, elem float64) {
-	flops := w.cross * 2 * n * w.seq * w.core / float64(p.TP)
+	flops := w.cross * w.attn * 2 * n * w.seq * w.core / float64(p.TP)
+	mixers := w.ssm * n * w.ssmFLOPs / ssmFused / float64(p.TP)
 	if m.flash > 0 && elem == 2 {
-		l.attn = flops * w.causal / m.flash * (1 + m.k.flashHalf/w.seq)
+		l.attn = (flops*w.causal*(1+m.k.flashHalf/w.seq) + mixers) / m.flash
 		l.attnBack = flashBackward * l.attn
 		return
 	}
-	l.attn = flops / (m.wide(p.Precision) * m.k.unfusedShare)
+	l.attn = (flops + mixers) / (m.wide(p.Precision) * m.k.unfusedShare)
 	l.attnBack = 2 * l.attn
-	l.attnMem = m.k.unfusedPasses * elem * n * w.seq * w.heads / float64(p.TP) / m.mem
+	l.attnMem = w.attn * m.k.unfusedPasses * elem * n * w.seq * w.heads / float64(p.TP) / m.mem
 	l.passes += l.attnMem
 }
 
@@ -279,7 +332,7 @@ func (w *work) dispatch(m *machine, p *spec.Plan, l *layer, n float64) {
 		return
 	}
 	r := m.ringOf(p.EP, 1)
-	token := 2 * n / float64(p.TP) * w.hidden
+	token := 2 * n / float64(p.TP) * w.expertIn
 	l.ep = w.moe * 4 * m.k.allToAll * m.stack.exposedEP * m.allToAllSec(r, token*m.copies(r.n, w.topK), token*m.remoteCopies(r, w.topK))
 }
 
@@ -290,7 +343,7 @@ func (w *work) ringAttention(m *machine, p *spec.Plan, l *layer, n, elem float64
 		return
 	}
 	r := m.ringOf(p.CP, p.TP)
-	bytes := 2 * elem * n * w.kv / float64(p.TP) * r.n // every rank receives the keys and values of all ranks
+	bytes := 2 * elem * n * w.attn * w.kv / float64(p.TP) * r.n // every rank receives the keys and values of all ranks
 	l.cp = m.exposed(3*m.passSec(r, bytes), l.attn+l.attnBack)
 }
 
