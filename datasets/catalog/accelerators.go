@@ -27,6 +27,7 @@ type acceleratorTable struct {
 
 var loadAccelerators = sync.OnceValue(func() *acceleratorTable {
 	t := &acceleratorTable{index: newIndex("accelerator", withoutVendor)}
+	t.match = someWords
 	more := map[string][]string{}
 	for _, r := range readTable("accelerator_names.csv") {
 		more[r.str("name")] = r.list("aliases")
@@ -103,10 +104,12 @@ func Accelerator(name string) (spec.Accelerator, error) {
 	return t.entries[i].Accelerator, nil
 }
 
-// AcceleratorOf is Accelerator for names that may begin with the vendor: NVIDIA H100.
+// AcceleratorOf is Accelerator for names as people write them. They may begin with the vendor, NVIDIA H100, and have
+// the words of a name in any order or leave some out, H100 SXM5 80GB. The error for a name that fits two or three
+// accelerators, A100-SXM, is an *UnknownError that is Ambiguous.
 func AcceleratorOf(name string) (spec.Accelerator, error) {
 	t := loadAccelerators()
-	i, err := t.findWithoutVendor(name)
+	i, err := t.findWritten(name)
 	if err != nil {
 		return spec.Accelerator{}, err
 	}

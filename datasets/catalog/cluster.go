@@ -33,7 +33,7 @@ func group(name string, devices int) (spec.NodeGroup, error) {
 	if name == "" || named.Fold(name) == Unnamed {
 		return spec.NodeGroup{Accelerator: spec.Accelerator{Name: Unnamed}}, nil
 	}
-	acc, err := Accelerator(name)
+	acc, err := AcceleratorOf(name)
 	if err != nil {
 		return spec.NodeGroup{}, err
 	}

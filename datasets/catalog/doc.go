@@ -17,6 +17,7 @@
 //   - PCIe is the line rate of the lanes after encoding, one direction
 //
 // Names ignore case and punctuation: "llama-3-8b", "LLAMA3_8B" and "Llama3-8B"
-// are one model. The error for an unknown name is an *UnknownError with the
+// are one model. AcceleratorOf and ModelOnHub also take names as people write
+// them, with words in any order (words.go). The error for an unknown name is an *UnknownError with the
 // nearest names. Functions return copies and are safe for concurrent use.
 package catalog

@@ -22,6 +22,7 @@ type modelTable struct {
 
 var loadModels = sync.OnceValue(func() *modelTable {
 	t := &modelTable{index: newIndex("model", repository)}
+	t.match = sameWords
 	named := map[string]row{}
 	for _, r := range readTable("model_names.csv") {
 		named[r.str("name")] = r
@@ -106,10 +107,11 @@ func Model(name string) (spec.Model, error) {
 	return t.entries[i].Model, nil
 }
 
-// ModelOnHub is Model for names with an organization: meta-llama/Llama-2-7b-hf.
+// ModelOnHub is Model for names as people write them: with an organization, meta-llama/Llama-2-7b-hf, with family and
+// size in any order, 8B Llama 3.1, and with remarks, Llama 3.1 8B Instruct.
 func ModelOnHub(name string) (spec.Model, error) {
 	t := loadModels()
-	i, err := t.findWithoutVendor(name)
+	i, err := t.findWritten(name)
 	if err != nil {
 		return spec.Model{}, err
 	}

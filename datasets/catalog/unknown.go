@@ -15,6 +15,8 @@ type UnknownError struct {
 	What    string   // "model", "accelerator" or "node type"
 	Name    string   // as given
 	Nearest []string // canonical names, nearest first, at most three
+	// Ambiguous means that Name fits each of Nearest, and no other entry.
+	Ambiguous bool
 
 	far []int // Dissimilarity of each of Nearest, by the nearest of its names
 }
@@ -22,6 +24,9 @@ type UnknownError struct {
 // With returns e with further names among the nearest.
 func (e *UnknownError) With(names []string) *UnknownError {
 	out := *e
+	if e.Ambiguous {
+		return &out
+	}
 	out.Nearest, out.far = slices.Clone(e.Nearest), slices.Clone(e.far)
 	for _, name := range names {
 		d := named.Dissimilarity(e.Name, name)
@@ -40,13 +45,17 @@ func (e *UnknownError) With(names []string) *UnknownError {
 const suggested = 3
 
 func (e *UnknownError) Error() string {
+	if e.Ambiguous {
+		last := len(e.Nearest) - 1
+		return fmt.Sprintf("catalog: %s %q may be %s or %s: name one of them", e.What, e.Name, strings.Join(e.Nearest[:last], ", "), e.Nearest[last])
+	}
 	if len(e.Nearest) == 0 {
 		return fmt.Sprintf("catalog: unknown %s %q", e.What, e.Name)
 	}
 	return fmt.Sprintf("catalog: unknown %s %q, nearest: %s", e.What, e.Name, strings.Join(e.Nearest, ", "))
 }
 
-// index finds entries by folded name.
+// index finds entries by folded name, and by words.
 type index struct {
 	what  string
 	names []string       // canonical, in table order
@@ -54,6 +63,8 @@ type index struct {
 	at    map[string]int // folded name or alias -> position
 	all   []spelling     // in the order they were added
 	bare  func(string) string
+	match func(name, entry []string) bool // reports whether the words of name mean the entry with those words; nil = never
+	words [][]string                      // of each of all
 }
 
 // spelling is a name or alias as written in the tables.
@@ -79,33 +90,66 @@ func (x *index) add(name string, aliases []string, size float64) {
 		}
 		x.at[k] = i
 		x.all = append(x.all, spelling{s, i})
+		x.words = append(x.words, wordsOf(s))
 	}
+}
+
+// exact returns the entry with one of names.
+func (x *index) exact(names ...string) (int, bool) {
+	for _, name := range names {
+		if i, ok := x.at[named.Fold(name)]; ok && named.Fold(name) != "" {
+			return i, true
+		}
+	}
+	return 0, false
 }
 
 func (x *index) find(name string) (int, error) {
-	if i, ok := x.at[named.Fold(name)]; ok && named.Fold(name) != "" {
+	if i, ok := x.exact(name); ok {
 		return i, nil
 	}
 	return 0, x.unknown(name)
 }
 
-// findWithoutVendor is find for names that may have a vendor or organization in front.
-func (x *index) findWithoutVendor(name string) (int, error) {
-	if i, err := x.find(name); err == nil {
+// findWritten is find for names as people write them: with a vendor or organization in front, or in other words.
+func (x *index) findWritten(name string) (int, error) {
+	if i, ok := x.exact(name, x.bare(name)); ok {
 		return i, nil
 	}
-	if i, ok := x.at[named.Fold(x.bare(name))]; ok {
-		return i, nil
-	}
-	return 0, x.unknown(name)
-}
-
-// canonical returns the entry's name for any of its names, with or without a vendor, and other names folded.
-func (x *index) canonical(name string) string {
-	for _, s := range []string{name, x.bare(name)} {
-		if i, ok := x.at[named.Fold(s)]; ok {
-			return x.names[i]
+	switch found := x.matching(name); {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1 && len(found) <= suggested:
+		e := &UnknownError{What: x.what, Name: name, Ambiguous: true}
+		for _, i := range found {
+			e.Nearest = append(e.Nearest, x.names[i])
 		}
+		return 0, e
+	}
+	return 0, x.unknown(name)
+}
+
+// matching returns the entries that the words of a name mean.
+func (x *index) matching(name string) (found []int) {
+	words := withoutRemarks(wordsOf(x.bare(strings.TrimSpace(bracketed.ReplaceAllString(name, " ")))))
+	if x.match == nil || len(words) == 0 {
+		return nil
+	}
+	for i, s := range x.all {
+		if !slices.Contains(found, s.at) && x.match(words, x.words[i]) {
+			found = append(found, s.at)
+		}
+	}
+	return found
+}
+
+// canonical returns the entry's name for any of its names as people write them, and other names folded.
+func (x *index) canonical(name string) string {
+	if i, ok := x.exact(name, x.bare(name)); ok {
+		return x.names[i]
+	}
+	if found := x.matching(name); len(found) == 1 {
+		return x.names[found[0]]
 	}
 	return cmp.Or(named.Fold(name), name)
 }
@@ -142,7 +186,7 @@ func repository(name string) string {
 
 // withoutVendor strips the vendor from the name of a device.
 func withoutVendor(name string) string {
-	for _, vendor := range []string{"NVIDIA", "AMD", "Intel", "Google"} {
+	for _, vendor := range []string{"NVIDIA", "AMD", "Intel", "Google", "AWS", "Huawei"} {
 		n := len(vendor)
 		if len(name) > n && strings.EqualFold(name[:n], vendor) && strings.ContainsRune(" -_/:", rune(name[n])) {
 			return name[n+1:]

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"errors"
+	"strings"
 	"testing"
 )
 
@@ -56,5 +57,46 @@ func TestWith(t *testing.T) {
 	}
 	if unknown.Nearest[0] == "llama-mini" {
 		t.Error("With changed what it was called on")
+	}
+}
+
+// Names as people write them.
+func TestWrittenNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"Llama 3.1 8B Instruct": "Llama3-8B", "8B Llama 3.1": "Llama3-8B", "qwen3 30b a3b": "Qwen3-30B-A3B", "A3B 30B Qwen3 MoE": "Qwen3-30B-A3B",
+		"DeepSeek V3 671B": "DeepSeekV3", "Llama4-Maverick-17B-128E": "Llama4-Maverick", "Llama-4-Maverick-17B-128E-Instruct": "Llama4-Maverick",
+		"google/gemma-2-9b-it": "Gemma2-9B", "QWEN2.5-32B-INSTRUCT": "Qwen2.5-32B", "Qwen/Qwen3-14B (w/o MTP)": "Qwen3-14B", "Nemotron_3_Super": "Nemotron-3-Super",
+		"mixtral 8x7b instruct": "Mixtral-8x7B", "glm 4.5 air": "GLM-4.5-Air", "Mamba 2 2.7B": "Mamba2-2.7B", "openai/whisper-large-v3": "Whisper-large-v3",
+		"black-forest-labs/FLUX.1-dev": "Flux.1-dev", "Qwen2.5-VL-7B-Instruct": "Qwen2.5-VL-7B", "DeepSeek-V2-Lite-Chat": "DeepSeek-V2-Lite",
+	} {
+		if m, err := ModelOnHub(name); err != nil || m.Name != want {
+			t.Errorf("%s: %s, %v, want %s", name, m.Name, err, want)
+		}
+	}
+	for name, want := range map[string]string{
+		"H100 SXM5 80GB": "H100-80GB-SXM", "80GB H100 SXM": "H100-80GB-SXM", "NVIDIA H100 80GB HBM3": "H100-80GB-SXM", "rtx 5090": "RTX5090",
+		"4090": "RTX4090", "RTX PRO 6000 Blackwell": "RTX-PRO-6000-Blackwell", "TPU7x": "TPU-v7x", "ironwood": "TPU-v7x", "AWS Trainium2": "Trainium2-96GB",
+		"Huawei Ascend 910B": "Ascend-910B", "GPU H200": "H200-141GB-SXM", "vera rubin": "VR200",
+	} {
+		if a, err := AcceleratorOf(name); err != nil || a.Name != want {
+			t.Errorf("%s: %s, %v, want %s", name, a.Name, err, want)
+		}
+	}
+	for name, want := range map[string]string{
+		"A100-SXM": "A100-40GB-SXM or A100-80GB-SXM", "a100 pcie": "A100-40GB-PCIe or A100-80GB-PCIe", "V100-SXM2": "V100-SXM2-16GB, V100-SXM2-32GB or",
+	} {
+		_, err := AcceleratorOf(name)
+		var unknown *UnknownError
+		if !errors.As(err, &unknown) || !unknown.Ambiguous || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want one that names %s", name, err, want)
+		}
+	}
+	for _, name := range []string{"80GB", "SXM", "gpu", "instruct", "7B", "A100 30GB", "H100 SXM 96TB"} {
+		if a, err := AcceleratorOf(name); err == nil {
+			t.Errorf("%s is %s", name, a.Name)
+		}
+		if m, err := ModelOnHub(name); err == nil {
+			t.Errorf("%s is %s", name, m.Name)
+		}
 	}
 }

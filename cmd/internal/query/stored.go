@@ -62,10 +62,11 @@ func (r *Resolver) FindAccelerator(ctx context.Context, name string) (a spec.Acc
 	found := Match(name, names)
 	switch len(found) {
 	case 0:
-		if a, err := catalog.AcceleratorOf(name); err == nil {
-			return a, false, nil
+		a, err := catalog.AcceleratorOf(name)
+		if errors.As(err, &unknown) {
+			return a, false, unknown.With(names)
 		}
-		return a, false, unknown.With(names)
+		return a, false, err
 	case 1:
 		row, err := r.firstRow(ctx, store.Filter{Accelerators: found})
 		return row.Config.Accelerator, true, err
