@@ -9,6 +9,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/listing"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 	"github.com/urfave/cli/v2"
 )
@@ -23,17 +24,28 @@ With words, entries that have each word in one of their names are listed:
    pacer ls models llama 70b`,
 	}
 	for _, l := range listing.All() {
-		cmd.Subcommands = append(cmd.Subcommands, &cli.Command{
+		sub := &cli.Command{
 			Name: l.Name, Usage: l.Usage, ArgsUsage: "[WORD...]",
 			Description: "With words, entries that have each word in one of their names.",
 			Action:      func(c *cli.Context) error { return runLs(c, &l) },
-		})
+		}
+		if l.Name == "accelerators" {
+			sub.Flags = []cli.Flag{&cli.BoolFlag{Name: "template", Usage: "print an example of a file for --accelerator FILE.yaml instead"}}
+		}
+		cmd.Subcommands = append(cmd.Subcommands, sub)
 	}
 	return cmd
 }
 
 func runLs(c *cli.Context, l *listing.Listing) error {
 	words := c.Args().Slice()
+	if c.Bool("template") {
+		if len(words) > 0 {
+			return fail.Usagef("ls %s: --template conflicts with %q: it prints no entries", l.Name, strings.Join(words, " "))
+		}
+		_, err := io.WriteString(c.App.Writer, query.ChipTemplate)
+		return err
+	}
 	for _, w := range words {
 		if named.Fold(w) == "" {
 			return fail.Usagef("ls %s: %q has no letter or digit to find names by", l.Name, w)

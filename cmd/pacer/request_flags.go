@@ -38,7 +38,7 @@ func requestFlags() []cli.Flag {
 		&cli.StringFlag{Name: "date", Usage: "predict for a training stack of `DATE` or before, such as 2024-07, where --framework states no release", DefaultText: "none", Category: categoryModel},
 		&cli.StringFlag{Name: "precision", Usage: "multiply in `FORMAT`: fp32 tf32 fp16 bf16 fp8 mxfp8 fp8-rowwise fp4", DefaultText: "that of the measurements, else bf16, else fp16", Category: categoryModel},
 		&cli.StringFlag{Name: "family", Value: query.Auto, Usage: "predict by `FAMILY` of performance model; auto: one fitted to the model here that beats the analytic one on held-out rows, else the analytic one; with predict --in: hybrid", Category: categoryModel},
-		&cli.StringFlag{Name: "accelerator", Aliases: []string{"a"}, Usage: "use devices of `TYPE`, see pacer ls accelerators", Category: categoryHardware},
+		&cli.StringFlag{Name: "accelerator", Aliases: []string{"a"}, Usage: "use devices of `TYPE`, see pacer ls accelerators; or your own as FILE.yaml, see pacer ls accelerators --template", Category: categoryHardware},
 		&cli.StringFlag{Name: "node", Usage: "use machines of `TYPE`, see pacer ls nodes", DefaultText: "the accelerator's usual one", Category: categoryHardware},
 		&cli.IntFlag{Name: "per-node", Usage: "use `DEVICES` per node", DefaultText: "those of the accelerator's usual node, see pacer ls nodes", Category: categoryHardware},
 		command.GroupFlag("network", "replace figures of the interconnect", "inter-node-gbps=400,intra-node-gbytes=450", categoryHardware),
@@ -89,6 +89,14 @@ func resolveOn(c *cli.Context, accelerator string, fixed *query.FixedPlan) (plan
 		return planRequest{}, err
 	}
 	r.Accelerator = accelerator
+	if query.IsChipFile(accelerator) {
+		r.Chip, err = query.ReadChip(accelerator)
+	} else {
+		err = r.CheckCount(c.Int("devices"))
+	}
+	if err != nil {
+		return planRequest{}, command.ForVerb(c, err)
+	}
 	d, err := dataDir(c).Resolver()
 	if err != nil {
 		return planRequest{}, err

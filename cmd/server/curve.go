@@ -61,6 +61,9 @@ func (s *Server) curveLines(ctx context.Context, in *CurveRequest) ([]query.Surf
 func (s *Server) curveLine(ctx context.Context, in *CurveRequest, accelerator string) (query.SurfaceLine, error) {
 	q := in.Request
 	q.Accelerator = accelerator
+	if err := q.CheckCount(in.MaxDevices); err != nil {
+		return query.SurfaceLine{}, err
+	}
 	r, a, err := s.models.resolve(ctx, &q)
 	if err != nil {
 		return query.SurfaceLine{}, err

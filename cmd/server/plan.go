@@ -66,7 +66,7 @@ func (s *Server) plan(ctx context.Context, in *PlanRequest) (query.Plans, error)
 
 // planRequest checks and resolves in.
 func (s *Server) planRequest(ctx context.Context, in *PlanRequest) (planner.Request, *answerer, error) {
-	for _, err := range []error{in.Migration.Check(), in.AssumeStackOf(in.Emit)} {
+	for _, err := range []error{in.Migration.Check(), in.AssumeStackOf(in.Emit), in.CheckCount(in.Devices)} {
 		if err != nil {
 			return planner.Request{}, nil, err
 		}

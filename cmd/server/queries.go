@@ -20,12 +20,17 @@ import (
 
 // Composite has the fields of a request that query.Request, which is comparable, has in another form.
 type Composite struct {
-	Own   *spec.Model `json:"network,omitempty" doc:"The model itself, where neither the catalog nor the store has it."`
-	Parts []string    `json:"stack,omitempty" maxItems:"64" example:"[\"launch=eager\"]" doc:"Parts of the training stack that differ from those of framework, PART=VALUE; docs/reference/catalog.md lists them."`
+	Own    *spec.Model       `json:"network,omitempty" doc:"The model itself, where neither the catalog nor the store has it."`
+	Device *spec.Accelerator `json:"device,omitempty" doc:"The type of device itself, where neither the catalog nor the store has it."`
+	Parts  []string          `json:"stack,omitempty" maxItems:"64" example:"[\"launch=eager\"]" doc:"Parts of the training stack that differ from those of framework, PART=VALUE; docs/reference/catalog.md lists them."`
 }
 
 func (n *Composite) into(q *query.Request) {
 	q.Stack = strings.Join(n.Parts, " ")
+	if n.Device != nil {
+		q.Chip = query.ChipOf(*n.Device)
+		q.Chip.Accelerator.Name = cmp.Or(q.Chip.Accelerator.Name, q.Accelerator)
+	}
 	if n.Own != nil {
 		q.Network = *n.Own
 		q.Network.Name = cmp.Or(q.Network.Name, q.Model)
@@ -110,6 +115,9 @@ func (s *Server) predict(ctx context.Context, in *PredictRequest) (query.Plans, 
 func (s *Server) predictRow(ctx context.Context, in *PredictRequest) (row query.PlanRow, start *query.Launch, err error) {
 	in.into(&in.Request)
 	if err := in.AssumeStackOf(in.Emit); err != nil {
+		return row, nil, err
+	}
+	if err := in.CheckCount(in.Devices); err != nil {
 		return row, nil, err
 	}
 	r, a, err := s.models.resolve(ctx, &in.Request)
@@ -205,7 +213,10 @@ func (s *Server) searched(ctx context.Context, q *query.Request, n *Composite) (
 func (s *Server) fitCheck(ctx context.Context, in *FitCheckRequest) (query.FitCheck, error) {
 	var r query.Resolved
 	var a *answerer
-	var err error
+	err := in.CheckCount(in.Devices)
+	if err != nil {
+		return query.FitCheck{}, err
+	}
 	if in.Plan != "" {
 		in.into(&in.Request)
 		if r, a, err = s.models.resolve(ctx, &in.Request); err == nil {

@@ -15,8 +15,8 @@ var errorPackages = strings.Fields(`
 	rubick runner scheduler schedulertest server sim spec stack store study synthetic worker
 `)
 
-// packagePrefix matches the name of a package in an error.
-var packagePrefix = regexp.MustCompile(`(^|: )(` + strings.Join(errorPackages, "|") + `): `)
+// packagePrefix matches the name of a package in an error, at the beginning of each of its lines.
+var packagePrefix = regexp.MustCompile(`(?m)(^|: )(` + strings.Join(errorPackages, "|") + `): `)
 
 // plain is the text of an error for people, without packages.
 func plain(err error) string {

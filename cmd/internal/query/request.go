@@ -37,6 +37,9 @@ type Request struct {
 	// Network, if set, is the model itself and replaces Model. No fitted model and
 	// no measurement applies to it.
 	Network spec.Model `json:"-"`
+
+	// Chip, if set, is the device type itself and replaces Accelerator. No fitted model applies to it.
+	Chip Chip `json:"-"`
 }
 
 // custom reports whether q describes its own model.
@@ -134,7 +137,7 @@ func (q *Request) Check() error {
 	switch {
 	case q.Model == "" && !q.custom():
 		return missing("model")
-	case q.Accelerator == "":
+	case q.Accelerator == "" && q.Chip == (Chip{}):
 		return missing("accelerator")
 	}
 	for _, f := range [...]struct {
@@ -158,6 +161,11 @@ func (q *Request) Check() error {
 	}
 	if err := q.checkStack(); err != nil {
 		return err
+	}
+	if q.Chip != (Chip{}) {
+		if err := q.Chip.Accelerator.Validate(); err != nil {
+			return &FieldError{Field: "accelerator", Value: q.Chip.Accelerator.Name, Err: err}
+		}
 	}
 	_, err := q.Interconnect()
 	return err

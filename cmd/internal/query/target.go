@@ -44,7 +44,9 @@ func (t *Target) FittedBy(keys map[spec.Key]bool) bool { return keys[t.key] }
 
 // TargetKey returns the fields of q that decide its Target.
 func (q Request) TargetKey() Request {
-	return Request{Model: q.Model, Accelerator: q.Accelerator, Node: q.Node, Adapter: q.Adapter, Framework: q.Framework, Stack: q.Stack, Date: q.Date, Family: cmp.Or(q.Family, Auto), Network: q.Network}
+	_, accelerator := SplitCount(q.Accelerator)
+	return Request{Model: q.Model, Accelerator: accelerator, Chip: q.Chip, Node: q.Node, Adapter: q.Adapter, Framework: q.Framework, Stack: q.Stack, Date: q.Date,
+		Family: cmp.Or(q.Family, Auto), Network: q.Network}
 }
 
 // Target finds the model and accelerator that q names, in the catalog or in the
@@ -81,7 +83,16 @@ func (r *Resolver) Target(ctx context.Context, q *Request) (*Target, error) {
 // findMachine fills in accelerator, node and link. measured reports that only the
 // store has the accelerator.
 func (r *Resolver) findMachine(ctx context.Context, q *Request, t *Target) (measured bool, err error) {
-	if t.accelerator, measured, err = r.FindAccelerator(ctx, q.Accelerator); err != nil {
+	if q.Chip != (Chip{}) {
+		t.accelerator, t.node = q.Chip.Accelerator, q.Chip.Node
+		if q.Node != "" {
+			t.node, err = q.node(t.accelerator)
+		}
+		t.link = t.node.Link
+		return false, err
+	}
+	_, name := SplitCount(q.Accelerator)
+	if t.accelerator, measured, err = r.FindAccelerator(ctx, name); err != nil {
 		return measured, err
 	}
 	t.node, err = q.node(t.accelerator)

@@ -1,0 +1,243 @@
+package query
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/yamlfile"
+)
+
+// Chip is a device type that the request describes, and the machine it comes in. Comparable.
+type Chip struct {
+	Accelerator spec.Accelerator
+	Node        spec.Node
+}
+
+// maxChipFile bounds the size of a chip file.
+const maxChipFile = 1 << 20
+
+// IsChipFile reports whether an accelerator is named by a chip file: a name that ends in .yaml or .yml.
+func IsChipFile(name string) bool {
+	ext := strings.ToLower(filepath.Ext(strings.TrimSpace(name)))
+	return ext == ".yaml" || ext == ".yml"
+}
+
+// ReadChip reads a chip file. Errors about its content name file, line and column.
+func ReadChip(path string) (Chip, error) {
+	text, err := ReadFile("accelerator", path, maxChipFile)
+	var bad *fs.PathError
+	if errors.As(err, &bad) {
+		err = bad.Err
+	}
+	if err != nil {
+		return Chip{}, &FieldError{Field: "accelerator", Value: path, Err: fmt.Errorf("{accelerator} %s: %w; pacer ls accelerators --template prints an example", path, err)}
+	}
+	chip, err := parseChip(text, path)
+	if err != nil {
+		return Chip{}, &FieldError{Field: "accelerator", Value: path, Err: err}
+	}
+	return chip, nil
+}
+
+// ChipTemplate is an example of a chip file. Its figures are those of NVIDIA's H100 SXM.
+const ChipTemplate = `# A device type that the catalog lacks. Use it as --accelerator chip.yaml.
+# Every figure may carry its source: {value: 80, source: "datasheet, page 2"}.
+name: MyChip-80GB
+vendor: NVIDIA          # optional
+arch: Hopper            # optional: architecture whose efficiency is assumed, see pacer ls accelerators -o json
+
+# Dense peak rates in TFLOP/s, without sparsity. At least one; a format without a rate runs in the next wider one.
+tflops:
+  fp32: 67
+  tf32: 494.7
+  fp16: 989.4
+  bf16: {value: 989.4, source: "datasheet: half of the printed sparse rate"}
+  fp8: 1978.9
+  # fp4: 0
+
+memory_gib: 80
+memory_gbytes_per_s: 3350
+watts: 700              # optional: board power limit
+
+# Links. All rates are for one direction.
+intra_gbytes_per_s: 450 # per device, to the other devices of its node; default: host_gbytes_per_s
+inter_gbits_per_s: 3200 # out of one node, all NICs together; default: that of a similar machine
+host_gbytes_per_s: 63   # per device, to host memory; default: PCIe 3.0 x16
+
+# The machine.
+devices: 8              # per node, default 8
+cpus: 224               # optional: CPU threads per node
+host_gib: 2048          # optional: host memory per node
+`
+
+// Bounds of the figures of a chip file.
+const (
+	maxTera   = 1e9 // TFLOP/s
+	maxGiga   = 1e9 // GB/s, Gbit/s, GiB
+	maxOnNode = 1 << 16
+)
+
+// chipReader reads a chip file.
+type chipReader struct {
+	yamlfile.File
+	chip Chip
+}
+
+func parseChip(text []byte, name string) (Chip, error) {
+	r := &chipReader{File: yamlfile.File{Name: name, Package: "query", Kind: "chip"}}
+	r.read(r.Parse(text))
+	return r.chip, r.Err()
+}
+
+func (r *chipReader) read(top yamlfile.Node) {
+	if !top.Given() {
+		return
+	}
+	a, n := &r.chip.Accelerator, &r.chip.Node
+	n.Devices = usualDevices
+	given := map[string]bool{}
+	entries := top.Entries("name", "vendor", "arch", "source", "tflops", "memory_gib", "memory_gbytes_per_s", "watts",
+		"intra_gbytes_per_s", "inter_gbits_per_s", "host_gbytes_per_s", "devices", "cpus", "host_gib")
+	for _, e := range entries {
+		given[e.Key] = true
+		switch v := e.Value; e.Key {
+		case "name":
+			a.Name = v.Text()
+			r.checkName(v, a.Name)
+		case "vendor":
+			a.Vendor = v.Text()
+		case "arch":
+			a.Arch = v.Text()
+		case "source":
+			v.Text()
+		case "tflops":
+			r.rates(v)
+		case "memory_gib":
+			a.MemBytes = figure(v, false, maxGiga) * (1 << 30)
+		case "memory_gbytes_per_s":
+			a.MemBps = figure(v, false, maxGiga) * 1e9
+		case "watts":
+			a.Watts = figure(v, false, maxGiga)
+		case "intra_gbytes_per_s":
+			a.ScaleUpBps = figure(v, true, maxGiga) * 1e9
+		case "inter_gbits_per_s":
+			n.Link.InterBps = figure(v, false, maxGiga) * 1e9 / 8
+		case "host_gbytes_per_s":
+			a.HostBps = figure(v, false, maxGiga) * 1e9
+		case "devices":
+			n.Devices = valued(v).Whole(1, maxOnNode)
+		case "cpus":
+			n.CPUs = valued(v).Whole(1, maxOnNode)
+		case "host_gib":
+			n.HostBytes = figure(v, false, maxGiga) * (1 << 30)
+		}
+	}
+	for _, key := range []string{"name", "tflops", "memory_gib", "memory_gbytes_per_s"} {
+		if !given[key] && len(entries) > 0 {
+			top.Fail("%s is missing; pacer ls accelerators --template prints an example", key)
+		}
+	}
+	r.chip = chipOf(*a, *n)
+}
+
+// chipOf returns a chip with the links of the device where those of the machine are not given.
+func chipOf(a spec.Accelerator, n spec.Node) Chip {
+	n.Name, n.Accelerator = a.Name+" node", a.Name
+	n.Link.IntraBps, n.Link.HostBps = cmp.Or(n.Link.IntraBps, a.ScaleUpBps, a.HostBps), cmp.Or(n.Link.HostBps, a.HostBps)
+	return Chip{a, n}
+}
+
+// ChipOf returns the chip of a device type without a machine: eight devices a node.
+func ChipOf(a spec.Accelerator) Chip { return chipOf(a, spec.Node{Devices: usualDevices}) }
+
+// usualDevices is the number of devices of a node if none is given.
+const usualDevices = 8
+
+// checkName reports a name of the catalog.
+func (r *chipReader) checkName(n yamlfile.Node, name string) {
+	if known, err := catalog.Accelerator(name); err == nil {
+		n.Fail("%q is %s of the catalog: give this device another name", name, known.Name)
+	}
+}
+
+// rates reads the peak rates by format.
+func (r *chipReader) rates(n yamlfile.Node) {
+	a := &r.chip.Accelerator
+	at := map[string]*float64{"fp32": &a.FP32, "tf32": &a.TF32, "fp16": &a.FP16, "bf16": &a.BF16, "fp8": &a.FP8, "fp4": &a.FP4}
+	if !n.IsMapping() {
+		n.Fail("%s, want rates by format, such as {bf16: 989.4}", n.What())
+		return
+	}
+	for _, e := range n.Entries("fp32", "tf32", "fp16", "bf16", "fp8", "fp4") {
+		*at[e.Key] = figure(e.Value, false, maxTera) * 1e12
+	}
+}
+
+// figure returns a number above 0, or 0 itself if zero is true.
+func figure(n yamlfile.Node, zero bool, most float64) float64 { return valued(n).Number(0, zero, most) }
+
+// valued returns the value of a figure with a source, {value: 80, source: "..."}, or n itself.
+func valued(n yamlfile.Node) yamlfile.Node {
+	if !n.IsMapping() {
+		return n
+	}
+	v := n
+	for _, e := range n.Entries("value", "source") {
+		if e.Key == "value" {
+			v = e.Value
+		} else {
+			e.Value.Text()
+		}
+	}
+	return v
+}
+
+// counted matches a number of devices in front of an accelerator's name.
+var counted = regexp.MustCompile(`^\s*([0-9]{1,6})\s*[xX]\s*(\S.*)$`)
+
+// SplitCount splits a leading number of devices off the name of an accelerator: "8xH100" is 8 of H100. 0 = none.
+func SplitCount(name string) (devices int, bare string) {
+	m := counted.FindStringSubmatch(name)
+	if m == nil {
+		return 0, name
+	}
+	devices, _ = strconv.Atoi(m[1])
+	return devices, m[2]
+}
+
+// CheckCount reports a number of devices in front of the accelerator's name that is neither the number of devices of
+// the request, 0 = not known, nor that of a node.
+func (q *Request) CheckCount(devices int) error {
+	n, bare := SplitCount(q.Accelerator)
+	if n == 0 && bare == q.Accelerator || n == devices && n > 0 || n == q.PerNode && n > 0 {
+		return nil
+	}
+	perNode := q.PerNode
+	if perNode == 0 {
+		a, err := catalog.AcceleratorOf(bare)
+		if err != nil {
+			return nil // the name is reported when it is looked up
+		}
+		node, err := q.node(a)
+		if err != nil {
+			return err
+		}
+		perNode = node.Devices
+	}
+	if n == perNode {
+		return nil
+	}
+	why := fmt.Sprintf("begins with %d devices, but a node has %d", n, perNode)
+	if devices > 0 {
+		why = fmt.Sprintf("begins with %d devices, but {devices} is %d and a node has %d", n, devices, perNode)
+	}
+	return &FieldError{Field: "accelerator", Value: q.Accelerator, Why: why + ": leave the number out, or change {per_node}"}
+}
