@@ -14,47 +14,61 @@ type arch struct {
 	tied     bool           // default of tie_word_embeddings
 	defaults map[string]any // defaults of other fields
 	adjust   func(*config, *spec.Model)
+	// window returns the number of layers with a sliding window, if the file does not list them; nil = none has one
+	window func(c *config, layers int) int
 }
 
 // architectures is indexed by model_type.
 var architectures = map[string]arch{
 	"llama":       {kind: spec.Decoder, gated: true},
-	"mistral":     {kind: spec.Decoder, gated: true, defaults: map[string]any{"num_key_value_heads": 8}},
-	"ministral":   {kind: spec.Decoder, gated: true},
+	"mistral":     {kind: spec.Decoder, gated: true, defaults: map[string]any{"num_key_value_heads": 8}, window: everyLayer},
+	"ministral":   {kind: spec.Decoder, gated: true, window: everyLayer},
 	"mixtral":     {kind: spec.Decoder, gated: true, defaults: map[string]any{"num_key_value_heads": 8, "num_local_experts": 8, "num_experts_per_tok": 2}},
-	"qwen2":       {kind: spec.Decoder, gated: true},
+	"qwen2":       {kind: spec.Decoder, gated: true, window: upperLayers},
 	"qwen2_moe":   {kind: spec.Decoder, gated: true, defaults: map[string]any{"num_experts": 60, "num_experts_per_tok": 4, "moe_intermediate_size": 1408, "shared_expert_intermediate_size": 5632}},
-	"qwen3":       {kind: spec.Decoder, gated: true, defaults: map[string]any{"head_dim": 128}},
+	"qwen3":       {kind: spec.Decoder, gated: true, defaults: map[string]any{"head_dim": 128}, window: upperLayers},
 	"qwen3_moe":   {kind: spec.Decoder, gated: true, defaults: map[string]any{"num_experts": 128, "num_experts_per_tok": 8, "moe_intermediate_size": 768}},
 	"gemma":       {kind: spec.Decoder, gated: true, tied: true, defaults: map[string]any{"head_dim": 256}},
-	"gemma2":      {kind: spec.Decoder, gated: true, tied: true, defaults: map[string]any{"head_dim": 256, "num_key_value_heads": 4}},
-	"gemma3":      {kind: spec.Decoder, gated: true, tied: true, defaults: gemma3Defaults},
-	"gemma3_text": {kind: spec.Decoder, gated: true, tied: true, defaults: gemma3Defaults},
+	"gemma2":      {kind: spec.Decoder, gated: true, tied: true, defaults: map[string]any{"head_dim": 256, "num_key_value_heads": 4, "sliding_window": 4096}, window: allBut(2)},
+	"gemma3":      {kind: spec.Decoder, gated: true, tied: true, defaults: gemma3Defaults, window: allBut(6)},
+	"gemma3_text": {kind: spec.Decoder, gated: true, tied: true, defaults: gemma3Defaults, window: allBut(6)},
 	"phi":         {kind: spec.Decoder},
-	"phi3":        {kind: spec.Decoder, gated: true},
+	"phi3":        {kind: spec.Decoder, gated: true, window: everyLayer},
 	"phimoe":      {kind: spec.Decoder, gated: true},
 	"olmo":        {kind: spec.Decoder, gated: true},
 	"olmo2":       {kind: spec.Decoder, gated: true},
-	"olmo3":       {kind: spec.Decoder, gated: true},
+	"olmo3":       {kind: spec.Decoder, gated: true, defaults: map[string]any{"sliding_window": 4096}, window: allBut(4)},
 	"olmoe":       {kind: spec.Decoder, gated: true, defaults: map[string]any{"num_experts": 64, "num_experts_per_tok": 8}},
 	"granite":     {kind: spec.Decoder, gated: true},
 	"granitemoe":  {kind: spec.Decoder, gated: true},
 	"cohere":      {kind: spec.Decoder, gated: true, tied: true},
-	"cohere2":     {kind: spec.Decoder, gated: true, tied: true},
+	"cohere2":     {kind: spec.Decoder, gated: true, tied: true, defaults: map[string]any{"sliding_window": 4096}, window: allBut(4)},
 	"internlm2":   {kind: spec.Decoder, gated: true},
 	"internlm3":   {kind: spec.Decoder, gated: true},
 	"smollm3":     {kind: spec.Decoder, gated: true, tied: true},
 	"stablelm":    {kind: spec.Decoder, gated: true},
-	"starcoder2":  {kind: spec.Decoder, tied: true},
+	"starcoder2":  {kind: spec.Decoder, tied: true, window: everyLayer},
 	"nemotron":    {kind: spec.Decoder},
 	"glm4":        {kind: spec.Decoder, gated: true},
-	"gpt_oss":     {kind: spec.Decoder, gated: true, defaults: map[string]any{"head_dim": 64}},
-	"llama4":      {kind: spec.Decoder, gated: true, adjust: llama4},
-	"llama4_text": {kind: spec.Decoder, gated: true, adjust: llama4},
+	"glm4_moe":    {kind: spec.Decoder, gated: true},
+	"gpt_oss":     {kind: spec.Decoder, gated: true, defaults: map[string]any{"head_dim": 64, "sliding_window": 128}, window: allBut(2)},
+	"llama4":      {kind: spec.Decoder, gated: true, adjust: llama4, window: allBut(4)},
+	"llama4_text": {kind: spec.Decoder, gated: true, adjust: llama4, window: allBut(4)},
+	"qwen2_vl":    {kind: spec.Decoder, gated: true, adjust: visionTower},
+	"qwen2_5_vl":  {kind: spec.Decoder, gated: true, adjust: visionTower},
+
+	"mamba2":          {kind: spec.Decoder, defaults: mamba2Defaults, adjust: mamba2},
+	"nemotron_h":      {kind: spec.Decoder, defaults: nemotronHDefaults, adjust: nemotronH},
+	"qwen3_next":      {kind: spec.Decoder, gated: true, defaults: qwen3NextDefaults, adjust: qwen3Next},
+	"minimax":         {kind: spec.Decoder, gated: true, adjust: miniMax},
+	"minimax_text_01": {kind: spec.Decoder, gated: true, adjust: miniMax},
+	"minimax_m1":      {kind: spec.Decoder, gated: true, adjust: miniMax},
 
 	"deepseek_v2": {kind: spec.Decoder, gated: true, adjust: latentAttention},
 	"deepseek_v3": {kind: spec.Decoder, gated: true, adjust: latentAttention},
-	"kimi_k2":     {kind: spec.Decoder, gated: true, adjust: latentAttention},
+	// sparse attention to index_topk tokens is counted as a window
+	"deepseek_v32": {kind: spec.Decoder, gated: true, adjust: latentAttention, window: everyLayer},
+	"kimi_k2":      {kind: spec.Decoder, gated: true, adjust: latentAttention},
 
 	"gpt2":        {kind: spec.Decoder, tied: true, adjust: learnedPositions},
 	"gpt_bigcode": {kind: spec.Decoder, tied: true, adjust: oneKVHead("multi_query", true)},
@@ -79,12 +93,16 @@ var architectures = map[string]arch{
 	"umt5": {kind: spec.EncoderDecoder, gated: true, defaults: map[string]any{"d_kv": 64, "n_positions": 512}, adjust: t5},
 	"bart": {kind: spec.EncoderDecoder, tied: true, adjust: bart},
 
+	"whisper": {kind: spec.EncoderDecoder, tied: true, adjust: whisper},
+
 	"vit":    {kind: spec.Vision, adjust: vit},
 	"deit":   {kind: spec.Vision, adjust: vit},
 	"dinov2": {kind: spec.Vision, adjust: vit},
+
+	"FluxTransformer2DModel": {kind: spec.Vision, adjust: flux}, // of the diffusers library, by its _class_name
 }
 
-var gemma3Defaults = map[string]any{"head_dim": 256, "num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 262208, "max_position_embeddings": 131072}
+var gemma3Defaults = map[string]any{"head_dim": 256, "num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 262208, "max_position_embeddings": 131072, "sliding_window": 4096}
 
 // extra adds weights that the shape of m cannot express to its counts.
 func extra(m *spec.Model, n float64) {

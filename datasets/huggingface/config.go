@@ -2,6 +2,7 @@ package huggingface
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ func decode(r io.Reader) (*config, error) {
 	if len(c.fields) == 0 {
 		return nil, fmt.Errorf("huggingface: %w: it is empty", ErrConfig)
 	}
-	c.modelType = c.word("model_type")
+	c.modelType = cmp.Or(c.word("model_type"), c.word("_class_name"))
 	return c, nil
 }
 

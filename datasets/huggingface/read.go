@@ -129,6 +129,7 @@ func (c *config) model(a arch) spec.Model {
 	if a.adjust != nil {
 		a.adjust(c, &m)
 	}
+	c.windows(a, &m)
 	if c.err == nil {
 		c.check(&m)
 	}
@@ -138,9 +139,9 @@ func (c *config) model(a arch) spec.Model {
 // check returns an error for an inconsistent shape.
 func (c *config) check(m *spec.Model) {
 	switch {
-	case m.Layers == 0 || m.Hidden == 0 || m.Heads == 0:
+	case m.Layers == 0 || m.Hidden == 0 || m.Heads == 0 && m.AttentionLayers() > 0:
 		c.fail("layers=%d, hidden size=%d and heads=%d must be there and positive", m.Layers, m.Hidden, m.Heads)
-	case m.HeadDim == 0 && m.Hidden%m.Heads != 0:
+	case m.HeadDim == 0 && m.Heads > 0 && m.Hidden%m.Heads != 0:
 		c.fail("%d heads do not divide a hidden size of %d, and there is no head_dim", m.Heads, m.Hidden)
 	case m.KVHeads > m.Heads || m.KVHeads > 0 && m.Heads%m.KVHeads != 0:
 		c.fail("%d key/value heads do not divide %d heads", m.KVHeads, m.Heads)
