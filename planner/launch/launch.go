@@ -108,13 +108,34 @@ func (f Framework) EmitWith(c spec.Config, o Options) (Script, error) {
 	if err := check(&c); err != nil {
 		return Script{}, err
 	}
-	if missing := f.lacks(&c); len(missing) > 0 {
+	if missing := f.missing(&c); len(missing) > 0 {
 		return Script{}, f.inexpressible(&c, missing)
 	}
 	f.File = cmp.Or(o.File, f.File)
 	s := f.write(f, &c, &o.Details)
 	s.File = f.File
+	if m := &c.Model; m.WindowLayers > 0 && m.Window < c.Seq() {
+		s.Notes = append(s.Notes, fmt.Sprintf("%d of %d layers of %s see only %d tokens: the window is not written", m.WindowLayers, m.Layers, m.Name, m.Window))
+	}
 	return s, nil
+}
+
+// missing returns the parts of c that f has no setting for, or that no framework's file describes.
+func (f Framework) missing(c *spec.Config) []lack {
+	out := f.lacks(c)
+	for _, part := range []struct {
+		has bool
+		why string
+	}{
+		{c.Model.SSMLayers > 0 || c.Model.MLPLayers > 0, "layers with a state-space mixer are not written"},
+		{c.Model.ExpertHidden > 0, "experts of projected tokens are not written"},
+		{c.Model.Tower != (spec.Tower{}), "the vision tower is not written"},
+	} {
+		if part.has {
+			out = append(out, lack{"model", c.Model.Name, part.why})
+		}
+	}
+	return out
 }
 
 // Able returns the names of the frameworks that can express the whole of c.
@@ -126,7 +147,7 @@ func Able(c spec.Config) []string {
 // able returns the frameworks that can express c, or its field where that is given.
 func able(c *spec.Config, field string) (out []string) {
 	for _, f := range frameworks.All() {
-		missing := f.lacks(c)
+		missing := f.missing(c)
 		if field == "" && len(missing) == 0 || field != "" && !slices.ContainsFunc(missing, func(l lack) bool { return l.field == field }) {
 			out = append(out, f.Name)
 		}

@@ -52,6 +52,8 @@ func lacksModel(m spec.Model, p spec.Plan) string {
 		}
 	case !m.HasShape() || !slices.Contains(kinds, m.Kind):
 		return fmt.Sprintf("model %s has no shape to build a network from: the worker supports transformers with layers, hidden, ffn and heads, ResNet-18 and ResNet-50", m.Name)
+	case m.SSMLayers > 0 || m.MLPLayers > 0 || m.ExpertHidden > 0 || m.Tower != (spec.Tower{}):
+		return fmt.Sprintf("model %s: the worker builds plain transformers, without state-space mixers, latent experts and vision towers", m.Name)
 	}
 	return ""
 }
