@@ -162,7 +162,7 @@ func (r *publishedRow) env() map[string]string {
 	var blank []string
 	for _, col := range []string{"dp", "tp", "pp", "cp", "ep", "vpp", "zero_stage", "offload", "recompute",
 		"micro_batch", "global_batch", "grad_accum", "precision", "seq_len"} {
-		if r.Str(col) == "" {
+		if r.Str(col) == "" && (col != "seq_len" || r.source.seqLens[r.m.Config.Model.Name] == 0) {
 			blank = append(blank, col)
 		}
 	}

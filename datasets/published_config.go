@@ -39,6 +39,8 @@ func (r *publishedRow) tokens() {
 	c := &r.m.Config
 	switch {
 	case c.SeqLen > 0:
+	case r.source.seqLens[c.Model.Name] > 0:
+		c.SeqLen = r.source.seqLens[c.Model.Name]
 	case r.source.adapters:
 		c.Model.SeqLen = 0
 	case c.Model.SeqLen > 0:
@@ -221,14 +223,19 @@ func (r *publishedRow) recordedModel(name string) spec.Model {
 }
 
 // catalogModel finds a model by name, by name and size if a source has a column for the size
-// ("Llama 2", 7), or without the organization ("meta-llama/Llama-2-7b").
+// ("Llama 2", 7), or without the organization ("meta-llama/Llama-2-7b") and in other words ("Llama 2 7B chat").
 func catalogModel(name, paramsB string, folder bool) (spec.Model, bool) {
 	m, err := catalog.Model(name)
 	if err != nil && paramsB != "" {
 		m, err = catalog.Model(name + "-" + paramsB + "B")
 	}
 	if i := strings.LastIndex(name, "/"); err != nil && folder && i >= 0 {
-		return catalogModel(name[i+1:], paramsB, false)
+		if m, ok := catalogModel(name[i+1:], paramsB, false); ok {
+			return m, true
+		}
+	}
+	if err != nil && folder {
+		m, err = catalog.ModelOnHub(name)
 	}
 	return m, err == nil
 }
@@ -267,6 +274,9 @@ func findAccelerator(name string) spec.Accelerator {
 		if a, err := catalog.Accelerator(leadingCount.ReplaceAllString(strings.Join(words[i:], " "), "")); err == nil {
 			return a
 		}
+	}
+	if a, err := catalog.AcceleratorOf(leadingCount.ReplaceAllString(name, "")); err == nil {
+		return a
 	}
 	return spec.Accelerator{Name: name}
 }

@@ -25,6 +25,8 @@ type publishedSource struct {
 	distributed bool
 	// stageBatches: a pipeline without a recorded micro-batch runs as many as it has stages.
 	stageBatches bool
+	// seqLens are tokens per sample by model of the catalog, if the documents state them.
+	seqLens map[string]int
 	// adapters: only adapters are trained, on samples of another length than the model's.
 	adapters bool
 }
@@ -47,6 +49,9 @@ func (s *publishedSource) documents(column string) bool {
 //     says fp8. Its recipes use the distributed optimizer
 //     (src/megatron/bridge/recipes/utils/optimizer_utils.py,
 //     scripts/performance/configs); where FSDP is used instead the tables say so
+//   - NeMo Framework Launcher: encoder_seq_length of its BERT configs
+//     (launcher_scripts/conf/training/bert); rows with binned lengths have at most
+//     that many tokens
 //   - torchtitan: as many micro-batches as pipeline stages is its default
 //     (torchtitan/parallelisms/pipeline_llama.py)
 var publishedSources = []*publishedSource{
@@ -60,7 +65,8 @@ var publishedSources = []*publishedSource{
 	{match: "lambdal/", table: "lambda_dl_benchmark", framework: "PyTorch", hostBatch: true},
 	{match: "litgpt", table: "litgpt", framework: "LitGPT", adapters: true},
 	{match: "megatron-bridge", table: "megatron_bridge", framework: "Megatron-Bridge", precision: spec.FP8, distributed: true},
-	{match: "nemo-framework-launcher", table: "nemo_megatron_launcher", framework: "NeMo Megatron"},
+	{match: "nemo-framework-launcher", table: "nemo_megatron_launcher", framework: "NeMo Megatron",
+		seqLens: map[string]int{"BERT-4B": 512, "BERT-20B": 512, "BERT-100B": 512}},
 	{match: "nvidia/nemo", table: "nemo_2407", framework: "NeMo"},
 	{match: "torchtitan", table: "torchtitan", framework: "torchtitan", stageBatches: true},
 	{match: "deeplearningexamples", table: "nvidia_dle", folders: true},

@@ -41,12 +41,12 @@ func onlyNamedPart(a spec.Accelerator) bool { return a.MemBps == 0 && len(a.Form
 func (k *calibrated) unknown(c *spec.Config) (what string, refuse bool) {
 	var names []string
 	if onlyNamed(c.Model) {
-		_, err := catalog.Model(c.Model.Name)
+		_, err := catalog.ModelOnHub(c.Model.Name)
 		names = appendUnknown(names, err, "or give its params_b, or layers and hidden")
 		refuse = !k.models[c.Model.Name]
 	}
 	if onlyNamedPart(c.Accelerator) {
-		_, err := catalog.Accelerator(c.Accelerator.Name)
+		_, err := catalog.AcceleratorOf(c.Accelerator.Name)
 		names = appendUnknown(names, err, "")
 		refuse = refuse || !k.accelerators[c.Accelerator.Name]
 	}

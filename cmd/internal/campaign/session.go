@@ -155,7 +155,7 @@ func Read(path string) (profiler.Campaign, error) {
 	if err != nil {
 		return profiler.Campaign{}, fmt.Errorf("profile: %w", err)
 	}
-	camp, err := profiler.ReadCampaign(path, text, catalog.Model)
+	camp, err := profiler.ReadCampaign(path, text, catalog.ModelOnHub)
 	if err != nil {
 		return camp, fail.WithCode(fail.Usage, err)
 	}

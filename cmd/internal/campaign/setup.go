@@ -127,7 +127,7 @@ func (o *Options) assumedMachine() (profiler.Machine, error) {
 // assumed returns n devices of an accelerator of the catalog, 0 = as many as its
 // usual node has, with that node's share of everything else.
 func assumed(accelerator string, n int) (profiler.Machine, error) {
-	a, err := catalog.Accelerator(accelerator)
+	a, err := catalog.AcceleratorOf(accelerator)
 	if err != nil {
 		return profiler.Machine{}, err
 	}
