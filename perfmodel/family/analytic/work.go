@@ -38,7 +38,7 @@ type work struct {
 	ssm      float64 // share of layers with a state-space mixer
 	ssmIn    float64 // widths of the mixer's input projection, all together
 	ssmInner float64 // width of its state, all heads
-	ssmFLOPs float64 // core of the mixer, forward, per token
+	ssmPass  float64 // passes over that width, forward and backward
 	halves   float64 // mixers and MLPs of a layer over 2: 1, 1/2 if a layer is only one of them
 	tower    float64 // forward FLOPs of a vision tower per sample
 
@@ -115,14 +115,11 @@ func newWork(c *spec.Config, w *work) error {
 	return nil
 }
 
-// A state-space mixer runs slower than its FLOPs suggest. ssmFused is the rate of its core relative to fused attention:
-// Mamba 2's core of state width 64 takes as long as FlashAttention-2 at 2048 tokens, which has 8 times its FLOPs (Dao
-// and Gu 2024, figure 10). ssmPasses are the passes over its inner width beside the core, forward and backward: 6 of
-// the convolution, 8 of the gated norm, 6 of gate and step sizes.
-const (
-	ssmFused  = 1.0 / 8
-	ssmPasses = 20
-)
+// ssmPasses returns the passes over the inner width of a state-space mixer, forward and backward: 20 of convolution,
+// gate and gated norm, and 0.9 per element of the state's width. On an A100, the core of Mamba 2 with a state of 64
+// takes as long as FlashAttention-2 at 2048 tokens (Dao and Gu 2024, figure 10); in that time its memory streams 57
+// such passes.
+func ssmPasses(m *spec.Model) float64 { return 20 + 0.9*float64(m.SSMState) }
 
 // hybrid counts the layers of a model whose layers are not all attention followed by an MLP.
 func (w *work) hybrid(m *spec.Model) {
@@ -133,7 +130,7 @@ func (w *work) hybrid(m *spec.Model) {
 	w.attn, w.ssm = float64(m.AttentionLayers())/w.layers, float64(m.SSMLayers)/w.layers
 	w.ssmInner = float64(m.SSMHeads * m.SSMHeadDim)
 	w.ssmIn = 2*w.ssmInner + float64(2*m.SSMGroups*m.SSMState+m.SSMHeads)
-	w.ssmFLOPs = m.SSMFLOPs()
+	w.ssmPass = ssmPasses(m)
 	if w.ffn == 0 && m.Experts == 0 {
 		w.dense = 0
 	}
@@ -207,7 +204,7 @@ func (w *work) layerOf(m *machine, p *spec.Plan) layer {
 	}
 	if w.ssm > 0 {
 		l.forward += w.ssm * (m.gemm(rate, n, w.ssmIn/t, w.hidden, elem) + m.gemm(rate, n, w.hidden, w.ssmInner/t, elem))
-		l.passes = w.ssm * ssmPasses * elem * n * w.ssmInner / t / m.mem
+		l.passes = w.ssm * w.ssmPass * elem * n * w.ssmInner / t / m.mem
 	}
 	if w.dense > 0 && w.ffn > 0 {
 		l.forward += w.dense * w.mlp(m, rate, n, w.hidden, w.ffn/t, elem)
@@ -310,16 +307,15 @@ func (w *work) experts(m *machine, p *spec.Plan, rate, n, elem float64) float64 
 
 // attention adds the attention core: 4·n·s·q/t FLOPs forward, 2·n·s·(q+o)/t if queries and outputs differ in width. A fused kernel skips the masked half of a causal
 // score matrix and keeps the scores on chip (Dao et al., "FlashAttention", 2022). Without one, the whole matrix
-// is computed, written and read. The core of state-space mixers runs at ssmFused of these rates.
+// is computed, written and read.
 func (w *work) attention(m *machine, p *spec.Plan, l *layer, n, elem float64) {
 	flops := w.cross * w.attn * 2 * n * w.seq * w.core / float64(p.TP)
-	mixers := w.ssm * n * w.ssmFLOPs / ssmFused / float64(p.TP)
 	if m.flash > 0 && elem == 2 {
-		l.attn = (flops*w.causal*(1+m.k.flashHalf/w.seq) + mixers) / m.flash
+		l.attn = flops * w.causal / m.flash * (1 + m.k.flashHalf/w.seq)
 		l.attnBack = flashBackward * l.attn
 		return
 	}
-	l.attn = (flops + mixers) / (m.wide(p.Precision) * m.k.unfusedShare)
+	l.attn = flops / (m.wide(p.Precision) * m.k.unfusedShare)
 	l.attnBack = 2 * l.attn
 	l.attnMem = w.attn * m.k.unfusedPasses * elem * n * w.seq * w.heads / float64(p.TP) / m.mem
 	l.passes += l.attnMem
