@@ -39,6 +39,15 @@ var ModelCounts = []ModelCount{
 	{"experts-per-token", "experts a token visits", "2", 1 << 20, func(m *spec.Model) *int { return &m.ExpertsPerToken }},
 	{"expert-ffn", "inner width of one expert", "ffn", 1 << 20, func(m *spec.Model) *int { return &m.ExpertFFN }},
 	{"shared-experts", "experts that every token visits", "none", 1 << 20, func(m *spec.Model) *int { return &m.SharedExperts }},
+	{"expert-hidden", "width to which tokens are projected before routed experts", "hidden", 1 << 20, func(m *spec.Model) *int { return &m.ExpertHidden }},
+	{"window", "tokens that a layer with a sliding window sees", "none", 1 << 26, func(m *spec.Model) *int { return &m.Window }},
+	{"window-layers", "layers with the window", "all with window, else none", 1 << 12, func(m *spec.Model) *int { return &m.WindowLayers }},
+	{"ssm-layers", "layers with a Mamba 2 mixer instead of attention", "none", 1 << 12, func(m *spec.Model) *int { return &m.SSMLayers }},
+	{"ssm-heads", "heads of a mixer", "2 x hidden / ssm-head-dim", 1 << 20, func(m *spec.Model) *int { return &m.SSMHeads }},
+	{"ssm-head-dim", "width of such a head", "64", 1 << 20, func(m *spec.Model) *int { return &m.SSMHeadDim }},
+	{"ssm-state", "width of the state of such a head", "128", 1 << 20, func(m *spec.Model) *int { return &m.SSMState }},
+	{"ssm-groups", "groups of heads that share B and C", "1", 1 << 20, func(m *spec.Model) *int { return &m.SSMGroups }},
+	{"mlp-layers", "layers that are an MLP alone; the others then have none", "every layer has one", 1 << 12, func(m *spec.Model) *int { return &m.MLPLayers }},
 }
 
 // OwnModel describes a model that is not in the catalog.
@@ -90,7 +99,11 @@ func (o *OwnModel) Model() (m spec.Model, warning string, err error) {
 
 // complete fills in defaults and checks the shape.
 func complete(m *spec.Model) error {
+	onlySSM := m.SSMLayers > 0 && m.SSMLayers == m.Layers
 	for _, f := range ModelCounts {
+		if onlySSM && (f.Name == "heads" || f.Name == "ffn") {
+			continue
+		}
 		if f.Default == "" && *f.to(m) == 0 && (f.Name != "ffn" || m.Experts == 0 || m.ExpertFFN == 0) {
 			return &FieldError{Field: f.Name, Value: "", Why: "is missing: your own model needs layers, hidden, heads, ffn and vocab, or params alone"}
 		}
@@ -99,10 +112,11 @@ func complete(m *spec.Model) error {
 		m.ExpertsPerToken = cmp.Or(m.ExpertsPerToken, min(2, m.Experts))
 		m.ExpertFFN = cmp.Or(m.ExpertFFN, m.FFN)
 	}
-	if m.HeadDim == 0 && m.Hidden%m.Heads != 0 {
+	hybridDefaults(m)
+	if m.HeadDim == 0 && m.Heads > 0 && m.Hidden%m.Heads != 0 {
 		return &FieldError{Field: "heads", Value: m.Heads, Why: fmt.Sprintf("does not divide {hidden} %d, and there is no {head_dim}", m.Hidden)}
 	}
-	if m.KVHeads > 0 && m.Heads%m.KVHeads != 0 {
+	if m.KVHeads > 0 && m.Heads > 0 && m.Heads%m.KVHeads != 0 {
 		return &FieldError{Field: "kv_heads", Value: m.KVHeads, Why: fmt.Sprintf("does not divide {heads} %d", m.Heads)}
 	}
 	m.Name = cmp.Or(m.Name, fmt.Sprintf("%dx%d", m.Layers, m.Hidden))
@@ -110,6 +124,19 @@ func complete(m *spec.Model) error {
 		return &FieldError{Field: "model", Value: m.Name, Err: err}
 	}
 	return nil
+}
+
+// hybridDefaults fills in the settings of windows and state-space mixers: those of Mamba 2 (Dao and Gu 2024,
+// arXiv 2405.21060).
+func hybridDefaults(m *spec.Model) {
+	if m.Window > 0 && m.WindowLayers == 0 {
+		m.WindowLayers = m.AttentionLayers()
+	}
+	if m.SSMLayers > 0 {
+		m.SSMHeadDim = cmp.Or(m.SSMHeadDim, 64)
+		m.SSMHeads = cmp.Or(m.SSMHeads, 2*m.Hidden/m.SSMHeadDim)
+		m.SSMState, m.SSMGroups = cmp.Or(m.SSMState, 128), cmp.Or(m.SSMGroups, 1)
+	}
 }
 
 // maxParams bounds the number of parameters, a thousand times above the largest network.
