@@ -294,6 +294,9 @@ func (w *work) mlp(m *machine, rate, n, width, inner, elem float64) float64 {
 func (w *work) experts(m *machine, p *spec.Plan, rate, n, elem float64) float64 {
 	copies := n * w.topK / float64(p.TP)
 	held := max(w.routed/float64(max(p.EP, 1)), 1)
+	if p.Precision == spec.FP4 { // Transformer Engine has no grouped multiplications in 4 bits
+		rate, _ = m.matmul(spec.FP8)
+	}
 	rows := copies / held
 	t := w.mlp(m, rate*m.k.groupedGEMM*rows/(rows+m.k.groupedHalf), copies, w.expertIn, w.expertFFN, elem)
 	if w.latentIn > 0 {
