@@ -13,6 +13,7 @@ import (
 
 	"github.com/pacer-ml/pacer/datasets/internal/table"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
 
 var publishedTables = tables{name: "published", files: publishedFiles, read: publishedRows, first: firstPublishedError}
@@ -172,9 +173,25 @@ func (r *publishedRow) env() map[string]string {
 	return env
 }
 
+// memKind notes what the peak counts, if the row or its source says so.
+func (r *publishedRow) memKind() {
+	kind := stack.Memory(r.Str("mem_kind"))
+	switch kind {
+	case stack.Allocated, stack.Reserved, stack.Device:
+	case "":
+		kind = r.source.memory
+	default:
+		r.Fail("mem_kind", fmt.Errorf("is not one of %s, %s, %s", stack.Allocated, stack.Reserved, stack.Device))
+	}
+	if kind != "" && r.m.PeakBytes > 0 {
+		r.m.Env[spec.EnvMemKind] = string(kind)
+	}
+}
+
 // outcome sets the outcome by the row's status.
 func (r *publishedRow) outcome() {
 	r.m.PeakBytes = r.AtLeast0("mem_gib") * (1 << 30)
+	r.memKind()
 	switch status := r.Str("status"); status {
 	case "oom":
 		r.m.Outcome, r.m.Reason = spec.OOM, "did not fit"

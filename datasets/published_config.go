@@ -219,8 +219,15 @@ func (r *publishedRow) recordedModel(name string) spec.Model {
 	if m.Hidden > 0 {
 		m.Kind = spec.Decoder
 	}
+	if m.KVRank > 0 && m.HeadDim == 0 && m.Heads > 0 && m.Hidden/m.Heads != latentHead {
+		m.HeadDim = latentHead
+	}
 	return m
 }
+
+// latentHead is the width of a head, without its rotated part, in all published networks with latent attention:
+// DeepSeek-V2 (section 3.1.2), DeepSeek-V3 (section 4.2) and Kimi K2.
+const latentHead = 128
 
 // catalogModel finds a model by name, by name and size if a source has a column for the size
 // ("Llama 2", 7), or without the organization ("meta-llama/Llama-2-7b") and in other words ("Llama 2 7B chat").
@@ -392,8 +399,14 @@ func (r *publishedRow) framework() string {
 	default:
 		text = s.framework
 	}
+	if month := monthOf.FindStringSubmatch(r.Str("source_path")); s.dated && month != nil && text == s.framework {
+		text += "@" + month[1] + "-" + month[2]
+	}
 	return r.stated(text)
 }
+
+// monthOf finds a month in the name of a file, such as llama3_h100_202412_torchtitan.md.
+var monthOf = regexp.MustCompile(`_(20\d\d)-?(0[1-9]|1[0-2])_[^/]*$`)
 
 // stackText is what the stack of a row is read from.
 type stackText struct{ framework, parts, date, release string }
@@ -402,7 +415,11 @@ type stackText struct{ framework, parts, date, release string }
 var releaseNote = regexp.MustCompile(`(?i)\brelease[ =]v?([0-9]+(?:\.[0-9]+)*)`)
 
 func (r *publishedRow) stated(framework string) string {
-	key := stackText{framework: framework, parts: r.Str("stack"), date: r.Str("source_date")}
+	parts := r.Str("stack")
+	if parts == "" {
+		parts = r.source.parts
+	}
+	key := stackText{framework: framework, parts: parts, date: r.Str("source_date")}
 	if note := releaseNote.FindStringSubmatch(cmp.Or(r.Str("notes"), r.Str(configNotes))); note != nil && framework != "" {
 		key.release = note[1]
 	}
@@ -411,7 +428,7 @@ func (r *publishedRow) stated(framework string) string {
 		var err error
 		if st, err = stack.Parse(key.framework + " " + key.parts); err != nil && !errors.As(err, new(*stack.UnknownError)) {
 			column := "framework"
-			if errors.As(err, new(*stack.PartError)) && key.parts != "" {
+			if errors.As(err, new(*stack.PartError)) && r.Str("stack") != "" {
 				column = "stack"
 			}
 			r.Fail(column, err)

@@ -38,7 +38,7 @@ type Row struct {
 
 // OutcomeColumns are the columns with results and remarks on them. The others describe the
 // configuration.
-var OutcomeColumns = []string{"step_time_s", "throughput_value", "throughput_unit", "mfu", "tflops_per_gpu", "mem_gib", "status", "notes"}
+var OutcomeColumns = []string{"step_time_s", "throughput_value", "throughput_unit", "mfu", "tflops_per_gpu", "mem_gib", "mem_kind", "status", "notes"}
 
 // PublishedRows yields the rows of one table in the published format, in order. name is for errors;
 // without a source column its stem identifies the source. Columns may be in any order, unknown ones

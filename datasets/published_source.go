@@ -4,14 +4,18 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
 
 // publishedSource is what the documents of a source state about all rows, outside the columns.
 type publishedSource struct {
-	match     string // in the lower-case source column
-	table     string // name of a file without that column
-	framework string // training stack, in the form of package stack
-	folders   bool   // the training stack is the model's folder, "PyTorch/BERT"
+	match     string       // in the lower-case source column
+	table     string       // name of a file without that column
+	framework string       // training stack, in the form of package stack
+	parts     string       // parts of the stack, whatever its name, in the form of package stack
+	dated     bool         // names of files in source_path end in the month of the run
+	memory    stack.Memory // what mem_gib counts, "" = what the training stack reports
+	folders   bool         // the training stack is the model's folder, "PyTorch/BERT"
 
 	// nodes maps accelerators to node types of the catalog, if the document describes other
 	// machines than the usual ones.
@@ -52,6 +56,8 @@ func (s *publishedSource) documents(column string) bool {
 //   - NeMo Framework Launcher: encoder_seq_length of its BERT configs
 //     (launcher_scripts/conf/training/bert); rows with binned lengths have at most
 //     that many tokens
+//   - SimuMax: its scripts run Megatron Core with --sequence-parallel and --cp-comm-type a2a (simu_tools/megatron_scripts) and print
+//     torch.cuda.max_memory_allocated
 //   - torchtitan: as many micro-batches as pipeline stages is its default
 //     (torchtitan/parallelisms/pipeline_llama.py)
 var publishedSources = []*publishedSource{
@@ -68,7 +74,8 @@ var publishedSources = []*publishedSource{
 	{match: "nemo-framework-launcher", table: "nemo_megatron_launcher", framework: "NeMo Megatron",
 		seqLens: map[string]int{"BERT-4B": 512, "BERT-20B": 512, "BERT-100B": 512}},
 	{match: "nvidia/nemo", table: "nemo_2407", framework: "NeMo"},
-	{match: "torchtitan", table: "torchtitan", framework: "torchtitan", stageBatches: true},
+	{match: "simumax", table: "simumax_b200", framework: "Megatron Core", parts: "sequence=always cp=a2a", memory: stack.Allocated},
+	{match: "torchtitan", table: "torchtitan", framework: "torchtitan", dated: true, stageBatches: true},
 	{match: "deeplearningexamples", table: "nvidia_dle", folders: true},
 
 	// Stacks without published tables here.

@@ -11,19 +11,24 @@ func elem(p *spec.Plan) float64 {
 }
 
 // activations fills Activations, Working and the pipeline receive buffers of
-// one stage.
+// one stage. It follows the stage's memory over a step: activations accumulate up to the end of the last forward
+// pass in flight, and the peak is at one of three points after it:
+//
+//	the loss, and the backward pass of the head (last stage)
+//	the backward pass of the stage's last layer
+//	the backward pass of its last dense layer, if layers with experts come after it and are gone by then
 //
 //	Activations = chunks x (layers/v x kept + out)
-//	Working     = max(one layer's backward pass, the loss on the last stage)
+//	Working     = the largest need at one of these points, on top of Activations
 //
 //	chunks  model chunks in flight, see inFlight
 //	v       chunks per stage
 //	kept    bytes one layer keeps of one micro-batch, see layerBytes
 //	out     the chunk's output, where the stack keeps it
 //
-// The layer's backward pass holds what it recomputed, its unreduced gradients under ZeRO-3 (already in Working
+// A layer's backward pass holds what it recomputed, its unreduced gradients under ZeRO-3 (already in Working
 // when this is called) and the gradients of its widest tensors, see widest.
-func (e *Estimator) activations(b *Breakdown, p *spec.Plan, stage int, layers float64) {
+func (e *Estimator) activations(b *Breakdown, p *spec.Plan, stage int, layers span, own owned) {
 	if !e.shape {
 		e.opaqueActivations(b, p, stage)
 		return
@@ -34,35 +39,64 @@ func (e *Estimator) activations(b *Breakdown, p *spec.Plan, stage int, layers fl
 	if p.SequenceParallel {
 		split = float64(p.TP)
 	}
-	whole, scores := e.layerBytes(p, tokens, a, split)
+	input := a * tokens * e.hidden / split
+	var dense, moe layerPeak
+	if layers.dense > 0 {
+		dense = e.layerPeak(p, tokens, a, split, false)
+	}
+	if layers.moe > 0 {
+		moe = e.layerPeak(p, tokens, a, split, true)
+	}
+	backward := max(moe.backward, dense.backward)
+	v := float64(p.Chunks())
+	if layers.moe >= v && layers.dense > 0 {
+		backward = max(moe.backward, dense.backward-layers.moe/v*moe.kept)
+	}
+	b.Working += backward
+	out := 0.0
+	if p.PP > 1 && e.stack.keepsOutputs {
+		out = input
+	}
+	b.Activations = inFlight(p, stage) * ((layers.dense*dense.kept+layers.moe*moe.kept)/v + out)
+	if stage == 0 {
+		b.Activations += input
+	}
+	b.Activations *= e.k.Activation
+	if stage == headStage(p) {
+		b.Working = max(b.Working, e.loss(p, tokens, input, own.head))
+		if e.stack.keepsLogits {
+			b.Overhead += a * tokens * e.vocab / float64(p.TP)
+		}
+	}
+	if e.stack.core && p.ZeRO < 3 && halfPrecision(p.Precision) {
+		b.Buffers += 2 * own.matrices
+	}
+	switch {
+	case p.PP > 1 && e.stack.core:
+		b.Buffers += input // the gradient that is received is part of the backward pass
+	case p.PP > 1:
+		b.Buffers += 2 * input
+	}
+}
+
+// layerPeak is what one layer keeps of a micro-batch until its backward pass, and what that pass needs in addition.
+type layerPeak struct{ kept, backward float64 }
+
+func (e *Estimator) layerPeak(p *spec.Plan, tokens, a, split float64, moe bool) layerPeak {
+	whole, scores := e.layerBytes(p, tokens, a, split, moe)
 	input := a * tokens * e.hidden / split
 	kept, again := whole+scores, 0.0
 	switch {
 	case p.Recompute == spec.RecomputeFull:
 		kept, again = input, whole+scores
 	case p.Recompute == spec.RecomputeSelective && e.stack.perOperator:
-		kept, again = e.everyOther(p, tokens, a, split), whole
+		kept, again = e.everyOther(p, tokens, a, split, moe), whole
 	case p.Recompute == spec.RecomputeSelective && e.stack.perBlock:
 		kept, again = (input+whole+scores)/2, whole+scores
 	case p.Recompute == spec.RecomputeSelective:
 		kept, again = whole, scores // one layer's scores at a time
 	}
-	b.Working += again + e.widest(p, tokens, a)
-	out := 0.0
-	if p.PP > 1 && e.stack.keepsOutputs {
-		out = input
-	}
-	b.Activations = inFlight(p, stage) * (layers/float64(p.Chunks())*kept + out)
-	if stage == 0 {
-		b.Activations += input
-	}
-	b.Activations *= e.k.Activation
-	if stage == headStage(p) {
-		b.Working = max(b.Working, e.loss(p, tokens, input))
-	}
-	if p.PP > 1 {
-		b.Buffers += 2 * input
-	}
+	return layerPeak{kept, again + e.widest(p, tokens, a, moe)}
 }
 
 // unfused reports whether the stack materializes the attention scores as a tensor.
@@ -70,30 +104,49 @@ func (e *Estimator) unfused(p *spec.Plan) bool {
 	return e.old || e.stack.unfused || e.stack.unfusedFP32 && !halfPrecision(p.Precision)
 }
 
-// loss returns the bytes that the loss needs: tokens x vocabulary / TP logits, each with as many bytes as the
-// stack holds at once, plus the input of the last norm and that of the head.
-func (e *Estimator) loss(p *spec.Plan, tokens, input float64) float64 {
-	bytes := e.stack.logit
+// loss returns the bytes that the loss and the backward pass of the head need, the larger of
+//
+//	logits·n·V/t            the loss: bytes per logit that the stack holds at once
+//	(a·V/t + a·h)·n + dummy the head: gradients of the logits and of its input, and of its weight
+//
+// plus the inputs of the last norm and of the head. With sequence parallelism the head's input is gathered, in
+// the forward pass or again in the backward pass. Megatron Core adds the gradient of the head's weight, of weight parameters, to the
+// accumulator inside the multiplication and gives autograd an empty tensor of the weight's size in its place
+// (LinearWithGradAccumulationAndAsyncCommunication in megatron/core/tensor_parallel/layers.py).
+func (e *Estimator) loss(p *spec.Plan, tokens, input, weight float64) float64 {
+	bytes, a, t := e.stack.logit, elem(p), float64(p.TP)
 	if p.TP > 1 {
 		bytes = e.stack.logitTP
 	}
+	whole := a * tokens * e.hidden
 	head := input
 	if e.stack.keepsGathered {
-		head = elem(p) * tokens * e.hidden
+		head = whole
 	}
-	return e.k.Loss*bytes*tokens*e.vocab/float64(p.TP) + input + head
+	logits := e.k.Loss * tokens * e.vocab / t
+	backward := a*logits + whole
+	if p.SequenceParallel && !e.stack.keepsGathered {
+		backward += whole
+	}
+	if e.stack.core && p.ZeRO < 3 {
+		backward += a * weight
+	}
+	return max(bytes*logits, backward) + input + head
 }
 
-// widest returns the bytes of the gradients of a layer's widest tensors that the backward pass holds at once,
-// before and after one operation. These are the inner activations of the MLP, or the attention scores if they
-// are materialized.
-func (e *Estimator) widest(p *spec.Plan, n, a float64) float64 {
+// widest returns the bytes that the backward pass of a layer holds at once besides what the layer kept: the
+// gradient of its output, and the gradients before and after the activation function, or those of the attention scores if they
+// are materialized. Each copy of a token sent to an expert has its own.
+func (e *Estimator) widest(p *spec.Plan, n, a float64, moe bool) float64 {
 	t := float64(p.TP)
-	inner := (1-e.moe)*e.ffn + e.moe*e.topK*e.expertFFN
-	if e.unfused(p) {
-		return 2 * a * n * max(inner, e.seq*e.heads) / t
+	inner := e.ffn
+	if moe {
+		inner = max(e.topK*e.expertFFN, e.topK*e.hidden) + e.shared*e.expertFFN
 	}
-	return 2 * a * n * inner / t
+	if e.unfused(p) {
+		inner = max(inner, e.seq*e.heads)
+	}
+	return a*n*e.hidden + 2*a*n*inner/t
 }
 
 // everyOther returns the bytes that one layer keeps if the stack saves the results of every other matrix
@@ -104,16 +157,19 @@ func (e *Estimator) widest(p *spec.Plan, n, a float64) float64 {
 // These are its input and output, the query and value projections, attention, and the first multiplication of
 // the MLP. Source: the save list of torchtitan's apply_ac. See layerBytes for the symbols. Latent attention is
 // counted as other attention with as many heads.
-func (e *Estimator) everyOther(p *spec.Plan, n, a, r float64) float64 {
+func (e *Estimator) everyOther(p *spec.Plan, n, a, r float64, moe bool) float64 {
 	t := float64(p.TP)
-	inner := (1-e.moe)*e.ffn + e.moe*e.topK*e.expertFFN
+	inner := e.ffn
+	if moe {
+		inner = (e.topK + e.shared) * e.expertFFN
+	}
 	return n * a * (2*e.hidden/r + (2*e.heads*e.head+inner)/t + e.kv*e.head/min(t, e.kv))
 }
 
 // layerBytes returns the bytes that one layer keeps of one micro-batch without recomputation; the attention
 // scores are separate:
 //
-//	whole  = n·h·((2a + masks)/r + 2a/i) + n·a·(q + 2·kv + q + c·f)/t + experts
+//	whole  = n·h·((2a + masks)/r + 2a/i) + n·a·(q + 2·kv + q)/t + MLP
 //	scores = (2a + 1)·n·s·heads/t, a·n·s·heads/t without dropout, 4·n·heads/t with a fused kernel
 //
 //	n      tokens of the micro-batch on this device, b·s/CP
@@ -123,29 +179,38 @@ func (e *Estimator) everyOther(p *spec.Plan, n, a, r float64) float64 {
 //	r, t   t is TP; r is TP with sequence parallelism, else 1
 //	i      r, or 1 where the stack keeps gathered inputs
 //	q, kv  heads·d and key/value heads·d; the output projection's input is q
-//	c·f    inner MLP activations: 2f, gated 3f
+//	       with context parallelism that exchanges heads, one more q
+//	MLP    n·a·c·f/t: inner activations, 2f, gated 3f; for experts see routedBytes
 //
-// Multi-head latent attention keeps the compressed queries, keys and values, and of all heads queries and keys
-// with their rotated parts, values and output, in place of 2q + 2·kv (DeepSeek-V2, section 2.1).
+// Multi-head latent attention keeps, in place of 2q + 2·kv, the compressed queries, keys and values, those of
+// queries and of keys and values before and after their norms, and of all heads queries and keys with their
+// rotated parts, values and output (DeepSeek-V2, section 2.1;
+// megatron/core/transformer/multi_latent_attention.py).
 //
 // With h = q = kv, f = 4h and a = 2 the sum is sbh·(10 + 24/t) + 5as²b/t. Source: Korthikanti et al. 2022,
 // section 4.1 and equations 2 and 4.
-func (e *Estimator) layerBytes(p *spec.Plan, n, a, r float64) (whole, scores float64) {
+func (e *Estimator) layerBytes(p *spec.Plan, n, a, r float64, moe bool) (whole, scores float64) {
 	t := float64(p.TP)
 	attention := 2*e.heads*e.head/t + 2*e.kv*e.head/min(t, e.kv)
-	if l := &e.latent; l.KVRank > 0 { // compressed; queries and keys with rotated parts, values, output
-		attention = l.Down() + (2*l.Q+2*l.Out)/t
+	if l := &e.latent; l.KVRank > 0 {
+		attention = (l.Down()+l.QRank+l.KVRank)/r + (2*l.Q+2*l.Out)/t
+	}
+	if p.CP > 1 && e.stack.exchangesHeads {
+		out := e.heads * e.head
+		if e.latent.KVRank > 0 {
+			out = e.latent.Out
+		}
+		attention += out / t
 	}
 	in := r
 	if e.stack.keepsGathered {
 		in = 1
 	}
 	whole = n*e.hidden*((2*a+e.masks)/r+2*a/in) + n*a*attention
-	whole += (1 - e.moe) * n * a * e.mlp * e.ffn / t
-	if e.moe > 0 {
-		// Each copy of a token sent to an expert keeps the expert's input, inner activations and output. The
-		// copies are assumed to spread evenly over the experts' ranks.
-		whole += e.moe * n * e.topK * a * (2*e.hidden + e.mlp*e.expertFFN) / t
+	if moe {
+		whole += e.routedBytes(p, n, a, r)
+	} else {
+		whole += n * a * e.mlp * e.ffn / t
 	}
 	scores = 4 * n * e.heads / t
 	if e.unfused(p) {
@@ -155,6 +220,26 @@ func (e *Estimator) layerBytes(p *spec.Plan, n, a, r float64) (whole, scores flo
 		}
 	}
 	return whole, scores
+}
+
+// routerBytes is what a router keeps per token and expert: 16-bit logits, and in fp32 their softmax, the
+// probabilities of the chosen experts and the scores of the balance loss; the map of the routes and its index
+// (megatron/core/transformer/moe/router.py, moe_utils.py).
+const routerBytes = 2 + 3*4 + 1 + 4
+
+// routedBytes returns the bytes that the MLP of a layer with experts keeps:
+//
+//	n·a·(k·(h + out + c·f) + shared·c·f)/t + router
+//
+// Each of the k copies of a token sent to an expert keeps the expert's input and inner activations, and its output unless
+// the stack multiplies the inner activations by the router's probabilities, so that their gradient needs no output. The input of shared
+// experts is that of the layer. The copies are assumed to spread evenly over the experts' ranks.
+func (e *Estimator) routedBytes(p *spec.Plan, n, a, r float64) float64 {
+	token := e.hidden
+	if !e.stack.innerProbabilities {
+		token += e.hidden
+	}
+	return n*a*(e.topK*(token+e.mlp*e.expertFFN)+e.shared*e.mlp*e.expertFFN)/float64(p.TP) + routerBytes*n*e.experts/r
 }
 
 // inFlight returns the number of model chunks (layers/v each) of one micro-batch that stage i of p holds at its

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel/internal/bayes"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
 
 const (
@@ -91,6 +92,7 @@ type observation struct {
 	est    Estimator
 	plan   spec.Plan
 	log    float64 // log of the peak in bytes
+	kind   stack.Memory
 	source string
 	model  string
 	row    string // identifies the row, for a stable order
@@ -107,7 +109,7 @@ func usable(rows []spec.Measurement) []observation {
 		if err != nil || !e.shape {
 			continue
 		}
-		out = append(out, observation{est: e, plan: m.Config.Plan, log: math.Log(m.PeakBytes), source: m.Source, model: m.Source + "/" + m.Config.Model.Name,
+		out = append(out, observation{est: e, plan: m.Config.Plan, log: math.Log(m.PeakBytes), kind: KindOf(m), source: m.Source, model: m.Source + "/" + m.Config.Model.Name,
 			row: fmt.Sprintf("%s/%s/%s/%g", m.Source, m.Origin, m.Config.Plan, m.PeakBytes)})
 	}
 	slices.SortStableFunc(out, func(a, b observation) int {
@@ -177,7 +179,7 @@ func logPrinted(o *observation, k Constants) float64 {
 			e.rest[i].k = k
 		}
 	}
-	return math.Log(e.Printed(o.plan))
+	return math.Log(e.Measured(o.plan, o.kind))
 }
 
 // sourceWeights returns the weight of each row: at most sourceRows per source.

@@ -51,7 +51,7 @@ func calibrated(t testing.TB, rows []spec.Measurement) *Calibration {
 func TestCalibrateRecovers(t *testing.T) {
 	truth := Prior().Pooled.Constants
 	truth.Activation, truth.Loss, truth.Unseen = 1.06, 0.85, 0.06
-	rows := generated(t, truth, "Megatron-LM")
+	rows := generated(t, truth, "Megatron-LM@2022")
 	cal := calibrated(t, rows)
 	prior := Prior()
 	for _, m := range rows {

@@ -24,7 +24,8 @@ type Breakdown struct {
 	Activations float64 // kept for the backward pass, all micro-batches in flight
 	Working     float64 // the larger of: one layer's backward pass, the loss
 	Buffers     float64 // communication buckets and pipeline receive buffers
-	Overhead    float64 // device context, communicators, allocator fragmentation, uncounted tensors
+	Overhead    float64 // what no counted tensor uses: the allocator's unused blocks, device context, communicators
+	Outside     float64 // part of Overhead that the framework's allocator does not manage: context, communicators
 
 	HostBytes float64 // host memory per device, for offload; not part of Total
 	Stage     int     // pipeline stage of this device, from 0
@@ -34,9 +35,26 @@ type Breakdown struct {
 	LogSD float64
 }
 
-// Total returns the bytes on the device.
+// Total returns all bytes in use on the device, as nvidia-smi shows them. Outside is in Overhead.
 func (b Breakdown) Total() float64 {
 	return b.Parameters + b.Gradients + b.Optimizer + b.Gathered + b.Activations + b.Working + b.Buffers + b.Overhead
+}
+
+// Reserved returns the bytes that the framework's allocator holds: torch.cuda.max_memory_reserved.
+func (b Breakdown) Reserved() float64 { return b.Total() - b.Outside }
+
+// Allocated returns the bytes of tensors: torch.cuda.max_memory_allocated.
+func (b Breakdown) Allocated() float64 { return b.Total() - b.Overhead }
+
+// Of returns the bytes that a figure of peak memory counts; "" counts as Device.
+func (b Breakdown) Of(kind stack.Memory) float64 {
+	switch kind {
+	case stack.Allocated:
+		return b.Allocated()
+	case stack.Reserved:
+		return b.Reserved()
+	}
+	return b.Total()
 }
 
 // add adds every part of c times f.
@@ -49,6 +67,7 @@ func (b *Breakdown) add(c *Breakdown, f float64) {
 	b.Working += f * c.Working
 	b.Buffers += f * c.Buffers
 	b.Overhead += f * c.Overhead
+	b.Outside += f * c.Outside
 	b.HostBytes += f * c.HostBytes
 }
 
@@ -119,8 +138,10 @@ type Estimator struct {
 
 	mlp       float64 // activations kept per MLP, in multiples of its inner width: 2, gated 3
 	masks     float64 // dropout masks per layer, in multiples of the hidden width
-	moe       float64 // share of layers with routed experts
-	topK      float64 // experts per token, shared ones included
+	leading   int     // layers with a dense MLP before those with experts; all layers of a dense model
+	experts   float64 // routed experts of a layer
+	topK      float64 // routed experts per token
+	shared    float64 // experts that process every token
 	expertFFN float64
 
 	w       weights
@@ -167,9 +188,10 @@ func (cal *Calibration) For(c spec.Config) (Estimator, error) {
 	if m.GatedMLP {
 		e.mlp, e.masks = 3, 0 // gated models are trained without dropout
 	}
+	e.leading = m.Layers
 	if m.Experts > 0 {
-		e.moe = float64(m.MoELayers()) / e.layers
-		e.topK = float64(m.ExpertsPerToken + m.SharedExperts)
+		e.leading = m.Layers - m.MoELayers()
+		e.experts, e.topK, e.shared = float64(m.Experts), float64(m.ExpertsPerToken), float64(m.SharedExperts)
 		e.expertFFN = float64(m.ExpertFFN)
 		e.masks = 0
 	}
@@ -247,18 +269,30 @@ func (e *Estimator) mean(p *spec.Plan, count func(*Estimator, *spec.Plan) Breakd
 	return out
 }
 
-func (e *Estimator) fullest(p *spec.Plan) Breakdown {
+func (e *Estimator) fullest(p *spec.Plan) Breakdown { return e.most(p, stack.Device) }
+
+// most returns the stage with the largest figure of a kind.
+func (e *Estimator) most(p *spec.Plan, kind stack.Memory) Breakdown {
 	best := e.stage(p, 0)
 	if p.PP == 1 {
 		return best
 	}
-	top := best.Total()
-	if b := e.stage(p, p.PP-1); b.Total() > top {
-		best, top = b, b.Total()
+	top := best.Of(kind)
+	try := func(stage int) {
+		if b := e.stage(p, stage); b.Of(kind) > top {
+			best, top = b, b.Of(kind)
+		}
 	}
-	if over := e.nn % p.PP; e.shape && over > 0 && over < p.PP-1 {
-		if b := e.stage(p, p.PP-1-over); b.Total() > top {
-			best = b
+	try(p.PP - 1)
+	if !e.shape {
+		return best
+	}
+	if over := e.nn % p.PP; over > 0 && over < p.PP-1 {
+		try(p.PP - 1 - over)
+	}
+	if e.leading > 0 && e.leading < e.nn {
+		if first := e.firstWithoutDense(p); first > 0 && first < p.PP-1 {
+			try(first)
 		}
 	}
 	return best
@@ -284,38 +318,74 @@ func (e *Estimator) normal(p spec.Plan) spec.Plan {
 // Bytes returns Plan(p).Total().
 func (e *Estimator) Bytes(p spec.Plan) float64 { b := e.Plan(p); return b.Total() }
 
-// Printed returns the peak of plan p as the training stack itself reports it. Some stacks count only what their
-// allocator reserved, without context and communicators; others count only tensors, without fragmentation too.
-func (e *Estimator) Printed(p spec.Plan) float64 {
+// Measured returns the peak of plan p that a figure of the given kind shows: Allocated, Reserved or Device, and the
+// kind that the training stack itself reports if it is "". The peak is that of the stage which is the fullest by
+// this figure.
+func (e *Estimator) Measured(p spec.Plan, kind stack.Memory) float64 {
 	b := e.mean(&p, func(one *Estimator, p *spec.Plan) Breakdown {
-		b := one.fullest(p)
-		switch one.stack.prints {
-		case stack.Reserved:
-			b.Overhead -= one.outside(p)
-		case stack.Allocated:
-			b.Overhead = 0
-		}
-		return b
+		of := cmp.Or(kind, one.stack.prints)
+		return one.most(p, of).only(of)
 	})
 	return b.Total()
 }
 
-// bucketBytes is the size of one gradient bucket. DDP and Megatron's distributed optimizer keep two, but no
-// more than the size of the gradients.
+// only returns b without what a figure of peak memory does not count.
+func (b Breakdown) only(kind stack.Memory) Breakdown {
+	switch kind {
+	case stack.Allocated:
+		b.Overhead, b.Outside = 0, 0
+	case stack.Reserved:
+		b.Overhead, b.Outside = b.Overhead-b.Outside, 0
+	}
+	return b
+}
+
+// Printed returns the peak of plan p as the training stack itself reports it, see Measured.
+func (e *Estimator) Printed(p spec.Plan) float64 { return e.Measured(p, "") }
+
+// KindOf returns what the peak of a measurement counts: its EnvMemKind, "" if it has none.
+func KindOf(m *spec.Measurement) stack.Memory { return stack.Memory(m.Env[spec.EnvMemKind]) }
+
+// bucketBytes is the size of one gradient bucket. DDP keeps two, but no more than the size of the gradients.
+// Megatron Core's buckets are parts of its gradient buffer.
 const bucketBytes = 64 << 20
 
 func (e *Estimator) stage(p *spec.Plan, stage int) Breakdown {
 	b := Breakdown{Stage: stage, LogSD: e.logSD}
 	layers := e.layersOn(p, stage)
-	own := e.w.onDevice(p, layers, stage)
+	own := e.own(p, layers, stage)
 	e.states(&b, p, own)
-	e.activations(&b, p, stage, layers)
-	if p.DP*p.CP > 1 && e.stack.bucket == 0 {
+	e.activations(&b, p, stage, layers, own)
+	if p.DP*p.CP > 1 && e.stack.bucket == 0 && !e.stack.core {
 		b.Buffers += min(2*bucketBytes, 4*(own.dense+own.expert))
 	}
 	dynamic := b.Activations + b.Working + b.Gathered + b.Buffers
-	b.Overhead = e.outside(p) + e.k.Fragmentation*dynamic + e.k.Unseen*(dynamic+b.Parameters+b.Gradients+b.Optimizer)
+	b.Outside = e.outside(p)
+	b.Overhead += b.Outside + e.k.Fragmentation*dynamic + e.k.Unseen*(dynamic+b.Parameters+b.Gradients+b.Optimizer)
 	return b
+}
+
+// own returns the parameters on a device, with the vocabulary as the stack pads it.
+func (e *Estimator) own(p *spec.Plan, layers span, stage int) owned {
+	if pad := e.padded(p); pad > 1 {
+		w := e.w
+		w.embed *= pad
+		return w.onDevice(p, layers, stage)
+	}
+	return e.w.onDevice(p, layers, stage)
+}
+
+// vocabMultiple is the number that the rows of an embedding on each device are a multiple of: the default of
+// --make-vocab-size-divisible-by (megatron/training/arguments.py).
+const vocabMultiple = 128
+
+// padded returns the ratio of the padded to the stated vocabulary.
+func (e *Estimator) padded(p *spec.Plan) float64 {
+	if !e.stack.padsVocab || !(e.vocab > 0) {
+		return 1
+	}
+	multiple := float64(vocabMultiple * p.TP)
+	return math.Ceil(e.vocab/multiple) * multiple / e.vocab
 }
 
 // outside returns the bytes outside of the training stack's allocator: the device context, and the
@@ -333,10 +403,58 @@ func (e *Estimator) outside(p *spec.Plan) float64 {
 	return e.k.ContextBytes + n*e.stack.communicators*e.k.CommunicatorBytes
 }
 
-// layersOn returns the number of layers of a stage.
-func (e *Estimator) layersOn(p *spec.Plan, stage int) float64 {
+// span counts the layers of a stage by kind.
+type span struct {
+	dense float64 // with a dense MLP
+	moe   float64 // with routed experts
+}
+
+func (s span) all() float64 { return s.dense + s.moe }
+
+// layersOn returns the layers of a stage. Layers with a dense MLP come first in the model. With more than one chunk
+// per stage, chunk c of stage i is the (c·PP + i)th of the model; the second one of ScheduleZBV is the (2·PP - 1 - i)th.
+func (e *Estimator) layersOn(p *spec.Plan, stage int) span {
 	if !e.shape {
-		return e.layers / float64(p.PP)
+		return span{dense: e.layers / float64(p.PP)}
 	}
-	return float64(p.StageLayers(e.nn, stage))
+	n := p.StageLayers(e.nn, stage)
+	switch e.leading {
+	case e.nn:
+		return span{dense: float64(n)}
+	case 0:
+		return span{moe: float64(n)}
+	}
+	dense := 0.0
+	if v := p.Chunks(); v == 1 {
+		before := 0
+		for i := 0; i < stage && before < e.leading; i++ {
+			before += p.StageLayers(e.nn, i)
+		}
+		dense = float64(min(max(e.leading-before, 0), n))
+	} else {
+		per := float64(n) / float64(v)
+		for c := range v {
+			at := c*p.PP + stage
+			if c == 1 && p.Schedule == spec.ScheduleZBV {
+				at = 2*p.PP - 1 - stage
+			}
+			dense += min(max(float64(e.leading)-float64(at)*per, 0), per)
+		}
+	}
+	return span{dense: dense, moe: float64(n) - dense}
+}
+
+// firstWithoutDense returns the first stage that has only layers with experts.
+func (e *Estimator) firstWithoutDense(p *spec.Plan) int {
+	if p.Chunks() > 1 {
+		return min(int(math.Ceil(float64(e.leading)*float64(p.PP*p.Chunks())/float64(e.nn))), p.PP-1)
+	}
+	before := 0
+	for i := range p.PP {
+		if before >= e.leading {
+			return i
+		}
+		before += p.StageLayers(e.nn, i)
+	}
+	return p.PP - 1
 }

@@ -40,8 +40,28 @@ type traits struct {
 	keepsOutputs bool
 	// Tensor parallelism implies sequence parallelism, even if the plan has none.
 	alwaysSequence bool
-	prints         stack.Memory
+	// Megatron Core and what is built on it: gradients are summed in one buffer, inside the multiplications, and
+	// reduced in place. Transformer Engine gives autograd an empty tensor in place of each weight gradient, one
+	// for all weights of a shape, which it keeps (get_dummy_wgrad in transformer_engine/pytorch/module/base.py).
+	core bool
+	// The inner activations of experts are multiplied by the router's probabilities, not their outputs: Megatron Core from
+	// 0.12 on (megatron/core/transformer/moe/experts.py).
+	innerProbabilities bool
+	// Ranks of context parallelism exchange heads around the attention core, which keeps its own output next to that
+	// of the exchange (AttnFuncWithCPAndQKVOA2A in transformer_engine/pytorch/attention).
+	exchangesHeads bool
+	// The embedding is padded, see vocabMultiple.
+	padsVocab bool
+	// The 16-bit logits are freed before the loss has its fp32 copies, which do not fit into their block: the
+	// allocator keeps it.
+	keepsLogits bool
+	// ZeRO-3 keeps embedding and head gathered between forward and backward pass: they belong to FSDP's root.
+	keepsRoot bool
+	prints    stack.Memory
 }
+
+// coreLines are the lines of stacks that run on Megatron Core.
+var coreLines = map[string]bool{"Megatron Core": true, "NeMo Megatron": true, "NeMo": true, "Megatron-Bridge": true}
 
 // deepSpeedBucket is the default of reduce_bucket_size and allgather_bucket_size, in elements:
 // deepspeed/runtime/zero/config.py.
@@ -59,7 +79,10 @@ const deepSpeedBucket = 5e8
 //   - PyTorch's loss holds three fp32 values per logit in the backward pass: log-softmax, incoming and outgoing
 //     gradient; split over TP four, including an exponential (torch/distributed/tensor/parallel/loss.py). Megatron's
 //     holds the 16-bit logits, an fp32 copy and their exponentials (megatron/core/tensor_parallel/cross_entropy.py).
-//     A fused one overwrites the fp32 copy. A chunked one holds the logits of a sixteenth of the tokens.
+//     A fused one overwrites the 16-bit logits with their gradient (transformer_engine/common/triton/cross_entropy.py).
+//     A compiled one has 16-bit logits and their 16-bit gradient, and no fp32 copy, unless
+//     they are split over TP. A chunked one holds the logits of
+//     a sixteenth of the tokens.
 func traitsOf(s *stack.Stack) traits {
 	p := &s.Parts
 	opt := map[string]float64{stack.Adam: 8, stack.AdamBF16: 4, stack.Adam8: 2, stack.Muon: 4, stack.Adafactor: 0, stack.SGD: 0}[p.Optimizer]
@@ -69,6 +92,10 @@ func traitsOf(s *stack.Stack) traits {
 		unfused: p.Attention == stack.Unfused, unfusedFP32: p.Attention != stack.Torch,
 		perOperator: p.Recompute == stack.Operators, perBlock: p.Recompute == stack.Blocks,
 		keepsGathered: p.Gathered == stack.Kept, keepsOutputs: p.Outputs == stack.Kept, alwaysSequence: p.Sequence == stack.Always,
+		core: coreLines[s.Name], innerProbabilities: coreLines[s.Name] && p.EP != stack.None,
+		exchangesHeads: p.CP == stack.A2A,
+		padsVocab:      coreLines[s.Name] || p.Loss == stack.Parallel && (s.Name == "Megatron-LM" || s.Name == "Megatron-DeepSpeed"),
+		keepsLogits:    p.Loss == stack.Plain, keepsRoot: p.ZeRO == stack.FSDP || p.ZeRO == stack.HSDP,
 		prints: s.Reports,
 	}
 	if p.Gradients == stack.Half {
@@ -80,7 +107,9 @@ func traitsOf(s *stack.Stack) traits {
 	case stack.Parallel:
 		t.logit, t.logitTP = 10, 10
 	case stack.Fused:
-		t.logit, t.logitTP = 6, 6
+		t.logit, t.logitTP = 2, 2
+	case stack.Compiled:
+		t.logit, t.logitTP = 4, 16
 	case stack.Chunked:
 		t.logit, t.logitTP = 12./16, 16./16
 	}

@@ -6,13 +6,16 @@ import "github.com/pacer-ml/pacer/perfmodel/spec"
 type weights struct {
 	query  float64 // query and output projections of one layer, split by TP
 	kv     float64 // key and value projections, split by TP up to the number of key/value heads
-	mlp    float64 // dense MLP of one layer, split by TP (average over the layers)
-	expert float64 // routed experts of one layer, split by EP (average over the layers)
-	fixed  float64 // norms and routers of one layer, on every rank
+	mlp    float64 // dense MLP of one layer, split by TP
+	shared float64 // shared experts of one layer with experts, split by TP
+	expert float64 // routed experts of one layer with experts, split by EP
+	one    float64 // one routed expert
+	fixed  float64 // norms of one layer, on every rank
+	router float64 // router of one layer with experts, on every rank
 	embed  float64 // one embedding matrix, split by TP
 	tied   bool
 	kvHead float64
-	layers float64
+	layers span
 	opaque float64 // all parameters of a model without a shape
 	scale  float64 // published count over the sum of the parts above
 }
@@ -25,12 +28,12 @@ func weightsOf(m spec.Model) weights {
 	w := weights{
 		query:  2 * h * float64(m.Heads) * d,
 		kv:     2 * h * float64(m.KV()) * d,
-		mlp:    m.DenseMLPParams() * float64(m.LayersWithMLP()) / float64(m.Layers),
+		mlp:    m.DenseMLPParams() * float64(m.LayersWithMLP()-m.MoELayers()) / float64(max(m.Layers-m.MoELayers(), 1)),
 		fixed:  4 * h,
 		embed:  float64(m.Vocab) * h,
 		tied:   m.TiedEmbeddings,
 		kvHead: float64(m.KV()),
-		layers: float64(m.Layers),
+		layers: span{dense: float64(m.Layers - m.MoELayers()), moe: float64(m.MoELayers())},
 		scale:  1,
 	}
 	if l, ok := m.Latent(); ok {
@@ -38,13 +41,12 @@ func weightsOf(m spec.Model) weights {
 		w.fixed += h * l.Down()
 	}
 	if m.Experts > 0 {
-		moe := float64(m.MoELayers()) / w.layers
-		w.mlp = (float64(m.LayersWithMLP())/w.layers-moe)*m.DenseMLPParams() + moe*m.SharedExpertParams()
-		w.expert = moe * float64(m.Experts) * m.ExpertParams()
-		w.fixed += moe * h * float64(m.Experts)
+		w.one = m.ExpertParams()
+		w.shared, w.expert = m.SharedExpertParams(), float64(m.Experts)*w.one
+		w.router = h * float64(m.Experts)
 	}
-	if attn := float64(m.AttentionLayers()) / w.layers; attn < 1 { // the other layers have a state-space mixer, or only an MLP
-		w.query, w.kv = attn*w.query+float64(m.SSMLayers)/w.layers*m.SSMParams(), attn*w.kv
+	if attn := float64(m.AttentionLayers()) / float64(m.Layers); attn < 1 { // the other layers have a state-space mixer, or only an MLP
+		w.query, w.kv = attn*w.query+float64(m.SSMLayers)/float64(m.Layers)*m.SSMParams(), attn*w.kv
 	}
 	if m.Kind == spec.EncoderDecoder { // cross attention in the decoder half
 		w.query, w.kv = 1.5*w.query, 1.5*w.kv
@@ -70,15 +72,20 @@ func (w *weights) total() float64 {
 	if w.tied {
 		embeddings = w.embed
 	}
-	return w.scale * (w.layers*(w.query+w.kv+w.mlp+w.expert+w.fixed) + embeddings)
+	return w.scale * (w.layers.all()*(w.query+w.kv+w.fixed) + w.layers.dense*w.mlp + w.layers.moe*(w.shared+w.expert+w.router) + embeddings)
 }
 
 // owned are the parameters on one device before data parallel sharding.
 type owned struct {
 	dense  float64 // replicated over DP x CP
 	expert float64 // replicated ExpertReplicas times
-	layer  float64 // of one layer, dense and expert: the unit that ZeRO-3 gathers
+	layer  float64 // of the largest layer, dense and expert: the unit that ZeRO-3 gathers
 	head   float64 // the embedding or head matrix on this device: the other unit
+	root   float64 // all embedding and head matrices on this device
+
+	// matrices are the parameters of the distinct weight matrices of the layers: those of one layer of each kind, with
+	// one routed expert.
+	matrices float64
 }
 
 // expertShards returns the number of devices over which the experts of one layer are split. Without expert
@@ -86,26 +93,36 @@ type owned struct {
 // more.
 func expertShards(p *spec.Plan) float64 { return float64(max(p.EP, p.TP)) }
 
-func (w *weights) onDevice(p *spec.Plan, layers float64, stage int) owned {
+func (w *weights) onDevice(p *spec.Plan, layers span, stage int) owned {
 	t := float64(p.TP)
 	if w.opaque > 0 {
 		n := w.opaque / (t * float64(p.PP))
 		return owned{dense: n, layer: n / 8} // gathered in eighths, since the layers of an opaque model are unknown
 	}
-	dense := (w.query+w.mlp)/t + w.kv/min(t, w.kvHead) + w.fixed
-	expert := w.expert / expertShards(p)
-	o := owned{dense: layers * dense, expert: layers * expert, layer: dense + expert}
+	attention := w.query/t + w.kv/min(t, w.kvHead)
+	every, mlp, shared, expert := attention+w.fixed, w.mlp/t, w.shared/t+w.router, w.expert/expertShards(p)
+	o := owned{dense: layers.all()*every + layers.dense*mlp + layers.moe*shared, expert: layers.moe * expert, matrices: attention}
+	if layers.dense > 0 {
+		o.layer = every + mlp
+		o.matrices += mlp
+	}
+	if layers.moe > 0 {
+		o.layer = max(o.layer, every+shared+expert)
+		o.matrices += w.shared/t + w.one
+	}
 	if stage == 0 {
-		o.dense += w.embed / t
+		o.root = w.embed / t
 		o.head = w.embed / t
 	}
 	if stage == headStage(p) {
 		o.head = w.embed / t
 		if !w.tied || stage > 0 { // tied matrices on two stages are two copies
-			o.dense += w.embed / t
+			o.root += w.embed / t
 		}
 	}
+	o.dense += o.root
 	o.dense, o.expert, o.layer, o.head = o.dense*w.scale, o.expert*w.scale, o.layer*w.scale, o.head*w.scale
+	o.root, o.matrices = o.root*w.scale, o.matrices*w.scale
 	return o
 }
 
@@ -167,8 +184,16 @@ func (e *Estimator) gathered(b *Breakdown, p *spec.Plan, o owned, grad float64) 
 		b.Working = grad * o.layer
 		return
 	}
-	b.Gathered = e.k.Gathered * 2 * (o.layer + unit)
+	b.Gathered = e.k.Gathered * 2 * (o.layer + max(unit, e.rootOf(o)))
 	b.Working = (2 + grad) * unit
+}
+
+// rootOf returns the parameters of the matrices that stay gathered between forward and backward pass.
+func (e *Estimator) rootOf(o owned) float64 {
+	if e.stack.keepsRoot {
+		return o.root
+	}
+	return 0
 }
 
 // copies fills the flat copies in which DeepSpeed reduces gradients and gathers weights, and the temporary copy
@@ -214,8 +239,7 @@ func (e *Estimator) offload(b *Breakdown, p *spec.Plan, o owned, updated float64
 // Owned returns the parameters on one device of the first pipeline stage, before data parallel sharding: dense
 // ones, replicated over DP x CP, and routed experts, replicated ExpertReplicas times.
 func (e *Estimator) Owned(p *spec.Plan) (dense, expert float64) {
-	layers := e.layersOn(p, 0)
-	o := e.w.onDevice(p, layers, 0)
+	o := e.own(p, e.layersOn(p, 0), 0)
 	return o.dense, o.expert
 }
 

@@ -32,7 +32,7 @@ type Measurement struct {
 
 	StepSec   []float64          `json:"step_sec,omitempty"`   // wall time of each step; a single value if only a mean was recorded
 	PhaseSec  map[string]float64 `json:"phase_sec,omitempty"`  // mean time in "forward", "backward", "backward_sync", "optimizer", ...
-	PeakBytes float64            `json:"peak_bytes,omitempty"` // device memory, largest over devices; 0 = not recorded
+	PeakBytes float64            `json:"peak_bytes,omitempty"` // device memory, largest over devices; 0 = not recorded. See EnvMemKind
 
 	Source string            `json:"source"`           // data set, such as "rubick" or "published/bigscience"
 	Origin string            `json:"origin,omitempty"` // place in Source: file:line or row id
@@ -64,6 +64,10 @@ const EnvWrongConfig = "wrong_config"
 // EnvGlobalBatch is the Env key of the samples per step of a job with unequal shares per replica.
 // Plan.GlobalBatch is larger then, since it rounds the shares up.
 const EnvGlobalBatch = "global_batch"
+
+// EnvMemKind is the Env key of what PeakBytes counts: "allocated" (tensors), "reserved" (what the framework's
+// allocator holds) or "device" (all memory in use). Without it, PeakBytes is what the training stack reports.
+const EnvMemKind = "mem_kind"
 
 // WrongConfig reports whether m probably ran another configuration than it records. Such a row is doubted, and
 // look-ups skip it too.

@@ -207,7 +207,7 @@ type kindred struct {
 
 func kindredOf(of *Stack) kindred {
 	k := kindred{of.Name, of.Parts}
-	k.parts.Loss = ""
+	k.parts.Loss, k.parts.CP = "", ""
 	if k.parts.Attention == Flash3 || k.parts.Attention == CuDNN {
 		k.parts.Attention = Flash
 	}

@@ -22,6 +22,7 @@ type Parts struct {
 	ZeRO      string `json:"zero"`
 	TP        string `json:"tp"`
 	Sequence  string `json:"sequence"`
+	CP        string `json:"cp"`
 	EP        string `json:"ep"`
 	Dispatch  string `json:"dispatch"`
 	Routing   string `json:"routing"`
@@ -74,6 +75,9 @@ const (
 	AllToAll = "all-to-all"
 	PerNode  = "per-node"
 
+	Ring = "ring"
+	A2A  = "a2a"
+
 	After = "after"
 	Ahead = "ahead"
 
@@ -120,6 +124,7 @@ var kinds = []Kind{
 		{Plain, "PyTorch's: log-softmax and gradients in fp32"},
 		{Parallel, "Megatron's, on logits split over TP: a 16-bit and an fp32 copy, and exponentials"},
 		{Fused, "one kernel that overwrites the logits"},
+		{Compiled, "compiled: no fp32 copy of the logits"},
 		{Chunked, "in chunks of tokens, so that all logits never exist (Liger, cut cross entropy)"},
 	}, func(p *Parts) *string { return &p.Loss }},
 	{"weights", "weights that kernels read", []Value{
@@ -161,6 +166,10 @@ var kinds = []Kind{
 		{Plan, "as the plan says"},
 		{Always, "always"},
 	}, func(p *Parts) *string { return &p.Sequence }},
+	{"cp", "what context parallel ranks exchange", []Value{
+		{Ring, "keys and values, from rank to rank or gathered (Liu et al. 2023)"},
+		{A2A, "heads for tokens, around the attention core (Jacobs et al., DeepSpeed-Ulysses, 2023)"},
+	}, func(p *Parts) *string { return &p.CP }},
 	{"ep", "what hides the all-to-alls of experts", []Value{
 		{None, "nothing"},
 		{Async, "shared experts and other streams"},

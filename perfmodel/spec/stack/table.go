@@ -40,7 +40,7 @@ type release struct {
 
 // usual is a PyTorch program without further libraries.
 var usual = Parts{Attention: Unfused, Launch: Eager, Loss: Plain, Weights: Half, Gradients: FP32, Reduce: Half, Overlap: None, Optimizer: Adam,
-	ZeRO: FSDP, TP: None, Sequence: Plan, EP: None, Dispatch: AllToAll, Routing: Plain, Sends: After, Recompute: Core, Gathered: Again, Outputs: Freed}
+	ZeRO: FSDP, TP: None, Sequence: Plan, CP: Ring, EP: None, Dispatch: AllToAll, Routing: Plain, Sends: After, Recompute: Core, Gathered: Again, Outputs: Freed}
 
 // lines are the training stacks. Dates are those of the releases, or of the commits, that changed a part.
 //
@@ -59,7 +59,8 @@ var usual = Parts{Attention: Unfused, Launch: Eager, Loss: Plain, Weights: Half,
 //     FlashAttention since 2023-06; models of Hugging Face use PyTorch's kernel since transformers 4.36 (2023-12).
 //   - PyTorch's FSDP shards fp32 weights; PyTorch has fused attention since 2.0 (2023-03). torchtitan compiles
 //     blocks, reduces in fp32, saves every other multiplication under "selective"
-//     (models/llama3/infra/parallelize.py), and prints the peak that the allocator reserved.
+//     (models/llama3/infra/parallelize.py), and prints the peak that the allocator reserved. It compiles the loss
+//     too since 2025-04 (components/loss.py, pull request 1033).
 //   - No run of LLM Foundry, Nanotron, Colossal-AI and the JAX stacks (one compiled program per step) was measured:
 //     their parts come from their documents.
 //   - pacer-torch is Pacer's own worker: PyTorch with autocast. It records allocated bytes.
@@ -111,6 +112,7 @@ var lines = []line{
 	}},
 	{name: "torchtitan", source: "github.com/pytorch/torchtitan; Liang et al., ICLR 2025", reports: Reserved, releases: []release{
 		{"", "2024-04", "attention=torch launch=compiled routing=fused reduce=fp32 tp=async sequence=always recompute=operators outputs=kept gathered=kept " + fsdp},
+		{"", "2025-04", "loss=compiled"},
 	}},
 	{name: "LLM Foundry", aliases: []string{"llm-foundry", "MosaicML", "Composer"}, source: "github.com/mosaicml/llm-foundry", releases: []release{
 		{"", "2023-04", "attention=flash " + fsdp},
@@ -148,7 +150,7 @@ var lines = []line{
 // Parts that several lines share.
 const (
 	nemo      = "attention=flash launch=graphs loss=fused zero=buckets tp=fused overlap=backward sends=ahead sequence=always"
-	deepSpeed = "zero=deepspeed outputs=kept"
+	deepSpeed = "zero=deepspeed outputs=kept cp=a2a"
 	fsdp      = "zero=fsdp overlap=backward"
 	jax       = "attention=flash launch=graphs reduce=fp32 overlap=backward tp=async loss=fused zero=fsdp"
 )
