@@ -359,9 +359,11 @@ func (e *Estimator) stage(p *spec.Plan, stage int) Breakdown {
 	if p.DP*p.CP > 1 && e.stack.bucket == 0 && !e.stack.core {
 		b.Buffers += min(2*bucketBytes, 4*(own.dense+own.expert))
 	}
-	dynamic := b.Activations + b.Working + b.Gathered + b.Buffers
+	// Optimizer states are allocated once and in large blocks. Parameters are copied into flat buffers when a run
+	// starts, and their first blocks remain reserved; all others come and go in every step.
+	moved := b.Activations + b.Working + b.Gathered + b.Buffers + b.Parameters + b.Gradients
 	b.Outside = e.outside(p)
-	b.Overhead += b.Outside + e.k.Fragmentation*dynamic + e.k.Unseen*(dynamic+b.Parameters+b.Gradients+b.Optimizer)
+	b.Overhead += b.Outside + e.k.Fragmentation*moved + e.k.Unseen*(moved+b.Optimizer)
 	return b
 }
 
@@ -395,12 +397,15 @@ func (e *Estimator) outside(p *spec.Plan) float64 {
 		return 0
 	}
 	n := 0.0
-	for _, degree := range [3]int{p.DP * p.CP, p.TP, p.PP} {
+	for _, degree := range [2]int{p.DP * p.CP, p.TP} {
 		if degree > 1 {
-			n++
+			n += e.stack.communicators
 		}
 	}
-	return e.k.ContextBytes + n*e.stack.communicators*e.k.CommunicatorBytes
+	if p.PP > 1 {
+		n += e.stack.stageCommunicators
+	}
+	return e.k.ContextBytes + n*e.k.CommunicatorBytes
 }
 
 // span counts the layers of a stage by kind.

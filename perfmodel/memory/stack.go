@@ -18,8 +18,8 @@ type traits struct {
 	// Elements in a gradient bucket that is flattened into a copy before it is reduced, and in a bucket in
 	// which sharded weights are gathered. 0 = the buckets of PyTorch or Megatron, see bucketBytes.
 	bucket float64
-	// Communicators per kind of parallelism.
-	communicators float64
+	// Communicators per kind of parallelism: of data and tensor parallelism, and of a pipeline.
+	communicators, stageCommunicators float64
 	// Bytes per element of the temporary copies of a parameter's gradient on its way to the accumulator.
 	gradCopyFP16, gradCopyBF16 float64
 	// ZeRO-3 keeps only fp32 shards of the weights and reduces in fp32 (PyTorch's FSDP).
@@ -75,7 +75,8 @@ const deepSpeedBucket = 5e8
 //     step in fp16 and again in fp32: 12 + 2 + 4 bytes; without ZeRO only in fp32 (runtime/fp16/fused_optimizer.py).
 //     With bf16 it has the micro-batch's gradients in bf16 and an unsharded fp32 accumulator, to which it adds each
 //     through an fp32 copy. In fp32 training it clones the shard and flattens its gradients too. It makes process
-//     groups in addition to Megatron's (runtime/pipe/topology.py).
+//     groups in addition to Megatron's (runtime/pipe/topology.py). A stage of its pipeline has communicators with each
+//     of two neighbours, for tied embeddings and over all model parallel ranks.
 //   - PyTorch's loss holds three fp32 values per logit in the backward pass: log-softmax, incoming and outgoing
 //     gradient; split over TP four, including an exponential (torch/distributed/tensor/parallel/loss.py). Megatron's
 //     holds the 16-bit logits, an fp32 copy and their exponentials (megatron/core/tensor_parallel/cross_entropy.py).
@@ -87,7 +88,7 @@ func traitsOf(s *stack.Stack) traits {
 	p := &s.Parts
 	opt := map[string]float64{stack.Adam: 8, stack.AdamBF16: 4, stack.Adam8: 2, stack.Muon: 4, stack.Adafactor: 0, stack.SGD: 0}[p.Optimizer]
 	t := traits{
-		gradFP16: 4, gradBF16: 4, optFP16: 4 + opt, optBF16: 4 + opt, optFP32: opt, communicators: 1,
+		gradFP16: 4, gradBF16: 4, optFP16: 4 + opt, optBF16: 4 + opt, optFP32: opt, communicators: 1, stageCommunicators: 1,
 		fsdp: p.ZeRO != stack.DeepSpeed, autocast: p.Weights == stack.Autocast,
 		unfused: p.Attention == stack.Unfused, unfusedFP32: p.Attention != stack.Torch,
 		perOperator: p.Recompute == stack.Operators, perBlock: p.Recompute == stack.Blocks,
@@ -115,7 +116,7 @@ func traitsOf(s *stack.Stack) traits {
 	}
 	if p.ZeRO == stack.DeepSpeed {
 		t.gradFP16, t.gradBF16, t.optFP16, t.optFP32 = 2, 6, t.optFP16+6, t.optFP32+8
-		t.bucket, t.gradCopyFP16, t.gradCopyBF16, t.communicators = deepSpeedBucket, 2, 4, 2
+		t.bucket, t.gradCopyFP16, t.gradCopyBF16, t.communicators, t.stageCommunicators = deepSpeedBucket, 2, 4, 2, 4
 	}
 	return t
 }

@@ -1,6 +1,10 @@
 package memory
 
-import "github.com/pacer-ml/pacer/perfmodel/spec"
+import (
+	"math"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
 
 // weights are the parameters of a model, grouped by the way they are split over devices.
 type weights struct {
@@ -51,28 +55,36 @@ func weightsOf(m spec.Model) weights {
 	if m.Kind == spec.EncoderDecoder { // cross attention in the decoder half
 		w.query, w.kv = 1.5*w.query, 1.5*w.kv
 	}
-	if m.ParamCount > 0 && w.total() > 0 && !contradicts(m, w.total()) {
+	if m.ParamCount > 0 && w.total() > 0 && !contradicts(m, w.total(), w.embeddings()) {
 		w.scale = m.ParamCount / w.total()
 	}
 	return w
 }
 
 // contradicts reports whether the published parameter count of a dense model contradicts its layers: all values
-// for counting are known, and the two differ by more than a quarter. Then the counted number is used.
-func contradicts(m spec.Model, counted float64) bool {
+// for counting are known, and the two differ by more than a quarter, or the published count is closer to that
+// without embeddings, which some publications leave out. Then the counted number is used.
+func contradicts(m spec.Model, counted, embeddings float64) bool {
+	if m.Experts > 0 || m.Vocab == 0 || m.Kind != spec.Decoder && m.Kind != spec.Encoder {
+		return false
+	}
 	r := m.ParamCount / counted
-	return m.Experts == 0 && m.Vocab > 0 && (m.Kind == spec.Decoder || m.Kind == spec.Encoder) && (r > 1.25 || r < 0.8)
+	return r > 1.25 || r < 0.8 || math.Abs(math.Log(m.ParamCount/(counted-embeddings))) < math.Abs(math.Log(r))
+}
+
+// embeddings returns the parameters of the embedding and head matrices of the whole model.
+func (w *weights) embeddings() float64 {
+	if w.tied {
+		return w.embed
+	}
+	return 2 * w.embed
 }
 
 func (w *weights) total() float64 {
 	if w.opaque > 0 {
 		return w.opaque
 	}
-	embeddings := 2 * w.embed
-	if w.tied {
-		embeddings = w.embed
-	}
-	return w.scale * (w.layers.all()*(w.query+w.kv+w.fixed) + w.layers.dense*w.mlp + w.layers.moe*(w.shared+w.expert+w.router) + embeddings)
+	return w.scale * (w.layers.all()*(w.query+w.kv+w.fixed) + w.layers.dense*w.mlp + w.layers.moe*(w.shared+w.expert+w.router) + w.embeddings())
 }
 
 // owned are the parameters on one device before data parallel sharding.
