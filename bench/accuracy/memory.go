@@ -16,25 +16,22 @@ import (
 func memoryProtocols() []Protocol {
 	return []Protocol{
 		{Name: "memory", Doc: "peak memory per device of data/published and data/field, each source left out in turn", run: peakMemory},
-		{Name: "oom", Doc: "runs that ran out of memory must be predicted to, and runs that completed must not", run: outOfMemory},
+		{Name: "oom", Doc: "runs that ran out of memory must not be predicted to fit, and runs that completed must not be predicted to run out", run: outOfMemory},
 	}
 }
 
 // errNoMemory is the reason of a family that does not predict memory.
 var errNoMemory = unable("predicts no memory")
 
-// need is the predicted memory of a configuration on one device.
-type need struct {
-	bytes float64
-	fits  bool // predicted to run
+// peaks predicts the memory of one device.
+type peaks struct {
+	bytes func(context.Context, *spec.Measurement) (float64, error) // in a row's own kind of figure
+	fits  func(context.Context, *spec.Config) (float64, error)      // probability that the devices have enough
 }
-
-// memoryOf returns the need of a configuration.
-type memoryOf func(context.Context, spec.Config) (need, error)
 
 // memoryWithout returns the memory estimate of c trained without a source. For a family that cannot
 // be trained anew, it is the estimate with that source in view.
-func (b *Bench) memoryWithout(c Contender, source string) (memoryOf, Standing, error) {
+func (b *Bench) memoryWithout(c Contender, source string) (peaks, Standing, error) {
 	switch {
 	case c.Train != nil:
 		cal, err := b.calibrations.get(source, func() (*memory.Calibration, error) {
@@ -48,33 +45,58 @@ func (b *Bench) memoryWithout(c Contender, source string) (memoryOf, Standing, e
 	case c.Unfitted != nil:
 		return predictedMemory(c.Unfitted), InView, nil
 	}
-	return nil, "", errNoMemory
+	return peaks{}, "", errNoMemory
 }
 
 // calibratedMemory estimates by a calibration.
-func calibratedMemory(cal *memory.Calibration) memoryOf {
-	return func(_ context.Context, c spec.Config) (need, error) {
-		e, err := cal.For(c)
-		if err != nil {
-			return need{}, err
-		}
-		b := e.Plan(c.Plan)
-		return need{b.Total(), b.Fits(c.Accelerator.MemBytes)}, nil
+func calibratedMemory(cal *memory.Calibration) peaks {
+	return peaks{
+		func(_ context.Context, m *spec.Measurement) (float64, error) {
+			e, err := cal.For(m.Config)
+			if err != nil {
+				return 0, err
+			}
+			return e.Measured(m.Config.Plan, memory.KindOf(m)), nil
+		},
+		func(_ context.Context, c *spec.Config) (float64, error) {
+			e, err := cal.For(*c)
+			if err != nil {
+				return 0, err
+			}
+			return e.Plan(c.Plan).FitProbability(c.Accelerator.MemBytes), nil
+		},
 	}
 }
 
-// predictedMemory takes the memory that p predicts along with the step time.
-func predictedMemory(p perfmodel.Predictor) memoryOf {
-	return func(ctx context.Context, c spec.Config) (need, error) {
-		pred, err := p.Predict(ctx, c)
+// predictedMemory takes the memory that p predicts along with the step time. It counts all memory in use; what a
+// row's figure does not count is taken off in proportion to the estimate.
+func predictedMemory(p perfmodel.Predictor) peaks {
+	estimate := func(ctx context.Context, c *spec.Config) (float64, memory.Estimator, error) {
+		pred, err := p.Predict(ctx, *c)
 		if err == nil && !(pred.MemoryBytes > 0) {
 			err = errNoMemory
 		}
 		if err != nil {
-			return need{}, err
+			return 0, memory.Estimator{}, err
 		}
-		e, err := memory.Of(p, memory.Shipped(), c)
-		return need{pred.MemoryBytes, pred.MemoryBytes <= memory.Budget(c.Accelerator.MemBytes, e.Plan(c.Plan).LogSD)}, err
+		e, err := memory.Of(p, memory.Shipped(), *c)
+		return pred.MemoryBytes, e, err
+	}
+	return peaks{
+		func(ctx context.Context, m *spec.Measurement) (float64, error) {
+			bytes, e, err := estimate(ctx, &m.Config)
+			if err != nil {
+				return 0, err
+			}
+			return bytes * e.Measured(m.Config.Plan, memory.KindOf(m)) / e.Bytes(m.Config.Plan), nil
+		},
+		func(ctx context.Context, c *spec.Config) (float64, error) {
+			bytes, e, err := estimate(ctx, c)
+			if err != nil {
+				return 0, err
+			}
+			return memory.Breakdown{Parameters: bytes, LogSD: e.Plan(c.Plan).LogSD}.FitProbability(c.Accelerator.MemBytes), nil
+		},
 	}
 }
 
@@ -130,56 +152,72 @@ func (b *Bench) peaks() (map[string][]spec.Measurement, error) {
 }
 
 // predictPeak predicts the peak memory of m's configuration.
-func predictPeak(ctx context.Context, peak memoryOf, m *spec.Measurement, part string) prediction {
+func predictPeak(ctx context.Context, peak peaks, m *spec.Measurement, part string) prediction {
 	a := prediction{target: target{id: m.Origin, part: part, config: m.Config, want: m.PeakBytes}}
-	n, err := peak(ctx, m.Config)
-	a.got, a.err = n.bytes, err
+	a.got, a.err = peak.bytes(ctx, m)
 	return a
 }
 
-// tally counts rows that are predicted to run out of memory.
+// tally counts rows by the verdict on them.
 type tally struct {
-	rows, flagged int
-	wrong         []Refusal // rows with a wrong prediction
-	refused       []Refusal
+	rows, unsure, exceeds int
+	wrong                 []Refusal // rows with a wrong prediction
+	refused               []Refusal
 }
 
-// add predicts whether m fits, and counts wrong predictions.
-func (t *tally) add(ctx context.Context, peak memoryOf, m *spec.Measurement) {
+// add judges whether m fits, and notes wrong verdicts: a row that ran is said not to fit, or one that ran out of memory
+// is said to fit.
+func (t *tally) add(ctx context.Context, peak peaks, m *spec.Measurement) {
 	row := rowName(sourceOf(m), m.Origin)
-	over, err := outgrows(ctx, peak, m)
+	v, err := verdictOn(ctx, peak, m)
 	if err != nil {
 		t.refused = append(t.refused, Refusal{row, err.Error()})
 		return
 	}
 	t.rows++
-	if over {
-		t.flagged++
+	switch v {
+	case memory.Unsure:
+		t.unsure++
+	case memory.Exceeds:
+		t.exceeds++
 	}
-	if over != (m.Outcome == spec.OOM) {
-		what := "ran out of memory, predicted to fit"
-		if over {
-			what = "ran, predicted to run out of memory"
-		}
-		t.wrong = append(t.wrong, Refusal{row, fmt.Sprintf("%s on %s %s", m.Config.Model.Name, m.Config.Accelerator.Name, what)})
+	what := ""
+	switch {
+	case m.Outcome == spec.OOM && v == memory.Fits:
+		what = "ran out of memory, predicted to fit"
+	case m.Outcome != spec.OOM && v == memory.Exceeds:
+		what = "ran, predicted to run out of memory"
+	default:
+		return
 	}
+	t.wrong = append(t.wrong, Refusal{row, fmt.Sprintf("%s on %s %s", m.Config.Model.Name, m.Config.Accelerator.Name, what)})
 }
 
-// outgrows reports whether m is predicted to need more memory than its devices have.
-// In plain data parallelism without a recorded micro-batch, the row fits if any
-// micro-batch does: half, a quarter, ... of the default, with more accumulation.
-func outgrows(ctx context.Context, peak memoryOf, m *spec.Measurement) (bool, error) {
-	c := m.Config
-	for {
-		n, err := peak(ctx, c)
-		if err != nil || n.fits {
-			return false, err
+// notSure counts the rows that are not said to fit.
+func (t *tally) notSure() int { return t.unsure + t.exceeds }
+
+// verdictOn judges whether m fits its devices, over all settings that the row does not record. Rubick's traces do not record
+// the micro-batch of plain data parallelism.
+func verdictOn(ctx context.Context, peak peaks, m *spec.Measurement) (memory.Verdict, error) {
+	c, open := m.Config, m.Env["unrecorded"]
+	if !strings.HasPrefix(m.Source, "published/") {
+		if open = ""; c.Plan.TP*c.Plan.PP == 1 {
+			open = "micro_batch"
 		}
-		if published := strings.HasPrefix(m.Source, "published/"); published || c.Plan.TP*c.Plan.PP > 1 || c.Plan.MicroBatch%2 == 1 {
-			return true, nil
-		}
-		c.Plan.MicroBatch, c.Plan.AccumSteps = c.Plan.MicroBatch/2, 2*c.Plan.AccumSteps
 	}
+	least, most := 1.0, 0.0
+	for _, p := range memory.Alternatives(&c, open) {
+		c.Plan = p
+		fit, err := peak.fits(ctx, &c)
+		if err != nil {
+			return "", err
+		}
+		least, most = min(least, fit), max(most, fit)
+	}
+	if open == "micro_batch" { // accumulation that is needed was used
+		least = most
+	}
+	return memory.Judge(least, most), nil
 }
 
 // bszJob is the job type of Rubick's traces with rows that ran out of memory.
@@ -220,16 +258,16 @@ func outOfMemory(ctx context.Context, b *Bench, c Contender) (Result, error) {
 	}
 	r := Result{Standing: as, Refusals: slices.Concat(failed.refused, ran.refused, open.refused)}
 	r.Rows, r.Refused = failed.rows+ran.rows+open.rows, len(r.Refusals)
-	told, all := share(failed.flagged, failed.rows+len(failed.refused)), share(ran.flagged+open.flagged, ran.rows+open.rows)
 	r.Figures = []Figure{
-		{Name: "out of memory, predicted", Value: told, Unit: "1", Must: Limit{AtLeast: 1}, Aim: Limit{AtLeast: 1}},
-		fraction("ran as recorded, predicted out of memory", share(ran.flagged, ran.rows), 0.05, 0.01),
-		{Name: "the same, rows with plans in part unrecorded too", Value: all, Unit: "1"},
+		{Name: "out of memory, predicted", Value: share(failed.notSure(), failed.rows+len(failed.refused)), Unit: "1", Must: Limit{AtLeast: 1}, Aim: Limit{AtLeast: 1}},
+		fraction("ran as recorded, predicted out of memory", share(ran.exceeds, ran.rows), 0.05, 0.01),
+		{Name: "ran as recorded, not sure to fit", Value: share(ran.notSure(), ran.rows), Unit: "1"},
+		{Name: "ran, predicted out of memory, rows with plans in part unrecorded too", Value: share(ran.exceeds+open.exceeds, ran.rows+open.rows), Unit: "1"},
 	}
-	r.Notes = append(r.Notes, fmt.Sprintf("%d of %d rows that ran out of memory predicted to; %d of %d that ran as recorded predicted to run out, %d of %d without recorded layers, "+
-		"recomputation or micro-batch; %d with a batch that does not divide refused", failed.flagged, failed.rows+len(failed.refused), ran.flagged, ran.rows,
-		open.flagged, open.rows, indivisible))
-	for _, w := range byReason(append(failed.wrong, ran.wrong...)) {
+	r.Notes = append(r.Notes, fmt.Sprintf("of %d rows that ran out of memory, %d are predicted to and %d are unsure; of %d that ran as recorded, %d are predicted to run out and %d are unsure; "+
+		"of %d without recorded layers, recomputation or micro-batch %d and %d; %d with a batch that does not divide refused", failed.rows+len(failed.refused), failed.exceeds, failed.unsure,
+		ran.rows, ran.exceeds, ran.unsure, open.rows, open.exceeds, open.unsure, indivisible))
+	for _, w := range byReason(slices.Concat(failed.wrong, ran.wrong, open.wrong)) {
 		r.Notes = append(r.Notes, "wrong: "+w.String())
 	}
 	return r, nil
@@ -245,7 +283,7 @@ func share(n, total int) float64 {
 
 // memoryKnown reports whether m records what determines its memory: layers,
 // micro-batch and recomputation. For Rubick's traces, which do not record the
-// micro-batch, see outgrows.
+// micro-batch, see verdictOn.
 func memoryKnown(m *spec.Measurement) bool {
 	if !strings.HasPrefix(m.Source, "published/") {
 		return true
