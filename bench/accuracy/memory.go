@@ -229,7 +229,7 @@ func outOfMemory(ctx context.Context, b *Bench, c Contender) (Result, error) {
 		return Result{}, err
 	}
 	var failed, ran, open tally
-	indivisible, as := 0, LeftOut
+	indivisible, other, as := 0, 0, LeftOut
 	for i := range rows {
 		m := &rows[i]
 		if err := ctx.Err(); err != nil {
@@ -245,6 +245,8 @@ func outOfMemory(ctx context.Context, b *Bench, c Contender) (Result, error) {
 		switch {
 		case m.Outcome == spec.Failed:
 			indivisible++ // refused by the importer, whatever its memory
+		case m.WrongConfig():
+			other++
 		case m.Outcome == spec.OOM:
 			failed.add(ctx, peak, m)
 		case memoryKnown(m):
@@ -265,8 +267,8 @@ func outOfMemory(ctx context.Context, b *Bench, c Contender) (Result, error) {
 		{Name: "ran, predicted out of memory, rows with plans in part unrecorded too", Value: share(ran.exceeds+open.exceeds, ran.rows+open.rows), Unit: "1"},
 	}
 	r.Notes = append(r.Notes, fmt.Sprintf("of %d rows that ran out of memory, %d are predicted to and %d are unsure; of %d that ran as recorded, %d are predicted to run out and %d are unsure; "+
-		"of %d without recorded layers, recomputation or micro-batch %d and %d; %d with a batch that does not divide refused", failed.rows+len(failed.refused), failed.exceeds, failed.unsure,
-		ran.rows, ran.exceeds, ran.unsure, open.rows, open.exceeds, open.unsure, indivisible))
+		"of %d without recorded layers, recomputation or micro-batch %d and %d; %d with a batch that does not divide refused; %d that ran another configuration than recorded, such as adapters only, not counted", failed.rows+len(failed.refused), failed.exceeds, failed.unsure,
+		ran.rows, ran.exceeds, ran.unsure, open.rows, open.exceeds, open.unsure, indivisible, other))
 	for _, w := range byReason(slices.Concat(failed.wrong, ran.wrong, open.wrong)) {
 		r.Notes = append(r.Notes, "wrong: "+w.String())
 	}
@@ -301,7 +303,7 @@ func leftOutFor(m *spec.Measurement) string {
 
 // memoryRows returns the rows near the limit of memory: those of bigscience
 // (with layers) and of Rubick's llama7b_bsz16 that ran out of memory, its row
-// with a batch that does not divide, and every row of both data sets that ran.
+// with a batch that does not divide, and every row that ran of both data sets and of data/field.
 func (b *Bench) memoryRows() ([]spec.Measurement, error) {
 	p, err := b.published()
 	if err != nil {
@@ -322,7 +324,11 @@ func (b *Bench) memoryRows() ([]spec.Measurement, error) {
 			out = append(out, m)
 		}
 	}
-	out = append(out, p.without("")...)
+	field, err := b.read(fieldDir)
+	if err != nil {
+		return nil, err
+	}
+	out = append(append(out, p.without("")...), field.without("")...)
 	if len(out) == 0 {
 		return nil, errors.New("accuracy: no row with a known outcome")
 	}

@@ -11,6 +11,11 @@ import (
 // table 1).
 const aspect = 128
 
+// guessedSpread is the standard deviation of the log of the activations of a model whose shape is guessed. They grow
+// with layers x width, which for a fixed number of parameters is proportional to aspect^(-1/3): a factor of two in
+// the aspect is 23 %.
+const guessedSpread = 0.23
+
 // GuessShape fills in missing fields of a transformer, with the proportions of GPT: P = 12·l·h² + V·h, with h =
 // 128·l if h is unknown too, heads of width 128, an MLP of width 4h, tied embeddings. It takes a model of
 // unknown kind with a sequence length and no FLOP count for a decoder. ok is false if m is complete, is a

@@ -125,16 +125,17 @@ func Estimate(c spec.Config) (Breakdown, error) {
 // Estimator estimates the memory of many plans for one model, sequence length, accelerator and training stack.
 // It is immutable and safe for concurrent use.
 type Estimator struct {
-	shape  bool // count per tensor; otherwise use opaqueActivations
-	seq    float64
-	latent spec.Latent // KVRank 0 = other attention
-	layers float64
-	hidden float64
-	ffn    float64
-	heads  float64
-	kv     float64
-	head   float64
-	vocab  float64
+	shape   bool // count per tensor; otherwise use opaqueActivations
+	guessed bool // layers or width are guessed
+	seq     float64
+	latent  spec.Latent // KVRank 0 = other attention
+	layers  float64
+	hidden  float64
+	ffn     float64
+	heads   float64
+	kv      float64
+	head    float64
+	vocab   float64
 
 	mlp       float64 // activations kept per MLP, in multiples of its inner width: 2, gated 3
 	masks     float64 // dropout masks per layer, in multiples of the hidden width
@@ -165,7 +166,7 @@ func For(c spec.Config) (Estimator, error) { return Shipped().For(c) }
 
 // For returns the Estimator for the model, sequence length, accelerator and stack of c, as the function For.
 func (cal *Calibration) For(c spec.Config) (Estimator, error) {
-	m, _ := GuessShape(c.Model)
+	m, guessed := GuessShape(c.Model)
 	e := Estimator{of: stack.Of(c.Framework, c.Accelerator.Arch), old: beforeFused(c.Accelerator.Arch), cpu: c.Accelerator.IsCPU(), seq: float64(max(c.Seq(), 1)), nn: m.Layers}
 	e.use(cal)
 	e.w = weightsOf(m)
@@ -180,7 +181,7 @@ func (cal *Calibration) For(c spec.Config) (Estimator, error) {
 		}
 		return e, nil
 	}
-	e.shape = true
+	e.shape, e.guessed = true, guessed && (c.Model.Layers == 0 || c.Model.Hidden == 0)
 	e.layers, e.hidden, e.ffn = float64(m.Layers), float64(m.Hidden), float64(m.FFN)
 	e.heads, e.kv, e.head, e.vocab = float64(m.Heads), float64(m.KV()), float64(m.Head()), float64(m.Vocab)
 	e.latent, _ = m.Latent()
@@ -362,6 +363,9 @@ func (e *Estimator) stage(p *spec.Plan, stage int) Breakdown {
 	// Optimizer states are allocated once and in large blocks. Parameters are copied into flat buffers when a run
 	// starts, and their first blocks remain reserved; all others come and go in every step.
 	moved := b.Activations + b.Working + b.Gathered + b.Buffers + b.Parameters + b.Gradients
+	if e.guessed {
+		b.LogSD = math.Hypot(b.LogSD, guessedSpread*(b.Activations+b.Working)/(moved+b.Optimizer))
+	}
 	b.Outside = e.outside(p)
 	b.Overhead += b.Outside + e.k.Fragmentation*moved + e.k.Unseen*(moved+b.Optimizer)
 	return b

@@ -142,6 +142,8 @@ func (s *traits) perParameter(p *spec.Plan) (weight, grad, opt, gradCopy float64
 		return 6, 4, s.optBF16 - 4, 0
 	case p.Precision == spec.FP16 && p.ZeRO == 0:
 		return 2, s.gradFP16, min(s.optFP16, 16), s.gradCopyFP16
+	case p.Precision == spec.FP16 && p.ZeRO == 3: // the optimizer steps through parts of the shard
+		return 2, s.gradFP16, min(s.optFP16, 12), s.gradCopyFP16
 	case p.Precision == spec.FP16:
 		return 2, s.gradFP16, s.optFP16, s.gradCopyFP16
 	}

@@ -44,8 +44,9 @@ func (b Breakdown) Verdict(memBytes float64) Verdict {
 //	zero_stage   0, 1 or 3, with more than one data parallel rank
 //	micro_batch  that of the plan, a half, a quarter, ... with more accumulation steps
 //
-// A stack that recomputes whole blocks under "selective" leaves open which share of them: the alternatives are every other
-// block and all.
+// Some stacks have settings that no plan states. One that recomputes whole blocks under "selective" may do so for every
+// other block or for all. DeepSpeed may split the inputs that full recomputation keeps over tensor parallel ranks
+// (partition_activations, runtime/activation_checkpointing/checkpointing.py).
 func Alternatives(c *spec.Config, unrecorded string) []spec.Plan {
 	out := []spec.Plan{c.Plan}
 	vary := func(change func(spec.Plan) []spec.Plan) {
@@ -71,7 +72,7 @@ func Alternatives(c *spec.Config, unrecorded string) []spec.Plan {
 			vary(accumulating)
 		}
 	}
-	if recomputesBlocks(c) {
+	if anyStack(c, func(s *stack.Parts) bool { return s.Recompute == stack.Blocks }) {
 		vary(func(p spec.Plan) []spec.Plan {
 			if p.Recompute != spec.RecomputeSelective {
 				return []spec.Plan{p}
@@ -79,7 +80,16 @@ func Alternatives(c *spec.Config, unrecorded string) []spec.Plan {
 			return recomputing(p, spec.RecomputeSelective, spec.RecomputeFull)
 		})
 	}
+	if anyStack(c, func(s *stack.Parts) bool { return s.ZeRO == stack.DeepSpeed }) {
+		vary(partitioning)
+	}
 	return out
+}
+
+func partitioning(p spec.Plan) []spec.Plan {
+	q := p
+	q.SequenceParallel = p.SequenceParallel || p.TP > 1 && p.Recompute == spec.RecomputeFull
+	return []spec.Plan{p, q}
 }
 
 func recomputing(p spec.Plan, modes ...spec.Recompute) []spec.Plan {
@@ -113,9 +123,10 @@ func accumulating(p spec.Plan) []spec.Plan {
 	return out
 }
 
-func recomputesBlocks(c *spec.Config) bool {
+// anyStack reports whether a stack that c may run on has a property.
+func anyStack(c *spec.Config, has func(*stack.Parts) bool) bool {
 	choices := stack.Of(c.Framework, c.Accelerator.Arch)
-	return slices.ContainsFunc(choices.Stacks[:choices.N], func(s *stack.Stack) bool { return s.Parts.Recompute == stack.Blocks })
+	return slices.ContainsFunc(choices.Stacks[:choices.N], func(s *stack.Stack) bool { return has(&s.Parts) })
 }
 
 // Open returns the verdict on a plan of which some settings are unrecorded, see Alternatives, and the probability of
