@@ -52,6 +52,7 @@ func (r *publishedRow) unrecorded() {
 	for i, col := range optional {
 		if r.Str(col.name) == "" && !r.source.documents(col.name) {
 			missing |= 1 << i
+			r.blank = strings.TrimPrefix(r.blank+","+col.name, ",")
 		}
 	}
 	if missing == 0 {

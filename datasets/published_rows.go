@@ -28,6 +28,9 @@ type Row struct {
 	Mismatch bool
 	// Assumed lists the values of the Config that the row does not record.
 	Assumed []string
+	// Unrecorded names the blank columns of settings that memory depends on, separated by commas, see
+	// memory.Alternatives.
+	Unrecorded string
 	// Doubts are further reasons to doubt the outcome. Measurement.Doubt joins Against, Assumed and
 	// Doubts, but leaves out notes on values that the source documents.
 	Doubts []string
@@ -131,7 +134,7 @@ func (t *publishedTable) Row(rec *table.Record, outcomes bool, seen map[string]i
 		return row, rec.Err()
 	}
 	row.Measurement, row.Against, row.Mismatch = r.m, r.against, r.mismatch
-	row.Assumed, row.Doubts = slices.Concat(r.assumed, r.notes), r.doubts
+	row.Assumed, row.Doubts, row.Unrecorded = slices.Concat(r.assumed, r.notes), r.doubts, r.blank
 	return row, nil
 }
 
@@ -169,6 +172,7 @@ type publishedRow struct {
 	assumed    []string
 	notes      []string
 	doubts     []string
+	blank      string // names of blank optional columns, separated by commas
 }
 
 // row starts to read a record.

@@ -180,7 +180,7 @@ func (e *Estimator) everyOther(p *spec.Plan, n, a, r float64, moe bool) float64 
 //	i      r, or 1 where the stack keeps gathered inputs
 //	q, kv  heads·d and key/value heads·d; the output projection's input is q
 //	       with context parallelism that exchanges heads, one more q
-//	MLP    n·a·c·f/t: inner activations, 2f, gated 3f; for experts see routedBytes
+//	MLP    n·a·c·f/t: inner activations, 2f, gated 3f; for experts see routedBytes, for frozen weights inputs
 //
 // Multi-head latent attention keeps, in place of 2q + 2·kv, the compressed queries, keys and values, those of
 // queries and of keys and values before and after their norms, and of all heads queries and keys with their
@@ -206,11 +206,12 @@ func (e *Estimator) layerBytes(p *spec.Plan, n, a, r float64, moe bool) (whole, 
 	if e.stack.keepsGathered {
 		in = 1
 	}
-	whole = n*e.hidden*((2*a+e.masks)/r+2*a/in) + n*a*attention
+	inputs, mlp := e.inputs()
+	whole = n*e.hidden*((2*a+e.masks)/r+inputs*a/in) + n*a*attention
 	if moe {
 		whole += e.routedBytes(p, n, a, r)
 	} else {
-		whole += n * a * e.mlp * e.ffn / t
+		whole += n * a * mlp * e.ffn / t
 	}
 	scores = 4 * n * e.heads / t
 	if e.unfused(p) {
@@ -220,6 +221,24 @@ func (e *Estimator) layerBytes(p *spec.Plan, n, a, r float64, moe bool) (whole, 
 		}
 	}
 	return whole, scores
+}
+
+// inputs returns the number of inputs of multiplications that a layer keeps, of width h: those of QKV and of the MLP;
+// and the number of inner activations of the MLP. Frozen weights need no input for their gradient, except for that of
+// an adapter.
+func (e *Estimator) inputs() (outer, inner float64) {
+	outer, inner = 2, e.mlp
+	if e.adapter.Kind == spec.FullTraining {
+		return outer, inner
+	}
+	if !e.adapter.Has(spec.AdaptQKV) {
+		outer--
+	}
+	if !e.adapter.Has(spec.AdaptMLP) {
+		outer--
+		inner--
+	}
+	return outer, inner
 }
 
 // routerBytes is what a router keeps per token and expert: 16-bit logits, and in fp32 their softmax, the
@@ -239,7 +258,11 @@ func (e *Estimator) routedBytes(p *spec.Plan, n, a, r float64) float64 {
 	if !e.stack.innerProbabilities {
 		token += e.hidden
 	}
-	return n*a*(e.topK*(token+e.mlp*e.expertFFN)+e.shared*e.mlp*e.expertFFN)/float64(p.TP) + routerBytes*n*e.experts/r
+	_, mlp := e.inputs()
+	if e.adapter.Kind != spec.FullTraining && !e.adapter.Has(spec.AdaptMLP) {
+		token -= e.hidden
+	}
+	return n*a*(e.topK*(token+mlp*e.expertFFN)+e.shared*mlp*e.expertFFN)/float64(p.TP) + routerBytes*n*e.experts/r
 }
 
 // inFlight returns the number of model chunks (layers/v each) of one micro-batch that stage i of p holds at its

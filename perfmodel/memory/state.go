@@ -158,7 +158,7 @@ func (e *Estimator) states(b *Breakdown, p *spec.Plan, o owned) {
 	b.Gradients = grad * pick(2)
 	b.Optimizer = opt * pick(1)
 	if e.adapter.Kind != spec.FullTraining {
-		e.frozen(b, p, pick(3))
+		e.frozen(b, p, o, pick(3))
 		return
 	}
 	if p.ZeRO == 3 && d > 1 {
@@ -171,17 +171,23 @@ func (e *Estimator) states(b *Breakdown, p *spec.Plan, o owned) {
 
 // frozen replaces the states by those of a model of which only adapters are trained: weights in 16 bits, or in 4 with a
 // scale for every 64 of them that is quantized again (QLoRA, section 3), and adapters with gradients and optimizer
-// state in fp32. Nothing is reduced for frozen weights.
-func (e *Estimator) frozen(b *Breakdown, p *spec.Plan, weights float64) {
-	bits := 16.0
+// state in fp32. ZeRO-3 gathers the weights and reduces nothing for them.
+func (e *Estimator) frozen(b *Breakdown, p *spec.Plan, o owned, weights float64) {
+	bytes := 2.0
 	if e.adapter.Kind == spec.QLoRA {
-		bits = 4.127
+		bytes = 4.127 / 8
 	}
 	trained := e.trained / float64(p.TP*p.PP)
 	if p.ZeRO == 3 {
 		trained /= float64(p.Shards())
+		if p.Shards() > 1 {
+			b.Gathered = e.k.Gathered * bytes * (o.layer + max(o.layer, o.head))
+		}
 	}
-	b.Parameters = bits/8*weights + 2*trained
+	if e.adapter.Kind == spec.QLoRA {
+		b.Working += 2 * o.layer // dequantized
+	}
+	b.Parameters = bytes*weights + 2*trained
 	b.Gradients, b.Optimizer = 4*trained, 12*trained
 }
 

@@ -166,11 +166,11 @@ func (r *Run) Finish() {
 type answer struct {
 	row         datasets.Row
 	pred        spec.Prediction
-	mem         float64 // peak on one device, bytes; 0 = not known
-	fits        bool    // if mem is known
-	err         error   // the reason if there is no prediction
-	unknown     string  // a note on names that are not known, if there is a prediction
-	misfit      string  // the memory it needs by part, if it does not fit
+	mem         float64        // peak on one device, bytes; 0 = not known
+	verdict     memory.Verdict // if mem is known
+	err         error          // the reason if there is no prediction
+	unknown     string         // a note on names that are not known, if there is a prediction
+	misfit      string         // the memory it needs by part, unless it fits
 	explanation *query.Explanation
 }
 
@@ -283,7 +283,7 @@ func (a *answer) warnings() []string {
 	}
 	var out []string
 	if a.misfit != "" {
-		out = append(out, "does not fit: "+a.misfit)
+		out = append(out, map[memory.Verdict]string{memory.Unsure: "not sure to fit: ", memory.Exceeds: "does not fit: "}[a.verdict]+a.misfit)
 	}
 	if a.unknown != "" {
 		out = append(out, a.unknown)

@@ -18,7 +18,8 @@ type Row struct {
 	SamplesPerS  *float64              `json:"samples_per_s"`
 	TFLOPsPerGPU *float64              `json:"tflops_per_gpu"`
 	MemGiB       *float64              `json:"mem_gib"`
-	Fits         *bool                 `json:"fits"`
+	Fits         *bool                 `json:"fits"`    // null without a verdict, and if unsure
+	Verdict      memory.Verdict        `json:"verdict"` // "" without a prediction of memory
 	Family       string                `json:"family"`
 	Warnings     []string              `json:"warnings"`
 	Explain      *query.ExplanationRow `json:"explain,omitempty"`
@@ -44,7 +45,10 @@ func newRow(a *answer, by string) *Row {
 		v := a.mem / memory.GiB
 		r.MemGiB = &v
 		if c.Accelerator.MemBytes > 0 {
-			r.Fits = &a.fits
+			r.Verdict = a.verdict
+			if fits := a.verdict == memory.Fits; a.verdict != memory.Unsure {
+				r.Fits = &fits
+			}
 		}
 	}
 	if a.explanation != nil {
@@ -55,7 +59,7 @@ func newRow(a *answer, by string) *Row {
 
 // Columns are the columns of the output, in order.
 var Columns = []string{"row_id", "step_time_s", "step_time_lo_s", "step_time_hi_s", "samples_per_s", "tflops_per_gpu", "mem_gib",
-	"fits", "family", "warnings"}
+	"fits", "verdict", "family", "warnings"}
 
 // Cells is the row under Columns.
 func (r *Row) Cells() []string {
@@ -70,5 +74,5 @@ func (r *Row) Cells() []string {
 		fits = strconv.FormatBool(*r.Fits)
 	}
 	return []string{r.ID, number(r.StepTimeSec), number(r.StepTimeLo), number(r.StepTimeHi), number(r.SamplesPerS),
-		number(r.TFLOPsPerGPU), number(r.MemGiB), fits, r.Family, strings.Join(r.Warnings, "; ")}
+		number(r.TFLOPsPerGPU), number(r.MemGiB), fits, string(r.Verdict), r.Family, strings.Join(r.Warnings, "; ")}
 }

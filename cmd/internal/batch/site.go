@@ -91,15 +91,17 @@ func (a *answer) predict(s *rowSite, c *spec.Config) {
 	}
 }
 
-// fit fills in the memory of c, and why it does not fit, by the rules of the planner.
+// fit fills in the memory of c, and the verdict on it, with the reason unless it fits.
 func (a *answer) fit(s *rowSite, c *spec.Config) {
 	if s.memory == nil {
 		return
 	}
 	need, limit := s.memory.Plan(c.Plan), c.Accelerator.MemBytes
 	a.mem = need.Total()
-	budget := memory.Budget(limit, need.LogSD)
-	if a.fits = a.mem <= budget; !a.fits && limit > 0 {
-		a.misfit = memory.Misfit(a.mem, budget, limit) + ": " + need.String()
+	if limit <= 0 {
+		return
+	}
+	if a.verdict, _ = s.memory.Open(c, a.row.Unrecorded); a.verdict != memory.Fits {
+		a.misfit = memory.Misfit(a.mem, memory.Budget(limit, need.LogSD), limit) + ": " + need.String()
 	}
 }

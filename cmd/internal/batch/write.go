@@ -10,6 +10,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
 )
 
 // Writer writes predicted rows: CSV at once, the other formats at the end.
@@ -105,8 +106,8 @@ func rowFigures(r *Row) []string {
 	if r.StepTimeLo != nil {
 		interval = number(r.StepTimeLo) + " - " + number(r.StepTimeHi)
 	}
-	if r.Fits != nil {
-		fits = map[bool]string{true: "yes", false: "no"}[*r.Fits]
+	if r.Verdict != "" {
+		fits = map[memory.Verdict]string{memory.Fits: "yes", memory.Unsure: "unsure", memory.Exceeds: "no"}[r.Verdict]
 	}
 	return []string{r.ID, number(r.StepTimeSec), interval, number(r.SamplesPerS), number(r.TFLOPsPerGPU), number(r.MemGiB), fits}
 }

@@ -191,7 +191,7 @@ func TestTable(t *testing.T) {
 func TestBefore(t *testing.T) {
 	for text, want := range map[string]string{
 		"Megatron Core@0.13": "Megatron Core@2025-05", "Megatron Core@0.3 launch=eager": "Megatron-LM@2023-02 launch=eager", "NeMo@24.09": "NeMo@2023-11",
-		"Megatron-LM@2021": "", "FSDP": "", "": "", "torchtitan@2025": "",
+		"Megatron-LM@2021": "", "FSDP": "", "": "", "torchtitan@2024-05": "",
 	} {
 		got, ok := Before(text)
 		if ok != (want != "") || ok && got != want {
