@@ -71,8 +71,10 @@ func Read(r io.Reader) (spec.Model, []error, error) {
 	return m, c.warnings, nil
 }
 
-// Architectures lists the known values of model_type, sorted.
-func Architectures() []string { return slices.Sorted(maps.Keys(architectures)) }
+// Architectures lists the known values of model_type, sorted without regard to case.
+func Architectures() []string {
+	return slices.SortedFunc(maps.Keys(architectures), func(a, b string) int { return strings.Compare(strings.ToLower(a), strings.ToLower(b)) })
+}
 
 // unknown returns why an unknown architecture cannot be read as a decoder, nil if it can.
 func (c *config) unknown() error {
