@@ -27,7 +27,7 @@ type acceleratorTable struct {
 
 var loadAccelerators = sync.OnceValue(func() *acceleratorTable {
 	t := &acceleratorTable{index: newIndex("accelerator", withoutVendor)}
-	t.match = someWords
+	t.match, t.tokens = someWords, true
 	more := map[string][]string{}
 	for _, r := range readTable("accelerator_names.csv") {
 		more[r.str("name")] = r.list("aliases")

@@ -65,6 +65,8 @@ type index struct {
 	bare  func(string) string
 	match func(name, entry []string) bool // reports whether the words of name mean the entry with those words; nil = never
 	words [][]string                      // of each of all
+	// tokens: names are split into tokens, and entries have both their words and their tokens.
+	tokens bool
 }
 
 // spelling is a name or alias as written in the tables.
@@ -90,7 +92,11 @@ func (x *index) add(name string, aliases []string, size float64) {
 		}
 		x.at[k] = i
 		x.all = append(x.all, spelling{s, i})
-		x.words = append(x.words, wordsOf(s))
+		words := wordsOf(s)
+		if x.tokens {
+			words = append(words, tokensOf(s)...)
+		}
+		x.words = append(x.words, words)
 	}
 }
 
@@ -131,7 +137,11 @@ func (x *index) findWritten(name string) (int, error) {
 
 // matching returns the entries that the words of a name mean.
 func (x *index) matching(name string) (found []int) {
-	words := withoutRemarks(wordsOf(x.bare(strings.TrimSpace(bracketed.ReplaceAllString(name, " ")))))
+	split := wordsOf
+	if x.tokens {
+		split = tokensOf
+	}
+	words := withoutRemarks(split(x.bare(strings.TrimSpace(bracketed.ReplaceAllString(name, " ")))))
 	if x.match == nil || len(words) == 0 {
 		return nil
 	}

@@ -12,16 +12,26 @@ var word = regexp.MustCompile(`[a-z]+|\d+(?:\.\d+)?[a-z]*`)
 // bracketed matches a remark in brackets.
 var bracketed = regexp.MustCompile(`\([^)]*\)|\[[^]]*\]`)
 
-// wordsOf returns the words of a name, sorted. Generations of NVIDIA's SXM socket from 4 on are one word, since each
+// token matches a run of letters and digits that begins with a letter, or a number with its unit: "rtx5090 32gb" has the
+// tokens rtx5090 and 32gb.
+var token = regexp.MustCompile(`[a-z]+[0-9a-z]*|\d+(?:\.\d+)?[a-z]*`)
+
+// wordsOf returns the words of a name, sorted.
+func wordsOf(name string) []string { return split(name, word) }
+
+// tokensOf returns the tokens of a name, sorted.
+func tokensOf(name string) []string { return split(name, token) }
+
+// split returns the matches in a name, sorted. Generations of NVIDIA's SXM socket from 4 on are one word, since each
 // belongs to one kind of device.
-func wordsOf(name string) []string {
+func split(name string, by *regexp.Regexp) []string {
 	name = strings.ToLower(bracketed.ReplaceAllString(name, " "))
 	for _, socket := range []string{"sxm4", "sxm5", "sxm6"} {
 		name = strings.ReplaceAll(name, socket, "sxm")
 	}
-	words := word.FindAllString(name, -1)
-	slices.Sort(words)
-	return words
+	found := by.FindAllString(name, -1)
+	slices.Sort(found)
+	return found
 }
 
 // remarks are words that do not say which network or device is meant.
@@ -43,15 +53,23 @@ func sameWords(name, entry []string) bool {
 	return len(name) > 1 && slices.Equal(name, slices.Compact(slices.Clone(entry)))
 }
 
-// someWords reports whether all words of a name are in an entry, and one of them says more than a size or a socket:
-// "a100 sxm" means the entries with these words.
+// someWords reports whether all tokens of a name are among the tokens and words of an entry, and one of them is more
+// than a size or a socket: "a100 sxm" means the entries with both.
 func someWords(name, entry []string) bool {
 	telling := false
 	for _, w := range name {
 		if !slices.Contains(entry, w) {
 			return false
 		}
-		telling = telling || len(w) > 2 && w[0] >= '0' && w[0] <= '9' && !strings.HasSuffix(w, "gb") && !strings.HasSuffix(w, "w")
+		telling = telling || isType(w)
 	}
 	return telling
+}
+
+// detail matches a token that is not the type of a device: memory, power, socket or generation.
+var detail = regexp.MustCompile(`^(\d+(gb|w)?|(sxm|hbm|gddr|gen|nvlink)\d.*)$`)
+
+// isType reports whether a token may be the type of a device, such as a100 or 4090.
+func isType(w string) bool {
+	return strings.ContainsAny(w, "0123456789") && (!detail.MatchString(w) || len(w) == 4 && strings.Trim(w, "0123456789") == "")
 }
