@@ -45,7 +45,8 @@ func (b Breakdown) Verdict(memBytes float64) Verdict {
 //	micro_batch  that of the plan, a half, a quarter, ... with more accumulation steps
 //
 // Some stacks have settings that no plan states. One that recomputes whole blocks under "selective" may do so for every
-// other block or for all. DeepSpeed may split the inputs that full recomputation keeps over tensor parallel ranks
+// other block or for all. Megatron Core recomputes the attention core or, with --recompute-modules, up to the whole MLP of layers
+// with experts. DeepSpeed may split the inputs that full recomputation keeps over tensor parallel ranks
 // (partition_activations, runtime/activation_checkpointing/checkpointing.py).
 func Alternatives(c *spec.Config, unrecorded string) []spec.Plan {
 	out := []spec.Plan{c.Plan}
@@ -72,7 +73,9 @@ func Alternatives(c *spec.Config, unrecorded string) []spec.Plan {
 			vary(accumulating)
 		}
 	}
-	if anyStack(c, func(s *stack.Parts) bool { return s.Recompute == stack.Blocks }) {
+	if anyStack(c, func(s *stack.Stack) bool {
+		return s.Parts.Recompute == stack.Blocks || c.Model.Experts > 0 && coreLines[s.Name]
+	}) {
 		vary(func(p spec.Plan) []spec.Plan {
 			if p.Recompute != spec.RecomputeSelective {
 				return []spec.Plan{p}
@@ -80,7 +83,7 @@ func Alternatives(c *spec.Config, unrecorded string) []spec.Plan {
 			return recomputing(p, spec.RecomputeSelective, spec.RecomputeFull)
 		})
 	}
-	if anyStack(c, func(s *stack.Parts) bool { return s.ZeRO == stack.DeepSpeed }) {
+	if anyStack(c, func(s *stack.Stack) bool { return s.Parts.ZeRO == stack.DeepSpeed }) {
 		vary(partitioning)
 	}
 	return out
@@ -124,9 +127,9 @@ func accumulating(p spec.Plan) []spec.Plan {
 }
 
 // anyStack reports whether a stack that c may run on has a property.
-func anyStack(c *spec.Config, has func(*stack.Parts) bool) bool {
+func anyStack(c *spec.Config, has func(*stack.Stack) bool) bool {
 	choices := stack.Of(c.Framework, c.Accelerator.Arch)
-	return slices.ContainsFunc(choices.Stacks[:choices.N], func(s *stack.Stack) bool { return has(&s.Parts) })
+	return slices.ContainsFunc(choices.Stacks[:choices.N], has)
 }
 
 // Open returns the verdict on a plan of which some settings are unrecorded, see Alternatives, and the probability of
