@@ -108,14 +108,14 @@ func roundTo(v float64, n int) float64 {
 func Prior() *Calibration {
 	return &Calibration{Pooled: Distribution{
 		Constants: Constants{ContextBytes: 0.8 * GiB, CommunicatorBytes: 0.3 * GiB, Fragmentation: 0.06, Unseen: 0.01, Activation: 1, Loss: 1, Gathered: 1},
-		SD:        Constants{ContextBytes: 0.3, CommunicatorBytes: 0.7, Fragmentation: 0.6, Unseen: 0.8, Activation: 0.05, Loss: 0.1, Gathered: 0.1},
+		SD:        Constants{ContextBytes: 0.3, CommunicatorBytes: 0.7, Fragmentation: 0.6, Unseen: 1.5, Activation: 0.05, Loss: 0.1, Gathered: 0.1},
 		LogSD:     0.12,
 	}}
 }
 
 // between is the standard deviation between stacks, of the log of each constant. The prior of one stack is
 // Pooled, widened by it.
-var between = Constants{ContextBytes: 0.2, CommunicatorBytes: 0.4, Fragmentation: 0.4, Unseen: 0.5, Activation: 0.05, Loss: 0.1, Gathered: 0.1}
+var between = Constants{ContextBytes: 0.2, CommunicatorBytes: 0.4, Fragmentation: 0.4, Unseen: 1, Activation: 0.05, Loss: 0.1, Gathered: 0.1}
 
 // vector returns the constants in the order of fromVector.
 func (k *Constants) vector() []float64 {
