@@ -47,7 +47,7 @@ func (b Breakdown) Reserved() float64 { return b.Total() - b.Outside }
 func (b Breakdown) Allocated() float64 { return b.Total() - b.Overhead }
 
 // Of returns the bytes that a figure of peak memory counts; "" counts as Device.
-func (b Breakdown) Of(kind stack.Memory) float64 {
+func (b *Breakdown) Of(kind stack.Memory) float64 {
 	switch kind {
 	case stack.Allocated:
 		return b.Allocated()
@@ -136,6 +136,7 @@ type Estimator struct {
 	kv      float64
 	head    float64
 	vocab   float64
+	rows    int // of the embedding: the vocabulary
 
 	mlp       float64 // activations kept per MLP, in multiples of its inner width: 2, gated 3
 	masks     float64 // dropout masks per layer, in multiples of the hidden width
@@ -184,6 +185,7 @@ func (cal *Calibration) For(c spec.Config) (Estimator, error) {
 	e.shape, e.guessed = true, guessed && (c.Model.Layers == 0 || c.Model.Hidden == 0)
 	e.layers, e.hidden, e.ffn = float64(m.Layers), float64(m.Hidden), float64(m.FFN)
 	e.heads, e.kv, e.head, e.vocab = float64(m.Heads), float64(m.KV()), float64(m.Head()), float64(m.Vocab)
+	e.rows = m.Vocab
 	e.latent, _ = m.Latent()
 	e.mlp, e.masks = 2, 2
 	if m.GatedMLP {
@@ -373,12 +375,7 @@ func (e *Estimator) stage(p *spec.Plan, stage int) Breakdown {
 
 // own returns the parameters on a device, with the vocabulary as the stack pads it.
 func (e *Estimator) own(p *spec.Plan, layers span, stage int) owned {
-	if pad := e.padded(p); pad > 1 {
-		w := e.w
-		w.embed *= pad
-		return w.onDevice(p, layers, stage)
-	}
-	return e.w.onDevice(p, layers, stage)
+	return e.w.onDevice(p, layers, stage, e.padded(p))
 }
 
 // vocabMultiple is the number that the rows of an embedding on each device are a multiple of: the default of
@@ -387,11 +384,10 @@ const vocabMultiple = 128
 
 // padded returns the ratio of the padded to the stated vocabulary.
 func (e *Estimator) padded(p *spec.Plan) float64 {
-	if !e.stack.padsVocab || !(e.vocab > 0) {
-		return 1
+	if multiple := vocabMultiple * p.TP; e.stack.padsVocab && e.rows > 0 && e.rows%multiple != 0 {
+		return float64((e.rows/multiple+1)*multiple) / e.vocab
 	}
-	multiple := float64(vocabMultiple * p.TP)
-	return math.Ceil(e.vocab/multiple) * multiple / e.vocab
+	return 1
 }
 
 // outside returns the bytes outside of the training stack's allocator: the device context, and the

@@ -221,7 +221,7 @@ func TestParametersAddUp(t *testing.T) {
 		p := tc.plan.Normal()
 		total := 0.0
 		for stage := range p.PP {
-			o := e.w.onDevice(&p, e.layersOn(&p, stage), stage)
+			o := e.w.onDevice(&p, e.layersOn(&p, stage), stage, 1)
 			total += o.dense*float64(p.TP) + o.expert*expertShards(&p)
 		}
 		near(t, tc.plan.String(), total, tc.model.Params(), 0.002) // every rank has all norms and routers
@@ -356,10 +356,10 @@ func TestTiedEmbeddingsTakeTwoCopiesOnAPipeline(t *testing.T) {
 	w := weightsOf(m)
 	embed := float64(50000 * 1024)
 	one := spec.Plan{}.Normal()
-	near(t, "one device", w.onDevice(&one, span{dense: 8}, 0).dense, 8*12*1024*1024+4*8*1024+embed, 1e-12)
+	near(t, "one device", w.onDevice(&one, span{dense: 8}, 0, 1).dense, 8*12*1024*1024+4*8*1024+embed, 1e-12)
 	two := spec.Plan{PP: 2}.Normal()
 	for stage := range 2 {
-		near(t, fmt.Sprintf("stage %d of 2", stage), w.onDevice(&two, span{dense: 4}, stage).dense, 4*12*1024*1024+4*4*1024+embed, 1e-12)
+		near(t, fmt.Sprintf("stage %d of 2", stage), w.onDevice(&two, span{dense: 4}, stage, 1).dense, 4*12*1024*1024+4*4*1024+embed, 1e-12)
 	}
 }
 
@@ -375,7 +375,7 @@ func TestKeyValueHeadsAreReplicated(t *testing.T) {
 		}
 		p := spec.Plan{TP: tp}.Normal()
 		whole, _ = e.layerBytes(&p, 100, 2, 1, false)
-		return e.w.onDevice(&p, span{dense: 8}, 0).dense, whole
+		return e.w.onDevice(&p, span{dense: 8}, 0, 1).dense, whole
 	}
 	dense, whole := kept(4, 8)
 	wantDense, wantWhole := kept(8, 8) // one head per rank either way

@@ -105,36 +105,41 @@ type owned struct {
 // more.
 func expertShards(p *spec.Plan) float64 { return float64(max(p.EP, p.TP)) }
 
-func (w *weights) onDevice(p *spec.Plan, layers span, stage int) owned {
-	t := float64(p.TP)
+// onDevice returns the parameters on a device, with the embedding times pad.
+func (w *weights) onDevice(p *spec.Plan, layers span, stage int, pad float64) (o owned) {
+	t := 1 / float64(p.TP)
 	if w.opaque > 0 {
-		n := w.opaque / (t * float64(p.PP))
-		return owned{dense: n, layer: n / 8} // gathered in eighths, since the layers of an opaque model are unknown
+		o.dense = w.opaque * t / float64(p.PP)
+		o.layer = o.dense / 8 // gathered in eighths, since the layers of an opaque model are unknown
+		return o
 	}
-	attention := w.query/t + w.kv/min(t, w.kvHead)
-	every, mlp, shared, expert := attention+w.fixed, w.mlp/t, w.shared/t+w.router, w.expert/expertShards(p)
-	o := owned{dense: layers.all()*every + layers.dense*mlp + layers.moe*shared, expert: layers.moe * expert, matrices: attention}
+	o.matrices = w.scale * (w.query*t + w.kv/min(float64(p.TP), w.kvHead))
+	every := o.matrices + w.scale*w.fixed
+	o.dense = layers.all() * every
 	if layers.dense > 0 {
+		mlp := w.scale * w.mlp * t
+		o.dense += layers.dense * mlp
 		o.layer = every + mlp
 		o.matrices += mlp
 	}
 	if layers.moe > 0 {
-		o.layer = max(o.layer, every+shared+expert)
-		o.matrices += w.shared/t + w.one
+		shared, expert := w.scale*w.shared*t, w.scale*w.expert/expertShards(p)
+		router := w.scale * w.router
+		o.dense += layers.moe * (shared + router)
+		o.expert = layers.moe * expert
+		o.layer = max(o.layer, every+shared+router+expert)
+		o.matrices += shared + w.scale*w.one
 	}
-	if stage == 0 {
-		o.root = w.embed / t
-		o.head = w.embed / t
+	last := stage == headStage(p)
+	if stage > 0 && !last {
+		return o
 	}
-	if stage == headStage(p) {
-		o.head = w.embed / t
-		if !w.tied || stage > 0 { // tied matrices on two stages are two copies
-			o.root += w.embed / t
-		}
+	o.head = w.scale * w.embed * pad * t
+	o.root = o.head
+	if stage == 0 && last && !w.tied {
+		o.root *= 2 // tied matrices are one copy on one stage, two on two
 	}
 	o.dense += o.root
-	o.dense, o.expert, o.layer, o.head = o.dense*w.scale, o.expert*w.scale, o.layer*w.scale, o.head*w.scale
-	o.root, o.matrices = o.root*w.scale, o.matrices*w.scale
 	return o
 }
 
