@@ -206,12 +206,15 @@ func (e *Estimator) layerBytes(p *spec.Plan, n, a, r float64, moe bool) (whole, 
 	if e.stack.keepsGathered {
 		in = 1
 	}
-	inputs, mlp := e.inputs()
-	whole = n*e.hidden*((2*a+e.masks)/r+inputs*a/in) + n*a*attention
+	outer, qkv, mlp := e.inputs(p, a)
+	whole = n*e.hidden*((2*a+e.masks)/r+outer/in) + n*a*attention
+	if qkv < a && e.adapter.Kind == spec.FullTraining { // attention keeps its output in 16 bits, next to the input of the projection
+		whole += n * qkv * e.heads * e.head / t
+	}
 	if moe {
 		whole += e.routedBytes(p, n, a, r)
 	} else {
-		whole += n * a * mlp * e.ffn / t
+		whole += n * ((e.mlp-1)*a + mlp) * e.ffn / t
 	}
 	scores = 4 * n * e.heads / t
 	if e.unfused(p) {
@@ -223,22 +226,25 @@ func (e *Estimator) layerBytes(p *spec.Plan, n, a, r float64, moe bool) (whole, 
 	return whole, scores
 }
 
-// inputs returns the number of inputs of multiplications that a layer keeps, of width h: those of QKV and of the MLP;
-// and the number of inner activations of the MLP. Frozen weights need no input for their gradient, except for that of
-// an adapter.
-func (e *Estimator) inputs() (outer, inner float64) {
-	outer, inner = 2, e.mlp
+// inputs returns the bytes that a layer keeps of the inputs of its multiplications, per element: outer for those of width
+// h, which are of QKV and of the MLP, qkv of the former alone, and mlp of the input of the MLP's last. Transformer Engine
+// keeps the 8-bit copy only (transformer_engine/pytorch/module/linear.py, layernorm_linear.py, grouped_linear.py). Frozen
+// weights need none, except for adapters, which multiply in 16 bits.
+func (e *Estimator) inputs(p *spec.Plan, a float64) (outer, qkv, mlp float64) {
+	one := a
+	if e.stack.core && p.Precision.Format() == spec.FP8 {
+		one = 1
+	}
 	if e.adapter.Kind == spec.FullTraining {
-		return outer, inner
+		return 2 * one, one, one
 	}
-	if !e.adapter.Has(spec.AdaptQKV) {
-		outer--
+	if e.adapter.Has(spec.AdaptQKV) {
+		outer, qkv = outer+a, a
 	}
-	if !e.adapter.Has(spec.AdaptMLP) {
-		outer--
-		inner--
+	if e.adapter.Has(spec.AdaptMLP) {
+		outer, mlp = outer+a, a
 	}
-	return outer, inner
+	return outer, qkv, mlp
 }
 
 // routerBytes is what a router keeps per token and expert: 16-bit logits, and in fp32 their softmax, the
@@ -248,21 +254,18 @@ const routerBytes = 2 + 3*4 + 1 + 4
 
 // routedBytes returns the bytes that the MLP of a layer with experts keeps:
 //
-//	n·a·(k·(h + out + c·f) + shared·c·f)/t + router
+//	n·a·(k·(h + out + c·f) + shared·c·f)/t + router, in 16 bits
 //
 // Each of the k copies of a token sent to an expert keeps the expert's input and inner activations, and its output unless
 // the stack multiplies the inner activations by the router's probabilities, so that their gradient needs no output. The input of shared
 // experts is that of the layer. The copies are assumed to spread evenly over the experts' ranks.
 func (e *Estimator) routedBytes(p *spec.Plan, n, a, r float64) float64 {
-	token := e.hidden
+	_, _, mlp := e.inputs(p, a)
+	token, inner := mlp*e.hidden, ((e.mlp-1)*a+mlp)*e.expertFFN
 	if !e.stack.innerProbabilities {
-		token += e.hidden
+		token += a * e.hidden
 	}
-	_, mlp := e.inputs()
-	if e.adapter.Kind != spec.FullTraining && !e.adapter.Has(spec.AdaptMLP) {
-		token -= e.hidden
-	}
-	return n*a*(e.topK*(token+mlp*e.expertFFN)+e.shared*mlp*e.expertFFN)/float64(p.TP) + routerBytes*n*e.experts/r
+	return n*(e.topK*(token+inner)+e.shared*inner)/float64(p.TP) + routerBytes*n*e.experts/r
 }
 
 // inFlight returns the number of model chunks (layers/v each) of one micro-batch that stage i of p holds at its

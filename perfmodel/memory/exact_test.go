@@ -161,3 +161,20 @@ func TestVerdict(t *testing.T) {
 		t.Errorf("%d alternatives, want 27", n)
 	}
 }
+
+// TestActivationsOfFP8: inputs of multiplications take one byte instead of two: of QKV and MLP, and of its second
+// multiplication; that of the output projection is next to attention's own output.
+func TestActivationsOfFP8(t *testing.T) {
+	const n, h, f = 100, 1024, 4096
+	for framework, saved := range map[string]float64{"Megatron Core@0.12": n * (2*h + f - h), "torchtitan": 0} {
+		m := gpt(4, h, 8)
+		m.GatedMLP = true
+		e := prepared(t, m, framework)
+		half, eight := spec.Plan{Precision: spec.BF16}.Normal(), spec.Plan{Precision: spec.FP8}.Normal()
+		more, _ := e.layerBytes(&half, n, 2, 1, false)
+		less, _ := e.layerBytes(&eight, n, 2, 1, false)
+		if more-less != saved {
+			t.Errorf("%s: fp8 saves %g bytes, want %g", framework, more-less, saved)
+		}
+	}
+}
