@@ -56,7 +56,8 @@ func (s *publishedSource) documents(column string) bool {
 //   - NeMo Framework Launcher: encoder_seq_length of its BERT configs
 //     (launcher_scripts/conf/training/bert); rows with binned lengths have at most
 //     that many tokens
-//   - SimuMax: its scripts run Megatron Core with --sequence-parallel and --cp-comm-type a2a (simu_tools/megatron_scripts) and print
+//   - SimuMax: its scripts run Megatron Core with --sequence-parallel and
+//     --cp-comm-type a2a (simu_tools/megatron_scripts), and print
 //     torch.cuda.max_memory_allocated
 //   - torchtitan: as many micro-batches as pipeline stages is its default
 //     (torchtitan/parallelisms/pipeline_llama.py)

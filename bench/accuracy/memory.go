@@ -196,8 +196,8 @@ func (t *tally) add(ctx context.Context, peak peaks, m *spec.Measurement) {
 // notSure counts the rows that are not said to fit.
 func (t *tally) notSure() int { return t.unsure + t.exceeds }
 
-// verdictOn judges whether m fits its devices, over all settings that the row does not record. Rubick's traces do not record
-// the micro-batch of plain data parallelism.
+// verdictOn judges whether m fits its devices, over all settings that the row does not record. Rubick's traces do not
+// record the micro-batch of plain data parallelism.
 func verdictOn(ctx context.Context, peak peaks, m *spec.Measurement) (memory.Verdict, error) {
 	c, open := m.Config, m.Env["unrecorded"]
 	if !strings.HasPrefix(m.Source, "published/") {

@@ -109,10 +109,10 @@ func (e *Estimator) unfused(p *spec.Plan) bool {
 //	logits·n·V/t            the loss: bytes per logit that the stack holds at once
 //	(a·V/t + a·h)·n + dummy the head: gradients of the logits and of its input, and of its weight
 //
-// plus the inputs of the last norm and of the head. With sequence parallelism the head's input is gathered, in
-// the forward pass or again in the backward pass. Megatron Core adds the gradient of the head's weight, of weight parameters, to the
-// accumulator inside the multiplication and gives autograd an empty tensor of the weight's size in its place
-// (LinearWithGradAccumulationAndAsyncCommunication in megatron/core/tensor_parallel/layers.py).
+// plus the inputs of the last norm and of the head. With sequence parallelism the head's input is gathered, in the
+// forward pass or again in the backward pass. Megatron Core adds the gradient of the head's weight, of weight
+// parameters, to the accumulator inside the multiplication and gives autograd an empty tensor of the weight's size in
+// its place (LinearWithGradAccumulationAndAsyncCommunication in megatron/core/tensor_parallel/layers.py).
 func (e *Estimator) loss(p *spec.Plan, tokens, input, weight float64) float64 {
 	bytes, a, t := e.stack.logit, elem(p), float64(p.TP)
 	if p.TP > 1 {
@@ -134,9 +134,9 @@ func (e *Estimator) loss(p *spec.Plan, tokens, input, weight float64) float64 {
 	return max(bytes*logits, backward) + input + head
 }
 
-// widest returns the bytes that the backward pass of a layer holds at once besides what the layer kept: the
-// gradient of its output, and the gradients before and after the activation function, or those of the attention scores if they
-// are materialized. Each copy of a token sent to an expert has its own.
+// widest returns the bytes that the backward pass of a layer holds at once besides what the layer kept: the gradient of
+// its output, and the gradients before and after the activation function, or those of the attention scores if they are
+// materialized. Each copy of a token sent to an expert has its own.
 func (e *Estimator) widest(p *spec.Plan, n, a float64, moe bool) float64 {
 	t := float64(p.TP)
 	inner := e.ffn
@@ -256,9 +256,10 @@ const routerBytes = 2 + 3*4 + 1 + 4
 //
 //	n·a·(k·(h + out + c·f) + shared·c·f)/t + router, in 16 bits
 //
-// Each of the k copies of a token sent to an expert keeps the expert's input and inner activations, and its output unless
-// the stack multiplies the inner activations by the router's probabilities, so that their gradient needs no output. The input of shared
-// experts is that of the layer. The copies are assumed to spread evenly over the experts' ranks.
+// Each of the k copies of a token sent to an expert keeps the expert's input and inner activations, and its output
+// unless the stack multiplies the inner activations by the router's probabilities, so that their gradient needs no
+// output. The input of shared experts is that of the layer. The copies are assumed to spread evenly over the experts'
+// ranks.
 func (e *Estimator) routedBytes(p *spec.Plan, n, a, r float64) float64 {
 	_, _, mlp := e.inputs(p, a)
 	token, inner := mlp*e.hidden, ((e.mlp-1)*a+mlp)*e.expertFFN

@@ -110,8 +110,8 @@ func TestHeadsForTokens(t *testing.T) {
 	near(t, "difference", more-less, 100*2*1024, 1e-12)
 }
 
-// TestKinds: allocated memory is the counted tensors, reserved adds the allocator's unused blocks, and device adds context and
-// communicators.
+// TestKinds: allocated memory is the counted tensors, reserved adds the allocator's unused blocks, and device adds
+// context and communicators.
 func TestKinds(t *testing.T) {
 	e := prepared(t, gpt(16, 2048, 16), "torchtitan")
 	p := spec.Plan{DP: 8, ZeRO: 3, MicroBatch: 1, Precision: spec.BF16}
@@ -134,8 +134,8 @@ func TestCountWithoutEmbeddings(t *testing.T) {
 	near(t, "20 billion without embeddings", w.total(), 12*8*14400*14400+4*8*14400+250000*14400, 1e-12)
 }
 
-// TestVerdict: with nothing recorded a plan fits only if it does without recomputation, and exceeds the memory only if it
-// does with full recomputation.
+// TestVerdict: with nothing recorded a plan fits only if it does without recomputation, and exceeds the memory only if
+// it does with full recomputation.
 func TestVerdict(t *testing.T) {
 	c := spec.Config{Model: gpt(32, 4096, 32), Framework: "Megatron Core@0.12", Plan: spec.Plan{TP: 8, MicroBatch: 8, AccumSteps: 1}}
 	e := prepared(t, c.Model, c.Framework)

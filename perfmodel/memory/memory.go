@@ -301,8 +301,8 @@ func (e *Estimator) most(p *spec.Plan, kind stack.Memory) Breakdown {
 	return best
 }
 
-// Stages returns the breakdown of every pipeline stage of p, first to last. If the training stack is not stated, each is
-// a mean, and Plan may be more than the largest of them.
+// Stages returns the breakdown of every pipeline stage of p, first to last. If the training stack is not stated, each
+// is a mean, and Plan may be more than the largest of them.
 func (e *Estimator) Stages(p spec.Plan) []Breakdown {
 	out := make([]Breakdown, max(p.PP, 1))
 	for i := range out {
@@ -416,8 +416,8 @@ type span struct {
 
 func (s span) all() float64 { return s.dense + s.moe }
 
-// layersOn returns the layers of a stage. Layers with a dense MLP come first in the model. With more than one chunk
-// per stage, chunk c of stage i is the (c·PP + i)th of the model; the second one of ScheduleZBV is the (2·PP - 1 - i)th.
+// layersOn returns the layers of a stage. Layers with a dense MLP come first in the model. With more than one chunk per
+// stage, chunk c of stage i is the (c·PP + i)th of the model; the second one of ScheduleZBV is the (2·PP - 1 - i)th.
 func (e *Estimator) layersOn(p *spec.Plan, stage int) span {
 	if !e.shape {
 		return span{dense: e.layers / float64(p.PP)}

@@ -383,8 +383,8 @@ func TestKeyValueHeadsAreReplicated(t *testing.T) {
 	near(t, "activations", whole, wantWhole, 1e-12)
 }
 
-// TestLatentActivations: every rank keeps the compressed tensors, those of queries and of keys and values before and after their
-// norms, and its part of the heads' ones.
+// TestLatentActivations: every rank keeps the compressed tensors, those of queries and of keys and values before and
+// after their norms, and its part of the heads' ones.
 func TestLatentActivations(t *testing.T) {
 	m := gpt(8, 1024, 16) // heads of 64
 	kept := func(tp int) float64 {

@@ -44,8 +44,8 @@ type traits struct {
 	// reduced in place. Transformer Engine gives autograd an empty tensor in place of each weight gradient, one
 	// for all weights of a shape, which it keeps (get_dummy_wgrad in transformer_engine/pytorch/module/base.py).
 	core bool
-	// The inner activations of experts are multiplied by the router's probabilities, not their outputs: Megatron Core from
-	// 0.12 on (megatron/core/transformer/moe/experts.py).
+	// The inner activations of experts are multiplied by the router's probabilities, not their outputs: Megatron Core
+	// from 0.12 on (megatron/core/transformer/moe/experts.py).
 	innerProbabilities bool
 	// Ranks of context parallelism exchange heads around the attention core, which keeps its own output next to that
 	// of the exchange (AttnFuncWithCPAndQKVOA2A in transformer_engine/pytorch/attention).

@@ -148,6 +148,8 @@ func (w *weights) onDevice(p *spec.Plan, layers span, stage int, pad float64) (o
 // weight, two moments); fp32 training has 4, 4 and 8. See stacks for exceptions. ZeRO-1 shards the optimizer
 // states over the data parallel ranks or those of a shard group, ZeRO-2 the gradients too, ZeRO-3 the weights
 // too. Sources: Rajbhandari et al. 2020, section 3 and figure 1; Zhang et al., "MiCS", VLDB 2022, section 3.1.
+//
+// All parameters are trained. Frozen ones would have weights only: held and shard here would split into the two.
 func (e *Estimator) states(b *Breakdown, p *spec.Plan, o owned) {
 	weight, grad, opt, gradCopy := e.stack.perParameter(p)
 	d := float64(p.Shards())

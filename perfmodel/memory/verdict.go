@@ -18,8 +18,8 @@ const (
 	Exceeds Verdict = "does not fit"
 )
 
-// Judge returns the verdict on a plan whose settings are in part unknown: it fits if every alternative fits with
-// a probability of at least Sure, and does not if every one exceeds the memory with that probability. least and most are
+// Judge returns the verdict on a plan whose settings are in part unknown: it fits if every alternative fits with a
+// probability of at least Sure, and does not if every one exceeds the memory with that probability. least and most are
 // the smallest and largest probability of fitting among the alternatives.
 func Judge(least, most float64) Verdict {
 	switch {
@@ -45,8 +45,8 @@ func (b Breakdown) Verdict(memBytes float64) Verdict {
 //	micro_batch  that of the plan, a half, a quarter, ... with more accumulation steps
 //
 // Some stacks have settings that no plan states. One that recomputes whole blocks under "selective" may do so for every
-// other block or for all. Megatron Core recomputes the attention core or, with --recompute-modules, up to the whole MLP of layers
-// with experts. DeepSpeed may split the inputs that full recomputation keeps over tensor parallel ranks
+// other block or for all. Megatron Core recomputes the attention core or, with --recompute-modules, up to the whole MLP
+// of layers with experts. DeepSpeed may split the inputs that full recomputation keeps over tensor parallel ranks
 // (partition_activations, runtime/activation_checkpointing/checkpointing.py).
 func Alternatives(c *spec.Config, unrecorded string) []spec.Plan {
 	out := []spec.Plan{c.Plan}
