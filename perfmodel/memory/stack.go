@@ -93,7 +93,7 @@ func traitsOf(s *stack.Stack) traits {
 		unfused: p.Attention == stack.Unfused, unfusedFP32: p.Attention != stack.Torch,
 		perOperator: p.Recompute == stack.Operators, perBlock: p.Recompute == stack.Blocks,
 		keepsGathered: p.Gathered == stack.Kept, keepsOutputs: p.Outputs == stack.Kept, alwaysSequence: p.Sequence == stack.Always,
-		core: coreLines[s.Name], innerProbabilities: coreLines[s.Name] && p.EP != stack.None,
+		core: coreLines[s.Name], innerProbabilities: coreLines[s.Name] && s.Date >= "2025-05",
 		exchangesHeads: p.CP == stack.A2A,
 		padsVocab:      coreLines[s.Name] || p.Loss == stack.Parallel && (s.Name == "Megatron-LM" || s.Name == "Megatron-DeepSpeed"),
 		keepsLogits:    p.Loss == stack.Plain, keepsRoot: p.ZeRO == stack.FSDP || p.ZeRO == stack.HSDP,
