@@ -82,6 +82,7 @@ var columns = []column{
 	wholeColumn("model_tower_tokens", "", "its patches per sample", func(m *spec.Measurement) *int { return &m.Config.Model.Tower.Tokens }),
 	wholeColumn("model_tower_projector", "", "parameters of its patch embedding and projector", func(m *spec.Measurement) *int { return &m.Config.Model.Tower.Projector }),
 	flagColumn("model_tower_gated_mlp", "three matrices in its MLP instead of two", func(m *spec.Measurement) *bool { return &m.Config.Model.Tower.GatedMLP }),
+	adapterColumn(),
 	numberColumn("model_param_count", "", "published parameter count", func(m *spec.Measurement) *float64 { return &m.Config.Model.ParamCount }),
 	numberColumn("model_active_param_count", "", "published parameter count per token", func(m *spec.Measurement) *float64 { return &m.Config.Model.ActiveParamCount }),
 	numberColumn("model_flops_per_sample", "FLOP", "one forward pass of one sample, opaque models", func(m *spec.Measurement) *float64 { return &m.Config.Model.FLOPsPerSample }),
@@ -169,6 +170,18 @@ func flagColumn(name, doc string, at func(*spec.Measurement) *bool) column {
 			return cell{}, nil
 		},
 		set: func(m *spec.Measurement, c cell) error { *at(m) = c.n != 0; return nil }}
+}
+
+func adapterColumn() column {
+	return column{name: "model_adapter", doc: "adapter that is trained in place of the weights, such as lora:16; null = none", kind: textKind,
+		get: func(m *spec.Measurement) (cell, error) {
+			a := m.Config.Model.Adapter
+			return cell{null: a == spec.Adapter{}, s: a.String()}, nil
+		},
+		set: func(m *spec.Measurement, c cell) (err error) {
+			m.Config.Model.Adapter, err = spec.ParseAdapter(c.s)
+			return err
+		}}
 }
 
 func stepColumn() column {

@@ -59,6 +59,12 @@ func draw(t *rapid.T, v reflect.Value, name string) {
 			*p = m
 		}
 		return
+	case *spec.Adapter:
+		if rank := rapid.IntRange(0, 64).Draw(t, name); rank > 0 {
+			*p = spec.Adapter{Kind: rapid.SampledFrom([]spec.AdapterKind{spec.LoRA, spec.QLoRA, spec.DoRA}).Draw(t, name), Rank: rank,
+				Modules: spec.AdapterModules(rapid.IntRange(1, 7).Draw(t, name))}
+		}
+		return
 	case *[]float64:
 		if s := rapid.SliceOfN(rapid.Float64Range(1e-9, 1e9), 0, 5).Draw(t, name); len(s) > 0 {
 			*p = s

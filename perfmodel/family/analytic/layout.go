@@ -177,7 +177,7 @@ const cpuSpread = 5
 // spread returns the factor on the usual standard deviation of the effect at index k.
 func (l *Layout) spread(k int) float64 {
 	i := (k-len(params))/len(effects) - len(l.Frameworks)
-	if i >= 0 && (spec.Accelerator{Name: l.Sites[i].Accelerator}).IsCPU() {
+	if i >= 0 && l.Sites[i].isCPU() {
 		return cpuSpread
 	}
 	return 1

@@ -18,6 +18,8 @@ func SiteOf(c *spec.Config) Site {
 	return Site{stack.Of(c.Framework, c.Accelerator.Arch).Name, c.Accelerator.Name}
 }
 
+func (s Site) isCPU() bool { return (spec.Accelerator{Name: s.Accelerator}).IsCPU() }
+
 // Physics is the analytic model with a set of constants for each known site, and one for all others. It is
 // immutable and safe for concurrent use.
 type Physics struct {
@@ -34,6 +36,9 @@ type Physics struct {
 func (ph *Physics) constantsFor(s Site) *constants {
 	if k := ph.sites[s]; k != nil {
 		return k
+	}
+	if s.isCPU() {
+		return &base // see Prior.DistributionOf
 	}
 	if k := ph.frameworks[s.Framework]; k != nil {
 		return k

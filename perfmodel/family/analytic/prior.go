@@ -121,8 +121,12 @@ func Train(ctx context.Context, rows []spec.Measurement, mem *memory.Calibration
 	return newPrior(post.Gaussian, c.Frameworks, c.Sites, wide, t, mem), c.Rows, nil
 }
 
-// DistributionOf returns the distribution of the constants and of the effects in l.
+// DistributionOf returns the distribution of the constants and of the effects in l. CPUs have that before training,
+// since the training data has none, and the kernels and links of accelerators say little about them.
 func (p *Prior) DistributionOf(l *Layout) bayes.Gaussian {
+	if len(l.Sites) > 0 && !slices.ContainsFunc(l.Sites, func(s Site) bool { return !s.isCPU() }) {
+		return extend(&Untrained().dist, &Layout{}, l)
+	}
 	own := Layout{Frameworks: p.frameworks, Sites: p.Sites}
 	known := own.common(l)
 	dist := narrow(&p.dist, &own, &known)

@@ -1,0 +1,107 @@
+package memory
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
+)
+
+// Breakdown is the peak memory of the fullest device, in bytes, by use.
+type Breakdown struct {
+	Parameters  float64 // weights kept between steps
+	Gradients   float64
+	Optimizer   float64 // fp32 master weights and moments, and temporary memory of the optimizer step
+	Gathered    float64 // full parameters and gradients of the units that ZeRO-3 has gathered
+	Activations float64 // kept for the backward pass, all micro-batches in flight
+	Working     float64 // the larger of: one layer's backward pass, the loss
+	Buffers     float64 // communication buckets and pipeline receive buffers
+	Overhead    float64 // what no counted tensor uses: the allocator's unused blocks, device context, communicators
+	Outside     float64 // part of Overhead that the framework's allocator does not manage: context, communicators
+
+	HostBytes float64 // host memory per device, for offload; not part of Total
+	Stage     int     // pipeline stage of this device, from 0
+
+	// LogSD is the standard deviation of log(measured / Total), from the
+	// calibration.
+	LogSD float64
+}
+
+// Total returns all bytes in use on the device, as nvidia-smi shows them. Outside is in Overhead.
+func (b Breakdown) Total() float64 {
+	return b.Parameters + b.Gradients + b.Optimizer + b.Gathered + b.Activations + b.Working + b.Buffers + b.Overhead
+}
+
+// Reserved returns the bytes that the framework's allocator holds: torch.cuda.max_memory_reserved.
+func (b Breakdown) Reserved() float64 { return b.Total() - b.Outside }
+
+// Allocated returns the bytes of tensors: torch.cuda.max_memory_allocated.
+func (b Breakdown) Allocated() float64 { return b.Total() - b.Overhead }
+
+// Of returns the bytes that a figure of peak memory counts; "" counts as Device.
+func (b *Breakdown) Of(kind stack.Memory) float64 {
+	switch kind {
+	case stack.Allocated:
+		return b.Allocated()
+	case stack.Reserved:
+		return b.Reserved()
+	}
+	return b.Total()
+}
+
+// add adds every part of c times f.
+func (b *Breakdown) add(c *Breakdown, f float64) {
+	b.Parameters += f * c.Parameters
+	b.Gradients += f * c.Gradients
+	b.Optimizer += f * c.Optimizer
+	b.Gathered += f * c.Gathered
+	b.Activations += f * c.Activations
+	b.Working += f * c.Working
+	b.Buffers += f * c.Buffers
+	b.Overhead += f * c.Overhead
+	b.Outside += f * c.Outside
+	b.HostBytes += f * c.HostBytes
+}
+
+// scaled returns b with the parts of Total times f.
+func (b Breakdown) scaled(f float64) Breakdown {
+	out := Breakdown{HostBytes: b.HostBytes, Stage: b.Stage, LogSD: b.LogSD}
+	b.HostBytes = 0
+	out.add(&b, f)
+	return out
+}
+
+// HostTotal returns the host memory in bytes that the devices of one node need
+// together.
+func (b Breakdown) HostTotal(devices int) float64 { return b.HostBytes * float64(devices) }
+
+// Part is one named use of memory, in bytes.
+type Part struct {
+	Name  string  `json:"name"`
+	Bytes float64 `json:"bytes"`
+}
+
+// Parts returns the parts of Total, largest first.
+func (b Breakdown) Parts() []Part {
+	parts := []Part{
+		{"parameters", b.Parameters}, {"gradients", b.Gradients}, {"optimizer", b.Optimizer},
+		{"gathered", b.Gathered}, {"activations", b.Activations}, {"working set", b.Working},
+		{"buffers", b.Buffers}, {"overhead", b.Overhead},
+	}
+	slices.SortStableFunc(parts, func(x, y Part) int { return cmp.Compare(y.Bytes, x.Bytes) })
+	return parts
+}
+
+// String lists the parts of at least 0.05 GiB, largest first, with their size in GiB: "optimizer 48.6,
+// parameters 16.2".
+func (b Breakdown) String() string {
+	var out []string
+	for _, p := range b.Parts() {
+		if p.Bytes >= 0.05*GiB {
+			out = append(out, fmt.Sprintf("%s %.1f", p.Name, p.Bytes/GiB))
+		}
+	}
+	return strings.Join(out, ", ")
+}
