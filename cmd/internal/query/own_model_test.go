@@ -20,7 +20,7 @@ func TestOwnHybrid(t *testing.T) {
 	if err != nil || math.Abs(m.Params()/2.7026e9-1) > 0.01 || m.AttentionLayers() != 0 {
 		t.Errorf("%+v, %v, want Mamba 2 2.7B", m, err)
 	}
-	o = read(map[string]int{"layers": 4, "hidden": 64, "heads": 4, "ffn": 256, "vocab": 100, "window": 128})
+	o = read(map[string]int{"layers": 4, "hidden": 64, "heads": 4, "ffn": 256, "vocab": 100, "sliding-window": 128})
 	if m, _, err = o.Model(); err != nil || m.WindowLayers != 4 {
 		t.Errorf("%+v, %v, want a window in every layer", m, err)
 	}
