@@ -80,7 +80,8 @@ func unnamedStack(ctx context.Context, b *Bench, c Contender) (Result, error) {
 	return r, nil
 }
 
-// misnamedStack predicts the rows of published-0 whose training stack has an earlier release, with that.
+// misnamedStack predicts the rows of published-0 with the release before that of their training stack. Rows without one
+// are left out.
 func misnamedStack(ctx context.Context, b *Bench, c Contender) (Result, error) {
 	r, _, err := b.leaveOut(ctx, c, misnamedRows, 0)
 	if err != nil {
@@ -296,7 +297,7 @@ func (b *Bench) withoutNames(ctx context.Context, dir, source string, rows []spe
 	return out, err
 }
 
-// misnamed returns the rows whose training stack has an earlier release, with that.
+// misnamed returns rows with the release before that of their training stack. Those without one are left out.
 func misnamed(rows []spec.Measurement) (out []spec.Measurement) {
 	for _, m := range rows {
 		if text, ok := stack.Before(m.Config.Framework); ok {

@@ -11,7 +11,7 @@ import (
 // table 1).
 const aspect = 128
 
-// guessedSpread is the standard deviation of the log of the activations of a model whose shape is guessed. They grow
+// guessedSpread is the standard deviation of the log of the activations of a model with a guessed shape. They grow
 // with layers x width, which for a fixed number of parameters is proportional to aspect^(-1/3): a factor of two in
 // the aspect is 23 %.
 const guessedSpread = 0.23

@@ -176,7 +176,7 @@ func (e *Estimator) states(b *Breakdown, p *spec.Plan, o owned) {
 	e.offload(b, p, o, pick(1))
 }
 
-// frozen replaces the states by those of a model of which only adapters are trained: weights in 16 bits, or in 4 with a
+// frozen replaces the states by those of a model that trains adapters only: weights in 16 bits, or in 4 with a
 // scale for every 64 of them that is quantized again (QLoRA, section 3), and adapters with gradients and optimizer
 // state in fp32. ZeRO-3 gathers the weights and reduces nothing for them.
 func (e *Estimator) frozen(b *Breakdown, p *spec.Plan, o owned, weights float64) {

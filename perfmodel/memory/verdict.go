@@ -18,7 +18,7 @@ const (
 	Exceeds Verdict = "does not fit"
 )
 
-// Judge returns the verdict on a plan whose settings are in part unknown: it fits if every alternative fits with a
+// Judge returns the verdict on a plan with unknown settings: it fits if every alternative fits with a
 // probability of at least Sure, and does not if every one exceeds the memory with that probability. least and most are
 // the smallest and largest probability of fitting among the alternatives.
 func Judge(least, most float64) Verdict {
@@ -132,7 +132,7 @@ func anyStack(c *spec.Config, has func(*stack.Stack) bool) bool {
 	return slices.ContainsFunc(choices.Stacks[:choices.N], has)
 }
 
-// Open returns the verdict on a plan of which some settings are unrecorded, see Alternatives, and the probability of
+// Open returns the verdict on a plan with unrecorded settings, see Alternatives, and the probability of
 // fitting if all alternatives are equally likely. It ignores a plan in the Estimator's Config.
 func (e *Estimator) Open(c *spec.Config, unrecorded string) (Verdict, float64) {
 	least, most, sum := 1.0, 0.0, 0.0

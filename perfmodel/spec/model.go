@@ -79,7 +79,7 @@ type Model struct {
 	FLOPsPerSample float64 `json:"flops_per_sample,omitempty"`
 }
 
-// Tower is a transformer encoder whose outputs are tokens of the language model, such as the vision tower of a
+// Tower is a transformer encoder with outputs that are tokens of the language model, such as the vision tower of a
 // vision-language model. The zero value means none.
 type Tower struct {
 	Layers    int  `json:"layers,omitempty"`

@@ -52,7 +52,7 @@ const ChipTemplate = `# A device type that the catalog lacks. Use it as --accele
 # Every figure may carry its source: {value: 80, source: "datasheet, page 2"}.
 name: MyChip-80GB
 vendor: NVIDIA          # optional
-arch: Hopper            # optional: architecture whose efficiency is assumed, see pacer ls accelerators -o json
+arch: Hopper            # optional: architecture, for its efficiency, see pacer ls accelerators -o json
 
 # Dense peak rates in TFLOP/s, without sparsity. At least one; a format without a rate runs in the next wider one.
 tflops:

@@ -67,8 +67,8 @@ func (m *machine) ringLatency(r ring) float64 {
 	return m.k.netHopSec * (r.n - 1)
 }
 
-// allToAllSec returns the time in which every rank sends bytes, spread evenly over all ranks, of which those in other
-// domains get remote bytes over the network.
+// allToAllSec returns the time in which every rank sends bytes, spread evenly over all ranks. Ranks in other domains
+// get remote bytes over the network.
 func (m *machine) allToAllSec(r ring, bytes, remote float64) float64 {
 	if r.n <= 1 {
 		return 0

@@ -121,7 +121,7 @@ func newWork(c *spec.Config, w *work) error {
 // such passes.
 func ssmPasses(m *spec.Model) float64 { return 20 + 0.9*float64(m.SSMState) }
 
-// hybrid counts the layers of a model whose layers are not all attention followed by an MLP.
+// hybrid counts the layers of a model with other layers than attention followed by an MLP.
 func (w *work) hybrid(m *spec.Model) {
 	w.dense = float64(m.LayersWithMLP()) / w.layers
 	if m.SSMLayers == 0 && m.MLPLayers == 0 {
@@ -242,7 +242,7 @@ func (w *work) layerOf(m *machine, p *spec.Plan) layer {
 	return l
 }
 
-// adapt adds the adapters of a layer, whose weights are frozen: two thin multiplications and an addition to the output
+// adapt adds the adapters of a layer with frozen weights: two thin multiplications and an addition to the output
 // forward, twice as many multiplications backward. Quantised weights are dequantised before each use: 4 bits read, 16
 // written. DoRA reads the weights and writes their norms once per forward pass.
 func (w *work) adapt(m *machine, l *layer, n, t, elem float64) {
