@@ -13,7 +13,7 @@ import (
 var configColumns = []string{"row_id", "source", "framework", "stack", "adapter", "model", "params_b", "layers", "hidden", "heads",
 	"kv_heads", "head_dim", "ffn", "q_rank", "kv_rank", "experts", "experts_per_token", "expert_ffn", "shared_experts", "dense_layers", "vocab", "seq_len", "config",
 	"accelerator", "num_nodes", "gpus_per_node", "num_gpus", "network_gbps", "dp", "tp", "pp", "cp", "ep", "vpp", "schedule", "zero_stage", "shard", "offload", "recompute",
-	"precision", "micro_batch", "global_batch", "grad_accum", "source_path", "source_commit", "source_date"}
+	"precision", "micro_batch", "global_batch", "grad_accum", "notes", "source_path", "source_commit", "source_date"}
 
 // unknownColumns names the unknown columns of a header, each with a known column that it resembles and that is
 // missing. Without outcomes, columns that resemble an outcome are left out.

@@ -39,9 +39,9 @@ type Row struct {
 	Header []string
 }
 
-// OutcomeColumns are the columns with results and remarks on them. The others describe the
-// configuration.
-var OutcomeColumns = []string{"step_time_s", "throughput_value", "throughput_unit", "mfu", "tflops_per_gpu", "mem_gib", "mem_kind", "status", "notes"}
+// OutcomeColumns are the columns with results. The others describe the configuration. Of the notes, which remark on
+// both, a configuration is read only by fixed patterns: the release and the rank of an adapter.
+var OutcomeColumns = []string{"step_time_s", "throughput_value", "throughput_unit", "mfu", "tflops_per_gpu", "mem_gib", "mem_kind", "status"}
 
 // PublishedRows yields the rows of one table in the published format, in order. name is for errors;
 // without a source column its stem identifies the source. Columns may be in any order, unknown ones
@@ -89,17 +89,10 @@ func PublishedRows(ctx context.Context, name string, r io.Reader, beside fs.FS, 
 	}
 }
 
-// configNotes is the name under which a configuration is read from the notes: only what fixed patterns match, such as
-// releaseNote, since notes also remark on outcomes.
-const configNotes = "notes on the configuration"
-
 // columns returns the columns of a table to read. With outcomes, a table without an outcome column or
 // with a misspelt one is an error, because measurements would be lost.
 func columns(rec *table.Record, outcomes bool) (map[string]int, error) {
 	visible := maps.Clone(rec.Cols)
-	if at, ok := visible["notes"]; ok {
-		visible[configNotes] = at
-	}
 	if !outcomes {
 		for _, c := range OutcomeColumns {
 			delete(visible, c)

@@ -1,7 +1,6 @@
 package datasets
 
 import (
-	"cmp"
 	"errors"
 	"regexp"
 	"strings"
@@ -46,7 +45,7 @@ func (r *publishedRow) stated(framework string) string {
 		parts = r.source.parts
 	}
 	key := stackText{framework: framework, parts: parts, date: r.Str("source_date")}
-	if note := releaseNote.FindStringSubmatch(cmp.Or(r.Str("notes"), r.Str(configNotes))); note != nil && framework != "" {
+	if note := releaseNote.FindStringSubmatch(r.Str("notes")); note != nil && framework != "" {
 		key.release = note[1]
 	}
 	st, ok := r.table.stacks[key]
@@ -78,7 +77,7 @@ var loraNote = regexp.MustCompile(`(?i)\b(q?lora|dora) rank ([0-9]+)`)
 // adapter returns what is trained: as the column says, or without the column a note of the rank.
 func (r *publishedRow) adapter() spec.Adapter {
 	text := r.Str("adapter")
-	if note := loraNote.FindStringSubmatch(cmp.Or(r.Str("notes"), r.Str(configNotes))); note != nil && text == "" {
+	if note := loraNote.FindStringSubmatch(r.Str("notes")); note != nil && text == "" {
 		text = strings.ToLower(note[1]) + ":" + note[2]
 	}
 	a, err := spec.ParseAdapter(text)
