@@ -107,7 +107,7 @@ func replayBoth(t *testing.T, name string, seeds int) (keys []spec.Key, random, 
 func withoutRubick(t *testing.T, name string) perfmodel.Family {
 	t.Helper()
 	if name == "hybrid" {
-		p, err := hybrid.Train(t.Context(), importAll(t, "published"))
+		p, err := hybrid.Train(t.Context(), slices.Concat(importAll(t, "published"), importAll(t, "sia"), importAll(t, "dl2")))
 		if err != nil {
 			t.Fatal(err)
 		}
