@@ -4,14 +4,17 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/family/hybrid"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 const adaptiveMost = 24 // rows that an order is followed for
@@ -107,7 +110,15 @@ func replayBoth(t *testing.T, name string, seeds int) (keys []spec.Key, random, 
 func withoutRubick(t *testing.T, name string) perfmodel.Family {
 	t.Helper()
 	if name == "hybrid" {
-		p, err := hybrid.Train(t.Context(), slices.Concat(importAll(t, "published"), importAll(t, "sia"), importAll(t, "dl2")))
+		field, _, err := datasets.ReadAll(t.Context(), "published", os.DirFS(filepath.Join(spectest.Shared(t), "data/field")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		train := []string{"bigscience", "fms_fsdp", "internevo", "korthikanti_2205_05198", "litgpt", "megatron_bridge", "megatron_sc21", "nemo_2407", "torchtitan"}
+		rows := slices.DeleteFunc(importAll(t, "published"), func(m spec.Measurement) bool {
+			return !slices.Contains(train, strings.TrimPrefix(m.Source, "published/"))
+		})
+		p, err := hybrid.Train(t.Context(), slices.Concat(rows, field, importAll(t, "sia"), importAll(t, "dl2")))
 		if err != nil {
 			t.Fatal(err)
 		}
