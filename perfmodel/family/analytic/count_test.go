@@ -1,6 +1,7 @@
 package analytic
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -247,12 +248,35 @@ func TestCountOpaque(t *testing.T) {
 // TestCountRack: eighteen nodes of four form one domain, with the network bandwidth of all of them.
 func TestCountRack(t *testing.T) {
 	c := perftest.GPT(spec.Plan{DP: 144, MicroBatch: 1, Precision: spec.BF16})
-	c.Accelerator.Name, c.Shape = "GB200", spec.Packed(144, 4)
+	c.Accelerator.Name, c.Shape, c.Link.HostBps = "GB200", spec.Packed(144, 4), 126e9
 	pr, _ := counted(t, plain(), c)
 	if pr.machine.domain != 72 {
 		t.Errorf("a domain of %d devices", pr.machine.domain)
 	}
 	same(t, "network out of the rack", pr.machine.inter, 18*200e9)
+}
+
+// TestCountNetworkOfFewDevices: a job with one device per node has the network of the node as far as the device's
+// host link carries it.
+func TestCountNetworkOfFewDevices(t *testing.T) {
+	c := perftest.GPT(spec.Plan{DP: 2, MicroBatch: 1, Precision: spec.BF16})
+	for _, of := range []struct {
+		shape      spec.Shape
+		host, want float64
+	}{
+		{spec.Packed(2, 1), 30e9, 30e9},
+		{spec.Packed(4, 2), 30e9, 60e9},
+		{spec.Packed(16, 8), 30e9, 200e9},
+		{spec.Packed(2, 1), 300e9, 200e9},
+		{spec.Packed(2, 1), 0, 200e9},
+	} {
+		c.Shape, c.Link.HostBps, c.Accelerator.HostBps = of.shape, of.host, 0
+		pr, _ := counted(t, plain(), c)
+		same(t, fmt.Sprintf("network, %+v", of), pr.machine.inter, of.want)
+	}
+	c.Link.HostBps, c.Accelerator.Arch = 30e9, "TPU"
+	pr, _ := counted(t, plain(), c)
+	same(t, "network of a chip with ports of its own", pr.machine.inter, 200e9)
 }
 
 // TestCountDerate: without published rates, those of the largest model are scaled by the square root of the

@@ -151,6 +151,10 @@ func (m *machine) links(c *spec.Config, perNode int, lacks *int) {
 		sheet.inter *= float64(m.domain) / float64(perNode)
 	}
 	sheet.host = firstPositive(c.Link.HostBps, a.HostBps, hostBps)
+	if host := firstPositive(c.Link.HostBps, a.HostBps); host > 0 && m.gen.arch != "" {
+		// A GPU reaches the network through its host link; the link of another type of chip may not be on the way.
+		sheet.inter = min(sheet.inter, host*float64(m.domain))
+	}
 }
 
 // use applies constants to the datasheet rates.

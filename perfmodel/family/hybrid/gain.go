@@ -40,7 +40,6 @@ import (
 //
 // HalfWidth is that of the fitted model's predictions. A repeat of a measured configuration adds no row, so its
 // Fall is 0. Both values are 0 for configurations that the family does not cover.
-// cover.
 func (p *Prior) gain(ctx context.Context, have []spec.Measurement, space []spec.Config) ([]perfmodel.Gain, error) {
 	out := make([]perfmodel.Gain, len(space))
 	rows, _, err := oneKey(ctx, perfmodel.Rows(have))

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
 	"github.com/pacer-ml/pacer/perfmodel/family/rubick"
@@ -13,13 +15,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
-// mixture is the calibrated physics mixed with family rubick. The weights come from left-out predictions of the
-// rows:
-//
-//	w ∝ exp(Σ ln p(row i | the other rows, form)),   ln T = Σ w·ln T_form
-//
-// Source: Yao, Vehtari, Simpson and Gelman, "Using Stacking to Average Bayesian
-// Predictive Distributions", Bayesian Analysis 2018, section 3.3 (pseudo-BMA).
+// mixture is the calibrated physics mixed with family rubick: ln T = Σ w·ln T_form. The weights come from left-out
+// predictions of the rows, see weigh.
 type mixture struct {
 	physics float64 // weight of the calibrated physics; rubick has the rest
 	rubick  *rubick.Model
@@ -34,7 +31,7 @@ func (h *Model) mix(ctx context.Context, c *analytic.Calibration, key spec.Key, 
 	if err != nil {
 		return nil, err
 	}
-	fitted, _, err := rubick.FitRows(ctx, rows, left)
+	fitted, kept, err := rubick.FitRows(ctx, rows, left)
 	if errors.Is(err, perfmodel.ErrTooFewPoints) || errors.Is(err, perfmodel.ErrNotCovered) {
 		return nil, nil
 	}
@@ -42,36 +39,50 @@ func (h *Model) mix(ctx context.Context, c *analytic.Calibration, key spec.Key, 
 		return nil, err
 	}
 	m := &mixture{rubick: fitted}
-	physics := h.physicsDensity(c, key, len(rows))
-	e, sd := m.rubick.LeftOut()
-	m.physics = 1 / (1 + math.Exp(density(e, sd, len(rows))-physics))
+	row := map[spec.Config]int{} // of c
+	for i := range c.Rows {
+		if of := &c.Rows[i].Config; of.Key() == key {
+			row[perfmodel.Canonical(*of)] = i
+		}
+	}
+	if len(row) < len(rows) {
+		return m, nil // physics does not cover all rows
+	}
+	e, sd := fitted.LeftOut()
+	if e == nil {
+		return nil, nil
+	}
+	gain := make([]float64, len(e))
+	for k := range e {
+		i := row[perfmodel.Canonical(kept[k].Config)]
+		gain[k] = logDensity(h.base.left[i], h.base.leftSD[i]) - logDensity(e[k], sd[k])
+	}
+	m.physics = weigh(gain, len(rows))
 	return m, nil
 }
 
-// physicsDensity returns the log density of n rows of key under their left-out predictions by the calibrated
-// physics, or -Inf if physics does not cover all of them.
-func (h *Model) physicsDensity(c *analytic.Calibration, key spec.Key, n int) float64 {
-	var e, sd []float64
-	for i := range c.Rows {
-		if c.Rows[i].Config.Key() == key {
-			e, sd = append(e, h.base.left[i]), append(sd, h.base.leftSD[i])
-		}
+// weigh returns the weight of the first of two forms, given the differences of the log densities of some of n rows,
+// each predicted from the others: the expectation of
+//
+//	1/(1 + exp(-n·Σ aᵢ·gainᵢ))
+//
+// for shares a that are uniformly distributed (the Bayesian bootstrap), so that one row that one of the forms misses
+// does not decide alone. The sum is taken as normally distributed. Sources: Yao, Vehtari, Simpson and Gelman, "Using
+// Stacking to Average Bayesian Predictive Distributions", Bayesian Analysis 2018, section 3.4 (pseudo-BMA+); MacKay,
+// "The Evidence Framework Applied to Classification Networks", Neural Computation 1992, equation 10 (the expectation).
+func weigh(gain []float64, n int) float64 {
+	mean, off := stat.Mean(gain, nil), 0.0
+	for _, g := range gain {
+		off += (g - mean) * (g - mean)
 	}
-	if len(e) < n {
-		return math.Inf(-1)
-	}
-	return density(e, sd, n)
+	all, m := float64(n), float64(len(gain))
+	variance := all * all * off / (m * (m + 1))
+	return 1 / (1 + math.Exp(-all*mean/math.Sqrt(1+math.Pi*variance/8)))
 }
 
-// density returns the log density of n rows, up to a constant, under a Student's t distribution with four
-// degrees of freedom and scale sd. e holds the left-out errors of the fitted rows.
-func density(e, sd []float64, n int) float64 {
-	sum := 0.0
-	for i := range e {
-		sum -= math.Log(sd[i]) + 2.5*math.Log1p(e[i]*e[i]/(4*sd[i]*sd[i]))
-	}
-	return sum * float64(n) / float64(max(len(e), 1))
-}
+// logDensity returns the log density of a row, up to a constant, under a Student's t distribution with four degrees
+// of freedom and scale sd, at e from its center.
+func logDensity(e, sd float64) float64 { return -math.Log(sd) - 2.5*math.Log1p(e*e/(4*sd*sd)) }
 
 // predict returns the mixture of both predictions, or the only one that covers c.
 func (m *mixture) predict(ctx context.Context, c *spec.Config, physics func(*spec.Config) (spec.Prediction, error)) (spec.Prediction, error) {
