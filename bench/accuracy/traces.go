@@ -37,6 +37,7 @@ func rubickTraces(ctx context.Context, b *Bench, c Contender) (Result, error) {
 	}
 	if c.Train == nil && c.Fit == nil {
 		r.Notes = append(r.Notes, "nothing is fitted; scored on the rows of the other families")
+		r.Standing = standing(c)
 	}
 	return r, nil
 }

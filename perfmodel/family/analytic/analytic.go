@@ -119,7 +119,7 @@ func (pr *Prepared) predict(p *spec.Plan) (spec.Prediction, error) {
 	}
 	sec := e.Parts.Total()
 	thr := float64(p.GlobalBatch()) / sec
-	half := pr.wide.HalfWidth(&e.Parts, sec)
+	half := pr.wide.HalfWidth(pr.work.moe > 0, &e.Parts, sec)
 	if e.Between > 0 {
 		half = math.Hypot(half, stats.Normal90*e.Between)
 	}

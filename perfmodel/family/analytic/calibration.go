@@ -206,10 +206,10 @@ func (c *Calibration) findMode(ctx context.Context, prior bayes.Gaussian, weight
 	return p.FindMode()
 }
 
-// scale returns the factor on intervals with which nine in ten rows fall inside if their whole source is left
-// out. For each source it takes the 90 % quantile of |residual|/sd, and among sources the upper quartile: a new
+// scale returns the factor on intervals with which nine in ten rows of some models fall inside if their whole source
+// is left out. For each source it takes the 90 % quantile of |residual|/sd, and among sources the upper quartile: a new
 // source should be covered, and not only the average known one.
-func (c *Calibration) scale(post *bayes.Posterior, w *Widths) float64 {
+func (c *Calibration) scale(post *bayes.Posterior, w *Widths, of func(*spec.Model) bool) float64 {
 	by := map[string][]int{}
 	for i := range c.Rows {
 		by[c.Rows[i].Source] = append(by[c.Rows[i].Source], i)
@@ -219,9 +219,15 @@ func (c *Calibration) scale(post *bayes.Posterior, w *Widths) float64 {
 		var z []float64
 		for j, e := range post.LeftOutTogether(rows) {
 			i := rows[j]
+			if !of(&c.Rows[i].Config.Model) {
+				continue
+			}
 			p := c.plan[i]
 			est := c.opened[i].at(&p, &base)
 			z = append(z, math.Abs(e)/math.Hypot(w.SD(&est.Parts, math.Exp(est.Log)), est.Between))
+		}
+		if len(z) == 0 {
+			continue
 		}
 		slices.Sort(z)
 		quantiles = append(quantiles, z[min(int(math.Ceil(0.9*float64(len(z)+1))), len(z))-1])

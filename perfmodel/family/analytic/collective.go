@@ -33,29 +33,31 @@ func (m *machine) inside(g float64) float64 {
 // passSec returns the time of one pass of bytes around the ring, that is a reduce-scatter or an all-gather; an
 // all-reduce is two passes:
 //
-//	T = max((g-1)/g · S/B(S), (q-1)/q · S·k/W) + α·log2(g) + β·log2(q)
+//	T = (n-1)/n · max(S/B(S), S·k/W) + α·log2(g) + β·log2(q)
 //
 //	S     bytes at each rank after an all-gather, or before a reduce-scatter
-//	g, q  ranks inside a domain, number of domains
+//	n     ranks: g inside each of q domains
 //	B(S)  B·S/(S + S½), ring bandwidth per device inside a domain, bytes/s; see inside
 //	W     bandwidth out of one domain, shared by its k groups, bytes/s
 //	α, β  hop latency inside a domain and between domains, seconds
 //
-// The slower level bounds a pipelined hierarchical ring. Sources: Thakur, Rabenseifner and Gropp, "Optimization
-// of Collective Communication Operations in MPICH", 2005 (alpha-beta costs); NVIDIA nccl-tests PERFORMANCE.md
-// (bus bandwidth).
+// Every link of the ring carries (n-1)/n · S, and the slowest one sets the rate. Sources: Thakur, Rabenseifner and
+// Gropp, "Optimization of Collective Communication Operations in MPICH", 2005 (alpha-beta costs); NVIDIA nccl-tests
+// PERFORMANCE.md (bus bandwidth).
 func (m *machine) passSec(r ring, bytes float64) float64 {
 	if r.n <= 1 || bytes <= 0 {
 		return 0
 	}
 	t := 0.0
 	if r.inner > 1 {
-		t = (r.inner - 1) / r.inner * (bytes + m.k.ringHalf) / m.inside(r.inner)
+		t = (bytes + m.k.ringHalf) / m.inside(r.inner)
 	}
+	latency := m.share.hop * log2(r.inner)
 	if q := r.n / r.inner; q > 1 {
-		t = max(t, (q-1)/q*bytes*r.groups/m.inter) + m.k.netHopSec*log2(q)
+		t = max(t, bytes*r.groups/m.inter)
+		latency += m.k.netHopSec * log2(q)
 	}
-	return t + m.share.hop*log2(r.inner)
+	return (r.n-1)/r.n*t + latency
 }
 
 // ringLatency returns the latency of a reduce-scatter or an all-gather: n-1 steps around the ring, timed by the

@@ -16,7 +16,9 @@ import (
 // LogCovariance implements the interface of hybrid.Model.LogCovariance.
 func (a *Model) LogCovariance(ctx context.Context, cs []spec.Config) (*mat.SymDense, error) {
 	ph := Shipped().Physics
-	return LogCovariance(ctx, a, cs, func(*spec.Config) (*Physics, *Widths, float64) { return ph, &ph.wide, ph.wide.Scale })
+	return LogCovariance(ctx, a, cs, func(c *spec.Config) (*Physics, *Widths, float64) {
+		return ph, &ph.wide, ph.wide.ScaleOf(c.Model.Experts > 0)
+	})
 }
 
 // LogCovariance returns the covariance matrix of the logarithms of predicted times. Variances come from p's

@@ -136,11 +136,14 @@ func (ph *Physics) estimate(c *spec.Config) (e Estimate, apart [stack.MaxChoices
 }
 
 // Widths determines the interval of a prediction: the covariance of the effects (of their logarithms), a floor,
-// and the factor with which nine in ten left-out rows fall inside.
+// and the factors with which nine in ten left-out rows fall inside.
 type Widths struct {
 	Cov   [][]float64 `json:"cov"`   // by effect
 	Floor float64     `json:"floor"` // standard deviation that is added to every prediction
 	Scale float64     `json:"scale"` // half width over the standard deviation
+
+	// RoutedScale is the scale for networks with routed experts, whose kernels and traffic differ more among stacks.
+	RoutedScale float64 `json:"routed_scale"`
 }
 
 // UnmarshalJSON implements json.Unmarshaler; it returns an error for values that are not valid widths.
@@ -150,7 +153,7 @@ func (w *Widths) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	const most = 100 // larger logarithms do not occur in an interval
-	bad := len(w.Cov) != 0 && len(w.Cov) != len(effects) || !(w.Scale >= 0 && w.Scale < most) || !(math.Abs(w.Floor) < most)
+	bad := len(w.Cov) != 0 && len(w.Cov) != len(effects) || !(w.Scale >= 0 && w.Scale < most) || !(w.RoutedScale >= 0 && w.RoutedScale < most) || !(math.Abs(w.Floor) < most)
 	for _, row := range w.Cov {
 		bad = bad || len(row) != len(effects)
 		for _, v := range row {
@@ -158,8 +161,8 @@ func (w *Widths) UnmarshalJSON(b []byte) error {
 		}
 	}
 	if bad {
-		return fmt.Errorf("widths of %d rows, floor %g and scale %g are invalid, want a covariance of %d effects, and a floor and a scale below %g",
-			len(w.Cov), w.Floor, w.Scale, len(effects), float64(most))
+		return fmt.Errorf("widths of %d rows, floor %g and scales %g and %g are invalid, want a covariance of %d effects, and a floor and scales below %g",
+			len(w.Cov), w.Floor, w.Scale, w.RoutedScale, len(effects), float64(most))
 	}
 	return nil
 }
@@ -169,8 +172,18 @@ const memoryShare = 0.2
 
 const effectCount = 6 // len(effects)
 
-// HalfWidth returns half the width of the 90 % interval of ln T.
-func (w *Widths) HalfWidth(p *Parts, total float64) float64 { return w.Scale * w.SD(p, total) }
+// HalfWidth returns half the width of the 90 % interval of ln T, for a network with or without routed experts.
+func (w *Widths) HalfWidth(routed bool, p *Parts, total float64) float64 {
+	return w.ScaleOf(routed) * w.SD(p, total)
+}
+
+// ScaleOf returns the ratio of half width to standard deviation.
+func (w *Widths) ScaleOf(routed bool) float64 {
+	if routed {
+		return w.RoutedScale
+	}
+	return w.Scale
+}
 
 // loads returns the derivative of ln T by each effect, which is the share of the step that the effect scales.
 func loads(p *Parts, total float64) [effectCount]float64 {

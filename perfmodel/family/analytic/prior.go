@@ -63,7 +63,7 @@ func Untrained() *Prior {
 	for i, p := range params {
 		sd[i] = p.sd
 	}
-	return newPrior(bayes.Independent(mean, sd), nil, nil, Widths{Scale: stats.Normal90}, Training{}, memory.Prior())
+	return newPrior(bayes.Independent(mean, sd), nil, nil, Widths{Scale: stats.Normal90, RoutedScale: stats.Normal90}, Training{}, memory.Prior())
 }
 
 // newPrior computes the physics of a distribution.
@@ -72,7 +72,7 @@ func newPrior(g bayes.Gaussian, frameworks []string, sites []Site, w Widths, t T
 	lay := Layout{Frameworks: frameworks, Sites: sites}
 	if w.Cov == nil {
 		p.Widths = lay.widths(&g, -1, -1, "", launchCompiled)
-		p.Widths.Floor, p.Widths.Scale = rowNoise, w.Scale
+		p.Widths.Floor, p.Widths.Scale, p.Widths.RoutedScale = rowNoise, w.Scale, w.RoutedScale
 	}
 	p.Physics = lay.physics(&g, p.Widths, mem)
 	return p
@@ -111,8 +111,9 @@ func Train(ctx context.Context, rows []spec.Measurement, mem *memory.Calibration
 		return nil, nil, fmt.Errorf("analytic: %w", err)
 	}
 	wide := c.widths(&post.Gaussian, -1, -1, "", launchCompiled)
-	wide.Floor, wide.Scale = rowNoise, stats.Normal90
-	wide.Scale = c.scale(&post, &wide)
+	wide.Floor = rowNoise
+	wide.Scale = c.scale(&post, &wide, func(*spec.Model) bool { return true })
+	wide.RoutedScale = max(wide.Scale, c.scale(&post, &wide, func(m *spec.Model) bool { return m.Experts > 0 }))
 	hash, err := perfmodel.HashRows(ctx, c.Rows)
 	if err != nil {
 		return nil, nil, err

@@ -153,7 +153,7 @@ func (m *calibrated) logTime(c *spec.Config, e *analytic.Estimate) (mean, half f
 	parts := &e.Parts
 	mean = e.Log
 	total := parts.Total()
-	half = m.elsewhere.HalfWidth(parts, total)
+	half = m.elsewhere.HalfWidth(c.Model.Experts > 0, parts, total)
 	at := gp.PointOf(c)
 	near := 1.0
 	if w, ok := m.wide[analytic.SiteOf(c)]; ok {

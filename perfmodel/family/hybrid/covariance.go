@@ -24,6 +24,6 @@ func (h *Model) LogCovariance(ctx context.Context, cs []spec.Config) (*mat.SymDe
 			at := gp.PointOf(c)
 			return h.base.physics, &w, weight * h.base.scale * h.base.scatter.Near(&at, -1)
 		}
-		return h.base.physics, &h.base.elsewhere, weight * h.base.elsewhere.Scale
+		return h.base.physics, &h.base.elsewhere, weight * h.base.elsewhere.ScaleOf(c.Model.Experts > 0)
 	})
 }
