@@ -229,7 +229,7 @@ func CheckPrecision(p spec.Precision, a spec.Accelerator) error {
 	if !slices.Contains(spec.Precisions(), p) {
 		return &FieldError{Field: "precision", Value: p, Err: fmt.Errorf("precision %q is not one of %v", p, spec.Precisions())}
 	}
-	if has := a.Formats(); len(has) > 0 && !slices.Contains(has, p) {
+	if has := a.Formats(); len(has) > 0 && !slices.Contains(has, p.Format()) {
 		return &FieldError{Field: "precision", Value: p, NoAnswer: true, Err: fmt.Errorf("%s does not multiply in %s; it has %v", a.Name, p, has)}
 	}
 	return nil
