@@ -34,9 +34,7 @@ import (
 //
 // A row also removes the widening for dimensions without rows (see domain). This is not counted: the widening
 // is a convention, and counting it selects extreme configurations. Two choices were made on Rubick's traces:
-// not counting it, and using one model until both are fitted. The geometric mean error over the first eight
-// rows there is 7.9 % with these choices, 8.6 % if the widening counts, and 8.3 % with both models from the
-// start.
+// not counting it, and using one model until both are fitted.
 //
 // HalfWidth is that of the fitted model's predictions. A repeat of a measured configuration adds no row, so its
 // Fall is 0. Both values are 0 for configurations that the family does not cover.
