@@ -142,7 +142,7 @@ type Widths struct {
 	Floor float64     `json:"floor"` // standard deviation that is added to every prediction
 	Scale float64     `json:"scale"` // half width over the standard deviation
 
-	// RoutedScale is the scale for networks with routed experts, whose kernels and traffic differ more among stacks.
+	// RoutedScale is the scale for networks with routed experts: their kernels and traffic differ more among stacks.
 	RoutedScale float64 `json:"routed_scale"`
 }
 
