@@ -66,6 +66,7 @@ var shapeColumns = [...]struct {
 	{"expert_ffn", func(m *spec.Model) *int { return &m.ExpertFFN }},
 	{"shared_experts", func(m *spec.Model) *int { return &m.SharedExperts }},
 	{"dense_layers", func(m *spec.Model) *int { return &m.DenseLayers }},
+	{"mtp_layers", func(m *spec.Model) *int { return &m.MTPLayers }},
 	{"vocab", func(m *spec.Model) *int { return &m.Vocab }},
 }
 
@@ -103,8 +104,11 @@ func (r *publishedRow) model() spec.Model {
 	return r.adapted(a.model)
 }
 
-// variant is a remark after the name of a model, such as "(w/o MTP)".
-var variant = regexp.MustCompile(`\s*\([^)]*\)$`)
+// variant is a remark after the name of a model, such as "(w/o MTP)"; withoutMTP is that one.
+var (
+	variant    = regexp.MustCompile(`\s*\([^)]*\)$`)
+	withoutMTP = regexp.MustCompile(`(?i)\((w/o|without|no) MTP\)$`)
+)
 
 func (r *publishedRow) findModel(name, config string) modelMatch {
 	recorded := r.recordedModel(name)
@@ -115,6 +119,9 @@ func (r *publishedRow) findModel(name, config string) modelMatch {
 		return r.configModel(&recorded, config)
 	}
 	m, ok := catalogModel(variant.ReplaceAllString(name, ""), r.Str("params_b"), !r.source.folders)
+	if m.MTPLayers > 0 && (r.Str("mtp_layers") == "0" || withoutMTP.MatchString(name)) {
+		m.MTPLayers, m.Name = 0, m.Name+" (mtp_layers=0)"
+	}
 	column := contradiction(&recorded, &m)
 	switch {
 	case ok && column == "":

@@ -33,7 +33,7 @@ var loadModels = sync.OnceValue(func() *modelTable {
 			panic("catalog: model_names.csv lacks " + r.str("name"))
 		}
 		m := modelFromRow(r, n)
-		m.Window, m.WindowLayers = n.int("window"), n.int("window_layers")
+		m.Window, m.WindowLayers, m.MTPLayers = n.int("window"), n.int("window_layers"), n.int("mtp_layers")
 		t.put(m, n, r.str("notes"))
 	}
 	for _, table := range []string{"more_models.csv", "recent_models.csv"} {
@@ -90,7 +90,7 @@ func hybridFromRow(m *spec.Model, r row) {
 	m.Window, m.WindowLayers = r.int("window"), r.int("window_layers")
 	m.SSMLayers, m.SSMHeads, m.SSMHeadDim = r.int("ssm_layers"), r.int("ssm_heads"), r.int("ssm_head_dim")
 	m.SSMState, m.SSMGroups, m.MLPLayers = r.int("ssm_state"), r.int("ssm_groups"), r.int("mlp_layers")
-	m.ExpertHidden = r.int("expert_hidden")
+	m.ExpertHidden, m.MTPLayers = r.int("expert_hidden"), r.int("mtp_layers")
 	m.Tower = spec.Tower{
 		Layers: r.int("tower_layers"), Hidden: r.int("tower_hidden"), FFN: r.int("tower_ffn"), Heads: r.int("tower_heads"),
 		GatedMLP: r.bool("tower_gated_mlp"), Tokens: r.int("tower_tokens"), Projector: r.int("tower_projector"),

@@ -127,6 +127,7 @@ func (c *config) model(a arch) spec.Model {
 	if m.FFN == 0 {
 		m.FFN = min(4*m.Hidden, maxWidth)
 	}
+	m.MTPLayers = c.count(maxLayers, "num_nextn_predict_layers", "mtp_num_layers", "mtp_num_hidden_layers")
 	c.experts(&m)
 	if a.adjust != nil {
 		a.adjust(c, &m)

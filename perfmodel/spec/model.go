@@ -66,6 +66,11 @@ type Model struct {
 	// projected back (latent mixture of experts, Nemotron 3); 0 = Hidden.
 	ExpertHidden int `json:"expert_hidden,omitempty"`
 
+	// MTPLayers is the number of modules that predict tokens further ahead: each has a projection of two inputs, an
+	// attention and an MLP or experts, and uses the vocabulary head once more (multi-token prediction, DeepSeek-V3,
+	// arXiv 2412.19437, section 2.2). Parameter counts are without them, as they are published.
+	MTPLayers int `json:"mtp_layers,omitempty"`
+
 	Tower Tower `json:"tower,omitzero"`
 
 	// Adapter says which weights are trained; the zero value trains all.
@@ -321,7 +326,7 @@ func (m Model) Validate() error {
 		{"window", m.Window}, {"window_layers", m.WindowLayers}, {"ssm_layers", m.SSMLayers}, {"ssm_heads", m.SSMHeads},
 		{"ssm_head_dim", m.SSMHeadDim}, {"ssm_state", m.SSMState}, {"ssm_groups", m.SSMGroups}, {"mlp_layers", m.MLPLayers},
 		{"experts", m.Experts}, {"experts_per_token", m.ExpertsPerToken}, {"expert_ffn", m.ExpertFFN},
-		{"shared_experts", m.SharedExperts}, {"dense_layers", m.DenseLayers}, {"expert_hidden", m.ExpertHidden},
+		{"shared_experts", m.SharedExperts}, {"dense_layers", m.DenseLayers}, {"expert_hidden", m.ExpertHidden}, {"mtp_layers", m.MTPLayers},
 		{"tower.layers", m.Tower.Layers}, {"tower.hidden", m.Tower.Hidden}, {"tower.ffn", m.Tower.FFN}, {"tower.heads", m.Tower.Heads},
 		{"tower.tokens", m.Tower.Tokens}, {"tower.projector", m.Tower.Projector}} {
 		if f.v < 0 {

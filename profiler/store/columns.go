@@ -75,6 +75,7 @@ var columns = []column{
 	wholeColumn("model_shared_experts", "", "experts every token visits", func(m *spec.Measurement) *int { return &m.Config.Model.SharedExperts }),
 	wholeColumn("model_dense_layers", "", "leading layers with a dense MLP in an MoE model", func(m *spec.Measurement) *int { return &m.Config.Model.DenseLayers }),
 	wholeColumn("model_expert_hidden", "", "width to which tokens are projected before routed experts, null = model_hidden", func(m *spec.Measurement) *int { return &m.Config.Model.ExpertHidden }),
+	wholeColumn("model_mtp_layers", "", "modules for multi-token prediction", func(m *spec.Measurement) *int { return &m.Config.Model.MTPLayers }),
 	wholeColumn("model_tower_layers", "", "layers of a vision tower", func(m *spec.Measurement) *int { return &m.Config.Model.Tower.Layers }),
 	wholeColumn("model_tower_hidden", "", "hidden width of the tower", func(m *spec.Measurement) *int { return &m.Config.Model.Tower.Hidden }),
 	wholeColumn("model_tower_ffn", "", "inner width of its MLP", func(m *spec.Measurement) *int { return &m.Config.Model.Tower.FFN }),

@@ -32,8 +32,8 @@ type constants struct {
 
 	memShare       float64 // share of the memory bandwidth that streaming kernels reach
 	passesOutside  float64 // passes over tokens x hidden, forward and backward: norms, residuals, dropout
-	passesInside   float64 // passes over the tensors that TP splits, in units of tokens x hidden at f = 4h
-	passesQuantize float64 // additional passes when quantizing to 8 or 4 bits
+	passesInside   float64 // passes over tokens x f of an MLP's activation, relative to a read and a write of each tensor
+	passesQuantize float64 // passes over tokens x f when quantizing to 8 or 4 bits
 	passesLogits   float64 // passes over tokens x vocabulary: loss and its gradient
 	fusedPasses    float64 // passes of stacks with fused kernels relative to eager ones
 	accumBytes     float64 // bytes accessed per parameter when a micro-batch's gradients are accumulated: read and written in 4 bytes, or two reads and a write in 2
@@ -54,7 +54,9 @@ type constants struct {
 	p2pShare     float64 // exposed share of stage-to-stage transfers
 	p2pOverlap   float64 // the same if the stack sends while it computes the next chunk
 
-	moePasses float64               // passes over the tokens' copies for experts: sort, gather, weigh, scatter, forward and backward
+	// moePasses is the number of passes over the tokens' copies for experts. Forward: one to sort, two to quantize or
+	// cast, one in and out of the buffers of the dispatch and of the combine each; backward as many.
+	moePasses float64
 	routing   [routingKinds]float64 // host time to launch the forward pass of a layer with routed experts, seconds
 
 	launch    [launchKinds]float64 // host time to launch one layer's forward pass, seconds
@@ -83,6 +85,7 @@ type generation struct {
 	arch     string
 	units    float64 // streaming multiprocessors or compute units of the largest model
 	interBps float64 // network bandwidth per device if a Config has none, bytes/s
+	exps     float64 // time of the exponentials of attention over that of its multiplications, for heads 128 wide; 0 = not known
 
 	// Dense 16-bit and fp8 peak and power limit of the largest model, for variants without published rates.
 	peak16, peak8, watts float64
@@ -90,17 +93,19 @@ type generation struct {
 
 // generations are the architectures with their own shares; the last entry is for all others. Network bandwidths
 // are those of the vendor's own machine: DGX-1 4 x 100 Gb/s, DGX A100 8 x 200, DGX H100 8 x 400, GB300 NVL72
-// 800 per device.
+// 800 per device. Exponentials: 16 per clock and multiprocessor, 32 on Blackwell Ultra (CUDA C++ Programming Guide,
+// arithmetic instructions), for 2048, 4096, 8192 and 8192 FLOPs of 16-bit multiplications from Ampere on; a score of
+// heads 128 wide is 512 FLOPs and one exponential (Shah et al. 2024, section 3.1).
 var generations = [...]generation{
 	{arch: "Kepler", units: 13, interBps: 1.25e9},
 	{arch: "Pascal", units: 56, interBps: 6.25e9},
 	{arch: "Volta", units: 80, interBps: 6.25e9, peak16: 125e12, watts: 300},
 	{arch: "Turing", units: 68, interBps: 3.1e9},
-	{arch: "Ampere", units: 108, interBps: 25e9, peak16: 312e12, watts: 400},
-	{arch: "Ada", units: 142, interBps: 12.5e9},
-	{arch: "Hopper", units: 132, interBps: 50e9, peak16: 989e12, watts: 700, peak8: 1979e12},
-	{arch: "Blackwell", units: 148, interBps: 50e9, peak16: 2250e12, watts: 1000, peak8: 4500e12},
-	{arch: "Blackwell Ultra", units: 148, interBps: 100e9},
+	{arch: "Ampere", units: 108, interBps: 25e9, exps: 0.25, peak16: 312e12, watts: 400},
+	{arch: "Ada", units: 142, interBps: 12.5e9, exps: 0.25},
+	{arch: "Hopper", units: 132, interBps: 50e9, exps: 0.5, peak16: 989e12, watts: 700, peak8: 1979e12},
+	{arch: "Blackwell", units: 148, interBps: 50e9, exps: 1, peak16: 2250e12, watts: 1000, peak8: 4500e12},
+	{arch: "Blackwell Ultra", units: 148, interBps: 100e9, exps: 0.5},
 	{arch: "CDNA2", units: 208, interBps: 25e9},
 	{arch: "CDNA3", units: 304, interBps: 50e9},
 	{arch: "CPU", units: 1, interBps: 1.25e9},
@@ -163,12 +168,12 @@ var base = constants{
 	},
 	waveHalf: 0.7, depthHalf: 128, misaligned: 1.4, groupedGEMM: 0.7, groupedHalf: 500, mxGEMM: 0.95, rowwiseGEMM: 0.7, fp32GEMM: 1,
 	unfusedShare: 0.55, unfusedPasses: 11, flashHalf: 600, torchFlash: 0.8, hopperFlash: 1.5,
-	memShare: 0.75, passesOutside: 10, passesInside: 14, passesQuantize: 6, passesLogits: 8,
+	memShare: 0.75, passesOutside: 10, passesInside: 1, passesQuantize: 1.5, passesLogits: 8,
 	fusedPasses: 0.75, optimizerBytes: 30, accumBytes: 8,
 	ringHalf: 4e6, netShare: 0.75, netHopSec: 3e-6,
 	tpOverlap: 0.4, tpAsync: 0.8, dpHidden: 0.6, fsdpHidden: 0.8, zero3Hidden: 0.3, zero3Traffic: 2.5,
 	hiddenCost: 0.06, allToAll: 0.8, bubbleShare: 0.9, p2pShare: 0.5, p2pOverlap: 0.1,
-	moePasses: 8, routing: [...]float64{10e-3, 3e-3, 0.5e-3},
+	moePasses: 14, routing: [...]float64{10e-3, 3e-3, 0.5e-3},
 	launch:   [...]float64{1e-3, 0.25e-3, 0.35e-3, 0.1e-3},
 	fixedSec: 15e-3, hostShare: 0.5, cpuAdam: 0.5e9,
 	convPasses: 6, convCeiling: 0.6,

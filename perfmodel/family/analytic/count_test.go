@@ -93,8 +93,64 @@ func TestCountAttention(t *testing.T) {
 	same(t, "ring attention", l.cp, 3*3*(2*2*2048.0/4*4096)/300e9)
 }
 
-// TestCountAccumulation: gradients are accumulated if there are several micro-batches; under ZeRO-2 only those
-// of the shard.
+// TestCountExponentials: a score takes one exponential, whatever the width of its head.
+func TestCountExponentials(t *testing.T) {
+	at := func(a spec.Accelerator, heads int) layer {
+		c := perftest.GPT(spec.Plan{DP: 1, MicroBatch: 1, Precision: spec.BF16})
+		c.Accelerator = a
+		c.Model.Heads, c.Model.HeadDim = heads, c.Model.Hidden/heads
+		pr, p := counted(t, plain(), c)
+		var l layer
+		pr.work.attention(&pr.machine, p, &l, 2048, 2)
+		return l
+	}
+	a100 := perftest.GPT(spec.Plan{}).Accelerator
+	b200 := a100
+	b200.Name, b200.Arch = "B200", "Blackwell"
+	if a, b := at(a100, 32), at(b200, 32); a != b {
+		t.Errorf("heads of 128 take %+v on Blackwell and %+v on Ampere at the same rates", b, a)
+	}
+	wide, narrow := at(b200, 32), at(b200, 64)
+	// As many exponentials as multiplications at 128, twice as many at 64; smoothMax(1, 2)/smoothMax(1, 1).
+	same(t, "forward", narrow.attn, wide.attn*math.Pow(17.0/2, 0.25))
+	// The backward pass multiplies 2.5 times as much for the same exponentials.
+	same(t, "backward", narrow.attnBack, wide.attnBack*math.Pow((1+math.Pow(0.8, 4))/(1+math.Pow(0.4, 4)), 0.25))
+	if grow := at(a100, 64).attn / at(a100, 32).attn; grow > 1.02 {
+		t.Errorf("on Ampere heads of 64 take %.2f times as long, want little more", grow)
+	}
+}
+
+// TestCountAhead: a module for multi-token prediction is a layer more, a projection of twice the width, and the head
+// once more; adapters do not train it.
+func TestCountAhead(t *testing.T) {
+	k := plain()
+	c := perftest.GPT(spec.Plan{DP: 1, MicroBatch: 1, Precision: spec.BF16})
+	c.Model.ParamCount = 0
+	pr, p := counted(t, k, c)
+	more := c
+	more.Model.MTPLayers = 2
+	ahead, _ := counted(t, k, more)
+	n, h := 2048.0, float64(c.Model.Hidden)
+	same(t, "head", ahead.work.headSec(&ahead.machine, p), 3*pr.work.headSec(&pr.machine, p)+2*6*n*2*h*h/312e12)
+	same(t, "layers", ahead.work.layers, pr.work.layers+2)
+	same(t, "each", ahead.work.layerOf(&ahead.machine, p).forward, pr.work.layerOf(&pr.machine, p).forward)
+
+	hybrid := more
+	hybrid.Model.SSMLayers, hybrid.Model.MLPLayers = 12, 12
+	hybrid.Model.SSMHeads, hybrid.Model.SSMHeadDim, hybrid.Model.SSMState, hybrid.Model.SSMGroups = 64, 64, 128, 8
+	pr, _ = counted(t, k, hybrid)
+	m := &hybrid.Model
+	same(t, "layers of a hybrid", pr.work.layers, float64(m.Layers+2*2))
+	same(t, "with attention", pr.work.attn*pr.work.layers, float64(m.AttentionLayers()+2))
+	same(t, "with an MLP", pr.work.dense*pr.work.layers, float64(m.MLPLayers+2))
+	same(t, "with a state-space mixer", pr.work.ssm*pr.work.layers, float64(m.SSMLayers))
+	same(t, "mixers and MLPs", 2*pr.work.halves*pr.work.layers, float64(m.Layers+2*2))
+
+	more.Model.Adapter = spec.Adapter{Kind: spec.LoRA, Rank: 16, Modules: spec.AdaptQKV}
+	pr, _ = counted(t, k, more)
+	same(t, "layers with adapters", pr.work.layers, float64(c.Model.Layers))
+}
+
 // TestCountLatentAttention: all tensor parallel ranks compress, the rest is split over them; scores are of heads
 // with their rotated parts.
 func TestCountLatentAttention(t *testing.T) {
@@ -107,7 +163,7 @@ func TestCountLatentAttention(t *testing.T) {
 	params := h*(1536+512+64) + (1536*a*(d+64)+512*a*2*d+h*a*d)/4
 	same(t, "projections", pr.work.projections(&pr.machine, 312e12, n, 4, 2), 2*n*params/312e12)
 	l := pr.work.layerOf(&pr.machine, p)
-	same(t, "scores", l.attn, n*float64(c.Seq())*a*(2*d+64)/4/312e12)
+	same(t, "scores", l.attn, n*float64(c.Seq())*a*(2*d+64)/4/312e12*slowHeads(0.25, d+32))
 
 	c = perftest.GPT(spec.Plan{DP: 1, CP: 4, MicroBatch: 1, Precision: spec.BF16})
 	pr, p = counted(t, k, c)
@@ -120,6 +176,8 @@ func TestCountLatentAttention(t *testing.T) {
 	same(t, "ring of keys and values, and of one rotated key", latentRing.cp, ring.cp*(2*a*d+64)/(2*a*d))
 }
 
+// TestCountAccumulation: gradients are accumulated if there are several micro-batches; under ZeRO-2 only those
+// of the shard.
 func TestCountAccumulation(t *testing.T) {
 	k := plain()
 	k.accumBytes = 8

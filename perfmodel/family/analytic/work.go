@@ -39,6 +39,7 @@ type work struct {
 	ssmIn    float64 // widths of the mixer's input projection, all together
 	ssmInner float64 // width of its state, all heads
 	ssmPass  float64 // passes over that width, forward and backward
+	ahead    float64 // modules for multi-token prediction; layers and the shares of layers include theirs
 	halves   float64 // mixers and MLPs of a layer over 2: 1, 1/2 if a layer is only one of them
 	tower    float64 // forward FLOPs of a vision tower per sample
 
@@ -112,7 +113,28 @@ func newWork(c *spec.Config, w *work) error {
 	if m.ActiveParamCount > 0 || m.ParamCount > 0 && m.Experts == 0 {
 		w.scale = publishedScale(m)
 	}
+	if m.MTPLayers > 0 && m.Adapter.Kind == spec.FullTraining {
+		w.predictAhead(m)
+	}
 	return nil
+}
+
+// predictAhead counts the modules for multi-token prediction: each is a layer more, or two in a model with layers that
+// are an MLP alone, a projection of twice the width, and the head once more.
+func (w *work) predictAhead(m *spec.Model) {
+	k, before := float64(m.MTPLayers), w.layers
+	w.ahead = k
+	if w.layers += k; m.MLPLayers > 0 {
+		w.layers += k
+	}
+	of := func(share, more float64) float64 { return (share*before + more) / w.layers }
+	w.attn, w.ssm = of(w.attn, k), of(w.ssm, 0)
+	if m.Experts > 0 {
+		w.dense, w.moe = of(w.dense, 0), of(w.moe, k)
+	} else {
+		w.dense = of(w.dense, k)
+	}
+	w.halves = of(w.halves, k)
 }
 
 // ssmPasses returns the passes over the inner width of a state-space mixer, forward and backward: 20 of convolution,
@@ -198,7 +220,7 @@ func (w *work) layerOf(m *machine, p *spec.Plan) layer {
 		elem = 4
 	}
 	rate, quantized := m.matmul(p.Precision)
-	inner := 0.0 // width of the tensors that TP splits, for the memory passes
+	inner := 0.0 // width of the MLP's activation
 	if w.attn > 0 {
 		l.forward = w.cross * w.attn * w.projections(m, rate, n, t, elem)
 	}
@@ -226,11 +248,12 @@ func (w *work) layerOf(m *machine, p *spec.Plan) layer {
 	if p.SequenceParallel {
 		split = t
 	}
-	outside, inside := m.k.passesOutside, m.k.passesInside
+	// The activation reads up tensors and writes one; its backward pass reads those and a gradient and writes up more.
+	inside := m.k.passesInside * (3*w.up + 2)
 	if quantized {
 		inside += m.k.passesQuantize
 	}
-	l.passes += m.passes() * elem * n * (w.halves*w.cross*outside*w.hidden/split + inside*inner/4/t) / m.mem
+	l.passes += m.passes() * elem * n * (w.halves*w.cross*m.k.passesOutside*w.hidden/split + inside*inner/t) / m.mem
 
 	if p.TP > 1 {
 		l.tp = 2 * w.halves * m.passSec(m.ringOf(p.TP, 1), elem*n*w.hidden) * m.tpExposed()
@@ -308,20 +331,27 @@ func (w *work) experts(m *machine, p *spec.Plan, rate, n, elem float64) float64 
 	return t
 }
 
-// attention adds the attention core: 4·n·s·q/t FLOPs forward, 2·n·s·(q+o)/t if queries and outputs differ in width. A fused kernel skips the masked half of a causal
-// score matrix and keeps the scores on chip (Dao et al., "FlashAttention", 2022). Without one, the whole matrix
-// is computed, written and read.
+// attention adds the attention core: 4·n·s·q/t FLOPs forward, 2·n·s·(q+o)/t if queries and outputs differ in width. A
+// fused kernel skips the masked half of a causal score matrix and keeps the scores on chip (Dao et al.,
+// "FlashAttention", 2022). Without one, the whole matrix is computed, written and read.
 func (w *work) attention(m *machine, p *spec.Plan, l *layer, n, elem float64) {
 	flops := w.cross * w.attn * 2 * n * w.seq * w.core / float64(p.TP)
 	if m.flash > 0 && elem == 2 {
-		l.attn = flops * w.causal / m.flash * (1 + m.k.flashHalf/w.seq)
-		l.attnBack = flashBackward * l.attn
+		t := flops * w.causal / m.flash * (1 + m.k.flashHalf/w.seq)
+		width := w.core / (2 * w.heads)
+		l.attn, l.attnBack = t*slowHeads(m.gen.exps, width), flashBackward*t*slowHeads(m.gen.exps/flashBackward, width)
 		return
 	}
 	l.attn = flops / (m.wide(p.Precision) * m.k.unfusedShare)
 	l.attnBack = 2 * l.attn
 	l.attnMem = w.attn * m.k.unfusedPasses * elem * n * w.seq * w.heads / float64(p.TP) / m.mem
 	l.passes += l.attnMem
+}
+
+// slowHeads returns the time of fused attention with heads of a width over that with heads of 128. Each score takes one
+// exponential, whatever the width, beside the multiplications; exps is the ratio of their times for heads of 128.
+func slowHeads(exps, width float64) float64 {
+	return smoothMax(1, exps*128/width) / smoothMax(1, exps)
 }
 
 // dispatch adds the all-to-alls of expert parallelism: two forward and two backward, each with the copies of
@@ -347,7 +377,8 @@ func (w *work) ringAttention(m *machine, p *spec.Plan, l *layer, n, elem float64
 }
 
 // headSec returns the time of the vocabulary head and loss of one micro-batch, forward and backward, never
-// quantized: 6·n·h·V/t FLOPs and the passes over the logits.
+// quantized: 6·n·h·V/t FLOPs and the passes over the logits. Modules for multi-token prediction use the head again,
+// after a projection of 12·n·h² FLOPs.
 func (w *work) headSec(m *machine, p *spec.Plan) float64 {
 	if w.vocab == 0 {
 		return 0
@@ -362,5 +393,7 @@ func (w *work) headSec(m *machine, p *spec.Plan) float64 {
 	if w.adapter.Kind != spec.FullTraining {
 		times = 2
 	}
-	return times*m.gemm(m.wide(p.Precision), n, cols, w.hidden, elem) + m.k.passesLogits*elem*n*cols/m.mem
+	rate := m.wide(p.Precision)
+	head := times*m.gemm(rate, n, cols, w.hidden, elem) + m.k.passesLogits*elem*n*cols/m.mem
+	return head + w.ahead*(head+times*m.gemm(rate, n, w.hidden/t, 2*w.hidden, elem))
 }
