@@ -147,74 +147,95 @@ func (m *calibrated) score(ctx context.Context) error {
 	return err
 }
 
-// logTime returns the mean of ln T, half the width of its 90 % interval, and the dimensions in which c is
-// outside of the measured rows. At a site without rows the constants are as uncertain as in the prior.
-func (m *calibrated) logTime(c *spec.Config, e *analytic.Estimate) (mean, half float64, beyond outside) {
+// plans predicts plans of one job on the same devices.
+type plans struct {
+	*calibrated
+	pr     analytic.Prepared
+	of     spec.Config      // all but the plan
+	at     gp.Point         // with any plan
+	beyond outside          // dimensions outside of the measured rows, but those of plans
+	wide   *analytic.Widths // of the site, nil without rows of it
+}
+
+// plansOf prepares predictions of plans of c. The error wraps perfmodel.ErrNotCovered.
+func (m *calibrated) plansOf(c *spec.Config) (*plans, error) {
+	s := &plans{calibrated: m, of: *c, at: gp.PointOf(c)}
+	if err := m.physics.Open(c, "hybrid", &s.pr); err != nil {
+		return nil, err
+	}
+	s.beyond = m.seen.beyond(&s.at, ofAll&^ofPlan)
+	if w, ok := m.wide[analytic.SiteOf(c)]; ok {
+		s.wide = &w
+	}
+	return s, nil
+}
+
+// logTime returns the mean of ln T, half the width of its 90 % interval, and the dimensions in which the normal plan p
+// is outside of the measured rows. At a site without rows the constants are as uncertain as in the prior.
+func (s *plans) logTime(p *spec.Plan, e *analytic.Estimate) (mean, half float64, beyond outside) {
 	parts := &e.Parts
 	mean = e.Log
 	total := parts.Total()
-	half = m.elsewhere.HalfWidth(c.Model.Experts > 0, parts, total)
-	at := gp.PointOf(c)
+	at := s.at
+	at.SetPlan(p)
 	near := 1.0
-	if w, ok := m.wide[analytic.SiteOf(c)]; ok {
-		near = m.scatter.Near(&at, -1)
-		half = m.scale * near * w.SD(parts, total)
+	if s.wide != nil {
+		near = s.scatter.Near(&at, -1)
+		half = s.scale * near * s.wide.SD(parts, total)
+	} else {
+		half = s.elsewhere.HalfWidth(s.of.Model.Experts > 0, parts, total)
 	}
 	if e.Between > 0 {
 		half = math.Hypot(half, stats.Normal90*e.Between)
 	}
-	beyond = m.seen.beyond(&at)
-	if m.residual == nil {
+	beyond = s.beyond | s.seen.beyond(&at, ofPlan)
+	if s.residual == nil {
 		beyond &^= anotherModel // the analytic model predicts other models from their shape
 	} else {
-		r, v := m.residual.Predict(&at)
+		r, v := s.residual.Predict(&at)
 		mean += r
-		half = math.Hypot(half, m.scale*math.Sqrt(near*near*(v+gp.RepeatSD*gp.RepeatSD)+beyond.widening()))
+		half = math.Hypot(half, s.scale*math.Sqrt(near*near*(v+gp.RepeatSD*gp.RepeatSD)+beyond.widening()))
 	}
 	return mean, half, beyond
 }
 
 // predict returns the throughput and memory of c.
 func (m *calibrated) predict(c *spec.Config) (spec.Prediction, error) {
-	var pr analytic.Prepared
-	if err := m.physics.Open(c, "hybrid", &pr); err != nil {
+	s, err := m.plansOf(c)
+	if err != nil {
 		return spec.Prediction{}, err
 	}
-	out, err := m.predictPlan(c, &pr)
+	out, err := s.predict(c.Plan)
 	if err == nil {
-		out.MemoryBytes = pr.Memory.Bytes(c.Plan.Normal())
+		out.MemoryBytes = s.pr.Memory.Bytes(c.Plan.Normal())
 	}
 	return out, err
 }
 
 // prepare is predict for many plans: it fixes everything else in c.
 func (m *calibrated) prepare(c *spec.Config) (func(spec.Plan) (spec.Prediction, error), error) {
-	pr := &analytic.Prepared{}
-	if err := m.physics.Open(c, "hybrid", pr); err != nil {
+	s, err := m.plansOf(c)
+	if err != nil {
 		return nil, err
 	}
-	of := *c
-	return func(p spec.Plan) (spec.Prediction, error) {
-		c := of
-		c.Plan = p
-		return m.predictPlan(&c, pr)
-	}, nil
+	return s.predict, nil
 }
 
-func (m *calibrated) predictPlan(c *spec.Config, pr *analytic.Prepared) (spec.Prediction, error) {
-	p := c.Plan.Normal()
-	e, err := pr.Estimate(&p)
+// predict returns the throughput of a plan, without its memory.
+func (s *plans) predict(p spec.Plan) (spec.Prediction, error) {
+	p = p.Normal()
+	e, err := s.pr.Estimate(&p)
 	if err != nil {
 		return spec.Prediction{}, err
 	}
-	mean, half, beyond := m.logTime(c, &e)
+	mean, half, beyond := s.logTime(&p, &e)
 	thr, spread := float64(p.GlobalBatch())*math.Exp(-mean), math.Exp(half)
 	if !(thr/spread > 0) || math.IsInf(thr*spread, 0) {
 		return spec.Prediction{}, fmt.Errorf("hybrid: plan %s gives a step of e^(%g +- %g) s: %w", p, mean, half, perfmodel.ErrNotCovered)
 	}
-	warnings := pr.Warnings(&p)
+	warnings := s.pr.Warnings(&p)
 	if beyond != 0 {
-		warnings = append(slices.Clip(warnings), m.seen.warn("hybrid", beyond)...)
+		warnings = append(slices.Clip(warnings), s.seen.warn("hybrid", beyond)...)
 	}
 	return spec.Prediction{Throughput: thr, Lo: thr / spread, Hi: thr * spread, By: "hybrid", Warnings: warnings}, nil
 }

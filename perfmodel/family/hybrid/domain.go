@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	"github.com/pacer-ml/pacer/perfmodel/internal/gp"
 )
@@ -21,7 +21,13 @@ type domain struct {
 	Hi  [gp.NumDims]float64
 	Cat [gp.CatDims][]string
 
-	warnings sync.Map // by outside, each a []error
+	last atomic.Pointer[warning] // the last one, for plans alike
+}
+
+// warning is the warning of a set of dimensions.
+type warning struct {
+	of     outside
+	errors []error
 }
 
 func domainOf(points []gp.Point) *domain {
@@ -48,21 +54,27 @@ func domainOf(points []gp.Point) *domain {
 // outside is a set of dimensions: bit k for numNames[k], numDims+k for catNames[k].
 type outside uint32
 
-// beyond returns the dimensions in which p is outside d by more than a factor of two, or has a value that is
+// ofPlan are the dimensions in which plans of one job on the same devices differ; ofAll are all.
+const (
+	ofPlan outside = gp.PlanNum | gp.PlanCat<<gp.NumDims
+	ofAll  outside = 1<<(gp.NumDims+gp.CatDims) - 1
+)
+
+// beyond returns the dimensions among some in which p is outside d by more than a factor of two, or has a value that is
 // not in d. An empty value counts as inside if d has no values: models fitted before the dimension existed have
 // the default.
-func (d *domain) beyond(p *gp.Point) (out outside) {
+func (d *domain) beyond(p *gp.Point, among outside) (out outside) {
 	for k, v := range p.Num {
 		if v < d.Lo[k]-1 || v > d.Hi[k]+1 {
 			out |= 1 << k
 		}
 	}
 	for k, v := range p.Cat {
-		if !slices.Contains(d.Cat[k], v) && (v != "" || len(d.Cat[k]) > 0) {
-			out |= 1 << (gp.NumDims + k)
+		if bit := outside(1) << (gp.NumDims + k); among&bit != 0 && !slices.Contains(d.Cat[k], v) && (v != "" || len(d.Cat[k]) > 0) {
+			out |= bit
 		}
 	}
-	return out
+	return out & among
 }
 
 // anotherModel is the dimension of the model's name.
@@ -77,8 +89,8 @@ func (d *domain) warn(by string, o outside) []error {
 	if o == 0 {
 		return nil
 	}
-	if w, ok := d.warnings.Load(o); ok {
-		return w.([]error)
+	if w := d.last.Load(); w != nil && w.of == o {
+		return w.errors
 	}
 	var names []string
 	for k := range gp.NumDims {
@@ -91,7 +103,7 @@ func (d *domain) warn(by string, o outside) []error {
 			names = append(names, catNames[k])
 		}
 	}
-	w := []error{fmt.Errorf("%s: extrapolated in %s: no measurement is near", by, strings.Join(names, ", "))}
-	d.warnings.Store(o, w)
-	return w
+	w := &warning{o, []error{fmt.Errorf("%s: extrapolated in %s: no measurement is near", by, strings.Join(names, ", "))}}
+	d.last.Store(w)
+	return w.errors
 }

@@ -2,6 +2,7 @@ package gp
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
@@ -17,17 +18,37 @@ const NumDims, CatDims = 15, 7
 
 // PointOf returns the Point of c.
 func PointOf(c *spec.Config) Point {
-	p := c.Plan.Normal()
 	devices, nodes, _, _ := c.Shape.Stats()
-	return Point{
-		Num: [NumDims]float64{log2int(devices), log2int(nodes), log2int(p.DP), log2int(p.TP), log2int(p.PP), log2int(p.CP),
-			log2int(p.EP), log2int(p.VirtualStages), log2int(p.MicroBatch), log2int(p.AccumSteps), log2int(c.Seq()),
-			log2int(c.Model.Hidden), log2int(c.Model.Layers), float64(p.ZeRO), log2int(p.Shard)},
-		Cat: [CatDims]string{c.Model.Name, c.Accelerator.Name, c.Framework, string(p.Precision), string(p.Recompute), string(p.Offload), string(p.Schedule)},
+	at := Point{
+		Num: [NumDims]float64{0: log2int(devices), 1: log2int(nodes), 10: log2int(c.Seq()), 11: log2int(c.Model.Hidden), 12: log2int(c.Model.Layers)},
+		Cat: [CatDims]string{c.Model.Name, c.Accelerator.Name, c.Framework},
 	}
+	p := c.Plan.Normal()
+	at.SetPlan(&p)
+	return at
 }
 
-func log2int(v int) float64 { return math.Log2(float64(max(v, 1))) }
+// PlanNum and PlanCat are the dimensions that SetPlan sets: bit i for dimension i of Num and of Cat.
+const (
+	PlanNum = 1<<NumDims - 1 - (1<<0 + 1<<1 + 1<<10 + 1<<11 + 1<<12)
+	PlanCat = 1<<CatDims - 1 - (1<<0 + 1<<1 + 1<<2)
+)
+
+// SetPlan moves at to the normal plan p of the same job on the same devices.
+func (at *Point) SetPlan(p *spec.Plan) {
+	n := &at.Num
+	n[2], n[3], n[4], n[5], n[6] = log2int(p.DP), log2int(p.TP), log2int(p.PP), log2int(p.CP), log2int(p.EP)
+	n[7], n[8], n[9] = log2int(p.VirtualStages), log2int(p.MicroBatch), log2int(p.AccumSteps)
+	n[13], n[14] = float64(p.ZeRO), log2int(p.Shard)
+	at.Cat[3], at.Cat[4], at.Cat[5], at.Cat[6] = string(p.Precision), string(p.Recompute), string(p.Offload), string(p.Schedule)
+}
+
+func log2int(v int) float64 {
+	if v&(v-1) == 0 { // a power of two, or 0
+		return float64(max(bits.Len(uint(v))-1, 0))
+	}
+	return math.Log2(float64(max(v, 1)))
+}
 
 // numWeights are the distances for a factor of two in each dimension of Num: devices, nodes, dp, tp, pp, cp,
 // ep, vp, micro-batch, accumulation, sequence, hidden width, layers, zero, shard.
