@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,8 +13,11 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// MaxChoices is the largest number of stacks of one Choices, over all uses. Of one use there are at most four.
-const MaxChoices = 12
+// perUse is the largest number of stacks of one use. MaxChoices is that of one Choices, over all uses.
+const (
+	perUse     = 4
+	MaxChoices = perUse * int(Uses)
+)
 
 // Use is a kind of plan that decides which stacks are plausible.
 type Use int
@@ -60,8 +64,8 @@ var (
 	kept    atomic.Uint64
 )
 
-// Of returns the choices of a text on an architecture of devices. A text that Parse does not accept counts as
-// one that states its name only.
+// Of returns the choices of a text on an architecture of devices. What Parse cannot read of a text counts as not
+// stated.
 func Of(text, arch string) *Choices {
 	q := question{text, arch}
 	if c, ok := answers.Load(q); ok {
@@ -77,11 +81,11 @@ func Of(text, arch string) *Choices {
 // maxAnswers is the number of answers that are kept.
 const maxAnswers = 4096
 
-// perUse is the largest number of stacks of one use, and least the smallest probability of one: others are left out.
-const perUse, least = 4, 0.1
+// least is the smallest probability of a stack under a use: others are left out.
+const least = 0.1
 
 func choose(text, arch string) *Choices {
-	s, _ := Parse(text) // an unknown name is a stack of its own
+	s, _ := Parse(text)
 	if of, ok := s.at(); ok {
 		c := &Choices{Name: s.Name}
 		for use := range c.Weight {
@@ -166,8 +170,9 @@ func (s *Stated) open(c *Choices, use Use, arch string) {
 			weight[k].weight += math.Exp((month-to)/recency) / float64(len(current))
 		}
 	}
-	if len(weight) == 0 { // devices older than all candidates
-		of := &all[lineOf(s.candidates(use)[0])][0]
+	if len(weight) == 0 { // devices from before the first release, or from after the end of development
+		line := lineOf(s.candidates(use)[0])
+		of := cmp.Or(releaseAt(line, to), &all[line][0])
 		weight[kindredOf(of)] = &share{of, 1}
 	}
 	s.keep(c, use, slices.SortedFunc(maps.Values(weight), func(a, b *share) int {
@@ -214,12 +219,17 @@ func kindredOf(of *Stack) kindred {
 	return k
 }
 
-// currentAt returns the current release of a line, or of the line that it became, in a month; nil before the first.
+// currentAt returns the current release of a line, or of the line that it became, in a month; nil before the first, and
+// after the end of development.
 func currentAt(line int, month float64) *Stack {
 	if end := lines[line].end; end != "" && month > months(end) {
 		return nil
 	}
-	var of *Stack
+	return releaseAt(line, month)
+}
+
+// releaseAt returns the last release of a line, or of the line that it became, until a month; nil before the first.
+func releaseAt(line int, month float64) (of *Stack) {
 	for line >= 0 {
 		for i := range all[line] {
 			if r := &all[line][i]; months(r.Date) <= month {
@@ -258,6 +268,7 @@ var launches = map[string]string{
 
 // months returns a date YYYY-MM in months.
 func months(date string) float64 {
-	n := numbers(date[:4] + "." + date[5:])
-	return float64(12*n[0] + n[1])
+	year, _ := strconv.Atoi(date[:4])
+	month, _ := strconv.Atoi(date[5:])
+	return float64(12*year + month)
 }

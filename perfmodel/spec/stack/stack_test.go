@@ -2,6 +2,7 @@ package stack
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -125,8 +126,34 @@ func TestChoices(t *testing.T) {
 	if c := Of("Megatron-LM@..2025-06", "Blackwell"); c.Name != "Megatron Core" || !c.Stated() {
 		t.Errorf("Megatron-LM on Blackwell: %s of %d choices", c.Name, c.N)
 	}
+	if c := Of("GPT-NeoX", "Blackwell"); !c.Stated() || c.Stacks[0].Date != "2023-06" {
+		t.Errorf("GPT-NeoX on devices from after its development: %s@%s of %d choices", c.Stacks[0].Name, c.Stacks[0].Date, c.N)
+	}
 	if c := Of("Our Stack", "Ampere"); c.Name != "Our Stack" || c.Stated() {
 		t.Errorf("an unknown name: %s of %d choices", c.Name, c.N)
+	}
+}
+
+// TestChoicesInEveryMonth: an unstated stack of any month has choices on every architecture.
+func TestChoicesInEveryMonth(t *testing.T) {
+	for arch := range launches {
+		for year := 2012; year <= 2027; year++ {
+			for month := 1; month <= 12; month++ {
+				date := fmt.Sprintf("%d-%02d", year, month)
+				c := choose("@.."+date, arch)
+				for use := range c.Weight {
+					n, sum := 0, 0.0
+					for _, w := range c.Weight[use] {
+						if sum += w; w > 0 {
+							n++
+						}
+					}
+					if n == 0 || n > perUse || math.Abs(sum-1) > 1e-9 {
+						t.Errorf("%s, %s, use %d: %d choices with probability %g", arch, date, use, n, sum)
+					}
+				}
+			}
+		}
 	}
 }
 
