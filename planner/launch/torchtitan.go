@@ -13,7 +13,7 @@ var torchtitan = Framework{
 	Name:    "torchtitan",
 	Doc:     "torchtitan: a TOML job file (FSDP2, HSDP, TP, PP, CP, EP, float8)",
 	Version: "torchtitan 0.2 (torchtitan/config/job_config.py)",
-	Stack:   "torchtitan@0.2",
+	Stack:   "torchtitan@2025-10", // the date of 0.2
 	File:    "job.toml",
 	lacks:   torchtitanLacks,
 	write:   writeTorchtitan,

@@ -240,14 +240,25 @@ type PartError struct {
 }
 
 func (e *PartError) Error() string {
-	near := ""
-	if e.Near != "" {
-		near = fmt.Sprintf("; did you mean %s?", e.Near)
+	if slices.Contains(kindNames(), e.Part) {
+		return fmt.Sprintf("stack: %s=%q: want one of %s%s", e.Part, e.Value, strings.Join(e.Want, ", "), e.hint())
 	}
-	if !slices.Contains(kindNames(), e.Part) {
-		return fmt.Sprintf("stack: part %q is not one of %s%s", e.Part, strings.Join(e.Want, ", "), near)
+	return "stack: " + e.why()
+}
+
+// why is the text of e without the value of the part.
+func (e *PartError) why() string {
+	if slices.Contains(kindNames(), e.Part) {
+		return fmt.Sprintf("want %s to be one of %s%s", e.Part, strings.Join(e.Want, ", "), e.hint())
 	}
-	return fmt.Sprintf("stack: %s=%q: want one of %s%s", e.Part, e.Value, strings.Join(e.Want, ", "), near)
+	return fmt.Sprintf("part %q is not one of %s%s", e.Part, strings.Join(e.Want, ", "), e.hint())
+}
+
+func (e *PartError) hint() string {
+	if e.Near == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %s?", e.Near)
 }
 
 // set changes one part of p. The error is a *PartError.
@@ -270,9 +281,11 @@ func (p *Parts) set(part, value string) error {
 	return &PartError{Part: part, Want: kindNames(), Near: nearest(part, kindNames())}
 }
 
+// nearest returns the name that a misspelt one is most similar to, "" if more than a third of its letters differ.
 func nearest(name string, all []string) string {
-	if near := named.Nearest(name, all, 1); len(near) > 0 {
-		return near[0]
+	near := named.Nearest(name, all, 1)
+	if len(near) == 0 || 3*named.Dissimilarity(name, near[0]) > 4*(len(named.Fold(name))+1) { // 4 for each letter
+		return ""
 	}
-	return ""
+	return near[0]
 }

@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -61,17 +62,22 @@ func Aliases(name string) []string {
 
 // lineOf returns the index of a name or alias in lines, -1 if there is none.
 func lineOf(name string) int {
-	if name == "" {
-		return -1
-	}
-	fold := named.Fold(name)
-	for i := range lines {
-		if fold == named.Fold(lines[i].name) || slices.ContainsFunc(lines[i].aliases, func(a string) bool { return fold == named.Fold(a) }) {
-			return i
-		}
+	if i, ok := lineAt[named.Fold(name)]; ok {
+		return i
 	}
 	return -1
 }
+
+// lineAt is the index in lines of each name and alias, folded.
+var lineAt = func() map[string]int {
+	out := map[string]int{}
+	for i := range lines {
+		for _, name := range append([]string{lines[i].name}, lines[i].aliases...) {
+			out[named.Fold(name)] = i
+		}
+	}
+	return out
+}()
 
 // Stated is what a text says about a training stack.
 type Stated struct {
@@ -108,10 +114,11 @@ func (s Stated) Until(date string) Stated {
 	return s
 }
 
-// At returns s with a release, such as 0.13, unless it states one. A text that is none changes nothing.
+// At returns s with a release, such as 0.13, unless it states one. A text that is no release of the stack changes
+// nothing.
 func (s Stated) At(release string) Stated {
-	if s.Name != "" && s.release == "" && versionForm.MatchString(release) {
-		s.release, s.until = release, ""
+	if s.release == "" {
+		_ = s.setRelease(release) // which changes s only without an error
 	}
 	return s
 }
@@ -130,56 +137,63 @@ func (s *Stated) Known() bool { return s.line >= 0 || s.Name == "" }
 
 var (
 	dateForm    = regexp.MustCompile(`^(19|20)[0-9]{2}(-(0[1-9]|1[0-2])(-(0[1-9]|[12][0-9]|3[01]))?)?$`)
-	versionForm = regexp.MustCompile(`^v?[0-9]+(\.[0-9]+)*`)
+	versionForm = regexp.MustCompile(`^v?[0-9]+(\.[0-9]+)*([.-]?(a|alpha|b|beta|rc|post|dev)[0-9]*)*(\+[0-9A-Za-z.]+)?$`)
+	numbersForm = regexp.MustCompile(`^v?[0-9]+(\.[0-9]+)*`)
 )
 
-// UnknownError reports the name of a training stack that is not in the table.
+// UnknownError reports the name of a training stack that is not in the table. Near is "" if no name is similar.
 type UnknownError struct{ Name, Near string }
 
-func (e *UnknownError) Error() string {
-	return fmt.Sprintf("stack: %q is not a known training stack; the nearest is %s", e.Name, e.Near)
+func (e *UnknownError) Error() string { return fmt.Sprintf("stack: %q %s", e.Name, e.Why()) }
+
+// Why is the text of e without the name.
+func (e *UnknownError) Why() string {
+	if e.Near == "" {
+		return "is not a known training stack"
+	}
+	return "is not a known training stack; the nearest is " + e.Near
 }
 
-// ReleaseError reports a release that is neither a version nor a date, or is before the first.
+// ReleaseError reports a release that is neither a version nor a date, or a version of a stack without any.
 type ReleaseError struct{ Name, Release, Why string }
 
 func (e *ReleaseError) Error() string {
 	return fmt.Sprintf("stack: %s@%s: %s", e.Name, e.Release, e.Why)
 }
 
-// Parse reads a text that states a stack, in the form that the package comment describes. The error wraps
-// *UnknownError, *ReleaseError or *PartError. With an *UnknownError, the result is valid: it has the name as
-// stated.
+// Parse reads a text that states a stack, in the form that the package comment describes. The error is an
+// *UnknownError, *ReleaseError or *PartError. With an error the result is valid too: it has what could be read, and an
+// unknown name as stated.
 func Parse(text string) (Stated, error) {
 	head, parts := cutParts(text)
-	s := Stated{line: -1}
 	name, at, dated := strings.Cut(head, "@")
-	s.Name = strings.TrimSpace(name)
-	var p Parts
-	for _, part := range parts {
-		kind, value, _ := strings.Cut(part, "=")
-		if err := p.set(kind, value); err != nil {
-			return s, err
-		}
-	}
-	s.parts = inOrder(parts)
-	if s.Name != "" {
-		s.line = lineOf(s.Name)
+	s := Stated{Name: strings.TrimSpace(name)}
+	var err error
+	if s.line = lineOf(s.Name); s.line >= 0 {
+		s.Name = lines[s.line].name
+	} else if s.Name != "" {
+		err = &UnknownError{Name: s.Name, Near: nearestStack(s.Name)}
 	}
 	if dated {
-		if err := s.parseRelease(strings.TrimSpace(at)); err != nil {
-			return s, err
+		err = cmp.Or(s.parseRelease(strings.TrimSpace(at)), err)
+	}
+	return s, cmp.Or(s.addParts(parts), err)
+}
+
+// addParts adds those of parts that are valid. The error is that of the first that is not, a *PartError.
+func (s *Stated) addParts(parts []string) (err error) {
+	var p Parts
+	all := s.parts
+	for _, part := range parts {
+		kind, value, _ := strings.Cut(part, "=")
+		if bad := p.set(kind, value); bad == nil {
+			all = append(all, part)
+		} else if err == nil {
+			err = bad
 		}
 	}
-	if s.Name == "" {
-		return s, nil
-	}
-	if s.line < 0 {
-		return s, &UnknownError{Name: s.Name, Near: nearestStack(s.Name)}
-	}
-	s.follow()
-	s.Name = lines[s.line].name
-	return s, nil
+	s.parts = inOrder(all)
+	return err
 }
 
 // nearestStack returns the name of the stack with the name or alias that is nearest.
@@ -219,22 +233,47 @@ func inOrder(parts []string) []string {
 }
 
 func (s *Stated) parseRelease(at string) error {
-	if until, ok := strings.CutPrefix(at, ".."); ok {
-		if !dateForm.MatchString(until) {
-			return &ReleaseError{s.Name, at, "want a date after .., such as ..2024-07"}
-		}
-		s.until = month(until, true)
-		return nil
+	until, ok := strings.CutPrefix(at, "..")
+	if !ok {
+		return s.setRelease(at)
+	}
+	if !dateForm.MatchString(until) {
+		return &ReleaseError{s.Name, at, "want a date after .., such as ..2024-07"}
+	}
+	s.until = month(until, true)
+	return nil
+}
+
+// setRelease states a release of s, or of the line that its own became before that release. The error is a
+// *ReleaseError.
+func (s *Stated) setRelease(at string) error {
+	dated := dateForm.MatchString(at)
+	line := s.line
+	for line >= 0 && !has(line, at, dated) {
+		line = lineOf(lines[line].after)
 	}
 	switch {
 	case s.Name == "":
 		return &ReleaseError{s.Name, at, "a release needs a name; write @..DATE for a stack of that date or before"}
-	case dateForm.MatchString(at), versionForm.MatchString(at):
-		s.release = at
-	default:
+	case !dated && (!versionForm.MatchString(at) || numbers(at)[0] >= 1900): // such as 2024.07
 		return &ReleaseError{s.Name, at, "want a version, such as 0.13, or a date, such as 2024 or 2024-07"}
+	case s.line >= 0 && line < 0:
+		last := all[s.line][len(all[s.line])-1]
+		return &ReleaseError{s.Name, at, fmt.Sprintf("its releases are known by date only, such as %s@%s", last.Name, last.Date)}
+	case line >= 0:
+		s.line, s.Name = line, lines[line].name
 	}
+	s.release, s.until = at, ""
 	return nil
+}
+
+// has reports whether a line has versions, or whether it had not become another one at a date.
+func has(line int, release string, dated bool) bool {
+	if !dated {
+		return all[line][0].Version != ""
+	}
+	next := lineOf(lines[line].after)
+	return next < 0 || month(release, false) < all[next][0].Date
 }
 
 // month returns a date as YYYY-MM. A year alone is its last month if last is set, else its middle.
@@ -248,17 +287,6 @@ func month(date string, last bool) string {
 	return date + "-06"
 }
 
-// follow moves s to the line that its own became, if it states a release after that.
-func (s *Stated) follow() {
-	for {
-		next := lineOf(lines[s.line].after)
-		if next < 0 || s.release == "" || !dateForm.MatchString(s.release) || month(s.release, false) < all[next][0].Date {
-			return
-		}
-		s.line = next
-	}
-}
-
 // at returns the release that s states: the last one not later. ok is false if s leaves it open.
 func (s *Stated) at() (of *Stack, ok bool) {
 	if s.line < 0 || s.release == "" {
@@ -269,7 +297,7 @@ func (s *Stated) at() (of *Stack, ok bool) {
 	dated := dateForm.MatchString(s.release)
 	for i := range releases {
 		r := &releases[i]
-		if dated && r.Date <= month(s.release, false) || !dated && r.Version != "" && compareVersions(r.Version, s.release) <= 0 {
+		if dated && r.Date <= month(s.release, false) || !dated && compareVersions(r.Version, s.release) <= 0 {
 			of = r
 		}
 	}
@@ -305,8 +333,8 @@ func compareVersions(a, b string) int {
 
 func numbers(version string) []int {
 	var out []int
-	for _, n := range strings.Split(strings.TrimPrefix(versionForm.FindString(version), "v"), ".") {
-		v, _ := strconv.Atoi(n) // versionForm has digits; a number out of range is the largest
+	for _, n := range strings.Split(strings.TrimPrefix(numbersForm.FindString(version), "v"), ".") {
+		v, _ := strconv.Atoi(n) // numbersForm has digits; a number out of range is the largest
 		out = append(out, v)
 	}
 	return out

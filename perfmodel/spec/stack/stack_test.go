@@ -21,6 +21,9 @@ func TestParse(t *testing.T) {
 		"Megatron-Core@0.13":              "Megatron Core@0.13",
 		"megatron_lm@2021":                "Megatron-LM@2021",
 		"Megatron-LM@2025":                "Megatron Core@2025", // it became that
+		"Megatron-LM@0.13":                "Megatron Core@0.13",
+		"Megatron Core@0.15.0rc7":         "Megatron Core@0.15.0rc7",
+		"FSDP@2.6.0+cu124":                "FSDP@2.6.0+cu124",
 		"Megatron-LM@..2024-07-29":        "Megatron-LM@..2024-07",
 		"NeMo Framework @ 24.09":          "NeMo@24.09",
 		"  FSDP  launch=eager tp=none ":   "FSDP launch=eager tp=none",
@@ -51,9 +54,35 @@ func TestParseErrors(t *testing.T) {
 		"NeMo@new":                     "stack: NeMo@new: want a version, such as 0.13, or a date",
 		"NeMo@..now":                   "stack: NeMo@..now: want a date after ..",
 		"@2024":                        "stack: @2024: a release needs a name",
+		"nosuch":                       `stack: "nosuch" is not a known training stack`,
+		"FSDP@2024-13":                 "stack: FSDP@2024-13: want a version, such as 0.13, or a date",
+		"NeMo@2024/07":                 "stack: NeMo@2024/07: want a version",
+		"NeMo@2024.07":                 "stack: NeMo@2024.07: want a version",
+		"NeMo@v2024":                   "stack: NeMo@v2024: want a version",
+		"DeepSpeed@0.9oops":            "stack: DeepSpeed@0.9oops: want a version",
+		"torchtitan@0.2":               "stack: torchtitan@0.2: its releases are known by date only, such as torchtitan@2025-04",
+		"GPT-NeoX@2.0":                 "stack: Megatron-DeepSpeed@2.0: its releases are known by date only, such as Megatron-DeepSpeed@2023-06",
 	} {
 		if _, err := Parse(text); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+	if _, err := Parse("nosuch"); strings.Contains(err.Error(), "nearest") {
+		t.Error(err)
+	}
+	for text, want := range map[string]string{ // what can be read
+		"mcore launch=eager x=y":    "Megatron Core launch=eager",
+		"FSDP@latest launch=eager":  "FSDP launch=eager",
+		"DeepSpeed@2024-05 launch=": "DeepSpeed@2024-05",
+		"@latest tp=none x":         "tp=none",
+		"Our Stack@new":             "Our Stack",
+	} {
+		s, err := Parse(text)
+		if err == nil || s.Canonical() != want {
+			t.Errorf("%q: %q, %v; want %q and an error", text, s.Canonical(), err, want)
+		}
+		if diff := cmp.Diff(Of(want, "Hopper"), Of(text, "Hopper")); diff != "" {
+			t.Errorf("%q: other choices than %q: %s", text, want, diff)
 		}
 	}
 	s, err := Parse("Our Stack@..2024-07 launch=eager")
@@ -62,12 +91,54 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
+// TestAt: a note of a release states it, unless the stack has no such release.
+func TestAt(t *testing.T) {
+	for _, c := range [][3]string{
+		{"Megatron Core", "0.13", "Megatron Core@0.13"}, {"Megatron-LM@..2024", "0.4", "Megatron Core@0.4"}, {"NeMo@24.09", "25.04", "NeMo@24.09"},
+		{"torchtitan@..2025-06", "0.4", "torchtitan@..2025-06"}, {"Megatron-DeepSpeed", "2.4", "Megatron-DeepSpeed"}, {"torchtitan", "2025", "torchtitan@2025"},
+		{"FSDP@..2024", "new", "FSDP@..2024-12"}, {"", "0.4", ""}, {"Our Stack", "0.4", "Our Stack@0.4"},
+	} {
+		s, _ := Parse(c[0])
+		if s = s.At(c[1]); s.Canonical() != c[2] {
+			t.Errorf("%s at %s: %s, want %s", c[0], c[1], s.Canonical(), c[2])
+		}
+	}
+}
+
+// TestState: three inputs state one stack, and an error names the input at fault.
+func TestState(t *testing.T) {
+	for _, c := range []struct{ framework, parts, date, want, err string }{
+		{"", "", "", "", ""},
+		{"mcore", "", "2024-07-29", "Megatron Core@..2024-07", ""},
+		{"mcore@0.13 launch=eager", "tp=none launch=graphs", "2024", "Megatron Core@0.13 launch=graphs tp=none", ""},
+		{"", "launch=eager", "2022", "@..2022-12 launch=eager", ""},
+		{"mcor@..2023", "launch=eager", "2022", "mcor@..2022-12 launch=eager", `stack: framework "mcor@..2023": is not a known training stack; the nearest is Megatron Core`},
+		{"mcore@new", "", "", "", `stack: framework "mcore@new": want a version, such as 0.13, or a date, such as 2024 or 2024-07`},
+		{"FSDP launch=eagr", "", "", "", `stack: framework "FSDP launch=eagr": want launch to be one of eager, fused, compiled, graphs; did you mean eager?`},
+		{"FSDP", "tp=none launch=eagr", "", "", `stack: stack "launch=eagr": want launch to be one of eager, fused, compiled, graphs; did you mean eager?`},
+		{"mcor", "tp=none eager", "", "", `stack: stack "eager": want PART=VALUE, such as launch=eager`},
+		{"FSDP", "FSDP@2024", "", "", `stack: stack "FSDP@2024": want PART=VALUE, such as launch=eager`},
+		{"FSDP", "", "next year", "", `stack: date "next year": want YYYY, YYYY-MM or YYYY-MM-DD`},
+	} {
+		s, err := State(c.framework, c.parts, c.date)
+		switch {
+		case c.err == "" && err != nil, c.err != "" && (err == nil || err.Error() != c.err || !errors.As(err, new(*InputError))):
+			t.Errorf("%+v: %v", c, err)
+		case c.want != "" && s.Canonical() != c.want:
+			t.Errorf("%+v: %s", c, s.Canonical())
+		}
+	}
+	if _, err := State("Our Stack", "", ""); !errors.As(err, new(*UnknownError)) {
+		t.Errorf("an unknown name: %v", err)
+	}
+}
+
 // TestReleases: a version and a date select the last release not later.
 func TestReleases(t *testing.T) {
 	for text, attention := range map[string]string{
 		"Megatron-LM@2021": Unfused, "Megatron-LM@2023-05": Flash, "Megatron-LM@2024": Flash, "Megatron-LM@2026": CuDNN,
 		"Megatron Core@0.1": Flash, "Megatron Core@0.13": CuDNN, "Megatron Core@0.9.1": CuDNN, "Megatron Core@0.7": Flash,
-		"DeepSpeed@0.9": Unfused, "DeepSpeed@0.16": Torch, "FSDP attention=flash-3": Flash3,
+		"DeepSpeed@0.9": Unfused, "DeepSpeed@0.16": Torch, "Megatron-LM@0.13": CuDNN, "DeepSpeed@0.12.0rc1": Torch, "FSDP attention=flash-3": Flash3,
 	} {
 		c := Of(text, "Hopper")
 		for i := range c.N {
