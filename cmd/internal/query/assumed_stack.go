@@ -2,7 +2,6 @@ package query
 
 import (
 	"cmp"
-	"errors"
 	"math"
 	"slices"
 
@@ -21,10 +20,7 @@ type AssumedStack struct {
 // assumedStacks returns the stacks that the prediction of c assumes, the most probable first. sec is the predicted step
 // time.
 func assumedStacks(e Explainer, c spec.Config, sec float64) ([]AssumedStack, error) {
-	stated, err := stack.Parse(c.Framework)
-	if err != nil && !errors.As(err, new(*stack.UnknownError)) {
-		stated = stack.Stated{} // stack.Of takes such a text for a name
-	}
+	stated, _ := stack.Parse(c.Framework) // what can be read, as in stack.Of
 	choices, plan := stack.Of(c.Framework, c.Accelerator.Arch), c.Plan.Normal()
 	weights := choices.Weight[stack.UseOf(&plan)]
 	var out []AssumedStack

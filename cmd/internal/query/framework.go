@@ -29,28 +29,13 @@ func (q *Request) AssumeStackOf(name string) error {
 
 // checkStack returns a *FieldError if the training stack of q cannot be read. It accepts unknown names.
 func (q *Request) checkStack() error {
-	if _, err := stack.Parse(q.Framework); err != nil && !errors.As(err, new(*stack.UnknownError)) {
-		return &FieldError{Field: "framework", Value: q.Framework, Why: stackWhy(err)}
-	}
-	for _, part := range strings.Fields(q.Stack) {
-		if !strings.Contains(part, "=") {
-			return &FieldError{Field: "stack", Value: part, Why: "is not PART=VALUE, such as launch=eager; pacer ls parts lists the parts"}
-		}
-		if _, err := stack.Parse(part); err != nil {
-			return &FieldError{Field: "stack", Value: part, Why: stackWhy(err)}
-		}
-	}
-	if q.Date == "" {
+	_, err := stack.State(q.Framework, q.Stack, q.Date)
+	var bad *stack.InputError
+	if !errors.As(err, &bad) || errors.As(err, new(*stack.UnknownError)) {
 		return nil
 	}
-	if _, err := stack.Parse("@.." + q.Date); err != nil {
-		return &FieldError{Field: "date", Value: q.Date, Why: "is not a date, want YYYY, YYYY-MM or YYYY-MM-DD"}
-	}
-	return nil
+	return &FieldError{Field: bad.Input, Value: bad.Value, Why: ": " + bad.Why}
 }
-
-// stackWhy is the text of an error of package stack behind a value.
-func stackWhy(err error) string { return ": " + strings.TrimPrefix(err.Error(), "stack: ") }
 
 // stackText returns the training stack of q as one canonical text of package stack. The parts and the date of q
 // change the stack that q names, else the one that its measurements have in common. An unknown name must be that
@@ -59,17 +44,17 @@ func (r *Resolver) stackText(ctx context.Context, q *Request, measured string) (
 	if q.Framework == "" && q.Stack == "" && q.Date == "" {
 		return measured, nil
 	}
-	s, err := stack.Parse(cmp.Or(q.Framework, measured) + " " + q.Stack)
+	s, err := stack.State(cmp.Or(q.Framework, measured), q.Stack, q.Date)
 	var unknown *stack.UnknownError
+	var bad *stack.InputError
 	switch {
 	case errors.As(err, &unknown) && q.Framework != "":
 		if s.Name, err = r.storedStack(ctx, q.Framework, unknown); err != nil {
 			return "", err
 		}
-	case err != nil && unknown == nil: // checkStack accepts the fields of q
-		return "", &FieldError{Field: "framework", Value: "", Why: fmt.Sprintf("is missing: that of the measurements, %q, is not a training stack%s", measured, stackWhy(err))}
+	case errors.As(err, &bad) && unknown == nil: // checkStack accepts the fields of q
+		return "", &FieldError{Field: "framework", Value: "", Why: fmt.Sprintf("is missing: that of the measurements, %q, is not a training stack: %s", measured, bad.Why)}
 	}
-	s = s.Until(q.Date)
 	text := s.Canonical()
 	if m, err := stack.Parse(measured); (err == nil || errors.As(err, &unknown)) && m.Canonical() == text {
 		return measured, nil // as fitted models know it
@@ -95,5 +80,5 @@ func (r *Resolver) storedStack(ctx context.Context, text string, unknown *stack.
 	if !errors.Is(err, errNoRow) {
 		return "", err
 	}
-	return "", &FieldError{Field: "framework", Value: text, Why: fmt.Sprintf("is not a known training stack; the nearest is %s. pacer ls stacks lists them; the names of stored measurements count too", unknown.Near)}
+	return "", &FieldError{Field: "framework", Value: text, Why: unknown.Why() + ". pacer ls stacks lists them; the names of stored measurements count too"}
 }

@@ -64,12 +64,14 @@ func TestFrameworkErrors(t *testing.T) {
 	r := frameworkResolver(t, "Our Stack@new")
 	for _, c := range []struct{ framework, parts, date, want string }{
 		{"mcor", "", "", `framework "mcor" is not a known training stack; the nearest is Megatron Core.`},
-		{"FSDP@latest", "", "", `framework "FSDP@latest": FSDP@latest: want a version, such as 0.13, or a date`},
+		{"nosuch", "", "", `framework "nosuch" is not a known training stack. pacer ls stacks lists them`},
+		{"FSDP@latest", "", "", `framework "FSDP@latest": want a version, such as 0.13, or a date`},
 		{"FSDP lunch=eager", "", "", `framework "FSDP lunch=eager": part "lunch" is not one of attention, `},
-		{"FSDP", "launch=eagre", "", `stack "launch=eagre": launch="eagre": want one of eager, fused, compiled, graphs; did you mean eager?`},
-		{"FSDP", "tp=none eager", "", `stack "eager" is not PART=VALUE`},
-		{"FSDP", "", "next year", `date "next year" is not a date, want YYYY`},
-		{"", "launch=eager", "", `framework is missing: that of the measurements, "Our Stack@new", is not a training stack: Our Stack@new: want a version`},
+		{"FSDP", "launch=eagre", "", `stack "launch=eagre": want launch to be one of eager, fused, compiled, graphs; did you mean eager?`},
+		{"FSDP launch=eagr", "", "", `framework "FSDP launch=eagr": want launch to be one of eager, fused, compiled, graphs; did you mean eager?`},
+		{"FSDP", "tp=none eager", "", `stack "eager": want PART=VALUE, such as launch=eager`},
+		{"FSDP", "", "next year", `date "next year": want YYYY, YYYY-MM or YYYY-MM-DD`},
+		{"", "launch=eager", "", `framework is missing: that of the measurements, "Our Stack@new", is not a training stack: want a version, such as 0.13, or a date`},
 	} {
 		_, err := r.Resolve(t.Context(), Request{Model: "ours", Accelerator: "X1", Framework: c.framework, Stack: c.parts, Date: c.date})
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) || !errors.As(err, new(*FieldError)) {
