@@ -162,6 +162,34 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
+// TestAlternativesOfUse: an unstated stack has only the alternatives of stacks that are plausible under the plan. FSDP may
+// recompute whole blocks, but has ZeRO 3 only.
+func TestAlternativesOfUse(t *testing.T) {
+	c := spec.Config{Model: gpt(32, 4096, 32), Accelerator: spec.Accelerator{Arch: "Hopper"}}
+	for _, x := range []struct {
+		plan       spec.Plan
+		unrecorded string
+		want       int
+	}{
+		{spec.Plan{DP: 8}, "", 1}, {spec.Plan{DP: 8, ZeRO: 3}, "", 2}, {spec.Plan{DP: 8}, "zero_stage", 4}, {spec.Plan{TP: 8, Precision: spec.FP8}, "", 1},
+	} {
+		c.Plan = x.plan
+		c.Plan.MicroBatch, c.Plan.Recompute = 64, spec.RecomputeSelective
+		if got := Alternatives(&c, x.unrecorded); len(got) != x.want {
+			t.Errorf("%s, %q: alternatives %v, want %d", c.Plan, x.unrecorded, got, x.want)
+		}
+	}
+	e, err := Prior().For(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	need := e.Plan(c.Plan)
+	c.Accelerator.MemBytes = need.Total() / 3
+	if got, p := e.Open(&c, ""); got != Exceeds {
+		t.Errorf("%s with probability %g on a third of the memory", got, p)
+	}
+}
+
 // TestActivationsOfFP8: inputs of multiplications take one byte instead of two: of QKV and MLP, and of its second
 // multiplication; that of the output projection is next to attention's own output.
 func TestActivationsOfFP8(t *testing.T) {

@@ -73,19 +73,20 @@ func Alternatives(c *spec.Config, unrecorded string) []spec.Plan {
 			vary(accumulating)
 		}
 	}
-	if anyStack(c, func(s *stack.Stack) bool {
-		return s.Parts.Recompute == stack.Blocks || c.Model.Experts > 0 && coreLines[s.Name]
-	}) {
-		vary(func(p spec.Plan) []spec.Plan {
-			if p.Recompute != spec.RecomputeSelective {
-				return []spec.Plan{p}
-			}
-			return recomputing(p, spec.RecomputeSelective, spec.RecomputeFull)
-		})
-	}
-	if anyStack(c, func(s *stack.Stack) bool { return s.Parts.ZeRO == stack.DeepSpeed }) {
-		vary(partitioning)
-	}
+	vary(func(p spec.Plan) []spec.Plan {
+		if p.Recompute != spec.RecomputeSelective || !anyStack(c, p, func(s *stack.Stack) bool {
+			return s.Parts.Recompute == stack.Blocks || c.Model.Experts > 0 && coreLines[s.Name]
+		}) {
+			return []spec.Plan{p}
+		}
+		return recomputing(p, spec.RecomputeSelective, spec.RecomputeFull)
+	})
+	vary(func(p spec.Plan) []spec.Plan {
+		if !anyStack(c, p, func(s *stack.Stack) bool { return s.Parts.ZeRO == stack.DeepSpeed }) {
+			return []spec.Plan{p}
+		}
+		return partitioning(p)
+	})
 	return out
 }
 
@@ -126,10 +127,15 @@ func accumulating(p spec.Plan) []spec.Plan {
 	return out
 }
 
-// anyStack reports whether a stack that c may run on has a property.
-func anyStack(c *spec.Config, has func(*stack.Stack) bool) bool {
-	choices := stack.Of(c.Framework, c.Accelerator.Arch)
-	return slices.ContainsFunc(choices.Stacks[:choices.N], has)
+// anyStack reports whether a stack that c may run on under a plan has a property.
+func anyStack(c *spec.Config, p spec.Plan, has func(*stack.Stack) bool) bool {
+	choices, normal := stack.Of(c.Framework, c.Accelerator.Arch), p.Normal()
+	for i, w := range choices.Weight[stack.UseOf(&normal)] {
+		if w > 0 && has(choices.Stacks[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // Open returns the verdict on a plan with unrecorded settings, see Alternatives, and the probability of
