@@ -46,7 +46,7 @@ type Run struct {
 	log     *rowLog
 	seen    calibrated
 	parts   storedParts
-	stacks  map[string]bool // training stacks of the rows
+	stacks  map[string]bool // names of the rows' training stacks
 	rows    int
 	refused int
 	failed  bool // some row of the calibration file could not be used
@@ -229,7 +229,7 @@ func (r *Run) put(put func(*Row) error, a *answer, name string) error {
 		}
 		r.log.report(rowNotPredicted, line)
 	} else {
-		r.stacks[a.row.Measurement.Config.Framework] = true
+		r.stacks[stackOf(&a.row.Measurement.Config)] = true
 		r.log.note(a.unknown)
 	}
 	return put(newRow(a, r.Family))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
 
 // calibrated is the set of jobs in the calibration rows.
@@ -22,11 +23,14 @@ func calibratedTo(rows []spec.Measurement) calibrated {
 	for _, m := range rows {
 		k.models[m.Config.Model.Name] = true
 		k.accelerators[m.Config.Accelerator.Name] = true
-		k.stacks[m.Config.Framework] = true
+		k.stacks[stackOf(&m.Config)] = true
 		k.nameless = k.nameless || onlyNamed(m.Config.Model)
 	}
 	return k
 }
+
+// stackOf returns the name of a training stack, without release and parts: rows with the same name calibrate each other.
+func stackOf(c *spec.Config) string { return stack.Of(c.Framework, c.Accelerator.Arch).Name }
 
 // onlyNamed reports whether only the name of a model is known.
 func onlyNamed(m spec.Model) bool {
