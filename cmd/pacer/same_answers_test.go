@@ -62,7 +62,8 @@ func drawQuestion(rng *rand.Rand) sameQuestion {
 	}
 	p.Recompute = oneOf(rng, spec.RecomputeNone, spec.RecomputeSelective, spec.RecomputeFull)
 	q.seq = oneOf(rng, 1024, 2048, 4096)
-	q.framework = oneOf(rng, "", "", "megatron-lm", "mcore", "Megatron Core@0.13", "Megatron-LM@..2024-07", "DeepSpeed", "FSDP@2023", "torchtitan", "NeMo@24.09")
+	q.framework = oneOf(rng, "", "", "megatron-lm", "mcore", "Megatron Core@0.13", "Megatron-LM@..2024-07", "DeepSpeed", "FSDP@2023", "torchtitan", "NeMo@24.09",
+		"Megatron-LM@0.9", "GPT-NeoX", "mcore@0.15.0rc7 launch=eager", "@..2023-01", "torchtitan@2025-10")
 	of, _ := stack.Parse(q.framework)
 	p.SequenceParallel = p.TP > 1 && p.Recompute == spec.RecomputeSelective && of.Name == "Megatron-LM" // rows, which do not record it, are read so
 	q.plan = p
@@ -149,11 +150,10 @@ func (q *sameQuestion) byGo(t *testing.T) sameAnswer {
 		t.Fatal(err)
 	}
 	node, _ := catalog.NodeFor(a.Name)
-	s, err := stack.Parse(q.framework + " " + strings.Join(q.parts, " "))
+	s, err := stack.State(q.framework, strings.Join(q.parts, " "), q.date)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s = s.Until(q.date)
 	n := q.plan.Devices()
 	ch, err := planner.New(&analytic.Model{}, planner.Options{}).Fixed(t.Context(), planner.Request{
 		Model: m, SeqLen: q.seq, Accelerator: a, Link: node.Link, PerNode: node.Devices, NodeHostBytes: node.HostBytes, Framework: s.Canonical(),
