@@ -39,6 +39,11 @@ func TestCanonicalModel(t *testing.T) {
 		{"gpt2", "GPT2-small", false},
 		{"Llama3-8B", "Llama3-70B", false},
 		{"模型", "数据", false},
+		{"Llama3-8B (lora:16)", "Llama3-8B", false}, // an adapter, and figures of its own
+		{"Llama3-8B (lora:16)", "Llama3-8B (qlora:16)", false},
+		{"Llama3-8B (layers=4)", "Llama3-8B", false},
+		{"Llama3-8B (layers=4)", "Llama3-8B (lora:16)", false},
+		{"Llama3-8B (4 layers of 128)", "Llama3-8B", false},
 	} {
 		if a, b := CanonicalModel(tc.a), CanonicalModel(tc.b); (a == b) != tc.want {
 			t.Errorf("%q and %q have the canonical forms %q and %q, want equal forms: %t", tc.a, tc.b, a, b, tc.want)

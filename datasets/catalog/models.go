@@ -22,7 +22,7 @@ type modelTable struct {
 
 var loadModels = sync.OnceValue(func() *modelTable {
 	t := &modelTable{index: newIndex("model", repository)}
-	t.match = sameWords
+	t.match = t.means
 	named := map[string]row{}
 	for _, r := range readTable("model_names.csv") {
 		named[r.str("name")] = r
@@ -48,6 +48,15 @@ var loadModels = sync.OnceValue(func() *modelTable {
 	}
 	return t
 })
+
+// means is sameWords, where a name may call an entry with experts a MoE.
+func (t *modelTable) means(name []string, s *spelling) bool {
+	if sameWords(name, s) || t.entries[s.at].Model.Experts == 0 {
+		return sameWords(name, s)
+	}
+	isMoE := func(w string) bool { return w == "moe" }
+	return sameWords(slices.DeleteFunc(slices.Clone(name), isMoE), s)
+}
 
 func (t *modelTable) put(m spec.Model, names row, note string) {
 	e := ModelEntry{Model: m, Aliases: names.list("aliases"), Note: note, Source: names.str("source")}
@@ -120,7 +129,8 @@ func ModelOnHub(name string) (spec.Model, error) {
 
 // CanonicalModel returns a form of name for comparisons. Two names mean one model if their forms are
 // equal: names of one entry of the catalog, with or without an organization, or names that the catalog
-// lacks and that are equal without case and punctuation.
+// lacks and that are equal without case and punctuation. A name with an adapter or changed figures in brackets is
+// another model.
 func CanonicalModel(name string) string { return loadModels().canonical(name) }
 
 // Models returns every model, in table order.

@@ -63,16 +63,16 @@ type index struct {
 	at    map[string]int // folded name or alias -> position
 	all   []spelling     // in the order they were added
 	bare  func(string) string
-	match func(name, entry []string) bool // reports whether the words of name mean the entry with those words; nil = never
-	words [][]string                      // of each of all
+	match func(name []string, s *spelling) bool // reports whether the words of name mean the entry; nil = never
 	// tokens: names are split into tokens, and entries have both their words and their tokens.
 	tokens bool
 }
 
 // spelling is a name or alias as written in the tables.
 type spelling struct {
-	name string
-	at   int
+	name  string
+	at    int
+	words []string // sorted and distinct; with tokens behind them where the index has tokens
 }
 
 // newIndex returns an index of entries of kind what; bare strips vendor or organization from a
@@ -91,12 +91,11 @@ func (x *index) add(name string, aliases []string, size float64) {
 			panic(fmt.Sprintf("catalog: %s name %q is claimed by %s and %s", x.what, s, x.names[j], name))
 		}
 		x.at[k] = i
-		x.all = append(x.all, spelling{s, i})
-		words := wordsOf(s)
+		words := slices.Compact(wordsOf(s))
 		if x.tokens {
 			words = append(words, tokensOf(s)...)
 		}
-		x.words = append(x.words, words)
+		x.all = append(x.all, spelling{s, i, words})
 	}
 }
 
@@ -137,6 +136,9 @@ func (x *index) findWritten(name string) (int, error) {
 
 // matching returns the entries that the words of a name mean.
 func (x *index) matching(name string) (found []int) {
+	if variant.MatchString(name) {
+		return nil
+	}
 	split := wordsOf
 	if x.tokens {
 		split = tokensOf
@@ -145,21 +147,18 @@ func (x *index) matching(name string) (found []int) {
 	if x.match == nil || len(words) == 0 {
 		return nil
 	}
-	for i, s := range x.all {
-		if !slices.Contains(found, s.at) && x.match(words, x.words[i]) {
+	for i := range x.all {
+		if s := &x.all[i]; !slices.Contains(found, s.at) && x.match(words, s) {
 			found = append(found, s.at)
 		}
 	}
 	return found
 }
 
-// canonical returns the entry's name for any of its names as people write them, and other names folded.
+// canonical returns the entry's name for any of its names, and other names folded.
 func (x *index) canonical(name string) string {
 	if i, ok := x.exact(name, x.bare(name)); ok {
 		return x.names[i]
-	}
-	if found := x.matching(name); len(found) == 1 {
-		return x.names[found[0]]
 	}
 	return cmp.Or(named.Fold(name), name)
 }

@@ -67,7 +67,7 @@ func TestWrittenNames(t *testing.T) {
 		"DeepSeek V3 671B": "DeepSeekV3", "Llama4-Maverick-17B-128E": "Llama4-Maverick", "Llama-4-Maverick-17B-128E-Instruct": "Llama4-Maverick",
 		"google/gemma-2-9b-it": "Gemma2-9B", "QWEN2.5-32B-INSTRUCT": "Qwen2.5-32B", "Qwen/Qwen3-14B (w/o MTP)": "Qwen3-14B", "Nemotron_3_Super": "Nemotron-3-Super",
 		"mixtral 8x7b instruct": "Mixtral-8x7B", "glm 4.5 air": "GLM-4.5-Air", "Mamba 2 2.7B": "Mamba2-2.7B", "openai/whisper-large-v3": "Whisper-large-v3",
-		"black-forest-labs/FLUX.1-dev": "Flux.1-dev", "Qwen2.5-VL-7B-Instruct": "Qwen2.5-VL-7B", "DeepSeek-V2-Lite-Chat": "DeepSeek-V2-Lite",
+		"Mixtral-8x7B-MoE": "Mixtral-8x7B", "black-forest-labs/FLUX.1-dev": "Flux.1-dev", "Qwen2.5-VL-7B-Instruct": "Qwen2.5-VL-7B", "DeepSeek-V2-Lite-Chat": "DeepSeek-V2-Lite",
 	} {
 		if m, err := ModelOnHub(name); err != nil || m.Name != want {
 			t.Errorf("%s: %s, %v, want %s", name, m.Name, err, want)
@@ -89,6 +89,12 @@ func TestWrittenNames(t *testing.T) {
 		var unknown *UnknownError
 		if !errors.As(err, &unknown) || !unknown.Ambiguous || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want one that names %s", name, err, want)
+		}
+	}
+	for _, name := range []string{"Qwen2.5-7B-MoE", "Llama3-8B-MoE", "Mistral-7B-MoE", "Llama3-8B (lora:16)", "Llama3-8B [qlora:64:mlp]", "Llama3-8B (layers=4,ffn=8)",
+		"Llama3-8B (4 layers of 128)"} {
+		if m, err := ModelOnHub(name); err == nil {
+			t.Errorf("%s is %s", name, m.Name)
 		}
 	}
 	for _, name := range []string{"80GB", "SXM", "gpu", "instruct", "7B", "A100 30GB", "H100 SXM 96TB"} {

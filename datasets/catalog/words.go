@@ -12,6 +12,9 @@ var word = regexp.MustCompile(`[a-z]+|\d+(?:\.\d+)?[a-z]*`)
 // bracketed matches a remark in brackets.
 var bracketed = regexp.MustCompile(`\([^)]*\)|\[[^]]*\]`)
 
+// variant matches brackets that say how a network differs from the entry of its name: an adapter or figures of its own.
+var variant = regexp.MustCompile(`[(\[](?:(?:lora|qlora|dora):\d|\w+=\d|\d+ layers of )`)
+
 // token matches a run of letters and digits that begins with a letter, or a number with its unit: "rtx5090 32gb" has the
 // tokens rtx5090 and 32gb.
 var token = regexp.MustCompile(`[a-z]+[0-9a-z]*|\d+(?:\.\d+)?[a-z]*`)
@@ -35,7 +38,7 @@ func split(name string, by *regexp.Regexp) []string {
 }
 
 // remarks are words that do not say which network or device is meant.
-var remarks = []string{"instruct", "chat", "it", "hf", "model", "moe", "pretrain", "pretrained", "pretraining", "preview", "sft",
+var remarks = []string{"instruct", "chat", "it", "hf", "model", "pretrain", "pretrained", "pretraining", "preview", "sft",
 	"bf16", "fp16", "fp8", "gpu", "gpus", "nvidia", "tesla", "geforce"}
 
 func withoutRemarks(words []string) []string {
@@ -49,16 +52,14 @@ func withoutRemarks(words []string) []string {
 }
 
 // sameWords reports whether a name has the words of an entry, in any order.
-func sameWords(name, entry []string) bool {
-	return len(name) > 1 && slices.Equal(name, slices.Compact(slices.Clone(entry)))
-}
+func sameWords(name []string, s *spelling) bool { return len(name) > 1 && slices.Equal(name, s.words) }
 
 // someWords reports whether all tokens of a name are among the tokens and words of an entry, and one of them is more
 // than a size or a socket: "a100 sxm" means the entries with both.
-func someWords(name, entry []string) bool {
+func someWords(name []string, s *spelling) bool {
 	telling := false
 	for _, w := range name {
-		if !slices.Contains(entry, w) {
+		if !slices.Contains(s.words, w) {
 			return false
 		}
 		telling = telling || isType(w)
