@@ -2,13 +2,11 @@ package query
 
 import (
 	"fmt"
-	"path/filepath"
 	"testing"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
-	"github.com/pacer-ml/pacer/perfmodel/registry"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
@@ -27,21 +25,10 @@ func rowsNamed(model string, n int) []spec.Measurement {
 // TestFitOneModelOfAllNames: rows of all names of a model make one fitted model, which replaces those of each
 // name that earlier versions stored. A fitted model of such a version still answers.
 func TestFitOneModelOfAllNames(t *testing.T) {
-	dir := t.TempDir()
-	db, err := store.Open(filepath.Join(dir, "store"), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	reg, err := registry.Open(filepath.Join(dir, "models"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := &Resolver{Read: func(use func(*store.DB) error) error { return use(db) }, Fitted: reg}
+	rows := append(rowsNamed("acme_lm", 3), rowsNamed("Acme LM", 3)...)
+	d := resolverOf(t, rows...)
+	reg := d.Fitted
 	for mape, name := range []string{"acme_lm", "Acme LM"} {
-		if err := db.Put(t.Context(), rowsNamed(name, 3)...); err != nil {
-			t.Fatal(err)
-		}
 		card := perfmodel.Card{Key: spec.Key{Model: name, Accelerator: "Acme 1"}, Family: "rubick", NFit: 3, MAPE: float64(mape)}
 		if err := reg.Put(card, &analytic.Model{}); err != nil {
 			t.Fatal(err)
@@ -57,8 +44,7 @@ func TestFitOneModelOfAllNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := d.Rows(t.Context(), store.Filter{})
-	if err != nil {
+	if rows, err = d.Rows(t.Context(), store.Filter{}); err != nil {
 		t.Fatal(err)
 	}
 	cards, skipped, err := FitAll(t.Context(), fam, reg, rows, perfmodel.FitOptions{}, nil)
@@ -77,21 +63,9 @@ func TestFitOneModelOfAllNames(t *testing.T) {
 // TestMeasuredByAnyName: on an accelerator of the store alone, the measurements of all names of the model say how
 // it was trained.
 func TestMeasuredByAnyName(t *testing.T) {
-	db, err := store.Open(t.TempDir(), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
 	rows := append(rowsNamed("meta-llama/Meta-Llama-3-8B", 2), rowsNamed("Llama2-7B", 1)...)
 	rows[0].Config.SeqLen, rows[1].Config.SeqLen = 1234, 1234
-	if err := db.Put(t.Context(), rows...); err != nil {
-		t.Fatal(err)
-	}
-	reg, err := registry.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := &Resolver{Read: func(use func(*store.DB) error) error { return use(db) }, Fitted: reg}
+	d := resolverOf(t, rows...)
 	target, err := d.Target(t.Context(), &Request{Model: "llama3-8b", Accelerator: "acme 1", Family: Auto})
 	if err != nil || target.seqLen != 1234 {
 		t.Errorf("%+v, %v, want 1234 tokens", target, err)

@@ -2,36 +2,21 @@ package query
 
 import (
 	"errors"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/pacer-ml/pacer/perfmodel/registry"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/profiler/store"
 )
 
 // frameworkResolver has one stored row, of a training stack and on an accelerator that only it knows.
 func frameworkResolver(t *testing.T, framework string) *Resolver {
 	t.Helper()
-	db, err := store.Open(filepath.Join(t.TempDir(), "store"), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
 	row := spec.Measurement{Outcome: spec.OK, StepSec: []float64{1}, Source: "ours", Config: spec.Config{
 		Model: spec.Model{Name: "ours", Kind: spec.Decoder, Layers: 2, Hidden: 64, Heads: 2, FFN: 256, Vocab: 100, SeqLen: 64}, SeqLen: 64,
 		Plan: spec.Plan{DP: 2, MicroBatch: 1, AccumSteps: 1, Precision: spec.BF16}, Accelerator: spec.Accelerator{Name: "X1", MemBytes: 1e10, MemBps: 1e12, FP16: 1e14},
 		Shape: spec.NewShape(2), Framework: framework,
 	}}
-	if err := db.Put(t.Context(), row); err != nil {
-		t.Fatal(err)
-	}
-	reg, err := registry.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &Resolver{Fitted: reg, Read: func(use func(*store.DB) error) error { return use(db) }}
+	return resolverOf(t, row)
 }
 
 // TestFrameworkText: name, release, parts and date become one text, whatever form they have in the request.

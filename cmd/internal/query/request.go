@@ -38,12 +38,16 @@ type Request struct {
 	// no measurement applies to it.
 	Network spec.Model `json:"-"`
 
-	// Chip, if set, is the device type itself and replaces Accelerator. No fitted model applies to it.
+	// Chip, if set, is the device type itself and replaces Accelerator. No fitted model and no measurement
+	// applies to it.
 	Chip Chip `json:"-"`
 }
 
 // custom reports whether q describes its own model.
 func (q *Request) custom() bool { return q.Network != spec.Model{} }
+
+// unmeasured reports whether q describes its own model or device type, to which no measurement applies.
+func (q *Request) unmeasured() bool { return q.custom() || q.Chip != (Chip{}) }
 
 // Bounds of requests.
 const (

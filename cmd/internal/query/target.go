@@ -62,7 +62,7 @@ func (r *Resolver) Target(ctx context.Context, q *Request) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.stored = machineMeasured || modelMeasured; t.stored {
+	if t.stored = machineMeasured || modelMeasured; t.stored && q.Chip == (Chip{}) {
 		if err := t.measuredAt(ctx, r, q, machineMeasured); err != nil {
 			return nil, err
 		}
@@ -108,20 +108,21 @@ func (r *Resolver) findNetwork(ctx context.Context, q *Request, t *Target) (meas
 	if err != nil {
 		return false, nil, err
 	}
-	if q.custom() {
-		t.model = q.Network.Adapted(adapter)
-		return false, nil, q.checkUnfitted()
+	if t.model = q.Network; !q.custom() {
+		t.model, measured, unknown = r.findModel(ctx, q.Model)
 	}
-	t.model, measured, unknown = r.findModel(ctx, q.Model)
-	key := spec.Key{Model: q.Model, Accelerator: t.accelerator.Name}
-	if adapter.Kind != spec.FullTraining {
-		if unknown == nil && !t.model.HasShape() {
-			return measured, nil, &FieldError{Field: "adapter", Value: q.Adapter, Why: "needs a model with known layers and widths, which " + t.model.Name + " is not"}
+	key := spec.Key{Model: spec.Model{Name: q.Model}.Adapted(adapter).Name, Accelerator: t.accelerator.Name}
+	if unknown == nil {
+		if adapter.Kind != spec.FullTraining {
+			t.model = t.model.Adapted(adapter)
 		}
-		t.model = t.model.Adapted(adapter)
+		if a := t.model.Adapter; a.Kind != spec.FullTraining && !t.model.HasShape() {
+			return measured, nil, &FieldError{Field: "adapter", Value: a.String(), Why: "needs a model with known layers and widths, which " + t.model.Name + " is not"}
+		}
 		key.Model = t.model.Name
-	} else if measured {
-		key.Model = t.model.Name
+	}
+	if q.unmeasured() {
+		return measured, unknown, cmp.Or(unknown, q.checkUnfitted(t))
 	}
 	t.key = CanonicalKey(key)
 	if t.card, err = r.BestCard(key, q.Family); err == nil && t.card == nil {
@@ -130,9 +131,8 @@ func (r *Resolver) findNetwork(ctx context.Context, q *Request, t *Target) (meas
 	return measured, unknown, err
 }
 
-// checkUnfitted reports a family that cannot predict the request's own model, which has
-// no measurements.
-func (q *Request) checkUnfitted() error {
+// checkUnfitted reports a family that needs measurements, since t has none.
+func (q *Request) checkUnfitted(t *Target) error {
 	if q.Family == Auto {
 		return nil
 	}
@@ -141,8 +141,12 @@ func (q *Request) checkUnfitted() error {
 		return &FieldError{Field: "family", Value: q.Family, Err: err}
 	}
 	if fam.Unfitted == nil {
+		subject, name := "model", t.model.Name
+		if !q.custom() {
+			subject, name = "device", t.accelerator.Name
+		}
 		return &FieldError{Field: "family", Value: q.Family, NoAnswer: true,
-			Err: fmt.Errorf("family %s needs measurements of the model, and %s is not one of the store's; auto, analytic and hybrid answer without", q.Family, q.Network.Name)}
+			Err: fmt.Errorf("family %s needs measurements of the %s, and %s is not one of the store's; auto, analytic and hybrid answer without", q.Family, subject, name)}
 	}
 	return nil
 }

@@ -1,8 +1,10 @@
 package query
 
 import (
+	"errors"
 	"testing"
 
+	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
 	"github.com/pacer-ml/pacer/perfmodel/registry"
@@ -75,5 +77,39 @@ func TestBestCardErrors(t *testing.T) {
 	}
 	if card, err := d.BestCard(key, "analytic"); card != nil || err != nil {
 		t.Errorf("analytic: card %v, %v", card, err)
+	}
+}
+
+// TestTargetAdapter: an adapter is not answered by what full training of the same model measured, and a model of the
+// request needs a shape for it.
+func TestTargetAdapter(t *testing.T) {
+	llama, err := catalog.Model("llama3-8b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := rowsNamed("llama3-8b", 2)
+	for i := range rows {
+		rows[i].Config.Model = llama
+		rows[i].Config.Framework = "DeepSpeed"
+	}
+	d := resolverOf(t, rows...)
+	if err := d.Fitted.Put(perfmodel.Card{Key: rows[0].Config.Key(), Family: "hybrid", NFit: 2}, &analytic.Model{}); err != nil {
+		t.Fatal(err)
+	}
+	q := Request{Model: "llama3-8b", Accelerator: "acme 1", Family: "hybrid"}
+	if target, err := d.Target(t.Context(), &q); err != nil || target.card == nil || target.framework != "DeepSpeed" {
+		t.Fatalf("full training: %+v, %v", target, err)
+	}
+	lora := spec.Adapter{Kind: spec.LoRA, Rank: 16, Modules: spec.AdaptQKV | spec.AdaptO}
+	q.Adapter = lora.String()
+	if target, err := d.Target(t.Context(), &q); err != nil || target.card != nil || target.model.Adapter != lora {
+		t.Errorf("an adapter: %+v, %v", target, err)
+	}
+	for _, network := range []spec.Model{{Name: "mine", ParamCount: 1e9}, {Name: "mine", ParamCount: 1e9, Adapter: lora}} {
+		q := Request{Network: network, Accelerator: "h100", Adapter: lora.String(), Family: Auto}
+		var bad *FieldError
+		if _, err := d.Target(t.Context(), &q); !errors.As(err, &bad) || bad.Field != "adapter" {
+			t.Errorf("an adapter of %+v: %v", network, err)
+		}
 	}
 }
