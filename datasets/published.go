@@ -117,7 +117,7 @@ func (r *publishedRow) measure() {
 	switch {
 	case len(r.against) > 0:
 		r.m.Env[spec.EnvWrongConfig] = r.against[0]
-	case r.source.adapters:
+	case r.unknownAdapter(&r.m.Config.Model):
 		r.m.Env[spec.EnvWrongConfig] = "only adapters were trained"
 	}
 	r.m.Doubt = strings.Join(slices.Concat(r.against, r.assumed, r.doubts), "; ")

@@ -12,7 +12,6 @@ import (
 
 	"github.com/pacer-ml/pacer/datasets/internal/table"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
 
 // Row is one row of a table in the published format.
@@ -140,14 +139,14 @@ type publishedTable struct {
 	accelerators map[string]spec.Accelerator
 	shapes       map[[3]int]spec.Shape
 	links        map[linkOf]spec.Link
-	stacks       map[stackText]stack.Stated
+	stacks       map[stackText]statedStack
 	blank        map[int]string // notes of unrecorded, by bit set of missing columns
 }
 
 func newPublishedTable(name string) *publishedTable {
 	return &publishedTable{stem: table.Stem(name), sources: map[string]*publishedSource{}, models: map[modelCells]modelMatch{},
 		accelerators: map[string]spec.Accelerator{}, shapes: map[[3]int]spec.Shape{}, links: map[linkOf]spec.Link{},
-		stacks: map[stackText]stack.Stated{}, blank: map[int]string{}}
+		stacks: map[stackText]statedStack{}, blank: map[int]string{}}
 }
 
 // publishedRow is a row being converted to a measurement.

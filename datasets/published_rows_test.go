@@ -170,7 +170,7 @@ func TestRowsBySource(t *testing.T) {
 		{"LitGPT", "bf16", 0, 1600, false, 0, "only adapters were trained, taken as training all weights; recompute not recorded, taken as none"},
 		{"Megatron-LM@2022", "fp16", 2048, 1600, true, 0, ""},
 		{"FSDP@2024", "bf16", 4096, 400, false, 0, ""},
-		{"somebody/else", "bf16", 2048, 1600, false, 1, `training stack "somebody/else" not known, taken as any of its time; layers or width not recorded, derived from the parameter count; zero_stage, recompute not recorded, taken as 0, none`},
+		{"somebody/else", "bf16", 2048, 1600, false, 1, `training stack not recorded: predicted as an average of the stacks plausible for the device and date; layers or width not recorded, derived from the parameter count; zero_stage, recompute not recorded, taken as 0, none`},
 	}
 	if d := cmp.Diff(wants, got, cmp.AllowUnexported(want{})); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -196,10 +196,13 @@ func TestRowsOfAnyForm(t *testing.T) {
 // A framework column overrides the stack of the source, and no other fact about it.
 func TestRowsByFramework(t *testing.T) {
 	head := "row_id,source,framework,model,accelerator,num_gpus,tp,recompute,zero_stage,precision,seq_len,micro_batch\n"
-	const unknown = "training stack not recorded, taken as any of its time"
+	const average = ": predicted as an average of the stacks plausible for the device and date"
+	const blank = "training stack not recorded" + average
 	for cells, want := range map[string][2]string{
-		",,h100":                       {"", unknown},
-		"me,,h100":                     {"me", `training stack "me" not known, taken as any of its time`},
+		",,h100":                       {"", blank},
+		"me,,h100":                     {"me", blank},
+		"me@lab,,h100":                 {"melab", blank},
+		"https://host/x?id=3,,h100":    {"https://host/x?id3", blank},
 		"me,torch-titan,h100":          {"torchtitan", ""},
 		"pytorch/torchtitan,,h100":     {"torchtitan", ""},
 		"pytorch/torchtitan,fsdp,h100": {"FSDP", ""},
@@ -207,8 +210,8 @@ func TestRowsByFramework(t *testing.T) {
 		",megatron_lm,a100":            {"Megatron-LM", ""},
 		",mcore,a100":                  {"Megatron Core", ""},
 		",DeepSpeed,a100":              {"DeepSpeed", ""},
-		",Our Stack,a100":              {"Our Stack", `training stack "Our Stack" not known, taken as any of its time`},
-		",…,a100":                      {"…", `training stack "…" not known, taken as any of its time`},
+		",Our Stack,a100":              {"Our Stack", `training stack "Our Stack" is not in pacer ls stacks` + average},
+		",…,a100":                      {"…", `training stack "…" is not in pacer ls stacks` + average},
 	} {
 		i := strings.LastIndex(cells, ",")
 		rows, bad := readRows(t, "my.csv", head+"x,"+cells[:i]+",Llama3-8B,"+cells[i+1:]+",8,2,selective,0,bf16,8192,1\n", false)
@@ -227,6 +230,53 @@ func TestRowsByFramework(t *testing.T) {
 	rows, _ := readRows(t, "my.csv", "row_id,source,framework,model,accelerator,num_gpus\nx,bigscience,FSDP,Llama3-8B,A100-80GB-SXM,8\n", false)
 	if c := rows[0].Measurement.Config; c.Framework != "FSDP" || c.Link.InterBps*8/1e9 != 400 {
 		t.Errorf("%s on %g Gb/s, want FSDP on Jean Zay's 400", c.Framework, c.Link.InterBps*8/1e9)
+	}
+}
+
+// TestRowsStack: a wrong part of the stack is an error, a wrong date is ignored and said to be.
+func TestRowsStack(t *testing.T) {
+	head := "row_id,framework,stack,source_date,model,accelerator,num_gpus,tp,recompute,zero_stage,precision,seq_len,micro_batch\n"
+	for cells, want := range map[string]string{
+		"FSDP,launch=eager,2024-07": "FSDP@..2024-07 launch=eager",
+		"FSDP,eager,":               `x@2: datasets: my.csv:2: stack "eager": "eager" is not PART=VALUE, such as launch=eager; pacer ls parts lists the parts`,
+		"FSDP,@2024,":               `x@2: datasets: my.csv:2: stack "@2024": "@2024" is not PART=VALUE`,
+		",launch=eager fused,":      `x@2: datasets: my.csv:2: stack "launch=eager fused": "fused" is not PART=VALUE`,
+		"FSDP,launch=eagre,":        `x@2: datasets: my.csv:2: stack "launch=eagre": stack: launch="eagre": want one of eager`,
+		"FSDP launch=eagre,,":       `x@2: datasets: my.csv:2: framework "FSDP launch=eagre": stack: launch="eagre": want one of eager`,
+		"FSDP@latest,,":             `x@2: datasets: my.csv:2: framework "FSDP@latest": stack: FSDP@latest: want a version`,
+		"FSDP,,2024/07":             `FSDP source_date "2024/07" is not YYYY, YYYY-MM or YYYY-MM-DD and ignored`,
+	} {
+		rows, bad := readRows(t, "my.csv", head+"x,"+cells+",Llama3-8B,h100,8,2,selective,0,bf16,8192,1\n", false)
+		for _, r := range rows {
+			bad = append(bad, strings.TrimSpace(r.Measurement.Config.Framework+" "+strings.Join(r.Assumed, "; ")))
+		}
+		if len(bad) != 1 || !strings.HasPrefix(bad[0], want) {
+			t.Errorf("%s: %q, want %q", cells, bad, want)
+		}
+	}
+}
+
+// TestRowsAdapter: an adapter is that of its column or of the notes; without either, a source of adapters is taken as
+// full training, and the row is not used.
+func TestRowsAdapter(t *testing.T) {
+	head := "row_id,source,adapter,notes,model,accelerator,num_gpus,recompute,zero_stage,precision,seq_len,global_batch,step_time_s\n"
+	for cells, want := range map[string][2]string{
+		"me,,":                            {"Llama3-8B", ""},
+		"me,qlora:8,":                     {"Llama3-8B (qlora:8)", ""},
+		"me,,LoRA rank 16":                {"Llama3-8B (lora:16)", ""},
+		"litgpt,lora:16:qkv+o+mlp,LoRA":   {"Llama3-8B (lora:16:qkv+o+mlp)", ""},
+		"litgpt,,QLoRA rank 4 finetuning": {"Llama3-8B (qlora:4)", ""},
+		"litgpt,,":                        {"Llama3-8B", "only adapters were trained"},
+	} {
+		rows, bad := readRows(t, "my.csv", head+"x,"+cells+",Llama3-8B,h100,8,none,0,bf16,8192,8,1\n", true)
+		if len(bad) != 0 || len(rows) != 1 {
+			t.Errorf("%s: %v", cells, bad)
+			continue
+		}
+		m := &rows[0].Measurement
+		if got := [2]string{m.Config.Model.Name, m.Env[spec.EnvWrongConfig]}; got != want || strings.Contains(m.Doubt, "adapters") != (want[1] != "") {
+			t.Errorf("%s: %q, want %q; doubt %q", cells, got, want, m.Doubt)
+		}
 	}
 }
 

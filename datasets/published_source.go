@@ -90,7 +90,8 @@ var publishedSources = []*publishedSource{
 }
 
 // sourceOf returns the facts about a source, found by its column, else by the name of the file. An
-// unknown source is its own framework, so that its rows share a calibration only with each other.
+// unknown source is its own framework, so that its rows share a calibration only with each other. In its name, @ and =
+// state no release and no part.
 func sourceOf(source, table string) *publishedSource {
 	lower := strings.ToLower(source)
 	for _, s := range publishedSources {
@@ -98,5 +99,5 @@ func sourceOf(source, table string) *publishedSource {
 			return s
 		}
 	}
-	return &publishedSource{framework: source}
+	return &publishedSource{framework: strings.NewReplacer("@", "", "=", "").Replace(source)}
 }

@@ -2,6 +2,7 @@ package datasets
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -12,11 +13,7 @@ import (
 // framework returns the training stack in the form of package stack: that of its columns, else that of the source. A
 // stack without a release is not later than the date of the row.
 func (r *publishedRow) framework() string {
-	s := r.source
-	if s.adapters {
-		r.assume("only adapters were trained, taken as training all weights")
-	}
-	text := r.Str("framework")
+	s, text := r.source, r.Str("framework")
 	switch {
 	case text != "":
 	case s.folders:
@@ -39,6 +36,12 @@ type stackText struct{ framework, parts, date, release string }
 // releaseNote is a release in the notes: "release=26.04".
 var releaseNote = regexp.MustCompile(`(?i)\brelease[ =]v?([0-9]+(?:\.[0-9]+)*)`)
 
+// statedStack is the stack of such a text, with a note on what of it is ignored.
+type statedStack struct {
+	stack.Stated
+	note string
+}
+
 func (r *publishedRow) stated(framework string) string {
 	parts := r.Str("stack")
 	if parts == "" {
@@ -50,25 +53,46 @@ func (r *publishedRow) stated(framework string) string {
 	}
 	st, ok := r.table.stacks[key]
 	if !ok {
-		var err error
-		if st, err = stack.Parse(key.framework + " " + key.parts); err != nil && !errors.As(err, new(*stack.UnknownError)) {
-			column := "framework"
-			if errors.As(err, new(*stack.PartError)) && r.Str("stack") != "" {
-				column = "stack"
-			}
+		column, err := "", error(nil)
+		if st, column, err = key.parse(); err != nil {
 			r.Fail(column, err)
 			return ""
 		}
-		st = st.At(key.release).Until(key.date)
 		r.table.stacks[key] = st
 	}
+	if st.note != "" {
+		r.note("%s", st.note)
+	}
+	const average = "predicted as an average of the stacks plausible for the device and date"
 	switch r.stack = st.Name; {
-	case st.Name == "":
-		r.note("training stack not recorded, taken as any of its time")
-	case !st.Known():
-		r.note("training stack %q not known, taken as any of its time", st.Name)
+	case st.Known() && st.Name != "":
+	case r.Str("framework") == "":
+		r.note("training stack not recorded: " + average)
+	default:
+		r.note("training stack %q is not in pacer ls stacks: "+average, st.Name)
 	}
 	return st.Canonical()
+}
+
+// parse reads the stack. An error is about a column.
+func (t *stackText) parse() (st statedStack, column string, err error) {
+	for _, part := range strings.Fields(t.parts) {
+		if !strings.Contains(part, "=") {
+			return st, "stack", fmt.Errorf("%q is not PART=VALUE, such as launch=eager; pacer ls parts lists the parts", part)
+		}
+	}
+	if _, err := stack.Parse(t.parts); err != nil {
+		return st, "stack", err
+	}
+	s, err := stack.Parse(t.framework + " " + t.parts)
+	if err != nil && !errors.As(err, new(*stack.UnknownError)) {
+		return st, "framework", err
+	}
+	if _, err := stack.Parse("@.." + t.date); err != nil && t.date != "" {
+		st.note = fmt.Sprintf("source_date %q is not YYYY, YYYY-MM or YYYY-MM-DD and ignored", t.date)
+	}
+	st.Stated = s.At(t.release).Until(t.date)
+	return st, "", nil
 }
 
 // loraNote is fine-tuning in the notes: "LoRA rank 16".
@@ -93,5 +117,13 @@ func (r *publishedRow) adapted(m spec.Model) spec.Model {
 	if m.Adapter.Kind != spec.FullTraining && !m.HasShape() {
 		r.Fail("adapter", errors.New("needs a model with known layers and widths"))
 	}
+	if r.unknownAdapter(&m) {
+		r.assume("only adapters were trained, taken as training all weights")
+	}
 	return m
+}
+
+// unknownAdapter reports whether adapters of m were trained that the row does not state.
+func (r *publishedRow) unknownAdapter(m *spec.Model) bool {
+	return r.source.adapters && m.Adapter.Kind == spec.FullTraining
 }
