@@ -241,8 +241,6 @@ func contradiction(recorded, m *spec.Model) string {
 	return ""
 }
 
-var leadingCount = regexp.MustCompile(`^[0-9]+x\s*`)
-
 // accelerator returns the catalog's accelerator of that name, or one with only the name.
 func (r *publishedRow) accelerator() spec.Accelerator {
 	name := r.Need("accelerator")
@@ -259,11 +257,13 @@ func (r *publishedRow) accelerator() spec.Accelerator {
 func findAccelerator(name string) spec.Accelerator {
 	words := strings.Fields(name)
 	for i := range words {
-		if a, err := catalog.Accelerator(leadingCount.ReplaceAllString(strings.Join(words[i:], " "), "")); err == nil {
+		_, bare := catalog.SplitCount(strings.Join(words[i:], " "))
+		if a, err := catalog.Accelerator(bare); err == nil {
 			return a
 		}
 	}
-	if a, err := catalog.AcceleratorOf(leadingCount.ReplaceAllString(name, "")); err == nil {
+	_, bare := catalog.SplitCount(name)
+	if a, err := catalog.AcceleratorOf(bare); err == nil {
 		return a
 	}
 	return spec.Accelerator{Name: name}

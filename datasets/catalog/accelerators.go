@@ -1,7 +1,9 @@
 package catalog
 
 import (
+	"regexp"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -123,4 +125,17 @@ func Accelerators() []AcceleratorEntry {
 		out[i].Aliases = slices.Clone(out[i].Aliases)
 	}
 	return out
+}
+
+// counted matches a number of devices in front of a name.
+var counted = regexp.MustCompile(`^\s*([0-9]{1,6})\s*[xX]\s*(\S.*)$`)
+
+// SplitCount splits a leading number of devices off the name of an accelerator: "8xH100" is 8 of H100. 0 = none.
+func SplitCount(name string) (devices int, bare string) {
+	m := counted.FindStringSubmatch(name)
+	if m == nil {
+		return 0, name
+	}
+	devices, _ = strconv.Atoi(m[1])
+	return devices, m[2]
 }

@@ -51,6 +51,17 @@ func TestCanonicalModel(t *testing.T) {
 	}
 }
 
+func TestSplitCount(t *testing.T) {
+	for name, want := range map[string]struct {
+		n    int
+		bare string
+	}{"8xH100": {8, "H100"}, " 16 X a100 ": {16, "a100 "}, "8x H100 80GB": {8, "H100 80GB"}, "H100": {0, "H100"}, "8x": {0, "8x"}, "4090": {0, "4090"}} {
+		if n, bare := SplitCount(name); n != want.n || bare != want.bare {
+			t.Errorf("%q: %d of %q", name, n, bare)
+		}
+	}
+}
+
 func TestAcceleratorNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"h100": "H100-80GB-SXM", "A800": "A800-80GB", "A100-80GB": "A100-80GB-SXM", "A100-40GB": "A100-40GB-SXM", "T4": "T4",
