@@ -83,11 +83,8 @@ func curveRequests(c *cli.Context, axes curveAxes) ([]planRequest, error) {
 	}
 	out := make([]planRequest, len(axes.accelerators))
 	for i, name := range axes.accelerators {
-		q, err := resolveOn(c, name, nil)
+		q, err := resolveOn(c, name, "max-devices", nil)
 		if err != nil {
-			return nil, err
-		}
-		if q.Devices, err = devicesFlag(c, "max-devices"); err != nil {
 			return nil, err
 		}
 		if err = readGoal(c, &q.Request); err != nil {

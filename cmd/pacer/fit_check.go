@@ -42,8 +42,8 @@ func runFitCheck(c *cli.Context) error {
 	var err error
 	if c.IsSet("plan") {
 		q, err = readFixedPlan(c)
-	} else if q, err = readRequest(c); err == nil {
-		q.Devices, err = devicesFlag(c, "devices")
+	} else {
+		q, err = readRequest(c)
 	}
 	if err != nil {
 		return err

@@ -107,9 +107,6 @@ func readPlanRequest(c *cli.Context) (planRequest, error) {
 	if err != nil {
 		return q, err
 	}
-	if q.Devices, err = devicesFlag(c, "devices"); err != nil {
-		return q, err
-	}
 	if c.Int("top") < 0 {
 		return q, fail.Usagef("plan: --top %d is negative", c.Int("top"))
 	}

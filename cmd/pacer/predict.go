@@ -119,7 +119,7 @@ func readFixedPlan(c *cli.Context) (planRequest, error) {
 			return planRequest{}, err
 		}
 	}
-	return resolve(c, &query.FixedPlan{Plan: c.String("plan"), Devices: c.Int("devices"), Shape: c.String("shape")})
+	return resolveOn(c, c.String("accelerator"), "devices", &query.FixedPlan{Plan: c.String("plan"), Devices: c.Int("devices"), Shape: c.String("shape")})
 }
 
 // batchAlso are the flags that go with --in.

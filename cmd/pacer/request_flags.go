@@ -69,18 +69,14 @@ type planRequest struct {
 	migration query.Migration // whether a running job should migrate to the best plan
 }
 
-// readRequest reads requestFlags; the caller adds the device count.
+// readRequest reads requestFlags and --devices.
 func readRequest(c *cli.Context) (planRequest, error) {
-	return resolve(c, nil)
+	return resolveOn(c, c.String("accelerator"), "devices", nil)
 }
 
-// resolve looks up the names in requestFlags, for one plan unless fixed is nil.
-func resolve(c *cli.Context, fixed *query.FixedPlan) (planRequest, error) {
-	return resolveOn(c, c.String("accelerator"), fixed)
-}
-
-// resolveOn is resolve for another accelerator than the flag's.
-func resolveOn(c *cli.Context, accelerator string, fixed *query.FixedPlan) (planRequest, error) {
+// resolveOn looks up the names in requestFlags, but for the accelerator's: for one plan, or if fixed is nil for the
+// devices of a flag.
+func resolveOn(c *cli.Context, accelerator, devices string, fixed *query.FixedPlan) (planRequest, error) {
 	r, err := requestOf(c)
 	if err == nil && fixed == nil && !c.IsSet("global-batch") && !c.IsSet("max-batch") {
 		err = fail.Usagef("%s: --global-batch is missing: how many samples per optimizer step?", c.Command.Name)
@@ -90,12 +86,9 @@ func resolveOn(c *cli.Context, accelerator string, fixed *query.FixedPlan) (plan
 	}
 	r.Accelerator = accelerator
 	if query.IsChipFile(accelerator) {
-		r.Chip, err = query.ReadChip(accelerator)
-	} else {
-		err = r.CheckCount(c.Int("devices"))
-	}
-	if err != nil {
-		return planRequest{}, command.ForVerb(c, err)
+		if r.Chip, err = query.ReadChip(accelerator); err != nil {
+			return planRequest{}, command.ForVerb(c, err)
+		}
 	}
 	d, err := dataDir(c).Resolver()
 	if err != nil {
@@ -107,6 +100,15 @@ func resolveOn(c *cli.Context, accelerator string, fixed *query.FixedPlan) (plan
 	}
 	if err != nil {
 		return planRequest{}, hintDirectory(c, command.ForVerb(c, err))
+	}
+	if fixed == nil {
+		n, err := devicesFlag(c, devices)
+		if err != nil {
+			return planRequest{}, err
+		}
+		if err := found.On(&r, n); err != nil {
+			return planRequest{}, command.ForVerb(c, err)
+		}
 	}
 	space, err := readSpace(c)
 	if err != nil {

@@ -13,7 +13,7 @@ type CurveRequest struct {
 	query.BatchRange
 	query.Space
 	query.Axes
-	Composite
+	Described
 	MaxDevices int    `json:"max_devices" minimum:"1" maximum:"65536" example:"64"`
 	Objective  string `json:"objective,omitempty" enum:"throughput,goodput" doc:"Criterion of the best plan; throughput if absent."`
 }
@@ -45,10 +45,13 @@ func (s *Server) curveLines(ctx context.Context, in *CurveRequest) ([]query.Surf
 	if err != nil {
 		return nil, err
 	}
+	if len(names) > 1 && in.Device != nil {
+		return nil, &query.FieldError{Field: "accelerator", Value: in.Accelerator, Why: "has several names beside {device}, which is one type: leave one of the fields out"}
+	}
 	if err := in.CheckPoints(len(names), in.MaxDevices, maxSurface); err != nil {
 		return nil, err
 	}
-	in.Composite.into(&in.Request)
+	in.into(&in.Request)
 	out := make([]query.SurfaceLine, len(names))
 	for i, name := range names {
 		if out[i], err = s.curveLine(ctx, in, name); err != nil {
@@ -61,9 +64,6 @@ func (s *Server) curveLines(ctx context.Context, in *CurveRequest) ([]query.Surf
 func (s *Server) curveLine(ctx context.Context, in *CurveRequest, accelerator string) (query.SurfaceLine, error) {
 	q := in.Request
 	q.Accelerator = accelerator
-	if err := q.CheckCount(in.MaxDevices); err != nil {
-		return query.SurfaceLine{}, err
-	}
 	r, a, err := s.models.resolve(ctx, &q)
 	if err != nil {
 		return query.SurfaceLine{}, err
@@ -71,7 +71,9 @@ func (s *Server) curveLine(ctx context.Context, in *CurveRequest, accelerator st
 	if a, err = a.within(&in.Space, in.Precision); err != nil {
 		return query.SurfaceLine{}, err
 	}
-	r.Devices = in.MaxDevices
+	if err := r.On(&q, in.MaxDevices); err != nil {
+		return query.SurfaceLine{}, err
+	}
 	err = aim(&query.Goal{Objective: in.Objective, BatchRange: in.BatchRange}, &r.Request)
 	return query.SurfaceLine{Request: r.Request, Planner: a.planner}, err
 }

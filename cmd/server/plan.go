@@ -15,7 +15,7 @@ type PlanRequest struct {
 	query.Goal
 	query.Space
 	query.Migration
-	Composite
+	Described
 	Devices  int  `json:"devices" minimum:"1" maximum:"1048576" example:"16"`
 	Top      *int `json:"top,omitempty" minimum:"0" maximum:"1000" doc:"Number of plans, 10 if absent, 0 = all, 10000 at most."`
 	Rejected bool `json:"rejected,omitempty" doc:"Add plans that do not fit, with the reason."`
@@ -66,12 +66,12 @@ func (s *Server) plan(ctx context.Context, in *PlanRequest) (query.Plans, error)
 
 // planRequest checks and resolves in.
 func (s *Server) planRequest(ctx context.Context, in *PlanRequest) (planner.Request, *answerer, error) {
-	for _, err := range []error{in.Migration.Check(), in.AssumeStackOf(in.Emit), in.CheckCount(in.Devices)} {
+	for _, err := range []error{in.Migration.Check(), in.AssumeStackOf(in.Emit)} {
 		if err != nil {
 			return planner.Request{}, nil, err
 		}
 	}
-	in.Composite.into(&in.Request)
+	in.into(&in.Request)
 	r, a, err := s.models.resolve(ctx, &in.Request)
 	if err != nil {
 		return r.Request, nil, err
@@ -79,7 +79,9 @@ func (s *Server) planRequest(ctx context.Context, in *PlanRequest) (planner.Requ
 	if a, err = a.within(&in.Space, in.Precision); err != nil {
 		return r.Request, nil, err
 	}
-	r.Devices = in.Devices
+	if err := r.On(&in.Request, in.Devices); err != nil {
+		return r.Request, nil, err
+	}
 	if r.Top = in.top(); in.Rejected {
 		r.TopMisses = r.Top
 	}

@@ -18,21 +18,21 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Composite has the fields of a request that query.Request, which is comparable, has in another form.
-type Composite struct {
+// Described has what a request describes by figures in place of names, and the parts of its training stack.
+type Described struct {
 	Own    *spec.Model       `json:"network,omitempty" doc:"The model itself, where neither the catalog nor the store has it."`
 	Device *spec.Accelerator `json:"device,omitempty" doc:"The type of device itself, where neither the catalog nor the store has it."`
 	Parts  []string          `json:"stack,omitempty" maxItems:"64" example:"[\"launch=eager\"]" doc:"Parts of the training stack that differ from those of framework, PART=VALUE; docs/reference/catalog.md lists them."`
 }
 
-func (n *Composite) into(q *query.Request) {
-	q.Stack = strings.Join(n.Parts, " ")
-	if n.Device != nil {
-		q.Chip = query.ChipOf(*n.Device)
+func (d *Described) into(q *query.Request) {
+	q.Stack = strings.Join(d.Parts, " ")
+	if d.Device != nil {
+		q.Chip = query.ChipOf(*d.Device)
 		q.Chip.Accelerator.Name = cmp.Or(q.Chip.Accelerator.Name, q.Accelerator)
 	}
-	if n.Own != nil {
-		q.Network = *n.Own
+	if d.Own != nil {
+		q.Network = *d.Own
 		q.Network.Name = cmp.Or(q.Network.Name, q.Model)
 	}
 }
@@ -41,7 +41,7 @@ func (n *Composite) into(q *query.Request) {
 type PredictRequest struct {
 	query.Request
 	query.FixedPlan
-	Composite
+	Described
 	Explain bool   `json:"explain,omitempty" doc:"Add the parts of time and memory, and the training stacks assumed."`
 	Emit    string `json:"emit,omitempty" maxLength:"64" example:"megatron" doc:"Add the files that start the plan under this training framework, as launch. Without framework, its training stack is predicted for."`
 }
@@ -67,7 +67,7 @@ type BatchRow struct {
 // FitCheckRequest asks whether a plan, or any, fits.
 type FitCheckRequest struct {
 	query.Request
-	Composite
+	Described
 	Plan    string `json:"plan,omitempty" maxLength:"1024" doc:"The plan; if absent, any on the given devices."`
 	Devices int    `json:"devices,omitempty" minimum:"1" maximum:"1048576" doc:"Needed without a plan."`
 	Shape   string `json:"shape,omitempty" maxLength:"4096" doc:"Devices of each node, such as 8+8."`
@@ -115,9 +115,6 @@ func (s *Server) predict(ctx context.Context, in *PredictRequest) (query.Plans, 
 func (s *Server) predictRow(ctx context.Context, in *PredictRequest) (row query.PlanRow, start *query.Launch, err error) {
 	in.into(&in.Request)
 	if err := in.AssumeStackOf(in.Emit); err != nil {
-		return row, nil, err
-	}
-	if err := in.CheckCount(in.Devices); err != nil {
 		return row, nil, err
 	}
 	r, a, err := s.models.resolve(ctx, &in.Request)
@@ -200,8 +197,8 @@ func noBatch() error {
 }
 
 // searched resolves a request about more than one plan.
-func (s *Server) searched(ctx context.Context, q *query.Request, n *Composite) (query.Resolved, *answerer, error) {
-	n.into(q)
+func (s *Server) searched(ctx context.Context, q *query.Request, d *Described) (query.Resolved, *answerer, error) {
+	d.into(q)
 	r, a, err := s.models.resolve(ctx, q)
 	if err == nil && q.GlobalBatch == 0 {
 		err = noBatch()
@@ -213,18 +210,16 @@ func (s *Server) searched(ctx context.Context, q *query.Request, n *Composite) (
 func (s *Server) fitCheck(ctx context.Context, in *FitCheckRequest) (query.FitCheck, error) {
 	var r query.Resolved
 	var a *answerer
-	err := in.CheckCount(in.Devices)
-	if err != nil {
-		return query.FitCheck{}, err
-	}
+	var err error
 	if in.Plan != "" {
 		in.into(&in.Request)
 		if r, a, err = s.models.resolve(ctx, &in.Request); err == nil {
 			err = r.Fix(&in.Request, query.FixedPlan{Plan: in.Plan, Devices: in.Devices, Shape: in.Shape})
 		}
-	} else if r, a, err = s.searched(ctx, &in.Request, &in.Composite); err == nil {
-		r.Devices = in.Devices
-		err = query.InRange("devices", in.Devices, query.MaxDevices)
+	} else if r, a, err = s.searched(ctx, &in.Request, &in.Described); err == nil {
+		if err = query.InRange("devices", in.Devices, query.MaxDevices); err == nil {
+			err = r.On(&in.Request, in.Devices)
+		}
 	}
 	if err != nil {
 		return query.FitCheck{}, err

@@ -79,6 +79,7 @@ func TestPredictionsOverHTTP(t *testing.T) {
 		` { "plan" : "dp=8,\u007aero=3", "accelerator" : "h\u0031\u0030\u0030","model":"llama3-8b" , "seq" : 4096 } `,
 		`{"model":"mine","accelerator":"h100","plan":"dp=8","network":{"name":"","param_count":1e9,"seq_len":2048}}`,
 		`{"model":"llama3-8b","accelerator":"8xH100 SXM5 80GB","plan":"dp=16,zero=3"}`,
+		`{"model":"llama3-8b","accelerator":"16xh100","plan":"dp=16,zero=3"}`,
 		`{"model":"llama3-8b","accelerator":"mine","plan":"dp=8,zero=3","device":{"name":"","bf16_flops":4e14,"mem_bytes":1e11,"mem_bps":3e12,"host_bps":6e10}}`,
 	} {
 		answer := do(s, http.MethodPost, "/v1/predict", body)

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/pacer-ml/pacer/datasets/catalog"
@@ -111,7 +109,9 @@ func (r *chipReader) read(top yamlfile.Node) {
 		switch v := e.Value; e.Key {
 		case "name":
 			a.Name = v.Text()
-			r.checkName(v, a.Name)
+			if err := ownName(a.Name); err != nil {
+				v.Fail("%v", err)
+			}
 		case "vendor":
 			a.Vendor = v.Text()
 		case "arch":
@@ -161,11 +161,39 @@ func ChipOf(a spec.Accelerator) Chip { return chipOf(a, spec.Node{Devices: usual
 // usualDevices is the number of devices of a node if none is given.
 const usualDevices = 8
 
-// checkName reports a name of the catalog.
-func (r *chipReader) checkName(n yamlfile.Node, name string) {
-	if known, err := catalog.Accelerator(name); err == nil {
-		n.Fail("%q is %s of the catalog: give this device another name", name, known.Name)
+// Check reports a device type with a name of the catalog, without figures that predictions need, or with one out of
+// bounds. A figure of 0 is not known.
+func (c *Chip) Check() error {
+	a := &c.Accelerator
+	err := ownName(a.Name)
+	for _, f := range [...]struct {
+		name    string
+		v, most float64
+	}{
+		{"fp32_flops", a.FP32, maxTera * 1e12}, {"tf32_flops", a.TF32, maxTera * 1e12}, {"fp16_flops", a.FP16, maxTera * 1e12},
+		{"bf16_flops", a.BF16, maxTera * 1e12}, {"fp8_flops", a.FP8, maxTera * 1e12}, {"fp4_flops", a.FP4, maxTera * 1e12},
+		{"mem_bytes", a.MemBytes, maxGiga * (1 << 30)}, {"mem_bps", a.MemBps, maxGiga * 1e9}, {"scale_up_bps", a.ScaleUpBps, maxGiga * 1e9},
+		{"host_bps", a.HostBps, maxGiga * 1e9}, {"watts", a.Watts, maxGiga},
+	} {
+		if err == nil && !(f.v >= 0 && f.v <= f.most) {
+			err = fmt.Errorf("%s of %s: %g is not in 0..%g", f.name, a.Name, f.v, f.most)
+		}
 	}
+	if err == nil {
+		err = a.Validate()
+	}
+	if err != nil {
+		err = &FieldError{Field: "device", Value: a.Name, Err: err}
+	}
+	return err
+}
+
+// ownName reports a name of the catalog.
+func ownName(name string) error {
+	if known, err := catalog.Accelerator(name); err == nil {
+		return fmt.Errorf("%q is %s of the catalog: give this device another name", name, known.Name)
+	}
+	return nil
 }
 
 // rates reads the peak rates by format.
@@ -200,44 +228,14 @@ func valued(n yamlfile.Node) yamlfile.Node {
 	return v
 }
 
-// counted matches a number of devices in front of an accelerator's name.
-var counted = regexp.MustCompile(`^\s*([0-9]{1,6})\s*[xX]\s*(\S.*)$`)
-
-// SplitCount splits a leading number of devices off the name of an accelerator: "8xH100" is 8 of H100. 0 = none.
-func SplitCount(name string) (devices int, bare string) {
-	m := counted.FindStringSubmatch(name)
-	if m == nil {
-		return 0, name
-	}
-	devices, _ = strconv.Atoi(m[1])
-	return devices, m[2]
-}
-
-// CheckCount reports a number of devices in front of the accelerator's name that is neither the number of devices of
-// the request, 0 = not known, nor that of a node.
-func (q *Request) CheckCount(devices int) error {
-	n, bare := SplitCount(q.Accelerator)
-	if n == 0 && bare == q.Accelerator || n == devices && n > 0 || n == q.PerNode && n > 0 {
+// On sets the number of devices of r, the answer to q. It reports a number in front of the accelerator's name that is
+// neither this one nor that of a node.
+func (r *Resolved) On(q *Request, devices int) error {
+	r.Devices = devices
+	n, bare := catalog.SplitCount(q.Accelerator)
+	if q.Chip != (Chip{}) || bare == q.Accelerator || n == devices || n == r.PerNode {
 		return nil
 	}
-	perNode := q.PerNode
-	if perNode == 0 {
-		a, err := catalog.AcceleratorOf(bare)
-		if err != nil {
-			return nil // the name is reported when it is looked up
-		}
-		node, err := q.node(a)
-		if err != nil {
-			return err
-		}
-		perNode = node.Devices
-	}
-	if n == perNode {
-		return nil
-	}
-	why := fmt.Sprintf("begins with %d devices, but a node has %d", n, perNode)
-	if devices > 0 {
-		why = fmt.Sprintf("begins with %d devices, but {devices} is %d and a node has %d", n, devices, perNode)
-	}
-	return &FieldError{Field: "accelerator", Value: q.Accelerator, Why: why + ": leave the number out, or change {per_node}"}
+	return &FieldError{Field: "accelerator", Value: q.Accelerator,
+		Why: fmt.Sprintf("begins with %d devices, but the request is for %d and a node has %d: leave the number out, or change {per_node}", n, devices, r.PerNode)}
 }

@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
 // TestChipTemplate: the template is a valid file, with the figures of the catalog's H100.
@@ -66,24 +69,77 @@ func TestChipErrors(t *testing.T) {
 	}
 }
 
-// TestCheckCount: a number before the accelerator must be that of the devices or of a node.
-func TestCheckCount(t *testing.T) {
+// TestChipCheck: a device type of a request has a name of its own and figures within bounds.
+func TestChipCheck(t *testing.T) {
+	good := spec.Accelerator{Name: "mine", BF16: 4e14, MemBytes: 1e11, MemBps: 3e12}
+	for want, change := range map[string]func(*spec.Accelerator){
+		"": func(*spec.Accelerator) {},
+		`"H100-80GB-SXM" is H100-80GB-SXM of the catalog`: func(a *spec.Accelerator) { a.Name = "H100-80GB-SXM" },
+		"host_bps of mine: -6e+10 is not in 0..1e+18":     func(a *spec.Accelerator) { a.HostBps = -6e10 },
+		"fp8_flops of mine: -1 is not in 0..1e+21":        func(a *spec.Accelerator) { a.FP8 = -1 },
+		"watts of mine: -700 is not in 0..1e+09":          func(a *spec.Accelerator) { a.Watts = -700 },
+		"mem_bps of mine: 1e+30 is not in 0..1e+18":       func(a *spec.Accelerator) { a.MemBps = 1e30 },
+		"spec: accelerator mine: memory 0 B":              func(a *spec.Accelerator) { a.MemBytes = 0 },
+	} {
+		chip := ChipOf(good)
+		change(&chip.Accelerator)
+		q := Request{Model: "llama3-8b", Chip: chip}
+		var bad *FieldError
+		if err := q.Check(); (err == nil) != (want == "") || err != nil && (!errors.As(err, &bad) || bad.Field != "device" || !strings.HasPrefix(err.Error(), want)) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// TestChipUnmeasured: no fitted model and no measurement applies to a device type of the request, even if they are of
+// one with its name.
+func TestChipUnmeasured(t *testing.T) {
+	rows := rowsNamed("llama3-8b", 2)
+	for i := range rows {
+		rows[i].Config.Framework, rows[i].Config.SeqLen, rows[i].Config.Link = "DeepSpeed", 1234, spec.Link{IntraBps: 1, InterBps: 1, HostBps: 1}
+	}
+	d := resolverOf(t, append(rows, rowsNamed("ours", 1)...)...)
+	if err := d.Fitted.Put(perfmodel.Card{Key: rows[0].Config.Key(), Family: "rubick", NFit: 2}, &analytic.Model{}); err != nil {
+		t.Fatal(err)
+	}
+	chip := ChipOf(rows[0].Config.Accelerator)
+	for _, model := range []string{"llama3-8b", "ours"} {
+		target, err := d.Target(t.Context(), &Request{Model: model, Chip: chip, Family: Auto})
+		if err != nil || target.card != nil || target.framework != "" || target.seqLen != 0 || target.link != chip.Node.Link || target.node != chip.Node {
+			t.Errorf("%s: %+v, %v", model, target, err)
+		}
+		if _, err = d.Target(t.Context(), &Request{Model: model, Chip: chip, Family: "rubick"}); err == nil || !strings.Contains(err.Error(), "needs measurements of the device, and Acme 1 is not") {
+			t.Errorf("%s by rubick: %v", model, err)
+		}
+	}
+}
+
+// TestOn: a number before the accelerator must be that of the devices or of a node.
+func TestOn(t *testing.T) {
 	for _, tc := range []struct {
 		accelerator      string
 		devices, perNode int
 		want             string
 	}{
-		{"h100", 3, 0, ""}, {"8xh100", 16, 0, ""}, {"8xH100", 0, 0, ""}, {"16 x h100", 16, 0, ""}, {"4xh100", 16, 4, ""},
-		{"4xh100", 16, 0, "begins with 4 devices, but devices is 16 and a node has 8"}, {"2xa100", 0, 0, "begins with 2 devices, but a node has 8"},
-		{"0xh100", 0, 0, "begins with 0 devices"}, {"9xnone", 1, 0, ""},
+		{"h100", 3, 8, ""}, {"8xh100", 16, 8, ""}, {"16 x h100", 16, 8, ""}, {"4xh100", 16, 4, ""},
+		{"4xh100", 16, 8, "begins with 4 devices, but the request is for 16 and a node has 8"}, {"0xh100", 8, 8, "begins with 0 devices"},
 	} {
-		q := Request{Accelerator: tc.accelerator, PerNode: tc.perNode}
-		err := q.CheckCount(tc.devices)
-		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+		q, r := Request{Accelerator: tc.accelerator}, Resolved{}
+		r.PerNode = tc.perNode
+		err := r.On(&q, tc.devices)
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) || r.Devices != tc.devices {
 			t.Errorf("%s with %d devices: %v, want %q", tc.accelerator, tc.devices, err, tc.want)
 		}
 	}
-	if n, bare := SplitCount("8xH100"); n != 8 || bare != "H100" {
-		t.Errorf("%d of %q", n, bare)
+	d := resolverOf(t)
+	q := Request{Model: "llama3-8b", Accelerator: "16xh100"}
+	for plan, ok := range map[string]bool{"dp=16,zero=3": true, "dp=4,zero=3": false} {
+		r, err := d.Resolve(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Fix(&q, FixedPlan{Plan: plan}); (err == nil) != ok {
+			t.Errorf("16xh100 with %s: %v", plan, err)
+		}
 	}
 }

@@ -35,28 +35,30 @@ func (r *Resolved) Fix(q *Request, f FixedPlan) error {
 		return err
 	}
 	r.Plan, r.GlobalBatch = &plan, plan.GlobalBatch()
-	r.Devices, r.Shape, err = layout(plan, r.PerNode, f)
-	return err
+	if r.Shape, err = layout(plan, r.PerNode, f); err != nil {
+		return err
+	}
+	return r.On(q, plan.Devices())
 }
 
-// layout returns the device count and shape of a plan.
-func layout(plan spec.Plan, perNode int, f FixedPlan) (int, spec.Shape, error) {
+// layout returns the shape of a plan.
+func layout(plan spec.Plan, perNode int, f FixedPlan) (spec.Shape, error) {
 	n := plan.Devices()
 	if f.Devices != 0 && f.Devices != n {
-		return 0, spec.Shape{}, &FieldError{Field: "devices", Value: f.Devices, Why: fmt.Sprintf(", but dp x tp x pp x cp of the plan is %d", n)}
+		return spec.Shape{}, &FieldError{Field: "devices", Value: f.Devices, Why: fmt.Sprintf(", but dp x tp x pp x cp of the plan is %d", n)}
 	}
 	if f.Shape == "" {
-		return n, spec.Packed(n, perNode), nil
+		return spec.Packed(n, perNode), nil
 	}
 	shape, err := spec.ParseShape(f.Shape)
 	if err != nil {
-		return 0, shape, &FieldError{Field: "shape", Value: f.Shape, Err: err}
+		return shape, &FieldError{Field: "shape", Value: f.Shape, Err: err}
 	}
 	if shape.Total() != n {
-		return 0, shape, &FieldError{Field: "shape", Value: shape.Devices, Why: fmt.Sprintf("has %d devices, the plan needs %d", shape.Total(), n)}
+		return shape, &FieldError{Field: "shape", Value: shape.Devices, Why: fmt.Sprintf("has %d devices, the plan needs %d", shape.Total(), n)}
 	}
 	if shape.Most() > perNode {
-		return 0, shape, &FieldError{Field: "shape", Value: shape.Devices, Why: fmt.Sprintf("has %d devices on one node, the node holds %d; {per_node} changes that", shape.Most(), perNode)}
+		return shape, &FieldError{Field: "shape", Value: shape.Devices, Why: fmt.Sprintf("has %d devices on one node, the node holds %d; {per_node} changes that", shape.Most(), perNode)}
 	}
-	return n, shape, nil
+	return shape, nil
 }

@@ -167,8 +167,8 @@ func (q *Request) Check() error {
 		return err
 	}
 	if q.Chip != (Chip{}) {
-		if err := q.Chip.Accelerator.Validate(); err != nil {
-			return &FieldError{Field: "accelerator", Value: q.Chip.Accelerator.Name, Err: err}
+		if err := q.Chip.Check(); err != nil {
+			return err
 		}
 	}
 	_, err := q.Interconnect()

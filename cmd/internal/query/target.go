@@ -44,7 +44,7 @@ func (t *Target) FittedBy(keys map[spec.Key]bool) bool { return keys[t.key] }
 
 // TargetKey returns the fields of q that decide its Target.
 func (q Request) TargetKey() Request {
-	_, accelerator := SplitCount(q.Accelerator)
+	_, accelerator := catalog.SplitCount(q.Accelerator)
 	return Request{Model: q.Model, Accelerator: accelerator, Chip: q.Chip, Node: q.Node, Adapter: q.Adapter, Framework: q.Framework, Stack: q.Stack, Date: q.Date,
 		Family: cmp.Or(q.Family, Auto), Network: q.Network}
 }
@@ -91,7 +91,7 @@ func (r *Resolver) findMachine(ctx context.Context, q *Request, t *Target) (meas
 		t.link = t.node.Link
 		return false, err
 	}
-	_, name := SplitCount(q.Accelerator)
+	_, name := catalog.SplitCount(q.Accelerator)
 	if t.accelerator, measured, err = r.FindAccelerator(ctx, name); err != nil {
 		return measured, err
 	}
