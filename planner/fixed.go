@@ -54,8 +54,12 @@ func (pl *Planner) judgeFixed(ctx context.Context, r *Request) (out Choice, ok b
 	}
 	r.setCosts(&out)
 	budget := memory.Budget(r.Accelerator.MemBytes, b.LogSD)
-	if out.Fits = budget <= 0 || b.Total() <= budget; !out.Fits {
+	switch out.Fits = budget <= 0 || b.Total() <= budget; {
+	case !out.Fits:
+		out.Verdict, _ = e.Open(&out.Config, "")
 		out.Why = memory.Misfit(b.Total(), budget, r.Accelerator.MemBytes) + ": " + b.String()
+	case budget > 0 && b.Total() > 0:
+		out.Verdict = memory.Fits
 	}
 	return out, true
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 
+	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -87,6 +88,8 @@ type Choice struct {
 	Prediction spec.Prediction
 	Fits       bool   // within device memory; true where memory is unknown
 	Why        string // why it does not fit, "" if it does
+	// Verdict tells a plan that does not fit from one that may or may not; "" where memory is unknown.
+	Verdict memory.Verdict
 
 	// CostPerSample is in Request.PricePerHour's currency.
 	CostPerSample float64

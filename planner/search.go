@@ -347,25 +347,32 @@ func (s *search) choice(k candidate) (Choice, error) {
 	}
 	out := Choice{Config: c, Prediction: pred, Fits: k.fits}
 	s.request.setCosts(&out)
-	if !k.fits {
-		out.Why = s.why(c, &k)
+	switch {
+	case !k.fits:
+		out.Verdict, out.Why = s.why(c, &k)
+	case s.limit > 0 && pred.MemoryBytes > 0:
+		out.Verdict = memory.Fits
 	}
 	return out, nil
 }
 
-// why returns why a configuration does not fit, with the parts of the memory where
+// why returns the verdict on a configuration that does not fit and the reason, with the parts of the memory where
 // the estimate has them.
-func (s *search) why(c spec.Config, k *candidate) string {
+func (s *search) why(c spec.Config, k *candidate) (memory.Verdict, string) {
 	st := &s.sites[k.site]
 	if k.budget <= 0 || k.bytes <= k.budget {
-		return fmt.Sprintf("needs %.1f GiB of host memory of %.1f GiB", k.host/memory.GiB, s.hostLimit(&c.Shape, c.Plan.Devices())/memory.GiB)
+		return memory.Exceeds, fmt.Sprintf("needs %.1f GiB of host memory of %.1f GiB", k.host/memory.GiB, s.hostLimit(&c.Shape, c.Plan.Devices())/memory.GiB)
 	}
 	msg := memory.Misfit(k.bytes, k.budget, s.limit)
 	if !st.known {
-		return msg
+		return memory.Exceeds, msg
 	}
-	if b := st.memory.Plan(k.plan); b.Total() == k.bytes {
-		msg += ": " + b.String()
+	b := st.memory.Plan(k.plan)
+	if b.Total() != k.bytes { // the predictor has its own memory model
+		peak := memory.Breakdown{Overhead: k.bytes, LogSD: b.LogSD}
+		return peak.Verdict(s.limit), msg
 	}
-	return msg
+	c.Accelerator.MemBytes = s.limit
+	verdict, _ := st.memory.Open(&c, "")
+	return verdict, msg + ": " + b.String()
 }

@@ -3,6 +3,7 @@ package remote
 import (
 	"errors"
 
+	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
 )
@@ -112,17 +113,19 @@ type Choice struct {
 	Why           string      `json:"why,omitempty"`
 	CostPerSample float64     `json:"cost_per_sample"`
 	Efficiency    float64     `json:"efficiency"`
+
+	Verdict memory.Verdict `json:"verdict,omitempty"`
 }
 
 // FromChoice returns the JSON form of c.
 func FromChoice(c planner.Choice) Choice {
-	return Choice{c.Config, FromPrediction(c.Prediction), c.Fits, c.Why, c.CostPerSample, c.Efficiency}
+	return Choice{c.Config, FromPrediction(c.Prediction), c.Fits, c.Why, c.CostPerSample, c.Efficiency, c.Verdict}
 }
 
 // Planner returns c as the planner's type.
 func (c Choice) Planner() planner.Choice {
 	return planner.Choice{Config: c.Config, Prediction: c.Prediction.Prediction(), Fits: c.Fits, Why: c.Why,
-		CostPerSample: c.CostPerSample, Efficiency: c.Efficiency}
+		CostPerSample: c.CostPerSample, Efficiency: c.Efficiency, Verdict: c.Verdict}
 }
 
 // Ranking is a planner.Ranking in JSON.

@@ -10,7 +10,8 @@ import (
 type FitCheck struct {
 	Plan        string  `json:"plan" doc:"The plan of the request; without one the fastest that fits, or else the one that needs the least memory."`
 	Shape       string  `json:"shape"`
-	Fits        bool    `json:"fits"`
+	Fits        bool    `json:"fits" doc:"Whether it fits with a probability of 95 %."`
+	Verdict     string  `json:"verdict" doc:"fits, unsure or does not fit; unsure if neither has a probability of 95 %, empty where memory is unknown."`
 	Probability float64 `json:"probability" doc:"Probability that the plan fits."`
 	MemGiB      float64 `json:"mem_gib" doc:"Estimated peak."`
 	BudgetGiB   float64 `json:"budget_gib" doc:"Memory a plan may need to count as fitting; 0 where the device's memory is unknown."`
@@ -39,7 +40,7 @@ type FitFix struct {
 func NewFitCheck(f planner.FitReport) FitCheck {
 	p := f.Config.Plan
 	out := FitCheck{
-		Plan: p.String(), Shape: ShapeText(f.Config.Shape), Fits: f.Fits, Probability: f.Probability(),
+		Plan: p.String(), Shape: ShapeText(f.Config.Shape), Fits: f.Fits, Verdict: string(f.Verdict), Probability: f.Probability(),
 		MemGiB: f.Prediction.MemoryBytes / memory.GiB, BudgetGiB: f.Budget / memory.GiB,
 		DeviceGiB: f.Config.Accelerator.MemBytes / memory.GiB, HeadroomGiB: f.Headroom() / memory.GiB,
 		HostGiB: f.Memory.HostTotal(p.Devices()) / memory.GiB, Parts: byName(MemoryShares(f.Memory)),

@@ -70,7 +70,7 @@ type PlanRow struct {
 	StepTimeHi    float64   `json:"step_time_hi_s"`
 	SamplesPerS   float64   `json:"samples_per_s"`
 	MemGiB        float64   `json:"mem_gib" doc:"Peak of the fullest device."`
-	Fits          bool      `json:"fits"`
+	Fits          bool      `json:"fits" doc:"Whether it fits with a probability of 95 %."`
 	TFLOPsPerGPU  float64   `json:"tflops_per_gpu"`
 	Devices       int       `json:"devices"`
 	GlobalBatch   int       `json:"global_batch" doc:"Samples per step."`
@@ -80,6 +80,7 @@ type PlanRow struct {
 	By            string    `json:"by" doc:"Performance model of the prediction."`
 	PBeatsBest    *float64  `json:"p_beats_best,omitempty" doc:"Probability that the plan is better than the first one under the objective; from 0.1 on they cannot be distinguished. Absent for the first plan, for plans that do not fit, and where predictions have no interval."`
 	Why           string    `json:"why,omitempty" doc:"Why it does not fit."`
+	Verdict       string    `json:"verdict" doc:"fits, unsure or does not fit; unsure if neither has a probability of 95 %, empty where memory is unknown."`
 	Warnings      []string  `json:"warnings"`
 	// Explain is the time and memory by part, with explain.
 	Explain *ExplanationRow `json:"explain,omitempty"`
@@ -96,7 +97,7 @@ func NewPlanRow(ch planner.Choice) PlanRow {
 		Plan: ch.Config.Plan.String(), PlanParts: ch.Config.Plan.Normal(), StepTimeSec: sec, StepTimeLo: lo, StepTimeHi: hi,
 		SamplesPerS: ch.Prediction.Throughput, MemGiB: ch.Prediction.MemoryBytes / memory.GiB, Fits: ch.Fits,
 		TFLOPsPerGPU: TFLOPsPerDevice(&ch.Config, ch.Prediction.Throughput),
-		Shape:        ShapeText(ch.Config.Shape), By: ch.Prediction.By, Why: ch.Why, Warnings: Texts(ch.Prediction.Warnings),
+		Shape:        ShapeText(ch.Config.Shape), By: ch.Prediction.By, Why: ch.Why, Verdict: string(ch.Verdict), Warnings: Texts(ch.Prediction.Warnings),
 	}
 }
 
