@@ -49,21 +49,17 @@ func ReadChip(path string) (Chip, error) {
 const ChipTemplate = `# A device type that the catalog lacks. Use it as --accelerator chip.yaml.
 # Every figure may carry its source: {value: 80, source: "datasheet, page 2"}.
 name: MyChip-80GB
-vendor: NVIDIA          # optional
-arch: Hopper            # optional: architecture, for its efficiency, see pacer ls accelerators -o json
 
-# Dense peak rates in TFLOP/s, without sparsity. At least one; a format without a rate runs in the next wider one.
+# Dense peak rates in TFLOP/s, without sparsity. At least one; a format without a rate is not available.
 tflops:
   fp32: 67
   tf32: 494.7
   fp16: 989.4
   bf16: {value: 989.4, source: "datasheet: half of the printed sparse rate"}
   fp8: 1978.9
-  # fp4: 0
 
 memory_gib: 80
 memory_gbytes_per_s: 3350
-watts: 700              # optional: board power limit
 
 # Links. All rates are for one direction.
 intra_gbytes_per_s: 450 # per device, to the other devices of its node; default: host_gbytes_per_s
@@ -72,8 +68,15 @@ host_gbytes_per_s: 63   # per device, to host memory; default: PCIe 3.0 x16
 
 # The machine.
 devices: 8              # per node, default 8
-cpus: 224               # optional: CPU threads per node
-host_gib: 2048          # optional: host memory per node
+
+# Optional:
+# arch: Hopper          # efficiency of this architecture, see pacer ls accelerators -o json; default: an average device
+# watts: 700            # board power limit
+# host_gib: 2048        # host memory per node, GiB
+# Notes, without effect:
+# vendor: NVIDIA
+# cpus: 224             # CPU threads per node
+# source: datasheet
 `
 
 // Bounds of the figures of a chip file.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -13,10 +14,18 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// TestChipTemplate: the template is a valid file, with the figures of the catalog's H100.
+// TestChipTemplate: the template is a valid file, with and without its optional lines, with the figures of the catalog's
+// H100.
 func TestChipTemplate(t *testing.T) {
 	c, err := parseChip([]byte(ChipTemplate), "chip.yaml")
-	if err != nil {
+	if err != nil || c.Accelerator.Arch != "" {
+		t.Fatal(c, err)
+	}
+	optional := regexp.MustCompile(`(?m)^# ([a-z_]+: )`)
+	if n := len(optional.FindAllString(ChipTemplate, -1)); n != 6 {
+		t.Errorf("%d optional lines", n)
+	}
+	if c, err = parseChip([]byte(optional.ReplaceAllString(ChipTemplate, "$1")), "chip.yaml"); err != nil {
 		t.Fatal(err)
 	}
 	want, err := catalog.Accelerator("H100")
