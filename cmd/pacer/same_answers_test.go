@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,25 +17,33 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/cmd/internal/query/querytest"
 	"github.com/pacer-ml/pacer/cmd/server"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
-	"github.com/pacer-ml/pacer/perfmodel/registry"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 	"github.com/pacer-ml/pacer/planner"
-	"github.com/pacer-ml/pacer/profiler/store"
 )
 
 // sameQuestion is a request in a form that every interface takes.
 type sameQuestion struct {
-	model, accelerator string
+	model, accelerator string // sameOwn and sameChip are those of the request
+	adapter            string
 	plan               spec.Plan
 	seq                int
 	framework, date    string
 	parts              []string
 }
+
+// A model and a device type that neither the catalog nor the store has.
+var (
+	sameOwn      = spec.Model{Name: "OwnNet", Kind: spec.Decoder, Layers: 24, Hidden: 2048, Heads: 16, KVHeads: 8, FFN: 5632, Vocab: 32000, GatedMLP: true}
+	sameOwnFlags = "name=OwnNet,layers=24,hidden=2048,heads=16,kv-heads=8,ffn=5632,vocab=32000,mlp=gated"
+	sameChip     = spec.Accelerator{Name: "OwnChip", FP32: 50e12, BF16: 400e12, MemBytes: 64 << 30, MemBps: 2e12, ScaleUpBps: 200e9, HostBps: 30e9}
+	sameChipFile = "name: OwnChip\ntflops: {fp32: 50, bf16: 400}\nmemory_gib: 64\nmemory_gbytes_per_s: 2000\nintra_gbytes_per_s: 200\nhost_gbytes_per_s: 30\n"
+)
 
 // sameAnswer has the figures that every interface gives.
 type sameAnswer struct {
@@ -50,7 +59,8 @@ func (a sameAnswer) differs(b sameAnswer) bool {
 
 // drawQuestion draws a question over models, accelerators, plans and training stacks.
 func drawQuestion(rng *rand.Rand) sameQuestion {
-	q := sameQuestion{model: oneOf(rng, "gpt2-large", "llama3-8b", "llama2-13b", "qwen2.5-7b", "mixtral-8x7b"), accelerator: oneOf(rng, "a100-80gb", "h100", "h200", "b200")}
+	q := sameQuestion{model: oneOf(rng, "gpt2-large", "llama3-8b", "llama2-13b", "qwen2.5-7b", "mixtral-8x7b", sameOwn.Name),
+		accelerator: oneOf(rng, "a100-80gb", "h100", "h200", "b200", sameChip.Name), adapter: oneOf(rng, "", "", "", "lora:16", "qlora:64:qkv+o+mlp", "dora:8:mlp")}
 	p := spec.Plan{DP: oneOf(rng, 1, 2, 4, 8), TP: oneOf(rng, 1, 2, 4), PP: oneOf(rng, 1, 1, 2, 4), CP: oneOf(rng, 1, 1, 1, 2), EP: 1, MicroBatch: oneOf(rng, 1, 2, 4), Precision: spec.BF16}
 	if q.model == "mixtral-8x7b" {
 		p.EP = oneOf(rng, 1, p.DP)
@@ -81,9 +91,22 @@ func oneOf[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
 // byFlags asks the command line.
 func (q *sameQuestion) byFlags(t *testing.T, dir string) sameAnswer {
 	t.Helper()
-	args := []string{"pacer", "--data", dir, "predict", "-m", q.model, "-a", q.accelerator, "--plan", q.plan.String(), "--seq", strconv.Itoa(q.seq), "-o", "json"}
+	model, accelerator := q.model, q.accelerator
+	if model == sameOwn.Name {
+		model = sameOwnFlags
+	}
+	if accelerator == sameChip.Name {
+		accelerator = filepath.Join(dir, "chip.yaml")
+		if err := os.WriteFile(accelerator, []byte(sameChipFile), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	args := []string{"pacer", "--data", dir, "predict", "-m", model, "-a", accelerator, "--plan", q.plan.String(), "--seq", strconv.Itoa(q.seq), "-o", "json"}
 	if q.framework != "" {
 		args = append(args, "--framework", q.framework)
+	}
+	if q.adapter != "" {
+		args = append(args, "--adapter", q.adapter)
 	}
 	if q.date != "" {
 		args = append(args, "--date", q.date)
@@ -104,6 +127,15 @@ func (q *sameQuestion) byHTTP(t *testing.T, url string) sameAnswer {
 	body := map[string]any{"model": q.model, "accelerator": q.accelerator, "plan": q.plan.String(), "seq": q.seq}
 	if q.framework != "" {
 		body["framework"] = q.framework
+	}
+	if q.adapter != "" {
+		body["adapter"] = q.adapter
+	}
+	if q.model == sameOwn.Name {
+		body["network"] = sameOwn
+	}
+	if q.accelerator == sameChip.Name {
+		body["device"] = sameChip
 	}
 	if q.date != "" {
 		body["date"] = q.date
@@ -141,22 +173,31 @@ func planAnswerOf(t *testing.T, text []byte) sameAnswer {
 // byGo asks a planner.
 func (q *sameQuestion) byGo(t *testing.T) sameAnswer {
 	t.Helper()
-	m, err := catalog.Model(q.model)
+	m, chip := sameOwn, query.ChipOf(sameChip)
+	var err error
+	if q.model != m.Name {
+		if m, err = catalog.Model(q.model); err != nil {
+			t.Fatal(err)
+		}
+	}
+	adapter, err := spec.ParseAdapter(q.adapter)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := catalog.Accelerator(q.accelerator)
-	if err != nil {
-		t.Fatal(err)
+	a, node := chip.Accelerator, chip.Node
+	if q.accelerator != a.Name {
+		if a, err = catalog.Accelerator(q.accelerator); err != nil {
+			t.Fatal(err)
+		}
+		node, _ = catalog.NodeFor(a.Name)
 	}
-	node, _ := catalog.NodeFor(a.Name)
 	s, err := stack.State(q.framework, strings.Join(q.parts, " "), q.date)
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := q.plan.Devices()
 	ch, err := planner.New(&analytic.Model{}, planner.Options{}).Fixed(t.Context(), planner.Request{
-		Model: m, SeqLen: q.seq, Accelerator: a, Link: node.Link, PerNode: node.Devices, NodeHostBytes: node.HostBytes, Framework: s.Canonical(),
+		Model: m.Adapted(adapter), SeqLen: q.seq, Accelerator: a, Link: node.Link, PerNode: node.Devices, NodeHostBytes: node.HostBytes, Framework: s.Canonical(),
 		Devices: n, Shape: spec.Packed(n, node.Devices), Plan: &q.plan, GlobalBatch: q.plan.GlobalBatch(),
 	})
 	if err != nil {
@@ -167,23 +208,29 @@ func (q *sameQuestion) byGo(t *testing.T) sameAnswer {
 }
 
 // rowColumns are the columns of row.
-var rowColumns = strings.Fields("row_id model accelerator num_gpus dp tp pp cp ep micro_batch global_batch zero_stage recompute precision seq_len framework stack source_date")
+var rowColumns = strings.Fields("row_id model accelerator num_gpus dp tp pp cp ep micro_batch global_batch zero_stage recompute precision seq_len framework stack source_date adapter layers hidden heads kv_heads ffn vocab")
 
 func (q *sameQuestion) row(id int) []string {
 	p := &q.plan
 	n := func(v int) string { return strconv.Itoa(v) }
-	return []string{n(id), q.model, q.accelerator, n(p.Devices()), n(p.DP), n(p.TP), n(p.PP), n(p.CP), n(p.EP), n(p.MicroBatch), n(p.GlobalBatch()), n(p.ZeRO),
-		string(p.Recompute), string(p.Precision), n(q.seq), q.framework, strings.Join(q.parts, " "), q.date}
+	shape := make([]string, 6)
+	if m := &sameOwn; q.model == m.Name {
+		shape = []string{n(m.Layers), n(m.Hidden), n(m.Heads), n(m.KVHeads), n(m.FFN), n(m.Vocab)}
+	}
+	return append([]string{n(id), q.model, q.accelerator, n(p.Devices()), n(p.DP), n(p.TP), n(p.PP), n(p.CP), n(p.EP), n(p.MicroBatch), n(p.GlobalBatch()), n(p.ZeRO),
+		string(p.Recompute), string(p.Precision), n(q.seq), q.framework, strings.Join(q.parts, " "), q.date, q.adapter}, shape...)
 }
 
-// byRows asks predict --in.
-func byRows(t *testing.T, questions []sameQuestion) []sameAnswer {
+// byRows asks predict --in, and returns the answers by index of the question. Rows have no figures of a device.
+func byRows(t *testing.T, questions []sameQuestion) map[int]sameAnswer {
 	t.Helper()
 	var in bytes.Buffer
 	w := csv.NewWriter(&in)
 	rows := [][]string{rowColumns}
 	for i := range questions {
-		rows = append(rows, questions[i].row(i))
+		if questions[i].accelerator != sameChip.Name {
+			rows = append(rows, questions[i].row(i))
+		}
 	}
 	if err := w.WriteAll(rows); err != nil {
 		t.Fatal(err)
@@ -192,7 +239,7 @@ func byRows(t *testing.T, questions []sameQuestion) []sameAnswer {
 	if err != nil || len(got) != len(rows) {
 		t.Fatalf("%d rows of %d, %v", len(got), len(rows), err)
 	}
-	out := make([]sameAnswer, len(questions))
+	out := map[int]sameAnswer{}
 	for i, cells := range got[1:] {
 		number := func(column int) float64 {
 			v, err := strconv.ParseFloat(cells[column], 64)
@@ -201,7 +248,11 @@ func byRows(t *testing.T, questions []sameQuestion) []sameAnswer {
 			}
 			return v
 		}
-		out[i] = sameAnswer{number(1), number(2), number(3), number(6), cells[8]}
+		id, err := strconv.Atoi(cells[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[id] = sameAnswer{number(1), number(2), number(3), number(6), cells[8]}
 	}
 	return out
 }
@@ -209,16 +260,7 @@ func byRows(t *testing.T, questions []sameQuestion) []sameAnswer {
 // TestE2ESameAnswers: the command line, a row of a file, the server and the Go packages give the same answer to the
 // same question.
 func TestE2ESameAnswers(t *testing.T) {
-	dir := t.TempDir()
-	db, err := store.Open(filepath.Join(dir, "store"), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	reg, err := registry.Open(filepath.Join(dir, "models"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db, reg := querytest.Open(t)
 	s, err := server.New(db, reg, server.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -237,7 +279,11 @@ func TestE2ESameAnswers(t *testing.T) {
 		q := &questions[i]
 		want := q.byGo(t)
 		distinct[fmt.Sprint(want)] = true
-		for name, got := range map[string]sameAnswer{"flags": q.byFlags(t, empty), "HTTP": q.byHTTP(t, site.URL), "a row": rows[i]} {
+		answers := map[string]sameAnswer{"flags": q.byFlags(t, empty), "HTTP": q.byHTTP(t, site.URL)}
+		if row, ok := rows[i]; ok {
+			answers["a row"] = row
+		}
+		for name, got := range answers {
 			if got.differs(want) {
 				t.Errorf("%+v: by %s %+v, in Go %+v", *q, name, got, want)
 			}

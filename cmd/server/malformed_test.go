@@ -56,6 +56,8 @@ func TestBadInput(t *testing.T) {
 		{"/v1/predict", `{` + known + `,"plan":"dp=8","stack":["launch=eager","loss=fussed"]}`, 422, `"body.stack","value":"loss=fussed"`},
 		{"/v1/plan", `{` + known + `,"devices":8,"global_batch":8,"stack":["eager"]}`, 422, `"body.stack","value":"eager"`},
 		{"/v1/predict", `{` + known + `,"plan":"dp=8","stack":"launch=eager"}`, 422, `"body.stack"`},
+		{"/v1/predict", `{` + known + `,"plan":"dp=8","adapter":"lora"}`, 422, `"body.adapter","value":"lora"`},
+		{"/v1/predict", `{` + known + `,"plan":"dp=8","adapter":"lora:16","network":{"name":"x","param_count":1e9}}`, 422, `"body.adapter","value":"lora:16"`},
 		{"/v1/predict", `{` + known + `,"plan":"dp=8","date":"July"}`, 422, `"body.date","value":"July"`},
 		{"/v1/predict", `{` + known + `,"plan":"dp=-8"}`, 422, `"body.plan","value":"dp=-8"`},
 		{"/v1/predict", `{` + known + `,"plan":"dp=99999999999999999999"}`, 422, `dp=99999999999999999999 is not a whole number`},

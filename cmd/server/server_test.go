@@ -7,34 +7,19 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"github.com/pacer-ml/pacer/perfmodel/registry"
-	"github.com/pacer-ml/pacer/profiler/store"
+	"github.com/pacer-ml/pacer/cmd/internal/query/querytest"
 )
 
 // newServer returns a server over an empty store.
 func newServer(t testing.TB, o Options) *Server {
 	t.Helper()
-	dir := t.TempDir()
-	db, err := store.Open(filepath.Join(dir, "store"), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	reg, err := registry.Open(filepath.Join(dir, "models"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db, reg := querytest.Open(t)
 	s, err := New(db, reg, o)
 	if err != nil {
 		t.Fatal(err)

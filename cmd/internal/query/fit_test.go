@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/pacer-ml/pacer/cmd/internal/query/querytest"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
@@ -20,6 +21,13 @@ func rowsNamed(model string, n int) []spec.Measurement {
 		out = append(out, spec.Measurement{Config: c, Outcome: spec.OK, StepSec: []float64{1 + 0.1*float64(dp)}, Source: "test", Origin: fmt.Sprint(model, dp)})
 	}
 	return out
+}
+
+// resolverOf looks up in a store with rows and in a registry without fitted models.
+func resolverOf(t *testing.T, rows ...spec.Measurement) *Resolver {
+	t.Helper()
+	db, reg := querytest.Open(t, rows...)
+	return &Resolver{Fitted: reg, Read: func(use func(*store.DB) error) error { return use(db) }}
 }
 
 // TestFitOneModelOfAllNames: rows of all names of a model make one fitted model, which replaces those of each
