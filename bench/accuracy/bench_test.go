@@ -174,9 +174,9 @@ func TestMayRefuse(t *testing.T) {
 		layers, hidden, tokens int
 		want                   bool
 	}{
-		{"Nemotron_3_Nano", 0, 0, 8192, true},
-		{"Kimi-K2", 61, 7168, 4096, true},
-		{"DeepSeekV4 Flash", 0, 0, 4096, true},
+		{"Nemotron_3_Ultra", 0, 0, 8192, true},
+		{"Nemotron-3-Nano", 52, 2688, 8192, false},
+		{"Kimi-K2", 61, 7168, 4096, false},
 		{"DeepSeekV3", 61, 7168, 4096, false},
 		{"Llama2-7B", 32, 4096, 0, true},
 		{"GPT-20B", 0, 0, 2048, true},

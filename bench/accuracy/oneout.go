@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"unicode"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -145,22 +143,10 @@ func (b *Bench) leaveOut(ctx context.Context, c Contender, of testSet, k int) (R
 	return r, predictions, nil
 }
 
-// mayRefuse reports whether a family may refuse a published row, because it records
-// too little or no layer formula covers the network: samples of unknown length, hybrids
-// with state space layers, and models without a description or any size.
+// mayRefuse reports whether a family may refuse a published row, because it records too little: samples of unknown
+// length, and models without a description or any size.
 func mayRefuse(a *prediction) bool {
-	m := a.config.Model
-	name := strings.Map(func(r rune) rune {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) {
-			return unicode.ToLower(r)
-		}
-		return -1
-	}, m.Name)
-	for _, kind := range []string{"nemotron3", "kimik2", "deepseekv4"} {
-		if strings.Contains(name, kind) {
-			return true
-		}
-	}
+	m := &a.config.Model
 	return a.config.Seq() == 0 || m.Layers == 0 && m.Hidden == 0 && m.ParamCount == 0
 }
 
