@@ -104,9 +104,10 @@ func (r *publishedRow) model() spec.Model {
 	return r.adapted(a.model)
 }
 
-// variant is a remark after the name of a model, such as "(w/o MTP)"; withoutMTP is that one.
+// remark is a remark after the name of a model, such as "(w/o MTP)", but no adapter or changed figure; withoutMTP is
+// that one.
 var (
-	variant    = regexp.MustCompile(`\s*\([^)]*\)$`)
+	remark     = regexp.MustCompile(`\s*\([^():=]*\)$`)
 	withoutMTP = regexp.MustCompile(`(?i)\((w/o|without|no) MTP\)$`)
 )
 
@@ -118,7 +119,7 @@ func (r *publishedRow) findModel(name, config string) modelMatch {
 	if config != "" {
 		return r.configModel(&recorded, config)
 	}
-	m, ok := catalogModel(variant.ReplaceAllString(name, ""), r.Str("params_b"), !r.source.folders)
+	m, ok := catalogModel(remark.ReplaceAllString(name, ""), r.Str("params_b"), !r.source.folders)
 	if m.MTPLayers > 0 && (r.Str("mtp_layers") == "0" || withoutMTP.MatchString(name)) {
 		m.MTPLayers, m.Name = 0, m.Name+" (mtp_layers=0)"
 	}

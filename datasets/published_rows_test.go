@@ -280,6 +280,18 @@ func TestRowsAdapter(t *testing.T) {
 	}
 }
 
+// TestRowsRemark: a remark in brackets behind a model is ignored; an adapter or a figure there is another model.
+func TestRowsRemark(t *testing.T) {
+	for name, want := range map[string]string{
+		"Llama3-8B (w/o MTP)": "Llama3-8B", "Llama3-8B (lora:16)": "Llama3-8B (lora:16)", "Llama3-8B (layers=4)": "Llama3-8B (layers=4)",
+	} {
+		rows, bad := readRows(t, "my.csv", "row_id,model,accelerator,num_gpus\nx,"+name+",h100,8\n", false)
+		if len(bad) != 0 || len(rows) != 1 || rows[0].Measurement.Config.Model.Name != want {
+			t.Errorf("%s: %+v, %v", name, rows, bad)
+		}
+	}
+}
+
 // An unknown header is reported with the known one that it resembles, with the first row only.
 func TestRowsOddHeaders(t *testing.T) {
 	for header, want := range map[string]string{

@@ -105,6 +105,14 @@ func TestTargetAdapter(t *testing.T) {
 	if target, err := d.Target(t.Context(), &q); err != nil || target.card != nil || target.model.Adapter != lora {
 		t.Errorf("an adapter: %+v, %v", target, err)
 	}
+	rows[0].Config.Model = llama.Adapted(lora)
+	d = resolverOf(t, rows[0])
+	if err := d.Fitted.Put(perfmodel.Card{Key: rows[0].Config.Key(), Family: "hybrid", NFit: 2}, &analytic.Model{}); err != nil {
+		t.Fatal(err)
+	}
+	if target, err := d.Target(t.Context(), &q); err != nil || target.card == nil || target.model.Adapter != lora || target.framework != "DeepSpeed" {
+		t.Errorf("an adapter that was measured: %+v, %v", target, err)
+	}
 	for _, network := range []spec.Model{{Name: "mine", ParamCount: 1e9}, {Name: "mine", ParamCount: 1e9, Adapter: lora}} {
 		q := Request{Network: network, Accelerator: "h100", Adapter: lora.String(), Family: Auto}
 		var bad *FieldError
