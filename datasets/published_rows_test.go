@@ -238,12 +238,12 @@ func TestRowsStack(t *testing.T) {
 	head := "row_id,framework,stack,source_date,model,accelerator,num_gpus,tp,recompute,zero_stage,precision,seq_len,micro_batch\n"
 	for cells, want := range map[string]string{
 		"FSDP,launch=eager,2024-07": "FSDP@..2024-07 launch=eager",
-		"FSDP,eager,":               `x@2: datasets: my.csv:2: stack "eager": "eager" is not PART=VALUE, such as launch=eager; pacer ls parts lists the parts`,
-		"FSDP,@2024,":               `x@2: datasets: my.csv:2: stack "@2024": "@2024" is not PART=VALUE`,
-		",launch=eager fused,":      `x@2: datasets: my.csv:2: stack "launch=eager fused": "fused" is not PART=VALUE`,
-		"FSDP,launch=eagre,":        `x@2: datasets: my.csv:2: stack "launch=eagre": stack: launch="eagre": want one of eager`,
-		"FSDP launch=eagre,,":       `x@2: datasets: my.csv:2: framework "FSDP launch=eagre": stack: launch="eagre": want one of eager`,
-		"FSDP@latest,,":             `x@2: datasets: my.csv:2: framework "FSDP@latest": stack: FSDP@latest: want a version`,
+		"FSDP,eager,":               `x@2: datasets: my.csv:2: stack "eager": want PART=VALUE, such as launch=eager`,
+		"FSDP,@2024,":               `x@2: datasets: my.csv:2: stack "@2024": want PART=VALUE`,
+		",launch=eager fused,":      `x@2: datasets: my.csv:2: stack "launch=eager fused": "fused": want PART=VALUE`,
+		"FSDP,launch=eagre,":        `x@2: datasets: my.csv:2: stack "launch=eagre": want launch to be one of eager`,
+		"FSDP launch=eagre,,":       `x@2: datasets: my.csv:2: framework "FSDP launch=eagre": want launch to be one of eager`,
+		"FSDP@latest,,":             `x@2: datasets: my.csv:2: framework "FSDP@latest": want a version`,
 		"FSDP,,2024/07":             `FSDP source_date "2024/07" is not YYYY, YYYY-MM or YYYY-MM-DD and ignored`,
 	} {
 		rows, bad := readRows(t, "my.csv", head+"x,"+cells+",Llama3-8B,h100,8,2,selective,0,bf16,8192,1\n", false)

@@ -70,7 +70,7 @@ func TestPublishedRows(t *testing.T) {
 			"dp x tp x pp x cp = 8, the row has 16 devices; dp 2 x micro-batch 2 x accumulation 4 is not the global batch 32"},
 		{"global_batch=64 pp=2 step_time_s=1", "Llama3-8B", "dp=8,tp=1,pp=2,mb=1,ga=8", 1, 0, spec.OK, tokens + "; micro-batch not recorded, taken as 1"},
 		{"micro_batch=4 step_time_s=1", "Llama3-8B", "dp=16,tp=1,pp=1,mb=4,ga=1", 1, 0, spec.OK, tokens},
-		{plan + "step_time_s=2.5 notes=task=LoRA", "Llama3-8B", planText, 2.5, 0, spec.OK, "only adapters were trained"},
+		{plan + "step_time_s=2.5 notes=task=LoRA", "Llama3-8B (lora:16)", planText, 2.5, 0, spec.OK, ""},
 		{plan + "step_time_s=2.5 throughput_value=12 throughput_unit=samples/s", "Llama3-8B", planText, 2.5, 0, spec.OK, ""},
 		{plan + "step_time_s=2500 throughput_value=12.8 throughput_unit=samples/s", "Llama3-8B", planText, 2500, 0, spec.OK, "a step time of 2500 s, but the throughput makes it 2.5 s"},
 		{plan + "step_time_s=0.001", "Llama3-8B", planText, 0.001, 0, spec.OK, "905 times the devices' peak rate"},
@@ -86,6 +86,7 @@ func TestPublishedRows(t *testing.T) {
 		{plan + "zero_stage=3 shard=4 schedule=1F1B step_time_s=2.5", "Llama3-8B", "dp=4,tp=4,pp=1,mb=2,ga=4,zero=3,precision=bf16", 2.5, 0, spec.OK, ""},
 		{"micro_batch=4096 grad_accum=128 seq_len=512 throughput_value=16 throughput_unit=samples/s", "Llama3-8B",
 			"dp=16,tp=1,pp=1,mb=32,ga=128", 4096, 0, spec.OK, ""},
+		{plan + "step_time_s=2.5 notes=LoRA_finetune", "Llama3-8B", planText, 2.5, 0, spec.OK, "only adapters were trained"},
 	}
 	var rows []string
 	for _, c := range cases {

@@ -76,33 +76,40 @@ func (r *publishedRow) stated(framework string) string {
 
 // parse reads the stack. An error is about a column.
 func (t *stackText) parse() (st statedStack, column string, err error) {
-	for _, part := range strings.Fields(t.parts) {
-		if !strings.Contains(part, "=") {
-			return st, "stack", fmt.Errorf("%q is not PART=VALUE, such as launch=eager; pacer ls parts lists the parts", part)
-		}
-	}
-	if _, err := stack.Parse(t.parts); err != nil {
-		return st, "stack", err
-	}
-	s, err := stack.Parse(t.framework + " " + t.parts)
-	if err != nil && !errors.As(err, new(*stack.UnknownError)) {
-		return st, "framework", err
-	}
-	if _, err := stack.Parse("@.." + t.date); err != nil && t.date != "" {
+	s, err := stack.State(t.framework, t.parts, t.date)
+	bad := &stack.InputError{}
+	if errors.As(err, &bad) && bad.Input == "date" {
 		st.note = fmt.Sprintf("source_date %q is not YYYY, YYYY-MM or YYYY-MM-DD and ignored", t.date)
+		s, err = stack.State(t.framework, t.parts, "")
 	}
-	st.Stated = s.At(t.release).Until(t.date)
+	if err != nil && !errors.As(err, new(*stack.UnknownError)) {
+		if bad.Value != t.framework && bad.Value != t.parts { // one of several parts
+			return st, bad.Input, fmt.Errorf("%q: %s", bad.Value, bad.Why)
+		}
+		return st, bad.Input, errors.New(bad.Why)
+	}
+	st.Stated = s.At(t.release)
 	return st, "", nil
 }
 
-// loraNote is fine-tuning in the notes: "LoRA rank 16".
-var loraNote = regexp.MustCompile(`(?i)\b(q?lora|dora) rank ([0-9]+)`)
+// loraNote is fine-tuning in the notes, "LoRA rank 16" or "task=LoRA".
+var loraNote = regexp.MustCompile(`(?i)\b(?:task=)?(q?lora|dora)(?: rank ([0-9]+))?\b`)
 
-// adapter returns what is trained: as the column says, or without the column a note of the rank.
+// usualRank is the rank of adapters that is assumed, since the rank hardly changes the step: 16, as in MLPerf Training
+// and the defaults of Megatron-Bridge.
+const usualRank = "16"
+
+// adapter returns what is trained: as the column says, or without the column a note.
 func (r *publishedRow) adapter() spec.Adapter {
 	text := r.Str("adapter")
-	if note := loraNote.FindStringSubmatch(r.Str("notes")); note != nil && text == "" {
+	note := loraNote.FindStringSubmatch(r.Str("notes"))
+	switch {
+	case text != "" || note == nil:
+	case note[2] != "":
 		text = strings.ToLower(note[1]) + ":" + note[2]
+	case strings.HasPrefix(strings.ToLower(note[0]), "task="):
+		text = strings.ToLower(note[1]) + ":" + usualRank
+		r.note("rank of the adapters not recorded, taken as %s", usualRank)
 	}
 	a, err := spec.ParseAdapter(text)
 	if err != nil {
