@@ -18,6 +18,22 @@ type arch struct {
 	window func(c *config, layers int) int
 }
 
+// Architectures with several names.
+var (
+	gemma3Arch = arch{kind: spec.Decoder, gated: true, tied: true, window: allBut(6), defaults: map[string]any{"head_dim": 256,
+		"num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 262208, "max_position_embeddings": 131072, "sliding_window": 4096}}
+	llama4Arch   = arch{kind: spec.Decoder, gated: true, adjust: llama4, window: allBut(4)}
+	qwenVLArch   = arch{kind: spec.Decoder, gated: true, adjust: visionTower}
+	miniMaxArch  = arch{kind: spec.Decoder, gated: true, adjust: miniMax}
+	deepSeekArch = arch{kind: spec.Decoder, gated: true, adjust: latentAttention}
+)
+
+// with returns a with a window.
+func (a arch) with(window func(*config, int) int) arch {
+	a.window = window
+	return a
+}
+
 // architectures is indexed by model_type.
 var architectures = map[string]arch{
 	"llama":       {kind: spec.Decoder, gated: true},
@@ -30,8 +46,8 @@ var architectures = map[string]arch{
 	"qwen3_moe":   {kind: spec.Decoder, gated: true, defaults: map[string]any{"num_experts": 128, "num_experts_per_tok": 8, "moe_intermediate_size": 768}},
 	"gemma":       {kind: spec.Decoder, gated: true, tied: true, defaults: map[string]any{"head_dim": 256}},
 	"gemma2":      {kind: spec.Decoder, gated: true, tied: true, defaults: map[string]any{"head_dim": 256, "num_key_value_heads": 4, "sliding_window": 4096}, window: allBut(2)},
-	"gemma3":      {kind: spec.Decoder, gated: true, tied: true, defaults: gemma3Defaults, window: allBut(6)},
-	"gemma3_text": {kind: spec.Decoder, gated: true, tied: true, defaults: gemma3Defaults, window: allBut(6)},
+	"gemma3":      gemma3Arch,
+	"gemma3_text": gemma3Arch,
 	"phi":         {kind: spec.Decoder},
 	"phi3":        {kind: spec.Decoder, gated: true, window: everyLayer},
 	"phimoe":      {kind: spec.Decoder, gated: true},
@@ -52,23 +68,22 @@ var architectures = map[string]arch{
 	"glm4":        {kind: spec.Decoder, gated: true},
 	"glm4_moe":    {kind: spec.Decoder, gated: true},
 	"gpt_oss":     {kind: spec.Decoder, gated: true, defaults: map[string]any{"head_dim": 64, "sliding_window": 128}, window: allBut(2)},
-	"llama4":      {kind: spec.Decoder, gated: true, adjust: llama4, window: allBut(4)},
-	"llama4_text": {kind: spec.Decoder, gated: true, adjust: llama4, window: allBut(4)},
-	"qwen2_vl":    {kind: spec.Decoder, gated: true, adjust: visionTower},
-	"qwen2_5_vl":  {kind: spec.Decoder, gated: true, adjust: visionTower},
+	"llama4":      llama4Arch,
+	"llama4_text": llama4Arch,
+	"qwen2_vl":    qwenVLArch,
+	"qwen2_5_vl":  qwenVLArch,
 
 	"mamba2":          {kind: spec.Decoder, defaults: mamba2Defaults, adjust: mamba2},
 	"nemotron_h":      {kind: spec.Decoder, defaults: nemotronHDefaults, adjust: nemotronH},
 	"qwen3_next":      {kind: spec.Decoder, gated: true, defaults: qwen3NextDefaults, adjust: qwen3Next},
-	"minimax":         {kind: spec.Decoder, gated: true, adjust: miniMax},
-	"minimax_text_01": {kind: spec.Decoder, gated: true, adjust: miniMax},
-	"minimax_m1":      {kind: spec.Decoder, gated: true, adjust: miniMax},
+	"minimax":         miniMaxArch,
+	"minimax_text_01": miniMaxArch,
+	"minimax_m1":      miniMaxArch,
 
-	"deepseek_v2": {kind: spec.Decoder, gated: true, adjust: latentAttention},
-	"deepseek_v3": {kind: spec.Decoder, gated: true, adjust: latentAttention},
-	// sparse attention to index_topk tokens is counted as a window
-	"deepseek_v32": {kind: spec.Decoder, gated: true, adjust: latentAttention, window: everyLayer},
-	"kimi_k2":      {kind: spec.Decoder, gated: true, adjust: latentAttention},
+	"deepseek_v2":  deepSeekArch,
+	"deepseek_v3":  deepSeekArch,
+	"deepseek_v32": deepSeekArch.with(everyLayer), // sparse attention to index_topk tokens is counted as a window
+	"kimi_k2":      deepSeekArch,
 
 	"gpt2":        {kind: spec.Decoder, tied: true, adjust: learnedPositions},
 	"gpt_bigcode": {kind: spec.Decoder, tied: true, adjust: oneKVHead("multi_query", true)},
@@ -101,8 +116,6 @@ var architectures = map[string]arch{
 
 	"FluxTransformer2DModel": {kind: spec.Vision, adjust: flux}, // of the diffusers library, by its _class_name
 }
-
-var gemma3Defaults = map[string]any{"head_dim": 256, "num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 262208, "max_position_embeddings": 131072, "sliding_window": 4096}
 
 // extra adds weights that the shape of m cannot express to its counts.
 func extra(m *spec.Model, n float64) {

@@ -18,13 +18,15 @@ func upperLayers(c *config, layers int) int {
 	return max(layers-c.count(maxLayers, "max_window_layers"), 0)
 }
 
-// allBut is for architectures in which every n-th layer sees all tokens and the others have the window.
+// allBut is for architectures in which every n-th layer, unless the file has another number, sees all tokens and the
+// others have the window.
 func allBut(n int) func(*config, int) int {
 	return func(c *config, layers int) int {
+		every := n
 		if given := c.count(maxLayers, "sliding_window_pattern", "_sliding_window_pattern"); given > 0 {
-			n = given
+			every = given
 		}
-		return layers - layers/n
+		return layers - layers/every
 	}
 }
 

@@ -156,6 +156,25 @@ func TestReadSequence(t *testing.T) {
 	}
 }
 
+// A pattern of windows in one file does not change those of files without it.
+func TestReadWindowsTwice(t *testing.T) {
+	layers := func(pattern string) int {
+		m, _, err := Read(strings.NewReader(`{"model_type":"gemma3_text","hidden_size":1152,"num_hidden_layers":12,"intermediate_size":64` + pattern + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.WindowLayers
+	}
+	for range 2 {
+		if got := layers(""); got != 10 {
+			t.Errorf("%d layers with a window, want 10", got)
+		}
+		if got := layers(`,"sliding_window_pattern":2`); got != 6 {
+			t.Errorf("%d layers with a window of every second, want 6", got)
+		}
+	}
+}
+
 func TestReadWarns(t *testing.T) {
 	for _, tc := range []struct{ json, want string }{
 		{`{"model_type":"newnet","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,"vocab_size":100,"hidden_act":"silu"}`, `"newnet" is not known: read as a decoder`},
