@@ -146,7 +146,7 @@ func checkFigures(m *spec.Model, a *spec.Accelerator, l spec.Link, shape *spec.S
 		n    int
 	}{{"layers", m.Layers}, {"hidden", m.Hidden}, {"ffn", m.FFN}, {"heads", m.Heads}, {"kv_heads", m.KVHeads}, {"head_dim", m.HeadDim},
 		{"vocab", m.Vocab}, {"seq_len", m.SeqLen}, {"q_rank", m.QRank}, {"kv_rank", m.KVRank}, {"experts", m.Experts}, {"experts_per_token", m.ExpertsPerToken},
-		{"expert_ffn", m.ExpertFFN}, {"shared_experts", m.SharedExperts}, {"dense_layers", m.DenseLayers}, {"cpus", shape.CPUs},
+		{"expert_ffn", m.ExpertFFN}, {"shared_experts", m.SharedExperts}, {"dense_layers", m.DenseLayers}, {"moe_every", m.MoEEvery}, {"cpus", shape.CPUs},
 		{"window", m.Window}, {"window_layers", m.WindowLayers}, {"ssm_layers", m.SSMLayers}, {"ssm_heads", m.SSMHeads}, {"ssm_head_dim", m.SSMHeadDim},
 		{"ssm_state", m.SSMState}, {"ssm_groups", m.SSMGroups}, {"mlp_layers", m.MLPLayers}, {"expert_hidden", m.ExpertHidden}, {"mtp_layers", m.MTPLayers},
 		{"tower.layers", m.Tower.Layers}, {"tower.hidden", m.Tower.Hidden}, {"tower.ffn", m.Tower.FFN}, {"tower.heads", m.Tower.Heads},

@@ -99,7 +99,7 @@ func hybridFromRow(m *spec.Model, r row) {
 	m.Window, m.WindowLayers = r.int("window"), r.int("window_layers")
 	m.SSMLayers, m.SSMHeads, m.SSMHeadDim = r.int("ssm_layers"), r.int("ssm_heads"), r.int("ssm_head_dim")
 	m.SSMState, m.SSMGroups, m.MLPLayers = r.int("ssm_state"), r.int("ssm_groups"), r.int("mlp_layers")
-	m.ExpertHidden, m.MTPLayers = r.int("expert_hidden"), r.int("mtp_layers")
+	m.ExpertHidden, m.MoEEvery, m.MTPLayers = r.int("expert_hidden"), r.int("moe_every"), r.int("mtp_layers")
 	m.Tower = spec.Tower{
 		Layers: r.int("tower_layers"), Hidden: r.int("tower_hidden"), FFN: r.int("tower_ffn"), Heads: r.int("tower_heads"),
 		GatedMLP: r.bool("tower_gated_mlp"), Tokens: r.int("tower_tokens"), Projector: r.int("tower_projector"),

@@ -211,8 +211,14 @@ func (c *config) sparseLayers(m *spec.Model) {
 		}
 	}
 	left := m.Layers - m.DenseLayers
-	if n := m.DenseLayers + left - left/every + len(dense); n != m.DenseLayers {
-		m.DenseLayers = min(n, m.Layers)
-		c.warn("the %d layers without experts are taken as the first ones", m.DenseLayers)
+	n := m.DenseLayers + left - left/every + len(dense)
+	switch {
+	case n == m.DenseLayers:
+		return
+	case n == m.Layers-left/every && left == m.Layers:
+		m.MoEEvery = every
+	default:
+		c.warn("the %d layers without experts are taken as the first ones", min(n, m.Layers))
 	}
+	m.DenseLayers = min(n, m.Layers)
 }

@@ -124,7 +124,7 @@ func shapeOf(m spec.Model) spec.Model {
 		GatedMLP: m.GatedMLP, TiedEmbeddings: m.TiedEmbeddings && m.Kind != spec.Vision,
 		Window: m.Window, WindowLayers: m.WindowLayers, SSMLayers: m.SSMLayers, SSMHeads: m.SSMHeads, SSMHeadDim: m.SSMHeadDim, SSMState: m.SSMState,
 		SSMGroups: m.SSMGroups, MLPLayers: m.MLPLayers, ExpertHidden: m.ExpertHidden, Tower: m.Tower,
-		Experts: m.Experts, ExpertsPerToken: m.ExpertsPerToken, ExpertFFN: m.ExpertFFN, SharedExperts: m.SharedExperts, DenseLayers: m.DenseLayers}
+		Experts: m.Experts, ExpertsPerToken: m.ExpertsPerToken, ExpertFFN: m.ExpertFFN, SharedExperts: m.SharedExperts, DenseLayers: m.DenseLayers, MoEEvery: m.MoEEvery}
 	if m.MoELayers() < m.Layers { // with experts in every layer, there is no dense MLP
 		s.FFN = m.FFN
 	}
@@ -175,10 +175,20 @@ func TestReadWindowsTwice(t *testing.T) {
 	}
 }
 
+// With a step, the layers with experts and without alternate.
+func TestReadEveryNth(t *testing.T) {
+	for _, step := range []string{"decoder_sparse_step", "interleave_moe_layer_step"} {
+		m, warnings, err := Read(strings.NewReader(`{"model_type":"qwen3_moe","hidden_size":64,"num_hidden_layers":7,"num_attention_heads":4,"vocab_size":100,"intermediate_size":64,"` + step + `":2}`))
+		if err != nil || len(warnings) > 0 || m.MoEEvery != 2 || m.DenseLayers != 4 || m.MoELayers() != 3 {
+			t.Errorf("%s: %d of %d layers without experts, every %d with; %v, %v", step, m.DenseLayers, m.Layers, m.MoEEvery, warnings, err)
+		}
+	}
+}
+
 func TestReadWarns(t *testing.T) {
 	for _, tc := range []struct{ json, want string }{
 		{`{"model_type":"newnet","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,"vocab_size":100,"hidden_act":"silu"}`, `"newnet" is not known: read as a decoder`},
-		{`{"model_type":"qwen3_moe","hidden_size":64,"num_hidden_layers":6,"num_attention_heads":4,"vocab_size":100,"decoder_sparse_step":2,"intermediate_size":64}`, "the 3 layers without experts are taken as the first ones"},
+		{`{"model_type":"qwen3_moe","hidden_size":64,"num_hidden_layers":6,"num_attention_heads":4,"vocab_size":100,"mlp_only_layers":[0,2,4],"intermediate_size":64}`, "the 3 layers without experts are taken as the first ones"},
 		{`{"model_type":"qwen2_moe","hidden_size":64,"num_hidden_layers":6,"num_attention_heads":4,"vocab_size":100,"moe_intermediate_size":30,"shared_expert_intermediate_size":64}`, "width 64 is taken as 2 of width 30"},
 		{cases[12].json, "only the language model of gemma3 is read"},
 		{`{"model_type":"t5","d_model":64,"d_ff":64,"num_heads":4,"num_layers":4,"num_decoder_layers":2,"vocab_size":100}`, "4 encoder and 2 decoder layers"},

@@ -59,6 +59,27 @@ func TestHybridFLOPs(t *testing.T) {
 	}
 }
 
+// TestLeadingDense: layers with a dense MLP come first only where a model does not alternate or stack single blocks.
+func TestLeadingDense(t *testing.T) {
+	moe := Model{Name: "m", Kind: Decoder, Layers: 8, Hidden: 64, FFN: 256, Heads: 4, Experts: 4, ExpertsPerToken: 1, ExpertFFN: 64, DenseLayers: 4}
+	for _, c := range []struct {
+		change func(*Model)
+		want   int
+	}{
+		{func(m *Model) {}, 4},
+		{func(m *Model) { m.MoEEvery = 1 }, 4},
+		{func(m *Model) { m.MoEEvery = 2 }, 0},
+		{func(m *Model) { m.MLPLayers = 6 }, 0},
+		{func(m *Model) { m.Experts = 0 }, 0},
+		{func(m *Model) { m.DenseLayers = 8 }, 0},
+	} {
+		m := moe
+		if c.change(&m); m.LeadingDense() != c.want {
+			t.Errorf("%+v: %d, want %d", m, m.LeadingDense(), c.want)
+		}
+	}
+}
+
 // TestScoreShare: a window limits the scores of the layers that have it.
 func TestScoreShare(t *testing.T) {
 	m := Model{Kind: Decoder, Layers: 4, Heads: 1, Window: 1024, WindowLayers: 2}
@@ -90,6 +111,7 @@ func TestValidateHybrid(t *testing.T) {
 		"heads=0, but 1 layers have attention":            func(m *Model) { m.Heads = 0 },
 		"window_layers=2 exceeds 1 layers with attention": func(m *Model) { m.Window, m.WindowLayers = 8, 2 },
 		"window_layers=1 without a window":                func(m *Model) { m.WindowLayers = 1 },
+		"moe_every=-2 is negative":                       func(m *Model) { m.MoEEvery = -2 },
 		"tower.layers=-1 is negative":                     func(m *Model) { m.Tower.Layers = -1 },
 	} {
 		m := whole

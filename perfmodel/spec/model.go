@@ -61,7 +61,9 @@ type Model struct {
 	ExpertsPerToken int `json:"experts_per_token,omitempty"` // top-k
 	ExpertFFN       int `json:"expert_ffn,omitempty"`        // inner width of one expert
 	SharedExperts   int `json:"shared_experts,omitempty"`    // experts that process every token
-	DenseLayers     int `json:"dense_layers,omitempty"`      // leading layers with a dense MLP in an MoE model
+	DenseLayers     int `json:"dense_layers,omitempty"`      // layers with a dense MLP in an MoE model, the first ones without MoEEvery
+	// MoEEvery n gives every n-th layer experts (Llama 4 Maverick: 2); 0 = all but the first DenseLayers have them.
+	MoEEvery int `json:"moe_every,omitempty"`
 	// ExpertHidden is the width to which tokens are projected before routed experts, and from which they are
 	// projected back (latent mixture of experts, Nemotron 3); 0 = Hidden.
 	ExpertHidden int `json:"expert_hidden,omitempty"`
@@ -178,12 +180,16 @@ func (m Model) SharedExpertParams() float64 {
 	return m.mlpMatrices()*h*float64(m.SharedExperts*m.ExpertFFN) + 2*h*float64(m.ExpertHidden)
 }
 
-// SSMParams returns the parameters of one Mamba 2 mixer: projections to the gate, to the input, to B and C, and to
-// the step size of each head, and the output projection (Dao and Gu 2024, section 7). Convolution, norm and biases
-// are below 0.1 % and left out.
+// SSMIn returns the width of the input projection of a Mamba 2 mixer: the gate, the input, B and C, and the step size of
+// each head (Dao and Gu 2024, section 7).
+func (m Model) SSMIn() float64 {
+	return float64(2*m.SSMHeads*m.SSMHeadDim + 2*m.SSMGroups*m.SSMState + m.SSMHeads)
+}
+
+// SSMParams returns the parameters of the input and output projections of one Mamba 2 mixer. Convolution, norm and
+// biases are below 0.1 % and left out.
 func (m Model) SSMParams() float64 {
-	h, inner := float64(m.Hidden), float64(m.SSMHeads*m.SSMHeadDim)
-	return h * (3*inner + 2*float64(m.SSMGroups*m.SSMState) + float64(m.SSMHeads))
+	return float64(m.Hidden) * (m.SSMIn() + float64(m.SSMHeads*m.SSMHeadDim))
 }
 
 // ssmChunk is the number of tokens of one chunk of Mamba 2's algorithm: 128 in Nemotron-H, 256 in Mamba 2.
@@ -214,6 +220,15 @@ func (m Model) MoELayers() int {
 		return 0
 	}
 	return max(m.LayersWithMLP()-m.DenseLayers, 0)
+}
+
+// LeadingDense returns the number of layers with a dense MLP before the first layer with experts; 0 if layers of both
+// kinds alternate, or all are of one kind.
+func (m Model) LeadingDense() int {
+	if m.MoELayers() == 0 || m.MLPLayers > 0 || m.MoEEvery > 1 {
+		return 0
+	}
+	return m.DenseLayers
 }
 
 // ScoreShare returns the share of the scores of seq x seq tokens that attention computes, the mean of all layers
@@ -326,7 +341,8 @@ func (m Model) Validate() error {
 		{"window", m.Window}, {"window_layers", m.WindowLayers}, {"ssm_layers", m.SSMLayers}, {"ssm_heads", m.SSMHeads},
 		{"ssm_head_dim", m.SSMHeadDim}, {"ssm_state", m.SSMState}, {"ssm_groups", m.SSMGroups}, {"mlp_layers", m.MLPLayers},
 		{"experts", m.Experts}, {"experts_per_token", m.ExpertsPerToken}, {"expert_ffn", m.ExpertFFN},
-		{"shared_experts", m.SharedExperts}, {"dense_layers", m.DenseLayers}, {"expert_hidden", m.ExpertHidden}, {"mtp_layers", m.MTPLayers},
+		{"shared_experts", m.SharedExperts}, {"dense_layers", m.DenseLayers}, {"moe_every", m.MoEEvery},
+		{"expert_hidden", m.ExpertHidden}, {"mtp_layers", m.MTPLayers},
 		{"tower.layers", m.Tower.Layers}, {"tower.hidden", m.Tower.Hidden}, {"tower.ffn", m.Tower.FFN}, {"tower.heads", m.Tower.Heads},
 		{"tower.tokens", m.Tower.Tokens}, {"tower.projector", m.Tower.Projector}} {
 		if f.v < 0 {

@@ -189,6 +189,25 @@ func TestNamesAreText(t *testing.T) {
 	}
 }
 
+// Layers with and without experts alternate from the first on, which has none.
+func TestAlternatingExperts(t *testing.T) {
+	f, err := Lookup("megatron")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := config(t, "Mixtral-8x7B", "H100", "8", "dp=8,ep=8,mb=1,precision=bf16")
+	for layers, want := range map[int]string{32: "'([0]*1+[1])*16'", 33: "'([0]*1+[1])*16+[0]*1'"} {
+		c.Model.Layers, c.Model.DenseLayers, c.Model.MoEEvery = layers, layers-16, 2
+		s, err := f.Emit(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(s.Text, "--moe-layer-freq "+want+"\n") {
+			t.Errorf("%d layers: want --moe-layer-freq %s in\n%s", layers, want, s.Text)
+		}
+	}
+}
+
 func TestInexpressible(t *testing.T) {
 	for _, tc := range []struct{ framework, model, shape, plan, want string }{
 		{"torchrun", "Llama3-8B", "8", "dp=4,tp=2,precision=bf16", "torchrun cannot express tp=2: no single call splits a model, so it would have to be written into the program; deepspeed and megatron and torchtitan can"},

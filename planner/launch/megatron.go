@@ -84,7 +84,7 @@ func megatronNotes(c *spec.Config, d *spec.Details) []string {
 			out = append(out, fmt.Sprintf("%s has %.4g parameters, the shape in the flags %.4g: what sets it apart, such as multi-head latent attention, has to be added", m.Name, m.ParamCount, n))
 		}
 	}
-	if m.DenseLayers > 0 {
+	if m.LeadingDense() > 0 {
 		out = append(out, "the layers without experts are written as the first ones (--moe-layer-freq)")
 	}
 	if m.Kind == spec.Decoder {
@@ -136,7 +136,14 @@ func megatronExperts(m *spec.Model) [][]string {
 	if m.SharedExperts > 0 {
 		a = append(a, []string{"--moe-shared-expert-intermediate-size", itoa(m.SharedExperts * m.ExpertFFN)})
 	}
-	if m.DenseLayers > 0 {
+	switch {
+	case m.MoEEvery > 1:
+		pattern := fmt.Sprintf("([0]*%d+[1])*%d", m.MoEEvery-1, m.MoELayers())
+		if rest := m.Layers % m.MoEEvery; rest > 0 {
+			pattern += fmt.Sprintf("+[0]*%d", rest)
+		}
+		a = append(a, []string{"--moe-layer-freq", pattern})
+	case m.DenseLayers > 0:
 		a = append(a, []string{"--moe-layer-freq", fmt.Sprintf("([0]*%d+[1]*%d)", m.DenseLayers, m.MoELayers())})
 	}
 	return append(a, []string{"--moe-token-dispatcher-type", "alltoall"})

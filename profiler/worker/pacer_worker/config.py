@@ -30,6 +30,7 @@ class Model:
     expert_ffn: int = 0
     shared_experts: int = 0
     dense_layers: int = 0
+    moe_every: int = 0
 
     @property
     def kv(self) -> int:

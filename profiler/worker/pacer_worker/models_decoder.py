@@ -23,7 +23,7 @@ LLAMA = Style(causal=True, rms_norm=True, bias=False, activation="silu", gated=T
 def decoder(config: Config, site: Site) -> Network:
     model, seq = config.model, config.seq_len
     require_shape(model, "layers", "hidden", "heads", "vocab")
-    dense = model.dense_layers if model.experts else model.layers  # the first layers
+    dense = model.dense_layers if model.experts else model.layers
     if dense:
         require_shape(model, "ffn")
     if model.experts:
@@ -35,7 +35,8 @@ def decoder(config: Config, site: Site) -> Network:
 
     def layer(i: int) -> nn.Module:
         name = f"layer_{i}"
-        mlp = Experts(site, f"{name}.experts", model, style) if i >= dense else None
+        routed = (i + 1) % model.moe_every == 0 if model.moe_every > 1 else i >= dense
+        mlp = Experts(site, f"{name}.experts", model, style) if model.experts and routed else None
         return Layer(site, name, model, style, mlp=mlp)
 
     parts = [Part("embed", lambda: Embed(site, model.vocab, model.hidden, learned), state)]
