@@ -42,14 +42,14 @@ func (e *Estimator) activations(b *Breakdown, p *spec.Plan, stage int, layers sp
 	input := a * tokens * e.hidden / split
 	var dense, moe layerPeak
 	if layers.dense > 0 {
-		dense = e.layerPeak(p, tokens, a, split, false)
+		dense = e.meanPeak(p, tokens, a, split, e.w.dense)
 	}
 	if layers.moe > 0 {
-		moe = e.layerPeak(p, tokens, a, split, true)
+		moe = e.meanPeak(p, tokens, a, split, e.w.moe)
 	}
 	backward := max(moe.backward, dense.backward)
 	v := float64(p.Chunks())
-	if layers.moe >= v && layers.dense > 0 {
+	if e.leading > 0 && layers.moe >= v && layers.dense > 0 {
 		backward = max(moe.backward, dense.backward-layers.moe/v*moe.kept)
 	}
 	b.Working += backward
@@ -82,21 +82,31 @@ func (e *Estimator) activations(b *Breakdown, p *spec.Plan, stage int, layers sp
 // layerPeak is what one layer keeps of a micro-batch until its backward pass, and what that pass needs in addition.
 type layerPeak struct{ kept, backward float64 }
 
-func (e *Estimator) layerPeak(p *spec.Plan, tokens, a, split float64, moe bool) layerPeak {
-	whole, scores := e.layerBytes(p, tokens, a, split, moe)
+// meanPeak returns what a layer keeps in the mean over its possible blocks, and the most that a backward pass of one needs.
+func (e *Estimator) meanPeak(p *spec.Plan, tokens, a, split float64, blocks []block) (mean layerPeak) {
+	for _, b := range blocks {
+		one := e.layerPeak(p, tokens, a, split, b)
+		mean.kept += b.share * one.kept
+		mean.backward = max(mean.backward, one.backward)
+	}
+	return mean
+}
+
+func (e *Estimator) layerPeak(p *spec.Plan, tokens, a, split float64, b block) layerPeak {
+	whole, scores := e.layerBytes(p, tokens, a, split, b)
 	input := a * tokens * e.hidden / split
 	kept, again := whole+scores, 0.0
 	switch {
 	case p.Recompute == spec.RecomputeFull:
 		kept, again = input, whole+scores
 	case p.Recompute == spec.RecomputeSelective && e.stack.perOperator:
-		kept, again = e.everyOther(p, tokens, a, split, moe), whole
+		kept, again = e.everyOther(p, tokens, a, split, b), whole
 	case p.Recompute == spec.RecomputeSelective && e.stack.perBlock:
 		kept, again = (input+whole+scores)/2, whole+scores
 	case p.Recompute == spec.RecomputeSelective:
 		kept, again = whole, scores // one layer's scores at a time
 	}
-	return layerPeak{kept, again + e.widest(p, tokens, a, moe)}
+	return layerPeak{kept, again + e.widest(p, tokens, a, b)}
 }
 
 // unfused reports whether the stack materializes the attention scores as a tensor.
@@ -135,15 +145,21 @@ func (e *Estimator) loss(p *spec.Plan, tokens, input, weight float64) float64 {
 }
 
 // widest returns the bytes that the backward pass of a layer holds at once besides what the layer kept: the gradient of
-// its output, and the gradients before and after the activation function, or those of the attention scores if they are
-// materialized. Each copy of a token sent to an expert has its own.
-func (e *Estimator) widest(p *spec.Plan, n, a float64, moe bool) float64 {
+// its output, and the gradients before and after the activation function, those of a mixer's input projection, or those of
+// the attention scores if they are materialized. Each copy of a token sent to an expert has its own.
+func (e *Estimator) widest(p *spec.Plan, n, a float64, b block) float64 {
 	t := float64(p.TP)
-	inner := e.ffn
-	if moe {
-		inner = max(e.topK*e.expertFFN, e.topK*e.hidden) + e.shared*e.expertFFN
+	inner := 0.0
+	if b.mlp {
+		inner = e.ffn
 	}
-	if e.unfused(p) {
+	if b.routed {
+		inner = max(e.topK*e.expertFFN, e.topK*e.expertIn) + e.shared*e.expertFFN
+	}
+	if b.ssm {
+		inner = max(inner, e.ssmIn)
+	}
+	if b.attention && e.unfused(p) {
 		inner = max(inner, e.seq*e.heads)
 	}
 	return a*n*e.hidden + 2*a*n*inner/t
@@ -154,16 +170,24 @@ func (e *Estimator) widest(p *spec.Plan, n, a float64, moe bool) float64 {
 //
 //	n·a·(2h/r + (2q + kv + f)/t)
 //
-// These are its input and output, the query and value projections, attention, and the first multiplication of
-// the MLP. Source: the save list of torchtitan's apply_ac. See layerBytes for the symbols. Latent attention is
-// counted as other attention with as many heads.
-func (e *Estimator) everyOther(p *spec.Plan, n, a, r float64, moe bool) float64 {
-	t := float64(p.TP)
-	inner := e.ffn
-	if moe {
-		inner = (e.topK + e.shared) * e.expertFFN
+// These are the inputs of mixer and MLP, the query and value projections, attention, and the first multiplication of
+// the MLP, or the input projection of a state-space mixer. Source: the save list of torchtitan's apply_ac. See layerBytes
+// for the symbols. Latent attention is counted as other attention with as many heads.
+func (e *Estimator) everyOther(p *spec.Plan, n, a, r float64, b block) float64 {
+	t, width := float64(p.TP), 0.0
+	if b.attention {
+		width += e.hidden/r + 2*e.heads*e.head/t + e.kv*e.head/min(t, e.kv)
 	}
-	return n * a * (2*e.hidden/r + (2*e.heads*e.head+inner)/t + e.kv*e.head/min(t, e.kv))
+	if b.ssm {
+		width += e.hidden/r + e.ssmIn/t
+	}
+	if b.mlp {
+		width += e.hidden/r + e.ffn/t
+	}
+	if b.routed {
+		width += e.hidden/r + (e.topK+e.shared)*e.expertFFN/t
+	}
+	return n * a * width
 }
 
 // layerBytes returns the bytes that one layer keeps of one micro-batch without recomputation; the attention
@@ -174,13 +198,16 @@ func (e *Estimator) everyOther(p *spec.Plan, n, a, r float64, moe bool) float64 
 //
 //	n      tokens of the micro-batch on this device, b·s/CP
 //	a      bytes per element, 2 or 4
-//	h      hidden width: two norm inputs, and the inputs of QKV and MLP
+//	h      hidden width: two norm inputs, and the inputs of QKV and MLP; half of each if a layer is a mixer or an MLP alone
 //	masks  dropout masks of one byte, 2 or 0
 //	r, t   t is TP; r is TP with sequence parallelism, else 1
 //	i      r, or 1 where the stack keeps gathered inputs
 //	q, kv  heads·d and key/value heads·d; the output projection's input is q
 //	       with context parallelism that exchanges heads, one more q
 //	MLP    n·a·c·f/t: inner activations, 2f, gated 3f; for experts see routedBytes, for frozen weights inputs
+//
+// A state-space mixer keeps, in place of attention, the output of its input projection and the state's output
+// (MambaSplitConv1dScanCombinedFn in mamba_ssm/ops/triton/ssd_combined.py), and the input of the output projection.
 //
 // Multi-head latent attention keeps, in place of 2q + 2·kv, the compressed queries, keys and values, those of
 // queries and of keys and values before and after their norms, and of all heads queries and keys with their
@@ -189,7 +216,31 @@ func (e *Estimator) everyOther(p *spec.Plan, n, a, r float64, moe bool) float64 
 //
 // With h = q = kv, f = 4h and a = 2 the sum is sbh·(10 + 24/t) + 5as²b/t. Source: Korthikanti et al. 2022,
 // section 4.1 and equations 2 and 4.
-func (e *Estimator) layerBytes(p *spec.Plan, n, a, r float64, moe bool) (whole, scores float64) {
+func (e *Estimator) layerBytes(p *spec.Plan, n, a, r float64, b block) (whole, scores float64) {
+	in := r
+	if e.stack.keepsGathered {
+		in = 1
+	}
+	of := e.inputs(p, a)
+	part := func(input float64) float64 { return n * e.hidden * ((a+e.masks/2)/r + input/in) }
+	if b.attention {
+		whole, scores = e.attentionBytes(p, n, a, r, of)
+		whole += part(of.qkv)
+	}
+	if b.ssm {
+		whole += part(of.ssm) + n*(a*(e.ssmIn+e.ssm)+of.ssm*e.ssm)/float64(p.TP)
+	}
+	if b.mlp {
+		whole += part(of.up) + n*((e.mlp-1)*a+of.down)*e.ffn/float64(p.TP)
+	}
+	if b.routed {
+		whole += part(of.up) + e.routedBytes(n, a, r, float64(p.TP), of)
+	}
+	return whole, scores
+}
+
+// attentionBytes returns what layerBytes counts of attention, without its norm and the input of QKV.
+func (e *Estimator) attentionBytes(p *spec.Plan, n, a, r float64, of inputs) (whole, scores float64) {
 	t := float64(p.TP)
 	attention := 2*e.heads*e.head/t + 2*e.kv*e.head/min(t, e.kv)
 	if l := &e.latent; l.KVRank > 0 {
@@ -202,19 +253,9 @@ func (e *Estimator) layerBytes(p *spec.Plan, n, a, r float64, moe bool) (whole, 
 		}
 		attention += out / t
 	}
-	in := r
-	if e.stack.keepsGathered {
-		in = 1
-	}
-	outer, qkv, mlp := e.inputs(p, a)
-	whole = n*e.hidden*((2*a+e.masks)/r+outer/in) + n*a*attention
-	if qkv < a && e.adapter.Kind == spec.FullTraining { // attention keeps its output in 16 bits, next to the input of the projection
-		whole += n * qkv * e.heads * e.head / t
-	}
-	if moe {
-		whole += e.routedBytes(p, n, a, r)
-	} else {
-		whole += n * ((e.mlp-1)*a + mlp) * e.ffn / t
+	whole = n * a * attention
+	if of.qkv < a && e.adapter.Kind == spec.FullTraining { // attention keeps its output in 16 bits, next to the input of the projection
+		whole += n * of.qkv * e.heads * e.head / t
 	}
 	scores = 4 * n * e.heads / t
 	if e.unfused(p) {
@@ -226,25 +267,28 @@ func (e *Estimator) layerBytes(p *spec.Plan, n, a, r float64, moe bool) (whole, 
 	return whole, scores
 }
 
-// inputs returns the bytes that a layer keeps of the inputs of its multiplications, per element: outer for those of width
-// h, which are of QKV and of the MLP, qkv of the former alone, and mlp of the input of the MLP's last. Transformer Engine
-// keeps the 8-bit copy only (transformer_engine/pytorch/module/linear.py, layernorm_linear.py, grouped_linear.py). Frozen
-// weights need none, except for adapters, which multiply in 16 bits.
-func (e *Estimator) inputs(p *spec.Plan, a float64) (outer, qkv, mlp float64) {
+// inputs are the bytes per element that a layer keeps of the inputs of its multiplications: of QKV, of the MLP's first and
+// last, and of both projections of a state-space mixer.
+type inputs struct{ qkv, up, down, ssm float64 }
+
+// inputs returns the inputs under p. Transformer Engine keeps the 8-bit copy only
+// (transformer_engine/pytorch/module/linear.py, layernorm_linear.py, grouped_linear.py). Frozen weights need none, except
+// for adapters, which multiply in 16 bits.
+func (e *Estimator) inputs(p *spec.Plan, a float64) (of inputs) {
 	one := a
 	if e.stack.core && p.Precision.Format() == spec.FP8 {
 		one = 1
 	}
 	if e.adapter.Kind == spec.FullTraining {
-		return 2 * one, one, one
+		return inputs{one, one, one, one}
 	}
 	if e.adapter.Has(spec.AdaptQKV) {
-		outer, qkv = outer+a, a
+		of.qkv = a
 	}
 	if e.adapter.Has(spec.AdaptMLP) {
-		outer, mlp = outer+a, a
+		of.up, of.down = a, a
 	}
-	return outer, qkv, mlp
+	return of
 }
 
 // routerBytes is what a router keeps per token and expert: 16-bit logits, and in fp32 their softmax, the
@@ -254,19 +298,18 @@ const routerBytes = 2 + 3*4 + 1 + 4
 
 // routedBytes returns the bytes that the MLP of a layer with experts keeps:
 //
-//	n·a·(k·(h + out + c·f) + shared·c·f)/t + router, in 16 bits
+//	n·a·(k·(h + out + c·f) + shared·c·f)/t + router, in 16 bits; h is that of the experts
 //
 // Each of the k copies of a token sent to an expert keeps the expert's input and inner activations, and its output
 // unless the stack multiplies the inner activations by the router's probabilities, so that their gradient needs no
 // output. The input of shared experts is that of the layer. The copies are assumed to spread evenly over the experts'
 // ranks.
-func (e *Estimator) routedBytes(p *spec.Plan, n, a, r float64) float64 {
-	_, _, mlp := e.inputs(p, a)
-	token, inner := mlp*e.hidden, ((e.mlp-1)*a+mlp)*e.expertFFN
+func (e *Estimator) routedBytes(n, a, r, t float64, of inputs) float64 {
+	token, inner := of.down*e.expertIn, ((e.mlp-1)*a+of.down)*e.expertFFN
 	if !e.stack.innerProbabilities {
-		token += a * e.hidden
+		token += a * e.expertIn
 	}
-	return n*(e.topK*(token+inner)+e.shared*inner)/float64(p.TP) + routerBytes*n*e.experts/r
+	return n*(e.topK*(token+inner)+e.shared*inner)/t + routerBytes*n*e.experts/r
 }
 
 // inFlight returns the number of model chunks (layers/v each) of one micro-batch that stage i of p holds at its

@@ -68,7 +68,7 @@ func TestExpertActivations(t *testing.T) {
 	p := spec.Plan{EP: 8, DP: 8}.Normal()
 	for release, output := range map[string]float64{"Megatron Core@0.12": 0, "Megatron Core@0.11": 2 * 2 * 1024} {
 		e := prepared(t, mixed(), release)
-		got, _ := e.layerBytes(&p, 1, 2, 1, true)
+		got, _ := e.layerBytes(&p, 1, 2, 1, e.w.moe[0])
 		near(t, release, got, 4*2*1024+4*2*1024+2*2*(1024+3*512)+2*3*512+19*8+output, 1e-12)
 	}
 }
@@ -105,8 +105,8 @@ func TestVocabularyIsPadded(t *testing.T) {
 func TestHeadsForTokens(t *testing.T) {
 	p := spec.Plan{CP: 4}.Normal()
 	ring, a2a := prepared(t, gpt(4, 1024, 8), "Megatron Core@0.12"), prepared(t, gpt(4, 1024, 8), "Megatron Core@0.12 cp=a2a")
-	less, _ := ring.layerBytes(&p, 100, 2, 1, false)
-	more, _ := a2a.layerBytes(&p, 100, 2, 1, false)
+	less, _ := ring.layerBytes(&p, 100, 2, 1, ring.w.dense[0])
+	more, _ := a2a.layerBytes(&p, 100, 2, 1, a2a.w.dense[0])
 	near(t, "difference", more-less, 100*2*1024, 1e-12)
 }
 
@@ -199,8 +199,8 @@ func TestActivationsOfFP8(t *testing.T) {
 		m.GatedMLP = true
 		e := prepared(t, m, framework)
 		half, eight := spec.Plan{Precision: spec.BF16}.Normal(), spec.Plan{Precision: spec.FP8}.Normal()
-		more, _ := e.layerBytes(&half, n, 2, 1, false)
-		less, _ := e.layerBytes(&eight, n, 2, 1, false)
+		more, _ := e.layerBytes(&half, n, 2, 1, e.w.dense[0])
+		less, _ := e.layerBytes(&eight, n, 2, 1, e.w.dense[0])
 		if more-less != saved {
 			t.Errorf("%s: fp8 saves %g bytes, want %g", framework, more-less, saved)
 		}

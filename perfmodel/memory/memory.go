@@ -30,6 +30,8 @@ type Estimator struct {
 	guessed bool // layers or width are guessed
 	seq     float64
 	latent  spec.Latent // KVRank 0 = other attention
+	ssmIn   float64     // width of the input projection of a state-space mixer
+	ssm     float64     // inner width of the mixer
 	layers  float64
 	hidden  float64
 	ffn     float64
@@ -41,11 +43,12 @@ type Estimator struct {
 
 	mlp       float64 // activations kept per MLP, in multiples of its inner width: 2, gated 3
 	masks     float64 // dropout masks per layer, in multiples of the hidden width
-	leading   int     // layers with a dense MLP before those with experts; all layers of a dense model
+	leading   int     // layers with a dense MLP before the first with experts; 0 if both alternate
 	experts   float64 // routed experts of a layer
 	topK      float64 // routed experts per token
 	shared    float64 // experts that process every token
 	expertFFN float64
+	expertIn  float64 // width of a routed expert's input and output
 
 	w       weights
 	adapter spec.Adapter
@@ -76,7 +79,7 @@ func (cal *Calibration) For(c spec.Config) (Estimator, error) {
 	if e.w.total() <= 0 {
 		return e, fmt.Errorf("memory: model %s has neither layers and hidden size nor a parameter count: %w", m.Name, perfmodel.ErrNotCovered)
 	}
-	if !m.HasShape() || m.Heads <= 0 {
+	if !countable(&m) {
 		e.flops = m.FLOPsPerSample
 		if e.flops <= 0 {
 			e.flops = 2 * m.ActiveParams() * e.seq
@@ -92,14 +95,21 @@ func (cal *Calibration) For(c spec.Config) (Estimator, error) {
 	if m.GatedMLP {
 		e.mlp, e.masks = 3, 0 // gated models are trained without dropout
 	}
-	e.leading = m.Layers
+	if m.SSMLayers > 0 {
+		e.ssm, e.ssmIn, e.masks = float64(m.SSMHeads*m.SSMHeadDim), m.SSMIn(), 0
+	}
+	e.leading = m.LeadingDense()
 	if m.Experts > 0 {
-		e.leading = m.Layers - m.MoELayers()
 		e.experts, e.topK, e.shared = float64(m.Experts), float64(m.ExpertsPerToken), float64(m.SharedExperts)
-		e.expertFFN = float64(m.ExpertFFN)
+		e.expertFFN, e.expertIn = float64(m.ExpertFFN), float64(m.ExpertIn())
 		e.masks = 0
 	}
 	return e, nil
+}
+
+// countable reports whether m's parameters and activations can be counted per layer.
+func countable(m *spec.Model) bool {
+	return m.HasShape() && (m.Heads > 0 || m.SSMLayers > 0 && m.AttentionLayers() == 0)
 }
 
 // variant is a stack that a Config may run on, with its constants.
@@ -194,7 +204,7 @@ func (e *Estimator) most(p *spec.Plan, kind stack.Memory) Breakdown {
 	if over := e.nn % p.PP; over > 0 && over < p.PP-1 {
 		try(p.PP - 1 - over)
 	}
-	if e.leading > 0 && e.leading < e.nn {
+	if e.leading > 0 {
 		if first := e.firstWithoutDense(p); first > 0 && first < p.PP-1 {
 			try(first)
 		}
@@ -317,18 +327,20 @@ type span struct {
 
 func (s span) all() float64 { return s.dense + s.moe }
 
-// layersOn returns the layers of a stage. Layers with a dense MLP come first in the model. With more than one chunk per
-// stage, chunk c of stage i is the (c·PP + i)th of the model; the second one of ScheduleZBV is the (2·PP - 1 - i)th.
+// kinds returns the counts by kind: layers without experts, layers with experts.
+func (s span) kinds() [2]float64 { return [2]float64{s.dense, s.moe} }
+
+// layersOn returns the layers of a stage. Leading layers with a dense MLP come first in the model; without any, layers
+// with and without experts alternate, and each stage has its share of both. With more than one chunk per stage, chunk c
+// of stage i is the (c·PP + i)th of the model; the second one of ScheduleZBV is the (2·PP - 1 - i)th.
 func (e *Estimator) layersOn(p *spec.Plan, stage int) span {
 	if !e.shape {
 		return span{dense: e.layers / float64(p.PP)}
 	}
 	n := p.StageLayers(e.nn, stage)
-	switch e.leading {
-	case e.nn:
-		return span{dense: float64(n)}
-	case 0:
-		return span{moe: float64(n)}
+	if e.leading == 0 {
+		moe := float64(n) * e.w.layers.moe / e.layers
+		return span{dense: float64(n) - moe, moe: moe}
 	}
 	dense := 0.0
 	if v := p.Chunks(); v == 1 {

@@ -343,7 +343,7 @@ func TestCountsAgreeWithTheModel(t *testing.T) {
 	latent.KVHeads, latent.HeadDim, latent.QRank, latent.KVRank = 0, 128, 1536, 512
 	uncompressed := latent
 	uncompressed.QRank = 0
-	for _, m := range []spec.Model{gpt(24, 1024, 16), t5, moe, latent, uncompressed} {
+	for _, m := range []spec.Model{gpt(24, 1024, 16), t5, moe, latent, uncompressed, nemotronH(), nemotron3(), mamba2(), maverick(), qwenVL()} {
 		w := weightsOf(m)
 		near(t, m.Name, w.total(), m.Params()+float64(4*m.Layers*m.Hidden), 1e-12)
 	}
@@ -374,7 +374,7 @@ func TestKeyValueHeadsAreReplicated(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := spec.Plan{TP: tp}.Normal()
-		whole, _ = e.layerBytes(&p, 100, 2, 1, false)
+		whole, _ = e.layerBytes(&p, 100, 2, 1, e.w.dense[0])
 		return e.w.onDevice(&p, span{dense: 8}, 0, 1).dense, whole
 	}
 	dense, whole := kept(4, 8)
@@ -393,7 +393,7 @@ func TestLatentActivations(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := spec.Plan{TP: tp}.Normal()
-		whole, _ := e.layerBytes(&p, 100, 2, 1, false)
+		whole, _ := e.layerBytes(&p, 100, 2, 1, e.w.dense[0])
 		return whole
 	}
 	one, four := kept(1), kept(4)

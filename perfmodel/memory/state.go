@@ -10,6 +10,8 @@ import (
 type weights struct {
 	query  float64 // query and output projections of one layer, split by TP
 	kv     float64 // key and value projections, split by TP up to the number of key/value heads
+	down   float64 // projections to the compressed widths of latent attention, on every rank
+	ssm    float64 // one state-space mixer, split by TP
 	mlp    float64 // dense MLP of one layer, split by TP
 	shared float64 // shared experts of one layer with experts, split by TP
 	expert float64 // routed experts of one layer with experts, split by EP
@@ -17,24 +19,29 @@ type weights struct {
 	fixed  float64 // norms of one layer, on every rank
 	router float64 // router of one layer with experts, on every rank
 	embed  float64 // one embedding matrix, split by TP
+	tower  float64 // tower and its projector, on the first stage, split by TP
 	tied   bool
 	kvHead float64
 	layers span
+	dense  []block // of the layers without experts
+	moe    []block // of those with experts
 	opaque float64 // all parameters of a model without a shape
 	scale  float64 // published count over the sum of the parts above
 }
 
 func weightsOf(m spec.Model) weights {
-	if !m.HasShape() || m.Heads <= 0 {
+	if !countable(&m) {
 		return weights{opaque: m.Params(), scale: 1}
 	}
 	h, d := float64(m.Hidden), float64(m.Head())
 	w := weights{
 		query:  2 * h * float64(m.Heads) * d,
 		kv:     2 * h * float64(m.KV()) * d,
-		mlp:    m.DenseMLPParams() * float64(m.LayersWithMLP()-m.MoELayers()) / float64(max(m.Layers-m.MoELayers(), 1)),
+		ssm:    m.SSMParams(),
+		mlp:    m.DenseMLPParams(),
 		fixed:  4 * h,
 		embed:  float64(m.Vocab) * h,
+		tower:  m.Tower.Params(),
 		tied:   m.TiedEmbeddings,
 		kvHead: float64(m.KV()),
 		layers: span{dense: float64(m.Layers - m.MoELayers()), moe: float64(m.MoELayers())},
@@ -42,15 +49,13 @@ func weightsOf(m spec.Model) weights {
 	}
 	if l, ok := m.Latent(); ok {
 		w.query, w.kv, w.kvHead = l.QIn*l.Q+h*l.Out, l.KVRank*l.KV, float64(m.Heads)
-		w.fixed += h * l.Down()
+		w.down = h * l.Down()
 	}
+	w.dense, w.moe = blocksOf(&m)
 	if m.Experts > 0 {
 		w.one = m.ExpertParams()
 		w.shared, w.expert = m.SharedExpertParams(), float64(m.Experts)*w.one
 		w.router = h * float64(m.Experts)
-	}
-	if attn := float64(m.AttentionLayers()) / float64(m.Layers); attn < 1 { // the other layers have a state-space mixer, or only an MLP
-		w.query, w.kv = attn*w.query+float64(m.SSMLayers)/float64(m.Layers)*m.SSMParams(), attn*w.kv
 	}
 	if m.Kind == spec.EncoderDecoder { // cross attention in the decoder half
 		w.query, w.kv = 1.5*w.query, 1.5*w.kv
@@ -84,7 +89,59 @@ func (w *weights) total() float64 {
 	if w.opaque > 0 {
 		return w.opaque
 	}
-	return w.scale * (w.layers.all()*(w.query+w.kv+w.fixed) + w.layers.dense*w.mlp + w.layers.moe*(w.shared+w.expert+w.router) + w.embeddings())
+	n := w.embeddings() + w.tower
+	for kind, layers := range w.layers.kinds() {
+		for _, b := range w.blocks(kind) {
+			dense, expert := w.of(b, 1, 1, 1)
+			n += layers * b.share * (dense + expert)
+		}
+	}
+	return w.scale * n
+}
+
+// blocks returns the blocks of the layers of a kind, see span.kinds.
+func (w *weights) blocks(kind int) []block {
+	if kind == 0 {
+		return w.dense
+	}
+	return w.moe
+}
+
+// of returns the parameters that a device holds of one layer, the routed experts apart: 1/t of the matrices that TP
+// splits, 1/kv of keys and values, and 1/e of the experts.
+func (w *weights) of(b block, t, kv, e float64) (dense, expert float64) {
+	dense = w.fixed
+	if b.attention {
+		dense += w.query/t + w.kv/kv + w.down
+	}
+	if b.ssm {
+		dense += w.ssm / t
+	}
+	if b.mlp {
+		dense += w.mlp / t
+	}
+	if b.routed {
+		dense += w.shared/t + w.router
+		expert = w.expert / e
+	}
+	return dense, expert
+}
+
+// matrices returns the parameters of the distinct weight matrices of b.
+func (w *weights) matrices(b block, t, kv float64) (n float64) {
+	if b.attention {
+		n += w.query/t + w.kv/kv
+	}
+	if b.ssm {
+		n += w.ssm / t
+	}
+	if b.mlp {
+		n += w.mlp / t
+	}
+	if b.routed {
+		n += w.shared/t + w.one
+	}
+	return n
 }
 
 // owned are the parameters on one device before data parallel sharding.
@@ -107,34 +164,34 @@ func expertShards(p *spec.Plan) float64 { return float64(max(p.EP, p.TP)) }
 
 // onDevice returns the parameters on a device, with the embedding times pad.
 func (w *weights) onDevice(p *spec.Plan, layers span, stage int, pad float64) (o owned) {
-	t := 1 / float64(p.TP)
+	t := float64(p.TP)
 	if w.opaque > 0 {
-		o.dense = w.opaque * t / float64(p.PP)
+		o.dense = w.opaque / t / float64(p.PP)
 		o.layer = o.dense / 8 // gathered in eighths, since the layers of an opaque model are unknown
 		return o
 	}
-	o.matrices = w.scale * (w.query*t + w.kv/min(float64(p.TP), w.kvHead))
-	every := o.matrices + w.scale*w.fixed
-	o.dense = layers.all() * every
-	if layers.dense > 0 {
-		mlp := w.scale * w.mlp * t
-		o.dense += layers.dense * mlp
-		o.layer = every + mlp
-		o.matrices += mlp
+	kv, has := min(t, w.kvHead), block{}
+	for kind, n := range layers.kinds() {
+		if n == 0 {
+			continue
+		}
+		for _, b := range w.blocks(kind) {
+			dense, expert := w.of(b, t, kv, expertShards(p))
+			o.dense += w.scale * n * b.share * dense
+			o.expert += w.scale * n * b.share * expert
+			o.layer = max(o.layer, w.scale*(dense+expert))
+			has = has.or(b)
+		}
 	}
-	if layers.moe > 0 {
-		shared, expert := w.scale*w.shared*t, w.scale*w.expert/expertShards(p)
-		router := w.scale * w.router
-		o.dense += layers.moe * (shared + router)
-		o.expert = layers.moe * expert
-		o.layer = max(o.layer, every+shared+router+expert)
-		o.matrices += shared + w.scale*w.one
+	o.matrices = w.scale * w.matrices(has, t, kv)
+	if stage == 0 {
+		o.dense += w.scale * w.tower / t
 	}
 	last := stage == headStage(p)
 	if stage > 0 && !last {
 		return o
 	}
-	o.head = w.scale * w.embed * pad * t
+	o.head = w.scale * w.embed * pad / t
 	o.root = o.head
 	if stage == 0 && last && !w.tied {
 		o.root *= 2 // tied matrices are one copy on one stage, two on two
