@@ -68,7 +68,7 @@ func (e *Estimator) activations(b *Breakdown, p *spec.Plan, stage int, layers sp
 			b.Overhead += a * tokens * e.vocab / float64(p.TP)
 		}
 	}
-	if e.stack.core && p.ZeRO < 3 && halfPrecision(p.Precision) {
+	if e.emptyGradients(p) && halfPrecision(p.Precision) {
 		b.Buffers += 2 * own.matrices
 	}
 	switch {
@@ -77,6 +77,11 @@ func (e *Estimator) activations(b *Breakdown, p *spec.Plan, stage int, layers sp
 	case p.PP > 1:
 		b.Buffers += 2 * input
 	}
+}
+
+// emptyGradients reports whether autograd gets empty tensors in place of the gradients of weights, see traits.core.
+func (e *Estimator) emptyGradients(p *spec.Plan) bool {
+	return e.stack.core && p.ZeRO < 3 && e.adapter.Kind == spec.FullTraining
 }
 
 // layerPeak is what one layer keeps of a micro-batch until its backward pass, and what that pass needs in addition.
@@ -138,7 +143,7 @@ func (e *Estimator) loss(p *spec.Plan, tokens, input, weight float64) float64 {
 	if p.SequenceParallel && !e.stack.keepsGathered {
 		backward += whole
 	}
-	if e.stack.core && p.ZeRO < 3 {
+	if e.emptyGradients(p) {
 		backward += a * weight
 	}
 	return max(bytes*logits, backward) + input + head

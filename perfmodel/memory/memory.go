@@ -50,9 +50,9 @@ type Estimator struct {
 	expertFFN float64
 	expertIn  float64 // width of a routed expert's input and output
 
-	w       weights
-	adapter spec.Adapter
-	trained float64 // parameters of the adapters
+	w        weights
+	adapter  spec.Adapter
+	adapters struct{ dense, expert float64 } // their parameters, those of routed experts apart
 
 	flops float64 // forward FLOPs per sample of a model without a shape
 	nn    int     // layers as an int, for the split into stages
@@ -75,7 +75,8 @@ func (cal *Calibration) For(c spec.Config) (Estimator, error) {
 	e := Estimator{of: stack.Of(c.Framework, c.Accelerator.Arch), old: beforeFused(c.Accelerator.Arch), cpu: c.Accelerator.IsCPU(), seq: float64(max(c.Seq(), 1)), nn: m.Layers}
 	e.use(cal)
 	e.w = weightsOf(m)
-	e.adapter, e.trained = m.Adapter, m.TrainedParams()
+	e.adapter = m.Adapter
+	e.adapters.dense, e.adapters.expert = m.AdapterParams()
 	if e.w.total() <= 0 {
 		return e, fmt.Errorf("memory: model %s has neither layers and hidden size nor a parameter count: %w", m.Name, perfmodel.ErrNotCovered)
 	}
@@ -271,7 +272,7 @@ func (e *Estimator) stage(p *spec.Plan, stage int) Breakdown {
 	e.states(&b, p, own)
 	e.activations(&b, p, stage, layers, own)
 	if p.DP*p.CP > 1 && e.stack.bucket == 0 && !e.stack.core {
-		b.Buffers += min(2*bucketBytes, 4*(own.dense+own.expert))
+		b.Buffers += min(2*bucketBytes, 4*(own.trained+own.trainedExpert))
 	}
 	// Optimizer states are allocated once and in large blocks. Parameters are copied into flat buffers when a run
 	// starts, and their first blocks remain reserved; all others come and go in every step.
@@ -284,9 +285,16 @@ func (e *Estimator) stage(p *spec.Plan, stage int) Breakdown {
 	return b
 }
 
-// own returns the parameters on a device, with the vocabulary as the stack pads it.
+// own returns the parameters on a device, with the vocabulary as the stack pads it. Adapters are split like the matrices
+// they belong to.
 func (e *Estimator) own(p *spec.Plan, layers span, stage int) owned {
-	return e.w.onDevice(p, layers, stage, e.padded(p))
+	o := e.w.onDevice(p, layers, stage, e.padded(p))
+	o.trained, o.trainedExpert = o.dense, o.expert
+	if e.adapter.Kind != spec.FullTraining {
+		o.trained = e.adapters.dense / float64(p.TP) * layers.all() / e.layers
+		o.trainedExpert = e.adapters.expert / expertShards(p) * layers.moe / max(e.w.layers.moe, 1)
+	}
+	return o
 }
 
 // vocabMultiple is the number that the rows of an embedding on each device are a multiple of: the default of

@@ -150,7 +150,10 @@ type owned struct {
 	expert float64 // replicated ExpertReplicas times
 	layer  float64 // of the largest layer, dense and expert: the unit that ZeRO-3 gathers
 	head   float64 // the embedding or head matrix on this device: the other unit
-	root   float64 // all embedding and head matrices on this device
+
+	trained, trainedExpert float64 // of dense and expert: all, or the adapters, which come on top
+
+	root float64 // all embedding and head matrices on this device
 
 	// matrices are the parameters of the distinct weight matrices of the layers: those of one layer of each kind, with
 	// one routed expert.
@@ -206,68 +209,61 @@ func (w *weights) onDevice(p *spec.Plan, layers span, stage int, pad float64) (o
 // states over the data parallel ranks or those of a shard group, ZeRO-2 the gradients too, ZeRO-3 the weights
 // too. Sources: Rajbhandari et al. 2020, section 3 and figure 1; Zhang et al., "MiCS", VLDB 2022, section 3.1.
 //
-// All parameters are trained. Frozen ones would have weights only: held and shard here would split into the two.
+// Frozen weights have neither gradients nor optimizer states: they take 16 bits, or 4 and a scale for every 64 of them
+// that is quantized again (QLoRA, section 3). Their adapters have 2 bytes of weights, and gradients and optimizer states
+// in fp32. ZeRO-3 gathers frozen weights too, and reduces nothing for them.
 func (e *Estimator) states(b *Breakdown, p *spec.Plan, o owned) {
 	weight, grad, opt, gradCopy := e.stack.perParameter(p)
-	d := float64(p.Shards())
-	shard := o.dense/d + o.expert/ExpertSharding(p)
-	held := o.dense + o.expert
-	pick := func(stage int) float64 {
+	pick := func(stage int, dense, expert float64) float64 {
 		if p.ZeRO >= stage {
-			return shard
+			return dense/float64(p.Shards()) + expert/ExpertSharding(p)
 		}
-		return held
+		return dense + expert
 	}
-	b.Parameters = weight * pick(3)
-	b.Gradients = grad * pick(2)
-	b.Optimizer = opt * pick(1)
-	if e.adapter.Kind != spec.FullTraining {
-		e.frozen(b, p, o, pick(3))
-		return
+	adapted, gathers := e.adapter.Kind != spec.FullTraining, p.ZeRO == 3 && p.Shards() > 1
+	if adapted {
+		weight, grad, opt = 2, 4, 12
+		if e.adapter.Kind == spec.QLoRA {
+			weight = 4.127 / 8
+			b.Working = 2 * o.layer // dequantized
+		}
+		b.Parameters = 2 * pick(3, o.trained, o.trainedExpert)
 	}
-	if p.ZeRO == 3 && d > 1 {
+	b.Parameters += weight * pick(3, o.dense, o.expert)
+	b.Gradients = grad * pick(2, o.trained, o.trainedExpert)
+	updated := pick(1, o.trained, o.trainedExpert)
+	b.Optimizer = opt * updated
+	switch {
+	case gathers && adapted:
+		b.Gathered = e.k.Gathered * weight * e.units(p, o)
+	case gathers:
 		e.gathered(b, p, o, grad)
-	} else {
+	default:
 		e.copies(b, p, o, gradCopy)
 	}
-	e.offload(b, p, o, pick(1))
+	e.offload(b, p, o, updated)
 }
 
-// frozen replaces the states by those of a model that trains adapters only: weights in 16 bits, or in 4 with a
-// scale for every 64 of them that is quantized again (QLoRA, section 3), and adapters with gradients and optimizer
-// state in fp32. ZeRO-3 gathers the weights and reduces nothing for them.
-func (e *Estimator) frozen(b *Breakdown, p *spec.Plan, o owned, weights float64) {
-	bytes := 2.0
-	if e.adapter.Kind == spec.QLoRA {
-		bytes = 4.127 / 8
-	}
-	trained := e.trained / float64(p.TP*p.PP)
-	if p.ZeRO == 3 {
-		trained /= float64(p.Shards())
-		if p.Shards() > 1 {
-			b.Gathered = e.k.Gathered * bytes * (o.layer + max(o.layer, o.head))
-		}
-	}
-	if e.adapter.Kind == spec.QLoRA {
-		b.Working += 2 * o.layer // dequantized
-	}
-	b.Parameters = bytes*weights + 2*trained
-	b.Gradients, b.Optimizer = 4*trained, 12*trained
-}
-
-// gathered fills the memory of the units that ZeRO-3 has gathered. Without a pipeline these are the unit being
-// computed and the one prefetched, in 16 bits. The unit's unreduced gradients, in 16 bits and copied for the
-// reduction, count as working set, since the loss has none. The head is a separate unit. With a pipeline, the
-// whole stage stays gathered over its micro-batches, and gradients accumulate unsharded.
-func (e *Estimator) gathered(b *Breakdown, p *spec.Plan, o owned, grad float64) {
-	unit := max(o.layer, o.head)
+// units returns the parameters that ZeRO-3 has gathered at once: without a pipeline those of the unit being computed and
+// of the one prefetched, else those of the whole stage.
+func (e *Estimator) units(p *spec.Plan, o owned) float64 {
 	if p.PP > 1 {
-		b.Gathered = e.k.Gathered * (2 + grad) * (o.dense + o.expert)
+		return o.dense + o.expert
+	}
+	return o.layer + max(o.layer, o.head, e.rootOf(o))
+}
+
+// gathered fills the memory of the units that ZeRO-3 has gathered, in 16 bits. The unit's unreduced gradients, in 16 bits
+// and copied for the reduction, count as working set, since the loss has none. The head is a separate unit. With a
+// pipeline, gradients accumulate unsharded.
+func (e *Estimator) gathered(b *Breakdown, p *spec.Plan, o owned, grad float64) {
+	if p.PP > 1 {
+		b.Gathered = e.k.Gathered * (2 + grad) * e.units(p, o)
 		b.Working = grad * o.layer
 		return
 	}
-	b.Gathered = e.k.Gathered * 2 * (o.layer + max(unit, e.rootOf(o)))
-	b.Working = (2 + grad) * unit
+	b.Gathered = e.k.Gathered * 2 * e.units(p, o)
+	b.Working = (2 + grad) * max(o.layer, o.head)
 }
 
 // rootOf returns the parameters of the matrices that stay gathered between forward and backward pass.
@@ -285,13 +281,16 @@ func (e *Estimator) copies(b *Breakdown, p *spec.Plan, o owned, gradCopy float64
 	if e.stack.bucket == 0 {
 		return
 	}
-	held := o.dense + o.expert
+	held := o.trained + o.trainedExpert
 	reduced := gradCopy * min(e.stack.bucket, held)
 	gathered := 0.0
 	if p.ZeRO > 0 {
 		gathered = elem(p) * min(e.stack.bucket, held)
 	}
-	b.Buffers += reduced + gathered + gradCopy*max(o.head, o.layer/4)
+	b.Buffers += reduced + gathered
+	if e.adapter.Kind == spec.FullTraining {
+		b.Buffers += gradCopy * max(o.head, o.layer/4)
+	}
 }
 
 // hostPerParameter is the number of bytes that an optimizer on the host keeps per parameter of its shard: fp32
@@ -323,6 +322,12 @@ func (e *Estimator) offload(b *Breakdown, p *spec.Plan, o owned, updated float64
 func (e *Estimator) Owned(p *spec.Plan) (dense, expert float64) {
 	o := e.own(p, e.layersOn(p, 0), 0)
 	return o.dense, o.expert
+}
+
+// Trained returns the parts of Owned with gradients and optimizer state: all, or the adapters in their place.
+func (e *Estimator) Trained(p *spec.Plan) (dense, expert float64) {
+	o := e.own(p, e.layersOn(p, 0), 0)
+	return o.trained, o.trainedExpert
 }
 
 // headStage returns the stage with the vocabulary head and the loss: the last, but the first with ScheduleZBV.

@@ -48,7 +48,7 @@ func TestGatheredUnits(t *testing.T) {
 	e.stack.bucket = 40
 	for head, want := range map[float64]float64{5: 2*40 + 2*10, 15: 2*40 + 2*15} {
 		var b Breakdown
-		if e.copies(&b, &spec.Plan{DP: 4, PP: 1}, owned{dense: 100, layer: 40, head: head}, 2); b.Buffers != want {
+		if e.copies(&b, &spec.Plan{DP: 4, PP: 1}, owned{trained: 100, layer: 40, head: head}, 2); b.Buffers != want {
 			t.Errorf("head %g: copies of %g bytes, want %g", head, b.Buffers, want)
 		}
 	}

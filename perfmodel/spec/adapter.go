@@ -120,37 +120,49 @@ func (m Model) Adapted(a Adapter) Model {
 	return m
 }
 
-// AdapterParams returns the trained parameters of one layer: r·(in + out) for each adapted matrix, in a routed layer
-// those of its shared experts and of one adapter for each expert, and a magnitude per output with DoRA.
-func (m *Model) AdapterParams() float64 {
+// AdapterParams returns the parameters of all adapters, those of routed experts apart: r·(in + out) for each adapted
+// matrix, and a magnitude per output with DoRA. Every expert has adapters of its own; state-space mixers and the
+// projections of ExpertHidden have none.
+func (m *Model) AdapterParams() (dense, experts float64) {
 	a := m.Adapter
 	if a.Kind == FullTraining {
-		return 0
+		return 0, 0
 	}
-	r, h, q, kv := float64(a.Rank), float64(m.Hidden), float64(m.Heads*m.Head()), float64(2*m.KV()*m.Head())
+	h := float64(m.Hidden)
 	of := func(in, out float64) float64 {
-		p := r * (in + out)
+		if in == 0 || out == 0 {
+			return 0
+		}
+		p := float64(a.Rank) * (in + out)
 		if a.Kind == DoRA {
 			p += out
 		}
 		return p
 	}
-	n := 0.0
-	if a.Has(AdaptQKV) {
-		n += of(h, q+kv)
+	attention := float64(m.AttentionLayers())
+	if m.Kind == EncoderDecoder { // cross attention of the decoder half
+		attention *= 1.5
+	}
+	l, latent := m.Latent()
+	switch {
+	case !a.Has(AdaptQKV):
+	case latent:
+		dense += attention * (of(h, l.QRank) + of(l.QIn, l.Q) + of(h, l.KVRank+l.Rotated) + of(l.KVRank, l.KV))
+	default:
+		dense += attention * of(h, float64((m.Heads+2*m.KV())*m.Head()))
 	}
 	if a.Has(AdaptO) {
-		n += of(q, h)
+		dense += attention * of(float64(m.Heads*m.Head()), h)
 	}
 	if a.Has(AdaptMLP) {
-		mlp := func(f int) float64 { return of(h, (m.mlpMatrices()-1)*float64(f)) + of(float64(f), h) }
-		if moe := float64(m.MoELayers()) / float64(max(m.Layers, 1)); moe > 0 {
-			n += moe*float64(m.Experts+m.SharedExperts)*mlp(m.ExpertFFN) + (1-moe)*mlp(m.FFN)
-		} else {
-			n += mlp(m.FFN)
+		mlp := func(in, f int) float64 {
+			return of(float64(in), (m.mlpMatrices()-1)*float64(f)) + of(float64(f), float64(in))
 		}
+		moe := m.MoELayers()
+		dense += float64(m.LayersWithMLP()-moe)*mlp(m.Hidden, m.FFN) + float64(moe*m.SharedExperts)*mlp(m.Hidden, m.ExpertFFN)
+		experts = float64(moe*m.Experts) * mlp(m.ExpertIn(), m.ExpertFFN)
 	}
-	return n
+	return dense, experts
 }
 
 // TrainedParams returns the parameters with gradients and optimizer state.
@@ -158,5 +170,6 @@ func (m *Model) TrainedParams() float64 {
 	if m.Adapter.Kind == FullTraining {
 		return m.Params()
 	}
-	return float64(m.Layers) * m.AdapterParams()
+	dense, experts := m.AdapterParams()
+	return dense + experts
 }

@@ -70,3 +70,33 @@ func TestTrainedParams(t *testing.T) {
 		t.Errorf("%g of the work of full training, want about two thirds", got)
 	}
 }
+
+// TestAdapterParams: only layers with attention have adapters of attention, and only those with an MLP of it; latent
+// attention has four matrices before its core, and experts have the width of their input.
+func TestAdapterParams(t *testing.T) {
+	hybrid := Model{Name: "h", Kind: Decoder, Layers: 88, Hidden: 4096, Heads: 32, KVHeads: 2, HeadDim: 128, SSMLayers: 40, MLPLayers: 40, SSMHeads: 128, SSMHeadDim: 64, SSMState: 128,
+		Experts: 512, ExpertsPerToken: 22, ExpertFFN: 2688, SharedExperts: 2, ExpertHidden: 1024}
+	latent := Model{Name: "l", Kind: Decoder, Layers: 61, Hidden: 7168, FFN: 18432, Heads: 128, HeadDim: 128, GatedMLP: true, QRank: 1536, KVRank: 512,
+		Experts: 256, ExpertsPerToken: 8, ExpertFFN: 2048, SharedExperts: 1, DenseLayers: 3}
+	plain := latent
+	plain.QRank = 0
+	for _, c := range []struct {
+		model          Model
+		adapter        string
+		dense, experts float64
+	}{
+		{hybrid, "lora:16", 8 * 16 * (4096 + 36*128 + 4096 + 4096), 0},
+		{hybrid, "lora:16:mlp", 40 * 2 * 16 * 2 * (4096 + 2688), 40 * 512 * 16 * 2 * (1024 + 2688)},
+		{latent, "lora:16:qkv", 61 * 16 * (7168 + 1536 + 1536 + 128*192 + 7168 + 576 + 512 + 2*128*128), 0},
+		{plain, "lora:16:qkv", 61 * 16 * (7168 + 128*192 + 7168 + 576 + 512 + 2*128*128), 0},
+		{latent, "lora:16:mlp", 3*16*(7168+2*18432+18432+7168) + 58*16*(7168+2*2048+2048+7168), 58 * 256 * 16 * (7168 + 2*2048 + 2048 + 7168)},
+	} {
+		var err error
+		if c.model.Adapter, err = ParseAdapter(c.adapter); err != nil {
+			t.Fatal(err)
+		}
+		if dense, experts := c.model.AdapterParams(); dense != c.dense || experts != c.experts {
+			t.Errorf("%s %s: %g and %g of experts, want %g and %g", c.model.Name, c.adapter, dense, experts, c.dense, c.experts)
+		}
+	}
+}

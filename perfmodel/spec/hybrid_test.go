@@ -111,7 +111,7 @@ func TestValidateHybrid(t *testing.T) {
 		"heads=0, but 1 layers have attention":            func(m *Model) { m.Heads = 0 },
 		"window_layers=2 exceeds 1 layers with attention": func(m *Model) { m.Window, m.WindowLayers = 8, 2 },
 		"window_layers=1 without a window":                func(m *Model) { m.WindowLayers = 1 },
-		"moe_every=-2 is negative":                       func(m *Model) { m.MoEEvery = -2 },
+		"moe_every=-2 is negative":                        func(m *Model) { m.MoEEvery = -2 },
 		"tower.layers=-1 is negative":                     func(m *Model) { m.Tower.Layers = -1 },
 	} {
 		m := whole

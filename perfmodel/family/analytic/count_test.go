@@ -380,7 +380,7 @@ func TestCountAdapters(t *testing.T) {
 	same(t, "layer", compute, 2*frozen.forward+frozen.adapters+frozen.attn+frozen.attnBack+frozen.passes)
 	same(t, "head", lora.work.headSec(m, p)-full.work.headSec(&full.machine, p), -2*n*h*51200/312e12)
 	trained := 32 * 64 * (h + 3*h + 2*h)
-	dense, _ := lora.trained(p)
+	dense, _ := lora.Memory.Trained(p)
 	same(t, "trained parameters", dense, trained)
 	var out Parts
 	lora.updateSec(p, &out)
@@ -388,6 +388,34 @@ func TestCountAdapters(t *testing.T) {
 	_, _, quantized := of("qlora:64")
 	weights := 12 * h * h
 	same(t, "dequantization, twice", quantized.adapters-frozen.adapters, 2*2.5*weights/2039e9)
+}
+
+// TestCountAdaptersByLayer: latent attention has adapters at each of its multiplications, experts at their width, and
+// layers of a hybrid without attention none; the weights are those of the layers, experts spread over EP.
+func TestCountAdaptersByLayer(t *testing.T) {
+	const n, h, q, kv, ffn = 2048., 1024., 768., 256., 512.
+	m := spec.Model{Name: "m", Kind: spec.Decoder, Layers: 4, Hidden: 1024, Heads: 8, HeadDim: 128, SeqLen: 2048, QRank: 768, KVRank: 256,
+		Experts: 16, ExpertsPerToken: 2, ExpertFFN: 512, ExpertHidden: 256, MLPLayers: 2}
+	of := func(adapter string) (*Prepared, layer) {
+		c := perftest.GPT(spec.Plan{DP: 4, EP: 4, MicroBatch: 1, Precision: spec.BF16})
+		c.Model, c.SeqLen = m, 0
+		var err error
+		if c.Model.Adapter, err = spec.ParseAdapter(adapter); err != nil {
+			t.Fatal(err)
+		}
+		pr, p := counted(t, plain(), c)
+		return pr, pr.work.layerOf(&pr.machine, p)
+	}
+	pr, lora := of("lora:16:qkv")
+	thin := func(n, in, out float64) float64 {
+		return 3*(pr.machine.gemm(312e12, n, 16, in, 2)+pr.machine.gemm(312e12, n, out, 16, 2)) + 3*2*n*out/2039e9
+	}
+	same(t, "qkv, in two of four layers", lora.adapters, (thin(n, h, q)+thin(n, q, 8*192)+thin(n, h, kv+64)+thin(n, kv, 2*h))/2)
+	_, mlp := of("lora:16:mlp")
+	same(t, "experts, in two of four layers", mlp.adapters, (thin(2*n, 256, ffn)+thin(2*n, ffn, 256))/2)
+	_, quantized := of("qlora:16:qkv")
+	weights := (h*(q+kv+64) + q*8*192 + kv*2*h + h*h + 2*h*256 + 16./4*2*256*ffn) / 2
+	same(t, "dequantization", quantized.adapters-lora.adapters, 2*2.5*weights/2039e9)
 }
 
 // TestCountAttentionKernels: fused attention reaches half of its rate at flashHalf tokens; Hopper has kernels that are

@@ -197,7 +197,7 @@ func (pr *Prepared) dataParallelSec(p *spec.Plan, backward, all float64) float64
 		return 0
 	}
 	dense, expert := pr.Memory.Owned(p)
-	trained, trainedExpert := pr.trained(p)
+	trained, trainedExpert := pr.Memory.Trained(p)
 	grad := m.stack.gradBytes
 	if p.Precision == spec.FP32 || p.Precision == spec.TF32 || m.stack.deepSpeed && p.Precision == spec.BF16 {
 		grad = 4 // DeepSpeed accumulates and reduces bf16 gradients in fp32
@@ -220,15 +220,6 @@ func (pr *Prepared) dataParallelSec(p *spec.Plan, backward, all float64) float64
 		return m.exposed(t+replicas, m.gradHidden()*backward)
 	}
 	return m.exposed(2*reduce, m.gradHidden()*backward)
-}
-
-// trained returns the parameters of Owned with gradients and optimizer state: all, or those of the adapters, which TP
-// splits like the matrices they belong to.
-func (pr *Prepared) trained(p *spec.Plan) (dense, expert float64) {
-	if pr.work.adapter.Kind != spec.FullTraining {
-		return pr.work.trained / float64(p.TP*p.PP), 0
-	}
-	return pr.Memory.Owned(p)
 }
 
 // dataRings returns the rings that gather parameters and reduce gradients, for dense parameters and for
@@ -264,7 +255,7 @@ func (pr *Prepared) accumulateSec(p *spec.Plan) float64 {
 	if p.AccumSteps == 1 {
 		return 0
 	}
-	dense, expert := pr.trained(p)
+	dense, expert := pr.Memory.Trained(p)
 	if p.ZeRO >= 2 {
 		dense, expert = dense/float64(p.DP*p.CP), expert/memory.ExpertReplicas(p)
 	}
@@ -277,19 +268,24 @@ func (pr *Prepared) accumulateSec(p *spec.Plan) float64 {
 // forward and backward pass of every micro-batch. Sources: Ren et al., "ZeRO-Offload", ATC 2021, section 4;
 // Rajbhandari et al., "ZeRO-Infinity", SC 2021, section 4.
 func (pr *Prepared) updateSec(p *spec.Plan, out *Parts) {
-	dense, expert := pr.trained(p)
-	shard := dense + expert
-	if p.ZeRO >= 1 {
-		shard = dense/float64(p.Shards()) + expert/memory.ExpertSharding(p)
-	}
+	shard := shardOf(p, pr.Memory.Trained)
 	if p.Offload == spec.OffloadNone {
 		out.Optimizer = pr.machine.k.optimizerBytes * shard / pr.memBps
 		return
 	}
 	out.Offload = 4*shard/pr.machine.host + shard/(pr.machine.k.cpuAdam*pr.machine.cpus)
 	if p.Offload == spec.OffloadParams {
-		out.Offload += 2 * 2 * shard * float64(p.AccumSteps) / pr.machine.host
+		out.Offload += 2 * 2 * shardOf(p, pr.Memory.Owned) * float64(p.AccumSteps) / pr.machine.host
 	}
+}
+
+// shardOf returns the parameters of a device, or with ZeRO those of its shard.
+func shardOf(p *spec.Plan, of func(*spec.Plan) (dense, expert float64)) float64 {
+	dense, expert := of(p)
+	if p.ZeRO >= 1 {
+		return dense/float64(p.Shards()) + expert/memory.ExpertSharding(p)
+	}
+	return dense + expert
 }
 
 // flopsParts is parts for a model known by its FLOPs: compute or bytes moved, whichever is slower, and data

@@ -53,7 +53,6 @@ type work struct {
 	sharedFFN float64 // inner width of all shared experts together
 
 	adapter spec.Adapter
-	trained float64 // parameters of all adapters
 
 	scale float64 // published active parameters over those counted, multiplications only
 	flops float64 // forward FLOPs per sample of an opaque model
@@ -86,7 +85,7 @@ func newWork(c *spec.Config, w *work) error {
 		vocab: float64(m.Vocab), seq: w.seq, causal: 1, cross: 1, scale: 1,
 		attn: 1, halves: 1, dense: 1,
 	}
-	w.adapter, w.trained = m.Adapter, m.TrainedParams()
+	w.adapter = m.Adapter
 	w.core = 2 * w.query
 	if l, ok := m.Latent(); ok {
 		w.latent, w.core, w.kv = l, l.Q+l.Out, (l.KV+l.Rotated)/2
@@ -240,7 +239,7 @@ func (w *work) layerOf(m *machine, p *spec.Plan) layer {
 	l.forward += float64(p.MicroBatch) * w.tower / (w.layers * t * cp * rate)
 	l.backward = 2
 	if w.adapter.Kind != spec.FullTraining {
-		w.adapt(m, &l, n, t, elem)
+		w.adapt(m, p, &l, n, elem)
 	}
 
 	w.attention(m, p, &l, n, elem)
@@ -268,31 +267,58 @@ func (w *work) layerOf(m *machine, p *spec.Plan) layer {
 // adapt adds the adapters of a layer with frozen weights: two thin multiplications and an addition to the output
 // forward, twice as many multiplications backward. Quantised weights are dequantised before each use: 4 bits read, 16
 // written. DoRA reads the weights and writes their norms once per forward pass.
-func (w *work) adapt(m *machine, l *layer, n, t, elem float64) {
+func (w *work) adapt(m *machine, p *spec.Plan, l *layer, n, elem float64) {
 	l.backward = 1
-	r := float64(w.adapter.Rank)
-	thin := func(in, out float64) {
+	t, r := float64(p.TP), float64(w.adapter.Rank)
+	thin := func(share, n, in, out float64) {
 		one := m.gemm(m.peak16, n, r, in, elem) + m.gemm(m.peak16, n, out, r, elem)
-		l.adapters += 3*one + 3*elem*n*out/m.mem
+		l.adapters += share * (3*one + 3*elem*n*out/m.mem)
 	}
-	inner := (1-w.moe)*w.ffn + w.moe*(w.topK*w.expertFFN+w.sharedFFN)
-	if w.adapter.Has(spec.AdaptQKV) {
-		thin(w.hidden, (w.query+2*w.kv)/t)
+	mlp := func(share, n, in, inner float64) {
+		if share > 0 && inner > 0 {
+			thin(share, n, in, w.up*inner)
+			thin(share, n, inner, in)
+		}
 	}
-	if w.adapter.Has(spec.AdaptO) {
-		thin(w.query/t, w.hidden)
+	attn := w.cross * w.attn
+	if attn > 0 && w.adapter.Has(spec.AdaptQKV) {
+		if a := &w.latent; a.KVRank == 0 {
+			thin(attn, n, w.hidden, (w.query+2*w.kv)/t)
+		} else {
+			if a.QRank > 0 {
+				thin(attn, n, w.hidden, a.QRank)
+			}
+			thin(attn, n, a.QIn, a.Q/t)
+			thin(attn, n, w.hidden, a.KVRank+a.Rotated)
+			thin(attn, n, a.KVRank, a.KV/t)
+		}
+	}
+	if attn > 0 && w.adapter.Has(spec.AdaptO) {
+		thin(attn, n, w.query/t, w.hidden)
 	}
 	if w.adapter.Has(spec.AdaptMLP) {
-		thin(w.hidden, w.up*inner/t)
-		thin(inner/t, w.hidden)
+		mlp(w.dense, n, w.hidden, w.ffn/t)
+		mlp(w.moe, n*w.topK/t, w.expertIn, w.expertFFN)
+		mlp(w.moe, n, w.hidden, w.sharedFFN/t)
 	}
-	weights := (2*w.hidden*(w.query+w.kv) + (1-w.moe)*(w.up+1)*w.hidden*w.ffn + w.moe*(w.up+1)*w.hidden*w.expertFFN*w.routed) / t
 	switch w.adapter.Kind {
 	case spec.QLoRA:
-		l.adapters += 2 * 2.5 * weights / m.mem
+		l.adapters += 2 * 2.5 * w.weights(p) / m.mem
 	case spec.DoRA:
-		l.adapters += 2 * weights / m.mem
+		l.adapters += 2 * w.weights(p) / m.mem
 	}
+}
+
+// weights returns the weights of the multiplications of a layer on one device.
+func (w *work) weights(p *spec.Plan) float64 {
+	attention, down := 2*w.hidden*(w.query+w.kv), 0.0
+	if a := &w.latent; a.KVRank > 0 {
+		attention, down = a.QIn*a.Q+a.KVRank*a.KV+w.hidden*a.Out, w.hidden*a.Down()
+	}
+	mlp := w.hidden * ((w.up+1)*(w.dense*w.ffn+w.moe*w.sharedFFN) + 2*w.moe*w.latentIn)
+	split := w.cross*w.attn*attention + w.ssm*w.hidden*(w.ssmIn+w.ssmInner) + mlp
+	experts := w.moe * w.routed * (w.up + 1) * w.expertIn * w.expertFFN
+	return split/float64(p.TP) + w.cross*w.attn*down + experts/float64(max(p.EP, p.TP))
 }
 
 // projections returns the multiplications to queries, keys and values, and of the output. All ranks multiply to
