@@ -123,6 +123,9 @@ func (f Framework) EmitWith(c spec.Config, o Options) (Script, error) {
 // missing returns the parts of c that f has no setting for, or that no framework's file describes.
 func (f Framework) missing(c *spec.Config) []lack {
 	out := f.lacks(c)
+	if a := c.Model.Adapter; a.Kind != spec.FullTraining {
+		out = append(out, lack{"adapter", a.String(), "adapters are not written, the file would train all weights"})
+	}
 	for _, part := range []struct {
 		has bool
 		why string

@@ -241,6 +241,18 @@ func TestInexpressible(t *testing.T) {
 	}
 }
 
+// A file without the adapter would train all weights.
+func TestAdaptersAreNotWritten(t *testing.T) {
+	c := config(t, "Llama3-8B", "H100", "8", "dp=8,zero=3,precision=bf16")
+	c.Model.Adapter = spec.Adapter{Kind: spec.LoRA, Rank: 16, Modules: spec.AdaptQKV}
+	for _, f := range Frameworks() {
+		s, err := f.Emit(c)
+		if want := "adapter=lora:16:qkv: adapters are not written"; !errors.Is(err, ErrCannotExpress) || !strings.Contains(err.Error(), want) || s.Text != "" {
+			t.Errorf("%s: %v, want %q", f.Name, err, want)
+		}
+	}
+}
+
 func TestEmitRefusesWhatIsNoJob(t *testing.T) {
 	good := config(t, "Llama3-8B", "H100", "8", "dp=8,precision=bf16")
 	for _, tc := range []struct {

@@ -15,8 +15,8 @@ func (f Features) Lacks(c spec.Config, device string, compile bool) string {
 	p := c.Plan.Normal()
 	sharded := p.ZeRO >= 2 && (p.DP > 1 || p.Offload == spec.OffloadParams)
 	switch {
-	case lacksModel(c.Model, p) != "":
-		return lacksModel(c.Model, p)
+	case lacksModel(&c, p) != "":
+		return lacksModel(&c, p)
 	case p.CP > 1 || p.EP > 1 || p.VirtualStages > 1:
 		return "the worker supports dp, tp (with sp) and pp, but not cp, ep or vp"
 	case p.Schedule != spec.ScheduleDefault:
@@ -43,9 +43,11 @@ func (f Features) Lacks(c spec.Config, device string, compile bool) string {
 var resNet = regexp.MustCompile(`(?i)^resnet(18|50)(v1\.?5)?$`)
 
 // lacksModel applies the rules of models.py.
-func lacksModel(m spec.Model, p spec.Plan) string {
-	kinds := []spec.Kind{spec.Decoder, spec.Encoder, spec.EncoderDecoder, spec.Vision}
+func lacksModel(c *spec.Config, p spec.Plan) string {
+	m, kinds := &c.Model, []spec.Kind{spec.Decoder, spec.Encoder, spec.EncoderDecoder, spec.Vision}
 	switch {
+	case m.Adapter.Kind != spec.FullTraining:
+		return fmt.Sprintf("model %s: the worker trains all weights, without adapters", m.Name)
 	case resNet.MatchString(strings.NewReplacer("-", "", "_", "", " ", "").Replace(m.Name)):
 		if p.TP > 1 {
 			return fmt.Sprintf("model %s: tensor parallelism (tp=%d) is for transformers", m.Name, p.TP)
@@ -54,6 +56,8 @@ func lacksModel(m spec.Model, p spec.Plan) string {
 		return fmt.Sprintf("model %s has no shape to build a network from: the worker supports transformers with layers, hidden, ffn and heads, ResNet-18 and ResNet-50", m.Name)
 	case m.SSMLayers > 0 || m.MLPLayers > 0 || m.ExpertHidden > 0 || m.Tower != (spec.Tower{}):
 		return fmt.Sprintf("model %s: the worker builds plain transformers, without state-space mixers, latent experts and vision towers", m.Name)
+	case m.WindowLayers > 0 && m.Window < c.Seq():
+		return fmt.Sprintf("model %s: %d layers see only %d of %d tokens; the worker has no sliding windows", m.Name, m.WindowLayers, m.Window, c.Seq())
 	}
 	return ""
 }

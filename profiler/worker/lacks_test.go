@@ -68,6 +68,9 @@ func TestLacksModel(t *testing.T) {
 		{spec.Model{Name: "resnet50_v1.5"}, 1, ""},
 		{spec.Model{Name: "ResNet-50"}, 2, "is for transformers"},
 		{spec.Model{Name: "ResNet-101"}, 1, "no shape"},
+		{spec.Model{Name: "m", Kind: spec.Decoder, Layers: 2, Hidden: 64, Adapter: spec.Adapter{Kind: spec.LoRA, Rank: 8}}, 1, "trains all weights, without adapters"},
+		{spec.Model{Name: "m", Kind: spec.Decoder, Layers: 2, Hidden: 64, SeqLen: 4096, Window: 1024, WindowLayers: 1}, 1, "1 layers see only 1024 of 4096 tokens"},
+		{spec.Model{Name: "m", Kind: spec.Decoder, Layers: 2, Hidden: 64, SeqLen: 1024, Window: 1024, WindowLayers: 1}, 1, ""},
 	} {
 		got := newTorch.Lacks(spec.Config{Model: tc.model, Plan: spec.Plan{DP: 1, TP: tc.tp}}, CUDA, false)
 		if tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
