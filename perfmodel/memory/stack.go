@@ -10,9 +10,9 @@ import (
 type traits struct {
 	// Gradient bytes per parameter in 16-bit training, kept between micro-batches.
 	gradFP16, gradBF16 float64
-	// Optimizer bytes per parameter of the shard, including what the optimizer step allocates at once: in fp16,
-	// bf16 and fp32 training.
-	optFP16, optBF16, optFP32 float64
+	// Optimizer bytes per parameter of the shard in 16-bit and in fp32 training. Those in fp32 include what the
+	// optimizer step allocates at once; for fp16 see flattened.
+	optHalf, optFP32 float64
 	// Bytes per logit at the peak of the loss; logitTP if the loss is computed on logits split over TP.
 	logit, logitTP float64
 	// Elements in a gradient bucket that is flattened into a copy before it is reduced, and in a bucket in
@@ -88,7 +88,7 @@ func traitsOf(s *stack.Stack) traits {
 	p := &s.Parts
 	opt := map[string]float64{stack.Adam: 8, stack.AdamBF16: 4, stack.Adam8: 2, stack.Muon: 4, stack.Adafactor: 0, stack.SGD: 0}[p.Optimizer]
 	t := traits{
-		gradFP16: 4, gradBF16: 4, optFP16: 4 + opt, optBF16: 4 + opt, optFP32: opt, communicators: 1, stageCommunicators: 1,
+		gradFP16: 4, gradBF16: 4, optHalf: 4 + opt, optFP32: opt, communicators: 1, stageCommunicators: 1,
 		fsdp: p.ZeRO != stack.DeepSpeed, autocast: p.Weights == stack.Autocast,
 		unfused: p.Attention == stack.Unfused, unfusedFP32: p.Attention != stack.Torch,
 		perOperator: p.Recompute == stack.Operators, perBlock: p.Recompute == stack.Blocks,
@@ -115,7 +115,7 @@ func traitsOf(s *stack.Stack) traits {
 		t.logit, t.logitTP = 12./16, 16./16
 	}
 	if p.ZeRO == stack.DeepSpeed {
-		t.gradFP16, t.gradBF16, t.optFP16, t.optFP32 = 2, 6, t.optFP16+6, t.optFP32+8
+		t.gradFP16, t.gradBF16, t.optFP32 = 2, 6, t.optFP32+8
 		t.bucket, t.gradCopyFP16, t.gradCopyBF16, t.communicators, t.stageCommunicators = deepSpeedBucket, 2, 4, 2, 4
 	}
 	return t
@@ -137,17 +137,25 @@ func (s *traits) perParameter(p *spec.Plan) (weight, grad, opt, gradCopy float64
 	case !halfPrecision(p.Precision):
 		return 4, 4, s.optFP32, 2 * s.gradCopyFP16
 	case p.ZeRO == 3 && s.fsdp: // fp32 shards are the master weights
-		return 4, 4, s.optBF16 - 4, 0
+		return 4, 4, s.optHalf - 4, 0
 	case s.autocast:
-		return 6, 4, s.optBF16 - 4, 0
-	case p.Precision == spec.FP16 && p.ZeRO == 0:
-		return 2, s.gradFP16, min(s.optFP16, 16), s.gradCopyFP16
-	case p.Precision == spec.FP16 && p.ZeRO == 3: // the optimizer steps through parts of the shard
-		return 2, s.gradFP16, min(s.optFP16, 12), s.gradCopyFP16
+		return 6, 4, s.optHalf - 4, 0
 	case p.Precision == spec.FP16:
-		return 2, s.gradFP16, s.optFP16, s.gradCopyFP16
+		return 2, s.gradFP16, s.optHalf + s.flattened(p), s.gradCopyFP16
 	}
-	return 2, s.gradBF16, s.optBF16, s.gradCopyBF16
+	return 2, s.gradBF16, s.optHalf, s.gradCopyBF16
+}
+
+// flattened returns the bytes per parameter of the shard's gradients that DeepSpeed's optimizer step flattens in fp16
+// training: in fp16 and in fp32, only in fp32 without ZeRO, and none at stage 3, where it steps through parts of the shard.
+func (s *traits) flattened(p *spec.Plan) float64 {
+	switch {
+	case s.fsdp || p.ZeRO == 3:
+		return 0
+	case p.ZeRO == 0:
+		return 4
+	}
+	return 6
 }
 
 // halfPrecision reports whether weights are 16-bit with an fp32 master copy. An unnamed precision counts as

@@ -62,3 +62,21 @@ func TestExpertShards(t *testing.T) {
 		}
 	}
 }
+
+// TestFP16Optimizers: DeepSpeed's fp16 states are masters and the optimizer's own, and gradients flattened in 4 bytes
+// without ZeRO, 6 with ZeRO 1 and 2 and none with ZeRO 3. Other stacks flatten nothing.
+func TestFP16Optimizers(t *testing.T) {
+	for optimizer, own := range map[string]float64{"adam": 8, "adam-bf16": 4, "adam-8bit": 2, "sgd": 0} {
+		for zero, flat := range []float64{4, 6, 6, 0} {
+			p := spec.Plan{DP: 8, ZeRO: zero, Precision: spec.FP16}
+			e := prepared(t, gpt(4, 1024, 8), "DeepSpeed optimizer="+optimizer)
+			if _, _, got, _ := e.stack.perParameter(&p); got != 4+own+flat {
+				t.Errorf("%s, zero=%d: %g bytes, want %g", optimizer, zero, got, 4+own+flat)
+			}
+		}
+		e := prepared(t, gpt(4, 1024, 8), "Megatron Core optimizer="+optimizer)
+		if _, _, got, _ := e.stack.perParameter(&spec.Plan{ZeRO: 1, Precision: spec.FP16}); got != 4+own {
+			t.Errorf("Megatron Core, %s: %g bytes, want %g", optimizer, got, 4+own)
+		}
+	}
+}
