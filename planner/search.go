@@ -223,9 +223,8 @@ func (s *search) judge(at int32, p *spec.Plan) error {
 	s.covered = true
 	k.throughput = pred.Throughput
 	if !st.prepared {
-		host := k.host
 		if st.estimate(k, s.limit); pred.MemoryBytes > 0 {
-			k.bytes, k.host = pred.MemoryBytes, host
+			k.bytes, k.host = pred.MemoryBytes, 0 // the predictor does not say what it keeps on the host
 		}
 		if !s.fit(k, st) {
 			s.miss(k)

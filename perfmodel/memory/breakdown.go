@@ -29,40 +29,43 @@ type Breakdown struct {
 	LogSD float64
 }
 
+// fields returns the bytes of b.
+func (b *Breakdown) fields() [10]*float64 {
+	return [...]*float64{&b.Parameters, &b.Gradients, &b.Optimizer, &b.Gathered, &b.Activations, &b.Working, &b.Buffers, &b.Overhead,
+		&b.Outside, &b.HostBytes}
+}
+
 // Total returns all bytes in use on the device, as nvidia-smi shows them. Outside is in Overhead.
 func (b Breakdown) Total() float64 {
 	return b.Parameters + b.Gradients + b.Optimizer + b.Gathered + b.Activations + b.Working + b.Buffers + b.Overhead
 }
 
 // Reserved returns the bytes that the framework's allocator holds: torch.cuda.max_memory_reserved.
-func (b Breakdown) Reserved() float64 { return b.Total() - b.Outside }
+func (b Breakdown) Reserved() float64 { return b.Of(stack.Reserved) }
 
 // Allocated returns the bytes of tensors: torch.cuda.max_memory_allocated.
-func (b Breakdown) Allocated() float64 { return b.Total() - b.Overhead }
+func (b Breakdown) Allocated() float64 { return b.Of(stack.Allocated) }
 
 // Of returns the bytes that a figure of peak memory counts; "" counts as Device.
-func (b *Breakdown) Of(kind stack.Memory) float64 {
+func (b Breakdown) Of(kind stack.Memory) float64 { return b.only(kind).Total() }
+
+// only returns b without what a figure of peak memory does not count.
+func (b Breakdown) only(kind stack.Memory) Breakdown {
 	switch kind {
 	case stack.Allocated:
-		return b.Allocated()
+		b.Overhead, b.Outside = 0, 0
 	case stack.Reserved:
-		return b.Reserved()
+		b.Overhead, b.Outside = b.Overhead-b.Outside, 0
 	}
-	return b.Total()
+	return b
 }
 
 // add adds every part of c times f.
 func (b *Breakdown) add(c *Breakdown, f float64) {
-	b.Parameters += f * c.Parameters
-	b.Gradients += f * c.Gradients
-	b.Optimizer += f * c.Optimizer
-	b.Gathered += f * c.Gathered
-	b.Activations += f * c.Activations
-	b.Working += f * c.Working
-	b.Buffers += f * c.Buffers
-	b.Overhead += f * c.Overhead
-	b.Outside += f * c.Outside
-	b.HostBytes += f * c.HostBytes
+	to, from := b.fields(), c.fields()
+	for i := range to {
+		*to[i] += f * *from[i]
+	}
 }
 
 // scaled returns b with the parts of Total times f.

@@ -33,7 +33,7 @@ func generated(t testing.TB, k Constants, framework string) []spec.Measurement {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows = append(rows, spec.Measurement{Config: c, Outcome: spec.OK, PeakBytes: e.Printed(p), Source: fmt.Sprint("source ", i%10), Origin: fmt.Sprint(i)})
+		rows = append(rows, spec.Measurement{Config: c, Outcome: spec.OK, PeakBytes: e.Measured(p, ""), Source: fmt.Sprint("source ", i%10), Origin: fmt.Sprint(i)})
 	}
 	return rows
 }
@@ -124,7 +124,7 @@ func TestCondition(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			worst = max(worst, math.Abs(math.Log(e.Printed(m.Config.Plan)/m.PeakBytes)))
+			worst = max(worst, math.Abs(math.Log(e.Measured(m.Config.Plan, "")/m.PeakBytes)))
 		}
 		return worst
 	}
@@ -284,7 +284,7 @@ func TestPrinted(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := spec.Plan{DP: 8, MicroBatch: 1}
-		near(t, framework, e.Printed(p), part(e.Plan(p), &e), 1e-12)
+		near(t, framework, e.Measured(p, ""), part(e.Plan(p), &e), 1e-12)
 	}
 }
 

@@ -244,20 +244,6 @@ func (e *Estimator) Measured(p spec.Plan, kind stack.Memory) float64 {
 	return b.Total()
 }
 
-// only returns b without what a figure of peak memory does not count.
-func (b Breakdown) only(kind stack.Memory) Breakdown {
-	switch kind {
-	case stack.Allocated:
-		b.Overhead, b.Outside = 0, 0
-	case stack.Reserved:
-		b.Overhead, b.Outside = b.Overhead-b.Outside, 0
-	}
-	return b
-}
-
-// Printed returns the peak of plan p as the training stack itself reports it, see Measured.
-func (e *Estimator) Printed(p spec.Plan) float64 { return e.Measured(p, "") }
-
 // KindOf returns what the peak of a measurement counts: its EnvMemKind, "" if it has none.
 func KindOf(m *spec.Measurement) stack.Memory { return stack.Memory(m.Env[spec.EnvMemKind]) }
 

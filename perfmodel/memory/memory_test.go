@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -301,6 +302,29 @@ func TestGuessShape(t *testing.T) {
 		if got, ok := GuessShape(m); ok || got != m {
 			t.Errorf("%s was changed to %+v", m.Name, got)
 		}
+	}
+}
+
+// TestBreakdownFields: fields has every count of bytes, and Total all that are not counted in others or on the host.
+func TestBreakdownFields(t *testing.T) {
+	var b Breakdown
+	v := reflect.ValueOf(&b).Elem()
+	n := 0
+	for i := range v.NumField() {
+		if f := v.Field(i); f.Kind() == reflect.Float64 && v.Type().Field(i).Name != "LogSD" {
+			f.SetFloat(1)
+			n++
+		}
+	}
+	if got := b.Total(); got != float64(n-2) {
+		t.Errorf("a total of %g, want all but Outside and HostBytes: %d", got, n-2)
+	}
+	for _, f := range b.fields() {
+		n -= int(*f)
+		*f = 0
+	}
+	if n != 0 || b != (Breakdown{}) {
+		t.Errorf("%d of the fields are left out: %+v", n, b)
 	}
 }
 

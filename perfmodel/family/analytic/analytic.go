@@ -40,6 +40,10 @@ type Parts struct {
 	Fixed     float64
 }
 
+func (p *Parts) fields() [11]*float64 {
+	return [...]*float64{&p.Compute, &p.Recompute, &p.TP, &p.CP, &p.EP, &p.Pipeline, &p.DP, &p.Optimizer, &p.Offload, &p.Launch, &p.Fixed}
+}
+
 // Total returns the step time.
 func (p Parts) Total() float64 {
 	return p.Compute + p.Recompute + p.TP + p.CP + p.EP + p.Pipeline + p.DP + p.Optimizer + p.Offload + p.Launch + p.Fixed
@@ -53,17 +57,10 @@ func (p Parts) Scaled(f float64) (out Parts) {
 
 // add adds every part of q times f.
 func (p *Parts) add(q *Parts, f float64) {
-	p.Compute += f * q.Compute
-	p.Recompute += f * q.Recompute
-	p.TP += f * q.TP
-	p.CP += f * q.CP
-	p.EP += f * q.EP
-	p.Pipeline += f * q.Pipeline
-	p.DP += f * q.DP
-	p.Optimizer += f * q.Optimizer
-	p.Offload += f * q.Offload
-	p.Launch += f * q.Launch
-	p.Fixed += f * q.Fixed
+	to, from := p.fields(), q.fields()
+	for i := range to {
+		*to[i] += f * *from[i]
+	}
 }
 
 // Predict returns the throughput and memory of c. If a required value is missing, the error names it and wraps

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -450,4 +451,19 @@ func TestAnalyticShardGroups(t *testing.T) {
 
 func TestAnalyticRefusesImpossiblePlans(t *testing.T) {
 	perftest.CheckImpossible(t, "analytic", &Model{})
+}
+
+// TestPartsFields: fields has every part, and all count in the total.
+func TestPartsFields(t *testing.T) {
+	var p Parts
+	v := reflect.ValueOf(&p).Elem()
+	for i := range v.NumField() {
+		v.Field(i).SetFloat(float64(int(1) << i))
+	}
+	if got, want := p.Total(), float64(int(1)<<v.NumField()-1); got != want {
+		t.Errorf("a total of %g, want %g", got, want)
+	}
+	if got := p.Scaled(2).Total(); got != 2*p.Total() {
+		t.Errorf("twice the parts are %g, want %g", got, 2*p.Total())
+	}
 }
