@@ -268,20 +268,21 @@ func (pr *Prepared) accumulateSec(p *spec.Plan) float64 {
 // forward and backward pass of every micro-batch. Sources: Ren et al., "ZeRO-Offload", ATC 2021, section 4;
 // Rajbhandari et al., "ZeRO-Infinity", SC 2021, section 4.
 func (pr *Prepared) updateSec(p *spec.Plan, out *Parts) {
-	shard := shardOf(p, pr.Memory.Trained)
+	dense, expert := pr.Memory.Trained(p)
+	shard := shardOf(p, dense, expert)
 	if p.Offload == spec.OffloadNone {
 		out.Optimizer = pr.machine.k.optimizerBytes * shard / pr.memBps
 		return
 	}
 	out.Offload = 4*shard/pr.machine.host + shard/(pr.machine.k.cpuAdam*pr.machine.cpus)
 	if p.Offload == spec.OffloadParams {
-		out.Offload += 2 * 2 * shardOf(p, pr.Memory.Owned) * float64(p.AccumSteps) / pr.machine.host
+		dense, expert = pr.Memory.Owned(p)
+		out.Offload += 2 * 2 * shardOf(p, dense, expert) * float64(p.AccumSteps) / pr.machine.host
 	}
 }
 
-// shardOf returns the parameters of a device, or with ZeRO those of its shard.
-func shardOf(p *spec.Plan, of func(*spec.Plan) (dense, expert float64)) float64 {
-	dense, expert := of(p)
+// shardOf returns the sum of a device's parameters, or with ZeRO that of its shard.
+func shardOf(p *spec.Plan, dense, expert float64) float64 {
 	if p.ZeRO >= 1 {
 		return dense/float64(p.Shards()) + expert/memory.ExpertSharding(p)
 	}
