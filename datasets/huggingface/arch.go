@@ -28,8 +28,8 @@ var (
 	deepSeekArch = arch{kind: spec.Decoder, gated: true, adjust: latentAttention}
 )
 
-// with returns a with a window.
-func (a arch) with(window func(*config, int) int) arch {
+// windowed returns a with window.
+func (a arch) windowed(window func(*config, int) int) arch {
 	a.window = window
 	return a
 }
@@ -82,7 +82,7 @@ var architectures = map[string]arch{
 
 	"deepseek_v2":  deepSeekArch,
 	"deepseek_v3":  deepSeekArch,
-	"deepseek_v32": deepSeekArch.with(everyLayer), // sparse attention to index_topk tokens is counted as a window
+	"deepseek_v32": deepSeekArch.windowed(everyLayer), // sparse attention to index_topk tokens is counted as a window
 	"kimi_k2":      deepSeekArch,
 
 	"gpt2":        {kind: spec.Decoder, tied: true, adjust: learnedPositions},

@@ -87,7 +87,8 @@ func (e *Estimator) emptyGradients(p *spec.Plan) bool {
 // layerPeak is what one layer keeps of a micro-batch until its backward pass, and what that pass needs in addition.
 type layerPeak struct{ kept, backward float64 }
 
-// meanPeak returns what a layer keeps in the mean over its possible blocks, and the most that a backward pass of one needs.
+// meanPeak returns what a layer keeps in the mean over its possible blocks, and the most that a backward pass of one
+// needs.
 func (e *Estimator) meanPeak(p *spec.Plan, tokens, a, split float64, blocks []block) (mean layerPeak) {
 	for _, b := range blocks {
 		one := e.layerPeak(p, tokens, a, split, b)
@@ -150,8 +151,8 @@ func (e *Estimator) loss(p *spec.Plan, tokens, input, weight float64) float64 {
 }
 
 // widest returns the bytes that the backward pass of a layer holds at once besides what the layer kept: the gradient of
-// its output, and the gradients before and after the activation function, those of a mixer's input projection, or those of
-// the attention scores if they are materialized. Each copy of a token sent to an expert has its own.
+// its output, and the gradients before and after the activation function, those of a mixer's input projection, or those
+// of the attention scores if they are materialized. Each copy of a token sent to an expert has its own.
 func (e *Estimator) widest(p *spec.Plan, n, a float64, b block) float64 {
 	t := float64(p.TP)
 	inner := 0.0
@@ -176,8 +177,8 @@ func (e *Estimator) widest(p *spec.Plan, n, a float64, b block) float64 {
 //	n·a·(2h/r + (2q + kv + f)/t)
 //
 // These are the inputs of mixer and MLP, the query and value projections, attention, and the first multiplication of
-// the MLP, or the input projection of a state-space mixer. Source: the save list of torchtitan's apply_ac. See layerBytes
-// for the symbols. Latent attention is counted as other attention with as many heads.
+// the MLP, or the input projection of a state-space mixer. Source: the save list of torchtitan's apply_ac. See
+// layerBytes for the symbols. Latent attention is counted as other attention with as many heads.
 func (e *Estimator) everyOther(p *spec.Plan, n, a, r float64, b block) float64 {
 	t, width := float64(p.TP), 0.0
 	if b.attention {
@@ -203,7 +204,7 @@ func (e *Estimator) everyOther(p *spec.Plan, n, a, r float64, b block) float64 {
 //
 //	n      tokens of the micro-batch on this device, b·s/CP
 //	a      bytes per element, 2 or 4
-//	h      hidden width: two norm inputs, and the inputs of QKV and MLP; half of each if a layer is a mixer or an MLP alone
+//	h      hidden width: two norm inputs, and the inputs of QKV and MLP; half of each if a layer has no mixer or no MLP
 //	masks  dropout masks of one byte, 2 or 0
 //	r, t   t is TP; r is TP with sequence parallelism, else 1
 //	i      r, or 1 where the stack keeps gathered inputs
@@ -272,13 +273,13 @@ func (e *Estimator) attentionBytes(p *spec.Plan, n, a, r float64, of inputs) (wh
 	return whole, scores
 }
 
-// inputs are the bytes per element that a layer keeps of the inputs of its multiplications: of QKV, of the MLP's first and
-// last, and of both projections of a state-space mixer.
+// inputs are the bytes per element that a layer keeps of the inputs of its multiplications: of QKV, of the MLP's first
+// and last, and of both projections of a state-space mixer.
 type inputs struct{ qkv, up, down, ssm float64 }
 
 // inputs returns the inputs under p. Transformer Engine keeps the 8-bit copy only
-// (transformer_engine/pytorch/module/linear.py, layernorm_linear.py, grouped_linear.py). Frozen weights need none, except
-// for adapters, which multiply in 16 bits.
+// (transformer_engine/pytorch/module/linear.py, layernorm_linear.py, grouped_linear.py). Frozen weights need none,
+// except for adapters, which multiply in 16 bits.
 func (e *Estimator) inputs(p *spec.Plan, a float64) (of inputs) {
 	one := a
 	if e.stack.core && p.Precision.Format() == spec.FP8 {

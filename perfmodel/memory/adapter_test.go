@@ -15,8 +15,8 @@ func adapted(t *testing.T, m spec.Model, adapter string) spec.Model {
 	return m
 }
 
-// TestAdapterStates: gradients and optimizer states of adapters are sharded from ZeRO 2 and 1 on, weights from ZeRO 3 on,
-// and an offloaded optimizer, or weights, are on the host.
+// TestAdapterStates: gradients and optimizer states of adapters are sharded from ZeRO 2 and 1 on, weights from ZeRO 3
+// on, and an offloaded optimizer, or weights, are on the host.
 func TestAdapterStates(t *testing.T) {
 	m := adapted(t, gpt(24, 2048, 16), "lora:16")
 	frozen, trained := float64(m.Params()+4*24*2048), m.TrainedParams()
@@ -42,8 +42,8 @@ func TestAdapterStates(t *testing.T) {
 	}
 }
 
-// TestAdaptersOfExperts: adapters of experts are where their experts are, and those of the mixers' layers of a hybrid do
-// not exist.
+// TestAdaptersOfExperts: adapters of experts are where their experts are, and those of the mixers' layers of a hybrid
+// do not exist.
 func TestAdaptersOfExperts(t *testing.T) {
 	for _, m := range []spec.Model{mixed(), nemotron3()} {
 		m = adapted(t, m, "lora:16:qkv+mlp")

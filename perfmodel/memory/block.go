@@ -10,8 +10,8 @@ type block struct {
 	mlp, routed    bool    // a dense MLP or routed experts
 }
 
-// blocksOf returns the blocks of the layers without and with experts. Mixers spread evenly over both, unless each layer is
-// a mixer, an MLP or experts alone.
+// blocksOf returns the blocks of the layers without and with experts. Mixers spread evenly over both, unless each layer
+// is a mixer, an MLP or experts alone.
 func blocksOf(m *spec.Model) (dense, moe []block) {
 	attention, ssm, routed := float64(m.AttentionLayers()), float64(m.SSMLayers), float64(m.MoELayers())
 	layers := float64(m.Layers)

@@ -51,9 +51,9 @@ func TestAlternatingExperts(t *testing.T) {
 	}
 }
 
-// TestHybridActivations: each layer keeps what it is made of. By hand, per token: the norm's and the projection's input, then
-// queries, keys, values and output; or the input projection's output, the state's output and that projection's input; or
-// the MLP's inner activations; or copies of the projected width.
+// TestHybridActivations: each layer keeps what it is made of. By hand, per token: the norm's and the projection's
+// input, then queries, keys, values and output; or the input projection's output, the state's output and that
+// projection's input; or the MLP's inner activations; or copies of the projected width.
 func TestHybridActivations(t *testing.T) {
 	const h, q, kv, f, ssmIn, inner = 4096., 4096, 1024, 21504, 2*8192 + 2*8*128 + 128, 8192
 	attention, mixer, mlp := 4*h+2*(2*q+2*kv)+4*32, 4*h+2*(ssmIn+2*inner), 4*h+2*2*f
@@ -72,9 +72,9 @@ func TestHybridActivations(t *testing.T) {
 	}
 	e := prepared(t, nemotronH(), "Megatron Core@0.12")
 	p.Recompute = spec.RecomputeFull
-	near(t, "the MLP is recomputed, the largest layer", e.Plan(p).Activations, 8192*53*2*h, 1e-12)
+	near(t, "inputs of all layers", e.Plan(p).Activations, 8192*53*2*h, 1e-12)
 	input := 2. * h
-	near(t, "backward", e.Stages(spec.Plan{PP: 2, MicroBatch: 1, Precision: spec.BF16, Recompute: spec.RecomputeFull})[0].Working, 8192*(mlp+input+2*2*f), 1e-12)
+	near(t, "backward of an MLP, the largest layer", e.Stages(spec.Plan{PP: 2, MicroBatch: 1, Precision: spec.BF16, Recompute: spec.RecomputeFull})[0].Working, 8192*(mlp+input+2*2*f), 1e-12)
 }
 
 // TestGatheredHybrid: ZeRO-3 gathers the largest layer, which is an MLP, and the head.

@@ -7,8 +7,8 @@
 //
 // Start with memory.go (Estimate and its result), then block.go (what layers consist of), state.go (parameters,
 // gradients, optimizer states under ZeRO, tensor, pipeline and expert parallelism) and activation.go (what the forward
-// pass keeps for the backward pass). fit.go decides whether a plan fits. stack.go lists the differences between training
-// stacks, from their code and documents; calibration.go defines the constants and calibrate.go fits them.
+// pass keeps for the backward pass). fit.go decides whether a plan fits. stack.go lists the differences between
+// training stacks, from their code and documents; calibration.go defines the constants and calibrate.go fits them.
 //
 // Everything is counted per tensor from the model's shape, so that grouped
 // query attention, gated MLPs and mixtures of experts need no special cases.

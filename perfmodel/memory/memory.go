@@ -271,8 +271,8 @@ func (e *Estimator) stage(p *spec.Plan, stage int) Breakdown {
 	return b
 }
 
-// own returns the parameters on a device, with the vocabulary as the stack pads it. Adapters are split like the matrices
-// they belong to.
+// own returns the parameters on a device, with the vocabulary as the stack pads it. Adapters are split like the
+// matrices they belong to.
 func (e *Estimator) own(p *spec.Plan, layers span, stage int) owned {
 	o := e.w.onDevice(p, layers, stage, e.padded(p))
 	o.trained, o.trainedExpert = o.dense, o.expert

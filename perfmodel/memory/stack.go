@@ -147,7 +147,8 @@ func (s *traits) perParameter(p *spec.Plan) (weight, grad, opt, gradCopy float64
 }
 
 // flattened returns the bytes per parameter of the shard's gradients that DeepSpeed's optimizer step flattens in fp16
-// training: in fp16 and in fp32, only in fp32 without ZeRO, and none at stage 3, where it steps through parts of the shard.
+// training: in fp16 and in fp32, only in fp32 without ZeRO, and none at stage 3, where it steps through parts of the
+// shard.
 func (s *traits) flattened(p *spec.Plan) float64 {
 	switch {
 	case s.fsdp || p.ZeRO == 3:

@@ -210,8 +210,8 @@ func (w *weights) onDevice(p *spec.Plan, layers span, stage int, pad float64) (o
 // too. Sources: Rajbhandari et al. 2020, section 3 and figure 1; Zhang et al., "MiCS", VLDB 2022, section 3.1.
 //
 // Frozen weights have neither gradients nor optimizer states: they take 16 bits, or 4 and a scale for every 64 of them
-// that is quantized again (QLoRA, section 3). Their adapters have 2 bytes of weights, and gradients and optimizer states
-// in fp32. ZeRO-3 gathers frozen weights too, and reduces nothing for them.
+// that is quantized again (QLoRA, section 3). Their adapters have 2 bytes of weights, and gradients and optimizer
+// states in fp32. ZeRO-3 gathers frozen weights too, and reduces nothing for them.
 func (e *Estimator) states(b *Breakdown, p *spec.Plan, o owned) {
 	weight, grad, opt, gradCopy := e.stack.perParameter(p)
 	pick := func(stage int, dense, expert float64) float64 {
@@ -244,8 +244,8 @@ func (e *Estimator) states(b *Breakdown, p *spec.Plan, o owned) {
 	e.offload(b, p, o, updated)
 }
 
-// units returns the parameters that ZeRO-3 has gathered at once: without a pipeline those of the unit being computed and
-// of the one prefetched, else those of the whole stage.
+// units returns the parameters that ZeRO-3 has gathered at once: without a pipeline those of the unit being computed
+// and of the one prefetched, else those of the whole stage.
 func (e *Estimator) units(p *spec.Plan, o owned) float64 {
 	if p.PP > 1 {
 		return o.dense + o.expert
@@ -253,8 +253,8 @@ func (e *Estimator) units(p *spec.Plan, o owned) float64 {
 	return o.layer + max(o.layer, o.head, e.rootOf(o))
 }
 
-// gathered fills the memory of the units that ZeRO-3 has gathered, in 16 bits. The unit's unreduced gradients, in 16 bits
-// and copied for the reduction, count as working set, since the loss has none. The head is a separate unit. With a
+// gathered fills the memory of the units that ZeRO-3 has gathered, in 16 bits. The unit's unreduced gradients, in 16
+// bits and copied for the reduction, count as working set, since the loss has none. The head is a separate unit. With a
 // pipeline, gradients accumulate unsharded.
 func (e *Estimator) gathered(b *Breakdown, p *spec.Plan, o owned, grad float64) {
 	if p.PP > 1 {

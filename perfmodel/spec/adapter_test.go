@@ -45,8 +45,8 @@ func TestAdapterText(t *testing.T) {
 	})
 }
 
-// TestTrainedParams: the adapters of Llama 2 70B in MLPerf's fine-tuning, rank 16 on attention's four matrices, have 44.6
-// million parameters: 80 layers of 16 x (8192 + 10240) and 16 x 2 x 8192.
+// TestTrainedParams: the adapters of Llama 2 70B in MLPerf's fine-tuning, rank 16 on attention's four matrices, have
+// 44.6 million parameters: 80 layers of 16 x (8192 + 10240) and 16 x 2 x 8192.
 func TestTrainedParams(t *testing.T) {
 	m := Model{Name: "Llama2-70B", Kind: Decoder, Layers: 80, Hidden: 8192, FFN: 28672, GatedMLP: true, Heads: 64, KVHeads: 8, Vocab: 32000}
 	if got := m.TrainedParams(); got != m.Params() {

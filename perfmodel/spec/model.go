@@ -180,8 +180,8 @@ func (m Model) SharedExpertParams() float64 {
 	return m.mlpMatrices()*h*float64(m.SharedExperts*m.ExpertFFN) + 2*h*float64(m.ExpertHidden)
 }
 
-// SSMIn returns the width of the input projection of a Mamba 2 mixer: the gate, the input, B and C, and the step size of
-// each head (Dao and Gu 2024, section 7).
+// SSMIn returns the width of the input projection of a Mamba 2 mixer: the gate, the input, B and C, and the step size
+// of each head (Dao and Gu 2024, section 7).
 func (m Model) SSMIn() float64 {
 	return float64(2*m.SSMHeads*m.SSMHeadDim + 2*m.SSMGroups*m.SSMState + m.SSMHeads)
 }
