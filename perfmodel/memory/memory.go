@@ -50,12 +50,15 @@ type Estimator struct {
 	expertFFN float64
 	expertIn  float64 // width of a routed expert's input and output
 
+	ahead     span    // layers of the modules for multi-token prediction, which follow the model's own
+	project   float64 // parameters of the projections of these modules
+
 	w        weights
 	adapter  spec.Adapter
 	adapters struct{ dense, expert float64 } // their parameters, those of routed experts apart
 
 	flops float64 // forward FLOPs per sample of a model without a shape
-	nn    int     // layers as an int, for the split into stages
+	nn    int     // layers with those ahead as an int, for the split into stages
 	stack traits
 	of    *stack.Choices
 	rest  []variant // of each of the choices; nil if there is only one
@@ -105,7 +108,28 @@ func (cal *Calibration) For(c spec.Config) (Estimator, error) {
 		e.expertFFN, e.expertIn = float64(m.ExpertFFN), float64(m.ExpertIn())
 		e.masks = 0
 	}
+	if m.MTPLayers > 0 && m.Adapter.Kind == spec.FullTraining {
+		e.predictAhead(&m)
+	}
 	return e, nil
+}
+
+// predictAhead counts the modules for multi-token prediction: an attention with experts or an MLP each, and a projection
+// of twice the hidden width. In models with layers that are an MLP alone that makes two layers.
+func (e *Estimator) predictAhead(m *spec.Model) {
+	k := float64(m.MTPLayers)
+	switch {
+	case m.Experts > 0 && m.MLPLayers > 0:
+		e.ahead = span{dense: k, moe: k}
+	case m.MLPLayers > 0:
+		e.ahead = span{dense: 2 * k}
+	case m.Experts > 0:
+		e.ahead = span{moe: k}
+	default:
+		e.ahead = span{dense: k}
+	}
+	e.nn += int(e.ahead.all())
+	e.project = k * 2 * e.hidden * e.hidden
 }
 
 // countable reports whether m's parameters and activations can be counted per layer.
@@ -275,6 +299,9 @@ func (e *Estimator) stage(p *spec.Plan, stage int) Breakdown {
 // matrices they belong to.
 func (e *Estimator) own(p *spec.Plan, layers span, stage int) owned {
 	o := e.w.onDevice(p, layers, stage, e.padded(p))
+	if stage == headStage(p) {
+		o.dense += e.project / float64(p.TP)
+	}
 	o.trained, o.trainedExpert = o.dense, o.expert
 	if e.adapter.Kind != spec.FullTraining {
 		o.trained = e.adapters.dense / float64(p.TP) * layers.all() / e.layers
@@ -333,7 +360,7 @@ func (e *Estimator) layersOn(p *spec.Plan, stage int) span {
 	}
 	n := p.StageLayers(e.nn, stage)
 	if e.leading == 0 {
-		moe := float64(n) * e.w.layers.moe / e.layers
+		moe := float64(n) * (e.w.layers.moe + e.ahead.moe) / float64(e.nn)
 		return span{dense: float64(n) - moe, moe: moe}
 	}
 	dense := 0.0

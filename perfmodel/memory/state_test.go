@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"math"
 	"testing"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -78,5 +79,38 @@ func TestFP16Optimizers(t *testing.T) {
 		if _, _, got, _ := e.stack.perParameter(&spec.Plan{ZeRO: 1, Precision: spec.FP16}); got != 4+own {
 			t.Errorf("Megatron Core, %s: %g bytes, want %g", optimizer, got, 4+own)
 		}
+	}
+}
+
+// TestAhead: a module for multi-token prediction is a layer and a projection more on the last stage; adapters are
+// trained without it.
+func TestAhead(t *testing.T) {
+	// DeepSeek-V3.
+	m := spec.Model{Name: "moe", Kind: spec.Decoder, Layers: 61, Hidden: 7168, FFN: 18432, Heads: 128, HeadDim: 128, Vocab: 129280, QRank: 1536, KVRank: 512,
+		GatedMLP: true, Experts: 256, ExpertsPerToken: 8, ExpertFFN: 2048, SharedExperts: 1, DenseLayers: 3, MTPLayers: 1}
+	own := func(m spec.Model, pp, stage int) (dense, expert float64) {
+		e, err := For(spec.Config{Model: m, Framework: "Megatron Core", Accelerator: spec.Accelerator{Arch: "Hopper"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := spec.Plan{PP: pp}.Normal()
+		o := e.own(&p, e.layersOn(&p, stage), stage)
+		return o.dense / e.w.scale, o.expert / e.w.scale
+	}
+	without := m
+	without.MTPLayers = 0
+	dense, expert := own(m, 1, 0)
+	dense0, expert0 := own(without, 1, 0)
+	if want := 256 * m.ExpertParams(); math.Abs(expert-expert0-want) > 1e-6*want {
+		t.Errorf("%g parameters of experts more, want those of a layer, %g", expert-expert0, want)
+	}
+	if h := 7168.0; dense-dense0 < 2*h*h+m.AttentionParams() || dense-dense0 > 1.5*(2*h*h+m.AttentionParams()+m.SharedExpertParams()) {
+		t.Errorf("%g other parameters more, want a projection, an attention and a shared expert", dense-dense0)
+	}
+	if _, expert := own(m, 31, 30); expert < 2*256*m.ExpertParams()*0.999 { // 62 layers
+		t.Errorf("the last of 31 stages has %g parameters of experts, want those of two layers", expert)
+	}
+	if _, expert := own(m.Adapted(spec.Adapter{Kind: spec.LoRA, Rank: 16, Modules: spec.AdaptQKV}), 1, 0); expert != expert0 {
+		t.Errorf("%g parameters of experts with adapters, want %g", expert, expert0)
 	}
 }
