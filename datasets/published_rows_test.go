@@ -169,7 +169,7 @@ func TestRowsBySource(t *testing.T) {
 		{"Megatron-DeepSpeed@2021", "bf16", 2048, 400, false, 0, "layers or width not recorded, derived from the parameter count"},
 		{"LitGPT", "bf16", 0, 1600, false, 0, "only adapters were trained, taken as training all weights; recompute not recorded, taken as none"},
 		{"Megatron-LM@2022", "fp16", 2048, 1600, true, 0, ""},
-		{"FSDP@2024", "bf16", 4096, 400, false, 0, ""},
+		{"FSDP@2024 launch=compiled zero=hsdp", "bf16", 4096, 400, false, 0, ""},
 		{"somebody/else", "bf16", 2048, 1600, false, 1, `training stack not recorded: predicted as an average of the stacks plausible for the device and date; layers or width not recorded, derived from the parameter count; zero_stage, recompute not recorded, taken as 0, none`},
 	}
 	if d := cmp.Diff(wants, got, cmp.AllowUnexported(want{})); d != "" {

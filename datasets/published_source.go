@@ -44,7 +44,8 @@ func (s *publishedSource) documents(column string) bool {
 //
 //   - papers: the year in which they ran
 //   - bigscience: Jean Zay's nodes and the years 2021 and 2022, as its chronicles say
-//   - fms-fsdp: the network its README states, 400 and 800 Gb/s per node
+//   - fms-fsdp: the network its README states, 400 and 800 Gb/s per node, HSDP
+//     and torch.compile
 //   - InternEvo: four 100 Gb/s RoCE NICs per node, as its document says
 //   - Lambda: the batch grows with the devices of the host (H100, BERT base:
 //     320, 640, 1280, 2560 on 1, 2, 4, 8)
@@ -66,7 +67,7 @@ var publishedSources = []*publishedSource{
 	{match: "2205.05198", table: "korthikanti_2205_05198", framework: "Megatron-LM@2022"},
 	{match: "bigscience", table: "bigscience", framework: "Megatron-DeepSpeed@2021",
 		nodes: map[string]string{"V100-SXM2-32GB": "Jean Zay V100", "V100-SXM2-16GB": "Jean Zay V100", "A100-80GB-SXM": "Jean Zay A100"}},
-	{match: "fms-fsdp", table: "fms_fsdp", framework: "FSDP@2024",
+	{match: "fms-fsdp", table: "fms_fsdp", framework: "FSDP@2024", parts: "zero=hsdp launch=compiled",
 		nodes: map[string]string{"A100-80GB-SXM": "fms-fsdp A100", "H100-80GB-SXM": "fms-fsdp H100"}},
 	{match: "internevo", table: "internevo", framework: "InternEvo", nodes: map[string]string{"A100-80GB-SXM": "InternEvo A100"}},
 	{match: "lambdal/", table: "lambda_dl_benchmark", framework: "PyTorch", hostBatch: true},
