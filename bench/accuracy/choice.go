@@ -43,7 +43,7 @@ func planChoice(ctx context.Context, b *Bench, c Contender) (Result, error) {
 		predictions []prediction
 	}{{"rubick", traces}, {"published-0", shown}} {
 		if g := regret(part.predictions); g.Groups > 0 {
-			r.Figures = append(r.Figures, Figure{Name: "mean regret, " + part.name, Value: g.Mean, Unit: "1"})
+			r.Figures = append(r.Figures, fraction("mean regret, "+part.name, g.Mean, 0.045, 0.02))
 		}
 	}
 	return r, nil

@@ -128,7 +128,7 @@ func peakMemory(ctx context.Context, b *Bench, c Contender) (Result, error) {
 		return Result{}, errNoMemory
 	}
 	r.Standing = standings[0]
-	r.Figures = []Figure{fraction("mean", r.Mean, 0.12, 0.06)}
+	r.Figures = append([]Figure{fraction("mean", r.Mean, 0.04, 0.03)}, sourceFigures(r.Parts)...)
 	return r, nil
 }
 
@@ -228,7 +228,7 @@ func outOfMemory(ctx context.Context, b *Bench, c Contender) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	var failed, ran, open tally
+	var failed, ran, open, adapted tally
 	indivisible, other, as := 0, 0, LeftOut
 	for i := range rows {
 		m := &rows[i]
@@ -241,6 +241,9 @@ func outOfMemory(ctx context.Context, b *Bench, c Contender) (Result, error) {
 		}
 		if standing == InView {
 			as = InView
+		}
+		if m.Config.Model.Adapter.Kind != spec.FullTraining && m.Outcome == spec.OK {
+			adapted.add(ctx, peak, m)
 		}
 		switch {
 		case m.Outcome == spec.Failed:
@@ -262,9 +265,11 @@ func outOfMemory(ctx context.Context, b *Bench, c Contender) (Result, error) {
 	r.Rows, r.Refused = failed.rows+ran.rows+open.rows, len(r.Refusals)
 	r.Figures = []Figure{
 		{Name: "out of memory, predicted", Value: share(failed.notSure(), failed.rows+len(failed.refused)), Unit: "1", Must: Limit{AtLeast: 1}, Aim: Limit{AtLeast: 1}},
-		fraction("ran as recorded, predicted out of memory", share(ran.exceeds, ran.rows), 0.05, 0.01),
+		fraction("ran as recorded, predicted out of memory", share(ran.exceeds, ran.rows), 0.01, 0),
 		{Name: "ran as recorded, not sure to fit", Value: share(ran.notSure(), ran.rows), Unit: "1"},
 		{Name: "ran, predicted out of memory, rows with plans in part unrecorded too", Value: share(ran.exceeds+open.exceeds, ran.rows+open.rows), Unit: "1"},
+		{Name: "adapters, ran, sure to fit", Value: share(adapted.rows-adapted.notSure(), adapted.rows), Unit: "1", Must: Limit{AtLeast: 1}},
+		{Name: "adapters, ran, predicted out of memory", Value: share(adapted.exceeds, adapted.rows), Unit: "1"},
 	}
 	r.Notes = append(r.Notes, fmt.Sprintf("of %d rows that ran out of memory, %d are predicted to and %d are unsure; of %d that ran as recorded, %d are predicted to run out and %d are unsure; "+
 		"of %d without recorded layers, recomputation or micro-batch %d and %d; %d with a batch that does not divide refused; %d that ran another configuration than recorded, such as adapters only, not counted", failed.rows+len(failed.refused), failed.exceeds, failed.unsure,

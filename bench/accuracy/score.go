@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/gonum/stat"
@@ -82,6 +83,7 @@ type Summary struct {
 	Mean    float64 `json:"mean"`
 	Median  float64 `json:"median"`
 	P95     float64 `json:"p95"` // nearest rank
+	Max     float64 `json:"max"`
 	// Intervals counts the rows with a 90 % interval; Coverage is the share of
 	// them with the measured time inside, HalfWidth the median half-width of
 	// ln T.
@@ -115,6 +117,9 @@ func summarizeBy(predictions []prediction, measure func(*prediction) float64) Su
 	s.Rows, s.Intervals = len(errs), len(half)
 	s.Mean, s.P95 = perfmodel.ErrorSummary(errs)
 	s.Median = stats.Median(errs)
+	if len(errs) > 0 {
+		s.Max = slices.Max(errs)
+	}
 	if s.Intervals > 0 {
 		s.Coverage = float64(inside) / float64(s.Intervals)
 		s.HalfWidth = stats.Median(half)
@@ -149,6 +154,16 @@ func byPart(predictions []prediction, measure func(*prediction) float64) []Part 
 	out := make([]Part, len(names))
 	for i, name := range names {
 		out[i] = Part{name, summarizeBy(parts[name], measure)}
+	}
+	return out
+}
+
+// sourceFigures returns mean and largest error of every source.
+func sourceFigures(parts []Part) (out []Figure) {
+	for _, p := range parts {
+		if p.Rows > 0 {
+			out = append(out, Figure{Name: p.Name + ", mean", Value: p.Mean, Unit: "1"}, Figure{Name: p.Name + ", largest", Value: p.Max, Unit: "1"})
+		}
 	}
 	return out
 }
