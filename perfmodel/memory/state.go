@@ -317,17 +317,17 @@ func (e *Estimator) offload(b *Breakdown, p *spec.Plan, o owned, updated float64
 	}
 }
 
-// Owned returns the parameters on one device of the first pipeline stage, before data parallel sharding: dense
-// ones, replicated over DP x CP, and routed experts, replicated ExpertReplicas times.
-func (e *Estimator) Owned(p *spec.Plan) (dense, expert float64) {
-	o := e.own(p, e.layersOn(p, 0), 0)
-	return o.dense, o.expert
+// Params are numbers of parameters.
+type Params struct {
+	Dense  float64 // replicated over DP x CP
+	Expert float64 // of routed experts, replicated ExpertReplicas times
 }
 
-// Trained returns the parts of Owned with gradients and optimizer state: all, or the adapters in their place.
-func (e *Estimator) Trained(p *spec.Plan) (dense, expert float64) {
+// Owned returns the parameters on one device of the first pipeline stage, before data parallel sharding, and those with
+// gradients and optimizer state: all, or the adapters in their place.
+func (e *Estimator) Owned(p *spec.Plan) (all, trained Params) {
 	o := e.own(p, e.layersOn(p, 0), 0)
-	return o.trained, o.trainedExpert
+	return Params{o.dense, o.expert}, Params{o.trained, o.trainedExpert}
 }
 
 // headStage returns the stage with the vocabulary head and the loss: the last, but the first with ScheduleZBV.

@@ -183,10 +183,11 @@ func TestCountAccumulation(t *testing.T) {
 	k.accumBytes = 8
 	at := func(zero, accum int) float64 {
 		pr, p := counted(t, k, perftest.GPT(spec.Plan{DP: 4, ZeRO: zero, MicroBatch: 1, AccumSteps: accum, Precision: spec.BF16}))
-		return pr.accumulateSec(p)
+		own := pr.owned(p)
+		return pr.accumulateSec(p, &own)
 	}
 	pr, p := counted(t, k, perftest.GPT(spec.Plan{DP: 1, MicroBatch: 1, Precision: spec.BF16}))
-	own, _ := pr.Memory.Owned(p)
+	own := pr.owned(p).all.Dense
 	same(t, "three micro-batches", at(1, 3), 3*8*own/2039e9)
 	same(t, "of a shard", at(2, 3), 3*8*own/4/2039e9)
 	same(t, "one micro-batch", at(1, 1), 0)
@@ -234,13 +235,14 @@ func TestCountGradients(t *testing.T) {
 		c := perftest.GPT(p)
 		c.Framework = framework
 		pr, plan := counted(t, k, c)
-		return pr.dataParallelSec(plan, 1, 1)
+		own := pr.owned(plan)
+		return pr.dataParallelSec(plan, &own, 1, 1)
 	}
 	k := plain()
 	k.netHopSec = 0
 	c := perftest.GPT(spec.Plan{DP: 8, MicroBatch: 1, Precision: spec.BF16})
 	pr, p := counted(t, k, c)
-	dense, _ := pr.Memory.Owned(p)
+	dense := pr.owned(p).all.Dense
 	pass := 7.0 / 8 * dense / 300e9 // per byte of a parameter
 	for _, x := range []struct {
 		framework string
@@ -272,7 +274,8 @@ func TestCountOptimizer(t *testing.T) {
 	of := func(zero, shard int) float64 {
 		pr, p := counted(t, plain(), perftest.GPT(spec.Plan{DP: 8, MicroBatch: 1, Precision: spec.BF16, ZeRO: zero, Shard: shard}))
 		var out Parts
-		pr.updateSec(p, &out)
+		own := pr.owned(p)
+		pr.updateSec(p, &own, &out)
 		return out.Optimizer
 	}
 	same(t, "a shard of eight", of(1, 0), of(0, 0)/8)
@@ -380,10 +383,10 @@ func TestCountAdapters(t *testing.T) {
 	same(t, "layer", compute, 2*frozen.forward+frozen.adapters+frozen.attn+frozen.attnBack+frozen.passes)
 	same(t, "head", lora.work.headSec(m, p)-full.work.headSec(&full.machine, p), -2*n*h*51200/312e12)
 	trained := 32 * 64 * (h + 3*h + 2*h)
-	dense, _ := lora.Memory.Trained(p)
-	same(t, "trained parameters", dense, trained)
+	own := lora.owned(p)
+	same(t, "trained parameters", own.trained.Dense, trained)
 	var out Parts
-	lora.updateSec(p, &out)
+	lora.updateSec(p, &own, &out)
 	same(t, "optimizer", out.Optimizer, base.optimizerBytes*trained/4/2039e9)
 	_, _, quantized := of("qlora:64")
 	weights := 12 * h * h

@@ -43,9 +43,10 @@ func (pr *Prepared) parts(p *spec.Plan) Parts {
 
 	backward := (l.backward*l.forward+l.attnBack)*pace + paceHead*2/3
 	out.Pipeline = pr.pipelineSec(p, mean*perLayer+c.head/float64(p.PP), (l.backward-1)*mean*l.forward+c.head/3/float64(p.PP))
-	out.DP = pr.dataParallelSec(p, backward, out.Compute+out.Recompute+out.TP)
-	pr.updateSec(p, &out)
-	out.Compute += pr.accumulateSec(p)
+	own := pr.owned(p)
+	out.DP = pr.dataParallelSec(p, &own, backward, out.Compute+out.Recompute+out.TP)
+	pr.updateSec(p, &own, &out)
+	out.Compute += pr.accumulateSec(p, &own)
 	out.Fixed = pr.machine.k.fixedSec
 	return out
 }
@@ -178,6 +179,14 @@ func (pr *Prepared) pipelineSec(p *spec.Plan, stage, weights float64) float64 {
 	return bubble + pr.machine.sendExposed(p.VirtualStages)*2*v*float64(p.AccumSteps)*pr.machine.sendSec(bytes, senders)
 }
 
+// owned are the parameters on a device, and those of them that are trained.
+type owned struct{ all, trained memory.Params }
+
+func (pr *Prepared) owned(p *spec.Plan) (o owned) {
+	o.all, o.trained = pr.Memory.Owned(p)
+	return o
+}
+
 // dataParallelSec returns the exposed traffic of gradients, and of parameters under ZeRO, per step. backward is
 // the backward pass of one micro-batch on the busiest stage, all is the compute of the whole step, both in
 // seconds.
@@ -191,23 +200,21 @@ func (pr *Prepared) pipelineSec(p *spec.Plan, stage, weights float64) float64 {
 // If states are sharded in groups, ZeRO's traffic stays inside a group, and once per step each rank's shard of
 // the gradients is all-reduced between groups. Sources: Rajbhandari et al. SC 2020, section 7; Zhang et al.,
 // "MiCS", VLDB 2022, sections 3.2 and 3.4; Zhao et al., "PyTorch FSDP", VLDB 2023, section 3.2.2.
-func (pr *Prepared) dataParallelSec(p *spec.Plan, backward, all float64) float64 {
+func (pr *Prepared) dataParallelSec(p *spec.Plan, own *owned, backward, all float64) float64 {
 	m := &pr.machine
 	if p.DP*p.CP == 1 && p.EP*p.TP == 1 {
 		return 0
 	}
-	dense, expert := pr.Memory.Owned(p)
-	trained, trainedExpert := pr.Memory.Trained(p)
 	grad := m.stack.gradBytes
 	if p.Precision == spec.FP32 || p.Precision == spec.TF32 || m.stack.deepSpeed && p.Precision == spec.BF16 {
 		grad = 4 // DeepSpeed accumulates and reduces bf16 gradients in fp32
 	}
-	r, re, replicas := pr.dataRings(p, grad*trained, grad*trainedExpert)
-	gather := func(dense, expert float64) float64 { return m.passSec(r, 2*dense) + m.passSec(re, 2*expert) }
-	reduce := m.passSec(r, grad*trained) + m.passSec(re, grad*trainedExpert)
+	r, re, replicas := pr.dataRings(p, grad*own.trained.Dense, grad*own.trained.Expert)
+	gather := func(of memory.Params) float64 { return m.passSec(r, 2*of.Dense) + m.passSec(re, 2*of.Expert) }
+	reduce := m.passSec(r, grad*own.trained.Dense) + m.passSec(re, grad*own.trained.Expert)
 	switch {
 	case p.ZeRO == 3:
-		t := (2*gather(dense, expert)+reduce)*m.zero3Traffic() + 3*pr.work.layers/float64(p.PP)*m.ringLatency(r)
+		t := (2*gather(own.all)+reduce)*m.zero3Traffic() + 3*pr.work.layers/float64(p.PP)*m.ringLatency(r)
 		if p.PP == 1 { // a pipeline stage stays gathered over its micro-batches
 			t *= float64(p.AccumSteps)
 		}
@@ -216,7 +223,7 @@ func (pr *Prepared) dataParallelSec(p *spec.Plan, backward, all float64) float64
 		if m.stack.deepSpeed {
 			reduce *= 2
 		}
-		t := reduce + gather(trained, trainedExpert) + 2*math.Ceil(trained/max(bucket, bucketPerRank*r.n))*m.ringLatency(r)
+		t := reduce + gather(own.trained) + 2*math.Ceil(own.trained.Dense/max(bucket, bucketPerRank*r.n))*m.ringLatency(r)
 		return m.exposed(t+replicas, m.gradHidden()*backward)
 	}
 	return m.exposed(2*reduce, m.gradHidden()*backward)
@@ -251,15 +258,15 @@ func (pr *Prepared) dataRings(p *spec.Plan, denseGrad, expertGrad float64) (dens
 // device's layers, or of its shard if each micro-batch's gradients are reduced (ZeRO 2 and 3). It matters most
 // if a micro-batch has few tokens per parameter, as in mixtures of experts. Sources: Megatron-LM's main
 // gradients (gradient_accumulation_fusion), PyTorch's AccumulateGrad.
-func (pr *Prepared) accumulateSec(p *spec.Plan) float64 {
+func (pr *Prepared) accumulateSec(p *spec.Plan, own *owned) float64 {
 	if p.AccumSteps == 1 {
 		return 0
 	}
-	dense, expert := pr.Memory.Trained(p)
+	n := own.trained
 	if p.ZeRO >= 2 {
-		dense, expert = dense/float64(p.DP*p.CP), expert/memory.ExpertReplicas(p)
+		n.Dense, n.Expert = n.Dense/float64(p.DP*p.CP), n.Expert/memory.ExpertReplicas(p)
 	}
-	return float64(p.AccumSteps) * pr.machine.k.accumBytes * (dense + expert) / pr.machine.mem
+	return float64(p.AccumSteps) * pr.machine.k.accumBytes * (n.Dense + n.Expert) / pr.machine.mem
 }
 
 // updateSec adds the optimizer: Adam over the device's parameters, at memory rate. If offloaded, it runs on the
@@ -267,26 +274,24 @@ func (pr *Prepared) accumulateSec(p *spec.Plan) float64 {
 // its threads (Zhang et al., "Rubick", MLSys 2025, section 4.2). Offloaded parameters are fetched for the
 // forward and backward pass of every micro-batch. Sources: Ren et al., "ZeRO-Offload", ATC 2021, section 4;
 // Rajbhandari et al., "ZeRO-Infinity", SC 2021, section 4.
-func (pr *Prepared) updateSec(p *spec.Plan, out *Parts) {
-	dense, expert := pr.Memory.Trained(p)
-	shard := shardOf(p, dense, expert)
+func (pr *Prepared) updateSec(p *spec.Plan, own *owned, out *Parts) {
+	shard := shardOf(p, own.trained)
 	if p.Offload == spec.OffloadNone {
 		out.Optimizer = pr.machine.k.optimizerBytes * shard / pr.memBps
 		return
 	}
 	out.Offload = 4*shard/pr.machine.host + shard/(pr.machine.k.cpuAdam*pr.machine.cpus)
 	if p.Offload == spec.OffloadParams {
-		dense, expert = pr.Memory.Owned(p)
-		out.Offload += 2 * 2 * shardOf(p, dense, expert) * float64(p.AccumSteps) / pr.machine.host
+		out.Offload += 2 * 2 * shardOf(p, own.all) * float64(p.AccumSteps) / pr.machine.host
 	}
 }
 
 // shardOf returns the sum of a device's parameters, or with ZeRO that of its shard.
-func shardOf(p *spec.Plan, dense, expert float64) float64 {
+func shardOf(p *spec.Plan, n memory.Params) float64 {
 	if p.ZeRO >= 1 {
-		return dense/float64(p.Shards()) + expert/memory.ExpertSharding(p)
+		return n.Dense/float64(p.Shards()) + n.Expert/memory.ExpertSharding(p)
 	}
-	return dense + expert
+	return n.Dense + n.Expert
 }
 
 // flopsParts is parts for a model known by its FLOPs: compute or bytes moved, whichever is slower, and data
@@ -307,8 +312,9 @@ func (pr *Prepared) flopsParts(p *spec.Plan) Parts {
 	if p.Recompute != spec.RecomputeNone {
 		out.Recompute = micro * forward
 	}
-	out.DP = pr.dataParallelSec(p, 2*forward, out.Compute+out.Recompute)
-	pr.updateSec(p, &out)
+	own := pr.owned(p)
+	out.DP = pr.dataParallelSec(p, &own, 2*forward, out.Compute+out.Recompute)
+	pr.updateSec(p, &own, &out)
 	out.Fixed = pr.machine.k.fixedSec
 	return out
 }
