@@ -98,9 +98,10 @@ func (b *Bench) checkPlans(ctx context.Context, c Contender, source string) (che
 	return checks, absent, nil
 }
 
-// inCatalog reports whether m's shape is that of a model of the catalog.
+// inCatalog reports whether m's shape is that of a model of the catalog, perhaps with adapters.
 func inCatalog(m *spec.Model) bool {
-	known, err := catalog.Model(m.Name)
+	name, _, _ := strings.Cut(m.Name, " (")
+	known, err := catalog.Model(name)
 	return err == nil && known.HasShape() && known.Layers == m.Layers && known.Hidden == m.Hidden
 }
 

@@ -29,7 +29,7 @@ func TestSummarize(t *testing.T) {
 		{target: target{part: "b"}, err: errNo}, // refused
 	}
 	got := summarize(predictions)
-	want := Summary{Rows: 4, Refused: 1, Mean: 0.2, Median: 0.15, P95: 0.5, Intervals: 3, Coverage: 2.0 / 3, HalfWidth: 1}
+	want := Summary{Rows: 4, Refused: 1, Mean: 0.2, Median: 0.15, P95: 0.5, Max: 0.5, Intervals: 3, Coverage: 2.0 / 3, HalfWidth: 1}
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(1e-12, 0)); diff != "" {
 		t.Errorf("summary (-want +got):\n%s", diff)
 	}

@@ -50,8 +50,8 @@ type Estimator struct {
 	expertFFN float64
 	expertIn  float64 // width of a routed expert's input and output
 
-	ahead     span    // layers of the modules for multi-token prediction, which follow the model's own
-	project   float64 // parameters of the projections of these modules
+	ahead   span    // layers of the modules for multi-token prediction, which follow the model's own
+	project float64 // parameters of the projections of these modules
 
 	w        weights
 	adapter  spec.Adapter

@@ -1,0 +1,123 @@
+package analytic
+
+import (
+	"fmt"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// newWork counts the layers of the model of c and their widths. The error wraps perfmodel.ErrNotCovered.
+func newWork(c *spec.Config, w *work) error {
+	model, _ := memory.GuessShape(c.Model)
+	m := &model
+	w.seq = float64(max(c.Seq(), 1))
+	if !m.HasShape() || m.SSMLayers == 0 && (m.Heads <= 0 || m.Head() <= 0) {
+		w.flops = m.FLOPsPerSample
+		if w.flops <= 0 && m.ActiveParams() > 0 {
+			if c.Seq() == 0 {
+				return fmt.Errorf("analytic: model %q has only a parameter count: want the tokens per sample too: %w", m.Name, perfmodel.ErrNotCovered)
+			}
+			w.flops = 2 * m.ActiveParams() * w.seq
+		}
+		if w.flops <= 0 {
+			return fmt.Errorf("analytic: model %q has neither layers and hidden size nor FLOPs nor a parameter count: %w", m.Name, perfmodel.ErrNotCovered)
+		}
+		return nil
+	}
+	if c.Seq() == 0 {
+		return fmt.Errorf("analytic: model %q has no tokens per sample: %w", m.Name, perfmodel.ErrNotCovered)
+	}
+	d := float64(m.Head())
+	*w = work{
+		shape: true, layers: float64(m.Layers), hidden: float64(m.Hidden), heads: float64(m.Heads),
+		query: float64(m.Heads) * d, kv: float64(m.KV()) * d, ffn: float64(m.FFN), up: 1,
+		vocab: float64(m.Vocab), seq: w.seq, causal: 1, cross: 1, scale: 1,
+		attn: 1, halves: 1, dense: 1,
+	}
+	w.adapter = m.Adapter
+	w.core = 2 * w.query
+	if l, ok := m.Latent(); ok {
+		w.latent, w.core, w.kv = l, l.Q+l.Out, (l.KV+l.Rotated)/2
+	}
+	if m.GatedMLP {
+		w.up = 2
+	}
+	switch m.Kind {
+	case "":
+		m.Kind = spec.Decoder
+	case spec.EncoderDecoder:
+		w.cross = 1.5
+	}
+	w.causal = m.ScoreShare(int(w.seq))
+	w.tower = m.Tower.TrainFLOPs() / 3
+	w.hybrid(m)
+	if m.Experts > 0 {
+		w.moe = float64(m.MoELayers()) / w.layers
+		w.dense -= w.moe
+		w.routed, w.expertIn, w.latentIn = float64(m.Experts), float64(m.ExpertIn()), float64(m.ExpertHidden)
+		w.topK, w.expertFFN = float64(m.ExpertsPerToken), float64(m.ExpertFFN)
+		w.sharedFFN = float64(m.SharedExperts * m.ExpertFFN)
+	}
+	if m.ActiveParamCount > 0 || m.ParamCount > 0 && m.Experts == 0 {
+		w.scale = publishedScale(m)
+	}
+	if m.MTPLayers > 0 && m.Adapter.Kind == spec.FullTraining {
+		w.predictAhead(m)
+	}
+	return nil
+}
+
+// predictAhead counts the modules for multi-token prediction: each is a layer more, or two in a model with layers that
+// are an MLP alone, a projection of twice the width, and the head once more.
+func (w *work) predictAhead(m *spec.Model) {
+	k, before := float64(m.MTPLayers), w.layers
+	w.ahead = k
+	if w.layers += k; m.MLPLayers > 0 {
+		w.layers += k
+	}
+	of := func(share, more float64) float64 { return (share*before + more) / w.layers }
+	w.attn, w.ssm = of(w.attn, k), of(w.ssm, 0)
+	if m.Experts > 0 {
+		w.dense, w.moe = of(w.dense, 0), of(w.moe, k)
+	} else {
+		w.dense = of(w.dense, k)
+	}
+	w.halves = of(w.halves, k)
+}
+
+// ssmPasses returns the passes over the inner width of a state-space mixer, forward and backward: 20 of convolution,
+// gate and gated norm, and 0.9 per element of the state's width. On an A100, the core of Mamba 2 with a state of 64
+// takes as long as FlashAttention-2 at 2048 tokens (Dao and Gu 2024, figure 10); in that time its memory streams 57
+// such passes.
+func ssmPasses(m *spec.Model) float64 { return 20 + 0.9*float64(m.SSMState) }
+
+// hybrid counts the layers of a model with other layers than attention followed by an MLP.
+func (w *work) hybrid(m *spec.Model) {
+	w.dense = float64(m.LayersWithMLP()) / w.layers
+	if m.SSMLayers == 0 && m.MLPLayers == 0 {
+		return
+	}
+	w.attn, w.ssm = float64(m.AttentionLayers())/w.layers, float64(m.SSMLayers)/w.layers
+	w.ssmInner = float64(m.SSMHeads * m.SSMHeadDim)
+	w.ssmIn = 2*w.ssmInner + float64(2*m.SSMGroups*m.SSMState+m.SSMHeads)
+	w.ssmPass = ssmPasses(m)
+	if w.ffn == 0 && m.Experts == 0 {
+		w.dense = 0
+	}
+	w.halves = (w.attn + w.ssm + float64(m.LayersWithMLP())/w.layers) / 2
+}
+
+// publishedScale returns the ratio of published to counted active parameters, without embeddings, limited to
+// [1/2, 2]. It covers attention or layers that the model's figures do not describe.
+func publishedScale(m *spec.Model) float64 {
+	shape := *m
+	shape.ParamCount, shape.ActiveParamCount = 0, 0
+	e := m.EmbeddingParams() + m.Tower.Params()
+	have, want := shape.ActiveParams()-e, m.ActiveParams()-e
+	if have <= 0 || want <= 0 {
+		return 1
+	}
+	return min(max(want/have, 0.5), 2)
+}
