@@ -34,13 +34,13 @@ const (
 	PlanCat = 1<<CatDims - 1 - (1<<0 + 1<<1 + 1<<2)
 )
 
-// SetPlan moves at to the normal plan p of the same job on the same devices.
-func (at *Point) SetPlan(p *spec.Plan) {
-	n := &at.Num
+// SetPlan moves a to the normal plan p of the same job on the same devices.
+func (a *Point) SetPlan(p *spec.Plan) {
+	n := &a.Num
 	n[2], n[3], n[4], n[5], n[6] = log2int(p.DP), log2int(p.TP), log2int(p.PP), log2int(p.CP), log2int(p.EP)
 	n[7], n[8], n[9] = log2int(p.VirtualStages), log2int(p.MicroBatch), log2int(p.AccumSteps)
 	n[13], n[14] = float64(p.ZeRO), log2int(p.Shard)
-	at.Cat[3], at.Cat[4], at.Cat[5], at.Cat[6] = string(p.Precision), string(p.Recompute), string(p.Offload), string(p.Schedule)
+	a.Cat[3], a.Cat[4], a.Cat[5], a.Cat[6] = string(p.Precision), string(p.Recompute), string(p.Offload), string(p.Schedule)
 }
 
 func log2int(v int) float64 {

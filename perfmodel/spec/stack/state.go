@@ -49,13 +49,18 @@ func State(framework, parts, date string) (Stated, error) {
 
 func inputError(input, value string, err error) error {
 	e := &InputError{Input: input, Value: value, Err: err}
-	switch err := err.(type) {
-	case *UnknownError:
-		e.Why = err.Why()
-	case *ReleaseError:
-		e.Why = err.Why
-	case *PartError:
-		e.Why = err.why()
+	var (
+		unknown *UnknownError
+		release *ReleaseError
+		part    *PartError
+	)
+	switch {
+	case errors.As(err, &unknown):
+		e.Why = unknown.Why()
+	case errors.As(err, &release):
+		e.Why = release.Why
+	case errors.As(err, &part):
+		e.Why = part.why()
 	}
 	return e
 }
