@@ -34,6 +34,7 @@ var loadModels = sync.OnceValue(func() *modelTable {
 		}
 		m := modelFromRow(r, n)
 		m.Window, m.WindowLayers, m.MTPLayers = n.int("window"), n.int("window_layers"), n.int("mtp_layers")
+		m.QRank, m.KVRank = n.int("q_rank"), n.int("kv_rank")
 		t.put(m, n, r.str("notes"))
 	}
 	for _, table := range []string{"more_models.csv", "recent_models.csv"} {

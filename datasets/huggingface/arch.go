@@ -275,11 +275,13 @@ func latentAttention(c *config, m *spec.Model) {
 		c.fail("kv_lora_rank, qk_nope_head_dim and v_head_dim must be there and positive")
 		return
 	}
-	m.HeadDim, m.KVHeads = int(v), m.Heads
+	m.HeadDim, m.KVHeads, m.QRank, m.KVRank = int(v), m.Heads, int(q), int(k)
 	queries := h * a * (n + r)
 	if q > 0 {
 		queries = h*q + q*a*(n+r)
 	}
 	counted := queries + h*(k+r) + k*a*(n+v) + a*v*h
-	extra(m, float64(m.Layers)*(counted-m.AttentionParams()))
+	if more := counted - m.AttentionParams(); more != 0 { // other widths of heads than DeepSeek's
+		extra(m, float64(m.Layers)*more)
+	}
 }

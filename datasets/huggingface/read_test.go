@@ -38,7 +38,7 @@ var cases = []struct {
 	{"OLMoE-1B-7B", `{"model_type":"olmoe","hidden_size":2048,"intermediate_size":1024,"num_attention_heads":16,"num_key_value_heads":16,"num_hidden_layers":16,"vocab_size":50304,"num_experts":64,"num_experts_per_tok":8}`, 6.919, 1.28, ""},
 	{"gpt-oss-20b", `{"model_type":"gpt_oss","hidden_size":2880,"intermediate_size":2880,"num_attention_heads":64,"num_key_value_heads":8,"head_dim":64,"num_hidden_layers":24,"vocab_size":201088,"num_local_experts":32,"num_experts_per_tok":4}`, 20.9, 4.19, "GPT-OSS-20B"},
 	{"DeepSeek-V2-Lite", `{"model_type":"deepseek_v2","hidden_size":2048,"intermediate_size":10944,"moe_intermediate_size":1408,"num_attention_heads":16,"num_key_value_heads":16,"num_hidden_layers":27,"vocab_size":102400,"n_routed_experts":64,"n_shared_experts":2,"num_experts_per_tok":6,"first_k_dense_replace":1,"moe_layer_freq":1,"q_lora_rank":null,"kv_lora_rank":512,"qk_nope_head_dim":128,"qk_rope_head_dim":64,"v_head_dim":128}`, 15.706, 2.66, ""},
-	{"DeepSeek-V3", `{"model_type":"deepseek_v3","hidden_size":7168,"intermediate_size":18432,"moe_intermediate_size":2048,"num_attention_heads":128,"num_key_value_heads":128,"num_hidden_layers":61,"vocab_size":129280,"n_routed_experts":256,"n_shared_experts":1,"num_experts_per_tok":8,"first_k_dense_replace":3,"q_lora_rank":1536,"kv_lora_rank":512,"qk_nope_head_dim":128,"qk_rope_head_dim":64,"v_head_dim":128,"rope_scaling":{"original_max_position_embeddings":4096}}`, 671.0, 37.55, "DeepSeekV3"},
+	{"DeepSeek-V3", `{"model_type":"deepseek_v3","hidden_size":7168,"intermediate_size":18432,"moe_intermediate_size":2048,"num_attention_heads":128,"num_key_value_heads":128,"num_hidden_layers":61,"num_nextn_predict_layers":1,"vocab_size":129280,"n_routed_experts":256,"n_shared_experts":1,"num_experts_per_tok":8,"first_k_dense_replace":3,"q_lora_rank":1536,"kv_lora_rank":512,"qk_nope_head_dim":128,"qk_rope_head_dim":64,"v_head_dim":128,"rope_scaling":{"original_max_position_embeddings":4096}}`, 671.0, 37.55, "DeepSeekV3"},
 	{"gpt2", `{"model_type":"gpt2","n_embd":768,"n_layer":12,"n_head":12,"n_positions":1024,"n_ctx":1024,"vocab_size":50257,"n_inner":null}`, 0.12444, 0, "GPT2-small"},
 	{"gpt2-xl", `{"model_type":"gpt2","n_embd":1600,"n_layer":48,"n_head":25,"n_positions":1024,"vocab_size":50257}`, 1.5576, 0, "GPT2-XL"},
 	{"starcoderbase", `{"model_type":"gpt_bigcode","n_embd":6144,"n_layer":40,"n_head":48,"n_inner":24576,"n_positions":8192,"vocab_size":49152,"multi_query":true}`, 15.517, 0, ""},
@@ -58,7 +58,7 @@ var cases = []struct {
 	{"OLMo2-13B", `{"model_type":"olmo2","hidden_size":5120,"intermediate_size":13824,"num_hidden_layers":40,"num_attention_heads":40,"num_key_value_heads":40,"vocab_size":100352,"max_position_embeddings":4096,"tie_word_embeddings":false}`, 13.72, 0, "OLMo2-13B"},
 	{"Qwen2.5-32B", `{"model_type":"qwen2","hidden_size":5120,"intermediate_size":27648,"num_hidden_layers":64,"num_attention_heads":40,"num_key_value_heads":8,"vocab_size":152064,"max_position_embeddings":32768,"use_sliding_window":false,"max_window_layers":64,"tie_word_embeddings":false}`, 32.76, 0, "Qwen2.5-32B"},
 	{"DeepSeek-V2", `{"model_type":"deepseek_v2","moe_layer_freq":1,"tie_word_embeddings":false,"qk_nope_head_dim":128,"qk_rope_head_dim":64,"v_head_dim":128,"kv_lora_rank":512,"first_k_dense_replace":1,"hidden_size":5120,"intermediate_size":12288,"moe_intermediate_size":1536,"n_routed_experts":160,"n_shared_experts":2,"num_experts_per_tok":6,"num_attention_heads":128,"num_key_value_heads":128,"num_hidden_layers":60,"q_lora_rank":1536,"vocab_size":102400,"max_position_embeddings":163840}`, 235.7, 21.376, "DeepSeek-V2"},
-	{"DeepSeek-V3.2", `{"first_k_dense_replace":3,"hidden_size":7168,"index_head_dim":128,"index_n_heads":64,"index_topk":2048,"intermediate_size":18432,"kv_lora_rank":512,"max_position_embeddings":163840,"model_type":"deepseek_v32","moe_intermediate_size":2048,"moe_layer_freq":1,"n_routed_experts":256,"n_shared_experts":1,"num_attention_heads":128,"num_experts_per_tok":8,"num_hidden_layers":61,"num_key_value_heads":128,"q_lora_rank":1536,"qk_nope_head_dim":128,"qk_rope_head_dim":64,"rope_scaling":{"beta_slow":1,"factor":40,"mscale":1.0,"mscale_all_dim":1.0,"original_max_position_embeddings":4096,"type":"yarn"},"tie_word_embeddings":false,"v_head_dim":128,"vocab_size":129280}`, 671.9, 37.6, "DeepSeek-V3.2"},
+	{"DeepSeek-V3.2", `{"first_k_dense_replace":3,"hidden_size":7168,"index_head_dim":128,"index_n_heads":64,"index_topk":2048,"intermediate_size":18432,"kv_lora_rank":512,"max_position_embeddings":163840,"model_type":"deepseek_v32","moe_intermediate_size":2048,"moe_layer_freq":1,"n_routed_experts":256,"n_shared_experts":1,"num_attention_heads":128,"num_experts_per_tok":8,"num_hidden_layers":61,"num_key_value_heads":128,"num_nextn_predict_layers":1,"q_lora_rank":1536,"qk_nope_head_dim":128,"qk_rope_head_dim":64,"rope_scaling":{"beta_slow":1,"factor":40,"mscale":1.0,"mscale_all_dim":1.0,"original_max_position_embeddings":4096,"type":"yarn"},"tie_word_embeddings":false,"v_head_dim":128,"vocab_size":129280}`, 671.9, 37.6, "DeepSeek-V3.2"},
 	{"GLM-4.5-Air", `{"model_type":"glm4_moe","first_k_dense_replace":1,"head_dim":128,"hidden_size":4096,"intermediate_size":10944,"max_position_embeddings":131072,"moe_intermediate_size":1408,"n_routed_experts":128,"n_shared_experts":1,"num_attention_heads":96,"num_experts_per_tok":8,"num_hidden_layers":46,"num_key_value_heads":8,"tie_word_embeddings":false,"vocab_size":151552}`, 106.9, 13.424, "GLM-4.5-Air"},
 	{"Llama4-Scout", `{"model_type":"llama4","text_config":{"attention_chunk_size":8192,"head_dim":128,"hidden_size":5120,"interleave_moe_layer_step":1,"intermediate_size":8192,"intermediate_size_mlp":16384,"max_position_embeddings":10485760,"model_type":"llama4_text","num_attention_heads":40,"num_experts_per_tok":1,"num_hidden_layers":48,"num_key_value_heads":8,"num_local_experts":16,"rope_scaling":{"factor":16.0,"high_freq_factor":1.0,"low_freq_factor":1.0,"original_max_position_embeddings":8192,"rope_type":"llama3"},"vocab_size":202048}}`, 107.8, 17.173, "Llama4-Scout"},
 	{"Llama4-Maverick", `{"model_type":"llama4","text_config":{"attention_chunk_size":8192,"head_dim":128,"hidden_size":5120,"interleave_moe_layer_step":2,"intermediate_size":8192,"intermediate_size_mlp":16384,"max_position_embeddings":1048576,"model_type":"llama4_text","num_attention_heads":40,"num_experts_per_tok":1,"num_hidden_layers":48,"num_key_value_heads":8,"num_local_experts":128,"rope_scaling":null,"vocab_size":202048}}`, 400.7, 17.185, "Llama4-Maverick"},
@@ -117,13 +117,23 @@ func TestReadAgreesWithCatalog(t *testing.T) {
 	}
 }
 
+// TestReadAhead reads the modules for multi-token prediction.
+func TestReadAhead(t *testing.T) {
+	for text, want := range map[string]int{`,"num_nextn_predict_layers":1`: 1, `,"num_nextn_predict_layers":null`: 0, "": 0} {
+		m, _, err := Read(strings.NewReader(`{"model_type":"llama","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":8,"vocab_size":9` + text + "}"))
+		if err != nil || m.MTPLayers != want {
+			t.Errorf("%s: %d modules, %v, want %d", text, m.MTPLayers, err, want)
+		}
+	}
+}
+
 // shapeOf returns the fields that determine the work per token, with defaults
 // filled in. The vocabulary is left out: training stacks pad it differently.
 func shapeOf(m spec.Model) spec.Model {
 	s := spec.Model{Kind: m.Kind, Layers: m.Layers, Hidden: m.Hidden, Heads: m.Heads, KVHeads: m.KV(), HeadDim: m.Head(),
 		GatedMLP: m.GatedMLP, TiedEmbeddings: m.TiedEmbeddings && m.Kind != spec.Vision,
 		Window: m.Window, WindowLayers: m.WindowLayers, SSMLayers: m.SSMLayers, SSMHeads: m.SSMHeads, SSMHeadDim: m.SSMHeadDim, SSMState: m.SSMState,
-		SSMGroups: m.SSMGroups, MLPLayers: m.MLPLayers, ExpertHidden: m.ExpertHidden, Tower: m.Tower,
+		SSMGroups: m.SSMGroups, MLPLayers: m.MLPLayers, ExpertHidden: m.ExpertHidden, Tower: m.Tower, QRank: m.QRank, KVRank: m.KVRank,
 		Experts: m.Experts, ExpertsPerToken: m.ExpertsPerToken, ExpertFFN: m.ExpertFFN, SharedExperts: m.SharedExperts, DenseLayers: m.DenseLayers, MoEEvery: m.MoEEvery}
 	if m.MoELayers() < m.Layers { // with experts in every layer, there is no dense MLP
 		s.FFN = m.FFN
