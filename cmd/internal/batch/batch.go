@@ -96,7 +96,7 @@ func (l *rowLog) report(kind, line string) {
 
 func (l *rowLog) finish() {
 	l.bar.Finish()
-	for _, kind := range []string{rowLeftOut, rowNotPredicted} {
+	for _, kind := range []string{rowLeftOut, rowTakenAsIs, rowNotPredicted} {
 		if n := l.count[kind] - maxReported; n > 0 {
 			fmt.Fprintf(l.w, "%s: %d more rows\n", kind, n)
 		}
@@ -109,6 +109,7 @@ const maxReported = 20
 // Kinds of reported rows.
 const (
 	rowLeftOut      = "not calibrated on"
+	rowTakenAsIs    = "calibrated on by its name alone"
 	rowNotPredicted = "not predicted"
 )
 

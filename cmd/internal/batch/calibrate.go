@@ -49,6 +49,7 @@ func (r *Run) readCalibration() ([]spec.Measurement, error) {
 		return nil, err
 	}
 	var out []spec.Measurement
+	var where []string // of each of out
 	total := 0
 	for row, err := range datasets.PublishedRows(r.ctx, name, in, beside(in, name), true) {
 		total++
@@ -79,7 +80,21 @@ func (r *Run) readCalibration() ([]spec.Measurement, error) {
 		m.Doubt = "" // the rows to predict have the same assumptions
 		delete(m.Env, spec.EnvWrongConfig)
 		out = append(out, m)
+		where = append(where, fmt.Sprintf("%s:%d: %s", name, row.Line, row.ID))
+		if what := strange(&m.Config); what != "" {
+			r.log.report(rowTakenAsIs, where[len(where)-1]+": "+what)
+		}
 	}
+	kept, mixed := out[:0], unlike(out)
+	for i := range out {
+		if model := out[i].Config.Model; onlyNamed(model) && mixed[model.Name] {
+			r.failed = true
+			r.log.report(rowLeftOut, where[i]+": "+unlikeText(model.Name))
+			continue
+		}
+		kept = append(kept, out[i])
+	}
+	out = kept
 	if total == 0 {
 		return nil, fmt.Errorf("predict: %s has no rows below its header", name)
 	}

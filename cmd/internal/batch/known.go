@@ -15,13 +15,15 @@ import (
 // calibrated is the set of jobs in the calibration rows.
 type calibrated struct {
 	models, accelerators, stacks map[string]bool
-	nameless                     bool // some models are known by name only
+	described                    map[string]bool // by model, whether anything but its name is known
+	nameless                     bool            // some models are known by name only
 }
 
 func calibratedTo(rows []spec.Measurement) calibrated {
-	k := calibrated{models: map[string]bool{}, accelerators: map[string]bool{}, stacks: map[string]bool{}}
+	k := calibrated{models: map[string]bool{}, accelerators: map[string]bool{}, stacks: map[string]bool{}, described: map[string]bool{}}
 	for _, m := range rows {
 		k.models[m.Config.Model.Name] = true
+		k.described[m.Config.Model.Name] = !onlyNamed(m.Config.Model)
 		k.accelerators[m.Config.Accelerator.Name] = true
 		k.stacks[stackOf(&m.Config)] = true
 		k.nameless = k.nameless || onlyNamed(m.Config.Model)
@@ -43,6 +45,9 @@ func onlyNamedPart(a spec.Accelerator) bool { return a.MemBps == 0 && len(a.Form
 // unknown returns the names of c that neither the catalog nor its row describes, "" if there
 // are none. refuse reports that c cannot be predicted because no calibration row has them.
 func (k *calibrated) unknown(c *spec.Config) (what string, refuse bool) {
+	if described, ok := k.described[c.Model.Name]; ok && described == onlyNamed(c.Model) {
+		return unlikeText(c.Model.Name), true
+	}
 	var names []string
 	if onlyNamed(c.Model) {
 		_, err := catalog.ModelOnHub(c.Model.Name)
@@ -55,6 +60,32 @@ func (k *calibrated) unknown(c *spec.Config) (what string, refuse bool) {
 		refuse = refuse || !k.accelerators[c.Accelerator.Name]
 	}
 	return strings.Join(names, "; "), refuse && len(names) > 0 && !k.nameless
+}
+
+// unlikeText is the reason to leave out a row of a model that other rows describe, or describe no better.
+func unlikeText(model string) string {
+	return fmt.Sprintf("some rows of model %q give its layers or params_b, others its name alone: give the same in all of them", model)
+}
+
+// unlike returns the models that some rows describe and others only name.
+func unlike(rows []spec.Measurement) map[string]bool {
+	named, described := map[string]bool{}, map[string]bool{}
+	for i := range rows {
+		if m := rows[i].Config.Model; onlyNamed(m) {
+			named[m.Name] = true
+		} else {
+			described[m.Name] = true
+		}
+	}
+	maps.DeleteFunc(named, func(name string, _ bool) bool { return !described[name] })
+	return named
+}
+
+// strange describes the names of c that nothing describes, "" if there are none.
+func strange(c *spec.Config) string {
+	none := calibrated{}
+	what, _ := none.unknown(c)
+	return what
 }
 
 // appendUnknown adds the error of an unknown name, as plan prints it.

@@ -376,7 +376,7 @@ func TestCountAdapters(t *testing.T) {
 	m, n, h := &lora.machine, 2048.0, 4096.0
 	// Thin multiplications are bound by memory.
 	thin := func(out float64) float64 {
-		return 3*(m.gemm(312e12, n, 64, h, 2)+m.gemm(312e12, n, out, 64, 2)) + 3*2*n*out/2039e9
+		return 3*(m.gemm(312e12, n, 64, h, 2)+m.gemm(312e12, n, out, 64, 2)) + 3*2*n*(h+out)/2039e9
 	}
 	same(t, "adapters of qkv and o", frozen.adapters, thin(3*h)+thin(h))
 	compute, _ := lora.kernelSec(&frozen, p)
@@ -411,7 +411,7 @@ func TestCountAdaptersByLayer(t *testing.T) {
 	}
 	pr, lora := of("lora:16:qkv")
 	thin := func(n, in, out float64) float64 {
-		return 3*(pr.machine.gemm(312e12, n, 16, in, 2)+pr.machine.gemm(312e12, n, out, 16, 2)) + 3*2*n*out/2039e9
+		return 3*(pr.machine.gemm(312e12, n, 16, in, 2)+pr.machine.gemm(312e12, n, out, 16, 2)) + 3*2*n*(in+out)/2039e9
 	}
 	same(t, "qkv, in two of four layers", lora.adapters, (thin(n, h, q)+thin(n, q, 8*192)+thin(n, h, kv+64)+thin(n, kv, 2*h))/2)
 	_, mlp := of("lora:16:mlp")

@@ -75,10 +75,10 @@ func traitsOf(p *stack.Parts) traits {
 	return t
 }
 
-// passes returns the number of memory passes of the stack's kernels relative to eager ones.
+// passes returns the number of memory passes of the stack's kernels relative to eager ones: fused ones never have more.
 func (m *machine) passes() float64 {
 	if m.stack.fused {
-		return m.k.fusedPasses
+		return min(m.k.fusedPasses, 1)
 	}
 	return 1
 }

@@ -149,14 +149,14 @@ func (w *work) layerOf(m *machine, p *spec.Plan) layer {
 }
 
 // adapt adds the adapters of a layer with frozen weights: two thin multiplications and an addition to the output
-// forward, twice as many multiplications backward. Quantised weights are dequantised before each use: 4 bits read, 16
+// forward, twice as many multiplications and an addition to the gradient of the input backward. Quantised weights are dequantised before each use: 4 bits read, 16
 // written. DoRA reads the weights and writes their norms once per forward pass.
 func (w *work) adapt(m *machine, p *spec.Plan, l *layer, n, elem float64) {
 	l.backward = 1
 	t, r := float64(p.TP), float64(w.adapter.Rank)
 	thin := func(share, n, in, out float64) {
 		one := m.gemm(m.peak16, n, r, in, elem) + m.gemm(m.peak16, n, out, r, elem)
-		l.adapters += share * (3*one + 3*elem*n*out/m.mem)
+		l.adapters += share * (3*one + 3*elem*n*(in+out)/m.mem)
 	}
 	mlp := func(share, n, in, inner float64) {
 		if share > 0 && inner > 0 {
