@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 	"github.com/pacer-ml/pacer/perfmodel/yamlfile"
 )
 
@@ -70,7 +73,7 @@ host_gbytes_per_s: 63   # per device, to host memory; default: PCIe 3.0 x16
 devices: 8              # per node, default 8
 
 # Optional:
-# arch: Hopper          # efficiency of this architecture, see pacer ls accelerators -o json; default: an average device
+# arch: Hopper          # efficiency and training stacks of this architecture, see pacer ls accelerators -o json; default: an average device
 # watts: 700            # board power limit
 # host_gib: 2048        # host memory per node, GiB
 # Notes, without effect:
@@ -119,6 +122,9 @@ func (r *chipReader) read(top yamlfile.Node) {
 			a.Vendor = v.Text()
 		case "arch":
 			a.Arch = v.Text()
+			if err := knownArch(a.Arch); err != nil {
+				v.Fail("%v", err)
+			}
 		case "source":
 			v.Text()
 		case "tflops":
@@ -168,7 +174,7 @@ const usualDevices = 8
 // bounds. A figure of 0 is not known.
 func (c *Chip) Check() error {
 	a := &c.Accelerator
-	err := ownName(a.Name)
+	err := cmp.Or(ownName(a.Name), knownArch(a.Arch))
 	for _, f := range [...]struct {
 		name    string
 		v, most float64
@@ -189,6 +195,23 @@ func (c *Chip) Check() error {
 		err = &FieldError{Field: "device", Value: a.Name, Err: err}
 	}
 	return err
+}
+
+// knownArch reports an architecture that no accelerator of the catalog has. "" is none.
+func knownArch(arch string) error {
+	if arch == "" {
+		return nil
+	}
+	known := map[string]bool{}
+	for _, e := range catalog.Accelerators() {
+		known[e.Accelerator.Arch] = true
+	}
+	if known[arch] {
+		return nil
+	}
+	delete(known, "")
+	return fmt.Errorf("arch: %q is not the architecture of an accelerator of pacer ls accelerators, such as %s; leave it out if none is like it",
+		arch, strings.Join(named.Nearest(arch, slices.Sorted(maps.Keys(known)), 3), ", "))
 }
 
 // ownName reports a name of the catalog.

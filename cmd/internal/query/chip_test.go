@@ -56,6 +56,7 @@ func TestChipErrors(t *testing.T) {
 		{strings.Replace(good, "80", "{value: 0, source: sheet}", 1), "c.yaml:3:21: 0 is not above 0"},
 		{strings.Replace(good, "80", "eighty", 1), `c.yaml:3:13: "eighty" is not a number`},
 		{strings.Replace(good, "name: X", "name: h100", 1), `c.yaml:1:7: "h100" is H100-80GB-SXM of the catalog`},
+		{good + "arch: Hoper\n", `c.yaml:5:7: arch: "Hoper" is not the architecture of an accelerator of pacer ls accelerators, such as Hopper`},
 		{good + "devices: 0\n", "c.yaml:5:10: 0 is not in 1..65536"},
 		{good + "tflops: 7\n", "c.yaml:5:1"},
 		{strings.Replace(good, "{bf16: 100}", "100", 1), "c.yaml:2:9: 100, want rates by format"},

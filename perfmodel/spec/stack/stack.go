@@ -196,8 +196,13 @@ func (s *Stated) addParts(parts []string) (err error) {
 	return err
 }
 
-// nearestStack returns the name of the stack with the name or alias that is nearest.
+// nearestStack returns the name of the stack with the name or alias that is nearest, and NAME@VERSION for "NAME VERSION".
 func nearestStack(name string) string {
+	if i := strings.LastIndex(name, " "); i > 0 && versionForm.MatchString(name[i+1:]) {
+		if of := lineOf(name[:i]); of >= 0 {
+			return lines[of].name + "@" + name[i+1:]
+		}
+	}
 	var all []string
 	for i := range lines {
 		all = append(append(all, lines[i].name), lines[i].aliases...)

@@ -49,6 +49,7 @@ func TestParseErrors(t *testing.T) {
 		"FSDP attention=":              `stack: attention="": want one of unfused, `,
 		"FSDP atention=flash":          `stack: part "atention" is not one of attention, launch`,
 		"torchtitn":                    `stack: "torchtitn" is not a known training stack; the nearest is torchtitan`,
+		"mcore 0.13":                   `stack: "mcore 0.13" is not a known training stack; the nearest is Megatron Core@0.13`,
 		"mcor":                         `stack: "mcor" is not a known training stack; the nearest is Megatron Core`,
 		"NeMo@..2024-13":               "stack: NeMo@..2024-13: want a date after ..",
 		"NeMo@new":                     "stack: NeMo@new: want a version, such as 0.13, or a date",
