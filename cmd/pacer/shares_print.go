@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
@@ -17,8 +18,23 @@ func printExplanation(w io.Writer, e *query.Explanation) error {
 		if err := printShares(w, e.GiB, "GiB", 2); err != nil {
 			return err
 		}
+		printPeak(w, e.Peak)
 	}
 	return printStacks(w, e)
+}
+
+// printPeak prints where and when the memory of the table above is in use.
+func printPeak(w io.Writer, p *query.MemPeak) {
+	var of []string
+	if p.Stages > 1 {
+		of = append(of, fmt.Sprintf("stage %d of %d", p.Stage+1, p.Stages))
+	}
+	if p.At != "" {
+		of = append(of, "during the "+string(p.At))
+	}
+	if len(of) > 0 {
+		fmt.Fprintln(w, "peak: "+strings.Join(of, ", "))
+	}
 }
 
 // printStacks prints the training stacks that a prediction assumes, with the parts in which they differ.

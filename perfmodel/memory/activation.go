@@ -47,12 +47,19 @@ func (e *Estimator) activations(b *Breakdown, p *spec.Plan, stage int, layers sp
 	if layers.moe > 0 {
 		moe = e.meanPeak(p, tokens, a, split, e.w.moe)
 	}
-	backward := max(moe.backward, dense.backward)
 	v := float64(p.Chunks())
 	if e.leading > 0 && layers.moe >= v && layers.dense > 0 {
-		backward = max(moe.backward, dense.backward-layers.moe/v*moe.kept)
+		dense.backward -= layers.moe / v * moe.kept // those layers have been through their backward pass
 	}
-	b.Working += backward
+	b.Working += max(moe.backward, dense.backward)
+	switch {
+	case layers.moe > 0 && moe.backward >= dense.backward:
+		b.At = AtExperts
+	case e.experts > 0:
+		b.At = AtDense
+	default:
+		b.At = AtLayer
+	}
 	out := 0.0
 	if p.PP > 1 && e.stack.keepsOutputs {
 		out = input
@@ -63,7 +70,9 @@ func (e *Estimator) activations(b *Breakdown, p *spec.Plan, stage int, layers sp
 	}
 	b.Activations *= e.k.Activation
 	if stage == headStage(p) {
-		b.Working = max(b.Working, e.loss(p, tokens, input, own.head))
+		if loss := e.loss(p, tokens, input, own.head); loss > b.Working {
+			b.Working, b.At = loss, AtLoss
+		}
 		if e.stack.keepsLogits {
 			b.Overhead += a * tokens * e.vocab / float64(p.TP)
 		}

@@ -23,11 +23,23 @@ type Breakdown struct {
 
 	HostBytes float64 // host memory per device, for offload; not part of Total
 	Stage     int     // pipeline stage of this device, from 0
+	At        Point   // of the step
 
 	// LogSD is the standard deviation of log(measured / Total), from the
 	// calibration.
 	LogSD float64
 }
+
+// Point is the point of a step at which a device's memory peaks; "" where layers are not known.
+type Point string
+
+// Points of a step.
+const (
+	AtLoss    Point = "loss"
+	AtLayer   Point = "backward pass of a layer"
+	AtDense   Point = "backward pass of a layer without experts"
+	AtExperts Point = "backward pass of a layer with experts"
+)
 
 // fields returns the bytes of b.
 func (b *Breakdown) fields() [10]*float64 {
@@ -70,7 +82,7 @@ func (b *Breakdown) add(c *Breakdown, f float64) {
 
 // scaled returns b with the parts of Total times f.
 func (b Breakdown) scaled(f float64) Breakdown {
-	out := Breakdown{HostBytes: b.HostBytes, Stage: b.Stage, LogSD: b.LogSD}
+	out := Breakdown{HostBytes: b.HostBytes, Stage: b.Stage, At: b.At, LogSD: b.LogSD}
 	b.HostBytes = 0
 	out.add(&b, f)
 	return out

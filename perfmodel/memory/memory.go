@@ -196,7 +196,7 @@ func (e *Estimator) mean(p *spec.Plan, count func(*Estimator, *spec.Plan) Breakd
 		of := one.normal(normal)
 		b := count(&one, &of)
 		if w > most {
-			most, out.Stage = w, b.Stage
+			most, out.Stage, out.At = w, b.Stage, b.At
 		}
 		out.add(&b, w)
 		l := math.Log(b.Total())

@@ -114,3 +114,33 @@ func TestAhead(t *testing.T) {
 		t.Errorf("%g parameters of experts with adapters, want %g", expert, expert0)
 	}
 }
+
+// TestPeakAt: the loss is the peak over a large vocabulary, the backward pass of a layer over a small one.
+func TestPeakAt(t *testing.T) {
+	c := spec.Config{Model: spec.Model{Name: "m", Kind: spec.Decoder, Layers: 16, Hidden: 2048, FFN: 5632, Heads: 16, Vocab: 128256, GatedMLP: true}, SeqLen: 4096,
+		Accelerator: spec.Accelerator{Arch: "Hopper"}}
+	at := func(framework string, p spec.Plan) Breakdown {
+		c.Framework = framework
+		e, err := For(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.Plan(p.Normal())
+	}
+	p := spec.Plan{MicroBatch: 4, Precision: spec.BF16}
+	if b := at("FSDP@2024", p); b.At != AtLoss {
+		t.Errorf("plain loss: the peak is at the %q", b.At)
+	}
+	c.Model.Vocab = 1024
+	if b := at("Megatron-Bridge", p); b.At != AtLayer {
+		t.Errorf("fused loss: the peak is at the %q", b.At)
+	}
+	p.PP = 4
+	if b := at("Megatron-Bridge", p); b.At != AtLayer || b.Stage != 0 {
+		t.Errorf("pipeline: the peak is on stage %d at the %q, want the backward pass of the first", b.Stage, b.At)
+	}
+	c.Model.Experts, c.Model.ExpertsPerToken, c.Model.ExpertFFN, c.Model.DenseLayers = 16, 2, 5632, 1
+	if b := at("Megatron-Bridge", p); b.At != AtExperts {
+		t.Errorf("experts: the peak is at the %q", b.At)
+	}
+}

@@ -36,14 +36,23 @@ type Share struct {
 type Explanation struct {
 	Sec    []Share
 	GiB    []Share // nil where memory is not known
+	Peak   *MemPeak
 	Stacks []AssumedStack
+}
+
+// MemPeak is where and when the memory of explain.mem_gib is in use.
+type MemPeak struct {
+	Stage  int          `json:"stage" doc:"Pipeline stage of the device, from 0."`
+	Stages int          `json:"stages" doc:"Number of pipeline stages."`
+	At     memory.Point `json:"at,omitempty" doc:"Point of the step at which the memory peaks."`
 }
 
 // ExplanationRow is the JSON of an Explanation.
 type ExplanationRow struct {
-	StepS  map[string]float64 `json:"step_s"`
-	MemGiB map[string]float64 `json:"mem_gib,omitempty"`
-	Stacks []AssumedStack     `json:"stacks" doc:"Training stacks that the prediction assumes, the most probable first; one if the request states it."`
+	StepS   map[string]float64 `json:"step_s"`
+	MemGiB  map[string]float64 `json:"mem_gib,omitempty"`
+	MemPeak *MemPeak           `json:"mem_peak,omitempty"`
+	Stacks  []AssumedStack     `json:"stacks" doc:"Training stacks that the prediction assumes, the most probable first; one if the request states it."`
 }
 
 // Explain splits the predicted step time of c, and its memory by m unless m is nil.
@@ -57,7 +66,8 @@ func Explain(e Explainer, m *memory.Estimator, c spec.Config) (Explanation, erro
 		return Explanation{}, err
 	}
 	if m != nil {
-		out.GiB = MemoryShares(m.Plan(c.Plan))
+		b := m.Plan(c.Plan)
+		out.GiB, out.Peak = MemoryShares(b), &MemPeak{Stage: b.Stage, Stages: max(c.Plan.PP, 1), At: b.At}
 	}
 	return out, nil
 }
@@ -96,7 +106,7 @@ func MemoryShares(b memory.Breakdown) []Share {
 
 // JSON is the contract's form.
 func (e *Explanation) JSON() *ExplanationRow {
-	out := &ExplanationRow{StepS: byName(e.Sec), Stacks: e.Stacks}
+	out := &ExplanationRow{StepS: byName(e.Sec), MemPeak: e.Peak, Stacks: e.Stacks}
 	if e.GiB != nil {
 		out.MemGiB = byName(e.GiB)
 	}
