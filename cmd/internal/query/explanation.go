@@ -44,7 +44,7 @@ type Explanation struct {
 type MemPeak struct {
 	Stage  int          `json:"stage" doc:"Pipeline stage of the device, from 0."`
 	Stages int          `json:"stages" doc:"Number of pipeline stages."`
-	At     memory.Point `json:"at,omitempty" doc:"Point of the step at which the memory peaks."`
+	At     memory.Point `json:"point,omitempty" doc:"Point of the step at which the memory peaks."`
 }
 
 // ExplanationRow is the JSON of an Explanation.
