@@ -63,13 +63,13 @@ func (r *publishedRow) stated(framework string) string {
 	if st.note != "" {
 		r.note("%s", st.note)
 	}
-	const average = "predicted as an average of the stacks plausible for the device and date"
+	const average = "predicted as an average of the usual ones"
 	switch r.stack = st.Name; {
 	case st.Known() && st.Name != "":
 	case r.Str("framework") == "":
-		r.note("training stack not recorded: " + average)
+		r.note("training stack not recorded, " + average)
 	default:
-		r.note("training stack %q is not in pacer ls stacks: "+average, st.Name)
+		r.note("training stack %q is not in pacer ls stacks, "+average, st.Name)
 	}
 	return st.Canonical()
 }

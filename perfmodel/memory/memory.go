@@ -108,28 +108,12 @@ func (cal *Calibration) For(c spec.Config) (Estimator, error) {
 		e.expertFFN, e.expertIn = float64(m.ExpertFFN), float64(m.ExpertIn())
 		e.masks = 0
 	}
-	if m.MTPLayers > 0 && m.Adapter.Kind == spec.FullTraining {
-		e.predictAhead(&m)
+	if dense, moe := m.AheadLayers(); dense+moe > 0 {
+		e.ahead = span{dense: float64(dense), moe: float64(moe)}
+		e.nn += dense + moe
+		e.project = float64(m.MTPLayers) * 2 * e.hidden * e.hidden
 	}
 	return e, nil
-}
-
-// predictAhead counts the modules for multi-token prediction: an attention with experts or an MLP each, and a projection
-// of twice the hidden width. In models with layers that are an MLP alone that makes two layers.
-func (e *Estimator) predictAhead(m *spec.Model) {
-	k := float64(m.MTPLayers)
-	switch {
-	case m.Experts > 0 && m.MLPLayers > 0:
-		e.ahead = span{dense: k, moe: k}
-	case m.MLPLayers > 0:
-		e.ahead = span{dense: 2 * k}
-	case m.Experts > 0:
-		e.ahead = span{moe: k}
-	default:
-		e.ahead = span{dense: k}
-	}
-	e.nn += int(e.ahead.all())
-	e.project = k * 2 * e.hidden * e.hidden
 }
 
 // countable reports whether m's parameters and activations can be counted per layer.

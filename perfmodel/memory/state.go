@@ -110,25 +110,19 @@ func (w *weights) blocks(kind int) []block {
 // of returns the parameters that a device holds of one layer, the routed experts apart: 1/t of the matrices that TP
 // splits, 1/kv of keys and values, and 1/e of the experts.
 func (w *weights) of(b block, t, kv, e float64) (dense, expert float64) {
-	dense = w.fixed
+	dense = w.fixed + w.split(b, t, kv)
 	if b.attention {
-		dense += w.query/t + w.kv/kv + w.down
-	}
-	if b.ssm {
-		dense += w.ssm / t
-	}
-	if b.mlp {
-		dense += w.mlp / t
+		dense += w.down
 	}
 	if b.routed {
-		dense += w.shared/t + w.router
+		dense += w.router
 		expert = w.expert / e
 	}
 	return dense, expert
 }
 
-// matrices returns the parameters of the distinct weight matrices of b.
-func (w *weights) matrices(b block, t, kv float64) (n float64) {
+// split returns the parameters of the matrices of b that TP splits.
+func (w *weights) split(b block, t, kv float64) (n float64) {
 	if b.attention {
 		n += w.query/t + w.kv/kv
 	}
@@ -139,7 +133,7 @@ func (w *weights) matrices(b block, t, kv float64) (n float64) {
 		n += w.mlp / t
 	}
 	if b.routed {
-		n += w.shared/t + w.one
+		n += w.shared / t
 	}
 	return n
 }
@@ -186,7 +180,11 @@ func (w *weights) onDevice(p *spec.Plan, layers span, stage int, pad float64) (o
 			has = has.or(b)
 		}
 	}
-	o.matrices = w.scale * w.matrices(has, t, kv)
+	o.matrices = w.split(has, t, kv)
+	if has.routed {
+		o.matrices += w.one
+	}
+	o.matrices *= w.scale
 	if stage == 0 {
 		o.dense += w.scale * w.tower / t
 	}

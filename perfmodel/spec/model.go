@@ -180,6 +180,24 @@ func (m Model) SharedExpertParams() float64 {
 	return m.mlpMatrices()*h*float64(m.SharedExperts*m.ExpertFFN) + 2*h*float64(m.ExpertHidden)
 }
 
+// AheadLayers returns the layers without and with experts of the modules for multi-token prediction: one for each module,
+// or an attention and an MLP or experts in models with layers that are an MLP alone. Adapters are trained without them.
+func (m Model) AheadLayers() (dense, moe int) {
+	if m.Adapter.Kind != FullTraining {
+		return 0, 0
+	}
+	switch k := m.MTPLayers; {
+	case m.Experts > 0 && m.MLPLayers > 0:
+		return k, k
+	case m.Experts > 0:
+		return 0, k
+	case m.MLPLayers > 0:
+		return 2 * k, 0
+	default:
+		return k, 0
+	}
+}
+
 // SSMIn returns the width of the input projection of a Mamba 2 mixer: the gate, the input, B and C, and the step size
 // of each head (Dao and Gu 2024, section 7).
 func (m Model) SSMIn() float64 {

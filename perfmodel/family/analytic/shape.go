@@ -63,28 +63,24 @@ func newWork(c *spec.Config, w *work) error {
 	if m.ActiveParamCount > 0 || m.ParamCount > 0 && m.Experts == 0 {
 		w.scale = publishedScale(m)
 	}
-	if m.MTPLayers > 0 && m.Adapter.Kind == spec.FullTraining {
-		w.predictAhead(m)
+	if dense, moe := m.AheadLayers(); dense+moe > 0 {
+		w.predictAhead(float64(m.MTPLayers), float64(dense), float64(moe))
 	}
 	return nil
 }
 
-// predictAhead counts the modules for multi-token prediction: each is a layer more, or two in a model with layers that
-// are an MLP alone, a projection of twice the width, and the head once more.
-func (w *work) predictAhead(m *spec.Model) {
-	k, before := float64(m.MTPLayers), w.layers
-	w.ahead = k
-	if w.layers += k; m.MLPLayers > 0 {
-		w.layers += k
-	}
+// predictAhead counts k modules for multi-token prediction with their layers: each has an attention, an MLP or experts, a
+// projection of twice the width, and the head once more.
+func (w *work) predictAhead(k, dense, moe float64) {
+	before := w.layers
+	w.ahead, w.layers = k, before+dense+moe
 	of := func(share, more float64) float64 { return (share*before + more) / w.layers }
-	w.attn, w.ssm = of(w.attn, k), of(w.ssm, 0)
-	if m.Experts > 0 {
+	w.attn, w.ssm, w.halves = of(w.attn, k), of(w.ssm, 0), of(w.halves, k)
+	if moe > 0 {
 		w.dense, w.moe = of(w.dense, 0), of(w.moe, k)
 	} else {
 		w.dense = of(w.dense, k)
 	}
-	w.halves = of(w.halves, k)
 }
 
 // ssmPasses returns the passes over the inner width of a state-space mixer, forward and backward: 20 of convolution,
@@ -101,7 +97,7 @@ func (w *work) hybrid(m *spec.Model) {
 	}
 	w.attn, w.ssm = float64(m.AttentionLayers())/w.layers, float64(m.SSMLayers)/w.layers
 	w.ssmInner = float64(m.SSMHeads * m.SSMHeadDim)
-	w.ssmIn = 2*w.ssmInner + float64(2*m.SSMGroups*m.SSMState+m.SSMHeads)
+	w.ssmIn = m.SSMIn()
 	w.ssmPass = ssmPasses(m)
 	if w.ffn == 0 && m.Experts == 0 {
 		w.dense = 0

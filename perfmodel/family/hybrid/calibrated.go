@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
@@ -233,10 +232,7 @@ func (s *plans) predict(p spec.Plan) (spec.Prediction, error) {
 	if !(thr/spread > 0) || math.IsInf(thr*spread, 0) {
 		return spec.Prediction{}, fmt.Errorf("hybrid: plan %s gives a step of e^(%g +- %g) s: %w", p, mean, half, perfmodel.ErrNotCovered)
 	}
-	warnings := s.pr.Warnings(&p)
-	if beyond != 0 {
-		warnings = append(slices.Clip(warnings), s.seen.warn("hybrid", beyond)...)
-	}
+	warnings := s.seen.warn(s.pr.Warnings(&p), beyond)
 	return spec.Prediction{Throughput: thr, Lo: thr / spread, Hi: thr * spread, By: "hybrid", Warnings: warnings}, nil
 }
 

@@ -24,11 +24,15 @@ type domain struct {
 	last atomic.Pointer[warning] // the last one, for plans alike
 }
 
-// warning is the warning of a set of dimensions.
+// warning is the warning of a set of dimensions, after others.
 type warning struct {
 	of     outside
-	errors []error
+	before []error
+	all    []error
 }
+
+// same reports whether a and b are the same slice.
+func same(a, b []error) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
 func domainOf(points []gp.Point) *domain {
 	d := &domain{}
@@ -84,13 +88,14 @@ const anotherModel outside = 1 << gp.NumDims
 // each.
 func (o outside) widening() float64 { return 0.05 * 0.05 * float64(bits.OnesCount32(uint32(o))) }
 
-// warn returns the warning that names the dimensions of o, nil if o is empty.
-func (d *domain) warn(by string, o outside) []error {
+// warn returns the warnings before, and one more that names the dimensions of o, unless it is empty. The caller must not
+// change either.
+func (d *domain) warn(before []error, o outside) []error {
 	if o == 0 {
-		return nil
+		return before
 	}
-	if w := d.last.Load(); w != nil && w.of == o {
-		return w.errors
+	if w := d.last.Load(); w != nil && w.of == o && same(w.before, before) {
+		return w.all
 	}
 	var names []string
 	for k := range gp.NumDims {
@@ -103,7 +108,8 @@ func (d *domain) warn(by string, o outside) []error {
 			names = append(names, catNames[k])
 		}
 	}
-	w := &warning{o, []error{fmt.Errorf("%s: extrapolated in %s: no measurement is near", by, strings.Join(names, ", "))}}
+	last := fmt.Errorf("hybrid: extrapolated in %s: no measurement is near", strings.Join(names, ", "))
+	w := &warning{o, before, append(slices.Clip(before), last)}
 	d.last.Store(w)
-	return w.errors
+	return w.all
 }

@@ -204,7 +204,8 @@ func (s *Stated) keep(c *Choices, use Use, list []*share) {
 	}
 }
 
-// kindred identifies releases of a line that take the same time: they count as one choice.
+// kindred identifies releases of a line that count as one choice: the loss, context parallelism and kinds of flash
+// attention hardly change the step time.
 type kindred struct {
 	name  string
 	parts Parts
