@@ -15,70 +15,14 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
-// Prior of the pace of a site: a factor on all its step times, as on throttled, shared or better tuned devices.
-// Without it, all rows of such a site would be outliers. The pace is log-normal around 1 with paceSD; one site
-// in ten has one.
-const (
-	paceSD    = 0.7
-	pacedRare = 9
-	paceLeast = 0.25 // smaller differences are left to the effects
-)
-
-// PaceVariance is the variance of the logarithm of the pace of a site without rows.
-const PaceVariance = paceSD * paceSD / (1 + pacedRare)
-
-// FitPaced fits the rows once without paces and once with a pace for each site with rows that suggest one, and
-// returns the fit with the higher posterior. A single fit may miss it, since a robust likelihood has a second
-// mode if all rows of a site have the same error. Errors are those of ctx or of package bayes.
-func (c *Calibration) FitPaced(ctx context.Context, prior bayes.Gaussian) (bayes.Posterior, error) {
-	plain, err := c.findMode(ctx, prior, nil)
+// Fit returns the posterior of the constants under prior, for rows whose errors that the constants do not explain have
+// a standard deviation sd. Errors are those of ctx or of package bayes.
+func (c *Calibration) Fit(ctx context.Context, prior bayes.Gaussian, sd float64) (bayes.Posterior, error) {
+	mode, err := c.findMode(ctx, prior, nil, math.Hypot(rowNoise, sd))
 	if err != nil {
 		return bayes.Posterior{}, err
 	}
-	paces, cost, err := c.suggestPaces(ctx, prior.Mean)
-	if err != nil {
-		return bayes.Posterior{}, err
-	}
-	if len(paces) == 0 {
-		return plain.Posterior()
-	}
-	c.Pace = paces
-	paced, err := c.findMode(ctx, prior, nil)
-	switch {
-	case err == nil && paced.Cost+cost < plain.Cost:
-		return paced.Posterior()
-	case err != nil && !errors.Is(err, bayes.ErrNotFinite):
-		return bayes.Posterior{}, err
-	}
-	c.Pace = nil
-	return plain.Posterior()
-}
-
-// suggestPaces returns the median residual of each site at x if it is large, and the negative log prior density
-// of these paces.
-func (c *Calibration) suggestPaces(ctx context.Context, x []float64) (paces map[Site]float64, cost float64, err error) {
-	at := make([]float64, len(c.Y))
-	if err := c.Predict(ctx, x, at); err != nil {
-		return nil, 0, err
-	}
-	for i := range c.groups {
-		g := &c.groups[i]
-		var e []float64
-		for _, r := range g.rows {
-			e = append(e, c.Y[r]-at[r])
-		}
-		pace := stats.Median(e)
-		if math.Abs(pace) < paceLeast {
-			continue
-		}
-		if paces == nil {
-			paces = map[Site]float64{}
-		}
-		paces[g.of] = pace
-		occam := math.Log(paceSD * math.Sqrt(float64(len(e))) / rowNoise)
-		cost += pace*pace/(2*paceSD*paceSD) + occam + math.Log(pacedRare)
-	}
-	return paces, cost, nil
+	return mode.Posterior()
 }
 
 // Try adds a configuration without a step time. It reports false if the analytic model does not cover it.
@@ -165,7 +109,6 @@ func (c *Calibration) gather() {
 // constantsOf returns the constants of one site's rows at x.
 func (c *Calibration) constantsOf(g *rowGroup, x []float64) (k constants) {
 	c.constants(x, g.framework, g.site, &k)
-	k.slow(math.Exp(c.Pace[g.of]))
 	return k
 }
 
@@ -194,11 +137,12 @@ func (c *Calibration) Predict(ctx context.Context, x, out []float64) error {
 // weight.
 const rowNoise = 0.06
 
-// findMode returns the mode of the posterior under prior, with the given weights of rows; nil = 1.
-func (c *Calibration) findMode(ctx context.Context, prior bayes.Gaussian, weight []float64) (bayes.Mode, error) {
+// findMode returns the mode of the posterior under prior, with the given weights of rows; nil = 1. sd is the standard
+// deviation of a row's unexplained error.
+func (c *Calibration) findMode(ctx context.Context, prior bayes.Gaussian, weight []float64, sd float64) (bayes.Mode, error) {
 	noise := make([]float64, len(c.Y))
 	for i := range noise {
-		noise[i] = rowNoise
+		noise[i] = sd
 	}
 	p := bayes.Regression{Prior: prior, Y: c.Y, Noise: noise, Weight: weight, Tail: 1}
 	p.Predict = func(x, out []float64) error { return c.Predict(ctx, x, out) }

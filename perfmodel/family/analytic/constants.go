@@ -334,23 +334,6 @@ func (k *constants) move(ps []parameter, x []float64) {
 // cpuArchs are the vector instruction sets used as the architecture of a CPU.
 var cpuArchs = []string{"AVX-512", "AVX2", "AVX", "SSE", "NEON", "SVE"}
 
-// slow multiplies the time of every step by f.
-func (k *constants) slow(f float64) {
-	for i := range k.shares {
-		s := &k.shares[i]
-		s.gemm, s.gemm8, s.gemm4, s.flash, s.ring = s.gemm/f, s.gemm8/f, s.gemm4/f, s.flash/f, s.ring/f
-		s.hop *= f
-	}
-	k.memShare, k.netShare, k.hostShare, k.cpuAdam = k.memShare/f, k.netShare/f, k.hostShare/f, k.cpuAdam/f
-	k.netHopSec, k.fixedSec, k.optimizerBytes = k.netHopSec*f, k.fixedSec*f, k.optimizerBytes*f
-	for i := range k.launch {
-		k.launch[i] *= f
-	}
-	for i := range k.routing {
-		k.routing[i] *= f
-	}
-}
-
 // generationOf returns the index of an architecture in generations.
 func generationOf(arch string) int {
 	if slices.Contains(cpuArchs, arch) {

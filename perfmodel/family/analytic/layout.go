@@ -68,8 +68,6 @@ var effectShare = math.Sqrt(0.5)
 type Layout struct {
 	Frameworks []string
 	Sites      []Site
-	// Pace is the logarithm of the factor on all step times of a site; absent = 0.
-	Pace map[Site]float64
 	// Evidence says which stacks a site may be, where that is not stated; see Calibration.Weigh.
 	Evidence map[Site][]Evidence
 }
@@ -143,7 +141,6 @@ func (l *Layout) physics(g *bayes.Gaussian, w Widths, mem *memory.Calibration) *
 	for _, s := range l.Sites {
 		k := &constants{}
 		l.constants(g.Mean, l.FrameworkAt(s.Framework), l.SiteAt(s), k)
-		k.slow(math.Exp(l.Pace[s]))
 		ph.sites[s] = k
 	}
 	return ph

@@ -84,13 +84,13 @@ const sourceRows = 60
 // Train fits the constants to rows of any models, accelerators, frameworks and sources, and returns the prior
 // and the rows it used. It ignores rows that are not usable or not covered. The prior predicts memory with mem.
 // The error wraps perfmodel.ErrTooFewPoints if no row is left.
-func Train(ctx context.Context, rows []spec.Measurement, mem *memory.Calibration) (*Prior, []spec.Measurement, error) {
+func Train(ctx context.Context, rows []spec.Measurement, mem *memory.Calibration) (*Prior, []spec.Measurement, []LeftOut, error) {
 	c, err := NewCalibration(ctx, rows)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if len(c.Rows) == 0 {
-		return nil, nil, fmt.Errorf("analytic: none of %d rows is usable for training: %w", len(rows), perfmodel.ErrTooFewPoints)
+		return nil, nil, nil, fmt.Errorf("analytic: none of %d rows is usable for training: %w", len(rows), perfmodel.ErrTooFewPoints)
 	}
 	none := Untrained()
 	c.Arrange()
@@ -102,13 +102,13 @@ func Train(ctx context.Context, rows []spec.Measurement, mem *memory.Calibration
 	for i := range weight {
 		weight[i] = min(1, sourceRows/float64(sources[c.Rows[i].Source]))
 	}
-	mode, err := c.findMode(ctx, extend(&none.dist, &Layout{}, &c.Layout), weight)
+	mode, err := c.findMode(ctx, extend(&none.dist, &Layout{}, &c.Layout), weight, rowNoise)
 	if err != nil {
-		return nil, nil, fmt.Errorf("analytic: %w", err)
+		return nil, nil, nil, fmt.Errorf("analytic: %w", err)
 	}
 	post, err := mode.Posterior()
 	if err != nil {
-		return nil, nil, fmt.Errorf("analytic: %w", err)
+		return nil, nil, nil, fmt.Errorf("analytic: %w", err)
 	}
 	wide := c.widths(&post.Gaussian, -1, -1, "", launchCompiled)
 	wide.Floor = rowNoise
@@ -116,10 +116,10 @@ func Train(ctx context.Context, rows []spec.Measurement, mem *memory.Calibration
 	wide.RoutedScale = max(wide.Scale, c.scale(&post, &wide, func(m *spec.Model) bool { return m.Experts > 0 }))
 	hash, err := perfmodel.HashRows(ctx, c.Rows)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	t := Training{Rows: len(c.Rows), Sources: sources, Hash: hash}
-	return newPrior(post.Gaussian, c.Frameworks, c.Sites, wide, t, mem), c.Rows, nil
+	return newPrior(post.Gaussian, c.Frameworks, c.Sites, wide, t, mem), c.Rows, c.leftOut(&post), nil
 }
 
 // DistributionOf returns the distribution of the constants and of the effects in l. CPUs have that before training,

@@ -65,15 +65,14 @@ func (m *calibrated) explain(ctx context.Context, c *analytic.Calibration, j *gp
 	for i := range e {
 		e[i] = c.Y[i] - e[i]
 	}
-	sd := outlierNoise(e)
+	sd := outlierNoise(e, &j.Process.Kernel)
 	for i, row := range j.Rows {
 		sd[row] = j.Process.ExtraSD[i]
 	}
-	var ok bool
-	if m.residual, ok = gp.NewProcess(at, e, sd, j.Process.Kernel); !ok {
-		return perfmodel.ErrNotFinite
-	}
 	var err error
+	if m.residual, err = gp.NewProcess(at, e, sd, j.Process.Kernel); err != nil {
+		return err
+	}
 	if len(j.Rows) == len(at) {
 		m.left, m.leftSD, err = j.Process.LeftOut(ctx)
 	} else if m.left, m.leftSD, err = m.residual.LeftOut(ctx); err == nil {
@@ -94,11 +93,11 @@ func (m *calibrated) explain(ctx context.Context, c *analytic.Calibration, j *gp
 // with the residuals; the latter is nil without rows.
 func (p *Prior) posterior(ctx context.Context, c *analytic.Calibration) (bayes.Posterior, *gp.Joint, error) {
 	prior := p.consts.DistributionOf(&c.Layout)
-	post, err := c.FitPaced(ctx, prior)
+	post, err := c.Fit(ctx, prior, p.kernels.Mean.Spread)
 	if err != nil || len(c.Y) == 0 {
 		return post, nil, err
 	}
-	j, err := gp.NewJoint(ctx, prior, &post, pointsOf(c.Rows))
+	j, err := gp.NewJoint(ctx, prior, &post, pointsOf(c.Rows), p.kernels)
 	if err != nil {
 		return post, nil, err
 	}
@@ -115,20 +114,19 @@ func (m *calibrated) complete(p *Prior) {
 
 // outlierNoise returns the additional standard deviation of each row: its residual if that exceeds three times
 // the process's standard deviation, else 0.
-func outlierNoise(residuals []float64) []float64 {
+func outlierNoise(residuals []float64, k *gp.Kernel) []float64 {
 	sd := make([]float64, len(residuals))
 	for i, e := range residuals {
-		if a := math.Abs(e); a > 3*gp.PriorSD {
+		if a := math.Abs(e); a > 3*k.Spread {
 			sd[i] = a
 		}
 	}
 	return sd
 }
 
-// The quantile of few left-out errors is uncertain. So it is averaged with an anchor that has the weight of
-// anchorWeight rows. The anchor decreases from the prior's own scale to that of a normal distribution, over
-// about anchorRows rows.
-const anchorWeight, anchorRows = 8, 6
+// The quantile of few left-out errors is uncertain. So it is averaged with that of a normal distribution, which has the
+// weight of anchorWeight rows.
+const anchorWeight = 8
 
 // score computes, from the left-out errors, the scatter and the scale: the ratio of half width to standard
 // deviation that covers nine in ten rows. The error is that of ctx.
@@ -140,9 +138,8 @@ func (m *calibrated) score(ctx context.Context) error {
 	}
 	m.scatter = gp.NewScatter(m.residual.At, m.left, v)
 	n := float64(len(v))
-	anchor := stats.Normal90 + (m.elsewhere.Scale-stats.Normal90)*math.Exp(-(n-1)/anchorRows)
 	quantile, err := m.scatter.Quantile(ctx)
-	m.scale = max((n*quantile+anchorWeight*anchor)/(n+anchorWeight), 0.8)
+	m.scale = max((n*quantile+anchorWeight*stats.Normal90)/(n+anchorWeight), 0.8)
 	return err
 }
 

@@ -11,9 +11,9 @@ import (
 )
 
 var numNames = [gp.NumDims]string{"devices", "nodes", "dp", "tp", "pp", "cp", "ep", "vp", "micro-batch", "accumulation",
-	"sequence", "hidden width", "layers", "zero", "shard"}
+	"sequence", "hidden width", "layers", "zero", "shard", "experts", "width of experts", "queries per key", "state-space layers"}
 
-var catNames = [gp.CatDims]string{"model", "accelerator", "framework", "precision", "recompute", "offload", "schedule"}
+var catNames = [gp.CatDims]string{"model", "accelerator", "framework", "precision", "recompute", "offload", "schedule", "release"}
 
 // domain is the range of a set of configurations: of numbers, and of names.
 type domain struct {

@@ -168,28 +168,26 @@ func (g *spaceGain) addPhysics(ctx context.Context, candidates []int, share []fl
 		return err
 	}
 	n, scale := len(candidates), g.fitted.base.scale/stats.Normal90
+	if g.fitted.base.residual == nil {
+		scale = 1 // that of the prior stands for the residuals too
+	}
 	jac := mat.NewDense(n, len(post.Mean), nil)
 	if err := trial.Differentiate(ctx, post.Mean, jac); err != nil {
 		return err
 	}
 	var spread mat.Dense
 	spread.Mul(jac, post.Cov)
-	rest := g.fitted.base.residual.Solved()
+	rest := g.fitted.base.residual.Solved(g.fitted.prior.kernels.Mean)
 	points := make([]gp.Point, n)
 	for k := range points {
 		points[k] = gp.PointOf(&trial.Rows[k].Config)
 	}
-	fresh := g.freshSites(candidates)
 	f := &design.LinearForm{At: candidates, Factor: scale * scale, Grad: jac.RawMatrix(), Spread: spread.RawMatrix(),
 		White: rest.Chol.Whiten(n, len(rest.At), func(k, row int) float64 {
-			return rest.Kernel.At(points[k].Distance(&rest.At[row]))
+			return rest.Kernel.Covariance(&points[k], &rest.At[row])
 		})}
 	f.Rest = func(k, l int) float64 {
-		v := rest.Kernel.At(points[k].Distance(&points[l]))
-		if fresh[k] >= 0 && fresh[k] == fresh[l] {
-			v += analytic.PaceVariance / f.Factor // the scale does not apply to the pace
-		}
-		return v
+		return rest.Kernel.Covariance(&points[k], &points[l])
 	}
 	f.AddTo(&g.view, g.Targets, func(c, t int) float64 { return min(share[c], share[t]) })
 	return nil
@@ -210,24 +208,6 @@ func (g *spaceGain) tryPhysics(ctx context.Context, candidates []int) (*analytic
 	post, _, err := g.fitted.prior.posterior(ctx, fit)
 	trial.ArrangeAs(fit)
 	return trial, post, err
-}
-
-// freshSites returns a number for each candidate's site, -1 for sites with rows. The pace of a site without
-// rows (see analytic.Calibration.FitPaced) is unknown.
-func (g *spaceGain) freshSites(candidates []int) []int {
-	number := map[analytic.Site]int{}
-	for i := range g.rows {
-		number[analytic.SiteOf(&g.rows[i].Config)] = -1
-	}
-	out := make([]int, len(candidates))
-	for k, c := range candidates {
-		s := analytic.SiteOf(&g.configs[c])
-		if _, ok := number[s]; !ok {
-			number[s] = len(number)
-		}
-		out[k] = number[s]
-	}
-	return out
 }
 
 // addShapeless adds the posterior of package shapeless for candidates of one Key.

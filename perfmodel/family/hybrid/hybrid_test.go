@@ -299,7 +299,7 @@ func TestHybridLoadRestoresPredictions(t *testing.T) {
 func smallRecord() fileRecord {
 	l := analytic.Layout{Frameworks: []string{"F"}, Sites: []analytic.Site{{Framework: "F", Accelerator: "A"}}}
 	r := fileRecord{Version: recordVersion, Prior: analytic.Shipped().Training.Hash, Params: analytic.ParamNames(), Frameworks: l.Frameworks,
-		Sites: [][2]string{{"F", "A"}}, X: make([]float64, l.Size()), Widths: make([]analytic.Widths, 1), Scale: 1.5, Kernel: gp.Kernel{SD: 0.1, Steep: 1},
+		Sites: [][2]string{{"F", "A"}}, X: make([]float64, l.Size()), Widths: make([]analytic.Widths, 1), Scale: 1.5, Kernel: gp.Untaught().Mean,
 		Points: []pointRecord{{E: 0.2}}}
 	r.X[0] = 0.1
 	return r
@@ -311,11 +311,11 @@ func TestHybridLoadRefuses(t *testing.T) {
 		"scale of zero":           func(r *fileRecord) { r.Scale = 0 },
 		"negative scale":          func(r *fileRecord) { r.Scale = -1 },
 		"scale beyond all bounds": func(r *fileRecord) { r.Scale = 1e300 },
-		"kernel without spread":   func(r *fileRecord) { r.Kernel.SD = 0 },
-		"kernel of huge spread":   func(r *fileRecord) { r.Kernel.SD = 1e200 },
-		"kernel that grows":       func(r *fileRecord) { r.Kernel.Steep = -1 },
-		"kernel without reach":    func(r *fileRecord) { r.Kernel.Steep = 1e9 },
-		"kernel of no steepness":  func(r *fileRecord) { r.Kernel.Steep = 0 },
+		"kernel without spread":   func(r *fileRecord) { r.Kernel.Spread = 0 },
+		"kernel of huge spread":   func(r *fileRecord) { r.Kernel.Spread = 1e200 },
+		"kernel that grows":       func(r *fileRecord) { r.Kernel.Weights[3] = -1 },
+		"kernel without reach":    func(r *fileRecord) { r.Kernel.Weights[3] = 1e90 },
+		"kernel of no steepness":  func(r *fileRecord) { r.Kernel.Weights[3] = 0 },
 		"huge residual":           func(r *fileRecord) { r.Points[0].E = 1e308 },
 		"negative noise":          func(r *fileRecord) { r.Points[0].SD = -0.1 },
 		"huge noise":              func(r *fileRecord) { r.Points[0].SD = 1e200 },

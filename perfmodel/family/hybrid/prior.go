@@ -23,6 +23,7 @@ type Prior struct {
 	consts    *analytic.Prior
 	seen      *domain          // domain of the rows that consts was trained on
 	shapeless *shapeless.Prior // of jobs without a shape
+	kernels   *gp.Hyper        // of the residuals of sites
 }
 
 //go:embed prior.json
@@ -43,7 +44,7 @@ var shippedPrior = sync.OnceValue(func() *Prior {
 
 // untrained returns the Prior without training data.
 func untrained() *Prior {
-	return &Prior{consts: analytic.Untrained(), seen: domainOf(nil), shapeless: &shapeless.Prior{}}
+	return &Prior{consts: analytic.Untrained(), seen: domainOf(nil), shapeless: &shapeless.Prior{}, kernels: gp.Untaught()}
 }
 
 // Train fits the prior to rows of any models, accelerators, frameworks and sources. It ignores rows that are
@@ -58,11 +59,24 @@ func Train(ctx context.Context, rows []spec.Measurement) (*Prior, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hybrid: %w", err)
 	}
-	consts, used, err := analytic.Train(ctx, shaped, mem)
+	consts, used, left, err := analytic.Train(ctx, shaped, mem)
 	if err != nil {
 		return nil, fmt.Errorf("hybrid: %w", err)
 	}
-	return &Prior{consts: consts, seen: domainOf(pointsOf(used)), shapeless: jobs}, nil
+	at := pointsOf(used)
+	var tasks []gp.Task
+	for _, l := range left {
+		t := gp.Task{Off: l.Errors, Trend: l.Trend}
+		for _, i := range l.Rows {
+			t.At = append(t.At, at[i])
+		}
+		tasks = append(tasks, t)
+	}
+	kernels, err := gp.Learn(ctx, tasks)
+	if err != nil {
+		return nil, fmt.Errorf("hybrid: %w", err)
+	}
+	return &Prior{consts: consts, seen: domainOf(at), shapeless: jobs, kernels: kernels}, nil
 }
 
 // pointsOf returns the points of rows.
@@ -101,14 +115,15 @@ func (p *Prior) unfitted() *Model { return p.hybrid(p.uncalibrated()) }
 
 // priorRecord is the stored form of a Prior, without its constants.
 type priorRecord struct {
-	Hash   string           `json:"hash"` // of the training rows, as in the constants
-	Seen   *domain          `json:"seen"`
-	Opaque *shapeless.Prior `json:"shapeless"`
+	Hash    string           `json:"hash"` // of the training rows, as in the constants
+	Seen    *domain          `json:"seen"`
+	Opaque  *shapeless.Prior `json:"shapeless"`
+	Kernels *gp.Hyper        `json:"kernels"`
 }
 
 // MarshalJSON implements json.Marshaler. It omits the constants, which have their own file.
 func (p *Prior) MarshalJSON() ([]byte, error) {
-	return json.Marshal(priorRecord{Hash: p.consts.Training.Hash, Seen: p.seen, Opaque: p.shapeless})
+	return json.Marshal(priorRecord{Hash: p.consts.Training.Hash, Seen: p.seen, Opaque: p.shapeless, Kernels: p.kernels})
 }
 
 // ReadPrior reads what MarshalJSON wrote for a prior with these constants. It returns an error for a prior
@@ -118,8 +133,8 @@ func ReadPrior(b []byte, consts *analytic.Prior) (*Prior, error) {
 	if err := json.Unmarshal(b, &r); err != nil {
 		return nil, fmt.Errorf("hybrid: prior: %w", err)
 	}
-	if r.Seen == nil || r.Opaque == nil || r.Hash != consts.Training.Hash {
+	if r.Seen == nil || r.Opaque == nil || r.Kernels == nil || !r.Kernels.Mean.Valid() || r.Hash != consts.Training.Hash {
 		return nil, fmt.Errorf("hybrid: prior of rows %q does not match constants of rows %q: train it again", r.Hash, consts.Training.Hash)
 	}
-	return &Prior{consts: consts, seen: r.Seen, shapeless: r.Opaque}, nil
+	return &Prior{consts: consts, seen: r.Seen, shapeless: r.Opaque, kernels: r.Kernels}, nil
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
@@ -13,7 +12,7 @@ import (
 )
 
 // recordVersion is the version of a stored Model.
-const recordVersion = 2
+const recordVersion = 3
 
 // fileRecord is the stored form of a Model: its difference from the prior.
 type fileRecord struct {
@@ -22,7 +21,6 @@ type fileRecord struct {
 	Params     []string            `json:"params,omitempty"`
 	Frameworks []string            `json:"frameworks,omitempty"`
 	Sites      [][2]string         `json:"sites,omitempty"`
-	Pace       []float64           `json:"pace,omitempty"` // of each site
 	Evidence   []siteEvidence      `json:"evidence,omitempty"`
 	X          []float64           `json:"x,omitempty"`
 	Widths     []analytic.Widths   `json:"widths,omitempty"` // of each site
@@ -60,7 +58,6 @@ func (h *Model) MarshalBinary() ([]byte, error) {
 		for _, s := range m.layout.Sites {
 			r.Sites = append(r.Sites, [2]string{s.Framework, s.Accelerator})
 			r.Widths = append(r.Widths, m.wide[s])
-			r.Pace = append(r.Pace, m.layout.Pace[s])
 			if e := m.layout.Evidence[s]; e != nil {
 				r.Evidence = append(r.Evidence, siteEvidence{[2]string{s.Framework, s.Accelerator}, e})
 			}
@@ -112,14 +109,11 @@ func (p *Prior) loadCalibrated(r *fileRecord) (*calibrated, error) {
 	if len(r.Points) == 0 {
 		return p.uncalibrated(), nil
 	}
-	m := &calibrated{layout: analytic.Layout{Frameworks: r.Frameworks, Pace: map[analytic.Site]float64{}}, x: r.X, wide: map[analytic.Site]analytic.Widths{}, elsewhere: p.consts.Widths, scale: r.Scale}
+	m := &calibrated{layout: analytic.Layout{Frameworks: r.Frameworks}, x: r.X, wide: map[analytic.Site]analytic.Widths{}, elsewhere: p.consts.Widths, scale: r.Scale}
 	for i, s := range r.Sites {
 		m.layout.Sites = append(m.layout.Sites, siteAt(s))
 		if i < len(r.Widths) {
 			m.wide[siteAt(s)] = r.Widths[i]
-		}
-		if i < len(r.Pace) {
-			m.layout.Pace[siteAt(s)] = r.Pace[i]
 		}
 	}
 	for _, e := range r.Evidence {
@@ -129,7 +123,7 @@ func (p *Prior) loadCalibrated(r *fileRecord) (*calibrated, error) {
 		m.layout.Evidence[siteAt(e.Site)] = e.Evidence
 	}
 	bad := len(m.x) != m.layout.Size() || len(r.Widths) != len(r.Sites) || !(r.Scale > 0 && r.Scale < 1000)
-	for _, v := range slices.Concat(r.Pace, m.x) {
+	for _, v := range m.x {
 		bad = bad || !(math.Abs(v) < 50)
 	}
 	if bad || fmt.Sprint(r.Params) != fmt.Sprint(analytic.ParamNames()) {
@@ -152,8 +146,7 @@ func (p *Prior) loadCalibrated(r *fileRecord) (*calibrated, error) {
 // produces.
 func (r *fileRecord) residual() (*gp.Process, error) {
 	const most = 1000
-	k := r.Kernel
-	bad := !(k.SD > 0 && k.SD < most) || !(k.Steep > 0 && k.Steep < most)
+	bad := !r.Kernel.Valid()
 	var at []gp.Point
 	var e, sd []float64
 	for _, q := range r.Points {
@@ -164,11 +157,11 @@ func (r *fileRecord) residual() (*gp.Process, error) {
 		at, e, sd = append(at, gp.Point{Num: q.Num, Cat: q.Cat}), append(e, q.E), append(sd, q.SD)
 	}
 	if !bad {
-		if rest, ok := gp.NewProcess(at, e, sd, k); ok {
+		if rest, err := gp.NewProcess(at, e, sd, r.Kernel); err == nil {
 			return rest, nil
 		}
 	}
-	return nil, fmt.Errorf("hybrid: stored residuals of %d rows under a kernel of %g and %g are out of range: fit again", len(r.Points), k.SD, k.Steep)
+	return nil, fmt.Errorf("hybrid: stored residuals of %d rows are out of range: fit again", len(r.Points))
 }
 
 // siteAt returns the site of a stored pair: framework, accelerator.

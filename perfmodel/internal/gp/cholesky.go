@@ -71,11 +71,17 @@ func (c Cholesky) logDet() (sum float64) {
 	return 2 * sum
 }
 
-// InverseDiagonal returns the diagonal of A⁻¹.
-func (c Cholesky) InverseDiagonal() []float64 {
+// inverse returns A⁻¹, whose upper triangle is valid.
+func (c Cholesky) inverse() blas64.Symmetric {
 	u := c.u
 	u.Data = slices.Clone(c.u.Data)
-	inv, _ := lapack64.Potri(u) // fails only for a zero on the diagonal, which Potrf refuses
+	out, _ := lapack64.Potri(u) // fails only for a zero on the diagonal, which Potrf refuses
+	return out
+}
+
+// InverseDiagonal returns the diagonal of A⁻¹.
+func (c Cholesky) InverseDiagonal() []float64 {
+	inv := c.inverse()
 	out := make([]float64, inv.N)
 	for i := range out {
 		out[i] = inv.Data[i*inv.Stride+i]

@@ -2,6 +2,7 @@
 // ("physics"), its joint posterior with the constants of that model, and the scaling of intervals near measured
 // rows.
 //
-// Start with process.go (kernel and fit), joint.go (process and constants), point.go (distance between
-// configurations) and scatter.go (scaling). near.go has the approximation for many rows.
+// Start with kernel.go (covariance of two configurations), process.go (fit and prediction), search.go (choice of the
+// kernel), learn.go (what kernels usually are), joint.go (process and constants) and scatter.go (scaling). near.go has
+// the approximation for many rows.
 package gp

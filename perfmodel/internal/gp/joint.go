@@ -33,20 +33,13 @@ type Joint struct {
 	Process Process    // process of y - f(μ); its covariance includes JΣJᵀ
 }
 
-// Rows further than outlierSDs standard deviations from their left-out prediction get additional noise that
-// explains the distance, in outlierRounds rounds.
-const (
-	outlierSDs    = 2.5
-	outlierRounds = 2
-)
-
 // maxJointRows is the largest number of rows of a Joint; more are thinned evenly. Thousands would take minutes
 // and add no information.
 const maxJointRows = 500
 
 // NewJoint conditions prior on rows at the given points; post is the fit without the process. The error is that
 // of ctx, or wraps perfmodel.ErrNotFinite.
-func NewJoint(ctx context.Context, prior bayes.Gaussian, post *bayes.Posterior, at []Point) (*Joint, error) {
+func NewJoint(ctx context.Context, prior bayes.Gaussian, post *bayes.Posterior, at []Point, h *Hyper) (*Joint, error) {
 	n := min(len(at), maxJointRows)
 	j := &Joint{prior: prior, jac: mat.NewDense(n, len(prior.Mean), nil), gain: &mat.Dense{}}
 	j.Process = Process{Off: make([]float64, n), ExtraSD: make([]float64, n), trend: make([]float64, n*n)}
@@ -64,32 +57,7 @@ func NewJoint(ctx context.Context, prior bayes.Gaussian, post *bayes.Posterior, 
 			j.Process.trend[a*n+b] = Dot(j.gain.RawRowView(a), j.jac.RawRowView(b))
 		}
 	}
-	return j, j.solve(ctx)
-}
-
-// solve chooses the kernel and adds noise to outliers.
-func (j *Joint) solve(ctx context.Context) error {
-	alike := correlations(j.Process.At)
-	for range outlierRounds {
-		if err := j.Process.choose(ctx, alike); err != nil {
-			return err
-		}
-		if err := j.widen(ctx); err != nil {
-			return err
-		}
-	}
-	return j.Process.choose(ctx, alike)
-}
-
-// widen adds noise to outliers.
-func (j *Joint) widen(ctx context.Context) error {
-	e, sd, err := j.Process.LeftOut(ctx)
-	for i := range e {
-		if z := math.Abs(e[i]) / sd[i] / outlierSDs; z > 1 {
-			j.Process.ExtraSD[i] = math.Hypot(j.Process.ExtraSD[i], sd[i]*math.Sqrt(z*z-1))
-		}
-	}
-	return err
+	return j, j.Process.choose(ctx, h)
 }
 
 // Constants returns the posterior of the constants.

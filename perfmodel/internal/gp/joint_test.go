@@ -35,7 +35,7 @@ func line(t *testing.T, n int, y func(i int) float64) (prior bayes.Gaussian, pos
 
 func jointOf(t *testing.T, prior bayes.Gaussian, post *bayes.Posterior, at []Point) (*Joint, bayes.Gaussian) {
 	t.Helper()
-	j, err := NewJoint(context.Background(), prior, post, at)
+	j, err := NewJoint(context.Background(), prior, post, at, Untaught())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,9 +64,9 @@ func TestJoint(t *testing.T) {
 			jac.SetRow(a, post.Gradient(ra))
 			y.SetVec(a, post.Residual[ra]+Dot(post.Gradient(ra), post.Mean))
 			for b, rb := range kept[:a+1] {
-				k.SetSym(a, b, j.Process.Kernel.At(at[ra].Distance(&at[rb])))
+				k.SetSym(a, b, j.Process.Kernel.Covariance(&at[ra], &at[rb]))
 			}
-			k.SetSym(a, a, k.At(a, a)+RepeatSD*RepeatSD+j.Process.ExtraSD[ra]*j.Process.ExtraSD[ra])
+			k.SetSym(a, a, k.At(a, a)+j.Process.Kernel.Noise*j.Process.Kernel.Noise+j.Process.ExtraSD[ra]*j.Process.ExtraSD[ra])
 		}
 		var inv, kj, a mat.Dense
 		if err := inv.Inverse(k); err != nil {
@@ -110,9 +110,9 @@ func TestJoint(t *testing.T) {
 			left = append(left, y.AtVec(a)-jac.At(a, 0)*x.AtVec(0)-jac.At(a, 1)*x.AtVec(1))
 			places, sd = append(places, at[row]), append(sd, j.Process.ExtraSD[row])
 		}
-		rest, ok := NewProcess(places, left, sd, j.Process.Kernel)
-		if !ok {
-			t.Fatal("no process")
+		rest, err := NewProcess(places, left, sd, j.Process.Kernel)
+		if err != nil {
+			t.Fatal(err)
 		}
 		mean, _ := rest.Predict(&at[i])
 		want := post.Residual[i] + Dot(post.Gradient(i), post.Mean) - post.Gradient(i)[0]*x.AtVec(0) - post.Gradient(i)[1]*x.AtVec(1) - mean
@@ -147,7 +147,7 @@ func TestJointOfRowsAlike(t *testing.T) {
 func TestJointRefuses(t *testing.T) {
 	prior, post, at := line(t, 5, func(int) float64 { return 0 })
 	post.Residual[2] = math.NaN()
-	if j, err := NewJoint(context.Background(), prior, &post, at); err == nil {
+	if j, err := NewJoint(context.Background(), prior, &post, at, Untaught()); err == nil {
 		if _, err = j.Constants(); err == nil {
 			t.Error("a row that is no number is fitted")
 		}

@@ -25,7 +25,7 @@ func (r *Process) around(p *Point, without int) *Process {
 	for _, i := range r.nearest(p, without) {
 		some.At, some.Off, some.ExtraSD = append(some.At, r.At[i]), append(some.Off, r.Off[i]), append(some.ExtraSD, r.ExtraSD[i])
 	}
-	if _, ok := some.fit(correlations(some.At)(r.Kernel.Steep)); !ok {
+	if some.fit() != nil {
 		return &Process{Kernel: r.Kernel} // without rows
 	}
 	return some
@@ -36,7 +36,7 @@ func (r *Process) around(p *Point, without int) *Process {
 func (r *Process) nearest(p *Point, without int) []int {
 	rows, far := make([]int, 0, nearestRows+1), make([]float64, 0, nearestRows+1)
 	for i := range r.At {
-		d := p.Distance(&r.At[i])
+		d := -r.Kernel.Covariance(p, &r.At[i])
 		if i == without || len(far) == nearestRows && d >= far[nearestRows-1] {
 			continue
 		}
@@ -60,7 +60,7 @@ func (r *Process) leftOutNear(ctx context.Context) (e, sd []float64, err error) 
 		}
 		mean, variance := r.around(&r.At[i], i).Predict(&r.At[i])
 		e = append(e, r.Off[i]-mean)
-		sd = append(sd, math.Sqrt(variance+RepeatSD*RepeatSD+r.ExtraSD[i]*r.ExtraSD[i]))
+		sd = append(sd, math.Sqrt(variance+r.Kernel.Noise*r.Kernel.Noise+r.ExtraSD[i]*r.ExtraSD[i]))
 	}
 	return e, sd, nil
 }

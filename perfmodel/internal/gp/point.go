@@ -3,35 +3,64 @@ package gp
 import (
 	"math"
 	"math/bits"
+	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Point is the position of a configuration in a space with a distance.
+// Point is the position of a configuration in the space of a Kernel.
 type Point struct {
 	Num [NumDims]float64 // log2
 	Cat [CatDims]string
 }
 
 // NumDims and CatDims are the numbers of numeric and categorical dimensions.
-const NumDims, CatDims = 15, 7
+const NumDims, CatDims = 19, 8
+
+// dims is the number of all dimensions.
+const dims = NumDims + CatDims
+
+// Dimensions of Num that PointOf sets.
+const (
+	devices, nodes        = 0, 1
+	seq, hidden, layers   = 10, 11, 12
+	experts, expertFFN    = 15, 16
+	queriesPerKey, spaces = 17, 18
+)
+
+// Dimensions of Cat.
+const modelCat, deviceCat, stackCat, releaseCat = 0, 1, 2, 7
 
 // PointOf returns the Point of c.
 func PointOf(c *spec.Config) Point {
-	devices, nodes, _, _ := c.Shape.Stats()
+	total, machines, _, _ := c.Shape.Stats()
+	m := &c.Model
 	at := Point{
-		Num: [NumDims]float64{0: log2int(devices), 1: log2int(nodes), 10: log2int(c.Seq()), 11: log2int(c.Model.Hidden), 12: log2int(c.Model.Layers)},
-		Cat: [CatDims]string{c.Model.Name, c.Accelerator.Name, c.Framework},
+		Num: [NumDims]float64{devices: log2int(total), nodes: log2int(machines), seq: log2int(c.Seq()), hidden: log2int(m.Hidden), layers: log2int(m.Layers),
+			experts: log2int(m.Experts + 1), expertFFN: log2int(m.ExpertFFN), spaces: log2int(m.SSMLayers + 1)},
+		Cat: [CatDims]string{modelCat: m.Name, deviceCat: c.Accelerator.Name, stackCat: stackName(c.Framework), releaseCat: c.Framework},
+	}
+	if kv := m.KV(); kv > 0 {
+		at.Num[queriesPerKey] = log2int(m.Heads / kv)
 	}
 	p := c.Plan.Normal()
 	at.SetPlan(&p)
 	return at
 }
 
+// stackName returns the name of a training stack without its release and changed parts.
+func stackName(text string) string {
+	end := strings.IndexAny(text, "@+")
+	if end < 0 {
+		end = len(text)
+	}
+	return strings.TrimSpace(text[:end])
+}
+
 // PlanNum and PlanCat are the dimensions that SetPlan sets: bit i for dimension i of Num and of Cat.
 const (
-	PlanNum = 1<<NumDims - 1 - (1<<0 + 1<<1 + 1<<10 + 1<<11 + 1<<12)
-	PlanCat = 1<<CatDims - 1 - (1<<0 + 1<<1 + 1<<2)
+	PlanNum = 1<<NumDims - 1 - (1<<devices + 1<<nodes + 1<<seq + 1<<hidden + 1<<layers + 1<<experts + 1<<expertFFN + 1<<queriesPerKey + 1<<spaces)
+	PlanCat = 1<<CatDims - 1 - (1<<modelCat + 1<<deviceCat + 1<<stackCat + 1<<releaseCat)
 )
 
 // SetPlan moves a to the normal plan p of the same job on the same devices.
@@ -50,24 +79,42 @@ func log2int(v int) float64 {
 	return math.Log2(float64(max(v, 1)))
 }
 
-// numWeights are the distances for a factor of two in each dimension of Num: devices, nodes, dp, tp, pp, cp,
-// ep, vp, micro-batch, accumulation, sequence, hidden width, layers, zero, shard.
-var numWeights = [NumDims]float64{0.1, 0.1, 0.15, 0.25, 0.2, 0.3, 0.2, 0.15, 0.25, 0.1, 0.3, 0.3, 0.2, 0.3, 0.15}
+// routed reports whether a's model has experts.
+func (a *Point) routed() bool { return a.Num[experts] > 0 }
 
-// catWeights are the distances for different values in each dimension of Cat: model, accelerator, framework,
-// precision, recompute, offload, schedule.
-var catWeights = [CatDims]float64{0.4, 0.5, 2, 0.5, 0.5, 1, 0.5}
+// Weights are the distances in each dimension: for a factor of two in each of Num, and for different values in each of
+// Cat.
+type Weights [dims]float64
 
-// Distance returns d(a, b) in the kernel of Process.
-func (a *Point) Distance(b *Point) float64 {
-	d := 0.0
-	for i, w := range numWeights {
-		d += w * math.Abs(a.Num[i]-b.Num[i])
+// between writes the differences of a and b in each dimension to out.
+func (a *Point) between(b *Point, out []float64) {
+	for i := range a.Num {
+		out[i] = math.Abs(a.Num[i] - b.Num[i])
 	}
-	for i, w := range catWeights {
+	for i := range a.Cat {
+		out[NumDims+i] = 0
 		if a.Cat[i] != b.Cat[i] {
-			d += w
+			out[NumDims+i] = 1
+		}
+	}
+}
+
+// distance returns the distance of a and b.
+func (w *Weights) distance(a, b *Point) float64 {
+	d := 0.0
+	for i := range a.Num {
+		d += w[i] * math.Abs(a.Num[i]-b.Num[i])
+	}
+	for i := range a.Cat {
+		if a.Cat[i] != b.Cat[i] {
+			d += w[NumDims+i]
 		}
 	}
 	return d
 }
+
+// sameSite reports whether a and b are of one stack and device.
+func (a *Point) sameSite(b *Point) bool { return a.Cat[deviceCat] == b.Cat[deviceCat] && a.Cat[stackCat] == b.Cat[stackCat] }
+
+// Distance returns the usual distance of a and b.
+func (a *Point) Distance(b *Point) float64 { return usual.Weights.distance(a, b) }

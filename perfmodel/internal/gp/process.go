@@ -9,9 +9,7 @@ import (
 )
 
 // Process is a Gaussian process over the residual of log time, the error that the physics leaves. Near measured
-// configurations it corrects the prediction; far from all of them it returns to the physics:
-//
-//	k(a, b) = A²·exp(-d(a, b))     d = Σ w·|difference of log2| + Σ w·[differs]
+// configurations it corrects the prediction; far from all of them it returns to the physics.
 //
 // Source: Rasmussen and Williams, "Gaussian Processes for Machine Learning",
 // 2006, section 2.2 and equation 4.18 (exponential kernel).
@@ -20,164 +18,129 @@ type Process struct {
 	Off, ExtraSD []float64
 	Kernel       Kernel
 	trend        []float64 // lower triangle of an additional covariance; nil = none
-
 	// With up to ExactRows rows:
 	alpha []float64 // (K + noise)⁻¹ · residuals
 	Chol  Cholesky  // of K + noise
 }
 
-// Kernel holds A, and a factor on distances.
-type Kernel struct {
-	SD    float64 `json:"sd"`
-	Steep float64 `json:"steep"`
+// choose fits r with the best kernel under h, and additional noise of outliers. The error is that of ctx, or wraps
+// perfmodel.ErrNotFinite.
+func (r *Process) choose(ctx context.Context, h *Hyper) error {
+	r.Kernel = h.Mean
+	some := r.thinned(maxSearchRows)
+	if err := newSearch(h, some).robust(ctx, siteSteps); err != nil {
+		return err
+	}
+	if some == r {
+		return nil
+	}
+	r.Kernel = some.Kernel
+	for range outlierRounds {
+		if err := r.fit(); err != nil {
+			return err
+		}
+		if err := r.widen(ctx); err != nil {
+			return err
+		}
+	}
+	return r.fit()
 }
 
+// thinned returns r, or n evenly spaced rows of it if it has more.
+func (r *Process) thinned(n int) *Process {
+	all := len(r.At)
+	if all <= n {
+		return r
+	}
+	out := &Process{Kernel: r.Kernel}
+	if r.trend != nil {
+		out.trend = make([]float64, n*n)
+	}
+	at := func(i int) int { return i * all / n }
+	for i := range n {
+		k := at(i)
+		out.At, out.Off, out.ExtraSD = append(out.At, r.At[k]), append(out.Off, r.Off[k]), append(out.ExtraSD, r.ExtraSD[k])
+		for j := 0; j <= i && r.trend != nil; j++ {
+			out.trend[i*n+j] = r.trend[k*all+at(j)]
+		}
+	}
+	return out
+}
+
+// Rows further than outlierSDs standard deviations from their left-out prediction get additional noise that
+// explains the distance, in outlierRounds rounds.
 const (
-	PriorSD  = 0.10 // prior of A: standard deviation of the residual
-	RepeatSD = 0.04 // standard deviation of repeats
+	outlierSDs    = 2.5
+	outlierRounds = 2
 )
 
-// The grid of kernels, around the most probable one a priori.
-var (
-	kernelSDs    = [...]float64{0.025, 0.035, 0.05, 0.07, 0.10, 0.14, 0.20, 0.28}
-	kernelSteeps = [...]float64{0.35, 0.6, 1, 1.7}
-)
-
-// kernelCell is a position in the grid.
-type kernelCell struct{ sd, steep int }
-
-func (c kernelCell) valid() bool {
-	return c.sd >= 0 && c.sd < len(kernelSDs) && c.steep >= 0 && c.steep < len(kernelSteeps)
-}
-
-func (c kernelCell) kernel() Kernel { return Kernel{kernelSDs[c.sd], kernelSteeps[c.steep]} }
-
-// logPrior returns the log prior density of k, up to a constant. A factor of two from the usual values is one
-// standard deviation.
-func (k Kernel) logPrior() float64 {
-	a, b := math.Log2(k.SD/PriorSD), math.Log2(k.Steep)
-	return -(a*a + b*b) / 2
-}
-
-func (k Kernel) covariance(correlation float64) float64 { return k.SD * k.SD * correlation }
-
-// At returns the covariance of two points at a distance.
-func (k Kernel) At(distance float64) float64 {
-	return k.covariance(math.Exp(-k.Steep * distance))
-}
-
-// choose fits r with the kernel of the highest posterior density (prior times the marginal likelihood of
-// equation 5.8 there). alike returns the correlations of its rows. The search moves on the grid of kernels from
-// the most probable one a priori. The error is that of ctx, or wraps perfmodel.ErrNotFinite if a residual is
-// not finite.
-func (r *Process) choose(ctx context.Context, alike func(steep float64) []float64) error {
-	best, at := math.Inf(-1), kernelCell{len(kernelSDs) / 2, len(kernelSteeps) / 2}
-	tried := map[kernelCell]bool{}
-	for from := at; ; from = at {
-		for _, step := range []kernelCell{{0, 0}, {-1, 0}, {1, 0}, {0, -1}, {0, 1}} {
-			to := kernelCell{from.sd + step.sd, from.steep + step.steep}
-			if !to.valid() || tried[to] {
-				continue
-			}
-			tried[to] = true
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			r.Kernel = to.kernel()
-			if score, ok := r.fit(alike(r.Kernel.Steep)); ok && score+r.Kernel.logPrior() > best {
-				best, at = score+r.Kernel.logPrior(), to
-			}
-		}
-		if at == from {
-			break
+// widen adds noise to outliers.
+func (r *Process) widen(ctx context.Context) error {
+	e, sd, err := r.LeftOut(ctx)
+	for i := range e {
+		if z := math.Abs(e[i]) / sd[i] / outlierSDs; z > 1 {
+			r.ExtraSD[i] = math.Hypot(r.ExtraSD[i], sd[i]*math.Sqrt(z*z-1))
 		}
 	}
-	r.Kernel = at.kernel()
-	if _, ok := r.fit(alike(r.Kernel.Steep)); !ok || math.IsInf(best, -1) {
-		return fmt.Errorf("gp: residuals of %d rows: %w", len(r.Off), perfmodel.ErrNotFinite)
-	}
-	return nil
+	return err
 }
 
 // NewProcess fits the process to residuals e, log measured minus log physics. sd is the standard deviation of
-// each in addition to that of repeats; 0 for ordinary rows. It reports false if a residual is not finite. It
-// keeps its arguments.
-func NewProcess(at []Point, e, sd []float64, k Kernel) (r *Process, ok bool) {
-	r = &Process{At: at, Off: e, ExtraSD: sd, Kernel: k}
+// each in addition to that of repeats; 0 for ordinary rows. The error wraps perfmodel.ErrNotFinite. It keeps its
+// arguments.
+func NewProcess(at []Point, e, sd []float64, k Kernel) (*Process, error) {
+	r := &Process{At: at, Off: e, ExtraSD: sd, Kernel: k}
 	if r.Large() {
-		return r, true
+		return r, nil
 	}
-	_, ok = r.fit(correlations(at)(k.Steep))
-	return r, ok
+	return r, r.fit()
 }
 
-// correlations returns a function from steep to the lower triangle of exp(-steep·d) between points, row by row,
-// n x n.
-func correlations(at []Point) func(steep float64) []float64 {
-	d, known := distances(at), map[float64][]float64{}
-	return func(steep float64) []float64 {
-		c, ok := known[steep]
-		if !ok {
-			c = make([]float64, len(d))
-			for i := range at {
-				for j := i * len(at); j < i*len(at)+i; j++ {
-					c[j] = math.Exp(-steep * d[j])
-				}
-			}
-			known[steep] = c
-		}
-		return c
-	}
+// fit solves for alpha. The error wraps perfmodel.ErrNotFinite.
+func (r *Process) fit() error {
+	return r.fitBy(func(i, j int) float64 { return r.Kernel.Covariance(&r.At[i], &r.At[j]) })
 }
 
-// distances returns the lower triangle of distances, row by row, n x n.
-func distances(at []Point) []float64 {
-	n := len(at)
-	d := make([]float64, n*n)
-	for i := range at {
-		for j := range at[:i] {
-			d[i*n+j] = at[i].Distance(&at[j])
-		}
-	}
-	return d
-}
-
-// fit solves for alpha and returns the log marginal likelihood, up to a constant. alike is the lower triangle
-// of correlations.
-func (r *Process) fit(alike []float64) (score float64, ok bool) {
+// fitBy is fit with the covariances of pairs of rows.
+func (r *Process) fitBy(covariance func(i, j int) float64) error {
 	n := len(r.At)
-	ok = r.Chol.factor(n, func(i, j int) (v float64) {
+	ok := r.Chol.factor(n, func(i, j int) (v float64) {
 		if r.trend != nil {
 			v = r.trend[i*n+j]
 		}
 		if i == j {
-			return v + r.Kernel.SD*r.Kernel.SD + RepeatSD*RepeatSD + r.ExtraSD[i]*r.ExtraSD[i]
+			return v + r.Kernel.Variance(&r.At[i]) + r.Kernel.Noise*r.Kernel.Noise + r.ExtraSD[i]*r.ExtraSD[i]
 		}
-		return v + r.Kernel.covariance(alike[i*n+j])
+		return v + covariance(i, j)
 	})
-	if !ok {
-		return 0, false
-	}
 	r.alpha = append(r.alpha[:0], r.Off...)
-	r.Chol.Solve(r.alpha)
-	return -Dot(r.Off, r.alpha)/2 - r.Chol.logDet()/2, true
+	if ok {
+		r.Chol.Solve(r.alpha)
+	}
+	if e := r.evidence(); !ok || math.IsNaN(e) || math.IsInf(e, 0) {
+		return fmt.Errorf("gp: residuals of %d rows: %w", n, perfmodel.ErrNotFinite)
+	}
+	return nil
 }
+
+// evidence returns the log marginal likelihood, up to a constant.
+func (r *Process) evidence() float64 { return -Dot(r.Off, r.alpha)/2 - r.Chol.logDet()/2 }
 
 // Predict returns the mean and the variance of the residual at p.
 func (r *Process) Predict(p *Point) (mean, variance float64) {
 	if len(r.At) == 0 {
-		return 0, r.Kernel.SD * r.Kernel.SD
+		return 0, r.Kernel.Variance(p)
 	}
 	if r.Large() {
 		return r.around(p, -1).Predict(p)
 	}
 	k := make([]float64, len(r.At))
 	for i := range r.At {
-		k[i] = r.Kernel.At(p.Distance(&r.At[i]))
+		k[i] = r.Kernel.Covariance(p, &r.At[i])
 	}
 	mean = Dot(k, r.alpha)
 	r.Chol.Forward(k)
-	return mean, max(r.Kernel.SD*r.Kernel.SD-Dot(k, k), 0)
+	return mean, max(r.Kernel.Variance(p)-Dot(k, k), 0)
 }
 
 // LeftOut returns the error of predicting each row's residual from the other rows, and the standard deviation
@@ -192,7 +155,7 @@ func (r *Process) LeftOut(ctx context.Context) (e, sd []float64, err error) {
 	return e, sd, nil
 }
 
-// LeastMean returns a lower bound of the mean of the process. It uses that correlations are in [0, 1].
+// LeastMean returns a lower bound of the mean of the process. It uses that covariances are in [0, most].
 func (r *Process) LeastMean() float64 {
 	if r == nil {
 		return 0
@@ -201,13 +164,15 @@ func (r *Process) LeastMean() float64 {
 	for _, a := range r.alpha {
 		sum += min(a, 0)
 	}
-	return r.Kernel.SD * r.Kernel.SD * sum
+	k := &r.Kernel
+	f := max(k.Routed, 1) * k.Spread
+	return (f*f + k.Site*k.Site) * sum
 }
 
 // Solved returns a process with a computed factor: r itself, or ExactRows evenly spaced rows of r if it has
-// more. For nil it is the prior.
-func (r *Process) Solved() *Process {
-	unseen := &Process{Kernel: Kernel{SD: PriorSD, Steep: 1}}
+// more. For nil it is the process without rows with kernel k.
+func (r *Process) Solved(k Kernel) *Process {
+	unseen := &Process{Kernel: k}
 	if r == nil {
 		return unseen
 	}
@@ -219,7 +184,7 @@ func (r *Process) Solved() *Process {
 		i := k * len(r.At) / ExactRows
 		some.At, some.Off, some.ExtraSD = append(some.At, r.At[i]), append(some.Off, r.Off[i]), append(some.ExtraSD, r.ExtraSD[i])
 	}
-	if fitted, ok := NewProcess(some.At, some.Off, some.ExtraSD, r.Kernel); ok {
+	if fitted, err := NewProcess(some.At, some.Off, some.ExtraSD, r.Kernel); err == nil {
 		return fitted
 	}
 	return unseen
