@@ -97,7 +97,7 @@ func TestTestSets(t *testing.T) {
 	c := contenderNamed(t, "analytic")
 	sizes, experts := map[testSet]int{}, 0
 	for _, set := range []testSet{publishedRows, unnamedRows, fieldRows} {
-		predictions, err := b.oneOutPredictions(t.Context(), c, set, 0)
+		predictions, err := b.oneOutPredictions(t.Context(), c, set)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,7 @@ func planChoice(ctx context.Context, b *Bench, c Contender) (Result, error) {
 		return Result{}, err
 	}
 	traces = counted(traces)
-	shown, err := b.oneOutPredictions(ctx, c, publishedRows, 0)
+	shown, err := b.oneOutPredictions(ctx, c, publishedRows)
 	var u unable
 	if err != nil && !errors.As(err, &u) {
 		return Result{}, err

@@ -24,36 +24,17 @@ func publishedProtocols() []Protocol {
 		{Name: "field-0", Doc: "data/field, each source left out in turn", run: field},
 		{Name: "lora", Doc: "the adapters of field-0", run: fineTuned},
 		{Name: "moe", Doc: "the mixtures of experts of published-0 and field-0", run: mixtures},
-		{Name: "published-10", Doc: "the same, 10 rows revealed, spread evenly over the file; sources with 20 rows or more",
-			run: revealing(10, func(r *Result) {
-				r.Figures = append(r.Figures,
-					fraction("pooled median", r.Median, 0.09, 0.07),
-					fraction("mean of source medians", meanOfMedians(r.Parts), 0.08, 0.06))
-			})},
-		{Name: "published-30", Doc: "the same, 30 rows revealed; sources with 50 rows or more",
-			run: revealing(30, func(r *Result) {
-				r.Figures = append(r.Figures, fraction("pooled median", r.Median, 0.075, 0.05))
-				r.intervalFigures(Limit{0.85, 0.95}, 0.25, 0.15)
-			})},
+		revealing(5, 0.08, 0.06, 0.15),
+		revealing(10, 0.065, 0.05, 0.11),
+		revealing(30, 0.045, 0.035, 0.09),
 	}
-}
-
-// leastRows returns how many usable rows a source needs for k to be revealed.
-func leastRows(k int) int {
-	switch {
-	case k == 0:
-		return 1
-	case k <= 10:
-		return 20
-	}
-	return k + 20
 }
 
 // manyRows is the number of scored rows from which a source has its own coverage.
 const manyRows = 20
 
 func zeroShot(ctx context.Context, b *Bench, c Contender) (Result, error) {
-	r, predictions, err := b.leaveOut(ctx, c, publishedRows, 0)
+	r, predictions, err := b.leaveOut(ctx, c, publishedRows)
 	if err != nil {
 		return r, err
 	}
@@ -69,7 +50,7 @@ func zeroShot(ctx context.Context, b *Bench, c Contender) (Result, error) {
 
 // unnamedStack predicts the rows of published-0 without the training stack.
 func unnamedStack(ctx context.Context, b *Bench, c Contender) (Result, error) {
-	r, _, err := b.leaveOut(ctx, c, unnamedRows, 0)
+	r, _, err := b.leaveOut(ctx, c, unnamedRows)
 	if err != nil {
 		return r, err
 	}
@@ -81,7 +62,7 @@ func unnamedStack(ctx context.Context, b *Bench, c Contender) (Result, error) {
 // misnamedStack predicts the rows of published-0 with the release before that of their training stack. Rows without one
 // are left out.
 func misnamedStack(ctx context.Context, b *Bench, c Contender) (Result, error) {
-	r, _, err := b.leaveOut(ctx, c, misnamedRows, 0)
+	r, _, err := b.leaveOut(ctx, c, misnamedRows)
 	if err != nil {
 		return r, err
 	}
@@ -94,7 +75,7 @@ func misnamedStack(ctx context.Context, b *Bench, c Contender) (Result, error) {
 
 // fineTuned scores the adapters of field-0.
 func fineTuned(ctx context.Context, b *Bench, c Contender) (Result, error) {
-	predictions, err := b.oneOutPredictions(ctx, c, fieldRows, 0)
+	predictions, err := b.oneOutPredictions(ctx, c, fieldRows)
 	if err != nil {
 		return Result{}, err
 	}
@@ -107,7 +88,7 @@ func fineTuned(ctx context.Context, b *Bench, c Contender) (Result, error) {
 
 // field predicts the rows of data/field.
 func field(ctx context.Context, b *Bench, c Contender) (Result, error) {
-	r, _, err := b.leaveOut(ctx, c, fieldRows, 0)
+	r, _, err := b.leaveOut(ctx, c, fieldRows)
 	r.Figures = append([]Figure{{Name: "pooled median", Value: r.Median, Unit: "1"}}, sourceFigures(r.Parts)...)
 	return r, err
 }
@@ -116,7 +97,7 @@ func field(ctx context.Context, b *Bench, c Contender) (Result, error) {
 func mixtures(ctx context.Context, b *Bench, c Contender) (Result, error) {
 	var predictions []prediction
 	for _, of := range []testSet{publishedRows, fieldRows} {
-		more, err := b.oneOutPredictions(ctx, c, of, 0)
+		more, err := b.oneOutPredictions(ctx, c, of)
 		if err != nil {
 			return Result{}, err
 		}
@@ -132,9 +113,9 @@ func mixtures(ctx context.Context, b *Bench, c Contender) (Result, error) {
 	return r, nil
 }
 
-// leaveOut scores c on a test set, each source left out in turn, with k of its rows revealed.
-func (b *Bench) leaveOut(ctx context.Context, c Contender, of testSet, k int) (Result, []prediction, error) {
-	predictions, err := b.oneOutPredictions(ctx, c, of, k)
+// leaveOut scores c on a test set, each source left out in turn.
+func (b *Bench) leaveOut(ctx context.Context, c Contender, of testSet) (Result, []prediction, error) {
+	predictions, err := b.oneOutPredictions(ctx, c, of)
 	if err != nil {
 		return Result{}, nil, err
 	}
@@ -175,22 +156,54 @@ func predictedOfMust(predictions []prediction) float64 {
 	return share(predicted, all)
 }
 
-// revealing scores c with k rows of each source revealed.
-func revealing(k int, judge func(*Result)) func(context.Context, *Bench, Contender) (Result, error) {
-	return func(ctx context.Context, b *Bench, c Contender) (Result, error) {
-		r, _, err := b.leaveOut(ctx, c, publishedRows, k)
-		if err != nil {
-			return r, err
-		}
-		if n, err := b.repeats(k); err != nil {
-			return r, err
-		} else if n > 0 {
-			r.Notes = append(r.Notes, fmt.Sprintf("%d scored rows repeat a revealed configuration", n))
-		}
-		judge(&r)
-		return r, nil
+// revealing returns the protocol that reveals k rows of a source. must and aim limit the pooled median, worst the mean
+// error of each source.
+func revealing(k int, must, aim, worst float64) Protocol {
+	return Protocol{
+		Name: fmt.Sprintf("published-%d", k),
+		Doc:  fmt.Sprintf("data/published, each source left out in turn, %d rows of it drawn and revealed, mean over %d draws; sources with %d rows or more", k, randomDraws, pooledRows+k),
+		run: func(ctx context.Context, b *Bench, c Contender) (Result, error) {
+			p, err := b.published()
+			if err != nil {
+				return Result{}, err
+			}
+			from := slices.DeleteFunc(slices.Clone(p.sources), func(s string) bool { return len(p.usable[s]) < pooledRows+k })
+			draws := make([][]prediction, len(from)*randomDraws)
+			all, err := b.predictParts(len(draws), func(i int) ([]prediction, error) {
+				d := curveDraw{source: from[i/randomDraws], draw: i % randomDraws}
+				rows := p.usable[d.source]
+				perm := d.random(b.Seed).Perm(len(rows))
+				one, err := b.conditioned(c, d.source, rows, slices.Sorted(slices.Values(perm[:k])), slices.Sorted(slices.Values(perm[k:])))
+				draws[i] = one
+				return one, err
+			})
+			if err != nil {
+				return Result{}, err
+			}
+			var medians []float64
+			for d := range randomDraws {
+				var one []prediction
+				for i := d; i < len(draws); i += randomDraws {
+					one = append(one, draws[i]...)
+				}
+				medians = append(medians, summarize(one).Median)
+			}
+			r := scored(all)
+			r.Standing = standing(c)
+			median := spreadOf(medians)
+			means := over(r.Parts, func(s Summary) float64 { return s.Mean })
+			r.Figures = append(r.Figures, fraction("pooled median", median.Value, must, aim), Figure{Name: "pooled median, standard error", Value: median.SE, Unit: "1"})
+			if len(means) > 0 {
+				r.Figures = append(r.Figures, fraction("worst source's mean", slices.Max(means), worst, 0))
+			}
+			r.intervalFigures(Limit{0.85, 0.95}, 0.25, 0.15)
+			return r, nil
+		},
 	}
 }
+
+// randomDraws is the number of draws of revealed rows.
+const randomDraws = 8
 
 // standing returns the standing of a family on rows that the shipped priors were trained on. Constants of a
 // family that cannot be trained without a source depend on all of them.
@@ -237,32 +250,31 @@ var (
 type oneOutKey struct {
 	family string
 	testSet
-	revealed int
 }
 
-// oneOutPredictions predicts every source with enough rows by c, with k rows revealed.
-func (b *Bench) oneOutPredictions(ctx context.Context, c Contender, of testSet, k int) ([]prediction, error) {
-	return b.oneOut.get(oneOutKey{c.Name, of, k}, func() ([]prediction, error) {
+// oneOutPredictions predicts every source by c, trained without it.
+func (b *Bench) oneOutPredictions(ctx context.Context, c Contender, of testSet) ([]prediction, error) {
+	return b.oneOut.get(oneOutKey{c.Name, of}, func() ([]prediction, error) {
 		p, err := b.read(of.dir)
 		if err != nil {
 			return nil, err
 		}
-		if k == 0 && c.Train == nil && c.Unfitted == nil {
+		if c.Train == nil && c.Unfitted == nil {
 			return nil, unablef("is fitted to rows of the job itself, and none is revealed")
 		}
-		from := slices.DeleteFunc(slices.Clone(p.sources), func(s string) bool { return len(p.usable[s]) < leastRows(k) })
-		return b.predictParts(len(from), func(i int) ([]prediction, error) {
-			rows := p.usable[from[i]]
+		return b.predictParts(len(p.sources), func(i int) ([]prediction, error) {
+			source := p.sources[i]
+			rows := p.usable[source]
 			if of.unnamed {
 				var err error
-				if rows, err = b.withoutNames(ctx, of.dir, from[i], rows); err != nil {
+				if rows, err = b.withoutNames(ctx, of.dir, source, rows); err != nil {
 					return nil, err
 				}
 			}
 			if of.misnamed {
 				rows = misnamed(rows)
 			}
-			return b.predictSource(ctx, c, from[i], rows, k)
+			return b.conditioned(c, source, rows, nil, indices(len(rows)))
 		})
 	})
 }
@@ -291,15 +303,6 @@ func misnamed(rows []spec.Measurement) (out []spec.Measurement) {
 		}
 	}
 	return out
-}
-
-func (b *Bench) predictSource(ctx context.Context, c Contender, source string, rows []spec.Measurement, k int) ([]prediction, error) {
-	shown, hidden := reveal(rows, k)
-	p, err := b.informed(ctx, c, source, shown)
-	if err != nil {
-		return nil, err
-	}
-	return predictAll(ctx, p, targets(hidden, sourceOf))
 }
 
 // informed returns the predictor for a source with the revealed rows shown.
@@ -348,28 +351,4 @@ func fitKeys(ctx context.Context, f perfmodel.Family, rows []spec.Measurement) (
 		}
 	}
 	return out, nil
-}
-
-// repeats counts the scored rows with the configuration of a revealed one.
-func (b *Bench) repeats(k int) (n int, err error) {
-	p, err := b.published()
-	if err != nil {
-		return 0, err
-	}
-	for _, s := range p.sources {
-		if len(p.usable[s]) < leastRows(k) {
-			continue
-		}
-		shown, hidden := reveal(p.usable[s], k)
-		seen := map[spec.Config]bool{}
-		for _, m := range shown {
-			seen[m.Config] = true
-		}
-		for _, m := range hidden {
-			if seen[m.Config] {
-				n++
-			}
-		}
-	}
-	return n, nil
 }

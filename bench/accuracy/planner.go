@@ -50,7 +50,7 @@ func (r *PlannerReport) choose(ctx context.Context, b *Bench, c Contender) error
 	if err != nil {
 		return err
 	}
-	shown, err := b.oneOutPredictions(ctx, c, publishedRows, 0)
+	shown, err := b.oneOutPredictions(ctx, c, publishedRows)
 	if err != nil {
 		return err
 	}

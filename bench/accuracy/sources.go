@@ -172,30 +172,6 @@ func (p *tables) others(source string) []spec.Measurement {
 	return slices.DeleteFunc(slices.Clone(p.all), func(m spec.Measurement) bool { return sourceOf(&m) == source })
 }
 
-// evenly returns k of n positions, ascending: the middle of each of k equal
-// segments. All n if k >= n, none if k <= 0.
-func evenly(n, k int) []int {
-	k = max(min(n, k), 0)
-	out := make([]int, k)
-	for i := range out {
-		out[i] = (2*i + 1) * n / (2 * k)
-	}
-	return out
-}
-
-// reveal splits rows into k spread evenly and the rest.
-func reveal(rows []spec.Measurement, k int) (shown, hidden []spec.Measurement) {
-	at := evenly(len(rows), k)
-	for i, m := range rows {
-		if _, found := slices.BinarySearch(at, i); found {
-			shown = append(shown, m)
-		} else {
-			hidden = append(hidden, m)
-		}
-	}
-	return shown, hidden
-}
-
 // targets returns rows as targets, each in the part that partOf names.
 func targets(rows []spec.Measurement, partOf func(*spec.Measurement) string) []target {
 	out := make([]target, len(rows))

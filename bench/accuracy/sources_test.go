@@ -2,7 +2,6 @@ package accuracy
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
@@ -12,53 +11,6 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
-
-func TestEvenly(t *testing.T) {
-	for _, c := range []struct {
-		n, k int
-		want []int
-	}{
-		{10, 5, []int{1, 3, 5, 7, 9}},
-		{10, 3, []int{1, 5, 8}},
-		{9, 1, []int{4}},
-		{3, 3, []int{0, 1, 2}},
-		{2, 5, []int{0, 1}},
-		{4, 0, []int{}},
-		{0, 3, []int{}},
-	} {
-		if diff := cmp.Diff(c.want, evenly(c.n, c.k)); diff != "" {
-			t.Errorf("%d of %d (-want +got):\n%s", c.k, c.n, diff)
-		}
-	}
-	for n := 1; n < 300; n += 7 {
-		for k := 1; k <= n; k += 5 {
-			at := evenly(n, k)
-			if len(at) != k || at[0] < 0 || at[k-1] >= n || !slices.IsSorted(at) || len(slices.Compact(slices.Clone(at))) != k {
-				t.Fatalf("%d of %d: %v", k, n, at)
-			}
-			if low, high := at[0], n-1-at[k-1]; high-low > 1 || low-high > 1 {
-				t.Errorf("%d of %d: %d rows before the first, %d after the last", k, n, low, high)
-			}
-		}
-	}
-}
-
-func TestReveal(t *testing.T) {
-	rows := make([]spec.Measurement, 10)
-	for i := range rows {
-		rows[i].Origin = string(rune('a' + i))
-	}
-	shown, hidden := reveal(rows, 2)
-	names := func(rows []spec.Measurement) (s string) {
-		for _, m := range rows {
-			s += m.Origin
-		}
-		return s
-	}
-	if s, h := names(shown), names(hidden); s != "ch" || h != "abdefgij" {
-		t.Errorf("shown %q, hidden %q", s, h)
-	}
-}
 
 func TestUsable(t *testing.T) {
 	sound := spec.Measurement{Source: "published/own", Outcome: spec.OK, StepSec: []float64{1}}
@@ -120,14 +72,14 @@ func TestUsableRows(t *testing.T) {
 	}
 	var ten, thirty []string
 	for _, s := range p.sources {
-		if len(p.usable[s]) >= leastRows(10) {
+		if len(p.usable[s]) >= pooledRows+10 {
 			ten = append(ten, s)
 		}
-		if len(p.usable[s]) >= leastRows(30) {
+		if len(p.usable[s]) >= pooledRows+30 {
 			thirty = append(thirty, s)
 		}
 	}
-	if diff := cmp.Diff([]string{"bigscience", "internevo", "megatron_bridge", "torchtitan"}, ten); diff != "" {
+	if diff := cmp.Diff([]string{"bigscience", "internevo", "megatron_bridge"}, ten); diff != "" {
 		t.Errorf("sources of which 10 rows are revealed (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"bigscience", "megatron_bridge"}, thirty); diff != "" {

@@ -35,11 +35,17 @@ part of pacer: --shared is a directory with data/rubick, data/published, ...
    pacer bench accuracy --shared DIR --family hybrid \
        --protocol published-0,published-10
 
+With --learning-curve one family learns more and more rows of each source instead,
+beside textbook regressions of the same errors:
+
+   pacer bench accuracy --shared DIR --learning-curve
+
 Results do not depend on the number of processors, except for times.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "shared", Usage: "read the data sets in `DIR`", Category: "Benchmark", EnvVars: []string{"PACER_SHARED"}},
 			&cli.StringSliceFlag{Name: "protocol", Usage: "run only protocol `NAME` (repeatable)", Category: "Benchmark", DefaultText: "all: " + strings.Join(protocolNames(), ", ")},
 			&cli.StringSliceFlag{Name: "family", Usage: "test only family `NAME`, see pacer ls families (repeatable)", Category: "Benchmark", DefaultText: "all"},
+			&cli.BoolFlag{Name: "learning-curve", Usage: "measure the error after 0 to 100 rows of each source", Category: "Benchmark"},
 			&cli.StringFlag{Name: "markdown", Usage: "write the report into `FILE`, between its marks", Category: categoryOutput},
 		},
 		Before: command.NoArgs,
@@ -67,6 +73,9 @@ func runBenchAccuracy(c *cli.Context) error {
 		}
 		o.Protocols = append(o.Protocols, p)
 	}
+	if c.Bool("learning-curve") && (c.IsSet("protocol") || c.IsSet("markdown") || len(c.StringSlice("family")) > 1) {
+		return fail.Usagef("bench accuracy: --learning-curve is of one family, and takes neither --protocol nor --markdown: leave them out")
+	}
 	for _, name := range c.StringSlice("family") {
 		f, err := accuracy.Lookup(name)
 		if err != nil {
@@ -76,6 +85,9 @@ func runBenchAccuracy(c *cli.Context) error {
 	}
 	o.Done = func(r accuracy.Result, done, of int) {
 		fmt.Fprintf(c.App.ErrWriter, "bench accuracy: %d of %d: %s, %s: %.1f s\n", done, of, r.Protocol, r.Family, r.WallSec)
+	}
+	if c.Bool("learning-curve") {
+		return learningCurve(c, o)
 	}
 	file := c.String("markdown")
 	if file != "" {
