@@ -34,7 +34,8 @@ func TestCanonicalModel(t *testing.T) {
 		{"Llama-3.1-8B", "llama3-8b", true}, // an alias
 		{"meta-llama/Llama-2-7b-hf", "Llama2-7B", true},
 		{"t5_3B", "T5-3B", true},
-		{"acme lm 1.5", "Acme-LM-1.5", true}, // not in the catalog
+		{"Llama-3.1-8B-Instruct", "llama3-8b", true}, // in other words
+		{"acme lm 1.5", "Acme-LM-1.5", true},         // not in the catalog
 		{"acme lm 1.5", "acme lm 15", false},
 		{"gpt2", "GPT2-small", false},
 		{"Llama3-8B", "Llama3-70B", false},

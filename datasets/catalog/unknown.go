@@ -118,10 +118,7 @@ func (x *index) find(name string) (int, error) {
 
 // findWritten is find for names as people write them: with a vendor or organization in front, or in other words.
 func (x *index) findWritten(name string) (int, error) {
-	if i, ok := x.exact(name, x.bare(name)); ok {
-		return i, nil
-	}
-	switch found := x.matching(name); {
+	switch found := x.written(name); {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1 && len(found) <= suggested:
@@ -134,9 +131,17 @@ func (x *index) findWritten(name string) (int, error) {
 	return 0, x.unknown(name)
 }
 
+// written returns the entry with a name, else the entries that its words mean.
+func (x *index) written(name string) []int {
+	if i, ok := x.exact(name, x.bare(name)); ok {
+		return []int{i}
+	}
+	return x.matching(name)
+}
+
 // matching returns the entries that the words of a name mean.
 func (x *index) matching(name string) (found []int) {
-	if variant.MatchString(name) {
+	if IsVariant(name) {
 		return nil
 	}
 	split := wordsOf
@@ -155,10 +160,10 @@ func (x *index) matching(name string) (found []int) {
 	return found
 }
 
-// canonical returns the entry's name for any of its names, and other names folded.
+// canonical returns the entry's name for any of its names as people write them, and other names folded.
 func (x *index) canonical(name string) string {
-	if i, ok := x.exact(name, x.bare(name)); ok {
-		return x.names[i]
+	if found := x.written(name); len(found) == 1 {
+		return x.names[found[0]]
 	}
 	return cmp.Or(named.Fold(name), name)
 }

@@ -13,7 +13,11 @@ var word = regexp.MustCompile(`[a-z]+|\d+(?:\.\d+)?[a-z]*`)
 var bracketed = regexp.MustCompile(`\([^)]*\)|\[[^]]*\]`)
 
 // variant matches brackets that say how a network differs from the entry of its name: an adapter or figures of its own.
-var variant = regexp.MustCompile(`[(\[](?:(?:lora|qlora|dora):\d|\w+=\d|\d+ layers of )`)
+var variant = regexp.MustCompile(`(?i)[(\[](?:[^)\]]*\b(?:q?lora|dora)\b|\w+=\d|\d+ layers of )`)
+
+// IsVariant reports whether a name has, in brackets, an adapter or changed figures: it is not the catalog's model of the
+// name before the brackets.
+func IsVariant(name string) bool { return variant.MatchString(name) }
 
 // token matches a run of letters and digits that begins with a letter, or a number with its unit: "rtx5090 32gb" has the
 // tokens rtx5090 and 32gb.
