@@ -95,7 +95,7 @@ func nemotronH(c *config, m *spec.Model) {
 		c.fail("hybrid_override_pattern or layers_block_type must be there")
 		return
 	}
-	m.SSMLayers, m.MLPLayers = ssm, mlps
+	m.SSMLayers, m.MLPLayers, m.MoEEvery = ssm, mlps, 0
 	m.SSMHeads, m.SSMHeadDim = c.count(maxWidth, "mamba_num_heads"), c.count(maxWidth, "mamba_head_dim")
 	m.SSMState, m.SSMGroups = c.count(maxWidth, "ssm_state_size"), c.count(maxWidth, "n_groups")
 	if d := c.count(maxWidth, "attention_head_dim"); d > 0 && m.HeadDim == 0 {

@@ -107,12 +107,14 @@ func TestValidateHybrid(t *testing.T) {
 	}
 	for want, change := range map[string]func(*Model){
 		"ssm_layers=2 and mlp_layers=3 exceed layers=4": func(m *Model) { m.MLPLayers = 3 },
-		"ssm_heads=0":                                     func(m *Model) { m.SSMHeads = 0 },
-		"heads=0, but 1 layers have attention":            func(m *Model) { m.Heads = 0 },
-		"window_layers=2 exceeds 1 layers with attention": func(m *Model) { m.Window, m.WindowLayers = 8, 2 },
-		"window_layers=1 without a window":                func(m *Model) { m.WindowLayers = 1 },
-		"moe_every=-2 is negative":                        func(m *Model) { m.MoEEvery = -2 },
-		"tower.layers=-1 is negative":                     func(m *Model) { m.Tower.Layers = -1 },
+		"ssm_heads=0":                                         func(m *Model) { m.SSMHeads = 0 },
+		"heads=0, but 1 layers have attention":                func(m *Model) { m.Heads = 0 },
+		"window_layers=2 exceeds 1 layers with attention":     func(m *Model) { m.Window, m.WindowLayers = 8, 2 },
+		"window_layers=1 without a window":                    func(m *Model) { m.WindowLayers = 1 },
+		"moe_every=-2 is negative":                            func(m *Model) { m.MoEEvery = -2 },
+		"moe_every=2 of 4 layers needs dense_layers=2, not 0": func(m *Model) { m.Experts, m.ExpertsPerToken, m.MoEEvery = 8, 2, 2 },
+		"moe_every=3 of 4 layers needs dense_layers=3, not 2": func(m *Model) { m.Experts, m.ExpertsPerToken, m.MoEEvery, m.DenseLayers = 8, 2, 3, 2 },
+		"tower.layers=-1 is negative":                         func(m *Model) { m.Tower.Layers = -1 },
 	} {
 		m := whole
 		change(&m)

@@ -62,7 +62,8 @@ type Model struct {
 	ExpertFFN       int `json:"expert_ffn,omitempty"`        // inner width of one expert
 	SharedExperts   int `json:"shared_experts,omitempty"`    // experts that process every token
 	DenseLayers     int `json:"dense_layers,omitempty"`      // layers with a dense MLP in an MoE model, the first ones without MoEEvery
-	// MoEEvery n gives every n-th layer experts (Llama 4 Maverick: 2); 0 = all but the first DenseLayers have them.
+	// MoEEvery n gives every n-th layer experts (Llama 4 Maverick: 2), and the others are DenseLayers; 0 = all but the
+	// first DenseLayers have them.
 	MoEEvery int `json:"moe_every,omitempty"`
 	// ExpertHidden is the width to which tokens are projected before routed experts, and from which they are
 	// projected back (latent mixture of experts, Nemotron 3); 0 = Hidden.
@@ -240,6 +241,15 @@ func (m Model) MoELayers() int {
 	return max(m.LayersWithMLP()-m.DenseLayers, 0)
 }
 
+// InterleavedDense returns the number of layers with a dense MLP if every MoEEvery-th layer has experts; 0 without
+// MoEEvery.
+func (m Model) InterleavedDense() int {
+	if m.MoEEvery <= 1 {
+		return 0
+	}
+	return m.Layers - m.Layers/m.MoEEvery
+}
+
 // LeadingDense returns the number of layers with a dense MLP before the first layer with experts; 0 if layers of both
 // kinds alternate, or all are of one kind.
 func (m Model) LeadingDense() int {
@@ -386,6 +396,9 @@ func (m Model) Validate() error {
 	}
 	if m.Experts > 0 && (m.ExpertsPerToken <= 0 || m.ExpertsPerToken > m.Experts) {
 		return fmt.Errorf("spec: model %s: experts_per_token=%d is not in 1..%d", m.Name, m.ExpertsPerToken, m.Experts)
+	}
+	if dense := m.InterleavedDense(); m.Experts > 0 && m.MoEEvery > 1 && m.DenseLayers != dense {
+		return fmt.Errorf("spec: model %s: moe_every=%d of %d layers needs dense_layers=%d, not %d", m.Name, m.MoEEvery, m.Layers, dense, m.DenseLayers)
 	}
 	return nil
 }
