@@ -124,7 +124,7 @@ func (r *publishedRow) measure() {
 }
 
 // adapters detects fine-tuning that freezes the weights of the model.
-var adapters = regexp.MustCompile(`(?i)\b(lora|adapter)`)
+var adapters = regexp.MustCompile(`(?i)\b(q?lora|dora|adapter)`)
 
 // checkPlausible doubts a row if its work, without recomputation, exceeds the peak rate of its
 // devices, or if its step time and throughput differ by more than half.

@@ -104,12 +104,19 @@ func (r *publishedRow) model() spec.Model {
 	return r.adapted(a.model)
 }
 
-// remark is a remark after the name of a model, such as "(w/o MTP)", but no adapter or changed figure; withoutMTP is
-// that one.
+// remark is a remark after the name of a model, such as "(w/o MTP)"; withoutMTP is that one.
 var (
 	remark     = regexp.MustCompile(`\s*\([^():=]*\)$`)
 	withoutMTP = regexp.MustCompile(`(?i)\((w/o|without|no) MTP\)$`)
 )
+
+// withoutRemark strips a remark from the name of a model, but no adapter or changed figure.
+func withoutRemark(name string) string {
+	if catalog.IsVariant(name) {
+		return name
+	}
+	return remark.ReplaceAllString(name, "")
+}
 
 func (r *publishedRow) findModel(name, config string) modelMatch {
 	recorded := r.recordedModel(name)
@@ -119,16 +126,18 @@ func (r *publishedRow) findModel(name, config string) modelMatch {
 	if config != "" {
 		return r.configModel(&recorded, config)
 	}
-	m, ok := catalogModel(remark.ReplaceAllString(name, ""), r.Str("params_b"), !r.source.folders)
-	if m.MTPLayers > 0 && (r.Str("mtp_layers") == "0" || withoutMTP.MatchString(name)) {
-		m.MTPLayers, m.Name = 0, m.Name+" (mtp_layers=0)"
+	m, ok := catalogModel(withoutRemark(name), r.Str("params_b"), !r.source.folders)
+	var figures []string // that differ from the catalog's
+	if m.MTPLayers > 0 && recorded.MTPLayers == 0 && (r.Str("mtp_layers") == "0" || withoutMTP.MatchString(name)) {
+		m.MTPLayers, figures = 0, []string{"mtp_layers=0"}
 	}
 	column := contradiction(&recorded, &m)
 	switch {
 	case ok && column == "":
+		m.Name = variantName(m.Name, figures)
 		return modelMatch{model: m}
 	case ok && column != "hidden" && column != "heads": // the same layers, another number of them
-		return modelMatch{model: changed(&m, &recorded)}
+		return modelMatch{model: changed(&m, &recorded, figures)}
 	case ok: // another network of that name
 		recorded.Name = fmt.Sprintf("%s (%d layers of %d)", name, recorded.Layers, recorded.Hidden)
 	}
@@ -147,18 +156,35 @@ func (r *publishedRow) findModel(name, config string) modelMatch {
 // layer (Vaswani et al. 2017, section 3.3; Shazeer 2020, arXiv 2002.05202, section 3). Experts are gated.
 func gated(m *spec.Model) bool { return m.Experts > 0 || m.FFN != 4*m.Hidden }
 
-// changed returns m with the recorded figures that differ, and a name that lists them.
-func changed(m, recorded *spec.Model) spec.Model {
-	out, names := *m, []string{}
+// changed returns m with the recorded figures that differ, and a name that lists figures and them.
+func changed(m, recorded *spec.Model, figures []string) spec.Model {
+	out := *m
 	for _, c := range shapeColumns {
 		if v := *c.at(recorded); v > 0 && v != *c.at(m) {
 			*c.at(&out) = v
-			names = append(names, fmt.Sprintf("%s=%d", c.name, v))
+			figures = append(figures, fmt.Sprintf("%s=%d", c.name, v))
 		}
 	}
-	out.Name = fmt.Sprintf("%s (%s)", recorded.Name, strings.Join(names, ","))
+	for _, n := range []*int{&out.WindowLayers, &out.SSMLayers, &out.MLPLayers} { // the same share of the layers
+		*n = *n * out.Layers / max(m.Layers, 1)
+	}
+	switch dense := out.InterleavedDense(); {
+	case m.MoEEvery > 1 && recorded.DenseLayers == 0:
+		out.DenseLayers = dense
+	case out.DenseLayers != dense:
+		out.MoEEvery = 0
+	}
+	out.Name = variantName(withoutRemark(recorded.Name), figures)
 	out.ParamCount, out.ActiveParamCount, out.SeqLen = recorded.ParamCount, 0, cmp.Or(recorded.SeqLen, m.SeqLen)
 	return out
+}
+
+// variantName is the name of a model with changed figures.
+func variantName(name string, figures []string) string {
+	if len(figures) == 0 {
+		return name
+	}
+	return fmt.Sprintf("%s (%s)", name, strings.Join(figures, ","))
 }
 
 // configModel reads a model from a config.json beside the table. Recorded figures must agree with it.
@@ -230,11 +256,11 @@ func catalogModel(name, paramsB string, folder bool) (spec.Model, bool) {
 }
 
 // contradiction returns the first column with a recorded figure that differs from that of m, "" if there is none. A
-// vocabulary may be padded by 2 %.
+// vocabulary may be padded by 2 %. Of the figures of m, only the layers of multi-token prediction are known if they are 0.
 func contradiction(recorded, m *spec.Model) string {
 	for _, c := range shapeColumns {
 		a, b := *c.at(recorded), *c.at(m)
-		if a == 0 || b == 0 || a == b || c.name == "vocab" && math.Abs(float64(a-b)) <= 0.02*float64(b) {
+		if a == 0 || b == 0 && c.name != "mtp_layers" || a == b || c.name == "vocab" && math.Abs(float64(a-b)) <= 0.02*float64(b) {
 			continue
 		}
 		return c.name

@@ -170,7 +170,7 @@ func TestRowsBySource(t *testing.T) {
 		{"LitGPT", "bf16", 0, 1600, false, 0, "only adapters were trained, taken as training all weights; recompute not recorded, taken as none"},
 		{"Megatron-LM@2022", "fp16", 2048, 1600, true, 0, ""},
 		{"FSDP@2024 launch=compiled zero=hsdp", "bf16", 4096, 400, false, 0, ""},
-		{"somebody/else", "bf16", 2048, 1600, false, 1, `training stack not recorded, predicted as an average of the usual ones; layers or width not recorded, derived from the parameter count; zero_stage, recompute not recorded, taken as 0, none`},
+		{"somebody/else", "bf16", 2048, 1600, false, 1, `training stack not recorded: predicted as an average of those usual for the device and date; layers or width not recorded, derived from the parameter count; zero_stage, recompute not recorded, taken as 0, none`},
 	}
 	if d := cmp.Diff(wants, got, cmp.AllowUnexported(want{})); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -196,7 +196,7 @@ func TestRowsOfAnyForm(t *testing.T) {
 // A framework column overrides the stack of the source, and no other fact about it.
 func TestRowsByFramework(t *testing.T) {
 	head := "row_id,source,framework,model,accelerator,num_gpus,tp,recompute,zero_stage,precision,seq_len,micro_batch\n"
-	const average = ", predicted as an average of the usual ones"
+	const average = ": predicted as an average of those usual for the device and date"
 	const blank = "training stack not recorded" + average
 	for cells, want := range map[string][2]string{
 		",,h100":                       {"", blank},
@@ -239,6 +239,8 @@ func TestRowsStack(t *testing.T) {
 	for cells, want := range map[string]string{
 		"FSDP,launch=eager,2024-07": "FSDP@..2024-07 launch=eager",
 		"FSDP,eager,":               `x@2: datasets: my.csv:2: stack "eager": want PART=VALUE, such as launch=eager`,
+		",launch=eager,":            "launch=eager training stack not recorded: predicted as an average",
+		"launch=eager,,":            "launch=eager training stack not recorded: predicted as an average",
 		"FSDP,@2024,":               `x@2: datasets: my.csv:2: stack "@2024": want PART=VALUE`,
 		",launch=eager fused,":      `x@2: datasets: my.csv:2: stack "launch=eager fused": "fused": want PART=VALUE`,
 		"FSDP,launch=eagre,":        `x@2: datasets: my.csv:2: stack "launch=eagre": want launch to be one of eager`,
@@ -266,6 +268,11 @@ func TestRowsAdapter(t *testing.T) {
 		"me,,LoRA rank 16":                {"Llama3-8B (lora:16)", ""},
 		"litgpt,lora:16:qkv+o+mlp,LoRA":   {"Llama3-8B (lora:16:qkv+o+mlp)", ""},
 		"litgpt,,QLoRA rank 4 finetuning": {"Llama3-8B (qlora:4)", ""},
+		"me,,LoRA finetune; LoRA rank 32": {"Llama3-8B (lora:32)", ""},
+		"me,,task=LoRA; rank 64":          {"Llama3-8B (lora:64)", ""},
+		"me,,task=DoRA packed sequences":  {"Llama3-8B (dora:16)", ""},
+		"me,,LoRA finetune":               {"Llama3-8B", "only adapters were trained"},
+		"me,,QLoRA finetune":              {"Llama3-8B", "only adapters were trained"},
 		"litgpt,,":                        {"Llama3-8B", "only adapters were trained"},
 	} {
 		rows, bad := readRows(t, "my.csv", head+"x,"+cells+",Llama3-8B,h100,8,none,0,bf16,8192,8,1\n", true)
@@ -277,17 +284,58 @@ func TestRowsAdapter(t *testing.T) {
 		if got := [2]string{m.Config.Model.Name, m.Env[spec.EnvWrongConfig]}; got != want || strings.Contains(m.Doubt, "adapters") != (want[1] != "") {
 			t.Errorf("%s: %q, want %q; doubt %q", cells, got, want, m.Doubt)
 		}
+		if said := slices.Contains(rows[0].Assumed, "rank of the adapters not recorded, taken as 16"); said != strings.Contains(cells, "packed") {
+			t.Errorf("%s: rank assumed %v", cells, rows[0].Assumed)
+		}
+	}
+	for cells, want := range map[string]string{
+		"me,lora:0,":          `adapter "lora:0": spec: adapter "lora:0": the rank`,
+		"me,,LoRA rank 0":     `adapter (from notes) "lora:0": spec: adapter "lora:0": the rank`,
+		"me,lora:8,":          `adapter "lora:8": needs a model with known layers`,
+		"me,,task=LoRA; fast": `adapter (from notes) "lora:16": needs a model with known layers`,
+	} {
+		model := "Llama3-8B"
+		if strings.Contains(want, "needs a model") {
+			model = "mine"
+		}
+		_, bad := readRows(t, "my.csv", head+"x,"+cells+","+model+",h100,8,none,0,bf16,8192,8,1\n", true)
+		if len(bad) != 1 || !strings.HasPrefix(bad[0], "x@2: datasets: my.csv:2: "+want) {
+			t.Errorf("%s: %q, want %q", cells, bad, want)
+		}
 	}
 }
 
 // TestRowsRemark: a remark in brackets behind a model is ignored; an adapter or a figure there is another model.
 func TestRowsRemark(t *testing.T) {
-	for name, want := range map[string]string{
-		"Llama3-8B (w/o MTP)": "Llama3-8B", "Llama3-8B (lora:16)": "Llama3-8B (lora:16)", "Llama3-8B (layers=4)": "Llama3-8B (layers=4)",
+	for cells, want := range map[string]spec.Model{ // name, layers and layers of multi-token prediction
+		"Llama3-8B (w/o MTP),,":            {Name: "Llama3-8B", Layers: 32},
+		"Llama3-8B (lora:16),,":            {Name: "Llama3-8B (lora:16)"},
+		"Llama3-8B (LoRA),,":               {Name: "Llama3-8B (LoRA)"},
+		"Llama3-8B (LoRA rank 16),,":       {Name: "Llama3-8B (LoRA rank 16)"},
+		"Llama3-8B [LoRA],,":               {Name: "Llama3-8B [LoRA]"},
+		"Llama3-8B (4 layers of 128),,":    {Name: "Llama3-8B (4 layers of 128)"},
+		"Llama3-8B (layers=4),,":           {Name: "Llama3-8B (layers=4)"},
+		"DeepSeekV3,,":                     {Name: "DeepSeekV3", Layers: 61, MTPLayers: 1},
+		"DeepSeekV3,,1":                    {Name: "DeepSeekV3", Layers: 61, MTPLayers: 1},
+		"DeepSeekV3,,2":                    {Name: "DeepSeekV3 (mtp_layers=2)", Layers: 61, MTPLayers: 2},
+		"DeepSeekV3,,0":                    {Name: "DeepSeekV3 (mtp_layers=0)", Layers: 61},
+		"DeepSeekV3 (w/o MTP),,":           {Name: "DeepSeekV3 (mtp_layers=0)", Layers: 61},
+		"DeepSeekV3 (without mtp),61,":     {Name: "DeepSeekV3 (mtp_layers=0)", Layers: 61},
+		"DeepSeekV3 (w/o MTP),,1":          {Name: "DeepSeekV3", Layers: 61, MTPLayers: 1},
+		"DeepSeekV3,8,":                    {Name: "DeepSeekV3 (layers=8)", Layers: 8, MTPLayers: 1},
+		"DeepSeekV3,8,0":                   {Name: "DeepSeekV3 (mtp_layers=0,layers=8)", Layers: 8},
+		"DeepSeekV3 (w/o MTP),8,":          {Name: "DeepSeekV3 (mtp_layers=0,layers=8)", Layers: 8},
+		"DeepSeekV3 (more than no MTP),8,": {Name: "DeepSeekV3 (layers=8)", Layers: 8, MTPLayers: 1},
+		"Qwen3-30B-A3B,,1":                 {Name: "Qwen3-30B-A3B (mtp_layers=1)", Layers: 48, MTPLayers: 1},
+		"Qwen3-30B-A3B,,0":                 {Name: "Qwen3-30B-A3B", Layers: 48},
 	} {
-		rows, bad := readRows(t, "my.csv", "row_id,model,accelerator,num_gpus\nx,"+name+",h100,8\n", false)
-		if len(bad) != 0 || len(rows) != 1 || rows[0].Measurement.Config.Model.Name != want {
-			t.Errorf("%s: %+v, %v", name, rows, bad)
+		rows, bad := readRows(t, "my.csv", "row_id,accelerator,num_gpus,model,layers,mtp_layers\nx,h100,8,"+cells+"\n", false)
+		if len(bad) != 0 || len(rows) != 1 {
+			t.Errorf("%s: %+v, %v", cells, rows, bad)
+			continue
+		}
+		if m := rows[0].Measurement.Config.Model; m.Name != want.Name || m.Layers != want.Layers || m.MTPLayers != want.MTPLayers {
+			t.Errorf("%s: %+v, want %+v", cells, m, want)
 		}
 	}
 }
@@ -383,15 +431,25 @@ func TestRowsShapes(t *testing.T) {
 		}
 		return m
 	}
-	llama, mixtral := known("Llama3-8B"), known("Mixtral-8x7B")
+	llama, mixtral, maverick := known("Llama3-8B"), known("Mixtral-8x7B"), known("Llama4-Maverick")
 	shallow := llama
 	shallow.Name, shallow.Layers, shallow.ParamCount = "Llama3-8B (layers=4)", 4, 0
 	more := mixtral
 	more.Name, more.Experts, more.ParamCount, more.ActiveParamCount = "Mixtral-8x7B (experts=16)", 16, 0, 0
+	half := maverick // experts in every second layer
+	half.Name, half.Layers, half.DenseLayers, half.WindowLayers, half.ParamCount = "Llama4-Maverick (layers=24)", 24, 12, 18, 0
+	hybrid := known("Nemotron-3-Super")
+	hybrid.Name, hybrid.Layers, hybrid.SSMLayers, hybrid.MLPLayers, hybrid.ParamCount, hybrid.ActiveParamCount = "Nemotron-3-Super (layers=44)", 44, 20, 20, 0, 0
+	leading := maverick
+	leading.Name, leading.DenseLayers, leading.MoEEvery, leading.ParamCount = "Llama4-Maverick (dense_layers=3)", 3, 0, 0
 	for _, c := range []struct {
 		head, cells string
 		want        spec.Model
 	}{
+		{"layers", "Llama4-Maverick,24", half},
+		{"layers", "Nemotron-3-Super,44", hybrid},
+		{"dense_layers", "Llama4-Maverick,3", leading},
+		{"dense_layers,layers", "Llama4-Maverick,24,48", maverick},
 		{"layers,hidden,heads,kv_heads,ffn,vocab,seq_len", "Llama3-8B,32,4096,32,8,14336,128256,8192", llama},
 		{"vocab", "Llama3-8B,128512", llama}, // padded
 		{"layers", "Llama3-8B,4", shallow},
@@ -407,8 +465,9 @@ func TestRowsShapes(t *testing.T) {
 			t.Errorf("%s: %v", c.cells, bad)
 			continue
 		}
-		if d := cmp.Diff(c.want, rows[0].Measurement.Config.Model); d != "" {
-			t.Errorf("%s: -want +got\n%s", c.cells, d)
+		got := rows[0].Measurement.Config.Model
+		if d := cmp.Diff(c.want, got); d != "" || got.Validate() != nil {
+			t.Errorf("%s: %v, -want +got\n%s", c.cells, got.Validate(), d)
 		}
 	}
 	rows, _ := readRows(t, "my.csv", "row_id,accelerator,num_gpus,model,network_gbps\nx,h100,16,Llama3-8B,800\ny,h100,16,Llama3-8B,-1\nz,gb200,72,Llama3-8B,800\n", false)

@@ -63,13 +63,13 @@ func (r *publishedRow) stated(framework string) string {
 	if st.note != "" {
 		r.note("%s", st.note)
 	}
-	const average = "predicted as an average of the usual ones"
+	const average = ": predicted as an average of those usual for the device and date"
 	switch r.stack = st.Name; {
 	case st.Known() && st.Name != "":
-	case r.Str("framework") == "":
-		r.note("training stack not recorded, " + average)
+	case r.Str("framework") == "" || st.Name == "":
+		r.note("training stack not recorded" + average)
 	default:
-		r.note("training stack %q is not in pacer ls stacks, "+average, st.Name)
+		r.note("training stack %q is not in pacer ls stacks"+average, st.Name)
 	}
 	return st.Canonical()
 }
@@ -92,38 +92,42 @@ func (t *stackText) parse() (st statedStack, column string, err error) {
 	return st, "", nil
 }
 
-// loraNote is fine-tuning in the notes, "LoRA rank 16" or "task=LoRA".
-var loraNote = regexp.MustCompile(`(?i)\b(?:task=)?(q?lora|dora)(?: rank ([0-9]+))?\b`)
+// rankNote and taskNote are adapters in the notes, with their rank, "LoRA rank 16", and without, "task=LoRA".
+var (
+	rankNote = regexp.MustCompile(`(?i)\b(q?lora|dora)\b[;,:( ]*rank[ =:]*([0-9]+)\b`)
+	taskNote = regexp.MustCompile(`(?i)\btask=(q?lora|dora)\b`)
+)
 
 // usualRank is the rank of adapters that is assumed, since the rank hardly changes the step: 16, as in MLPerf Training
 // and the defaults of Megatron-Bridge.
 const usualRank = "16"
 
-// adapter returns what is trained: as the column says, or without the column a note.
-func (r *publishedRow) adapter() spec.Adapter {
-	text := r.Str("adapter")
-	note := loraNote.FindStringSubmatch(r.Str("notes"))
-	switch {
-	case text != "" || note == nil:
-	case note[2] != "":
-		text = strings.ToLower(note[1]) + ":" + note[2]
-	case strings.HasPrefix(strings.ToLower(note[0]), "task="):
-		text = strings.ToLower(note[1]) + ":" + usualRank
+// adapter returns the adapter of the column, or without one of the notes, and where it was read.
+func (r *publishedRow) adapter() (text, column string) {
+	text, notes := r.Str("adapter"), r.Str("notes")
+	if text != "" {
+		return text, "adapter"
+	}
+	if n := rankNote.FindStringSubmatch(notes); n != nil {
+		text = n[1] + ":" + n[2]
+	} else if n := taskNote.FindStringSubmatch(notes); n != nil {
+		text = n[1] + ":" + usualRank
 		r.note("rank of the adapters not recorded, taken as %s", usualRank)
 	}
-	a, err := spec.ParseAdapter(text)
-	if err != nil {
-		r.Fail("adapter", err)
-	}
-	return a
+	return strings.ToLower(text), "adapter (from notes)"
 }
 
 // adapted returns m with the row's adapter, and a name with it.
 func (r *publishedRow) adapted(m spec.Model) spec.Model {
-	m = m.Adapted(r.adapter())
-	if m.Adapter.Kind != spec.FullTraining && !m.HasShape() {
-		r.Fail("adapter", errors.New("needs a model with known layers and widths"))
+	text, column := r.adapter()
+	a, err := spec.ParseAdapter(text)
+	if err == nil && a.Kind != spec.FullTraining && !m.HasShape() {
+		err = errors.New("needs a model with known layers and widths")
 	}
+	if err != nil {
+		r.FailValue(column, text, err)
+	}
+	m = m.Adapted(a)
 	if r.unknownAdapter(&m) {
 		r.assume("only adapters were trained, taken as training all weights")
 	}
