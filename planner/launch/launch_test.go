@@ -22,6 +22,7 @@ var golden = []struct{ file, framework, model, accelerator, shape, plan string }
 	{"megatron_uneven.sh", "megatron", "Llama3.1-405B", "H100", "256x8", "dp=16,tp=8,pp=16,mb=1,ga=32,zero=1,shard=8,sp=1,recompute=full,precision=fp8"},
 	{"megatron_experts.sh", "megatron", "Mixtral-8x7B", "H100", "8x8", "dp=16,tp=2,pp=2,ep=8,mb=1,ga=16,zero=1,sp=1,precision=bf16"},
 	{"megatron_deepseek.sh", "megatron", "DeepSeek-V3", "H800", "256x8", "dp=128,pp=16,ep=64,mb=1,ga=60,zero=1,recompute=selective,precision=fp8"},
+	{"torchtitan_deepseek.toml", "torchtitan", "DeepSeek-V3", "H100", "64x8", "dp=64,pp=8,ep=64,mb=1,ga=16,zero=1,recompute=full,precision=bf16"},
 	{"megatron_context.sh", "megatron", "Llama3-8B", "B200", "2x8", "dp=2,tp=2,cp=4,mb=1,ga=8,zero=1,offload=optimizer,sp=1,precision=fp4"},
 	{"megatron_fsdp.sh", "megatron", "Llama3-8B", "H100", "8x8", "dp=64,zero=3,shard=8,mb=1,ga=2,recompute=full,precision=bf16"},
 	{"megatron_bert.sh", "megatron", "BERT-large", "V100", "8", "dp=8,mb=8,ga=2,precision=fp16"},
@@ -53,7 +54,8 @@ var networks = map[string]spec.Model{
 	"Qwen3-8B":      {Kind: spec.Decoder, Layers: 36, Hidden: 4096, FFN: 12288, Heads: 32, KVHeads: 8, Vocab: 151936, SeqLen: 4096, GatedMLP: true},
 	"Qwen3-30B-A3B": {Kind: spec.Decoder, Layers: 48, Hidden: 2048, FFN: 6144, Heads: 32, KVHeads: 4, HeadDim: 128, Vocab: 151936, SeqLen: 4096, GatedMLP: true, Experts: 128, ExpertsPerToken: 8, ExpertFFN: 768},
 	"Mixtral-8x7B":  {Kind: spec.Decoder, Layers: 32, Hidden: 4096, FFN: 14336, Heads: 32, KVHeads: 8, Vocab: 32000, SeqLen: 4096, GatedMLP: true, Experts: 8, ExpertsPerToken: 2, ExpertFFN: 14336},
-	"DeepSeek-V3":   {Kind: spec.Decoder, Layers: 61, Hidden: 7168, FFN: 18432, Heads: 128, HeadDim: 128, Vocab: 129280, SeqLen: 4096, GatedMLP: true, Experts: 256, ExpertsPerToken: 8, ExpertFFN: 2048, SharedExperts: 1, DenseLayers: 3, ParamCount: 671e9},
+	"DeepSeek-V3":   {Kind: spec.Decoder, Layers: 61, Hidden: 7168, FFN: 18432, Heads: 128, HeadDim: 128, Vocab: 129280, SeqLen: 4096, GatedMLP: true, Experts: 256, ExpertsPerToken: 8, ExpertFFN: 2048, SharedExperts: 1, DenseLayers: 3, QRank: 1536, KVRank: 512, MTPLayers: 1, ParamCount: 671e9},
+	"latent":        {Kind: spec.Decoder, Layers: 8, Hidden: 1024, FFN: 4096, Heads: 8, KVRank: 256, Vocab: 32000, SeqLen: 4096, GatedMLP: true, MTPLayers: 2},
 	"BERT-large":    {Kind: spec.Encoder, Layers: 24, Hidden: 1024, FFN: 4096, Heads: 16, Vocab: 30522, SeqLen: 512, TiedEmbeddings: true},
 	"T5-3B":         {Kind: spec.EncoderDecoder, Layers: 48, Hidden: 1024, FFN: 16384, Heads: 32, HeadDim: 128, Vocab: 32128, SeqLen: 512, TiedEmbeddings: true},
 	"ResNet-50":     {Kind: spec.Opaque, ParamCount: 25.6e6, FLOPsPerSample: 8.2e9},
@@ -208,6 +210,25 @@ func TestAlternatingExperts(t *testing.T) {
 	}
 }
 
+// TestLatentAttention: queries without a rank are not compressed, and a norm is not written twice.
+func TestLatentAttention(t *testing.T) {
+	c := config(t, "latent", "H100", "8", "dp=4,pp=2,ga=4,precision=bf16")
+	for _, norm := range []bool{false, true} {
+		f, err := Lookup("megatron")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := f.EmitWith(c, Options{Details: spec.Details{Of: "x", Norm: spec.RMSNorm, QKNorm: norm}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := "  --multi-latent-attention\n  --kv-lora-rank 256\n  --qk-head-dim 128\n  --qk-pos-emb-head-dim 64\n  --v-head-dim 128\n"
+		if !strings.Contains(s.Text, want) || !strings.Contains(s.Text, "  --mtp-num-layers 2\n") || strings.Count(s.Text, "--qk-layernorm") != 1 {
+			t.Errorf("want\n%s in\n%s", want, s.Text)
+		}
+	}
+}
+
 func TestInexpressible(t *testing.T) {
 	for _, tc := range []struct{ framework, model, shape, plan, want string }{
 		{"torchrun", "Llama3-8B", "8", "dp=4,tp=2,precision=bf16", "torchrun cannot express tp=2: no single call splits a model, so it would have to be written into the program; deepspeed and megatron and torchtitan can"},
@@ -231,6 +252,7 @@ func TestInexpressible(t *testing.T) {
 		{"torchtitan", "Mixtral-8x7B", "8", "dp=8,ep=8,zero=3,precision=bf16", "model=32 layers of width 4096 with 8 experts"},
 		{"torchtitan", "Qwen3-30B-A3B", "8", "dp=8,ep=8,zero=3,shard=4,precision=bf16", "ep=8: it must divide the 4 devices of a shard group x cp x tp; megatron can"},
 		{"torchtitan", "GPT3-175B", "8", "dp=8,zero=3,precision=bf16", "model=decoder with a plain MLP: it has Llama 3, Qwen 3 and DeepSeek V3 models, and those of llama3's form; deepspeed and megatron and torchrun can"},
+		{"torchtitan", "latent", "8", "dp=8,zero=3,precision=bf16", "model=latent attention: only its DeepSeek V3 models have it; deepspeed and megatron and torchrun can"},
 		{"torchtitan", "Llama3-8B", "8", "dp=8,ps=2,async=1,precision=bf16", "ps=2: replicas reduce gradients among themselves; none here can; async=1: replicas step together; none here can"},
 	} {
 		_, err := emit(t, tc.framework, config(t, tc.model, "H100", tc.shape, tc.plan))

@@ -81,11 +81,14 @@ func megatronNotes(c *spec.Config, d *spec.Details) []string {
 	if counted := m; m.ParamCount > 0 {
 		counted.ParamCount = 0
 		if n := counted.Params(); n > 0 && math.Abs(n/m.ParamCount-1) > 0.02 {
-			out = append(out, fmt.Sprintf("%s has %.4g parameters, the shape in the flags %.4g: what sets it apart, such as multi-head latent attention, has to be added", m.Name, m.ParamCount, n))
+			out = append(out, fmt.Sprintf("%s has %.4g parameters, the shape in the flags %.4g: what sets it apart has to be added", m.Name, m.ParamCount, n))
 		}
 	}
 	if m.LeadingDense() > 0 {
 		out = append(out, "the layers without experts are written as the first ones (--moe-layer-freq)")
+	}
+	if m.KVRank > 0 {
+		out = append(out, "latent attention has positions stretched by YaRN unless --rope-type rope is given: check --rotary-scaling-factor")
 	}
 	if m.Kind == spec.Decoder {
 		out = append(out, "TRAIN mocks the data")
@@ -111,19 +114,43 @@ func megatronModel(c *spec.Config, d *spec.Details) [][]string {
 	if m.FFN > 0 {
 		a = append(a, []string{"--ffn-hidden-size", itoa(m.FFN)})
 	}
-	if m.KV() != m.Heads {
-		a = append(a, []string{"--group-query-attention"}, []string{"--num-query-groups", itoa(m.KV())})
-	}
-	if m.Head()*m.Heads != m.Hidden {
-		a = append(a, []string{"--kv-channels", itoa(m.Head())})
-	}
+	a = append(a, megatronHeads(m, d)...)
 	a = append(a, []string{"--seq-length", itoa(c.Seq())}, []string{"--max-position-embeddings", itoa(max(c.Seq(), m.SeqLen))})
 	a = append(a, megatronLayers(m, d)...)
+	if m.MTPLayers > 0 {
+		a = append(a, []string{"--mtp-num-layers", itoa(m.MTPLayers)})
+	}
 	if !m.TiedEmbeddings {
 		a = append(a, []string{"--untie-embeddings-and-output-weights"})
 	}
 	a = append(a, []string{"--attention-dropout", "0"}, []string{"--hidden-dropout", "0"})
 	return append(a, megatronExperts(m)...)
+}
+
+// megatronHeads writes the heads of attention. Latent attention normalizes its compressed queries, keys and values
+// (DeepSeek-V2, arXiv 2405.04434, section 3.1.2).
+func megatronHeads(m *spec.Model, d *spec.Details) [][]string {
+	var a [][]string
+	if m.Head()*m.Heads != m.Hidden {
+		a = append(a, []string{"--kv-channels", itoa(m.Head())})
+	}
+	l, latent := m.Latent()
+	if !latent {
+		if m.KV() != m.Heads {
+			a = append(a, []string{"--group-query-attention"}, []string{"--num-query-groups", itoa(m.KV())})
+		}
+		return a
+	}
+	a = append(a, []string{"--multi-latent-attention"})
+	if m.QRank > 0 {
+		a = append(a, []string{"--q-lora-rank", itoa(m.QRank)})
+	}
+	a = append(a, []string{"--kv-lora-rank", itoa(m.KVRank)}, []string{"--qk-head-dim", itoa(m.Head())},
+		[]string{"--qk-pos-emb-head-dim", itoa(int(l.Rotated))}, []string{"--v-head-dim", itoa(m.Head())})
+	if !d.QKNorm {
+		a = append(a, []string{"--qk-layernorm"})
+	}
+	return a
 }
 
 func megatronExperts(m *spec.Model) [][]string {
@@ -182,7 +209,8 @@ func megatronStages(c *spec.Config) [][]string {
 			}
 			parts = append(parts, part)
 		}
-		return [][]string{{"--pipeline-model-parallel-layout", "E" + strings.Join(parts, "|") + "L"}}
+		last := strings.Repeat("m", c.Model.MTPLayers) + "L"
+		return [][]string{{"--pipeline-model-parallel-layout", "E" + strings.Join(parts, "|") + last}}
 	case p.VirtualStages > 1:
 		return [][]string{{"--num-layers-per-virtual-pipeline-stage", itoa(c.Model.Layers / (p.PP * p.VirtualStages))}}
 	}

@@ -27,6 +27,7 @@ func torchtitanLacks(c *spec.Config) []lack {
 	l.servers(p)
 	l.zeroBubbleH(p)
 	tm, known := titanModelOf(m)
+	l.when(known && m.KVRank > 0 && tm.name != "deepseek_v3", "model", "latent attention", "only its DeepSeek V3 models have it")
 	l.when(!known, "model", titanKind(m), "it has Llama 3, Qwen 3 and DeepSeek V3 models, and those of llama3's form")
 	l.when(c.Seq() == 0, "model", "no sequence length", "training.seq_len is required")
 	l.when(p.TP > 1 && !p.SequenceParallel, "sp", 0, "its tensor parallelism is sequence parallel")
@@ -196,6 +197,9 @@ func (t *tomlFile) model(c *spec.Config, d *spec.Details) (notes []string) {
 		}
 		notes = append(notes, fmt.Sprintf("torchtitan has no model of this shape: add the flavor %s to llama3, as the comment in [model] says", m.Name))
 		notes = append(notes, titanOwnNotes(d)...)
+	}
+	if m.MTPLayers > 0 {
+		notes = append(notes, fmt.Sprintf("the modules of %s for multi-token prediction (mtp_layers=%d) are not trained: torchtitan has none", m.Name, m.MTPLayers))
 	}
 	t.text("name", tm.name)
 	t.text("flavor", tm.flavor)
