@@ -56,6 +56,8 @@ func lacksModel(c *spec.Config, p spec.Plan) string {
 		return fmt.Sprintf("model %s has no shape to build a network from: the worker supports transformers with layers, hidden, ffn and heads, ResNet-18 and ResNet-50", m.Name)
 	case m.SSMLayers > 0 || m.MLPLayers > 0 || m.ExpertHidden > 0 || m.Tower != (spec.Tower{}):
 		return fmt.Sprintf("model %s: the worker builds plain transformers, without state-space mixers, latent experts and vision towers", m.Name)
+	case m.KVRank > 0 || m.MTPLayers > 0:
+		return fmt.Sprintf("model %s: the worker builds plain transformers, without latent attention (kv_rank=%d) and multi-token prediction (mtp_layers=%d)", m.Name, m.KVRank, m.MTPLayers)
 	case m.WindowLayers > 0 && m.Window < c.Seq():
 		return fmt.Sprintf("model %s: %d layers see only %d of %d tokens; the worker has no sliding windows", m.Name, m.WindowLayers, m.Window, c.Seq())
 	}
