@@ -1,8 +1,10 @@
 package planner_test
 
 import (
+	"context"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/pacer-ml/pacer/perfmodel/memory"
@@ -14,14 +16,15 @@ import (
 func TestFixedIsRank(t *testing.T) {
 	pl := planner.New(analyticModel(t), planner.Options{})
 	rnd := rand.New(rand.NewPCG(3, 4))
-	fit, miss, illegal, unsure := 0, 0, 0, 0
+	fit, miss, illegal, unsure, open := 0, 0, 0, 0, 0
 	for range 400 {
 		p := spec.Plan{DP: 1 << rnd.IntN(4), TP: 1 << rnd.IntN(4), PP: 1 + rnd.IntN(3), MicroBatch: 1 << rnd.IntN(4), AccumSteps: 1 + rnd.IntN(8), ZeRO: rnd.IntN(4)}
 		if rnd.IntN(5) == 0 {
 			p.Offload = spec.OffloadOptimizer
 		}
+		p.Recompute = []spec.Recompute{spec.RecomputeNone, spec.RecomputeSelective, spec.RecomputeFull}[rnd.IntN(3)]
 		r := request(p.Devices(), p.GlobalBatch())
-		r.Model = testModel(24, 4096, 32)
+		r.Model, r.Framework = testModel(24, 4096, 32), []string{"Megatron Core", "FSDP", "DeepSpeed"}[rnd.IntN(3)]
 		r.Plan, r.Shape, r.NodeHostBytes, r.PricePerHour = &p, spec.Packed(p.Devices(), 8), 256<<30, 2
 		ranking, rerr := pl.Rank(t.Context(), r)
 		got, err := pl.Fixed(t.Context(), r)
@@ -45,9 +48,59 @@ func TestFixedIsRank(t *testing.T) {
 		}
 		if got.Verdict == memory.Unsure {
 			unsure++
+			e, err := pl.Memory(got.Config)
+			if b := e.Plan(got.Config.Plan); err == nil && b.Verdict(r.Accelerator.MemBytes) == memory.Exceeds {
+				open++ // its stack has settings with which it may fit
+			}
 		}
 	}
-	if min(fit, miss, illegal) < 20 || unsure == 0 || unsure == miss {
-		t.Errorf("%d fit, %d do not, %d of them perhaps, %d are illegal: too few of a kind", fit, miss, unsure, illegal)
+	if min(fit, miss, illegal) < 20 || open == 0 || unsure == open || unsure == miss {
+		t.Errorf("%d fit, %d do not, %d of them perhaps, %d by settings that the plan does not state, %d are illegal: too few of a kind", fit, miss, unsure, open, illegal)
+	}
+}
+
+// ownMemory predicts that every plan needs as many bytes.
+type ownMemory float64
+
+func (o ownMemory) Predict(context.Context, spec.Config) (spec.Prediction, error) {
+	return spec.Prediction{Throughput: 1, MemoryBytes: float64(o)}, nil
+}
+
+// TestVerdictOfMisses: the verdict on a plan that does not fit is that of host memory, of the predictor's own memory
+// model, or of a limit where the spread of the estimate is unknown.
+func TestVerdictOfMisses(t *testing.T) {
+	opaque := spec.Model{Name: "opaque", Kind: spec.Opaque, FLOPsPerSample: 1e12}
+	for _, c := range []struct {
+		name    string
+		model   spec.Model
+		gib     float64 // of the predictor, 0 = that of the parts
+		plan    string
+		hostGiB float64
+		reserve float64
+		verdict memory.Verdict
+		why     string
+	}{
+		{"host", testModel(24, 2048, 16), 0, "dp=8,zero=1,offload=optimizer,recompute=full", 0.01, 0, memory.Exceeds, "GiB of host memory of 0.0 GiB"},
+		{"reserve", testModel(24, 2048, 16), 0, "dp=8,recompute=full", 0, 0.9, memory.Exceeds, "of 8.0 GiB"},
+		{"near", testModel(24, 2048, 16), 80, "dp=8", 0, 0, memory.Unsure, "needs 80.0 GiB"},
+		{"far", testModel(24, 2048, 16), 800, "dp=8", 0, 0, memory.Exceeds, "needs 800.0 GiB"},
+		{"unknown size", opaque, 81, "dp=8", 0, 0, memory.Exceeds, "needs 81.0 GiB"},
+	} {
+		r := request(8, 8)
+		r.Model, r.NodeHostBytes = c.model, c.hostGiB*memory.GiB
+		p, err := spec.ParsePlan(c.plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Plan = &p
+		pred := analyticModel(t)
+		if c.gib > 0 {
+			pred = ownMemory(c.gib * memory.GiB)
+		}
+		pl := planner.New(pred, planner.Options{Reserve: c.reserve})
+		got, err := pl.FitCheck(t.Context(), r)
+		if err != nil || got.Fits || got.Verdict != c.verdict || !strings.Contains(got.Why, c.why) || c.gib > 0 && strings.Contains(got.Why, ": ") {
+			t.Errorf("%s: fits %v, %q, %q, %v, want %q, %q", c.name, got.Fits, got.Verdict, got.Why, err, c.verdict, c.why)
+		}
 	}
 }

@@ -10,9 +10,9 @@ import (
 type FitCheck struct {
 	Plan        string  `json:"plan" doc:"The plan of the request; without one the fastest that fits, or else the one that needs the least memory."`
 	Shape       string  `json:"shape"`
-	Fits        bool    `json:"fits" doc:"Whether it fits with a probability of 95 %."`
-	Verdict     string  `json:"verdict" doc:"fits, unsure or does not fit; unsure if neither has a probability of 95 %, empty where memory is unknown."`
-	Probability float64 `json:"probability" doc:"Probability that the plan fits."`
+	Fits        bool    `json:"fits" doc:"Whether it fits with a probability of 95 %; true where memory is unknown."`
+	Verdict     string  `json:"verdict" doc:"fits, unsure or does not fit; unsure if neither has a probability of 95 %, or if a setting that the plan does not state may make it fit; empty where memory is unknown."`
+	Probability float64 `json:"probability" doc:"Probability that the plan fits with the settings that it states; 1 where memory is unknown."`
 	MemGiB      float64 `json:"mem_gib" doc:"Estimated peak."`
 	BudgetGiB   float64 `json:"budget_gib" doc:"Memory a plan may need to count as fitting; 0 where the device's memory is unknown."`
 	DeviceGiB   float64 `json:"device_gib" doc:"Memory of a device, by its datasheet."`

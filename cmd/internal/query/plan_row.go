@@ -70,7 +70,7 @@ type PlanRow struct {
 	StepTimeHi    float64   `json:"step_time_hi_s"`
 	SamplesPerS   float64   `json:"samples_per_s"`
 	MemGiB        float64   `json:"mem_gib" doc:"Peak of the fullest device."`
-	Fits          bool      `json:"fits" doc:"Whether it fits with a probability of 95 %."`
+	Fits          bool      `json:"fits" doc:"Whether it fits with a probability of 95 %; true where memory is unknown."`
 	TFLOPsPerGPU  float64   `json:"tflops_per_gpu"`
 	Devices       int       `json:"devices"`
 	GlobalBatch   int       `json:"global_batch" doc:"Samples per step."`
@@ -80,7 +80,7 @@ type PlanRow struct {
 	By            string    `json:"by" doc:"Performance model of the prediction."`
 	PBeatsBest    *float64  `json:"p_beats_best,omitempty" doc:"Probability that the plan is better than the first one under the objective; from 0.1 on they cannot be distinguished. Absent for the first plan, for plans that do not fit, and where predictions have no interval."`
 	Why           string    `json:"why,omitempty" doc:"Why it does not fit."`
-	Verdict       string    `json:"verdict" doc:"fits, unsure or does not fit; unsure if neither has a probability of 95 %, empty where memory is unknown."`
+	Verdict       string    `json:"verdict" doc:"fits, unsure or does not fit; unsure if neither has a probability of 95 %, or if a setting that the plan does not state may make it fit; empty where memory is unknown."`
 	Warnings      []string  `json:"warnings"`
 	// Explain is the time and memory by part, with explain.
 	Explain *ExplanationRow `json:"explain,omitempty"`
