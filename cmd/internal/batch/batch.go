@@ -109,7 +109,7 @@ const maxReported = 20
 // Kinds of reported rows.
 const (
 	rowLeftOut      = "not calibrated on"
-	rowTakenAsIs    = "calibrated on by its name alone"
+	rowTakenAsIs    = "used for calibration, known by name only"
 	rowNotPredicted = "not predicted"
 )
 

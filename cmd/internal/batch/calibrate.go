@@ -81,16 +81,17 @@ func (r *Run) readCalibration() ([]spec.Measurement, error) {
 		delete(m.Env, spec.EnvWrongConfig)
 		out = append(out, m)
 		where = append(where, fmt.Sprintf("%s:%d: %s", name, row.Line, row.ID))
-		if what := strange(&m.Config); what != "" {
-			r.log.report(rowTakenAsIs, where[len(where)-1]+": "+what)
-		}
 	}
-	kept, mixed := out[:0], unlike(out)
+	kept, described := out[:0], modelsOf(out, false)
 	for i := range out {
-		if model := out[i].Config.Model; onlyNamed(model) && mixed[model.Name] {
+		c := &out[i].Config
+		if onlyNamed(c.Model) && described[c.Model.Name] {
 			r.failed = true
-			r.log.report(rowLeftOut, where[i]+": "+unlikeText(model.Name))
+			r.log.report(rowLeftOut, where[i]+": "+unlikeText(c.Model.Name))
 			continue
+		}
+		if what := strange(c); what != "" {
+			r.log.report(rowTakenAsIs, where[i]+": "+what)
 		}
 		kept = append(kept, out[i])
 	}

@@ -14,21 +14,28 @@ import (
 
 // calibrated is the set of jobs in the calibration rows.
 type calibrated struct {
-	models, accelerators, stacks map[string]bool
-	described                    map[string]bool // by model, whether anything but its name is known
-	nameless                     bool            // some models are known by name only
+	named, described     map[string]bool // models that are known by name only, and the others
+	accelerators, stacks map[string]bool
 }
 
 func calibratedTo(rows []spec.Measurement) calibrated {
-	k := calibrated{models: map[string]bool{}, accelerators: map[string]bool{}, stacks: map[string]bool{}, described: map[string]bool{}}
-	for _, m := range rows {
-		k.models[m.Config.Model.Name] = true
-		k.described[m.Config.Model.Name] = !onlyNamed(m.Config.Model)
-		k.accelerators[m.Config.Accelerator.Name] = true
-		k.stacks[stackOf(&m.Config)] = true
-		k.nameless = k.nameless || onlyNamed(m.Config.Model)
+	k := calibrated{named: modelsOf(rows, true), described: modelsOf(rows, false), accelerators: map[string]bool{}, stacks: map[string]bool{}}
+	for i := range rows {
+		k.accelerators[rows[i].Config.Accelerator.Name] = true
+		k.stacks[stackOf(&rows[i].Config)] = true
 	}
 	return k
+}
+
+// modelsOf returns the models that some of rows only name, or describe.
+func modelsOf(rows []spec.Measurement, named bool) map[string]bool {
+	out := map[string]bool{}
+	for i := range rows {
+		if m := &rows[i].Config.Model; onlyNamed(*m) == named {
+			out[m.Name] = true
+		}
+	}
+	return out
 }
 
 // stackOf returns the name of a training stack, without release and parts: rows with the same name calibrate each other.
@@ -45,40 +52,30 @@ func onlyNamedPart(a spec.Accelerator) bool { return a.MemBps == 0 && len(a.Form
 // unknown returns the names of c that neither the catalog nor its row describes, "" if there
 // are none. refuse reports that c cannot be predicted because no calibration row has them.
 func (k *calibrated) unknown(c *spec.Config) (what string, refuse bool) {
-	if described, ok := k.described[c.Model.Name]; ok && described == onlyNamed(c.Model) {
+	unlike := k.named
+	if onlyNamed(c.Model) {
+		unlike = k.described
+	}
+	if unlike[c.Model.Name] {
 		return unlikeText(c.Model.Name), true
 	}
 	var names []string
 	if onlyNamed(c.Model) {
 		_, err := catalog.ModelOnHub(c.Model.Name)
 		names = appendUnknown(names, err, "or give its params_b, or layers and hidden")
-		refuse = !k.models[c.Model.Name]
+		refuse = !k.named[c.Model.Name]
 	}
 	if onlyNamedPart(c.Accelerator) {
 		_, err := catalog.AcceleratorOf(c.Accelerator.Name)
 		names = appendUnknown(names, err, "")
 		refuse = refuse || !k.accelerators[c.Accelerator.Name]
 	}
-	return strings.Join(names, "; "), refuse && len(names) > 0 && !k.nameless
+	return strings.Join(names, "; "), refuse && len(names) > 0 && len(k.named) == 0
 }
 
 // unlikeText is the reason to leave out a row of a model that other rows describe, or describe no better.
 func unlikeText(model string) string {
 	return fmt.Sprintf("some rows of model %q give its layers or params_b, others its name alone: give the same in all of them", model)
-}
-
-// unlike returns the models that some rows describe and others only name.
-func unlike(rows []spec.Measurement) map[string]bool {
-	named, described := map[string]bool{}, map[string]bool{}
-	for i := range rows {
-		if m := rows[i].Config.Model; onlyNamed(m) {
-			named[m.Name] = true
-		} else {
-			described[m.Name] = true
-		}
-	}
-	maps.DeleteFunc(named, func(name string, _ bool) bool { return !described[name] })
-	return named
 }
 
 // strange describes the names of c that nothing describes, "" if there are none.
@@ -103,7 +100,7 @@ func appendUnknown(to []string, err error, or string) []string {
 
 // known reports whether calibration rows have those names of c that nothing else describes.
 func (k *calibrated) known(c *spec.Config) bool {
-	return (!onlyNamed(c.Model) || k.models[c.Model.Name]) && (!onlyNamedPart(c.Accelerator) || k.accelerators[c.Accelerator.Name])
+	return (!onlyNamed(c.Model) || k.named[c.Model.Name]) && (!onlyNamedPart(c.Accelerator) || k.accelerators[c.Accelerator.Name])
 }
 
 // otherStacks warns about training stacks of the rows that no calibration row has; "" if all

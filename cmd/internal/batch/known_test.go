@@ -1,9 +1,14 @@
 package batch
 
 import (
+	"bytes"
+	"io"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -15,10 +20,6 @@ func TestRowsUnlike(t *testing.T) {
 			m.Config.Model.Kind, m.Config.Model.Layers, m.Config.Model.Hidden = spec.Decoder, layers, 64
 		}
 		return m
-	}
-	mixed := unlike([]spec.Measurement{row("own", 4), row("own", 0), row("named", 0), row("shaped", 4)})
-	if len(mixed) != 1 || !mixed["own"] {
-		t.Errorf("mixed %v, want own", mixed)
 	}
 	seen := calibratedTo([]spec.Measurement{row("named", 0), row("shaped", 4)})
 	for _, c := range []struct {
@@ -33,5 +34,46 @@ func TestRowsUnlike(t *testing.T) {
 	of := row("named", 0).Config
 	if what := strange(&of); !strings.Contains(what, `unknown model "named"`) {
 		t.Errorf("strange: %q", what)
+	}
+}
+
+// TestCalibrationRows: of rows that describe a model and rows that only name it, the former are used. Each row is
+// reported at most once, and stacks are compared by their names.
+func TestCalibrationRows(t *testing.T) {
+	const head = "row_id,model,params_b,accelerator,num_gpus,micro_batch,seq_len,framework,step_time_s\n"
+	for _, tc := range []struct {
+		rows, predict string
+		log           []string
+		failed        bool
+	}{
+		{"a,own,,h100,8,4,,FSDP,2\nb,own,7,h100,8,4,2048,FSDP,2\nc,alone,,h100,8,4,,FSDP,2\n", "p,own,7,h100,8,4,2048,FSDP@2024,\n", []string{
+			`not calibrated on: seen.csv:2: a: some rows of model "own" give`,
+			`used for calibration, known by name only: seen.csv:4: c: unknown model "alone"`,
+			`predict: calibrating to 2 of 3 rows of seen.csv`,
+		}, true},
+		{"b,own,7,h100,8,4,2048,FSDP,2\n", "p,own,7,h100,8,4,2048,DeepSpeed@0.16,\n", []string{
+			`predict: calibrating to 1 of 1 rows of seen.csv`,
+			`predict: rows of 'DeepSpeed', calibrated on 'FSDP': taken as`,
+		}, false},
+	} {
+		var log bytes.Buffer
+		run, err := New(t.Context(), Options{Family: "hybrid", Calibrate: "seen.csv", Log: &log, Open: func(path string) (io.ReadCloser, string, error) {
+			return io.NopCloser(strings.NewReader(head + tc.rows)), path, nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		if err := run.Predict(strings.NewReader(head+tc.predict), "rows.csv", func(*Row) error { n++; return nil }); err != nil || n != 1 {
+			t.Errorf("%d rows, %v", n, err)
+		}
+		run.Finish()
+		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+		if d := cmp.Diff(tc.log, lines, cmp.Comparer(func(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) })); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+		if err := run.Verdict("rows.csv"); (err != nil) != tc.failed || err != nil && fail.Code(err) != fail.Partial {
+			t.Errorf("verdict %v", err)
+		}
 	}
 }
