@@ -141,32 +141,34 @@ func checkPlan(field string, p spec.Plan) error {
 // checkFigures returns a *query.FieldError for an impossible model, accelerator,
 // interconnect or shape.
 func checkFigures(m *spec.Model, a *spec.Accelerator, l spec.Link, shape *spec.Shape) error {
-	for _, f := range [...]struct {
-		name string
-		n    int
-	}{{"layers", m.Layers}, {"hidden", m.Hidden}, {"ffn", m.FFN}, {"heads", m.Heads}, {"kv_heads", m.KVHeads}, {"head_dim", m.HeadDim},
-		{"vocab", m.Vocab}, {"seq_len", m.SeqLen}, {"q_rank", m.QRank}, {"kv_rank", m.KVRank}, {"experts", m.Experts}, {"experts_per_token", m.ExpertsPerToken},
-		{"expert_ffn", m.ExpertFFN}, {"shared_experts", m.SharedExperts}, {"dense_layers", m.DenseLayers}, {"moe_every", m.MoEEvery}, {"cpus", shape.CPUs},
-		{"window", m.Window}, {"window_layers", m.WindowLayers}, {"ssm_layers", m.SSMLayers}, {"ssm_heads", m.SSMHeads}, {"ssm_head_dim", m.SSMHeadDim},
-		{"ssm_state", m.SSMState}, {"ssm_groups", m.SSMGroups}, {"mlp_layers", m.MLPLayers}, {"expert_hidden", m.ExpertHidden}, {"mtp_layers", m.MTPLayers},
-		{"tower.layers", m.Tower.Layers}, {"tower.hidden", m.Tower.Hidden}, {"tower.ffn", m.Tower.FFN}, {"tower.heads", m.Tower.Heads},
-		{"tower.tokens", m.Tower.Tokens}, {"tower.projector", m.Tower.Projector}} {
-		if f.n < 0 || f.n > maxCount {
-			return &query.FieldError{Field: f.name, Value: f.n, Why: fmt.Sprintf("is not in 0..%d", maxCount)}
+	for name, n := range m.Counts() {
+		if err := checkCount(name, n); err != nil {
+			return err
 		}
+	}
+	if err := checkCount("cpus", shape.CPUs); err != nil {
+		return err
+	}
+	if err := query.CheckFigures(a); err != nil {
+		return err
 	}
 	for _, f := range [...]struct {
 		name string
 		v    float64
 	}{{"param_count", m.ParamCount}, {"active_param_count", m.ActiveParamCount}, {"flops_per_sample", m.FLOPsPerSample},
-		{"fp32_flops", a.FP32}, {"tf32_flops", a.TF32}, {"fp16_flops", a.FP16}, {"bf16_flops", a.BF16}, {"fp8_flops", a.FP8}, {"fp4_flops", a.FP4},
-		{"mem_bytes", a.MemBytes}, {"mem_bps", a.MemBps}, {"scale_up_bps", a.ScaleUpBps}, {"host_bps", a.HostBps}, {"watts", a.Watts},
 		{"intra_bps", l.IntraBps}, {"inter_bps", l.InterBps}, {"link.host_bps", l.HostBps}, {"host_bytes", shape.HostBytes}} {
 		if !(f.v >= 0 && f.v <= maxFigure) {
 			return &query.FieldError{Field: f.name, Value: f.v, Why: fmt.Sprintf("is not in 0..%g", maxFigure)}
 		}
 	}
 	return checkShape(shape)
+}
+
+func checkCount(name string, n int) error {
+	if n < 0 || n > maxCount {
+		return &query.FieldError{Field: name, Value: n, Why: fmt.Sprintf("is not in 0..%d", maxCount)}
+	}
+	return nil
 }
 
 // Bounds of figures, so that no product of them overflows.

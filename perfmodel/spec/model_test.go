@@ -1,7 +1,9 @@
 package spec
 
 import (
+	"maps"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -136,5 +138,25 @@ func TestLatentAttention(t *testing.T) {
 	const seq = 1 << 20
 	if r := (latent.TrainFLOPs(seq) - 6*seq) / (plain.TrainFLOPs(seq) - 6*seq); math.Abs(r-1.25) > 1e-9 {
 		t.Errorf("scores cost %g times those of heads of 128, want (192 + 128)/256", r)
+	}
+}
+
+// TestCounts: Counts has every whole number of a model and its tower, by its JSON name.
+func TestCounts(t *testing.T) {
+	var m Model
+	want := map[string]int{}
+	set := func(v reflect.Value, prefix string) {
+		for i := range v.NumField() {
+			if f := v.Field(i); f.Kind() == reflect.Int {
+				name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+				f.SetInt(int64(len(want) + 1))
+				want[prefix+name] = int(f.Int())
+			}
+		}
+	}
+	set(reflect.ValueOf(&m).Elem(), "")
+	set(reflect.ValueOf(&m.Tower).Elem(), "tower.")
+	if got := maps.Collect(m.Counts()); !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }

@@ -171,10 +171,18 @@ func ChipOf(a spec.Accelerator) Chip { return chipOf(a, spec.Node{Devices: usual
 const usualDevices = 8
 
 // Check reports a device type with a name of the catalog, without figures that predictions need, or with one out of
-// bounds. A figure of 0 is not known.
+// bounds.
 func (c *Chip) Check() error {
 	a := &c.Accelerator
-	err := cmp.Or(ownName(a.Name), knownArch(a.Arch))
+	err := cmp.Or(ownName(a.Name), knownArch(a.Arch), CheckFigures(a), a.Validate())
+	if err != nil {
+		err = &FieldError{Field: "device", Value: a.Name, Err: err}
+	}
+	return err
+}
+
+// CheckFigures returns a *FieldError for a figure out of bounds. A figure of 0 is not known.
+func CheckFigures(a *spec.Accelerator) error {
 	for _, f := range [...]struct {
 		name    string
 		v, most float64
@@ -184,17 +192,11 @@ func (c *Chip) Check() error {
 		{"mem_bytes", a.MemBytes, maxGiga * (1 << 30)}, {"mem_bps", a.MemBps, maxGiga * 1e9}, {"scale_up_bps", a.ScaleUpBps, maxGiga * 1e9},
 		{"host_bps", a.HostBps, maxGiga * 1e9}, {"watts", a.Watts, maxGiga},
 	} {
-		if err == nil && !(f.v >= 0 && f.v <= f.most) {
-			err = fmt.Errorf("%s of %s: %g is not in 0..%g", f.name, a.Name, f.v, f.most)
+		if !(f.v >= 0 && f.v <= f.most) {
+			return &FieldError{Field: f.name, Value: f.v, Err: fmt.Errorf("%s of %s: %g is not in 0..%g", f.name, a.Name, f.v, f.most)}
 		}
 	}
-	if err == nil {
-		err = a.Validate()
-	}
-	if err != nil {
-		err = &FieldError{Field: "device", Value: a.Name, Err: err}
-	}
-	return err
+	return nil
 }
 
 // knownArch reports an architecture that no accelerator of the catalog has. "" is none.

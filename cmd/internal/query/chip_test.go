@@ -85,10 +85,13 @@ func TestChipCheck(t *testing.T) {
 	for want, change := range map[string]func(*spec.Accelerator){
 		"": func(*spec.Accelerator) {},
 		`"H100-80GB-SXM" is H100-80GB-SXM of the catalog`: func(a *spec.Accelerator) { a.Name = "H100-80GB-SXM" },
+		`arch: "Hoper" is not the architecture of an`:     func(a *spec.Accelerator) { a.Arch = "Hoper" },
 		"host_bps of mine: -6e+10 is not in 0..1e+18":     func(a *spec.Accelerator) { a.HostBps = -6e10 },
 		"fp8_flops of mine: -1 is not in 0..1e+21":        func(a *spec.Accelerator) { a.FP8 = -1 },
+		"fp4_flops of mine: 2e+21 is not in 0..1e+21":     func(a *spec.Accelerator) { a.FP4 = 2e21 },
 		"watts of mine: -700 is not in 0..1e+09":          func(a *spec.Accelerator) { a.Watts = -700 },
 		"mem_bps of mine: 1e+30 is not in 0..1e+18":       func(a *spec.Accelerator) { a.MemBps = 1e30 },
+		"scale_up_bps of mine: 2e+18 is not in 0..1e+18":  func(a *spec.Accelerator) { a.ScaleUpBps = 2e18 },
 		"spec: accelerator mine: memory 0 B":              func(a *spec.Accelerator) { a.MemBytes = 0 },
 	} {
 		chip := ChipOf(good)
@@ -104,11 +107,11 @@ func TestChipCheck(t *testing.T) {
 // TestChipUnmeasured: no fitted model and no measurement applies to a device type of the request, even if they are of
 // one with its name.
 func TestChipUnmeasured(t *testing.T) {
-	rows := rowsNamed("llama3-8b", 2)
+	rows := append(rowsNamed("llama3-8b", 2), rowsNamed("ours", 1)...)
 	for i := range rows {
 		rows[i].Config.Framework, rows[i].Config.SeqLen, rows[i].Config.Link = "DeepSpeed", 1234, spec.Link{IntraBps: 1, InterBps: 1, HostBps: 1}
 	}
-	d := resolverOf(t, append(rows, rowsNamed("ours", 1)...)...)
+	d := resolverOf(t, rows...)
 	if err := d.Fitted.Put(perfmodel.Card{Key: rows[0].Config.Key(), Family: "rubick", NFit: 2}, &analytic.Model{}); err != nil {
 		t.Fatal(err)
 	}
@@ -131,11 +134,14 @@ func TestOn(t *testing.T) {
 		devices, perNode int
 		want             string
 	}{
-		{"h100", 3, 8, ""}, {"8xh100", 16, 8, ""}, {"16 x h100", 16, 8, ""}, {"4xh100", 16, 4, ""},
+		{"h100", 3, 8, ""}, {"8xh100", 16, 8, ""}, {"16 x h100", 16, 8, ""}, {"4xh100", 16, 4, ""}, {"4xmine.yaml", 16, 8, ""},
 		{"4xh100", 16, 8, "begins with 4 devices, but the request is for 16 and a node has 8"}, {"0xh100", 8, 8, "begins with 0 devices"},
 	} {
 		q, r := Request{Accelerator: tc.accelerator}, Resolved{}
 		r.PerNode = tc.perNode
+		if strings.HasSuffix(tc.accelerator, ".yaml") {
+			q.Chip = ChipOf(spec.Accelerator{Name: "mine"})
+		}
 		err := r.On(&q, tc.devices)
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) || r.Devices != tc.devices {
 			t.Errorf("%s with %d devices: %v, want %q", tc.accelerator, tc.devices, err, tc.want)
