@@ -7,6 +7,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
 )
 
 // printExplanation prints two tables, without parts that are 0.
@@ -29,7 +30,11 @@ func printPeak(w io.Writer, p *query.MemPeak) {
 	if p.Stages > 1 {
 		of = append(of, fmt.Sprintf("stage %d of %d", p.Stage+1, p.Stages))
 	}
-	if p.At != "" {
+	switch p.At {
+	case "":
+	case memory.AtLoss:
+		of = append(of, "while computing the loss")
+	default:
 		of = append(of, "during the "+string(p.At))
 	}
 	if len(of) > 0 {

@@ -46,7 +46,7 @@ func (s *Server) curveLines(ctx context.Context, in *CurveRequest) ([]query.Surf
 		return nil, err
 	}
 	if len(names) > 1 && in.Device != nil {
-		return nil, &query.FieldError{Field: "accelerator", Value: in.Accelerator, Why: "has several names beside {device}, which is one type: leave one of the fields out"}
+		return nil, &query.FieldError{Field: "accelerator", Value: in.Accelerator, Why: "lists several types, but {device} describes one: give either"}
 	}
 	if err := in.CheckPoints(len(names), in.MaxDevices, maxSurface); err != nil {
 		return nil, err

@@ -85,7 +85,7 @@ func TestBadInput(t *testing.T) {
 		{"/v1/curve", `{"model":"llama3-8b","accelerator":"3xh100","max_devices":8,"global_batch":8}`, 422, `"body.accelerator","value":"3xh100"`},
 		{"/v1/predict", `{` + known + `,"plan":"dp=8","device":{"name":"H100-80GB-SXM","bf16_flops":1e14,"mem_bytes":1e11,"mem_bps":3e12}}`, 422, `"body.device","value":"H100-80GB-SXM"`},
 		{"/v1/predict", `{` + known + `,"plan":"dp=8","device":{"name":"x","bf16_flops":1e14,"mem_bytes":1e11,"mem_bps":3e12,"host_bps":-1}}`, 422, `host_bps of x: -1 is not in`},
-		{"/v1/curve", `{"model":"llama3-8b","accelerator":"a,b","max_devices":8,"global_batch":8,"device":{"name":"x","bf16_flops":1e14,"mem_bytes":1e11,"mem_bps":3e12}}`, 422, `has several names beside device`},
+		{"/v1/curve", `{"model":"llama3-8b","accelerator":"a,b","max_devices":8,"global_batch":8,"device":{"name":"x","bf16_flops":1e14,"mem_bytes":1e11,"mem_bps":3e12}}`, 422, `lists several types, but device describes one: give either`},
 		{"/v1/predict", `{"model":"llama3-8b","accelerator":"a100-sxm","plan":"dp=8"}`, 404, `may be A100-40GB-SXM or A100-80GB-SXM`},
 		{"/v1/plan", `{` + known + `,"devices":8}`, 422, `"body.global_batch","value":0`},
 		{"/v1/plan", `{` + known + `,"devices":0,"global_batch":8}`, 422, `"body.devices","value":0`},

@@ -1,6 +1,7 @@
 // Package huggingface reads the config.json of a model of the Hugging Face
-// transformers library: the shape as a spec.Model (Read), and norm, activation,
-// positions and biases as spec.Details (Details).
+// transformers library, or of the class FluxTransformer2DModel of diffusers: the
+// shape as a spec.Model (Read), and norm, activation, positions and biases as
+// spec.Details (Details).
 //
 // Start with read.go, then arch.go: one entry per architecture with the defaults
 // of its config class and its exceptions. config.go reads single fields within
