@@ -114,7 +114,9 @@ func (w *Weights) distance(a, b *Point) float64 {
 }
 
 // sameSite reports whether a and b are of one stack and device.
-func (a *Point) sameSite(b *Point) bool { return a.Cat[deviceCat] == b.Cat[deviceCat] && a.Cat[stackCat] == b.Cat[stackCat] }
+func (a *Point) sameSite(b *Point) bool {
+	return a.Cat[deviceCat] == b.Cat[deviceCat] && a.Cat[stackCat] == b.Cat[stackCat]
+}
 
 // Distance returns the usual distance of a and b.
 func (a *Point) Distance(b *Point) float64 { return usual.Weights.distance(a, b) }

@@ -2,6 +2,7 @@ package gp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -116,7 +117,7 @@ func (s *search) run(ctx context.Context, steps int) error {
 		return ctx.Err()
 	}
 	if found == nil || math.IsInf(found.F, 0) || math.IsNaN(found.F) {
-		return fmt.Errorf("gp: no kernel for %d rows: %v: %w", len(s.of[0].At), err, perfmodel.ErrNotFinite)
+		return fmt.Errorf("gp: no kernel for %d rows: %w", len(s.of[0].At), errors.Join(err, perfmodel.ErrNotFinite))
 	}
 	for _, r := range s.of {
 		r.Kernel = s.kernel(found.X)
