@@ -10,7 +10,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// sizesOf returns the sizes of a configuration whose logarithms are features; p is its normal plan.
+// sizesOf returns the sizes of a configuration; their logarithms are features. p is its normal plan.
 func sizesOf(c *spec.Config, p *spec.Plan) []int {
 	return []int{p.Devices(), p.DP, p.TP, p.PP, p.CP, p.EP, p.VirtualStages, p.MicroBatch, p.AccumSteps, p.ZeRO + 1, p.Shards(),
 		c.Seq(), c.Model.Hidden, c.Model.Layers}

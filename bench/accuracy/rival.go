@@ -41,7 +41,7 @@ func nearestNeighbours(at [][]float64, y []float64, of [][]float64) []float64 {
 	return out
 }
 
-// ridge returns linear regression with an intercept, whose penalty has the least left-out error. Source: Golub, Heath
+// ridge returns linear regression with an intercept. Its penalty has the least left-out error. Source: Golub, Heath
 // and Wahba, "Generalized Cross-Validation as a Method for Choosing a Good Ridge Parameter", Technometrics 1979.
 func ridge(at [][]float64, y []float64, of [][]float64) []float64 {
 	n := len(at)

@@ -15,8 +15,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
-// Fit returns the posterior of the constants under prior, for rows whose errors that the constants do not explain have
-// a standard deviation sd. Errors are those of ctx or of package bayes.
+// Fit returns the posterior of the constants under prior; sd is the standard deviation of what the constants leave of a
+// row. Errors are those of ctx or of package bayes.
 func (c *Calibration) Fit(ctx context.Context, prior bayes.Gaussian, sd float64) (bayes.Posterior, error) {
 	mode, err := c.findMode(ctx, prior, nil, math.Hypot(rowNoise, sd))
 	if err != nil {

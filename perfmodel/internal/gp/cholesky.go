@@ -71,7 +71,7 @@ func (c Cholesky) logDet() (sum float64) {
 	return 2 * sum
 }
 
-// inverse returns A⁻¹, whose upper triangle is valid.
+// inverse returns A⁻¹; its upper triangle is valid.
 func (c Cholesky) inverse() blas64.Symmetric {
 	u := c.u
 	u.Data = slices.Clone(c.u.Data)

@@ -16,7 +16,7 @@ const maxTaskRows, maxSearchRows = 80, 100
 // Steps of a search: for shared kernels, and for that of a site.
 const sharedSteps, siteSteps = 40, 8
 
-// Learn returns the distribution of kernels of tasks, whose mean is the best kernel of all together.
+// Learn returns the distribution of kernels of tasks; its mean is the best kernel of all together.
 func Learn(ctx context.Context, tasks []Task) (*Hyper, error) {
 	out := Untaught()
 	var of []*Process
