@@ -126,17 +126,14 @@ func (r *publishedRow) measure() {
 // adapters detects fine-tuning that freezes the weights of the model.
 var adapters = regexp.MustCompile(`(?i)\b(q?lora|dora|adapter)`)
 
-// checkPlausible doubts a row if its work, without recomputation, exceeds the peak rate of its
-// devices, or if its step time and throughput differ by more than half.
+// checkPlausible doubts a row that is impossible, or has a step time and a throughput that differ by more than half.
 func (r *publishedRow) checkPlausible() {
 	if len(r.m.StepSec) == 0 {
 		return
 	}
-	c, sec := &r.m.Config, r.m.StepSec[0]
-	if peak := c.Accelerator.Peak(c.Plan.Precision) * float64(c.Shape.Total()); peak > 0 && c.Seq() > 0 {
-		if rate := c.Model.TrainFLOPs(c.SeqLen) * r.m.Throughput(); rate > peak {
-			r.wrong("%.3g times the devices' peak rate", rate/peak)
-		}
+	sec := r.m.StepSec[0]
+	if why := r.m.Impossible(); why != "" {
+		r.wrong("%s", why)
 	}
 	if r.Str("step_time_s") == "" {
 		return

@@ -42,14 +42,14 @@ type Table struct {
 	entries []entry // sorted by key, so that Configs has one order
 }
 
-// New returns the table of the rows that are OK, have a step time and ran the configuration they record (see
-// spec.Measurement.WrongConfig). Rows in doubt are included. The table pools the step times of rows with one
-// configuration. The order of rows does not matter; New copies their step times.
+// New returns the table of the rows that are OK, have a step time, ran the configuration they record (see
+// spec.Measurement.WrongConfig) and are not impossible. Other rows in doubt are included. The table pools the step times
+// of rows with one configuration. The order of rows does not matter; New copies their step times.
 func New(rows []spec.Measurement) *Table {
 	pooled := map[key]*spec.Measurement{}
 	var order []key
 	for _, m := range rows {
-		if m.Outcome != spec.OK || !(m.MedianStepSec() > 0) || m.WrongConfig() {
+		if m.Outcome != spec.OK || !(m.MedianStepSec() > 0) || m.WrongConfig() || m.Impossible() != "" {
 			continue
 		}
 		k := keyOf(m.Config)

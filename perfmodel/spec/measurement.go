@@ -73,14 +73,41 @@ const EnvMemKind = "mem_kind"
 // look-ups skip it too.
 func (m Measurement) WrongConfig() bool { return m.Env[EnvWrongConfig] != "" }
 
-// DoubtReason returns why m is neither fitted nor scored: Doubt, else the reason of WrongConfig. It is "" if m is
-// not doubted.
+// DoubtReason returns why m is neither fitted nor scored: Doubt, else the reason of WrongConfig, else that of Impossible.
+// It is "" if m is not doubted.
 func (m Measurement) DoubtReason() string {
-	if m.Doubt != "" {
+	switch {
+	case m.Doubt != "":
 		return m.Doubt
+	case m.WrongConfig():
+		return m.Env[EnvWrongConfig]
+	case m.Outcome == OK:
+		return m.Impossible()
 	}
-	return m.Env[EnvWrongConfig]
+	return ""
 }
+
+// Impossible returns why no device of its type can have measured m: its work, without recomputation, exceeds their peak
+// rate, or its memory theirs. It is "" if neither does, or is unknown.
+func (m Measurement) Impossible() string {
+	c := &m.Config
+	devices := c.Shape.Total()
+	if devices == 0 {
+		devices = c.Plan.Devices()
+	}
+	if peak := c.Accelerator.Peak(c.Plan.Precision) * float64(devices); peak > 0 && c.Seq() > 0 {
+		if rate := c.Model.TrainFLOPs(c.Seq()) * m.Throughput(); rate > peak {
+			return fmt.Sprintf("%.3g times the devices' peak rate", rate/peak)
+		}
+	}
+	if most := c.Accelerator.MemBytes; most > 0 && m.PeakBytes > most*unitSlack {
+		return fmt.Sprintf("a peak of %.4g GiB on devices of %.4g GiB", m.PeakBytes/(1<<30), most/(1<<30))
+	}
+	return ""
+}
+
+// unitSlack is 2^30/10^9: a size in GB may be recorded in GiB.
+const unitSlack = (1 << 30) / 1e9
 
 // Validate reports why the store refuses m. It accepts plans that break a legality rule (see Plan.Check).
 func (m Measurement) Validate() error {

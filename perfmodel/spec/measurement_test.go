@@ -136,3 +136,36 @@ func TestHalfWidth(t *testing.T) {
 		}
 	}
 }
+
+// TestImpossible: rows faster than the devices, and with more memory than they have, are doubted; 60 % of the peak and sizes
+// in GB are not.
+func TestImpossible(t *testing.T) {
+	m := Measurement{Outcome: OK, Config: Config{
+		Model:       Model{Name: "m", Kind: Decoder, Layers: 24, Hidden: 2048, FFN: 8192, Heads: 16, Vocab: 50257, SeqLen: 2048},
+		Accelerator: Accelerator{Name: "a", BF16: 300e12, MemBytes: 80e9},
+		Plan:        Plan{DP: 8, MicroBatch: 4, Precision: BF16}.Normal(),
+	}}
+	least := m.Config.Model.TrainFLOPs(2048) * 32 / (8 * 300e12)
+	for what, c := range map[string]struct {
+		change func(m *Measurement)
+		want   string
+	}{
+		"good":             {func(m *Measurement) { m.StepSec = []float64{least / 0.6} }, ""},
+		"at the peak":      {func(m *Measurement) { m.StepSec = []float64{least * 1.001} }, ""},
+		"ten times faster": {func(m *Measurement) { m.StepSec = []float64{least / 10} }, "10 times the devices' peak rate"},
+		"most runs faster": {func(m *Measurement) { m.StepSec = []float64{least * 2, least / 2, least / 2} }, "2 times the devices' peak rate"},
+		"half the devices": {func(m *Measurement) { m.StepSec, m.Config.Shape = []float64{least * 1.5}, NewShape(4) }, "1.33 times the devices' peak rate"},
+		"peak unknown":     {func(m *Measurement) { m.StepSec, m.Config.Accelerator.BF16 = []float64{least / 10}, 0 }, ""},
+		"length unknown":   {func(m *Measurement) { m.StepSec, m.Config.Model.SeqLen = []float64{least / 10}, 0 }, ""},
+		"memory":           {func(m *Measurement) { m.PeakBytes = 90e9 }, "a peak of 83.82 GiB on devices of 74.51 GiB"},
+		"memory in GB":     {func(m *Measurement) { m.PeakBytes = 80 << 30 }, ""},
+		"out of memory":    {func(m *Measurement) { m.PeakBytes, m.Outcome = 90e9, OOM }, ""},
+		"own reason":       {func(m *Measurement) { m.PeakBytes, m.Doubt = 90e9, "shared devices" }, "shared devices"},
+	} {
+		row := m
+		c.change(&row)
+		if got := row.DoubtReason(); got != c.want {
+			t.Errorf("%s: %q, want %q", what, got, c.want)
+		}
+	}
+}

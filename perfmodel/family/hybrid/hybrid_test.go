@@ -486,3 +486,17 @@ func TestHybridBelievesRowsThatAgree(t *testing.T) {
 		}
 	}
 }
+
+// TestHybridIgnoresImpossibleRows: rows faster than the devices do not change an answer.
+func TestHybridIgnoresImpossibleRows(t *testing.T) {
+	rows := hybridRows(t, 20, 1.2, 0.02)
+	mixed := slices.Clone(rows[:10])
+	for _, m := range rows[10:] {
+		m.StepSec = []float64{m.MedianStepSec() / 1000}
+		mixed = append(mixed, m)
+	}
+	want, _, _ := secondsOf(t, condition(t, rows[:10]), rows[15].Config)
+	if got, _, _ := secondsOf(t, condition(t, mixed), rows[15].Config); got != want {
+		t.Errorf("%g s beside rows a thousand times too fast, %g s without them", got, want)
+	}
+}
