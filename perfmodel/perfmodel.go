@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding"
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 
@@ -55,6 +56,26 @@ type Bounder interface {
 type Fitted interface {
 	Predictor
 	encoding.BinaryMarshaler
+}
+
+// Doubter is an optional interface of Fitteds that find rows that the others contradict.
+type Doubter interface {
+	// Outliers returns the rows with a step time far from what the other rows predict, in the order of the fit.
+	Outliers() []Outlier
+}
+
+// Outlier is a fitted row that the other rows contradict.
+type Outlier struct {
+	Row    spec.Measurement
+	Factor float64 // measured step time over the one that the other rows predict
+}
+
+// String describes the contradiction.
+func (o Outlier) String() string {
+	if o.Factor < 1 {
+		return fmt.Sprintf("the other rows predict %.3g times this step time", 1/o.Factor)
+	}
+	return fmt.Sprintf("%.3g times the step time that the other rows predict", o.Factor)
 }
 
 // Family is one kind of performance model: a formula and the way to fit it. All functions are safe for

@@ -96,7 +96,7 @@ func (l *rowLog) report(kind, line string) {
 
 func (l *rowLog) finish() {
 	l.bar.Finish()
-	for _, kind := range []string{rowLeftOut, rowTakenAsIs, rowNotPredicted} {
+	for _, kind := range []string{rowLeftOut, rowTakenAsIs, rowContradicted, rowNotPredicted} {
 		if n := l.count[kind] - maxReported; n > 0 {
 			fmt.Fprintf(l.w, "%s: %d more rows\n", kind, n)
 		}
@@ -110,6 +110,7 @@ const maxReported = 20
 const (
 	rowLeftOut      = "not calibrated on"
 	rowTakenAsIs    = "used for calibration, known by name only"
+	rowContradicted = "used for calibration, contradicted by the other rows"
 	rowNotPredicted = "not predicted"
 )
 

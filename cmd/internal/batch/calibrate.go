@@ -30,7 +30,13 @@ func (r *Run) calibrate(fam perfmodel.Family) (perfmodel.Predictor, error) {
 		return nil, err
 	}
 	if fam.Condition != nil {
-		return fam.Condition(r.ctx, rows)
+		fitted, err := fam.Condition(r.ctx, rows)
+		if d, ok := fitted.(perfmodel.Doubter); ok && err == nil {
+			for _, o := range d.Outliers() {
+				r.log.report(rowContradicted, fmt.Sprintf("%s: %s: was it measured as recorded?", o.Row.Origin, o))
+			}
+		}
+		return fitted, err
 	}
 	rows = slices.DeleteFunc(rows, func(m spec.Measurement) bool { return !perfmodel.Usable(m) })
 	return fitEach(r.ctx, fam, rows)

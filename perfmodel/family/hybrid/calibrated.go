@@ -143,6 +143,20 @@ func (m *calibrated) score(ctx context.Context) error {
 	return err
 }
 
+// Outliers are off by more than outlierFactor and outlierSDs standard deviations: predictions without measurements of a
+// job are within a factor of three.
+const outlierFactor, outlierSDs = 3, 4
+
+// outliers returns the fitted rows that the others contradict.
+func (m *calibrated) outliers(rows []spec.Measurement) (out []perfmodel.Outlier) {
+	for i, e := range m.left {
+		if a := math.Abs(e); a > math.Log(outlierFactor) && a > outlierSDs*m.leftSD[i] {
+			out = append(out, perfmodel.Outlier{Row: rows[i], Factor: math.Exp(e)})
+		}
+	}
+	return out
+}
+
 // plans predicts plans of one job on the same devices.
 type plans struct {
 	*calibrated

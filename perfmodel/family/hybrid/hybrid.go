@@ -39,7 +39,11 @@ type Model struct {
 	mixed         map[spec.Key]*mixture
 	shapeless     map[shapeless.Key]*shapeless.Fitted
 	shapelessRows []spec.Measurement // rows that shapeless was fitted to
+	outliers      []perfmodel.Outlier
 }
+
+// Outliers implements perfmodel.Doubter, for rows of models with a shape. A loaded Model has none.
+func (h *Model) Outliers() []perfmodel.Outlier { return h.outliers }
 
 // Condition calibrates the prior to rows of any models, accelerators and frameworks. Rows that are not usable
 // or not covered count only with their recorded memory. Without other rows the result is the prior. The error
@@ -65,6 +69,7 @@ func (p *Prior) condition(ctx context.Context, rows []spec.Measurement) (*Model,
 		return nil, fmt.Errorf("hybrid: %w", err)
 	}
 	h := p.hybrid(base)
+	h.outliers = base.outliers(c.Rows)
 	if err := h.fitShapeless(ctx, others); err != nil {
 		return nil, err
 	}
@@ -162,6 +167,9 @@ func (h *Model) card(ctx context.Context, rows []spec.Measurement, left int) (pe
 		c.Params["weight of physics"] = perfmodel.Param{Value: m.physics, Unit: "1"}
 	}
 	h.base.params(c.Params)
+	for _, o := range h.outliers {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("plan %s: %s: was it measured as recorded?", o.Row.Config.Plan, o))
+	}
 	return c, nil
 }
 

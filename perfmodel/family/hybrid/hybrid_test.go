@@ -500,3 +500,28 @@ func TestHybridIgnoresImpossibleRows(t *testing.T) {
 		t.Errorf("%g s beside rows a thousand times too fast, %g s without them", got, want)
 	}
 }
+
+// TestHybridOutliers: a row that takes ten or five times as long as the others predict is named with its factor; rows
+// that are all twice as slow, and those of a model that the others say little about, are not.
+func TestHybridOutliers(t *testing.T) {
+	rows := hybridRows(t, 20, 1.3, 0.02)
+	if got := condition(t, rows).Outliers(); len(got) > 0 {
+		t.Errorf("good rows: %v", got)
+	}
+	if got := condition(t, hybridRows(t, 20, 2, 0.02)).Outliers(); len(got) > 0 {
+		t.Errorf("rows twice as slow: %v", got)
+	}
+	for _, factor := range []float64{10, 5} {
+		some := slices.Clone(rows)
+		m := &some[7]
+		m.Origin, m.StepSec = "the bad one", []float64{m.MedianStepSec() * factor}
+		got := condition(t, some).Outliers()
+		if len(got) != 1 || got[0].Row.Origin != m.Origin || math.Abs(math.Log(got[0].Factor/factor)) > 0.3 {
+			t.Errorf("one row times %g: %v", factor, got)
+		}
+		_, card, err := Shipped().Family().Fit(t.Context(), perfmodel.Rows(some))
+		if err != nil || !slices.ContainsFunc(card.Warnings, func(w string) bool { return strings.Contains(w, "the other rows predict") }) {
+			t.Errorf("one row times %g: the card warns of %q, %v", factor, card.Warnings, err)
+		}
+	}
+}
