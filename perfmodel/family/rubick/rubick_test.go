@@ -270,6 +270,7 @@ func TestRubickTimesFarFromThePrior(t *testing.T) {
 		rows := toyRows(perftest.ToyGrid()[:12])
 		for i := range rows {
 			rows[i].StepSec[0] *= factor
+			rows[i].Config.Accelerator = spec.Accelerator{Name: "device of unknown rates"} // no time is impossible on it
 		}
 		m := fitToy(t, rows)
 		for _, r := range rows {
@@ -576,6 +577,7 @@ func TestRubickKeepsOnlyWhatItCanLoad(t *testing.T) {
 		rows := toyRows(perftest.ToyGrid()[:12])
 		for i := range rows {
 			rows[i].StepSec[0] *= factor
+			rows[i].Config.Accelerator = spec.Accelerator{Name: "device of unknown rates"} // no time is impossible on it
 		}
 		f, _, err := fit(t.Context(), perfmodel.Rows(rows))
 		if err != nil {

@@ -100,9 +100,8 @@ func Untaught() *Hyper { return &Hyper{Mean: usual, SD: every(siteSD)} }
 // Standard deviations of logarithms of parameters: of those of a site, and of those that sites share before training.
 const siteSD, sharedSD = 0.7, 2
 
-// heldSD is that of the distances between stacks and between ZeRO stages, which are not learnt. Few sources have rows of
-// two stacks, and these from one machine, but users compare stacks across machines. What rows say of ZeRO 3 is mostly
-// from one machine with an unsteady network.
+// heldSD is that of the distance between stacks, which is not learnt: few sources have rows of two stacks, from the same
+// machine, but users compare stacks across machines.
 const heldSD = 0.1
 
 func every(sd float64) (out [hypers]float64) {

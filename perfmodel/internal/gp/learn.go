@@ -30,7 +30,7 @@ func Learn(ctx context.Context, tasks []Task) (*Hyper, error) {
 		return out, nil
 	}
 	wide := every(sharedSD)
-	wide[scalars+NumDims+stackCat], wide[scalars+zero] = heldSD, heldSD
+	wide[scalars+NumDims+stackCat] = heldSD
 	s := newSearch(&Hyper{Mean: out.Mean, SD: wide}, of...)
 	if err := s.robust(ctx, sharedSteps); err != nil {
 		return nil, err

@@ -24,7 +24,6 @@ const dims = NumDims + CatDims
 const (
 	devices, nodes        = 0, 1
 	seq, hidden, layers   = 10, 11, 12
-	zero                  = 13
 	experts, expertFFN    = 15, 16
 	queriesPerKey, spaces = 17, 18
 )
@@ -69,7 +68,7 @@ func (a *Point) SetPlan(p *spec.Plan) {
 	n := &a.Num
 	n[2], n[3], n[4], n[5], n[6] = log2int(p.DP), log2int(p.TP), log2int(p.PP), log2int(p.CP), log2int(p.EP)
 	n[7], n[8], n[9] = log2int(p.VirtualStages), log2int(p.MicroBatch), log2int(p.AccumSteps)
-	n[zero], n[14] = float64(p.ZeRO), log2int(p.Shard)
+	n[13], n[14] = float64(p.ZeRO), log2int(p.Shard)
 	a.Cat[3], a.Cat[4], a.Cat[5], a.Cat[6] = string(p.Precision), string(p.Recompute), string(p.Offload), string(p.Schedule)
 }
 
