@@ -36,7 +36,7 @@ func (r *Process) around(p *Point, without int) *Process {
 func (r *Process) nearest(p *Point, without int) []int {
 	rows, far := make([]int, 0, nearestRows+1), make([]float64, 0, nearestRows+1)
 	for i := range r.At {
-		d := -r.Kernel.Covariance(p, &r.At[i])
+		d := r.Kernel.Weights.distance(p, &r.At[i])
 		if i == without || len(far) == nearestRows && d >= far[nearestRows-1] {
 			continue
 		}
