@@ -170,7 +170,7 @@ func TestRowsBySource(t *testing.T) {
 		{"LitGPT", "bf16", 0, 1600, false, 0, "only adapters were trained, taken as training all weights; recompute not recorded, taken as none"},
 		{"Megatron-LM@2022", "fp16", 2048, 1600, true, 0, ""},
 		{"FSDP@2024 launch=compiled zero=hsdp", "bf16", 4096, 400, false, 0, ""},
-		{"somebody/else", "bf16", 2048, 1600, false, 1, `training stack not recorded: predicted as an average of those usual for the device and date; layers or width not recorded, derived from the parameter count; zero_stage, recompute not recorded, taken as 0, none`},
+		{"somebody/else", "bf16", 2048, 1600, false, 1, `training stack not recorded: averaged over the common ones; layers or width not recorded, derived from the parameter count; zero_stage, recompute not recorded, taken as 0, none`},
 	}
 	if d := cmp.Diff(wants, got, cmp.AllowUnexported(want{})); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -196,7 +196,7 @@ func TestRowsOfAnyForm(t *testing.T) {
 // A framework column overrides the stack of the source, and no other fact about it.
 func TestRowsByFramework(t *testing.T) {
 	head := "row_id,source,framework,model,accelerator,num_gpus,tp,recompute,zero_stage,precision,seq_len,micro_batch\n"
-	const average = ": predicted as an average of those usual for the device and date"
+	const average = ": averaged over the common ones"
 	const blank = "training stack not recorded" + average
 	for cells, want := range map[string][2]string{
 		",,h100":                       {"", blank},
@@ -239,8 +239,8 @@ func TestRowsStack(t *testing.T) {
 	for cells, want := range map[string]string{
 		"FSDP,launch=eager,2024-07": "FSDP@..2024-07 launch=eager",
 		"FSDP,eager,":               `x@2: datasets: my.csv:2: stack "eager": want PART=VALUE, such as launch=eager`,
-		",launch=eager,":            "launch=eager training stack not recorded: predicted as an average",
-		"launch=eager,,":            "launch=eager training stack not recorded: predicted as an average",
+		",launch=eager,":            "launch=eager training stack not recorded: averaged over the common ones",
+		"launch=eager,,":            "launch=eager training stack not recorded: averaged over the common ones",
 		"FSDP,@2024,":               `x@2: datasets: my.csv:2: stack "@2024": want PART=VALUE`,
 		",launch=eager fused,":      `x@2: datasets: my.csv:2: stack "launch=eager fused": "fused": want PART=VALUE`,
 		"FSDP,launch=eagre,":        `x@2: datasets: my.csv:2: stack "launch=eagre": want launch to be one of eager`,

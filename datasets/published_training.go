@@ -63,7 +63,7 @@ func (r *publishedRow) stated(framework string) string {
 	if st.note != "" {
 		r.note("%s", st.note)
 	}
-	const average = ": predicted as an average of those usual for the device and date"
+	const average = ": averaged over the common ones"
 	switch r.stack = st.Name; {
 	case st.Known() && st.Name != "":
 	case r.Str("framework") == "" || st.Name == "":

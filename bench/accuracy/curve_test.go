@@ -110,3 +110,24 @@ func TestLearningCurves(t *testing.T) {
 		}
 	}
 }
+
+// TestCurveTable: a line per curve with its points in their columns, and a line per point as CSV.
+func TestCurveTable(t *testing.T) {
+	points := []CurvePoint{
+		{Data: "field", Source: "own", Order: "random", Model: "hybrid", Rows: 3, Mean: Spread{Value: 0.2}, Median: Spread{Value: 0.1}, Coverage: 0.9},
+		{Data: "field", Source: "own", Order: "random", Model: "ridge", Rows: 0, Mean: Spread{Value: 0.3}},
+		{Data: "field", Source: "own", Order: "random", Model: "hybrid", Rows: 100, Mean: Spread{Value: 0.05}, Median: Spread{Value: 0.04, SE: 0.01}},
+	}
+	want := [][]string{
+		{"source", "order", "model", "0 rows", "1 rows", "3 rows", "5 rows", "10 rows", "30 rows", "100 rows"},
+		{"field/own", "random", "hybrid", "-", "-", "20.0 / 10.0 (90)", "-", "-", "-", "5.0 / 4.0"},
+		{"field/own", "random", "ridge", "30.0 / 0.0", "-", "-", "-", "-", "-", "-"},
+	}
+	if diff := cmp.Diff(want, CurveTable(points)); diff != "" {
+		t.Errorf("table (-want +got):\n%s", diff)
+	}
+	lines := CurveCSV(points)
+	if last := lines[3]; len(lines) != 4 || len(last) != len(lines[0]) || last[4] != "100" || last[8] != "0.05" || last[11] != "0.01" {
+		t.Errorf("csv %v", lines)
+	}
+}
