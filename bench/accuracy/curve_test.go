@@ -91,8 +91,11 @@ func TestLearningCurves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := map[curveLine]CurvePoint{}
+	at, scored := map[curveLine]CurvePoint{}, map[[2]string]float64{} // after 5 rows, by directory and whether of all
 	for _, p := range points {
+		if p.Order == "random" && p.Model == "hybrid" && p.Rows == 5 && (p.Source == pooled || p.Scored+p.Refused >= pooledRows) {
+			scored[[2]string{p.Data, map[bool]string{true: pooled}[p.Source == pooled]}] += p.Scored
+		}
 		if p.Data == publishedDir {
 			at[curveLine{p.Source, p.Order, p.Model, p.Rows}] = p
 		}
@@ -100,6 +103,11 @@ func TestLearningCurves(t *testing.T) {
 	ours, before := at[curveLine{pooled, "random", "hybrid", 30}], at[curveLine{pooled, "random", "hybrid", 0}]
 	if !(ours.Mean.Value < 0.8*before.Mean.Value) || ours.Draws != randomDraws {
 		t.Errorf("30 rows: %+v, without rows %+v", ours, before)
+	}
+	for _, dir := range []string{publishedDir, fieldDir} {
+		if all, sum := scored[[2]string{dir, pooled}], scored[[2]string{dir, ""}]; math.Abs(all-sum) > 1 {
+			t.Errorf("%s: %g rows scored of all sources, %g of those with 20 rows and more", dir, all, sum)
+		}
 	}
 	for _, r := range rivals {
 		for _, k := range CurveRows[1:] {

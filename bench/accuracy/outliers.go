@@ -11,7 +11,8 @@ import (
 )
 
 func outlierProtocols() []Protocol {
-	return []Protocol{{Name: "outliers", run: outliers,
+	run := func(ctx context.Context, b *Bench, c Contender) (Result, error) { return outliers(ctx, b, c, alterations) }
+	return []Protocol{{Name: "outliers", run: run,
 		Doc: "rows of data/published and data/field with an altered step time beside good rows of their source: are they doubted, and no others"}}
 }
 
@@ -25,7 +26,7 @@ var alterations = []alteration{{10, 0.001}, {10, 0.01}, {10, 0.1}, {30, 10}}
 
 // outliers counts the altered rows that are doubted as impossible, or contradicted by the others, and the unaltered rows of
 // all sources that are contradicted.
-func outliers(ctx context.Context, b *Bench, c Contender) (Result, error) {
+func outliers(ctx context.Context, b *Bench, c Contender, alterations []alteration) (Result, error) {
 	if c.Train == nil {
 		return Result{}, unablef("does not say which rows the others contradict")
 	}

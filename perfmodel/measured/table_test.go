@@ -159,3 +159,16 @@ func TestTableDoesNotDependOnOrder(t *testing.T) {
 		t.Errorf("%v, in the other order %v", ab.Configs(), ba.Configs())
 	}
 }
+
+// TestTableSkipsImpossibleRows: a row with more memory than its device has is not looked up.
+func TestTableSkipsImpossibleRows(t *testing.T) {
+	m := row(4, 1, "4", 2)
+	m.Config.Accelerator.MemBytes, m.PeakBytes = 80e9, 70e9
+	if n := len(New([]spec.Measurement{m}).Configs()); n != 1 {
+		t.Errorf("%d configurations of a good row", n)
+	}
+	m.PeakBytes = 120e9
+	if n := len(New([]spec.Measurement{m}).Configs()); n != 0 {
+		t.Errorf("%d configurations of a row that no device can have", n)
+	}
+}

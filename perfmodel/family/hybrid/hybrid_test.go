@@ -525,3 +525,26 @@ func TestHybridOutliers(t *testing.T) {
 		}
 	}
 }
+
+// TestDomainWarn: warnings follow those before, also if others were asked for last, and change neither.
+func TestDomainWarn(t *testing.T) {
+	d := domainOf(nil)
+	one, two := []error{errors.New("one")}, []error{errors.New("two"), errors.New("three")}
+	for _, before := range [][]error{one, two, one, nil, two, two} {
+		got := d.warn(before, 1<<3)
+		if len(got) != len(before)+1 || !slices.Equal(got[:len(before)], before) || !strings.Contains(got[len(before)].Error(), "extrapolated in tp:") {
+			t.Errorf("after %v: %v", before, got)
+		}
+	}
+	if got := d.warn(one, 0); len(got) != 1 {
+		t.Errorf("nothing outside: %v", got)
+	}
+}
+
+// TestTrainLearnsKernels: a prior has the kernels of its rows.
+func TestTrainLearnsKernels(t *testing.T) {
+	rows := append(sourceRowsOf(t, "a", 20, 1.3), sourceRowsOf(t, "b", 20, 0.8)...)
+	if k := trained(t, rows).kernels.Mean; k == untrained().kernels.Mean || !k.Valid() {
+		t.Errorf("kernel %+v", k)
+	}
+}
