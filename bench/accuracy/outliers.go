@@ -11,7 +11,9 @@ import (
 )
 
 func outlierProtocols() []Protocol {
-	run := func(ctx context.Context, b *Bench, c Contender) (Result, error) { return outliers(ctx, b, c, alterations) }
+	run := func(ctx context.Context, b *Bench, c Contender) (Result, error) {
+		return outliers(ctx, b, c, alterations)
+	}
 	return []Protocol{{Name: "outliers", run: run,
 		Doc: "rows of data/published and data/field with an altered step time beside good rows of their source: are they doubted, and no others"}}
 }
