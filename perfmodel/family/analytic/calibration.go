@@ -168,7 +168,8 @@ func (c *Calibration) scale(post *bayes.Posterior, w *Widths, of func(*spec.Mode
 			}
 			p := c.plan[i]
 			est := c.opened[i].at(&p, &base)
-			z = append(z, math.Abs(e)/math.Hypot(w.SD(&est.Parts, math.Exp(est.Log)), est.Between))
+			load := LoadOf(&est.Parts, math.Exp(est.Log))
+			z = append(z, math.Abs(e)/math.Hypot(math.Sqrt(w.Variance(&load)), est.Between))
 		}
 		if len(z) == 0 {
 			continue
@@ -206,4 +207,19 @@ func (c *Calibration) SiteWidths(g *bayes.Gaussian) map[Site]Widths {
 		out[of.of] = c.widths(g, of.framework, of.site, generations[m.sheet.generation].arch, m.stack.launch)
 	}
 	return out
+}
+
+// Loads returns the load of every row at parameters x, and the index of its site in the layout.
+func (c *Calibration) Loads(x []float64) (loads []Load, sites []int) {
+	loads, sites = make([]Load, len(c.Rows)), make([]int, len(c.Rows))
+	for g := range c.groups {
+		of := &c.groups[g]
+		k := c.constantsOf(of, x)
+		for _, i := range of.rows {
+			p := c.plan[i]
+			e := c.opened[i].at(&p, &k)
+			loads[i], sites[i] = LoadOf(&e.Parts, math.Exp(e.Log)), slices.Index(c.Sites, of.of)
+		}
+	}
+	return loads, sites
 }

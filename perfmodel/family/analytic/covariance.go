@@ -16,18 +16,18 @@ import (
 // LogCovariance implements the interface of hybrid.Model.LogCovariance.
 func (a *Model) LogCovariance(ctx context.Context, cs []spec.Config) (*mat.SymDense, error) {
 	ph := Shipped().Physics
-	return LogCovariance(ctx, a, cs, func(c *spec.Config) (*Physics, *Widths, float64) {
-		return ph, &ph.wide, ph.wide.ScaleOf(c.Model.Experts > 0)
+	return LogCovariance(ctx, a, ph, cs, func(c *spec.Config, load Load) (*Widths, Load, float64) {
+		return &ph.wide, load, ph.wide.ScaleOf(c.Model.Experts > 0)
 	})
 }
 
-// LogCovariance returns the covariance matrix of the logarithms of predicted times. Variances come from p's
-// intervals, covariances from the uncertainty of the effects and of the stack. of returns the physics and widths of a
-// configuration, and the ratio of half width to standard deviation. The matrix belongs to the caller. The error
-// wraps perfmodel.ErrNotCovered for a model without layers and hidden size.
-func LogCovariance(ctx context.Context, p perfmodel.Predictor, cs []spec.Config, of func(*spec.Config) (*Physics, *Widths, float64)) (*mat.SymDense, error) {
+// LogCovariance returns the covariance matrix of the logarithms of times predicted by p with physics ph. Variances come
+// from p's intervals, covariances from the uncertainty of the effects and of the stack. of returns the widths of a
+// configuration, its load after what p corrects, and the ratio of half width to standard deviation. The matrix belongs to
+// the caller. The error wraps perfmodel.ErrNotCovered for a model without layers and hidden size.
+func LogCovariance(ctx context.Context, p perfmodel.Predictor, ph *Physics, cs []spec.Config, of func(*spec.Config, Load) (*Widths, Load, float64)) (*mat.SymDense, error) {
 	out := mat.NewSymDense(len(cs), nil)
-	common := make([][]float64, len(cs)) // standard deviations by effect
+	common := make([]Load, len(cs)) // standard deviations by effect
 	apart := make([][stack.MaxChoices]float64, len(cs))
 	for i := range cs {
 		c := &cs[i]
@@ -39,21 +39,19 @@ func LogCovariance(ctx context.Context, p perfmodel.Predictor, cs []spec.Config,
 			return nil, err
 		}
 		sd := pred.HalfWidth() / stats.Normal90
-		ph, w, scale := of(c)
 		e, between, err := ph.estimate(c)
 		if err != nil {
 			return nil, err
 		}
-		common[i] = make([]float64, len(effects))
-		load := loads(&e.Parts, math.Exp(e.Log))
-		for e := range load {
-			common[i][e] = load[e] * scale / stats.Normal90
+		w, load, scale := of(c, LoadOf(&e.Parts, math.Exp(e.Log)))
+		for k := range load {
+			common[i][k] = load[k] * scale / stats.Normal90
 		}
 		apart[i] = between
-		out.SetSym(i, i, max(sd*sd, w.between(common[i], common[i])+dot(&apart[i], &apart[i])))
+		out.SetSym(i, i, max(sd*sd, w.between(&common[i], &common[i])+dot(&apart[i], &apart[i])))
 		for j := range i {
 			if SiteOf(&cs[j]) == SiteOf(c) {
-				out.SetSym(i, j, w.between(common[i], common[j])+dot(&apart[i], &apart[j]))
+				out.SetSym(i, j, w.between(&common[i], &common[j])+dot(&apart[i], &apart[j]))
 			}
 		}
 	}
@@ -65,15 +63,4 @@ func dot(a, b *[stack.MaxChoices]float64) (sum float64) {
 		sum += a[i] * b[i]
 	}
 	return sum
-}
-
-// between returns the covariance of two predictions with the derivatives a and b by effect.
-func (w *Widths) between(a, b []float64) float64 {
-	v := 0.0
-	for i, row := range w.Cov {
-		for j, c := range row {
-			v += a[i] * b[j] * c
-		}
-	}
-	return v
 }

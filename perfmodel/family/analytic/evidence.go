@@ -109,9 +109,10 @@ func (c *Calibration) openErrors(p *Prior, rows []int) (out []rowErrors) {
 			}
 			parts := pr.on(i, &c.plan[row], nil)
 			total := parts.Total()
-			e, sd := c.Y[row]-math.Log(total), p.Widths.SD(&parts, total)
+			load := LoadOf(&parts, total)
+			e, v := c.Y[row]-math.Log(total), p.Widths.Variance(&load)
 			r.stacks = append(r.stacks, *pr.choices.Stacks[i])
-			r.sums = append(r.sums, errorSums{1, e, e * e, sd * sd})
+			r.sums = append(r.sums, errorSums{1, e, e * e, v})
 		}
 		for u := range r.uses {
 			r.uses[u] = pr.choices.Weight[u] == of

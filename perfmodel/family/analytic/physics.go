@@ -172,9 +172,20 @@ const memoryShare = 0.2
 
 const effectCount = 6 // len(effects)
 
+// Load has the derivatives of ln T by the effects of its site.
+type Load [effectCount]float64
+
+// LoadOf returns the shares of a step that the effects scale.
+func LoadOf(p *Parts, total float64) Load {
+	device := (p.Compute + p.Recompute + p.Optimizer) / total
+	return Load{(1 - memoryShare) * device, memoryShare * device, (p.TP + p.CP + p.EP) / total, (p.DP + p.Pipeline) / total,
+		(p.Launch + p.Offload) / total, p.Fixed / total}
+}
+
 // HalfWidth returns half the width of the 90 % interval of ln T, for a network with or without routed experts.
 func (w *Widths) HalfWidth(routed bool, p *Parts, total float64) float64 {
-	return w.ScaleOf(routed) * w.SD(p, total)
+	load := LoadOf(p, total)
+	return w.ScaleOf(routed) * math.Sqrt(w.Variance(&load))
 }
 
 // ScaleOf returns the ratio of half width to standard deviation.
@@ -185,23 +196,19 @@ func (w *Widths) ScaleOf(routed bool) float64 {
 	return w.Scale
 }
 
-// loads returns the derivative of ln T by each effect, which is the share of the step that the effect scales.
-func loads(p *Parts, total float64) [effectCount]float64 {
-	device := (p.Compute + p.Recompute + p.Optimizer) / total
-	return [...]float64{(1 - memoryShare) * device, memoryShare * device, (p.TP + p.CP + p.EP) / total, (p.DP + p.Pipeline) / total,
-		(p.Launch + p.Offload) / total, p.Fixed / total}
+// Variance returns that of ln T with a load.
+func (w *Widths) Variance(load *Load) float64 {
+	return max(w.Floor*w.Floor+w.between(load, load), 0)
 }
 
-// SD returns the standard deviation of ln T.
-func (w *Widths) SD(p *Parts, total float64) float64 {
-	h := loads(p, total)
-	v := w.Floor * w.Floor
+// between returns the covariance of ln T of two loads.
+func (w *Widths) between(a, b *Load) (v float64) {
 	for i, row := range w.Cov {
 		for j, c := range row {
-			v += h[i] * h[j] * c
+			v += a[i] * b[j] * c
 		}
 	}
-	return math.Sqrt(max(v, 0))
+	return v
 }
 
 // drivers returns the parameters that scale the same constants as an effect, on devices of an architecture (""

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
@@ -22,7 +23,9 @@ type calibrated struct {
 	wide      map[analytic.Site]analytic.Widths
 	elsewhere analytic.Widths // for sites without rows
 	scale     float64
-	left      []float64 // left-out errors of the rows; leftSD has their standard deviations
+	loads     []analytic.Load // of the rows
+	sites     []int           // of the rows, as in layout.Sites
+	left      []float64       // left-out errors of the rows; leftSD has their standard deviations
 	leftSD    []float64
 
 	physics *analytic.Physics
@@ -73,6 +76,8 @@ func (m *calibrated) explain(ctx context.Context, c *analytic.Calibration, j *gp
 	if m.residual, err = gp.NewProcess(at, e, sd, j.Process.Kernel); err != nil {
 		return err
 	}
+	m.loads, m.sites = c.Loads(m.x)
+	m.setPhysics()
 	if len(j.Rows) == len(at) {
 		m.left, m.leftSD, err = j.Process.LeftOut(ctx)
 	} else if m.left, m.leftSD, err = m.residual.LeftOut(ctx); err == nil {
@@ -103,6 +108,15 @@ func (p *Prior) posterior(ctx context.Context, c *analytic.Calibration) (bayes.P
 	}
 	post.Gaussian, err = j.Constants()
 	return post, j, err
+}
+
+// setPhysics tells the process of the rows' loads.
+func (m *calibrated) setPhysics() {
+	f := &gp.Physics{Site: m.sites, Load: make([][]float64, len(m.loads))}
+	for i := range m.loads {
+		f.Load[i] = m.loads[i][:]
+	}
+	m.residual.SetPhysics(f)
 }
 
 // complete computes the fields that are not stored on disk. Sites and frameworks without rows have the prior's
@@ -164,17 +178,19 @@ type plans struct {
 	of     spec.Config      // all but the plan
 	at     gp.Point         // with any plan
 	beyond outside          // dimensions outside of the measured rows, but those of plans
+	site   int              // in layout.Sites, -1 without rows of it
 	wide   *analytic.Widths // of the site, nil without rows of it
 }
 
 // plansOf prepares predictions of plans of c. The error wraps perfmodel.ErrNotCovered.
 func (m *calibrated) plansOf(c *spec.Config) (*plans, error) {
-	s := &plans{calibrated: m, of: *c, at: gp.PointOf(c)}
+	at := analytic.SiteOf(c)
+	s := &plans{calibrated: m, of: *c, at: gp.PointOf(c), site: slices.Index(m.layout.Sites, at)}
 	if err := m.physics.Open(c, "hybrid", &s.pr); err != nil {
 		return nil, err
 	}
 	s.beyond = m.seen.beyond(&s.at, ofAll&^ofPlan)
-	if w, ok := m.wide[analytic.SiteOf(c)]; ok {
+	if w, ok := m.wide[at]; ok {
 		s.wide = &w
 	}
 	return s, nil
@@ -183,28 +199,27 @@ func (m *calibrated) plansOf(c *spec.Config) (*plans, error) {
 // logTime returns the mean of ln T, half the width of its 90 % interval, and the dimensions in which the normal plan p
 // is outside of the measured rows. At a site without rows the constants are as uncertain as in the prior.
 func (s *plans) logTime(p *spec.Plan, e *analytic.Estimate) (mean, half float64, beyond outside) {
-	parts := &e.Parts
-	mean = e.Log
-	total := parts.Total()
+	total := e.Parts.Total()
 	at := s.at
 	at.SetPlan(p)
-	near := 1.0
-	if s.wide != nil {
-		near = s.scatter.Near(&at, -1)
-		half = s.scale * near * s.wide.SD(parts, total)
+	mean, beyond = e.Log, s.beyond|s.seen.beyond(&at, ofPlan)
+	if s.residual == nil {
+		beyond &^= anotherModel // the analytic model predicts other models from their shape
+		half = s.elsewhere.HalfWidth(s.of.Model.Experts > 0, &e.Parts, total)
 	} else {
-		half = s.elsewhere.HalfWidth(s.of.Model.Experts > 0, parts, total)
+		load, near := analytic.LoadOf(&e.Parts, total), 1.0
+		r, v := s.residual.PredictAt(&at, s.site, load[:])
+		mean += r
+		if s.wide != nil {
+			near = s.scatter.Near(&at, -1)
+			v += s.wide.Variance(&load)
+		} else {
+			half = s.elsewhere.HalfWidth(s.of.Model.Experts > 0, &e.Parts, total)
+		}
+		half = math.Hypot(half, s.scale*math.Sqrt(near*near*(v+gp.RepeatSD*gp.RepeatSD)+beyond.widening()))
 	}
 	if e.Between > 0 {
 		half = math.Hypot(half, stats.Normal90*e.Between)
-	}
-	beyond = s.beyond | s.seen.beyond(&at, ofPlan)
-	if s.residual == nil {
-		beyond &^= anotherModel // the analytic model predicts other models from their shape
-	} else {
-		r, v := s.residual.Predict(&at)
-		mean += r
-		half = math.Hypot(half, s.scale*math.Sqrt(near*near*(v+gp.RepeatSD*gp.RepeatSD)+beyond.widening()))
 	}
 	return mean, half, beyond
 }

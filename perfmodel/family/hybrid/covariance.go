@@ -2,6 +2,7 @@ package hybrid
 
 import (
 	"context"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -12,18 +13,21 @@ import (
 
 // LogCovariance returns the covariance of the errors of ln(throughput) of the predictions of cs
 // (planner.Correlated). An error in a constant of a stack affects all its plans, each in proportion to the
-// parts of a step that it scales; the rest of a prediction's variance is independent. The matrix belongs to the
-// caller. The error wraps perfmodel.ErrNotCovered for models without a shape.
+// parts of a step that it scales, less what rows nearby correct; the rest of a prediction's variance is independent. The
+// matrix belongs to the caller. The error wraps perfmodel.ErrNotCovered for models without a shape.
 func (h *Model) LogCovariance(ctx context.Context, cs []spec.Config) (*mat.SymDense, error) {
-	return analytic.LogCovariance(ctx, h, cs, func(c *spec.Config) (*analytic.Physics, *analytic.Widths, float64) {
+	m := h.base
+	return analytic.LogCovariance(ctx, h, m.physics, cs, func(c *spec.Config, load analytic.Load) (*analytic.Widths, analytic.Load, float64) {
 		weight := 1.0
-		if m := h.mixed[c.Key()]; m != nil {
-			weight = m.physics
+		if mixed := h.mixed[c.Key()]; mixed != nil {
+			weight = mixed.physics
 		}
-		if w, ok := h.base.wide[analytic.SiteOf(c)]; ok {
+		site := analytic.SiteOf(c)
+		if w, ok := m.wide[site]; ok {
 			at := gp.PointOf(c)
-			return h.base.physics, &w, weight * h.base.scale * h.base.scatter.Near(&at, -1)
+			m.residual.PredictAt(&at, slices.Index(m.layout.Sites, site), load[:])
+			return &w, load, weight * m.scale * m.scatter.Near(&at, -1)
 		}
-		return h.base.physics, &h.base.elsewhere, weight * h.base.elsewhere.ScaleOf(c.Model.Experts > 0)
+		return &m.elsewhere, load, weight * m.elsewhere.ScaleOf(c.Model.Experts > 0)
 	})
 }

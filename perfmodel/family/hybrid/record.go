@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
@@ -12,7 +13,7 @@ import (
 )
 
 // recordVersion is the version of a stored Model.
-const recordVersion = 3
+const recordVersion = 4
 
 // fileRecord is the stored form of a Model: its difference from the prior.
 type fileRecord struct {
@@ -44,6 +45,9 @@ type pointRecord struct {
 	E   float64             `json:"e"`
 	SD  float64             `json:"sd,omitempty"`
 	Z2  float64             `json:"z2"` // see gp.Scatter
+	// Site is the index of the row's site, Load the derivatives of its ln T by the effects of the site.
+	Site int           `json:"site"`
+	Load analytic.Load `json:"load"`
 }
 
 // MarshalBinary implements perfmodel.Fitted. The format is versioned JSON.
@@ -63,7 +67,7 @@ func (h *Model) MarshalBinary() ([]byte, error) {
 			}
 		}
 		for i, p := range m.residual.At {
-			r.Points = append(r.Points, pointRecord{Num: p.Num, Cat: p.Cat, E: m.residual.Off[i], SD: m.residual.ExtraSD[i], Z2: m.scatter.Z2[i]})
+			r.Points = append(r.Points, pointRecord{Num: p.Num, Cat: p.Cat, E: m.residual.Off[i], SD: m.residual.ExtraSD[i], Z2: m.scatter.Z2[i], Site: m.sites[i], Load: m.loads[i]})
 		}
 	}
 	for _, key := range sortedKeys(h.mixed) {
@@ -136,7 +140,9 @@ func (p *Prior) loadCalibrated(r *fileRecord) (*calibrated, error) {
 	m.scatter = &gp.Scatter{At: m.residual.At}
 	for _, q := range r.Points {
 		m.scatter.Z2 = append(m.scatter.Z2, q.Z2)
+		m.loads, m.sites = append(m.loads, q.Load), append(m.sites, q.Site)
 	}
+	m.setPhysics()
 	m.scatter.Average()
 	m.complete(p)
 	return m, nil
@@ -150,8 +156,8 @@ func (r *fileRecord) residual() (*gp.Process, error) {
 	var at []gp.Point
 	var e, sd []float64
 	for _, q := range r.Points {
-		bad = bad || !(math.Abs(q.E) < most) || !(q.SD >= 0 && q.SD < most) || !(q.Z2 >= 0 && q.Z2 < most)
-		for _, v := range q.Num {
+		bad = bad || !(math.Abs(q.E) < most) || !(q.SD >= 0 && q.SD < most) || !(q.Z2 >= 0 && q.Z2 < most) || q.Site < 0 || q.Site >= len(r.Sites)
+		for _, v := range slices.Concat(q.Num[:], q.Load[:]) {
 			bad = bad || !(math.Abs(v) < most)
 		}
 		at, e, sd = append(at, gp.Point{Num: q.Num, Cat: q.Cat}), append(e, q.E), append(sd, q.SD)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
@@ -80,4 +81,14 @@ func (j *Joint) Constants() (bayes.Gaussian, error) {
 		}
 	}
 	return bayes.Gaussian{Mean: mean, Cov: cov}, nil
+}
+
+// Whiten returns the covariances of the fitted rows with values that have the derivatives jac by the constants and
+// residuals at the given points, whitened. The posterior covariance of the values is jac·Σ·jacᵀ + K less its square.
+func (j *Joint) Whiten(at []Point, jac *mat.Dense) blas64.General {
+	var trend mat.Dense
+	trend.Mul(jac, j.gain.T())
+	return j.Process.Chol.Whiten(len(at), len(j.Rows), func(k, row int) float64 {
+		return trend.At(k, row) + j.Process.Kernel.Covariance(&at[k], &j.Process.At[row])
+	})
 }

@@ -20,9 +20,12 @@ const ExactRows, nearestRows = 1000, 64
 func (r *Process) Large() bool { return len(r.At) > ExactRows }
 
 // around returns the process of the rows nearest to p, except row without.
-func (r *Process) around(p *Point, without int) *Process {
+func (r *Process) around(p *Point, without int) *Process { return r.of(r.nearest(p, without)) }
+
+// of returns the process of some rows.
+func (r *Process) of(rows []int) *Process {
 	some := &Process{Kernel: r.Kernel}
-	for _, i := range r.nearest(p, without) {
+	for _, i := range rows {
 		some.At, some.Off, some.ExtraSD = append(some.At, r.At[i]), append(some.Off, r.Off[i]), append(some.ExtraSD, r.ExtraSD[i])
 	}
 	if some.fit() != nil {

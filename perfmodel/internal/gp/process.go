@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/blas/blas64"
+
 	"github.com/pacer-ml/pacer/perfmodel"
 )
 
@@ -18,9 +20,12 @@ type Process struct {
 	Off, ExtraSD []float64
 	Kernel       Kernel
 	trend        []float64 // lower triangle of an additional covariance; nil = none
+	physics      *Physics  // of the rows; nil = unknown
 	// With up to ExactRows rows:
 	alpha []float64 // (K + noise)⁻¹ · residuals
 	Chol  Cholesky  // of K + noise
+	// By site: (K + noise)⁻¹ · loads of the site's rows, one line per effect.
+	answers map[int]blas64.General
 }
 
 // choose fits r with the best kernel under h, and additional noise of outliers. The error is that of ctx, or wraps
@@ -128,15 +133,25 @@ func (r *Process) evidence() float64 { return -Dot(r.Off, r.alpha)/2 - r.Chol.lo
 
 // Predict returns the mean and the variance of the residual at p.
 func (r *Process) Predict(p *Point) (mean, variance float64) {
-	if len(r.At) == 0 {
-		return 0, r.Kernel.Variance(p)
-	}
 	if r.Large() {
 		return r.around(p, -1).Predict(p)
 	}
+	return r.given(p, r.covariances(p))
+}
+
+// covariances returns those of p with the rows.
+func (r *Process) covariances(p *Point) []float64 {
 	k := make([]float64, len(r.At))
 	for i := range r.At {
 		k[i] = r.Kernel.Covariance(p, &r.At[i])
+	}
+	return k
+}
+
+// given is Predict with the covariances k of p with the rows, which it overwrites.
+func (r *Process) given(p *Point, k []float64) (mean, variance float64) {
+	if len(k) == 0 {
+		return 0, r.Kernel.Variance(p)
 	}
 	mean = Dot(k, r.alpha)
 	r.Chol.Forward(k)
@@ -167,25 +182,4 @@ func (r *Process) LeastMean() float64 {
 	k := &r.Kernel
 	f := max(k.Routed, 1) * k.Spread
 	return (f*f + k.Site*k.Site) * sum
-}
-
-// Solved returns a process with a computed factor: r itself, or ExactRows evenly spaced rows of r if it has
-// more. For nil it is the process without rows with kernel k.
-func (r *Process) Solved(k Kernel) *Process {
-	unseen := &Process{Kernel: k}
-	if r == nil {
-		return unseen
-	}
-	if !r.Large() {
-		return r
-	}
-	var some Process
-	for k := range ExactRows {
-		i := k * len(r.At) / ExactRows
-		some.At, some.Off, some.ExtraSD = append(some.At, r.At[i]), append(some.Off, r.Off[i]), append(some.ExtraSD, r.ExtraSD[i])
-	}
-	if fitted, err := NewProcess(some.At, some.Off, some.ExtraSD, r.Kernel); err == nil {
-		return fitted
-	}
-	return unseen
 }

@@ -60,12 +60,10 @@ func (s *Scatter) Near(p *Point, without int) float64 {
 	return math.Sqrt(sum / weight)
 }
 
-// scatterShare is the share of left-out rows inside an interval that contains nine in ten new rows. It is lower
-// than 0.9 because the neighbours of a left-out row are further away than those of a point between rows.
-const scatterShare = 0.85
-
-// Quantile returns the scatterShare quantile of the ratios, each divided by s(p) of the other rows. The error
-// is that of ctx.
+// Quantile returns the ratio of half width to standard deviation that covers nine in ten new rows: the 0.9·(n+1)/n
+// quantile of the n ratios, or the largest if n < 9, each divided by s(p) of the other rows. The error is that of ctx.
+//
+// Source: Lei et al. 2018, section 2.2 (split conformal prediction). Differs: the rows are left out one by one.
 func (s *Scatter) Quantile(ctx context.Context) (float64, error) {
 	z := make([]float64, len(s.At))
 	for i := range z {
@@ -75,7 +73,11 @@ func (s *Scatter) Quantile(ctx context.Context) (float64, error) {
 		z[i] = math.Sqrt(s.Z2[i]) / s.Near(&s.At[i], i)
 	}
 	slices.Sort(z)
-	return quantileOf(z, scatterShare), nil
+	n := float64(len(z))
+	if p := 0.9 * (n + 1) / n; p < 1 {
+		return quantileOf(z, p), nil
+	}
+	return z[len(z)-1], nil
 }
 
 // quantileOf estimates quantile p of the distribution of a sorted sample: the mean of the order statistics,
