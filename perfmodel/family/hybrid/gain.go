@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -11,7 +12,6 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
 	"github.com/pacer-ml/pacer/perfmodel/family/internal/shapeless"
 	"github.com/pacer-ml/pacer/perfmodel/family/rubick"
-	"github.com/pacer-ml/pacer/perfmodel/internal/bayes"
 	"github.com/pacer-ml/pacer/perfmodel/internal/design"
 	"github.com/pacer-ml/pacer/perfmodel/internal/gp"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -40,17 +40,10 @@ import (
 // Fall is 0. Both values are 0 for configurations that the family does not cover.
 func (p *Prior) gain(ctx context.Context, have []spec.Measurement, space []spec.Config) ([]perfmodel.Gain, error) {
 	out := make([]perfmodel.Gain, len(space))
-	rows, _, err := oneKey(ctx, perfmodel.Rows(have))
-	if err != nil || len(space) == 0 {
-		return out, err
-	}
-	for i := range space {
-		if k := space[i].Key(); k != space[0].Key() {
-			return nil, fmt.Errorf("hybrid: the space has %s and %s, want one model on one accelerator", space[0].Key(), k)
-		}
-	}
-	if len(rows) > 0 && rows[0].Config.Key() != space[0].Key() {
-		return nil, fmt.Errorf("hybrid: the rows are of %s and the space of %s, want one model on one accelerator", rows[0].Config.Key(), space[0].Key())
+	usable := slices.DeleteFunc(slices.Clone(have), func(m spec.Measurement) bool { return !perfmodel.Usable(m) })
+	rows := perfmodel.MergeRepeats(usable)
+	if len(space) == 0 {
+		return out, ctx.Err()
 	}
 	h, err := p.condition(ctx, rows)
 	if err != nil {
@@ -61,7 +54,7 @@ func (p *Prior) gain(ctx context.Context, have []spec.Measurement, space []spec.
 		return out, ctx.Err()
 	}
 	if err := g.addPosterior(ctx); err != nil {
-		return nil, fmt.Errorf("hybrid: %s: %w", space[0].Key(), err)
+		return nil, fmt.Errorf("hybrid: %w", err)
 	}
 	return g.Gains(len(space), len(rows), g), ctx.Err()
 }
@@ -69,7 +62,6 @@ func (p *Prior) gain(ctx context.Context, have []spec.Measurement, space []spec.
 // spaceGain is the state of computing one space's gains.
 type spaceGain struct {
 	fitted *Model
-	mixed  *mixture // nil if one model predicts all candidates
 	rows   []spec.Measurement
 
 	// Candidates are the configurations of the space with a prediction, in canonical order.
@@ -84,7 +76,7 @@ type spaceGain struct {
 }
 
 func newSpaceGain(ctx context.Context, h *Model, rows []spec.Measurement, space []spec.Config) *spaceGain {
-	g := &spaceGain{fitted: h, mixed: h.mixed[space[0].Key()], rows: rows}
+	g := &spaceGain{fitted: h, rows: rows}
 	var index []int
 	for _, i := range perfmodel.OrderConfigs(space, nil) {
 		p, err := h.Predict(ctx, space[i])
@@ -115,8 +107,8 @@ func (g *spaceGain) addPosterior(ctx context.Context) error {
 	for _, c := range physics {
 		share[c] = 1
 	}
-	if g.mixed != nil {
-		if err := g.addRubick(ctx, share); err != nil {
+	for _, key := range sortedKeys(g.fitted.mixed) {
+		if err := g.addRubick(ctx, key, share); err != nil {
 			return err
 		}
 	}
@@ -158,56 +150,39 @@ func (g *spaceGain) forms(ctx context.Context) (physics []int, others [][]int, e
 	return physics, others, nil
 }
 
-// addPhysics adds the posterior of the calibrated physics for candidates, weighted by its share of each.
+// addPhysics adds the joint posterior of the constants and residuals for candidates, weighted by its share of each.
 func (g *spaceGain) addPhysics(ctx context.Context, candidates []int, share []float64) error {
 	if len(candidates) == 0 {
 		return nil
 	}
-	trial, post, err := g.tryPhysics(ctx, candidates)
-	if err != nil {
-		return err
-	}
-	n, scale := len(candidates), g.fitted.base.scale/stats.Normal90
-	if g.fitted.base.residual == nil {
-		scale = 1 // that of the prior stands for the residuals too
-	}
-	jac := mat.NewDense(n, len(post.Mean), nil)
-	if err := trial.Differentiate(ctx, post.Mean, jac); err != nil {
-		return err
-	}
-	var spread mat.Dense
-	spread.Mul(jac, post.Cov)
-	rest := g.fitted.base.residual.Solved(g.fitted.prior.kernels.Mean)
-	points := make([]gp.Point, n)
-	for k := range points {
-		points[k] = gp.PointOf(&trial.Rows[k].Config)
-	}
-	f := &design.LinearForm{At: candidates, Factor: scale * scale, Grad: jac.RawMatrix(), Spread: spread.RawMatrix(),
-		White: rest.Chol.Whiten(n, len(rest.At), func(k, row int) float64 {
-			return rest.Kernel.Covariance(&points[k], &rest.At[row])
-		})}
-	f.Rest = func(k, l int) float64 {
-		return rest.Kernel.Covariance(&points[k], &points[l])
-	}
-	f.AddTo(&g.view, g.Targets, func(c, t int) float64 { return min(share[c], share[t]) })
-	return nil
-}
-
-// tryPhysics fits the constants to the rows, with effects for the candidates' sites too, and returns the
-// candidates as rows that can be predicted with the fit.
-func (g *spaceGain) tryPhysics(ctx context.Context, candidates []int) (*analytic.Calibration, bayes.Posterior, error) {
 	trial := &analytic.Calibration{}
 	for _, c := range candidates {
 		trial.Try(&g.configs[c])
 	}
 	fit, err := analytic.NewCalibration(ctx, g.rows)
 	if err != nil {
-		return nil, bayes.Posterior{}, err
+		return err
 	}
 	fit.Arrange(trial.Rows...)
-	post, _, err := g.fitted.prior.posterior(ctx, fit)
+	post, joint, err := g.fitted.prior.posterior(ctx, fit)
+	if err != nil {
+		return err
+	}
 	trial.ArrangeAs(fit)
-	return trial, post, err
+	points, jac := pointsOf(trial.Rows), mat.NewDense(len(trial.Rows), len(post.Mean), nil)
+	if err := trial.Differentiate(ctx, post.Mean, jac); err != nil {
+		return err
+	}
+	scale, kernel, white := 1.0, &g.fitted.prior.kernels.Mean, gp.NewMatrix(len(points), 0)
+	if joint != nil {
+		scale, kernel, white = g.fitted.base.scale/stats.Normal90, &joint.Process.Kernel, joint.Whiten(points, jac)
+	}
+	var spread mat.Dense
+	spread.Mul(jac, g.fitted.prior.consts.DistributionOf(&fit.Layout).Cov)
+	f := &design.LinearForm{At: candidates, Factor: scale * scale, Grad: jac.RawMatrix(), Spread: spread.RawMatrix(), White: white}
+	f.Rest = func(k, l int) float64 { return kernel.Covariance(&points[k], &points[l]) }
+	f.AddTo(&g.view, g.Targets, func(c, t int) float64 { return min(share[c], share[t]) })
+	return nil
 }
 
 // addShapeless adds the posterior of package shapeless for candidates of one Key.
@@ -230,42 +205,62 @@ func (g *spaceGain) addShapeless(ctx context.Context, candidates []int) error {
 	return nil
 }
 
-// addRubick adds the posterior of family rubick, the other model of the mixture, and the variance between the
+// addRubick adds the posterior of family rubick, the other model of the mixture of a key, and the variance between the
 // two. share is the weight of physics by candidate: on entry 1 or 0, depending on whether it covers the
 // candidate; on return the mixture's weight.
-func (g *spaceGain) addRubick(ctx context.Context, share []float64) error {
-	r, err := rubick.PosteriorOf(ctx, g.rows, g.configs, g.Targets)
+func (g *spaceGain) addRubick(ctx context.Context, key spec.Key, share []float64) error {
+	mixed := g.fitted.mixed[key]
+	var rows []spec.Measurement
+	for _, m := range g.rows {
+		if m.Config.Key() == key {
+			rows = append(rows, m)
+		}
+	}
+	var configs []spec.Config
+	var candidates, targets, targetOf []int // targets among configs, and their indices in g.Targets
+	for c := range g.configs {
+		if g.configs[c].Key() != key {
+			continue
+		}
+		if i, ok := slices.BinarySearch(g.Targets, c); ok {
+			targets, targetOf = append(targets, len(configs)), append(targetOf, i)
+		}
+		configs, candidates = append(configs, g.configs[c]), append(candidates, c)
+	}
+	r, err := rubick.PosteriorOf(ctx, rows, configs, targets)
 	if err != nil || len(r.Index) == 0 {
 		return err
 	}
 	between := make([]float64, len(g.configs))
-	for _, c := range r.Index {
-		if share[c] > 0 {
-			share[c] = g.mixed.physics
-			between[c] = g.difference(ctx, &g.configs[c])
+	for _, k := range r.Index {
+		if c := candidates[k]; share[c] > 0 {
+			share[c] = mixed.physics
+			between[c] = g.difference(ctx, mixed, &g.configs[c])
 		}
 	}
 	scale := r.Half / stats.Normal90
 	for _, v := range r.Views {
 		factor := v.Weight * scale * scale
-		for k, c := range r.Index {
+		for k, of := range r.Index {
+			c := candidates[of]
 			g.view.Own[c] += factor * (1 - share[c]) * v.Own[k]
 			for l, i := range r.Place {
-				g.view.Cov[c*len(g.Targets)+i] += factor * min(1-share[c], 1-share[g.Targets[i]]) * v.Cov[k*len(r.Place)+l]
+				t := targetOf[i]
+				g.view.Cov[c*len(g.Targets)+t] += factor * min(1-share[c], 1-share[g.Targets[t]]) * v.Cov[k*len(r.Place)+l]
 			}
 		}
 	}
-	g.view.AddBetween(g.mixed.physics*(1-g.mixed.physics), between, g.Targets)
+	g.view.AddBetween(mixed.physics*(1-mixed.physics), between, g.Targets)
 	return nil
 }
 
-// difference returns the difference of ln T between the two models, 0 if one of them has no prediction.
-func (g *spaceGain) difference(ctx context.Context, c *spec.Config) float64 {
+// difference returns the difference of ln T between the two models of a mixture, 0 if one of them has no prediction.
+func (g *spaceGain) difference(ctx context.Context, m *mixture, c *spec.Config) float64 {
 	a, err := g.fitted.base.predict(c)
 	if err != nil {
 		return 0
 	}
-	b, err := g.mixed.rubick.Predict(ctx, *c)
+	b, err := m.rubick.Predict(ctx, *c)
 	if err != nil {
 		return 0
 	}

@@ -322,7 +322,8 @@ func TestGainOfAnUnsettledReading(t *testing.T) {
 
 func TestGainRefusesMixedKeys(t *testing.T) {
 	space := perftest.ToyGrid()[:4]
-	perftest.CheckGainErrors(t, Family.Gain, toyRows(space[:2]), space, "rubick: the space has toy on toychip and other on toychip", "want one job type")
+	perftest.CheckGainErrors(t, Family.Gain, toyRows(space[:2]), space)
+	perftest.CheckGainOfOneKey(t, Family.Gain, toyRows(space[:2]), space, "rubick: the space has toy on toychip and other on toychip", "want one job type")
 }
 
 // TestGainIgnoresRowsThatAreNotUsable: including rows with impossible plans.

@@ -292,8 +292,8 @@ func CheckImpossible(t *testing.T, name string, f perfmodel.Predictor) {
 	}
 }
 
-// CheckGainErrors checks the errors of a Gain over rows with space, all of one key.
-func CheckGainErrors(t *testing.T, gain func(context.Context, []spec.Measurement, []spec.Config) ([]perfmodel.Gain, error), rows []spec.Measurement, space []spec.Config, mixed, otherKey string) {
+// CheckGainOfOneKey checks that a Gain refuses rows and spaces of several keys, with errors that contain the given texts.
+func CheckGainOfOneKey(t *testing.T, gain func(context.Context, []spec.Measurement, []spec.Config) ([]perfmodel.Gain, error), rows []spec.Measurement, space []spec.Config, mixed, otherKey string) {
 	t.Helper()
 	other := slices.Clone(space)
 	other[2].Model.Name = "other"
@@ -303,6 +303,11 @@ func CheckGainErrors(t *testing.T, gain func(context.Context, []spec.Measurement
 	if _, err := gain(t.Context(), rows[:2], other[2:3]); err == nil || !strings.Contains(err.Error(), otherKey) {
 		t.Errorf("rows of another key: %v, want %q", err, otherKey)
 	}
+}
+
+// CheckGainErrors checks a Gain of an empty space, and after the end of a context.
+func CheckGainErrors(t *testing.T, gain func(context.Context, []spec.Measurement, []spec.Config) ([]perfmodel.Gain, error), rows []spec.Measurement, space []spec.Config) {
+	t.Helper()
 	if g, err := gain(t.Context(), rows, nil); err != nil || len(g) != 0 {
 		t.Errorf("an empty space: %v, %v", g, err)
 	}
