@@ -167,11 +167,14 @@ func (b *Bench) prior(c Contender, left string) (Prior, error) {
 		if err != nil {
 			return nil, err
 		}
-		traces, err := b.dataset("rubick")
-		if err != nil {
-			return nil, err
+		if left != tracesDir {
+			traces, err := b.dataset(tracesDir)
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, traces...)
 		}
-		return c.Train(b.ctx, append(rows, traces...))
+		return c.Train(b.ctx, rows)
 	})
 }
 

@@ -28,7 +28,7 @@ const restRows, pooledRows = 10, 20
 type CurvePoint struct {
 	Data    string  `json:"data"`   // directory of the source
 	Source  string  `json:"source"` // "all" pools the sources of the directory
-	Order   string  `json:"order"`  // of the revealed rows: random, or spread, each the farthest from those before
+	Order   string  `json:"order"`  // of the revealed rows: random, spread (each the farthest from those before) or chosen (each of the largest gain)
 	Model   string  `json:"model"`  // hybrid or a rival
 	Rows    int     `json:"rows"`   // k
 	Draws   int     `json:"draws"`
@@ -60,17 +60,38 @@ func spreadOf(v []float64) Spread {
 
 // An order arranges the rows of a source: the first k are revealed.
 type order struct {
-	name string
-	// of returns a permutation of siblings, given one configuration of each.
-	of func(r *rand.Rand, configs []spec.Config) []int
+	name  string
+	draws int
+	// of returns a permutation of siblings; those after the first most rows are in no order.
+	of func(ctx context.Context, r *rand.Rand, prior Prior, rows *sourceRows, most int) ([]int, error)
 }
 
-// orders are at random, and by distance.
+// orders are at random, by distance, and by the gain of the family.
 var orders = []order{
-	{"random", func(r *rand.Rand, configs []spec.Config) []int { return r.Perm(len(configs)) }},
-	{"spread", func(r *rand.Rand, configs []spec.Config) []int {
-		return farthest(featuresOf(configs), r.IntN(len(configs)))
+	{"random", randomDraws, func(_ context.Context, r *rand.Rand, _ Prior, rows *sourceRows, _ int) ([]int, error) {
+		return r.Perm(len(rows.groups)), nil
 	}},
+	{"spread", randomDraws, func(_ context.Context, r *rand.Rand, _ Prior, rows *sourceRows, _ int) ([]int, error) {
+		return farthest(featuresOf(rows.first), r.IntN(len(rows.first))), nil
+	}},
+	{"chosen", 1, func(ctx context.Context, _ *rand.Rand, prior Prior, rows *sourceRows, most int) ([]int, error) {
+		return chosen(ctx, prior.Family().Gain, rows, most)
+	}},
+}
+
+// sourceRows are the rows of a source.
+type sourceRows struct {
+	all    []spec.Measurement
+	groups [][]int       // siblings
+	first  []spec.Config // one of each group
+}
+
+func newSourceRows(all []spec.Measurement) *sourceRows {
+	s := &sourceRows{all: all, groups: siblings(all)}
+	for _, g := range s.groups {
+		s.first = append(s.first, all[g[0]].Config)
+	}
+	return s
 }
 
 // farthest orders points so that each is the one farthest from those before it. Source: Johnson, Moore and Ylvisaker,
@@ -163,7 +184,7 @@ func (b *Bench) curves(c Contender, dir string, done func(string, int, int)) ([]
 			continue
 		}
 		for _, order := range orders {
-			for d := range randomDraws {
+			for d := range order.draws {
 				work = append(work, curveDraw{s, order, d})
 			}
 		}
@@ -199,12 +220,11 @@ func (b *Bench) draw(c Contender, d *curveDraw, rows []spec.Measurement) (out []
 	if err != nil {
 		return nil, err
 	}
-	groups := siblings(rows)
-	first := make([]spec.Config, len(groups))
-	for i, g := range groups {
-		first[i] = rows[g[0]].Config
+	of := newSourceRows(rows)
+	perm, err := d.order.of(b.ctx, d.random(b.Seed), prior, of, min(slices.Max(CurveRows), len(rows)-restRows))
+	if err != nil {
+		return nil, err
 	}
-	perm := d.order.of(d.random(b.Seed), first)
 	before, err := predictAll(b.ctx, prior, targets(rows, sourceOf))
 	if err != nil {
 		return nil, err
@@ -214,7 +234,7 @@ func (b *Bench) draw(c Contender, d *curveDraw, rows []spec.Measurement) (out []
 		if len(rows) < restRows+k || k == 0 && d.draw > 0 {
 			continue
 		}
-		shown, hidden := take(groups, perm, k)
+		shown, hidden := take(of.groups, perm, k)
 		add := func(model string, predictions []prediction) {
 			out = append(out, drawn{curveLine{d.source, d.order.name, model, k}, d.draw, len(rows) >= pooledRows+k, predictions})
 		}

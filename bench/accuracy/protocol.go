@@ -89,7 +89,7 @@ func fraction(name string, v, must, aim float64) Figure {
 
 // Protocols returns every protocol, in the order they are reported.
 func Protocols() []Protocol {
-	return slices.Concat(tracesProtocols(), cellProtocols(), serverProtocols(), publishedProtocols(), outlierProtocols(), memoryProtocols(), choiceProtocols(), speedProtocols())
+	return slices.Concat(tracesProtocols(), cellProtocols(), serverProtocols(), publishedProtocols(), outlierProtocols(), chosenProtocols(), memoryProtocols(), choiceProtocols(), speedProtocols())
 }
 
 // LookupProtocol returns the protocol with a name. The error for an unknown one
