@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -24,9 +25,14 @@ func manyPoints() Campaign {
 // BenchmarkChoose measures the time between two points: adding a row and choosing the next point. Rows are the
 // points measured before.
 func BenchmarkChoose(b *testing.B) {
-	for _, rows := range []int{0, 40, 160} {
-		b.Run(fmt.Sprintf("rows=%d", rows), func(b *testing.B) {
+	for i := range 6 {
+		name, rows := []string{"rubick", "hybrid"}[i%2], []int{0, 40, 160}[i/2]
+		b.Run(fmt.Sprintf("%s/rows=%d", name, rows), func(b *testing.B) {
 			o, l := options(b, &memorySink{})
+			var err error
+			if o.Family, err = family.Lookup(name); err != nil {
+				b.Fatal(err)
+			}
 			o.Machine = cpuMachine(4)
 			r, err := newRun(context.Background(), manyPoints(), o)
 			if err != nil {
@@ -58,7 +64,7 @@ func BenchmarkChoose(b *testing.B) {
 				delete(r.done, r.index[r.identity(last.Config)])
 				k := r.byKey[last.Config.Key()]
 				k.rows, k.usable, k.fresh = k.rows[:len(k.rows)-1], k.usable-1, false
-				if err := r.refitKey(context.Background(), k); err != nil {
+				if err := r.refitGroup(context.Background(), k.fitGroup); err != nil {
 					b.Fatal(err)
 				}
 				k.fresh = true

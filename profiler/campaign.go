@@ -15,7 +15,7 @@ type Campaign struct {
 	Models      []spec.Model
 	Space       Space
 	Choose      Order  // "" = Adaptive
-	Family      string // performance model that guides Adaptive and Until, "" = "rubick"
+	Family      string // performance model that guides Adaptive and Until, "" = "hybrid"
 	Until       Until
 	Budget      Budget
 	Point       PointOptions

@@ -117,11 +117,11 @@ func (r *run) step(c candidate, why string) Step {
 }
 
 // chooseAdaptive returns the candidate of the highest score; ties go to the first in canonical
-// order. A key without rows comes before all others.
+// order. A group without rows comes before all others.
 func (r *run) chooseAdaptive(from []candidate, h costModel) Step {
-	if i := slices.IndexFunc(from, func(c candidate) bool { return len(c.rows) == 0 }); i >= 0 {
-		key := from[i].key
-		from = slices.DeleteFunc(slices.Clone(from), func(c candidate) bool { return c.key != key })
+	if i := slices.IndexFunc(from, func(c candidate) bool { return c.unmeasured() }); i >= 0 {
+		first := from[i].fitGroup
+		from = slices.DeleteFunc(slices.Clone(from), func(c candidate) bool { return c.fitGroup != first })
 	}
 	limit, _ := r.bindingTerm(h)
 	best, score := from[0], -1.0
@@ -139,7 +139,8 @@ func (r *run) chooseAdaptive(from []candidate, h costModel) Step {
 //
 //	W = chance · Fall / cost
 //
-//	Fall    expected fall of the mean half width of ln T over the key's points;
+//	Fall    expected fall of the mean half width of ln T over the points of the key,
+//	        or of all models if the family is fitted to all at once;
 //	        for a family without Gain the half width at c, and before its first
 //	        fit the points of its design first
 //	chance  that c runs: halved for each row of the key since the last OK one,
@@ -178,7 +179,7 @@ func (r *run) cost(c candidate, limit budgetTerm) float64 {
 func (r *run) why(c candidate, limit budgetTerm) string {
 	name := c.key.Model
 	switch {
-	case len(c.rows) == 0:
+	case c.unmeasured():
 		return "first of " + name
 	case c.gains == nil && len(c.design) > 0:
 		return name + ": part of the design before there is a fit"
@@ -194,6 +195,9 @@ func (r *run) why(c candidate, limit budgetTerm) string {
 		per = ", most per second"
 	case byDeviceTime:
 		per = ", most per device-second"
+	}
+	if n := len(c.keys); n > 1 {
+		name = fmt.Sprintf("all %d models", n)
 	}
 	return fmt.Sprintf("mean interval of %s from %s to about %s%s; %s here", name,
 		plusMinus(c.mean), plusMinus(max(c.mean-g.Fall, 0)), per, plusMinus(g.HalfWidth))

@@ -113,6 +113,35 @@ func TestAdaptiveTakesTheGreatestGain(t *testing.T) {
 	}
 }
 
+// TestModelsFittedTogether: a family that is fitted to all models at once has one gain for all, and no model goes first.
+func TestModelsFittedTogether(t *testing.T) {
+	f := &scripted{gain: func(have []spec.Measurement, c spec.Config) perfmodel.Gain {
+		g := perfmodel.Gain{HalfWidth: 0.3 / float64(1+len(have)), Fall: 0.01 * float64(c.Plan.MicroBatch)}
+		if c.Model.Name == "b" {
+			g.Fall *= 10
+		}
+		return g
+	}}
+	o, _ := options(t, &memorySink{})
+	o.Family = f.family()
+	conditioned := 0
+	o.Family.Condition = func(_ context.Context, rows []spec.Measurement) (perfmodel.Fitted, error) {
+		conditioned = len(rows)
+		return lawful{}, nil
+	}
+	c := Campaign{Name: "c", Models: []spec.Model{tinyModel("a", 4), tinyModel("b", 4)}, Space: Space{MicroBatch: []int{1, 2, 4}}}
+	_, steps := explained(t, c, o, 4)
+	if got, want := names(steps), []string{"b dp=1,mb=4", "b dp=1,mb=2", "b dp=1,mb=1", "a dp=1,mb=4"}; !slices.Equal(got, want) {
+		t.Errorf("order %q, want %q", got, want)
+	}
+	if f.calls["a"] != 5 || f.calls["b"] != 0 || conditioned != 4 {
+		t.Errorf("%v gains worked out, %d rows fitted; want one of all models at first and after each of 4 rows", f.calls, conditioned)
+	}
+	if steps[0].Why != "first of b" || steps[1].Why != "mean interval of all 2 models from ±16.2 % to about ±0 %; ±16.2 % here" {
+		t.Errorf("reasons %q, %q", steps[0].Why, steps[1].Why)
+	}
+}
+
 // TestGainPerCost: all gains are equal; time decides if wall time is limited, and device-time if device-hours
 // are limited.
 func TestGainPerCost(t *testing.T) {

@@ -15,15 +15,15 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
-// keyState is the state of one (model, accelerator) key. It is recomputed only after a new row of the key.
+// keyState is the state of one (model, accelerator) key. It is recomputed only after a new row of its group.
 type keyState struct {
+	*fitGroup
 	key    spec.Key
 	points []int // all points of the key, in canonical order
 	rows   []spec.Measurement
 	reused int // number of rows of other runs
 	usable int // number of usable rows
 	misses int // number of rows since the last OK one, without OOMs beside another process
-	fresh  bool
 
 	// The following cover the points that are measured or still open, without failed and skipped ones.
 	space   []int
@@ -31,12 +31,43 @@ type keyState struct {
 	halves  map[int]float64        // half width of the 90 % interval of ln T; may be absent
 	steps   map[int]float64        // predicted step times, seconds
 	design  []int                  // points to measure before the first fit
-	mean    float64                // mean of halves
 	warning string
 }
 
+// fitGroup is a set of keys with one fit: a single key, or all keys if the family is fitted to all at once.
+type fitGroup struct {
+	keys  []*keyState // in canonical order
+	fresh bool
+	mean  float64 // mean half width over the space of all keys
+}
+
+// groupKeys assigns the keys to groups.
+func (r *run) groupKeys() {
+	all := &fitGroup{}
+	for _, k := range r.keys {
+		if r.o.Family.Condition == nil || len(r.groups) == 0 {
+			all = &fitGroup{}
+			r.groups = append(r.groups, all)
+		}
+		all.keys, k.fitGroup = append(all.keys, k), all
+	}
+}
+
+// unmeasured reports whether no key has a row.
+func (g *fitGroup) unmeasured() bool {
+	return !slices.ContainsFunc(g.keys, func(k *keyState) bool { return len(k.rows) > 0 })
+}
+
+// allRows returns the rows of all keys.
+func (g *fitGroup) allRows() (out []spec.Measurement) {
+	for _, k := range g.keys {
+		out = append(out, k.rows...)
+	}
+	return out
+}
+
 func (k *keyState) add(m spec.Measurement) {
-	k.rows, k.fresh = append(k.rows, m), false
+	k.rows = append(k.rows, m)
 	if perfmodel.Usable(m) {
 		k.usable++
 	}
@@ -48,70 +79,120 @@ func (k *keyState) add(m spec.Measurement) {
 	}
 }
 
-// refit recomputes the keys with new rows.
+// refit recomputes the groups with new rows.
 func (r *run) refit(ctx context.Context) error {
-	for _, k := range r.keys {
-		if k.fresh {
+	for _, g := range r.groups {
+		if g.fresh {
 			continue
 		}
-		if err := r.refitKey(ctx, k); err != nil {
-			return fmt.Errorf("profiler: campaign %s, run %s: %s: %w", r.c.Name, r.label, k.key, err)
+		if err := r.refitGroup(ctx, g); err != nil {
+			return fmt.Errorf("profiler: campaign %s, run %s: %s: %w", r.c.Name, r.label, g, err)
 		}
-		k.fresh = true
+		g.fresh = true
 	}
 	return nil
 }
 
-// refitKey recomputes k. Only the end of ctx is an error: a key that cannot be fitted gets a
-// warning.
-func (r *run) refitKey(ctx context.Context, k *keyState) error {
-	k.space, k.warning = nil, ""
-	k.gains, k.halves, k.steps, k.design = nil, map[int]float64{}, map[int]float64{}, nil
-	configs := []spec.Config{}
-	for _, i := range k.points {
-		if outcome, done := r.done[i]; done && outcome == spec.OK || r.open(i) {
-			k.space = append(k.space, i)
-			configs = append(configs, r.points[i].Config)
+// String names the group.
+func (g *fitGroup) String() string {
+	if len(g.keys) == 1 {
+		return g.keys[0].key.String()
+	}
+	return fmt.Sprintf("%d models", len(g.keys))
+}
+
+// refitGroup recomputes g. Only the end of ctx is an error: a group that cannot be fitted gets a warning.
+func (r *run) refitGroup(ctx context.Context, g *fitGroup) error {
+	var configs []spec.Config
+	for _, k := range g.keys {
+		k.reset()
+		for _, i := range k.points {
+			if outcome, done := r.done[i]; done && outcome == spec.OK || r.open(i) {
+				k.space = append(k.space, i)
+				configs = append(configs, r.points[i].Config)
+			}
 		}
 	}
-	if len(k.space) == 0 {
-		k.warning = "none of its points can be run"
-		return ctx.Err()
-	}
-	fitted := r.fit(ctx, k)
-	r.predict(ctx, k, fitted)
-	if r.o.Family.Gain != nil {
-		gains, err := r.o.Family.Gain(ctx, k.rows, configs)
-		if err == nil && len(gains) != len(configs) {
-			err = fmt.Errorf("%d gains for %d configurations", len(gains), len(configs))
-		}
-		k.takeGains(gains, err)
-	}
-	if k.gains == nil && fitted == nil && r.o.Family.Choose != nil {
-		for _, j := range r.o.Family.Choose(configs, min(designSize, len(configs))) {
-			k.design = append(k.design, k.space[j])
+	fitted := r.fit(ctx, g)
+	var gains []perfmodel.Gain
+	if r.o.Family.Gain != nil && len(configs) > 0 {
+		var err error
+		gains, err = r.o.Family.Gain(ctx, g.allRows(), configs)
+		if err = checkGains(gains, err, len(configs)); err != nil {
+			gains = nil
+			g.warn(err.Error())
 		}
 	}
-	k.mean = 0
-	for _, i := range k.space {
-		k.mean += k.halves[i] / float64(max(len(k.halves), 1))
+	var halves []float64
+	for _, k := range g.keys {
+		if len(k.space) == 0 {
+			k.warning = "none of its points can be run"
+			continue
+		}
+		r.predict(ctx, k, fitted)
+		switch {
+		case gains != nil:
+			k.takeGains(gains[:len(k.space)])
+			gains = gains[len(k.space):]
+		case fitted == nil && r.o.Family.Choose != nil:
+			k.design = r.designOf(k)
+		}
+		for _, i := range k.space {
+			if h, ok := k.halves[i]; ok {
+				halves = append(halves, h)
+			}
+		}
+	}
+	g.mean = 0
+	for _, h := range halves {
+		g.mean += h / float64(len(halves))
 	}
 	return ctx.Err()
+}
+
+// reset forgets what a fit computed.
+func (k *keyState) reset() {
+	k.space, k.warning = nil, ""
+	k.gains, k.halves, k.steps, k.design = nil, map[int]float64{}, map[int]float64{}, nil
+}
+
+// warn sets the warning of all keys.
+func (g *fitGroup) warn(text string) {
+	for _, k := range g.keys {
+		k.warning = text
+	}
+}
+
+// designOf returns the points of k to measure before the first fit.
+func (r *run) designOf(k *keyState) (out []int) {
+	configs := make([]spec.Config, len(k.space))
+	for j, i := range k.space {
+		configs[j] = r.points[i].Config
+	}
+	for _, j := range r.o.Family.Choose(configs, min(designSize, len(configs))) {
+		out = append(out, k.space[j])
+	}
+	return out
 }
 
 // designSize is the number of points that a family without Gain chooses before its first fit.
 const designSize = 8
 
-func (k *keyState) takeGains(gains []perfmodel.Gain, err error) {
+// checkGains returns err, or what is wrong with the gains of n configurations.
+func checkGains(gains []perfmodel.Gain, err error, n int) error {
+	if err == nil && len(gains) != n {
+		return fmt.Errorf("%d gains for %d configurations", len(gains), n)
+	}
 	for _, g := range gains {
 		if err == nil && !(g.HalfWidth >= 0 && g.HalfWidth+math.Abs(g.Fall) <= math.MaxFloat64) {
 			err = fmt.Errorf("a half width of %g that falls by %g", g.HalfWidth, g.Fall)
 		}
 	}
-	if err != nil {
-		k.warning = err.Error()
-		return
-	}
+	return err
+}
+
+// takeGains sets the gains of the space.
+func (k *keyState) takeGains(gains []perfmodel.Gain) {
 	k.gains = map[int]perfmodel.Gain{}
 	for j, i := range k.space {
 		k.gains[i] = gains[j]
@@ -121,21 +202,26 @@ func (k *keyState) takeGains(gains []perfmodel.Gain, err error) {
 	}
 }
 
-// fit fits the family to the measured rows. It returns nil if that fails.
-func (r *run) fit(ctx context.Context, k *keyState) perfmodel.Fitted {
+// fit fits the family to the measured rows of g. It returns nil if that fails.
+func (r *run) fit(ctx context.Context, g *fitGroup) (fitted perfmodel.Fitted) {
+	rows, err := g.allRows(), error(nil)
 	switch {
-	case k.usable == 0:
-		k.warning = "nothing measured yet"
+	case !slices.ContainsFunc(rows, perfmodel.Usable):
+		g.warn("nothing measured yet")
 		return nil
-	case r.o.Family.Fit == nil:
+	case r.o.Family.Condition != nil:
+		fitted, err = r.o.Family.Condition(ctx, rows)
+	case r.o.Family.Fit != nil:
+		fitted, _, err = r.o.Family.Fit(ctx, perfmodel.Rows(rows))
+	default:
 		return r.o.Family.Unfitted
 	}
-	fitted, _, err := r.o.Family.Fit(ctx, perfmodel.Rows(k.rows))
 	if err != nil {
-		k.warning = err.Error()
+		why := err.Error()
 		if errors.Is(err, perfmodel.ErrTooFewPoints) {
-			k.warning = "too few points measured for a fit"
+			why = "too few points measured for a fit"
 		}
+		g.warn(why)
 		return nil
 	}
 	return fitted

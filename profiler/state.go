@@ -29,6 +29,7 @@ type run struct {
 	skips   map[int]Rejected
 	keys    []*keyState // in canonical order
 	byKey   map[spec.Key]*keyState
+	groups  []*fitGroup
 
 	began    time.Time
 	inRunner float64 // seconds of this session spent in the Runner
@@ -65,6 +66,7 @@ func newRun(ctx context.Context, c Campaign, o Options) (*run, error) {
 		r.byKey[k].points = append(r.byKey[k].points, i)
 	}
 	slices.SortFunc(r.keys, func(a, b *keyState) int { return perfmodel.CompareKeys(a.key, b.key) })
+	r.groupKeys()
 	r.sequence()
 	if err := r.resume(); err != nil {
 		return nil, err
@@ -135,6 +137,7 @@ func (r *run) add(m spec.Measurement) {
 	}
 	if k := r.byKey[m.Config.Key()]; k != nil {
 		k.add(m)
+		k.fresh = false
 		r.skipLarger(k, m)
 	}
 }

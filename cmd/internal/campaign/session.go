@@ -1,6 +1,7 @@
 package campaign
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,7 +54,7 @@ func Open(ctx context.Context, path string, o Options, rows RowSource) (_ *Sessi
 	if err != nil {
 		return nil, err
 	}
-	fam, err := family.Lookup(familyName(camp))
+	fam, err := family.Lookup(cmp.Or(camp.Family, family.Default))
 	if err != nil {
 		return nil, fail.Usagef("profile: campaign %s: %w", camp.Name, err)
 	}
@@ -77,14 +78,6 @@ func Open(ctx context.Context, path string, o Options, rows RowSource) (_ *Sessi
 		}
 	}
 	return s, nil
-}
-
-// familyName is the performance model that guides camp.
-func familyName(camp profiler.Campaign) string {
-	if camp.Family == "" {
-		return "rubick"
-	}
-	return camp.Family
 }
 
 // Close releases the machine.
