@@ -3,14 +3,18 @@ package profiler
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
 // Explain returns the state of the run and the next points that it would measure, in order, at most n. It
-// measures none: it assumes that each point takes its predicted time.
+// measures none: it assumes that the points take one standard deviation more and less than predicted, in turn, so that
+// later intervals are as wide as if the predictions were as wrong as they are expected to be. The points can also be
+// measured at the same time, by n machines.
 func Explain(ctx context.Context, c Campaign, o Options, n int) (State, []Step, error) {
 	if n < 0 {
 		return State{}, nil, fmt.Errorf("profiler: explain %d points, want 0 or more", n)
@@ -39,11 +43,17 @@ func Explain(ctx context.Context, c Campaign, o Options, n int) (State, []Step, 
 	return s, steps, err
 }
 
-// asPredicted returns the measurement that is expected for a step.
+// asPredicted returns the measurement that is assumed for a step.
 func (r *run) asPredicted(s Step) spec.Measurement {
 	sec := r.stepSec(s.Point.Config)
-	if !(sec > 0) {
+	off := math.Exp(s.HalfWidth / stats.Normal90)
+	switch {
+	case !(sec > 0):
 		sec = 1 // unknown; any value narrows the intervals equally
+	case r.number%2 == 0 && off < 10:
+		sec *= off
+	case off < 10:
+		sec /= off
 	}
 	p, h := r.c.Point.Defaults(), r.costModel()
 	n := int(p.timed(sec, h))
