@@ -94,7 +94,7 @@ func (r *replay) random(_ []spec.Measurement, open []int) int { return r.order.I
 // adaptive takes the open row with the largest expected gain, any of equals.
 func (r *replay) adaptive(t testing.TB) func(have []spec.Measurement, open []int) int {
 	return func(have []spec.Measurement, open []int) int {
-		gains, err := r.family.Gain(t.Context(), have, r.space)
+		gains, err := r.family.Gain(t.Context(), have, r.space, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

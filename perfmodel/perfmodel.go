@@ -99,9 +99,10 @@ type Family struct {
 	// indices, ascending. Nil if the family has no preference.
 	Choose func(candidates []spec.Config, n int) []int
 	// Gain returns the expected benefit of measuring each configuration of space, in its order, given the rows
-	// of have. All of them share one key. Rows of have that are not Usable are ignored; have may be empty.
+	// of have. wanted are the configurations with intervals that count; nil = those of space. All share one key unless the
+	// family has Condition. Rows of have that are not Usable are ignored; have may be empty.
 	// Errors are those of Fit, or report several keys. Nil if the family has no estimate.
-	Gain func(ctx context.Context, have []spec.Measurement, space []spec.Config) ([]Gain, error)
+	Gain func(ctx context.Context, have []spec.Measurement, space, wanted []spec.Config) ([]Gain, error)
 	// Unfitted predicts without any measurement; nil if the family cannot.
 	Unfitted Fitted
 }
@@ -110,8 +111,8 @@ type Family struct {
 // space's uncertainty if that configuration is measured.
 type Gain struct {
 	HalfWidth float64 // half the width of the present 90 % interval of ln T
-	// Fall is the expected decrease of the space's mean HalfWidth when this configuration is measured, or
-	// measured again.
+	// Fall is the expected decrease of the mean HalfWidth of the space, or of the wanted configurations, when this one is
+	// measured, or measured again.
 	Fall float64
 }
 

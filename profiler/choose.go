@@ -140,7 +140,7 @@ func (r *run) chooseAdaptive(from []candidate, h costModel) Step {
 //	W = chance · Fall / cost
 //
 //	Fall    expected fall of the mean half width of ln T over the points of the key,
-//	        or of all models if the family is fitted to all at once;
+//	        of all models if the family is fitted to all at once, or of Options.For;
 //	        for a family without Gain the half width at c, and before its first
 //	        fit the points of its design first
 //	chance  that c runs: halved for each row of the key since the last OK one,
@@ -196,7 +196,10 @@ func (r *run) why(c candidate, limit budgetTerm) string {
 	case byDeviceTime:
 		per = ", most per device-second"
 	}
-	if n := len(c.keys); n > 1 {
+	switch n := len(c.keys); {
+	case c.wanted != nil:
+		name = spec.Count(len(c.wanted), "wanted plan")
+	case n > 1:
 		name = fmt.Sprintf("all %d models", n)
 	}
 	return fmt.Sprintf("mean interval of %s from %s to about %s%s; %s here", name,

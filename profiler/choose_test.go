@@ -3,6 +3,7 @@ package profiler
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"math"
 	"slices"
@@ -36,7 +37,7 @@ func (f *scripted) family() perfmodel.Family {
 			}
 			return lawful{}, perfmodel.Card{}, nil
 		},
-		Gain: func(_ context.Context, have []spec.Measurement, space []spec.Config) ([]perfmodel.Gain, error) {
+		Gain: func(_ context.Context, have []spec.Measurement, space, _ []spec.Config) ([]perfmodel.Gain, error) {
 			f.calls[space[0].Model.Name]++
 			out := make([]perfmodel.Gain, len(space))
 			for i, c := range space {
@@ -139,6 +140,38 @@ func TestModelsFittedTogether(t *testing.T) {
 	}
 	if steps[0].Why != "first of b" || steps[1].Why != "mean interval of all 2 models from ±16.2 % to about ±0 %; ±16.2 % here" {
 		t.Errorf("reasons %q, %q", steps[0].Why, steps[1].Why)
+	}
+}
+
+// TestWantedPlans: the gain is that of the wanted plans, for every model and sequence length, on any devices.
+func TestWantedPlans(t *testing.T) {
+	o, _ := options(t, &memorySink{})
+	var wanted []spec.Config
+	o.Family = perfmodel.Family{
+		Unfitted: lawful{},
+		Gain: func(_ context.Context, _ []spec.Measurement, space, of []spec.Config) ([]perfmodel.Gain, error) {
+			wanted = of
+			return slices.Repeat([]perfmodel.Gain{{HalfWidth: 0.5, Fall: 0.05}}, len(space)), nil
+		},
+	}
+	c := Campaign{Name: "c", Models: []spec.Model{tinyModel("a", 4)}, Space: Space{SeqLens: []int{32, 64}, MicroBatch: []int{1, 2}}}
+	o.For = []Wanted{{spec.Plan{TP: 2, MicroBatch: 4}, spec.NewShape(2)}, {spec.Plan{TP: 3, MicroBatch: 4}, spec.NewShape(3)}, {spec.Plan{DP: 16, MicroBatch: 1}, spec.NewShape(8, 8)}}
+	_, steps := explained(t, c, o, 2)
+	var got []string
+	for _, c := range wanted {
+		got = append(got, fmt.Sprintf("%d: %s on %s, %d CPUs", c.Seq(), c.Plan, c.Shape, c.Shape.CPUs))
+	}
+	want := []string{"32: dp=1,tp=2,pp=1,mb=4,ga=1,precision=fp32 on 2, 2 CPUs", "32: dp=16,tp=1,pp=1,mb=1,ga=1,precision=fp32 on 2x8, 16 CPUs",
+		"64: dp=1,tp=2,pp=1,mb=4,ga=1,precision=fp32 on 2, 2 CPUs", "64: dp=16,tp=1,pp=1,mb=1,ga=1,precision=fp32 on 2x8, 16 CPUs"}
+	if !slices.Equal(got, want) {
+		t.Errorf("wanted %q, want %q: three heads cannot be split", got, want)
+	}
+	if why := "mean interval of 4 wanted plans from ±10 % to about ±4.64 %; ±64.9 % here"; steps[1].Why != why {
+		t.Errorf("reason %q, want %q", steps[1].Why, why)
+	}
+	o.For = o.For[1:2]
+	if _, _, err := Explain(t.Context(), c, o, 1); err == nil || !strings.Contains(err.Error(), "campaign c: none of the 1 wanted plans can run: plan dp=1,tp=3") {
+		t.Errorf("a plan that no model can run: %v", err)
 	}
 }
 
@@ -319,12 +352,14 @@ func TestUntilPassesModelsThatCannotRun(t *testing.T) {
 
 // TestBadFamilies: an invalid result of a family is a warning and does not end the run.
 func TestBadFamilies(t *testing.T) {
-	for name, gain := range map[string]func(context.Context, []spec.Measurement, []spec.Config) ([]perfmodel.Gain, error){
-		"few": func(context.Context, []spec.Measurement, []spec.Config) ([]perfmodel.Gain, error) { return nil, nil },
-		"errors": func(context.Context, []spec.Measurement, []spec.Config) ([]perfmodel.Gain, error) {
+	for name, gain := range map[string]func(context.Context, []spec.Measurement, []spec.Config, []spec.Config) ([]perfmodel.Gain, error){
+		"few": func(context.Context, []spec.Measurement, []spec.Config, []spec.Config) ([]perfmodel.Gain, error) {
+			return nil, nil
+		},
+		"errors": func(context.Context, []spec.Measurement, []spec.Config, []spec.Config) ([]perfmodel.Gain, error) {
 			return nil, errors.New("no")
 		},
-		"NaN": func(_ context.Context, _ []spec.Measurement, space []spec.Config) ([]perfmodel.Gain, error) {
+		"NaN": func(_ context.Context, _ []spec.Measurement, space, _ []spec.Config) ([]perfmodel.Gain, error) {
 			return slices.Repeat([]perfmodel.Gain{{HalfWidth: math.NaN(), Fall: math.NaN()}}, len(space)), nil
 		},
 	} {

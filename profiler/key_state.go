@@ -38,7 +38,9 @@ type keyState struct {
 type fitGroup struct {
 	keys  []*keyState // in canonical order
 	fresh bool
-	mean  float64 // mean half width over the space of all keys
+	mean  float64 // mean half width over the space of all keys, or over wanted
+	// wanted are the configurations with intervals that count, nil = the points.
+	wanted []spec.Config
 }
 
 // groupKeys assigns the keys to groups.
@@ -117,7 +119,7 @@ func (r *run) refitGroup(ctx context.Context, g *fitGroup) error {
 	var gains []perfmodel.Gain
 	if r.o.Family.Gain != nil && len(configs) > 0 {
 		var err error
-		gains, err = r.o.Family.Gain(ctx, g.allRows(), configs)
+		gains, err = r.o.Family.Gain(ctx, g.allRows(), configs, g.wanted)
 		if err = checkGains(gains, err, len(configs)); err != nil {
 			gains = nil
 			g.warn(err.Error())
@@ -143,7 +145,10 @@ func (r *run) refitGroup(ctx context.Context, g *fitGroup) error {
 			}
 		}
 	}
-	g.mean = 0
+	if g.mean = 0; g.wanted != nil {
+		g.mean = r.wantedHalf(ctx, g, fitted)
+		return ctx.Err()
+	}
 	for _, h := range halves {
 		g.mean += h / float64(len(halves))
 	}

@@ -28,7 +28,9 @@ type Options struct {
 	// are done; other rows with a key of the space are used in fits if Reuse is set.
 	Rows  []spec.Measurement
 	Reuse bool
-	Seed  uint64
+	// For are the plans that the adaptive order should predict best, of every model; nil = all points alike.
+	For  []Wanted
+	Seed uint64
 	// Progress, if set, is called before and after every point, from one goroutine.
 	Progress func(Event)
 	Now      func() time.Time // nil = time.Now

@@ -67,6 +67,9 @@ func newRun(ctx context.Context, c Campaign, o Options) (*run, error) {
 	}
 	slices.SortFunc(r.keys, func(a, b *keyState) int { return perfmodel.CompareKeys(a.key, b.key) })
 	r.groupKeys()
+	if err := r.setWanted(); err != nil {
+		return nil, err
+	}
 	r.sequence()
 	if err := r.resume(); err != nil {
 		return nil, err

@@ -21,18 +21,15 @@ const chosenRows, mostChosen = 40, 64
 // tracesDir is the directory of Rubick's rows.
 const tracesDir = "rubick"
 
-// A gain is perfmodel.Family.Gain.
-type gain func(ctx context.Context, have []spec.Measurement, space []spec.Config) ([]perfmodel.Gain, error)
-
 // chosen orders groups of rows by gain until most rows are revealed; the others follow in their order.
-func chosen(ctx context.Context, of gain, rows *sourceRows, most int) (perm []int, err error) {
-	if of == nil {
+func chosen(ctx context.Context, f perfmodel.Family, rows *sourceRows, most int) (perm []int, err error) {
+	if f.Gain == nil {
 		return nil, unablef("does not choose rows")
 	}
 	var have []spec.Measurement
 	taken := make([]bool, len(rows.groups))
 	for len(have) < most {
-		gains, err := of(ctx, have, rows.first)
+		gains, err := f.Gain(ctx, have, rows.first, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -124,7 +121,7 @@ func (b *Bench) errorsAfter(c Contender, source string, rows *sourceRows, draw i
 	d := curveDraw{source: source, draw: draw}
 	perm := d.random(b.Seed).Perm(len(rows.groups))
 	if draw == randomDraws {
-		if perm, err = chosen(b.ctx, prior.Family().Gain, rows, most); err != nil {
+		if perm, err = chosen(b.ctx, prior.Family(), rows, most); err != nil {
 			return nil, err
 		}
 	}

@@ -75,7 +75,7 @@ var orders = []order{
 		return farthest(featuresOf(rows.first), r.IntN(len(rows.first))), nil
 	}},
 	{"chosen", 1, func(ctx context.Context, _ *rand.Rand, prior Prior, rows *sourceRows, most int) ([]int, error) {
-		return chosen(ctx, prior.Family().Gain, rows, most)
+		return chosen(ctx, prior.Family(), rows, most)
 	}},
 }
 

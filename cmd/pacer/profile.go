@@ -35,6 +35,7 @@ func machineFlags() []cli.Flag {
 		&cli.StringFlag{Name: "assume", Usage: "plan for a machine with `NxACCELERATOR`, such as 8xH200, instead of this one", Category: categoryHardware},
 		&cli.StringFlag{Name: "label", Aliases: []string{"l"}, Value: "1", Usage: "`NAME` of the run: a run with stored points is continued", Category: categoryCampaign},
 		&cli.BoolFlag{Name: "reuse", Usage: "learn from stored measurements of the same models and accelerator too, of any source", Category: categoryCampaign},
+		&cli.StringFlag{Name: "for", Usage: "choose the points that tell most about the plans in `FILE`, the output of pacer plan --output json; they may need other devices than this machine's", Category: categoryCampaign, DefaultText: "all points of the campaign"},
 		&cli.StringFlag{Name: "runner", Usage: "measure by `NAME` instead of the file's: torchrun, synthetic, or replay:SOURCE of stored rows", Category: categoryCampaign},
 	}
 }
@@ -63,5 +64,5 @@ func openCampaign(c *cli.Context, dry bool, rows campaign.RowSource) (*campaign.
 
 func campaignOptions(c *cli.Context) campaign.Options {
 	return campaign.Options{Label: c.String("label"), Reuse: c.Bool("reuse"), Devices: c.String("devices"), Runner: c.String("runner"),
-		Assume: c.String("assume"), Seed: command.Seed(c)}
+		Assume: c.String("assume"), For: c.String("for"), Seed: command.Seed(c)}
 }

@@ -25,6 +25,7 @@ type Options struct {
 	Devices string // indices such as 0,1; cpu for the CPU; "" = all
 	Runner  string // replaces the runner of the file: torchrun, synthetic or replay:SOURCE
 	Assume  string // a machine NxACCELERATOR in place of this one
+	For     string // file of pacer plan --output json with the plans to predict best; "" = all points alike
 	Seed    uint64
 	Dry     bool // nothing is measured: the set-up may be incomplete
 }
@@ -58,6 +59,10 @@ func Open(ctx context.Context, path string, o Options, rows RowSource) (_ *Sessi
 	if err != nil {
 		return nil, fail.Usagef("profile: campaign %s: %w", camp.Name, err)
 	}
+	wanted, err := wantedPlans(o.For)
+	if err != nil {
+		return nil, err
+	}
 	setup, err := newSetup(ctx, camp, o, rows)
 	s := &Session{Campaign: camp, Setup: &setup}
 	defer func() {
@@ -71,7 +76,7 @@ func Open(ctx context.Context, path string, o Options, rows RowSource) (_ *Sessi
 	if s.Points, s.Rejected, err = setup.points(camp); err != nil {
 		return nil, err
 	}
-	s.Profiler = profiler.Options{Machine: s.Machine, Runner: s.Runner, Family: fam, Label: o.Label, Reuse: o.Reuse, Seed: o.Seed}
+	s.Profiler = profiler.Options{Machine: s.Machine, Runner: s.Runner, Family: fam, Label: o.Label, Reuse: o.Reuse, For: wanted, Seed: o.Seed}
 	if len(s.Points) > 0 || o.Dry {
 		if s.Profiler.Rows, err = rows(ctx, o.filter(camp)); err != nil {
 			return nil, err

@@ -18,7 +18,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
-// gain implements Family.Gain: the expected decrease of the mean interval over the space.
+// gain implements Family.Gain: the expected decrease of the mean interval over the space, or over wanted.
 //
 // One Gaussian approximates ln T of all configurations: the constants around their mode (Laplace), the
 // residuals, and the choice between two models if they are mixed. A row at c narrows the interval of i by a
@@ -38,25 +38,24 @@ import (
 //
 // HalfWidth is that of the fitted model's predictions. A repeat of a measured configuration adds no row, so its
 // Fall is 0. Both values are 0 for configurations that the family does not cover.
-func (p *Prior) gain(ctx context.Context, have []spec.Measurement, space []spec.Config) ([]perfmodel.Gain, error) {
-	out := make([]perfmodel.Gain, len(space))
+func (p *Prior) gain(ctx context.Context, have []spec.Measurement, space, wanted []spec.Config) ([]perfmodel.Gain, error) {
 	usable := slices.DeleteFunc(slices.Clone(have), func(m spec.Measurement) bool { return !perfmodel.Usable(m) })
 	rows := perfmodel.MergeRepeats(usable)
 	if len(space) == 0 {
-		return out, ctx.Err()
+		return nil, ctx.Err()
 	}
 	h, err := p.condition(ctx, rows)
 	if err != nil {
 		return nil, err
 	}
-	g := newSpaceGain(ctx, h, rows, space)
+	g := newSpaceGain(ctx, h, rows, design.NewConfigs(space, wanted))
 	if len(g.configs) == 0 {
-		return out, ctx.Err()
+		return make([]perfmodel.Gain, len(space)), ctx.Err()
 	}
 	if err := g.addPosterior(ctx); err != nil {
 		return nil, fmt.Errorf("hybrid: %w", err)
 	}
-	return g.Gains(len(space), len(rows), g), ctx.Err()
+	return g.Gains(len(rows), g), ctx.Err()
 }
 
 // spaceGain is the state of computing one space's gains.
@@ -75,19 +74,19 @@ type spaceGain struct {
 	weight []float64 // by target, see targetWeights
 }
 
-func newSpaceGain(ctx context.Context, h *Model, rows []spec.Measurement, space []spec.Config) *spaceGain {
+func newSpaceGain(ctx context.Context, h *Model, rows []spec.Measurement, of design.Configs) *spaceGain {
 	g := &spaceGain{fitted: h, rows: rows}
 	var index []int
-	for _, i := range perfmodel.OrderConfigs(space, nil) {
-		p, err := h.Predict(ctx, space[i])
+	for _, i := range perfmodel.OrderConfigs(of.All, nil) {
+		p, err := h.Predict(ctx, of.All[i])
 		if err != nil {
 			continue
 		}
-		g.configs, index = append(g.configs, space[i]), append(index, i)
+		g.configs, index = append(g.configs, of.All[i]), append(index, i)
 		g.half = append(g.half, p.HalfWidth())
 	}
 	n := len(g.configs)
-	g.Space = design.NewSpace(space, index, configsIn(rows))
+	g.Space = design.NewSpace(of, index, configsIn(rows))
 	g.view = design.View{Weight: 1, Cov: make([]float64, n*len(g.Targets)), Own: make([]float64, n), Target: make([]float64, len(g.Targets))}
 	return g
 }

@@ -1,6 +1,7 @@
 package hybrid
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -18,7 +19,7 @@ import (
 
 func hybridGains(t testing.TB, have []spec.Measurement, space []spec.Config) []perfmodel.Gain {
 	t.Helper()
-	gains, err := Shipped().gain(context.Background(), have, space)
+	gains, err := Shipped().gain(context.Background(), have, space, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +52,7 @@ func TestHybridGainHalfWidthIsThatOfPredictions(t *testing.T) {
 		off float64 // factor
 	}{{0, 2.5}, {1, 1.6}, {2, 1.6}, {8, 1.4}, {30, 1.4}} {
 		h := condition(t, rows[:c.n])
-		g := newSpaceGain(t.Context(), h, perfmodel.MergeRepeats(rows[:c.n]), space)
+		g := newSpaceGain(t.Context(), h, perfmodel.MergeRepeats(rows[:c.n]), design.NewConfigs(space, nil))
 		if err := g.addPosterior(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +82,7 @@ func TestHybridGainHalfWidthIsThatOfPredictions(t *testing.T) {
 func TestHybridGainNarrowsWhatItSays(t *testing.T) {
 	rows := hybridRows(t, 40, 1.1, 0.03)
 	for _, n := range []int{0, 1, 6} {
-		g := newSpaceGain(t.Context(), condition(t, rows[:n]), perfmodel.MergeRepeats(rows[:n]), configsOf(rows))
+		g := newSpaceGain(t.Context(), condition(t, rows[:n]), perfmodel.MergeRepeats(rows[:n]), design.NewConfigs(configsOf(rows), nil))
 		if err := g.addPosterior(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -184,6 +185,37 @@ func TestHybridGainOfRepeats(t *testing.T) {
 	}
 }
 
+// TestHybridGainOfWanted: if only some intervals count, the Fall is theirs, whether or not they can be measured.
+func TestHybridGainOfWanted(t *testing.T) {
+	rows := hybridRows(t, 60, 1.1, 0.03)
+	have, space := rows[:6], configsOf(rows[6:40])
+	for name, wanted := range map[string][]spec.Config{"of others": configsOf(rows[50:52]), "of the space": space[3:4]} {
+		gains, err := Shipped().gain(t.Context(), have, space, wanted)
+		if err != nil || len(gains) != len(space) {
+			t.Fatalf("%d gains for %d configurations, %v", len(gains), len(space), err)
+		}
+		half := func(rows []spec.Measurement) (sum float64) {
+			h := condition(t, rows)
+			for _, c := range wanted {
+				p, err := h.Predict(t.Context(), c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sum += p.HalfWidth() / float64(len(wanted))
+			}
+			return sum
+		}
+		best := perftest.LargestFall(gains)
+		least := slices.IndexFunc(gains, func(g perfmodel.Gain) bool {
+			return g.Fall == slices.MinFunc(gains, func(a, b perfmodel.Gain) int { return cmp.Compare(a.Fall, b.Fall) }).Fall
+		})
+		after := func(c int) float64 { return half(append(slices.Clone(have), rows[6+c])) }
+		if now := half(have); !(after(best) < 0.9*now && after(best) < 0.9*after(least) && gains[best].Fall < now) {
+			t.Errorf("%s: half width %.3f, after the row of the largest fall (%.3f) %.3f, of the least %.3f", name, now, gains[best].Fall, after(best), after(least))
+		}
+	}
+}
+
 // TestHybridGainOfJobsWithoutAShape: plans of a job with only a batch size, on its own devices and with
 // parameter servers.
 func TestHybridGainOfJobsWithoutAShape(t *testing.T) {
@@ -258,7 +290,7 @@ func BenchmarkHybridGain(b *testing.B) {
 			have := guessedRows(b, space[:rows])
 			b.Run(fmt.Sprintf("space=%d/rows=%d", n, rows), func(b *testing.B) {
 				for b.Loop() {
-					if _, err := Shipped().gain(context.Background(), have, space); err != nil {
+					if _, err := Shipped().gain(context.Background(), have, space, nil); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -18,7 +18,7 @@ import (
 // pipelines, as long as there are fewer rows than parameters. With more rows, only the mode is used.
 const gainDraws = 16
 
-// gain implements Family.Gain: the expected decrease of the mean interval over the space, including the
+// gain implements Family.Gain: the expected decrease of the mean interval over the space, or over wanted, including the
 // widening for features and sizes that no row has.
 //
 // The formula is linearised at draws from the posterior, so a Fall depends on the measured rows and not on the
@@ -28,20 +28,20 @@ const gainDraws = 16
 //
 // HalfWidth is that of the fitted model's predictions. With fewer than two rows there is no fitted model, and
 // it is the mean over the draws. Both values are 0 for configurations that the family does not cover.
-func gain(ctx context.Context, have []spec.Measurement, space []spec.Config) ([]perfmodel.Gain, error) {
-	out := make([]perfmodel.Gain, len(space))
-	rows, err := rowsToFit(ctx, have, space)
+func gain(ctx context.Context, have []spec.Measurement, space, wanted []spec.Config) ([]perfmodel.Gain, error) {
+	of := design.NewConfigs(space, wanted)
+	rows, err := rowsToFit(ctx, have, of.All)
 	if err != nil || len(space) == 0 {
-		return out, err
+		return nil, err
 	}
-	g := newSpaceGain(rows, space)
+	g := newSpaceGain(rows, of)
 	if len(g.Index) == 0 {
-		return out, nil
+		return make([]perfmodel.Gain, len(space)), nil
 	}
-	if err := g.prepare(ctx, rows, space); err != nil {
+	if err := g.prepare(ctx, rows, of.All); err != nil {
 		return nil, fmt.Errorf("rubick: %s: %w", space[0].Key(), err)
 	}
-	return g.Gains(len(space), len(rows), g), ctx.Err()
+	return g.Gains(len(rows), g), ctx.Err()
 }
 
 // SpacePosterior is the posterior of the step times of configurations.
@@ -60,7 +60,7 @@ func PosteriorOf(ctx context.Context, have []spec.Measurement, space []spec.Conf
 	if err != nil {
 		return nil, err
 	}
-	g := newSpaceGain(rows, space)
+	g := newSpaceGain(rows, design.NewConfigs(space, nil))
 	out := &SpacePosterior{Index: g.Index}
 	if len(g.Index) == 0 {
 		return out, nil
@@ -110,18 +110,19 @@ type spaceGain struct {
 	extra []float64     // scratch space, by target
 }
 
-// newSpaceGain lists the candidates of space in an order that does not depend on the order of space.
-func newSpaceGain(rows []row, space []spec.Config) *spaceGain {
+// newSpaceGain lists the candidates of a space in an order that does not depend on its order.
+func newSpaceGain(rows []row, of design.Configs) *spaceGain {
 	type candidate struct {
 		index        int
 		plain, split configTerms
 	}
 	var all []*candidate
-	for i := range space {
-		if coversConfig(&space[i], space[i].Key()) != nil {
+	for i := range of.All {
+		at := &of.All[i]
+		if coversConfig(at, at.Key()) != nil {
 			continue
 		}
-		c := &candidate{i, newTerms(&space[i], false), newTerms(&space[i], true)}
+		c := &candidate{i, newTerms(at, false), newTerms(at, true)}
 		if c.plain.finite() && c.split.finite() {
 			all = append(all, c)
 		}
@@ -139,7 +140,7 @@ func newSpaceGain(rows []row, space []spec.Config) *spaceGain {
 	for i := range rows {
 		measured[i] = rows[i].Config
 	}
-	g.Space = design.NewSpace(space, index, measured)
+	g.Space = design.NewSpace(of, index, measured)
 	return g
 }
 

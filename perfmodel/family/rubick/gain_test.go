@@ -20,7 +20,7 @@ import (
 
 func gainsOf(t testing.TB, have []spec.Measurement, space []spec.Config) []perfmodel.Gain {
 	t.Helper()
-	gains, err := Family.Gain(context.Background(), have, space)
+	gains, err := Family.Gain(context.Background(), have, space, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestGainPlansTheFirstRows(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				g := newSpaceGain(rows, space)
+				g := newSpaceGain(rows, design.NewConfigs(space, nil))
 				if err := g.prepare(t.Context(), rows, space); err != nil {
 					t.Fatal(err)
 				}
@@ -364,7 +364,7 @@ func TestGainOfAbsurdFigures(t *testing.T) {
 					change(&space[i])
 				}
 			}
-			gains, err := Family.Gain(t.Context(), toyRows(perftest.ToyGrid()[20:20+n]), space)
+			gains, err := Family.Gain(t.Context(), toyRows(perftest.ToyGrid()[20:20+n]), space, nil)
 			if err != nil {
 				t.Errorf("%s, %d rows: %v", name, n, err)
 				continue
@@ -382,7 +382,7 @@ func TestGainOfAbsurdFigures(t *testing.T) {
 		c.Shape = spec.Shape{}
 		space = append(space, c)
 	}
-	gains, err := Family.Gain(t.Context(), nil, space)
+	gains, err := Family.Gain(t.Context(), nil, space, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -391,7 +391,7 @@ func TestGainOfAbsurdFigures(t *testing.T) {
 			t.Errorf("%s: %+v", space[i].Plan, g)
 		}
 	}
-	if gains, err = Family.Gain(t.Context(), nil, space[3:]); err != nil || gains[0] != (perfmodel.Gain{}) {
+	if gains, err = Family.Gain(t.Context(), nil, space[3:], nil); err != nil || gains[0] != (perfmodel.Gain{}) {
 		t.Errorf("of impossible plans alone: %v, %v", gains, err)
 	}
 }
@@ -460,7 +460,7 @@ func BenchmarkRubickGain(b *testing.B) {
 			have := toyRows(space[:rows])
 			b.Run(fmt.Sprintf("space=%d/rows=%d", n, rows), func(b *testing.B) {
 				for b.Loop() {
-					if _, err := gain(context.Background(), have, space); err != nil {
+					if _, err := gain(context.Background(), have, space, nil); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -276,40 +276,79 @@ type Model interface {
 	ScoreAmong(among []int) Score
 }
 
+// Configs are the configurations of a Space: those that can be measured, then those that are only wanted.
+type Configs struct {
+	All    []spec.Config
+	free   int                  // number that can be measured
+	wanted map[spec.Config]bool // configurations with intervals that count, canonical; nil = all
+}
+
+// NewConfigs returns the configurations of space, and those of wanted that are not in it. Only the intervals of wanted
+// count, or all without wanted.
+func NewConfigs(space, wanted []spec.Config) Configs {
+	c := Configs{All: slices.Clip(space), free: len(space)}
+	if len(wanted) == 0 {
+		return c
+	}
+	c.wanted = map[spec.Config]bool{}
+	for i := range wanted {
+		c.wanted[perfmodel.Canonical(wanted[i])] = true
+	}
+	inside := map[spec.Config]bool{}
+	for i := range space {
+		inside[perfmodel.Canonical(space[i])] = true
+	}
+	for i := range wanted {
+		if of := perfmodel.Canonical(wanted[i]); !inside[of] {
+			inside[of] = true
+			c.All = append(c.All, wanted[i])
+		}
+	}
+	return c
+}
+
 // Space is a set of configurations to compute gains of.
 type Space struct {
 	Index    []int  // index of each candidate in the given configurations
-	Measured []bool // by candidate
+	Measured []bool // by candidate: measured, or only wanted
 	Targets  []int  // indices of the candidates with intervals that count
+	free     int    // as in Configs
+	narrowed bool   // not all candidates count
 }
 
-// NewSpace returns the Space of the candidates at index of space, in that order, which must be canonical. rows
+// NewSpace returns the Space of the candidates at index of of.All, in that order, which must be canonical. rows
 // are the configurations measured so far.
-func NewSpace(space []spec.Config, index []int, rows []spec.Config) Space {
+func NewSpace(of Configs, index []int, rows []spec.Config) Space {
 	done := map[spec.Config]bool{}
 	for i := range rows {
 		done[perfmodel.Canonical(rows[i])] = true
 	}
-	g := Space{Index: index, Measured: make([]bool, len(index)), Targets: Ascending(len(index))}
+	g := Space{Index: index, Measured: make([]bool, len(index)), free: of.free, narrowed: of.wanted != nil}
 	for c, i := range index {
-		g.Measured[c] = done[perfmodel.Canonical(space[i])]
+		at := perfmodel.Canonical(of.All[i])
+		g.Measured[c] = done[at] || i >= of.free
+		if of.wanted == nil || of.wanted[at] {
+			g.Targets = append(g.Targets, c)
+		}
 	}
-	if most := min(MaxPool, max(maxPairs/max(len(index), 1), leastTargets)); len(index) > most {
+	if most := min(MaxPool, max(maxPairs/max(len(index), 1), leastTargets)); len(g.Targets) > most {
 		g.Targets = Spread(g.Targets, most)
 	}
 	return g
 }
 
-// Gains returns the gain of each of n configurations after rows measured rows; it is 0 for those that are not
-// candidates. The first PlannedRows rows are planned as a set: the Fall of candidates outside of the best set
-// is limited.
-func (g *Space) Gains(n, rows int, m Model) []perfmodel.Gain {
-	out, falls := make([]perfmodel.Gain, n), g.Falls(m)
-	if rows < PlannedRows {
+// Gains returns the gain of each configuration that can be measured, after rows measured rows; it is 0 for those that are
+// not candidates. The first PlannedRows rows are planned as a set if all intervals count: the Fall of candidates outside
+// of the best set is limited.
+func (g *Space) Gains(rows int, m Model) []perfmodel.Gain {
+	out, falls := make([]perfmodel.Gain, g.free), g.Falls(m)
+	if rows < PlannedRows && !g.narrowed {
 		keepTo(g.plan(m, PlannedRows-rows), falls)
 	}
 	for c, i := range g.Index {
-		out[i] = perfmodel.Gain{HalfWidth: m.HalfWidth(c), Fall: falls[c]}
+		if i < g.free {
+			out[i] = perfmodel.Gain{HalfWidth: m.HalfWidth(c), Fall: falls[c]}
+		}
 	}
 	return out
 }

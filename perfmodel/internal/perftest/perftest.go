@@ -293,27 +293,27 @@ func CheckImpossible(t *testing.T, name string, f perfmodel.Predictor) {
 }
 
 // CheckGainOfOneKey checks that a Gain refuses rows and spaces of several keys, with errors that contain the given texts.
-func CheckGainOfOneKey(t *testing.T, gain func(context.Context, []spec.Measurement, []spec.Config) ([]perfmodel.Gain, error), rows []spec.Measurement, space []spec.Config, mixed, otherKey string) {
+func CheckGainOfOneKey(t *testing.T, gain func(context.Context, []spec.Measurement, []spec.Config, []spec.Config) ([]perfmodel.Gain, error), rows []spec.Measurement, space []spec.Config, mixed, otherKey string) {
 	t.Helper()
 	other := slices.Clone(space)
 	other[2].Model.Name = "other"
-	if _, err := gain(t.Context(), nil, other); err == nil || !strings.Contains(err.Error(), mixed) {
+	if _, err := gain(t.Context(), nil, other, nil); err == nil || !strings.Contains(err.Error(), mixed) {
 		t.Errorf("a mixed space: %v, want %q", err, mixed)
 	}
-	if _, err := gain(t.Context(), rows[:2], other[2:3]); err == nil || !strings.Contains(err.Error(), otherKey) {
+	if _, err := gain(t.Context(), rows[:2], other[2:3], nil); err == nil || !strings.Contains(err.Error(), otherKey) {
 		t.Errorf("rows of another key: %v, want %q", err, otherKey)
 	}
 }
 
 // CheckGainErrors checks a Gain of an empty space, and after the end of a context.
-func CheckGainErrors(t *testing.T, gain func(context.Context, []spec.Measurement, []spec.Config) ([]perfmodel.Gain, error), rows []spec.Measurement, space []spec.Config) {
+func CheckGainErrors(t *testing.T, gain func(context.Context, []spec.Measurement, []spec.Config, []spec.Config) ([]perfmodel.Gain, error), rows []spec.Measurement, space []spec.Config) {
 	t.Helper()
-	if g, err := gain(t.Context(), rows, nil); err != nil || len(g) != 0 {
+	if g, err := gain(t.Context(), rows, nil, nil); err != nil || len(g) != 0 {
 		t.Errorf("an empty space: %v, %v", g, err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := gain(ended, rows, space); !errors.Is(err, context.Canceled) {
+	if _, err := gain(ended, rows, space, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("a context that ended: %v", err)
 	}
 }
