@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -8,10 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/runner"
 	"github.com/pacer-ml/pacer/profiler/worker"
@@ -95,35 +98,45 @@ func TestCampaigns(t *testing.T) {
 	}
 }
 
-// TestReplayCampaign expands the campaign over Rubick's traces, and runs its
-// first points.
-func TestReplayCampaign(t *testing.T) {
-	c := readCampaign(t, "campaigns/rubick-replay.yaml")
-	rows := importAll(t, "rubick")
+// TestReplayCampaigns expands the campaigns over published rows, and runs their first points.
+func TestReplayCampaigns(t *testing.T) {
+	field, _, err := datasets.ReadAll(t.Context(), "published", os.DirFS(filepath.Join(spectest.Shared(t), "data/field")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	libai := slices.DeleteFunc(field, func(m spec.Measurement) bool { return m.Source != "published/oneflow_libai" })
+	replayCampaign(t, "campaigns/rubick-replay.yaml", importAll(t, "rubick"), 250)
+	replayCampaign(t, "campaigns/libai-replay.yaml", libai, 80)
+}
+
+// replayCampaign runs the first points of a campaign, which measures every model of rows.
+func replayCampaign(t *testing.T, path string, rows []spec.Measurement, least int) {
+	t.Helper()
+	c := readCampaign(t, path)
 	r := runner.NewReplay(rows, runner.SimulatedTiming{Noise: c.Runner.Noise, Seed: 1})
 	points, _, err := c.Points(profiler.Machine{Configs: r.Configs()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(points) < 250 || len(points) > len(rows) {
-		t.Errorf("%d points of %d rows", len(points), len(rows))
+	if len(points) < least || len(points) > len(rows) {
+		t.Errorf("%s: %d points of %d rows", path, len(points), len(rows))
 	}
-	fam, err := family.Lookup(c.Family)
+	fam, err := family.Lookup(cmp.Or(c.Family, family.Default))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Budget.Points = 40
+	c.Budget.Points, c.Until = 40, profiler.Until{}
 	var sink rowSlice
 	s, err := profiler.Run(t.Context(), c, profiler.Options{Runner: r, Sink: &sink, Family: fam, Seed: 1})
 	if err != nil || s.Done != 40 || len(sink) != 40 {
-		t.Fatalf("%d points, %d rows, %v; want 40", s.Done, len(sink), err)
+		t.Fatalf("%s: %d points, %d rows, %v; want 40", path, s.Done, len(sink), err)
 	}
 	for _, m := range s.Models {
 		if m.Done == 0 {
-			t.Errorf("%s: nothing measured of %d points", m.Key, m.Points)
+			t.Errorf("%s: %s: nothing measured of %d points", path, m.Key, m.Points)
 		}
 	}
-	t.Logf("%d points of %d models; %d skipped; outcomes %v", len(points), len(s.Models), s.Skipped, s.ByOutcome)
+	t.Logf("%s: %d points of %d models; %d skipped; outcomes %v", path, len(points), len(s.Models), s.Skipped, s.ByOutcome)
 }
 
 // rowSlice is a sink.
@@ -134,7 +147,7 @@ func (s *rowSlice) Put(_ context.Context, ms ...spec.Measurement) error {
 	return nil
 }
 
-// Every campaign file is in TestCampaigns or the test of the replay.
+// Every campaign file is in TestCampaigns or the test of replays.
 func TestEveryCampaignIsTested(t *testing.T) {
 	files, err := filepath.Glob("campaigns/*.yaml")
 	if err != nil {
@@ -145,7 +158,7 @@ func TestEveryCampaignIsTested(t *testing.T) {
 		names = append(names, strings.TrimSuffix(filepath.Base(f), ".yaml"))
 		readCampaign(t, f)
 	}
-	if want := []string{"cpu-small", "cpu-smoke", "gpu-deep", "gpu-node", "gpu-single", "rubick-replay"}; !slices.Equal(names, want) {
+	if want := []string{"cpu-small", "cpu-smoke", "gpu-deep", "gpu-node", "gpu-single", "libai-replay", "rubick-replay"}; !slices.Equal(names, want) {
 		t.Errorf("campaigns are %v, want %v", names, want)
 	}
 }

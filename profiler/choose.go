@@ -117,11 +117,14 @@ func (r *run) step(c candidate, why string) Step {
 }
 
 // chooseAdaptive returns the candidate of the highest score; ties go to the first in canonical
-// order. A group without rows comes before all others.
+// order. A group without rows comes before all others, then an overdue key.
 func (r *run) chooseAdaptive(from []candidate, h costModel) Step {
 	if i := slices.IndexFunc(from, func(c candidate) bool { return c.unmeasured() }); i >= 0 {
 		first := from[i].fitGroup
 		from = slices.DeleteFunc(slices.Clone(from), func(c candidate) bool { return c.fitGroup != first })
+	} else if i := slices.IndexFunc(from, func(c candidate) bool { return c.overdue() }); i >= 0 {
+		first := from[i].keyState
+		from = slices.DeleteFunc(slices.Clone(from), func(c candidate) bool { return c.keyState != first })
 	}
 	limit, _ := r.bindingTerm(h)
 	best, score := from[0], -1.0
@@ -179,7 +182,7 @@ func (r *run) cost(c candidate, limit budgetTerm) float64 {
 func (r *run) why(c candidate, limit budgetTerm) string {
 	name := c.key.Model
 	switch {
-	case c.unmeasured():
+	case c.unmeasured() || c.overdue():
 		return "first of " + name
 	case c.gains == nil && len(c.design) > 0:
 		return name + ": part of the design before there is a fit"

@@ -130,15 +130,16 @@ func TestModelsFittedTogether(t *testing.T) {
 		conditioned = len(rows)
 		return lawful{}, nil
 	}
-	c := Campaign{Name: "c", Models: []spec.Model{tinyModel("a", 4), tinyModel("b", 4)}, Space: Space{MicroBatch: []int{1, 2, 4}}}
-	_, steps := explained(t, c, o, 4)
-	if got, want := names(steps), []string{"b dp=1,mb=4", "b dp=1,mb=2", "b dp=1,mb=1", "a dp=1,mb=4"}; !slices.Equal(got, want) {
+	c := Campaign{Name: "c", Models: []spec.Model{tinyModel("a", 4), tinyModel("b", 4)}, Space: Space{MicroBatch: []int{1, 2, 4, 8, 16}}}
+	_, steps := explained(t, c, o, 6)
+	// After four points of b, it is a's turn.
+	if got, want := names(steps), []string{"b dp=1,mb=16", "b dp=1,mb=8", "b dp=1,mb=4", "b dp=1,mb=2", "a dp=1,mb=16", "b dp=1,mb=1"}; !slices.Equal(got, want) {
 		t.Errorf("order %q, want %q", got, want)
 	}
-	if f.calls["a"] != 5 || f.calls["b"] != 0 || conditioned != 4 {
-		t.Errorf("%v gains worked out, %d rows fitted; want one of all models at first and after each of 4 rows", f.calls, conditioned)
+	if f.calls["a"] != 7 || f.calls["b"] != 0 || conditioned != 6 {
+		t.Errorf("%v gains worked out, %d rows fitted; want one of all models at first and after each of 6 rows", f.calls, conditioned)
 	}
-	if steps[0].Why != "first of b" || steps[1].Why != "mean interval of all 2 models from ±16.2 % to about ±0 %; ±16.2 % here" {
+	if steps[4].Why != "first of a" || steps[0].Why != "first of b" || steps[1].Why != "mean interval of all 2 models from ±16.2 % to about ±0 %; ±16.2 % here" {
 		t.Errorf("reasons %q, %q", steps[0].Why, steps[1].Why)
 	}
 }

@@ -60,6 +60,21 @@ func (g *fitGroup) unmeasured() bool {
 	return !slices.ContainsFunc(g.keys, func(k *keyState) bool { return len(k.rows) > 0 })
 }
 
+// enoughRows is the number of rows of the other keys of a group, on average, after which one without rows is overdue: its
+// few points would count little for the mean interval, but a campaign measures all of its models.
+const enoughRows = 4
+
+// overdue reports whether k has no rows while the others have enough.
+func (k *keyState) overdue() bool {
+	rows, measured := 0, 0
+	for _, other := range k.keys {
+		if n := len(other.rows); n > 0 {
+			rows, measured = rows+n, measured+1
+		}
+	}
+	return len(k.rows) == 0 && measured > 0 && rows >= enoughRows*measured
+}
+
 // allRows returns the rows of all keys.
 func (g *fitGroup) allRows() (out []spec.Measurement) {
 	for _, k := range g.keys {

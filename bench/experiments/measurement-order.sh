@@ -11,18 +11,18 @@ for f in json.load(open(sys.argv[1]))["results"][0]["figures"]:
     print(f"| {name} | {100 * f['value']:.1f} % | {noise} |")
 PY
 
-# first CAMPAIGN renews the table of the first points of a campaign.
+# first CAMPAIGN prints the first points of a campaign.
 first() {
-  "$pacer" --data "$data" profile explain "bench/campaigns/$1-replay.yaml" --next 8 --output csv | python3 -c '
+  "$pacer" --data "$data" profile explain "bench/campaigns/$1.yaml" --next 8 --output csv | python3 -c '
 import csv, sys
 print("| number | model | shape | plan | why |\n|---|---|---|---|---|")
 for i, row in enumerate(csv.DictReader(sys.stdin), 1):
-    print("| {} | {model} | {shape} | {plan} | {why} |".format(i, **row))' | renew "measurement-order-$1"
+    print("| {} | {model} | {shape} | {plan} | {why} |".format(i, **row))'
 }
 import published field
-first libai
+first libai-replay | renew measurement-order-libai
 import rubick
-first rubick
+first rubick-replay | renew measurement-order-rubick
 
 go test -c -o "$scratch/bench.test" ./bench
 (cd bench && "$scratch/bench.test" -test.run TestAdaptiveChoice -test.v -test.timeout 0) >"$scratch/replay.log"
@@ -44,6 +44,6 @@ for family, rows in tables.items():
         print(f"| {name} | " + " | ".join(f"{x:g}" for x in v) + " |")
     print("| sum | " + " | ".join(f"{sum(v[i] for v in rows.values()):g}" for i in range(8)) + " |")
 PY
-for family in hybrid rubick; do
-  awk -v family=$family '!/^[|]/ { on = $0 == family; next } on' "$scratch/replays" | renew measurement-order-jobs-$family
-done
+jobs() { awk -v family="$1" '!/^[|]/ { on = $0 == family; next } on' "$scratch/replays"; }
+jobs hybrid | renew measurement-order-jobs-hybrid
+jobs rubick | renew measurement-order-jobs-rubick
