@@ -138,8 +138,8 @@ func outlierNoise(residuals []float64, k *gp.Kernel) []float64 {
 	return sd
 }
 
-// The quantile of few left-out errors is uncertain. So it is averaged with that of a normal distribution, which has the
-// weight of anchorWeight rows.
+// The quantile of few left-out errors is uncertain. So it is averaged with the expected one, which has the weight of
+// anchorWeight rows.
 const anchorWeight = 8
 
 // score computes, from the left-out errors, the scatter and the scale: the ratio of half width to standard
@@ -153,7 +153,7 @@ func (m *calibrated) score(ctx context.Context) error {
 	m.scatter = gp.NewScatter(m.residual.At, m.left, v)
 	n := float64(len(v))
 	quantile, err := m.scatter.Quantile(ctx)
-	m.scale = max((n*quantile+anchorWeight*stats.Normal90)/(n+anchorWeight), 0.8)
+	m.scale = max((n*quantile+anchorWeight*gp.HalfOver(len(v)))/(n+anchorWeight), 0.8)
 	return err
 }
 

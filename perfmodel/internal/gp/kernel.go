@@ -3,6 +3,8 @@ package gp
 import (
 	"math"
 	"slices"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
 // Kernel is the covariance of the residuals of two configurations:
@@ -103,6 +105,18 @@ const siteSD, sharedSD = 0.7, 2
 // heldSD is that of the distance between stacks, which is not learnt: few sources have rows of two stacks, from the same
 // machine, but users compare stacks across machines.
 const heldSD = 0.1
+
+// HalfOver returns half the 90 % interval of a residual at a site with n rows over its standard deviation. The standard
+// deviation is uncertain: its logarithm has the variance
+//
+//	s² = 1/(1/siteSD² + 2n)
+//
+// because a normal observation has the information 2 about it. To second order in s, the quantile q of a normal
+// distribution grows by the factor exp((q²-1)/2·s²).
+func HalfOver(n int) float64 {
+	const q = stats.Normal90
+	return q * math.Exp((q*q-1)/2/(1/(siteSD*siteSD)+2*float64(n)))
+}
 
 func every(sd float64) (out [hypers]float64) {
 	for i := range out {

@@ -2,6 +2,7 @@ package gp
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 )
 
@@ -47,5 +48,22 @@ func TestQuantileOf(t *testing.T) {
 	few := []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
 	if a, b := quantileOf(few, 0.899), quantileOf(few, 0.901); b <= a || b > a+0.05 {
 		t.Errorf("%g at 0.899, %g at 0.901", a, b)
+	}
+}
+
+// TestHalfOver compares the interval with draws: a normal residual of unit variance times a log-normal scale.
+func TestHalfOver(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, n := range []int{1, 5, 30} {
+		s := math.Sqrt(1 / (1/(siteSD*siteSD) + 2*float64(n)))
+		inside, draws, half := 0, 400_000, HalfOver(n)
+		for range draws {
+			if math.Abs(rng.NormFloat64()*math.Exp(s*rng.NormFloat64())) < half {
+				inside++
+			}
+		}
+		if got := float64(inside) / float64(draws); math.Abs(got-0.9) > 0.01 {
+			t.Errorf("%d rows: %.3f of draws are inside, want 0.9", n, got)
+		}
 	}
 }
