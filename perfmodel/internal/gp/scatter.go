@@ -39,13 +39,15 @@ func NewScatter(at []Point, e, v []float64) *Scatter {
 	return s
 }
 
-// Average computes the mean square.
+// Average computes the mean square. Before any row it is 1, with the weight of 1/(2·siteSD²) rows: that of the variance of
+// rows whose logarithm has the standard deviation 2·siteSD (Gelman et al., "Bayesian Data Analysis", 2013, section 3.3).
 func (s *Scatter) Average() {
-	const least = 0.1 // smaller values occur by chance
+	const weight = 1 / (2 * siteSD * siteSD)
+	sum := weight
 	for _, z := range s.Z2 {
-		s.typical += z / float64(len(s.Z2))
+		sum += z
 	}
-	s.typical = max(s.typical, least)
+	s.typical = sum / (weight + float64(len(s.Z2)))
 }
 
 // Near returns s(p) without row without; -1 means all rows.

@@ -24,7 +24,8 @@ func TestScatter(t *testing.T) {
 	if !(quiet < 0.9*typical && typical < 0.9*wild) {
 		t.Errorf("near quiet rows %.2f, far from all %.2f, near wild ones %.2f", quiet, typical, wild)
 	}
-	if want := math.Sqrt((0.25 + 4) / 2); math.Abs(typical-want) > 1e-9 {
+	const prior = 1 / (2 * siteSD * siteSD) // rows of mean square 1
+	if want := math.Sqrt((prior + 20*0.25 + 20*4) / (prior + 40)); math.Abs(typical-want) > 1e-9 {
 		t.Errorf("far from all %g, want %g", typical, want)
 	}
 	if q, err := s.Quantile(t.Context()); err != nil || q > 2/quiet || q < 2/wild {
