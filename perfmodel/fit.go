@@ -36,8 +36,8 @@ func (o FitOptions) Validate() error {
 }
 
 // FitKey fits f to the rows of one (model, accelerator) key and scores it on rows the fit did not use. Repeats
-// of a configuration count as one row. Rows that are not Usable are not fitted; if they have a step time, they
-// count in Card.MAPEAll only. The result does not depend on the order of rows.
+// of a configuration count as one row. Rows that are not Usable are not fitted; if they have a step time and are not
+// quarantined, they count in Card.MAPEAll only. The result does not depend on the order of rows.
 //
 // A family without a Fit function is scored on all rows. The error wraps ErrTooFewPoints if the usable rows do
 // not identify the parameters.
@@ -64,7 +64,7 @@ type task struct {
 	family   Family
 	key      spec.Key
 	usable   []spec.Measurement // merged, canonical order
-	doubted  []spec.Measurement // with a step time
+	doubted  []spec.Measurement // with a step time, not quarantined
 	left     int                // number of rows that are not usable, doubted ones included
 	score    score
 	held     []spec.Measurement // rows scored so far
@@ -84,7 +84,7 @@ func newTask(f Family, rows []spec.Measurement) (*task, error) {
 			continue
 		}
 		t.left++
-		if m.Outcome == spec.OK && m.MedianStepSec() > 0 {
+		if m.Outcome == spec.OK && m.MedianStepSec() > 0 && !m.Quarantined() {
 			t.doubted = append(t.doubted, m)
 		}
 	}

@@ -6,9 +6,10 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// skipLarger skips the points of k that need at least as much as m, if m ran out of memory or time.
+// skipLarger skips the points of k that need at least as much as m, if m ran out of memory or time and is not
+// quarantined.
 func (r *run) skipLarger(k *keyState, m spec.Measurement) {
-	if m.Outcome != spec.OOM && m.Outcome != spec.Timeout || sharedOOM(m) {
+	if m.Outcome != spec.OOM && m.Outcome != spec.Timeout || sharedOOM(m) || m.Quarantined() {
 		return
 	}
 	for _, i := range k.points {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/datadir"
+	"github.com/pacer-ml/pacer/cmd/internal/trust"
 	"github.com/urfave/cli/v2"
 )
 
@@ -38,7 +39,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no answer, 4 done in part.`,
 		Commands: []*cli.Command{
 			demoCommand(), importCommand(), exportCommand(), profileCommand(), fitCommand(), predictCommand(),
 			planCommand(), curveCommand(), fitCheckCommand(), simulateCommand(), sweepCommand(), learnCommand(),
-			reportCommand(), serveCommand(), lsCommand(), benchCommand(), versionCommand(),
+			reportCommand(), serveCommand(), lsCommand(), trust.Command(dataDir), benchCommand(), versionCommand(),
 		},
 	}
 }

@@ -21,7 +21,7 @@ func exportCommand() *cli.Command {
 		Description: `The format follows from the name: .parquet, or .arrow for an Arrow IPC file.
 "pacer import parquet FILE" reads it back, and so do pandas, polars and DuckDB.
 The file appears complete or not at all.`,
-		Flags: filterFlags(),
+		Flags: command.FilterFlags(),
 		Action: func(c *cli.Context) error {
 			path, err := command.OnePath(c, "FILE")
 			if err != nil {
@@ -31,7 +31,7 @@ The file appears complete or not at all.`,
 			if err != nil {
 				return fail.Usagef("export: %w", err)
 			}
-			rows, err := dataDir(c).Select(c.Context, storeFilter(c))
+			rows, err := dataDir(c).Select(c.Context, command.StoreFilter(c))
 			if err != nil {
 				return err
 			}
@@ -49,21 +49,4 @@ The file appears complete or not at all.`,
 			})
 		},
 	}
-}
-
-// categoryMeasurements are the flags that select stored measurements.
-const categoryMeasurements = "Measurements"
-
-// filterFlags select measurements of the store.
-func filterFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.StringSliceFlag{Name: "model", Usage: "select measurements of `MODEL` (repeatable)", Category: categoryMeasurements},
-		&cli.StringSliceFlag{Name: "accelerator", Usage: "select measurements on `ACCELERATOR` (repeatable)", Category: categoryMeasurements},
-		&cli.StringSliceFlag{Name: "source", Usage: "select measurements from `SOURCE`, such as rubick (repeatable)", Category: categoryMeasurements},
-	}
-}
-
-// storeFilter reads filterFlags.
-func storeFilter(c *cli.Context) store.Filter {
-	return store.Filter{Models: c.StringSlice("model"), Accelerators: c.StringSlice("accelerator"), Sources: c.StringSlice("source")}
 }

@@ -30,7 +30,7 @@ are chosen by their configurations alone, as in a profiling campaign; mape and
 p95_ape are the errors on all other rows. --rows all fits to all rows and takes
 the errors from 5-fold cross-validation. Rows in doubt (by a stated rule of their
 data set) are neither fitted nor scored; mape_all includes them.`,
-		Flags: append(filterFlags(),
+		Flags: append(command.FilterFlags(),
 			&cli.StringFlag{Name: "family", Value: family.Default, Usage: "fit `FAMILY` of performance model, see pacer ls families", Category: categoryModel},
 			&cli.StringFlag{Name: "rows", Value: "8", Usage: "fit each model to `N` rows, or all", Category: categoryModel},
 		),
@@ -51,7 +51,7 @@ func runFit(c *cli.Context) error {
 	if opts.Unfitted, err = query.Analytic(); err != nil {
 		return err
 	}
-	rows, err := dataDir(c).Select(c.Context, storeFilter(c))
+	rows, err := dataDir(c).Select(c.Context, command.StoreFilter(c))
 	if err != nil {
 		return err
 	}

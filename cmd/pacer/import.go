@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"iter"
 	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -114,9 +116,18 @@ func fileCommand(name, doc string, read func(path string) iter.Seq2[spec.Measure
 	}
 }
 
+// importedFrom describes an import for the provenance of its rows.
+func importedFrom(c *cli.Context, name string) string {
+	from := c.Args().First()
+	if path, err := filepath.Abs(from); err == nil && name != "measured" {
+		from = path
+	}
+	return "pacer import " + name + " " + strings.ToValidUTF8(from, "?")
+}
+
 // runImport writes seq into the store in acknowledged batches.
 func runImport(c *cli.Context, name string, total int, seq iter.Seq2[spec.Measurement, error]) error {
-	db, err := dataDir(c).Open(store.Options{})
+	db, err := dataDir(c).Open(store.Options{From: importedFrom(c, name)})
 	if err != nil {
 		return err
 	}
@@ -127,8 +138,8 @@ func runImport(c *cli.Context, name string, total int, seq iter.Seq2[spec.Measur
 	r.PrintSources(c.App.ErrWriter)
 	if err := command.Print(c, console.Result{
 		JSON: r,
-		CSV: [][]string{{"source", "rows", "added", "updated", "unchanged", "warnings", "bad"},
-			{r.Source, strconv.Itoa(r.Rows), strconv.Itoa(r.Added), strconv.Itoa(r.Updated), strconv.Itoa(r.Unchanged), strconv.Itoa(r.Warnings), strconv.Itoa(r.Bad)}},
+		CSV: [][]string{{"source", "rows", "added", "updated", "unchanged", "warnings", "bad", "forgotten"},
+			{r.Source, strconv.Itoa(r.Rows), strconv.Itoa(r.Added), strconv.Itoa(r.Updated), strconv.Itoa(r.Unchanged), strconv.Itoa(r.Warnings), strconv.Itoa(r.Bad), strconv.Itoa(r.Forgotten)}},
 	}); err != nil {
 		return err
 	}

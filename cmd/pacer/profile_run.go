@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/cmd/internal/trust"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/store"
@@ -61,7 +63,7 @@ func runProfileRun(c *cli.Context) (err error) {
 	}()
 	s, err := openCampaign(c, false, func(ctx context.Context, f store.Filter) (_ []spec.Measurement, err error) {
 		if db == nil {
-			if db, err = dataDir(c).Open(store.Options{}); err != nil {
+			if db, err = dataDir(c).Open(store.Options{From: "pacer profile run"}); err != nil {
 				return nil, err
 			}
 		}
@@ -71,6 +73,13 @@ func runProfileRun(c *cli.Context) (err error) {
 		return err
 	}
 	defer s.Close()
+	if db != nil {
+		notes, err := trust.RunNotes(c.Context, db, s.Campaign.Source(), s.Campaign.Name+"#"+cmp.Or(s.Profiler.Label, "1")+"/")
+		if err != nil {
+			return err
+		}
+		s.Notes = append(s.Notes, notes...)
+	}
 	campaign.PrintRejected(c.App.ErrWriter, s.Rejected, campaign.MaxReasons)
 	if len(s.Points) == 0 {
 		return s.NoPoints()

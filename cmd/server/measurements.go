@@ -26,6 +26,7 @@ type Stored struct {
 	Added     int  `json:"added" doc:"New in the store."`
 	Updated   int  `json:"updated" doc:"Known, with other figures: replaced."`
 	Unchanged int  `json:"unchanged" doc:"Stored already."`
+	Forgotten int  `json:"forgotten" doc:"Not stored: pacer store forget deleted them, and pacer store release admits them."`
 	Refit     bool `json:"refit" doc:"The server will refit the models of these measurements by itself."`
 }
 
@@ -70,14 +71,14 @@ func (s *Server) store(ctx context.Context, rows []spec.Measurement) (Stored, er
 	}
 	// A client that disconnects does not stop the write, which is all or nothing.
 	n, err := s.db.PutAll(context.WithoutCancel(ctx), rows...)
-	for result, count := range map[string]int{"added": n.Added, "updated": n.Updated, "unchanged": n.Unchanged} {
+	for result, count := range map[string]int{"added": n.Added, "updated": n.Updated, "unchanged": n.Unchanged, "forgotten": n.Forgotten} {
 		s.metrics.stored.WithLabelValues(result).Add(float64(count))
 	}
 	if n.Added+n.Updated > 0 {
 		s.models.measured(keysOf(rows))
 		s.fits.stale(rows)
 	}
-	return Stored{Rows: len(rows), Added: n.Added, Updated: n.Updated, Unchanged: n.Unchanged, Refit: s.o.Refit > 0}, err
+	return Stored{Rows: len(rows), Added: n.Added, Updated: n.Updated, Unchanged: n.Unchanged, Forgotten: n.Forgotten, Refit: s.o.Refit > 0}, err
 }
 
 func checkMeasurement(m *spec.Measurement) error {

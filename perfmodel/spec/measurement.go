@@ -27,7 +27,8 @@ type Measurement struct {
 	Outcome Outcome `json:"outcome"`
 	Reason  string  `json:"reason,omitempty"` // why the outcome is not OK
 	// Doubt is the reason why an OK row probably does not measure its Config, by a documented rule of its data
-	// source. Rows in doubt are stored but neither fitted nor scored.
+	// source. Rows in doubt are stored but neither fitted nor scored. A row of any outcome that the user of a store
+	// quarantined has a Doubt that says so, see Quarantine.
 	Doubt string `json:"doubt,omitempty"`
 
 	StepSec   []float64          `json:"step_sec,omitempty"`   // wall time of each step; a single value if only a mean was recorded

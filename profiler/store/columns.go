@@ -133,7 +133,7 @@ var columns = []column{
 
 	required(textColumn("outcome", "ok, oom, timeout or failed", func(m *spec.Measurement) *spec.Outcome { return &m.Outcome })),
 	textColumn("reason", "why it is not ok", func(m *spec.Measurement) *string { return &m.Reason }),
-	textColumn("doubt", "rule of the source by which an ok row is neither fitted nor scored", func(m *spec.Measurement) *string { return &m.Doubt }),
+	textColumn("doubt", "rule of the source by which an ok row is neither fitted nor scored; quarantined: REASON where the user of the store said so", func(m *spec.Measurement) *string { return &m.Doubt }),
 	stepColumn(),
 	jsonColumn("phase_sec", "s", "mean time of each phase, a JSON object", func(m *spec.Measurement) *map[string]float64 { return &m.PhaseSec }),
 	numberColumn("peak_bytes", "bytes", "device memory, largest over devices", func(m *spec.Measurement) *float64 { return &m.PeakBytes }),

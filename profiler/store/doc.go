@@ -8,9 +8,10 @@
 //
 // One process can write, or several can read. Rows that PutAll acknowledged survive kill -9 and power failures.
 // The identity of a row is a hash of its configuration and result: importing a file again adds nothing, and
-// importing it with a corrected catalog updates the rows in place.
+// importing it with a corrected catalog updates the rows in place. Quarantine keeps rows but doubts them, Forget deletes
+// them and refuses them from then on, Release ends both.
 //
-// Start with key.go (identity and keys), record.go (values) and put.go; then query.go and columns.go (exported
-// files). inspect.go and seal.go check the files before badger, the storage engine, opens them; migrate.go
+// Start with key.go (identity and keys), record.go (values) and put.go; then query.go, mark.go (quarantine, forget) and
+// columns.go (exported files). inspect.go and seal.go check the files before badger, the storage engine, opens them; migrate.go
 // converts older stores. FORMAT.md describes the bytes on disk.
 package store

@@ -217,5 +217,5 @@ func readEntry(b []byte) (e logEntry, ok bool) {
 }
 
 func ourLogKey(k []byte) bool {
-	return k[0] == rowPrefix || k[0] == rowPrefix1 || string(k) == formatKey || bytes.Equal(k, logEndKey)
+	return bytes.IndexByte(ourPrefixes, k[0]) >= 0 || string(k) == formatKey || bytes.Equal(k, logEndKey)
 }

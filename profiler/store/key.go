@@ -15,12 +15,18 @@ import (
 
 // Keys of the store; FORMAT.md describes them.
 const (
-	rowPrefix = 'r' // rows: r model 00 accelerator 00 source 00 identity
-	formatKey = "f" // format of the store, in decimal digits
+	rowPrefix        = 'r' // rows: r model 00 accelerator 00 source 00 identity
+	provenancePrefix = 'p' // Provenance of a row; the rest is that of the row's key, also below
+	quarantinePrefix = 'q' // Mark of a quarantined row
+	forgottenPrefix  = 't' // tombstone of a forgotten row
+	formatKey        = "f" // format of the rows, in decimal digits
 
 	identityLen = 16
 	maxNameLen  = 512 // bytes of a model, accelerator or source name
 )
+
+// ourPrefixes begin the keys of a store, those of format 1 included.
+var ourPrefixes = []byte{rowPrefix, provenancePrefix, quarantinePrefix, forgottenPrefix, rowPrefix1}
 
 // group is the leading part of a key. Rows of one group are adjacent.
 type group struct{ model, accelerator, source string }
@@ -43,9 +49,12 @@ func rowKey(m spec.Measurement) []byte {
 	return append(groupOf(m).appendPrefix(nil), id[:]...)
 }
 
-// parseKey splits a row key. ok is false if k is not one.
+// beside returns the key of what is stored about the row of a key.
+func beside(prefix byte, rowKey []byte) []byte { return append([]byte{prefix}, rowKey[1:]...) }
+
+// parseKey splits the key of a row, or one beside it. ok is false if k is not one.
 func parseKey(k []byte) (g group, id []byte, ok bool) {
-	if len(k) == 0 || k[0] != rowPrefix {
+	if len(k) == 0 {
 		return group{}, nil, false
 	}
 	rest := k[1:]

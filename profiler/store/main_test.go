@@ -33,6 +33,7 @@ var roles = map[string]func(dir string) error{
 	"write":   writeUntilKilled,
 	"hold":    holdUntilEOF,
 	"migrate": migrateUntilKilled,
+	"mark":    changeOnRequest,
 }
 
 // helper starts this test program in a role, on dir.

@@ -19,16 +19,16 @@ const rowPrefix1 = 'm'
 // migrateBatch is the number of rows moved per transaction.
 const migrateBatch = 256
 
-// migrate converts the store to formatVersion. Each transaction moves some rows to their new keys and removes
+// migrate converts the rows to rowFormat. Each transaction moves some rows to their new keys and removes
 // the old ones; the format key is written last. So a killed migration continues where it stopped, and a
 // finished one does nothing. moved, if not nil, is called with the number of rows after each transaction.
 func migrate(bdb *badger.DB, moved func(rows int)) (err error) {
 	defer recoverPanic(&err)
 	at, err := readFormat(bdb)
-	if err != nil || at == formatVersion {
+	if err != nil || at == rowFormat {
 		return err
 	}
-	if at > formatVersion {
+	if at > rowFormat {
 		return fmt.Errorf("format %d: %w", at, ErrNewer)
 	}
 	for {
@@ -40,7 +40,7 @@ func migrate(bdb *badger.DB, moved func(rows int)) (err error) {
 			moved(n)
 		}
 		if n == 0 {
-			return setFormat(bdb, formatVersion)
+			return setFormat(bdb, rowFormat)
 		}
 	}
 }
@@ -94,8 +94,8 @@ func migrateRow(txn *badger.Txn, item *badger.Item) error {
 	if err != nil {
 		return err
 	}
-	r, err := encodeRow(m)
-	if err != nil {
+	var r row
+	if err := r.encode(m); err != nil {
 		return err
 	}
 	if err := txn.Delete(item.KeyCopy(nil)); err != nil {

@@ -65,8 +65,9 @@ func frozen(i int) spec.Measurement {
 	return m
 }
 
-func frozenWant() []spec.Measurement {
-	want := make([]spec.Measurement, frozenRows)
+// frozenWant returns the first n rows of the frozen store, in the order of a query.
+func frozenWant(n int) []spec.Measurement {
+	want := make([]spec.Measurement, n)
 	for i := range want {
 		want[i] = frozen(i)
 	}
@@ -138,10 +139,10 @@ func TestFreeze(t *testing.T) {
 	}
 }
 
-// thaw unpacks the frozen store of format 1.
-func thaw(t *testing.T) string {
+// thaw unpacks a frozen store.
+func thaw(t *testing.T, file string) string {
 	t.Helper()
-	f, err := os.Open(frozenFile)
+	f, err := os.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,10 +174,10 @@ func thaw(t *testing.T) string {
 }
 
 func TestMigrate(t *testing.T) {
-	want := frozenWant()
+	want := frozenWant(frozenRows)
 	for _, o := range []Options{{}, {ReadOnly: true}} {
 		t.Run(fmt.Sprintf("readonly=%v", o.ReadOnly), func(t *testing.T) {
-			dir := thaw(t)
+			dir := thaw(t, frozenFile)
 			for range 2 { // the first opening migrates, the second does not
 				db, err := Open(dir, o)
 				if err != nil {
@@ -229,7 +230,7 @@ func migrateUntilKilled(dir string) error {
 }
 
 func TestMigrateKilled(t *testing.T) {
-	dir := thaw(t)
+	dir := thaw(t, frozenFile)
 	for round := range 3 { // 256, 256 and 88 rows
 		cmd, out, _ := helper(t, "migrate", dir)
 		if !out.Scan() || out.Text() == "0" {
@@ -243,7 +244,7 @@ func TestMigrateKilled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(frozenWant(), collect(t, db, Filter{})); d != "" {
+		if d := cmp.Diff(frozenWant(frozenRows), collect(t, db, Filter{})); d != "" {
 			t.Fatal(d)
 		}
 		if err := db.Close(); err != nil {
@@ -263,7 +264,7 @@ func TestNewer(t *testing.T) {
 	}
 	before := snapshot(t, dir)
 	for _, o := range []Options{{}, {ReadOnly: true}} {
-		if _, err := Open(dir, o); !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "format 3") {
+		if _, err := Open(dir, o); !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), fmt.Sprint("format ", formatVersion+1)) {
 			t.Errorf("got %v, want ErrNewer with directory and format", err)
 		}
 		if !reflect.DeepEqual(before, snapshot(t, dir)) {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dgraph-io/badger/v4"
+
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -17,37 +19,59 @@ import (
 // are not considered, so rows of one import are never taken for each other.
 type Origins struct {
 	db      *DB
-	sources map[string]map[[identityLen]byte][]string // stored origins, by source and by identity without folders
+	sources map[string]map[[identityLen]byte][]knownOrigin // by source and by identity without folders
 }
 
-// NewOrigins returns the origins of the rows that db holds.
+// knownOrigin is the origin of a stored or forgotten row.
+type knownOrigin struct {
+	origin    string
+	forgotten *Mark // nil = the row is stored
+}
+
+// NewOrigins returns the origins of the rows that db holds or has forgotten.
 func NewOrigins(db *DB) *Origins {
-	return &Origins{db: db, sources: map[string]map[[identityLen]byte][]string{}}
+	return &Origins{db: db, sources: map[string]map[[identityLen]byte][]knownOrigin{}}
 }
 
-// Stored returns the origin under which m is stored, m.Origin if it is not. Each stored row is
-// returned for one m only.
-func (o *Origins) Stored(ctx context.Context, m spec.Measurement) (string, error) {
+// Stored returns the origin under which m is stored or forgotten, m.Origin if it is neither, and the mark of a forgotten
+// row. Each such row is returned for one m only.
+func (o *Origins) Stored(ctx context.Context, m spec.Measurement) (origin string, forgotten *Mark, err error) {
 	rows, ok := o.sources[m.Source]
 	if !ok {
-		rows = map[[identityLen]byte][]string{}
-		for stored, err := range o.db.Query(ctx, Filter{Sources: []string{m.Source}}) {
-			if err != nil {
-				return "", err
-			}
-			id := identityInFile(stored)
-			rows[id] = append(rows[id], stored.Origin)
+		if rows, err = o.read(ctx, m.Source); err != nil {
+			return "", nil, err
 		}
 		o.sources[m.Source] = rows
 	}
 	id := identityInFile(m)
 	i := closest(m.Origin, rows[id])
 	if i < 0 {
-		return m.Origin, nil
+		return m.Origin, nil, nil
 	}
-	origin := rows[id][i]
+	k := rows[id][i]
 	rows[id] = slices.Delete(rows[id], i, i+1)
-	return origin, nil
+	return k.origin, k.forgotten, nil
+}
+
+// read returns the origins of the rows of a source.
+func (o *Origins) read(ctx context.Context, source string) (map[[identityLen]byte][]knownOrigin, error) {
+	rows := map[[identityLen]byte][]knownOrigin{}
+	f := Filter{Sources: []string{source}}
+	for m, err := range o.db.Query(ctx, f) {
+		if err != nil {
+			return nil, err
+		}
+		id := identityInFile(m)
+		rows[id] = append(rows[id], knownOrigin{origin: m.Origin})
+	}
+	err := o.db.view(func(txn *badger.Txn) error {
+		return scanForgotten(ctx, txn, f, func(r Record, t tombstone) {
+			var id [identityLen]byte
+			copy(id[:], t.InFile)
+			rows[id] = append(rows[id], knownOrigin{t.Origin, r.Forgotten})
+		})
+	})
+	return rows, err
 }
 
 // identityInFile is identity without the folders of the origin.
@@ -58,13 +82,14 @@ func identityInFile(m spec.Measurement) [identityLen]byte {
 
 // closest returns the position of origin in stored, else of the longest that is the end of origin
 // or that ends in it; -1 without one.
-func closest(origin string, stored []string) int {
+func closest(origin string, stored []knownOrigin) int {
 	best := -1
-	for i, s := range stored {
+	for i, known := range stored {
+		s := known.origin
 		switch {
 		case s == origin:
 			return i
-		case (strings.HasSuffix(s, "/"+origin) || strings.HasSuffix(origin, "/"+s)) && (best < 0 || len(s) > len(stored[best])):
+		case (strings.HasSuffix(s, "/"+origin) || strings.HasSuffix(origin, "/"+s)) && (best < 0 || len(s) > len(stored[best].origin)):
 			best = i
 		}
 	}

@@ -38,7 +38,7 @@ func TestOriginsStored(t *testing.T) {
 			}
 			origins := NewOrigins(db)
 			for i, m := range tc.given {
-				got, err := origins.Stored(t.Context(), m)
+				got, _, err := origins.Stored(t.Context(), m)
 				if err != nil || got != tc.want[i] {
 					t.Errorf("%s: %q, %v, want %q", m.Origin, got, err, tc.want[i])
 				}

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -23,27 +24,33 @@ type Counts struct {
 	Added     int // new rows
 	Updated   int // same identity, other values or notes: replaced
 	Unchanged int // already stored with the same values
+	Forgotten int // not stored: the row was forgotten, see Forget
 }
 
 // Total returns the number of rows counted.
-func (c Counts) Total() int { return c.Added + c.Updated + c.Unchanged }
+func (c Counts) Total() int { return c.Added + c.Updated + c.Unchanged + c.Forgotten }
 
 // Add adds d to c.
 func (c *Counts) Add(d Counts) {
 	c.Added += d.Added
 	c.Updated += d.Updated
 	c.Unchanged += d.Unchanged
+	c.Forgotten += d.Forgotten
 }
 
-// Put is PutAll without the counts.
+// Put is PutAll without the counts. If rows were forgotten, it stores the others and returns an error.
 func (db *DB) Put(ctx context.Context, ms ...spec.Measurement) error {
-	_, err := db.PutAll(ctx, ms...)
+	n, err := db.PutAll(ctx, ms...)
+	if err == nil && n.Forgotten > 0 {
+		err = fmt.Errorf("store: %s: %d of %d rows not stored: they were forgotten before", db.dir, n.Forgotten, len(ms))
+	}
 	return err
 }
 
 // PutAll stores ms; when it returns nil, they are on disk. It does not retain ms. A row replaces the stored row
-// with the same identity (see FORMAT.md). If Check refuses a row, or a row is too large, nothing is stored and
-// the error names the row. If ctx ends or the disk fails midway, the first rows of ms are stored and counted.
+// with the same identity (see FORMAT.md), and a quarantined one stays so. A forgotten row is not stored, only counted.
+// A row that comes quarantined, as from an exported file, is quarantined if it is new. If Check refuses a row, or a row
+// is too large, nothing is stored and the error names the row. If ctx ends or the disk fails midway, the first rows of ms are stored and counted.
 func (db *DB) PutAll(ctx context.Context, ms ...spec.Measurement) (Counts, error) {
 	if err := db.use(); err != nil {
 		return Counts{}, err
@@ -52,7 +59,7 @@ func (db *DB) PutAll(ctx context.Context, ms ...spec.Measurement) (Counts, error
 	if db.opt.ReadOnly {
 		return Counts{}, fmt.Errorf("store: put into %s: %w", db.dir, ErrReadOnly)
 	}
-	rows, err := encodeRows(ms)
+	rows, err := db.encodeRows(ms)
 	if err != nil {
 		return Counts{}, err
 	}
@@ -76,14 +83,29 @@ func (db *DB) PutAll(ctx context.Context, ms ...spec.Measurement) (Counts, error
 type row struct {
 	key, value []byte
 	outcome    byte
+	provenance []byte // encoded
+	mark       []byte // encoded, of a row that comes quarantined
 }
 
-func encodeRows(ms []spec.Measurement) ([]row, error) {
+// size is the size of everything that is stored for r, in bytes.
+func (r *row) size() int { return 3*len(r.key) + len(r.value) + len(r.provenance) + len(r.mark) }
+
+func (db *DB) encodeRows(ms []spec.Measurement) ([]row, error) {
+	now := db.provenance()
+	provenance, err := json.Marshal(now)
+	if err != nil {
+		return nil, err
+	}
 	rows := make([]row, len(ms))
 	for i, m := range ms {
+		m, reason := m.Unquarantine()
 		err := check(m)
+		if err == nil && reason != "" {
+			rows[i].mark, err = encodeMark(Mark{reason, now.By, now.At})
+		}
 		if err == nil {
-			rows[i], err = encodeRow(m)
+			rows[i].provenance = provenance
+			err = rows[i].encode(m)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("store: row %d of %d (source %q, origin %q): %w", i+1, len(ms), m.Source, m.Origin, err)
@@ -92,16 +114,17 @@ func encodeRows(ms []spec.Measurement) ([]row, error) {
 	return rows, nil
 }
 
-func encodeRow(m spec.Measurement) (row, error) {
-	v, err := encodeRecord(m)
-	return row{key: rowKey(m), value: v, outcome: outcomeCode(m.Outcome)}, err
+func (r *row) encode(m spec.Measurement) (err error) {
+	r.key, r.outcome = rowKey(m), outcomeCode(m.Outcome)
+	r.value, err = encodeRecord(m)
+	return err
 }
 
 // batchLen returns the number of rows that fit in one transaction, at least 1.
 func batchLen(rows []row) int {
 	size := 0
 	for i, r := range rows {
-		size += len(r.key) + len(r.value)
+		size += r.size()
 		if i == maxTxnRows || i > 0 && size > maxTxnBytes {
 			return i
 		}
@@ -135,8 +158,7 @@ func putRow(txn *badger.Txn, r row, c *Counts) error {
 	old, err := txn.Get(r.key)
 	switch {
 	case errors.Is(err, badger.ErrKeyNotFound):
-		c.Added++
-		return txn.SetEntry(r.entry())
+		return addRow(txn, r, c)
 	case err != nil:
 		return err
 	}
@@ -148,6 +170,32 @@ func putRow(txn *badger.Txn, r row, c *Counts) error {
 		return nil
 	}
 	c.Updated++
+	return r.set(txn)
+}
+
+// addRow stores a row that is not stored yet, unless it was forgotten.
+func addRow(txn *badger.Txn, r row, c *Counts) error {
+	forgotten, err := has(txn, beside(forgottenPrefix, r.key))
+	switch {
+	case err != nil:
+		return err
+	case forgotten:
+		c.Forgotten++
+		return nil
+	case r.mark != nil:
+		if err := txn.Set(beside(quarantinePrefix, r.key), r.mark); err != nil {
+			return err
+		}
+	}
+	c.Added++
+	return r.set(txn)
+}
+
+// set stores r and its provenance.
+func (r row) set(txn *badger.Txn) error {
+	if err := txn.Set(beside(provenancePrefix, r.key), r.provenance); err != nil {
+		return err
+	}
 	return txn.SetEntry(r.entry())
 }
 

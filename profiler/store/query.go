@@ -20,10 +20,10 @@ func matches(names []string, name string) bool {
 	return len(names) == 0 || slices.Contains(names, name)
 }
 
-// skip returns nil if f selects the rows of g, else the first key of later rows that it may select. Names in a
+// skip returns nil if f selects the keys of g that begin with prefix, else the first later one that it may select. Names in a
 // key end in 00, so name + 01 is after every key that begins with the name.
-func (f Filter) skip(g group) []byte {
-	b := append([]byte{rowPrefix}, g.model...)
+func (f Filter) skip(prefix byte, g group) []byte {
+	b := append([]byte{prefix}, g.model...)
 	if !matches(f.Models, g.model) {
 		return append(b, 1)
 	}
@@ -40,26 +40,43 @@ func (f Filter) skip(g group) []byte {
 
 // Query returns the rows that f selects, as of the start of the iteration, always ordered by model,
 // accelerator, source and identity. An error, such as that of ctx, is the last item. Rows that f does not
-// select are not read. Each measurement belongs to the caller.
+// select are not read. A quarantined row has a Doubt that says so, see spec.Measurement.Quarantine. Each measurement
+// belongs to the caller.
 func (db *DB) Query(ctx context.Context, f Filter) iter.Seq2[spec.Measurement, error] {
 	return func(yield func(spec.Measurement, error) bool) {
 		stop := false
-		err := db.scan(ctx, f, func(g group, it *badger.Item) (bool, error) {
-			m, err := readRow(it)
-			if err == nil && groupOf(m) != g {
-				err = fmt.Errorf("%w: the row is of %v", ErrCorrupt, groupOf(m))
-			}
-			if err != nil {
-				return false, fmt.Errorf("row %x of %s on %s from %s: %w",
-					it.Key()[len(it.Key())-identityLen:], g.model, g.accelerator, g.source, err)
-			}
-			stop = !yield(m, nil)
-			return !stop, nil
+		err := db.view(func(txn *badger.Txn) error {
+			anyMark := holds(txn, quarantinePrefix)
+			return scan(ctx, txn, rowPrefix, f, func(g group, it *badger.Item) (bool, error) {
+				m, err := readRowOf(g, it)
+				if err == nil && anyMark {
+					m, _, err = readQuarantine(txn, it.Key(), m)
+				}
+				if err != nil {
+					return false, badRow(g, it, err)
+				}
+				stop = !yield(m, nil)
+				return !stop, nil
+			})
 		})
 		if err != nil && !stop {
 			yield(spec.Measurement{}, err)
 		}
 	}
+}
+
+// readRowOf reads a row of group g.
+func readRowOf(g group, it *badger.Item) (spec.Measurement, error) {
+	m, err := readRow(it)
+	if err == nil && groupOf(m) != g {
+		err = fmt.Errorf("%w: the row is of %v", ErrCorrupt, groupOf(m))
+	}
+	return m, err
+}
+
+// badRow names the row of an error.
+func badRow(g group, it *badger.Item, err error) error {
+	return fmt.Errorf("row %x of %s on %s from %s: %w", it.Key()[len(it.Key())-identityLen:], g.model, g.accelerator, g.source, err)
 }
 
 func readRow(it *badger.Item) (m spec.Measurement, err error) {
@@ -73,42 +90,42 @@ func readRow(it *badger.Item) (m spec.Measurement, err error) {
 	return m, err
 }
 
-// scan calls each with the rows that f selects, in key order, until it returns false. Items are valid only
-// during the call.
-func (db *DB) scan(ctx context.Context, f Filter, each func(group, *badger.Item) (bool, error)) (err error) {
+// view calls read with the present state of the store.
+func (db *DB) view(read func(*badger.Txn) error) error {
 	if err := db.use(); err != nil {
 		return err
 	}
 	defer db.done()
 	txn := db.bdb.NewTransaction(false)
 	defer txn.Discard()
-	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{rowPrefix}})
-	defer it.Close()
-	if err := scanRows(ctx, it, f, each); err != nil {
+	if err := read(txn); err != nil {
 		return fmt.Errorf("store: %s: %w", db.dir, err)
 	}
 	return nil
 }
 
-// scanRows visits the rows group by group. It reads only selected groups and skips the others.
-func scanRows(ctx context.Context, it *badger.Iterator, f Filter, each func(group, *badger.Item) (bool, error)) error {
-	var prefix []byte // of the selected group that the iterator is in
+// scan calls each with the keys that begin with prefix and that f selects, in order, until it returns false. Items are
+// valid only during the call. It reads only selected groups and skips the others.
+func scan(ctx context.Context, txn *badger.Txn, prefix byte, f Filter, each func(group, *badger.Item) (bool, error)) error {
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{prefix}})
+	defer it.Close()
+	var within []byte // start of the keys of the selected group that the iterator is in
 	var g group
 	for it.Rewind(); it.Valid(); {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if prefix == nil || !it.ValidForPrefix(prefix) {
+		if within == nil || !it.ValidForPrefix(within) {
 			var ok bool
 			if g, _, ok = parseKey(it.Item().Key()); !ok {
 				return fmt.Errorf("%w: key %q is not that of a row", ErrCorrupt, it.Item().Key())
 			}
-			prefix = nil
-			if to := f.skip(g); to != nil {
+			within = nil
+			if to := f.skip(prefix, g); to != nil {
 				it.Seek(to)
 				continue
 			}
-			prefix = g.appendPrefix(nil)
+			within = beside(prefix, g.appendPrefix(nil))
 		}
 		more, err := each(g, it.Item())
 		if err != nil || !more {
@@ -122,7 +139,9 @@ func scanRows(ctx context.Context, it *badger.Iterator, f Filter, each func(grou
 // Len returns the number of rows that f selects.
 func (db *DB) Len(ctx context.Context, f Filter) (int, error) {
 	n := 0
-	err := db.scan(ctx, f, func(group, *badger.Item) (bool, error) { n++; return true, nil })
+	err := db.view(func(txn *badger.Txn) error {
+		return scan(ctx, txn, rowPrefix, f, func(group, *badger.Item) (bool, error) { n++; return true, nil })
+	})
 	return n, err
 }
 
@@ -155,15 +174,17 @@ func (db *DB) Summary(ctx context.Context) ([]Tally, error) {
 		clear(counts[:])
 		return nil
 	}
-	err := db.scan(ctx, Filter{}, func(g group, it *badger.Item) (bool, error) {
-		if g != at {
-			if err := flush(); err != nil {
-				return false, err
+	err := db.view(func(txn *badger.Txn) error {
+		return scan(ctx, txn, rowPrefix, Filter{}, func(g group, it *badger.Item) (bool, error) {
+			if g != at {
+				if err := flush(); err != nil {
+					return false, err
+				}
+				at = g
 			}
-			at = g
-		}
-		counts[it.UserMeta()]++
-		return true, nil
+			counts[it.UserMeta()]++
+			return true, nil
+		})
 	})
 	if err == nil {
 		err = flush()

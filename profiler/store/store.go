@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
@@ -41,8 +42,12 @@ func (e *LockedError) Unwrap() error { return ErrLocked }
 // Options configure Open. The zero value opens a store for reading and writing, and creates it if necessary.
 type Options struct {
 	// ReadOnly opens an existing store, which other readers may have open too. A store that was not closed, or
-	// has an older format, is recovered or migrated first, which writes to it.
+	// has rows of an older format, is recovered or migrated first, which writes to it.
 	ReadOnly bool
+	// By, From and Now are the Provenance of what is stored: by whom, from what, and the clock. "" = USER@HOST of the
+	// operating system, unknown; nil = time.Now.
+	By, From string
+	Now      func() time.Time
 	// Logf receives the storage engine's messages; nil discards them.
 	Logf func(format string, args ...any)
 }
@@ -147,7 +152,7 @@ func openReadOnly(dir string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, errors.Join(err, lock.release())
 	}
-	if !st.sealed || st.format != formatVersion {
+	if !st.sealed || st.format < rowFormat {
 		if err := errors.Join(lock.release(), recoverStore(dir, o)); err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package datadir
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,12 +54,13 @@ func (d *Dir) noteMissing() {
 	}
 }
 
-// Open opens the store and creates it if needed.
+// Open opens the store and creates it if needed. Without o.From, rows are stored as from d.Verb.
 func (d *Dir) Open(o store.Options) (*store.DB, error) {
 	dir, err := d.Path()
 	if err != nil {
 		return nil, err
 	}
+	o.From = cmp.Or(o.From, "pacer "+d.Verb)
 	db, err := store.Open(filepath.Join(dir, "store"), o)
 	return db, d.addServer(dir, err)
 }
@@ -70,6 +72,23 @@ func (d *Dir) Read(use func(*store.DB) error) error {
 		d.noteMissing()
 		return nil
 	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(db), db.Close())
+}
+
+// Change calls use with the store opened for writing. Without a store it returns nil.
+func (d *Dir) Change(use func(*store.DB) error) error {
+	dir, err := d.Path()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(dir, "store")); errors.Is(err, fs.ErrNotExist) {
+		d.noteMissing()
+		return nil
+	}
+	db, err := d.Open(store.Options{})
 	if err != nil {
 		return err
 	}

@@ -25,18 +25,18 @@ func (d *Dir) Select(ctx context.Context, f store.Filter) ([]spec.Measurement, e
 		return nil, err
 	}
 	rows, err := d.Rows(ctx, f)
-	if err == nil && len(rows) == 0 {
-		err = d.noneStored(ctx, f)
+	if err != nil || len(rows) > 0 {
+		return rows, err
 	}
-	return rows, err
-}
-
-// noneStored returns the reason why f matches no row of the store.
-func (d *Dir) noneStored(ctx context.Context, f store.Filter) error {
 	tallies, err := d.Summary(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	return nil, d.NoneOf(f, tallies)
+}
+
+// NoneOf returns the reason why f matches none of the rows of tallies, which are those of the store.
+func (d *Dir) NoneOf(f store.Filter, tallies []store.Tally) error {
 	if len(tallies) == 0 {
 		return fail.NoAnswerf("%s: nothing is stored yet; import measurements first, see pacer import --help", d.Verb)
 	}

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ type Result struct {
 	Unchanged int    `json:"unchanged"` // already stored
 	Warnings  int    `json:"warnings"`  // rows stored although they are in doubt or break a rule
 	Bad       int    `json:"bad"`       // rows that could not be used
+	Forgotten int    `json:"forgotten"` // rows not stored since the user of the store had them forgotten
 	// Sources are the sources of the rows, by name.
 	Sources []string `json:"sources"`
 }
@@ -58,6 +60,7 @@ type importer struct {
 
 // warnedRows are the rows with one warning.
 type warnedRows struct {
+	kind  string // kept or forgotten
 	n     int
 	first string // origin
 }
@@ -87,8 +90,7 @@ func (im *importer) read(seq iter.Seq2[spec.Measurement, error]) error {
 		if at, found := slices.BinarySearch(im.res.Sources, m.Source); !found {
 			im.res.Sources = slices.Insert(im.res.Sources, at, m.Source)
 		}
-		im.warn(m)
-		if m.Origin, err = im.origins.Stored(im.ctx, m); err != nil {
+		if err := im.find(&m); err != nil {
 			return errors.Join(err, im.flush())
 		}
 		if im.batch = append(im.batch, m); len(im.batch) == batchRows {
@@ -100,6 +102,22 @@ func (im *importer) read(seq iter.Seq2[spec.Measurement, error]) error {
 	return im.flush()
 }
 
+// find takes over the origin under which a row is stored already, and counts what is unusual about it.
+func (im *importer) find(m *spec.Measurement) error {
+	origin, mark, err := im.origins.Stored(im.ctx, *m)
+	if err != nil {
+		return err
+	}
+	m.Origin = origin
+	if mark != nil {
+		im.note(forgotten, fmt.Sprintf("not stored, forgotten on %s by %s (%s); pacer store release --source %q admits them again",
+			mark.At.Format("2006-01-02 15:04 MST"), mark.By, cmp.Or(mark.Reason, "no reason given"), m.Source), m.Origin)
+		return nil
+	}
+	im.warn(*m)
+	return nil
+}
+
 func (im *importer) flush() error {
 	counts, err := im.db.PutAll(im.ctx, im.batch...)
 	if err != nil {
@@ -109,6 +127,7 @@ func (im *importer) flush() error {
 	im.res.Added += counts.Added
 	im.res.Updated += counts.Updated
 	im.res.Unchanged += counts.Unchanged
+	im.res.Forgotten += counts.Forgotten
 	im.bar.Set(im.res.Rows + im.res.Bad)
 	im.bar.Acknowledge(im.res.Added + im.res.Updated + im.res.Unchanged)
 	return nil
@@ -124,6 +143,10 @@ func (im *importer) reportBad(err error) {
 // warn counts a row that is doubted or breaks a legality rule.
 func (im *importer) warn(m spec.Measurement) {
 	var texts []string
+	m, quarantine := m.Unquarantine()
+	if quarantine != "" {
+		texts = append(texts, "quarantined in the file ("+quarantine+"), and here if they are new")
+	}
 	if reason := m.DoubtReason(); reason != "" {
 		texts = append(texts, "in doubt: "+reason)
 	}
@@ -131,14 +154,26 @@ func (im *importer) warn(m spec.Measurement) {
 		texts = append(texts, err.Error())
 	}
 	for _, text := range texts {
-		rows := im.warned[text]
-		if rows.n++; rows.n == 1 {
-			rows.first = m.Origin
-			im.order = append(im.order, text)
-		}
-		im.warned[text] = rows
+		im.note(kept, text, m.Origin)
 	}
 	im.res.Warnings += min(len(texts), 1)
+}
+
+// kept and forgotten begin the warnings of rows that are stored and of rows that are not.
+const kept, forgotten = "kept", "forgotten"
+
+// note counts a row with a warning. Those of forgotten rows come first.
+func (im *importer) note(kind, text, origin string) {
+	rows := im.warned[text]
+	if rows.n++; rows.n == 1 {
+		rows.kind, rows.first = kind, origin
+		at := len(im.order)
+		if kind == forgotten {
+			at = 0
+		}
+		im.order = slices.Insert(im.order, at, text)
+	}
+	im.warned[text] = rows
 }
 
 func (im *importer) warnSummary() {
@@ -147,10 +182,11 @@ func (im *importer) warnSummary() {
 	}
 	for i, text := range im.order {
 		if i == maxReported {
-			fmt.Fprintf(im.log, "kept: %d more kinds of warnings\n", len(im.order)-i)
+			fmt.Fprintf(im.log, "%s: %d more kinds of warnings\n", kept, len(im.order)-i)
 			break
 		}
-		fmt.Fprintf(im.log, "kept: %d row(s), first %s: %s\n", im.warned[text].n, im.warned[text].first, text)
+		rows := im.warned[text]
+		fmt.Fprintf(im.log, "%s: %d row(s), first %s: %s\n", rows.kind, rows.n, rows.first, text)
 	}
 }
 

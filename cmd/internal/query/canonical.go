@@ -69,6 +69,11 @@ func (r *Resolver) StoredFilter(ctx context.Context, f store.Filter) (store.Filt
 		return f, nil
 	}
 	tallies, err := r.Summary(ctx)
+	return FilterOf(f, tallies), err
+}
+
+// FilterOf is StoredFilter for the rows of tallies.
+func FilterOf(f store.Filter, tallies []store.Tally) store.Filter {
 	f.Models = storedNames(f.Models, tallies, ModelOf, catalog.CanonicalModel)
 	f.Sources = storedNames(f.Sources, tallies, SourceOf, named.Fold)
 	f.Accelerators = CatalogNames(f.Accelerators)
@@ -78,7 +83,7 @@ func (r *Resolver) StoredFilter(ctx context.Context, f store.Filter) (store.Filt
 			f.Accelerators[i] = found[0]
 		}
 	}
-	return f, err
+	return f
 }
 
 // storedNames replaces each name by the stored ones with the same canonical form; a name without

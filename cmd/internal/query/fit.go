@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -60,6 +61,9 @@ func FitAll(ctx context.Context, fam perfmodel.Family, reg *registry.Registry, r
 		if err != nil {
 			skipped = append(skipped, err.Error())
 			continue
+		}
+		if d, ok := fitted.(perfmodel.Doubter); ok && len(d.Outliers()) > 0 {
+			card.Warnings = append(card.Warnings, fmt.Sprintf("rows that the others contradict leave the fit by: pacer store quarantine --outliers --model %q --accelerator %q", k.Model, k.Accelerator))
 		}
 		card.Created = time.Now().UTC().Truncate(time.Second)
 		if err := replaceCard(reg, before, card, fitted); err != nil {

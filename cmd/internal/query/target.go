@@ -247,6 +247,7 @@ func (t *Target) fromMeasurements(ctx context.Context, r *Resolver, q *Request) 
 // knows the accelerator, all measurements on it count.
 func (t *Target) measuredAt(ctx context.Context, r *Resolver, q *Request, machine bool) error {
 	rows, err := r.Rows(ctx, store.Filter{Accelerators: []string{t.accelerator.Name}})
+	rows = slices.DeleteFunc(rows, spec.Measurement.Quarantined)
 	if err != nil || len(rows) == 0 {
 		return err
 	}
