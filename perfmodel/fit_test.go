@@ -65,13 +65,13 @@ func TestFitKeyHoldsOutWhatItDidNotFit(t *testing.T) {
 	doubted, failed := row(32, 4), row(64, 1)
 	doubted.Doubt = "test"
 	failed.Outcome, failed.StepSec = spec.OOM, nil
-	_, c, err := perfmodel.FitKey(t.Context(), f, append(rows, doubted, failed), perfmodel.FitOptions{MaxRows: 8})
+	_, c, err := perfmodel.FitKey(t.Context(), f, append(rows, doubted, failed, row(128, 9).Quarantine("test")), perfmodel.FitOptions{MaxRows: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// predicted 1 s per sample: 0, 0.5 and 0 off; the doubted row 0.75.
-	if c.NFit != 2 || c.NHeldOut != 3 || c.NLeftOut != 2 {
-		t.Errorf("fitted %d, held out %d, left out %d; want 2 (half of 5), 3, 2", c.NFit, c.NHeldOut, c.NLeftOut)
+	// predicted 1 s per sample: 0, 0.5 and 0 off; the doubted row 0.75. The quarantined one is not scored.
+	if c.NFit != 2 || c.NHeldOut != 3 || c.NLeftOut != 3 {
+		t.Errorf("fitted %d, held out %d, left out %d; want 2 (half of 5), 3, 3", c.NFit, c.NHeldOut, c.NLeftOut)
 	}
 	if !near(c.MAPE, 0.5/3) || !near(c.P95APE, 0.5) || !near(c.MAPEAll, 1.25/4) || !near(c.Coverage, 2.0/3) {
 		t.Errorf("MAPE %g, P95 %g, all %g, coverage %g; want %g, 0.5, %g, %g", c.MAPE, c.P95APE, c.MAPEAll, c.Coverage, 0.5/3, 1.25/4, 2.0/3)

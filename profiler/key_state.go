@@ -23,7 +23,7 @@ type keyState struct {
 	rows   []spec.Measurement
 	reused int // number of rows of other runs
 	usable int // number of usable rows
-	misses int // number of rows since the last OK one, without OOMs beside another process
+	misses int // number of rows since the last OK one, without inconclusive ones
 
 	// The following cover the points that are measured or still open, without failed and skipped ones.
 	space   []int
@@ -91,7 +91,7 @@ func (k *keyState) add(m spec.Measurement) {
 	switch {
 	case m.Outcome == spec.OK:
 		k.misses = 0
-	case !sharedOOM(m):
+	case !inconclusive(m):
 		k.misses++
 	}
 }

@@ -49,9 +49,26 @@ func TestSharedOOM(t *testing.T) {
 	}
 	var b keyState
 	b.add(spec.Measurement{Outcome: spec.OOM, Env: map[string]string{EnvShared: "pid 7"}})
+	b.add(spec.Measurement{Outcome: spec.OOM}.Quarantine("other driver"))
 	b.add(spec.Measurement{Outcome: spec.OOM})
 	if b.misses != 1 {
 		t.Errorf("%d misses, want that of the device that was not shared", b.misses)
+	}
+}
+
+// TestQuarantinedOOM: a continued run does not measure a quarantined point again, nor skip others because of it.
+func TestQuarantinedOOM(t *testing.T) {
+	var sink memorySink
+	o, _ := options(t, &sink)
+	o.Runner = crowdedOnce{o.Runner, ""}
+	c := Campaign{Name: "c", Choose: Grid, Models: []spec.Model{tinyModel("a", 4)}, Space: Space{MicroBatch: []int{1, 2, 4}}}
+	if s, err := Run(t.Context(), c, o); err != nil || s.Done != 1 || s.Skipped != 2 {
+		t.Fatalf("%d done, %d skipped, %v; want 1, 2", s.Done, s.Skipped, err)
+	}
+	o.Rows = []spec.Measurement{sink.rows[0].Quarantine("other driver")}
+	sink.rows = nil
+	if s, err := Run(t.Context(), c, o); err != nil || s.Done != 3 || s.Skipped != 0 || len(sink.rows) != 2 {
+		t.Errorf("%d done, %d skipped, %d measured, %v; want 3, 0, 2", s.Done, s.Skipped, len(sink.rows), err)
 	}
 }
 

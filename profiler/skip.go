@@ -6,10 +6,9 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// skipLarger skips the points of k that need at least as much as m, if m ran out of memory or time and is not
-// quarantined.
+// skipLarger skips the points of k that need at least as much as m, if m ran out of memory or time.
 func (r *run) skipLarger(k *keyState, m spec.Measurement) {
-	if m.Outcome != spec.OOM && m.Outcome != spec.Timeout || sharedOOM(m) || m.Quarantined() {
+	if m.Outcome != spec.OOM && m.Outcome != spec.Timeout || inconclusive(m) {
 		return
 	}
 	for _, i := range k.points {
@@ -21,9 +20,11 @@ func (r *run) skipLarger(k *keyState, m spec.Measurement) {
 	}
 }
 
-// sharedOOM reports whether another process on the device may have caused m to run out of memory. Such a row
-// does not rule out other points.
-func sharedOOM(m spec.Measurement) bool { return m.Outcome == spec.OOM && m.Env[EnvShared] != "" }
+// inconclusive reports whether another process on the device may have caused m to run out of memory, or the user
+// quarantined m. Such a row does not rule out other points.
+func inconclusive(m spec.Measurement) bool {
+	return m.Quarantined() || m.Outcome == spec.OOM && m.Env[EnvShared] != ""
+}
 
 // needsAtLeast reports whether a equals b except for a micro-batch, sequence or accumulation at least as large.
 // It then needs at least as much memory and time.

@@ -26,6 +26,8 @@ var refExamples = []refExample{
 	{"import", "import measured cpu-small"},
 	{"export", "export rows.parquet --source campaign/cpu-small"},
 	{"fit", "fit --family hybrid --model gpt-mini"},
+	{"store quarantine", "store quarantine --source campaign/cpu-small --model vit-mini --reason throttled"},
+	{"store ls", "store ls"},
 	{"plan", "plan --model llama3-8b --accelerator h100 --devices 16 --global-batch 128 --top 2 --pareto --probe 1 --explain --from dp=16,mb=1,ga=8,zero=3 --move remaining=1e6"},
 	{"predict", "predict --model llama3-8b --accelerator h100 --plan dp=4,tp=4,mb=2,ga=16,zero=1 --explain"},
 	{"curve", "curve --model llama3-8b --accelerator h100 --max-devices 4 --global-batch 64 --axes network-gbps=100+400,cpus=4,host-gib=256"},

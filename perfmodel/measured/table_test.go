@@ -43,7 +43,8 @@ func TestTableAnswersMeasuredConfigurationsOnly(t *testing.T) {
 	wrong.Env = map[string]string{spec.EnvWrongConfig: "half the batch"}
 	doubted := row(8, 1, "8", 3)
 	doubted.Doubt = "erratic"
-	tab := New([]spec.Measurement{row(2, 1, "2", 1), row(2, 1, "2", 4, 3), doubted, oom, wrong})
+	quarantined := row(4, 1, "4", 2).Quarantine("throttled")
+	tab := New([]spec.Measurement{row(2, 1, "2", 1), row(2, 1, "2", 4, 3), doubted, oom, wrong, quarantined, row(2, 1, "2", 9).Quarantine("odd")})
 
 	if got := tab.Len(); got != 2 {
 		t.Fatalf("%d configurations, want 2: %v", got, tab.Configs())
@@ -54,7 +55,7 @@ func TestTableAnswersMeasuredConfigurationsOnly(t *testing.T) {
 	if got := predictSec(t, tab, row(8, 1, "8").Config); math.Abs(got-3) > 1e-12 {
 		t.Errorf("a doubted row happened: got %g s, want 3", got)
 	}
-	for _, c := range []spec.Config{oom.Config, wrong.Config, row(2, 1, "1+1").Config, row(1, 2, "2").Config} {
+	for _, c := range []spec.Config{oom.Config, wrong.Config, quarantined.Config, row(2, 1, "1+1").Config, row(1, 2, "2").Config} {
 		if _, err := tab.Predict(context.Background(), c); !errors.Is(err, ErrNotMeasured) {
 			t.Errorf("%s on %s: %v, want ErrNotMeasured", c.Plan, c.Shape.Devices, err)
 		}

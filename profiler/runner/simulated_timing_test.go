@@ -58,6 +58,7 @@ func TestReplay(t *testing.T) {
 	oom.Reason, oom.Env[profiler.EnvLog], oom.Env[profiler.EnvWall], oom.Env[profiler.EnvRun] = "out of memory", "tail", "7.5", "3"
 	rows := []spec.Measurement{
 		oom, stored(1, spec.OK, 2), stored(2, spec.OK, 3, 1), stored(2, spec.Failed), stored(2, spec.OK, 2), doubted, wrong, stored(64, spec.OK),
+		stored(128, spec.OOM).Quarantine("other driver"), stored(2, spec.OK, 9).Quarantine("throttled"),
 	}
 	r := NewReplay(rows, SimulatedTiming{})
 	if got := len(r.Configs()); got != 3 || !slices.IsSortedFunc(r.Configs(), perfmodel.CompareConfigs) {

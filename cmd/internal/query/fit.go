@@ -63,7 +63,7 @@ func FitAll(ctx context.Context, fam perfmodel.Family, reg *registry.Registry, r
 			continue
 		}
 		if d, ok := fitted.(perfmodel.Doubter); ok && len(d.Outliers()) > 0 {
-			card.Warnings = append(card.Warnings, fmt.Sprintf("rows that the others contradict leave the fit by: pacer store quarantine --outliers --model %q --accelerator %q", k.Model, k.Accelerator))
+			card.Warnings = append(card.Warnings, fmt.Sprintf("pacer store quarantine --outliers --model %q --accelerator %q keeps such rows out of the next fit", k.Model, k.Accelerator))
 		}
 		card.Created = time.Now().UTC().Truncate(time.Second)
 		if err := replaceCard(reg, before, card, fitted); err != nil {
