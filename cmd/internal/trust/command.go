@@ -20,10 +20,10 @@ not use them: they are neither fitted, scored, looked up nor replayed. Forget
 deletes them, and they stay away when their file is imported again. Release ends
 both. Each change is on disk, whole, when the command ends:
 
-   pacer store quarantine --source site-a --origin node7.csv --reason "throttled"
+   pacer store quarantine --source lab --origin n7.csv --reason "throttled"
    pacer store quarantine --outliers --dry-run
    pacer store ls
-   pacer store release --source site-a
+   pacer store release --source lab
    pacer fit --family hybrid`,
 		Subcommands: []*cli.Command{
 			changeCommand(dataDir, "quarantine", "keep measurements, but do not use them", `The rows stay stored and are counted as left out by pacer fit. Exported files and
@@ -39,7 +39,7 @@ it back; the import says how many rows were refused, and why. Other measurements
 of the same plans are welcome: a campaign measures forgotten points anew. To keep
 the rows, quarantine them.
 
-   pacer store forget --source campaign/smoke --reason "wrong driver" --dry-run`),
+   pacer store forget --source campaign/smoke --reason "driver 1.2" --dry-run`),
 			changeCommand(dataDir, "release", "end the quarantine of measurements, and admit forgotten ones again", `Quarantined rows are used again, exactly as before. Forgotten rows are not brought
 back by it: import their file again. Fitted models do not change until the next
 pacer fit.`),

@@ -19,6 +19,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
@@ -180,7 +181,10 @@ func TestChanges(t *testing.T) {
 		{"forget", 1, 1, map[string]int{"lab/a quarantined": 7, "lab/a forgotten": 1, "lab/b quarantined": 4}, "all 1 selected rows are forgotten already", 0, "runs.csv:0", ""},
 		{"release", 12, 12, map[string]int{"lab/a used": 7, "lab/b used": 4}, "none of the 11 selected rows is quarantined or forgotten", 0, "", "because"},
 	} {
-		ch := Change{Selection: all, Verb: step.verb, Reason: "because"}
+		ch := Change{Selection: all, Verb: step.verb}
+		if step.verb != "release" {
+			ch.Reason = "because"
+		}
 		if step.onlyOrigin != "" {
 			ch.Origins = []string{step.onlyOrigin}
 		}
@@ -209,6 +213,54 @@ func TestChanges(t *testing.T) {
 			}
 		case err != nil || again.Changed != 0 || again.Unchanged != step.againUnchanged:
 			t.Errorf("%s again: %+v, %v, want %d unchanged", step.verb, again, err, step.againUnchanged)
+		}
+	}
+}
+
+// TestResult: the table of a dry run has the first rows and says how many there are besides.
+func TestResult(t *testing.T) {
+	for n, more := range map[int]string{maxTouched: "", maxTouched + 1: "\n1 more rows: --output json has all\n"} {
+		res := Changed{Sources: []SourceCount{{"lab/a", n, n, 0}}}
+		for i := range n {
+			res.Touched = append(res.Touched, Touched{Source: "lab/a", Origin: fmt.Sprintf("runs.csv:%d", i), Reason: "odd"})
+		}
+		for _, rows := range []bool{false, true} {
+			var b strings.Builder
+			if err := res.Result(rows).Write(&b, "table"); err != nil {
+				t.Fatal(err)
+			}
+			text := b.String()
+			listed := strings.Count(text, "runs.csv:")
+			if !strings.HasPrefix(text, "source") || rows && (listed != maxTouched || !strings.HasSuffix(text, more) || (more == "") == strings.Contains(text, " more ")) || !rows && listed > 0 {
+				t.Errorf("%d rows, listed %v: %d are, in\n%s", n, rows, listed, text)
+			}
+		}
+	}
+}
+
+// TestRefits: the command names the fitted models of changed rows, by family, or none if they are many.
+func TestRefits(t *testing.T) {
+	d := &datadir.Dir{Given: t.TempDir(), Log: io.Discard}
+	reg, err := d.Fitted()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fam, err := family.Lookup("hybrid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []spec.Key
+	for _, name := range []string{"a", "b", "c", "d"} {
+		keys = append(keys, spec.Key{Model: name, Accelerator: "x"})
+		if err := reg.Put(perfmodel.Card{Key: keys[len(keys)-1], Family: "hybrid", NFit: 1}, fam.Unfitted); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n, want := range map[int][]string{0: nil, 1: {`pacer fit --family hybrid --model "a"`},
+		3: {`pacer fit --family hybrid --model "a" --model "b" --model "c"`}, 4: {"pacer fit --family hybrid"}} {
+		got, err := (&Changed{keys: append(keys[:n:n], spec.Key{Model: "a", Accelerator: "y"})}).Refits(d)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%d models: %q, %v, want %q", n, got, err, want)
 		}
 	}
 }
