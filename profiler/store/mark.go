@@ -26,7 +26,7 @@ type Provenance struct {
 	At   time.Time `json:"at"`
 }
 
-// Mark is why rows are quarantined or forgotten, by whom, and since when.
+// Mark is the reason, user (USER@HOST) and time of a quarantine, or of forgetting a row.
 type Mark struct {
 	Reason string    `json:"reason,omitempty"`
 	By     string    `json:"by"`

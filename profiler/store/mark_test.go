@@ -147,6 +147,15 @@ func TestMarksKept(t *testing.T) {
 	if n, err := db.Forget(ctx, rs[2:], "lost"); n != 1 || err != nil {
 		t.Errorf("%d rows forgotten, %v", n, err)
 	}
+	if n, err := db.Release(ctx, append(rs[2:], Record{key: []byte("rnone")})); n != 1 || err != nil {
+		t.Errorf("%d rows released, %v, want the forgotten one", n, err)
+	}
+	if err := db.Put(ctx, invented(0), invented(1), invented(2)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := db.Forget(ctx, rs[2:], "lost"); n != 1 || err != nil {
+		t.Errorf("%d rows forgotten, %v", n, err)
+	}
 	if n, err := db.Forget(ctx, rs[2:], "again"); n != 0 || err != nil {
 		t.Errorf("%d rows forgotten twice, %v", n, err)
 	}

@@ -44,8 +44,8 @@ type Options struct {
 	// ReadOnly opens an existing store, which other readers may have open too. A store that was not closed, or
 	// has rows of an older format, is recovered or migrated first, which writes to it.
 	ReadOnly bool
-	// By, From and Now are the Provenance of what is stored: by whom, from what, and the clock. "" = USER@HOST of the
-	// operating system, unknown; nil = time.Now.
+	// By, From and Now are the Provenance of what is stored: the user, the file or command, and the clock. "" is
+	// USER@HOST of the operating system, and unknown; nil is time.Now.
 	By, From string
 	Now      func() time.Time
 	// Logf receives the storage engine's messages; nil discards them.

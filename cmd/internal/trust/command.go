@@ -101,9 +101,10 @@ func listCommand(dataDir func(*cli.Context) *datadir.Dir) *cli.Command {
 		Name:  "ls",
 		Usage: "count stored measurements by source, state, reason and provenance",
 		Description: `States: used; in doubt, by a rule of the data set or because no device is that
-fast; quarantined and forgotten, by pacer store. The columns by, from and at say
-who stored the rows, from what and when last; of quarantined and forgotten rows,
-who did that and when. Rows stored by releases before these columns have none.`,
+fast; quarantined and forgotten, by pacer store. The columns by, from and at are
+the user that stored the rows, the file or command they came from, and the last
+time; for quarantined and forgotten rows, the user and time of that. They are
+empty for rows of earlier releases.`,
 		Flags: selectionFlags(), Before: command.NoArgs,
 		Action: func(c *cli.Context) error {
 			gs, err := List(c.Context, dataDir(c), selectionOf(c))

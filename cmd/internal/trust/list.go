@@ -26,8 +26,8 @@ type Group struct {
 	State  string `json:"state"` // used, in doubt, quarantined or forgotten
 	Rows   int    `json:"rows"`
 	Reason string `json:"reason,omitempty"` // of the doubt, quarantine or forgetting
-	// By and At are who quarantined or forgot the rows, and when last; of others, who stored them, and From what. They are
-	// absent for rows stored by a release that did not record it.
+	// By is the user that quarantined or forgot the rows, and At the last time; of others, the user that stored them, and
+	// From the file or command. They are absent for rows stored by a release that did not record it.
 	By   string     `json:"by,omitempty"`
 	From string     `json:"from,omitempty"`
 	At   *time.Time `json:"at,omitempty"`
