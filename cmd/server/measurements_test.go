@@ -62,6 +62,23 @@ func bodyOf(t *testing.T, v any) string {
 
 const requestOfMeasured = `{"model":"llama3-8b","accelerator":"h100","plan":"dp=16,mb=4,ga=2,zero=3,recompute=full","seq":4096,"framework":"PyTorch FSDP"}`
 
+// TestForgottenIsRefused: a forgotten measurement is counted and not stored when it is posted again.
+func TestForgottenIsRefused(t *testing.T) {
+	s := newServer(t, Options{})
+	rows := bodyOf(t, rowsToPost{measured(t, s, 1.5)})
+	post[Stored](t, s, "/v1/measurements", rows)
+	rs, err := s.db.Records(t.Context(), store.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.db.Forget(t.Context(), rs[:5], "throttled"); n != 5 || err != nil {
+		t.Fatalf("%d rows forgotten, %v", n, err)
+	}
+	if again := post[Stored](t, s, "/v1/measurements", rows); again.Forgotten != 5 || again.Unchanged != 7 || again.Added != 0 {
+		t.Errorf("sent again: %+v, want 5 forgotten and 7 unchanged", again)
+	}
+}
+
 // Posted measurements and a refit, on request and in the background, change the
 // answer.
 func TestE2EMeasurementsChangeTheAnswer(t *testing.T) {
