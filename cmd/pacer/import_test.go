@@ -123,7 +123,7 @@ func TestImportWarnings(t *testing.T) {
 	if code := run(t.Context(), []string{"pacer", "--data", data, "--output", "csv", "import", "rubick", dir}, nil, &out, &log); code != fail.OK {
 		t.Fatalf("exit code %d: %s", code, log.String())
 	}
-	if want := "\nrubick,4,4,0,0,3,0\n"; !strings.Contains(out.String(), want) {
+	if want := "\nrubick,4,4,0,0,3,0,0\n"; !strings.Contains(out.String(), want) {
 		t.Errorf("printed %q, want %q", out.String(), want)
 	}
 	for _, want := range []string{
