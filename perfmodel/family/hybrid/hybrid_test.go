@@ -537,7 +537,7 @@ func TestHybridOutliers(t *testing.T) {
 	}
 }
 
-// TestDomainWarn: warnings follow those before, also if others were asked for last, and change neither.
+// TestDomainWarn: warnings follow those before, also after those of other dimensions, and change neither.
 func TestDomainWarn(t *testing.T) {
 	d := domainOf(nil)
 	one, two := []error{errors.New("one")}, []error{errors.New("two"), errors.New("three")}
