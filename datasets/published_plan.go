@@ -9,9 +9,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// plan reads the plan columns. Sequence parallelism has no column. It is assumed for Megatron-LM with
-// selective recomputation, since both were introduced to be used together (Korthikanti et al. 2022,
-// section 6).
+// plan reads the plan columns.
 func (r *publishedRow) plan() {
 	p := spec.Plan{
 		DP: r.Count("dp"), TP: r.Count("tp"), PP: r.Count("pp"), CP: r.Count("cp"), EP: r.Count("ep"),
@@ -23,7 +21,7 @@ func (r *publishedRow) plan() {
 	}
 	p.Recompute = r.recompute()
 	p.Offload = r.offload()
-	p.SequenceParallel = p.TP > 1 && p.Recompute == spec.RecomputeSelective && r.stack == "Megatron-LM"
+	p.SequenceParallel = r.sequenceParallel(&p)
 	r.degrees(&p)
 	r.distributed(&p)
 	if n := max(p.DP, 1) * max(p.CP, 1); p.Shard > 0 && (p.ZeRO == 0 || n%p.Shard != 0) {
@@ -32,6 +30,21 @@ func (r *publishedRow) plan() {
 	r.batches(&p)
 	r.m.Config.Plan = p.Normal()
 	r.unrecorded()
+}
+
+// sequenceParallel reads the column sp. Where it is blank, sequence parallelism is assumed for Megatron-LM with
+// selective recomputation, since both were introduced to be used together (Korthikanti et al. 2022, section 6).
+func (r *publishedRow) sequenceParallel(p *spec.Plan) bool {
+	switch strings.ToLower(r.Str("sp")) {
+	case "":
+		return p.TP > 1 && p.Recompute == spec.RecomputeSelective && r.stack == "Megatron-LM"
+	case "1", "true":
+		return true
+	case "0", "false":
+		return false
+	}
+	r.Fail("sp", fmt.Errorf("is not 0, 1, false or true"))
+	return false
 }
 
 // distributed shards the optimizer if that is not recorded and is the default of the source's

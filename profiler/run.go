@@ -29,7 +29,9 @@ type Options struct {
 	Rows  []spec.Measurement
 	Reuse bool
 	// For are the plans that the adaptive order should predict best, of every model; nil = all points alike.
-	For  []Wanted
+	For []Wanted
+	// Only, if set, limits the run to the points for which it returns true.
+	Only func(c spec.Config) bool
 	Seed uint64
 	// Progress, if set, is called before and after every point, from one goroutine.
 	Progress func(Event)

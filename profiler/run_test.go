@@ -194,3 +194,21 @@ func TestBudgets(t *testing.T) {
 		}
 	}
 }
+
+// TestOnly: a run measures only the points it is limited to, and plans for no others.
+func TestOnly(t *testing.T) {
+	c := Campaign{Name: "only", Models: []spec.Model{tinyModel("a", 4)}, Space: Space{MicroBatch: []int{1, 2, 4, 8}}, Choose: Grid}
+	clock, sink := newClock(), &memorySink{}
+	state, err := Run(t.Context(), c, Options{Machine: cpuMachine(1), Runner: &lab{clock: clock}, Sink: sink, Now: clock.now,
+		Only: func(c spec.Config) bool { return c.Plan.MicroBatch == 2 || c.Plan.MicroBatch == 8 }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []int
+	for _, m := range sink.rows {
+		got = append(got, m.Config.Plan.MicroBatch)
+	}
+	if !slices.Equal(got, []int{2, 8}) || state.Points != 2 || state.Stopped != "every point is measured" {
+		t.Errorf("micro-batches %v, %d points, stopped: %s", got, state.Points, state.Stopped)
+	}
+}

@@ -56,6 +56,9 @@ func newRun(ctx context.Context, c Campaign, o Options) (*run, error) {
 	if r.points, _, err = c.Points(r.o.Machine); err != nil {
 		return nil, err
 	}
+	if only := o.Only; only != nil {
+		r.points = slices.DeleteFunc(r.points, func(p Point) bool { return !only(p.Config) })
+	}
 	for i, p := range r.points {
 		r.index[r.identity(p.Config)] = i
 		k := p.Config.Key()

@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,8 @@ type Options struct {
 	// Resolver looks up accelerators that the catalog lacks.
 	Resolver func() (*query.Resolver, error)
 	Log      io.Writer
+	// Verb is the command that reads the rows, named in messages; "" = predict.
+	Verb string
 }
 
 // Run predicts the rows of one file.
@@ -63,6 +66,7 @@ func beside(table io.Reader, path string) fs.FS {
 // rowLog reports rows on standard error, the first of them one by one.
 type rowLog struct {
 	w     io.Writer
+	verb  string
 	bar   *console.Bar
 	count map[string]int  // rows of each kind
 	once  map[string]bool // lines printed
@@ -72,7 +76,7 @@ type rowLog struct {
 func (l *rowLog) note(line string) {
 	if line != "" && !l.once[line] && len(l.once) < maxReported {
 		l.once[line] = true
-		l.bar.Println("predict: " + line)
+		l.bar.Println(l.verb + ": " + line)
 	}
 }
 
@@ -83,8 +87,8 @@ func (l *rowLog) header(name string, row *datasets.Row) {
 	}
 }
 
-func newRowLog(w io.Writer) *rowLog {
-	return &rowLog{w: w, bar: console.NewBar(w, "predict", 0), count: map[string]int{}, once: map[string]bool{}}
+func newRowLog(w io.Writer, verb string) *rowLog {
+	return &rowLog{w: w, verb: verb, bar: console.NewBar(w, verb, 0), count: map[string]int{}, once: map[string]bool{}}
 }
 
 // report prints a line about a row, the first of each kind.
@@ -128,13 +132,18 @@ func (r *Run) Verdict(name string) error {
 // New prepares a run: it finds the performance model and calibrates it. The caller calls
 // Finish on the run, which is nil after an error.
 func New(ctx context.Context, o Options) (*Run, error) {
-	b := &Run{Options: o, ctx: ctx, log: newRowLog(o.Log), seen: calibratedTo(nil), stacks: map[string]bool{},
-		parts: storedParts{o.Resolver, map[string]storedPart{}}}
+	b := newRun(ctx, o)
 	if err := b.prepare(); err != nil {
 		b.Finish()
 		return nil, err
 	}
 	return b, nil
+}
+
+func newRun(ctx context.Context, o Options) *Run {
+	o.Verb = cmp.Or(o.Verb, "predict")
+	log := newRowLog(o.Log, o.Verb)
+	return &Run{Options: o, ctx: ctx, log: log, seen: calibratedTo(nil), stacks: map[string]bool{}, parts: storedParts{o.Resolver, map[string]storedPart{}}}
 }
 
 // prepare finds the performance model and calibrates it.

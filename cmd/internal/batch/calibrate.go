@@ -16,6 +16,15 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
+// ReadMeasured returns the rows of the file Calibrate of o that can be fitted. Others are reported to Log; the
+// error is then nil and partial is true if a row could not be read or contradicts itself.
+func ReadMeasured(ctx context.Context, o Options) (rows []spec.Measurement, partial bool, err error) {
+	r := newRun(ctx, o)
+	defer r.log.finish()
+	rows, err = r.readCalibration()
+	return rows, r.failed, err
+}
+
 // calibrate returns fam, calibrated to the measured rows.
 func (r *Run) calibrate(fam perfmodel.Family) (perfmodel.Predictor, error) {
 	if fam.Fit == nil {
@@ -66,7 +75,7 @@ func (r *Run) readCalibration() ([]spec.Measurement, error) {
 			r.log.report(rowLeftOut, err.Error())
 			continue
 		case err != nil:
-			return nil, fmt.Errorf("predict: %w", err)
+			return nil, fmt.Errorf("%s: %w", r.Verb, err)
 		}
 		r.log.header(name, &row)
 		m := row.Measurement
@@ -103,9 +112,9 @@ func (r *Run) readCalibration() ([]spec.Measurement, error) {
 	}
 	out = kept
 	if total == 0 {
-		return nil, fmt.Errorf("predict: %s has no rows below its header", name)
+		return nil, fmt.Errorf("%s: %s has no rows below its header", r.Verb, name)
 	}
-	r.log.bar.Println(fmt.Sprintf("predict: calibrating to %d of %d rows of %s", len(out), total, name))
+	r.log.bar.Println(fmt.Sprintf("%s: calibrating to %d of %d rows of %s", r.Verb, len(out), total, name))
 	return out, nil
 }
 

@@ -52,7 +52,7 @@ func TestProgressOnTerminal(t *testing.T) {
 func TestHalfWidth(t *testing.T) {
 	for text, want := range map[string]float64{"0.015": 0.015, "": 0, "0": 0, "NaN": 0, "x": 0} {
 		m := spec.Measurement{Env: map[string]string{profiler.EnvHalfWidth: text}}
-		if half, ok := halfWidth(m); ok != (want > 0) || ok && half != want {
+		if half, ok := HalfWidth(m); ok != (want > 0) || ok && half != want {
 			t.Errorf("%q: %g, %t", text, half, ok)
 		}
 	}

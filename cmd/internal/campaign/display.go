@@ -162,7 +162,7 @@ func lastResult(m spec.Measurement) string {
 		return fmt.Sprintf("%s: %s", m.Outcome, firstLine(m.Reason))
 	}
 	s := fmt.Sprintf("%s %s s", m.Outcome, console.Significant(m.MedianStepSec(), 3))
-	if half, ok := halfWidth(m); ok {
+	if half, ok := HalfWidth(m); ok {
 		s += " ±" + console.Significant(100*half, 2) + " %"
 	}
 	if m.Env[profiler.EnvThrottle] != "" {

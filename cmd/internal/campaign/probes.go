@@ -16,7 +16,7 @@ import (
 // most valuable probe is the first.
 func WriteProbes(w io.Writer, r planner.Request, probes []planner.Probe) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "name: probes-%s\n", campaignName(r.Model.Name))
+	fmt.Fprintf(&b, "name: probes-%s\n", SafeName(r.Model.Name))
 	fmt.Fprintf(&b, "description: >-\n  The measurements that would change the choice of a plan of %s most,\n  on %d %s with a global batch of %d.\n",
 		r.Model.Name, r.Devices, r.Accelerator.Name, probes[0].Choice.Config.Plan.GlobalBatch())
 	writeModel(&b, r.Model)
@@ -29,7 +29,8 @@ func WriteProbes(w io.Writer, r planner.Request, probes []planner.Probe) error {
 
 var notInName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-func campaignName(model string) string {
+// SafeName returns the name of a model as part of the name of a campaign.
+func SafeName(model string) string {
 	return strings.Trim(notInName.ReplaceAllString(model[:min(len(model), 48)], "-"), "-")
 }
 
@@ -39,7 +40,7 @@ func writeModel(w io.Writer, m spec.Model) {
 		fmt.Fprintf(w, "models: [%s]\n", m.Name)
 		return
 	}
-	fmt.Fprintf(w, "models:\n  - name: %s\n    kind: %s\n", campaignName(m.Name), m.Kind)
+	fmt.Fprintf(w, "models:\n  - name: %s\n    kind: %s\n", SafeName(m.Name), m.Kind)
 	for _, f := range []struct {
 		key   string
 		value int

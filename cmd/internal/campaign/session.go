@@ -28,6 +28,8 @@ type Options struct {
 	For     string // file of pacer plan --output json with the plans to predict best; "" = all points alike
 	Seed    uint64
 	Dry     bool // nothing is measured: the set-up may be incomplete
+	// Space, if set, returns the space on a machine in place of that of the campaign.
+	Space func(context.Context, profiler.Machine) (profiler.Space, error)
 }
 
 // RowSource reads stored rows.
@@ -44,15 +46,20 @@ type Session struct {
 
 // Open reads a campaign file and prepares its run. The caller closes the session, which
 // is nil after an error.
-func Open(ctx context.Context, path string, o Options, rows RowSource) (_ *Session, err error) {
+func Open(ctx context.Context, path string, o Options, rows RowSource) (*Session, error) {
 	if err := profiler.CheckLabel(o.Label); err != nil {
 		return nil, fail.Usagef("profile: --label: %w", err)
 	}
 	camp, err := Read(path)
-	if err == nil {
-		err = o.overrideRunner(&camp)
-	}
 	if err != nil {
+		return nil, err
+	}
+	return Prepare(ctx, camp, o, rows)
+}
+
+// Prepare prepares a run of camp. The caller closes the session, which is nil after an error.
+func Prepare(ctx context.Context, camp profiler.Campaign, o Options, rows RowSource) (_ *Session, err error) {
+	if err := o.overrideRunner(&camp); err != nil {
 		return nil, err
 	}
 	fam, err := family.Lookup(cmp.Or(camp.Family, family.Default))
@@ -70,6 +77,10 @@ func Open(ctx context.Context, path string, o Options, rows RowSource) (_ *Sessi
 			s.Close()
 		}
 	}()
+	if err == nil && o.Space != nil {
+		camp.Space, err = o.Space(ctx, setup.Machine)
+		s.Campaign.Space = camp.Space
+	}
 	if err != nil {
 		return nil, err
 	}

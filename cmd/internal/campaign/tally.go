@@ -144,9 +144,9 @@ func (t *ModelTally) add(m spec.Measurement) {
 	t.DeviceHours += held * float64(m.Config.Plan.Devices()) / 3600
 }
 
-// halfWidth returns half the width of the 95 % interval of the median step time,
+// HalfWidth returns half the width of the 95 % interval of the median step time,
 // as a fraction of it; ok is false if the runner does not report it.
-func halfWidth(m spec.Measurement) (half float64, ok bool) {
+func HalfWidth(m spec.Measurement) (half float64, ok bool) {
 	v, err := strconv.ParseFloat(m.Env[profiler.EnvHalfWidth], 64)
 	return v, err == nil && v > 0 && !math.IsInf(v, 0)
 }

@@ -38,7 +38,8 @@ func (gs Groups) lookup(name string) (Group, bool) {
 func (gs Groups) of(f cli.Flag) (Group, bool) {
 	g, ok := gs.lookup(f.Names()[0])
 	_, list := f.(*cli.StringSliceFlag)
-	return g, ok && list == (g.Split == nil)
+	_, text := f.(*cli.StringFlag)
+	return g, ok && (g.Split == nil && list || g.Split != nil && text)
 }
 
 // expand returns c with the settings of its groups as flags.

@@ -73,9 +73,9 @@ func (r *Resolver) Models(ctx context.Context) (out []ModelEntry, err error) {
 }
 
 // OrEmpty returns s, or a slice that JSON writes as [] if s is nil.
-func OrEmpty(s []string) []string {
+func OrEmpty[T any](s []T) []T {
 	if s == nil {
-		return []string{}
+		return []T{}
 	}
 	return s
 }

@@ -1,0 +1,73 @@
+package calibrate
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/pacer-ml/pacer/cmd/internal/batch"
+	"github.com/pacer-ml/pacer/cmd/internal/datadir"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/internal/importer"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/profiler/store"
+)
+
+// FromRows calibrates to the rows of a file: it scores each with a fit to the others, stores the rows and fits
+// all of them. Rows that cannot be used are reported to log; partial is then true.
+func FromRows(ctx context.Context, o Options, file string, open func(string) (io.ReadCloser, string, error), d *datadir.Dir, log io.Writer) (r *Report, partial bool, err error) {
+	rows, partial, err := batch.ReadMeasured(ctx, batch.Options{Calibrate: file, Open: open, Resolver: d.Resolver, Log: log, Verb: "calibrate"})
+	if err != nil {
+		return nil, false, err
+	}
+	if len(usable(rows)) == 0 {
+		return nil, false, fail.NoAnswerf("calibrate: %s has no row with a step time that can be fitted", file)
+	}
+	request, warnings, err := o.request(ctx, &query.Resolver{Read: d.Read}, query.Common(rows, func(c spec.Config) string { return c.Framework }))
+	if err != nil {
+		return nil, false, err
+	}
+	configs, err := o.likely(ctx, request, func(spec.Config) bool { return true })
+	if err != nil {
+		return nil, false, err
+	}
+	fam, err := family.Lookup(family.Default)
+	if err != nil {
+		return nil, false, err
+	}
+	printWarnings(log, warnings)
+	r = &Report{Left: true}
+	if r.Plans, err = scoreEach(ctx, fam, rows, o.Seed); err != nil {
+		return nil, false, err
+	}
+	if r.Source, err = keep(ctx, d, rows, log); err != nil {
+		return nil, false, err
+	}
+	reg, err := d.Fitted()
+	if err != nil {
+		return nil, false, err
+	}
+	return r, partial, r.finish(ctx, fam, rows, len(usable(rows)), nil, configs, o, reg)
+}
+
+// keep stores rows and returns their source.
+func keep(ctx context.Context, d *datadir.Dir, rows []spec.Measurement, log io.Writer) (source string, err error) {
+	db, err := d.Open(store.Options{})
+	if err != nil {
+		return "", err
+	}
+	res, err := importer.Store(ctx, db, "calibrate", len(rows), perfmodel.Rows(rows), log)
+	if closed := db.Close(); err == nil {
+		err = closed
+	}
+	if err == nil && res.Bad > 0 {
+		err = fmt.Errorf("calibrate: %d of %d rows could not be stored, see above", res.Bad, len(rows))
+	}
+	if len(res.Sources) > 0 {
+		source = res.Sources[0]
+	}
+	return source, err
+}

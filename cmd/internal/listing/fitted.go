@@ -1,0 +1,73 @@
+package listing
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/perfmodel"
+)
+
+// FitResult is what pacer fit prints about fitted models.
+func FitResult(cards []perfmodel.Card, crossValidated bool) console.Result {
+	csv := [][]string{{"model", "accelerator", "family", "n_fit", "n_held_out", "n_left_out", "mape", "p95_ape", "mape_all", "mape_unfitted", "coverage"}}
+	for _, k := range cards {
+		csv = append(csv, []string{k.Model, k.Accelerator, k.Family, strconv.Itoa(k.NFit), strconv.Itoa(k.NHeldOut), strconv.Itoa(k.NLeftOut), console.Float(k.MAPE), console.Float(k.P95APE), console.Float(k.MAPEAll),
+			console.Float(k.MAPEUnfitted), console.Float(k.Coverage)})
+	}
+	return console.Result{
+		JSON:  query.Fits{Cards: cards, Pooled: query.Pool(cards)},
+		CSV:   csv,
+		Table: func(w io.Writer) error { return printCards(w, cards, crossValidated) },
+	}
+}
+
+// cardTable has a line per card, with the error of the analytic model beside that of the fitted
+// one: plan --family auto takes the better.
+func cardTable(cards []perfmodel.Card, crossValidated bool) [][]string {
+	unseen := "held out"
+	if crossValidated {
+		unseen = "cross-validated"
+	}
+	table := [][]string{{"model", "accelerator", "fitted", unseen, "left out", "mean error", "95th percentile", "in 90 % interval", "analytic error"}}
+	for _, k := range cards {
+		analytic := "-"
+		if k.MAPEUnfitted > 0 {
+			analytic = console.Percent(k.MAPEUnfitted)
+		}
+		scores := []string{"-", "-", "-", analytic}
+		if k.NHeldOut > 0 {
+			scores = []string{console.Percent(k.MAPE), console.Percent(k.P95APE), console.Fixed(100*k.Coverage, 0) + " %", analytic}
+		}
+		table = append(table, append([]string{k.Model, k.Accelerator, strconv.Itoa(k.NFit), strconv.Itoa(k.NHeldOut), strconv.Itoa(k.NLeftOut)}, scores...))
+	}
+	return table
+}
+
+// printCards prints the cards, their warnings, and the error over all rows.
+func printCards(w io.Writer, cards []perfmodel.Card, crossValidated bool) error {
+	if err := console.WriteTable(w, cardTable(cards, crossValidated)); err != nil {
+		return err
+	}
+	for _, k := range cards {
+		if !k.BeatsUnfitted() && k.MAPEUnfitted > 0 && k.NFit > 0 {
+			fmt.Fprintf(w, "%s: does not beat the analytic model, which plan, predict and curve continue to use; --family %s selects this one\n", k.Key, k.Family)
+		}
+		for _, warning := range k.Warnings {
+			fmt.Fprintf(w, "%s: %s\n", k.Key, warning)
+		}
+	}
+	p := query.Pool(cards)
+	fmt.Fprintf(w, "\n%d rows fitted. Mean relative error of the step time:\n", p.NFit)
+	how := "held-out rows, not used by the fit"
+	if crossValidated {
+		how = "rows, each predicted by a fit to the other folds of a cross-validation"
+	}
+	fmt.Fprintf(w, "  %s over the %d %s\n", console.Percent(p.MAPE), p.NHeldOut, how)
+	if p.NAll > p.NHeldOut {
+		fmt.Fprintf(w, "  %s over %d, with the rows in doubt\n", console.Percent(p.MAPEAll), p.NAll)
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"io"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/cmd/internal/calibrate"
+	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
+)
+
+func calibrateCommand() *cli.Command {
+	const measuring, others = "Measuring here", "Measuring elsewhere"
+	return &cli.Command{
+		Name:  "calibrate",
+		Usage: "measure a few plans of a model, fit to them, and report the error before and after",
+		Description: `In five minutes, plans of a model are chosen by what they teach, measured with
+PyTorch, and fitted. Others are drawn at random and held out of the fit: on them
+the errors before and after are reported. The fit that is kept, for plan, predict
+and curve, uses all rows. Examples:
+
+   pacer calibrate --model gpt2-xl --accelerator h100 --devices 8 --budget 5m
+   pacer calibrate --model bench/campaigns/cpu-smoke.yaml --only gpt-tiny --likely
+
+The plans are those of a campaign file, or the likely ones that fit. Each result
+is stored at once: the same command continues after an interruption, or with a
+larger --budget; another --label starts over. Without measuring here:
+
+   pacer calibrate -m llama3-8b -a h100 -n 16 --emit megatron --rows my.csv
+   pacer calibrate -m llama3-8b -a h100 -n 16 --rows my.csv
+
+The first writes launch files and my.csv; enter the step times there. The second
+reads them, with each row predicted by a fit to the others.`,
+		Flags: []cli.Flag{
+			&cli.PathFlag{Name: "model", Aliases: []string{"m"}, Usage: "calibrate `MODEL`, see pacer ls models; or a Hugging Face config.json; or the models of a campaign file", Category: categoryModel},
+			&cli.StringFlag{Name: "only", Usage: "calibrate only `MODEL` of the campaign file", DefaultText: "all", Category: categoryModel},
+			&cli.BoolFlag{Name: "likely", Usage: "measure likely plans of the model instead of those of the campaign file", Category: categoryModel},
+			&cli.IntFlag{Name: "global-batch", Aliases: []string{"b"}, Usage: "likely plans train `SAMPLES` per step on all devices, and down to a sixteenth", DefaultText: "16 per device", Category: categoryModel},
+			&cli.IntFlag{Name: "seq", Usage: "train samples of `TOKENS`", DefaultText: "the model's own", Category: categoryModel},
+			&cli.StringFlag{Name: "accelerator", Aliases: []string{"a"}, Usage: "use devices of `TYPE`, see pacer ls accelerators; cpu for the CPU", DefaultText: "that of this machine", Category: categoryHardware},
+			devicesFlagOf("all of this machine"),
+			&cli.DurationFlag{Name: "budget", Value: 5 * time.Minute, Usage: "measure for `TIME`, earlier sessions included", Category: measuring},
+			&cli.StringFlag{Name: "label", Aliases: []string{"l"}, Value: "1", Usage: "`NAME` of the calibration: one with stored points is continued", Category: measuring},
+			&cli.StringFlag{Name: "runner", Usage: "measure by `NAME`: torchrun, synthetic, or replay:SOURCE of stored rows", DefaultText: "torchrun, or that of the campaign file", Category: measuring},
+			&cli.StringFlag{Name: "emit", Usage: "write what starts the plans under `FRAMEWORK`, see pacer ls frameworks, and a file of rows for the results", DefaultText: "none: measure here", Category: others},
+			&cli.IntFlag{Name: "points", Value: 4, Usage: "choose `N` plans for --emit", Category: others},
+			&cli.StringFlag{Name: "rows", Usage: "`FILE` of rows: written by --emit, read without it", DefaultText: "none", Category: others},
+		},
+		Before: command.NoArgs,
+		Action: runCalibrate,
+	}
+}
+
+func runCalibrate(c *cli.Context) error {
+	if c.Path("model") == "" {
+		return fail.Usagef("calibrate: --model is missing; pacer ls models lists the known ones")
+	}
+	if err := command.NotZero(c, "devices", "global-batch", "seq"); err != nil {
+		return err
+	}
+	for flag, most := range map[string]int{"devices": query.MaxDevices, "global-batch": query.MaxBatch, "seq": query.MaxSeq, "points": 20} {
+		if err := command.InRange(c, flag, c.Int(flag), most); c.IsSet(flag) && err != nil {
+			return err
+		}
+	}
+	o := calibrate.Options{Model: c.Path("model"), Only: c.String("only"), Likely: c.Bool("likely"), Accelerator: c.String("accelerator"), Devices: c.Int("devices"),
+		GlobalBatch: c.Int("global-batch"), Seq: c.Int("seq"), Budget: c.Duration("budget"), Label: c.String("label"), Runner: c.String("runner"), Seed: command.Seed(c)}
+	r, partial, err := calibrateBy(c, o)
+	if err != nil {
+		return command.ForVerb(c, err)
+	}
+	if err := command.Print(c, r.Result()); err != nil {
+		return err
+	}
+	if partial {
+		return fail.Partialf("calibrate: rows of %s could not be used, see above", c.String("rows"))
+	}
+	return nil
+}
+
+// calibrateBy calibrates in the way that the flags select. partial reports rows that could not be used.
+func calibrateBy(c *cli.Context, o calibrate.Options) (r interface{ Result() console.Result }, partial bool, err error) {
+	d, log, file := dataDir(c), c.App.ErrWriter, c.String("rows")
+	switch {
+	case c.IsSet("emit") && file == "":
+		return nil, false, fail.Usagef("calibrate: --rows is missing: the file to enter the results in")
+	case c.IsSet("emit"):
+		r, err = calibrate.Emit(c.Context, o, calibrate.Emission{Framework: c.String("emit"), Points: c.Int("points"), Rows: file}, d, log)
+		return r, false, err
+	case file != "":
+		open := func(path string) (io.ReadCloser, string, error) { return openRows(c, path) }
+		return calibrate.FromRows(c.Context, o, file, open, d, log)
+	}
+	r, err = calibrate.Here(c.Context, o, d, log)
+	return r, false, err
+}
