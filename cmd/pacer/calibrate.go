@@ -1,16 +1,13 @@
 package main
 
 import (
-	"io"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/calibrate"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
-	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
-	"github.com/pacer-ml/pacer/cmd/internal/query"
 )
 
 func calibrateCommand() *cli.Command {
@@ -59,42 +56,29 @@ func runCalibrate(c *cli.Context) error {
 	if c.Path("model") == "" {
 		return fail.Usagef("calibrate: --model is missing; pacer ls models lists the known ones")
 	}
-	if err := command.NotZero(c, "devices", "global-batch", "seq"); err != nil {
+	if err := command.NotZero(c, "devices", "global-batch", "seq", "points"); err != nil {
 		return err
 	}
-	for flag, most := range map[string]int{"devices": query.MaxDevices, "global-batch": query.MaxBatch, "seq": query.MaxSeq, "points": 20} {
-		if err := command.InRange(c, flag, c.Int(flag), most); c.IsSet(flag) && err != nil {
-			return err
+	for _, f := range []string{"budget", "label", "runner"} {
+		if c.IsSet(f) && (c.IsSet("emit") || c.IsSet("rows")) {
+			return fail.Usagef("calibrate: --%s conflicts with --emit and --rows, which do not measure here", f)
 		}
 	}
+	if c.IsSet("points") && !c.IsSet("emit") {
+		return fail.Usagef("calibrate: --points goes with --emit")
+	}
 	o := calibrate.Options{Model: c.Path("model"), Only: c.String("only"), Likely: c.Bool("likely"), Accelerator: c.String("accelerator"), Devices: c.Int("devices"),
-		GlobalBatch: c.Int("global-batch"), Seq: c.Int("seq"), Budget: c.Duration("budget"), Label: c.String("label"), Runner: c.String("runner"), Seed: command.Seed(c)}
-	r, partial, err := calibrateBy(c, o)
+		GlobalBatch: c.Int("global-batch"), Seq: c.Int("seq"), Budget: c.Duration("budget"), Label: c.String("label"), Runner: c.String("runner"), Seed: command.Seed(c),
+		Emit: c.String("emit"), Points: c.Int("points"), Rows: c.String("rows")}
+	result, partial, err := calibrate.Run(c.Context, o, dataDir(c), c.App.Reader, c.App.ErrWriter)
 	if err != nil {
 		return command.ForVerb(c, err)
 	}
-	if err := command.Print(c, r.Result()); err != nil {
+	if err := command.Print(c, result); err != nil {
 		return err
 	}
 	if partial {
-		return fail.Partialf("calibrate: rows of %s could not be used, see above", c.String("rows"))
+		return fail.Partialf("calibrate: rows of %s could not be used, see above", o.Rows)
 	}
 	return nil
-}
-
-// calibrateBy calibrates in the way that the flags select. partial reports rows that could not be used.
-func calibrateBy(c *cli.Context, o calibrate.Options) (r interface{ Result() console.Result }, partial bool, err error) {
-	d, log, file := dataDir(c), c.App.ErrWriter, c.String("rows")
-	switch {
-	case c.IsSet("emit") && file == "":
-		return nil, false, fail.Usagef("calibrate: --rows is missing: the file to enter the results in")
-	case c.IsSet("emit"):
-		r, err = calibrate.Emit(c.Context, o, calibrate.Emission{Framework: c.String("emit"), Points: c.Int("points"), Rows: file}, d, log)
-		return r, false, err
-	case file != "":
-		open := func(path string) (io.ReadCloser, string, error) { return openRows(c, path) }
-		return calibrate.FromRows(c.Context, o, file, open, d, log)
-	}
-	r, err = calibrate.Here(c.Context, o, d, log)
-	return r, false, err
 }

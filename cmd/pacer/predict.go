@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -147,7 +146,7 @@ func runPredictRows(c *cli.Context) error {
 	if err != nil {
 		return command.ForVerb(c, err)
 	}
-	open := func(path string) (io.ReadCloser, string, error) { return openRows(c, path) }
+	open := batch.Opener("predict", c.App.Reader)
 	in, name, err := open(c.String("in"))
 	if err != nil {
 		return err
@@ -186,18 +185,6 @@ func runPredictRows(c *cli.Context) error {
 		return err
 	}
 	return b.Verdict(name)
-}
-
-// openRows opens a file of rows and returns its name in errors.
-func openRows(c *cli.Context, path string) (io.ReadCloser, string, error) {
-	if path == "-" {
-		return io.NopCloser(c.App.Reader), "standard input", nil
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, "", fail.Usagef("predict: %w", err)
-	}
-	return f, path, nil
 }
 
 func checkBatch(c *cli.Context) error {

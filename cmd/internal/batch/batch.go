@@ -39,6 +39,20 @@ type Options struct {
 	Verb string
 }
 
+// Opener opens files of rows for a verb; - is stdin. It returns the name of the file in errors.
+func Opener(verb string, stdin io.Reader) func(path string) (io.ReadCloser, string, error) {
+	return func(path string) (io.ReadCloser, string, error) {
+		if path == "-" {
+			return io.NopCloser(stdin), "standard input", nil
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, "", fail.Usagef("%s: %w", verb, err)
+		}
+		return f, path, nil
+	}
+}
+
 // Run predicts the rows of one file.
 type Run struct {
 	Options

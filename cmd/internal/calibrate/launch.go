@@ -25,13 +25,6 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-// Emission says which plans to write for others to run.
-type Emission struct {
-	Framework string // see package launch
-	Points    int
-	Rows      string // file to enter the step times in; launch files are beside it
-}
-
 // Suggested is the JSON of pacer calibrate --emit.
 type Suggested struct {
 	Framework   string       `json:"framework"`
@@ -56,10 +49,10 @@ type Suggestion struct {
 	config spec.Config
 }
 
-// Emit chooses the plans that are most worth measuring and writes their launch files and a file of rows for the
+// emit chooses the plans that are most worth measuring and writes their launch files and a file of rows for the
 // results. Warnings about the model go to log.
-func Emit(ctx context.Context, o Options, e Emission, d *datadir.Dir, log io.Writer) (*Suggested, error) {
-	s, warnings, err := suggest(ctx, o, e, &query.Resolver{Read: d.Read})
+func emit(ctx context.Context, o Options, d *datadir.Dir, log io.Writer) (*Suggested, error) {
+	s, warnings, err := suggest(ctx, o, &query.Resolver{Read: d.Read})
 	if err != nil {
 		return nil, err
 	}
@@ -69,8 +62,8 @@ func Emit(ctx context.Context, o Options, e Emission, d *datadir.Dir, log io.Wri
 }
 
 // suggest chooses plans in the order of their gain.
-func suggest(ctx context.Context, o Options, e Emission, d *query.Resolver) (*Suggested, []string, error) {
-	f, err := launch.Lookup(e.Framework)
+func suggest(ctx context.Context, o Options, d *query.Resolver) (*Suggested, []string, error) {
+	f, err := launch.Lookup(o.Emit)
 	if err != nil {
 		return nil, nil, fail.Usagef("%w", err)
 	}
@@ -90,21 +83,24 @@ func suggest(ctx context.Context, o Options, e Emission, d *query.Resolver) (*Su
 		unable = cmp.Or(unable, err)
 		return err == nil
 	})
+	if err != nil && unable != nil {
+		err = fail.WithCode(fail.NoAnswer, unable)
+	}
 	if err != nil {
-		return nil, nil, cmp.Or(unable, err)
+		return nil, nil, err
 	}
 	if configs, err = readable(ctx, configs); err != nil {
 		return nil, nil, err
 	}
-	out := &Suggested{Framework: f.Name, Version: f.Version, Rows: e.Rows}
-	steps, err := informative(ctx, configs, e.Points)
+	out := &Suggested{Framework: f.Name, Version: f.Version, Rows: o.Rows}
+	steps, err := informative(ctx, configs, o.Points)
 	if err != nil {
 		return nil, nil, err
 	}
 	for i, step := range steps {
 		c := step.Point.Config
 		s := Suggestion{RowID: strconv.Itoa(i + 1), Plan: c.Plan.String(), Shape: c.Shape.String(), GlobalBatch: c.Plan.GlobalBatch(), Why: step.Why, config: c}
-		if err := s.emit(f, details, e.Rows); err != nil {
+		if err := s.emit(f, details, o.Rows); err != nil {
 			return nil, nil, err
 		}
 		out.Suggestions = append(out.Suggestions, s)

@@ -26,8 +26,8 @@ func openFile(path string) (io.ReadCloser, string, error) {
 // emitTo writes four plans of a model for a framework.
 func emitTo(t *testing.T, model, framework, rows string) (*Suggested, error) {
 	t.Helper()
-	o := Options{Model: model, Accelerator: "h100", Devices: 16, Seed: 1}
-	return Emit(t.Context(), o, Emission{Framework: framework, Points: 4, Rows: rows}, &datadir.Dir{Given: t.TempDir(), Log: io.Discard}, io.Discard)
+	o := Options{Model: model, Accelerator: "h100", Devices: 16, Seed: 1, Emit: framework, Points: 4, Rows: rows}
+	return emit(t.Context(), o, &datadir.Dir{Given: t.TempDir(), Log: io.Discard}, io.Discard)
 }
 
 // TestEmit: every framework gets four different plans that it can start, and rows that are read back as these plans.
@@ -77,7 +77,7 @@ func TestEmitErrors(t *testing.T) {
 		code                   int
 	}{
 		{"llama3-8b", "megatronn", `unknown framework "megatronn"`, fail.Usage},
-		{"deepseek-v2-lite", "torchtitan", "torchtitan cannot express model=DeepSeek-V2-Lite", fail.NoAnswer},
+		{"gpt2-xl", "torchtitan", "torchtitan cannot express model=decoder with a plain MLP", fail.NoAnswer},
 		{"llama3-8c", "megatron", `unknown model "llama3-8c"`, fail.Usage},
 	} {
 		rows := filepath.Join(t.TempDir(), "my.csv")
@@ -89,8 +89,8 @@ func TestEmitErrors(t *testing.T) {
 			t.Errorf("%s %s: rows are written", c.model, c.framework)
 		}
 	}
-	o := Options{Model: "llama3-8b", Devices: 16}
-	if _, err := Emit(t.Context(), o, Emission{Framework: "megatron", Points: 4, Rows: "x.csv"}, &datadir.Dir{Given: t.TempDir(), Log: io.Discard}, io.Discard); fail.Code(err) != fail.Usage {
+	o := Options{Model: "llama3-8b", Devices: 16, Emit: "megatron", Points: 4, Rows: "x.csv"}
+	if _, err := emit(t.Context(), o, &datadir.Dir{Given: t.TempDir(), Log: io.Discard}, io.Discard); fail.Code(err) != fail.Usage {
 		t.Errorf("without an accelerator: %v", err)
 	}
 }
@@ -131,8 +131,8 @@ func TestFromRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, log := &datadir.Dir{Given: filepath.Join(dir, "data"), Log: io.Discard}, &strings.Builder{}
-	o := Options{Model: "llama3-8b", Accelerator: "h100", Devices: 8, Seed: 1}
-	r, partial, err := FromRows(t.Context(), o, file, openFile, d, log)
+	o := Options{Model: "llama3-8b", Accelerator: "h100", Devices: 8, Seed: 1, Rows: file}
+	r, partial, err := fromRows(t.Context(), o, openFile, d, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,8 @@ func TestFromRows(t *testing.T) {
 	if err := writeFile(empty, []byte(head+"open,Megatron Core@0.15,llama3-8b,h100,8,8,1,1,1,full,bf16,1,1,8192,\n")); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := FromRows(t.Context(), o, empty, openFile, d, io.Discard); fail.Code(err) != fail.NoAnswer || !strings.Contains(err.Error(), "has no row with a step time") {
+	o.Rows = empty
+	if _, _, err := fromRows(t.Context(), o, openFile, d, io.Discard); fail.Code(err) != fail.NoAnswer || !strings.Contains(err.Error(), "has no row with a step time") {
 		t.Errorf("%v", err)
 	}
 }

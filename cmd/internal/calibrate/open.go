@@ -11,7 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pacer-ml/pacer/cmd/internal/batch"
 	"github.com/pacer-ml/pacer/cmd/internal/campaign"
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
@@ -35,10 +37,57 @@ type Options struct {
 	Label       string
 	Runner      string // "" = torchrun, or that of the campaign file
 	Seed        uint64
+
+	// With Emit or Rows, others measure.
+	Emit   string // framework that launch files are written for, "" = none
+	Points int    // plans to emit
+	Rows   string // file of rows: written with Emit, else read
 }
 
-// Here calibrates on this machine. Its rows and fits go to d, its progress to log.
-func Here(ctx context.Context, o Options, d *datadir.Dir, log io.Writer) (_ *Report, err error) {
+// Bounds of Options.
+const (
+	maxPoints  = 20
+	maxDevices = 1 << 16
+)
+
+// validate returns a *query.FieldError for a number out of range.
+func (o *Options) validate() error {
+	for _, f := range []struct {
+		name    string
+		n, most int
+	}{{"devices", o.Devices, maxDevices}, {"global_batch", o.GlobalBatch, query.MaxBatch}, {"seq", o.Seq, query.MaxSeq}, {"points", o.Points, maxPoints}} {
+		if err := query.InRange(f.name, f.n, f.most); f.n != 0 && err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Run calibrates in the way of o, with data in d, and returns what to print. partial reports rows that could not
+// be used; they and the progress are written to log.
+func Run(ctx context.Context, o Options, d *datadir.Dir, stdin io.Reader, log io.Writer) (_ console.Result, partial bool, err error) {
+	var r interface{ Result() console.Result }
+	if err = o.validate(); err != nil {
+		return console.Result{}, false, err
+	}
+	switch {
+	case o.Emit != "" && o.Rows == "":
+		err = fail.Usagef("calibrate: --rows is missing: the file to enter the results in")
+	case o.Emit != "":
+		r, err = emit(ctx, o, d, log)
+	case o.Rows != "":
+		r, partial, err = fromRows(ctx, o, batch.Opener("calibrate", stdin), d, log)
+	default:
+		r, err = here(ctx, o, d, log)
+	}
+	if err != nil {
+		return console.Result{}, false, err
+	}
+	return r.Result(), partial, nil
+}
+
+// here calibrates on this machine. Its rows and fits go to d, its progress to log.
+func here(ctx context.Context, o Options, d *datadir.Dir, log io.Writer) (_ *Report, err error) {
 	var db *store.DB // opened once the model and the machine are known
 	defer func() {
 		if db != nil {
@@ -102,6 +151,7 @@ func open(ctx context.Context, o Options, d *query.Resolver, rows campaign.RowSo
 	if out.Session, err = campaign.Prepare(ctx, camp, with, rows); err != nil {
 		return nil, warnings, err
 	}
+	out.Machine.Devices = out.Machine.Devices[:min(out.o.Devices, len(out.Machine.Devices))]
 	out.Points = slices.DeleteFunc(out.Points, func(p profiler.Point) bool { return !out.inRange(p.Config) })
 	if len(out.Points) == 0 {
 		out.Close()

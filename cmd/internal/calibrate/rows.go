@@ -16,15 +16,15 @@ import (
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
-// FromRows calibrates to the rows of a file: it scores each with a fit to the others, stores the rows and fits
+// fromRows calibrates to the rows of a file: it scores each with a fit to the others, stores the rows and fits
 // all of them. Rows that cannot be used are reported to log; partial is then true.
-func FromRows(ctx context.Context, o Options, file string, open func(string) (io.ReadCloser, string, error), d *datadir.Dir, log io.Writer) (r *Report, partial bool, err error) {
-	rows, partial, err := batch.ReadMeasured(ctx, batch.Options{Calibrate: file, Open: open, Resolver: d.Resolver, Log: log, Verb: "calibrate"})
+func fromRows(ctx context.Context, o Options, open func(string) (io.ReadCloser, string, error), d *datadir.Dir, log io.Writer) (r *Report, partial bool, err error) {
+	rows, partial, err := batch.ReadMeasured(ctx, batch.Options{Calibrate: o.Rows, Open: open, Resolver: d.Resolver, Log: log, Verb: "calibrate"})
 	if err != nil {
 		return nil, false, err
 	}
 	if len(usable(rows)) == 0 {
-		return nil, false, fail.NoAnswerf("calibrate: %s has no row with a step time that can be fitted", file)
+		return nil, false, fail.NoAnswerf("calibrate: %s has no row with a step time that can be fitted", o.Rows)
 	}
 	request, warnings, err := o.request(ctx, &query.Resolver{Read: d.Read}, query.Common(rows, func(c spec.Config) string { return c.Framework }))
 	if err != nil {
