@@ -21,7 +21,7 @@ the errors before and after are reported. The fit that is kept, for plan, predic
 and curve, uses all rows. Examples:
 
    pacer calibrate --model gpt2-xl --accelerator h100 --devices 8 --budget 5m
-   pacer calibrate --model bench/campaigns/cpu-smoke.yaml --only gpt-tiny --likely
+   pacer calibrate -m bench/campaigns/cpu-smoke.yaml --only gpt-tiny --likely
 
 The plans are those of a campaign file, or the likely ones that fit. Each result
 is stored at once: the same command continues after an interruption, or with a

@@ -44,6 +44,8 @@ var refExamples = []refExample{
 	{"ls measurements", "ls measurements"},
 	{"ls cards", "ls cards"},
 	{"version", "version"},
+	{"calibrate", "calibrate --model gpt-mini --runner replay:campaign/cpu-small --budget 2m"},
+	{"calibrate --emit", "calibrate --model llama3-8b --accelerator h100 --devices 8 --emit deepspeed --points 2 --rows rows.csv"},
 }
 
 // outputsPage lists the fields of what commands print as JSON and CSV.

@@ -168,21 +168,26 @@ func (s *Suggestion) emit(f launch.Framework, details spec.Details, rows string)
 	return nil
 }
 
-// write writes the launch files, and then the file of rows. It replaces no file of rows, since that may have results.
+// write writes the launch files, and then the file of rows. It replaces no file of rows that differs, since that
+// may have results.
 func (s *Suggested) write() error {
-	if _, err := os.Stat(s.Rows); err == nil {
-		return fail.Usagef("calibrate: --rows %s exists already; leave --emit out to read it, or give another file", s.Rows)
-	} else if !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
 	var configs []spec.Config
 	for _, x := range s.Suggestions {
 		configs = append(configs, x.config)
+	}
+	rows := template(configs)
+	switch old, err := os.ReadFile(s.Rows); {
+	case err == nil && !bytes.Equal(old, rows):
+		return fail.Usagef("calibrate: --rows %s exists already; leave --emit out to read it, or give another file", s.Rows)
+	case err != nil && !errors.Is(err, os.ErrNotExist):
+		return err
+	}
+	for _, x := range s.Suggestions {
 		if err := writeFile(x.File, []byte(x.Text)); err != nil {
 			return err
 		}
 	}
-	return writeFile(s.Rows, template(configs))
+	return writeFile(s.Rows, rows)
 }
 
 func writeFile(path string, text []byte) error {

@@ -64,8 +64,18 @@ func TestEmit(t *testing.T) {
 		if i != 4 || !strings.HasSuffix(s.Next, "--devices 16 --rows "+s.Rows) {
 			t.Errorf("%s: %d rows, next: %s", f.Name, i, s.Next)
 		}
+		if _, err := emitTo(t, "llama3-8b", f.Name, s.Rows); err != nil {
+			t.Errorf("%s: again: %v", f.Name, err)
+		}
+		filled := bytes.Replace(text, []byte(",,,\n"), []byte(",1.5,,\n"), 1)
+		if err := writeFile(s.Rows, filled); err != nil || bytes.Equal(filled, text) {
+			t.Fatal(err)
+		}
 		if _, err := emitTo(t, "llama3-8b", f.Name, s.Rows); fail.Code(err) != fail.Usage || !strings.Contains(err.Error(), "exists already; leave --emit out to read it") {
-			t.Errorf("%s: rows that may have results: %v", f.Name, err)
+			t.Errorf("%s: rows with results: %v", f.Name, err)
+		}
+		if now, err := os.ReadFile(s.Rows); err != nil || !bytes.Equal(now, filled) {
+			t.Errorf("%s: rows with results are replaced: %v", f.Name, err)
 		}
 	}
 }
