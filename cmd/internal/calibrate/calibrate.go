@@ -48,7 +48,7 @@ func (s *session) measure(ctx context.Context, sink profiler.Sink, log io.Writer
 		return out, err
 	}
 	camp := s.Campaign
-	camp.Choose, camp.Budget = profiler.Adaptive, profiler.Budget{Wall: max(s.o.Budget-wall, 1)} // 0 would be no limit
+	camp.Choose, camp.Budget = profiler.Adaptive, wallBudget(s.o.Budget-wall)
 	o.Only = func(c spec.Config) bool { return s.inRange(c) && !held[identity(c)] }
 	state, err := s.run(ctx, camp, o, &out.Chosen, log)
 	out.WallSec, out.Stopped = wall.Seconds()+state.WallSec, state.Stopped
@@ -92,7 +92,9 @@ func (s *session) measureHeldOut(ctx context.Context, o profiler.Options, held m
 	o.Label, o.Family = heldOutLabel(s.o.Label), perfmodel.Family{}
 	o.Only = func(c spec.Config) bool { return s.inRange(c) && held[identity(c)] }
 	var state profiler.State
-	for _, b := range []profiler.Budget{{Wall: s.o.Budget / 3}, {Wall: s.o.Budget / 2, Points: leastHeldOut}} {
+	more := wallBudget(s.o.Budget / 2)
+	more.Points = leastHeldOut
+	for _, b := range []profiler.Budget{wallBudget(s.o.Budget / 3), more} {
 		camp.Budget = b
 		var err error
 		state, err = s.run(ctx, camp, o, &out.HeldOut, log)
@@ -102,6 +104,9 @@ func (s *session) measureHeldOut(ctx context.Context, o profiler.Options, held m
 	}
 	return seconds(state.WallSec), nil
 }
+
+// wallBudget limits a run to a time. Without any it measures nothing, where a zero Budget means no limit.
+func wallBudget(d time.Duration) profiler.Budget { return profiler.Budget{Wall: max(d, 1)} }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 

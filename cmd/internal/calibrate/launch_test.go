@@ -151,7 +151,7 @@ func TestFromRows(t *testing.T) {
 			t.Errorf("partial %t, log lacks %q:\n%s", partial, want, log)
 		}
 	}
-	if len(r.Plans) != 6 || !r.Left || r.Points != 6 || r.After.Mean >= r.Before.Mean || r.Source != "published/my" || len(r.Best) != 1 {
+	if len(r.Plans) != 6 || !r.LeaveOne || r.Points != 6 || r.After.Mean >= r.Before.Mean || r.Source != "published/my" || len(r.Best) != 1 {
 		t.Errorf("%+v", r)
 	}
 	reg, err := d.Fitted()

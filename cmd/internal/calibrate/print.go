@@ -44,7 +44,7 @@ func (r *Report) print(w io.Writer) error {
 // printPlans lists the scored plans.
 func (r *Report) printPlans(w io.Writer) error {
 	title := "held out"
-	if r.Left {
+	if r.LeaveOne {
 		title = "plan"
 	}
 	table := [][]string{{title, "measured", "before", "error", "after", "error", "90 % interval"}}
@@ -139,7 +139,7 @@ func (r *Report) printBest(w io.Writer) error {
 // printVerdict says in words how the error changed, and how the rows were used.
 func (r *Report) printVerdict(w io.Writer) {
 	how := fmt.Sprintf("%s fitted, %s held out", spec.Count(r.Fitted, "row"), spec.Count(len(r.Plans), "row"))
-	if r.Left {
+	if r.LeaveOne {
 		how = fmt.Sprintf("%s, each predicted by a fit to the others", spec.Count(r.Fitted, "row"))
 	}
 	if r.Space > 0 {

@@ -85,5 +85,5 @@ func (r *Report) worst() string {
 	if after.Mean > before.Mean/2 {
 		return ""
 	}
-	return fmt.Sprintf("one plan stands out: without %s the mean error is %s, before %s", worst.Plan, console.Percent(after.Mean), console.Percent(before.Mean))
+	return fmt.Sprintf("one plan stands out: without %s the mean error is %s, before %s", worst.brief, console.Percent(after.Mean), console.Percent(before.Mean))
 }

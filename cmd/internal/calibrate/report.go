@@ -25,7 +25,7 @@ type Report struct {
 	Space     int                 `json:"space,omitempty"` // number of plans that may be measured
 	Points    int                 `json:"points"`          // measured, with any outcome
 	Fitted    int                 `json:"fitted"`          // rows fitted for the score
-	Left      bool                `json:"leave_one_out"`   // each plan was predicted by a fit to the others; else plans were held out
+	LeaveOne  bool                `json:"leave_one_out"`   // each plan was predicted by a fit to the others; else plans were held out
 	Before    Accuracy            `json:"before"`
 	After     Accuracy            `json:"after"`
 	Halved    bool                `json:"halved"`
@@ -65,19 +65,27 @@ func (s *session) report(ctx context.Context, rows *measured, reg *registry.Regi
 	}
 	machine := s.JSON()
 	r := &Report{Source: s.Campaign.Source(), Machine: &machine, BudgetSec: s.o.Budget.Seconds(), WallSec: rows.WallSec, Stopped: rows.Stopped, Space: len(s.Points)}
-	var outliers []perfmodel.Outlier
-	if r.Plans, outliers, err = scoreHeldOut(ctx, fam, rows.HeldOut, rows.Chosen); err != nil {
+	b := basis{family: fam, rows: rows.all(), fitted: len(usable(rows.Chosen))}
+	if r.Plans, b.outliers, err = scoreHeldOut(ctx, fam, rows.HeldOut, rows.Chosen); err != nil {
 		return nil, err
 	}
 	r.Warnings = s.fewPlans()
-	if len(r.Plans) == 0 {
+	if len(r.Plans) == 0 && heldOutCount(len(s.Points)) > 0 {
 		r.Warnings = append(r.Warnings, "no plan held out was measured undisturbed: the error after the calibration is unknown")
 	}
-	var configs []spec.Config
 	for _, p := range s.Points {
-		configs = append(configs, p.Config)
+		b.plans = append(b.plans, p.Config)
 	}
-	return r, r.finish(ctx, fam, rows.all(), len(usable(rows.Chosen)), outliers, configs, s.o, reg)
+	return r, r.finish(ctx, b, s.o, reg)
+}
+
+// basis is what a report is made of, besides the scores.
+type basis struct {
+	family   perfmodel.Family
+	rows     []spec.Measurement // all measured ones
+	fitted   int                // of them, the usable ones fitted for the scores
+	outliers []perfmodel.Outlier
+	plans    []spec.Config // among which the best is found
 }
 
 // fewPlans warns about a space that is too small to hold plans out and fit to others.
@@ -93,12 +101,12 @@ func (s *session) fewPlans() []string {
 	return []string{text}
 }
 
-// finish sums up the scores, stores the fits to all rows, and finds the best of configs.
-func (r *Report) finish(ctx context.Context, fam perfmodel.Family, rows []spec.Measurement, fitted int, outliers []perfmodel.Outlier, configs []spec.Config, o Options, reg *registry.Registry) error {
-	r.Points, r.Fitted = len(rows), fitted
+// finish sums up the scores, stores the fits to all rows, and finds the best plans.
+func (r *Report) finish(ctx context.Context, b basis, o Options, reg *registry.Registry) error {
+	r.Points, r.Fitted = len(b.rows), b.fitted
 	r.Before, r.After = accuracies(r.Plans)
-	r.Halved, r.Reasons = r.halved(), r.reasons(rows, fitted, outliers)
-	if text := leftOut(rows); text != "" && !slices.Contains(r.Reasons, text) {
+	r.Halved, r.Reasons = r.halved(), r.reasons(b.rows, b.fitted, b.outliers)
+	if text := leftOut(b.rows); text != "" && !slices.Contains(r.Reasons, text) {
 		r.Warnings = append(r.Warnings, text)
 	}
 	analytic, err := query.Analytic()
@@ -106,7 +114,7 @@ func (r *Report) finish(ctx context.Context, fam perfmodel.Family, rows []spec.M
 		return err
 	}
 	var skipped []string
-	if r.Cards, skipped, err = query.FitAll(ctx, fam, reg, rows, perfmodel.FitOptions{Seed: o.Seed, Unfitted: analytic}, nil); err != nil {
+	if r.Cards, skipped, err = query.FitAll(ctx, b.family, reg, b.rows, perfmodel.FitOptions{Seed: o.Seed, Unfitted: analytic}, nil); err != nil {
 		return err
 	}
 	r.Warnings = append(r.Warnings, skipped...)
@@ -119,14 +127,14 @@ func (r *Report) finish(ctx context.Context, fam perfmodel.Family, rows []spec.M
 			r.Warnings = append(r.Warnings, c.Key.String()+": the fit does not beat the analytic model, which plan, predict and curve continue to use; --family "+c.Family+" selects the fit")
 		}
 	}
-	return r.setBest(ctx, fam, stored, configs, rows, o)
+	return r.setBest(ctx, b, stored, o)
 }
 
 // setBest finds the best plan of each key on all devices, before and after.
-func (r *Report) setBest(ctx context.Context, fam perfmodel.Family, after fits, configs []spec.Config, rows []spec.Measurement, o Options) error {
+func (r *Report) setBest(ctx context.Context, b basis, after fits, o Options) error {
 	byKey := map[spec.Key][]spec.Config{}
 	var keys []spec.Key
-	for _, c := range configs {
+	for _, c := range b.plans {
 		k := c.Key()
 		if c.Plan.Devices() != o.Devices {
 			continue
@@ -140,15 +148,15 @@ func (r *Report) setBest(ctx context.Context, fam perfmodel.Family, after fits, 
 	for _, k := range keys {
 		batch := usual(byKey[k], o.batch())
 		of := slices.DeleteFunc(byKey[k], func(c spec.Config) bool { return c.Plan.GlobalBatch() != batch })
-		b := BestPlan{Model: k.Model, Devices: o.Devices, GlobalBatch: batch}
+		out := BestPlan{Model: k.Model, Devices: o.Devices, GlobalBatch: batch}
 		var err error
-		if b.Before, err = best(ctx, fits{}.of(fam, k), of, rows); err == nil {
-			b.After, err = best(ctx, after.of(fam, k), of, rows)
+		if out.Before, err = best(ctx, fits{}.of(b.family, k), of, b.rows); err == nil {
+			out.After, err = best(ctx, after.of(b.family, k), of, b.rows)
 		}
 		if err != nil {
 			return err
 		}
-		r.Best = append(r.Best, b)
+		r.Best = append(r.Best, out)
 		r.Next = append(r.Next, fmt.Sprintf("pacer plan --model %s --accelerator %s --devices %d --global-batch %d", console.ShellLine(k.Model), console.ShellLine(k.Accelerator), o.Devices, batch))
 	}
 	return nil

@@ -39,8 +39,12 @@ func fromRows(ctx context.Context, o Options, open func(string) (io.ReadCloser, 
 		return nil, false, err
 	}
 	printWarnings(log, warnings)
-	r = &Report{Left: true}
+	r = &Report{LeaveOne: true}
 	if r.Plans, err = scoreEach(ctx, fam, rows, o.Seed); err != nil {
+		return nil, false, err
+	}
+	b := basis{family: fam, rows: rows, fitted: len(usable(rows)), plans: configs}
+	if _, b.outliers, err = fitKeys(ctx, fam, rows); err != nil {
 		return nil, false, err
 	}
 	if r.Source, err = keep(ctx, d, rows, log); err != nil {
@@ -50,7 +54,7 @@ func fromRows(ctx context.Context, o Options, open func(string) (io.ReadCloser, 
 	if err != nil {
 		return nil, false, err
 	}
-	return r, partial, r.finish(ctx, fam, rows, len(usable(rows)), nil, configs, o, reg)
+	return r, partial, r.finish(ctx, b, o, reg)
 }
 
 // keep stores rows and returns their source.

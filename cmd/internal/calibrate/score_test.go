@@ -102,7 +102,7 @@ func TestReasons(t *testing.T) {
 	scored := func(noise float64, before float64, after ...float64) *Report {
 		r := &Report{}
 		for i, e := range after {
-			r.Plans = append(r.Plans, Scored{Plan: fmt.Sprint("plan ", i), Noise: noise, MeasuredSec: 1, Before: &StepSec{Error: before}, After: &StepSec{Error: e}})
+			r.Plans = append(r.Plans, Scored{brief: fmt.Sprint("plan ", i), Noise: noise, MeasuredSec: 1, Before: &StepSec{Error: before}, After: &StepSec{Error: e}})
 		}
 		r.Before, r.After = accuracies(r.Plans)
 		return r
