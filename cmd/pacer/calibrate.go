@@ -15,10 +15,10 @@ func calibrateCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "calibrate",
 		Usage: "measure a few plans of a model, fit to them, and report the error before and after",
-		Description: `In five minutes, plans of a model are chosen by what they teach, measured with
-PyTorch, and fitted. Others are drawn at random and held out of the fit: on them
-the errors before and after are reported. The fit that is kept, for plan, predict
-and curve, uses all rows. Examples:
+		Description: `In five minutes, the plans of a model that narrow its intervals most are measured
+with PyTorch and fitted. Others are drawn at random and held out of the fit: on
+them the errors before and after are reported. The fit that is kept, for plan,
+predict and curve, uses all rows. Examples:
 
    pacer calibrate --model gpt2-xl --accelerator h100 --devices 8 --budget 5m
    pacer calibrate -m bench/campaigns/cpu-smoke.yaml --only gpt-tiny --likely

@@ -21,7 +21,7 @@ import (
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
-// site is a runner whose machine is slower than the analytic model predicts: by a factor, and by another one with
+// site is a runner on a machine slower than the analytic model predicts: by a factor, and by another one with
 // tensor parallelism. Every point takes 10 s of its clock.
 type site struct {
 	now    time.Time

@@ -78,7 +78,7 @@ func fast(ranked []planner.Choice, reference float64, can func(spec.Config) bool
 	return out, best
 }
 
-// bySplit groups configurations whose plans differ only in their batches, by the first of each group.
+// bySplit groups configurations with plans that differ only in their batches, in the order of the first of each group.
 func bySplit(configs []spec.Config) (groups [][]spec.Config) {
 	at := map[spec.Plan]int{}
 	for _, c := range configs {
