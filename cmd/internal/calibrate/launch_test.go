@@ -119,6 +119,11 @@ func TestOwnModelInRows(t *testing.T) {
 	if err != nil || len(out) != 1 {
 		t.Fatalf("%v, %v\n%s", out, err, template([]spec.Config{c}))
 	}
+	servers := c
+	servers.Plan.ParamServers = 2 // no column
+	if out, err := readable(t.Context(), []spec.Config{servers, c}); err != nil || len(out) != 1 || out[0] != c {
+		t.Errorf("plans that the rows cannot describe are kept: %v, %v", out, err)
+	}
 	c.Model.SSMLayers, c.Model.SSMHeads, c.Model.SSMHeadDim, c.Model.SSMState, c.Model.SSMGroups = 20, 64, 64, 128, 1 // no column
 	if _, err := readable(t.Context(), []spec.Config{c}); fail.Code(err) != fail.NoAnswer || !strings.Contains(err.Error(), "cannot describe the plans of mine") {
 		t.Errorf("a model the rows cannot describe: %v", err)

@@ -2,7 +2,6 @@ package calibrate
 
 import (
 	"context"
-	"fmt"
 	"io"
 
 	"github.com/pacer-ml/pacer/cmd/internal/batch"
@@ -66,9 +65,6 @@ func keep(ctx context.Context, d *datadir.Dir, rows []spec.Measurement, log io.W
 	res, err := importer.Store(ctx, db, "calibrate", len(rows), perfmodel.Rows(rows), log)
 	if closed := db.Close(); err == nil {
 		err = closed
-	}
-	if err == nil && res.Bad > 0 {
-		err = fmt.Errorf("calibrate: %d of %d rows could not be stored, see above", res.Bad, len(rows))
 	}
 	if len(res.Sources) > 0 {
 		source = res.Sources[0]

@@ -174,8 +174,10 @@ func TestDraw(t *testing.T) {
 	if same == len(held) {
 		t.Error("another seed draws the same points")
 	}
-	space[0].Config.Shape.CPUs = 8
-	if a, b := count(draw(space, 1)); a != 7 || b != 6 {
-		t.Errorf("the CPUs of a device count: %d and %d", a, b)
+	for i := range space {
+		space[i].Config.Shape.CPUs = 8
+	}
+	if a, b := count(held); a != 7 || b != 6 {
+		t.Errorf("with other CPUs %d and %d points are held out", a, b)
 	}
 }

@@ -53,6 +53,24 @@ func TestLikely(t *testing.T) {
 	}
 }
 
+// TestLikelySmallBatch: shares of a batch below one sample are left out.
+func TestLikelySmallBatch(t *testing.T) {
+	o := Options{Model: "gpt2-xl", Accelerator: "h100", Devices: 8, GlobalBatch: 8}
+	r, _, err := o.request(t.Context(), &query.Resolver{Read: func(func(*store.DB) error) error { return nil }}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	configs, err := o.likely(t.Context(), r, func(spec.Config) bool { return true })
+	if err != nil || len(configs) == 0 {
+		t.Fatalf("%d plans, %v", len(configs), err)
+	}
+	for _, c := range configs {
+		if c.Plan.GlobalBatch() > c.Plan.Devices() {
+			t.Errorf("%s has more samples per device than requested", c.Plan)
+		}
+	}
+}
+
 func TestAlternate(t *testing.T) {
 	if got := alternate([][]int{{1, 4, 6}, {}, {2}, {3, 5}}); !slices.Equal(got, []int{1, 2, 3, 4, 5, 6}) {
 		t.Errorf("%v", got)
