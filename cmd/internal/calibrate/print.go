@@ -151,7 +151,7 @@ func (r *Report) printVerdict(w io.Writer) {
 	case r.Halved:
 		fmt.Fprintf(w, "The mean error fell from %s to %s (%s).\n", console.Percent(r.Before.Mean), console.Percent(r.After.Mean), how)
 	default:
-		fmt.Fprintf(w, "The mean error was not halved: %s before, %s after (%s). %s.\n", console.Percent(r.Before.Mean), console.Percent(r.After.Mean), how, strings.Join(r.Reasons, "; "))
+		fmt.Fprintf(w, "The mean error was not halved: %s before, %s after (%s): %s.\n", console.Percent(r.Before.Mean), console.Percent(r.After.Mean), how, strings.Join(r.Reasons, "; "))
 	}
 	for _, warning := range r.Warnings {
 		fmt.Fprintf(w, "Warning: %s.\n", warning)
