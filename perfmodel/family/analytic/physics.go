@@ -198,11 +198,14 @@ func (w *Widths) ScaleOf(routed bool) float64 {
 
 // Variance returns that of ln T with a load.
 func (w *Widths) Variance(load *Load) float64 {
-	return max(w.Floor*w.Floor+w.between(load, load), 0)
+	return max(w.sum(w.Floor*w.Floor, load, load), 0)
 }
 
 // between returns the covariance of ln T of two loads.
-func (w *Widths) between(a, b *Load) (v float64) {
+func (w *Widths) between(a, b *Load) float64 { return w.sum(0, a, b) }
+
+// sum adds the covariance of two loads to v.
+func (w *Widths) sum(v float64, a, b *Load) float64 {
 	for i, row := range w.Cov {
 		for j, c := range row {
 			v += a[i] * b[j] * c
