@@ -56,7 +56,7 @@ func FitKey(ctx context.Context, f Family, rows []spec.Measurement, o FitOptions
 	case o.MaxRows > 0:
 		return t.holdOut(ctx, o.MaxRows)
 	}
-	return t.crossValidate(ctx, cmp.Or(o.Folds, 5), o.Seed)
+	return t.crossValidate(ctx, o.folds(), o.Seed)
 }
 
 // task is the state of one FitKey call.
@@ -64,6 +64,7 @@ type task struct {
 	family   Family
 	key      spec.Key
 	usable   []spec.Measurement // merged, canonical order
+	repeats  []spec.Measurement // usable, not merged
 	doubted  []spec.Measurement // with a step time, not quarantined
 	left     int                // number of rows that are not usable, doubted ones included
 	score    score
@@ -80,7 +81,7 @@ func newTask(f Family, rows []spec.Measurement) (*task, error) {
 			return nil, fmt.Errorf("perfmodel: rows of %s and of %s, want one key: split them with GroupByKey", t.key, k)
 		}
 		if Usable(m) {
-			t.usable = append(t.usable, m)
+			t.repeats = append(t.repeats, m)
 			continue
 		}
 		t.left++
@@ -88,7 +89,9 @@ func newTask(f Family, rows []spec.Measurement) (*task, error) {
 			t.doubted = append(t.doubted, m)
 		}
 	}
-	t.usable, t.doubted = MergeRepeats(t.usable), MergeRepeats(t.doubted)
+	order, _ := orderRows(t.repeats)
+	t.repeats = pick(t.repeats, order)
+	t.usable, t.doubted = MergeRepeats(t.repeats), MergeRepeats(t.doubted)
 	if len(t.usable) == 0 {
 		return nil, fmt.Errorf("perfmodel: %s: none of %d rows is usable%s: %w", t.key, len(rows), whyNot(rows), ErrTooFewPoints)
 	}

@@ -89,8 +89,8 @@ type Family struct {
 	// ErrTooFewPoints if the rows do not identify the parameters and ErrNotFinite if no fit is finite; others
 	// come from data, or from ctx within 100 ms of its end. Fit is nil for a family that is not fitted.
 	Fit func(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (Fitted, Card, error)
-	// Condition fits to rows of any keys at once, and the result predicts keys without rows, too. Rows that are not
-	// Usable count with their recorded memory. Nil for a family with a fit per key.
+	// Condition fits to rows of any keys at once, and the result, a Pool, predicts keys without rows, too. Rows that are
+	// not Usable count with their recorded memory. Nil for a family with a fit per key.
 	Condition func(ctx context.Context, rows []spec.Measurement) (Fitted, error)
 	// Load restores a Fitted from the bytes of its MarshalBinary. It returns an error for other format versions
 	// and for values that no fit produces.
@@ -128,6 +128,7 @@ type Card struct {
 	spec.Key
 	Family   string  `json:"family"`
 	NFit     int     `json:"n_fit" doc:"Rows fitted."`
+	NPooled  int     `json:"n_pooled" doc:"Rows of other models and accelerators that took part in the fit."`
 	NHeldOut int     `json:"n_held_out" doc:"Rows scored: predicted, not fitted and not in doubt."`
 	NLeftOut int     `json:"n_left_out" doc:"Rows in doubt or without a step time."`
 	MAPE     float64 `json:"mape" doc:"Mean absolute relative error over the held-out rows."`

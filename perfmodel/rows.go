@@ -111,15 +111,7 @@ func Canonical(c spec.Config) spec.Config {
 // the medians of its repeats. The result does not depend on the order of rows. It shares maps and slices with
 // rows.
 func MergeRepeats(rows []spec.Measurement) []spec.Measurement {
-	keys := make([]spec.Config, len(rows))
-	for i := range rows {
-		keys[i] = Canonical(rows[i].Config)
-	}
-	order := OrderConfigs(keys, func(i, j int) int {
-		a, b := &rows[i], &rows[j]
-		return cmp.Or(CompareConfigs(a.Config, b.Config),
-			strings.Compare(a.Source, b.Source), strings.Compare(a.Origin, b.Origin), cmp.Compare(a.MedianStepSec(), b.MedianStepSec()))
-	})
+	order, keys := orderRows(rows)
 	out := make([]spec.Measurement, 0, len(rows))
 	for i := 0; i < len(order); {
 		j := i + 1
@@ -137,6 +129,19 @@ func MergeRepeats(rows []spec.Measurement) []spec.Measurement {
 		i = j
 	}
 	return out
+}
+
+// orderRows returns the indices of rows in canonical order, and the Canonical configuration of each row.
+func orderRows(rows []spec.Measurement) (order []int, keys []spec.Config) {
+	keys = make([]spec.Config, len(rows))
+	for i := range rows {
+		keys[i] = Canonical(rows[i].Config)
+	}
+	return OrderConfigs(keys, func(i, j int) int {
+		a, b := &rows[i], &rows[j]
+		return cmp.Or(CompareConfigs(a.Config, b.Config), strings.Compare(a.Source, b.Source), strings.Compare(a.Origin, b.Origin),
+			cmp.Compare(a.MedianStepSec(), b.MedianStepSec()), cmp.Compare(a.PeakBytes, b.PeakBytes), a.At.Compare(b.At))
+	}), keys
 }
 
 // HashRows identifies the rows of a fit: the first 32 hexadecimal digits of the SHA-256 over the configurations
@@ -164,4 +169,13 @@ func ErrorSummary(ape []float64) (mean, p95 float64) {
 		mean += v
 	}
 	return mean / float64(len(s)), stats.NearestRank(s, 0.95)
+}
+
+// pick returns the rows of some indices.
+func pick(rows []spec.Measurement, indices []int) []spec.Measurement {
+	out := make([]spec.Measurement, len(indices))
+	for i, k := range indices {
+		out[i] = rows[k]
+	}
+	return out
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 
 	"github.com/urfave/cli/v2"
@@ -15,6 +16,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/registry"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/profiler/store"
 )
 
 func fitCommand() *cli.Command {
@@ -29,10 +31,16 @@ By default a model is fitted to 8 rows, at most half of the available ones. They
 are chosen by their configurations alone, as in a profiling campaign; mape and
 p95_ape are the errors on all other rows. --rows all fits to all rows and takes
 the errors from 5-fold cross-validation. Rows in doubt (by a stated rule of their
-data set) are neither fitted nor scored; mape_all includes them.`,
+data set) are neither fitted nor scored; mape_all includes them.
+
+With family hybrid, the fitted rows of all models and accelerators on the same
+training stack inform each other ("pooled"), also those that --model and
+--accelerator do not select; never a row that is scored. --alone fits each model
+to its own rows.`,
 		Flags: append(command.FilterFlags(),
 			&cli.StringFlag{Name: "family", Value: family.Default, Usage: "fit `FAMILY` of performance model, see pacer ls families", Category: categoryModel},
 			&cli.StringFlag{Name: "rows", Value: "8", Usage: "fit each model to `N` rows, or all", Category: categoryModel},
+			&cli.BoolFlag{Name: "alone", Usage: "fit each model on each accelerator to its own rows only", Category: categoryModel},
 		),
 		Before: command.NoArgs,
 		Action: runFit,
@@ -44,14 +52,19 @@ func runFit(c *cli.Context) error {
 	if err != nil {
 		return fail.Usagef("fit: %w", err)
 	}
-	opts := perfmodel.FitOptions{Seed: command.Seed(c)}
+	opts := perfmodel.PoolOptions{FitOptions: perfmodel.FitOptions{Seed: command.Seed(c)}, Alone: c.Bool("alone")}
 	if opts.MaxRows, err = rowsFlag(c, "rows"); err != nil {
 		return err
 	}
 	if opts.Unfitted, err = query.Analytic(); err != nil {
 		return err
 	}
-	rows, err := dataDir(c).Select(c.Context, command.StoreFilter(c))
+	filter := command.StoreFilter(c)
+	read := func(f store.Filter) ([]spec.Measurement, error) { return dataDir(c).Select(c.Context, f) }
+	rows, err := read(filter)
+	if err == nil && len(filter.Models)+len(filter.Accelerators) > 0 {
+		rows, err = query.WithPool(fam, rows, filter.Sources, &opts, read)
+	}
 	if err != nil {
 		return err
 	}
@@ -69,7 +82,7 @@ func runFit(c *cli.Context) error {
 	if len(cards) == 0 {
 		return fail.NoAnswerf("fit: none of %d (model, accelerator) pairs could be fitted", len(skipped))
 	}
-	return command.Print(c, listing.FitResult(cards, opts.MaxRows == 0))
+	return command.Print(c, listing.Cards(cards, opts.MaxRows == 0))
 }
 
 // rowsFlag reads the number of rows to fit to, 0 = all.
@@ -86,8 +99,11 @@ func rowsFlag(c *cli.Context, name string) (int, error) {
 }
 
 // fitAll is query.FitAll with a progress bar.
-func fitAll(c *cli.Context, fam perfmodel.Family, reg *registry.Registry, rows []spec.Measurement, o perfmodel.FitOptions) ([]perfmodel.Card, []string, error) {
-	bar := console.NewBar(c.App.ErrWriter, "fit "+fam.Name, len(perfmodel.GroupByKey(query.OneName(rows))))
+func fitAll(c *cli.Context, fam perfmodel.Family, reg *registry.Registry, rows []spec.Measurement, o perfmodel.PoolOptions) ([]perfmodel.Card, []string, error) {
+	keys := perfmodel.GroupByKey(query.OneName(rows))
+	maps.DeleteFunc(keys, func(k spec.Key, _ []spec.Measurement) bool { return o.Keys != nil && !o.Keys(k) })
+	bar := console.NewBar(c.App.ErrWriter, "fit "+fam.Name, len(keys))
 	defer bar.Finish()
-	return query.FitAll(c.Context, fam, reg, rows, o, func(n, _ int) { bar.Set(n) })
+	o.Done = func(n, _ int) { bar.Set(n) }
+	return query.FitAll(c.Context, fam, reg, rows, o)
 }

@@ -114,12 +114,19 @@ func (f *refitter) fit(ctx context.Context, fam perfmodel.Family, filter store.F
 	if err != nil {
 		return FitResponse{}, err
 	}
-	o := perfmodel.FitOptions{MaxRows: max(n, 0), Seed: f.s.o.Seed}
+	o := perfmodel.PoolOptions{FitOptions: perfmodel.FitOptions{MaxRows: max(n, 0), Seed: f.s.o.Seed}}
 	if o.Unfitted, err = query.Analytic(); err != nil {
 		return FitResponse{}, err
 	}
-	cards, skipped, err := query.FitAll(ctx, fam, f.s.resolver.Fitted, rows, o, nil)
-	f.s.models.fitted(keysOf(rows)) // where it failed some may have been renewed
+	fitted := keysOf(rows)
+	if len(rows) > 0 && (keys != nil || len(filter.Models)+len(filter.Accelerators) > 0) {
+		rows, err = query.WithPool(fam, rows, filter.Sources, &o, func(pool store.Filter) ([]spec.Measurement, error) { return f.s.resolver.Rows(ctx, pool) })
+		if err != nil {
+			return FitResponse{}, err
+		}
+	}
+	cards, skipped, err := query.FitAll(ctx, fam, f.s.resolver.Fitted, rows, o)
+	f.s.models.fitted(fitted) // where it failed some may have been renewed
 	if err != nil {
 		f.s.metrics.fits.WithLabelValues("failed").Inc()
 		return FitResponse{}, err

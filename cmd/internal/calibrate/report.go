@@ -114,7 +114,7 @@ func (r *Report) finish(ctx context.Context, b basis, o Options, reg *registry.R
 		return err
 	}
 	var skipped []string
-	if r.Cards, skipped, err = query.FitAll(ctx, b.family, reg, b.rows, perfmodel.FitOptions{Seed: o.Seed, Unfitted: analytic}, nil); err != nil {
+	if r.Cards, skipped, err = query.FitAll(ctx, b.family, reg, b.rows, perfmodel.PoolOptions{FitOptions: perfmodel.FitOptions{Seed: o.Seed, Unfitted: analytic}}); err != nil {
 		return err
 	}
 	r.Warnings = append(r.Warnings, skipped...)

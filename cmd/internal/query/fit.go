@@ -3,13 +3,12 @@ package query
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/registry"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/profiler/store"
 )
 
 // Fits is the JSON of pacer fit.
@@ -43,35 +42,43 @@ func Pool(cards []perfmodel.Card) Pooled {
 	return p
 }
 
-// FitAll fits every key of rows, in order; a model has one name, see OneName. It keeps the results in reg,
-// in place of those of the same canonical keys. Keys that cannot be fitted are returned as reasons. done,
-// unless nil, is called after each key with the number of finished keys and of all.
-func FitAll(ctx context.Context, fam perfmodel.Family, reg *registry.Registry, rows []spec.Measurement, o perfmodel.FitOptions, done func(n, total int)) (cards []perfmodel.Card, skipped []string, err error) {
-	byKey := perfmodel.GroupByKey(OneName(rows))
+// FitAll fits the keys of rows that o selects, see perfmodel.FitPool; a model has one name, see OneName. It keeps the
+// results in reg, in place of those of the same canonical keys. Keys that cannot be fitted are returned as reasons.
+func FitAll(ctx context.Context, fam perfmodel.Family, reg *registry.Registry, rows []spec.Measurement, o perfmodel.PoolOptions) (cards []perfmodel.Card, skipped []string, err error) {
 	before, _ := reg.List() // a file that cannot be read stays
-	keys := slices.SortedFunc(maps.Keys(byKey), perfmodel.CompareKeys)
-	for i, k := range keys {
-		if err := ctx.Err(); err != nil {
-			return nil, nil, err
-		}
-		fitted, card, err := perfmodel.FitKey(ctx, fam, byKey[k], o)
-		if done != nil {
-			done(i+1, len(keys))
-		}
-		if err != nil {
-			skipped = append(skipped, err.Error())
+	fits, err := perfmodel.FitPool(ctx, fam, OneName(rows), o)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, f := range fits {
+		if f.Err != nil {
+			skipped = append(skipped, f.Err.Error())
 			continue
 		}
-		if d, ok := fitted.(perfmodel.Doubter); ok && len(d.Outliers()) > 0 {
-			card.Warnings = append(card.Warnings, fmt.Sprintf("pacer store quarantine --outliers --model %q --accelerator %q keeps such rows out of the next fit", k.Model, k.Accelerator))
+		if d, ok := f.Fitted.(perfmodel.Doubter); ok && len(d.Outliers()) > 0 {
+			f.Card.Warnings = append(f.Card.Warnings, fmt.Sprintf("pacer store quarantine --outliers --model %q --accelerator %q keeps such rows out of the next fit", f.Card.Model, f.Card.Accelerator))
 		}
-		card.Created = time.Now().UTC().Truncate(time.Second)
-		if err := replaceCard(reg, before, card, fitted); err != nil {
+		f.Card.Created = time.Now().UTC().Truncate(time.Second)
+		if err := replaceCard(reg, before, f.Card, f.Fitted); err != nil {
 			return nil, nil, err
 		}
-		cards = append(cards, card)
+		cards = append(cards, f.Card)
 	}
 	return cards, skipped, nil
+}
+
+// WithPool limits o to the keys of rows and returns the rows that take part in their fit: those of all models and
+// accelerators of the sources, all sources if there are none, if fam fits several keys at once; else rows.
+func WithPool(fam perfmodel.Family, rows []spec.Measurement, sources []string, o *perfmodel.PoolOptions, read func(store.Filter) ([]spec.Measurement, error)) ([]spec.Measurement, error) {
+	if fam.Condition == nil || o.Alone {
+		return rows, nil
+	}
+	keys := map[spec.Key]bool{}
+	for i := range rows {
+		keys[CanonicalKey(rows[i].Config.Key())] = true
+	}
+	o.Keys = func(k spec.Key) bool { return keys[CanonicalKey(k)] }
+	return read(store.Filter{Sources: sources})
 }
 
 // replaceCard stores a fitted model and removes those of other names of its key.

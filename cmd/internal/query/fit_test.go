@@ -55,7 +55,7 @@ func TestFitOneModelOfAllNames(t *testing.T) {
 	if rows, err = d.Rows(t.Context(), store.Filter{}); err != nil {
 		t.Fatal(err)
 	}
-	cards, skipped, err := FitAll(t.Context(), fam, reg, rows, perfmodel.FitOptions{}, nil)
+	cards, skipped, err := FitAll(t.Context(), fam, reg, rows, perfmodel.PoolOptions{})
 	if err != nil || len(skipped) > 0 || len(cards) != 1 || cards[0].Model != "Acme LM" {
 		t.Fatalf("fitted %v, skipped %q, %v", cards, skipped, err)
 	}

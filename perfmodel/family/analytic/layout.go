@@ -227,14 +227,17 @@ func ParamNames() (out []string) {
 }
 
 // Moved adds to out the parameters of x (in layout l) that change constants by more than 2 %, each as a factor
-// on its value in base.
-func (l *Layout) Moved(x []float64, out map[string]perfmodel.Param) {
+// on its value in base. Of the effects it takes those of one accelerator.
+func (l *Layout) Moved(x []float64, accelerator string, out map[string]perfmodel.Param) {
 	for i, p := range params {
 		if f := math.Exp(x[i]); math.Abs(f-1) > 0.02 {
 			out[p.name] = perfmodel.Param{Value: f, Unit: "x the untrained value"}
 		}
 	}
 	for _, s := range l.Sites {
+		if s.Accelerator != accelerator {
+			continue
+		}
 		for k, e := range effects {
 			if f := math.Exp(x[l.FrameworkAt(s.Framework)+k] + x[l.SiteAt(s)+k]); math.Abs(f-1) > 0.02 {
 				out[e.name+" of "+s.Framework+" on "+s.Accelerator] = perfmodel.Param{Value: f, Unit: "x the average site"}

@@ -262,10 +262,10 @@ func (s *plans) predict(p spec.Plan) (spec.Prediction, error) {
 	return spec.Prediction{Throughput: thr, Lo: thr / spread, Hi: thr * spread, By: "hybrid", Warnings: warnings}, nil
 }
 
-// params adds the constants that differ from base.
-func (m *calibrated) params(out map[string]perfmodel.Param) {
+// params adds the constants that differ from base, with the effects of one accelerator.
+func (m *calibrated) params(accelerator string, out map[string]perfmodel.Param) {
 	if m.residual == nil {
 		return
 	}
-	m.layout.Moved(m.x, out)
+	m.layout.Moved(m.x, accelerator, out)
 }

@@ -153,23 +153,42 @@ func (p *Prior) hybrid(base *calibrated) *Model {
 	return &Model{prior: p, base: base, mixed: map[spec.Key]*mixture{}, shapeless: map[shapeless.Key]*shapeless.Fitted{}}
 }
 
+// Of implements perfmodel.Pool.
+func (h *Model) Of(key spec.Key) (perfmodel.Fitted, perfmodel.Card) {
+	out := h.prior.hybrid(h.base)
+	card := perfmodel.Card{Key: key, Family: "hybrid", Params: map[string]perfmodel.Param{"weight of physics": {Value: 1, Unit: "1"}}}
+	if m := h.mixed[key]; m != nil {
+		out.mixed[key] = m
+		card.Params["weight of physics"] = perfmodel.Param{Value: m.physics, Unit: "1"}
+	}
+	for k, f := range h.shapeless {
+		if k.Key == key {
+			out.shapeless[k] = f
+		}
+	}
+	for _, m := range h.shapelessRows {
+		if m.Config.Key() == key {
+			out.shapelessRows = append(out.shapelessRows, m)
+		}
+	}
+	h.base.params(key.Accelerator, card.Params)
+	for _, o := range h.outliers {
+		if o.Row.Config.Key() == key {
+			out.outliers = append(out.outliers, o)
+			card.Warnings = append(card.Warnings, fmt.Sprintf("plan %s: %s: was it measured as recorded?", o.Row.Config.Plan, o))
+		}
+	}
+	return out, card
+}
+
 // card returns the Card of a fit to the rows of one key. The error is that of ctx.
 func (h *Model) card(ctx context.Context, rows []spec.Measurement, left int) (perfmodel.Card, error) {
 	hash, err := perfmodel.HashRows(ctx, rows)
 	if err != nil {
 		return perfmodel.Card{}, err
 	}
-	key := rows[0].Config.Key()
-	c := perfmodel.Card{Key: key, Family: "hybrid", NFit: len(rows), NLeftOut: left, Params: map[string]perfmodel.Param{},
-		DataHash: hash, Created: time.Now().UTC()}
-	c.Params["weight of physics"] = perfmodel.Param{Value: 1, Unit: "1"}
-	if m := h.mixed[key]; m != nil {
-		c.Params["weight of physics"] = perfmodel.Param{Value: m.physics, Unit: "1"}
-	}
-	h.base.params(c.Params)
-	for _, o := range h.outliers {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("plan %s: %s: was it measured as recorded?", o.Row.Config.Plan, o))
-	}
+	_, c := h.Of(rows[0].Config.Key())
+	c.NFit, c.NLeftOut, c.DataHash, c.Created = len(rows), left, hash, time.Now().UTC()
 	return c, nil
 }
 

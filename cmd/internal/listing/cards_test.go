@@ -39,3 +39,18 @@ func TestPrintCards(t *testing.T) {
 		t.Errorf("pooled:\n%s", out.String())
 	}
 }
+
+// TestPooledText: the rows of other models are counted from the fewest to the most of a fit.
+func TestPooledText(t *testing.T) {
+	for want, pooled := range map[string][]int{
+		"": {0, 0}, ", those of each model together with 5 of others": {5, 5}, ", those of each model together with 0 to 7 of others": {3, 7, 0},
+	} {
+		var cards []perfmodel.Card
+		for _, n := range pooled {
+			cards = append(cards, perfmodel.Card{NPooled: n})
+		}
+		if got := pooledText(cards); got != want {
+			t.Errorf("%d: %q, want %q", pooled, got, want)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package listing
 import (
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 
 	"github.com/pacer-ml/pacer/cmd/internal/console"
@@ -10,12 +11,12 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel"
 )
 
-// FitResult is what pacer fit prints about fitted models.
-func FitResult(cards []perfmodel.Card, crossValidated bool) console.Result {
-	csv := [][]string{{"model", "accelerator", "family", "n_fit", "n_held_out", "n_left_out", "mape", "p95_ape", "mape_all", "mape_unfitted", "coverage"}}
+// Cards returns the output of pacer fit.
+func Cards(cards []perfmodel.Card, crossValidated bool) console.Result {
+	csv := [][]string{{"model", "accelerator", "family", "n_fit", "n_held_out", "n_left_out", "mape", "p95_ape", "mape_all", "mape_unfitted", "coverage", "n_pooled"}}
 	for _, k := range cards {
 		csv = append(csv, []string{k.Model, k.Accelerator, k.Family, strconv.Itoa(k.NFit), strconv.Itoa(k.NHeldOut), strconv.Itoa(k.NLeftOut), console.Float(k.MAPE), console.Float(k.P95APE), console.Float(k.MAPEAll),
-			console.Float(k.MAPEUnfitted), console.Float(k.Coverage)})
+			console.Float(k.MAPEUnfitted), console.Float(k.Coverage), strconv.Itoa(k.NPooled)})
 	}
 	return console.Result{
 		JSON:  query.Fits{Cards: cards, Pooled: query.Pool(cards)},
@@ -60,7 +61,7 @@ func printCards(w io.Writer, cards []perfmodel.Card, crossValidated bool) error 
 		}
 	}
 	p := query.Pool(cards)
-	fmt.Fprintf(w, "\n%d rows fitted. Mean relative error of the step time:\n", p.NFit)
+	fmt.Fprintf(w, "\n%d rows fitted%s. Mean relative error of the step time:\n", p.NFit, pooledText(cards))
 	how := "held-out rows, not used by the fit"
 	if crossValidated {
 		how = "rows, each predicted by a fit to the other folds of a cross-validation"
@@ -70,4 +71,19 @@ func printCards(w io.Writer, cards []perfmodel.Card, crossValidated bool) error 
 		fmt.Fprintf(w, "  %s over %d, with the rows in doubt\n", console.Percent(p.MAPEAll), p.NAll)
 	}
 	return nil
+}
+
+// pooledText says how many rows of other models took part in the fits, as the end of a sentence.
+func pooledText(cards []perfmodel.Card) string {
+	least, most := math.MaxInt, 0
+	for _, k := range cards {
+		least, most = min(least, k.NPooled), max(most, k.NPooled)
+	}
+	switch {
+	case most == 0:
+		return ""
+	case least == most:
+		return fmt.Sprintf(", those of each model together with %d of others", most)
+	}
+	return fmt.Sprintf(", those of each model together with %d to %d of others", least, most)
 }
