@@ -33,5 +33,5 @@ func (d Drift) String() string {
 		stack = "a stack that is not stated"
 	}
 	return fmt.Sprintf("drift: since %s the %s time of %s on %s is %s (%d rows); %d older rows count less",
-		d.Since.Format(time.DateOnly), d.Part, stack, d.Accelerator, change, d.Newer, d.Older)
+		d.Since.UTC().Format(time.DateOnly), d.Part, stack, d.Accelerator, change, d.Newer, d.Older)
 }

@@ -142,6 +142,7 @@ type Card struct {
 	DataHash     string           `json:"data_hash" doc:"Hash of the fitted rows, in order."`
 	Created      time.Time        `json:"created,omitzero"`
 	Warnings     []string         `json:"warnings"`
+	Drifts       []Drift          `json:"drifts,omitempty" doc:"Changes of the step times since some date, see warnings."`
 }
 
 // BeatsUnfitted reports whether the model predicted its held-out rows better than FitOptions.Unfitted did, or

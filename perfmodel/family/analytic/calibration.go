@@ -47,6 +47,7 @@ type Calibration struct {
 	opened []Prepared // one per row; the fit sets their constants
 	groups []rowGroup
 	Y      []float64
+	Noise  []float64 // additional standard deviation of each row; nil = none
 }
 
 // rowGroup is the set of rows of one site.
@@ -143,6 +144,9 @@ func (c *Calibration) findMode(ctx context.Context, prior bayes.Gaussian, weight
 	noise := make([]float64, len(c.Y))
 	for i := range noise {
 		noise[i] = sd
+		if c.Noise != nil {
+			noise[i] = math.Hypot(sd, c.Noise[i])
+		}
 	}
 	p := bayes.Regression{Prior: prior, Y: c.Y, Noise: noise, Weight: weight, Tail: 1}
 	p.Predict = func(x, out []float64) error { return c.Predict(ctx, x, out) }

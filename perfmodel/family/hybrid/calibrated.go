@@ -37,24 +37,25 @@ func (p *Prior) uncalibrated() *calibrated {
 	return &calibrated{physics: p.consts.Physics, seen: p.seen, elsewhere: p.consts.Widths, scale: p.consts.Widths.Scale}
 }
 
-// calibrate conditions the prior on rows. Without rows the result is the prior.
-func (p *Prior) calibrate(ctx context.Context, rows *analytic.Calibration) (*calibrated, error) {
+// calibrate conditions the prior on rows, and returns the joint distribution of their errors. Without rows the result is
+// the prior, and nil.
+func (p *Prior) calibrate(ctx context.Context, rows *analytic.Calibration) (*calibrated, *gp.Joint, error) {
 	if len(rows.Rows) == 0 {
-		return p.uncalibrated(), nil
+		return p.uncalibrated(), nil, nil
 	}
 	c := rows
 	c.Arrange()
 	c.Weigh(p.consts)
 	post, j, err := p.posterior(ctx, c)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	out := &calibrated{layout: c.Layout, x: post.Mean, wide: c.SiteWidths(&post.Gaussian), elsewhere: p.consts.Widths}
 	if err := out.explain(ctx, c, j, &post); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	out.complete(p)
-	return out, nil
+	return out, j, nil
 }
 
 // explain fits the process to the residuals, and computes the left-out errors and the scale of the intervals.
@@ -68,7 +69,7 @@ func (m *calibrated) explain(ctx context.Context, c *analytic.Calibration, j *gp
 	for i := range e {
 		e[i] = c.Y[i] - e[i]
 	}
-	sd := outlierNoise(e, &j.Process.Kernel)
+	sd := outlierNoise(e, c.Noise, &j.Process.Kernel)
 	for i, row := range j.Rows {
 		sd[row] = j.Process.ExtraSD[i]
 	}
@@ -91,7 +92,7 @@ func (m *calibrated) explain(ctx context.Context, c *analytic.Calibration, j *gp
 	if err != nil {
 		return err
 	}
-	return m.score(ctx)
+	return m.score(ctx, c.Noise)
 }
 
 // posterior returns the posterior of the constants and effects in the layout of c, and the joint distribution
@@ -102,7 +103,7 @@ func (p *Prior) posterior(ctx context.Context, c *analytic.Calibration) (bayes.P
 	if err != nil || len(c.Y) == 0 {
 		return post, nil, err
 	}
-	j, err := gp.NewJoint(ctx, prior, &post, pointsOf(c.Rows), p.kernels)
+	j, err := gp.NewJoint(ctx, prior, &post, pointsOf(c.Rows), c.Noise, p.kernels)
 	if err != nil {
 		return post, nil, err
 	}
@@ -127,12 +128,13 @@ func (m *calibrated) complete(p *Prior) {
 }
 
 // outlierNoise returns the additional standard deviation of each row: its residual if that exceeds three times
-// the process's standard deviation, else 0.
-func outlierNoise(residuals []float64, k *gp.Kernel) []float64 {
+// the process's standard deviation, else its noise; nil = 0.
+func outlierNoise(residuals, noise []float64, k *gp.Kernel) []float64 {
 	sd := make([]float64, len(residuals))
+	copy(sd, noise)
 	for i, e := range residuals {
 		if a := math.Abs(e); a > 3*k.Spread {
-			sd[i] = a
+			sd[i] = max(a, sd[i])
 		}
 	}
 	return sd
@@ -143,11 +145,14 @@ func outlierNoise(residuals []float64, k *gp.Kernel) []float64 {
 const anchorWeight = 8
 
 // score computes, from the left-out errors, the scatter and the scale: the ratio of half width to standard
-// deviation that covers nine in ten rows. The error is that of ctx.
-func (m *calibrated) score(ctx context.Context) error {
+// deviation that covers nine in ten rows. noise is that of old rows, nil = none. The error is that of ctx.
+func (m *calibrated) score(ctx context.Context, noise []float64) error {
 	v := make([]float64, len(m.left))
 	for i, sd := range m.leftSD { // without the additional noise of outliers
 		v[i] = max(sd*sd-m.residual.ExtraSD[i]*m.residual.ExtraSD[i], gp.RepeatSD*gp.RepeatSD)
+		if noise != nil {
+			v[i] += noise[i] * noise[i]
+		}
 		m.leftSD[i] = math.Sqrt(v[i])
 	}
 	m.scatter = gp.NewScatter(m.residual.At, m.left, v)

@@ -40,41 +40,41 @@ type Model struct {
 	shapeless     map[shapeless.Key]*shapeless.Fitted
 	shapelessRows []spec.Measurement // rows that shapeless was fitted to
 	outliers      []perfmodel.Outlier
+	drifts        []perfmodel.Drift
 }
 
 // Outliers implements perfmodel.Doubter, for rows of models with a shape. A loaded Model has none.
 func (h *Model) Outliers() []perfmodel.Outlier { return h.outliers }
+
+// Drifts implements perfmodel.Drifter, for rows of models with a shape. A loaded Model has none.
+func (h *Model) Drifts() []perfmodel.Drift { return h.drifts }
 
 // Condition calibrates the prior to rows of any models, accelerators and frameworks. Rows that are not usable
 // or not covered count only with their recorded memory. Without other rows the result is the prior. The error
 // is that of ctx, or wraps perfmodel.ErrNotFinite. p does not change.
 func (p *Prior) Condition(ctx context.Context, rows []spec.Measurement) (perfmodel.Fitted, error) {
 	usable := slices.DeleteFunc(slices.Clone(rows), func(m spec.Measurement) bool { return !perfmodel.Usable(m) })
-	h, err := p.condition(ctx, perfmodel.MergeRepeats(usable))
+	h, err := p.condition(ctx, usable)
 	if err != nil {
 		return nil, err
 	}
 	return h, h.conditionMemory(ctx, rows)
 }
 
-// condition is Condition without memory, for usable rows with merged repeats.
+// condition is Condition without memory, for usable rows.
 func (p *Prior) condition(ctx context.Context, rows []spec.Measurement) (*Model, error) {
 	shaped, others := byShape(rows)
-	c, err := analytic.NewCalibration(ctx, shaped)
+	f, err := p.follow(ctx, shaped)
 	if err != nil {
 		return nil, err
 	}
-	base, err := p.calibrate(ctx, c)
-	if err != nil {
-		return nil, fmt.Errorf("hybrid: %w", err)
-	}
-	h := p.hybrid(base)
-	h.outliers = base.outliers(c.Rows)
-	if err := h.fitShapeless(ctx, others); err != nil {
+	h := p.hybrid(f.base)
+	h.outliers, h.drifts = f.base.outliers(f.fit.Rows), f.drifts()
+	if err := h.fitShapeless(ctx, perfmodel.MergeRepeats(others)); err != nil {
 		return nil, err
 	}
-	for key, of := range perfmodel.GroupByKey(shaped) {
-		m, err := h.mix(ctx, c, key, of)
+	for key, of := range perfmodel.GroupByKey(f.current) {
+		m, err := h.mix(ctx, f.fit, key, of)
 		if err != nil {
 			return nil, err
 		}
@@ -172,6 +172,12 @@ func (h *Model) Of(key spec.Key) (perfmodel.Fitted, perfmodel.Card) {
 		}
 	}
 	h.base.params(key.Accelerator, card.Params)
+	for _, d := range h.drifts {
+		if d.Accelerator == key.Accelerator {
+			out.drifts, card.Drifts = append(out.drifts, d), append(card.Drifts, d)
+			card.Warnings = append(card.Warnings, d.String())
+		}
+	}
 	for _, o := range h.outliers {
 		if o.Row.Config.Key() == key {
 			out.outliers = append(out.outliers, o)

@@ -41,7 +41,7 @@ func (h *Model) mix(ctx context.Context, c *analytic.Calibration, key spec.Key, 
 	m := &mixture{rubick: fitted}
 	row := map[spec.Config]int{} // of c
 	for i := range c.Rows {
-		if of := &c.Rows[i].Config; of.Key() == key {
+		if of := &c.Rows[i].Config; of.Key() == key && (c.Noise == nil || c.Noise[i] == 0) {
 			row[perfmodel.Canonical(*of)] = i
 		}
 	}

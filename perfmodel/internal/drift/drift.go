@@ -31,7 +31,9 @@ type Row struct {
 }
 
 // Shift returns the change of ln T if the time of a part changes by log.
-func (r *Row) Shift(part int, log float64) float64 { return math.Log1p(r.Share[part] * math.Expm1(log)) }
+func (r *Row) Shift(part int, log float64) float64 {
+	return math.Log1p(r.Share[part] * math.Expm1(log))
+}
 
 // Change is a change of one part's time since a date.
 type Change struct {
@@ -41,15 +43,16 @@ type Change struct {
 	Older, Newer int     // rows before and since
 }
 
-// Least is the smallest change of a part's time that Find looks for; Most is the largest. A smaller one is within the
+// least is the smallest factor of a change that Find looks for, most the largest. A smaller change is within the
 // differences of days.
 const least, most = 1.1, 4
 
-// Change of logarithms from one candidate to the next, and mean of the exponential distribution of their size.
+// step is the distance of candidates; usualSize is the mean of the exponential distribution of their size.
 const step, usualSize = 0.05, 0.3
 
-// minRows is the number of rows that a change needs on either side. Fewer may be outliers.
-const minRows = 3
+// minRows is the number of rows that a change needs on either side. Fewer may be outliers. Fewer than LeastRows have no
+// change.
+const minRows, LeastRows = 3, 2 * minRows
 
 // Threshold is the Bayes factor from which a change is found, for each site that is searched. Under a correct model
 // without a change the expected Bayes factor is 1, so by Markov's inequality at most one in a hundred such searches finds
@@ -59,8 +62,8 @@ const Threshold = 100
 // Find returns the change that explains rows best, or false if there is no evidence of one: if the Bayes factor of a
 // change against none is below Threshold times the number of sites that are searched together.
 //
-// Before all rows, their errors are normally distributed with mean 0 and the covariance that covariance returns, with
-// noise. A change at the time of row k in a part of share s by δ has the means
+// Before all rows, their errors are normally distributed with mean 0, and one of the covariances, which are equally likely:
+// how much rows scatter is not known well, and a change looks like scatter if it is not looked for. A change at the time of row k in a part of share s by δ has the means
 //
 //	ln(1 + s·(e^δ-1))  for rows since k,    0 before
 //
@@ -68,7 +71,7 @@ const Threshold = 100
 // and Nikiforov, "Detection of Abrupt Changes", 1993, section 2.6 (likelihood ratio of a change at an unknown time), with
 // the Bayes factor for the maximum; Kass and Raftery 1995. The result does not depend on the order of rows. The error is
 // that of ctx, or wraps perfmodel.ErrNotFinite.
-func Find(ctx context.Context, rows []Row, covariance func(i, j int) float64, sites int) (Change, bool, error) {
+func Find(ctx context.Context, rows []Row, covariances []func(i, j int) float64, sites int) (Change, bool, error) {
 	order := make([]int, len(rows))
 	for i := range order {
 		order[i] = i
@@ -85,17 +88,27 @@ func Find(ctx context.Context, rows []Row, covariance func(i, j int) float64, si
 	if len(dates) == 0 {
 		return Change{}, false, ctx.Err()
 	}
-	if err := s.whiten(ctx, func(i, j int) float64 { return covariance(order[i], order[j]) }); err != nil {
-		return Change{}, false, err
+	for _, of := range covariances {
+		if err := s.whiten(ctx, func(i, j int) float64 { return of(order[i], order[j]) }); err != nil {
+			return Change{}, false, err
+		}
 	}
+	s.weigh()
 	return s.best(ctx, dates, Threshold*float64(max(sites, 1)))
 }
 
 // search is a search among rows in order of time.
 type search struct {
-	rows   []Row
-	root   [][]float64 // L⁻¹ by column, where L·Lᵀ is the covariance of the rows
-	errors []float64   // L⁻¹ times the errors
+	rows []Row
+	of   []whitened // by covariance
+}
+
+// whitened is one of the covariances, L·Lᵀ.
+type whitened struct {
+	root     [][]float64 // L⁻¹ by column
+	errors   []float64   // L⁻¹ times the errors
+	evidence float64     // logarithm, without a change
+	weight   float64     // probability of the covariance without a change
 }
 
 // dates returns the rows at which a change is possible: the first at their time, with enough rows on either side.
@@ -108,25 +121,43 @@ func (s *search) dates() (out []int) {
 	return out
 }
 
-// whiten computes root and errors.
+// whiten adds a covariance.
 func (s *search) whiten(ctx context.Context, covariance func(i, j int) float64) error {
 	n := len(s.rows)
 	c, ok := gp.NewCholesky(n, covariance)
 	if !ok {
 		return fmt.Errorf("drift: covariance of %d rows: %w", n, perfmodel.ErrNotFinite)
 	}
-	s.root, s.errors = make([][]float64, n), make([]float64, n)
+	w := whitened{root: make([][]float64, n), errors: make([]float64, n)}
 	for i := range n {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		s.root[i] = make([]float64, n)
-		s.root[i][i] = 1
-		c.Forward(s.root[i])
-		s.errors[i] = s.rows[i].Error
+		w.root[i] = make([]float64, n)
+		w.root[i][i] = 1
+		c.Forward(w.root[i])
+		w.errors[i] = s.rows[i].Error
+		w.evidence += math.Log(w.root[i][i])
 	}
-	c.Forward(s.errors)
+	c.Forward(w.errors)
+	w.evidence -= gp.Dot(w.errors, w.errors) / 2
+	s.of = append(s.of, w)
 	return nil
+}
+
+// weigh computes the probabilities of the covariances.
+func (s *search) weigh() {
+	most, sum := math.Inf(-1), 0.0
+	for i := range s.of {
+		most = max(most, s.of[i].evidence)
+	}
+	for i := range s.of {
+		s.of[i].weight = math.Exp(s.of[i].evidence - most)
+		sum += s.of[i].weight
+	}
+	for i := range s.of {
+		s.of[i].weight /= sum
+	}
 }
 
 // best returns the date with the largest Bayes factor, of the part with the largest sum of them.
@@ -165,17 +196,21 @@ const maxRatio = 600
 
 // ratios returns the likelihood ratio of a change of a part by size at each date against no change.
 func (s *search) ratios(dates []int, part int, size float64) []float64 {
-	out, mean := make([]float64, len(dates)), make([]float64, len(s.rows)) // mean is L⁻¹ times the means
-	d := len(dates) - 1
-	for k := len(s.rows) - 1; k >= 0 && d >= 0; k-- {
-		shift := s.rows[k].Shift(part, size)
-		for i := k; i < len(mean); i++ {
-			mean[i] += shift * s.root[k][i]
-		}
-		if k == dates[d] {
-			log := gp.Dot(mean, s.errors) - gp.Dot(mean, mean)/2
-			out[d] = math.Exp(min(log, maxRatio))
-			d--
+	out := make([]float64, len(dates))
+	for i := range s.of {
+		w := &s.of[i]
+		mean := make([]float64, len(s.rows)) // L⁻¹ times the means
+		d := len(dates) - 1
+		for k := len(s.rows) - 1; k >= 0 && d >= 0; k-- {
+			shift := s.rows[k].Shift(part, size)
+			for i := k; i < len(mean); i++ {
+				mean[i] += shift * w.root[k][i]
+			}
+			if k == dates[d] {
+				log := math.Log(w.weight) + gp.Dot(mean, w.errors) - gp.Dot(mean, mean)/2
+				out[d] += math.Exp(min(log, maxRatio))
+				d--
+			}
 		}
 	}
 	return out

@@ -38,9 +38,9 @@ type Joint struct {
 // and add no information.
 const maxJointRows = 500
 
-// NewJoint conditions prior on rows at the given points; post is the fit without the process. The error is that
-// of ctx, or wraps perfmodel.ErrNotFinite.
-func NewJoint(ctx context.Context, prior bayes.Gaussian, post *bayes.Posterior, at []Point, h *Hyper) (*Joint, error) {
+// NewJoint conditions prior on rows at the given points; post is the fit without the process. noise is an additional
+// standard deviation of each row; nil = none. The error is that of ctx, or wraps perfmodel.ErrNotFinite.
+func NewJoint(ctx context.Context, prior bayes.Gaussian, post *bayes.Posterior, at []Point, noise []float64, h *Hyper) (*Joint, error) {
 	n := min(len(at), maxJointRows)
 	j := &Joint{prior: prior, jac: mat.NewDense(n, len(prior.Mean), nil), gain: &mat.Dense{}}
 	j.Process = Process{Off: make([]float64, n), ExtraSD: make([]float64, n), trend: make([]float64, n*n)}
@@ -50,6 +50,9 @@ func NewJoint(ctx context.Context, prior bayes.Gaussian, post *bayes.Posterior, 
 		row := i * len(at) / n
 		j.Rows, j.Process.At = append(j.Rows, row), append(j.Process.At, at[row])
 		j.jac.SetRow(i, post.Gradient(row))
+		if noise != nil {
+			j.Process.ExtraSD[i] = noise[row]
+		}
 		j.Process.Off[i] = post.Residual[row] + Dot(post.Gradient(row), moved)
 	}
 	j.gain.Mul(j.jac, prior.Cov)

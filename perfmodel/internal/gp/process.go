@@ -128,6 +128,14 @@ func (r *Process) fitBy(covariance func(i, j int) float64) error {
 	return nil
 }
 
+// Trend returns the covariance of rows i and j in addition to that of the kernel, such as of the constants.
+func (r *Process) Trend(i, j int) float64 {
+	if r.trend == nil {
+		return 0
+	}
+	return r.trend[max(i, j)*len(r.At)+min(i, j)]
+}
+
 // evidence returns the log marginal likelihood, up to a constant.
 func (r *Process) evidence() float64 { return -Dot(r.Off, r.alpha)/2 - r.Chol.logDet()/2 }
 
