@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pacer-ml/pacer/datasets/internal/table"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -185,10 +186,26 @@ func (r *publishedRow) memKind() {
 	}
 }
 
+// at notes the time of the measurement.
+func (r *publishedRow) at() {
+	text := r.Str("measured_at")
+	if text == "" {
+		return
+	}
+	for _, layout := range []string{time.DateOnly, time.RFC3339} {
+		if at, err := time.Parse(layout, text); err == nil {
+			r.m.At = at.UTC()
+			return
+		}
+	}
+	r.Fail("measured_at", errors.New("is no time, want one such as 2026-05-03 or 2026-05-03T14:30:00Z"))
+}
+
 // outcome sets the outcome by the row's status.
 func (r *publishedRow) outcome() {
 	r.m.PeakBytes = r.AtLeast0("mem_gib") * (1 << 30)
 	r.memKind()
+	r.at()
 	switch status := r.Str("status"); status {
 	case "oom":
 		r.m.Outcome, r.m.Reason = spec.OOM, "did not fit"

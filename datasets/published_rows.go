@@ -40,7 +40,7 @@ type Row struct {
 
 // OutcomeColumns are the columns with results. The others describe the configuration. Of the notes, which remark on
 // both, a configuration is read only by fixed patterns: the release and the rank of an adapter.
-var OutcomeColumns = []string{"step_time_s", "throughput_value", "throughput_unit", "mfu", "tflops_per_gpu", "mem_gib", "mem_kind", "status"}
+var OutcomeColumns = []string{"step_time_s", "throughput_value", "throughput_unit", "mfu", "tflops_per_gpu", "mem_gib", "mem_kind", "status", "measured_at"}
 
 // PublishedRows yields the rows of one table in the published format, in order. name is for errors;
 // without a source column its stem identifies the source. Columns may be in any order, unknown ones

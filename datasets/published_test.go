@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -16,7 +17,7 @@ import (
 
 const publishedHeader = "row_id,source,model,params_b,layers,hidden,heads,seq_len,vocab,accelerator,num_nodes,gpus_per_node,num_gpus," +
 	"dp,tp,pp,cp,ep,vpp,zero_stage,offload,recompute,micro_batch,global_batch,grad_accum,precision,schedule,shard,throughput_value,throughput_unit," +
-	"step_time_s,mfu,tflops_per_gpu,mem_gib,status,notes,source_path,source_commit,source_date\n"
+	"step_time_s,mfu,tflops_per_gpu,mem_gib,status,notes,source_path,source_commit,source_date,measured_at\n"
 
 // publishedCSV writes invented rows: "column=value ..." over the defaults of a
 // sound row.
@@ -114,6 +115,15 @@ func TestPublishedRows(t *testing.T) {
 	}
 }
 
+// TestPublishedTime: a row may say when it was measured, by day or exactly.
+func TestPublishedTime(t *testing.T) {
+	rows := publishedCSV("micro_batch=1 step_time_s=1 measured_at=2026-05-03", "micro_batch=1 status=oom measured_at=2026-05-03T16:30:00+02:00", "micro_batch=1 step_time_s=1")
+	ms, bad := collect(t, "published", fstest.MapFS{"a.csv": file(rows)})
+	if len(ms) != 3 || len(bad) != 0 || ms[0].At != time.Date(2026, 5, 3, 0, 0, 0, 0, time.UTC) || ms[1].At != time.Date(2026, 5, 3, 14, 30, 0, 0, time.UTC) || !ms[2].At.IsZero() {
+		t.Errorf("%+v, faults %v", ms, bad)
+	}
+}
+
 // A bad cell makes one row an error. Rows without a step time have their own error.
 func TestPublishedBadRows(t *testing.T) {
 	cases := map[string]string{
@@ -138,6 +148,7 @@ func TestPublishedBadRows(t *testing.T) {
 		"micro_batch=1 step_time_s=1 mem_gib=-3":                       `mem_gib "-3": is negative`,
 		"micro_batch=1 throughput_value=1e-300 throughput_unit=img/s":  `gives a step of`,
 		"micro_batch=1 throughput_value=0 throughput_unit=samples/s":   `no throughput is recorded`,
+		"micro_batch=1 step_time_s=1 measured_at=May":                 `measured_at "May": is no time, want one such as 2026-05-03`,
 		"micro_batch=999999999999 step_time_s=1":                       `micro_batch "999999999999"`,
 		"dp=1048576 tp=1048576 pp=1048576 micro_batch=1 step_time_s=x": `step_time_s "x"`,
 	}

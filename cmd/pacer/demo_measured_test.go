@@ -64,6 +64,10 @@ func TestMeasuredPredicted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	pool, err := fam.Condition(t.Context(), rows)
+	if d := pool.(perfmodel.Drifter).Drifts(); err != nil || len(d) > 0 || rows[0].At.IsZero() {
+		t.Errorf("rows of one machine, measured on %s: %v, %v, want no drift", rows[0].At, d, err)
+	}
 	const most = 0.2 // reached: 0.11 to 0.16
 	for key, of := range perfmodel.GroupByKey(rows) {
 		_, card, err := perfmodel.FitKey(t.Context(), fam, of, perfmodel.FitOptions{MaxRows: demoFit})

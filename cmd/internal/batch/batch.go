@@ -62,6 +62,7 @@ type Run struct {
 	explain query.Explainer // nil unless requested
 	log     *rowLog
 	seen    calibrated
+	drifts  []perfmodel.Drift // of the calibration rows
 	parts   storedParts
 	stacks  map[string]bool // names of the rows' training stacks
 	rows    int
@@ -195,6 +196,7 @@ type answer struct {
 	verdict     memory.Verdict // if mem is known
 	err         error          // the reason if there is no prediction
 	unknown     string         // a note on names that are not known, if there is a prediction
+	drifts      []string       // changes of the site
 	misfit      string         // the memory it needs by part, unless it fits
 	explanation *query.Explanation
 }
@@ -274,7 +276,7 @@ func (r *Run) answerAll(chunk []answer) error {
 }
 
 func (r *Run) answerPart(part []answer) {
-	sites := rowSites{p: r.p, memory: r.memory, seen: &r.seen, at: map[rowSiteKey]*rowSite{}}
+	sites := rowSites{p: r.p, memory: r.memory, seen: &r.seen, drifts: r.drifts, at: map[rowSiteKey]*rowSite{}}
 	for i := range part {
 		a := &part[i]
 		if a.err != nil {
@@ -313,7 +315,7 @@ func (a *answer) warnings() []string {
 	if a.unknown != "" {
 		out = append(out, a.unknown)
 	}
-	out = slices.Concat(out, a.row.Against, a.row.Assumed, query.Texts(a.pred.Warnings))
+	out = slices.Concat(out, a.drifts, a.row.Against, a.row.Assumed, query.Texts(a.pred.Warnings))
 	if err := a.row.Measurement.Config.Check(); err != nil {
 		out = append(out, err.Error())
 	}

@@ -1,11 +1,15 @@
 package batch
 
 import (
+	"fmt"
+	"io"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
@@ -24,6 +28,66 @@ func TestOtherStacks(t *testing.T) {
 		if note := k.otherStacks(map[string]bool{stackOf(&spec.Config{Framework: c.rows}): true}); (note != "") != c.other {
 			t.Errorf("rows of %q, calibrated on %q: note %q", c.rows, c.calibration, note)
 		}
+	}
+}
+
+// TestDrift: calibration to rows of a network that has become slower says so once on standard error, and in the warnings
+// of rows of that site only.
+func TestDrift(t *testing.T) {
+	const head = "row_id,model,accelerator,framework,num_gpus,tp,dp,micro_batch,grad_accum,measured_at,step_time_s\n"
+	line := func(i int, accelerator, at, sec string) string {
+		tp, dp := 1<<(i%4), 4<<(i%3)
+		return fmt.Sprintf("%d,Llama2-7B,%s,Megatron Core,%d,%d,%d,%d,2,%s,%s\n", i, accelerator, tp*dp, tp, dp, 1+i%2, at, sec)
+	}
+	fam, err := family.Lookup("hybrid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := head
+	for i := range 31 {
+		rows += line(i, "A100-80GB-SXM", "", "")
+	}
+	seen := head
+	for row, err := range datasets.PublishedRows(t.Context(), "rows.csv", strings.NewReader(rows), nil, false) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := row.Measurement.Config
+		p, err := fam.Unfitted.Predict(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts, err := analytic.Shipped().Physics.Explain(&c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sec, _, _ := p.StepSec(c.Plan.GlobalBatch())
+		i, _ := strconv.Atoi(row.ID)
+		if i >= 16 {
+			sec *= 1 + (parts.TP+parts.DP)/parts.Total()
+		}
+		seen += line(i, "A100-80GB-SXM", fmt.Sprintf("2026-05-%02d", 1+i), fmt.Sprint(sec))
+	}
+	var log strings.Builder
+	run, err := New(t.Context(), Options{Family: "hybrid", Calibrate: "seen.csv", Log: &log,
+		Open: func(path string) (io.ReadCloser, string, error) {
+			return io.NopCloser(strings.NewReader(seen)), path, nil
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	warned := ""
+	err = run.Predict(strings.NewReader(head+line(1, "A100-80GB-SXM", "", "")+line(2, "H100-80GB-SXM", "", "")), "rows.csv", func(r *Row) error {
+		warned += r.ID + ":" + strings.Join(r.Warnings, ";") + "\n"
+		return nil
+	})
+	run.Finish()
+	const want = "drift: since 2026-05-17 the network time of Megatron Core on A100-80GB-SXM is "
+	if err != nil || strings.Count(log.String(), "predict: "+want) != 1 {
+		t.Errorf("standard error, %v:\n%s\nwant %q", err, log.String(), want)
+	}
+	if first, second, _ := strings.Cut(warned, "\n"); !strings.Contains(first, want) || strings.Contains(second, "drift") {
+		t.Errorf("warnings %q, want %q of the first row only", warned, want)
 	}
 }
 

@@ -45,6 +45,12 @@ func (r *Run) calibrate(fam perfmodel.Family) (perfmodel.Predictor, error) {
 				r.log.report(rowContradicted, fmt.Sprintf("%s: %s: was it measured as recorded?", o.Row.Origin, o))
 			}
 		}
+		if d, ok := fitted.(perfmodel.Drifter); ok && err == nil {
+			r.drifts = d.Drifts()
+			for _, of := range r.drifts {
+				r.log.note(of.String())
+			}
+		}
 		return fitted, err
 	}
 	rows = slices.DeleteFunc(rows, func(m spec.Measurement) bool { return !perfmodel.Usable(m) })

@@ -13,9 +13,10 @@ import (
 type rowSite struct {
 	config  spec.Config // Plan is zero
 	predict func(spec.Plan) (spec.Prediction, error)
-	err     error  // why there is no prediction
-	unknown string // unknown names
-	note    string // the same, if no calibration row has them either
+	err     error    // why there is no prediction
+	unknown string   // unknown names
+	note    string   // the same, if no calibration row has them either
+	drifts  []string // changes of the site
 	memory  *memory.Estimator
 }
 
@@ -30,6 +31,7 @@ type rowSites struct {
 	p      perfmodel.Predictor
 	memory *memory.Calibration
 	seen   *calibrated
+	drifts []perfmodel.Drift
 	at     map[rowSiteKey]*rowSite
 }
 
@@ -61,6 +63,11 @@ func (s *rowSites) prepare(ctx context.Context, c spec.Config) *rowSite {
 	if !s.seen.known(&c) {
 		site.note = site.unknown
 	}
+	for _, d := range s.drifts {
+		if d.Stack == stackOf(&c) && d.Accelerator == c.Accelerator.Name {
+			site.drifts = append(site.drifts, d.String())
+		}
+	}
 	if e, err := memory.Of(s.p, s.memory, c); err == nil {
 		site.memory = &e
 	}
@@ -86,7 +93,7 @@ func (a *answer) predict(s *rowSite, c *spec.Config) {
 		a.err = errors.New(s.unknown)
 	case a.err != nil:
 	default:
-		a.unknown = s.note
+		a.unknown, a.drifts = s.note, s.drifts
 		a.fit(s, c)
 	}
 }
