@@ -148,7 +148,7 @@ func TestPublishedBadRows(t *testing.T) {
 		"micro_batch=1 step_time_s=1 mem_gib=-3":                       `mem_gib "-3": is negative`,
 		"micro_batch=1 throughput_value=1e-300 throughput_unit=img/s":  `gives a step of`,
 		"micro_batch=1 throughput_value=0 throughput_unit=samples/s":   `no throughput is recorded`,
-		"micro_batch=1 step_time_s=1 measured_at=May":                 `measured_at "May": is no time, want one such as 2026-05-03`,
+		"micro_batch=1 step_time_s=1 measured_at=May":                  `measured_at "May": is no time, want one such as 2026-05-03`,
 		"micro_batch=999999999999 step_time_s=1":                       `micro_batch "999999999999"`,
 		"dp=1048576 tp=1048576 pp=1048576 micro_batch=1 step_time_s=x": `step_time_s "x"`,
 	}
