@@ -128,7 +128,7 @@ type Card struct {
 	spec.Key
 	Family   string  `json:"family"`
 	NFit     int     `json:"n_fit" doc:"Rows fitted."`
-	NPooled  int     `json:"n_pooled" doc:"Rows of other models and accelerators that took part in the fit."`
+	NPooled  int     `json:"n_pooled,omitempty" doc:"Rows of other models and accelerators that took part in the fit."`
 	NHeldOut int     `json:"n_held_out" doc:"Rows scored: predicted, not fitted and not in doubt."`
 	NLeftOut int     `json:"n_left_out" doc:"Rows in doubt or without a step time."`
 	MAPE     float64 `json:"mape" doc:"Mean absolute relative error over the held-out rows."`
