@@ -74,7 +74,7 @@ func FitPool(ctx context.Context, f Family, rows []spec.Measurement, o PoolOptio
 	return out, ctx.Err()
 }
 
-// member is a key whose rows take part in a fit.
+// member is a key with rows that take part in a fit.
 type member struct {
 	*task
 	fit, held []spec.Measurement // usable rows, merged

@@ -111,7 +111,7 @@ func (p *Prior) posterior(ctx context.Context, c *analytic.Calibration) (bayes.P
 	return post, j, err
 }
 
-// setPhysics tells the process of the rows' loads.
+// setPhysics gives the process the loads of the rows.
 func (m *calibrated) setPhysics() {
 	f := &gp.Physics{Site: m.sites, Load: make([][]float64, len(m.loads))}
 	for i := range m.loads {

@@ -17,7 +17,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// followed is a calibration to rows some of which are from before a change of their site.
+// followed is a calibration to rows; some may be from before a change of their site.
 type followed struct {
 	base    *calibrated
 	fit     *analytic.Calibration

@@ -39,8 +39,9 @@ func NewScatter(at []Point, e, v []float64) *Scatter {
 	return s
 }
 
-// Average computes the mean square. Before any row it is 1, with the weight of 1/(2·siteSD²) rows: that of the variance of
-// rows whose logarithm has the standard deviation 2·siteSD (Gelman et al., "Bayesian Data Analysis", 2013, section 3.3).
+// Average computes the mean square. Before any row it is 1, with the weight of 1/(2·siteSD²) rows: so many determine a
+// variance as well as its prior, which has a standard deviation of 2·siteSD of the logarithm (Gelman et al., "Bayesian Data
+// Analysis", 2013, section 3.3).
 func (s *Scatter) Average() {
 	const weight = 1 / (2 * siteSD * siteSD)
 	sum := weight
