@@ -146,6 +146,14 @@ func TestCountAhead(t *testing.T) {
 	same(t, "with a state-space mixer", pr.work.ssm*pr.work.layers, float64(m.SSMLayers))
 	same(t, "mixers and MLPs", 2*pr.work.halves*pr.work.layers, float64(m.Layers+2*2))
 
+	only := c
+	only.Model.Heads, only.Model.KVHeads, only.Model.HeadDim, only.Model.FFN = 0, 0, 0, 0
+	only.Model.SSMLayers, only.Model.SSMHeads, only.Model.SSMHeadDim, only.Model.SSMState, only.Model.SSMGroups = c.Model.Layers, 64, 64, 128, 8
+	pr, p = counted(t, k, only)
+	if l := pr.work.layerOf(&pr.machine, p); !(l.forward > 0) || l.attn != 0 || l.attnBack != 0 || !(l.passes > 0) {
+		t.Errorf("a layer without attention: %+v", l)
+	}
+
 	more.Model.Adapter = spec.Adapter{Kind: spec.LoRA, Rank: 16, Modules: spec.AdaptQKV}
 	pr, _ = counted(t, k, more)
 	same(t, "layers with adapters", pr.work.layers, float64(c.Model.Layers))

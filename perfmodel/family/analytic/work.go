@@ -245,6 +245,9 @@ func (w *work) experts(m *machine, p *spec.Plan, rate, n, elem float64) float64 
 // fused kernel skips the masked half of a causal score matrix and keeps the scores on chip (Dao et al.,
 // "FlashAttention", 2022). Without one, the whole matrix is computed, written and read.
 func (w *work) attention(m *machine, p *spec.Plan, l *layer, n, elem float64) {
+	if w.attn == 0 {
+		return
+	}
 	flops := w.cross * w.attn * 2 * n * w.seq * w.core / float64(p.TP)
 	if m.flash > 0 && elem == 2 {
 		t := flops * w.causal / m.flash * (1 + m.k.flashHalf/w.seq)
