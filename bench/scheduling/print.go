@@ -49,12 +49,12 @@ func ranked(totals []Total) []Total {
 	return out
 }
 
-// VariantTable has a row per variant and policy with a result: its figures over those of the cell it varies.
-func VariantTable(rows []Row) report.Table {
-	t := report.Table{Header: []string{"variant", "of", "policy", "seeds", "JCT / reference", "p99 / reference", "makespan / reference"}}
+// VariantTable has a row per variant for one policy: its figures over those of the cell it varies.
+func VariantTable(rows []Row, policy string) report.Table {
+	t := report.Table{Header: []string{"variant", "of", "seeds", "JCT / reference", "p99 / reference", "makespan / reference"}}
 	for _, r := range rows {
-		if r.OfReference.AvgJCT.Mean.Defined() {
-			t.Rows = append(t.Rows, []string{r.Cell, r.Reference, r.Policy, count(r.Seeds, r.Failed),
+		if r.Policy == policy && r.OfReference.AvgJCT.Mean.Defined() {
+			t.Rows = append(t.Rows, []string{r.Cell, r.Reference, count(r.Seeds, r.Failed),
 				Ratio(r.OfReference.AvgJCT), Ratio(r.OfReference.P99JCT), Ratio(r.OfReference.Makespan)})
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"sync"
 
@@ -164,6 +165,7 @@ func (c *Cell) policy(p policy.Spec) string {
 	if c.UnknownSteps {
 		info, err := builtin.Policies.Lookup(p.Name)
 		if err == nil && p.Options["steps"] == "" && info.CheckOption("steps") == nil {
+			p.Options = maps.Clone(p.Options)
 			p.Options["steps"] = "unknown"
 		}
 	}

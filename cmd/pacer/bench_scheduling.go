@@ -266,7 +266,7 @@ func schedulingText(w io.Writer, rows []scheduling.Row, totals []scheduling.Tota
 	}{
 		{fmt.Sprintf("Best other policy over %s, by cell: above 1, %s is better", of, of), scheduling.CellTable(rows, of)},
 		{"Best other policy over each policy, mean of the cells", scheduling.PolicyTable(totals)},
-		{"Variants over the cells they vary", scheduling.VariantTable(rows)},
+		{fmt.Sprintf("%s on variants, over the cells they vary", of), scheduling.VariantTable(rows, of)},
 	} {
 		if len(t.table.Rows) == 0 {
 			continue
