@@ -40,7 +40,12 @@ func OpenSweep(ctx context.Context, path string, o Options) (*Sweep, error) {
 	if err != nil {
 		return nil, invalidBecause("study", path, err)
 	}
-	s := &Sweep{Study: read}
+	return NewSweep(ctx, read, o)
+}
+
+// NewSweep reads everything that a study names. Data and Warn are those of o.
+func NewSweep(ctx context.Context, read study.Study, o Options) (s *Sweep, err error) {
+	s = &Sweep{Study: read}
 	if err := s.readSchedulers(); err != nil {
 		return nil, err
 	}
