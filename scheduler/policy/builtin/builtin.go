@@ -9,6 +9,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy/order"
 	"github.com/pacer-ml/pacer/scheduler/policy/pacer"
 	"github.com/pacer-ml/pacer/scheduler/policy/paramserver"
+	"github.com/pacer-ml/pacer/scheduler/policy/pollux"
 	"github.com/pacer-ml/pacer/scheduler/policy/rubick"
 	"github.com/pacer-ml/pacer/scheduler/policy/sia"
 	"github.com/pacer-ml/pacer/scheduler/policy/synth"
@@ -25,5 +26,5 @@ var Policies = policy.NewRegistry(
 	paramserver.DRF, paramserver.Tetris,
 	optimus.Info, optimus.OracleInfo,
 	rubick.Info, rubick.InfoE, rubick.InfoR, rubick.InfoN,
-	sia.Info, themis.Info, ones.Info, dl2.Info, pacer.Info, synth.Info,
+	sia.Info, pollux.Info, themis.Info, ones.Info, dl2.Info, pacer.Info, synth.Info,
 )
