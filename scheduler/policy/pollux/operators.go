@@ -10,11 +10,12 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/internal/candidate"
 )
 
-// Probabilities of the genetic operators, those of the artifact.
+// Probabilities of the genetic operators, those of the artifact but for offerRate.
 const (
 	crossoverRate = 0.9 // that two schedules are crossed, else both are copied
 	resetRate     = 0.1 // that a row is set back to the present one
 	thinRate      = 0.1 // that cells of a row may be cleared, each with the same probability
+	offerRate     = 0.1 // that a job which needs several devices is offered them
 )
 
 // schedule is a row for each job.
@@ -223,7 +224,7 @@ func withCell(cells []cell, c cell) []cell {
 }
 
 // offer gives a job that cannot run on one device and has none its least configuration,
-// with a probability of one over the number of such jobs. It takes the nodes with most
+// with a probability of offerRate over the number of such jobs. It takes the nodes with most
 // free devices and removes other jobs from them where these are too few. Single raised
 // cells seldom make such a configuration.
 func (pr *problem) offer(sc *schedule, rng *rand.Rand) {
@@ -237,7 +238,7 @@ func (pr *problem) offer(sc *schedule, rng *rand.Rand) {
 		return
 	}
 	for i, j := range pr.jobs {
-		if !j.wide() || sc.rows[i] != j.none || rng.IntN(without) > 0 {
+		if !j.wide() || sc.rows[i] != j.none || rng.Float64()*float64(without) >= offerRate {
 			continue
 		}
 		if group, counts := j.leastLayout(pr, rng); counts != nil {

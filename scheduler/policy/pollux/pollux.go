@@ -30,6 +30,7 @@ var options = []policy.Option{
 
 func newPollux(d policy.Deps) (scheduler.Policy, error) {
 	p := &pollux{finder: candidate.NewFinder(d), seed: d.Seed}
+	p.rules = policy.VariantOf[Variant](d)
 	p.elastic, _ = d.Oracle.(scheduler.Elastic)
 	v := d.Values(options)
 	p.power, p.population, p.generations = v.Float("p"), v.Int("population"), v.Int("generations")
@@ -45,7 +46,7 @@ func newPollux(d policy.Deps) (scheduler.Policy, error) {
 //
 //	s_j   speedup of job j times its dominant share of the cluster per device times the
 //	      number of nodes; times r_j for every row but the present one
-//	r_j   restart factor max(age - restarts*S, 0) / (age + S)
+//	r_j   restart factor max(age - restarts*S, 0) / (age + S); 1 before the first start
 //	S     time of a restart, the start cost in the snapshot
 //
 // The search is NSGA-II. Its second objective, the utilisation, is the sum of speedups per
@@ -54,7 +55,9 @@ func newPollux(d policy.Deps) (scheduler.Policy, error) {
 //
 // Source: the artifact petuum/adaptdl at commit c793c70, simulator/pollux.py, and the text
 // of the paper on fitness, restart penalty and interference. Differs: the present schedule
-// is always in the population, so that no decision is worse than none. A search ends early
+// is always in the population, so that no decision is worse than none. The first start of a
+// job is no restart: in the artifact it is, which counts little in rounds, but at submission
+// r_j would be 0. A search ends early
 // (stall), with small problems it is smaller. The artifact's speedup depends on the numbers
 // of nodes and devices only, here on the devices of each node. Jobs may be limited in their
 // configurations: repair cuts a row to the fastest that it covers, and mutation offers whole
@@ -65,6 +68,7 @@ func newPollux(d policy.Deps) (scheduler.Policy, error) {
 type pollux struct {
 	finder  *candidate.Finder
 	elastic scheduler.Elastic // nil = jobs train their own batch
+	rules   Variant
 	curves  candidate.PerCurve[[]layout]
 
 	power                              float64

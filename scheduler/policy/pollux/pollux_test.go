@@ -114,6 +114,20 @@ func TestRestartFactor(t *testing.T) {
 	}
 }
 
+// A job that has never run keeps its whole speedup, as a variant of the artifact none of it at
+// submission.
+func TestFirstStart(t *testing.T) {
+	pr := fixture(t, nil, 0, 2, waiting("a")...)
+	if got := pr.jobs[0].factor; got != 1 {
+		t.Errorf("restart factor %g of a new job, want 1", got)
+	}
+	pr.rules.StartIsRestart = true
+	pr.jobs[0].StartCost = 30 * time.Second
+	if err := pr.prepare(pr.jobs[0]); err != nil || pr.jobs[0].factor != 0 {
+		t.Errorf("restart factor %g of a new job as in the artifact, want 0 (%v)", pr.jobs[0].factor, err)
+	}
+}
+
 // Of two jobs on both nodes the second keeps the node that the first is not on: none here, so
 // it has nothing. Without avoidance it has what is left. The third job gets the rest.
 func TestRepair(t *testing.T) {

@@ -101,7 +101,7 @@ func (pr *problem) prepare(j *job) error {
 	j.fair = math.Ceil(1 / pr.dominantShare(j.Job) / float64(len(pr.jobs)))
 	age, cost := (pr.s.Now - j.Job.Submit).Seconds(), j.StartCost.Seconds()
 	j.factor = 1
-	if age+cost > 0 {
+	if starts := j.Grant == nil && j.Attained == 0; age+cost > 0 && (!starts || pr.rules.StartIsRestart) {
 		j.factor = max(age-float64(j.Restarts)*cost, 0) / (age + cost)
 	}
 	if err := pr.configure(j); err != nil {
