@@ -13,6 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy/pollux"
 	"github.com/pacer-ml/pacer/scheduler/policy/rubick"
 	"github.com/pacer-ml/pacer/scheduler/policy/sia"
+	"github.com/pacer-ml/pacer/scheduler/policy/synergy"
 	"github.com/pacer-ml/pacer/scheduler/policy/synth"
 	"github.com/pacer-ml/pacer/scheduler/policy/themis"
 )
@@ -27,5 +28,5 @@ var Policies = policy.NewRegistry(
 	paramserver.DRF, paramserver.Tetris,
 	optimus.Info, optimus.OracleInfo,
 	rubick.Info, rubick.InfoE, rubick.InfoR, rubick.InfoN,
-	sia.Info, pollux.Info, elasticflow.Info, themis.Info, ones.Info, dl2.Info, pacer.Info, synth.Info,
+	sia.Info, pollux.Info, elasticflow.Info, synergy.Info, themis.Info, ones.Info, dl2.Info, pacer.Info, synth.Info,
 )
