@@ -33,6 +33,9 @@ func (p *synergy) demand(j *spec.Job, group int, g *spec.NodeGroup, onNode int) 
 	return h
 }
 
+// core is a CPU, the unit in which they are given.
+const core = 1000
+
 func (p *synergy) findDemand(j *spec.Job, g *spec.NodeGroup, onNode int) (need spec.Host) {
 	has := g.Host()
 	most := spec.Host{MilliCPUs: has.MilliCPUs / int64(onNode), Bytes: has.Bytes / int64(onNode)}
@@ -42,7 +45,7 @@ func (p *synergy) findDemand(j *spec.Job, g *spec.NodeGroup, onNode int) (need s
 		v, _ := p.hosts.Relative(j, j.Devices, h)
 		return v >= p.saturation*best
 	}
-	const core, gigabyte = 1000, int64(1e9)
+	const gigabyte = int64(1e9)
 	if has.MilliCPUs < spec.Unlimited {
 		need.MilliCPUs = part.MilliCPUs
 		if ok {

@@ -99,13 +99,20 @@ func TestDemandsFit(t *testing.T) {
 }
 
 // Of three image jobs the second gets its proportional share, 3 CPUs, as 9 are not left; for
-// the third the first is cut to its own.
+// the third the first is cut to its own, and then has what the others leave.
 func TestCut(t *testing.T) {
 	p, a, b, c := fixture(t, nil), job("a", "image", 1), job("b", "image", 1), job("c", "image", 1)
 	want(t, "two", decide(t, p, 0, servers(1), a, b), map[spec.JobID]string{"a": "0:1/9 ", "b": "0:1/3 "})
-	want(t, "three", decide(t, p, time.Second, servers(1), a, b, c), map[spec.JobID]string{"a": "0:1/3 ", "b": "0:1/3 ", "c": "0:1/3 "})
+	want(t, "three", decide(t, p, time.Second, servers(1), a, b, c), map[spec.JobID]string{"a": "0:1/6 ", "b": "0:1/3 ", "c": "0:1/3 "})
 	// b and c end: a has run for a round and gets 9 again, which saves it most of an hour.
 	want(t, "one", decide(t, p, time.Hour, servers(1), a), map[spec.JobID]string{"a": "0:1/9 "})
+}
+
+// What is too little for a demand goes to the first job that profits: of 12 CPUs two text jobs
+// need one each, two image jobs have 3, and 4 are left.
+func TestSpare(t *testing.T) {
+	got := decide(t, fixture(t, nil), 0, servers(1), job("a", "image", 1), job("b", "image", 1), job("t1", "text", 1), job("t2", "text", 1))
+	want(t, "spare", got, map[spec.JobID]string{"a": "0:1/7 ", "b": "0:1/3 ", "t1": "0:1/1 ", "t2": "0:1/1 "})
 }
 
 // A running job is not restarted for CPUs that save it less than a start, nor within a round.

@@ -22,7 +22,8 @@ type tuning struct {
 //   - running jobs keep their devices, CPUs and memory;
 //   - the others are placed in descending order of devices, then CPUs, then memory, each with
 //     its best-case demand if that fits (fit);
-//   - spare CPUs and memory go to the jobs that lack them, in the order of jobs (raise).
+//   - spare CPUs and memory go to the jobs that lack them, in the order of jobs (raise); the
+//     artifact leaves them idle where they are less than a demand.
 //
 // If a job does not fit because devices are fragmented, all jobs that are not pinned are
 // placed anew, provided that more devices are then in use.
@@ -199,25 +200,37 @@ func (t *tuning) finish(jobs []*entry) *tuning {
 	return t
 }
 
-// raise gives e its best-case demand if that is free and worth it.
+// raise gives e its best-case demand, or else as many of the CPUs and memory as are free on its
+// nodes, if that is worth it. It reports whether e then has its demand.
 func (t *tuning) raise(e *entry) bool {
 	has := hostOf(e.granted)
-	more := withHost(e.granted, e.best.Max(has))
-	if e.granted == e.Grant {
-		now := t.speed(e.Job, t.effective(e, has))
-		left := candidate.RunTime(e.JobState, rateOf(t.s, e.options, e.JobState)) / now
-		saved := left * (1 - now/t.speed(e.Job, e.best))
-		if e.pinned || saved <= e.StartCost.Seconds() {
-			return false
+	most := e.best.Max(has)
+	for cpus := most.MilliCPUs; cpus >= has.MilliCPUs; cpus -= core {
+		for _, bytes := range []int64{most.Bytes, has.Bytes} {
+			more := spec.Host{MilliCPUs: cpus, Bytes: bytes}
+			if more == has || !t.worth(e, has, more) {
+				continue
+			}
+			t.free.Give(e.granted.Slots)
+			if g := withHost(e.granted, more); t.free.Take(g.Slots) {
+				e.granted = g
+				return more == most
+			}
+			t.free.Take(e.granted.Slots)
 		}
 	}
-	t.free.Give(e.granted.Slots)
-	if !t.free.Take(more.Slots) {
-		t.free.Take(e.granted.Slots)
-		return false
+	return false
+}
+
+// worth reports whether e should have more CPUs and memory per device: if it starts or changes
+// at this decision, when it is faster; if it runs, when that saves it more than a start.
+func (t *tuning) worth(e *entry, has, more spec.Host) bool {
+	now, then := t.speed(e.Job, t.effective(e, has)), t.speed(e.Job, t.effective(e, more))
+	if e.granted != e.Grant {
+		return then > now || more == e.best.Max(has)
 	}
-	e.granted = more
-	return true
+	left := candidate.RunTime(e.JobState, rateOf(t.s, e.options, e.JobState)) / now
+	return !e.pinned && left*(1-now/then) > e.StartCost.Seconds()
 }
 
 // effective returns hosts per device with the proportional share where none were granted.
