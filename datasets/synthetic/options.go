@@ -19,6 +19,7 @@ import (
 //	sigma=1.2               of their logarithm
 //	max-s=86400             longest run time
 //	tenants=4               number of tenants
+//	deadline=0.5-1.5        deadlines after submission, in run times
 //	load=0.9x512            offered load x devices, instead of per-hour: see SetLoad
 func (o *Options) Set(text string) error {
 	load, loaded := "", false
@@ -66,11 +67,17 @@ func (o *Options) set(key, value string) (err error) {
 		return named.Parse(value, numbers[key])
 	case key == "arrivals":
 		return o.setArrivals(value)
+	case key == "deadline":
+		lo, hi, _ := strings.Cut(value, "-")
+		if named.Parse(lo, &o.Deadlines.Min) != nil || named.Parse(hi, &o.Deadlines.Max) != nil {
+			return fmt.Errorf("%q is not MIN-MAX", value)
+		}
+		return nil
 	case key == "sizes":
 		o.Sizes, err = parseSizes(value)
 		return err
 	}
-	return fmt.Errorf("want one of jobs, per-hour, arrivals, sizes, median-s, sigma, max-s, tenants, load, fit, models")
+	return fmt.Errorf("want one of jobs, per-hour, arrivals, sizes, median-s, sigma, max-s, tenants, deadline, load, fit, models")
 }
 
 func (o *Options) setArrivals(value string) error {
