@@ -25,6 +25,7 @@ import (
 //	max-s=86400             longest run time
 //	guaranteed=0.2          share of guaranteed jobs
 //	tenants=4               number of tenants
+//	deadline=0.5-1.5        deadlines after submission, in run times
 //	time-scale=10           factor on all times and steps
 //	load=0.9x512            offered load x devices, instead of per-hour: see SetLoad
 func (o *Options) Set(text string) error {
@@ -91,6 +92,12 @@ func (o *Options) set(key, value string) (err error) {
 		return named.Parse(value, numbers[key])
 	case key == "arrivals":
 		return o.setArrivals(value)
+	case key == "deadline":
+		lo, hi, _ := strings.Cut(value, "-")
+		if named.Parse(lo, &o.Deadlines.Min) != nil || named.Parse(hi, &o.Deadlines.Max) != nil {
+			return fmt.Errorf("%q is not MIN-MAX", value)
+		}
+		return nil
 	case key == "sizes":
 		o.Sizes, err = parseSizes(value)
 		return err
@@ -98,7 +105,7 @@ func (o *Options) set(key, value string) (err error) {
 		o.Durations = Durations(value)
 		return nil
 	}
-	return fmt.Errorf("want one of jobs, per-hour, arrivals, sizes, durations, median-s, sigma, alpha, max-s, guaranteed, tenants, time-scale, load, fit, models, resample")
+	return fmt.Errorf("want one of jobs, per-hour, arrivals, sizes, durations, median-s, sigma, alpha, max-s, guaranteed, tenants, deadline, time-scale, load, fit, models, resample")
 }
 
 func (o *Options) setArrivals(value string) error {

@@ -54,3 +54,38 @@ func TestSet(t *testing.T) {
 		}
 	}
 }
+
+// Deadlines are drawn between the bounds, in run times, and move no other draw.
+func TestDeadlines(t *testing.T) {
+	var plain, o Options
+	if err := o.Set("jobs=200,deadline=0.5-1.5"); err != nil {
+		t.Fatal(err)
+	}
+	plain.Jobs = 200
+	with, err := Workload(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	without, err := Workload(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0.0
+	for i, j := range with {
+		x := (j.Deadline - j.Submit).Seconds() / j.Duration.Seconds()
+		if sum += x; x < 0.499 || x > 1.501 {
+			t.Errorf("job %s has %g run times", j.ID, x)
+		}
+		if j.Deadline = 0; j != without[i] {
+			t.Errorf("job %s differs in more than its deadline", j.ID)
+		}
+	}
+	if mean := sum / 200; mean < 0.9 || mean > 1.1 {
+		t.Errorf("mean %g run times, want about 1", mean)
+	}
+	for _, bad := range []string{"deadline=1", "deadline=2-1", "deadline=0-1", "deadline=a-b", "deadline=1-NaN"} {
+		if err := new(Options).Set(bad); err == nil {
+			t.Errorf("%s is accepted", bad)
+		}
+	}
+}

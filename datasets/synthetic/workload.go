@@ -54,6 +54,9 @@ type Options struct {
 	GlobalBatch     int     // samples per step, 0 = that of the plan
 	GuaranteedShare float64 // share of guaranteed jobs, 0..1
 	Tenants         int     // jobs belong to tenants "t1", "t2", ...; 0 = none
+	// Deadlines are drawn uniformly from a range of multiples of the run time, after submission
+	// (Gu et al., ElasticFlow, ASPLOS 2023, draw from 0.5 to 1.5); zero = none.
+	Deadlines Range
 
 	// Plan returns the plan that a user would choose for a model on a number of devices, and its
 	// step time in seconds. It returns false if the model does not fit; the job then asks for the
@@ -73,6 +76,9 @@ const (
 	Pareto    Durations = "pareto"     // by MedianSec and Alpha: P(X > x) = (m/x)^Alpha for x >= m
 	Uniform   Durations = "uniform"    // from 0 to twice MedianSec
 )
+
+// Range is the numbers from Min to Max.
+type Range struct{ Min, Max float64 }
 
 // DefaultSizes are typical of clusters: half of the jobs are small, few are large. (Round numbers;
 // Jeon et al., ATC 2019, section 2 has the shape.)
@@ -156,6 +162,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("synthetic: jobs that arrive at once have no load: leave it out")
 	case !(o.GuaranteedShare >= 0 && o.GuaranteedShare <= 1):
 		return fmt.Errorf("synthetic: share %g of guaranteed jobs is not in 0..1", o.GuaranteedShare)
+	case o.Deadlines != (Range{}) && !(o.Deadlines.Min > 0 && o.Deadlines.Min <= o.Deadlines.Max && o.Deadlines.Max <= maxTightness):
+		return fmt.Errorf("synthetic: deadlines after %g to %g run times, want ascending numbers in (0, %d]", o.Deadlines.Min, o.Deadlines.Max, maxTightness)
 	case o.Tenants < 0:
 		return fmt.Errorf("synthetic: %d tenants", o.Tenants)
 	case float64(o.Jobs)/o.PerHour*3600 > maxSeconds || o.MaxSec > maxSeconds:
@@ -194,6 +202,9 @@ func (s Size) validate() error {
 	return nil
 }
 
+// maxTightness bounds deadlines, in run times.
+const maxTightness = 1000000
+
 // maxSeconds keeps times well within a time.Duration.
 const maxSeconds = 1e9
 
@@ -215,6 +226,7 @@ func Workload(o Options) ([]spec.Job, error) {
 func (o Options) draw() (jobs []spec.Job, numbers []int) {
 	models, sizes := stats.Stream(o.Seed, "models"), stats.Stream(o.Seed, "sizes")
 	durations, classes, tenants := stats.Stream(o.Seed, "durations"), stats.Stream(o.Seed, "classes"), stats.Stream(o.Seed, "tenants")
+	deadlines := stats.Stream(o.Seed, "deadlines")
 	for i := range o.Jobs {
 		j := spec.Job{
 			ID:          spec.JobID(fmt.Sprintf("job-%04d", i+1)),
@@ -230,7 +242,11 @@ func (o Options) draw() (jobs []spec.Job, numbers []int) {
 		if t := tenants.Float64(); o.Tenants > 0 {
 			j.Tenant = fmt.Sprintf("t%d", 1+int(t*float64(o.Tenants)))
 		}
+		tightness := o.Deadlines.Min + (o.Deadlines.Max-o.Deadlines.Min)*deadlines.Float64()
 		if o.work(&j, size, sec) {
+			if o.Deadlines != (Range{}) {
+				j.Deadline = seconds(tightness * j.Duration.Seconds()) // after its submission, which follows
+			}
 			jobs, numbers = append(jobs, j), append(numbers, i)
 		}
 	}
@@ -282,6 +298,9 @@ func (o Options) submit(jobs []spec.Job, numbers []int) error {
 		if o.TimeScale != 1 {
 			j.Steps *= o.TimeScale
 			j.Duration = seconds(j.Duration.Seconds() * o.TimeScale)
+		}
+		if j.Deadline > 0 {
+			j.Deadline = j.Submit + seconds(j.Deadline.Seconds()*o.TimeScale)
 		}
 	}
 	return nil
