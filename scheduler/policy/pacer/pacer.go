@@ -58,6 +58,8 @@ type pacer struct {
 	load          float64 // mean number of jobs in the system, see count
 	counted, next int     // jobs in load, and the Order of the next new job
 
+	useful candidate.PerCurve[[]candidate.Config] // the undominated candidates
+
 	last, before warmStart // the last schedule, and the last of an earlier time
 }
 
@@ -181,6 +183,7 @@ type decision struct {
 	s       *scheduler.Snapshot
 	free    *scheduler.Inventory
 	up      []int         // nodes, by group
+	many    bool          // there are more than manyJobs
 	jobs    []*plannedJob // by task of the problem
 	taskOf  map[spec.JobID]int
 	problem lookahead.Problem

@@ -15,7 +15,7 @@ import (
 // plannedJob is a job in one decision.
 type plannedJob struct {
 	*scheduler.JobState
-	options     []candidate.Config // the candidates of its task; those that need more nodes than are up are left out
+	options     []candidate.Config // the candidates of its task, shared with its kind; those that need more nodes than are up are left out
 	now         *candidate.Config  // its present configuration, nil if it waits or that is unknown
 	unpredicted bool               // no prediction: options are guesses at its submitted size
 }
@@ -36,6 +36,7 @@ func (o *decision) prepare(ctx context.Context) error {
 			o.up[group]++
 		}
 	}
+	o.many = len(o.s.Jobs()) > manyJobs
 	for _, j := range o.s.Jobs() {
 		p, err := o.plannedJob(ctx, j)
 		if err != nil {
@@ -109,19 +110,37 @@ func (o *decision) plannedJob(ctx context.Context, j *scheduler.JobState) (*plan
 // candidates returns the configurations of j: those of its curve and, if it is guaranteed,
 // the submitted ones, so that it can always run as in the reference run.
 func (o *decision) candidates(ctx context.Context, j *scheduler.JobState, cv *candidate.Curve) ([]candidate.Config, error) {
-	out := slices.Clone(cv.Configs)
-	if j.Job.Guaranteed {
-		w, err := o.finder.AsSubmitted(ctx, o.s.Cluster, j.Job)
-		if err != nil {
-			return nil, err
+	if !j.Job.Guaranteed {
+		options := cv.Configs
+		if o.many {
+			options = o.useful.Of(cv, func() []candidate.Config { return candidate.Undominated(cv.Configs) })
 		}
-		for i := range w.Configs {
-			if own := &w.Configs[i]; cv.At(own) == nil {
-				out = append(out, *own)
-			}
+		return o.narrow(options), nil
+	}
+	w, err := o.finder.AsSubmitted(ctx, o.s.Cluster, j.Job)
+	if err != nil {
+		return nil, err
+	}
+	out := cv.Configs[:len(cv.Configs):len(cv.Configs)]
+	for i := range w.Configs {
+		if own := &w.Configs[i]; cv.At(own) == nil {
+			out = append(out, *own)
 		}
 	}
-	return slices.DeleteFunc(out, o.tooWide), nil
+	return o.narrow(out), nil
+}
+
+// manyJobs is the number of jobs above which candidates are left out that another one replaces in any schedule. No
+// schedule becomes worse, and a decision about thousands of jobs needs a tenth of the memory. With fewer jobs all
+// candidates stay, so that random changes are drawn as before.
+const manyJobs = 300
+
+// narrow returns options without those that are too wide, or options themselves if none is. Jobs of a kind share them.
+func (o *decision) narrow(options []candidate.Config) []candidate.Config {
+	if !slices.ContainsFunc(options, o.tooWide) {
+		return options
+	}
+	return slices.DeleteFunc(slices.Clone(options), o.tooWide)
 }
 
 // minRemaining is the least assumed remaining run time if remaining steps are unknown, in
@@ -156,7 +175,7 @@ func assumeDuration(j *scheduler.JobState, options []candidate.Config) *schedule
 
 // tooWide reports whether a configuration needs more nodes than are up. It is not scheduled
 // then, since the time of repair is unknown.
-func (o *decision) tooWide(c candidate.Config) bool { return c.Shape.Nodes() > o.up[c.Group] }
+func (o *decision) tooWide(c candidate.Config) bool { return len(c.PerNode()) > o.up[c.Group] }
 
 // findDeadlines computes the deadlines of guaranteed jobs.
 func (o *decision) findDeadlines(ctx context.Context) error {
@@ -175,11 +194,11 @@ func (o *decision) findDeadlines(ctx context.Context) error {
 
 // task returns the task of a job for the search.
 func (o *decision) task(p *plannedJob) lookahead.Task {
-	t := lookahead.Task{Weight: cmp.Or(p.Job.Weight, 1), Fixed: p.unpredicted}
+	t := lookahead.Task{Weight: cmp.Or(p.Job.Weight, 1), Fixed: p.unpredicted, Candidates: make([]lookahead.Candidate, 0, len(p.options))}
 	for i := range p.options {
 		c := &p.options[i]
 		idle, run := p.StartCost.Seconds(), candidate.RunTime(p.JobState, c.Rate)
-		t.Candidates = append(t.Candidates, lookahead.Candidate{Group: c.Group, Counts: c.Shape.PerNode(), Devices: c.Devices, Host: p.Job.Host.Max(c.Host), Idle: idle, Seconds: idle + run})
+		t.Candidates = append(t.Candidates, lookahead.Candidate{Group: c.Group, Counts: c.PerNode(), Devices: c.Devices, Host: p.Job.Host.Max(c.Host), Idle: idle, Seconds: idle + run})
 		if work := run * float64(c.Devices); i == 0 || work < t.Work {
 			t.Work = work
 		}
