@@ -11,6 +11,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/internal/candidate"
 	"github.com/pacer-ml/pacer/scheduler/internal/lookahead"
+	"github.com/pacer-ml/pacer/scheduler/internal/remaining"
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
@@ -60,6 +61,9 @@ type pacer struct {
 
 	useful candidate.PerCurve[[]candidate.Config] // the undominated candidates
 
+	history  remaining.History
+	observed time.Duration // when history was updated last
+
 	last, before warmStart // the last schedule, and the last of an earlier time
 }
 
@@ -103,7 +107,7 @@ type entry struct {
 
 func newPacer(d policy.Deps) (scheduler.Policy, error) {
 	b := candidate.NewFinder(d)
-	p := &pacer{finder: b, seed: d.Seed}
+	p := &pacer{finder: b, seed: d.Seed, observed: -1}
 	v := d.Values(options)
 	span := v.Float("span")
 	p.fairness = v.Float("fairness")

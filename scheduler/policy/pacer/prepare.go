@@ -18,6 +18,7 @@ type plannedJob struct {
 	options     []candidate.Config // the candidates of its task, shared with its kind; those that need more nodes than are up are left out
 	now         *candidate.Config  // its present configuration, nil if it waits or that is unknown
 	unpredicted bool               // no prediction: options are guesses at its submitted size
+	expected    bool               // their rates are such that it receives the expected service
 }
 
 // prepare states the problem.
@@ -36,6 +37,7 @@ func (o *decision) prepare(ctx context.Context) error {
 			o.up[group]++
 		}
 	}
+	o.observe()
 	o.many = len(o.s.Jobs()) > manyJobs
 	for _, j := range o.s.Jobs() {
 		p, err := o.plannedJob(ctx, j)
@@ -54,6 +56,16 @@ func (o *decision) prepare(ctx context.Context) error {
 		return o.setFairness(ctx)
 	}
 	return nil
+}
+
+// observe adds what ended jobs and those in the system received to the history, once per instant.
+func (o *decision) observe() {
+	if o.s.Now <= o.observed {
+		return
+	}
+	o.observed = o.s.Now
+	o.history.Add(o.s.Ended)
+	o.history.Present(o.s.Jobs())
 }
 
 // setFairness sets the age of each task and its time alone as submitted. It scales the
@@ -89,10 +101,8 @@ func (o *decision) plannedJob(ctx context.Context, j *scheduler.JobState) (*plan
 		var warning string
 		p.options, warning, err = o.finder.Guess(ctx, o.s, j)
 		p.options = slices.DeleteFunc(p.options, o.tooWide)
-		if o.guess {
-			p.JobState = assumeDuration(j, p.options)
-		}
 		o.warn(warning)
+		o.expect(p)
 		return p, err
 	}
 	if p.options, err = o.candidates(ctx, j, cv); err != nil {
@@ -160,17 +170,22 @@ func assumeSteps(j *scheduler.JobState, options []candidate.Config) *scheduler.J
 	return &out
 }
 
-// assumeDuration returns a copy of j, which has no prediction, with as many remaining steps
-// as it has done. It sets the rates of options so that they take as long as those did.
-func assumeDuration(j *scheduler.JobState, options []candidate.Config) *scheduler.JobState {
-	out, job := *j, *j.Job
-	job.Duration = 0
-	out.Job, out.Remaining = &job, max(j.Done, 1)
-	for i := range options {
-		ran := j.Attained / float64(options[i].Devices)
-		options[i].Rate = out.Remaining / max(ran, minRemaining.Seconds())
+// expect sets the remaining time of a job without a prediction: that of its recorded duration, or else what History
+// expects. It sets the rates of its options, which it does not share.
+func (o *decision) expect(p *plannedJob) {
+	if p.Job.Duration > 0 && !o.guess {
+		o.warn("jobs without a prediction are scheduled by their recorded run times, which the gap takes as exact")
+		return
 	}
-	return &out
+	o.warn("jobs without a prediction are scheduled by the service that others received, and the gap takes what is expected as exact")
+	state, job := *p.JobState, *p.Job
+	job.Duration = 0
+	state.Job, state.Remaining = &job, max(p.Remaining, 1)
+	p.JobState, p.expected = &state, true
+	service := o.history.Cost(p.Job, p.Attained)
+	for i := range p.options {
+		p.options[i].Rate = state.Remaining * float64(p.options[i].Devices) / service
+	}
 }
 
 // tooWide reports whether a configuration needs more nodes than are up. It is not scheduled
@@ -194,7 +209,7 @@ func (o *decision) findDeadlines(ctx context.Context) error {
 
 // task returns the task of a job for the search.
 func (o *decision) task(p *plannedJob) lookahead.Task {
-	t := lookahead.Task{Weight: cmp.Or(p.Job.Weight, 1), Fixed: p.unpredicted, Candidates: make([]lookahead.Candidate, 0, len(p.options))}
+	t := lookahead.Task{Weight: cmp.Or(p.Job.Weight, 1), Candidates: make([]lookahead.Candidate, 0, len(p.options))}
 	for i := range p.options {
 		c := &p.options[i]
 		idle, run := p.StartCost.Seconds(), candidate.RunTime(p.JobState, c.Rate)
@@ -215,7 +230,7 @@ func (o *decision) task(p *plannedJob) lookahead.Task {
 	rate := candidate.GuessRate(o.s.Now, p.JobState)
 	if p.now != nil {
 		rate = p.now.Rate
-	} else if o.guess && len(p.options) > 0 {
+	} else if (o.guess || p.expected) && len(p.options) > 0 {
 		rate = p.options[0].Rate
 	}
 	t.Ready = max((p.Ready - o.s.Now).Seconds(), 0)
