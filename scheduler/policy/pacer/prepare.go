@@ -214,8 +214,8 @@ func (o *decision) task(p *plannedJob) lookahead.Task {
 		c := &p.options[i]
 		idle, run := p.StartCost.Seconds(), candidate.RunTime(p.JobState, c.Rate)
 		t.Candidates = append(t.Candidates, lookahead.Candidate{Group: c.Group, Counts: c.PerNode(), Devices: c.Devices, Host: p.Job.Host.Max(c.Host), Idle: idle, Seconds: idle + run})
-		if work := run * float64(c.Devices); i == 0 || work < t.Work {
-			t.Work = work
+		if work := run * float64(c.Devices); !p.unpredicted && (i == 0 || work < t.Work) {
+			t.Work = work // without a prediction only the order is chosen, and early work has no value of its own
 		}
 	}
 	if p.Job.Guaranteed && !o.guess {
