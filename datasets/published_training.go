@@ -134,6 +134,19 @@ func (r *publishedRow) adapted(m spec.Model) spec.Model {
 	return m
 }
 
+// packed returns m with the row's length of packed documents, and a name with it.
+func (r *publishedRow) packed(m spec.Model) spec.Model {
+	tokens := r.Count("packed")
+	switch seq := r.m.Config.Seq(); {
+	case tokens == 0:
+	case !m.HasShape():
+		r.Fail("packed", errors.New("needs a model with known layers and widths"))
+	case seq > 0 && tokens > seq:
+		r.Fail("packed", fmt.Errorf("is more than the %d tokens of a sample", seq))
+	}
+	return m.WithPacked(tokens)
+}
+
 // unknownAdapter reports whether adapters of m were trained that the row does not state.
 func (r *publishedRow) unknownAdapter(m *spec.Model) bool {
 	return r.source.adapters && m.Adapter.Kind == spec.FullTraining

@@ -29,6 +29,14 @@ type Oracle interface {
 	Rank(ctx context.Context, r planner.Request) (planner.Ranking, error)
 }
 
+// ShapeRanker is an Oracle that finds the best plan of each shape faster than by Rank.
+type ShapeRanker interface {
+	Oracle
+	// PerShape returns, for each shape, the first choice of Rank that fits, has a throughput and passes accept; best
+	// first, empty if there is none. Errors are those of Rank.
+	PerShape(ctx context.Context, r planner.Request, accept func(*spec.Config) bool) ([]planner.Choice, error)
+}
+
 // Elastic is an Oracle for jobs that change their batch as they train. It may be used by
 // one run only.
 type Elastic interface {

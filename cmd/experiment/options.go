@@ -28,6 +28,7 @@ type Options struct {
 	Truth      string // "" = rubick:measured for a rubick workload, else duration
 	Belief     string // "" = fitted:rubick under a rubick truth, else perfect
 	Substitute string // model that jobs of unknown models run as; "" = they are errors
+	HostSpeeds string // CSV file of speeds by CPUs and memory of hosts; "" = they have no effect
 	LossNoise  string // deviation of ln(loss) of the jobs' logs; "" = 0.02
 
 	StartCost       string // seconds, or MODEL=SECONDS,...; "" = that of Compat, or 260 under a rubick truth, else 0
@@ -115,6 +116,7 @@ var settings = []setting{
 	{"truth", func(o *Options) *string { return &o.Truth }},
 	{"belief", func(o *Options) *string { return &o.Belief }},
 	{"substitute-model", func(o *Options) *string { return &o.Substitute }},
+	{"host-speeds", func(o *Options) *string { return &o.HostSpeeds }},
 	{"loss-noise", func(o *Options) *string { return &o.LossNoise }},
 	{"start-cost", func(o *Options) *string { return &o.StartCost }},
 	{"costs", func(o *Options) *string { return &o.Costs }},

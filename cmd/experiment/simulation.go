@@ -11,6 +11,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/goodput"
+	"github.com/pacer-ml/pacer/scheduler/hostspeed"
 	"github.com/pacer-ml/pacer/scheduler/loss"
 	"github.com/pacer-ml/pacer/scheduler/policy"
 	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
@@ -36,8 +37,9 @@ type Simulation struct {
 	options     Options
 	truth       *Source
 	belief      *Source
-	perfect     *Source // compared with a belief that learns
-	pooled      bool    // jobs of one model share the models they fit
+	perfect     *Source          // compared with a belief that learns
+	hosts       *hostspeed.Table // effect of hosts on speeds; nil = none
+	pooled      bool             // jobs of one model share the models they fit
 	failures    failures
 	composition composition
 	replay      replay.Rounds // to impose, nil = the policies decide
@@ -77,7 +79,10 @@ func New(ctx context.Context, o Options) (*Simulation, error) {
 	if err := s.readReplay(o.Replay); err != nil {
 		return nil, err
 	}
-	return s, s.resolveSources(ctx, format)
+	if err := s.resolveSources(ctx, format); err != nil {
+		return nil, err
+	}
+	return s, s.readHostSpeeds(o.HostSpeeds)
 }
 
 // readWorkload makes the jobs and reports rows that cannot be used. It returns the
@@ -201,9 +206,15 @@ func (r *Run) Frame(ctx context.Context) (f Frame, err error) {
 	if f.agents = r.agents(); f.agents != nil {
 		oracle, truth = f.agents.Oracle(), f.agents.Truth()
 	}
+	if r.hosts != nil {
+		truth = hostspeed.Truth{Truth: truth, Speeds: r.hosts}
+	}
 	f.Deps = policy.Deps{
 		Oracle: oracle, Seed: r.Seed, Speeds: r.belief.speeds,
 		Losses: &loss.Synthetic{Steps: truth.Steps, Sigma: r.lossNoise, Seed: r.Seed},
+	}
+	if r.hosts != nil {
+		f.Deps.HostSpeeds = r.hosts
 	}
 	if r.truth.servers != nil {
 		f.Deps.Servers = r.truth.servers

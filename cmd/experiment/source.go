@@ -34,6 +34,9 @@ type Source struct {
 	servers *measured.Servers
 	// tables are those of Pollux or Sia, else nil.
 	tables *goodput.Tables
+	// noise is the standard deviation of the logarithm of a random error on the speed of each
+	// configuration, for a belief; 0 = none.
+	noise float64
 	// learning is set for a belief that learns while jobs run.
 	learning *learning
 	// nearest returns a predictor for one run; it counts its look-ups.
@@ -100,7 +103,7 @@ func newOracle(belief, truth *Source, seed uint64) scheduler.Oracle {
 	if belief.tables != nil {
 		return goodput.NewOracle(belief.tables)
 	}
-	p := planner.New(belief.predictor, planner.Options{Space: truth.space()})
+	p := planner.New(belief.noisy(seed), planner.Options{Space: truth.space()})
 	if belief.pairs == nil || truth.pairs == nil {
 		return p
 	}

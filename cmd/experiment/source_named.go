@@ -46,7 +46,7 @@ func (s *Simulation) newSource(ctx context.Context, role, name string) (*Source,
 	default:
 		more := ""
 		if role == "belief" {
-			more = ", online:FAMILY, perfect"
+			more = ", online:FAMILY, noisy:SIGMA, perfect"
 		}
 		err = invalid(role, name, "is not one of duration, duration:TYPE=SPEED,..., rubick:measured, rubick:nearest, gavel:FILE, goodput:DIR, dl2:PATH, fitted:FAMILY%s", more)
 	}

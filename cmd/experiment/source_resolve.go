@@ -102,6 +102,10 @@ func (s *Simulation) resolveBelief(ctx context.Context, truth string) (err error
 	if name == "perfect" || s.pooled {
 		name = truth
 	}
+	if sigma, noisy := strings.CutPrefix(name, "noisy:"); noisy {
+		s.belief, err = s.noisyBelief(ctx, truth, sigma)
+		return err
+	}
 	s.belief, err = s.newBelief(ctx, name)
 	return err
 }

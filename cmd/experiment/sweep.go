@@ -12,7 +12,7 @@ import (
 )
 
 // sweepSettings are the options that a study may set.
-var sweepSettings = []string{"truth", "substitute-model", "belief", "loss-noise", "start-cost", "costs", "resize-cost", "checkpoint-every",
+var sweepSettings = []string{"truth", "substitute-model", "belief", "host-speeds", "loss-noise", "start-cost", "costs", "resize-cost", "checkpoint-every",
 	"failures", "node-sigma", "stragglers", "admission", "placement", "round", "score", "compat", "window", "load-scale"}
 
 // Sweep is a study with the simulations it is made of.
@@ -40,7 +40,12 @@ func OpenSweep(ctx context.Context, path string, o Options) (*Sweep, error) {
 	if err != nil {
 		return nil, invalidBecause("study", path, err)
 	}
-	s := &Sweep{Study: read}
+	return NewSweep(ctx, read, o)
+}
+
+// NewSweep reads everything that a study names. Data and Warn are those of o.
+func NewSweep(ctx context.Context, read study.Study, o Options) (s *Sweep, err error) {
+	s = &Sweep{Study: read}
 	if err := s.readSchedulers(); err != nil {
 		return nil, err
 	}
@@ -116,7 +121,11 @@ func (s *Sweep) resolve(ctx context.Context, o Options) error {
 			if err := sim.composition.supports(sim.Policies); err != nil {
 				return fmt.Errorf("%s on %s: %w", p.Name, w.Name, err)
 			}
-			files, err := filesDigest(builtin.Policies.Files(sim.Policies[0]))
+			read := builtin.Policies.Files(sim.Policies[0])
+			if f := sim.options.HostSpeeds; f != "" {
+				read = append(read, f)
+			}
+			files, err := filesDigest(read)
 			if err != nil {
 				return err
 			}
@@ -168,10 +177,10 @@ func (s *Sweep) Setup(ctx context.Context, c study.Cell) (study.Setup, error) {
 }
 
 // candidates returns the configurations that jobs may run in; nil if they cannot be listed.
-// Fitted truths predict any plan, and other simulators' semantics have no bounds.
+// Fitted truths predict any plan, and other simulators' semantics and the effect of hosts have no bounds.
 func (c *cell) candidates() study.Candidates {
 	switch {
-	case c.compat:
+	case c.compat || c.hosts != nil:
 		return nil
 	case c.truth.predictor == nil && c.truth.tables == nil: // durations
 		return study.AsRequested(c.Cluster)

@@ -13,14 +13,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
-// programDigest is the content hash of this program. Another build may give other
+// programDigest returns the content hash of this program. Another build may give other
 // results.
-func programDigest() (string, error) {
+var programDigest = sync.OnceValues(func() (string, error) {
 	path, err := os.Executable()
 	if err != nil {
 		return "", err
@@ -30,7 +31,7 @@ func programDigest() (string, error) {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
-}
+})
 
 func hashFile(h hash.Hash, path string) error {
 	f, err := os.Open(path)

@@ -53,8 +53,8 @@ func syntheticOptions(arg string) (string, bool) {
 }
 
 // makeWorkload draws jobs from the seed. fit=FILE[:FORMAT] in text stands for the options
-// of jobs like the file's, which further options change. dl2=PRESET in front makes jobs
-// with parameter servers, ones=JOBS those of ONES.
+// of jobs like the file's, which further options change; resample=FILE[:FORMAT] for its run
+// times alone. dl2=PRESET in front makes jobs with parameter servers, ones=JOBS those of ONES.
 func (o *Options) makeWorkload(ctx context.Context, text string) (trace.Workload, error) {
 	w := trace.Workload{Format: "synthetic"}
 	seed := o.Seed
@@ -80,6 +80,10 @@ func (o *Options) makeWorkload(ctx context.Context, text string) (trace.Workload
 	if err != nil {
 		return w, err
 	}
+	resample, items, err := take(items, "resample=")
+	if err != nil {
+		return w, err
+	}
 	if fit != "" {
 		source, _, err := o.loadWorkload(ctx, fit)
 		if err != nil {
@@ -89,6 +93,15 @@ func (o *Options) makeWorkload(ctx context.Context, text string) (trace.Workload
 			return w, invalidBecause("workload", fit, fmt.Errorf("{workload} synthetic: %w", err))
 		}
 		w.Warnings, w.Bad = source.Warnings, source.Bad
+	}
+	if resample != "" {
+		source, _, err := o.loadWorkload(ctx, resample)
+		if err != nil {
+			return w, err
+		}
+		if made.Seconds, err = synthetic.Resample(source.Jobs); err != nil {
+			return w, invalidBecause("workload", resample, fmt.Errorf("{workload} synthetic: %w", err))
+		}
 	}
 	if models != "" {
 		if err := o.chooseModels(ctx, models, &made); err != nil {
@@ -150,16 +163,20 @@ func (o *Options) cutWorkload(jobs []spec.Job) ([]spec.Job, error) {
 
 // chooseModels has synthetic jobs train models, named with + between them. Each submits
 // the plan that the analytic model ranks first on the cluster's first accelerator type.
+// measured[:A+B] stands for models of the measured table, see chooseMeasured.
 func (o *Options) chooseModels(ctx context.Context, names string, made *synthetic.Options) error {
+	if o.Cluster == "" && len(o.Given.Cluster.Groups) == 0 {
+		return invalidBecause("workload", o.Workload, fmt.Errorf("{workload} synthetic:models=%s: the plans of the jobs depend on {cluster}, which is missing", names))
+	}
+	if word, some, _ := strings.Cut(names, ":"); word == measuredModels {
+		return o.chooseMeasured(ctx, some, made)
+	}
 	for _, name := range strings.Split(names, "+") {
 		m, err := catalog.Model(name)
 		if err != nil {
 			return err
 		}
 		made.Models = append(made.Models, m)
-	}
-	if o.Cluster == "" && len(o.Given.Cluster.Groups) == 0 {
-		return invalidBecause("workload", o.Workload, fmt.Errorf("{workload} synthetic:models=%s: the plans of the jobs depend on {cluster}, which is missing", names))
 	}
 	cluster, err := o.cluster()
 	if err != nil {

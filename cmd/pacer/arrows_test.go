@@ -34,7 +34,7 @@ var floors = []floor{
 	{dir: "scheduler", may: []string{"perfmodel", "planner", "scheduler"}},
 	{dir: "datasets", may: []string{"perfmodel/spec", "datasets"}, root: true},
 	{dir: "bench", may: []string{"perfmodel", "planner", "profiler", "scheduler", "datasets", "bench", "cmd/experiment"}, root: true},
-	{dir: "cmd", may: []string{"perfmodel", "planner", "profiler", "scheduler", "datasets", "bench/accuracy", "cmd"}, root: true},
+	{dir: "cmd", may: []string{"perfmodel", "planner", "profiler", "scheduler", "datasets", "bench/accuracy", "bench/scheduling", "cmd"}, root: true},
 }
 
 // goPackage is what the go command says about a package.

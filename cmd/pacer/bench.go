@@ -20,7 +20,7 @@ func benchCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "bench",
 		Usage:       "measure pacer itself on the published data sets",
-		Subcommands: []*cli.Command{benchAccuracyCommand(), benchPlannerCommand()},
+		Subcommands: []*cli.Command{benchAccuracyCommand(), benchPlannerCommand(), benchSchedulingCommand()},
 	}
 }
 

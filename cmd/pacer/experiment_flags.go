@@ -26,6 +26,7 @@ func truthFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "truth", Usage: "run jobs at the speeds of `TRUTH`", DefaultText: "rubick:measured for rubick workloads, else duration", Category: category},
 		&cli.StringFlag{Name: "belief", Usage: "tell policies the speeds of `BELIEF`", DefaultText: "fitted:rubick with a rubick: truth, else perfect", Category: category},
+		&cli.StringFlag{Name: "host-speeds", Usage: "make speeds depend on CPUs and memory of hosts by `FILE.csv`, with a row for each model, gpus, cpus_per_gpu and mem_gb_per_gpu", DefaultText: "no effect", Category: category},
 	}
 }
 

@@ -27,11 +27,11 @@ func fitCommand() *cli.Command {
 and kept beside the store with its card: the number of fitted rows, and the error
 on the other rows.
 
-By default a model is fitted to 8 rows, at most half of the available ones. They
-are chosen by their configurations alone, as in a profiling campaign; mape and
-p95_ape are the errors on all other rows. --rows all fits to all rows and takes
-the errors from 5-fold cross-validation. Rows in doubt (by a stated rule of their
-data set) are neither fitted nor scored; mape_all includes them.
+A model is fitted to all rows, and mape and p95_ape are from 5-fold
+cross-validation. --rows 8 fits it to 8 rows, at most half of the available ones,
+chosen by their configurations alone, as in a profiling campaign; the errors are
+then those on all other rows. Rows in doubt (by a stated rule of their data set)
+are neither fitted nor scored; mape_all includes them.
 
 With family hybrid, the fitted rows of all models and accelerators on the same
 training stack inform each other ("pooled"), also those that --model and
@@ -39,7 +39,7 @@ training stack inform each other ("pooled"), also those that --model and
 to its own rows.`,
 		Flags: append(command.FilterFlags(),
 			&cli.StringFlag{Name: "family", Value: family.Default, Usage: "fit `FAMILY` of performance model, see pacer ls families", Category: categoryModel},
-			&cli.StringFlag{Name: "rows", Value: "8", Usage: "fit each model to `N` rows, or all", Category: categoryModel},
+			&cli.StringFlag{Name: "rows", Value: "all", Usage: "fit each model to `N` rows, or all", Category: categoryModel},
 			&cli.BoolFlag{Name: "alone", Usage: "fit each model on each accelerator to its own rows only", Category: categoryModel},
 		),
 		Before: command.NoArgs,

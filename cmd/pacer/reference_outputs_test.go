@@ -90,7 +90,7 @@ func outputsPage(t *testing.T) string {
 }
 
 // refParams are the columns of fitted parameters, which differ by family.
-var refParams = regexp.MustCompile(`(,params\.[^,]*)+`)
+var refParams = regexp.MustCompile(`(,("params\.[^"]*"|params\.[^,"]*))+`)
 
 // refFields adds the path and type of every value in v.
 func refFields(fields map[string]string, path string, v any) {

@@ -32,6 +32,7 @@ func requestFlags() []cli.Flag {
 			Usage: "train `MODEL`, see pacer ls models; or a Hugging Face config.json; or your own model as FILE.yaml or KEY=VALUE,..."},
 		&cli.IntFlag{Name: "global-batch", Aliases: []string{"b"}, Usage: "train `SAMPLES` per optimizer step", DefaultText: "none", Category: categoryModel},
 		&cli.IntFlag{Name: "seq", Usage: "train samples of `TOKENS`", DefaultText: "the model's own", Category: categoryModel},
+		&cli.IntFlag{Name: "packed", Usage: "train samples of packed documents of `TOKENS` in the mean, which attend to themselves only", DefaultText: "a sample is one document", Category: categoryModel},
 		&cli.StringFlag{Name: "adapter", Usage: "train an `ADAPTER` and freeze the weights: KIND:RANK or KIND:RANK:MODULES with lora, qlora or dora and qkv, o, mlp joined by +, such as lora:16:qkv+o+mlp", DefaultText: "none: train all weights", Category: categoryModel},
 		&cli.StringFlag{Name: "framework", Usage: "predict for training `STACK`, such as Megatron Core@0.13, see pacer ls stacks", DefaultText: "that of the measurements, else any stack plausible for the device and date", Category: categoryModel},
 		&cli.StringSliceFlag{Name: "stack", Usage: "predict for a training stack with `PART=VALUE`, such as launch=eager, see pacer ls parts; may be repeated", DefaultText: "the parts of --framework", Category: categoryModel},
@@ -121,7 +122,7 @@ func resolveOn(c *cli.Context, accelerator, devices string, fixed *query.FixedPl
 func requestOf(c *cli.Context) (query.Request, error) {
 	q := query.Request{
 		Model: c.String("model"), Accelerator: c.String("accelerator"), GlobalBatch: c.Int("global-batch"), Seq: c.Int("seq"),
-		PerNode: c.Int("per-node"), Node: c.String("node"), Adapter: c.String("adapter"), Framework: c.String("framework"), Stack: strings.Join(c.StringSlice("stack"), " "), Date: c.String("date"), Precision: c.String("precision"),
+		PerNode: c.Int("per-node"), Node: c.String("node"), Adapter: c.String("adapter"), Packed: c.Int("packed"), Framework: c.String("framework"), Stack: strings.Join(c.StringSlice("stack"), " "), Date: c.String("date"), Precision: c.String("precision"),
 		Family: c.String("family"), InterNodeGbps: c.Float64("inter-node-gbps"), IntraNodeGBytes: c.Float64("intra-node-gbytes"),
 	}
 	if err := q.AssumeStackOf(c.String("emit")); err != nil {
@@ -136,7 +137,7 @@ func requestOf(c *cli.Context) (query.Request, error) {
 			return q, fail.Usagef("%s: --%s is missing; pacer ls %ss lists the known ones", c.Command.Name, f, f)
 		}
 	}
-	if err := command.NotZero(c, "global-batch", "seq", "per-node", "inter-node-gbps", "intra-node-gbytes"); err != nil {
+	if err := command.NotZero(c, "global-batch", "seq", "packed", "per-node", "inter-node-gbps", "intra-node-gbytes"); err != nil {
 		return q, err
 	}
 	return q, command.ForVerb(c, q.Check())

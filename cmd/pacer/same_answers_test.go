@@ -32,7 +32,7 @@ type sameQuestion struct {
 	model, accelerator string // sameOwn and sameChip are those of the request
 	adapter            string
 	plan               spec.Plan
-	seq                int
+	seq, packed        int
 	framework, date    string
 	parts              []string
 }
@@ -72,6 +72,7 @@ func drawQuestion(rng *rand.Rand) sameQuestion {
 	}
 	p.Recompute = oneOf(rng, spec.RecomputeNone, spec.RecomputeSelective, spec.RecomputeFull)
 	q.seq = oneOf(rng, 1024, 2048, 4096)
+	q.packed = oneOf(rng, 0, 0, 0, 300, 1024)
 	q.framework = oneOf(rng, "", "", "megatron-lm", "mcore", "Megatron Core@0.13", "Megatron-LM@..2024-07", "DeepSpeed", "FSDP@2023", "torchtitan", "NeMo@24.09",
 		"Megatron-LM@0.9", "GPT-NeoX", "mcore@0.15.0rc7 launch=eager", "@..2023-01", "torchtitan@2025-10")
 	of, _ := stack.Parse(q.framework)
@@ -108,6 +109,9 @@ func (q *sameQuestion) byFlags(t *testing.T, dir string) sameAnswer {
 	if q.adapter != "" {
 		args = append(args, "--adapter", q.adapter)
 	}
+	if q.packed > 0 {
+		args = append(args, "--packed", strconv.Itoa(q.packed))
+	}
 	if q.date != "" {
 		args = append(args, "--date", q.date)
 	}
@@ -130,6 +134,9 @@ func (q *sameQuestion) byHTTP(t *testing.T, url string) sameAnswer {
 	}
 	if q.adapter != "" {
 		body["adapter"] = q.adapter
+	}
+	if q.packed > 0 {
+		body["packed"] = q.packed
 	}
 	if q.model == sameOwn.Name {
 		body["network"] = sameOwn
@@ -197,7 +204,7 @@ func (q *sameQuestion) byGo(t *testing.T) sameAnswer {
 	}
 	n := q.plan.Devices()
 	ch, err := planner.New(&analytic.Model{}, planner.Options{}).Fixed(t.Context(), planner.Request{
-		Model: m.Adapted(adapter), SeqLen: q.seq, Accelerator: a, Link: node.Link, PerNode: node.Devices, NodeHostBytes: node.HostBytes, Framework: s.Canonical(),
+		Model: m.Adapted(adapter).WithPacked(q.packed), SeqLen: q.seq, Accelerator: a, Link: node.Link, PerNode: node.Devices, NodeHostBytes: node.HostBytes, Framework: s.Canonical(),
 		Devices: n, Shape: spec.Packed(n, node.Devices), Plan: &q.plan, GlobalBatch: q.plan.GlobalBatch(),
 	})
 	if err != nil {
@@ -208,7 +215,7 @@ func (q *sameQuestion) byGo(t *testing.T) sameAnswer {
 }
 
 // rowColumns are the columns of row.
-var rowColumns = strings.Fields("row_id model accelerator num_gpus dp tp pp cp ep micro_batch global_batch zero_stage recompute precision seq_len framework stack source_date adapter layers hidden heads kv_heads ffn vocab")
+var rowColumns = strings.Fields("row_id model accelerator num_gpus dp tp pp cp ep micro_batch global_batch zero_stage recompute precision seq_len framework stack source_date adapter packed layers hidden heads kv_heads ffn vocab")
 
 func (q *sameQuestion) row(id int) []string {
 	p := &q.plan
@@ -218,7 +225,7 @@ func (q *sameQuestion) row(id int) []string {
 		shape = []string{n(m.Layers), n(m.Hidden), n(m.Heads), n(m.KVHeads), n(m.FFN), n(m.Vocab)}
 	}
 	return append([]string{n(id), q.model, q.accelerator, n(p.Devices()), n(p.DP), n(p.TP), n(p.PP), n(p.CP), n(p.EP), n(p.MicroBatch), n(p.GlobalBatch()), n(p.ZeRO),
-		string(p.Recompute), string(p.Precision), n(q.seq), q.framework, strings.Join(q.parts, " "), q.date, q.adapter}, shape...)
+		string(p.Recompute), string(p.Precision), n(q.seq), q.framework, strings.Join(q.parts, " "), q.date, q.adapter, n(q.packed)}, shape...)
 }
 
 // byRows asks predict --in, and returns the answers by index of the question. Rows have no figures of a device.

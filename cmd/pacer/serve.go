@@ -57,7 +57,7 @@ SIGTERM it finishes running requests and ends; acknowledged measurements are on 
 			&cli.DurationFlag{Name: "drain", Value: 10 * time.Second, Usage: "finish running requests within `TIME` when the server ends", Category: "Limits"},
 			&cli.DurationFlag{Name: "refit", Value: 30 * time.Second, Usage: "fit models again this `TIME` after the last new measurement of them; 0 = only on request", Category: "Fitting"},
 			&cli.StringFlag{Name: "fit-family", Value: family.Default, Usage: "fit `FAMILY` of performance model, see pacer ls families", Category: "Fitting"},
-			&cli.StringFlag{Name: "fit-rows", Value: "8", Usage: "fit each model to `N` rows, or all", Category: "Fitting"},
+			&cli.StringFlag{Name: "fit-rows", Value: "all", Usage: "fit each model to `N` rows, or all", Category: "Fitting"},
 		},
 		Before: command.NoArgs,
 		Action: runServe,

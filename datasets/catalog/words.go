@@ -13,7 +13,7 @@ var word = regexp.MustCompile(`[a-z]+|\d+(?:\.\d+)?[a-z]*`)
 var bracketed = regexp.MustCompile(`\([^)]*\)|\[[^]]*\]`)
 
 // variant matches brackets that say how a network differs from the entry of its name: an adapter or figures of its own.
-var variant = regexp.MustCompile(`(?i)[(\[](?:[^)\]]*\b(?:q?lora|dora)\b|\w+=\d|\d+ layers of )`)
+var variant = regexp.MustCompile(`(?i)[(\[](?:[^)\]]*\b(?:q?lora|dora|frozen)\b|\w+=\d|\d+ layers of )`)
 
 // IsVariant reports whether a name has, in brackets, an adapter or changed figures: it is not the catalog's model of the
 // name before the brackets.

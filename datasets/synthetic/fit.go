@@ -59,6 +59,21 @@ func Fit(jobs []spec.Job) (Options, error) {
 	return o, nil
 }
 
+// Resample returns the run times of jobs for Options.Seconds, of whatever size. Jobs without a run
+// time are left out.
+func Resample(jobs []spec.Job) ([]float64, error) {
+	var all []float64
+	for i := range jobs {
+		if jobs[i].Duration > 0 {
+			all = append(all, jobs[i].Duration.Seconds())
+		}
+	}
+	if len(all) < 2 {
+		return nil, fmt.Errorf("synthetic: %d of %d jobs have a run time, too few to draw others from", len(all), len(jobs))
+	}
+	return quantiles(all), nil
+}
+
 // fitSizes returns the sizes, their shares and their run times.
 func fitSizes(jobs []spec.Job) []Size {
 	bySize := map[int][]float64{}

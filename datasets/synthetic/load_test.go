@@ -13,6 +13,11 @@ func TestSetLoad(t *testing.T) {
 		"log-normal":    {},
 		"cut off":       {Sigma: 2, MaxSec: 5000, MedianSec: 3},
 		"blox":          {Sizes: BloxSizes()},
+		"pareto":        {Durations: Pareto, Alpha: 2.5, MedianSec: 100, MaxSec: 5000},
+		"short pareto":  {Durations: Pareto, MedianSec: 1.2, MaxSec: 50},
+		"uniform":       {Durations: Uniform, MedianSec: 600},
+		"short uniform": {Durations: Uniform, MedianSec: 3, MaxSec: 5},
+		"resampled":     {Seconds: []float64{10, 100, 5000}},
 		"fixed and not": {Sizes: []Size{{Devices: 1, Share: 3, Seconds: []float64{100, 100}}, {Devices: 8, Share: 1}}},
 	} {
 		o.Seed, o.Jobs = 3, 100_000
@@ -43,9 +48,31 @@ func TestSetLoadRefuses(t *testing.T) {
 			t.Errorf("load %g on %g devices gives %g jobs an hour", c[0], c[1], o.PerHour)
 		}
 	}
-	planned := Options{Models: []spec.Model{{Name: "m"}}, Plan: func(spec.Model, int) (spec.Plan, float64, bool) { return spec.Plan{}, 1, true }}
-	if planned.SetLoad(1, 1) == nil {
-		t.Error("a load is set for jobs whose plans are not known")
+	if o := (Options{AtOnce: true}); o.SetLoad(1, 1) == nil {
+		t.Error("a load is set for jobs that arrive at once")
+	}
+}
+
+// Jobs with plans get the load of the jobs drawn: the arrival rate follows from their work. The tolerance is four
+// standard errors of the arrivals.
+func TestSetLoadOfJobsWithPlans(t *testing.T) {
+	const n = 10_000
+	o := Options{Seed: 5, Jobs: n, Models: twoModels, Plan: func(m spec.Model, devices int) (spec.Plan, float64, bool) {
+		return spec.Plan{DP: devices}, 0.5, m.Name == "a" || devices >= 4
+	}}
+	if err := o.SetLoad(0.8, 64); err != nil {
+		t.Fatal(err)
+	}
+	jobs, err := Workload(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	work := 0.0
+	for _, j := range jobs {
+		work += float64(j.Devices) * j.Duration.Seconds()
+	}
+	if load := work / jobs[len(jobs)-1].Submit.Seconds() / 64; math.Abs(load/0.8-1) > 4/math.Sqrt(n) {
+		t.Errorf("load %g, want 0.8", load)
 	}
 }
 

@@ -2,23 +2,31 @@ package synthetic
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
 // Set sets the options in text, key=value separated by commas:
 //
 //	jobs=1000               number of jobs
 //	per-hour=20             mean arrivals
-//	arrivals=poisson        or bursty (DefaultBurst), diurnal (DefaultHours), or
-//	                        both: bursty+diurnal
-//	sizes=1x0.7+8x0.3       devices x share; or blox (BloxSizes)
-//	median-s=1800           of log-normal run times
-//	sigma=1.2               of their logarithm
+//	arrivals=poisson        or bursty (DefaultBurst), diurnal (DefaultHours), both:
+//	                        bursty+diurnal, or once: all at time 0
+//	sizes=1x0.7+8x0.3       devices x share; or mixed (DefaultSizes), small
+//	                        (SmallSizes), large (LargeSizes), blox (BloxSizes)
+//	durations=log-normal    or pareto, uniform
+//	median-s=1800           of the run times
+//	sigma=1.2               of the logarithm of log-normal ones
+//	alpha=1.5               tail exponent of Pareto ones
 //	max-s=86400             longest run time
+//	guaranteed=0.2          share of guaranteed jobs
 //	tenants=4               number of tenants
+//	deadline=0.5-1.5        deadlines after submission, in run times
+//	time-scale=10           factor on all times and steps
 //	load=0.9x512            offered load x devices, instead of per-hour: see SetLoad
 func (o *Options) Set(text string) error {
 	load, loaded := "", false
@@ -40,10 +48,27 @@ func (o *Options) Set(text string) error {
 			return fmt.Errorf("synthetic: %s: %w", item, err)
 		}
 	}
+	if o.Seconds != nil {
+		o.scaleSeconds(given["median-s"])
+	}
 	if loaded {
 		return o.setLoad(load)
 	}
 	return o.Validate()
+}
+
+// scaleSeconds gives resampled run times the median MedianSec, if that was given, and the maximum
+// MaxSec.
+func (o *Options) scaleSeconds(median bool) {
+	factor, most := 1.0, o.withDefaults().MaxSec
+	if middle := stats.Median(o.Seconds); median && middle > 0 {
+		factor = o.MedianSec / middle
+	}
+	scaled := slices.Clone(o.Seconds)
+	for i := range scaled {
+		scaled[i] = min(max(scaled[i]*factor, 1), most)
+	}
+	o.Seconds = scaled
 }
 
 // setLoad parses LOADxDEVICES.
@@ -60,21 +85,34 @@ func (o *Options) setLoad(text string) error {
 func (o *Options) set(key, value string) (err error) {
 	numbers := map[string]any{
 		"jobs": &o.Jobs, "tenants": &o.Tenants, "per-hour": &o.PerHour, "median-s": &o.MedianSec, "sigma": &o.Sigma, "max-s": &o.MaxSec,
+		"alpha": &o.Alpha, "guaranteed": &o.GuaranteedShare, "time-scale": &o.TimeScale,
 	}
 	switch {
 	case numbers[key] != nil:
 		return named.Parse(value, numbers[key])
 	case key == "arrivals":
 		return o.setArrivals(value)
+	case key == "deadline":
+		lo, hi, _ := strings.Cut(value, "-")
+		if named.Parse(lo, &o.Deadlines.Min) != nil || named.Parse(hi, &o.Deadlines.Max) != nil {
+			return fmt.Errorf("%q is not MIN-MAX", value)
+		}
+		return nil
 	case key == "sizes":
 		o.Sizes, err = parseSizes(value)
 		return err
+	case key == "durations":
+		o.Durations = Durations(value)
+		return nil
 	}
-	return fmt.Errorf("want one of jobs, per-hour, arrivals, sizes, median-s, sigma, max-s, tenants, load, fit, models")
+	return fmt.Errorf("want one of jobs, per-hour, arrivals, sizes, durations, median-s, sigma, alpha, max-s, guaranteed, tenants, deadline, time-scale, load, fit, models, resample")
 }
 
 func (o *Options) setArrivals(value string) error {
-	o.Burst, o.Hours = Burst{}, nil
+	o.Burst, o.Hours, o.AtOnce = Burst{}, nil, value == "once"
+	if o.AtOnce {
+		return nil
+	}
 	for _, kind := range strings.Split(value, "+") {
 		switch kind {
 		case "poisson":
@@ -83,14 +121,21 @@ func (o *Options) setArrivals(value string) error {
 		case "diurnal":
 			o.Hours = DefaultHours()
 		default:
-			return fmt.Errorf("%q is not poisson, bursty or diurnal", kind)
+			return fmt.Errorf("%q is not poisson, bursty, diurnal or once", kind)
 		}
 	}
 	return nil
 }
 
 func parseSizes(value string) ([]Size, error) {
-	if value == "blox" {
+	switch value {
+	case "mixed":
+		return DefaultSizes, nil
+	case "small":
+		return SmallSizes, nil
+	case "large":
+		return LargeSizes, nil
+	case "blox":
 		return BloxSizes(), nil
 	}
 	var out []Size

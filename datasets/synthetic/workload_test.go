@@ -111,6 +111,78 @@ func TestWorkloadPlans(t *testing.T) {
 	}
 }
 
+// Half of the run times are above the median of every distribution, and a Pareto tail falls as declared, within three
+// standard errors.
+func TestDurations(t *testing.T) {
+	const n = 20000
+	above := func(o Options, sec float64) (share float64) {
+		o.Seed, o.Jobs = 9, n
+		jobs, err := Workload(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, j := range jobs {
+			if j.Duration.Seconds() > sec {
+				share += 1. / n
+			}
+		}
+		return share
+	}
+	for name, c := range map[string]struct {
+		o         Options
+		sec, want float64
+	}{
+		"log-normal": {Options{MedianSec: 900}, 900, 0.5},
+		"uniform":    {Options{MedianSec: 900, Durations: Uniform}, 1350, 0.25},
+		"pareto":     {Options{MedianSec: 900, Durations: Pareto}, 900, 0.5},
+		"tail":       {Options{MedianSec: 900, Durations: Pareto, Alpha: 2}, 9000, 0.005},
+		"resampled":  {Options{Seconds: []float64{10, 900, 1000}}, 900, 0.5},
+	} {
+		if got := above(c.o, c.sec); math.Abs(got-c.want) > 3*math.Sqrt(c.want*(1-c.want)/n) {
+			t.Errorf("%s: %g of the run times are above %g s, want %g", name, got, c.sec, c.want)
+		}
+	}
+}
+
+// A time scale multiplies submissions, run times and steps, and changes nothing else.
+func TestTimeScale(t *testing.T) {
+	o := Options{Seed: 4, Jobs: 50, Models: twoModels, Plan: func(_ spec.Model, n int) (spec.Plan, float64, bool) { return spec.Plan{DP: n}, 0.5, true }}
+	if err := o.SetLoad(1, 8); err != nil {
+		t.Fatal(err)
+	}
+	jobs, err := Workload(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.TimeScale = 10
+	scaled, err := Workload(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, j := range scaled {
+		if j.Steps != 10*jobs[i].Steps || math.Abs((j.Submit-10*jobs[i].Submit).Seconds()) > 0.01 || math.Abs((j.Duration-10*jobs[i].Duration).Seconds()) > 0.01 {
+			t.Fatalf("%+v is not ten times %+v", j, jobs[i])
+		}
+		j.Steps, j.Submit, j.Duration = jobs[i].Steps, jobs[i].Submit, jobs[i].Duration
+		if d := cmp.Diff(jobs[i], j); d != "" {
+			t.Fatal(d)
+		}
+	}
+}
+
+// Models that do not fit a size are not drawn for it, unless none fits.
+func TestFits(t *testing.T) {
+	jobs, err := Workload(Options{Seed: 2, Models: twoModels, AtOnce: true, Fits: func(m spec.Model, devices int) bool { return devices < 16 && (m.Name == "a") == (devices < 4) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range jobs {
+		if j.Submit != 0 || j.Devices < 16 && (j.Model.Name == "a") != (j.Devices < 4) {
+			t.Errorf("%s on %d devices at %v", j.Model.Name, j.Devices, j.Submit)
+		}
+	}
+}
+
 func TestOptionsValidate(t *testing.T) {
 	for name, o := range map[string]Options{
 		"no models":  {Plan: func(spec.Model, int) (spec.Plan, float64, bool) { return spec.Plan{}, 0, false }},

@@ -158,14 +158,40 @@ func (e *Estimator) use(cal *Calibration) {
 // loss). If the training stack is not stated, it is the weighted geometric mean over the choices, and LogSD has the
 // spread between them.
 func (e *Estimator) Plan(p spec.Plan) Breakdown {
-	return e.mean(&p, (*Estimator).fullest)
+	return e.mean(&p, figure{what: fullest})
 }
 
-// mean returns the mean of count over the choices of stacks. count gets a normal plan.
-func (e *Estimator) mean(p *spec.Plan, count func(*Estimator, *spec.Plan) Breakdown) Breakdown {
+// figure is a breakdown that an estimator can count: of the fullest stage, of one stage, or of the stage with the
+// largest printed figure of a kind. It is a value so that counting allocates nothing.
+type figure struct {
+	what  int
+	stage int          // of oneStage
+	kind  stack.Memory // of printed; "" = the kind that the training stack itself reports
+}
+
+const (
+	fullest = iota
+	oneStage
+	printed
+)
+
+// of returns the figure for a normal plan.
+func (f *figure) of(e *Estimator, p *spec.Plan) Breakdown {
+	switch f.what {
+	case oneStage:
+		return e.stage(p, f.stage)
+	case printed:
+		kind := cmp.Or(f.kind, e.stack.prints)
+		return e.most(p, kind).only(kind)
+	}
+	return e.most(p, stack.Device)
+}
+
+// mean returns the mean of a figure over the choices of stacks.
+func (e *Estimator) mean(p *spec.Plan, count figure) Breakdown {
 	if e.rest == nil {
 		of := e.normal(*p)
-		return count(e, &of)
+		return count.of(e, &of)
 	}
 	var out Breakdown
 	var log, square, most float64
@@ -178,7 +204,7 @@ func (e *Estimator) mean(p *spec.Plan, count func(*Estimator, *spec.Plan) Breakd
 		v := &e.rest[i]
 		one.stack, one.k, one.logSD = v.stack, v.k, v.logSD
 		of := one.normal(normal)
-		b := count(&one, &of)
+		b := count.of(&one, &of)
 		if w > most {
 			most, out.Stage, out.At = w, b.Stage, b.At
 		}
@@ -191,8 +217,6 @@ func (e *Estimator) mean(p *spec.Plan, count func(*Estimator, *spec.Plan) Breakd
 	out.LogSD = math.Sqrt(max(square-log*log, 0))
 	return out
 }
-
-func (e *Estimator) fullest(p *spec.Plan) Breakdown { return e.most(p, stack.Device) }
 
 // most returns the stage with the largest figure of a kind.
 func (e *Estimator) most(p *spec.Plan, kind stack.Memory) Breakdown {
@@ -226,7 +250,7 @@ func (e *Estimator) most(p *spec.Plan, kind stack.Memory) Breakdown {
 func (e *Estimator) Stages(p spec.Plan) []Breakdown {
 	out := make([]Breakdown, max(p.PP, 1))
 	for i := range out {
-		out[i] = e.mean(&p, func(one *Estimator, p *spec.Plan) Breakdown { return one.stage(p, i) })
+		out[i] = e.mean(&p, figure{what: oneStage, stage: i})
 	}
 	return out
 }
@@ -245,10 +269,7 @@ func (e *Estimator) Bytes(p spec.Plan) float64 { b := e.Plan(p); return b.Total(
 // kind that the training stack itself reports if it is "". The peak is that of the stage which is the fullest by
 // this figure.
 func (e *Estimator) Measured(p spec.Plan, kind stack.Memory) float64 {
-	b := e.mean(&p, func(one *Estimator, p *spec.Plan) Breakdown {
-		of := cmp.Or(kind, one.stack.prints)
-		return one.most(p, of).only(of)
-	})
+	b := e.mean(&p, figure{what: printed, kind: kind})
 	return b.Total()
 }
 

@@ -72,6 +72,10 @@ type Model struct {
 
 	Tower Tower `json:"tower,omitzero"`
 
+	// Packed is the mean length in tokens of the documents that are packed into a sample, which attend to themselves
+	// only; 0 = a sample is one document.
+	Packed int `json:"packed,omitempty"`
+
 	// Adapter says which weights are trained; the zero value trains all.
 	Adapter Adapter `json:"adapter,omitzero"`
 
@@ -256,8 +260,14 @@ func (m Model) LeadingDense() int {
 }
 
 // ScoreShare returns the share of the scores of seq x seq tokens that attention computes, the mean of all layers
-// with attention: 1/2 if it is causal, less with a Window.
+// with attention: 1/2 if it is causal, less with a Window. Of packed documents of d tokens only the d/seq blocks on the
+// diagonal are computed, each like a sample of d tokens. This is exact for documents of equal length; for others it is if
+// Packed is the mean over tokens, Σd²/Σd.
 func (m Model) ScoreShare(seq int) float64 {
+	if d := m.Document(seq); d < seq {
+		m.Packed = 0
+		return m.ScoreShare(d) * float64(d) / float64(seq)
+	}
 	whole := 1.0
 	if m.Kind == Decoder {
 		whole = 0.5

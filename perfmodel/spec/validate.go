@@ -19,7 +19,7 @@ func (m Model) Counts() iter.Seq2[string, int] {
 			{"ssm_head_dim", m.SSMHeadDim}, {"ssm_state", m.SSMState}, {"ssm_groups", m.SSMGroups}, {"mlp_layers", m.MLPLayers},
 			{"experts", m.Experts}, {"experts_per_token", m.ExpertsPerToken}, {"expert_ffn", m.ExpertFFN},
 			{"shared_experts", m.SharedExperts}, {"dense_layers", m.DenseLayers}, {"moe_every", m.MoEEvery},
-			{"expert_hidden", m.ExpertHidden}, {"mtp_layers", m.MTPLayers},
+			{"expert_hidden", m.ExpertHidden}, {"mtp_layers", m.MTPLayers}, {"packed", m.Packed},
 			{"tower.layers", m.Tower.Layers}, {"tower.hidden", m.Tower.Hidden}, {"tower.ffn", m.Tower.FFN}, {"tower.heads", m.Tower.Heads},
 			{"tower.tokens", m.Tower.Tokens}, {"tower.projector", m.Tower.Projector}} {
 			if !yield(f.name, f.v) {
@@ -46,6 +46,9 @@ func (m Model) Validate() error {
 	}
 	if m.Adapter.Kind != FullTraining && (m.Adapter.Rank < 1 || !m.HasShape()) {
 		return fmt.Errorf("spec: model %s: adapter %s needs a rank above 0, and layers and widths", m.Name, m.Adapter)
+	}
+	if m.Packed > 0 && !m.HasShape() {
+		return fmt.Errorf("spec: model %s: packed=%d needs layers and widths", m.Name, m.Packed)
 	}
 	if m.SSMLayers == 0 && m.HasShape() && (m.Heads == 0 || m.FFN == 0 && m.ExpertFFN == 0) {
 		return fmt.Errorf("spec: model %s: heads=%d and ffn=%d must be positive", m.Name, m.Heads, m.FFN)

@@ -117,6 +117,9 @@ func (f Framework) EmitWith(c spec.Config, o Options) (Script, error) {
 	if m := &c.Model; m.WindowLayers > 0 && m.Window < c.Seq() {
 		s.Notes = append(s.Notes, fmt.Sprintf("%d of %d layers of %s see only %d tokens: the window is not written", m.WindowLayers, m.Layers, m.Name, m.Window))
 	}
+	if m := &c.Model; m.Packed > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("samples are packed documents of %d tokens in the mean: packing is not written, the data set decides", m.Packed))
+	}
 	return s, nil
 }
 

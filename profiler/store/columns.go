@@ -84,6 +84,7 @@ var columns = []column{
 	wholeColumn("model_tower_tokens", "", "its patches per sample", func(m *spec.Measurement) *int { return &m.Config.Model.Tower.Tokens }),
 	wholeColumn("model_tower_projector", "", "parameters of its patch embedding and projector", func(m *spec.Measurement) *int { return &m.Config.Model.Tower.Projector }),
 	flagColumn("model_tower_gated_mlp", "three matrices in its MLP instead of two", func(m *spec.Measurement) *bool { return &m.Config.Model.Tower.GatedMLP }),
+	wholeColumn("model_packed", "tokens", "mean length of the documents that are packed into a sample, null = one document", func(m *spec.Measurement) *int { return &m.Config.Model.Packed }),
 	adapterColumn(),
 	numberColumn("model_param_count", "", "published parameter count", func(m *spec.Measurement) *float64 { return &m.Config.Model.ParamCount }),
 	numberColumn("model_active_param_count", "", "published parameter count per token", func(m *spec.Measurement) *float64 { return &m.Config.Model.ActiveParamCount }),

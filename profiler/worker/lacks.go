@@ -47,7 +47,7 @@ func lacksModel(c *spec.Config, p spec.Plan) string {
 	m, kinds := &c.Model, []spec.Kind{spec.Decoder, spec.Encoder, spec.EncoderDecoder, spec.Vision}
 	switch {
 	case m.Adapter.Kind != spec.FullTraining:
-		return fmt.Sprintf("model %s: the worker trains all weights, without adapters", m.Name)
+		return fmt.Sprintf("model %s: the worker trains all weights, not %s", m.Name, m.Adapter)
 	case resNet.MatchString(strings.NewReplacer("-", "", "_", "", " ", "").Replace(m.Name)):
 		if p.TP > 1 {
 			return fmt.Sprintf("model %s: tensor parallelism (tp=%d) is for transformers", m.Name, p.TP)
@@ -58,6 +58,8 @@ func lacksModel(c *spec.Config, p spec.Plan) string {
 		return fmt.Sprintf("model %s: the worker builds plain transformers, without state-space mixers, latent experts and vision towers", m.Name)
 	case m.KVRank > 0 || m.MTPLayers > 0:
 		return fmt.Sprintf("model %s: the worker builds plain transformers, without latent attention (kv_rank=%d) and multi-token prediction (mtp_layers=%d)", m.Name, m.KVRank, m.MTPLayers)
+	case m.Packed > 0:
+		return fmt.Sprintf("model %s: the worker trains samples of one document (packed=%d)", m.Name, m.Packed)
 	case m.WindowLayers > 0 && m.Window < c.Seq():
 		return fmt.Sprintf("model %s: %d layers see only %d of %d tokens; the worker has no sliding windows", m.Name, m.WindowLayers, m.Window, c.Seq())
 	}

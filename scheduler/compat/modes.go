@@ -40,9 +40,9 @@ var modes = newModes(
 		Round:     60 * time.Second,
 		StartCost: 30 * time.Second,
 		Placement: "emptiest",
-		Policies:  []string{"optimus", "optimus-oracle", "tiresias", "pacer"},
+		Policies:  []string{"optimus", "optimus-oracle", "tiresias", "pollux", "pacer"},
 		quirks: []string{"ticks", "whole-seconds", "numbers-in-order", "epochs-left", "artifact-limits",
-			"every-round", "queue-by-entry", "by-count", "next-replica"},
+			"every-round", "queue-by-entry", "by-count", "next-replica", "start-is-restart"},
 	},
 	Mode{
 		Name:       "sia",

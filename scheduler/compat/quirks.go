@@ -16,6 +16,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy/optimus"
 	"github.com/pacer-ml/pacer/scheduler/policy/order"
 	"github.com/pacer-ml/pacer/scheduler/policy/paramserver"
+	polluxpolicy "github.com/pacer-ml/pacer/scheduler/policy/pollux"
 	siapolicy "github.com/pacer-ml/pacer/scheduler/policy/sia"
 )
 
@@ -60,6 +61,8 @@ var quirks = []Quirk{
 		}},
 	{"next-replica", "optimus-oracle compares with one more device, or one more replica or server; else with the best of all larger sizes per device, or per dominant share",
 		func(p *Parts) { edit(p, func(v *optimus.Variant) { v.NextOnly = true }) }},
+	{"start-is-restart", "pollux counts the first start of a job as a restart; else it does not",
+		func(p *Parts) { edit(p, func(v *polluxpolicy.Variant) { v.StartIsRestart = true }) }},
 	{"job-service", "las counts the seconds of a job, whatever its size; else device-seconds",
 		func(p *Parts) { edit(p, func(v *order.Variant) { v.Service = blox.JobService }) }},
 	{"no-quantum", "las may preempt a job in any round; else it runs for a quantum first",

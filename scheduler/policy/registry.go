@@ -41,6 +41,8 @@ type Deps struct {
 	// Servers has the allowed numbers of replicas and servers if all jobs train with
 	// parameter servers; nil = no job does.
 	Servers scheduler.ServerSpace
+	// HostSpeeds predicts the effect of CPUs and memory of hosts on speeds; nil = unknown.
+	HostSpeeds scheduler.HostSpeeds
 	// Variants replace rules of policies; none are needed. See VariantOf.
 	Variants Variants
 	// Registry is the table the policy is from, set by its New.

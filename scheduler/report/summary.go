@@ -38,6 +38,7 @@ type Summary struct {
 	MaxJCT      Number   `json:"max_jct_s"`
 	Utilisation Number   `json:"utilisation"`       // share of the cluster's device-seconds held, by any job, within Makespan
 	AvgDelay    Number   `json:"avg_delay_s"`       // mean queueing delay, first start - submission, of jobs that started
+	MaxRho      Number   `json:"max_rho"`           // highest finish-time fairness of a job, undefined unless the result has times alone
 	Lookups     *Lookups `json:"lookups,omitempty"` // nil = the truth counts none
 	Learned     *Learned `json:"learned,omitempty"` // nil = the belief does not learn
 	Gaps        *Gaps    `json:"gaps,omitempty"`    // nil = the policy proves no bounds
@@ -105,7 +106,7 @@ func Summarize(r *sim.Result, score Score) Summary {
 	s := Summary{
 		Policy: r.Policy, Elapsed: seconds(r.Elapsed), Warnings: slices.Clone(r.Warnings),
 		AvgJCT: Undefined(), MedianJCT: Undefined(), P99JCT: Undefined(), MaxJCT: Undefined(),
-		Makespan: Undefined(), Utilisation: Undefined(), AvgDelay: Undefined(),
+		Makespan: Undefined(), Utilisation: Undefined(), AvgDelay: Undefined(), MaxRho: Undefined(),
 	}
 	s.Learned = learned(r.Learned)
 	if r.Lookups != (sim.Lookups{}) {
@@ -134,6 +135,9 @@ func Summarize(r *sim.Result, score Score) Summary {
 	}
 	if d := delays(r, score); len(d) > 0 {
 		s.AvgDelay = mean(d)
+	}
+	if rho := rhos(r, score); len(rho) > 0 {
+		s.MaxRho = Number(rho[len(rho)-1])
 	}
 	if first, last, ok := span(r, score); ok {
 		s.Makespan = seconds(last - first)

@@ -32,7 +32,7 @@ func TestSummarizeByHand(t *testing.T) {
 		AvgJCT: 205.25 / 4, MedianJCT: 55.125, P99JCT: 85, MaxJCT: 85, Makespan: 100.25,
 		DeviceHours: (40 + 10 + 80 + 45.25 + 10.25) / 3600, Restarts: 2, Preemptions: 1, Elapsed: 0.0015,
 		Failures: 1, LostDeviceHours: 0.01,
-		Utilisation: 190.25 / 200.5, AvgDelay: (0 + 0 + 5 + 10 + 50) / 5.,
+		Utilisation: 190.25 / 200.5, AvgDelay: (0 + 0 + 5 + 10 + 50) / 5., MaxRho: Undefined(),
 	}
 	if diff := cmp.Diff(want, got, roundoff); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -44,7 +44,7 @@ func TestSummarizeScored(t *testing.T) {
 	want := Summary{
 		Policy: "fifo", Jobs: 2, Finished: 2,
 		AvgJCT: 47.5, MedianJCT: 47.5, P99JCT: 85, MaxJCT: 85, Makespan: 90,
-		DeviceHours: 90. / 3600, Elapsed: 0.0015, Utilisation: 1, AvgDelay: 2.5,
+		DeviceHours: 90. / 3600, Elapsed: 0.0015, Utilisation: 1, AvgDelay: 2.5, MaxRho: Undefined(),
 	}
 	if diff := cmp.Diff(want, got, roundoff); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -57,6 +57,7 @@ func TestSummarizeNothingFinished(t *testing.T) {
 		Policy: "fifo", Jobs: 2, Unfinished: 1, Rejected: 1,
 		AvgJCT: Undefined(), MedianJCT: Undefined(), P99JCT: Undefined(), MaxJCT: Undefined(),
 		Makespan: Undefined(), Utilisation: Undefined(), DeviceHours: 10.25 / 3600, Elapsed: 0.0015,
+		MaxRho:   Undefined(),
 		AvgDelay: 50, // of the job that ran and did not finish
 	}
 	if diff := cmp.Diff(want, got, roundoff); diff != "" {

@@ -30,7 +30,7 @@ type Record struct {
 }
 
 // recordVersion is part of every key. It changes with the meaning of a record.
-const recordVersion = "pacer study record 2"
+const recordVersion = "pacer study record 3"
 
 // keyOf returns the content hash of everything that a run depends on: the cluster, the
 // jobs, and words for the rest, such as the policy, its options, seeds, and digests of

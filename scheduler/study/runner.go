@@ -149,6 +149,7 @@ func simulate(ctx context.Context, s Setup) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
+	result.TimeAlone(ctx, s.Config)
 	rec := NewRecord(result, s.Score)
 	rec.Bounds = bounds
 	return rec, nil

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -25,6 +26,7 @@ type Request struct {
 	Node            string  `json:"node,omitempty" maxLength:"256" doc:"Node type; the accelerator's usual one if absent."`
 	Framework       string  `json:"framework,omitempty" maxLength:"256" example:"Megatron Core@0.13" doc:"Training stack, by a name of pacer ls stacks or of the stored measurements, with a version or date after @ if known. If absent, that of the measurements, else any stack plausible for the device and date."`
 	Adapter         string  `json:"adapter,omitempty" maxLength:"64" example:"lora:16" doc:"Adapter that is trained in place of the weights: lora, qlora or dora with a rank and, if not qkv+o, modules, such as qlora:64:qkv+o+mlp."`
+	Packed          int     `json:"packed,omitempty" minimum:"1" maximum:"16777216" example:"512" doc:"Mean length in tokens of the documents that are packed into a sample, which attend to themselves only; if absent, a sample is one document. Padding is not modelled."`
 	Date            string  `json:"date,omitempty" maxLength:"10" example:"2024-07" doc:"Latest date of the training stack, YYYY, YYYY-MM or YYYY-MM-DD, where framework states no release."`
 	Precision       string  `json:"precision,omitempty" maxLength:"32" example:"bf16" doc:"Number format of multiplications."`
 	Family          string  `json:"family,omitempty" maxLength:"64" doc:"Family of performance models; auto, the default, is a fitted model that beats the analytic one on held-out rows, else the analytic one."`
@@ -147,7 +149,7 @@ func (q *Request) Check() error {
 	for _, f := range [...]struct {
 		name    string
 		n, most int
-	}{{"global_batch", q.GlobalBatch, MaxBatch}, {"seq", q.Seq, MaxSeq}, {"per_node", q.PerNode, MaxDevices}} {
+	}{{"global_batch", q.GlobalBatch, MaxBatch}, {"seq", q.Seq, MaxSeq}, {"packed", q.Packed, MaxSeq}, {"per_node", q.PerNode, MaxDevices}} {
 		if f.n == 0 {
 			continue
 		}
@@ -207,6 +209,9 @@ func (q *Request) PlannerRequest(t *Target) (planner.Request, error) {
 	}
 	if q.Seq > 0 {
 		r.SeqLen = q.Seq
+	}
+	if seq := cmp.Or(r.SeqLen, r.Model.SeqLen); q.Packed > seq && seq > 0 {
+		return r, &FieldError{Field: "packed", Value: q.Packed, Why: fmt.Sprintf("is more than the %d tokens of a sample", seq)}
 	}
 	if q.PerNode > 0 {
 		share := float64(q.PerNode) / float64(max(t.node.Devices, 1)) // of a machine like the usual one

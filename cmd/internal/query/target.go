@@ -45,7 +45,7 @@ func (t *Target) FittedBy(keys map[spec.Key]bool) bool { return keys[t.key] }
 // TargetKey returns the fields of q that decide its Target.
 func (q Request) TargetKey() Request {
 	_, accelerator := catalog.SplitCount(q.Accelerator)
-	return Request{Model: q.Model, Accelerator: accelerator, Chip: q.Chip, Node: q.Node, Adapter: q.Adapter, Framework: q.Framework, Stack: q.Stack, Date: q.Date,
+	return Request{Model: q.Model, Accelerator: accelerator, Chip: q.Chip, Node: q.Node, Adapter: q.Adapter, Packed: q.Packed, Framework: q.Framework, Stack: q.Stack, Date: q.Date,
 		Family: cmp.Or(q.Family, Auto), Network: q.Network}
 }
 
@@ -111,7 +111,7 @@ func (r *Resolver) findNetwork(ctx context.Context, q *Request, t *Target) (meas
 	if t.model = q.Network; !q.custom() {
 		t.model, measured, unknown = r.findModel(ctx, q.Model)
 	}
-	key := spec.Key{Model: spec.Model{Name: q.Model}.Adapted(adapter).Name, Accelerator: t.accelerator.Name}
+	key := spec.Key{Model: spec.Model{Name: q.Model}.Adapted(adapter).WithPacked(q.Packed).Name, Accelerator: t.accelerator.Name}
 	if unknown == nil {
 		if adapter.Kind != spec.FullTraining {
 			t.model = t.model.Adapted(adapter)
@@ -119,6 +119,10 @@ func (r *Resolver) findNetwork(ctx context.Context, q *Request, t *Target) (meas
 		if a := t.model.Adapter; a.Kind != spec.FullTraining && !t.model.HasShape() {
 			return measured, nil, &FieldError{Field: "adapter", Value: a.String(), Why: "needs a model with known layers and widths, which " + t.model.Name + " is not"}
 		}
+		if q.Packed > 0 && !t.model.HasShape() {
+			return measured, nil, &FieldError{Field: "packed", Value: q.Packed, Why: "needs a model with known layers and widths, which " + t.model.Name + " is not"}
+		}
+		t.model = t.model.WithPacked(q.Packed)
 		key.Model = t.model.Name
 	}
 	if q.unmeasured() {

@@ -50,7 +50,7 @@ func newWork(c *spec.Config, w *work) error {
 	case spec.EncoderDecoder:
 		w.cross = 1.5
 	}
-	w.causal = m.ScoreShare(int(w.seq))
+	w.doc, w.causal = float64(m.Document(int(w.seq))), m.ScoreShare(int(w.seq))
 	w.tower = m.Tower.TrainFLOPs() / 3
 	w.hybrid(m)
 	if m.Experts > 0 {

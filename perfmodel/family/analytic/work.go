@@ -28,6 +28,7 @@ type work struct {
 	up     float64     // matrices into the MLP: 1, gated 2
 	vocab  float64
 	seq    float64
+	doc    float64 // tokens that attend to each other: seq, fewer if documents are packed
 	causal float64 // share of the score matrix computed by fused attention
 	cross  float64 // attention blocks per layer: 1, encoder-decoder 1.5
 
@@ -243,14 +244,15 @@ func (w *work) experts(m *machine, p *spec.Plan, rate, n, elem float64) float64 
 
 // attention adds the attention core: 4·n·s·q/t FLOPs forward, 2·n·s·(q+o)/t if queries and outputs differ in width. A
 // fused kernel skips the masked half of a causal score matrix and keeps the scores on chip (Dao et al.,
-// "FlashAttention", 2022). Without one, the whole matrix is computed, written and read.
+// "FlashAttention", 2022), and of packed documents all but the blocks on the diagonal, at the rate of sequences of their
+// length. Without one, the whole matrix is computed, written and read.
 func (w *work) attention(m *machine, p *spec.Plan, l *layer, n, elem float64) {
 	if w.attn == 0 {
 		return
 	}
 	flops := w.cross * w.attn * 2 * n * w.seq * w.core / float64(p.TP)
 	if m.flash > 0 && elem == 2 {
-		t := flops * w.causal / m.flash * (1 + m.k.flashHalf/w.seq)
+		t := flops * w.causal / m.flash * (1 + m.k.flashHalf/w.doc)
 		width := w.core / (2 * w.heads)
 		l.attn, l.attnBack = t*slowHeads(m.gen.exps, width), flashBackward*t*slowHeads(m.gen.exps/flashBackward, width)
 		return

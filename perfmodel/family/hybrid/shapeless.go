@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family/internal/shapeless"
@@ -20,14 +21,17 @@ func byShape(rows []spec.Measurement) (shaped, others []spec.Measurement) {
 			more[rows[i].Config.Key()] = true
 		}
 	}
-	for _, m := range rows {
-		if shapeless.Covers(&m.Config) && (!more[m.Config.Key()] || m.Config.Plan.ParamServers > 0) {
-			others = append(others, m)
+	shaped = slices.Clone(rows)
+	n := 0
+	for i := range rows {
+		if c := &rows[i].Config; shapeless.Covers(c) && (!more[c.Key()] || c.Plan.ParamServers > 0) {
+			others = append(others, rows[i])
 		} else {
-			shaped = append(shaped, m)
+			shaped[n] = rows[i]
+			n++
 		}
 	}
-	return shaped, others
+	return shaped[:n], others
 }
 
 // fitShapeless fits each job without a shape.

@@ -24,7 +24,8 @@ func (r *Process) around(p *Point, without int) *Process { return r.of(r.nearest
 
 // of returns the process of some rows.
 func (r *Process) of(rows []int) *Process {
-	some := &Process{Kernel: r.Kernel}
+	n := len(rows)
+	some := &Process{Kernel: r.Kernel, At: make([]Point, 0, n), Off: make([]float64, 0, n), ExtraSD: make([]float64, 0, n)}
 	for _, i := range rows {
 		some.At, some.Off, some.ExtraSD = append(some.At, r.At[i]), append(some.Off, r.Off[i]), append(some.ExtraSD, r.ExtraSD[i])
 	}
@@ -39,7 +40,7 @@ func (r *Process) of(rows []int) *Process {
 func (r *Process) nearest(p *Point, without int) []int {
 	rows, far := make([]int, 0, nearestRows+1), make([]float64, 0, nearestRows+1)
 	for i := range r.At {
-		d := r.Kernel.Weights.distance(p, &r.At[i])
+		d := r.apart(p, &r.At[i])
 		if i == without || len(far) == nearestRows && d >= far[nearestRows-1] {
 			continue
 		}
@@ -53,6 +54,19 @@ func (r *Process) nearest(p *Point, without int) []int {
 		}
 	}
 	return rows
+}
+
+// apart returns the distance of p and a row in the dimensions in which rows differ. The others add the same to all rows.
+func (r *Process) apart(p, row *Point) (d float64) {
+	w := &r.Kernel.Weights
+	for _, i := range r.vary {
+		if i < NumDims {
+			d += w[i] * math.Abs(p.Num[i]-row.Num[i])
+		} else if p.Cat[i-NumDims] != row.Cat[i-NumDims] {
+			d += w[i]
+		}
+	}
+	return d
 }
 
 // leftOutNear is LeftOut with each row predicted from the nearest other rows.

@@ -26,6 +26,7 @@ type Process struct {
 	Chol  Cholesky  // of K + noise
 	// By site: (K + noise)⁻¹ · loads of the site's rows, one line per effect.
 	answers map[int]blas64.General
+	vary    []int // dimensions in which rows differ; only with more rows, and while a kernel is chosen
 }
 
 // choose fits r with the best kernel under h, and additional noise of outliers. The error is that of ctx, or wraps
@@ -96,6 +97,7 @@ func (r *Process) widen(ctx context.Context) error {
 func NewProcess(at []Point, e, sd []float64, k Kernel) (*Process, error) {
 	r := &Process{At: at, Off: e, ExtraSD: sd, Kernel: k}
 	if r.Large() {
+		r.vary = varying(at)
 		return r, nil
 	}
 	return r, r.fit()

@@ -28,28 +28,16 @@ type search struct {
 // pairs is a process with its pairs of rows, (1, 0), (2, 0), (2, 1), ...
 type pairs struct {
 	*Process
-	vary  []int     // dimensions in which rows differ
-	apart []float64 // differences of each pair in these
+	apart []float64 // differences of each pair in the dimensions that vary
 	alike []float64 // of each pair, the part of the covariance with Spread
 }
 
 func pairsOf(r *Process) *pairs {
 	p := &pairs{Process: r}
 	n := len(r.At)
-	var d [dims]float64
-	differ := [dims]bool{}
-	for i := 1; i < n; i++ {
-		r.At[i].between(&r.At[0], d[:])
-		for q, v := range d {
-			differ[q] = differ[q] || v != 0
-		}
-	}
-	for q, yes := range differ {
-		if yes {
-			p.vary = append(p.vary, q)
-		}
-	}
+	p.vary = varying(r.At)
 	p.apart, p.alike = make([]float64, 0, n*(n-1)/2*len(p.vary)), make([]float64, n*(n-1)/2)
+	var d [dims]float64
 	for i := range n {
 		for j := range i {
 			r.At[i].between(&r.At[j], d[:])
@@ -59,6 +47,24 @@ func pairsOf(r *Process) *pairs {
 		}
 	}
 	return p
+}
+
+// varying returns the dimensions in which points differ.
+func varying(at []Point) (out []int) {
+	var d [dims]float64
+	differ := [dims]bool{}
+	for i := 1; i < len(at); i++ {
+		at[i].between(&at[0], d[:])
+		for q, v := range d {
+			differ[q] = differ[q] || v != 0
+		}
+	}
+	for q, yes := range differ {
+		if yes {
+			out = append(out, q)
+		}
+	}
+	return out
 }
 
 func pairAt(i, j int) int { return i*(i-1)/2 + j }

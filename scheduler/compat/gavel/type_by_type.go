@@ -207,6 +207,17 @@ type ranked struct {
 	priority, deficit, x float64
 }
 
+// compare orders by descending priority, deficit and fraction, then by arrival.
+func (a ranked) compare(b ranked) int {
+	switch {
+	case a.priority != b.priority:
+		return cmp.Compare(b.priority, a.priority)
+	case a.deficit != b.deficit:
+		return cmp.Compare(b.deficit, a.deficit)
+	}
+	return cmp.Or(cmp.Compare(b.x, a.x), cmp.Compare(a.job, b.job))
+}
+
 // pick assigns jobs group by group, within each in descending owed/received ratio. A job
 // without fractions takes devices but does not run.
 func (p *typeByType) pick(s *scheduler.Snapshot, jobs []*tally) {
@@ -249,9 +260,7 @@ func (p *typeByType) rank(jobs []*tally, g int) []ranked {
 		}
 		out = append(out, b)
 	}
-	slices.SortStableFunc(out, func(a, b ranked) int {
-		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(b.deficit, a.deficit), cmp.Compare(b.x, a.x))
-	})
+	slices.SortFunc(out, ranked.compare)
 	return out
 }
 

@@ -1,6 +1,7 @@
 package candidate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -170,6 +171,47 @@ func BySize(configs []Config) iter.Seq[[]Config] {
 			configs = configs[n:]
 		}
 	}
+}
+
+// Undominated returns the candidates, in order, without those that another one replaces: it is at least as fast, in
+// place of them it fits on the same nodes, and it needs no more host resources.
+func Undominated(configs []Config) []Config {
+	order := make([]int, len(configs)) // fastest first, so that only earlier ones can replace a candidate
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		x, y := &configs[a], &configs[b]
+		return cmp.Or(cmp.Compare(y.Rate, x.Rate), cmp.Compare(x.Devices, y.Devices))
+	})
+	kept := make([]bool, len(configs))
+	var front []int
+	for _, i := range order {
+		if !slices.ContainsFunc(front, func(k int) bool { return configs[k].replaces(&configs[i]) }) {
+			kept[i], front = true, append(front, i)
+		}
+	}
+	var out []Config
+	for i, keep := range kept {
+		if keep {
+			out = append(out, configs[i])
+		}
+	}
+	return out
+}
+
+// replaces reports whether c, which is at least as fast as o, fits wherever o does.
+func (c *Config) replaces(o *Config) bool {
+	mine, others := c.PerNode(), o.PerNode()
+	if c.Group != o.Group || len(mine) > len(others) {
+		return false
+	}
+	for i, n := range mine {
+		if n > others[i] || int64(n)*c.Host.MilliCPUs > int64(others[i])*o.Host.MilliCPUs || int64(n)*c.Host.Bytes > int64(others[i])*o.Host.Bytes {
+			return false
+		}
+	}
+	return true
 }
 
 // PerCurve caches a value derived from each curve of one Finder. It forgets the value of

@@ -46,3 +46,20 @@ func TestPerCurve(t *testing.T) {
 		t.Errorf("derived %v, want %v; %d entries, want 2", derived, want, len(cache.entries))
 	}
 }
+
+// TestUndominated checks that a candidate is left out only for one that is as fast and fits wherever it does.
+func TestUndominated(t *testing.T) {
+	of := func(group int, rate float64, counts ...int) Config {
+		shape := spec.NewShape(counts...)
+		return Config{Group: group, Shape: shape, Devices: shape.Total(), Rate: rate}
+	}
+	hungry := of(0, 9, 4)
+	hungry.Host.MilliCPUs = 8000
+	got := Undominated([]Config{of(0, 1, 1), of(0, 3, 2), of(0, 2, 3), of(0, 3, 1, 1), of(0, 3, 1, 1, 1), of(1, 2, 3), of(0, 4, 4), hungry, of(0, 4, 3, 2)})
+	want := []Config{of(0, 1, 1), of(0, 3, 2), of(0, 3, 1, 1), of(1, 2, 3), of(0, 4, 4), hungry, of(0, 4, 3, 2)}
+	if !slices.EqualFunc(got, want, func(a, b Config) bool {
+		return a.Group == b.Group && a.Shape == b.Shape && a.Rate == b.Rate && a.Host == b.Host
+	}) {
+		t.Errorf("undominated %+v, want %+v", got, want)
+	}
+}

@@ -20,11 +20,20 @@ type Config struct {
 	Group   int
 	Plan    spec.Plan
 	Shape   spec.Shape
+	Counts  []int // Shape.PerNode, shared; nil = not computed
 	Devices int
 	Host    spec.Host // host resources per device of the configuration; a job may need more
 	Load    float64   // largest share of the group's devices, CPUs or memory, in devices
 	Rate    float64   // predicted steps/s, 0 = unknown
 	Spread  float64   // half the width of the 90 % interval of the rate's logarithm, 0 = unknown
+}
+
+// PerNode returns the devices on each node, most first. The result is shared: do not change it.
+func (c *Config) PerNode() []int {
+	if c.Counts != nil {
+		return c.Counts
+	}
+	return c.Shape.PerNode()
 }
 
 // Set is the candidates of one kind of job, fastest first.
@@ -198,7 +207,10 @@ func (f *Finder) Query(ctx context.Context, group int, g *spec.NodeGroup, r plan
 	if f.Oracle == nil || r.GlobalBatch < 1 {
 		return nil, nil
 	}
-	ranking, err := f.Oracle.Rank(ctx, r)
+	accept := func(c *spec.Config) bool {
+		return c.Shape.Most() <= g.Room(need.Max(taken(c, g))) && c.Shape.Nodes() <= g.Count && allowed(c.Plan)
+	}
+	choices, err := f.perShape(ctx, r, accept)
 	if errors.Is(err, planner.ErrInfeasible) || errors.Is(err, perfmodel.ErrNotCovered) {
 		return nil, nil
 	}
@@ -206,23 +218,34 @@ func (f *Finder) Query(ctx context.Context, group int, g *spec.NodeGroup, r plan
 		return nil, fmt.Errorf("policy: %s on %s: %w", r.Model.Name, spec.Count(r.Devices, "device"), err)
 	}
 	var out []Config
-	seen := map[spec.Shape]bool{}
-	for i := range ranking.Choices {
-		c := &ranking.Choices[i]
+	for i := range choices {
+		c := &choices[i]
 		host := taken(&c.Config, g)
-		if c.Config.Shape.Most() > g.Room(need.Max(host)) || c.Config.Shape.Nodes() > g.Count {
-			continue
-		}
-		if !c.Fits || seen[c.Config.Shape] || !(c.Prediction.Throughput > 0) || !allowed(c.Config.Plan) {
-			continue
-		}
-		seen[c.Config.Shape] = true
+		counts := c.Config.Shape.PerNode()
+		devices := c.Config.Shape.Total()
 		out = append(out, Config{
-			Group: group, Plan: c.Config.Plan, Shape: c.Config.Shape, Devices: c.Config.Shape.Total(), Host: host, Load: loadOf(c.Config.Shape.Total(), need.Max(host), g),
+			Group: group, Plan: c.Config.Plan, Shape: c.Config.Shape, Counts: counts, Devices: devices, Host: host, Load: loadOf(devices, need.Max(host), g),
 			Rate: c.Prediction.Throughput / float64(c.Config.Plan.GlobalBatch()), Spread: c.Prediction.HalfWidth(),
 		})
 	}
 	return f.choose(out), nil
+}
+
+// perShape returns the fastest accepted choice of each shape, fastest first.
+func (f *Finder) perShape(ctx context.Context, r planner.Request, accept func(*spec.Config) bool) ([]planner.Choice, error) {
+	if o, ok := f.Oracle.(scheduler.ShapeRanker); ok {
+		return o.PerShape(ctx, r, accept)
+	}
+	ranking, err := f.Oracle.Rank(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[spec.Shape]bool{}
+	return slices.DeleteFunc(ranking.Choices, func(c planner.Choice) bool {
+		out := !c.Fits || seen[c.Config.Shape] || !(c.Prediction.Throughput > 0) || !accept(&c.Config)
+		seen[c.Config.Shape] = seen[c.Config.Shape] || !out
+		return out
+	}), nil
 }
 
 // choose leaves out the candidates that the placer rules out.

@@ -55,10 +55,15 @@ func (s *search) guide(ctx context.Context, rounds int, known Prices) (float64, 
 
 // grid returns ascending times from 0 to the end of the best schedule, with about the same number of ends between any two.
 func (s *search) grid() []float64 {
+	s.f.run(&s.best, inf)
 	var ends []float64
-	for _, c := range s.plan().Assignments {
-		if c.End < inf {
-			ends = append(ends, c.End)
+	for i := range s.p.Tasks {
+		t := &s.p.Tasks[i]
+		switch w := s.best.candidate[i]; {
+		case s.best.keep[i]:
+			ends = append(ends, t.Left)
+		case w >= 0:
+			ends = append(ends, s.f.started[i]+t.Candidates[w].Seconds)
 		}
 	}
 	slices.Sort(ends)

@@ -17,7 +17,9 @@ type nodes struct {
 
 	host []spec.Host // free host resources by node; nil = unlimited
 
-	from []int // scratch of fit: previous index in its stack of each node it took from
+	from   []int   // scratch of fit: previous index in its stack of each node it took from
+	chosen []int32 // by node, the last call of fit that took from it
+	fits   int32   // calls of fit
 }
 
 var unlimited = spec.Host{MilliCPUs: spec.Unlimited, Bytes: spec.Unlimited}
@@ -26,7 +28,7 @@ var unlimited = spec.Host{MilliCPUs: spec.Unlimited, Bytes: spec.Unlimited}
 func (n Node) limited() bool { return n.Host != spec.Host{} && n.Host != unlimited }
 
 func newNodes(all []Node) *nodes {
-	n := &nodes{free: make([]int, len(all)), group: make([]int, len(all)), at: make([]int, len(all))}
+	n := &nodes{free: make([]int, len(all)), group: make([]int, len(all)), at: make([]int, len(all)), chosen: make([]int32, len(all))}
 	for i, node := range all {
 		for len(n.stacks) <= node.Group {
 			n.stacks, n.total = append(n.stacks, nil), append(n.total, 0)
@@ -137,48 +139,56 @@ func (n *nodes) room(p *footprint) bool {
 }
 
 // fit takes the counts of w from the fullest nodes with room, each from a different
-// node, and appends them to slots. If there is no room, ok is false and n is
+// node, and appends these nodes to at. If there is no room, ok is false and n is
 // unchanged. It finds room if there is any: counts descend, so a node with room for
 // one has room for all later ones, in its host too.
-func (n *nodes) fit(w *Candidate, slots []Slot) (_ []Slot, ok bool) {
+func (n *nodes) fit(w *Candidate, at []int32) (_ []int32, ok bool) {
 	if n.total[w.Group] < w.Devices {
-		return slots, false
+		return at, false
 	}
 	stacks := n.stacks[w.Group]
-	began := len(slots)
+	began := len(at)
 	n.from = n.from[:0]
+	n.fits++
 	for _, count := range w.Counts {
 		s := Slot{-1, count, w.Host.Times(count)}
 		for f := count; f < len(stacks) && s.Node < 0; f++ {
-			s.Node = n.top(stacks[f], slots[began:], s.Host)
+			s.Node = n.top(stacks[f], s.Host)
 		}
 		if s.Node < 0 {
-			for i := len(slots) - 1; i >= began; i-- {
-				n.undo(slots[i], n.from[i-began])
+			for i := len(at) - 1; i >= began; i-- {
+				n.undo(w.slot(i-began, at[i]), n.from[i-began])
 			}
-			return slots[:began], false
+			return at[:began], false
 		}
 		n.from = append(n.from, n.at[s.Node])
+		n.chosen[s.Node] = n.fits
 		n.add(s, -1)
-		slots = append(slots, s)
+		at = append(at, int32(s.Node))
 	}
-	return slots, true
+	return at, true
 }
 
-// top returns the uppermost node of a stack that has no slot yet and enough free host
+// slot returns what w holds on the node of its i-th count.
+func (w *Candidate) slot(i int, node int32) Slot {
+	return Slot{int(node), w.Counts[i], w.Host.Times(w.Counts[i])}
+}
+
+// giveBack frees what w holds on nodes that fit returned.
+func (n *nodes) giveBack(w *Candidate, at []int32) {
+	for i, node := range at {
+		n.add(w.slot(i, node), 1)
+	}
+}
+
+// top returns the uppermost node of a stack from which this call of fit has not taken and with enough free host
 // resources, -1 if there is none.
-func (n *nodes) top(stack []int, slots []Slot, host spec.Host) int {
-next:
+func (n *nodes) top(stack []int, host spec.Host) int {
 	for i := len(stack) - 1; i >= 0; i-- {
-		if n.host != nil && !n.host[stack[i]].Covers(host) {
-			continue
+		node := stack[i]
+		if n.chosen[node] != n.fits && (n.host == nil || n.host[node].Covers(host)) {
+			return node
 		}
-		for _, s := range slots {
-			if s.Node == stack[i] {
-				continue next
-			}
-		}
-		return stack[i]
 	}
 	return -1
 }

@@ -42,7 +42,7 @@ type rollout struct {
 	least   float64           // cost of the tasks left if they start now
 	weight  float64           // least cost of delaying them by a second
 	last    float64           // latest end of the other tasks
-	slots   [][]Slot          // by task, valid for started ones
+	on      [][]int32         // by task, the node of each count of its candidate, valid for started ones
 	started []float64         // by task, the time of its start
 
 	steps int // work of all runs
@@ -62,7 +62,7 @@ func (l *line) head() int { return l.places[l.started] }
 
 func newRollout(p *Problem) *rollout {
 	f := &rollout{p: p, queue: heap.Heap[finish]{Less: sooner}, base: newNodes(p.Nodes), now: newNodes(p.Nodes), prints: newFootprints(p),
-		slots: make([][]Slot, len(p.Tasks)), started: make([]float64, len(p.Tasks))}
+		on: make([][]int32, len(p.Tasks)), started: make([]float64, len(p.Tasks))}
 	groups := len(f.now.total)
 	f.waiting, f.freed, f.tried = make([][]int, groups), make([]int, groups), make([]int, groups)
 	for i := range p.Tasks {
@@ -76,7 +76,7 @@ func newRollout(p *Problem) *rollout {
 }
 
 // run returns the cost of s, or +Inf if it exceeds limit. After a finite result started
-// and slots have the start and devices of each task that is not kept.
+// and on have the start and nodes of each task that is not kept.
 func (f *rollout) run(s *proposal, limit float64) float64 {
 	cost := f.begin(s)
 	for t := 0.0; ; t = f.end(s) {
@@ -156,8 +156,8 @@ func (f *rollout) start(s *proposal, at float64) (cost float64) {
 		task := f.pending[l.head()]
 		t := &f.p.Tasks[task]
 		w := &t.Candidates[s.candidate[task]]
-		slots, ok := f.now.fit(w, f.slots[task][:0])
-		f.slots[task] = slots
+		on, ok := f.now.fit(w, slices.Grow(f.on[task][:0], len(w.Counts)))
+		f.on[task] = on
 		if !ok {
 			barrier = min(barrier, f.fail(s, l, w.Group))
 			f.room = slices.Delete(f.room, k, k+1)
@@ -241,15 +241,27 @@ func (f *rollout) end(s *proposal) float64 {
 	at := f.queue.Items[0].at
 	for len(f.queue.Items) > 0 && f.queue.Items[0].at == at {
 		k := f.queue.Pop().task
-		slots := f.slots[k]
+		t := &f.p.Tasks[k]
 		if s.keep[k] {
-			slots = f.p.Tasks[k].Held
+			f.now.give(t.Held)
+			f.freed[f.now.group[t.Held[0].Node]]++
+		} else {
+			w := &t.Candidates[s.candidate[k]]
+			f.now.giveBack(w, f.on[k])
+			f.freed[w.Group]++
 		}
-		f.now.give(slots)
-		f.freed[f.now.group[slots[0].Node]]++
 		f.steps += moveSteps
 	}
 	return at
+}
+
+// slotsOf returns the devices of a started task.
+func (f *rollout) slotsOf(task int, w *Candidate) []Slot {
+	out := make([]Slot, len(f.on[task]))
+	for i, node := range f.on[task] {
+		out[i] = w.slot(i, node)
+	}
+	return out
 }
 
 func devices(slots []Slot) (n int) {

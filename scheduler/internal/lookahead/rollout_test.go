@@ -121,8 +121,8 @@ func TestLinesAsByTryingAll(t *testing.T) {
 				t.Fatalf("the cost is %g, trying all it is %g", cost, want)
 			}
 			for _, i := range n.order {
-				if !n.keep[i] && (s.f.started[i] != f.started[i] || !slices.Equal(s.f.slots[i], f.slots[i])) {
-					t.Fatalf("task %d starts at %g on %v, trying all at %g on %v", i, s.f.started[i], s.f.slots[i], f.started[i], f.slots[i])
+				if !n.keep[i] && (s.f.started[i] != f.started[i] || !slices.Equal(s.f.on[i], f.on[i])) {
+					t.Fatalf("task %d starts at %g on %v, trying all at %g on %v", i, s.f.started[i], s.f.on[i], f.started[i], f.on[i])
 				}
 			}
 		}
@@ -140,12 +140,12 @@ func tryAll(f *rollout, s *proposal) float64 {
 			if blocked {
 				return false
 			}
-			slots, ok := f.now.fit(w, nil)
+			on, ok := f.now.fit(w, nil)
 			if !ok {
 				blocked = s.strict[i]
 				return false
 			}
-			f.started[i], f.slots[i] = at, slots
+			f.started[i], f.on[i] = at, on
 			r := w.at(at)
 			f.queue.Push(finish{r.end, i})
 			f.last = max(f.last, r.end)

@@ -270,7 +270,7 @@ func (s *search) plan() Schedule {
 			out.Assignments[i] = Assignment{Candidate: -1, End: inf}
 		default:
 			w := s.best.candidate[i]
-			out.Assignments[i] = Assignment{Candidate: w, Start: s.f.started[i], End: s.f.started[i] + t.Candidates[w].Seconds, Slots: s.f.slots[i]}
+			out.Assignments[i] = Assignment{Candidate: w, Start: s.f.started[i], End: s.f.started[i] + t.Candidates[w].Seconds, Slots: s.f.slotsOf(i, &t.Candidates[w])}
 		}
 	}
 	for _, i := range s.best.order {

@@ -19,7 +19,10 @@ func (p *Problem) SolveConic(ctx context.Context) (*Solution, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := newInterior(f.conic().unscaled())
+	conic := f.conic().unscaled()
+	k, release := takeKKT(conic.a, conic.free)
+	defer release()
+	in := newInteriorWith(conic, k)
 	in.textbook = true
 	in.leastSquares()
 	st, iterations, err := in.run(ctx, conicIterations, func(in *interior) status {

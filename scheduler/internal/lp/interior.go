@@ -61,9 +61,11 @@ const (
 // judge examines an iterate and returns the status that ends the path, or stalled to continue.
 type judge func(*interior) status
 
-func newInterior(s *standard) *interior {
+func newInterior(s *standard) *interior { return newInteriorWith(s, newKKT(s.a, s.free)) }
+
+func newInteriorWith(s *standard, k *kkt) *interior {
 	n, m := s.a.Cols, s.a.Rows
-	in := &interior{standard: s, k: newKKT(s.a, s.free)}
+	in := &interior{standard: s, k: k}
 	for j, u := range s.u {
 		if !math.IsInf(u, 1) {
 			in.boxed = append(in.boxed, j)
@@ -132,9 +134,10 @@ func (in *interior) residuals() {
 	a := in.a
 	for j, xj := range t.x {
 		sum := 0.0
-		for k := a.Ptr[j]; k < a.Ptr[j+1]; k++ {
-			in.rp[a.Idx[k]] -= a.Val[k] * xj
-			sum += a.Val[k] * t.y[a.Idx[k]]
+		rows, vals := a.Column(j)
+		for k, i := range rows {
+			in.rp[i] -= vals[k] * xj
+			sum += vals[k] * t.y[i]
 		}
 		in.rd[j] -= sum
 	}

@@ -23,6 +23,7 @@ import (
 // takes out what they changed.
 type kkt struct {
 	a        *sparse.Matrix
+	free     []bool
 	d        []float64
 	accuracy float64
 	kept     []int // columns that stay
@@ -37,11 +38,8 @@ type kkt struct {
 	rhs, res1, res2, x, y []float64
 }
 
-// fixedEntry is an entry of s that does not depend on D: one of A_k.
-type fixedEntry struct {
-	at  int
-	val float64
-}
+// fixedEntry is an entry of s that does not depend on D: one of A_k, by its index in the entries of a.
+type fixedEntry struct{ at, entry int }
 
 // Tolerances and limits of the factorization.
 const (
@@ -54,7 +52,7 @@ const (
 
 // newKKT prepares systems with the matrix a; free marks columns with D = 0.
 func newKKT(a *sparse.Matrix, free []bool) *kkt {
-	k := &kkt{a: a, keep: make([]bool, a.Cols), d: make([]float64, a.Cols)}
+	k := &kkt{a: a, free: free, keep: make([]bool, a.Cols), d: make([]float64, a.Cols)}
 	limit := denseLimit(a)
 	for j := range a.Cols {
 		if free[j] || a.Ptr[j+1]-a.Ptr[j] > limit {
@@ -118,7 +116,7 @@ func (k *kkt) pattern() {
 	}
 	for c, j := range k.kept {
 		for q := a.Ptr[j]; q < a.Ptr[j+1]; q++ {
-			k.fixed = append(k.fixed, fixedEntry{len(s.Idx), a.Val[q]})
+			k.fixed = append(k.fixed, fixedEntry{len(s.Idx), q})
 			s.Idx = append(s.Idx, a.Idx[q])
 		}
 		r := a.Rows + c
@@ -183,7 +181,7 @@ func (k *kkt) set(d []float64, accuracy float64) {
 		}
 	}
 	for _, f := range k.fixed {
-		val[f.at] = f.val
+		val[f.at] = a.Val[f.entry]
 	}
 	for r := range a.Rows {
 		val[k.diag[r]] += rowShift * (val[k.diag[r]] + 1)
@@ -218,21 +216,22 @@ func (k *kkt) solve(dx, dy, r1, r2 []float64) {
 
 // residual computes the remainder of the right side and returns its largest entry.
 func (k *kkt) residual(dx, dy, r1, r2 []float64) float64 {
-	copy(k.res2, r2)
-	a := k.a
+	a, res2 := k.a, k.res2
+	copy(res2, r2)
 	most := 0.0
 	for j := range a.Cols {
 		dxj, sum := dx[j], 0.0
-		for q := a.Ptr[j]; q < a.Ptr[j+1]; q++ {
-			sum += a.Val[q] * dy[a.Idx[q]]
-			k.res2[a.Idx[q]] -= a.Val[q] * dxj
+		rows, vals := a.Column(j)
+		for q, i := range rows {
+			sum += vals[q] * dy[i]
+			res2[i] -= vals[q] * dxj
 		}
 		k.res1[j] = r1[j] + k.d[j]*dxj - sum
 		if size := math.Abs(k.res1[j]); size > most {
 			most = size
 		}
 	}
-	return math.Max(most, maxAbs(k.res2))
+	return math.Max(most, maxAbs(res2))
 }
 
 // once solves without refinement.
@@ -244,8 +243,9 @@ func (k *kkt) once(dx, dy, r1, r2 []float64) {
 			continue
 		}
 		if t := r1[j] / k.d[j]; t != 0 {
-			for q := a.Ptr[j]; q < a.Ptr[j+1]; q++ {
-				k.rhs[a.Idx[q]] += a.Val[q] * t
+			rows, vals := a.Column(j)
+			for q, i := range rows {
+				k.rhs[i] += vals[q] * t
 			}
 		}
 	}

@@ -3,14 +3,17 @@ package builtin
 import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 	"github.com/pacer-ml/pacer/scheduler/policy/dl2"
+	"github.com/pacer-ml/pacer/scheduler/policy/elasticflow"
 	"github.com/pacer-ml/pacer/scheduler/policy/gavel"
 	"github.com/pacer-ml/pacer/scheduler/policy/ones"
 	"github.com/pacer-ml/pacer/scheduler/policy/optimus"
 	"github.com/pacer-ml/pacer/scheduler/policy/order"
 	"github.com/pacer-ml/pacer/scheduler/policy/pacer"
 	"github.com/pacer-ml/pacer/scheduler/policy/paramserver"
+	"github.com/pacer-ml/pacer/scheduler/policy/pollux"
 	"github.com/pacer-ml/pacer/scheduler/policy/rubick"
 	"github.com/pacer-ml/pacer/scheduler/policy/sia"
+	"github.com/pacer-ml/pacer/scheduler/policy/synergy"
 	"github.com/pacer-ml/pacer/scheduler/policy/synth"
 	"github.com/pacer-ml/pacer/scheduler/policy/themis"
 )
@@ -25,5 +28,5 @@ var Policies = policy.NewRegistry(
 	paramserver.DRF, paramserver.Tetris,
 	optimus.Info, optimus.OracleInfo,
 	rubick.Info, rubick.InfoE, rubick.InfoR, rubick.InfoN,
-	sia.Info, themis.Info, ones.Info, dl2.Info, pacer.Info, synth.Info,
+	sia.Info, pollux.Info, elasticflow.Info, synergy.Info, themis.Info, ones.Info, dl2.Info, pacer.Info, synth.Info,
 )

@@ -3,7 +3,6 @@ package ones
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/pacer-ml/pacer/scheduler"
@@ -99,44 +98,13 @@ type ones struct {
 	shapes    map[shapeKey]*candidate.Config
 	survivors []schedule
 	orders    []int // JobState.Order of the jobs in survivors, by index
-	last      lastDecision
-}
-
-// lastDecision is the last decision and the snapshot it was for, so that Decide is
-// idempotent within an instant.
-type lastDecision struct {
-	now      time.Duration
-	jobs     []int // JobState.Order
-	grants   []*scheduler.Grant
-	decision scheduler.Decision
-}
-
-// matches reports whether s equals the snapshot of the last decision.
-func (a *lastDecision) matches(s *scheduler.Snapshot) bool {
-	jobs := s.Jobs()
-	if len(jobs) == 0 || a.now != s.Now || len(a.jobs) != len(jobs) {
-		return false
-	}
-	for i, j := range jobs {
-		if a.jobs[i] != j.Order || a.grants[i] != j.Grant {
-			return false
-		}
-	}
-	return true
-}
-
-// keep stores a decision.
-func (a *lastDecision) keep(s *scheduler.Snapshot, d scheduler.Decision) {
-	a.now, a.decision, a.jobs, a.grants = s.Now, d, a.jobs[:0], a.grants[:0]
-	for _, j := range s.Jobs() {
-		a.jobs, a.grants = append(a.jobs, j.Order), append(a.grants, j.Grant)
-	}
+	last      policy.Memo
 }
 
 // Decide runs one iteration of the search and applies its best schedule; see ones.
 func (p *ones) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
-	if p.last.matches(s) {
-		return p.last.decision, nil
+	if d, ok := p.last.Of(s); ok {
+		return d, nil
 	}
 	p.iteration++
 	jobs, err := p.observe(ctx, s)
@@ -151,7 +119,5 @@ func (p *ones) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Dec
 	if len(jobs) > 0 {
 		d.Wake = s.Now + p.interval
 	}
-	p.last.keep(s, d)
-	d.Grants = slices.Clone(d.Grants)
-	return d, nil
+	return p.last.Keep(s, d), nil
 }

@@ -10,7 +10,7 @@ import (
 func (p *Sizing) grow(growers []*Grower, left []int) {
 	h := heap.Heap[*Grower]{Less: byGain}
 	for _, g := range growers {
-		if g.Keeps {
+		if g.Keeps || g.settled {
 			continue
 		}
 		if p.updateGain(g, left[g.Group]); g.gain > 0 {

@@ -119,6 +119,7 @@ type Grower struct {
 	weight     float64 // of its gain
 	share      float64 // D of its gain
 	Keeps      bool    // it keeps its grant
+	settled    bool    // growing is not worth a restart
 	Arrival    int
 	Group      int
 	Sizes      []Size // ascending; empty without a prediction
@@ -235,9 +236,10 @@ func DominantShare(g *spec.NodeGroup, need spec.Host) float64 {
 }
 
 // keepSizes restores the present sizes of running jobs that would grow but save less than a
-// restart costs, and of jobs that would shrink although the devices are not needed.
+// restart costs, and gives the devices of those to the jobs with the next highest gain. Then
+// it restores those of jobs that would shrink although the devices are not needed.
 func (p *Sizing) keepSizes(growers []*Grower, left []int) {
-	stay := func(when func(g *Grower, more int, held *Size) bool) {
+	stay := func(when func(g *Grower, more int, held *Size) bool) (stayed bool) {
 		for _, g := range growers {
 			at := -1
 			if g.Grant != nil && !g.Keeps {
@@ -248,13 +250,17 @@ func (p *Sizing) keepSizes(growers []*Grower, left []int) {
 			}
 			if more := g.Devices() - g.Sizes[at].Devices; when(g, more, &g.Sizes[at]) {
 				left[g.Group] += more
-				g.At = at
+				g.At, stayed = at, true
+				g.settled = more > 0
 			}
 		}
+		return stayed
 	}
-	stay(func(g *Grower, more int, held *Size) bool {
+	for stay(func(g *Grower, more int, held *Size) bool {
 		return more > 0 && g.left*(held.Sec-g.Sizes[g.At].Sec) <= g.StartCost.Seconds()
-	})
+	}) {
+		p.grow(growers, left)
+	}
 	stay(func(g *Grower, more int, _ *Size) bool { return more < 0 && -more <= left[g.Group] })
 }
 

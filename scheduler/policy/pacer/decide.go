@@ -41,14 +41,11 @@ func (o *decision) apply(schedule *lookahead.Schedule) {
 const minRecheck = 10 * time.Second
 
 // recheck returns when to decide again without an event: at the next predicted end of a
-// running job, since a guessed end may be wrong. 0 = never, if remaining steps are known.
+// running job whose end is a guess, since it may be wrong. 0 = never.
 func (o *decision) recheck(schedule *lookahead.Schedule) time.Duration {
-	if !o.guess {
-		return 0
-	}
 	next := math.Inf(1)
 	for i := range schedule.Assignments {
-		if c := &schedule.Assignments[i]; c.Keep || c.Start == 0 {
+		if c := &schedule.Assignments[i]; (o.guess || o.jobs[i].expected) && (c.Keep || c.Start == 0) {
 			next = min(next, c.End)
 		}
 	}
@@ -70,8 +67,8 @@ func (o *decision) start(task int, c *lookahead.Assignment) bool {
 	}
 	o.d.Grants = append(o.d.Grants, g)
 	switch {
-	case p.unpredicted && p.Job.Duration == 0:
-		o.why(p, "no prediction: runs as submitted, on %s", g.Shape.Devices)
+	case p.expected:
+		o.why(p, "no prediction: runs as submitted, on %s, for an expected %.0f s", g.Shape.Devices, c.End-c.Start)
 	case p.Grant == nil:
 		o.why(p, "ends in %.0f s on %s", c.End, g.Shape.Devices)
 	default:

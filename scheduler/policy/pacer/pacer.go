@@ -11,6 +11,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/internal/candidate"
 	"github.com/pacer-ml/pacer/scheduler/internal/lookahead"
+	"github.com/pacer-ml/pacer/scheduler/internal/remaining"
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
@@ -58,6 +59,11 @@ type pacer struct {
 	load          float64 // mean number of jobs in the system, see count
 	counted, next int     // jobs in load, and the Order of the next new job
 
+	useful candidate.PerCurve[[]candidate.Config] // the undominated candidates
+
+	history  remaining.History
+	observed time.Duration // when history was updated last
+
 	last, before warmStart // the last schedule, and the last of an earlier time
 }
 
@@ -101,7 +107,7 @@ type entry struct {
 
 func newPacer(d policy.Deps) (scheduler.Policy, error) {
 	b := candidate.NewFinder(d)
-	p := &pacer{finder: b, seed: d.Seed}
+	p := &pacer{finder: b, seed: d.Seed, observed: -1}
 	v := d.Values(options)
 	span := v.Float("span")
 	p.fairness = v.Float("fairness")
@@ -181,6 +187,7 @@ type decision struct {
 	s       *scheduler.Snapshot
 	free    *scheduler.Inventory
 	up      []int         // nodes, by group
+	many    bool          // there are more than manyJobs
 	jobs    []*plannedJob // by task of the problem
 	taskOf  map[spec.JobID]int
 	problem lookahead.Problem

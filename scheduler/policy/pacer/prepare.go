@@ -15,9 +15,10 @@ import (
 // plannedJob is a job in one decision.
 type plannedJob struct {
 	*scheduler.JobState
-	options     []candidate.Config // the candidates of its task; those that need more nodes than are up are left out
+	options     []candidate.Config // the candidates of its task, shared with its kind; those that need more nodes than are up are left out
 	now         *candidate.Config  // its present configuration, nil if it waits or that is unknown
 	unpredicted bool               // no prediction: options are guesses at its submitted size
+	expected    bool               // their rates are such that it receives the expected service
 }
 
 // prepare states the problem.
@@ -36,6 +37,8 @@ func (o *decision) prepare(ctx context.Context) error {
 			o.up[group]++
 		}
 	}
+	o.observe()
+	o.many = len(o.s.Jobs()) > manyJobs
 	for _, j := range o.s.Jobs() {
 		p, err := o.plannedJob(ctx, j)
 		if err != nil {
@@ -53,6 +56,16 @@ func (o *decision) prepare(ctx context.Context) error {
 		return o.setFairness(ctx)
 	}
 	return nil
+}
+
+// observe adds what ended jobs and those in the system received to the history, once per instant.
+func (o *decision) observe() {
+	if o.s.Now <= o.observed {
+		return
+	}
+	o.observed = o.s.Now
+	o.history.Add(o.s.Ended)
+	o.history.Present(o.s.Jobs())
 }
 
 // setFairness sets the age of each task and its time alone as submitted. It scales the
@@ -88,10 +101,8 @@ func (o *decision) plannedJob(ctx context.Context, j *scheduler.JobState) (*plan
 		var warning string
 		p.options, warning, err = o.finder.Guess(ctx, o.s, j)
 		p.options = slices.DeleteFunc(p.options, o.tooWide)
-		if o.guess {
-			p.JobState = assumeDuration(j, p.options)
-		}
 		o.warn(warning)
+		o.expect(p)
 		return p, err
 	}
 	if p.options, err = o.candidates(ctx, j, cv); err != nil {
@@ -109,19 +120,37 @@ func (o *decision) plannedJob(ctx context.Context, j *scheduler.JobState) (*plan
 // candidates returns the configurations of j: those of its curve and, if it is guaranteed,
 // the submitted ones, so that it can always run as in the reference run.
 func (o *decision) candidates(ctx context.Context, j *scheduler.JobState, cv *candidate.Curve) ([]candidate.Config, error) {
-	out := slices.Clone(cv.Configs)
-	if j.Job.Guaranteed {
-		w, err := o.finder.AsSubmitted(ctx, o.s.Cluster, j.Job)
-		if err != nil {
-			return nil, err
+	if !j.Job.Guaranteed {
+		options := cv.Configs
+		if o.many {
+			options = o.useful.Of(cv, func() []candidate.Config { return candidate.Undominated(cv.Configs) })
 		}
-		for i := range w.Configs {
-			if own := &w.Configs[i]; cv.At(own) == nil {
-				out = append(out, *own)
-			}
+		return o.narrow(options), nil
+	}
+	w, err := o.finder.AsSubmitted(ctx, o.s.Cluster, j.Job)
+	if err != nil {
+		return nil, err
+	}
+	out := cv.Configs[:len(cv.Configs):len(cv.Configs)]
+	for i := range w.Configs {
+		if own := &w.Configs[i]; cv.At(own) == nil {
+			out = append(out, *own)
 		}
 	}
-	return slices.DeleteFunc(out, o.tooWide), nil
+	return o.narrow(out), nil
+}
+
+// manyJobs is the number of jobs above which candidates are left out that another one replaces in any schedule. No
+// schedule becomes worse, and a decision about thousands of jobs needs a tenth of the memory. With fewer jobs all
+// candidates stay, so that random changes are drawn as before.
+const manyJobs = 300
+
+// narrow returns options without those that are too wide, or options themselves if none is. Jobs of a kind share them.
+func (o *decision) narrow(options []candidate.Config) []candidate.Config {
+	if !slices.ContainsFunc(options, o.tooWide) {
+		return options
+	}
+	return slices.DeleteFunc(slices.Clone(options), o.tooWide)
 }
 
 // minRemaining is the least assumed remaining run time if remaining steps are unknown, in
@@ -141,22 +170,27 @@ func assumeSteps(j *scheduler.JobState, options []candidate.Config) *scheduler.J
 	return &out
 }
 
-// assumeDuration returns a copy of j, which has no prediction, with as many remaining steps
-// as it has done. It sets the rates of options so that they take as long as those did.
-func assumeDuration(j *scheduler.JobState, options []candidate.Config) *scheduler.JobState {
-	out, job := *j, *j.Job
-	job.Duration = 0
-	out.Job, out.Remaining = &job, max(j.Done, 1)
-	for i := range options {
-		ran := j.Attained / float64(options[i].Devices)
-		options[i].Rate = out.Remaining / max(ran, minRemaining.Seconds())
+// expect sets the remaining time of a job without a prediction: that of its recorded duration, or else what History
+// expects. It sets the rates of its options, which it does not share.
+func (o *decision) expect(p *plannedJob) {
+	if p.Job.Duration > 0 && !o.guess {
+		o.warn("jobs without a prediction are scheduled by their recorded run times, which the gap takes as exact")
+		return
 	}
-	return &out
+	o.warn("jobs without a prediction are scheduled by the service that others received, and the gap takes what is expected as exact")
+	state, job := *p.JobState, *p.Job
+	job.Duration = 0
+	state.Job, state.Remaining = &job, max(p.Remaining, 1)
+	p.JobState, p.expected = &state, true
+	service := o.history.Cost(p.Job, p.Attained)
+	for i := range p.options {
+		p.options[i].Rate = state.Remaining * float64(p.options[i].Devices) / service
+	}
 }
 
 // tooWide reports whether a configuration needs more nodes than are up. It is not scheduled
 // then, since the time of repair is unknown.
-func (o *decision) tooWide(c candidate.Config) bool { return c.Shape.Nodes() > o.up[c.Group] }
+func (o *decision) tooWide(c candidate.Config) bool { return len(c.PerNode()) > o.up[c.Group] }
 
 // findDeadlines computes the deadlines of guaranteed jobs.
 func (o *decision) findDeadlines(ctx context.Context) error {
@@ -175,13 +209,13 @@ func (o *decision) findDeadlines(ctx context.Context) error {
 
 // task returns the task of a job for the search.
 func (o *decision) task(p *plannedJob) lookahead.Task {
-	t := lookahead.Task{Weight: cmp.Or(p.Job.Weight, 1), Fixed: p.unpredicted}
+	t := lookahead.Task{Weight: cmp.Or(p.Job.Weight, 1), Candidates: make([]lookahead.Candidate, 0, len(p.options))}
 	for i := range p.options {
 		c := &p.options[i]
 		idle, run := p.StartCost.Seconds(), candidate.RunTime(p.JobState, c.Rate)
-		t.Candidates = append(t.Candidates, lookahead.Candidate{Group: c.Group, Counts: c.Shape.PerNode(), Devices: c.Devices, Host: p.Job.Host.Max(c.Host), Idle: idle, Seconds: idle + run})
-		if work := run * float64(c.Devices); i == 0 || work < t.Work {
-			t.Work = work
+		t.Candidates = append(t.Candidates, lookahead.Candidate{Group: c.Group, Counts: c.PerNode(), Devices: c.Devices, Host: p.Job.Host.Max(c.Host), Idle: idle, Seconds: idle + run})
+		if work := run * float64(c.Devices); !p.unpredicted && (i == 0 || work < t.Work) {
+			t.Work = work // without a prediction only the order is chosen, and early work has no value of its own
 		}
 	}
 	if p.Job.Guaranteed && !o.guess {
@@ -196,7 +230,7 @@ func (o *decision) task(p *plannedJob) lookahead.Task {
 	rate := candidate.GuessRate(o.s.Now, p.JobState)
 	if p.now != nil {
 		rate = p.now.Rate
-	} else if o.guess && len(p.options) > 0 {
+	} else if (o.guess || p.expected) && len(p.options) > 0 {
 		rate = p.options[0].Rate
 	}
 	t.Ready = max((p.Ready - o.s.Now).Seconds(), 0)

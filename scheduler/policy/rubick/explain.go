@@ -48,7 +48,7 @@ func (r *round) whyWaits(t *task) {
 // whyStays adds the reason why running task t does not change.
 func (r *round) whyStays(t *task) {
 	switch {
-	case t.now == nil:
+	case t.now == nil || t.unpredicted:
 		r.why(t, "runs as submitted: no prediction")
 		return
 	case !t.mayRestart:

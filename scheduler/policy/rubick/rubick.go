@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/internal/candidate"
+	"github.com/pacer-ml/pacer/scheduler/internal/remaining"
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
@@ -92,8 +94,9 @@ func rubickVariant(name, doc string, f candidate.Fixed) policy.Info {
 //     guaranteed jobs delay short ones. Best-effort jobs can therefore delay a guaranteed
 //     one: 19 to 33 of the 194 end more than a minute later than under fifo-backfill.
 //   - A job stays in its group of nodes. It starts in the best group by rule 4 with room.
-//   - A job without a prediction runs as submitted and is never changed. Its run time is
-//     its recorded duration, else twice its present age.
+//   - A job without a prediction has its submitted plan and size, and may be stopped for
+//     others. Its run time is its recorded duration, else the expected one by the service
+//     that others received (scheduler/internal/remaining).
 //
 // Measured (BenchmarkRubickOptions of package bench) on the 406 jobs of the artifact's base
 // trace, unchanged, 10 % denser and 15 % sparser, with log-normal prediction errors of sigma
@@ -109,10 +112,13 @@ type rubick struct {
 	price, gate, budget float64
 	starve              float64 // s
 	shrinks, grows      bool
+
+	history  remaining.History
+	observed time.Duration // when history was updated last
 }
 
 func newRubick(d policy.Deps, f candidate.Fixed) (scheduler.Policy, error) {
-	p := &rubick{finder: candidate.NewFinder(d), fixed: f}
+	p := &rubick{finder: candidate.NewFinder(d), fixed: f, observed: -1}
 	p.finder.Cpus = !f.Size
 	v := d.Values(options)
 	p.price, p.gate, p.budget, p.starve = v.Float("price"), v.Float("gate"), v.Float("budget"), v.Float("starve")
@@ -125,6 +131,7 @@ type task struct {
 	*scheduler.JobState
 	options     []candidate.Config // configurations that meet its minimum
 	unpredicted bool               // no prediction: options are guesses at its submitted size
+	expected    bool               // their rates are such that it receives the service that others did
 	now         *candidate.Config  // its present configuration, nil if it waits or that is unknown
 	mayRestart  bool               // it runs, and its restart budget allows another restart
 
@@ -167,6 +174,7 @@ type round struct {
 // Decide follows rules 3 to 8 of the algorithm: reserve, start or make room for waiting jobs
 // by slope, then grow running jobs.
 func (p *rubick) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
+	p.observe(s)
 	r := &round{rubick: p, s: s, free: s.Free(), price: p.price}
 	if err := r.prepare(ctx); err != nil {
 		return scheduler.Decision{}, err
@@ -185,6 +193,7 @@ func (p *rubick) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 			r.d.Grants = append(r.d.Grants, t.grant)
 		}
 	}
+	r.d.Wake = r.recheck()
 	return r.d, nil
 }
 
@@ -228,10 +237,14 @@ func (r *round) task(ctx context.Context, j *scheduler.JobState) (*task, error) 
 		}
 	}
 	if j.Grant != nil {
-		if t.now, err = r.finder.Held(ctx, r.s.Cluster, j, r.free.Group[j.Grant.Slots[0].Node], cv); err != nil {
+		group := r.free.Group[j.Grant.Slots[0].Node]
+		if t.now, err = r.finder.Held(ctx, r.s.Cluster, j, group, cv); err != nil {
 			return nil, err
 		}
 		rate := candidate.GuessRate(r.s.Now, j)
+		if i := slices.IndexFunc(t.options, func(o candidate.Config) bool { return o.Group == group }); t.unpredicted && i >= 0 {
+			t.now = &t.options[i]
+		}
 		if t.now != nil {
 			rate = t.now.Rate
 		}
@@ -268,7 +281,40 @@ func (r *round) guess(ctx context.Context, t *task) error {
 		r.warn(warning)
 	}
 	t.options, t.unpredicted = options, true
+	if t.expected = t.Job.Duration == 0; t.expected {
+		service := r.history.Cost(t.Job, t.Attained)
+		for i := range options {
+			options[i].Rate = max(t.Remaining, 1) * float64(options[i].Devices) / service
+		}
+	}
 	return err
+}
+
+// observe adds what ended jobs and those in the system received to the history, once per instant.
+func (p *rubick) observe(s *scheduler.Snapshot) {
+	if s.Now <= p.observed {
+		return
+	}
+	p.observed = s.Now
+	p.history.Add(s.Ended)
+	p.history.Present(s.Jobs())
+}
+
+// minRecheck is the least time to the next decision without an event.
+const minRecheck = 10 * time.Second
+
+// recheck returns when to decide again without an event: when a running job that was expected to end has not. 0 = never.
+func (r *round) recheck() time.Duration {
+	next, waits := math.Inf(1), false
+	for _, t := range r.tasks {
+		if waits = waits || t.grant == nil; t.grant != nil && t.expected {
+			next = min(next, t.left)
+		}
+	}
+	if !waits || math.IsInf(next, 1) {
+		return 0
+	}
+	return r.s.Now + max(time.Duration(next*float64(time.Second)), minRecheck)
 }
 
 // size sets best, the configuration of rule 4 in an empty cluster, and the slope.

@@ -3,6 +3,7 @@ package rubick
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -105,7 +106,7 @@ func TestRubickDefaults(t *testing.T) {
 	}
 	x, y := *a.(*rubick), *b.(*rubick)
 	x.finder, y.finder = nil, nil
-	if x != y {
+	if !reflect.DeepEqual(x, y) {
 		t.Errorf("with the listed defaults %+v, without options %+v", x, y)
 	}
 }

@@ -109,7 +109,7 @@ func (r *round) loss(t, k *task, o *candidate.Config) float64 {
 // The gain of t is its avoided wait. A guaranteed job may take devices from best-effort jobs
 // regardless of their loss.
 func (r *round) feed(t *task) bool {
-	if t.best == nil || t.unpredicted {
+	if t.best == nil {
 		return false
 	}
 	gain, _ := r.earliest(t, t.best)
@@ -142,19 +142,42 @@ func (r *round) explainFed(t *task, chosen []move, gain float64) {
 	r.why(t, "starts to keep its guarantee: %s", names(chosen))
 }
 
-// choose returns moves that make room for t.
+// choose returns moves that make room for t: one per job, flattest first. If that is not enough a job may be moved
+// again, to a configuration that frees more, and finally be stopped.
 func (r *round) choose(t *task, gain float64) ([]move, bool) {
 	all := r.moves(t, gain)
+	for _, again := range []bool{false, true} {
+		if chosen, ok := r.collect(t, gain, all, again); ok {
+			return r.relax(t, chosen, all), true
+		}
+	}
+	return nil, false
+}
+
+// collect returns the first moves of all that make room for t, the total loss being at most gain. again allows a later
+// move of the same job to replace an earlier one.
+func (r *round) collect(t *task, gain float64, all []move, again bool) ([]move, bool) {
 	var chosen []move
-	loss, room, used := 0.0, r.free.FreeIn(t.best.Group), map[*task]bool{}
+	loss, room, at := 0.0, r.free.FreeIn(t.best.Group), map[*task]int{}
 	for _, m := range all {
-		if used[m.t] || loss+m.loss > gain && !guaranteeBinds(t, m.t) {
+		i, moved := at[m.t]
+		old := move{}
+		if moved {
+			old = chosen[i]
+		}
+		if moved && (!again || m.freed <= old.freed) || loss+m.loss-old.loss > gain && !guaranteeBinds(t, m.t) {
 			continue
 		}
-		chosen, used[m.t] = append(chosen, m), true
-		loss, room = loss+m.loss, room+m.devices()
+		loss, room = loss+m.loss-old.loss, room+m.devices()
+		if moved {
+			room -= old.devices()
+			chosen[i] = m
+		} else {
+			at[m.t] = len(chosen)
+			chosen = append(chosen, m)
+		}
 		if room >= t.best.Devices && r.fits(t, chosen) {
-			return r.relax(t, chosen, all), true
+			return chosen, true
 		}
 	}
 	return nil, false
@@ -196,7 +219,7 @@ func (r *round) rearrange(t *task, moves []move) (*scheduler.Inventory, []*sched
 	}
 	grants := make([]*scheduler.Grant, len(moves)+1)
 	put := func(i int, k *task, o *candidate.Config) bool {
-		grants[i] = r.finder.PlaceOption(r.unreserved(inv, k.runTime(o)), k.Job, o)
+		grants[i] = r.finder.PlaceConfig(r.unreserved(inv, k.runTime(o)), k.Job, o, k.unpredicted)
 		return grants[i] != nil && inv.Take(grants[i].Slots)
 	}
 	if !put(len(moves), t, t.best) {

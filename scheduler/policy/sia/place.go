@@ -15,6 +15,14 @@ type placement struct {
 	free   *scheduler.Inventory // without the devices of jobs that keep theirs
 }
 
+// Place sets the grants of rows: of each that of the cell with the index in picks, -1 = none,
+// or of the largest smaller one in its group that fits. free is taken from. The largest
+// configurations are placed first; a job that keeps its configuration keeps its devices,
+// unless another job of the group would not fit.
+func Place(finder *candidate.Finder, s *scheduler.Snapshot, free *scheduler.Inventory, rows []*Row, picks []int) {
+	(&placement{finder: finder, s: s, free: free}).place(rows, picks)
+}
+
 // place places all rows, the largest configurations first. A job that keeps its
 // configuration keeps its devices. If a job of a group does not fit that way, all jobs of
 // the group are placed again.

@@ -9,6 +9,12 @@ type Matrix struct {
 	Val        []float64
 }
 
+// Column returns the rows and values of column j.
+func (a *Matrix) Column(j int) (rows []int, vals []float64) {
+	from, to := a.Ptr[j], a.Ptr[j+1]
+	return a.Idx[from:to:to], a.Val[from:to:to]
+}
+
 // AddMul adds s A x to y.
 func (a *Matrix) AddMul(y []float64, s float64, x []float64) {
 	for j := range a.Cols {
@@ -32,8 +38,9 @@ func (a *Matrix) AddMulT(x []float64, s float64, y []float64) {
 // Dot returns the product of column j and y.
 func (a *Matrix) Dot(j int, y []float64) float64 {
 	sum := 0.0
-	for k := a.Ptr[j]; k < a.Ptr[j+1]; k++ {
-		sum += a.Val[k] * y[a.Idx[k]]
+	rows, vals := a.Column(j)
+	for k, i := range rows {
+		sum += vals[k] * y[i]
 	}
 	return sum
 }

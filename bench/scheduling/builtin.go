@@ -1,0 +1,50 @@
+package scheduling
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+)
+
+// Seeds of the benchmark. Options are chosen on TrainingSeeds; figures that are reported
+// come from HeldOutSeeds.
+const (
+	TrainingSeeds = "1-20"
+	HeldOutSeeds  = "1001-1020"
+)
+
+// DefaultPolicies run where no others are named.
+var DefaultPolicies = []string{"pacer", "rubick", "sia", "optimus", "themis", "gavel-las", "gavel-ftf", "las", "tiresias", "gittins", "fifo-backfill", "srtf"}
+
+// told are the policies that are told the durations of jobs. They are no rivals.
+var told = map[string]bool{"srtf": true, "optimus-oracle": true}
+
+//go:embed cells/*.yaml
+var cellFiles embed.FS
+
+// BuiltinNames returns the names of the built-in sets of cells.
+func BuiltinNames() []string {
+	files, err := fs.Glob(cellFiles, "cells/*.yaml")
+	if err != nil {
+		panic(err) // the pattern is constant
+	}
+	for i, f := range files {
+		files[i] = strings.TrimSuffix(path.Base(f), ".yaml")
+	}
+	return files
+}
+
+// Builtin returns a built-in set of cells, false if there is none of that name.
+func Builtin(name string) (Set, bool) {
+	text, err := cellFiles.ReadFile("cells/" + name + ".yaml")
+	if err != nil {
+		return Set{}, false
+	}
+	s, err := Read(name, text)
+	if err != nil {
+		panic(fmt.Sprintf("scheduling: %v", err)) // tests read every set
+	}
+	return s, true
+}

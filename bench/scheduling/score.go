@@ -1,0 +1,303 @@
+package scheduling
+
+import (
+	"math"
+	"slices"
+
+	"github.com/pacer-ml/pacer/scheduler/report"
+)
+
+// Row is the figures of a policy on a cell: means over the seeds, and ratios as geometric means
+// of pairs with equal jobs. A ratio above 1 is in favour of the policy. Intervals are Student's
+// t, of logarithms for ratios.
+type Row struct {
+	Cell   string `json:"cell"`
+	Policy string `json:"policy"`
+	Seeds  int    `json:"seeds"`  // workloads with a result
+	Failed int    `json:"failed"` // workloads without one
+	Error  string `json:"error"`  // of the first that failed
+
+	AvgJCT   report.Interval `json:"avg_jct_s"`
+	P99JCT   report.Interval `json:"p99_jct_s"`
+	Makespan report.Interval `json:"makespan_s"`
+	MaxRho   report.Interval `json:"max_rho"`  // highest finish-time fairness of a job
+	Restarts report.Number   `json:"restarts"` // mean for each workload
+
+	// The least figure among the other policies that are not told durations, over the policy's.
+	BestOther Ratios `json:"best_other"`
+	Best      string `json:"best"` // the best other by average JCT in most workloads
+	BestIn    int    `json:"best_in"`
+	// RhoOfThemis is the policy's highest rho over that of themis; below 1 is in favour of the
+	// policy. Undefined without themis.
+	RhoOfThemis report.Interval `json:"rho_of_themis"`
+	// OfReference is the figures of a variant over those of the cell it is a variant of, over
+	// its time scale; undefined for other cells.
+	Reference   string `json:"variant_of"`
+	OfReference Ratios `json:"of_reference"`
+}
+
+// Ratios are ratios of three figures.
+type Ratios struct {
+	AvgJCT   report.Interval `json:"avg_jct"`
+	P99JCT   report.Interval `json:"p99_jct"`
+	Makespan report.Interval `json:"makespan"`
+}
+
+// Total is the figures of a policy over all cells that are no variants.
+type Total struct {
+	Policy string `json:"policy"`
+	Cells  int    `json:"cells"`  // with a result
+	Failed int    `json:"failed"` // workloads without a result
+	// Geometric means over the cells, with intervals over the seeds: each is a mean over the
+	// cells for one seed. With one seed, or where a run failed, intervals are over the cells.
+	BestOther Ratios        `json:"best_other"`
+	WorstCell report.Number `json:"worst_cell"` // least ratio of the average JCT
+	Won       int           `json:"won"`        // workloads with the least average JCT of all policies
+	Workloads int           `json:"workloads"`
+	MaxRho    report.Number `json:"max_rho"` // mean over the workloads of the highest rho
+	// RhoOfThemis is the mean over the cells, RhoWorst the highest.
+	RhoOfThemis report.Number `json:"rho_of_themis"`
+	RhoWorst    report.Number `json:"rho_of_themis_worst"`
+}
+
+// figure is a figure of a run.
+type figure func(*report.Summary) report.Number
+
+func avgJCT(s *report.Summary) report.Number   { return s.AvgJCT }
+func p99JCT(s *report.Summary) report.Number   { return s.P99JCT }
+func makespan(s *report.Summary) report.Number { return s.Makespan }
+func maxRho(s *report.Summary) report.Number   { return s.MaxRho }
+
+// table finds runs.
+type table struct {
+	*Result
+	runs map[place]*Run
+}
+
+type place struct {
+	cell   int
+	policy string
+	seed   uint64
+}
+
+func (r *Result) table() table {
+	t := table{r, map[place]*Run{}}
+	for i := range r.Runs {
+		run := &r.Runs[i]
+		t.runs[place{run.Cell, run.Policy, run.Seed}] = run
+	}
+	return t
+}
+
+// value returns a figure of a run, undefined without a result.
+func (t table) value(cell int, policy string, seed uint64, f figure) float64 {
+	run := t.runs[place{cell, policy, seed}]
+	if run == nil || run.Err != "" {
+		return math.NaN()
+	}
+	return float64(f(&run.Summary))
+}
+
+// bestOther returns the least figure among the others of a policy, and which has it.
+func (t table) bestOther(cell int, policy string, seed uint64, f figure) (best float64, who string) {
+	best = math.NaN()
+	for _, p := range t.Policies {
+		if p == policy || told[p] {
+			continue
+		}
+		if v := t.value(cell, p, seed, f); v < best || math.IsNaN(best) && !math.IsNaN(v) {
+			best, who = v, p
+		}
+	}
+	return best, who
+}
+
+// seeds returns the seeds of a cell.
+func (t table) seeds(cell int) []uint64 {
+	if t.Cells[cell].Drawn() {
+		return t.Seeds
+	}
+	return t.Seeds[:1]
+}
+
+// over returns f of every seed of a cell.
+func (t table) over(cell int, f func(seed uint64) float64) []float64 {
+	var out []float64
+	for _, seed := range t.seeds(cell) {
+		out = append(out, f(seed))
+	}
+	return out
+}
+
+// Rows returns a row per cell and policy.
+func (r *Result) Rows() []Row {
+	t := r.table()
+	var out []Row
+	for c := range r.Cells {
+		for _, p := range r.Policies {
+			out = append(out, t.row(c, p))
+		}
+	}
+	return out
+}
+
+func (t table) row(c int, policy string) Row {
+	cell := &t.Cells[c]
+	r := Row{Cell: cell.Name, Policy: policy, Reference: cell.VariantOf}
+	restarts := report.Number(0)
+	for _, seed := range t.seeds(c) {
+		switch run := t.runs[place{c, policy, seed}]; {
+		case run == nil:
+		case run.Err == "":
+			r.Seeds++
+			restarts += report.Number(run.Summary.Restarts)
+		default:
+			if r.Failed++; r.Error == "" {
+				r.Error = run.Err
+			}
+		}
+	}
+	r.Restarts = report.Undefined()
+	if r.Seeds > 0 {
+		r.Restarts = restarts / report.Number(r.Seeds)
+	}
+	mean := func(f figure) report.Interval {
+		return report.StudentT(t.over(c, func(seed uint64) float64 { return t.value(c, policy, seed, f) }), Confidence)
+	}
+	r.AvgJCT, r.P99JCT, r.Makespan, r.MaxRho = mean(avgJCT), mean(p99JCT), mean(makespan), mean(maxRho)
+	r.BestOther = ratios(func(f figure) []float64 { return t.againstBest(c, policy, f) })
+	r.Best, r.BestIn = t.mostlyBest(c, policy)
+	r.RhoOfThemis = report.GeometricT(t.ofThemis(c, policy), Confidence)
+	r.OfReference = ratios(func(f figure) []float64 { return t.ofReference(c, policy, f) })
+	return r
+}
+
+// ratios returns the geometric means of three figures.
+func ratios(of func(figure) []float64) Ratios {
+	mean := func(f figure) report.Interval { return report.GeometricT(of(f), Confidence) }
+	return Ratios{mean(avgJCT), mean(p99JCT), mean(makespan)}
+}
+
+// againstBest returns the best other's figure over the policy's, by seed.
+func (t table) againstBest(c int, policy string, f figure) []float64 {
+	return t.over(c, func(seed uint64) float64 {
+		best, _ := t.bestOther(c, policy, seed, f)
+		return best / t.value(c, policy, seed, f)
+	})
+}
+
+// ofThemis returns the policy's highest rho over that of themis, by seed.
+func (t table) ofThemis(c int, policy string) []float64 {
+	return t.over(c, func(seed uint64) float64 {
+		return t.value(c, policy, seed, maxRho) / t.value(c, "themis", seed, maxRho)
+	})
+}
+
+// ofReference returns the figure of a variant over that of its reference, by seed, nil for cells that are none.
+func (t table) ofReference(c int, policy string, f figure) []float64 {
+	cell := &t.Cells[c]
+	of := slices.IndexFunc(t.Cells, func(o Cell) bool { return o.Name == cell.VariantOf })
+	if cell.VariantOf == "" || of < 0 {
+		return nil
+	}
+	scale := cell.scale() / t.Cells[of].scale()
+	return t.over(c, func(seed uint64) float64 {
+		return t.value(c, policy, seed, f) / t.value(of, policy, seed, f) / scale
+	})
+}
+
+// mostlyBest returns the best other in most workloads of a cell, and in how many.
+func (t table) mostlyBest(c int, policy string) (who string, times int) {
+	count := map[string]int{}
+	for _, seed := range t.seeds(c) {
+		if _, best := t.bestOther(c, policy, seed, avgJCT); best != "" {
+			count[best]++
+		}
+	}
+	for _, p := range t.Policies {
+		if count[p] > times {
+			who, times = p, count[p]
+		}
+	}
+	return who, times
+}
+
+// Totals returns the figures of every policy over the cells.
+func (r *Result) Totals() []Total {
+	t := r.table()
+	var cells []int
+	for c := range r.Cells {
+		if r.Cells[c].VariantOf == "" {
+			cells = append(cells, c)
+		}
+	}
+	var out []Total
+	for _, p := range r.Policies {
+		out = append(out, t.total(p, cells))
+	}
+	return out
+}
+
+func (t table) total(policy string, cells []int) Total {
+	out := Total{Policy: policy, WorstCell: report.Undefined(), RhoWorst: report.Undefined()}
+	var rho, themis []float64
+	for _, c := range cells {
+		row := t.row(c, policy)
+		out.Failed += row.Failed
+		if row.Seeds == 0 {
+			continue
+		}
+		out.Cells++
+		if m := row.BestOther.AvgJCT.Mean; m.Defined() && !(m >= out.WorstCell) {
+			out.WorstCell = m
+		}
+		if m := row.RhoOfThemis.Mean; m.Defined() && !(m <= out.RhoWorst) {
+			out.RhoWorst = m
+		}
+		themis = append(themis, float64(row.RhoOfThemis.Mean))
+		for _, seed := range t.seeds(c) {
+			out.Workloads++
+			rho = append(rho, t.value(c, policy, seed, maxRho))
+			if own := t.value(c, policy, seed, avgJCT); t.least(c, seed) == own {
+				out.Won++
+			}
+		}
+	}
+	out.MaxRho = report.StudentT(rho, Confidence).Mean
+	out.RhoOfThemis = report.StudentT(themis, Confidence).Mean
+	out.BestOther = Ratios{t.overall(policy, cells, avgJCT), t.overall(policy, cells, p99JCT), t.overall(policy, cells, makespan)}
+	return out
+}
+
+// least returns the least average JCT of a workload.
+func (t table) least(c int, seed uint64) float64 {
+	best := math.NaN()
+	for _, p := range t.Policies {
+		if v := t.value(c, p, seed, avgJCT); !(v >= best) && !math.IsNaN(v) {
+			best = v
+		}
+	}
+	return best
+}
+
+// overall returns the geometric mean over cells of the ratios to the best other.
+func (t table) overall(policy string, cells []int, f figure) report.Interval {
+	var means, bySeed []float64
+	complete := true
+	for _, c := range cells {
+		row := t.againstBest(c, policy, f)
+		means = append(means, float64(report.GeometricT(row, Confidence).Mean))
+		complete = complete && len(row) == len(t.Seeds) && len(t.Seeds) > 1 && !slices.ContainsFunc(row, math.IsNaN)
+	}
+	if !complete {
+		return report.GeometricT(means, Confidence)
+	}
+	for i := range t.Seeds {
+		sum := 0.0
+		for _, c := range cells {
+			sum += math.Log(t.againstBest(c, policy, f)[i])
+		}
+		bySeed = append(bySeed, math.Exp(sum/float64(len(cells))))
+	}
+	return report.GeometricT(bySeed, Confidence)
+}

@@ -1,0 +1,79 @@
+package planner
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// PerShape returns, for each shape of a request, the first choice of Rank that fits, has a throughput and passes accept;
+// best first. A request without one has an empty result, whatever the reason. It judges fewer plans than Rank and
+// describes only those it returns. accept must not keep or modify the configuration.
+func (pl *Planner) PerShape(ctx context.Context, r Request, accept func(*spec.Config) bool) ([]Choice, error) {
+	r, err := r.normal()
+	if err != nil {
+		return nil, err
+	}
+	s := pl.newSearch(ctx, &r, nil)
+	top := perShape{search: s, accept: accept, prunes: pl.hasOneShape(&r)}
+	s.add = top.put
+	if err := s.sweep(); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(top.best, s.compare)
+	out := make([]Choice, 0, len(top.best))
+	for _, k := range top.best {
+		c, err := s.choice(k)
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// hasOneShape reports whether all candidates of r have one shape, and the highest throughput is best.
+func (pl *Planner) hasOneShape(r *Request) bool {
+	u, ok := pl.o.Space.(uniform)
+	if !ok || r.Objective != Throughput || len(r.batches()) != 1 {
+		return false
+	}
+	if from, to := r.counts(); from != to {
+		return false
+	}
+	_, _, ok = u.plans(*r)
+	return ok
+}
+
+// perShape keeps the best accepted candidate of each shape.
+type perShape struct {
+	*search
+	accept func(*spec.Config) bool
+	prunes bool // slower candidates than the best may be skipped
+	best   []candidate
+	config spec.Config // scratch of put
+}
+
+func (t *perShape) put(k *candidate) {
+	if !(k.throughput > 0) {
+		return
+	}
+	site := &t.sites[k.site].config
+	i := slices.IndexFunc(t.best, func(o candidate) bool { return t.sites[o.site].config.Shape == site.Shape })
+	if i >= 0 && t.compare(*k, t.best[i]) >= 0 {
+		return
+	}
+	t.config = *site
+	if t.config.Plan = k.plan; !t.accept(&t.config) {
+		return
+	}
+	if i < 0 {
+		i, t.best = len(t.best), append(t.best, candidate{})
+	}
+	t.best[i] = *k
+	if t.prunes {
+		t.threshold = k.score
+	}
+}

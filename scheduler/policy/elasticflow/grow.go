@@ -1,0 +1,223 @@
+package elasticflow
+
+import (
+	"cmp"
+	"container/heap"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// growth is a higher level for a job during the next slot.
+type growth struct {
+	m    *demand
+	plan plan
+	cost float64 // device-seconds per device added
+}
+
+// growths is a heap of growths, the cheapest first; ties go to the earlier job.
+type growths []growth
+
+func (h growths) Len() int { return len(h) }
+func (h growths) Less(a, b int) bool {
+	return cmp.Or(cmp.Compare(h[a].cost, h[b].cost), cmp.Compare(h[a].m.Order, h[b].m.Order)) < 0
+}
+func (h growths) Swap(a, b int) { h[a], h[b] = h[b], h[a] }
+
+// Push and Pop implement heap.Interface.
+func (h *growths) Push(x any) { *h = append(*h, x.(growth)) }
+
+// Pop is described at Push.
+func (h *growths) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
+}
+
+// grow gives spare devices of the next slot to jobs with a deadline: one level at a time to
+// the job whose plan then costs the fewest additional device-seconds per additional device.
+// The plans of others stay as they are, so all deadlines are still met.
+//
+// Source: the greedy allocation by marginal return of section 4.2; the marginal device time
+// of the artifact.
+func (w *work) grow() {
+	h := &growths{}
+	for _, m := range w.demands {
+		if m.deadline != 0 && m.fits {
+			w.pushGrowth(h, m)
+		}
+	}
+	for h.Len() > 0 {
+		g := heap.Pop(h).(growth)
+		now, ok := w.growthOf(g.m)
+		if !ok {
+			continue
+		}
+		if h.Len() > 0 && now.cost > (*h)[0].cost { // other plans made it dearer
+			heap.Push(h, now)
+			continue
+		}
+		w.replace(g.m, now.plan)
+		w.pushGrowth(h, g.m)
+	}
+}
+
+func (w *work) pushGrowth(h *growths, m *demand) {
+	if g, ok := w.growthOf(m); ok {
+		heap.Push(h, g)
+	}
+}
+
+// growthOf returns the next level of m during the slot; ok is false if too few devices are
+// free, or if its deadline would be missed, as by a restart.
+func (w *work) growthOf(m *demand) (g growth, ok bool) {
+	now := m.pick()
+	has, group := 0, m.plan.group
+	if now >= 0 {
+		has = m.Cells[now].Devices
+	}
+	next := m.next(group, has)
+	if next < 0 || m.Cells[next].Devices-has > w.freeNow(group) {
+		return g, false
+	}
+	w.free[group].addPlan(m, &m.plan, 1)
+	p, ok := m.satisfy(w.free, next, w.slot)
+	w.free[group].addPlan(m, &m.plan, -1)
+	if !ok {
+		return g, false
+	}
+	p.share = m.plan.share
+	added := float64(m.Cells[next].Devices - has)
+	return growth{m, p, (p.deviceSec - m.plan.deviceSec) / added}, true
+}
+
+// freeNow returns the devices of a group that are free during the whole next slot.
+func (w *work) freeNow(group int) int {
+	p := w.free[group]
+	n := math.MaxInt
+	for k, at := range p.at {
+		if at >= w.slot {
+			break
+		}
+		n = min(n, p.free[k])
+	}
+	return n
+}
+
+// next returns the lowest level of m in a group above a number of devices, -1 if there is
+// none.
+func (m *demand) next(group, has int) int {
+	for _, c := range m.levels[group] {
+		if m.Cells[c].Devices > has {
+			return c
+		}
+	}
+	return -1
+}
+
+// replace makes p the plan of m.
+func (w *work) replace(m *demand, p plan) {
+	w.free[m.plan.group].addPlan(m, &m.plan, 1)
+	m.plan = p
+	w.free[p.group].addPlan(m, &p, -1)
+}
+
+// growBestEffort gives spare devices to best-effort jobs: their least level in ascending order
+// of remaining time, then level by level where the completion advances most per device.
+func (w *work) growBestEffort() {
+	var jobs []*demand
+	for _, m := range w.demands {
+		if m.deadline == 0 || !m.fits {
+			jobs = append(jobs, m)
+		}
+	}
+	slices.SortStableFunc(jobs, func(a, b *demand) int { return cmp.Compare(a.remaining(), b.remaining()) })
+	for _, m := range jobs {
+		if c := w.firstLevel(m); c >= 0 {
+			w.hold(m, c)
+		}
+	}
+	for {
+		m, c := w.bestGrowth(jobs)
+		if m == nil {
+			return
+		}
+		w.hold(m, c)
+	}
+}
+
+// bestGrowth returns the running job and its higher level that advance its completion most
+// per device; nil if no level that is free does.
+func (w *work) bestGrowth(jobs []*demand) (best *demand, to int) {
+	free := make([]int, len(w.free))
+	for g := range free {
+		free[g] = w.freeNow(g)
+	}
+	gain := 0.0
+	for _, m := range jobs {
+		now := m.pick()
+		if now < 0 {
+			continue
+		}
+		for _, c := range m.levels[m.plan.group] {
+			added := m.Cells[c].Devices - m.Cells[now].Devices
+			if added <= 0 || added > free[m.plan.group] {
+				continue
+			}
+			if v := (m.until(now) - m.until(c)) / float64(added); v > gain {
+				best, to, gain = m, c, v
+			}
+		}
+	}
+	return best, to
+}
+
+// remaining returns the seconds to go of m on its fastest lowest level.
+func (m *demand) remaining() float64 {
+	best := math.Inf(1)
+	for _, levels := range m.levels {
+		if len(levels) > 0 {
+			best = min(best, m.seconds(m.left, levels[0]))
+		}
+	}
+	return best
+}
+
+// until returns the seconds to the end of m on a cell from now on.
+func (m *demand) until(c int) float64 {
+	ready := m.start
+	if c == m.held {
+		ready = m.ready
+	}
+	return ready + m.seconds(m.left, c)
+}
+
+// firstLevel returns the lowest level of m that is free, in the group where m is done first.
+func (w *work) firstLevel(m *demand) int {
+	best := -1
+	for g, levels := range m.levels {
+		if len(levels) > 0 && m.Cells[levels[0]].Devices <= w.freeNow(g) && (best < 0 || m.until(levels[0]) < m.until(best)) {
+			best = levels[0]
+		}
+	}
+	return best
+}
+
+// hold gives m a cell for the next slot.
+func (w *work) hold(m *demand, c int) {
+	w.replace(m, plan{group: m.Cells[c].Group, parts: []part{{0, w.slot, c}}})
+}
+
+// growth returns in words how many devices m has beyond its share.
+func (m *demand) growth() string {
+	c := m.pick()
+	switch {
+	case c < 0:
+		return ", from later on"
+	case m.Cells[c].Devices > m.base:
+		return fmt.Sprintf(", with %s added", spec.Count(m.Cells[c].Devices-m.base, "spare device"))
+	}
+	return ""
+}
