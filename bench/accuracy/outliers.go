@@ -16,7 +16,7 @@ func outlierProtocols() []Protocol {
 		return outliers(ctx, b, c, alterations, alteredRows)
 	}
 	return []Protocol{{Name: "outliers", run: run,
-		Doc: fmt.Sprintf("rows of data/published, data/field and data/rubick, each source left out in turn: of %d rows with an altered step time beside good rows of their source, how many are doubted, and how many unaltered rows", alteredRows)}}
+		Doc: fmt.Sprintf("rows of data/published, data/field and data/rubick, each source left out in turn: how many of %d rows with an altered step time, beside good rows of their source, are held back, and how many unaltered rows", alteredRows)}}
 }
 
 // alteredRows is the least number of altered rows of an alteration.
