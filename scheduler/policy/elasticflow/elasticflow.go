@@ -42,7 +42,7 @@ func newElasticFlow(d policy.Deps) (scheduler.Policy, error) {
 // deadline rejects such jobs instead, as the paper does.
 //
 // Best-effort jobs get their least level in ascending order of remaining time, then each
-// further level goes to the job whose completion it advances most per device.
+// further level goes where it advances a completion most per device.
 //
 // Source: abstract and artifact of the paper, pkusys/ElasticFlow at commit 0d29ad9,
 // scheduler.py; sections 4.1 (progressive filling and its worked example, see share_test.go)

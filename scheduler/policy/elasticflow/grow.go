@@ -37,7 +37,7 @@ func (h *growths) Pop() any {
 }
 
 // grow gives spare devices of the next slot to jobs with a deadline: one level at a time to
-// the job whose plan then costs the fewest additional device-seconds per additional device.
+// the job with the plan that then costs fewest additional device-seconds per device added.
 // The plans of others stay as they are, so all deadlines are still met.
 //
 // Source: the greedy allocation by marginal return of section 4.2; the marginal device time
