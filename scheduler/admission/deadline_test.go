@@ -83,7 +83,7 @@ func TestDeadlineAdmitsOthers(t *testing.T) {
 		}
 	}
 	ok, why, err := a.Admit(t.Context(), s, spec.Job{ID: "late", Devices: 1, Duration: time.Hour, Deadline: 2 * time.Hour})
-	if want := "the deadline at 2h0m0s cannot be met: it is in 3600 s, and the jobs with a deadline leave too few devices"; ok || why != want || err != nil {
+	if want := "the deadline at 2h0m0s cannot be met: it is in 3600 s, the job takes at least 3660 s"; ok || why != want || err != nil {
 		t.Errorf("%v %q %v, want %q", ok, why, err, want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Columns are the columns of a file; others are ignored.
@@ -26,7 +27,7 @@ func Read(r io.Reader, name string) (*Table, error) {
 	var index [5]int
 	for i, column := range Columns {
 		if index[i] = slices.Index(header, column); index[i] < 0 {
-			return nil, fmt.Errorf("hostspeed: %s: no column %q, want %q", name, column, Columns)
+			return nil, fmt.Errorf("hostspeed: %s: no column %q, want %s", name, column, strings.Join(Columns, ", "))
 		}
 	}
 	t := &Table{models: map[string][]grid{}}

@@ -4,6 +4,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 	"github.com/pacer-ml/pacer/scheduler/policy/dl2"
 	"github.com/pacer-ml/pacer/scheduler/policy/elasticflow"
+	"github.com/pacer-ml/pacer/scheduler/policy/fgd"
 	"github.com/pacer-ml/pacer/scheduler/policy/gavel"
 	"github.com/pacer-ml/pacer/scheduler/policy/ones"
 	"github.com/pacer-ml/pacer/scheduler/policy/optimus"
@@ -28,5 +29,5 @@ var Policies = policy.NewRegistry(
 	paramserver.DRF, paramserver.Tetris,
 	optimus.Info, optimus.OracleInfo,
 	rubick.Info, rubick.InfoE, rubick.InfoR, rubick.InfoN,
-	sia.Info, pollux.Info, elasticflow.Info, synergy.Info, themis.Info, ones.Info, dl2.Info, pacer.Info, synth.Info,
+	sia.Info, pollux.Info, elasticflow.Info, synergy.Info, fgd.Info, themis.Info, ones.Info, dl2.Info, pacer.Info, synth.Info,
 )

@@ -8,7 +8,7 @@
 //	best effort                 a job without a deadline, or with one that cannot be met
 //
 // profile.go has the free devices over the future, share.go the minimum satisfactory share
-// and admission, grow.go the use of spare devices, explain.go the reasons.
+// and admission, grow.go the use of spare devices.
 //
 // Start with elasticflow.go and share.go.
 package elasticflow

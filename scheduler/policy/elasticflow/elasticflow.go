@@ -42,7 +42,7 @@ func newElasticFlow(d policy.Deps) (scheduler.Policy, error) {
 // deadline rejects such jobs instead, as the paper does.
 //
 // Best-effort jobs get their least level in ascending order of remaining time, then each
-// further level goes to the job whose completion it advances most per device.
+// further level goes where it advances a completion most per device.
 //
 // Source: abstract and artifact of the paper, pkusys/ElasticFlow at commit 0d29ad9,
 // scheduler.py; sections 4.1 (progressive filling and its worked example, see share_test.go)
@@ -50,8 +50,8 @@ func newElasticFlow(d policy.Deps) (scheduler.Policy, error) {
 // from the deadline backwards with two neighbouring shares, here one share holds from now to
 // the end. A change of level costs the job's start cost, in plans too. Levels are Sia's
 // configurations, powers of two within a node and whole nodes; a plan is in one group of
-// nodes, that with the fewest device-seconds. A deadline missed because a prediction was
-// wrong makes a job best effort. Buddy allocation is replaced by placing the largest jobs
+// nodes, that with the fewest device-seconds. A job that will miss its
+// deadline after all becomes best effort, before the others. Buddy allocation is replaced by placing the largest jobs
 // first, and moving jobs of a group where one would not fit.
 type elasticFlow struct {
 	*Shares
@@ -137,6 +137,7 @@ func (p *Shares) Admits(ctx context.Context, s *scheduler.Snapshot, job *spec.Jo
 	for _, m := range all {
 		m.fits = m.deadline != 0
 	}
+	all[last].strict = true
 	before, after := w.meet(all[:last]), w.meet(all)
 	if !after[last] {
 		return false, all[last].whyNot(), nil

@@ -37,7 +37,7 @@ func (h *growths) Pop() any {
 }
 
 // grow gives spare devices of the next slot to jobs with a deadline: one level at a time to
-// the job whose plan then costs the fewest additional device-seconds per additional device.
+// the job with the plan that then costs fewest additional device-seconds per device added.
 // The plans of others stay as they are, so all deadlines are still met.
 //
 // Source: the greedy allocation by marginal return of section 4.2; the marginal device time
@@ -85,12 +85,21 @@ func (w *work) growthOf(m *demand) (g growth, ok bool) {
 	w.free[group].addPlan(m, &m.plan, 1)
 	p, ok := m.satisfy(w.free, next, w.slot)
 	w.free[group].addPlan(m, &m.plan, -1)
-	if !ok {
+	if !ok || !w.hastens(m, next) {
 		return g, false
 	}
 	p.share = m.plan.share
 	added := float64(m.Cells[next].Devices - has)
 	return growth{m, p, (p.deviceSec - m.plan.deviceSec) / added}, true
+}
+
+// hastens reports whether m is done earlier if it may have the devices of a cell as long as they
+// are free, a start cost included, than by its plan.
+func (w *work) hastens(m *demand, next int) bool {
+	w.free[m.plan.group].addPlan(m, &m.plan, 1)
+	defer w.free[m.plan.group].addPlan(m, &m.plan, -1)
+	i := slices.Index(m.levels[m.plan.group], next)
+	return m.fill(w.free[m.plan.group], m.plan.group, i, -1, 0).end < m.plan.end
 }
 
 // freeNow returns the devices of a group that are free during the whole next slot.
@@ -125,7 +134,7 @@ func (w *work) replace(m *demand, p plan) {
 }
 
 // growBestEffort gives spare devices to best-effort jobs: their least level in ascending order
-// of remaining time, then level by level where the completion advances most per device.
+// of remaining time, admitted jobs that are late first, then level by level where the completion advances most per device.
 func (w *work) growBestEffort() {
 	var jobs []*demand
 	for _, m := range w.demands {
@@ -133,7 +142,12 @@ func (w *work) growBestEffort() {
 			jobs = append(jobs, m)
 		}
 	}
-	slices.SortStableFunc(jobs, func(a, b *demand) int { return cmp.Compare(a.remaining(), b.remaining()) })
+	slices.SortStableFunc(jobs, func(a, b *demand) int {
+		if a.late != b.late {
+			return map[bool]int{true: -1, false: 1}[a.late]
+		}
+		return cmp.Compare(a.remaining(), b.remaining())
+	})
 	for _, m := range jobs {
 		if c := w.firstLevel(m); c >= 0 {
 			w.hold(m, c)

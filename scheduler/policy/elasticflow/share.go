@@ -19,6 +19,8 @@ type demand struct {
 	ready    float64 // those left of the present start
 	deadline float64 // seconds from now; 0 = none
 	fits     bool    // its deadline is to be met; a job without one has no say
+	strict   bool    // its plan has to leave the reserve
+	late     bool    // it was admitted and will miss its deadline
 
 	plan plan
 	base int // devices of the minimum satisfactory share now
@@ -140,15 +142,26 @@ func (m *demand) highest(levels []int, n int) int {
 // is done by its deadline; of several groups that with fewest device-seconds. ok is false if
 // no share suffices.
 //
-// Source: progressive filling, section 4.1.
+// A plan leaves a reserve before the deadline, a start cost, as other jobs may make a job move
+// to another node. Only a plan of an admitted job may use it.
+//
+// Source: progressive filling, section 4.1. Differs: the reserve.
 func (m *demand) satisfy(free []*profile, first int, slot float64) (best plan, ok bool) {
+	if best, ok = m.satisfyBy(m.deadline-m.start, free, first, slot); !ok && m.start > 0 && !m.strict {
+		return m.satisfyBy(m.deadline, free, first, slot)
+	}
+	return best, ok
+}
+
+// satisfyBy is satisfy for a time in place of the deadline.
+func (m *demand) satisfyBy(by float64, free []*profile, first int, slot float64) (best plan, ok bool) {
 	for g, levels := range m.levels {
 		if first >= 0 && m.Cells[first].Group != g {
 			continue
 		}
 		for share := range levels {
 			p := m.fill(free[g], g, share, first, slot)
-			if p.end <= m.deadline+rounding {
+			if p.end <= by+rounding {
 				if !ok || p.deviceSec < best.deviceSec {
 					best, ok = p, true
 				}
@@ -168,7 +181,7 @@ func (m *demand) whyNot() string {
 	if m.deadline <= 0 {
 		return "it has passed"
 	}
-	if need := m.left / fastest; fastest > 0 && need > m.deadline {
+	if need := m.left/fastest + m.start; fastest > 0 && need > m.deadline {
 		return fmt.Sprintf("it is in %.0f s, the job takes at least %.0f s", m.deadline, need)
 	}
 	return fmt.Sprintf("it is in %.0f s, and the jobs with a deadline leave too few devices", m.deadline)
@@ -236,14 +249,14 @@ func (w *work) admit(admitted map[int]bool) {
 		if _, known := admitted[m.Order]; known || m.deadline == 0 {
 			continue
 		}
-		m.fits = true
+		m.fits, m.strict = true, true
 		met := 0
 		for _, ok := range w.meet(w.demands) {
 			if ok {
 				met++
 			}
 		}
-		m.fits = met == count()
+		m.fits, m.strict = met == count(), false
 		admitted[m.Order] = m.fits
 	}
 }
@@ -252,7 +265,7 @@ func (w *work) admit(admitted map[int]bool) {
 func (w *work) dropLate() {
 	for i, ok := range w.meet(w.demands) {
 		if m := w.demands[i]; !ok {
-			m.fits = false
+			m.late, m.fits = m.fits, false
 		}
 	}
 }

@@ -32,7 +32,7 @@ func workOf(devices int, slot float64, demands ...*demand) *work {
 	return &work{demands: demands, idle: []int{devices}, slot: slot}
 }
 
-// The example of section 4.1: 4 devices, of which jobs A and B use 1 and 2 during the first
+// The example of section 4.1: 4 devices; jobs A and B use 1 and 2 of them during the first
 // unit of time. C makes 1, 1.5 and 2 steps on 1, 2 and 4 devices, and has to make 3 in 2 units.
 // With a share of 2 it makes 2.5. With 4 it has 1 device, then 4, and makes 3.
 func TestMinimumSatisfactoryShare(t *testing.T) {
@@ -148,7 +148,7 @@ func TestLinearScaling(t *testing.T) {
 	})
 }
 
-// Plans never use more devices than there are, and of jobs whose deadlines are met all are met
+// Plans never use more devices than there are, and the deadlines that are met are still met
 // after growing too.
 func TestPlansFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -14,6 +14,7 @@ var solving = append([]policy.Option{
 	{Name: "centre", Default: "false", Doc: "among equal optima choose their centre; false: the one with the highest total throughput"},
 	{Name: "agnostic", Default: "false", Doc: "heterogeneity-agnostic: compute fractions as if jobs were as fast on all types as on their first; spare devices still go to the fastest job"},
 	{Name: "sharing", Default: "false", Doc: "space sharing: let two jobs share devices if --belief has speeds of pairs"},
+	{Name: "parts", Default: "1", Min: 1, Max: 1e6, Doc: "solve one program for each of so many parts of jobs and devices (Narayanan et al., POP, SOSP 2021)"},
 }, rounding...)
 
 // fractions is the Fractions of an Objective.
@@ -27,11 +28,18 @@ func solved(d policy.Deps, o Objective, f fractions) (scheduler.Policy, error) {
 		centre = true
 	}
 	o.Sharing = v.Bool("sharing")
+	parts := v.Int("parts")
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
 	if agnostic && o.Sharing {
 		return nil, errors.New("policy: agnostic conflicts with sharing, which needs the speeds of pairs")
+	}
+	if parts > 1 && o.Sharing {
+		return nil, errors.New("policy: parts conflicts with sharing, which pairs jobs of all parts")
+	}
+	if parts > 1 {
+		f = partitioned(f, parts)
 	}
 	if agnostic {
 		f = agnosticFractions(f)

@@ -82,15 +82,15 @@ func (pr *problem) start(rng *rand.Rand) []*schedule {
 // tournaments. It gives up after a few attempts without a new one.
 func (pr *problem) breed(pop []*schedule, n int, seen map[uint64]bool, rng *rand.Rand) (out []*schedule) {
 	const attempts = 20
-	for vain := 0; len(out) < n && vain < attempts; {
-		vain++
+	for idle := 0; len(out) < n && idle < attempts; {
+		idle++
 		for _, sc := range cross(tournament(pop, rng), tournament(pop, rng), rng) {
 			pr.mutate(sc, rng)
 			pr.repair(sc, rng)
 			pr.evaluate(sc)
 			if !seen[sc.hash] {
 				seen[sc.hash] = true
-				out, vain = append(out, sc), 0
+				out, idle = append(out, sc), 0
 			}
 		}
 	}

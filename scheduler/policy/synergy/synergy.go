@@ -50,7 +50,7 @@ func newSynergy(d policy.Deps) (scheduler.Policy, error) {
 	return p, nil
 }
 
-// synergy runs the first jobs of an order whose devices fit, each on its requested devices,
+// synergy runs the first jobs of an order, as many as fit, each on its requested devices,
 // and shares out the CPUs and memory of hosts by algorithm Tune (tune.go). Without
 // Deps.HostSpeeds, or for a model that these do not have, a job gets what it requests.
 //
@@ -183,7 +183,7 @@ func rateOf(s *scheduler.Snapshot, configs []candidate.Config, j *scheduler.JobS
 	return candidate.GuessRate(s.Now, j)
 }
 
-// runnable returns the first jobs whose devices fit by number, each with its group: its
+// runnable returns the first jobs that fit by their numbers of devices, each with its group: its
 // present one, or else that of its first configuration with enough devices left.
 func runnable(s *scheduler.Snapshot, entries []*entry) (out []*entry) {
 	idle := s.Idle()
