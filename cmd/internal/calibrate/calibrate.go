@@ -13,12 +13,14 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
+	"github.com/pacer-ml/pacer/profiler/store"
 )
 
 // session is a calibration that is ready to measure.
 type session struct {
 	*campaign.Session
-	o Options
+	o    Options
+	read func(store.Filter) ([]spec.Measurement, error) // of the store; nil = there is none
 }
 
 // measured has the points of a calibration that were measured, with any outcome.

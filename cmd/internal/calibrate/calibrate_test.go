@@ -139,6 +139,22 @@ func TestCalibrationReducesError(t *testing.T) {
 	}
 }
 
+// TestKeptFitHasAllRowsOfTheStore: those that were measured before, too.
+func TestKeptFitHasAllRowsOfTheStore(t *testing.T) {
+	db, reg := querytest.Open(t)
+	s, rows := measureAt(t, newSite(), options(), db)
+	other := rows.all()[0]
+	other.Source, other.Config.Plan.MicroBatch = "campaign/earlier", 2*other.Config.Plan.MicroBatch
+	if err := db.Put(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	s.read = func(f store.Filter) ([]spec.Measurement, error) { return query.RowsOf(t.Context(), db, f) }
+	r, err := s.report(t.Context(), rows, reg)
+	if err != nil || len(r.Cards) != 1 || r.Cards[0].NFit != 31 || r.Points != 30 {
+		t.Errorf("%v, %d points, cards %+v, want 30 and one of 31 rows", err, r.Points, r.Cards)
+	}
+}
+
 // TestHeldOutRowsAreNotFitted: the step times of plans held out change neither the points that are chosen nor the
 // predictions that they are scored with.
 func TestHeldOutRowsAreNotFitted(t *testing.T) {

@@ -117,6 +117,7 @@ func here(ctx context.Context, o Options, d *datadir.Dir, log io.Writer) (_ *Rep
 	if err != nil {
 		return nil, err
 	}
+	s.read = func(f store.Filter) ([]spec.Measurement, error) { return query.RowsOf(ctx, db, f) }
 	return s.report(ctx, rows, reg)
 }
 

@@ -157,6 +157,10 @@ func (r *Report) printVerdict(w io.Writer) {
 		fmt.Fprintf(w, "Warning: %s.\n", warning)
 	}
 	if n := len(r.Cards); n > 0 {
-		fmt.Fprintf(w, "Stored: %s as %s, and %s fitted to all of them.\n", spec.Count(r.Points, "row"), r.Source, spec.Count(n, "model"))
+		fitted := 0
+		for _, c := range r.Cards {
+			fitted += c.NFit
+		}
+		fmt.Fprintf(w, "Stored: %s as %s. Fitted: %s, to %s of the store.\n", spec.Count(r.Points, "row"), r.Source, spec.Count(n, "model"), spec.Count(fitted, "row"))
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/registry"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/profiler/store"
 )
 
 // Report is the JSON of pacer calibrate.
@@ -65,7 +66,7 @@ func (s *session) report(ctx context.Context, rows *measured, reg *registry.Regi
 	}
 	machine := s.JSON()
 	r := &Report{Source: s.Campaign.Source(), Machine: &machine, BudgetSec: s.o.Budget.Seconds(), WallSec: rows.WallSec, Stopped: rows.Stopped, Space: len(s.Points)}
-	b := basis{family: fam, rows: rows.all(), fitted: len(usable(rows.Chosen))}
+	b := basis{family: fam, rows: rows.all(), fitted: len(usable(rows.Chosen)), read: s.read}
 	if r.Plans, b.outliers, err = scoreHeldOut(ctx, fam, rows.HeldOut, rows.Chosen); err != nil {
 		return nil, err
 	}
@@ -86,6 +87,8 @@ type basis struct {
 	fitted   int                // of them, the usable ones fitted for the scores
 	outliers []perfmodel.Outlier
 	plans    []spec.Config // among which the best is found
+	// read reads the store, so that the fits include the other rows there; nil = only rows.
+	read func(store.Filter) ([]spec.Measurement, error)
 }
 
 // fewPlans warns about a space that is too small to hold plans out and fit to others.
@@ -101,7 +104,7 @@ func (s *session) fewPlans() []string {
 	return []string{text}
 }
 
-// finish sums up the scores, stores the fits to all rows, and finds the best plans.
+// finish sums up the scores, stores the fits to all rows of the store, and finds the best plans.
 func (r *Report) finish(ctx context.Context, b basis, o Options, reg *registry.Registry) error {
 	r.Points, r.Fitted = len(b.rows), b.fitted
 	r.Before, r.After = accuracies(r.Plans)
@@ -113,8 +116,14 @@ func (r *Report) finish(ctx context.Context, b basis, o Options, reg *registry.R
 	if err != nil {
 		return err
 	}
+	opts, rows := perfmodel.PoolOptions{FitOptions: perfmodel.FitOptions{Seed: o.Seed, Unfitted: analytic}}, b.rows
+	if b.read != nil {
+		if rows, err = query.WithPool(b.family, rows, nil, &opts, b.read); err != nil {
+			return err
+		}
+	}
 	var skipped []string
-	if r.Cards, skipped, err = query.FitAll(ctx, b.family, reg, b.rows, perfmodel.PoolOptions{FitOptions: perfmodel.FitOptions{Seed: o.Seed, Unfitted: analytic}}); err != nil {
+	if r.Cards, skipped, err = query.FitAll(ctx, b.family, reg, rows, opts); err != nil {
 		return err
 	}
 	r.Warnings = append(r.Warnings, skipped...)

@@ -42,7 +42,7 @@ func fromRows(ctx context.Context, o Options, open func(string) (io.ReadCloser, 
 	if r.Plans, err = scoreEach(ctx, fam, rows, o.Seed); err != nil {
 		return nil, false, err
 	}
-	b := basis{family: fam, rows: rows, fitted: len(usable(rows)), plans: configs}
+	b := basis{family: fam, rows: rows, fitted: len(usable(rows)), plans: configs, read: func(f store.Filter) ([]spec.Measurement, error) { return d.Rows(ctx, f) }}
 	if _, b.outliers, err = fitKeys(ctx, fam, rows); err != nil {
 		return nil, false, err
 	}
