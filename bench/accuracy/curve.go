@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
@@ -34,6 +35,9 @@ type CurvePoint struct {
 	Draws   int     `json:"draws"`
 	Scored  float64 `json:"scored"`  // rows scored in a draw
 	Refused float64 `json:"refused"` // rows not predicted in a draw
+	// HeldBack is the number of rows in a draw that are neither fitted nor scored: those that the source marks as suspect,
+	// and revealed ones that are in doubt.
+	HeldBack float64 `json:"held_back"`
 	Mean    Spread  `json:"mean"`
 	Median  Spread  `json:"median"`
 	// Coverage is the share of rows in the 90 % interval, HalfWidth its median half-width in ln of the step time; both are
@@ -123,6 +127,7 @@ type CurveOptions struct {
 
 // curveDraw is one draw of one order of one source.
 type curveDraw struct {
+	dir    string
 	source string
 	order  order
 	draw   int
@@ -140,6 +145,7 @@ type drawn struct {
 	draw        int
 	many        bool // the source counts for all sources
 	predictions []prediction
+	heldBack    int
 }
 
 // LearningCurves returns the learning curves of every source with at least 10 rows beside the revealed ones, and of all with
@@ -185,7 +191,7 @@ func (b *Bench) curves(c Contender, dir string, done func(string, int, int)) ([]
 		}
 		for _, order := range orders {
 			for d := range order.draws {
-				work = append(work, curveDraw{s, order, d})
+				work = append(work, curveDraw{dir, s, order, d})
 			}
 		}
 	}
@@ -230,13 +236,23 @@ func (b *Bench) draw(c Contender, d *curveDraw, rows []spec.Measurement) (out []
 		return nil, err
 	}
 	features := featuresOf(configsOf(rows))
+	suspects, err := b.suspects(d.dir, d.source)
+	if err != nil {
+		return nil, err
+	}
 	for _, k := range CurveRows {
 		if len(rows) < restRows+k || k == 0 && d.draw > 0 {
 			continue
 		}
 		shown, hidden := take(of.groups, perm, k)
+		heldBack := suspects
+		for _, i := range shown {
+			if !perfmodel.Usable(rows[i]) {
+				heldBack++
+			}
+		}
 		add := func(model string, predictions []prediction) {
-			out = append(out, drawn{curveLine{d.source, d.order.name, model, k}, d.draw, len(rows) >= pooledRows+k, predictions})
+			out = append(out, drawn{curveLine{d.source, d.order.name, model, k}, d.draw, len(rows) >= pooledRows+k, predictions, heldBack})
 		}
 		predictions, err := b.conditioned(c, d.source, rows, shown, hidden)
 		if err != nil {
@@ -321,6 +337,20 @@ func siblings(rows []spec.Measurement) [][]int {
 	return out
 }
 
+// suspects returns the number of rows of a source that its table marks as unfit for calibration.
+func (b *Bench) suspects(dir, source string) (n int, err error) {
+	p, err := b.read(dir)
+	if err != nil {
+		return 0, err
+	}
+	for i := range p.all {
+		if m := &p.all[i]; sourceOf(m) == source && suspect(m) {
+			n++
+		}
+	}
+	return n, nil
+}
+
 // take returns the rows of the first groups that have k rows together, and the others.
 func take(groups [][]int, perm []int, k int) (shown, hidden []int) {
 	for _, g := range perm {
@@ -337,7 +367,7 @@ func take(groups [][]int, perm []int, k int) (shown, hidden []int) {
 
 // curvePoints summarizes the draws of the sources of a directory, each apart and all together.
 func curvePoints(dir string, sources []string, all []drawn) []CurvePoint {
-	draws := map[curveLine]map[int][]prediction{}
+	draws := map[curveLine]map[int]*drawn{}
 	for _, d := range all {
 		for _, source := range []string{d.source, pooled} {
 			if source == pooled && !d.many {
@@ -346,9 +376,13 @@ func curvePoints(dir string, sources []string, all []drawn) []CurvePoint {
 			l := d.curveLine
 			l.source = source
 			if draws[l] == nil {
-				draws[l] = map[int][]prediction{}
+				draws[l] = map[int]*drawn{}
 			}
-			draws[l][d.draw] = append(draws[l][d.draw], d.predictions...)
+			if draws[l][d.draw] == nil {
+				draws[l][d.draw] = &drawn{}
+			}
+			of := draws[l][d.draw]
+			of.predictions, of.heldBack = append(of.predictions, d.predictions...), of.heldBack+d.heldBack
 		}
 	}
 	place := func(s string) int {
@@ -373,18 +407,19 @@ func curvePoints(dir string, sources []string, all []drawn) []CurvePoint {
 const pooled = "all"
 
 // curvePoint summarizes draws.
-func curvePoint(draws map[int][]prediction) CurvePoint {
+func curvePoint(draws map[int]*drawn) CurvePoint {
 	p := CurvePoint{Draws: len(draws)}
 	var means, medians, half, regrets []float64
 	inside, intervals := 0.0, 0.0
 	for d := range len(draws) {
-		s := summarize(draws[d])
+		s := summarize(draws[d].predictions)
 		means, medians = append(means, s.Mean), append(medians, s.Median)
 		p.Scored += float64(s.Rows) / float64(len(draws))
 		p.Refused += float64(s.Refused) / float64(len(draws))
+		p.HeldBack += float64(draws[d].heldBack) / float64(len(draws))
 		inside, intervals = inside+s.Coverage*float64(s.Intervals), intervals+float64(s.Intervals)
 		half = append(half, s.HalfWidth)
-		if g := regret(draws[d]); g.Groups > 0 {
+		if g := regret(draws[d].predictions); g.Groups > 0 {
 			regrets = append(regrets, g.Mean)
 			p.Choices += float64(g.Groups) / float64(len(draws))
 		}

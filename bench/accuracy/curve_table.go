@@ -8,11 +8,11 @@ import (
 // CurveCSV returns a line per point, header first.
 func CurveCSV(points []CurvePoint) [][]string {
 	out := [][]string{{"data", "source", "order", "model", "rows", "draws", "scored", "refused", "mean", "mean_se", "median", "median_se",
-		"coverage", "half_width", "regret", "choices"}}
+		"coverage", "half_width", "regret", "choices", "held_back"}}
 	for i := range points {
 		p := &points[i]
 		line := []string{p.Data, p.Source, p.Order, p.Model, strconv.Itoa(p.Rows), strconv.Itoa(p.Draws)}
-		for _, v := range []float64{p.Scored, p.Refused, p.Mean.Value, p.Mean.SE, p.Median.Value, p.Median.SE, p.Coverage, p.HalfWidth, p.Regret, p.Choices} {
+		for _, v := range []float64{p.Scored, p.Refused, p.Mean.Value, p.Mean.SE, p.Median.Value, p.Median.SE, p.Coverage, p.HalfWidth, p.Regret, p.Choices, p.HeldBack} {
 			line = append(line, strconv.FormatFloat(v, 'g', -1, 64))
 		}
 		out = append(out, line)

@@ -77,9 +77,9 @@ func TestCurvePoint(t *testing.T) {
 		}
 		return out
 	}
-	draws := map[int][]prediction{0: one(0.1, 0.3), 1: append(one(0.1, 0.1), prediction{err: unable("no"), target: target{want: 1}})}
+	draws := map[int]*drawn{0: {predictions: one(0.1, 0.3), heldBack: 3}, 1: {predictions: append(one(0.1, 0.1), prediction{err: unable("no"), target: target{want: 1}}), heldBack: 4}}
 	p := curvePoint(draws)
-	if math.Abs(p.Mean.Value-0.15) > 1e-12 || math.Abs(p.Mean.SE-0.05) > 1e-12 || p.Scored != 2 || p.Refused != 0.5 || p.Coverage != 1 {
+	if math.Abs(p.Mean.Value-0.15) > 1e-12 || math.Abs(p.Mean.SE-0.05) > 1e-12 || p.Scored != 2 || p.Refused != 0.5 || p.HeldBack != 3.5 || p.Coverage != 1 {
 		t.Errorf("%+v, want a mean of 0.15 +- 0.05 over 2 rows, and half a row refused", p)
 	}
 }
