@@ -101,4 +101,3 @@ func usage(tb testing.TB) (u syscall.Rusage) {
 
 // cpuOf is the processor time of u, in nanoseconds.
 func cpuOf(u syscall.Rusage) int64 { return u.Utime.Nano() + u.Stime.Nano() }
-

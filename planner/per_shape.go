@@ -17,8 +17,15 @@ func (pl *Planner) PerShape(ctx context.Context, r Request, accept func(*spec.Co
 		return nil, err
 	}
 	s := pl.newSearch(ctx, &r, nil)
-	top := perShape{search: s, accept: accept, prunes: pl.hasOneShape(&r)}
+	top := perShape{search: s, accept: accept}
 	s.add = top.put
+	if each, ok := pl.onlyShape(&r); ok {
+		legal := false
+		if each(nil, func(*spec.Plan) bool { legal = true; return false }); !legal {
+			return nil, nil // most sizes of a curve: preparing a prediction takes longer than finding no plan
+		}
+		top.prunes = true
+	}
 	if err := s.sweep(); err != nil {
 		return nil, err
 	}
@@ -34,17 +41,18 @@ func (pl *Planner) PerShape(ctx context.Context, r Request, accept func(*spec.Co
 	return out, nil
 }
 
-// hasOneShape reports whether all candidates of r have one shape, and the highest throughput is best.
-func (pl *Planner) hasOneShape(r *Request) bool {
+// onlyShape returns the plans of r if all candidates have one shape, and the highest throughput is best.
+func (pl *Planner) onlyShape(r *Request) (each planWalk, ok bool) {
 	u, ok := pl.o.Space.(uniform)
 	if !ok || r.Objective != Throughput || len(r.batches()) != 1 {
-		return false
+		return nil, false
 	}
-	if from, to := r.counts(); from != to {
-		return false
+	from, to := r.counts()
+	if from != to {
+		return nil, false
 	}
-	_, _, ok = u.plans(*r)
-	return ok
+	_, each, ok = u.plans(r.at(from, r.batches()[0]))
+	return each, ok
 }
 
 // perShape keeps the best accepted candidate of each shape.

@@ -48,7 +48,7 @@ func (l Limit) Keeps(v float64) bool {
 type Figure struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
-	Unit  string  `json:"unit"` // "1" a fraction, "rows", "cells", "s", "1/s", "ln" of the step time
+	Unit  string  `json:"unit"` // "1" a fraction, "rows", "cells", "sources", "s", "1/s", "ln" of the step time
 	Must  Limit   `json:"must,omitzero"`
 	Aim   Limit   `json:"aim,omitzero"`
 }

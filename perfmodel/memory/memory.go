@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 
@@ -159,32 +158,6 @@ func (e *Estimator) use(cal *Calibration) {
 // spread between them.
 func (e *Estimator) Plan(p spec.Plan) Breakdown {
 	return e.mean(&p, figure{what: fullest})
-}
-
-// figure is a breakdown that an estimator can count: of the fullest stage, of one stage, or of the stage with the
-// largest printed figure of a kind. It is a value so that counting allocates nothing.
-type figure struct {
-	what  int
-	stage int          // of oneStage
-	kind  stack.Memory // of printed; "" = the kind that the training stack itself reports
-}
-
-const (
-	fullest = iota
-	oneStage
-	printed
-)
-
-// of returns the figure for a normal plan.
-func (f *figure) of(e *Estimator, p *spec.Plan) Breakdown {
-	switch f.what {
-	case oneStage:
-		return e.stage(p, f.stage)
-	case printed:
-		kind := cmp.Or(f.kind, e.stack.prints)
-		return e.most(p, kind).only(kind)
-	}
-	return e.most(p, stack.Device)
 }
 
 // mean returns the mean of a figure over the choices of stacks.

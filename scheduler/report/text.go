@@ -98,7 +98,7 @@ var summaryColumns = []summaryColumn{
 		func(l *Learned) Number { return l.CostAvgJCT }),
 	learnedColumn("makespan cost", "share by which the makespan exceeds that with perfect belief",
 		func(l *Learned) Number { return l.CostMakespan }),
-	gapColumn("gap", "share by which a decision's cost may exceed the least cost, a proven bound; mean over decisions",
+	gapColumn("gap", "share by which a decision's cost may exceed the least cost if all times are as the policy assumes, a proven bound; mean over decisions",
 		func(g *Gaps) Number { return g.Mean }),
 	gapColumn("worst gap", "the largest gap of a decision", func(g *Gaps) Number { return g.Worst }),
 }

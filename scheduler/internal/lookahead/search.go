@@ -227,10 +227,14 @@ func (s *search) tryHint(h Hint) {
 	s.try()
 }
 
+// changedMax is the number of tasks above which no random changes are made. A first decision about 5000 tasks takes an
+// eighth less time and has a gap of 3.218 % in place of 3.213 %.
+const changedMax = 1000
+
 // improve makes random changes to the best proposal, until tries of them in a row bring
 // no improvement.
 func (s *search) improve(ctx context.Context, tries int) {
-	if len(s.free) == 0 || s.cost == inf {
+	if len(s.free) == 0 || len(s.free) > changedMax || s.cost == inf {
 		return
 	}
 	for failed := 0; failed < tries; failed++ {

@@ -1,4 +1,4 @@
-// Package remaining estimates the remaining service of jobs whose run time is unknown, from the service that ended and
+// Package remaining estimates the remaining service of jobs with an unknown run time, from the service that ended and
 // present jobs received: the Gittins index in two dimensions (devices times time).
 //
 // Start with history.go, then curve.go.

@@ -107,7 +107,7 @@ func (h *History) curve(k kind, general *curve, weight float64) *curve {
 }
 
 // Cost returns the device-seconds that j, with a performance unknown and some attained service, costs per completion
-// under the best quantum: the expected remaining service of a job of which no more is known. It is at least a minute of
+// under the best quantum: the expected remaining service if no more is known. It is at least a minute of
 // its devices, and without history the attained service.
 func (h *History) Cost(j *spec.Job, attained float64) float64 {
 	c, weight := &prior, float64(jeffreys)

@@ -41,7 +41,7 @@ func (o *decision) apply(schedule *lookahead.Schedule) {
 const minRecheck = 10 * time.Second
 
 // recheck returns when to decide again without an event: at the next predicted end of a
-// running job whose end is a guess, since it may be wrong. 0 = never.
+// running job with a guessed end, since the guess may be wrong. 0 = never.
 func (o *decision) recheck(schedule *lookahead.Schedule) time.Duration {
 	next := math.Inf(1)
 	for i := range schedule.Assignments {

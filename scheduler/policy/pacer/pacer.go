@@ -32,7 +32,7 @@ var options = []policy.Option{
 	{Name: "window", Default: "3600", Unit: "s", Max: 1e6, Doc: "seconds within which work has the value of option value"},
 	{Name: "late", Default: "1000", Max: 1e6, Doc: "cost of each of the first hundred seconds by which a guaranteed job ends later than under fifo-backfill, in jobs; a tenth of that for further seconds"},
 	{Name: "caution", Default: "1", Max: 1e6, Doc: "fraction of the 90 % interval of speeds over which the cases for guaranteed jobs are spread"},
-	{Name: "steps", Default: "known", Example: "unknown", Doc: "known; or unknown: assume as many remaining steps as were done, at least a minute's worth. Guarantees are not kept then"},
+	{Name: "steps", Default: "known", Example: "unknown", Doc: "known; or unknown: assume as many remaining steps as were done, at least a minute's worth; without a performance model, the service that like jobs received. Guarantees are not kept then"},
 	{Name: "rounds", Default: "60", Max: 1e6, Doc: "iterations of device prices that bound the gap of a schedule and, with many jobs, improve it; 0 = none"},
 	{Name: "tries", Default: "600", Max: 1e6, Doc: "random moves without improvement after which the search stops"},
 }
