@@ -210,24 +210,33 @@ func polluxRun(t *testing.T, jobs []spec.Job, tables *goodput.Tables, seed uint6
 // workload 6 also with whole searches and other seeds.
 func TestPolluxGenetic(t *testing.T) {
 	if testing.Short() {
-		t.Skip("14 s of CPU time")
+		t.Skip("20 s of CPU time")
 	}
 	tables := goodputTables(t, "pollux")
-	recorded := readRecordedPollux(t, "pollux-1.0").JCTs
-	run := func(workload string, seed uint64, options map[string]string) float64 {
-		r := polluxRun(t, polluxJobs(t, "workloads", workload+".csv"), tables, seed, options)
+	runAt := func(load, workload string, seed uint64, options map[string]string) float64 {
+		recorded, folder := readRecordedPollux(t, "pollux-"+load).JCTs, "workloads"
+		if load != "1.0" {
+			folder += "-" + load
+		}
+		r := polluxRun(t, polluxJobs(t, folder, workload+".csv"), tables, seed, options)
 		s := report.Summarize(r, report.Score{})
 		theirs := 0.0
 		for _, jct := range recorded[workload] {
 			theirs += jct / float64(len(recorded[workload]))
 		}
 		ratio := float64(s.AvgJCT) / theirs
-		t.Logf("%s seed %d %v: average JCT %.1f s, recorded %.1f, ratio %.3f, makespan %.6g s, %d restarts, %.1f s",
-			workload, seed, options, float64(s.AvgJCT), theirs, ratio, float64(s.Makespan), s.Restarts, r.Elapsed.Seconds())
+		t.Logf("load %s, %s, seed %d %v: average JCT %.1f s, recorded %.1f, ratio %.3f, makespan %.6g s, %d restarts, %.1f s",
+			load, workload, seed, options, float64(s.AvgJCT), theirs, ratio, float64(s.Makespan), s.Restarts, r.Elapsed.Seconds())
 		return ratio
+	}
+	run := func(workload string, seed uint64, options map[string]string) float64 {
+		return runAt("1.0", workload, seed, options)
 	}
 	if ratio := run("workload-6", 1, nil); math.Abs(ratio-1) > 0.05 {
 		t.Errorf("ratio %g to the recorded average, want 0.95 to 1.05", ratio)
+	}
+	if ratio := runAt("0.5", "workload-7", 1, nil); math.Abs(ratio-1) > 0.05 {
+		t.Errorf("ratio %g to the recorded average at load 0.5, want 0.95 to 1.05", ratio)
 	}
 	if os.Getenv("PACER_SOAK") == "" {
 		return

@@ -118,14 +118,15 @@ type edit struct{ job, node, devices int }
 
 // mutate sets rows back to the present ones, clears cells, and raises the devices of random
 // jobs on nodes with free devices: of one of all jobs and one of those on the node, on
-// average. The new number is uniform between the present one and the whole node.
+// average. The new number is uniform between the present one and the whole node. Repair has
+// to follow: a job may have more devices than it can use.
 func (pr *problem) mutate(sc *schedule, rng *rand.Rand) {
 	for i := range sample(len(sc.rows), resetRate, rng) {
 		sc.rows[i] = pr.jobs[i].base
 	}
 	for i := range sample(len(sc.rows), thinRate, rng) {
 		cells := slices.DeleteFunc(slices.Clone(sc.rows[i].cells), func(cell) bool { return rng.Float64() < thinRate })
-		sc.rows[i] = pr.rowOf(pr.jobs[i], cells)
+		sc.rows[i] = pr.jobs[i].raw(cells)
 	}
 	users := pr.countUsers(sc)
 	var edits []edit
@@ -204,7 +205,7 @@ func (pr *problem) applyEdits(sc *schedule, edits []edit) {
 		for ; len(edits) > 0 && edits[0].job == i; edits = edits[1:] {
 			cells = withCell(cells, cell{edits[0].node, edits[0].devices})
 		}
-		sc.rows[i] = pr.rowOf(pr.jobs[i], cells)
+		sc.rows[i] = pr.jobs[i].raw(cells)
 	}
 }
 
@@ -308,7 +309,7 @@ func (pr *problem) repair(sc *schedule, rng *rand.Rand) {
 	clear(pr.multi)
 	for i, j := range pr.jobs {
 		r := sc.rows[i]
-		if !pr.isLegal(j, r) {
+		if r.isRaw() || !pr.isLegal(j, r) {
 			r = pr.rowOf(j, pr.legal(j, r.cells, rng))
 			sc.rows[i] = r
 		}

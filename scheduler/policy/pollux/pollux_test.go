@@ -155,6 +155,19 @@ func TestRepair(t *testing.T) {
 	}
 }
 
+// A job with more devices than it may have keeps as many as it may.
+func TestRepairKeepsTheMost(t *testing.T) {
+	pr := fixture(t, nil, 0, 2, waiting("a")...)
+	pr.jobs[0].most = 2
+	for _, cells := range [][]cell{{{0, 4}}, {{0, 4}, {1, 3}}} {
+		sc := &schedule{rows: []*row{pr.jobs[0].raw(cells)}}
+		pr.repair(sc, rand.New(rand.NewPCG(1, 1)))
+		if sc.rows[0].devices != 2 {
+			t.Errorf("%v is repaired to %v", cells, sc.rows[0].cells)
+		}
+	}
+}
+
 // The search finds the schedule that an exhaustive search of all numbers of devices finds: two
 // or three jobs, some with devices, on two nodes of four.
 func TestSearchFindsOptimum(t *testing.T) {

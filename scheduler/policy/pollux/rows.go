@@ -28,6 +28,17 @@ type row struct {
 	value   *value // nil without devices
 }
 
+// raw returns a row of j that is to be repaired: its cells may be more than j may have.
+func (j *job) raw(cells []cell) *row {
+	if len(cells) == 0 {
+		return j.none
+	}
+	return &row{cells: cells, devices: devicesOf(cells)}
+}
+
+// isRaw reports whether r is to be repaired.
+func (r *row) isRaw() bool { return r.value == nil && r.devices > 0 }
+
 // value is the speed of a job on devices of a group.
 type value struct {
 	devices int
