@@ -18,8 +18,8 @@ const (
 // DefaultPolicies run where no others are named.
 var DefaultPolicies = []string{"pacer", "rubick", "sia", "optimus", "themis", "gavel-las", "gavel-ftf", "las", "tiresias", "gittins", "fifo-backfill", "srtf"}
 
-// told are the policies that are told the durations of jobs. They are no rivals.
-var told = map[string]bool{"srtf": true, "optimus-oracle": true}
+// knowDurations are the policies that know the durations of jobs. They are no rivals.
+var knowDurations = map[string]bool{"srtf": true, "optimus-oracle": true}
 
 //go:embed cells/*.yaml
 var cellFiles embed.FS

@@ -28,10 +28,10 @@ func CellTable(rows []Row, policy string) report.Table {
 
 // PolicyTable has a row per policy, best first.
 func PolicyTable(totals []Total) report.Table {
-	t := report.Table{Header: []string{"policy", "cells", "JCT ratio", "worst cell", "won", "p99 ratio", "makespan ratio", "max rho", "failed"}}
+	t := report.Table{Header: []string{"policy", "cells", "JCT ratio", "worst cell", "won", "p99 ratio", "makespan ratio", "max rho", "late", "worst late", "failed"}}
 	for _, r := range ranked(totals) {
 		t.Rows = append(t.Rows, []string{r.Policy, strconv.Itoa(r.Cells), Ratio(r.BestOther.AvgJCT), fixed(r.WorstCell),
-			fmt.Sprintf("%d/%d", r.Won, r.Workloads), Ratio(r.BestOther.P99JCT), Ratio(r.BestOther.Makespan), fixed(r.MaxRho), strconv.Itoa(r.Failed)})
+			fmt.Sprintf("%d/%d", r.Won, r.Workloads), Ratio(r.BestOther.P99JCT), Ratio(r.BestOther.Makespan), fixed(r.MaxRho), whole(r.Late), report.Human(r.WorstSec), strconv.Itoa(r.Failed)})
 	}
 	return t
 }
@@ -95,4 +95,11 @@ func fixed(n report.Number) string {
 		return "-"
 	}
 	return strconv.FormatFloat(float64(n), 'f', 3, 64)
+}
+
+func whole(n report.Number) string {
+	if !n.Defined() {
+		return "-"
+	}
+	return strconv.Itoa(int(n))
 }

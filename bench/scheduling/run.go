@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/pacer-ml/pacer/cmd/experiment"
@@ -40,9 +41,10 @@ type Bench struct {
 
 // Progress reports a run that is done.
 type Progress struct {
-	Run         Run
-	Done, Total int
-	Kept        bool // the result was stored before
+	Cell, Policy string
+	Seed         uint64
+	Done, Total  int
+	Kept         bool // the result was stored before
 }
 
 // Run is the result of a policy on a workload.
@@ -61,7 +63,7 @@ type Result struct {
 	Policies []string
 	Seeds    []uint64
 	Runs     []Run
-	Skipped  []string // cells whose workload is not there, each with the reason
+	Skipped  []string // recorded workloads that are not there, with their cells
 }
 
 // Run runs every policy on every cell and seed. What a policy cannot do is in its Run. If ctx
@@ -78,8 +80,8 @@ func (b *Bench) Run(ctx context.Context) (*Result, error) {
 	for i := range b.Cells {
 		c := b.Cells[i]
 		s, err := b.sweep(ctx, &c, specs)
-		if missing := (*fs.PathError)(nil); errors.As(err, &missing) && errors.Is(err, fs.ErrNotExist) {
-			out.Skipped = append(out.Skipped, fmt.Sprintf("%s: %s does not exist", c.Name, missing.Path))
+		if errors.Is(err, fs.ErrNotExist) && !c.Drawn() {
+			out.Skipped = append(out.Skipped, err.Error())
 			continue
 		}
 		if err != nil {
@@ -88,12 +90,15 @@ func (b *Bench) Run(ctx context.Context) (*Result, error) {
 		out.Cells, sweeps = append(out.Cells, c), append(sweeps, s)
 		total += len(s.Cells())
 	}
+	if len(sweeps) == 0 {
+		return nil, fmt.Errorf("no cell can run: %s", strings.Join(out.Skipped, "; "))
+	}
 	done := 0
 	for i, s := range sweeps {
 		r := study.Runner{Study: &s.Study, Dir: b.Dir, Workers: b.Workers, Setup: s.Setup, Progress: func(p study.Progress) {
 			done++
 			if b.Progress != nil {
-				b.Progress(Progress{Run{Cell: i, Policy: b.Policies[p.Cell.Scheduler], Seed: p.Cell.Seed, Err: text(p.Err)}, done, total, p.Kept})
+				b.Progress(Progress{s.Name, b.Policies[p.Cell.Scheduler], p.Cell.Seed, done, total, p.Kept})
 			}
 		}}
 		outcomes, err := r.Run(ctx)

@@ -22,6 +22,10 @@ type Row struct {
 	Makespan report.Interval `json:"makespan_s"`
 	MaxRho   report.Interval `json:"max_rho"`  // highest finish-time fairness of a job
 	Restarts report.Number   `json:"restarts"` // mean for each workload
+	// Guaranteed jobs of all workloads that end more than a minute later than under
+	// fifo-backfill, or never, and the largest lateness in seconds; undefined without guaranteed jobs.
+	Late     report.Number `json:"late_backfill"`
+	WorstSec report.Number `json:"late_backfill_worst_s"`
 
 	// The least figure among the other policies that are not told durations, over the policy's.
 	BestOther Ratios `json:"best_other"`
@@ -55,6 +59,9 @@ type Total struct {
 	Won       int           `json:"won"`        // workloads with the least average JCT of all policies
 	Workloads int           `json:"workloads"`
 	MaxRho    report.Number `json:"max_rho"` // mean over the workloads of the highest rho
+	// As in Row, over all workloads.
+	Late     report.Number `json:"late_backfill"`
+	WorstSec report.Number `json:"late_backfill_worst_s"`
 	// RhoOfThemis is the mean over the cells, RhoWorst the highest.
 	RhoOfThemis report.Number `json:"rho_of_themis"`
 	RhoWorst    report.Number `json:"rho_of_themis_worst"`
@@ -98,18 +105,18 @@ func (t table) value(cell int, policy string, seed uint64, f figure) float64 {
 	return float64(f(&run.Summary))
 }
 
-// bestOther returns the least figure among the others of a policy, and which has it.
-func (t table) bestOther(cell int, policy string, seed uint64, f figure) (best float64, who string) {
+// bestOther returns the least figure among the others of a policy, and the policy that has it.
+func (t table) bestOther(cell int, policy string, seed uint64, f figure) (best float64, name string) {
 	best = math.NaN()
 	for _, p := range t.Policies {
-		if p == policy || told[p] {
+		if p == policy || knowDurations[p] {
 			continue
 		}
 		if v := t.value(cell, p, seed, f); v < best || math.IsNaN(best) && !math.IsNaN(v) {
-			best, who = v, p
+			best, name = v, p
 		}
 	}
-	return best, who
+	return best, name
 }
 
 // seeds returns the seeds of a cell.
@@ -157,6 +164,7 @@ func (t table) row(c int, policy string) Row {
 			}
 		}
 	}
+	r.Late, r.WorstSec = t.late(c, policy)
 	r.Restarts = report.Undefined()
 	if r.Seeds > 0 {
 		r.Restarts = restarts / report.Number(r.Seeds)
@@ -170,6 +178,34 @@ func (t table) row(c int, policy string) Row {
 	r.RhoOfThemis = report.GeometricT(t.ofThemis(c, policy), Confidence)
 	r.OfReference = ratios(func(f figure) []float64 { return t.ofReference(c, policy, f) })
 	return r
+}
+
+// late counts the late guaranteed jobs of a cell, and returns the largest lateness.
+func (t table) late(c int, policy string) (n, worst report.Number) {
+	n, worst = report.Undefined(), report.Undefined()
+	for _, seed := range t.seeds(c) {
+		run := t.runs[place{c, policy, seed}]
+		if run == nil || run.Err != "" || run.Summary.LateBackfill == nil {
+			continue
+		}
+		l := run.Summary.LateBackfill
+		n = sum(n, report.Number(l.Late))
+		if l.WorstSec.Defined() && !(l.WorstSec <= worst) {
+			worst = l.WorstSec
+		}
+	}
+	return n, worst
+}
+
+// sum adds numbers; undefined ones count as none.
+func sum(a, b report.Number) report.Number {
+	switch {
+	case !a.Defined():
+		return b
+	case !b.Defined():
+		return a
+	}
+	return a + b
 }
 
 // ratios returns the geometric means of three figures.
@@ -207,7 +243,7 @@ func (t table) ofReference(c int, policy string, f figure) []float64 {
 }
 
 // mostlyBest returns the best other in most workloads of a cell, and in how many.
-func (t table) mostlyBest(c int, policy string) (who string, times int) {
+func (t table) mostlyBest(c int, policy string) (name string, times int) {
 	count := map[string]int{}
 	for _, seed := range t.seeds(c) {
 		if _, best := t.bestOther(c, policy, seed, avgJCT); best != "" {
@@ -216,10 +252,10 @@ func (t table) mostlyBest(c int, policy string) (who string, times int) {
 	}
 	for _, p := range t.Policies {
 		if count[p] > times {
-			who, times = p, count[p]
+			name, times = p, count[p]
 		}
 	}
-	return who, times
+	return name, times
 }
 
 // Totals returns the figures of every policy over the cells.
@@ -239,11 +275,15 @@ func (r *Result) Totals() []Total {
 }
 
 func (t table) total(policy string, cells []int) Total {
-	out := Total{Policy: policy, WorstCell: report.Undefined(), RhoWorst: report.Undefined()}
+	out := Total{Policy: policy, WorstCell: report.Undefined(), RhoWorst: report.Undefined(), Late: report.Undefined(), WorstSec: report.Undefined()}
 	var rho, themis []float64
 	for _, c := range cells {
 		row := t.row(c, policy)
 		out.Failed += row.Failed
+		out.Late = sum(out.Late, row.Late)
+		if row.WorstSec.Defined() && !(row.WorstSec <= out.WorstSec) {
+			out.WorstSec = row.WorstSec
+		}
 		if row.Seeds == 0 {
 			continue
 		}

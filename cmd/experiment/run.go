@@ -3,7 +3,10 @@ package experiment
 import (
 	"context"
 	"slices"
+	"sync"
+	"time"
 
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler/replay"
 	"github.com/pacer-ml/pacer/scheduler/report"
 	"github.com/pacer-ml/pacer/scheduler/sim"
@@ -17,39 +20,71 @@ type Hooks struct {
 	Explain *report.Explanations
 	// Finished is called after each job that completes.
 	Finished func()
-	// Done is called after each run.
-	Done func(context.Context, sim.Config, *sim.Result)
+	// Done is called after each run, whether it failed or not.
+	Done func(*sim.Result)
 	// Replayed is called after a run with recorded decisions.
 	Replayed func(replay.Report)
 }
 
-// Run simulates the policies one after another. If one fails or ctx ends, it returns the
-// results so far with the error.
+// Run simulates the policies one after another. If ctx ends, it returns the results so far
+// with the error. A policy that cannot run the workload ends its run: its result has Failed.
+// If every run ends so, Run returns the first error. Jobs have their times alone, and
+// guaranteed ones their completions under fifo-backfill.
 func (s *Simulation) Run(ctx context.Context, h Hooks) (done []*sim.Result, err error) {
+	backfill := sync.OnceValue(func() map[spec.JobID]time.Duration { return s.backfillEnds(ctx) })
+	var first error
+	failed := 0
 	for _, r := range s.Runs() {
 		config, err := r.Config(ctx)
 		if err != nil {
 			return done, err
 		}
-		if h.Observe != nil {
-			config.Observe = h.Observe(config)
-		}
-		config.Finished = h.Finished
-		if h.Explain != nil {
-			config.Explain = h.Explain.Explain(config.PolicyName)
-		}
-		result, err := sim.Run(ctx, config)
-		if err != nil {
+		result, err := s.run(ctx, config, h)
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
 			return done, err
+		default:
+			result = &sim.Result{Policy: config.PolicyName, Devices: config.Cluster.Devices(), Failed: err.Error()}
+			if failed++; first == nil {
+				first = err
+			}
 		}
-		result.Warnings = slices.Concat(s.Notes, result.Warnings)
-		if p, ok := config.Policy.(*replay.Policy); ok && h.Replayed != nil {
-			h.Replayed(p.Report())
+		switch {
+		case result.Failed != "":
+		case result.Policy == backfillPolicy:
+			result.SetBackfill(result.GuaranteedEnds())
+		default:
+			result.SetBackfill(backfill())
 		}
 		if h.Done != nil {
-			h.Done(ctx, config, result)
+			h.Done(result)
 		}
 		done = append(done, result)
 	}
+	if failed == len(done) {
+		return nil, first
+	}
 	return done, nil
+}
+
+// run simulates one policy.
+func (s *Simulation) run(ctx context.Context, config sim.Config, h Hooks) (*sim.Result, error) {
+	if h.Observe != nil {
+		config.Observe = h.Observe(config)
+	}
+	config.Finished = h.Finished
+	if h.Explain != nil {
+		config.Explain = h.Explain.Explain(config.PolicyName)
+	}
+	result, err := sim.Run(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	result.TimeAlone(ctx, config)
+	result.Warnings = slices.Concat(s.Notes, result.Warnings)
+	if p, ok := config.Policy.(*replay.Policy); ok && h.Replayed != nil {
+		h.Replayed(p.Report())
+	}
+	return result, nil
 }

@@ -173,7 +173,7 @@ func (s *Sweep) Setup(ctx context.Context, c study.Cell) (study.Setup, error) {
 		return study.Setup{}, err
 	}
 	config, err := sim.Runs()[0].Config(ctx)
-	return study.Setup{Config: config, Score: sim.Score, Candidates: own.candidates(), Identity: own.identity}, err
+	return study.Setup{Config: config, Score: sim.Score, Candidates: own.candidates(), Identity: own.identity, Reference: sim.backfillRun}, err
 }
 
 // candidates returns the configurations that jobs may run in; nil if they cannot be listed.

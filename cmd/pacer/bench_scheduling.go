@@ -35,7 +35,7 @@ func benchSchedulingCommand() *cli.Command {
 			&cli.StringFlag{Name: "seeds", Usage: "draw workloads by the seeds `A-B`, or held-out: " + scheduling.HeldOutSeeds, DefaultText: "those of the file, else " + scheduling.TrainingSeeds, Category: category},
 			&cli.StringFlag{Name: "policies", Usage: "compare `NAME[:key[=value]...][,...]`", DefaultText: "those of the file, else " + strings.Join(scheduling.DefaultPolicies, ","), Category: category},
 			&cli.StringFlag{Name: "of", Usage: "show the cells of policy `NAME`", DefaultText: "the first of the policies", Category: category},
-			&cli.StringSliceFlag{Name: "workload", Aliases: []string{"w"}, Usage: "run jobs of `FILE[:FORMAT]` on --cluster in place of cells (repeatable)", Category: category},
+			&cli.StringSliceFlag{Name: "workload", Usage: "run jobs of `FILE[:FORMAT]` on --cluster in place of cells (repeatable)", Category: category},
 			&cli.StringFlag{Name: "cluster", Usage: "run the jobs of --workload on `SPEC` such as 8x8xA800, or a YAML file", Category: category},
 			&cli.StringFlag{Name: "truth", Usage: "run the jobs of --workload at the speeds of `TRUTH`, as pacer simulate", Category: category},
 			&cli.StringFlag{Name: "shared", Usage: "read recorded workloads of cells below `DIR`", DefaultText: "the working directory", Category: category, EnvVars: []string{"PACER_SHARED"}},
@@ -106,7 +106,7 @@ func runBenchScheduling(c *cli.Context) (err error) {
 		if log.Set(p.Done); p.Kept {
 			kept++
 		} else if !log.Drawn() {
-			fmt.Fprintf(c.App.ErrWriter, "bench scheduling: %d of %d runs: %s on %s, seed %d\n", p.Done, p.Total, p.Run.Policy, b.Cells[p.Run.Cell].Name, p.Run.Seed)
+			fmt.Fprintf(c.App.ErrWriter, "bench scheduling: %d of %d runs: %s on %s, seed %d\n", p.Done, p.Total, p.Policy, p.Cell, p.Seed)
 		}
 	}
 	r, err := b.Run(c.Context)
@@ -130,6 +130,9 @@ func runBenchScheduling(c *cli.Context) (err error) {
 	}
 	if err != nil {
 		return fail.WithCode(fail.Partial, fmt.Errorf("bench scheduling: the same command goes on: %w", err))
+	}
+	if len(r.Skipped) > 0 && c.IsSet("workload") {
+		return fail.Partialf("bench scheduling: %d of %d workloads are not there, see above", len(r.Skipped), len(b.Cells))
 	}
 	return nil
 }

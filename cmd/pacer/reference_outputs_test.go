@@ -21,6 +21,10 @@ type refExample struct {
 // refStudy is study.yaml of refExamples.
 const refStudy = "name: two\ncluster: 2x8\nworkloads: synthetic:jobs=20,per-hour=60\npolicies: [fifo, las]\nseeds: 2\n"
 
+// refCells is cells.yaml of refExamples.
+const refCells = "seeds: 1-2\npolicies: [las, fifo-backfill, themis]\ndefaults: {models: none, cluster: 2x8, jobs: 20, guaranteed: 0.3}\n" +
+	"cells: [{name: usual}, {name: slow, variant_of: usual, time_scale: 10}]\n"
+
 // refExamples run one after the other in one directory.
 var refExamples = []refExample{
 	{"import", "import measured cpu-small"},
@@ -34,6 +38,7 @@ var refExamples = []refExample{
 	{"fit-check", "fit-check --model llama3-8b --accelerator h100 --plan dp=4,tp=2,mb=1,ga=8,zero=2,sp=1"},
 	{"simulate", "simulate --workload synthetic:jobs=20,per-hour=60 --cluster 2x8 --policy fifo,las --jobs-out jobs.csv"},
 	{"sweep", "sweep study.yaml"},
+	{"bench scheduling", "bench scheduling --cells cells.yaml"},
 	{"report diff", "report diff jobs.csv jobs.csv --policy-a fifo --policy-b fifo"},
 	{"profile plan", "profile plan gpu-node.yaml --assume 8xH100-80GB-SXM --top 1"},
 	{"profile explain", "profile explain gpu-node.yaml --assume 8xH100-80GB-SXM --next 1"},
@@ -56,7 +61,7 @@ func outputsPage(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Chdir(dir)
-	for name, text := range map[string]string{"study.yaml": refStudy, "gpu-node.yaml": string(campaign)} {
+	for name, text := range map[string]string{"study.yaml": refStudy, "cells.yaml": refCells, "gpu-node.yaml": string(campaign)} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

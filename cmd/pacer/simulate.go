@@ -93,10 +93,22 @@ func runSimulate(c *cli.Context) (err error) {
 	switch {
 	case runErr != nil:
 		return fail.Partialf("simulate: %s of %d done: %w", spec.Count(len(results), "run"), len(s.Runs()), runErr)
+	case failedRuns(results) > 0:
+		return fail.Partialf("simulate: %d of %s failed, see above", failedRuns(results), spec.Count(len(results), "run"))
 	case s.Bad > 0:
 		return fail.Partialf("simulate: %d rows of %s could not be used, see above", s.Bad, s.Workload)
 	}
 	return nil
+}
+
+// failedRuns counts the policies that could not run the workload.
+func failedRuns(results []*sim.Result) (n int) {
+	for _, r := range results {
+		if r.Failed != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // warnUnfinished names the policies under which scored jobs did not finish. It prints last,
@@ -132,8 +144,8 @@ func explanations(ids []string, s *experiment.Simulation) (*report.Explanations,
 	return out, nil
 }
 
-// simulate runs every policy in turn. If one fails or ctx ends, it returns the results so
-// far with the error.
+// simulate runs every policy in turn. If ctx ends, it returns the results so far with the
+// error.
 func simulate(ctx context.Context, s *experiment.Simulation, files *simulateFiles, h experiment.Hooks, log io.Writer) ([]*sim.Result, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -141,8 +153,11 @@ func simulate(ctx context.Context, s *experiment.Simulation, files *simulateFile
 		return nil, err
 	}
 	h.Observe, h.Replayed = files.observer, func(r replay.Report) { writeReplay(log, r) }
-	h.Done = func(ctx context.Context, c sim.Config, r *sim.Result) {
-		files.ran(ctx, c, r)
+	h.Done = func(r *sim.Result) {
+		if files.ran(r); r.Failed != "" {
+			fmt.Fprintf(log, "failed: %s: %s\n", r.Policy, r.Failed)
+			return
+		}
 		fmt.Fprintf(log, "simulate: %s done in %.2f s\n", r.Policy, r.Elapsed.Seconds())
 	}
 	results, err := s.Run(ctx, h)
@@ -160,7 +175,8 @@ the pairs, but not their speeds. Example:
    pacer simulate --workload workload-base.csv --cluster 8x8xA800 \
        --policy fifo,fifo-backfill,rubick --truth rubick:measured
 
-On Ctrl-C the results of finished policies are printed, with exit code 4.
+A policy that cannot run the workload has no figures; the others have, and the exit
+code is 4. On Ctrl-C the results of finished policies are printed, with that code too.
 
 Workloads:  csv (job_id,submit_s,gpus,duration_s[,model,plan,...]), rubick,
             gavel, gavel-trace, pollux, sia, blox, philly, philly-csv, acme,

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -179,12 +178,13 @@ func (o *simulateFiles) observer(c sim.Config) func(sim.Event) {
 	}
 }
 
-// ran completes the figures of a finished run.
-func (o *simulateFiles) ran(ctx context.Context, c sim.Config, r *sim.Result) {
-	if o.jobs != nil || o.html != nil {
-		r.TimeAlone(ctx, c)
-	}
-	if o.html != nil {
+// ran completes the chart of a run.
+func (o *simulateFiles) ran(r *sim.Result) {
+	switch {
+	case o.html == nil:
+	case r.Failed != "":
+		o.gantts = append(o.gantts, nil)
+	default:
 		o.gantt.End(report.RunEnd(r))
 		o.gantts = append(o.gantts, o.gantt)
 	}

@@ -206,6 +206,9 @@ func (s *sweep) writeTable(w io.Writer, rows []studies.Row) error {
 	if err := t.Write(w); err != nil {
 		return err
 	}
+	for _, f := range s.Failures(rows) {
+		fmt.Fprintf(w, "no result: %s\n", f)
+	}
 	note := fmt.Sprintf("\n%d seeds, baseline %s", len(s.Seeds), s.Baseline)
 	if slices.ContainsFunc(rows, func(r studies.Row) bool { return r.ComparedWith != s.Baseline }) {
 		note = fmt.Sprintf("\n%d seeds, each against its own baseline", len(s.Seeds))
@@ -215,6 +218,9 @@ func (s *sweep) writeTable(w io.Writer, rows []studies.Row) error {
 	}
 	if slices.ContainsFunc(rows, func(r studies.Row) bool { return r.OverBound.AvgJCT.Mean.Defined() }) {
 		note += "; x bound: times the best lower bound"
+	}
+	if slices.ContainsFunc(rows, func(r studies.Row) bool { return r.LateBackfill.Jobs.Mean > 0 }) {
+		note += "; late: guaranteed jobs per run that end more than a minute later than under fifo-backfill, or never"
 	}
 	_, err := fmt.Fprintln(w, note)
 	return err

@@ -9,8 +9,8 @@ import (
 
 // SetLoad sets the arrival rate at which jobs need load device-seconds per second and device of a
 // cluster. A device that runs jobs k times as fast as their run times counts k times. The load is
-// the expected one of the options; of jobs with plans, whose sizes are not known before they are
-// drawn, that of the jobs drawn.
+// the expected one of the options. Sizes of jobs with plans are not known before they are drawn;
+// their load is that of the jobs drawn.
 func (o *Options) SetLoad(load, devices float64) error {
 	if !(load > 0 && devices > 0) || math.IsInf(load, 0) || math.IsInf(devices, 0) {
 		return fmt.Errorf("synthetic: load %g on %g devices, both must be positive and finite", load, devices)

@@ -34,13 +34,16 @@ func WriteCSV(w io.Writer, runs []Summary) error {
 		"avg_jct_s", "median_jct_s", "p99_jct_s", "makespan_s", "device_hours", "restarts", "preemptions", "elapsed_s",
 		"max_jct_s", "utilisation", "lookups_exact", "lookups_interpolated", "lookups_modelled", "avg_delay_s", "failures", "lost_device_hours",
 		"learned_seen", "learned_known", "learned_fits", "learned_unfit", "learned_mape", "cost_avg_jct", "cost_makespan",
-		"guaranteed", "broken_guarantees", "gap_decisions", "gap_mean", "gap_worst"})
+		"guaranteed", "broken_guarantees", "gap_decisions", "gap_mean", "gap_worst", "max_rho",
+		"late_submitted_known", "late_submitted", "late_submitted_worst_s", "late_submitted_mean_s",
+		"late_backfill_known", "late_backfill", "late_backfill_worst_s", "late_backfill_mean_s", "error"})
 	for _, s := range runs {
 		if err != nil {
 			return err
 		}
 		err = c.Write(slices.Concat(summaryFields(s), lookupFields(s.Lookups), []string{s.AvgDelay.String(), strconv.Itoa(s.Failures), s.LostDeviceHours.String()}, learnedFields(s.Learned),
-			[]string{strconv.Itoa(s.Guaranteed), strconv.Itoa(s.BrokenGuarantees)}, gapFields(s.Gaps)))
+			[]string{strconv.Itoa(s.Guaranteed), strconv.Itoa(s.BrokenGuarantees)}, gapFields(s.Gaps), []string{s.MaxRho.String()},
+			s.LateSubmitted.fields(), s.LateBackfill.fields(), []string{s.Error}))
 	}
 	c.Flush()
 	if err != nil {

@@ -55,6 +55,7 @@ type page struct {
 	Head         []summaryColumn
 	Rows         []pageRow
 	Fairness     []fairnessRow // empty if unknown for every job
+	Lateness     []latenessRow // empty without guaranteed jobs
 	Charts       pageCharts
 	Facts        []Fact
 	Notes        []string
@@ -120,6 +121,12 @@ func (p *page) fillTable(runs []Summary) {
 		p.Rows = append(p.Rows, row)
 		if len(s.Warnings) > 0 {
 			p.Warnings = append(p.Warnings, pageWarning{s.Policy, s.Warnings})
+		}
+		if s.Error != "" {
+			p.Warnings = append(p.Warnings, pageWarning{s.Policy, []string{"no result: " + s.Error}})
+		}
+		if s.LateSubmitted != nil || s.LateBackfill != nil {
+			p.Lateness = append(p.Lateness, newLatenessRow(s, row.Color))
 		}
 	}
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"io"
+	"time"
 
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
@@ -38,6 +39,25 @@ var jobColumns = []column[jobRow]{
 		func(j *jobRow) cell { return numberCell(j.rho) }},
 	{"failures", "", "times it lost its devices because a node went down; not counted as restarts", wholeKind, func(j *jobRow) cell { return wholeCell(j.Failures) }},
 	{"lost_device_s", "s", "part of device_s that failures undid", numberKind, func(j *jobRow) cell { return numberCell(Number(j.LostSec)) }},
+	{"guaranteed", "", "1 if the job is guaranteed its requested devices, else 0", wholeKind, func(j *jobRow) cell { return wholeCell(flag(j.Job.Guaranteed)) }},
+	{"as_submitted_s", "s", "completion at the requested devices and plan if it starts at its submission; null = not known", timeKind,
+		func(j *jobRow) cell { return timeCell(j.AsSubmitted, j.AsSubmitted > 0) }},
+	{"late_submitted_s", "s", "end_s - as_submitted_s; null = not finished or not known", timeKind, func(j *jobRow) cell { return j.late(j.AsSubmitted) }},
+	{"backfill_s", "s", "completion of a guaranteed job under fifo-backfill; null = not guaranteed or not known", timeKind,
+		func(j *jobRow) cell { return timeCell(j.Backfill, j.Backfill > 0) }},
+	{"late_backfill_s", "s", "end_s - backfill_s; null = not finished or not known", timeKind, func(j *jobRow) cell { return j.late(j.Backfill) }},
+}
+
+// late returns the time from a reference to the completion.
+func (j *jobRow) late(reference time.Duration) cell {
+	return timeCell(j.End-reference, j.Finished && reference > 0)
+}
+
+func flag(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func outcome(j *sim.JobRecord) string {

@@ -43,6 +43,12 @@ type Summary struct {
 	Learned     *Learned `json:"learned,omitempty"` // nil = the belief does not learn
 	Gaps        *Gaps    `json:"gaps,omitempty"`    // nil = the policy proves no bounds
 	Warnings    []string `json:"warnings,omitempty"`
+
+	// Lateness of guaranteed jobs; nil = there are none, or the reference is not known.
+	LateSubmitted *Lateness `json:"late_submitted,omitempty"` // by the completion as submitted, started at submission
+	LateBackfill  *Lateness `json:"late_backfill,omitempty"`  // by the completion under fifo-backfill
+	// Error says why the run has no figures; "" = it has.
+	Error string `json:"error,omitempty"`
 }
 
 // Learned is the record of a belief that learns, and the cost of its errors.
@@ -108,7 +114,8 @@ func Summarize(r *sim.Result, score Score) Summary {
 		AvgJCT: Undefined(), MedianJCT: Undefined(), P99JCT: Undefined(), MaxJCT: Undefined(),
 		Makespan: Undefined(), Utilisation: Undefined(), AvgDelay: Undefined(), MaxRho: Undefined(),
 	}
-	s.Learned = learned(r.Learned)
+	s.Error, s.Learned = r.Failed, learned(r.Learned)
+	s.LateSubmitted, s.LateBackfill = lateness(r, score, asSubmitted), lateness(r, score, backfill)
 	if r.Lookups != (sim.Lookups{}) {
 		s.Lookups = &Lookups{r.Lookups.Exact, r.Lookups.Interpolated, r.Lookups.Modelled}
 	}

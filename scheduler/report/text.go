@@ -9,8 +9,8 @@ import (
 // WriteTable writes the runs as a plain-text table, times in their two largest
 // units. Some columns are shown only if needed: the number of jobs if not all
 // finished; unfinished, rejected, preempted and failed jobs if there are any; the
-// share of exact look-ups if they were counted. Wall times are not shown. Lines
-// below the table explain less common columns.
+// share of exact look-ups if they were counted; late guaranteed jobs. Wall times are not shown. Lines
+// below the table say why a run has no figures, and explain less common columns.
 func WriteTable(w io.Writer, runs []Summary) error {
 	var t Table
 	for _, c := range summaryColumns {
@@ -27,6 +27,14 @@ func WriteTable(w io.Writer, runs []Summary) error {
 	}
 	if err := t.Write(w); err != nil {
 		return err
+	}
+	for _, s := range runs {
+		if s.Error == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(w, "no result: %s: %s\n", s.Policy, s.Error); err != nil {
+			return err
+		}
 	}
 	for _, c := range summaryColumns {
 		if c.note && anyRun(runs, c.shown) {
@@ -69,6 +77,14 @@ var summaryColumns = []summaryColumn{
 		func(s Summary) int { return s.Rejected }, func(s Summary) bool { return s.Rejected > 0 }),
 	countColumn("broken", "guaranteed jobs that were rejected, did not finish, or missed their deadline",
 		func(s Summary) int { return s.BrokenGuarantees }, func(s Summary) bool { return s.BrokenGuarantees > 0 }),
+	{Name: "late", About: "guaranteed jobs that end more than a minute later than under fifo-backfill, or never", note: true,
+		text:  func(s Summary) string { return fixed(s.LateBackfill.late(), 0) },
+		value: func(s Summary) Number { return s.LateBackfill.late() },
+		shown: func(s Summary) bool { return s.LateBackfill.late() > 0 }},
+	{Name: "worst late", About: "the latest of them, after its completion under fifo-backfill", note: true,
+		text:  func(s Summary) string { return Human(s.LateBackfill.worst()) },
+		value: func(s Summary) Number { return s.LateBackfill.worst() },
+		shown: func(s Summary) bool { return s.LateBackfill.late() > 0 }},
 	timeColumn("avg JCT", "mean completion time, finish - submit, of finished jobs", func(s Summary) Number { return s.AvgJCT }),
 	timeColumn("median", "median completion time of finished jobs", func(s Summary) Number { return s.MedianJCT }),
 	timeColumn("p99", "99th percentile of completion times, nearest rank", func(s Summary) Number { return s.P99JCT }),

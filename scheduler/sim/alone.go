@@ -10,14 +10,18 @@ import (
 
 // TimeAlone adds to every record the run time of its job alone, at its requested devices
 // and plan, packed on as few nodes as possible, without waits and start costs. It
-// also adds the number of devices the job may use. With several types of devices the
+// also adds the number of devices the job may use, and when it would complete if it
+// started at its submission. With several types of devices the
 // speed is their mean, weighted by the number of devices. A job that the truth does
 // not cover stays unknown. c is the Config of the run. Call it after the run, since
 // the truth counts look-ups.
 func (r *Result) TimeAlone(ctx context.Context, c Config) {
 	a := aloneTimer{Config: c, shapes: map[[2]int]spec.Shape{}}
 	for i := range r.Jobs {
-		r.Jobs[i].Alone, r.Jobs[i].Usable = a.time(ctx, &r.Jobs[i].Job)
+		j := &r.Jobs[i]
+		if j.Alone, j.Usable = a.time(ctx, &j.Job); j.Alone > 0 {
+			j.AsSubmitted = j.Job.Submit + a.start(&j.Job) + j.Alone
+		}
 	}
 }
 
@@ -51,6 +55,14 @@ func (a *aloneTimer) time(ctx context.Context, j *spec.Job) (alone time.Duration
 		return 0, usable
 	}
 	return seconds(steps * float64(known) / speed), usable
+}
+
+// start returns the cost of the first start of j.
+func (a *aloneTimer) start(j *spec.Job) time.Duration {
+	if a.Costs == nil {
+		return 0
+	}
+	return max(a.Costs.Start(Start{Job: j}), 0)
 }
 
 // rate returns the steps/s of j in a group, 0 if it does not fit or is unknown.

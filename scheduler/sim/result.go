@@ -19,6 +19,7 @@ type Result struct {
 	Gaps     Gaps
 	Warnings []string
 	Elapsed  time.Duration // wall time of the run; the only field two equal runs differ in
+	Failed   string        // why the run ended early, "" = it did not: then all else but Policy is empty
 }
 
 // JobRecord is the history of one job. Times count from the start of the trace.
@@ -38,8 +39,12 @@ type JobRecord struct {
 	LostSec     float64 // device-seconds of Attained that failures undid: since the last checkpoint, else since the start
 
 	// Set by TimeAlone:
-	Alone  time.Duration // run time at the requested devices and plan, 0 = unknown
-	Usable int           // devices of the groups it may use
+	Alone       time.Duration // run time at the requested devices and plan, 0 = unknown
+	Usable      int           // devices of the groups it may use
+	AsSubmitted time.Duration // completion as submitted, if it starts at its submission: one start and Alone; 0 = unknown
+
+	// Set by SetBackfill:
+	Backfill time.Duration // completion of a guaranteed job under fifo-backfill, 0 = unknown
 }
 
 // JCT is the job completion time, End - Submit.
@@ -74,4 +79,23 @@ func (g *Gaps) add(gap float64) {
 // Lookups counts the answers of the truth by kind.
 type Lookups struct {
 	Exact, Interpolated, Modelled int
+}
+
+// SetBackfill adds to the record of every job its completion in ends: GuaranteedEnds of a run
+// of the same workload under fifo-backfill.
+func (r *Result) SetBackfill(ends map[spec.JobID]time.Duration) {
+	for i := range r.Jobs {
+		r.Jobs[i].Backfill = ends[r.Jobs[i].Job.ID]
+	}
+}
+
+// GuaranteedEnds returns the completions of the guaranteed jobs that finished.
+func (r *Result) GuaranteedEnds() map[spec.JobID]time.Duration {
+	out := map[spec.JobID]time.Duration{}
+	for i := range r.Jobs {
+		if j := &r.Jobs[i]; j.Job.Guaranteed && j.Finished {
+			out[j.Job.ID] = j.End
+		}
+	}
+	return out
 }

@@ -282,9 +282,9 @@ func TestBoundsAreReached(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec, err := simulate(t.Context(), Setup{Candidates: AsRequested(cl), Config: sim.Config{
+	rec, err := new(Runner).simulate(t.Context(), Setup{Candidates: AsRequested(cl), Config: sim.Config{
 		Cluster: cl, Jobs: jobs, Policy: p, Truth: sim.Durations{}, Costs: sim.PerStart(func(spec.Job) time.Duration { return time.Minute }),
-	}})
+	}}, Scenario{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ type Row struct {
 	Scheduler string        `json:"scheduler"`
 
 	Seeds      int `json:"seeds"`  // runs that succeeded
-	Failed     int `json:"failed"` // runs that failed
+	Failed     int `json:"failed"` // runs that failed; Error is why the first did
 	Jobs       int `json:"jobs"`
 	Finished   int `json:"finished"`
 	Unfinished int `json:"unfinished"`
@@ -42,6 +42,20 @@ type Row struct {
 	OverBound Pairs   `json:"over_bound"`
 
 	ComparedWith string `json:"baseline"` // name of the baseline
+
+	MaxRho report.Interval `json:"max_rho"` // highest finish-time fairness of a job
+	// Guaranteed jobs that end later than as submitted, and than under fifo-backfill.
+	LateSubmitted Late   `json:"late_submitted"`
+	LateBackfill  Late   `json:"late_backfill"`
+	Error         string `json:"error,omitempty"`
+}
+
+// Late is the lateness of guaranteed jobs over runs, see report.Lateness; undefined without
+// guaranteed jobs.
+type Late struct {
+	Jobs     report.Interval `json:"jobs"`    // late jobs per run
+	WorstSec report.Number   `json:"worst_s"` // largest lateness in any run
+	MeanSec  report.Interval `json:"mean_s"`  // mean lateness of a job
 }
 
 // Pairs are the two figures that are compared with the baseline.
@@ -94,7 +108,9 @@ func (s *Study) row(seeds []Outcome, baseline func(Cell) *Record) Row {
 	var runs, bases []*Record
 	for i := range seeds {
 		if seeds[i].Err != nil {
-			r.Failed++
+			if r.Failed++; r.Error == "" {
+				r.Error = seeds[i].Err.Error()
+			}
 			continue
 		}
 		runs, bases = append(runs, &seeds[i].Record), append(bases, baseline(seeds[i].Cell))
@@ -106,7 +122,9 @@ func (s *Study) row(seeds []Outcome, baseline func(Cell) *Record) Row {
 	over := func(f func(*Record) report.Number) report.Interval { return s.interval(runs, f) }
 	r.AvgJCT, r.MedianJCT, r.P99JCT, r.Makespan = over(avgJCT), over(medianJCT), over(p99JCT), over(makespan)
 	r.MaxJCT, r.DeviceHours, r.Utilisation = over(maxJCT), over(deviceHours), over(utilisation)
-	r.AvgDelay, r.MAPE = over(avgDelay), over(mape)
+	r.AvgDelay, r.MAPE, r.MaxRho = over(avgDelay), over(mape), over(maxRho)
+	r.LateSubmitted = s.lateness(runs, func(k *Record) *report.Lateness { return k.Summary.LateSubmitted })
+	r.LateBackfill = s.lateness(runs, func(k *Record) *report.Lateness { return k.Summary.LateBackfill })
 	r.Bound = Figures{over(boundJCT).Mean, over(boundMakespan).Mean}
 	r.OverBound = Pairs{over(ratio(avgJCT, boundJCT)), over(ratio(makespan, boundMakespan))}
 	r.ComparedWith = s.baseline(&s.Schedulers[c.Scheduler])
@@ -145,6 +163,7 @@ func makespan(k *Record) report.Number      { return k.Summary.Makespan }
 func deviceHours(k *Record) report.Number   { return k.Summary.DeviceHours }
 func utilisation(k *Record) report.Number   { return k.Summary.Utilisation }
 func avgDelay(k *Record) report.Number      { return k.Summary.AvgDelay }
+func maxRho(k *Record) report.Number        { return k.Summary.MaxRho }
 func boundJCT(k *Record) report.Number      { return k.Bounds.JCT() }
 func boundMakespan(k *Record) report.Number { return k.Bounds.Makespan() }
 
@@ -198,9 +217,26 @@ func (s *Study) times(runs, bases []*Record, f func(*Record) report.Number) repo
 	return report.RatioT(to, of, s.Confidence)
 }
 
-// leeway is the delay, in seconds, relative to the baseline after which a guaranteed
-// job is late.
-const leeway = 60
+// lateness returns the lateness of guaranteed jobs over runs.
+func (s *Study) lateness(runs []*Record, of func(*Record) *report.Lateness) Late {
+	figure := func(f func(*report.Lateness) report.Number) func(*Record) report.Number {
+		return func(k *Record) report.Number {
+			if l := of(k); l != nil {
+				return f(l)
+			}
+			return report.Undefined()
+		}
+	}
+	out := Late{WorstSec: report.Undefined(),
+		Jobs:    s.interval(runs, figure(func(l *report.Lateness) report.Number { return report.Number(l.Late) })),
+		MeanSec: s.interval(runs, figure(func(l *report.Lateness) report.Number { return l.MeanSec }))}
+	for _, v := range values(runs, figure(func(l *report.Lateness) report.Number { return l.WorstSec })) {
+		if n := report.Number(v); n.Defined() && !(n <= out.WorstSec) {
+			out.WorstSec = n
+		}
+	}
+	return out
+}
 
 // late returns the number of late guaranteed jobs per run.
 func (s *Study) late(runs, bases []*Record) report.Interval {
@@ -211,7 +247,7 @@ func (s *Study) late(runs, bases []*Record) report.Interval {
 		}
 		n := 0.
 		for id, base := range bases[i].Ends {
-			if end, ok := k.Ends[id]; !ok || end > base+leeway {
+			if end, ok := k.Ends[id]; !ok || end > base+report.LateSec {
 				n++
 			}
 		}

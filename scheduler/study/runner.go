@@ -20,6 +20,9 @@ type Setup struct {
 	// Identity is everything else that determines the result, besides cluster, jobs,
 	// policy name, score and scenario: settings, and digests of files.
 	Identity []string
+	// Reference returns the run that guarantees are judged by, false if there is none; nil =
+	// none.
+	Reference func(context.Context) (sim.Config, bool)
 }
 
 // Runner runs the cells of a study and stores every record at once.
@@ -31,6 +34,8 @@ type Runner struct {
 	Setup func(ctx context.Context, c Cell) (Setup, error)
 	// Progress, if set, is called for every cell that is done, one call at a time.
 	Progress func(Progress)
+
+	references references
 }
 
 // Progress reports a cell that is done.
@@ -124,7 +129,7 @@ func (r *Runner) cell(ctx context.Context, c Cell) (rec Record, kept bool, err e
 	if rec, kept, err = r.Dir.Get(key); kept || err != nil {
 		return rec, kept, err
 	}
-	rec, err = simulate(ctx, s)
+	rec, err = r.simulate(ctx, s, sc)
 	if err != nil {
 		return rec, false, err
 	}
@@ -140,7 +145,7 @@ func (s *Study) scenario(c Cell) Scenario {
 }
 
 // simulate runs a cell. The record has no wall time, which differs between equal runs.
-func simulate(ctx context.Context, s Setup) (Record, error) {
+func (r *Runner) simulate(ctx context.Context, s Setup, sc Scenario) (Record, error) {
 	result, err := sim.Run(ctx, s.Config)
 	if err != nil {
 		return Record{}, err
@@ -150,6 +155,11 @@ func simulate(ctx context.Context, s Setup) (Record, error) {
 		return Record{}, err
 	}
 	result.TimeAlone(ctx, s.Config)
+	ends, err := r.references.ends(ctx, s, sc)
+	if err != nil {
+		return Record{}, err
+	}
+	result.SetBackfill(ends)
 	rec := NewRecord(result, s.Score)
 	rec.Bounds = bounds
 	return rec, nil

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/pacer-ml/pacer/scheduler/report"
@@ -48,6 +49,8 @@ func (s *Study) columns(rows []Row) []column {
 	add(anyRow(func(r Row) bool { return r.Failed > 0 }), "failed", count(func(r Row) int { return r.Failed }))
 	add(anyRow(func(r Row) bool { return r.Unfinished > 0 }), "unfinished", count(func(r Row) int { return r.Unfinished }))
 	add(anyRow(func(r Row) bool { return r.Rejected > 0 }), "rejected", count(func(r Row) int { return r.Rejected }))
+	add(anyRow(func(r Row) bool { return r.LateBackfill.Jobs.Mean > 0 }), "late", func(r Row) string { return fixed(r.LateBackfill.Jobs.Mean, 1) })
+	add(anyRow(func(r Row) bool { return r.LateBackfill.Jobs.Mean > 0 }), "worst late", func(r Row) string { return report.Human(r.LateBackfill.WorstSec) })
 	add(true, "avg JCT", func(r Row) string { return times(r.AvgJCT) })
 	add(len(s.Schedulers) > 1, "vs baseline", func(r Row) string { return s.against(r, r.Baseline.AvgJCT) })
 	add(bounded, "x bound", func(r Row) string { return factor(r.OverBound.AvgJCT) })
@@ -77,3 +80,18 @@ func (s *Study) against(r Row, i report.Interval) string {
 }
 
 func factor(i report.Interval) string { return fixed(i.Mean, 2) }
+
+// Failures names the schedulers with failed runs, each with the reason of the first.
+func (s *Study) Failures(rows []Row) []string {
+	var out []string
+	for _, r := range rows {
+		if r.Failed > 0 {
+			where := r.Workload
+			if r.Load.Defined() {
+				where += " at load " + r.Load.String()
+			}
+			out = append(out, fmt.Sprintf("%s on %s, %d of %d runs: %s", r.Scheduler, where, r.Failed, r.Failed+r.Seeds, r.Error))
+		}
+	}
+	return out
+}
