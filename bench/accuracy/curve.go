@@ -38,8 +38,8 @@ type CurvePoint struct {
 	// HeldBack is the number of rows in a draw that are neither fitted nor scored: those that the source marks as suspect,
 	// and revealed ones that are in doubt.
 	HeldBack float64 `json:"held_back"`
-	Mean    Spread  `json:"mean"`
-	Median  Spread  `json:"median"`
+	Mean     Spread  `json:"mean"`
+	Median   Spread  `json:"median"`
 	// Coverage is the share of rows in the 90 % interval, HalfWidth its median half-width in ln of the step time; both are
 	// 0 for rivals, which have none.
 	Coverage  float64 `json:"coverage"`
