@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -25,11 +24,11 @@ func deadlinesMet(t *testing.T, load float64, seeds int, admission string, polic
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = s.Run(t.Context(), experiment.Hooks{Done: func(_ context.Context, c sim.Config, r *sim.Result) {
+		_, err = s.Run(t.Context(), experiment.Hooks{Done: func(r *sim.Result) {
 			for _, j := range r.Jobs {
 				switch {
 				case j.Finished && j.End <= j.Job.Deadline:
-					met[c.PolicyName] += 1 / float64(len(r.Jobs)*seeds)
+					met[r.Policy] += 1 / float64(len(r.Jobs)*seeds)
 				case j.Rejected == "":
 					late++
 				}
