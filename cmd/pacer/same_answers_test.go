@@ -84,6 +84,9 @@ func drawQuestion(rng *rand.Rand) sameQuestion {
 			q.parts = append(q.parts, k.Name+"="+k.Values[rng.IntN(len(k.Values))].Name)
 		}
 	}
+	if rng.IntN(4) == 0 {
+		q.parts = append(q.parts, "recompute="+oneOf(rng, "moe_act+layernorm", "mlp+core_attn", "moe+mla_up_proj", "shared_experts"))
+	}
 	return q
 }
 

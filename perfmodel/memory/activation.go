@@ -64,7 +64,12 @@ func (e *Estimator) activations(b *Breakdown, p *spec.Plan, stage int, layers sp
 	if p.PP > 1 && e.stack.keepsOutputs {
 		out = input
 	}
-	b.Activations = inFlight(p, stage) * ((layers.dense*dense.kept+layers.moe*moe.kept)/v + out)
+	inside := layers.dense*dense.kept + layers.moe*moe.kept
+	b.Activations = inFlight(p, stage) * (inside/v + out)
+	if e.stack.offloads && !e.cpu {
+		b.HostBytes += e.k.Activation * inFlight(p, stage) * inside / v
+		b.Activations = min(b.Activations, 2*max(dense.kept, moe.kept)+inFlight(p, stage)*out)
+	}
 	if stage == 0 {
 		b.Activations += input
 	}
@@ -119,7 +124,13 @@ func (e *Estimator) layerPeak(p *spec.Plan, tokens, a, split float64, b block) l
 	case p.Recompute == spec.RecomputeSelective && e.stack.perBlock:
 		kept, again = (input+whole+scores)/2, whole+scores
 	case p.Recompute == spec.RecomputeSelective:
-		kept, again = whole, scores // one layer's scores at a time
+		freed, most := e.repeated(p, tokens, a, split, b)
+		kept, again = whole-freed, most // of one layer at a time
+		if e.stack.modules.Core {
+			again = max(most, scores)
+		} else {
+			kept += scores
+		}
 	}
 	return layerPeak{kept, again + e.widest(p, tokens, a, b)}
 }

@@ -31,8 +31,11 @@ type traits struct {
 	// where FlashAttention (Dao et al. 2022) does not work and only PyTorch has another kernel.
 	unfused, unfusedFP32 bool
 	// What "selective" saves: the results of every other matrix multiplication, of attention and of
-	// reduce-scatter; or every other block. Other stacks recompute the attention core only.
+	// reduce-scatter; or every other block. Other stacks save all but what modules say.
 	perOperator, perBlock bool
+	modules               stack.Modules
+	// Activations are moved to the host until the backward pass.
+	offloads bool
 	// With sequence parallelism, the inputs of split matrices are kept in gathered form and not gathered again
 	// in the backward pass.
 	keepsGathered bool
@@ -59,9 +62,6 @@ type traits struct {
 	keepsRoot bool
 	prints    stack.Memory
 }
-
-// coreLines are the lines of stacks that run on Megatron Core.
-var coreLines = map[string]bool{"Megatron Core": true, "NeMo Megatron": true, "NeMo": true, "Megatron-Bridge": true}
 
 // deepSpeedBucket is the default of reduce_bucket_size and allgather_bucket_size, in elements:
 // deepspeed/runtime/zero/config.py.
@@ -92,10 +92,11 @@ func traitsOf(s *stack.Stack) traits {
 		fsdp: p.ZeRO != stack.DeepSpeed, autocast: p.Weights == stack.Autocast,
 		unfused: p.Attention == stack.Unfused, unfusedFP32: p.Attention != stack.Torch,
 		perOperator: p.Recompute == stack.Operators, perBlock: p.Recompute == stack.Blocks,
+		modules: p.Modules(), offloads: p.Activations == stack.Offloaded,
 		keepsGathered: p.Gathered == stack.Kept, keepsOutputs: p.Outputs == stack.Kept, alwaysSequence: p.Sequence == stack.Always,
-		core: coreLines[s.Name], innerProbabilities: coreLines[s.Name] && s.Date >= "2025-05",
+		core: s.OnCore(), innerProbabilities: s.OnCore() && s.Date >= "2025-05",
 		exchangesHeads: p.CP == stack.A2A,
-		padsVocab:      coreLines[s.Name] || p.Loss == stack.Parallel && (s.Name == "Megatron-LM" || s.Name == "Megatron-DeepSpeed"),
+		padsVocab:      s.OnCore() || p.Loss == stack.Parallel && (s.Name == "Megatron-LM" || s.Name == "Megatron-DeepSpeed"),
 		keepsLogits:    p.Loss == stack.Plain, keepsRoot: p.ZeRO == stack.FSDP || p.ZeRO == stack.HSDP,
 		prints: s.Reports,
 	}

@@ -75,7 +75,7 @@ func Alternatives(c *spec.Config, unrecorded string) []spec.Plan {
 	}
 	vary(func(p spec.Plan) []spec.Plan {
 		if p.Recompute != spec.RecomputeSelective || !anyStack(c, p, func(s *stack.Stack) bool {
-			return s.Parts.Recompute == stack.Blocks || c.Model.Experts > 0 && coreLines[s.Name]
+			return s.Parts.Recompute == stack.Blocks || c.Model.Experts > 0 && s.OnCore() && s.Parts.Recompute == stack.Core
 		}) {
 			return []spec.Plan{p}
 		}

@@ -91,6 +91,7 @@ type Prepared struct {
 	variants []variant // of choices; nil if there is only one
 	weight   *weights  // of variants
 	machine  machine   // on the first of choices
+	choice   int       // index of the variant that machine is on
 	work     work
 	Memory   memory.Estimator
 	memBps   float64 // from the datasheet
@@ -206,7 +207,7 @@ func (pr *Prepared) on(i int, p *spec.Plan, k *constants) Parts {
 	if k == nil {
 		k = v.k
 	}
-	pr.machine.stack = v.stack
+	pr.choice, pr.machine.stack = i, v.stack
 	pr.machine.use(k)
 	return pr.parts(&of)
 }

@@ -61,7 +61,7 @@ func (a *atLeast) one(pr *Prepared, p *spec.Plan, i int) float64 {
 	}
 	l := &kept.layer
 	compute, recompute := pr.kernelSec(l, &plan)
-	perLayer := compute + recompute + l.tp*tpOperations(&plan) + l.ep + l.cp
+	perLayer := compute + recompute + l.tp*tpOperations(&plan, l) + l.ep + l.cp
 	layers, head := pr.pace(&plan, perLayer, kept.head)
 	t := float64(plan.AccumSteps)*(layers*perLayer+head) + pr.machine.k.fixedSec
 	if plan.PP > 1 {

@@ -58,7 +58,7 @@ func (ph *Physics) variants(c *spec.Config, choices *stack.Choices) (first varia
 	at := Site{choices.Name, c.Accelerator.Name}
 	k := ph.sites[at]
 	one := func(of *stack.Stack) variant {
-		v := variant{traitsOf(&of.Parts), k}
+		v := variant{traitsOf(of), k}
 		if k == nil {
 			at.Framework = of.Name
 			v.k = ph.constantsFor(at)

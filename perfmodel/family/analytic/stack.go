@@ -17,8 +17,11 @@ type traits struct {
 	torch     bool    // attention is PyTorch's implementation
 	async     bool    // attention uses Hopper's asynchronous instructions
 	halfAgain bool    // "selective" recomputes every other multiplication or block
-	hybrid    bool    // ZeRO-3 shards inside a node and replicates across (HSDP)
-	sendAhead bool    // interleaved pipelines send during compute
+	modules   stack.Modules
+	offloads  bool // activations are on the host until the backward pass
+	core      bool // norms are fused with the next multiplication (Transformer Engine)
+	hybrid    bool // ZeRO-3 shards inside a node and replicates across (HSDP)
+	sendAhead bool // interleaved pipelines send during compute
 	routing   routingKind
 	perNode   bool    // tokens are sent once to each node
 	exposedEP float64 // share of the all-to-alls that the stack does not overlap
@@ -33,10 +36,12 @@ const (
 	overlapFused                // in pieces, inside the multiplications (Transformer Engine's userbuffers)
 )
 
-func traitsOf(p *stack.Parts) traits {
+func traitsOf(s *stack.Stack) traits {
+	p := &s.Parts
 	t := traits{
 		gradients: p.Overlap == stack.Backward, deepSpeed: p.ZeRO == stack.DeepSpeed,
-		gradBytes: 2, unfused: p.Attention == stack.Unfused, torch: p.Attention == stack.Torch, async: p.Attention == stack.Flash3 || p.Attention == stack.CuDNN, halfAgain: p.Recompute != stack.Core,
+		gradBytes: 2, unfused: p.Attention == stack.Unfused, torch: p.Attention == stack.Torch, async: p.Attention == stack.Flash3 || p.Attention == stack.CuDNN, halfAgain: p.Recompute == stack.Operators || p.Recompute == stack.Blocks,
+		modules: p.Modules(), offloads: p.Activations == stack.Offloaded, core: s.OnCore(),
 		hybrid: p.ZeRO == stack.HSDP, sendAhead: p.Sends == stack.Ahead, sequence: p.Sequence == stack.Always,
 	}
 	switch p.Launch {

@@ -29,8 +29,10 @@ func (pr *Prepared) parts(p *spec.Plan) Parts {
 	l := &c.layer
 	micro := float64(p.AccumSteps)
 	compute, recompute, launch := pr.layerSec(l, p)
-	tp := l.tp * tpOperations(p)
-	ep, cp := l.ep, l.cp
+	tp, ep, cp := l.tp*tpOperations(p, l), l.ep, l.cp
+	if p.Recompute == spec.RecomputeSelective {
+		ep += l.again.ep
+	}
 	perLayer := compute + recompute + launch + tp + ep + cp
 	mean := pr.work.layers / float64(p.PP)
 	pace, paceHead := pr.pace(p, perLayer, c.head)
@@ -46,6 +48,9 @@ func (pr *Prepared) parts(p *spec.Plan) Parts {
 	own := pr.owned(p)
 	out.DP = pr.dataParallelSec(p, &own, backward, out.Compute+out.Recompute+out.TP)
 	pr.updateSec(p, &own, &out)
+	if pr.machine.stack.offloads {
+		out.Offload += micro * pace * pr.activationSec(p, l)
+	}
 	out.Compute += pr.accumulateSec(p, &own)
 	out.Fixed = pr.machine.k.fixedSec
 	return out
@@ -86,8 +91,11 @@ func (pr *Prepared) pace(p *spec.Plan, perLayer, head float64) (layers, headSec 
 func (pr *Prepared) layerSec(l *layer, p *spec.Plan) (compute, recompute, launch float64) {
 	compute, recompute = pr.kernelSec(l, p)
 	device, host := compute+recompute, 2*l.launch
-	if p.Recompute == spec.RecomputeFull {
+	switch p.Recompute {
+	case spec.RecomputeFull:
 		host += l.launch
+	case spec.RecomputeSelective:
+		host += l.again.launch
 	}
 	return compute, recompute, math.Hypot(device, host) - device
 }
@@ -103,7 +111,10 @@ func (pr *Prepared) kernelSec(l *layer, p *spec.Plan) (compute, recompute float6
 		if pr.machine.stack.halfAgain {
 			recompute = again / 2
 		} else {
-			recompute = l.attn + l.attnMem/3
+			recompute = l.again.device
+			if pr.machine.stack.modules.Core {
+				recompute += l.attn + l.attnMem/3
+			}
 		}
 	}
 	return compute, recompute
@@ -111,11 +122,14 @@ func (pr *Prepared) kernelSec(l *layer, p *spec.Plan) (compute, recompute float6
 
 // tpOperations returns the number of all-reduces per layer and micro-batch: two forward, two backward, two more
 // with full recomputation, and half of one for the extra gather of sequence parallelism. Sources: Shoeybi et
-// al. 2019, figure 4; Korthikanti et al. 2022, section 4.2.2.
-func tpOperations(p *spec.Plan) float64 {
+// al. 2019, figure 4; Korthikanti et al. 2022, section 4.2.2. Recomputed modules have those of their forward pass.
+func tpOperations(p *spec.Plan, l *layer) float64 {
 	n := 4.0
-	if p.Recompute == spec.RecomputeFull {
+	switch p.Recompute {
+	case spec.RecomputeFull:
 		n += 2
+	case spec.RecomputeSelective:
+		n += l.again.tp
 	}
 	if p.SequenceParallel {
 		n += 0.5

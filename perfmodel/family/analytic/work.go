@@ -85,6 +85,7 @@ type layer struct {
 	ep       float64 // all-to-alls of forward and backward, exposed
 	cp       float64 // ring exchange of keys and values, exposed
 	launch   float64 // host time to launch the forward pass
+	again    modules // what selective recomputation repeats besides the attention core
 }
 
 // layerOf counts one layer under plan p:
@@ -145,6 +146,7 @@ func (w *work) layerOf(m *machine, p *spec.Plan) layer {
 	w.dispatch(m, p, &l, n)
 	w.ringAttention(m, p, &l, n, elem)
 	l.passes += w.moe * m.k.moePasses * elem * n * w.topK * w.expertIn / t / m.mem
+	w.recompute(m, p, &l, n, elem)
 	l.launch = ((1-w.moe)*m.k.launch[m.stack.launch] + w.moe*m.k.routing[m.stack.routing]) * w.halves
 	return l
 }

@@ -27,9 +27,12 @@ type Parts struct {
 	Dispatch  string `json:"dispatch"`
 	Routing   string `json:"routing"`
 	Sends     string `json:"sends"`
-	Recompute string `json:"recompute"`
-	Gathered  string `json:"gathered"`
-	Outputs   string `json:"outputs"`
+	Recompute string `json:"recompute"` // several values are joined by +
+
+	Activations string `json:"activations"`
+
+	Gathered string `json:"gathered"`
+	Outputs  string `json:"outputs"`
 }
 
 // Values of Parts.
@@ -81,6 +84,8 @@ const (
 	After = "after"
 	Ahead = "ahead"
 
+	Offloaded = "offloaded"
+
 	Core      = "core"
 	Operators = "operators"
 	Blocks    = "blocks"
@@ -98,7 +103,11 @@ type Kind struct {
 }
 
 // Value is one value of a Kind.
-type Value struct{ Name, Doc string }
+type Value struct {
+	Name, Doc string
+	also      string // another name
+	joins     bool   // a part may have several such values, joined by +
+}
 
 // Of returns the value of the part in p.
 func (k *Kind) Of(p *Parts) string { return *k.at(p) }
@@ -108,98 +117,108 @@ func Kinds() []Kind { return kinds }
 
 var kinds = []Kind{
 	{"attention", "kernel of the attention core", []Value{
-		{Unfused, "scores are written to memory"},
-		{Torch, "PyTorch's scaled_dot_product_attention"},
-		{Flash, "FlashAttention 1 and 2 (Dao 2022, 2023)"},
-		{Flash3, "FlashAttention 3 (Shah et al. 2024), on Hopper"},
-		{CuDNN, "cuDNN's fused attention, as Transformer Engine selects it from Hopper on"},
+		{Name: Unfused, Doc: "scores are written to memory"},
+		{Name: Torch, Doc: "PyTorch's scaled_dot_product_attention"},
+		{Name: Flash, Doc: "FlashAttention 1 and 2 (Dao 2022, 2023)"},
+		{Name: Flash3, Doc: "FlashAttention 3 (Shah et al. 2024), on Hopper"},
+		{Name: CuDNN, Doc: "cuDNN's fused attention, as Transformer Engine selects it from Hopper on"},
 	}, func(p *Parts) *string { return &p.Attention }},
 	{"launch", "how the host starts kernels", []Value{
-		{Eager, "one framework call per operator"},
-		{Fused, "hand-written kernels for bias, dropout, GELU and norms"},
-		{Compiled, "a compiler fuses operators"},
-		{Graphs, "captured CUDA graphs, or one call per block"},
+		{Name: Eager, Doc: "one framework call per operator"},
+		{Name: Fused, Doc: "hand-written kernels for bias, dropout, GELU and norms"},
+		{Name: Compiled, Doc: "a compiler fuses operators"},
+		{Name: Graphs, Doc: "captured CUDA graphs, or one call per block"},
 	}, func(p *Parts) *string { return &p.Launch }},
 	{"loss", "cross entropy", []Value{
-		{Plain, "PyTorch's: log-softmax and gradients in fp32"},
-		{Parallel, "Megatron's, on logits split over TP: a 16-bit and an fp32 copy, and exponentials"},
-		{Fused, "one kernel that overwrites the logits"},
-		{Compiled, "compiled: no fp32 copy of the logits"},
-		{Chunked, "in chunks of tokens, so that all logits never exist (Liger, cut cross entropy)"},
+		{Name: Plain, Doc: "PyTorch's: log-softmax and gradients in fp32"},
+		{Name: Parallel, Doc: "Megatron's, on logits split over TP: a 16-bit and an fp32 copy, and exponentials"},
+		{Name: Fused, Doc: "one kernel that overwrites the logits"},
+		{Name: Compiled, Doc: "compiled: no fp32 copy of the logits"},
+		{Name: Chunked, Doc: "in chunks of tokens, so that all logits never exist (Liger, cut cross entropy)"},
 	}, func(p *Parts) *string { return &p.Loss }},
 	{"weights", "weights that kernels read", []Value{
-		{Half, "stored in 16 bits, next to fp32 masters"},
-		{Autocast, "fp32, cast to 16 bits on use (torch.autocast)"},
+		{Name: Half, Doc: "stored in 16 bits, next to fp32 masters"},
+		{Name: Autocast, Doc: "fp32, cast to 16 bits on use (torch.autocast)"},
 	}, func(p *Parts) *string { return &p.Weights }},
 	{"gradients", "format in which gradients are accumulated", []Value{
-		{FP32, "fp32"},
-		{Half, "that of the weights"},
+		{Name: FP32, Doc: "fp32"},
+		{Name: Half, Doc: "that of the weights"},
 	}, func(p *Parts) *string { return &p.Gradients }},
 	{"reduce", "format in which gradients are reduced between devices", []Value{
-		{FP32, "fp32"},
-		{Half, "that of the weights"},
+		{Name: FP32, Doc: "fp32"},
+		{Name: Half, Doc: "that of the weights"},
 	}, func(p *Parts) *string { return &p.Reduce }},
 	{"overlap", "what hides the gradient traffic", []Value{
-		{None, "nothing: it follows the backward pass"},
-		{Backward, "the backward pass of the last micro-batch"},
+		{Name: None, Doc: "nothing: it follows the backward pass"},
+		{Name: Backward, Doc: "the backward pass of the last micro-batch"},
 	}, func(p *Parts) *string { return &p.Overlap }},
 	{"optimizer", "optimizer and the format of its state", []Value{
-		{Adam, "fp32 masters and two fp32 moments: 12 bytes per parameter"},
-		{AdamBF16, "fp32 masters and two bf16 moments: 8 bytes"},
-		{Adam8, "fp32 masters and two 8-bit moments: 6 bytes"},
-		{Muon, "fp32 masters and one fp32 momentum: 8 bytes"},
-		{Adafactor, "fp32 masters, factored second moments: 4 bytes"},
-		{SGD, "fp32 masters and no state: 4 bytes"},
+		{Name: Adam, Doc: "fp32 masters and two fp32 moments: 12 bytes per parameter"},
+		{Name: AdamBF16, Doc: "fp32 masters and two bf16 moments: 8 bytes"},
+		{Name: Adam8, Doc: "fp32 masters and two 8-bit moments: 6 bytes"},
+		{Name: Muon, Doc: "fp32 masters and one fp32 momentum: 8 bytes"},
+		{Name: Adafactor, Doc: "fp32 masters, factored second moments: 4 bytes"},
+		{Name: SGD, Doc: "fp32 masters and no state: 4 bytes"},
 	}, func(p *Parts) *string { return &p.Optimizer }},
 	{"zero", "implementation of sharded training state", []Value{
-		{Buckets, "Megatron's distributed optimizer; other stages as fsdp"},
-		{FSDP, "PyTorch's FSDP: fp32 shards are the masters"},
-		{HSDP, "FSDP that shards inside a node and replicates across nodes"},
-		{DeepSpeed, "DeepSpeed's stages, with flat buckets of 5e8 elements"},
+		{Name: Buckets, Doc: "Megatron's distributed optimizer; other stages as fsdp"},
+		{Name: FSDP, Doc: "PyTorch's FSDP: fp32 shards are the masters"},
+		{Name: HSDP, Doc: "FSDP that shards inside a node and replicates across nodes"},
+		{Name: DeepSpeed, Doc: "DeepSpeed's stages, with flat buckets of 5e8 elements"},
 	}, func(p *Parts) *string { return &p.ZeRO }},
 	{"tp", "what hides tensor parallel traffic", []Value{
-		{None, "nothing"},
-		{Async, "independent kernels on another stream"},
-		{Fused, "pieces inside the multiplications (Transformer Engine's userbuffers)"},
+		{Name: None, Doc: "nothing"},
+		{Name: Async, Doc: "independent kernels on another stream"},
+		{Name: Fused, Doc: "pieces inside the multiplications (Transformer Engine's userbuffers)"},
 	}, func(p *Parts) *string { return &p.TP }},
 	{"sequence", "sequence parallelism next to tensor parallelism", []Value{
-		{Plan, "as the plan says"},
-		{Always, "always"},
+		{Name: Plan, Doc: "as the plan says"},
+		{Name: Always, Doc: "always"},
 	}, func(p *Parts) *string { return &p.Sequence }},
 	{"cp", "what context parallel ranks exchange", []Value{
-		{Ring, "keys and values, from rank to rank or gathered (Liu et al. 2023)"},
-		{A2A, "heads for tokens, around the attention core (Jacobs et al., DeepSpeed-Ulysses, 2023)"},
+		{Name: Ring, Doc: "keys and values, from rank to rank or gathered (Liu et al. 2023)"},
+		{Name: A2A, Doc: "heads for tokens, around the attention core (Jacobs et al., DeepSpeed-Ulysses, 2023)"},
 	}, func(p *Parts) *string { return &p.CP }},
 	{"ep", "what hides the all-to-alls of experts", []Value{
-		{None, "nothing"},
-		{Async, "shared experts and other streams"},
-		{Backward, "the backward pass of another micro-batch (DualPipe, 1F1B overlap)"},
+		{Name: None, Doc: "nothing"},
+		{Name: Async, Doc: "shared experts and other streams"},
+		{Name: Backward, Doc: "the backward pass of another micro-batch (DualPipe, 1F1B overlap)"},
 	}, func(p *Parts) *string { return &p.EP }},
 	{"dispatch", "how tokens are sent to experts", []Value{
-		{AllToAll, "a copy for each expert"},
-		{PerNode, "one copy for each node, forwarded to each device with such an expert (DeepEP, HybridEP)"},
+		{Name: AllToAll, Doc: "a copy for each expert"},
+		{Name: PerNode, Doc: "one copy for each node, forwarded to each device with such an expert (DeepEP, HybridEP)"},
 	}, func(p *Parts) *string { return &p.Dispatch }},
 	{"routing", "how the host starts a layer with routed experts", []Value{
-		{Plain, "operator by operator, with waits for the counts of tokens"},
-		{Fused, "fused router and permutation"},
-		{Graphs, "captured CUDA graphs"},
+		{Name: Plain, Doc: "operator by operator, with waits for the counts of tokens"},
+		{Name: Fused, Doc: "fused router and permutation"},
+		{Name: Graphs, Doc: "captured CUDA graphs"},
 	}, func(p *Parts) *string { return &p.Routing }},
 	{"sends", "when stages send to each other", []Value{
-		{After, "between chunks"},
-		{Ahead, "while the next chunk of an interleaved pipeline computes"},
+		{Name: After, Doc: "between chunks"},
+		{Name: Ahead, Doc: "while the next chunk of an interleaved pipeline computes"},
 	}, func(p *Parts) *string { return &p.Sends }},
 	{"recompute", "what selective recomputation repeats", []Value{
-		{Core, "the attention core"},
-		{Operators, "every other multiplication and all that is cheap"},
-		{Blocks, "every other block"},
+		{Name: Core, Doc: "the attention core; this and the modules below, as in Megatron Core's --recompute-modules, can be joined by +", also: "core_attn", joins: true},
+		{Name: moduleMLP, Doc: "dense MLPs", joins: true},
+		{Name: moduleMoE, Doc: "layers of experts, with their dispatch", joins: true},
+		{Name: moduleMoEAct, Doc: "the activation function of routed experts", joins: true},
+		{Name: moduleNorms, Doc: "norms that are not fused with the next multiplication", joins: true},
+		{Name: moduleUpProj, Doc: "the projections of latent attention from its compressed widths", joins: true},
+		{Name: moduleShared, Doc: "shared experts", joins: true},
+		{Name: Operators, Doc: "every other multiplication and all that is cheap"},
+		{Name: Blocks, Doc: "every other block"},
 	}, func(p *Parts) *string { return &p.Recompute }},
+	{"activations", "where activations are until the backward pass", []Value{
+		{Name: Kept, Doc: "on the device"},
+		{Name: Offloaded, Doc: "on the host, but for those of two layers; with full recomputation only the inputs of layers (--fine-grained-activation-offloading, offloaded checkpoints)"},
+	}, func(p *Parts) *string { return &p.Activations }},
 	{"gathered", "inputs of split matrices under sequence parallelism", []Value{
-		{Again, "gathered again in the backward pass"},
-		{Kept, "kept in gathered form"},
+		{Name: Again, Doc: "gathered again in the backward pass"},
+		{Name: Kept, Doc: "kept in gathered form"},
 	}, func(p *Parts) *string { return &p.Gathered }},
 	{"outputs", "the output of a pipeline stage until the backward pass", []Value{
-		{Freed, "freed once sent"},
-		{Kept, "kept"},
+		{Name: Freed, Doc: "freed once sent"},
+		{Name: Kept, Doc: "kept"},
 	}, func(p *Parts) *string { return &p.Outputs }},
 }
 
@@ -221,6 +240,16 @@ func (p Parts) Changes(before Parts) string {
 		}
 	}
 	return strings.Join(out, " ")
+}
+
+// of returns the value of the part with that name.
+func (p *Parts) of(name string) string {
+	for i := range kinds {
+		if kinds[i].Name == name {
+			return kinds[i].Of(p)
+		}
+	}
+	return ""
 }
 
 // kindNames returns the names of all parts.
@@ -261,6 +290,24 @@ func (e *PartError) hint() string {
 	return fmt.Sprintf("; did you mean %s?", e.Near)
 }
 
+// canonical returns a value, or several joined by +, in the order of k.Values. ok is false if it is none of k.
+func (k *Kind) canonical(value string) (text string, ok bool) {
+	parts := strings.Split(value, "+")
+	var out []string
+	for _, v := range k.Values {
+		n := len(parts)
+		parts = slices.DeleteFunc(parts, func(p string) bool { return p == v.Name || v.also != "" && p == v.also })
+		switch {
+		case len(parts) == n:
+		case !v.joins && value != v.Name:
+			return "", false
+		default:
+			out = append(out, v.Name)
+		}
+	}
+	return strings.Join(out, "+"), len(parts) == 0
+}
+
 // set changes one part of p. The error is a *PartError.
 func (p *Parts) set(part, value string) error {
 	for i := range kinds {
@@ -269,11 +316,11 @@ func (p *Parts) set(part, value string) error {
 			continue
 		}
 		var names []string
+		if canonical, ok := k.canonical(value); ok {
+			*k.at(p) = canonical
+			return nil
+		}
 		for _, v := range k.Values {
-			if v.Name == value {
-				*k.at(p) = value
-				return nil
-			}
 			names = append(names, v.Name)
 		}
 		return &PartError{Part: part, Value: value, Want: names, Near: nearest(value, names)}

@@ -187,7 +187,7 @@ func (s *Stated) addParts(parts []string) (err error) {
 	for _, part := range parts {
 		kind, value, _ := strings.Cut(part, "=")
 		if bad := p.set(kind, value); bad == nil {
-			all = append(all, part)
+			all = append(all, kind+"="+p.of(kind))
 		} else if err == nil {
 			err = bad
 		}

@@ -1,0 +1,97 @@
+package memory
+
+import "github.com/pacer-ml/pacer/perfmodel/spec"
+
+// repeated returns the bytes of layerBytes that the recomputed modules of a layer do not keep, scores apart, and the most
+// that one of them makes again. With the symbols of layerBytes:
+//
+//	mlp             the MLP's inner activations; its input too where a norm is fused with its first multiplication, since
+//	                the module keeps the norm's input, which the layer keeps anyway
+//	moe             all that routedBytes counts; the module keeps its input in 16 bits
+//	moe_act         the inputs of the experts' last multiplication
+//	shared_experts  their inner activations
+//	layernorm       the inputs of QKV and of MLP or experts, which are the norms' outputs; none where a norm is fused: before
+//	                QKV and dense MLPs with Megatron Core, latent attention apart
+//	mla_up_proj     queries and keys, with their rotated parts, and values of all heads
+//
+// Sources: megatron/core/transformer/transformer_layer.py, moe/moe_layer.py, moe/experts.py and
+// multi_latent_attention.py. In 8 bits, layernorm makes Transformer Engine keep the norm's output in place of its 8-bit
+// copy (set_save_original_input), which is then freed.
+func (e *Estimator) repeated(p *spec.Plan, n, a, r float64, b block) (freed, most float64) {
+	m := &e.stack.modules
+	t, in := float64(p.TP), r
+	if e.stack.keepsGathered {
+		in = 1
+	}
+	of := e.inputs(p, a)
+	free := func(bytes float64) { freed, most = freed+bytes, max(most, bytes) }
+	inner := (e.mlp-1)*a + of.down
+	norm := func(input float64) {
+		if m.Norms {
+			free(n * e.hidden * input / in)
+		}
+	}
+	if b.attention && (!e.stack.core || e.latent.KVRank > 0) {
+		norm(of.qkv)
+	}
+	if b.ssm && !e.stack.core {
+		norm(of.ssm)
+	}
+	if b.attention && m.UpProj {
+		free(n * a * (2*e.latent.Q + e.latent.Out) / t) // 0 without latent attention
+	}
+	switch fused := e.stack.core; {
+	case !b.mlp:
+	case m.MLP && fused:
+		free(n*inner*e.ffn/t + n*e.hidden*of.up/in)
+	case m.MLP:
+		free(n * inner * e.ffn / t)
+		norm(of.up)
+	case !fused:
+		norm(of.up)
+	}
+	switch {
+	case !b.routed:
+	case m.MoE:
+		free(e.routedBytes(n, a, r, t, of) - n*e.hidden*(a-of.up)/in)
+		norm(a)
+	default:
+		norm(of.up)
+		if m.MoEAct {
+			free(n * e.topK * of.down * e.expertFFN / t)
+		}
+		if m.Shared {
+			free(n * e.shared * inner * e.expertFFN / t)
+		}
+	}
+	return freed, most
+}
+
+// Offloaded returns the bytes that a layer of one micro-batch sends to the host in the forward pass, and gets back in the
+// backward pass: the mean over the layers of the model, on the stack of index choice; 0 if activations stay on the device.
+// p is normal.
+func (e *Estimator) Offloaded(p *spec.Plan, choice int) float64 {
+	one := e
+	if e.rest != nil {
+		with := *e
+		with.stack = e.rest[choice].stack
+		one = &with
+	}
+	if !one.stack.offloads || !e.shape || e.cpu {
+		return 0
+	}
+	plan := one.normal(*p)
+	tokens, split := float64(p.MicroBatch)*e.seq/float64(p.CP), 1.0
+	if plan.SequenceParallel {
+		split = float64(p.TP)
+	}
+	a := elem(p)
+	bytes := 0.0
+	layers := span{dense: e.w.layers.dense + e.ahead.dense, moe: e.w.layers.moe + e.ahead.moe}
+	for kind, n := range layers.kinds() {
+		if n > 0 {
+			bytes += n * one.meanPeak(&plan, tokens, a, split, e.w.blocks(kind)).kept
+		}
+	}
+	return bytes / layers.all()
+}

@@ -1,0 +1,48 @@
+package stack
+
+import (
+	"slices"
+	"strings"
+)
+
+// Modules that selective recomputation repeats, by their names in Megatron Core (--recompute-modules,
+// megatron/core/transformer/transformer_config.py).
+const (
+	moduleMLP    = "mlp"
+	moduleMoE    = "moe"
+	moduleMoEAct = "moe_act"
+	moduleNorms  = "layernorm"
+	moduleUpProj = "mla_up_proj"
+	moduleShared = "shared_experts"
+)
+
+// Modules are the parts of a layer that selective recomputation repeats.
+type Modules struct {
+	Core   bool // the attention core
+	MLP    bool // a dense MLP
+	MoE    bool // routed and shared experts, with router and dispatch
+	MoEAct bool // the activation function of routed experts
+	Norms  bool // norms before attention and before MLP or experts, unless they are fused with the next multiplication
+	UpProj bool // the projections of latent attention from the compressed to all heads
+	Shared bool // shared experts
+}
+
+// Modules returns what selective recomputation repeats, nothing if it repeats every other operator or block.
+func (p *Parts) Modules() Modules {
+	has := func(name string) bool { return slices.Contains(strings.Split(p.Recompute, "+"), name) }
+	m := Modules{Core: has(Core), MLP: has(moduleMLP), MoE: has(moduleMoE), MoEAct: has(moduleMoEAct), Norms: has(moduleNorms),
+		UpProj: has(moduleUpProj), Shared: has(moduleShared)}
+	if m.MoE { // which repeats these too
+		m.MoEAct, m.Shared = false, false
+	}
+	return m
+}
+
+// OnCore reports whether s runs on Megatron Core and Transformer Engine.
+func (s *Stack) OnCore() bool {
+	switch s.Name {
+	case "Megatron Core", "NeMo Megatron", "NeMo", "Megatron-Bridge":
+		return true
+	}
+	return false
+}
