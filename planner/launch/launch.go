@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 	"github.com/pacer-ml/pacer/planner"
 )
@@ -119,6 +120,9 @@ func (f Framework) EmitWith(c spec.Config, o Options) (Script, error) {
 	}
 	if m := &c.Model; m.Packed > 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf("samples are packed documents of %d tokens in the mean: packing is not written, the data set decides", m.Packed))
+	}
+	if stack.Of(c.Framework, c.Accelerator.Arch).Stacks[0].Parts.Activations == stack.Offloaded {
+		s.Notes = append(s.Notes, "the prediction has activations offloaded to the host: the setting for that is not written")
 	}
 	return s, nil
 }

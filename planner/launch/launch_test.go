@@ -304,3 +304,27 @@ func TestEmitRefusesWhatIsNoJob(t *testing.T) {
 		t.Errorf("plain data parallelism is for %v", got)
 	}
 }
+
+// TestModulesOfTheStack: Megatron Core's arguments name the modules that the prediction's training stack recomputes; other
+// stacks recompute the attention core. Offloaded activations are noted.
+func TestModulesOfTheStack(t *testing.T) {
+	for framework, want := range map[string]string{
+		"Megatron Core@0.13":                             "--recompute-modules core_attn",
+		"Megatron Core@0.13 recompute=layernorm+moe_act": "--recompute-modules moe_act layernorm",
+		"torchtitan@2025-06":                             "--recompute-modules core_attn",
+		"Megatron Core@0.13 activations=offloaded":       "--recompute-modules core_attn",
+	} {
+		c := config(t, "Llama3-8B", "H100-80GB-SXM", "8", "dp=8,mb=1,ga=2,recompute=selective")
+		c.Framework = framework
+		s, err := emit(t, "megatron", c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(s.Text, want) {
+			t.Errorf("%s: no %q in\n%s", framework, want, s.Text)
+		}
+		if got := strings.Contains(strings.Join(s.Notes, "\n"), "activations offloaded"); got != strings.Contains(framework, "offloaded") {
+			t.Errorf("%s: notes %q", framework, s.Notes)
+		}
+	}
+}

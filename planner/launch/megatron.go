@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
 
 // megatron is Megatron-LM. The names are those of megatron/training/arguments.py
@@ -192,7 +193,7 @@ func megatronPlan(c *spec.Config) [][]string {
 		a = append(a, []string{"--sequence-parallel"})
 	}
 	a = append(a, megatronZeRO(p)...)
-	a = append(a, megatronRecompute(p)...)
+	a = append(a, megatronRecompute(c)...)
 	return append(a, megatronPrecision(p.Precision)...)
 }
 
@@ -244,10 +245,12 @@ func megatronZeRO(p *spec.Plan) [][]string {
 	return a
 }
 
-func megatronRecompute(p *spec.Plan) [][]string {
-	switch p.Recompute {
+// megatronRecompute writes recomputation, with the modules that the training stack states.
+func megatronRecompute(c *spec.Config) [][]string {
+	switch c.Plan.Recompute {
 	case spec.RecomputeSelective:
-		return [][]string{{"--recompute-granularity", "selective"}, {"--recompute-modules", "core_attn"}}
+		modules := stack.Of(c.Framework, c.Accelerator.Arch).Stacks[0].Parts.ModuleNames()
+		return [][]string{{"--recompute-granularity", "selective"}, append([]string{"--recompute-modules"}, modules...)}
 	case spec.RecomputeFull:
 		return [][]string{{"--recompute-granularity", "full"}, {"--recompute-method", "uniform"}, {"--recompute-num-layers", "1"}}
 	}

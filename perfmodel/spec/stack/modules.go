@@ -38,6 +38,23 @@ func (p *Parts) Modules() Modules {
 	return m
 }
 
+// ModuleNames returns the names of the modules that selective recomputation repeats in Megatron Core's arguments. For
+// stacks that repeat other things it is the attention core.
+func (p *Parts) ModuleNames() (out []string) {
+	for _, name := range strings.Split(p.Recompute, "+") {
+		switch name {
+		case Core:
+			out = append(out, "core_attn")
+		case moduleMLP, moduleMoE, moduleMoEAct, moduleNorms, moduleUpProj, moduleShared:
+			out = append(out, name)
+		}
+	}
+	if out == nil {
+		out = []string{"core_attn"}
+	}
+	return out
+}
+
 // OnCore reports whether s runs on Megatron Core and Transformer Engine.
 func (s *Stack) OnCore() bool {
 	switch s.Name {

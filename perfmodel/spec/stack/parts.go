@@ -198,7 +198,7 @@ var kinds = []Kind{
 		{Name: Ahead, Doc: "while the next chunk of an interleaved pipeline computes"},
 	}, func(p *Parts) *string { return &p.Sends }},
 	{"recompute", "what selective recomputation repeats", []Value{
-		{Name: Core, Doc: "the attention core; this and the modules below, as in Megatron Core's --recompute-modules, can be joined by +", also: "core_attn", joins: true},
+		{Name: Core, Doc: "the attention core; this and the modules below, as in Megatron Core, can be joined by +", also: "core_attn", joins: true},
 		{Name: moduleMLP, Doc: "dense MLPs", joins: true},
 		{Name: moduleMoE, Doc: "layers of experts, with their dispatch", joins: true},
 		{Name: moduleMoEAct, Doc: "the activation function of routed experts", joins: true},
@@ -210,7 +210,7 @@ var kinds = []Kind{
 	}, func(p *Parts) *string { return &p.Recompute }},
 	{"activations", "where activations are until the backward pass", []Value{
 		{Name: Kept, Doc: "on the device"},
-		{Name: Offloaded, Doc: "on the host, but for those of two layers; with full recomputation only the inputs of layers (--fine-grained-activation-offloading, offloaded checkpoints)"},
+		{Name: Offloaded, Doc: "on the host, but for those of two layers; with full recomputation only the inputs of layers (Megatron Core's fine-grained activation offloading, offloaded checkpoints)"},
 	}, func(p *Parts) *string { return &p.Activations }},
 	{"gathered", "inputs of split matrices under sequence parallelism", []Value{
 		{Name: Again, Doc: "gathered again in the backward pass"},
