@@ -127,41 +127,54 @@ func (r *run) chooseAdaptive(from []candidate, h costModel) Step {
 		from = slices.DeleteFunc(slices.Clone(from), func(c candidate) bool { return c.keyState != first })
 	}
 	limit, _ := r.bindingTerm(h)
+	value, misled := r.value, r.misled()
+	if misled != "" {
+		far := r.distances()
+		value = func(c candidate) float64 { return far[c.point] }
+	}
 	best, score := from[0], -1.0
 	for _, c := range from {
-		if w := r.score(c, limit); w > score {
+		if w := r.score(c, value(c), limit); w > score {
 			best, score = c, w
 		}
 	}
-	s := r.step(best, r.why(best, limit))
+	why := r.why(best, limit)
+	if misled != "" && !best.unmeasured() && !best.overdue() {
+		why = misled + ": farthest from the measured points" + most(limit)
+	}
+	s := r.step(best, why)
 	s.Gain = best.gains[best.point].Fall
 	return s
 }
 
-// score is the expected value of measuring c:
+// value is what measuring c is expected to bring while the intervals predict the errors: the fall of the mean half width
+// of ln T over the points of the key, of all models if the family is fitted to all at once, or of Options.For. For a family
+// without Gain it is the half width at c, and before its first fit the points of its design are first.
+func (r *run) value(c candidate) float64 {
+	switch {
+	case c.gains != nil:
+		g := c.gains[c.point]
+		return max(g.Fall, 0) + 1e-6*g.HalfWidth // the widest interval breaks ties between gains of 0
+	case len(c.design) == 0:
+		return c.halves[c.point]
+	case slices.Contains(c.design, c.point):
+		return 1
+	}
+	return 0.01
+}
+
+// score weights the value of measuring c:
 //
-//	W = chance · Fall / cost
+//	W = chance · value / cost
 //
-//	Fall    expected fall of the mean half width of ln T over the points of the key,
-//	        of all models if the family is fitted to all at once, or of Options.For;
-//	        for a family without Gain the half width at c, and before its first
-//	        fit the points of its design first
+//	value   see value; the distance to the nearest measured point while the intervals
+//	        mislead, see misled
 //	chance  that c runs: halved for each row of the key since the last OK one,
 //	        and again if the memory estimate exceeds the device
 //	cost    seconds if wall time ends the budget, device-seconds if device-hours
 //	        do, else 1
-func (r *run) score(c candidate, limit budgetTerm) float64 {
-	w := c.halves[c.point]
-	if c.gains != nil {
-		g := c.gains[c.point]
-		w = max(g.Fall, 0) + 1e-6*g.HalfWidth // the widest interval breaks ties between gains of 0
-	} else if len(c.design) > 0 {
-		w = 0.01
-		if slices.Contains(c.design, c.point) {
-			w = 1
-		}
-	}
-	w = math.Ldexp(w, -min(c.misses, 30))
+func (r *run) score(c candidate, value float64, limit budgetTerm) float64 {
+	w := math.Ldexp(value, -min(c.misses, 30))
 	if share, ok := memoryShare(r.points[c.point].Config); ok && share > 1 {
 		w /= 2
 	}
@@ -192,13 +205,6 @@ func (r *run) why(c candidate, limit budgetTerm) string {
 		return name + ": next in order, there is no fit"
 	}
 	g := c.gains[c.point]
-	per := ""
-	switch limit {
-	case byWallTime:
-		per = ", most per second"
-	case byDeviceTime:
-		per = ", most per device-second"
-	}
 	switch n := len(c.keys); {
 	case c.wanted != nil:
 		name = spec.Count(len(c.wanted), "wanted plan")
@@ -206,7 +212,18 @@ func (r *run) why(c candidate, limit budgetTerm) string {
 		name = fmt.Sprintf("all %d models", n)
 	}
 	return fmt.Sprintf("mean interval of %s from %s to about %s%s; %s here", name,
-		plusMinus(c.mean), plusMinus(max(c.mean-g.Fall, 0)), per, plusMinus(g.HalfWidth))
+		plusMinus(c.mean), plusMinus(max(c.mean-g.Fall, 0)), most(limit), plusMinus(g.HalfWidth))
+}
+
+// most says per what the value is highest.
+func most(limit budgetTerm) string {
+	switch limit {
+	case byWallTime:
+		return ", most per second"
+	case byDeviceTime:
+		return ", most per device-second"
+	}
+	return ""
 }
 
 // plusMinus formats a half width of ln T as a share of the prediction.

@@ -5,7 +5,8 @@
 // killed continues where it was.
 //
 // Start with profiler.go (the interfaces), campaign.go (what is measured) and
-// run.go (the loop); choose.go selects the next point.
+// run.go (the loop); choose.go selects the next point, evidence.go
+// says when by distance.
 // docs/guides/campaigns.md describes the files that ReadCampaign reads.
 //
 // # Terms
@@ -15,6 +16,7 @@
 //	session  one call of Run
 //	key      a (model, accelerator) pair; each key has its own performance model
 //	gain     expected fall of the mean interval of a key by measuring one point
+//	misled   the intervals do not predict the errors: points are chosen by distance
 //
 // # Packages below
 //

@@ -24,6 +24,8 @@ type keyState struct {
 	reused int // number of rows of other runs
 	usable int // number of usable rows
 	misses int // number of rows since the last OK one, without inconclusive ones
+	// visited is the number of rows that run.distances counts.
+	visited int
 
 	// The following cover the points that are measured or still open, without failed and skipped ones.
 	space   []int
@@ -38,7 +40,9 @@ type keyState struct {
 type fitGroup struct {
 	keys  []*keyState // in canonical order
 	fresh bool
-	mean  float64 // mean half width over the space of all keys, or over wanted
+	// fitted means that the predictions are those of a fit.
+	fitted bool
+	mean   float64 // mean half width over the space of all keys, or over wanted
 	// wanted are the configurations with intervals that count, nil = the points.
 	wanted []spec.Config
 }
@@ -131,6 +135,7 @@ func (r *run) refitGroup(ctx context.Context, g *fitGroup) error {
 		}
 	}
 	fitted := r.fit(ctx, g)
+	g.fitted = fitted != nil
 	var gains []perfmodel.Gain
 	if r.o.Family.Gain != nil && len(configs) > 0 {
 		var err error

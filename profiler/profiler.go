@@ -106,4 +106,8 @@ const (
 	// EnvHalfWidth is the half width of the 95 % interval of the median step time, as a fraction of
 	// it.
 	EnvHalfWidth = "half_width"
+	// EnvPredicted is the step time that was predicted when the point was chosen, in seconds, and EnvPredictedHalf half
+	// the width of the 90 % interval of its logarithm.
+	EnvPredicted     = "predicted_s"
+	EnvPredictedHalf = "predicted_half_width"
 )

@@ -180,6 +180,7 @@ func (r *run) measure(ctx context.Context, step Step) (spec.Measurement, error) 
 	m.Origin = fmt.Sprintf("%s#%s/%d", r.c.Name, r.label, number)
 	m = sanitize(m)
 	m.Env = r.env(m.Env, number, step.Why, held)
+	r.predicted(m.Env, &step)
 	// The result is stored even if ctx has ended since.
 	if err := r.o.Sink.Put(context.WithoutCancel(ctx), m); err != nil {
 		return m, fmt.Errorf("profiler: campaign %s, run %s: storing point %d: %w; the %d points before it are stored, run again to continue",

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spacefill"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -30,6 +31,8 @@ type run struct {
 	keys    []*keyState // in canonical order
 	byKey   map[spec.Key]*keyState
 	groups  []*fitGroup
+	space   *spacefill.Space // of points, see distances
+	watch   spacefill.Watch
 
 	began    time.Time
 	inRunner float64 // seconds of this session spent in the Runner
@@ -137,6 +140,9 @@ func (r *run) open(i int) bool {
 func (r *run) add(m spec.Measurement) {
 	r.rows = append(r.rows, m)
 	r.number = max(r.number+1, pointNumber(m))
+	if e, ok := errorOf(&m); ok {
+		r.watch.Add(e)
+	}
 	i, ok := r.index[r.identity(m.Config)]
 	if ok {
 		r.done[i] = m.Outcome

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spacefill"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -21,26 +22,40 @@ const chosenRows, mostChosen = 40, 64
 // tracesDir is the directory of Rubick's rows.
 const tracesDir = "rubick"
 
-// chosen orders groups of rows by gain until most rows are revealed; the others follow in their order.
+// chosen orders groups of rows by gain, or by distance while the intervals mislead, until most rows are revealed; the
+// others follow in their order.
 func chosen(ctx context.Context, f perfmodel.Family, rows *sourceRows, most int) (perm []int, err error) {
 	if f.Gain == nil {
 		return nil, unablef("does not choose rows")
 	}
 	var have []spec.Measurement
-	taken := make([]bool, len(rows.groups))
+	var watch spacefill.Watch // of the first row of each group taken
+	taken, space := make([]bool, len(rows.groups)), spacefill.NewSpace(rows.first)
 	for len(have) < most {
 		gains, err := f.Gain(ctx, have, rows.first, nil)
 		if err != nil {
 			return nil, err
 		}
+		value := func(i int) float64 { return gains[i].Fall }
+		if watch.Misled {
+			value = func(i int) float64 { return space.Nearest[i] }
+		}
 		best := -1
 		for i := range gains {
-			if !taken[i] && (best < 0 || gains[i].Fall > gains[best].Fall) {
+			if !taken[i] && (best < 0 || value(i) > value(best)) {
 				best = i
 			}
 		}
-		perm, taken[best] = append(perm, best), true
-		have = append(have, pick(rows.all, rows.groups[best])...)
+		of := pick(rows.all, rows.groups[best])
+		e, ok, err := errorBefore(ctx, f, have, &of[0])
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			watch.Add(e)
+		}
+		space.Measure(&rows.first[best])
+		perm, taken[best], have = append(perm, best), true, append(have, of...)
 	}
 	for i := range taken {
 		if !taken[i] {
@@ -48,6 +63,24 @@ func chosen(ctx context.Context, f perfmodel.Family, rows *sourceRows, most int)
 		}
 	}
 	return perm, nil
+}
+
+// errorBefore returns the error of the prediction of a row from those before it. ok is false if there is none.
+func errorBefore(ctx context.Context, f perfmodel.Family, before []spec.Measurement, row *spec.Measurement) (e spacefill.Error, ok bool, err error) {
+	if len(before) == 0 || f.Condition == nil {
+		return e, false, nil
+	}
+	fitted, err := f.Condition(ctx, before)
+	if err != nil {
+		return e, false, err
+	}
+	p, err := fitted.Predict(ctx, row.Config)
+	if err != nil {
+		return e, false, nil
+	}
+	sec, _, _ := p.StepSec(row.Config.Plan.GlobalBatch())
+	e = spacefill.Error{Off: math.Log(row.MedianStepSec() / sec), HalfWidth: p.HalfWidth()}
+	return e, e.HalfWidth > 0, nil
 }
 
 // choiceOfRows compares the errors after rows in both orders.

@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spacefill"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -95,19 +96,13 @@ func newSourceRows(all []spec.Measurement) *sourceRows {
 	return s
 }
 
-// farthest orders points so that each is the one farthest from those before it. Source: Johnson, Moore and Ylvisaker,
-// "Minimax and maximin distance designs", Journal of Statistical Planning and Inference 1990.
+// farthest orders points so that each is the one farthest from those before it.
 func farthest(at [][]float64, first int) []int {
 	out := []int{first}
-	near := make([]float64, len(at))
-	for i := range near {
-		near[i] = math.Inf(1)
-	}
+	near := spacefill.NewNearest(len(at))
 	for last := first; len(out) < len(at); last = out[len(out)-1] {
+		near.Visit(func(i int) float64 { return floats.Distance(at[i], at[last], 2) })
 		near[last] = -1
-		for i := range at {
-			near[i] = min(near[i], floats.Distance(at[i], at[last], 2))
-		}
 		out = append(out, floats.MaxIdx(near))
 	}
 	return out
