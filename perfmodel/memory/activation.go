@@ -48,7 +48,8 @@ func (e *Estimator) activations(b *Breakdown, p *spec.Plan, stage int, layers sp
 		moe = e.meanPeak(p, tokens, a, split, e.w.moe)
 	}
 	v := float64(p.Chunks())
-	if e.leading > 0 && layers.moe >= v && layers.dense > 0 {
+	offloads := e.stack.offloads && !e.cpu
+	if e.leading > 0 && layers.moe >= v && layers.dense > 0 && !offloads {
 		dense.backward -= layers.moe / v * moe.kept // those layers have been through their backward pass
 	}
 	b.Working += max(moe.backward, dense.backward)
@@ -66,9 +67,10 @@ func (e *Estimator) activations(b *Breakdown, p *spec.Plan, stage int, layers sp
 	}
 	inside := layers.dense*dense.kept + layers.moe*moe.kept
 	b.Activations = inFlight(p, stage) * (inside/v + out)
-	if e.stack.offloads && !e.cpu {
-		b.HostBytes += e.k.Activation * inFlight(p, stage) * inside / v
-		b.Activations = min(b.Activations, 2*max(dense.kept, moe.kept)+inFlight(p, stage)*out)
+	if offloads {
+		all := b.Activations
+		b.Activations = min(all, 2*max(dense.kept, moe.kept)+inFlight(p, stage)*out)
+		b.HostBytes += e.k.Activation * (all - b.Activations)
 	}
 	if stage == 0 {
 		b.Activations += input

@@ -45,8 +45,8 @@ func (e *Estimator) repeated(p *spec.Plan, n, a, r float64, b block) (freed, mos
 	case m.MLP && fused:
 		free(n*inner*e.ffn/t + n*e.hidden*of.up/in)
 	case m.MLP:
-		free(n * inner * e.ffn / t)
-		norm(of.up)
+		free(n*inner*e.ffn/t - n*e.hidden*(a-of.up)/in)
+		norm(a)
 	case !fused:
 		norm(of.up)
 	}

@@ -6,7 +6,7 @@ import "github.com/pacer-ml/pacer/perfmodel/spec"
 type modules struct {
 	device float64 // forward work, seconds
 	ep     float64 // all-to-alls, exposed, seconds
-	tp     float64 // all-reduces of tensor parallelism
+	tp     float64 // all-reduces of tensor parallelism, in units of layer.tp
 	launch float64 // host time to launch it
 }
 
@@ -37,8 +37,8 @@ func (w *work) recompute(m *machine, p *spec.Plan, l *layer, n, elem float64) {
 	}
 	if of.MLP && w.ffn > 0 {
 		out.device += w.dense * (w.scale*w.mlp(m, rate, n, w.hidden, w.ffn/t, elem) + activation*w.ffn)
-		out.tp += w.dense
-		out.launch += w.dense * w.halves * m.k.launch[m.stack.launch] / 2
+		out.tp += w.dense / w.halves
+		out.launch += w.dense * m.k.launch[m.stack.launch] / 2
 		if m.stack.core { // it begins with the norm
 			out.device += w.dense * norm
 		}
@@ -47,7 +47,7 @@ func (w *work) recompute(m *machine, p *spec.Plan, l *layer, n, elem float64) {
 	case w.moe == 0:
 	case of.MoE:
 		out.device += w.moe * (w.scale*w.experts(m, p, rate, n, elem) + activation*(w.topK*w.expertFFN+w.sharedFFN) + m.k.moePasses/3*w.topK*w.expertIn/t*pass)
-		out.tp, out.ep = out.tp+w.moe, l.ep/2
+		out.tp, out.ep = out.tp+w.moe/w.halves, l.ep/2
 		out.launch += w.moe * w.halves * m.k.routing[m.stack.routing]
 	default:
 		if of.MoEAct {
