@@ -58,7 +58,7 @@ func (a *ascent) from(known Prices) (useful bool) {
 	}
 	for g := range a.price {
 		for i := range a.price[g] {
-			a.price[g][i] = known.mean(g, a.times[i], a.times[i+1])
+			a.price[g][i] = known.Mean(g, a.times[i], a.times[i+1])
 			useful = useful || a.price[g][i] > 0
 		}
 	}

@@ -17,8 +17,8 @@ func (p Prices) Later(seconds float64) Prices {
 	return p
 }
 
-// mean returns the mean price of a device-second of a group between two times.
-func (p *Prices) mean(group int, from, to float64) float64 {
+// Mean returns the mean price of a device-second of a group between two times.
+func (p *Prices) Mean(group int, from, to float64) float64 {
 	if group >= len(p.Devices) {
 		return 0
 	}

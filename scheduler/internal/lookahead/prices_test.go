@@ -22,7 +22,7 @@ func TestPricesMean(t *testing.T) {
 		{"of a group without", 1, 0, 0, 10, 0},
 	} {
 		later := p.Later(c.later)
-		if got := later.mean(c.group, c.from, c.to); math.Abs(got-c.want) > 1e-12 {
+		if got := later.Mean(c.group, c.from, c.to); math.Abs(got-c.want) > 1e-12 {
 			t.Errorf("%s: %g, want %g", c.name, got, c.want)
 		}
 	}

@@ -69,7 +69,7 @@ type search struct {
 	ranked  []ranked // scratch of sortOrder
 }
 
-// prices are multiples of Problem.Price at which simple proposals choose candidates.
+// prices are multiples of priceUnit at which simple proposals choose candidates.
 var prices = [...]float64{0, 0.25, 0.5, 1, 2, 4, 8, 16}
 
 // trySimple tries all proposals that keep running tasks, give each other task the
@@ -109,6 +109,7 @@ func (s *search) trySimple() {
 // every price.
 func (s *search) cheapest() [][len(prices)]int {
 	best := make([][len(prices)]int, len(s.free))
+	unit := s.priceUnit()
 	for j, i := range s.free {
 		t := &s.p.Tasks[i]
 		var least [len(prices)]float64
@@ -119,13 +120,29 @@ func (s *search) cheapest() [][len(prices)]int {
 			w := &t.Candidates[n]
 			time, area := w.Seconds*s.p.urgency(t, w.Seconds), w.area()
 			for k, price := range prices {
-				if c := time + area*(price*s.p.Price); c < least[k] {
+				if c := time + area*(price*unit); c < least[k] {
 					least[k], best[j][k] = c, n
 				}
 			}
 		}
 	}
 	return best
+}
+
+// priceUnit is Problem.Price. If that is 0 it is such that the largest of prices is what a device-second costs that delays
+// all tasks that may be started.
+func (s *search) priceUnit() float64 {
+	if s.p.Price > 0 {
+		return s.p.Price
+	}
+	urgency, devices := 0.0, 0
+	for _, i := range s.free {
+		urgency += s.p.Urgency(&s.p.Tasks[i])
+	}
+	for i := range s.p.Nodes {
+		devices += s.p.Nodes[i].Devices
+	}
+	return urgency / float64(max(devices, 1)) / prices[len(prices)-1]
 }
 
 // ranked is an index in a list with its sort key.

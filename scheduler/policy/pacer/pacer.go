@@ -26,7 +26,7 @@ var Info = policy.Info{
 var options = []policy.Option{
 	{Name: "span", Default: "0", Max: 1, Doc: "0 for the mean completion time, 1 for the makespan: interpolates price, makespan, value and window towards 24, 30, 60 and 10800 unless given"},
 	{Name: "fairness", Default: "0", Max: 0.9, Doc: "0 minimises the mean completion time; higher values the sum over jobs of (completion time / time alone as submitted) to the power 1/(1-fairness), close to the worst ratio"},
-	{Name: "price", Default: "12", Max: 1e6, Doc: "price of the whole cluster, in waiting jobs (not the price of policy rubick); higher keeps jobs small. load: the mean number of jobs in the system"},
+	{Name: "price", Default: "12", Max: 1e6, Doc: "price of the whole cluster, in waiting jobs (not the price of policy rubick); higher keeps jobs small. load: the mean number of jobs in the system. learned: what devices were worth lately beyond what schedules foresaw"},
 	{Name: "makespan", Default: "1", Max: 1e6, Doc: "cost of a second of makespan, in jobs"},
 	{Name: "value", Default: "6", Max: 1e6, Doc: "value of work done within the window, in the unit of price; higher starts long jobs earlier"},
 	{Name: "window", Default: "3600", Unit: "s", Max: 1e6, Doc: "seconds within which work has the value of option value"},
@@ -50,7 +50,8 @@ type pacer struct {
 	deadlines *deadlines
 
 	price, makespan, value, window float64
-	byLoad                         bool // option price=load: use the measured load as price
+	byLoad                         bool          // option price=load: use the measured load as price
+	learned                        *learnedPrice // option price=learned, else nil
 	late, caution, fairness        float64
 	tries, rounds                  int
 	guess                          bool // remaining steps are unknown
@@ -111,7 +112,11 @@ func newPacer(d policy.Deps) (scheduler.Policy, error) {
 	v := d.Values(options)
 	span := v.Float("span")
 	p.fairness = v.Float("fairness")
-	if p.byLoad = v.Text("price") == "load"; !p.byLoad {
+	p.byLoad = v.Text("price") == "load"
+	if v.Text("price") == "learned" {
+		p.learned = &learnedPrice{}
+	}
+	if !p.byLoad && p.learned == nil {
 		p.price = v.Float("price")
 	}
 	p.makespan, p.value, p.window = v.Float("makespan"), v.Float("value"), v.Float("window")
@@ -159,6 +164,9 @@ func (p *pacer) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.De
 		return scheduler.Decision{}, fmt.Errorf("policy: pacer: %w", err)
 	}
 	o.remember(&schedule)
+	if p.learned != nil {
+		p.learned.observe(s.Now, s.Cluster, &schedule)
+	}
 	o.apply(&schedule)
 	if gap := o.problem.Gap(&schedule); !math.IsInf(gap, 0) {
 		o.d.Gap = &gap

@@ -28,6 +28,9 @@ func (o *decision) prepare(ctx context.Context) error {
 	if o.byLoad {
 		price = o.load
 	}
+	if o.learned != nil {
+		price = o.learned.price(o.s.Now, o.s.Cluster)
+	}
 	o.problem = lookahead.Problem{Price: price / all, End: o.makespan, Value: o.value / all, Window: o.window, Power: 1 / (1 - o.fairness)}
 	o.up = make([]int, len(o.s.Cluster.Groups))
 	for node, devices := range o.s.Idle().Free {
