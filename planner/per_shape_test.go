@@ -70,7 +70,7 @@ func TestPerShapeIsTheFirstOfRankForEachShape(t *testing.T) {
 			same("measured, "+filter, pl, r, accept)
 		}
 	}
-	if answers < 50 {
-		t.Errorf("only %d answers", answers)
+	if want := 5 * problems(40) / 4; answers < want {
+		t.Errorf("only %d answers, want %d", answers, want)
 	}
 }
