@@ -68,7 +68,7 @@ func TestLacksModel(t *testing.T) {
 		{spec.Model{Name: "resnet50_v1.5"}, 1, ""},
 		{spec.Model{Name: "ResNet-50"}, 2, "is for transformers"},
 		{spec.Model{Name: "ResNet-101"}, 1, "no shape"},
-		{spec.Model{Name: "m", Kind: spec.Decoder, Layers: 2, Hidden: 64, Adapter: spec.Adapter{Kind: spec.LoRA, Rank: 8}}, 1, "trains all weights, without adapters"},
+		{spec.Model{Name: "m", Kind: spec.Decoder, Layers: 2, Hidden: 64, Adapter: spec.Adapter{Kind: spec.LoRA, Rank: 8}}, 1, "trains all weights, not lora:8"},
 		{spec.Model{Name: "m", Kind: spec.Decoder, Layers: 2, Hidden: 64, SeqLen: 4096, Window: 1024, WindowLayers: 1}, 1, "1 layers see only 1024 of 4096 tokens"},
 		{spec.Model{Name: "m", Kind: spec.Decoder, Layers: 2, Hidden: 64, KVRank: 16}, 1, "without latent attention (kv_rank=16)"},
 		{spec.Model{Name: "m", Kind: spec.Decoder, Layers: 2, Hidden: 64, MTPLayers: 1}, 1, "and multi-token prediction (mtp_layers=1)"},
