@@ -57,7 +57,7 @@ func runSweep(c *cli.Context) (err error) {
 	s := &sweep{Sweep: opened}
 	document := c.String("markdown")
 	if document != "" {
-		if err := hasPlace(document, s.Name); err != nil {
+		if err := report.CanSplice(document, s.Name); err != nil {
 			return fmt.Errorf("sweep: %w", err)
 		}
 	}

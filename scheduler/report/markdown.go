@@ -50,6 +50,18 @@ func Splice(document, text []byte, name string) ([]byte, error) {
 	return bytes.Join([][]byte{before, begin, []byte("\n"), bytes.TrimSpace(text), []byte("\n\n"), end, after}, nil), nil
 }
 
+// CanSplice returns the error that SpliceFile would return now, so that long work does not end in it.
+func CanSplice(path, name string) error {
+	document, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if _, err := Splice(document, nil, name); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
 // SpliceFile is Splice on a file, replaced atomically.
 func SpliceFile(path string, text []byte, name string) error {
 	document, err := os.ReadFile(path)

@@ -1,4 +1,4 @@
-package main
+package benchmark
 
 import (
 	"encoding/csv"
@@ -15,20 +15,21 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/bench/scheduling"
+	"github.com/pacer-ml/pacer/cmd/experiment"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/scheduler/report"
 	studies "github.com/pacer-ml/pacer/scheduler/study"
 )
 
-func benchSchedulingCommand() *cli.Command {
-	const category = "Benchmark"
+func schedulingCommand(dataDir func(*cli.Context) *datadir.Dir) *cli.Command {
 	return &cli.Command{
 		Name:        "scheduling",
 		Usage:       "compare scheduling policies on generated and recorded workloads",
-		Description: benchSchedulingHelp,
+		Description: schedulingHelp,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "cells", Usage: "run the cells of `FILE`, or of a built-in set: " + strings.Join(scheduling.BuiltinNames(), ", "), DefaultText: "training", Category: category},
 			&cli.StringSliceFlag{Name: "only", Usage: "run only the cell `NAME` and the cell it is a variant of (repeatable)", DefaultText: "all", Category: category},
@@ -43,11 +44,11 @@ func benchSchedulingCommand() *cli.Command {
 			&cli.StringFlag{Name: "runs-out", Usage: "write one CSV row per run to `FILE`", Category: categoryOutput},
 		},
 		Before: command.NoArgs,
-		Action: runBenchScheduling,
+		Action: func(c *cli.Context) error { return runScheduling(c, dataDir(c)) },
 	}
 }
 
-const benchSchedulingHelp = `Runs every policy on workloads drawn from cells, as many at a time as there are
+const schedulingHelp = `Runs every policy on workloads drawn from cells, as many at a time as there are
 cores (GOMAXPROCS), and keeps every result: the same command resumes. It prints
 for each cell the ratio of the best other policy's figure to that of one policy
 (above 1: the policy is better), as a geometric mean over workloads that are
@@ -87,8 +88,8 @@ an option for it. belief: perfect, fitted:FAMILY, noisy:SIGMA. Other keys are
 flags of pacer simulate. A variant has the jobs of its cell; its figures are
 shown as multiples of that cell's, over its time_scale.`
 
-func runBenchScheduling(c *cli.Context) (err error) {
-	b, of, err := schedulingBench(c)
+func runScheduling(c *cli.Context, d *datadir.Dir) (err error) {
+	b, of, err := schedulingBench(c, d)
 	if err != nil {
 		return err
 	}
@@ -138,7 +139,7 @@ func runBenchScheduling(c *cli.Context) (err error) {
 }
 
 // schedulingBench reads the flags, and which policy's cells to show.
-func schedulingBench(c *cli.Context) (*scheduling.Bench, string, error) {
+func schedulingBench(c *cli.Context, d *datadir.Dir) (*scheduling.Bench, string, error) {
 	set, err := schedulingCells(c)
 	if err != nil {
 		return nil, "", err
@@ -169,11 +170,11 @@ func schedulingBench(c *cli.Context) (*scheduling.Bench, string, error) {
 	if !slices.Contains(b.Policies, of) {
 		return nil, "", fail.Usagef("bench scheduling: --of %q is none of the policies: %s", of, strings.Join(b.Policies, ", "))
 	}
-	o := experimentOptions(c)
-	b.Data, b.Warn = o.Data, o.Warn
+	b.Data = experiment.Data{Rows: d.Rows, Fitted: d.Fitted}
+	b.Warn = func(w experiment.Warning) { fmt.Fprintf(c.App.ErrWriter, "%s: %s\n", w.Kind, w.Text) }
 	out := c.String("out")
 	if out == "" {
-		data, err := dataDir(c).Path()
+		data, err := d.Path()
 		if err != nil {
 			return nil, "", err
 		}

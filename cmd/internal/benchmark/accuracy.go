@@ -1,9 +1,8 @@
-package main
+package benchmark
 
 import (
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 
@@ -16,15 +15,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
-func benchCommand() *cli.Command {
-	return &cli.Command{
-		Name:        "bench",
-		Usage:       "measure pacer itself on the published data sets",
-		Subcommands: []*cli.Command{benchAccuracyCommand(), benchPlannerCommand(), benchSchedulingCommand()},
-	}
-}
-
-func benchAccuracyCommand() *cli.Command {
+func accuracyCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "accuracy",
 		Usage: "measure the error of every family of performance models on rows it has not seen",
@@ -42,14 +33,14 @@ beside textbook regressions of the same errors:
 
 Results do not depend on the number of processors, except for times.`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "shared", Usage: "read the data sets in `DIR`", Category: "Benchmark", EnvVars: []string{"PACER_SHARED"}},
-			&cli.StringSliceFlag{Name: "protocol", Usage: "run only protocol `NAME` (repeatable)", Category: "Benchmark", DefaultText: "all: " + strings.Join(protocolNames(), ", ")},
-			&cli.StringSliceFlag{Name: "family", Usage: "test only family `NAME`, see pacer ls families (repeatable)", Category: "Benchmark", DefaultText: "all"},
-			&cli.BoolFlag{Name: "learning-curve", Usage: "measure the error after 0 to 100 rows of each source", Category: "Benchmark"},
+			&cli.StringFlag{Name: "shared", Usage: "read the data sets in `DIR`", Category: category, EnvVars: []string{"PACER_SHARED"}},
+			&cli.StringSliceFlag{Name: "protocol", Usage: "run only protocol `NAME` (repeatable)", Category: category, DefaultText: "all: " + strings.Join(protocolNames(), ", ")},
+			&cli.StringSliceFlag{Name: "family", Usage: "test only family `NAME`, see pacer ls families (repeatable)", Category: category, DefaultText: "all"},
+			&cli.BoolFlag{Name: "learning-curve", Usage: "measure the error after 0 to 100 rows of each source", Category: category},
 			&cli.StringFlag{Name: "markdown", Usage: "write the report into `FILE`, between its marks", Category: categoryOutput},
 		},
 		Before: command.NoArgs,
-		Action: runBenchAccuracy,
+		Action: runAccuracy,
 	}
 }
 
@@ -61,7 +52,7 @@ func protocolNames() []string {
 	return out
 }
 
-func runBenchAccuracy(c *cli.Context) error {
+func runAccuracy(c *cli.Context) error {
 	o := accuracy.Options{Shared: c.String("shared"), Seed: command.Seed(c)}
 	if o.Shared == "" {
 		return fail.Usagef("bench accuracy: --shared is missing: a directory with data/rubick, data/published, ...")
@@ -91,7 +82,7 @@ func runBenchAccuracy(c *cli.Context) error {
 	}
 	file := c.String("markdown")
 	if file != "" {
-		if err := hasPlace(file, accuracy.Section); err != nil {
+		if err := report.CanSplice(file, accuracy.Section); err != nil {
 			return err
 		}
 	}
@@ -105,18 +96,6 @@ func runBenchAccuracy(c *cli.Context) error {
 		}
 	}
 	return command.Print(c, accuracyResult(results))
-}
-
-// hasPlace returns the error that report.SpliceFile would return after the work.
-func hasPlace(file, name string) error {
-	old, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	if _, err := report.Splice(old, nil, name); err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	return nil
 }
 
 func accuracyResult(results []accuracy.Result) console.Result {
@@ -160,80 +139,4 @@ func bound(v float64) string {
 		return ""
 	}
 	return strconv.FormatFloat(v, 'g', -1, 64)
-}
-
-func benchPlannerCommand() *cli.Command {
-	return &cli.Command{
-		Name:  "planner",
-		Usage: "measure the planner: the cost of its choices, and its verdicts on plans that ran",
-		Description: `Chooses among the measured plans of every job of data/rubick and data/published
-by predictions that have not seen them, and prints how much longer the chosen
-plans take than the best. Then checks every plan of Megatron-LM (SC21) and
-Megatron-Bridge with a model of the catalog: is it legal, does it fit, how long
-is a step.
-
-   pacer bench planner --shared DIR --output csv`,
-		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "shared", Usage: "read the data sets in `DIR`", Category: "Benchmark", EnvVars: []string{"PACER_SHARED"}},
-		},
-		Before: command.NoArgs,
-		Action: runBenchPlanner,
-	}
-}
-
-func runBenchPlanner(c *cli.Context) error {
-	shared := c.String("shared")
-	if shared == "" {
-		return fail.Usagef("bench planner: --shared is missing: a directory with data/rubick and data/published")
-	}
-	r, err := accuracy.RunPlanner(c.Context, shared)
-	if err != nil {
-		return err
-	}
-	csv, err := plannerCSV(r)
-	if err != nil {
-		return err
-	}
-	return command.Print(c, console.Result{JSON: r, CSV: csv, Table: func(w io.Writer) error { return plannerText(w, r) }})
-}
-
-// plannerCSV has a line per choice, then one per plan that ran; columns of the other kind are
-// empty.
-func plannerCSV(r *accuracy.PlannerReport) ([][]string, error) {
-	var lines []any
-	for i := range r.Choices {
-		lines = append(lines, struct {
-			Kind string `json:"kind"`
-			*accuracy.Alternatives
-		}{"choice", &r.Choices[i]})
-	}
-	for i := range r.Plans {
-		lines = append(lines, struct {
-			Kind string `json:"kind"`
-			*accuracy.PlanCheck
-		}{"plan", &r.Plans[i]})
-	}
-	return console.CSV(lines)
-}
-
-// plannerText prints the tables.
-func plannerText(w io.Writer, r *accuracy.PlannerReport) error {
-	fmt.Fprintf(w, "How much longer the plan predicted fastest takes than the fastest measured one; by %s, which has seen\n"+
-		"no row of the published source, and at most 8 rows of the job type of rubick's traces:\n\n", r.Family)
-	for _, t := range []struct {
-		table [][]string
-		after string
-	}{
-		{r.ChoiceTable(), "\n"},
-		{r.RegretTable(), "\nPlans that ran; predicted step time over measured, as recorded and with the least recomputation that fits:\n\n"},
-		{r.PlanTable(), "\n"},
-		{r.SourceTable(), "\nothers: rows of another run than they record. These, and the plans that are not legal or do not fit:\n\n"},
-		{r.ReasonTable(), ""},
-	} {
-		if err := console.WriteTable(w, t.table); err != nil {
-			return err
-		}
-		fmt.Fprint(w, t.after)
-	}
-	return nil
 }
