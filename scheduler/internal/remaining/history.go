@@ -2,6 +2,7 @@ package remaining
 
 import (
 	"math"
+	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
@@ -12,8 +13,13 @@ import (
 // jobs that survive an octave is that of all jobs; with each like job that entered the octave that of like jobs counts
 // more. The zero value knows no job.
 type History struct {
-	ended, all map[kind]*counts // without and with the jobs in the system
-	curves     map[kind]*curve
+	ended   map[kind]*counts
+	present []*scheduler.JobState // in the system
+	all     map[kind]*counts      // with present; nil = not counted yet
+	curves  map[kind]*curve       // of all
+
+	observed bool          // Observe was called
+	at       time.Duration // when jobs were last added by it
 }
 
 // kind is what like jobs have in common. The zero kind is that of all jobs; without a model name it is that of all jobs
@@ -43,8 +49,20 @@ func (c *counts) add(service float64, ended bool) {
 	}
 }
 
-// Add adds jobs that ended.
-func (h *History) Add(ended []scheduler.JobState) {
+// Observe adds the ended jobs of a snapshot, once per instant, and replaces the jobs in the system. They are counted when
+// Cost is first called, so that decisions without it pay nothing.
+func (h *History) Observe(s *scheduler.Snapshot) {
+	if h.observed && s.Now <= h.at {
+		h.present = s.Jobs()
+		return
+	}
+	h.observed, h.at = true, s.Now
+	h.add(s.Ended)
+	h.replace(s.Jobs())
+}
+
+// add adds jobs that ended.
+func (h *History) add(ended []scheduler.JobState) {
 	if h.ended == nil {
 		h.ended = map[kind]*counts{}
 	}
@@ -53,14 +71,17 @@ func (h *History) Add(ended []scheduler.JobState) {
 	}
 }
 
-// Present replaces the jobs in the system.
-func (h *History) Present(jobs []*scheduler.JobState) {
+// replace replaces the jobs in the system.
+func (h *History) replace(jobs []*scheduler.JobState) { h.present, h.all = jobs, nil }
+
+// count sets all.
+func (h *History) count() {
 	h.all = make(map[kind]*counts, len(h.ended))
 	for k, c := range h.ended {
 		copied := *c
 		h.all[k] = &copied
 	}
-	for _, j := range jobs {
+	for _, j := range h.present {
 		if j.Attained >= 2*unit {
 			add(h.all, j, false)
 		}
@@ -110,6 +131,9 @@ func (h *History) curve(k kind, general *curve, weight float64) *curve {
 // under the best quantum: the expected remaining service if no more is known. It is at least a minute of
 // its devices, and without history the attained service.
 func (h *History) Cost(j *spec.Job, attained float64) float64 {
+	if h.all == nil {
+		h.count()
+	}
 	c, weight := &prior, float64(jeffreys)
 	for _, k := range kinds(j) {
 		c, weight = h.curve(k, c, weight), shrinkage

@@ -3,6 +3,7 @@ package remaining
 import (
 	"math"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -68,9 +69,9 @@ func TestWithoutHistory(t *testing.T) {
 func TestLikeJobs(t *testing.T) {
 	var h History
 	for range 200 {
-		h.Add([]scheduler.JobState{job("m", 1, 3600)})
+		h.add([]scheduler.JobState{job("m", 1, 3600)})
 	}
-	h.Present(nil)
+	h.replace(nil)
 	m := job("m", 1, 0)
 	young, late, beyond := h.Cost(m.Job, 60), h.Cost(m.Job, 3000), h.Cost(m.Job, 10800)
 	if !(late < young/2 && young < 3840 && beyond > young) {
@@ -81,9 +82,9 @@ func TestLikeJobs(t *testing.T) {
 		t.Errorf("a job on 8 devices costs %g, want less than without history", got)
 	}
 	for range 200 {
-		h.Add([]scheduler.JobState{job("n", 1, 1e6)})
+		h.add([]scheduler.JobState{job("n", 1, 1e6)})
 	}
-	h.Present(nil)
+	h.replace(nil)
 	n := job("n", 1, 0)
 	if m, n := h.Cost(m.Job, 3000), h.Cost(n.Job, 3000); n < 10*m {
 		t.Errorf("a model with long jobs costs %g, one with short jobs %g", n, m)
@@ -101,12 +102,37 @@ func TestPresentJobsSurvive(t *testing.T) {
 		r := job("m", 1, 1e5)
 		running = append(running, &r)
 	}
-	h.Present(running)
+	h.replace(running)
 	if after := h.Cost(j.Job, 600); after < 5*before {
 		t.Errorf("cost %g before and %g after 20 like jobs received 100,000", before, after)
 	}
-	h.Present(nil)
+	h.replace(nil)
 	if got := h.Cost(j.Job, 600); got != before {
 		t.Errorf("cost %g after they left without an end, want %g", got, before)
+	}
+}
+
+// A snapshot that is shown again at the same time counts once.
+func TestObserveCountsAnInstantOnce(t *testing.T) {
+	var once, again History
+	running, m := job("m", 1, 1e4), job("m", 1, 0)
+	show := func(h *History, at time.Duration) {
+		s := scheduler.NewSnapshot(at, spec.Cluster{}, []*scheduler.JobState{&running})
+		s.Ended = []scheduler.JobState{job("m", 1, 3600)}
+		h.Observe(s)
+	}
+	for at := range time.Duration(3) {
+		show(&once, at*time.Hour)
+		show(&again, at*time.Hour)
+		show(&again, at*time.Hour)
+	}
+	if n := again.ended[kind{}].ended[octave(3600)]; n != 3 {
+		t.Errorf("%g jobs ended, want 3", n)
+	}
+	if a, b := once.Cost(m.Job, 600), again.Cost(m.Job, 600); a != b {
+		t.Errorf("shown once each costs %g, shown twice %g", a, b)
+	}
+	if n := once.all[kind{}].entered[octave(6000)]; n != 1 {
+		t.Errorf("%g jobs in the system received more than 6000, want 1", n)
 	}
 }

@@ -62,8 +62,7 @@ type pacer struct {
 
 	useful candidate.PerCurve[[]candidate.Config] // the undominated candidates
 
-	history  remaining.History
-	observed time.Duration // when history was updated last
+	history remaining.History
 
 	last, before warmStart // the last schedule, and the last of an earlier time
 }
@@ -108,7 +107,7 @@ type entry struct {
 
 func newPacer(d policy.Deps) (scheduler.Policy, error) {
 	b := candidate.NewFinder(d)
-	p := &pacer{finder: b, seed: d.Seed, observed: -1}
+	p := &pacer{finder: b, seed: d.Seed}
 	v := d.Values(options)
 	span := v.Float("span")
 	p.fairness = v.Float("fairness")

@@ -40,7 +40,7 @@ func (o *decision) prepare(ctx context.Context) error {
 			o.up[group]++
 		}
 	}
-	o.observe()
+	o.history.Observe(o.s)
 	o.many = len(o.s.Jobs()) > manyJobs
 	for _, j := range o.s.Jobs() {
 		p, err := o.plannedJob(ctx, j)
@@ -59,16 +59,6 @@ func (o *decision) prepare(ctx context.Context) error {
 		return o.setFairness(ctx)
 	}
 	return nil
-}
-
-// observe adds what ended jobs and those in the system received to the history, once per instant.
-func (o *decision) observe() {
-	if o.s.Now <= o.observed {
-		return
-	}
-	o.observed = o.s.Now
-	o.history.Add(o.s.Ended)
-	o.history.Present(o.s.Jobs())
 }
 
 // setFairness sets the age of each task and its time alone as submitted. It scales the

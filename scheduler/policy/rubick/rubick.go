@@ -113,12 +113,11 @@ type rubick struct {
 	starve              float64 // s
 	shrinks, grows      bool
 
-	history  remaining.History
-	observed time.Duration // when history was updated last
+	history remaining.History
 }
 
 func newRubick(d policy.Deps, f candidate.Fixed) (scheduler.Policy, error) {
-	p := &rubick{finder: candidate.NewFinder(d), fixed: f, observed: -1}
+	p := &rubick{finder: candidate.NewFinder(d), fixed: f}
 	p.finder.Cpus = !f.Size
 	v := d.Values(options)
 	p.price, p.gate, p.budget, p.starve = v.Float("price"), v.Float("gate"), v.Float("budget"), v.Float("starve")
@@ -174,7 +173,7 @@ type round struct {
 // Decide follows rules 3 to 8 of the algorithm: reserve, start or make room for waiting jobs
 // by slope, then grow running jobs.
 func (p *rubick) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
-	p.observe(s)
+	p.history.Observe(s)
 	r := &round{rubick: p, s: s, free: s.Free(), price: p.price}
 	if err := r.prepare(ctx); err != nil {
 		return scheduler.Decision{}, err
@@ -288,16 +287,6 @@ func (r *round) guess(ctx context.Context, t *task) error {
 		}
 	}
 	return err
-}
-
-// observe adds what ended jobs and those in the system received to the history, once per instant.
-func (p *rubick) observe(s *scheduler.Snapshot) {
-	if s.Now <= p.observed {
-		return
-	}
-	p.observed = s.Now
-	p.history.Add(s.Ended)
-	p.history.Present(s.Jobs())
 }
 
 // minRecheck is the least time to the next decision without an event.
