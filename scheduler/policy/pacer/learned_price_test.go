@@ -53,3 +53,46 @@ func TestLearnedPriceHasNoScale(t *testing.T) {
 		}
 	}
 }
+
+// A decision that is repeated has the price of the first, and a schedule that is replaced leaves no trace.
+func TestLearnedPriceOfARepeatedDecision(t *testing.T) {
+	c := schedulertest.Nodes(2, 4)
+	l := &learnedPrice{}
+	schedule := func(price, end float64) *lookahead.Schedule {
+		return &lookahead.Schedule{
+			Assignments: []lookahead.Assignment{{Keep: true, End: end}, {Candidate: -1, End: math.Inf(1)}},
+			Prices:      lookahead.Prices{Times: []float64{0, end}, Devices: [][]float64{{price / 8}}, Ends: []float64{1}},
+		}
+	}
+	l.observe(0, c, schedule(0, 100))
+	l.observe(50*time.Second, c, schedule(6, 100))
+	before := l.price(100*time.Second, c)
+	l.observe(100*time.Second, c, schedule(9, 5))
+	if after := l.price(100*time.Second, c); before != 3 || after != before {
+		t.Errorf("prices %g and %g, want 3 twice", before, after)
+	}
+	if l.records[0].foreseen.Ends != nil {
+		t.Error("the prices of jobs are kept, which are not read")
+	}
+}
+
+// Schedules in which a job can never run are left out, and the number of records is bounded.
+func TestLearnedPriceForgets(t *testing.T) {
+	c := schedulertest.Nodes(2, 4)
+	l := &learnedPrice{}
+	for i := range maxPriceRecords + 10 {
+		l.observe(time.Duration(i)*time.Second, c, &lookahead.Schedule{Assignments: []lookahead.Assignment{{Keep: true, End: 1e9}}})
+	}
+	if n := len(l.records); n != maxPriceRecords {
+		t.Errorf("%d records, want %d", n, maxPriceRecords)
+	}
+	l = &learnedPrice{}
+	for i := range 100 {
+		at := time.Duration(i) * time.Second
+		l.observe(at, c, &lookahead.Schedule{Assignments: []lookahead.Assignment{{Keep: true, End: 10}}})
+		l.observe(at, c, &lookahead.Schedule{Cost: math.Inf(1), Assignments: []lookahead.Assignment{{Keep: true, End: math.Inf(1)}}})
+	}
+	if n := len(l.records); n != 12 || l.longest != 10 {
+		t.Errorf("%d records for %g s, want 12 for 10", n, l.longest)
+	}
+}
