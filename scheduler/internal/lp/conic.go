@@ -20,7 +20,7 @@ func (p *Problem) SolveConic(ctx context.Context) (*Solution, error) {
 		return nil, err
 	}
 	conic := f.conic().unscaled()
-	k, release := takeKKT(conic.a, conic.free)
+	k, release := kept.take(conic.a, conic.free)
 	defer release()
 	in := newInteriorWith(conic, k)
 	in.textbook = true

@@ -71,6 +71,9 @@ func TestLearnedPriceOfARepeatedDecision(t *testing.T) {
 	if after := l.price(100*time.Second, c); before != 3 || after != before {
 		t.Errorf("prices %g and %g, want 3 twice", before, after)
 	}
+	if l.longest != 100 {
+		t.Errorf("jobs end in up to %g s, want 100, without the job that does not start", l.longest)
+	}
 	if l.records[0].foreseen.Ends != nil {
 		t.Error("the prices of jobs are kept, which are not read")
 	}
