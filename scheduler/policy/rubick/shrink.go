@@ -30,7 +30,7 @@ func (m move) devices() int {
 	return m.t.now.Devices - m.to.Devices
 }
 
-// mayChange reports whether running task t has a prediction, has not been changed in this
+// mayChange reports whether running task t has a known configuration, has not been changed in this
 // decision, and has restart budget left.
 func (r *round) mayChange(t *task) bool {
 	return t.now != nil && t.grant == t.Grant && t.mayRestart
