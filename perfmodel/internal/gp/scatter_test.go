@@ -33,6 +33,27 @@ func TestScatter(t *testing.T) {
 	}
 }
 
+// TestQuantileOfManyRows: of more than ExactRows rows only evenly spaced ones count, here two of five, which have a
+// smaller ratio than the rest.
+func TestQuantileOfManyRows(t *testing.T) {
+	const n = 2.5 * ExactRows
+	s := &Scatter{At: make([]Point, n), Z2: make([]float64, n), typical: 1}
+	for i := range s.Z2 {
+		s.Z2[i] = 4
+	}
+	for k := range ExactRows {
+		s.Z2[k*5/2] = 1
+	}
+	got, err := s.Quantile(t.Context())
+	if want := 1 / s.Near(&s.At[0], 0); err != nil || math.Abs(got-want) > 1e-9 {
+		t.Errorf("quantile %g, %v, want %g", got, err, want)
+	}
+	s.At, s.Z2 = s.At[:ExactRows], s.Z2[:ExactRows] // all of them count
+	if got, err := s.Quantile(t.Context()); err != nil || math.Abs(got-2/s.Near(&s.At[1], 1)) > 1e-9 {
+		t.Errorf("of %d rows quantile %g, %v, want that of all", ExactRows, got, err)
+	}
+}
+
 // TestQuantileOf: equal values give that value, the numbers one to a thousand give their 90th percentile, and
 // the result is continuous in the number of values.
 func TestQuantileOf(t *testing.T) {
