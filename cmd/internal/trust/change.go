@@ -82,21 +82,21 @@ func (ch *Change) apply(ctx context.Context, d *datadir.Dir, db *store.DB) (*Cha
 		return nil, err
 	}
 	res := &Changed{Command: ch.Verb, DryRun: ch.DryRun, Rows: len(rs), Sources: []SourceCount{}, Touched: []Touched{}}
-	var todo []store.Record
-	var why []string // of each of todo
+	var changed []store.Record // selected rows that the change changes
+	var why []string           // of each of changed
 	for i := range rs {
 		change := ch.changes(&rs[i])
 		if res.count(&rs[i], change, reasons[i]); change {
-			todo, why = append(todo, rs[i]), append(why, reasons[i])
+			changed, why = append(changed, rs[i]), append(why, reasons[i])
 		}
 	}
 	switch {
-	case ch.Verb == "release" && len(todo) == 0:
+	case ch.Verb == "release" && len(changed) == 0:
 		return nil, fail.NoAnswerf("release: none of the %d selected rows is quarantined or forgotten", len(rs))
-	case ch.DryRun || len(todo) == 0:
+	case ch.DryRun || len(changed) == 0:
 		return res, nil
 	}
-	return res, ch.write(ctx, db, todo, why)
+	return res, ch.write(ctx, db, changed, why)
 }
 
 // choose returns the rows to change, and the reason of each.
