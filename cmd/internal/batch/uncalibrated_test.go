@@ -28,7 +28,9 @@ func TestCalibratedToNothing(t *testing.T) {
 		o := Options{Family: "hybrid", Explain: true, Log: &text}
 		if measured != "" {
 			o.Calibrate = "seen.csv"
-			o.Open = func(path string) (io.ReadCloser, string, error) { return io.NopCloser(strings.NewReader(measured)), path, nil }
+			o.Open = func(path string) (io.ReadCloser, string, error) {
+				return io.NopCloser(strings.NewReader(measured)), path, nil
+			}
 		}
 		run, err := New(t.Context(), o)
 		if err != nil {
