@@ -110,7 +110,7 @@ func usable(rows []spec.Measurement) []observation {
 			continue
 		}
 		out = append(out, observation{est: e, plan: m.Config.Plan, log: math.Log(m.PeakBytes), kind: KindOf(m), source: m.Source, model: m.Source + "/" + m.Config.Model.Name,
-			row: fmt.Sprintf("%s/%s/%s/%g", m.Source, m.Origin, m.Config.Plan, m.PeakBytes)})
+			row: fmt.Sprintf("%s/%s/%s/%g/%+v", m.Source, m.Origin, m.Config.Plan, m.PeakBytes, m.Config)})
 	}
 	slices.SortStableFunc(out, func(a, b observation) int {
 		switch {

@@ -259,7 +259,7 @@ func TestHybridHoldsWildRowsDown(t *testing.T) {
 	}
 }
 
-// TestHybridDoesNotDependOnOrder: neither the order of rows, nor their files, nor copies of some change a fit.
+// TestHybridDoesNotDependOnOrder: neither the order of rows, nor their files, nor copies of some change a fit to step times.
 func TestHybridDoesNotDependOnOrder(t *testing.T) {
 	all := hybridRows(t, 60, 1.1, 0.05)
 	rng := rand.New(rand.NewPCG(3, 5))
@@ -279,6 +279,27 @@ func TestHybridDoesNotDependOnOrder(t *testing.T) {
 		rng.Shuffle(len(moved), func(i, j int) { moved[i], moved[j] = moved[j], moved[i] })
 		if got, err := condition(t, moved).MarshalBinary(); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%d rows, with copies %d in another order from other files, give another fit (%v)", len(rows), len(moved), err)
+		}
+	}
+}
+
+// TestHybridMemoryDoesNotDependOnOrder: of rows with peaks the order does not change a fit, also if rows of several
+// sequence lengths have the same peak and plan, and no origin.
+func TestHybridMemoryDoesNotDependOnOrder(t *testing.T) {
+	rows := slices.Concat(hybridRows(t, 12, 1.1, 0.05), hybridRows(t, 12, 1.2, 0.05), hybridRows(t, 12, 1.3, 0.05))
+	for i := range rows {
+		rows[i].Config.SeqLen = 1024 << (i / 12)
+		rows[i].PeakBytes = 24 << 30
+	}
+	want, err := condition(t, rows).MarshalBinary()
+	if err != nil || !bytes.Contains(want, []byte(`"memory"`)) {
+		t.Fatalf("%v, want a fit with memory", err)
+	}
+	rng := rand.New(rand.NewPCG(4, 5))
+	for range 5 {
+		rng.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+		if got, err := condition(t, rows).MarshalBinary(); err != nil || !bytes.Equal(got, want) {
+			t.Fatalf("another order gives another fit (%v)", err)
 		}
 	}
 }
