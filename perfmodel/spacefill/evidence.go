@@ -54,9 +54,9 @@ func (w *Watch) Add(e Error) {
 // under the prior dk/k. So B(n) does not change if all intervals are too narrow, or all errors are larger, by one factor.
 // Its expectation is 1 if the variances are right up to that factor: for any number of errors, the chance of strong
 // evidence against them is then at most one in ten (Markov's inequality). The errors are predicted one after the other,
-// each from the rows before it, so that their likelihoods multiply. Source: Dawid, "Present position and potential developments: some
-// personal views. Statistical theory: the prequential approach", Journal of the Royal Statistical Society A 1984.
-// ok is false without enough errors, or if all are 0.
+// each from the rows before it, so that their likelihoods multiply. Source: Dawid, "Present position and potential
+// developments: some personal views. Statistical theory: the prequential approach", Journal of the Royal Statistical
+// Society A 1984. ok is false without enough errors, or if all are 0.
 func evidence(errors []Error) (against, favour float64, ok bool) {
 	dates := 0
 	logHalf, model, constant := 0.0, 0.0, 0.0

@@ -50,7 +50,8 @@ func (db *DB) Put(ctx context.Context, ms ...spec.Measurement) error {
 // PutAll stores ms; when it returns nil, they are on disk. It does not retain ms. A row replaces the stored row
 // with the same identity (see FORMAT.md), and a quarantined one stays so. A forgotten row is not stored, only counted.
 // A row that comes quarantined, as from an exported file, is quarantined if it is new. If Check refuses a row, or a row
-// is too large, nothing is stored and the error names the row. If ctx ends or the disk fails midway, the first rows of ms are stored and counted.
+// is too large, nothing is stored and the error names the row. If ctx ends or the disk fails midway, the first rows of ms
+// are stored and counted.
 func (db *DB) PutAll(ctx context.Context, ms ...spec.Measurement) (Counts, error) {
 	if err := db.use(); err != nil {
 		return Counts{}, err

@@ -20,8 +20,8 @@ func matches(names []string, name string) bool {
 	return len(names) == 0 || slices.Contains(names, name)
 }
 
-// skip returns nil if f selects the keys of g that begin with prefix, else the first later one that it may select. Names in a
-// key end in 00, so name + 01 is after every key that begins with the name.
+// skip returns nil if f selects the keys of g that begin with prefix, else the first later one that it may select. Names
+// in a key end in 00, so name + 01 is after every key that begins with the name.
 func (f Filter) skip(prefix byte, g group) []byte {
 	b := append([]byte{prefix}, g.model...)
 	if !matches(f.Models, g.model) {

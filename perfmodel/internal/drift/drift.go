@@ -63,7 +63,8 @@ const Threshold = 100
 // change against none is below Threshold times the number of sites that are searched together.
 //
 // Before all rows, their errors are normally distributed with mean 0, and one of the covariances, which are equally likely:
-// how much rows scatter is not known well, and a change looks like scatter if it is not looked for. A change at the time of row k in a part of share s by δ has the means
+// how much rows scatter is not known well, and a change looks like scatter if it is not looked for. A change at the time of
+// row k in a part of share s by δ has the means
 //
 //	ln(1 + s·(e^δ-1))  for rows since k,    0 before
 //
