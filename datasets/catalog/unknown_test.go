@@ -91,7 +91,7 @@ func TestWrittenNames(t *testing.T) {
 			t.Errorf("%s: %v, want one that names %s", name, err, want)
 		}
 	}
-	for _, name := range []string{"Qwen2.5-7B-MoE", "Llama3-8B-MoE", "Mistral-7B-MoE", "Llama3-8B (lora:16)", "Llama3-8B [qlora:64:mlp]", "Llama3-8B (layers=4,ffn=8)",
+	for _, name := range []string{"Qwen2.5-7B-MoE", "Llama3-8B-MoE", "Mistral-7B-MoE", "Llama3-8B (lora:16)", "Llama3-8B (frozen embeddings)", "Llama3-8B [qlora:64:mlp]", "Llama3-8B (layers=4,ffn=8)",
 		"Llama3-8B (4 layers of 128)", "Llama3-8B (LoRA:16)", "Llama3-8B (LoRA rank 16)", "Llama3-8B (LoRA)", "Llama3-8B [LoRA]", "Llama3-8B (fused QLoRA)"} {
 		if m, err := ModelOnHub(name); err == nil {
 			t.Errorf("%s is %s", name, m.Name)

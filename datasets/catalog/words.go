@@ -12,11 +12,12 @@ var word = regexp.MustCompile(`[a-z]+|\d+(?:\.\d+)?[a-z]*`)
 // bracketed matches a remark in brackets.
 var bracketed = regexp.MustCompile(`\([^)]*\)|\[[^]]*\]`)
 
-// variant matches brackets that say how a network differs from the entry of its name: an adapter or figures of its own.
+// variant matches brackets that say how a network differs from the entry of its name: an adapter, frozen weights, which are
+// predicted for adapters only, or figures of its own.
 var variant = regexp.MustCompile(`(?i)[(\[](?:[^)\]]*\b(?:q?lora|dora|frozen)\b|\w+=\d|\d+ layers of )`)
 
-// IsVariant reports whether a name has, in brackets, an adapter or changed figures: it is not the catalog's model of the
-// name before the brackets.
+// IsVariant reports whether a name has, in brackets, an adapter, frozen weights or changed figures: it is not the catalog's
+// model of the name before the brackets.
 func IsVariant(name string) bool { return variant.MatchString(name) }
 
 // token matches a run of letters and digits that begins with a letter, or a number with its unit: "rtx5090 32gb" has the
