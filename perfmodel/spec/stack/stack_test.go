@@ -32,6 +32,8 @@ func TestParse(t *testing.T) {
 		"DeepSpeed@2024-05 loss=chunked":  "DeepSpeed@2024-05 loss=chunked",
 		"attention=unfused launch=graphs": "attention=unfused launch=graphs",
 		"tp=none launch=graphs tp=async":  "launch=graphs tp=async", // in order, the last of each
+		"FSDP recompute=layernorm+moe":    "FSDP recompute=moe+layernorm",
+		"recompute=mlp+core_attn+mlp":     "recompute=core+mlp", // Megatron Core's name of core
 	} {
 		s, err := Parse(text)
 		if err != nil || s.Canonical() != want {
@@ -47,6 +49,10 @@ func TestParseErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"megatron core attention=flsh": `stack: attention="flsh": want one of unfused, torch, flash, flash-3, cudnn; did you mean flash?`,
 		"FSDP attention=":              `stack: attention="": want one of unfused, `,
+		"FSDP recompute=core+blocks":   `stack: recompute="core+blocks": want one of core, mlp, `,
+		"FSDP recompute=core+":         `stack: recompute="core+": want one of core, `,
+		"FSDP recompute=blocks+blocks": `stack: recompute="blocks+blocks": want one of core, `,
+		"FSDP launch=eager+fused":      `stack: launch="eager+fused": want one of eager, `,
 		"FSDP atention=flash":          `stack: part "atention" is not one of attention, launch`,
 		"torchtitn":                    `stack: "torchtitn" is not a known training stack; the nearest is torchtitan`,
 		"mcore 0.13":                   `stack: "mcore 0.13" is not a known training stack; the nearest is Megatron Core@0.13`,
