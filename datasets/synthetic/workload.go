@@ -73,7 +73,7 @@ type Durations string
 
 const (
 	LogNormal Durations = "log-normal" // by MedianSec and Sigma
-	Pareto    Durations = "pareto"     // by MedianSec and Alpha: P(X > x) = (m/x)^Alpha for x >= m
+	Pareto    Durations = "pareto"     // by MedianSec and Alpha: P(X > x) = (l/x)^Alpha above the least time l
 	Uniform   Durations = "uniform"    // from 0 to twice MedianSec
 )
 
@@ -270,7 +270,8 @@ func (o Options) fitting(devices int) []spec.Model {
 	return out
 }
 
-// loadedRate returns the arrivals per hour at which jobs ask for Load.
+// loadedRate returns the arrivals per hour, of jobs that are left out too, at which jobs ask for
+// Load.
 func (o Options) loadedRate(jobs []spec.Job) float64 {
 	work := 0.0
 	for i := range jobs {
@@ -279,7 +280,7 @@ func (o Options) loadedRate(jobs []spec.Job) float64 {
 	if work == 0 {
 		return o.PerHour
 	}
-	return o.Load * o.LoadDevices * 3600 * float64(len(jobs)) / work
+	return o.Load * o.LoadDevices * 3600 * float64(o.Jobs) / work
 }
 
 // submit sets the submissions of jobs, and scales their times. numbers are those among the
