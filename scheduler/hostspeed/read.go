@@ -15,8 +15,8 @@ import (
 var Columns = []string{"model", "gpus", "cpus_per_gpu", "mem_gb_per_gpu", "relative_throughput"}
 
 // Read reads a CSV file of relative speeds with the Columns. A speed of 0 means that the
-// point was not measured; rows without CPUs or without memory are skipped. Of several rows of one point the first holds. name is that of the
-// file, for errors.
+// point was not measured; rows without CPUs or without memory are skipped. Of several rows of
+// one point the first holds. name is that of the file, for errors.
 func Read(r io.Reader, name string) (*Table, error) {
 	in := csv.NewReader(r)
 	in.ReuseRecord = true
@@ -46,6 +46,11 @@ func Read(r io.Reader, name string) (*Table, error) {
 	}
 	if len(t.models) == 0 {
 		return nil, fmt.Errorf("hostspeed: %s has no speeds", name)
+	}
+	for _, grids := range t.models {
+		for i := range grids {
+			grids[i].raise()
+		}
 	}
 	return t, nil
 }

@@ -1,6 +1,7 @@
 package hostspeed
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -8,8 +9,8 @@ import (
 
 // Table has the relative speeds of models on grids of CPUs and memory per device. It is a
 // scheduler.HostSpeeds. Between the points of a grid it interpolates linearly, beyond them it
-// is constant. A number of devices that was not measured has the grid of the next smaller one,
-// or else of the smallest.
+// is constant. A point is at least as fast as those with less of both. A number of devices
+// that was not measured has the grid of the next smaller one, or else of the smallest.
 type Table struct {
 	models map[string][]grid // by devices
 }
@@ -29,8 +30,8 @@ type memoryRow struct {
 // point is the relative speed with a number of CPUs per device.
 type point struct{ cpus, speed float64 }
 
-// add adds a speed. It reports whether the point is new.
-func (t *Table) add(model string, devices int, cpus, bytes, speed float64) bool {
+// add adds a speed. Of several at one point the first holds.
+func (t *Table) add(model string, devices int, cpus, bytes, speed float64) {
 	grids := t.models[model]
 	k, ok := slices.BinarySearchFunc(grids, devices, func(g grid, n int) int { return g.devices - n })
 	if !ok {
@@ -38,26 +39,46 @@ func (t *Table) add(model string, devices int, cpus, bytes, speed float64) bool 
 		t.models[model] = grids
 	}
 	g := &grids[k]
-	r, ok := slices.BinarySearchFunc(g.rows, bytes, func(r memoryRow, b float64) int { return compare(r.bytes, b) })
+	r, ok := slices.BinarySearchFunc(g.rows, bytes, func(r memoryRow, b float64) int { return cmp.Compare(r.bytes, b) })
 	if !ok {
 		g.rows = slices.Insert(g.rows, r, memoryRow{bytes: bytes})
 	}
 	row := &g.rows[r]
-	p, ok := slices.BinarySearchFunc(row.points, cpus, func(p point, c float64) int { return compare(p.cpus, c) })
-	if !ok {
+	if p, ok := row.find(cpus); !ok {
 		row.points = slices.Insert(row.points, p, point{cpus, speed})
 	}
-	return !ok
 }
 
-func compare(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
+// find returns the index of the point with a number of CPUs, or where to insert it.
+func (r *memoryRow) find(cpus float64) (int, bool) {
+	return slices.BinarySearchFunc(r.points, cpus, func(p point, c float64) int { return cmp.Compare(p.cpus, c) })
+}
+
+// raise raises speeds that are below those with fewer CPUs or less memory, so that a speed does
+// not fall with more of either.
+func (g *grid) raise() {
+	for i := range g.rows {
+		r := &g.rows[i]
+		if i > 0 {
+			r.cover(&g.rows[i-1])
+		}
+		for k := 1; k < len(r.points); k++ {
+			r.points[k].speed = max(r.points[k].speed, r.points[k-1].speed)
+		}
 	}
-	return 0
+}
+
+// cover raises the speeds of r to at least those of another row at all CPUs. r gets the points
+// of that row, between which both are linear.
+func (r *memoryRow) cover(other *memoryRow) {
+	for _, p := range other.points {
+		if k, ok := r.find(p.cpus); !ok {
+			r.points = slices.Insert(r.points, k, point{p.cpus, r.at(p.cpus)})
+		}
+	}
+	for k := range r.points {
+		r.points[k].speed = max(r.points[k].speed, other.at(r.points[k].cpus))
+	}
 }
 
 // Relative implements scheduler.HostSpeeds: the speed in terms of that with the share of the

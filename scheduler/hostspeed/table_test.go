@@ -1,12 +1,15 @@
 package hostspeed
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
@@ -34,8 +37,8 @@ func table(t *testing.T) *Table {
 	return out
 }
 
-// Speeds are linear between points and constant beyond them; a speed of 0 is no point, and of
-// two rows of a point the first holds.
+// Speeds are linear between points and constant beyond them; of two rows of a point the first
+// holds. A speed of 0 is no point: 9 CPUs with 100 GB are as fast as with 50 GB.
 func TestRelative(t *testing.T) {
 	tb := table(t)
 	for _, c := range []struct {
@@ -43,7 +46,7 @@ func TestRelative(t *testing.T) {
 		cpus, gb, out float64
 	}{
 		{1, 1, 50, 0.4}, {1, 0.5, 50, 0.4}, {1, 2, 50, 0.7}, {1, 6, 50, 1.75}, {1, 9, 50, 2.5}, {1, 90, 50, 2.5},
-		{1, 1, 75, 0.5}, {1, 1, 200, 0.6}, {1, 1, 10, 0.4}, {1, 3, 100, 1.2}, {1, 9, 100, 1.2},
+		{1, 1, 75, 0.5}, {1, 1, 200, 0.6}, {1, 1, 10, 0.4}, {1, 3, 100, 1.2}, {1, 9, 100, 2.5}, {1, 6, 100, 1.85}, {1, 9, 75, 2.5},
 		{2, 9, 50, 2.5}, {3, 9, 50, 2.5}, {4, 9, 50, 1}, {8, 9, 50, 1},
 	} {
 		got, ok := tb.Relative(&spec.Job{Model: spec.Model{Name: "m"}}, c.devices, spec.Host{MilliCPUs: int64(1000 * c.cpus), Bytes: int64(1e9 * c.gb)})
@@ -121,4 +124,30 @@ func TestSharedProfiles(t *testing.T) {
 	if len(tb.models) < 10 {
 		t.Errorf("%d models, want at least 10", len(tb.models))
 	}
+}
+
+// A speed does not fall with more CPUs or memory, whatever was measured and what was not.
+func TestRelativeRises(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := "model,gpus,cpus_per_gpu,mem_gb_per_gpu,relative_throughput\nm,1,1,1,1\n"
+		for range rapid.IntRange(0, 12).Draw(t, "rows") {
+			text += fmt.Sprintf("m,1,%d,%d,%d\n", rapid.IntRange(1, 6).Draw(t, "CPUs"), rapid.IntRange(1, 4).Draw(t, "GB"), rapid.IntRange(0, 9).Draw(t, "speed"))
+		}
+		tb, err := Read(strings.NewReader(text), "speeds.csv")
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := func(milliCPUs, bytes int64) float64 {
+			v, _ := tb.Relative(&spec.Job{Model: spec.Model{Name: "m"}}, 1, spec.Host{MilliCPUs: milliCPUs, Bytes: bytes})
+			return v
+		}
+		for cpus := int64(0); cpus <= 7000; cpus += 500 {
+			for bytes := int64(0); bytes <= 5e9; bytes += 5e8 {
+				v := at(cpus, bytes)
+				if more := min(at(cpus+500, bytes), at(cpus, bytes+5e8)); more < v-1e-9 {
+					t.Fatalf("%g with %d thousandths of a CPU and %d bytes, %g with more, of\n%s", v, cpus, bytes, more, text)
+				}
+			}
+		}
+	})
 }
