@@ -9,7 +9,6 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
-	"github.com/pacer-ml/pacer/scheduler/internal/candidate"
 	"github.com/pacer-ml/pacer/scheduler/policy"
 	"github.com/pacer-ml/pacer/scheduler/policy/sia"
 )
@@ -50,9 +49,9 @@ func newElasticFlow(d policy.Deps) (scheduler.Policy, error) {
 // from the deadline backwards with two neighbouring shares, here one share holds from now to
 // the end. A change of level costs the job's start cost, in plans too. Levels are Sia's
 // configurations, powers of two within a node and whole nodes; a plan is in one group of
-// nodes, that with the fewest device-seconds. A job that will miss its
-// deadline after all becomes best effort, before the others. Buddy allocation is replaced by placing the largest jobs
-// first, and moving jobs of a group where one would not fit.
+// nodes, that with the fewest device-seconds. A job that will miss its deadline after all
+// becomes best effort, before the others. Buddy allocation is replaced by placing the largest
+// jobs first, and moving jobs of a group where one would not fit.
 type elasticFlow struct {
 	*Shares
 	slot            time.Duration
@@ -168,22 +167,11 @@ func (p *Shares) steps(ctx context.Context, c spec.Cluster, j *spec.Job) (float6
 // demands returns jobs with their levels.
 func (p *Shares) demands(ctx context.Context, s *scheduler.Snapshot, jobs []*scheduler.JobState) (out []*demand, err error) {
 	for _, j := range jobs {
-		m := &demand{Row: &sia.Row{JobState: j}, held: -1, left: j.Remaining}
-		if m.Cells, err = p.space.Cells(ctx, s.Cluster, j); err != nil {
+		r, err := p.space.Row(ctx, s, j)
+		if err != nil {
 			return nil, err
 		}
-		if len(m.Cells) == 0 {
-			var options []candidate.Config
-			if options, m.Warning, err = p.space.Finder.Guess(ctx, s, j); err != nil {
-				return nil, err
-			}
-			for i := range options {
-				o := &options[i]
-				m.Cells = append(m.Cells, sia.Cell{Group: o.Group, Devices: o.Devices, Goodput: o.Rate, Options: options[i : i+1], Unpredicted: true})
-			}
-		}
-		m.held = m.CellOf(s)
-		m.start = j.StartCost.Seconds()
+		m := &demand{Row: r, held: r.CellOf(s), left: j.Remaining, start: j.StartCost.Seconds()}
 		if j.Grant != nil {
 			m.ready = max((j.Ready - s.Now).Seconds(), 0)
 		}

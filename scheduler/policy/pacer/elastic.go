@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/scheduler"
-	"github.com/pacer-ml/pacer/scheduler/internal/candidate"
 	"github.com/pacer-ml/pacer/scheduler/policy"
 	"github.com/pacer-ml/pacer/scheduler/policy/sia"
 )
@@ -66,7 +65,7 @@ func newElasticPacer(d policy.Deps, oracle scheduler.Elastic, guess bool) (sched
 func (p *elasticPacer) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
 	f := elasticPlacement{finder: p.space.Finder, s: s, free: s.Idle()}
 	for _, j := range s.Jobs() {
-		r, err := p.candidate(ctx, s, j)
+		r, err := p.space.Row(ctx, s, j)
 		if err != nil {
 			return scheduler.Decision{}, err
 		}
@@ -93,20 +92,6 @@ func (p *elasticPacer) Decide(ctx context.Context, s *scheduler.Snapshot) (sched
 		d.Wake = s.Now + elasticInterval
 	}
 	return d, nil
-}
-
-// candidate returns the configurations of j.
-func (p *elasticPacer) candidate(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (r *sia.Row, err error) {
-	r = &sia.Row{JobState: j}
-	if r.Cells, err = p.space.Cells(ctx, s.Cluster, j); err != nil || len(r.Cells) > 0 {
-		return r, err
-	}
-	options, warning, err := p.space.Finder.Guess(ctx, s, j)
-	r.Warning = warning
-	for _, o := range options {
-		r.Cells = append(r.Cells, sia.Cell{Group: o.Group, Devices: o.Devices, Goodput: o.Rate, Options: []candidate.Config{o}, Unpredicted: true})
-	}
-	return r, err
 }
 
 // setCosts sets the costs of all configurations: the negated terms of the objective.

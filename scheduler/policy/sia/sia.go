@@ -209,19 +209,9 @@ func (p *sia) explain(s *scheduler.Snapshot, d *scheduler.Decision, r *Row, pick
 
 // row returns the configurations of j with their costs.
 func (p *sia) row(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (*Row, error) {
-	r := &Row{JobState: j}
-	var err error
-	if r.Cells, err = p.Cells(ctx, s.Cluster, j); err != nil {
+	r, err := p.Row(ctx, s, j)
+	if err != nil {
 		return nil, err
-	}
-	if len(r.Cells) == 0 {
-		var options []candidate.Config
-		if options, r.Warning, err = p.Finder.Guess(ctx, s, j); err != nil {
-			return nil, err
-		}
-		for _, o := range options {
-			r.Cells = append(r.Cells, Cell{Group: o.Group, Devices: o.Devices, Goodput: 1, Options: []candidate.Config{o}, Unpredicted: true})
-		}
 	}
 	values := relative(r.Cells)
 	factor, now := p.restartFactor(s.Now, j), r.CellOf(s)
@@ -286,6 +276,23 @@ func (r *Row) Best() (v float64) {
 		v = max(v, r.Cells[i].Goodput)
 	}
 	return v
+}
+
+// Row returns a job with its configurations, without costs. Those of a job without a
+// prediction are guesses, at the speed of candidate.GuessRate.
+func (p *Space) Row(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (*Row, error) {
+	r := &Row{JobState: j}
+	var err error
+	if r.Cells, err = p.Cells(ctx, s.Cluster, j); err != nil || len(r.Cells) > 0 {
+		return r, err
+	}
+	guesses, warning, err := p.Finder.Guess(ctx, s, j)
+	r.Warning = warning
+	for i := range guesses {
+		o := &guesses[i]
+		r.Cells = append(r.Cells, Cell{Group: o.Group, Devices: o.Devices, Goodput: o.Rate, Options: guesses[i : i+1], Unpredicted: true})
+	}
+	return r, err
 }
 
 // Cells returns the configurations of a job, none without a prediction.
