@@ -2,12 +2,12 @@ package elasticflow
 
 import (
 	"cmp"
-	"container/heap"
 	"fmt"
 	"math"
 	"slices"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler/internal/heap"
 )
 
 // growth is a higher level for a job during the next slot.
@@ -17,23 +17,9 @@ type growth struct {
 	cost float64 // device-seconds per device added
 }
 
-// growths is a heap of growths, the cheapest first; ties go to the earlier job.
-type growths []growth
-
-func (h growths) Len() int { return len(h) }
-func (h growths) Less(a, b int) bool {
-	return cmp.Or(cmp.Compare(h[a].cost, h[b].cost), cmp.Compare(h[a].m.Order, h[b].m.Order)) < 0
-}
-func (h growths) Swap(a, b int) { h[a], h[b] = h[b], h[a] }
-
-// Push and Pop implement heap.Interface.
-func (h *growths) Push(x any) { *h = append(*h, x.(growth)) }
-
-// Pop is described at Push.
-func (h *growths) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
+// cheaper reports whether a comes before b; ties go to the earlier job.
+func cheaper(a, b growth) bool {
+	return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.m.Order, b.m.Order)) < 0
 }
 
 // grow gives spare devices of the next slot to jobs with a deadline: one level at a time to
@@ -43,20 +29,20 @@ func (h *growths) Pop() any {
 // Source: the greedy allocation by marginal return of section 4.2; the marginal device time
 // of the artifact.
 func (w *work) grow() {
-	h := &growths{}
+	h := &heap.Heap[growth]{Less: cheaper}
 	for _, m := range w.demands {
 		if m.deadline != 0 && m.fits {
 			w.pushGrowth(h, m)
 		}
 	}
-	for h.Len() > 0 {
-		g := heap.Pop(h).(growth)
+	for len(h.Items) > 0 {
+		g := h.Pop()
 		now, ok := w.growthOf(g.m)
 		if !ok {
 			continue
 		}
-		if h.Len() > 0 && now.cost > (*h)[0].cost { // other plans made it dearer
-			heap.Push(h, now)
+		if len(h.Items) > 0 && now.cost > h.Items[0].cost { // other plans made it dearer
+			h.Push(now)
 			continue
 		}
 		w.replace(g.m, now.plan)
@@ -64,9 +50,9 @@ func (w *work) grow() {
 	}
 }
 
-func (w *work) pushGrowth(h *growths, m *demand) {
+func (w *work) pushGrowth(h *heap.Heap[growth], m *demand) {
 	if g, ok := w.growthOf(m); ok {
-		heap.Push(h, g)
+		h.Push(g)
 	}
 }
 
@@ -133,8 +119,9 @@ func (w *work) replace(m *demand, p plan) {
 	w.free[p.group].addPlan(m, &p, -1)
 }
 
-// growBestEffort gives spare devices to best-effort jobs: their least level in ascending order
-// of remaining time, admitted jobs that are late first, then level by level where the completion advances most per device.
+// growBestEffort gives spare devices to best-effort jobs: first their least level, to admitted
+// jobs that are late, then to the others in ascending order of remaining time; then level by
+// level where the completion advances most per device.
 func (w *work) growBestEffort() {
 	var jobs []*demand
 	for _, m := range w.demands {
@@ -144,7 +131,10 @@ func (w *work) growBestEffort() {
 	}
 	slices.SortStableFunc(jobs, func(a, b *demand) int {
 		if a.late != b.late {
-			return map[bool]int{true: -1, false: 1}[a.late]
+			if a.late {
+				return -1
+			}
+			return 1
 		}
 		return cmp.Compare(a.remaining(), b.remaining())
 	})
