@@ -7,12 +7,14 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// demandKey identifies jobs with the same best-case demand in a group.
+// demandKey identifies jobs with the same best-case demand on nodes of one kind.
 type demandKey struct {
-	model                   string
-	devices, onNode, group  int
-	request                 spec.Host
-	seq, batch, wholeOfNode int
+	model           string
+	seq, batch      int
+	devices, onNode int
+	request         spec.Host
+	node            spec.Host
+	nodeDevices     int
 }
 
 // demand returns the best-case demand of a job per device in a group of nodes, with at most
@@ -20,11 +22,11 @@ type demandKey struct {
 // least the saturated part of that with a whole node. It is at least the request. A job of
 // unknown sensitivity has the proportional share; where hosts have no limit, nothing but the
 // request.
-func (p *synergy) demand(j *spec.Job, group int, g *spec.NodeGroup, onNode int) spec.Host {
+func (p *synergy) demand(j *spec.Job, g *spec.NodeGroup, onNode int) spec.Host {
 	if p.hosts == nil {
 		return j.Host
 	}
-	key := demandKey{model: j.Model.Name, devices: j.Devices, onNode: onNode, group: group, request: j.Host, seq: j.SeqLen, batch: j.Batch(), wholeOfNode: g.Devices}
+	key := demandKey{model: j.Model.Name, seq: j.SeqLen, batch: j.Batch(), devices: j.Devices, onNode: onNode, request: j.Host, node: g.Host(), nodeDevices: g.Devices}
 	if h, ok := p.demands[key]; ok {
 		return h
 	}

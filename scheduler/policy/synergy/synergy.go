@@ -34,12 +34,10 @@ func newSynergy(d policy.Deps) (scheduler.Policy, error) {
 	if !v.Bool("tune") {
 		p.hosts = nil
 	}
-	p.key = map[string]func(context.Context, *scheduler.Snapshot, *scheduler.JobState) (float64, error){
-		"fifo": func(context.Context, *scheduler.Snapshot, *scheduler.JobState) (float64, error) { return 0, nil },
-		"las": func(_ context.Context, _ *scheduler.Snapshot, j *scheduler.JobState) (float64, error) {
-			return j.Attained, nil
-		},
-		"srtf": p.remaining,
+	p.key = map[string]orderKey{
+		"fifo": func(*scheduler.Snapshot, *entry) float64 { return 0 },
+		"las":  func(_ *scheduler.Snapshot, e *entry) float64 { return e.Attained },
+		"srtf": remaining,
 	}[v.Text("order")]
 	if err := v.Err(); err != nil {
 		return nil, err
@@ -63,11 +61,14 @@ func newSynergy(d policy.Deps) (scheduler.Policy, error) {
 type synergy struct {
 	finder     *candidate.Finder
 	hosts      scheduler.HostSpeeds // nil = none
-	key        func(context.Context, *scheduler.Snapshot, *scheduler.JobState) (float64, error)
+	key        orderKey
 	saturation float64
 	round      time.Duration
 	demands    map[demandKey]spec.Host
 }
+
+// orderKey returns the key of a job in the order of jobs; lower runs first.
+type orderKey func(*scheduler.Snapshot, *entry) float64
 
 // entry is a job of a decision.
 type entry struct {
@@ -138,9 +139,6 @@ func (p *synergy) wake(s *scheduler.Snapshot, entries []*entry, wanting bool) ti
 func (p *synergy) entries(ctx context.Context, s *scheduler.Snapshot) (out []*entry, err error) {
 	for _, j := range s.Jobs() {
 		e := &entry{JobState: j, pinned: j.Grant != nil && s.Now < j.Ready+p.round, group: -1}
-		if e.key, err = p.key(ctx, s, j); err != nil {
-			return nil, err
-		}
 		w, err := p.finder.AsSubmitted(ctx, s.Cluster, j.Job)
 		if err != nil {
 			return nil, err
@@ -151,6 +149,7 @@ func (p *synergy) entries(ctx context.Context, s *scheduler.Snapshot) (out []*en
 				return nil, err
 			}
 		}
+		e.key = p.key(s, e)
 		out = append(out, e)
 	}
 	slices.SortStableFunc(out, func(a, b *entry) int {
@@ -165,22 +164,17 @@ func (p *synergy) entries(ctx context.Context, s *scheduler.Snapshot) (out []*en
 	return out, nil
 }
 
-// remaining is the remaining seconds of j at its own plan on its fastest devices; for one
-// without a prediction by its recorded duration.
-func (p *synergy) remaining(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (float64, error) {
-	w, err := p.finder.AsSubmitted(ctx, s.Cluster, j.Job)
-	if err != nil {
-		return 0, err
+// remaining returns the remaining seconds of a job at its own plan on its fastest devices; of
+// one without a prediction by its recorded duration.
+func remaining(s *scheduler.Snapshot, e *entry) float64 {
+	rate := 0.0
+	if len(e.options) > 0 {
+		rate = e.options[0].Rate
 	}
-	return candidate.RunTime(j, rateOf(s, w.Configs, j)), nil
-}
-
-// rateOf returns the steps/s of j in the first of its configurations, or a guess.
-func rateOf(s *scheduler.Snapshot, configs []candidate.Config, j *scheduler.JobState) float64 {
-	if len(configs) > 0 && configs[0].Rate > 0 {
-		return configs[0].Rate
+	if rate <= 0 {
+		rate = candidate.GuessRate(s.Now, e.JobState)
 	}
-	return candidate.GuessRate(s.Now, j)
+	return candidate.RunTime(e.JobState, rate)
 }
 
 // runnable returns the first jobs that fit by their numbers of devices, each with its group: its

@@ -45,7 +45,7 @@ func job(id, model string, devices int) *scheduler.JobState {
 	return &scheduler.JobState{Job: &spec.Job{ID: spec.JobID(id), Model: spec.Model{Name: model}, Devices: devices, Duration: time.Hour}, Remaining: 3600, StartCost: time.Minute}
 }
 
-// server returns nodes with 4 devices and 12 CPUs each.
+// servers returns nodes with 4 devices and 12 CPUs each.
 func servers(n int) spec.Cluster {
 	c := schedulertest.Nodes(n, 4)
 	c.Groups[0].CPUs = 12
@@ -227,7 +227,7 @@ func TestSharedDemands(t *testing.T) {
 			continue
 		}
 		all++
-		need := p.(*synergy).demand(&spec.Job{Model: spec.Model{Name: row["model"]}, Devices: n}, 0, &c.Groups[0], n)
+		need := p.(*synergy).demand(&spec.Job{Model: spec.Model{Name: row["model"]}, Devices: n}, &c.Groups[0], n)
 		if got := fmt.Sprint(need.MilliCPUs / 1000); got == row["ideal_cpus_per_gpu"] {
 			equal++
 		} else {

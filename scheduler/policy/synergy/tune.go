@@ -6,7 +6,6 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
-	"github.com/pacer-ml/pacer/scheduler/internal/candidate"
 )
 
 // tuning is the placement of the jobs of one decision.
@@ -89,7 +88,7 @@ func (t *tuning) place(jobs []*entry, stays func(*entry) bool) bool {
 // bestDemand returns the best-case demand of e in its group.
 func (t *tuning) bestDemand(e *entry) spec.Host {
 	g := &t.s.Cluster.Groups[e.group]
-	return t.demand(e.Job, e.group, g, min(e.Job.Devices, g.Devices))
+	return t.demand(e.Job, g, min(e.Job.Devices, g.Devices))
 }
 
 // fit returns devices for e, taken from the free ones: with its best-case demand, or else with
@@ -229,7 +228,7 @@ func (t *tuning) worth(e *entry, has, more spec.Host) bool {
 	if e.granted != e.Grant {
 		return then > now || more == e.best.Max(has)
 	}
-	left := candidate.RunTime(e.JobState, rateOf(t.s, e.options, e.JobState)) / now
+	left := remaining(t.s, e) / now
 	return !e.pinned && left*(1-now/then) > e.StartCost.Seconds()
 }
 
