@@ -154,6 +154,14 @@ func (inv *Inventory) whole(node int) []Slot {
 	return []Slot{{Node: node, Devices: x.size, Host: x.host}}
 }
 
+// Host returns the free CPUs and memory of a node, unlimited if its group does not limit them.
+func (inv *Inventory) Host(node int) spec.Host {
+	if inv.host == nil {
+		return unlimited
+	}
+	return inv.host[node]
+}
+
 // FreeIn returns the free devices of a cluster group.
 func (inv *Inventory) FreeIn(group int) int { return inv.groups[group].total }
 

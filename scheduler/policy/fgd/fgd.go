@@ -55,10 +55,9 @@ type request struct {
 	each    spec.Host // per device
 }
 
-// state is the free resources of the nodes.
+// state is the free resources of the nodes, and the typical jobs in a fixed order.
 type state struct {
 	free    *scheduler.Inventory
-	hosts   []spec.Host
 	typical []typical
 }
 
@@ -92,7 +91,7 @@ func (p *fgd) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Deci
 			}
 			continue
 		}
-		st.take(g)
+		st.free.Take(g.Slots)
 		d.Grants = append(d.Grants, g)
 		d.Because(s, j.Job.ID, "fragmentation grows by %.3g devices", grows)
 	}
@@ -117,20 +116,9 @@ func (p *fgd) observe(s *scheduler.Snapshot) {
 	p.next = next
 }
 
-// state returns the free resources, and the typical jobs in a fixed order.
+// state returns the state of a decision.
 func (p *fgd) state(s *scheduler.Snapshot) *state {
 	st := &state{free: s.Free()}
-	for i := range s.Cluster.Groups {
-		g := &s.Cluster.Groups[i]
-		st.hosts = append(st.hosts, slices.Repeat([]spec.Host{g.Host()}, g.Count)...)
-	}
-	for _, j := range s.Jobs() {
-		if j.Grant != nil {
-			for _, slot := range j.Grant.Slots {
-				st.hosts[slot.Node] = st.hosts[slot.Node].Plus(slot.Host.Times(-1))
-			}
-		}
-	}
 	for r, n := range p.counts {
 		st.typical = append(st.typical, typical{r, float64(n) / float64(p.jobs)})
 	}
@@ -138,14 +126,6 @@ func (p *fgd) state(s *scheduler.Snapshot) *state {
 		return cmp.Or(a.devices-b.devices, cmp.Compare(a.each.MilliCPUs, b.each.MilliCPUs), cmp.Compare(a.each.Bytes, b.each.Bytes))
 	})
 	return st
-}
-
-// take removes the resources of a grant.
-func (st *state) take(g *scheduler.Grant) {
-	st.free.Take(g.Slots)
-	for _, slot := range g.Slots {
-		st.hosts[slot.Node] = st.hosts[slot.Node].Plus(slot.Host.Times(-1))
-	}
 }
 
 // place returns a grant for the first configuration of a job that fits, and how much
@@ -179,15 +159,15 @@ func (st *state) find(j *spec.Job, o *candidate.Config) (*scheduler.Grant, float
 	g := &scheduler.Grant{Job: j.ID, Plan: o.Plan, Shape: o.Shape}
 	used, grows := map[int]bool{}, 0.0
 	first, end := st.free.Nodes(o.Group)
+	size := st.free.Size(o.Group)
 	for _, n := range o.Shape.PerNode() {
 		best, least := -1, 0.0
 		for node := first; node < end; node++ {
-			free := st.free.Free[node]
-			if used[node] || free < n || st.hosts[node].Room(need, n) < n {
+			free, host := st.free.Free[node], st.free.Host(node)
+			if used[node] || free < n || host.Room(need, n) < n {
 				continue
 			}
-			size := st.free.Size(o.Group)
-			delta := st.fragments(size, free-n, st.hosts[node].Plus(need.Times(-n))) - st.fragments(size, free, st.hosts[node])
+			delta := st.fragments(size, free-n, host.Plus(need.Times(-n))) - st.fragments(size, free, host)
 			if best < 0 || delta < least || delta == least && free < st.free.Free[best] {
 				best, least = node, delta
 			}

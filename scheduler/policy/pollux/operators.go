@@ -128,7 +128,7 @@ func (pr *problem) mutate(sc *schedule, rng *rand.Rand) {
 		cells := slices.DeleteFunc(slices.Clone(sc.rows[i].cells), func(cell) bool { return rng.Float64() < thinRate })
 		sc.rows[i] = pr.jobs[i].raw(cells)
 	}
-	users := pr.countUsers(sc)
+	pr.countUsers(sc)
 	var edits []edit
 	for node, free := range pr.free {
 		if free <= 0 {
@@ -141,7 +141,7 @@ func (pr *problem) mutate(sc *schedule, rng *rand.Rand) {
 	}
 	for i, r := range sc.rows {
 		for _, c := range r.cells {
-			if pr.free[c.node] > 0 && rng.Float64()*float64(users[c.node]) < 1 {
+			if pr.free[c.node] > 0 && rng.Float64()*float64(pr.users[c.node]) < 1 {
 				edits = append(edits, edit{i, c.node, c.devices + rng.IntN(pr.room[c.node]-c.devices+1)})
 			}
 		}
@@ -174,18 +174,16 @@ func sample(n int, probability float64, rng *rand.Rand) func(func(int) bool) {
 	}
 }
 
-// countUsers sets pr.free and returns the number of jobs on each node.
-func (pr *problem) countUsers(sc *schedule) []int {
+// countUsers sets pr.free and pr.users.
+func (pr *problem) countUsers(sc *schedule) {
 	copy(pr.free, pr.room)
-	users := pr.multi
-	clear(users)
+	clear(pr.users)
 	for _, r := range sc.rows {
 		for _, c := range r.cells {
 			pr.free[c.node] -= c.devices
-			users[c.node]++
+			pr.users[c.node]++
 		}
 	}
-	return users
 }
 
 // on returns the devices of r on a node.
@@ -306,7 +304,7 @@ func (pr *problem) makeRoom(sc *schedule, i, group int, counts []int) {
 func (pr *problem) repair(sc *schedule, rng *rand.Rand) {
 	copy(pr.free, pr.room)
 	copy(pr.host, pr.hosts)
-	clear(pr.multi)
+	clear(pr.users)
 	for i, j := range pr.jobs {
 		r := sc.rows[i]
 		if r.isRaw() || !pr.isLegal(j, r) {
@@ -319,7 +317,7 @@ func (pr *problem) repair(sc *schedule, rng *rand.Rand) {
 				pr.host[c.node] = pr.host[c.node].Plus(j.Job.Host.Times(-c.devices))
 			}
 			if len(r.cells) > 1 {
-				pr.multi[c.node] = i + 1
+				pr.users[c.node]++
 			}
 		}
 	}
@@ -331,7 +329,7 @@ func (pr *problem) isLegal(j *job, r *row) bool {
 		return false
 	}
 	for _, c := range r.cells {
-		if c.devices > pr.roomOn(j, c) || pr.avoid && len(r.cells) > 1 && pr.multi[c.node] > 0 {
+		if c.devices > pr.roomOn(j, c) || pr.avoid && len(r.cells) > 1 && pr.users[c.node] > 0 {
 			return false
 		}
 	}
@@ -354,7 +352,7 @@ func (pr *problem) legal(j *job, cells []cell, rng *rand.Rand) []cell {
 	left := j.most
 	for _, k := range rng.Perm(len(cells)) {
 		c := cells[k]
-		if pr.avoid && distributed && pr.multi[c.node] > 0 || len(out) == j.nodes {
+		if pr.avoid && distributed && pr.users[c.node] > 0 || len(out) == j.nodes {
 			continue
 		}
 		if c.devices = min(pr.roomOn(j, c), left); c.devices > 0 {

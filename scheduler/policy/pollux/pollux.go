@@ -57,14 +57,13 @@ func newPollux(d policy.Deps) (scheduler.Policy, error) {
 // of the paper on fitness, restart penalty and interference. Differs: the present schedule
 // is always in the population, so that no decision is worse than none. The first start of a
 // job is no restart: in the artifact it is, which counts little in rounds, but at submission
-// r_j would be 0. A search ends early
-// (stall), with small problems it is smaller. The artifact's speedup depends on the numbers
-// of nodes and devices only, here on the devices of each node. Jobs may be limited in their
-// configurations: repair cuts a row to the fastest that it covers, and mutation offers whole
-// configurations to jobs that cannot run on one device. A job is in one group of nodes.
-// Utilisation counts devices only. The fair share is at most the devices a job may have,
-// from where it is extrapolated linearly. S is 30 s in the artifact. The cluster is not
-// resized.
+// r_j would be 0. A search ends early (stall), and is smaller with few jobs and nodes. The
+// artifact's speedup depends on the numbers of nodes and devices only, here on the devices of
+// each node. Jobs may be limited in their configurations: repair cuts a row to the fastest
+// that it covers, and mutation offers whole configurations to jobs that cannot run on one
+// device. A job is in one group of nodes. Utilisation counts devices only. The fair share is
+// at most the devices a job may have, from where it is extrapolated linearly. S is 30 s in the
+// artifact. The cluster is not resized.
 type pollux struct {
 	finder  *candidate.Finder
 	elastic scheduler.Elastic // nil = jobs train their own batch

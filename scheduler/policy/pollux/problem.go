@@ -26,7 +26,7 @@ type problem struct {
 	base   *schedule   // the present rows
 	free   []int       // scratch of repair and mutation: free devices of each node
 	host   []spec.Host // scratch: free host resources
-	multi  []int       // scratch: the job on several nodes that uses a node + 1
+	users  []int       // scratch: jobs on each node; in repair those on several nodes
 	active []int       // scratch: the evaluation that saw a node in use
 	evals  int
 	err    error // the first error of the oracle
@@ -66,14 +66,17 @@ func (p *pollux) problem(ctx context.Context, s *scheduler.Snapshot) (*problem, 
 	idle := s.Idle()
 	pr := &problem{pollux: p, ctx: ctx, s: s, room: idle.Free, group: idle.Group}
 	n := len(pr.room)
-	pr.free, pr.multi, pr.active = make([]int, n), make([]int, n), make([]int, n)
+	pr.free, pr.users, pr.active = make([]int, n), make([]int, n), make([]int, n)
 	states := slices.Clone(s.Jobs())
 	slices.SortStableFunc(states, func(a, b *scheduler.JobState) int { return cmp.Compare(a.Attained, b.Attained) })
 	for i, st := range states {
 		j := &job{JobState: st, index: i, rows: map[string]*row{}, values: map[string]*value{}}
 		pr.jobs = append(pr.jobs, j)
 		if st.Job.Host != (spec.Host{}) && pr.hosts == nil {
-			pr.hosts, pr.host = hostsOf(s.Cluster), make([]spec.Host, n)
+			pr.hosts, pr.host = make([]spec.Host, n), make([]spec.Host, n)
+			for node := range pr.hosts {
+				pr.hosts[node] = idle.Host(node)
+			}
 		}
 	}
 	for _, j := range pr.jobs {
@@ -85,20 +88,11 @@ func (p *pollux) problem(ctx context.Context, s *scheduler.Snapshot) (*problem, 
 	return pr, pr.err
 }
 
-// hostsOf returns the host resources of each node.
-func hostsOf(c spec.Cluster) (out []spec.Host) {
-	for i := range c.Groups {
-		g := &c.Groups[i]
-		out = append(out, slices.Repeat([]spec.Host{g.Host()}, g.Count)...)
-	}
-	return out
-}
-
 // prepare sets the configurations and scales of j.
 func (pr *problem) prepare(j *job) error {
-	c := pr.s.Cluster
-	j.scale = pr.dominantShare(j.Job) * float64(c.Nodes())
-	j.fair = math.Ceil(1 / pr.dominantShare(j.Job) / float64(len(pr.jobs)))
+	share := dominantShare(pr.s.Cluster, j.Job.Host)
+	j.scale = share * float64(pr.s.Cluster.Nodes())
+	j.fair = math.Ceil(1 / share / float64(len(pr.jobs)))
 	age, cost := (pr.s.Now - j.Job.Submit).Seconds(), j.StartCost.Seconds()
 	j.factor = 1
 	if starts := j.Grant == nil && j.Attained == 0; age+cost > 0 && (!starts || pr.rules.StartIsRestart) {
@@ -123,24 +117,22 @@ func (pr *problem) prepare(j *job) error {
 	return pr.setUnit(j)
 }
 
-// dominantShare returns the largest share of the cluster that one device of j takes.
-func (pr *problem) dominantShare(j *spec.Job) float64 {
-	c := pr.s.Cluster
-	var has spec.Host
-	limited := true
-	for i := range c.Groups {
-		h := c.Groups[i].Host()
-		if h.MilliCPUs >= spec.Unlimited || h.Bytes >= spec.Unlimited {
-			limited = false
-			break
+// dominantShare returns the largest share of the devices, CPUs and memory of a cluster that a
+// device with its need of the host takes. It takes no share of what a group does not limit.
+func dominantShare(c spec.Cluster, need spec.Host) float64 {
+	total := func(ofNode func(spec.Host) int64) (sum float64) {
+		for i := range c.Groups {
+			n := ofNode(c.Groups[i].Host())
+			if n >= spec.Unlimited {
+				return math.Inf(1)
+			}
+			sum += float64(n) * float64(c.Groups[i].Count)
 		}
-		has = has.Plus(h.Times(c.Groups[i].Count))
+		return sum
 	}
-	share := 1 / float64(c.Devices())
-	if limited && pr.hosts != nil {
-		share = max(share, float64(j.Host.MilliCPUs)/float64(has.MilliCPUs), float64(j.Host.Bytes)/float64(has.Bytes))
-	}
-	return share
+	cpus := total(func(h spec.Host) int64 { return h.MilliCPUs })
+	bytes := total(func(h spec.Host) int64 { return h.Bytes })
+	return max(1/float64(c.Devices()), float64(need.MilliCPUs)/cpus, float64(need.Bytes)/bytes)
 }
 
 // configure finds the configurations of j: of one that chooses its batch all up to a number
@@ -229,7 +221,7 @@ func (pr *problem) setUnit(j *job) error {
 	for gi := range pr.s.Cluster.Groups {
 		g := &pr.s.Cluster.Groups[gi]
 		room := g.Room(j.Job.Host)
-		if !j.Job.Accepts(g) || room < 1 {
+		if !j.Job.Accepts(g) || room < 1 || g.Count*room < j.least {
 			continue
 		}
 		n := max(min(int(j.fair), j.most, g.Count*room), j.least)

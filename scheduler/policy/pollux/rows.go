@@ -49,7 +49,7 @@ type value struct {
 }
 
 // rowOf returns the row of j with the given cells, cut to what j can use: one group, and
-// there the devices of the fastest configuration that they cover. cells may be modified.
+// there the devices of the fastest configuration that they cover.
 func (pr *problem) rowOf(j *job, cells []cell) *row {
 	if len(cells) == 0 {
 		return j.none
