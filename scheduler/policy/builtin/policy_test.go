@@ -124,10 +124,13 @@ func TestParse(t *testing.T) {
 func TestNewRefusesValues(t *testing.T) {
 	for _, in := range []string{"rubick:price=cheap", "rubick:price=-1", "rubick:budget=NaN", "rubick:shrink=maybe",
 		"las:quantum=-1", "sia:p=0", "sia:wait=0.5", "srtf:backfill=perhaps", "tiresias:limits=7/3", "tiresias:limits=NaN", "tiresias:limits=", "priority:aging=-1",
-		"gittins:limits=3/2", "gittins:learn=a-lot", "gittins:quantum=-1", "gittins:history=nowhere.csv",
-		"themis:f=2", "themis:lease=-1", "pollux:p=1", "pollux:population=0", "pollux:stall=1.5", "elasticflow:slot=0", "elasticflow:best-effort-first=maybe",
-		"synergy:order=lifo", "synergy:saturation=0.2", "synergy:round=-1", "fgd:backfill=perhaps", "gavel-las:parts=0", "gavel-las:parts=2:sharing", "synth:policies=synth", "synth:policies=nonesuch", "synth:policies=gittins+history=h.csv", "synth:policies=las+quantum=-1", "synth:admissions=nobody",
-		"synth:placements=diagonal", "synth:objective=best", "synth:hysteresis=2", "synth:every=-1"} {
+		"gittins:limits=3/2", "gittins:learn=a-lot", "gittins:quantum=-1", "gittins:history=missing.csv",
+		"themis:f=2", "themis:lease=-1",
+		"pollux:p=1", "pollux:population=0", "pollux:stall=1.5", "elasticflow:slot=0", "elasticflow:best-effort-first=maybe",
+		"synergy:order=lifo", "synergy:saturation=0.2", "synergy:round=-1", "fgd:backfill=perhaps",
+		"gavel-las:parts=0", "gavel-las:parts=2:sharing",
+		"synth:policies=synth", "synth:policies=nonesuch", "synth:policies=gittins+history=h.csv", "synth:policies=las+quantum=-1",
+		"synth:admissions=nonesuch", "synth:placements=diagonal", "synth:objective=best", "synth:hysteresis=2", "synth:every=-1"} {
 		specs, err := builtin.Policies.Parse(in)
 		if err != nil {
 			t.Fatal(err)
