@@ -34,9 +34,9 @@ func conclusion(results []*sim.Result, runs []Summary, score Score) string {
 		text += " It is"
 	}
 	ratio := jctRatio(results[best], results[0], score)
-	text += fmt.Sprintf(" %s times that of the baseline %s", fixed(ratio.Mean, 3), runs[0].Policy)
+	text += fmt.Sprintf(" %s times that of the baseline %s", ratio.Mean.Fixed(3), runs[0].Policy)
 	if ratio.Lo.Defined() && ratio.Hi.Defined() {
-		text += fmt.Sprintf(" (95 %% interval %s to %s, over the jobs of this run)", fixed(ratio.Lo, 3), fixed(ratio.Hi, 3))
+		text += fmt.Sprintf(" (95 %% interval %s to %s, over the jobs of this run)", ratio.Lo.Fixed(3), ratio.Hi.Fixed(3))
 	}
 	return text + "."
 }

@@ -14,7 +14,7 @@ func WriteDiffs(w io.Writer, diffs []Diff, width int) error {
 	for _, d := range diffs {
 		t.Rows = append(t.Rows, []string{d.A, d.B, strconv.Itoa(d.Jobs), strconv.Itoa(d.Equal), strconv.Itoa(d.Faster), strconv.Itoa(d.Slower),
 			strconv.Itoa(d.EndedInA + d.EndedInB + d.Resubmit + d.OnlyInA + d.OnlyInB),
-			Human(d.AvgA), Human(d.AvgB), ratioText(d.Ratio.Mean), ratioText(d.Ratio.Lo) + " to " + ratioText(d.Ratio.Hi)})
+			Human(d.AvgA), Human(d.AvgB), d.Ratio.Mean.Fixed(4), d.Ratio.Lo.Fixed(4) + " to " + d.Ratio.Hi.Fixed(4)})
 	}
 	if err := t.Write(w); err != nil {
 		return err
@@ -25,14 +25,6 @@ func WriteDiffs(w io.Writer, diffs []Diff, width int) error {
 		}
 	}
 	return nil
-}
-
-// ratioText writes a ratio, "-" if it is undefined.
-func ratioText(n Number) string {
-	if !n.Defined() {
-		return "-"
-	}
-	return strconv.FormatFloat(float64(n), 'f', 4, 64)
 }
 
 // writeDiff prints what is other than faster or slower about two runs, and the

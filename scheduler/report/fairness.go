@@ -77,8 +77,8 @@ func newFairnessRow(r *sim.Result, score Score, color int) fairnessRow {
 		}
 	}
 	n := float64(len(values))
-	row.Mean, row.Above = fixed(Number(sum/n), 2), fixed(Number(float64(above)/n), 3)
-	row.P99, row.Max = fixed(Number(stats.NearestRank(values, 0.99)), 2), fixed(Number(values[len(values)-1]), 2)
+	row.Mean, row.Above = Number(sum/n).Fixed(2), Number(float64(above)/n).Fixed(3)
+	row.P99, row.Max = Number(stats.NearestRank(values, 0.99)).Fixed(2), Number(values[len(values)-1]).Fixed(2)
 	return row
 }
 

@@ -70,7 +70,7 @@ func (l *Lateness) cells() [3]string {
 	if l == nil {
 		return [3]string{"-", "-", "-"}
 	}
-	return [3]string{fixed(Number(l.Late), 0), Human(l.WorstSec), Human(l.MeanSec)}
+	return [3]string{Number(l.Late).Fixed(0), Human(l.WorstSec), Human(l.MeanSec)}
 }
 
 // late returns the number of late jobs, undefined for nil.

@@ -36,6 +36,14 @@ func (n Number) String() string {
 	return s
 }
 
+// Fixed writes n with so many decimals, "-" if it is undefined.
+func (n Number) Fixed(decimals int) string {
+	if !n.Defined() {
+		return "-"
+	}
+	return strconv.FormatFloat(float64(n), 'f', decimals, 64)
+}
+
 // MarshalJSON writes a JSON number, or null.
 func (n Number) MarshalJSON() ([]byte, error) {
 	if !n.Defined() {

@@ -78,7 +78,7 @@ var summaryColumns = []summaryColumn{
 	countColumn("broken", "guaranteed jobs that were rejected, did not finish, or missed their deadline",
 		func(s Summary) int { return s.BrokenGuarantees }, func(s Summary) bool { return s.BrokenGuarantees > 0 }),
 	{Name: "late", About: "guaranteed jobs that end more than a minute later than under fifo-backfill, or never", note: true,
-		text:  func(s Summary) string { return fixed(s.LateBackfill.late(), 0) },
+		text:  func(s Summary) string { return s.LateBackfill.late().Fixed(0) },
 		value: func(s Summary) Number { return s.LateBackfill.late() },
 		shown: func(s Summary) bool { return s.LateBackfill.late() > 0 }},
 	{Name: "worst late", About: "the latest of them, after its completion under fifo-backfill", note: true,
@@ -90,10 +90,10 @@ var summaryColumns = []summaryColumn{
 	timeColumn("p99", "99th percentile of completion times, nearest rank", func(s Summary) Number { return s.P99JCT }),
 	timeColumn("makespan", "last completion - first submission", func(s Summary) Number { return s.Makespan }),
 	{Name: "device-h", About: "device-hours held, including start costs",
-		text:  func(s Summary) string { return fixed(s.DeviceHours, 0) },
+		text:  func(s Summary) string { return s.DeviceHours.Fixed(0) },
 		value: func(s Summary) Number { return s.DeviceHours }},
 	{Name: "util", About: "share of the cluster's devices held, mean over the makespan",
-		text:  func(s Summary) string { return fixed(s.Utilisation, 2) },
+		text:  func(s Summary) string { return s.Utilisation.Fixed(2) },
 		value: func(s Summary) Number { return s.Utilisation }},
 	countColumn("restarts", "running jobs stopped or moved", func(s Summary) int { return s.Restarts }, nil),
 	countColumn("preempted", "restarts that left the job without devices",
@@ -101,11 +101,11 @@ var summaryColumns = []summaryColumn{
 	countColumn("failures", "times a job lost its devices because a node went down",
 		func(s Summary) int { return s.Failures }, func(s Summary) bool { return s.Failures > 0 }),
 	{Name: "lost-h", About: "device-hours that failures undid",
-		text:  func(s Summary) string { return fixed(s.LostDeviceHours, 0) },
+		text:  func(s Summary) string { return s.LostDeviceHours.Fixed(0) },
 		value: func(s Summary) Number { return s.LostDeviceHours },
 		shown: func(s Summary) bool { return s.LostDeviceHours > 0 }},
 	{Name: "exact", About: "share of the truth's look-ups answered by a measurement; the others are interpolated or from a model",
-		text:  func(s Summary) string { return fixed(exactShare(s), 2) },
+		text:  func(s Summary) string { return exactShare(s).Fixed(2) },
 		value: exactShare,
 		shown: func(s Summary) bool { return s.Lookups != nil }},
 	learnedColumn("belief error", "mean relative error of a learning belief's step times, estimated before they were observed",
@@ -140,7 +140,7 @@ func shareColumn(name, about string, has func(Summary) bool, f func(Summary) Num
 			if !value(s).Defined() {
 				return "-"
 			}
-			return fixed(100*value(s), 1) + " %"
+			return (100 * value(s)).Fixed(1) + " %"
 		}}
 }
 
@@ -161,12 +161,4 @@ func countColumn(name, about string, f func(Summary) int, shown func(Summary) bo
 func timeColumn(name, about string, f func(Summary) Number) summaryColumn {
 	return summaryColumn{Name: name, About: about, value: f,
 		text: func(s Summary) string { return Human(f(s)) }}
-}
-
-// fixed writes n with so many decimals, "-" if it is undefined.
-func fixed(n Number, decimals int) string {
-	if !n.Defined() {
-		return "-"
-	}
-	return strconv.FormatFloat(float64(n), 'f', decimals, 64)
 }

@@ -2,7 +2,6 @@ package study
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
@@ -65,8 +64,8 @@ func (s *Study) markdownColumns(rows []Row) []markdownColumn {
 	add(true, "longest", func(r Row) string { return inSeconds(r.MaxJCT) }, none)
 	add(true, "makespan", func(r Row) string { return inSeconds(r.Makespan) + bounded(r.OverBound.Makespan) }, none)
 	add(compared, s.ofBaseline(rows), func(r Row) string { return share(r, r.OfBaseline.Makespan) }, func(w Whole) string { return interval(w.OfBaseline.Makespan) })
-	add(true, "restarts per job", func(r Row) string { return fixed(report.Number(r.Restarts)/report.Number(r.Jobs), 2) }, none)
-	add(true, "device-hours", func(r Row) string { return fixed(r.DeviceHours.Mean, 0) }, none)
+	add(true, "restarts per job", func(r Row) string { return (report.Number(r.Restarts) / report.Number(r.Jobs)).Fixed(2) }, none)
+	add(true, "device-hours", func(r Row) string { return r.DeviceHours.Mean.Fixed(0) }, none)
 	add(anyRow(func(r Row) bool { return r.Late.Mean.Defined() }), "guaranteed late", func(r Row) string { return around(r.Late, 1) }, none)
 	add(anyRow(func(r Row) bool { return r.MAPE.Mean.Defined() }), "off by", func(r Row) string { return percent(r.MAPE.Mean) }, none)
 	return out
@@ -95,9 +94,9 @@ func inSeconds(i report.Interval) string {
 func around(i report.Interval, decimals int) string {
 	half := i.HalfWidth()
 	if !half.Defined() {
-		return fixed(i.Mean, decimals)
+		return i.Mean.Fixed(decimals)
 	}
-	return fixed(i.Mean, decimals) + " ± " + fixed(half, decimals)
+	return i.Mean.Fixed(decimals) + " ± " + half.Fixed(decimals)
 }
 
 // bounded writes the ratio of a figure to its lower bound, "" if unknown.
@@ -105,7 +104,7 @@ func bounded(i report.Interval) string {
 	if !i.Mean.Defined() {
 		return ""
 	}
-	return " (" + fixed(i.Mean, 2) + ")"
+	return " (" + i.Mean.Fixed(2) + ")"
 }
 
 // share writes the ratio of a figure to that of the baseline.
@@ -119,21 +118,14 @@ func share(r Row, i report.Interval) string {
 // interval writes a ratio with its interval: "0.431 (0.392 to 0.461)".
 func interval(i report.Interval) string {
 	if !i.Lo.Defined() || !i.Hi.Defined() {
-		return fixed(i.Mean, 3)
+		return i.Mean.Fixed(3)
 	}
-	return fmt.Sprintf("%s (%s to %s)", fixed(i.Mean, 3), fixed(i.Lo, 3), fixed(i.Hi, 3))
+	return fmt.Sprintf("%s (%s to %s)", i.Mean.Fixed(3), i.Lo.Fixed(3), i.Hi.Fixed(3))
 }
 
 func percent(n report.Number) string {
 	if !n.Defined() {
 		return "-"
 	}
-	return fixed(100*n, 1) + " %"
-}
-
-func fixed(n report.Number, decimals int) string {
-	if !n.Defined() {
-		return "-"
-	}
-	return strconv.FormatFloat(float64(n), 'f', decimals, 64)
+	return (100 * n).Fixed(1) + " %"
 }

@@ -49,7 +49,7 @@ func (s *Study) columns(rows []Row) []column {
 	add(anyRow(func(r Row) bool { return r.Failed > 0 }), "failed", count(func(r Row) int { return r.Failed }))
 	add(anyRow(func(r Row) bool { return r.Unfinished > 0 }), "unfinished", count(func(r Row) int { return r.Unfinished }))
 	add(anyRow(func(r Row) bool { return r.Rejected > 0 }), "rejected", count(func(r Row) int { return r.Rejected }))
-	add(anyRow(func(r Row) bool { return r.LateBackfill.Jobs.Mean > 0 }), "late", func(r Row) string { return fixed(r.LateBackfill.Jobs.Mean, 1) })
+	add(anyRow(func(r Row) bool { return r.LateBackfill.Jobs.Mean > 0 }), "late", func(r Row) string { return r.LateBackfill.Jobs.Mean.Fixed(1) })
 	add(anyRow(func(r Row) bool { return r.LateBackfill.Jobs.Mean > 0 }), "worst late", func(r Row) string { return report.Human(r.LateBackfill.WorstSec) })
 	add(true, "avg JCT", func(r Row) string { return times(r.AvgJCT) })
 	add(len(s.Schedulers) > 1, "vs baseline", func(r Row) string { return s.against(r, r.Baseline.AvgJCT) })
@@ -79,7 +79,7 @@ func (s *Study) against(r Row, i report.Interval) string {
 	return times(i)
 }
 
-func factor(i report.Interval) string { return fixed(i.Mean, 2) }
+func factor(i report.Interval) string { return i.Mean.Fixed(2) }
 
 // Failures names the schedulers with failed runs, each with the reason of the first.
 func (s *Study) Failures(rows []Row) []string {
