@@ -16,10 +16,11 @@ const (
 )
 
 // DefaultPolicies run where no others are named.
-var DefaultPolicies = []string{"pacer", "rubick", "sia", "optimus", "themis", "gavel-las", "gavel-ftf", "las", "tiresias", "gittins", "fifo-backfill", "srtf"}
+const DefaultPolicies = "pacer,rubick,sia,optimus,themis,gavel-las,gavel-ftf,las,tiresias,gittins,fifo-backfill,srtf"
 
-// knowDurations are the policies that know the durations of jobs. They are no rivals.
-var knowDurations = map[string]bool{"srtf": true, "optimus-oracle": true}
+// exact are the policies that know true remaining times: srtf the recorded durations,
+// optimus-oracle the remaining steps that optimus estimates. They are no rivals.
+var exact = map[string]bool{"srtf": true, "optimus-oracle": true}
 
 //go:embed cells/*.yaml
 var cellFiles embed.FS

@@ -53,6 +53,7 @@ const (
 	defaultBelief    = "fitted:rubick"
 	defaultStartCost = 260 // seconds, that of simulations with a rubick truth
 	noModels         = "none"
+	arriveOnce       = "once" // all jobs at time 0, whatever the load
 )
 
 // defaultDraw is the draw of a cell without keys.
@@ -77,7 +78,7 @@ func (c *Cell) Jobs() (string, error) {
 	}
 	add("models", d.Models != noModels, d.Models)
 	add("jobs", true, d.Jobs)
-	if d.Load > 0 {
+	if d.Load > 0 && d.Arrivals != arriveOnce {
 		cl, err := catalog.Cluster(c.Cluster)
 		if err != nil {
 			return "", fmt.Errorf("cell %s: %w", c.Name, err)

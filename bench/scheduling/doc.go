@@ -6,7 +6,7 @@
 //   - A cell is one choice of cluster, load, sizes, durations, arrivals, costs, truth and
 //     belief. Its workloads are drawn from it by a seed, or are a recorded trace.
 //   - The best other of a policy is, for each workload, the least figure among all other
-//     policies that are not told the durations of jobs.
+//     policies but those that know true remaining times, srtf and optimus-oracle.
 //   - A variant is a cell that differs from another in times or in what policies know; it has
 //     the same jobs.
 //

@@ -11,7 +11,8 @@ import (
 
 // CellTable has a row per cell for one policy: its ratios to the best other.
 func CellTable(rows []Row, policy string) report.Table {
-	t := report.Table{Header: []string{"cell", "seeds", "avg JCT", "best other", "JCT ratio", "p99 ratio", "makespan ratio", "rho / themis"}}
+	t := report.Table{Header: []string{"cell", "seeds", "avg JCT", "best other", "JCT ratio", "p99 ratio", "makespan ratio",
+		"rho / themis"}}
 	for _, r := range rows {
 		if r.Policy != policy {
 			continue
@@ -28,10 +29,12 @@ func CellTable(rows []Row, policy string) report.Table {
 
 // PolicyTable has a row per policy, best first.
 func PolicyTable(totals []Total) report.Table {
-	t := report.Table{Header: []string{"policy", "cells", "JCT ratio", "worst cell", "won", "p99 ratio", "makespan ratio", "max rho", "late", "worst late", "failed"}}
+	t := report.Table{Header: []string{"policy", "cells", "JCT ratio", "worst cell", "won", "p99 ratio", "makespan ratio",
+		"max rho", "late", "worst late", "failed"}}
 	for _, r := range ranked(totals) {
-		t.Rows = append(t.Rows, []string{r.Policy, strconv.Itoa(r.Cells), Ratio(r.BestOther.AvgJCT), fixed(r.WorstCell),
-			fmt.Sprintf("%d/%d", r.Won, r.Workloads), Ratio(r.BestOther.P99JCT), Ratio(r.BestOther.Makespan), fixed(r.MaxRho), whole(r.Late), report.Human(r.WorstSec), strconv.Itoa(r.Failed)})
+		t.Rows = append(t.Rows, []string{r.Policy, strconv.Itoa(r.Cells), Ratio(r.BestOther.AvgJCT), r.WorstCell.Fixed(3),
+			fmt.Sprintf("%d/%d", r.Won, r.Workloads), Ratio(r.BestOther.P99JCT), Ratio(r.BestOther.Makespan), r.MaxRho.Fixed(3), r.Late.Fixed(0),
+			report.Human(r.WorstSec), strconv.Itoa(r.Failed)})
 	}
 	return t
 }
@@ -81,25 +84,8 @@ func count(done, failed int) string {
 
 // Ratio writes a ratio with its interval: "1.043 (1.021-1.066)".
 func Ratio(i report.Interval) string {
-	if !i.Mean.Defined() {
-		return "-"
-	}
 	if !i.Lo.Defined() {
-		return fixed(i.Mean)
+		return i.Mean.Fixed(3)
 	}
-	return fmt.Sprintf("%s (%s-%s)", fixed(i.Mean), fixed(i.Lo), fixed(i.Hi))
-}
-
-func fixed(n report.Number) string {
-	if !n.Defined() {
-		return "-"
-	}
-	return strconv.FormatFloat(float64(n), 'f', 3, 64)
-}
-
-func whole(n report.Number) string {
-	if !n.Defined() {
-		return "-"
-	}
-	return strconv.Itoa(int(n))
+	return fmt.Sprintf("%s (%s-%s)", i.Mean.Fixed(3), i.Lo.Fixed(3), i.Hi.Fixed(3))
 }

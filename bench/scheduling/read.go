@@ -7,15 +7,18 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pacer-ml/pacer/cmd/experiment"
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 	"github.com/pacer-ml/pacer/perfmodel/yamlfile"
+	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 )
 
 // Set is a list of cells, with the policies and seeds to run on them.
 type Set struct {
 	Cells    []Cell
-	Policies []string // nil = DefaultPolicies
-	Seeds    []uint64 // nil = TrainingSeeds
+	Policies []policy.Spec // nil = DefaultPolicies
+	Seeds    []uint64      // nil = TrainingSeeds
 }
 
 // Bounds of values in a file.
@@ -25,18 +28,27 @@ const (
 )
 
 // drawKeys are the keys of cells that describe drawn workloads.
-var drawKeys = []string{"nodes", "models", "jobs", "load", "arrivals", "sizes", "durations", "median_s", "sigma", "alpha", "max_s", "resample",
-	"guaranteed", "time_scale"}
+var drawKeys = []string{"nodes", "models", "jobs", "load", "arrivals", "sizes", "durations", "median_s", "sigma", "alpha", "max_s",
+	"resample", "guaranteed", "time_scale"}
 
-// cellKeys are all keys of a cell but the flags of pacer simulate.
-var cellKeys = append([]string{"name", "workload", "cluster", "start_cost", "steps", "variant_of"}, drawKeys...)
+// ownKeys are keys of a cell that have no defaults.
+var ownKeys = []string{"name", "variant_of"}
 
-// flagKeys are flags of pacer simulate that a cell may set; keys have '_' for '-'.
-var flagKeys = []string{"window", "load_scale", "truth", "belief", "substitute_model", "loss_noise", "costs", "resize_cost", "checkpoint_every",
-	"failures", "node_sigma", "stragglers", "admission", "placement", "round", "compat", "score"}
+// cellKeys are the other keys of a cell but the flags of pacer simulate.
+var cellKeys = append([]string{"workload", "cluster", "start_cost", "steps"}, drawKeys...)
 
-// Read reads a file of cells; file is its name in messages, which have line and column. The error joins all
-// mistakes. Values of flags are checked when the cells run.
+// flagKeys are the settings of studies as keys of a cell, with '_' for '-'. start_cost is among the cellKeys.
+var flagKeys = func() (out []string) {
+	for _, name := range experiment.StudySettings {
+		if key := strings.ReplaceAll(name, "-", "_"); key != "start_cost" {
+			out = append(out, key)
+		}
+	}
+	return out
+}()
+
+// Read reads a file of cells; file is its name in messages, which have line and column. The error joins all mistakes.
+// Values of flags are checked when the cells run.
 func Read(file string, text []byte) (Set, error) {
 	r := &reader{File: yamlfile.File{Name: file, Package: "scheduling", Kind: "cells"}}
 	top := r.Parse(text)
@@ -62,9 +74,7 @@ func (r *reader) read(top yamlfile.Node) {
 		case "cells":
 			list = e.Value
 		case "policies":
-			for _, p := range e.Value.List() {
-				r.set.Policies = append(r.set.Policies, p.Text())
-			}
+			r.policies(e.Value)
 		case "seeds":
 			seeds, err := ParseSeeds(e.Value.Text())
 			if err != nil {
@@ -90,7 +100,7 @@ func (r *reader) read(top yamlfile.Node) {
 			c.Settings = maps.Clone(c.Settings)
 		}
 		c.Name = ""
-		r.cell(e, &c)
+		r.cell(e, &c, ownKeys...)
 		r.check(e, &c)
 		r.set.Cells = append(r.set.Cells, c)
 	}
@@ -99,9 +109,22 @@ func (r *reader) read(top yamlfile.Node) {
 	}
 }
 
+// policies reads a list of policies.
+func (r *reader) policies(n yamlfile.Node) {
+	var names []string
+	for _, p := range n.List() {
+		names = append(names, p.Text())
+	}
+	specs, err := builtin.Policies.Parse(strings.Join(names, ","))
+	if err != nil {
+		n.Fail("%s", strings.TrimPrefix(err.Error(), "policy: "))
+	}
+	r.set.Policies = specs
+}
+
 // cell sets the keys of a mapping.
-func (r *reader) cell(n yamlfile.Node, c *Cell) {
-	for _, e := range n.Entries(append(slices.Clone(cellKeys), flagKeys...)...) {
+func (r *reader) cell(n yamlfile.Node, c *Cell, own ...string) {
+	for _, e := range n.Entries(slices.Concat(own, cellKeys, flagKeys)...) {
 		if !e.Value.Given() {
 			r.Fail(e.At, "%s has no value: leave it out for its default", e.Key)
 			continue
@@ -143,9 +166,7 @@ func (d *Draw) set(key string, v yamlfile.Node) {
 	case "load":
 		d.Load = v.Number(0, false, 100)
 	case "arrivals":
-		if d.Arrivals = v.Text(); d.Arrivals == "once" {
-			d.Load = 0
-		}
+		d.Arrivals = v.Text()
 	case "sizes":
 		d.Sizes = v.Text()
 	case "durations":
@@ -172,10 +193,8 @@ func (r *reader) check(n yamlfile.Node, c *Cell) {
 		n.Fail("a cell without a name, want one like {name: busy, load: 1.2}")
 	case slices.ContainsFunc(r.set.Cells, func(o Cell) bool { return o.Name == c.Name }):
 		n.Fail("a second cell %s: give it another name", c.Name)
-	case c.VariantOf == c.Name:
-		n.Fail("cell %s is a variant of itself", c.Name)
 	}
-	if c.Draw.Arrivals == "once" && n.Key("load").Given() {
+	if c.Draw.Arrivals == arriveOnce && n.Key("load").Given() {
 		n.Key("load").Fail("jobs that arrive once have no load: leave it out")
 	}
 	if c.Workload == "" {

@@ -26,7 +26,7 @@ const Confidence = 0.95
 // Bench is what to run.
 type Bench struct {
 	Cells    []Cell
-	Policies []string // NAME[:key[=value]...]
+	Policies []policy.Spec
 	Seeds    []uint64 // of drawn cells; recorded workloads run with the first
 	Dir      *study.Dir
 	Workers  int // runs at a time
@@ -69,17 +69,16 @@ type Result struct {
 // Run runs every policy on every cell and seed. What a policy cannot do is in its Run. If ctx
 // ends, Run returns the finished runs with the error.
 func (b *Bench) Run(ctx context.Context) (*Result, error) {
-	specs, err := b.parsePolicies()
-	if err != nil {
-		return nil, err
-	}
 	b.Data = shareData(b.Data)
-	out := &Result{Policies: b.Policies, Seeds: b.Seeds}
+	out := &Result{Seeds: b.Seeds}
+	for _, p := range b.Policies {
+		out.Policies = append(out.Policies, p.String())
+	}
 	var sweeps []*experiment.Sweep
 	total := 0
 	for i := range b.Cells {
 		c := b.Cells[i]
-		s, err := b.sweep(ctx, &c, specs)
+		s, err := b.sweep(ctx, &c)
 		if errors.Is(err, fs.ErrNotExist) && !c.Drawn() {
 			out.Skipped = append(out.Skipped, err.Error())
 			continue
@@ -98,7 +97,7 @@ func (b *Bench) Run(ctx context.Context) (*Result, error) {
 		r := study.Runner{Study: &s.Study, Dir: b.Dir, Workers: b.Workers, Setup: s.Setup, Progress: func(p study.Progress) {
 			done++
 			if b.Progress != nil {
-				b.Progress(Progress{s.Name, b.Policies[p.Cell.Scheduler], p.Cell.Seed, done, total, p.Kept})
+				b.Progress(Progress{s.Name, out.Policies[p.Cell.Scheduler], p.Cell.Seed, done, total, p.Kept})
 			}
 		}}
 		outcomes, err := r.Run(ctx)
@@ -106,7 +105,7 @@ func (b *Bench) Run(ctx context.Context) (*Result, error) {
 			if o.Err == nil && o.Record.Key == "" || errors.Is(o.Err, context.Canceled) {
 				continue // not tried
 			}
-			out.Runs = append(out.Runs, newRun(i, b.Policies[o.Cell.Scheduler], &o))
+			out.Runs = append(out.Runs, newRun(i, out.Policies[o.Cell.Scheduler], &o))
 		}
 		if err != nil {
 			return out, err
@@ -131,21 +130,8 @@ func text(err error) string {
 	return err.Error()
 }
 
-// parsePolicies parses the policies, one by one: their order is that of the results.
-func (b *Bench) parsePolicies() ([]policy.Spec, error) {
-	var out []policy.Spec
-	for _, p := range b.Policies {
-		specs, err := builtin.Policies.Parse(p)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, specs...)
-	}
-	return out, nil
-}
-
 // sweep returns the study of a cell.
-func (b *Bench) sweep(ctx context.Context, c *Cell, specs []policy.Spec) (*experiment.Sweep, error) {
+func (b *Bench) sweep(ctx context.Context, c *Cell) (*experiment.Sweep, error) {
 	jobs, err := c.Jobs()
 	if err != nil {
 		return nil, err
@@ -158,9 +144,9 @@ func (b *Bench) sweep(ctx context.Context, c *Cell, specs []policy.Spec) (*exper
 		}
 	}
 	s := study.Study{Name: c.Name, Cluster: c.Cluster, Workloads: []study.Workload{{Name: c.Name, Jobs: jobs}},
-		Seeds: seeds, Arrivals: study.Recorded, Confidence: Confidence, Baseline: b.Policies[0], Settings: c.settings()}
-	for i, p := range specs {
-		s.Schedulers = append(s.Schedulers, study.Scheduler{Name: b.Policies[i], Policy: c.policy(p)})
+		Seeds: seeds, Arrivals: study.Recorded, Confidence: Confidence, Baseline: b.Policies[0].String(), Settings: c.settings()}
+	for _, p := range b.Policies {
+		s.Schedulers = append(s.Schedulers, study.Scheduler{Name: p.String(), Policy: c.policy(p)})
 	}
 	return experiment.NewSweep(ctx, s, experiment.Options{Data: b.Data, Warn: b.Warn})
 }

@@ -3,13 +3,13 @@ package scheduling
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
-// Row is the figures of a policy on a cell: means over the seeds, and ratios as geometric means
-// of pairs with equal jobs. A ratio above 1 is in favour of the policy. Intervals are Student's
-// t, of logarithms for ratios.
+// Row is the figures of a policy on a cell: means over the seeds, and ratios as geometric means of pairs with equal
+// jobs. Intervals are Student's t, of logarithms for ratios.
 type Row struct {
 	Cell   string `json:"cell"`
 	Policy string `json:"policy"`
@@ -27,7 +27,8 @@ type Row struct {
 	Late     report.Number `json:"late_backfill"`
 	WorstSec report.Number `json:"late_backfill_worst_s"`
 
-	// The least figure among the other policies that are not told durations, over the policy's.
+	// The least figure among the other policies, but those that know true remaining times, over the policy's; above 1
+	// is in favour of the policy.
 	BestOther Ratios `json:"best_other"`
 	Best      string `json:"best"` // the best other by average JCT in most workloads
 	BestIn    int    `json:"best_in"`
@@ -57,12 +58,12 @@ type Total struct {
 	BestOther Ratios        `json:"best_other"`
 	WorstCell report.Number `json:"worst_cell"` // least ratio of the average JCT
 	Won       int           `json:"won"`        // workloads with the least average JCT of all policies
-	Workloads int           `json:"workloads"`
-	MaxRho    report.Number `json:"max_rho"` // mean over the workloads of the highest rho
+	Workloads int           `json:"workloads"`  // with a result
+	MaxRho    report.Number `json:"max_rho"`    // mean over the workloads of the highest rho
 	// As in Row, over all workloads.
 	Late     report.Number `json:"late_backfill"`
 	WorstSec report.Number `json:"late_backfill_worst_s"`
-	// RhoOfThemis is the mean over the cells, RhoWorst the highest.
+	// RhoOfThemis is the geometric mean over the cells, RhoWorst the highest.
 	RhoOfThemis report.Number `json:"rho_of_themis"`
 	RhoWorst    report.Number `json:"rho_of_themis_worst"`
 }
@@ -105,18 +106,24 @@ func (t table) value(cell int, policy string, seed uint64, f figure) float64 {
 	return float64(f(&run.Summary))
 }
 
+// name returns the name of a policy without its options.
+func name(policy string) string {
+	name, _, _ := strings.Cut(policy, ":")
+	return name
+}
+
 // bestOther returns the least figure among the others of a policy, and the policy that has it.
-func (t table) bestOther(cell int, policy string, seed uint64, f figure) (best float64, name string) {
+func (t table) bestOther(cell int, policy string, seed uint64, f figure) (best float64, other string) {
 	best = math.NaN()
 	for _, p := range t.Policies {
-		if p == policy || knowDurations[p] {
+		if p == policy || exact[name(p)] {
 			continue
 		}
 		if v := t.value(cell, p, seed, f); v < best || math.IsNaN(best) && !math.IsNaN(v) {
-			best, name = v, p
+			best, other = v, p
 		}
 	}
-	return best, name
+	return best, other
 }
 
 // seeds returns the seeds of a cell.
@@ -189,10 +196,7 @@ func (t table) late(c int, policy string) (n, worst report.Number) {
 			continue
 		}
 		l := run.Summary.LateBackfill
-		n = sum(n, report.Number(l.Late))
-		if l.WorstSec.Defined() && !(l.WorstSec <= worst) {
-			worst = l.WorstSec
-		}
+		n, worst = sum(n, report.Number(l.Late)), highest(worst, l.WorstSec)
 	}
 	return n, worst
 }
@@ -206,6 +210,14 @@ func sum(a, b report.Number) report.Number {
 		return a
 	}
 	return a + b
+}
+
+// highest returns the higher of two numbers, the other one if one is undefined.
+func highest(a, b report.Number) report.Number {
+	if !a.Defined() || b > a {
+		return b
+	}
+	return a
 }
 
 // ratios returns the geometric means of three figures.
@@ -229,7 +241,8 @@ func (t table) ofThemis(c int, policy string) []float64 {
 	})
 }
 
-// ofReference returns the figure of a variant over that of its reference, by seed, nil for cells that are none.
+// ofReference returns the figure of a variant over that of its reference and its time scale, by seed; nil for cells
+// that are no variants.
 func (t table) ofReference(c int, policy string, f figure) []float64 {
 	cell := &t.Cells[c]
 	of := slices.IndexFunc(t.Cells, func(o Cell) bool { return o.Name == cell.VariantOf })
@@ -275,15 +288,13 @@ func (r *Result) Totals() []Total {
 }
 
 func (t table) total(policy string, cells []int) Total {
-	out := Total{Policy: policy, WorstCell: report.Undefined(), RhoWorst: report.Undefined(), Late: report.Undefined(), WorstSec: report.Undefined()}
+	out := Total{Policy: policy, WorstCell: report.Undefined(), RhoWorst: report.Undefined(), Late: report.Undefined(),
+		WorstSec: report.Undefined()}
 	var rho, themis []float64
 	for _, c := range cells {
 		row := t.row(c, policy)
 		out.Failed += row.Failed
-		out.Late = sum(out.Late, row.Late)
-		if row.WorstSec.Defined() && !(row.WorstSec <= out.WorstSec) {
-			out.WorstSec = row.WorstSec
-		}
+		out.Late, out.WorstSec = sum(out.Late, row.Late), highest(out.WorstSec, row.WorstSec)
 		if row.Seeds == 0 {
 			continue
 		}
@@ -291,12 +302,10 @@ func (t table) total(policy string, cells []int) Total {
 		if m := row.BestOther.AvgJCT.Mean; m.Defined() && !(m >= out.WorstCell) {
 			out.WorstCell = m
 		}
-		if m := row.RhoOfThemis.Mean; m.Defined() && !(m <= out.RhoWorst) {
-			out.RhoWorst = m
-		}
+		out.RhoWorst = highest(out.RhoWorst, row.RhoOfThemis.Mean)
 		themis = append(themis, float64(row.RhoOfThemis.Mean))
+		out.Workloads += row.Seeds
 		for _, seed := range t.seeds(c) {
-			out.Workloads++
 			rho = append(rho, t.value(c, policy, seed, maxRho))
 			if own := t.value(c, policy, seed, avgJCT); t.least(c, seed) == own {
 				out.Won++
@@ -304,7 +313,7 @@ func (t table) total(policy string, cells []int) Total {
 		}
 	}
 	out.MaxRho = report.StudentT(rho, Confidence).Mean
-	out.RhoOfThemis = report.StudentT(themis, Confidence).Mean
+	out.RhoOfThemis = report.GeometricT(themis, Confidence).Mean
 	out.BestOther = Ratios{t.overall(policy, cells, avgJCT), t.overall(policy, cells, p99JCT), t.overall(policy, cells, makespan)}
 	return out
 }
@@ -322,22 +331,23 @@ func (t table) least(c int, seed uint64) float64 {
 
 // overall returns the geometric mean over cells of the ratios to the best other.
 func (t table) overall(policy string, cells []int, f figure) report.Interval {
-	var means, bySeed []float64
-	complete := true
+	var means []float64
+	bySeed := make([][]float64, len(t.Seeds))
+	complete := len(t.Seeds) > 1
 	for _, c := range cells {
 		row := t.againstBest(c, policy, f)
 		means = append(means, float64(report.GeometricT(row, Confidence).Mean))
-		complete = complete && len(row) == len(t.Seeds) && len(t.Seeds) > 1 && !slices.ContainsFunc(row, math.IsNaN)
+		complete = complete && len(row) == len(t.Seeds) && !slices.ContainsFunc(row, math.IsNaN)
+		for i, ratio := range row {
+			bySeed[i] = append(bySeed[i], ratio)
+		}
 	}
 	if !complete {
 		return report.GeometricT(means, Confidence)
 	}
-	for i := range t.Seeds {
-		sum := 0.0
-		for _, c := range cells {
-			sum += math.Log(t.againstBest(c, policy, f)[i])
-		}
-		bySeed = append(bySeed, math.Exp(sum/float64(len(cells))))
+	means = nil
+	for _, ratios := range bySeed {
+		means = append(means, float64(report.GeometricT(ratios, Confidence).Mean))
 	}
-	return report.GeometricT(bySeed, Confidence)
+	return report.GeometricT(means, Confidence)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/study"
 )
 
-// sweepSettings are the options that a study may set.
-var sweepSettings = []string{"truth", "substitute-model", "belief", "host-speeds", "loss-noise", "start-cost", "costs", "resize-cost", "checkpoint-every",
+// StudySettings are the names of the options that a study may set.
+var StudySettings = []string{"truth", "substitute-model", "belief", "host-speeds", "loss-noise", "start-cost", "costs", "resize-cost", "checkpoint-every",
 	"failures", "node-sigma", "stragglers", "admission", "placement", "round", "score", "compat", "window", "load-scale"}
 
 // Sweep is a study with the simulations it is made of.
@@ -36,7 +36,7 @@ func OpenSweep(ctx context.Context, path string, o Options) (*Sweep, error) {
 	if err != nil {
 		return nil, err
 	}
-	read, err := study.Read(path, text, sweepSettings)
+	read, err := study.Read(path, text, StudySettings)
 	if err != nil {
 		return nil, invalidBecause("study", path, err)
 	}

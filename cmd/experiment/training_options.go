@@ -125,10 +125,10 @@ func (o *TrainingOptions) set(name, value string) error {
 	if i >= 0 {
 		return parseSetting(trainingSettings[i].value(&o.Learn), value)
 	}
-	if slices.Contains(sweepSettings, name) {
+	if slices.Contains(StudySettings, name) {
 		return o.Simulation.Set(name, value)
 	}
-	known := slices.Concat(trainingNames(), sweepSettings)
+	known := slices.Concat(trainingNames(), StudySettings)
 	return fmt.Errorf("unknown setting, nearest: %s", strings.Join(named.Nearest(name, known, 3), ", "))
 }
 
@@ -155,7 +155,7 @@ func (o *TrainingOptions) ReadFile(path string) error {
 		return err
 	}
 	f := &yamlfile.File{Name: path, Package: "experiment", Kind: "training"}
-	for _, e := range f.Parse(text).Entries(slices.Concat(trainingNames(), sweepSettings)...) {
+	for _, e := range f.Parse(text).Entries(slices.Concat(trainingNames(), StudySettings)...) {
 		if err := o.set(e.Key, e.Value.Scalar()); err != nil {
 			e.Value.Fail("%s %w", e.Key, err)
 		}

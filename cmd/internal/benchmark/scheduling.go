@@ -1,6 +1,7 @@
 package benchmark
 
 import (
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 	"github.com/pacer-ml/pacer/scheduler/report"
 	studies "github.com/pacer-ml/pacer/scheduler/study"
 )
@@ -34,7 +36,7 @@ func schedulingCommand(dataDir func(*cli.Context) *datadir.Dir) *cli.Command {
 			&cli.StringFlag{Name: "cells", Usage: "run the cells of `FILE`, or of a built-in set: " + strings.Join(scheduling.BuiltinNames(), ", "), DefaultText: "training", Category: category},
 			&cli.StringSliceFlag{Name: "only", Usage: "run only the cell `NAME` and the cell it is a variant of (repeatable)", DefaultText: "all", Category: category},
 			&cli.StringFlag{Name: "seeds", Usage: "draw workloads by the seeds `A-B`, or held-out: " + scheduling.HeldOutSeeds, DefaultText: "those of the file, else " + scheduling.TrainingSeeds, Category: category},
-			&cli.StringFlag{Name: "policies", Usage: "compare `NAME[:key[=value]...][,...]`", DefaultText: "those of the file, else " + strings.Join(scheduling.DefaultPolicies, ","), Category: category},
+			&cli.StringFlag{Name: "policies", Usage: "compare `NAME[:key[=value]...][,...]`", DefaultText: "those of the file, else " + scheduling.DefaultPolicies, Category: category},
 			&cli.StringFlag{Name: "of", Usage: "show the cells of policy `NAME`", DefaultText: "the first of the policies", Category: category},
 			&cli.StringSliceFlag{Name: "workload", Usage: "run jobs of `FILE[:FORMAT]` on --cluster in place of cells (repeatable)", Category: category},
 			&cli.StringFlag{Name: "cluster", Usage: "run the jobs of --workload on `SPEC` such as 8x8xA800, or a YAML file", Category: category},
@@ -53,12 +55,12 @@ cores (GOMAXPROCS), and keeps every result: the same command resumes. It prints
 for each cell the ratio of the best other policy's figure to that of one policy
 (above 1: the policy is better), as a geometric mean over workloads that are
 paired by seed, with its 95 % interval of Student's t; and the mean over cells
-for every policy. The best other is the least of each workload among policies
-that are not told durations (` + "`srtf` and `optimus-oracle`" + ` are). The truth is
-Rubick's measured table, which is no part of pacer:
+for every policy. The best other is the least of each workload among all other
+policies but those that know true remaining times, ` + "`srtf` and `optimus-oracle`" + `.
+The truth is Rubick's measured table, which is no part of pacer:
 
    pacer import rubick DIR
-   pacer fit --family rubick
+   pacer fit --rows 8 --family rubick
    pacer bench scheduling --seeds 1-5 --policies pacer,rubick,sia
 
 Choose options on the training seeds, 1-20, and report the held-out ones:
@@ -145,11 +147,10 @@ func schedulingBench(c *cli.Context, d *datadir.Dir) (*scheduling.Bench, string,
 		return nil, "", err
 	}
 	b := &scheduling.Bench{Cells: set.Cells, Policies: set.Policies, Seeds: set.Seeds, Shared: c.String("shared"), Workers: runtime.GOMAXPROCS(0)}
-	if p := c.String("policies"); p != "" {
-		b.Policies = strings.Split(p, ",")
-	}
-	if b.Policies == nil {
-		b.Policies = scheduling.DefaultPolicies
+	if p := c.String("policies"); p != "" || b.Policies == nil {
+		if b.Policies, err = builtin.Policies.Parse(cmp.Or(p, scheduling.DefaultPolicies)); err != nil {
+			return nil, "", fail.Usagef("bench scheduling: --policies: %w", err)
+		}
 	}
 	seeds := c.String("seeds")
 	switch {
@@ -163,12 +164,13 @@ func schedulingBench(c *cli.Context, d *datadir.Dir) (*scheduling.Bench, string,
 			return nil, "", fail.Usagef("bench scheduling: --seeds: %w", err)
 		}
 	}
-	of := c.String("of")
-	if of == "" {
-		of = b.Policies[0]
+	var names []string
+	for _, p := range b.Policies {
+		names = append(names, p.String())
 	}
-	if !slices.Contains(b.Policies, of) {
-		return nil, "", fail.Usagef("bench scheduling: --of %q is none of the policies: %s", of, strings.Join(b.Policies, ", "))
+	of := cmp.Or(c.String("of"), names[0])
+	if !slices.Contains(names, of) {
+		return nil, "", fail.Usagef("bench scheduling: --of %q is none of the policies: %s", of, strings.Join(names, ", "))
 	}
 	b.Data = experiment.Data{Rows: d.Rows, Fitted: d.Fitted}
 	b.Warn = func(w experiment.Warning) { fmt.Fprintf(c.App.ErrWriter, "%s: %s\n", w.Kind, w.Text) }
