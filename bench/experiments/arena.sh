@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# arena.sh: pacer against the best other of 12 policies on 40 kinds of workloads, held-out seeds; SEEDS=A-B for fewer.
+# arena.sh: pacer against the best of 13 other policies on 40 kinds of workloads, held-out seeds; SEEDS=A-B for fewer.
 . "$(dirname "$0")/lib.bash"
 import rubick
 "$pacer" --data "$data" fit --rows 8 --family rubick >&2

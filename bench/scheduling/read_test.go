@@ -1,8 +1,12 @@
 package scheduling
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pacer-ml/pacer/datasets/trace"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // TestBuiltins reads every built-in set: its cells have names, workloads and known keys.
@@ -16,6 +20,24 @@ func TestBuiltins(t *testing.T) {
 			if _, err := c.Jobs(); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
+		}
+	}
+}
+
+// TestTraces reads the recorded workloads of the built-in set: each has as many jobs as its window asks for.
+func TestTraces(t *testing.T) {
+	set, _ := Builtin("traces")
+	for _, c := range set.Cells {
+		w, err := trace.Open(t.Context(), filepath.Join(spectest.Shared(t), c.Workload), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		window, err := trace.ParseWindow(c.Settings["window"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if jobs := window.Cut(w.Jobs); len(jobs) != 301 || jobs[0].Duration == 0 {
+			t.Errorf("%s: %d jobs, want 301 with run times", c.Name, len(jobs))
 		}
 	}
 }

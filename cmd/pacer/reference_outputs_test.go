@@ -36,7 +36,7 @@ var refExamples = []refExample{
 	{"predict", "predict --model llama3-8b --accelerator h100 --plan dp=4,tp=4,mb=2,ga=16,zero=1 --explain"},
 	{"curve", "curve --model llama3-8b --accelerator h100 --max-devices 4 --global-batch 64 --axes network-gbps=100+400,cpus=4,host-gib=256"},
 	{"fit-check", "fit-check --model llama3-8b --accelerator h100 --plan dp=4,tp=2,mb=1,ga=8,zero=2,sp=1"},
-	{"simulate", "simulate --workload synthetic:jobs=20,per-hour=60 --cluster 2x8 --policy fifo,las --jobs-out jobs.csv"},
+	{"simulate", "simulate --workload synthetic:jobs=20,per-hour=60,guaranteed=0.3 --cluster 2x8 --policy fifo,las --jobs-out jobs.csv"},
 	{"sweep", "sweep study.yaml"},
 	{"bench scheduling", "bench scheduling --cells cells.yaml"},
 	{"report diff", "report diff jobs.csv jobs.csv --policy-a fifo --policy-b fifo"},

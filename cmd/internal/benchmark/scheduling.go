@@ -86,7 +86,7 @@ diurnal, once), sizes (mixed, small, large, 1x0.7+8x0.3), durations (log-normal,
 pareto, uniform) by median_s, sigma, alpha and max_s, or resample (FILE of jobs
 with run times), guaranteed (share of the jobs). nodes of 8 A800, or cluster.
 start_cost in seconds. steps: unknown hides remaining steps from policies with
-an option for it. belief: perfect, fitted:FAMILY, noisy:SIGMA. Other keys are
+an option for it, such as pacer. belief: perfect, fitted:FAMILY, noisy:SIGMA. Other keys are
 flags of pacer simulate. A variant has the jobs of its cell; its figures are
 shown as multiples of that cell's, over its time_scale.`
 
