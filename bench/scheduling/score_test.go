@@ -19,10 +19,10 @@ var near = cmp.Comparer(func(a, b report.Number) bool {
 // figures are the average completion times of a cell and seed, by policy; 0 is a run that failed.
 type figures map[string]float64
 
-// scored has seeds 1 and 2 of cells a and b, and of x10, which is a with all times ten times longer. The 99th percentile is
-// the square of the average, the makespan its cube.
+// scored has seeds 1 and 2 of cells a and b, and of x10, which is a with all times ten times longer. The 99th
+// percentile is the square of the average, the makespan its cube.
 func scored() *Result {
-	r := &Result{Cells: []Cell{{Name: "a"}, {Name: "b"}, {Name: "x10", VariantOf: "a", TimeScale: 10}},
+	r := &Result{Cells: []Cell{{Name: "a", TimeScale: 2}, {Name: "b"}, {Name: "x10", VariantOf: "a", TimeScale: 20}},
 		Policies: []string{"pacer", "las", "themis", "srtf:backfill=false"}, Seeds: []uint64{1, 2}}
 	for cell, seeds := range [][]figures{
 		{{"pacer": 100, "las": 200, "themis": 150, "srtf:backfill=false": 10}, {"pacer": 50, "las": 50, "themis": 400, "srtf:backfill=false": 50}},
@@ -104,9 +104,9 @@ func check(t *testing.T, what string, got, want any) {
 	}
 }
 
-// TestRows checks figures computed by hand. On cell a the best others have 150 of themis and 50 of las, so the ratios of pacer
-// are 1.5 and 1: the mean of the logarithms is ln(1.5)/2 = 0.2027326, its standard error is the same, and the quantile
-// of Student's t at 1 degree of freedom is 12.7062047.
+// TestRows checks figures computed by hand. On cell a the best others have 150 of themis and 50 of las, so the ratios
+// of pacer are 1.5 and 1: the mean of the logarithms is ln(1.5)/2 = 0.2027326, its standard error is the same, and the
+// quantile of Student's t at 1 degree of freedom is 12.7062047.
 func TestRows(t *testing.T) {
 	r := scored()
 	a := r.rowOf("a", "pacer")
@@ -131,8 +131,8 @@ func TestRows(t *testing.T) {
 	check(t, "variant", r.rowOf("x10", "pacer").OfReference.AvgJCT, report.Interval{Mean: 1.2247449, Lo: 0.09317938, Hi: 16.0979815})
 }
 
-// TestTotals checks figures computed by hand. The ratios of pacer are 1.5 and 1 on a, 0.5 and 0.5 on b; their geometric means
-// by seed are 0.8660254 and 0.7071068. Variants count nowhere.
+// TestTotals checks figures computed by hand. The ratios of pacer are 1.5 and 1 on a, 0.5 and 0.5 on b; their
+// geometric means by seed are 0.8660254 and 0.7071068. Variants count nowhere.
 func TestTotals(t *testing.T) {
 	r := scored()
 	p := r.totalOf("pacer")
@@ -155,12 +155,16 @@ func TestTotals(t *testing.T) {
 	}
 }
 
-// TestRecordedCells: a recorded workload runs with the first seed, and then intervals are over the cells.
+// TestRecordedCells: a recorded workload runs with the first seed, and then intervals are over the cells. Failures of
+// all cells count.
 func TestRecordedCells(t *testing.T) {
-	r := &Result{Cells: []Cell{{Name: "drawn"}, {Name: "jobs.csv", Workload: "jobs.csv"}}, Policies: []string{"pacer", "las"}, Seeds: []uint64{1, 2}}
-	r.add(0, 1, figures{"pacer": 100, "las": 150})
-	r.add(0, 2, figures{"pacer": 100, "las": 600})
-	r.add(1, 1, figures{"pacer": 100, "las": 200})
+	r := &Result{Cells: []Cell{{Name: "drawn"}, {Name: "jobs.csv", Workload: "jobs.csv"}}, Policies: []string{"pacer", "las", "drf"}, Seeds: []uint64{1, 2}}
+	r.add(0, 1, figures{"pacer": 100, "las": 150, "drf": 0})
+	r.add(0, 2, figures{"pacer": 100, "las": 600, "drf": 0})
+	r.add(1, 1, figures{"pacer": 100, "las": 200, "drf": 0})
+	if drf := r.totalOf("drf"); drf.Failed != 3 || drf.Cells != 0 || drf.Workloads != 0 || drf.BestOther.AvgJCT.Mean.Defined() {
+		t.Errorf("drf: %+v", drf)
+	}
 	check(t, "by cell", r.rowOf("jobs.csv", "pacer").BestOther.AvgJCT, single(2))
 	check(t, "over the cells", r.totalOf("pacer").BestOther.AvgJCT, report.GeometricT([]float64{3, 2}, Confidence))
 }

@@ -19,8 +19,8 @@ func manyPlans(n int) (rows []spec.Measurement) {
 	return rows
 }
 
-// TestNoise: ln(speed) has errors of the standard deviation asked for around the truth, the intervals have their 90 % of
-// them, and they depend on seed and configuration alone.
+// TestNoise: ln(speed) has errors of the standard deviation asked for around the truth, the intervals have their 90 %
+// of them, and they depend on seed and configuration alone.
 func TestNoise(t *testing.T) {
 	const n, sigma = 2000, 0.3
 	rows := manyPlans(n)

@@ -19,8 +19,8 @@ var (
 	dpFour = spec.Plan{DP: 4, MicroBatch: 2}.Normal()
 )
 
-// measuredTable has m0 on one and two devices, on two with two plans and one of them on two shapes, m1 on four devices, and m2 on
-// another type.
+// measuredTable has m0 on one and two devices, on two with two plans and one of them on two shapes, m1 on four devices,
+// and m2 on another type.
 func measuredTable() []spec.Measurement {
 	other := measuredOn("m2", oneOf, spec.NewShape(1), 1)
 	other.Config.Accelerator.Name = "other"
@@ -45,8 +45,8 @@ func fromTable(t *testing.T, rows []spec.Measurement, models string, nodes, devi
 	return w.Jobs, err
 }
 
-// TestMeasuredModels: jobs submit plans of their size that were measured on devices of the cluster, every such plan; their
-// run time is that on the fastest shape.
+// TestMeasuredModels: jobs submit plans of their size that were measured on devices of the cluster, every such plan;
+// their run time is that on the fastest shape.
 func TestMeasuredModels(t *testing.T) {
 	jobs, err := fromTable(t, measuredTable(), "measured", 2, 4, 1)
 	if err != nil || len(jobs) != 60 {

@@ -10,8 +10,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// lateRun has guaranteed jobs 1 to 4 and a best-effort job 5. By fifo-backfill job 1 is early, 2 late by 30 s, 3 by 100 s,
-// and 4 never ends.
+// lateRun has guaranteed jobs 1 to 4 and a best-effort job 5. By fifo-backfill job 1 is early, 2 late by 30 s, 3 by
+// 100 s, and 4 never ends.
 func lateRun() *sim.Result {
 	r := &sim.Result{Policy: "p", Devices: 8}
 	for i, end := range []time.Duration{50, 130, 200, 0, 900} {
