@@ -16,6 +16,7 @@ import (
 
 // smallCells are six small workloads with one thing each that the usual one has not.
 const smallCells = `
+policies: [pacer, rubick, fifo-backfill]
 defaults: {nodes: 4, jobs: 60, load: 1}
 cells:
   - name: usual
@@ -39,7 +40,7 @@ func TestSchedulingBenchmark(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := scheduling.Bench{Cells: set.Cells, Policies: []string{"pacer", "rubick", "fifo-backfill"}, Seeds: []uint64{2001}, Dir: dir, Workers: 1, Data: rubickData(t)}
+	b := scheduling.Bench{Cells: set.Cells, Policies: set.Policies, Seeds: []uint64{2001}, Dir: dir, Workers: 1, Data: rubickData(t)}
 	r, err := b.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
