@@ -37,6 +37,10 @@ func (r *measured) all() []spec.Measurement { return slices.Concat(r.HeldOut, r.
 // heldOutLabel is the label of the run that measures the points held out.
 func heldOutLabel(label string) string { return label + ".held-out" }
 
+// turns is the number of times that a calibration goes from points held out to chosen ones. A machine may become slower
+// or faster meanwhile; if all points held out came first, all errors would have the same sign.
+const turns = 4
+
 // measure measures points until the budget is spent and stores each in sink before the next begins. A third of
 // the budget is for points held out; the run that chooses the others knows neither them nor their step times.
 // With the rows of an earlier session it continues. log shows the progress.
@@ -45,17 +49,21 @@ func (s *session) measure(ctx context.Context, sink profiler.Sink, log io.Writer
 	held := s.heldOut(out)
 	o := s.Profiler
 	o.Sink = sink
-	wall, err := s.measureHeldOut(ctx, o, held, out, log)
-	if err != nil {
-		return out, err
-	}
 	camp := s.Campaign
-	camp.Choose, camp.Budget = profiler.Adaptive, wallBudget(s.o.Budget-wall)
+	camp.Choose = profiler.Adaptive
 	o.Only = func(c spec.Config) bool { return s.inRange(c) && !held[identity(c)] }
-	state, err := s.run(ctx, camp, o, &out.Chosen, log)
-	out.WallSec, out.Stopped = wall.Seconds()+state.WallSec, state.Stopped
-	if err != nil {
-		return out, err
+	for turn := range turns {
+		budget := s.o.Budget * time.Duration(turn+1) / turns // of all turns so far
+		wall, err := s.measureHeldOut(ctx, budget, turn == turns-1, held, out, log, sink)
+		if err != nil {
+			return out, err
+		}
+		camp.Budget = wallBudget(budget - wall)
+		state, err := s.run(ctx, camp, o, &out.Chosen, log)
+		out.WallSec, out.Stopped = wall.Seconds()+state.WallSec, state.Stopped
+		if err != nil {
+			return out, err
+		}
 	}
 	return out, s.verdict(out)
 }
@@ -83,28 +91,24 @@ func (s *session) heldOut(was *measured) map[profiler.Identity]bool {
 	return held
 }
 
-// measureHeldOut measures points held out with a third of the budget, or with half of it if they are too few
-// otherwise. It returns the time spent.
-func (s *session) measureHeldOut(ctx context.Context, o profiler.Options, held map[profiler.Identity]bool, out *measured, log io.Writer) (time.Duration, error) {
+// measureHeldOut measures points held out with a third of a budget, or in the last turn with half of it if they are
+// too few otherwise. It returns the time spent on them so far.
+func (s *session) measureHeldOut(ctx context.Context, budget time.Duration, last bool, held map[profiler.Identity]bool, out *measured, log io.Writer, sink profiler.Sink) (time.Duration, error) {
 	if len(held) == 0 {
 		return 0, nil
 	}
-	camp := s.Campaign
+	camp, o := s.Campaign, s.Profiler
 	camp.Choose = profiler.Random
-	o.Label, o.Family = heldOutLabel(s.o.Label), perfmodel.Family{}
+	o.Sink, o.Label, o.Family = sink, heldOutLabel(s.o.Label), perfmodel.Family{}
 	o.Only = func(c spec.Config) bool { return s.inRange(c) && held[identity(c)] }
-	var state profiler.State
-	more := wallBudget(s.o.Budget / 2)
-	more.Points = leastHeldOut
-	for _, b := range []profiler.Budget{wallBudget(s.o.Budget / 3), more} {
-		camp.Budget = b
-		var err error
+	camp.Budget = wallBudget(budget / 3)
+	state, err := s.run(ctx, camp, o, &out.HeldOut, log)
+	if few := len(out.HeldOut) < min(leastHeldOut, len(held)); err == nil && last && few {
+		camp.Budget = wallBudget(budget / 2)
+		camp.Budget.Points = leastHeldOut
 		state, err = s.run(ctx, camp, o, &out.HeldOut, log)
-		if err != nil || len(out.HeldOut) >= min(leastHeldOut, len(held)) {
-			return seconds(state.WallSec), err
-		}
 	}
-	return seconds(state.WallSec), nil
+	return seconds(state.WallSec), err
 }
 
 // wallBudget limits a run to a time. Without any it measures nothing, where a zero Budget means no limit.

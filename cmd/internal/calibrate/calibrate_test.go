@@ -139,6 +139,40 @@ func TestCalibrationReducesError(t *testing.T) {
 	}
 }
 
+// TestMachineBecomesSlower: points held out and chosen ones take turns, so that a change of speed is no bias, and it is
+// named as the reason.
+func TestMachineBecomesSlower(t *testing.T) {
+	db, reg := querytest.Open(t)
+	at := newSite()
+	speed := 1.0
+	at.change = func(spec.Config) float64 { return speed }
+	at.before = func(run int) {
+		if run == 15 {
+			speed = 2
+		}
+	}
+	s, rows := measureAt(t, at, options(), db)
+	early, late := 0, 0
+	for _, m := range rows.HeldOut {
+		if m.At.Before(rows.Chosen[0].At) {
+			early++
+		}
+		if m.At.After(rows.Chosen[len(rows.Chosen)/2].At) {
+			late++
+		}
+	}
+	if early == 0 || late == 0 || early > len(rows.HeldOut)/2 {
+		t.Errorf("of %d points held out, %d were measured before the chosen ones and %d after half of them", len(rows.HeldOut), early, late)
+	}
+	r, err := s.report(t.Context(), rows, reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Halved || !strings.Contains(strings.Join(r.Reasons, "; "), "times slower meanwhile") {
+		t.Errorf("error %.3f -> %.3f, reasons %q; want the change of speed", r.Before.Mean, r.After.Mean, r.Reasons)
+	}
+}
+
 // TestKeptFitHasAllRowsOfTheStore: those that were measured before, too.
 func TestKeptFitHasAllRowsOfTheStore(t *testing.T) {
 	db, reg := querytest.Open(t)

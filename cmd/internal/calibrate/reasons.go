@@ -5,6 +5,9 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -34,6 +37,9 @@ func (r *Report) reasons(rows []spec.Measurement, fitted int, outliers []perfmod
 	if text := leftOut(rows); text != "" {
 		out = append(out, text)
 	}
+	if text := r.drift(); text != "" {
+		out = append(out, text)
+	}
 	if fitted < fewRows {
 		out = append(out, fmt.Sprintf("only %s fitted: measure more", spec.Count(fitted, "row")))
 	}
@@ -56,6 +62,42 @@ func leftOut(rows []spec.Measurement) string {
 		return ""
 	}
 	return fmt.Sprintf("%d of %s failed or were disturbed, and are neither fitted nor scored", n, spec.Count(len(rows), "measurement"))
+}
+
+const (
+	leastHalf  = 3    // plans on each side that show a change of speed
+	driftLevel = 0.01 // probability of a change seen by chance
+	leastDrift = 1.1  // ratio of speeds that explains anything
+)
+
+// drift compares plans held out that were measured late with those measured early, "" unless they differ: relative to
+// the same fit, those took longer or shorter (Welch, The generalization of Student's problem when several different
+// population variances are involved, Biometrika 34, 1947).
+func (r *Report) drift() string {
+	plans := slices.DeleteFunc(slices.Clone(r.Plans), func(s Scored) bool { return s.After == nil || s.at.IsZero() })
+	if len(plans) < 2*leastHalf {
+		return ""
+	}
+	slices.SortStableFunc(plans, func(a, b Scored) int { return a.at.Compare(b.at) })
+	var logs []float64 // of measured over predicted
+	for _, s := range plans {
+		logs = append(logs, -math.Log1p(s.After.Error))
+	}
+	early, late := logs[:len(logs)/2], logs[len(logs)/2:]
+	m1, v1 := stat.MeanVariance(early, nil)
+	m2, v2 := stat.MeanVariance(late, nil)
+	e1, e2 := v1/float64(len(early)), v2/float64(len(late))
+	freedom := (e1 + e2) * (e1 + e2) / (e1*e1/float64(len(early)-1) + e2*e2/float64(len(late)-1))
+	limit := distuv.StudentsT{Sigma: 1, Nu: freedom}.Quantile(1 - driftLevel/2)
+	ratio := math.Exp(math.Abs(m2 - m1))
+	if ratio < leastDrift || math.Abs(m2-m1) < limit*math.Sqrt(e1+e2) {
+		return ""
+	}
+	became := "slower"
+	if m2 < m1 {
+		became = "faster"
+	}
+	return fmt.Sprintf("the machine became about %s times %s meanwhile, by the plans held out: measure again with nothing else running, under another --label", console.Significant(ratio, 2), became)
 }
 
 // medianNoise is the median half width of the measurements' intervals, 0 if unknown.

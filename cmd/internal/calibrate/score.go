@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/pacer-ml/pacer/cmd/internal/campaign"
 	"github.com/pacer-ml/pacer/perfmodel"
@@ -25,7 +26,8 @@ type Scored struct {
 	Before      *StepSec `json:"before"`
 	After       *StepSec `json:"after"`
 
-	brief string // Plan in a table
+	brief string    // Plan in a table
+	at    time.Time // of the measurement
 }
 
 // StepSec is a predicted step time.
@@ -48,7 +50,7 @@ type Accuracy struct {
 // score predicts a measured row before and after a fit. A model that does not cover the row gives nil.
 func score(ctx context.Context, before, after perfmodel.Predictor, m spec.Measurement) (s Scored, err error) {
 	c := m.Config
-	s = Scored{Model: c.Model.Name, Accelerator: c.Accelerator.Name, Plan: c.Plan.String(), Shape: c.Shape.String(), SeqLen: c.Seq(), MeasuredSec: m.MedianStepSec(), brief: brief(c.Plan)}
+	s = Scored{Model: c.Model.Name, Accelerator: c.Accelerator.Name, Plan: c.Plan.String(), Shape: c.Shape.String(), SeqLen: c.Seq(), MeasuredSec: m.MedianStepSec(), brief: brief(c.Plan), at: m.At}
 	s.Noise, _ = campaign.HalfWidth(m)
 	if s.Before, err = predict(ctx, before, c, s.MeasuredSec); err == nil {
 		s.After, err = predict(ctx, after, c, s.MeasuredSec)
