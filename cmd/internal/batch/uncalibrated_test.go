@@ -10,8 +10,8 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 )
 
-// TestCalibratedToNothing: a file of measured rows of which none can be used leaves every prediction as it is without the
-// file, bit by bit. A file without rows is an error.
+// TestCalibratedToNothing: a file of measured rows leaves every prediction as it is without the
+// file, bit by bit, if no row can be used. A file without rows is an error.
 func TestCalibratedToNothing(t *testing.T) {
 	const (
 		head  = "row_id,model,accelerator,framework,num_gpus,tp,dp,micro_batch,grad_accum,seq_len,status,step_time_s,mem_gib\n"
