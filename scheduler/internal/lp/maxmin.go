@@ -235,3 +235,14 @@ func (p *MaxMin) general() *Problem {
 	}
 	return q
 }
+
+// topRate returns the highest rate of job m over the types with devices.
+func (p *MaxMin) topRate(m int) float64 {
+	most := 0.0
+	for k, r := range p.Rates[m] {
+		if p.Capacity[k] > 0 {
+			most = math.Max(most, r)
+		}
+	}
+	return most
+}

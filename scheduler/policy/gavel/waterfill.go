@@ -2,6 +2,7 @@ package gavel
 
 import (
 	"context"
+	"errors"
 
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/internal/lp"
@@ -48,8 +49,7 @@ func (s *Shares) waterfill(ctx context.Context, weights func(full []bool) []floa
 	}
 	for open > 0 {
 		w := weights(full)
-		p, grown := s.rise(level, w)
-		sol, err := p.solve(ctx)
+		p, sol, err := s.rise(ctx, level, w)
 		if err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func (s *Shares) waterfill(ctx context.Context, weights func(full []bool) []floa
 				continue
 			}
 			level[i] += sol.Value(p.growth) * w[i]
-			if -sol.Dual(grown[i])*w[i] > leastDual/float64(len(s.Jobs)) {
+			if -sol.Dual(p.rows[i])*w[i] > leastDual/float64(len(s.Jobs)) {
 				full[i] = true
 				filled++
 			}
@@ -69,10 +69,7 @@ func (s *Shares) waterfill(ctx context.Context, weights func(full []bool) []floa
 		}
 		open -= filled
 	}
-	p, _ := s.rise(level, make([]float64, len(level))) // assign what rounding left over
-	p.SetBounds(p.growth, 0, 0)
-	p.addLevels(1)
-	_, err := p.solve(ctx)
+	_, _, err := s.rise(ctx, level, nil) // assign what rounding left over
 	return err
 }
 
@@ -80,28 +77,48 @@ func (s *Shares) waterfill(ctx context.Context, weights func(full []bool) []floa
 // dual: the duals of the growing jobs add up to 1.
 const leastDual = 1e-2
 
+// margins are the shares of its level that a job may lose to others, so that rounding does not
+// make a program infeasible. What little it loses can give another thousands of times as much:
+// the first that is feasible counts.
+var margins = []float64{1e-9, 1e-7, 1e-5}
+
 // rising is a program that raises levels.
 type rising struct {
 	*program
 	growth lp.Var
+	rows   []lp.Row // by job
 }
 
-// rise returns the program that raises levels in proportion to weights, and the row of
-// each job.
-func (s *Shares) rise(level, weight []float64) (rising, []lp.Row) {
-	p := rising{program: s.program()}
+// rise raises levels in proportion to weights as far as possible; without weights it maximises
+// the sum of the levels that are kept.
+func (s *Shares) rise(ctx context.Context, level, weight []float64) (p rising, sol *lp.Solution, err error) {
+	for _, margin := range margins {
+		p = s.rising(level, weight, margin)
+		if sol, err = p.solve(ctx); !errors.Is(err, lp.ErrInfeasible) {
+			break
+		}
+	}
+	return p, sol, err
+}
+
+// rising returns the program of rise.
+func (s *Shares) rising(level, weight []float64, margin float64) rising {
+	p := rising{program: s.program(), rows: make([]lp.Row, len(s.Jobs))}
 	p.growth = p.Var("growth", -lp.Inf, lp.Inf, 1)
-	rows := make([]lp.Row, len(s.Jobs))
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
 		if len(j.Candidates) == 0 {
 			continue
 		}
 		terms := p.throughput(i, s.level(j)*j.Weight())
-		if weight[i] > 0 {
+		if weight != nil && weight[i] > 0 {
 			terms = append(terms, lp.Term{Var: p.growth, Coef: -weight[i]})
 		}
-		rows[i] = p.AtLeast("", level[i]*(1-1e-7), terms...)
+		p.rows[i] = p.AtLeast("", level[i]*(1-margin), terms...)
 	}
-	return p, rows
+	if weight == nil {
+		p.SetBounds(p.growth, 0, 0)
+		p.addLevels(1)
+	}
+	return p
 }
