@@ -123,8 +123,8 @@ func TestTorchrunRankFails(t *testing.T) {
 		want    string
 		timeout time.Duration
 	}{
-		{"cpu allocator", spec.OOM, "memory", time.Minute},
-		{"killed", spec.Failed, "another process sent it", time.Minute},
+		{"cpu allocator", spec.OOM, "memory", 10 * time.Minute},
+		{"killed", spec.Failed, "another process sent it", 10 * time.Minute},
 		{"hangs", spec.Timeout, "did not end within 4s", 4 * time.Second},
 	} {
 		r := withTorch(t, TorchrunOptions{Program: base, Point: profiler.PointOptions{Timeout: c.timeout}})
