@@ -19,9 +19,9 @@ const (
 // time of pacer.
 const DefaultPolicies = "pacer,rubick,sia,optimus,elasticflow,synergy,themis,gavel-las,gavel-ftf,las,tiresias,gittins,fifo-backfill,srtf"
 
-// exact are the policies that know true remaining times: srtf the recorded durations,
+// clairvoyant are the policies that know true remaining times: srtf the recorded durations,
 // optimus-oracle the remaining steps that optimus estimates. They are no rivals.
-var exact = map[string]bool{"srtf": true, "optimus-oracle": true}
+var clairvoyant = map[string]bool{"srtf": true, "optimus-oracle": true}
 
 //go:embed cells/*.yaml
 var cellFiles embed.FS

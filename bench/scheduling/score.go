@@ -116,7 +116,7 @@ func name(policy string) string {
 func (t table) bestOther(cell int, policy string, seed uint64, f figure) (best float64, other string) {
 	best = math.NaN()
 	for _, p := range t.Policies {
-		if p == policy || exact[name(p)] {
+		if p == policy || clairvoyant[name(p)] {
 			continue
 		}
 		if v := t.value(cell, p, seed, f); v < best || math.IsNaN(best) && !math.IsNaN(v) {

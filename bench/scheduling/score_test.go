@@ -186,9 +186,9 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestExact: the policies that are no rivals are built in.
-func TestExact(t *testing.T) {
-	for p := range exact {
+// TestClairvoyant: the policies that are no rivals are built in.
+func TestClairvoyant(t *testing.T) {
+	for p := range clairvoyant {
 		if _, err := builtin.Policies.Lookup(p); err != nil {
 			t.Error(err)
 		}
