@@ -41,6 +41,9 @@ func heldOutLabel(label string) string { return label + ".held-out" }
 // or faster meanwhile; if all points held out came first, all errors would have the same sign.
 const turns = 4
 
+// until returns the budget of the first turns.
+func (s *session) until(turn int) time.Duration { return s.o.Budget * time.Duration(turn) / turns }
+
 // measure measures points until the budget is spent and stores each in sink before the next begins. A third of
 // the budget is for points held out; the run that chooses the others knows neither them nor their step times.
 // With the rows of an earlier session it continues. log shows the progress.
@@ -49,17 +52,16 @@ func (s *session) measure(ctx context.Context, sink profiler.Sink, log io.Writer
 	held := s.heldOut(out)
 	o := s.Profiler
 	o.Sink = sink
-	camp := s.Campaign
+	camp, chosen := s.Campaign, o
 	camp.Choose = profiler.Adaptive
-	o.Only = func(c spec.Config) bool { return s.inRange(c) && !held[identity(c)] }
-	for turn := range turns {
-		budget := s.o.Budget * time.Duration(turn+1) / turns // of all turns so far
-		wall, err := s.measureHeldOut(ctx, budget, turn == turns-1, held, out, log, sink)
+	chosen.Only = func(c spec.Config) bool { return s.inRange(c) && !held[identity(c)] }
+	for turn := 1; turn <= turns; turn++ {
+		wall, err := s.measureHeldOut(ctx, o, turn, held, out, log)
 		if err != nil {
 			return out, err
 		}
-		camp.Budget = wallBudget(budget - wall)
-		state, err := s.run(ctx, camp, o, &out.Chosen, log)
+		camp.Budget = wallBudget(s.until(turn) - wall)
+		state, err := s.run(ctx, camp, chosen, fmt.Sprintf("turn %d of %d, chosen", turn, turns), &out.Chosen, log)
 		out.WallSec, out.Stopped = wall.Seconds()+state.WallSec, state.Stopped
 		if err != nil {
 			return out, err
@@ -91,22 +93,23 @@ func (s *session) heldOut(was *measured) map[profiler.Identity]bool {
 	return held
 }
 
-// measureHeldOut measures points held out with a third of a budget, or in the last turn with half of it if they are
-// too few otherwise. It returns the time spent on them so far.
-func (s *session) measureHeldOut(ctx context.Context, budget time.Duration, last bool, held map[profiler.Identity]bool, out *measured, log io.Writer, sink profiler.Sink) (time.Duration, error) {
+// measureHeldOut measures points held out with a third of the budget until the end of a turn; in the last turn with half
+// of it if they are too few otherwise. It returns the time spent on them in all turns.
+func (s *session) measureHeldOut(ctx context.Context, o profiler.Options, turn int, held map[profiler.Identity]bool, out *measured, log io.Writer) (time.Duration, error) {
 	if len(held) == 0 {
 		return 0, nil
 	}
-	camp, o := s.Campaign, s.Profiler
+	camp := s.Campaign
 	camp.Choose = profiler.Random
-	o.Sink, o.Label, o.Family = sink, heldOutLabel(s.o.Label), perfmodel.Family{}
+	o.Label, o.Family = heldOutLabel(s.o.Label), perfmodel.Family{}
 	o.Only = func(c spec.Config) bool { return s.inRange(c) && held[identity(c)] }
-	camp.Budget = wallBudget(budget / 3)
-	state, err := s.run(ctx, camp, o, &out.HeldOut, log)
-	if few := len(out.HeldOut) < min(leastHeldOut, len(held)); err == nil && last && few {
-		camp.Budget = wallBudget(budget / 2)
+	stage := fmt.Sprintf("turn %d of %d, held out", turn, turns)
+	camp.Budget = wallBudget(s.until(turn) / 3)
+	state, err := s.run(ctx, camp, o, stage, &out.HeldOut, log)
+	if few := len(out.HeldOut) < min(leastHeldOut, len(held)); err == nil && turn == turns && few {
+		camp.Budget = wallBudget(s.until(turn) / 2)
 		camp.Budget.Points = leastHeldOut
-		state, err = s.run(ctx, camp, o, &out.HeldOut, log)
+		state, err = s.run(ctx, camp, o, stage, &out.HeldOut, log)
 	}
 	return seconds(state.WallSec), err
 }
@@ -119,10 +122,12 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 // inRange reports whether c runs on the requested devices.
 func (s *session) inRange(c spec.Config) bool { return c.Plan.Devices() <= s.o.Devices }
 
-// run runs camp and adds the rows that it measures to rows.
-func (s *session) run(ctx context.Context, camp profiler.Campaign, o profiler.Options, rows *[]spec.Measurement, log io.Writer) (profiler.State, error) {
+// run runs camp and adds the rows that it measures to rows. stage says in the progress what is measured.
+func (s *session) run(ctx context.Context, camp profiler.Campaign, o profiler.Options, stage string, rows *[]spec.Measurement, log io.Writer) (profiler.State, error) {
 	o.Rows = *rows
-	show := campaign.NewDisplay(log, camp)
+	shown := camp
+	shown.Name += ", " + stage
+	show := campaign.NewDisplay(log, shown)
 	o.Progress = func(e profiler.Event) {
 		if e.Last != nil {
 			*rows = append(*rows, *e.Last)

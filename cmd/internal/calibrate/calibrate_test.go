@@ -173,6 +173,33 @@ func TestMachineBecomesSlower(t *testing.T) {
 	}
 }
 
+// TestDrift: a change of speed is told from scatter, at any times and in any order of the plans.
+func TestDrift(t *testing.T) {
+	for _, c := range []struct {
+		slower []float64 // measured over predicted, by time
+		want   string
+	}{
+		{[]float64{1, 1.02, 0.98, 1.5, 1.52, 1.48}, "about 1.5 times slower"},
+		{[]float64{2, 2.02, 1.98, 1, 1.01, 0.99}, "about 2.0 times faster"},
+		{[]float64{1, 1, 1, 1.3, 1.3, 1.3}, "about 1.3 times slower"},
+		{[]float64{1.5, 1.5, 1.5, 1.5, 1.5, 1.5}, ""},
+		{[]float64{1, 1.01, 0.99, 1.08, 1.09, 1.07}, ""},             // too little to explain an error
+		{[]float64{1, 2, 0.7, 1.5, 0.9, 2.2}, ""},                    // scatter
+		{[]float64{1, 1, 2, 2}, ""},                                  // too few
+		{[]float64{1, 1.5, 1, 1.5, 1, 1.5, 1, 1.5, 1, 1.5, 1.5}, ""}, // by plan, not by time
+	} {
+		r := &Report{}
+		for i := range c.slower {
+			k := (5*i + 2) % len(c.slower) // another order: no length has a factor 5
+			r.Plans = append(r.Plans, Scored{After: &StepSec{Error: 1/c.slower[k] - 1}, at: time.Unix(int64(1000*k+1), 0)})
+		}
+		r.Plans = append(r.Plans, Scored{at: time.Unix(1, 0)}, Scored{After: &StepSec{Error: 9}}) // no prediction, no time
+		if got := r.drift(); !strings.Contains(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%v: %q, want %q", c.slower, got, c.want)
+		}
+	}
+}
+
 // TestKeptFitHasAllRowsOfTheStore: those that were measured before, too.
 func TestKeptFitHasAllRowsOfTheStore(t *testing.T) {
 	db, reg := querytest.Open(t)

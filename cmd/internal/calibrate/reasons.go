@@ -86,12 +86,16 @@ func (r *Report) drift() string {
 	early, late := logs[:len(logs)/2], logs[len(logs)/2:]
 	m1, v1 := stat.MeanVariance(early, nil)
 	m2, v2 := stat.MeanVariance(late, nil)
-	e1, e2 := v1/float64(len(early)), v2/float64(len(late))
-	freedom := (e1 + e2) * (e1 + e2) / (e1*e1/float64(len(early)-1) + e2*e2/float64(len(late)-1))
-	limit := distuv.StudentsT{Sigma: 1, Nu: freedom}.Quantile(1 - driftLevel/2)
-	ratio := math.Exp(math.Abs(m2 - m1))
-	if ratio < leastDrift || math.Abs(m2-m1) < limit*math.Sqrt(e1+e2) {
+	ratio, e1, e2 := math.Exp(math.Abs(m2-m1)), v1/float64(len(early)), v2/float64(len(late))
+	if ratio < leastDrift {
 		return ""
+	}
+	if e1+e2 > 0 {
+		freedom := (e1 + e2) * (e1 + e2) / (e1*e1/float64(len(early)-1) + e2*e2/float64(len(late)-1))
+		student := distuv.StudentsT{Sigma: 1, Nu: freedom}
+		if math.Log(ratio) < student.Quantile(1-driftLevel/2)*math.Sqrt(e1+e2) {
+			return ""
+		}
 	}
 	became := "slower"
 	if m2 < m1 {
