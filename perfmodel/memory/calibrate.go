@@ -1,12 +1,14 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 
+	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/internal/bayes"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
@@ -95,11 +97,13 @@ type observation struct {
 	kind   stack.Memory
 	source string
 	model  string
-	row    string // identifies the row, for a stable order
 }
 
+// usable returns the rows with a peak that can be estimated, in an order that does not depend on that of rows.
 func usable(rows []spec.Measurement) []observation {
-	var out []observation
+	var all []observation
+	var from []*spec.Measurement
+	var configs []spec.Config
 	for i := range rows {
 		m := &rows[i]
 		if m.Outcome != spec.OK || !(m.PeakBytes > 0) || math.IsInf(m.PeakBytes, 0) || m.DoubtReason() != "" || m.Config.Seq() == 0 {
@@ -109,18 +113,16 @@ func usable(rows []spec.Measurement) []observation {
 		if err != nil || !e.shape {
 			continue
 		}
-		out = append(out, observation{est: e, plan: m.Config.Plan, log: math.Log(m.PeakBytes), kind: KindOf(m), source: m.Source, model: m.Source + "/" + m.Config.Model.Name,
-			row: fmt.Sprintf("%s/%s/%s/%g/%+v", m.Source, m.Origin, m.Config.Plan, m.PeakBytes, m.Config)})
+		all = append(all, observation{est: e, plan: m.Config.Plan, log: math.Log(m.PeakBytes), kind: KindOf(m), source: m.Source, model: m.Source + "/" + m.Config.Model.Name})
+		from, configs = append(from, m), append(configs, m.Config)
 	}
-	slices.SortStableFunc(out, func(a, b observation) int {
-		switch {
-		case a.row < b.row:
-			return -1
-		case a.row > b.row:
-			return 1
-		}
-		return 0
-	})
+	out := make([]observation, 0, len(all))
+	for _, i := range perfmodel.OrderConfigs(configs, func(i, j int) int {
+		a, b := from[i], from[j]
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Origin, b.Origin), cmp.Compare(a.PeakBytes, b.PeakBytes))
+	}) {
+		out = append(out, all[i])
+	}
 	return out
 }
 
