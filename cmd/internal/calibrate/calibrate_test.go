@@ -173,7 +173,7 @@ func TestMachineBecomesSlower(t *testing.T) {
 	}
 }
 
-// TestDrift: a change of speed is told from scatter, at any times and in any order of the plans.
+// TestDrift: a change of speed is distinguished from scatter, at any times and in any order of the plans.
 func TestDrift(t *testing.T) {
 	for _, c := range []struct {
 		slower []float64 // measured over predicted, by time
