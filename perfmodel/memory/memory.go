@@ -62,6 +62,7 @@ type Estimator struct {
 	of    *stack.Choices
 	rest  []variant // of each of the choices; nil if there is only one
 	old   bool      // the device is older than fused attention
+	turns bool      // the device multiplies 8-bit matrices in any layout
 	cpu   bool      // the device is cores of a CPU
 	k     Constants
 	logSD float64
@@ -74,7 +75,7 @@ func For(c spec.Config) (Estimator, error) { return Shipped().For(c) }
 // For returns the Estimator for the model, sequence length, accelerator and stack of c, as the function For.
 func (cal *Calibration) For(c spec.Config) (Estimator, error) {
 	m, guessed := GuessShape(c.Model)
-	e := Estimator{of: stack.Of(c.Framework, c.Accelerator.Arch), old: beforeFused(c.Accelerator.Arch), cpu: c.Accelerator.IsCPU(), seq: float64(max(c.Seq(), 1)), nn: m.Layers}
+	e := Estimator{of: stack.Of(c.Framework, c.Accelerator.Arch), old: beforeFused(c.Accelerator.Arch), turns: anyLayout(c.Accelerator.Arch), cpu: c.Accelerator.IsCPU(), seq: float64(max(c.Seq(), 1)), nn: m.Layers}
 	e.use(cal)
 	e.w = weightsOf(m)
 	e.adapter = m.Adapter
@@ -279,6 +280,7 @@ func (e *Estimator) own(p *spec.Plan, layers span, stage int) owned {
 	o := e.w.onDevice(p, layers, stage, e.padded(p))
 	if stage == headStage(p) {
 		o.dense += e.project / float64(p.TP)
+		o.linear += e.project / float64(p.TP)
 	}
 	o.trained, o.trainedExpert = o.dense, o.expert
 	if e.adapter.Kind != spec.FullTraining {

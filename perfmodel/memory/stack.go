@@ -27,6 +27,8 @@ type traits struct {
 	// Weights are fp32, with 16-bit copies as long as the graph holds them (autocast). An optimizer on the host
 	// has its own copy.
 	autocast bool
+	// Under fp8, layers have 8-bit matrices and no 16-bit ones; fp8Once: the transpose of one is made on use.
+	fp8, fp8Once bool
 	// The score matrix is materialized because there is no fused attention kernel: always, or only in fp32,
 	// where FlashAttention (Dao et al. 2022) does not work and only PyTorch has another kernel.
 	unfused, unfusedFP32 bool
@@ -90,6 +92,7 @@ func traitsOf(s *stack.Stack) traits {
 	t := traits{
 		gradFP16: 4, gradBF16: 4, optHalf: 4 + opt, optFP32: opt, communicators: 1, stageCommunicators: 1,
 		fsdp: p.ZeRO != stack.DeepSpeed, autocast: p.Weights == stack.Autocast,
+		fp8: p.Weights == stack.FP8 || p.Weights == stack.FP8Once, fp8Once: p.Weights == stack.FP8Once,
 		unfused: p.Attention == stack.Unfused, unfusedFP32: p.Attention != stack.Torch,
 		perOperator: p.Recompute == stack.Operators, perBlock: p.Recompute == stack.Blocks,
 		modules: p.Modules(), offloads: p.Activations == stack.Offloaded,

@@ -25,6 +25,7 @@ type weights struct {
 	layers span
 	dense  []block // of the layers without experts
 	moe    []block // of those with experts
+	first  float64 // share of an MLP's parameters in its first matrix
 	opaque float64 // all parameters of a model without a shape
 	scale  float64 // published count over the sum of the parts above
 }
@@ -45,7 +46,11 @@ func weightsOf(m spec.Model) weights {
 		tied:   m.TiedEmbeddings,
 		kvHead: float64(m.KV()),
 		layers: span{dense: float64(m.Layers - m.MoELayers()), moe: float64(m.MoELayers())},
+		first:  1. / 2,
 		scale:  1,
+	}
+	if m.GatedMLP {
+		w.first = 2. / 3
 	}
 	if l, ok := m.Latent(); ok {
 		w.query, w.kv, w.kvHead = l.QIn*l.Q+h*l.Out, l.KVRank*l.KV, float64(m.Heads)
@@ -149,6 +154,9 @@ type owned struct {
 
 	root float64 // all embedding and head matrices on this device
 
+	linear, layerLinear float64 // of dense and of layer, experts included: matrices of layers
+	largest             float64 // of the matrices that are multiplied at once
+
 	// matrices are the parameters of the distinct weight matrices of the layers: those of one layer of each kind, with
 	// one routed expert.
 	matrices float64
@@ -176,7 +184,15 @@ func (w *weights) onDevice(p *spec.Plan, layers span, stage int, pad float64) (o
 			dense, expert := w.of(b, t, kv, expertShards(p))
 			o.dense += w.scale * n * b.share * dense
 			o.expert += w.scale * n * b.share * expert
-			o.layer = max(o.layer, w.scale*(dense+expert))
+			linear := w.split(b, t, kv)
+			if b.attention {
+				linear += w.down
+			}
+			o.linear += w.scale * n * b.share * linear
+			if whole := w.scale * (dense + expert); whole > o.layer {
+				o.layer, o.layerLinear = whole, w.scale*(linear+expert)
+			}
+			o.largest = max(o.largest, w.scale*w.largest(b, t, expertShards(p)))
 			has = has.or(b)
 		}
 	}
@@ -228,39 +244,49 @@ func (e *Estimator) states(b *Breakdown, p *spec.Plan, o owned) {
 		b.Parameters = 2 * pick(3, o.trained, o.trainedExpert)
 	}
 	b.Parameters += weight * pick(3, o.dense, o.expert)
+	low := e.eightBit(p)
+	if weight == 2 {
+		b.Parameters -= low.saved * pick(3, o.linear, o.expert)
+	}
 	b.Gradients = grad * pick(2, o.trained, o.trainedExpert)
 	updated := pick(1, o.trained, o.trainedExpert)
 	b.Optimizer = opt * updated
 	switch {
 	case gathers && adapted:
-		b.Gathered = e.k.Gathered * weight * e.units(p, o)
+		all, linear := e.units(p, o)
+		b.Gathered = e.k.Gathered * (weight*all - low.saved*linear)
 	case gathers:
-		e.gathered(b, p, o, grad)
+		e.gathered(b, p, o, grad, low)
 	default:
 		e.copies(b, p, o, gradCopy)
 	}
+	b.Working += low.onUse * o.largest
 	e.offload(b, p, o, updated)
 }
 
-// units returns the parameters that ZeRO-3 has gathered at once: without a pipeline those of the unit being computed
-// and of the one prefetched, else those of the whole stage.
-func (e *Estimator) units(p *spec.Plan, o owned) float64 {
+// units returns the parameters that ZeRO-3 has gathered at once, and those of them in matrices of layers: without a
+// pipeline the unit being computed and the one prefetched, else the whole stage.
+func (e *Estimator) units(p *spec.Plan, o owned) (all, linear float64) {
 	if p.PP > 1 {
-		return o.dense + o.expert
+		return o.dense + o.expert, o.linear + o.expert
 	}
-	return o.layer + max(o.layer, o.head, e.rootOf(o))
+	if other := max(o.head, e.rootOf(o)); other > o.layer {
+		return o.layer + other, o.layerLinear
+	}
+	return 2 * o.layer, 2 * o.layerLinear
 }
 
-// gathered fills the memory of the units that ZeRO-3 has gathered, in 16 bits. The unit's unreduced gradients, in 16
+// gathered fills the memory of the units that ZeRO-3 has gathered, in 16 or 8 bits. The unit's unreduced gradients, in 16
 // bits and copied for the reduction, count as working set, since the loss has none. The head is a separate unit. With a
 // pipeline, gradients accumulate unsharded.
-func (e *Estimator) gathered(b *Breakdown, p *spec.Plan, o owned, grad float64) {
+func (e *Estimator) gathered(b *Breakdown, p *spec.Plan, o owned, grad float64, low eightBit) {
+	all, linear := e.units(p, o)
 	if p.PP > 1 {
-		b.Gathered = e.k.Gathered * (2 + grad) * e.units(p, o)
+		b.Gathered = e.k.Gathered * ((2+grad)*all - low.saved*linear)
 		b.Working = grad * o.layer
 		return
 	}
-	b.Gathered = e.k.Gathered * 2 * e.units(p, o)
+	b.Gathered = e.k.Gathered * (2*all - low.saved*linear)
 	b.Working = (2 + grad) * max(o.layer, o.head)
 }
 
@@ -319,13 +345,18 @@ func (e *Estimator) offload(b *Breakdown, p *spec.Plan, o owned, updated float64
 type Params struct {
 	Dense  float64 // replicated over DP x CP
 	Expert float64 // of routed experts, replicated ExpertReplicas times
+	Linear float64 // of Dense: matrices of layers, 0 of adapters
 }
 
 // Owned returns the parameters on one device of the first pipeline stage, before data parallel sharding, and those with
 // gradients and optimizer state: all, or the adapters in their place.
 func (e *Estimator) Owned(p *spec.Plan) (all, trained Params) {
 	o := e.own(p, e.layersOn(p, 0), 0)
-	return Params{o.dense, o.expert}, Params{o.trained, o.trainedExpert}
+	all, trained = Params{o.dense, o.expert, o.linear}, Params{Dense: o.trained, Expert: o.trainedExpert}
+	if e.adapter.Kind == spec.FullTraining {
+		trained.Linear = o.linear
+	}
+	return all, trained
 }
 
 // headStage returns the stage with the vocabulary head and the loss: the last, but the first with ScheduleZBV.

@@ -22,7 +22,7 @@ func TestGatheredUnits(t *testing.T) {
 	} {
 		o := owned{dense: 100, layer: c.layer, head: c.head}
 		var b Breakdown
-		e.gathered(&b, &spec.Plan{DP: 4, PP: 1, ZeRO: 3}, o, grad)
+		e.gathered(&b, &spec.Plan{DP: 4, PP: 1, ZeRO: 3}, o, grad, eightBit{})
 		if b.Gathered != c.gathered || b.Working != c.working {
 			t.Errorf("layer %g, head %g: gathered %g, working %g, want %g, %g", c.layer, c.head, b.Gathered, b.Working, c.gathered, c.working)
 		}
@@ -39,7 +39,7 @@ func TestGatheredUnits(t *testing.T) {
 		}
 
 		b = Breakdown{}
-		e.gathered(&b, &spec.Plan{DP: 4, PP: 2, ZeRO: 3}, o, grad)
+		e.gathered(&b, &spec.Plan{DP: 4, PP: 2, ZeRO: 3}, o, grad, eightBit{})
 		if b.Gathered != 1.5*(2+grad)*100 || b.Working != grad*c.layer {
 			t.Errorf("in a pipeline: gathered %g, working %g", b.Gathered, b.Working)
 		}

@@ -266,6 +266,13 @@ func TestCountGradients(t *testing.T) {
 		x.plan.MicroBatch = 1
 		same(t, x.framework+" "+x.plan.String(), of(x.framework, x.plan, k), x.bytes*pass)
 	}
+	// Weights that are held in fp8 are gathered in a byte, but for the embedding and the norms; mxfp8 is not.
+	pr, p = counted(t, k, perftest.GPT(spec.Plan{DP: 8, MicroBatch: 1, ZeRO: 1, Precision: spec.FP8}))
+	matrices := pr.owned(p).all.Linear
+	for text, share := range map[string]float64{"fp8": 1, "mxfp8": 0, "fp8-rowwise": 1, "bf16": 0} {
+		zero1 := spec.Plan{DP: 8, MicroBatch: 1, ZeRO: 1, Precision: spec.Precision(text)}
+		same(t, text+" weights", of("Megatron-LM@2021 weights=fp8", zero1, k), (2+2-share*matrices/dense)*pass)
+	}
 	// Sharded inside each of two nodes: two gathers and a reduce-scatter of everything inside, and an
 	// all-reduce of each rank's eighth between the nodes.
 	inside := 3 * 2 * pass

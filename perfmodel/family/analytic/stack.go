@@ -13,6 +13,7 @@ type traits struct {
 	deepSpeed bool    // ZeRO-3 is DeepSpeed's implementation
 	fused     bool    // fused norms, dropout, activations
 	gradBytes float64 // bytes per reduced gradient in 16-bit training
+	fp8       bool    // weights are 8-bit where multiplications are
 	unfused   bool    // attention materializes its scores
 	torch     bool    // attention is PyTorch's implementation
 	async     bool    // attention uses Hopper's asynchronous instructions
@@ -40,7 +41,7 @@ func traitsOf(s *stack.Stack) traits {
 	p := &s.Parts
 	t := traits{
 		gradients: p.Overlap == stack.Backward, deepSpeed: p.ZeRO == stack.DeepSpeed,
-		gradBytes: 2, unfused: p.Attention == stack.Unfused, torch: p.Attention == stack.Torch, async: p.Attention == stack.Flash3 || p.Attention == stack.CuDNN, halfAgain: p.Recompute == stack.Operators || p.Recompute == stack.Blocks,
+		gradBytes: 2, unfused: p.Attention == stack.Unfused, torch: p.Attention == stack.Torch, fp8: p.Weights == stack.FP8 || p.Weights == stack.FP8Once, async: p.Attention == stack.Flash3 || p.Attention == stack.CuDNN, halfAgain: p.Recompute == stack.Operators || p.Recompute == stack.Blocks,
 		modules: p.Modules(), offloads: p.Activations == stack.Offloaded, core: s.OnCore(),
 		hybrid: p.ZeRO == stack.HSDP, sendAhead: p.Sends == stack.Ahead, sequence: p.Sequence == stack.Always,
 	}

@@ -224,7 +224,13 @@ func (pr *Prepared) dataParallelSec(p *spec.Plan, own *owned, backward, all floa
 		grad = 4 // DeepSpeed accumulates and reduces bf16 gradients in fp32
 	}
 	r, re, replicas := pr.dataRings(p, grad*own.trained.Dense, grad*own.trained.Expert)
-	gather := func(of memory.Params) float64 { return m.passSec(r, 2*of.Dense) + m.passSec(re, 2*of.Expert) }
+	gather := func(of memory.Params) float64 {
+		bytes := m.weightBytes(p)
+		if pr.work.adapter.Kind != spec.FullTraining && of == own.trained {
+			bytes = 2 // adapters
+		}
+		return m.passSec(r, 2*of.Dense-(2-bytes)*of.Linear) + m.passSec(re, bytes*of.Expert)
+	}
 	reduce := m.passSec(r, grad*own.trained.Dense) + m.passSec(re, grad*own.trained.Expert)
 	switch {
 	case p.ZeRO == 3:
@@ -241,6 +247,15 @@ func (pr *Prepared) dataParallelSec(p *spec.Plan, own *owned, backward, all floa
 		return m.exposed(t+replicas, m.gradHidden()*backward)
 	}
 	return m.exposed(2*reduce, m.gradHidden()*backward)
+}
+
+// weightBytes returns the bytes in which a parameter of a layer's matrices is gathered: one if it is stored in fp8.
+// MXFP8 has scales by direction, so that Megatron Core gathers 16 bits (reuse_grad_buf_for_mxfp8_param_ag).
+func (m *machine) weightBytes(p *spec.Plan) float64 {
+	if m.stack.fp8 && (p.Precision == spec.FP8 || p.Precision == spec.FP8Rowwise) {
+		return 1
+	}
+	return 2
 }
 
 // dataRings returns the rings that gather parameters and reduce gradients, for dense parameters and for
