@@ -121,10 +121,24 @@ func (f Framework) EmitWith(c spec.Config, o Options) (Script, error) {
 	if m := &c.Model; m.Packed > 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf("samples are packed documents of %d tokens in the mean: packing is not written, the data set decides", m.Packed))
 	}
-	if stack.Of(c.Framework, c.Accelerator.Arch).Stacks[0].Parts.Activations == stack.Offloaded {
+	if partsOf(&c).Activations == stack.Offloaded {
 		s.Notes = append(s.Notes, "the prediction has activations offloaded to the host: the setting for that is not written")
 	}
+	if f.Name != megatron.Name && eightBitWeights(&c) {
+		s.Notes = append(s.Notes, "the prediction has weights in fp8 only: the setting for that is not written")
+	}
 	return s, nil
+}
+
+// partsOf returns the parts of the training stack of c, or of the most likely one.
+func partsOf(c *spec.Config) *stack.Parts {
+	return &stack.Of(c.Framework, c.Accelerator.Arch).Stacks[0].Parts
+}
+
+// eightBitWeights reports whether the training stack of c stores weights in 8 bits, which it does under fp8 only.
+func eightBitWeights(c *spec.Config) bool {
+	w := partsOf(c).Weights
+	return c.Plan.Precision.Format() == spec.FP8 && (w == stack.FP8 || w == stack.FP8Once)
 }
 
 // missing returns the parts of c that f has no setting for, or that no framework's file describes.

@@ -37,6 +37,7 @@ func megatronLacks(c *spec.Config) []lack {
 	l.when(p.EP > 1 && p.TP > p.EP && p.TP%p.EP != 0, "ep", p.EP, "ep or tp=%d must divide the other", p.TP)
 	l.when(p.CP > 1 && c.Seq()%(2*p.CP) != 0, "cp", p.CP, "2 x cp must divide %d tokens", c.Seq())
 	l.when(m.Experts > 0 && p.EP > 1 && p.Precision == spec.FP16, "precision", p.Precision, "experts are not trained in fp16")
+	l.when(eightBitWeights(c) && p.ZeRO == 0 && p.Offload == spec.OffloadNone, "stack", "weights="+partsOf(c).Weights, "--fp8-param-gather goes with the distributed optimizer (zero 1 and above)")
 	l.precision(p.Precision, "it has no such format", spec.BF16, spec.FP16, spec.FP32, spec.TF32, spec.FP8, spec.FP4, "")
 	return l
 }
@@ -90,6 +91,9 @@ func megatronNotes(c *spec.Config, d *spec.Details) []string {
 	}
 	if m.KVRank > 0 {
 		out = append(out, "latent attention has positions stretched by YaRN unless --rope-type rope is given: check --rotary-scaling-factor")
+	}
+	if eightBitWeights(c) && partsOf(c).Weights == stack.FP8Once {
+		out = append(out, "the prediction has no transposed copies of weights: Megatron-LM keeps them unless disable_parameter_transpose_cache is set in its TransformerConfig, which has no flag")
 	}
 	if m.Kind == spec.Decoder {
 		out = append(out, "TRAIN mocks the data")
@@ -194,7 +198,11 @@ func megatronPlan(c *spec.Config) [][]string {
 	}
 	a = append(a, megatronZeRO(p)...)
 	a = append(a, megatronRecompute(c)...)
-	return append(a, megatronPrecision(p.Precision)...)
+	a = append(a, megatronPrecision(p.Precision)...)
+	if eightBitWeights(c) {
+		a = append(a, []string{"--fp8-param-gather"})
+	}
+	return a
 }
 
 // megatronStages writes the layers of each stage where stages are uneven.
@@ -249,7 +257,7 @@ func megatronZeRO(p *spec.Plan) [][]string {
 func megatronRecompute(c *spec.Config) [][]string {
 	switch c.Plan.Recompute {
 	case spec.RecomputeSelective:
-		modules := stack.Of(c.Framework, c.Accelerator.Arch).Stacks[0].Parts.ModuleNames()
+		modules := partsOf(c).ModuleNames()
 		return [][]string{{"--recompute-granularity", "selective"}, append([]string{"--recompute-modules"}, modules...)}
 	case spec.RecomputeFull:
 		return [][]string{{"--recompute-granularity", "full"}, {"--recompute-method", "uniform"}, {"--recompute-num-layers", "1"}}
@@ -258,7 +266,7 @@ func megatronRecompute(c *spec.Config) [][]string {
 }
 
 // megatronPrecision writes the number format. 8 and 4 bits are the format of
-// multiplications; parameters are bf16.
+// multiplications; parameters are bf16 unless --fp8-param-gather is given.
 func megatronPrecision(p spec.Precision) [][]string {
 	switch p {
 	case spec.BF16:
