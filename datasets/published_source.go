@@ -13,6 +13,7 @@ type publishedSource struct {
 	table     string       // name of a file without that column
 	framework string       // training stack, in the form of package stack
 	parts     string       // parts of the stack, whatever its name, in the form of package stack
+	adapted   stackParts   // the same for rows that train adapters on one training stack
 	dated     bool         // names of files in source_path end in the month of the run
 	memory    stack.Memory // what mem_gib counts, "" = what the training stack reports
 	folders   bool         // the training stack is the model's folder, "PyTorch/BERT"
@@ -35,6 +36,15 @@ type publishedSource struct {
 	adapters bool
 }
 
+// stackParts are parts of a training stack of a name.
+type stackParts struct{ name, parts string }
+
+// of reports whether a text states that stack.
+func (p *stackParts) of(framework string) bool {
+	s, _ := stack.Parse(framework) // with an error too, it has the name
+	return p.name != "" && s.Name == p.name
+}
+
 // documents reports whether the source states the value for blanks of an optional column.
 func (s *publishedSource) documents(column string) bool {
 	return column == "precision" && s.precision != "" || column == "zero_stage" && s.distributed
@@ -54,6 +64,9 @@ func (s *publishedSource) documents(column string) bool {
 //     says fp8. Its recipes use the distributed optimizer
 //     (src/megatron/bridge/recipes/utils/optimizer_utils.py,
 //     scripts/performance/configs); where FSDP is used instead the tables say so
+//   - MLPerf Training 4.0: NeMo's LoRA keeps its frozen weights in fp8 without transposes (fp8_params and
+//     disable_parameter_transpose_cache in llama2_70b_lora/implementations/*/conf/megatron_gpt_peft_tuning_config.yaml
+//     of NVIDIA, Red Hat and GigaComputing); later rounds have other files
 //   - NeMo Framework Launcher: encoder_seq_length of its BERT configs
 //     (launcher_scripts/conf/training/bert); rows with binned lengths have at most
 //     that many tokens
@@ -75,6 +88,7 @@ var publishedSources = []*publishedSource{
 	{match: "megatron-bridge", table: "megatron_bridge", framework: "Megatron-Bridge", precision: spec.FP8, distributed: true},
 	{match: "nemo-framework-launcher", table: "nemo_megatron_launcher", framework: "NeMo Megatron",
 		seqLens: map[string]int{"BERT-4B": 512, "BERT-20B": 512, "BERT-100B": 512}},
+	{match: "mlcommons/training_results_v4.0", framework: "mlcommons/training_results_v4.0", adapted: stackParts{"NeMo", "weights=fp8-once"}},
 	{match: "nvidia/nemo", table: "nemo_2407", framework: "NeMo"},
 	{match: "simumax", table: "simumax_b200", framework: "Megatron Core", parts: "sequence=always cp=a2a", memory: stack.Allocated},
 	{match: "torchtitan", table: "torchtitan", framework: "torchtitan", dated: true, stageBatches: true},

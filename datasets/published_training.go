@@ -46,6 +46,9 @@ func (r *publishedRow) stated(framework string) string {
 	parts := r.Str("stack")
 	if parts == "" {
 		parts = r.source.parts
+		if adapter, _, _ := r.adapterText(); adapter != "" && adapter != "none" && r.source.adapted.of(framework) {
+			parts = r.source.adapted.parts
+		}
 	}
 	key := stackText{framework: framework, parts: parts, date: r.Str("source_date")}
 	if note := releaseNote.FindStringSubmatch(r.Str("notes")); note != nil && framework != "" {
@@ -102,24 +105,27 @@ var (
 // and the defaults of Megatron-Bridge.
 const usualRank = "16"
 
-// adapter returns the adapter of the column, or without one of the notes, and where it was read.
-func (r *publishedRow) adapter() (text, column string) {
+// adapterText returns the adapter of the column, or without one of the notes, where it was read, and whether its rank is
+// assumed.
+func (r *publishedRow) adapterText() (text, column string, assumed bool) {
 	text, notes := r.Str("adapter"), r.Str("notes")
 	if text != "" {
-		return text, "adapter"
+		return text, "adapter", false
 	}
 	if n := rankNote.FindStringSubmatch(notes); n != nil {
 		text = n[1] + ":" + n[2]
 	} else if n := taskNote.FindStringSubmatch(notes); n != nil {
-		text = n[1] + ":" + usualRank
-		r.note("rank of the adapters not recorded, taken as %s", usualRank)
+		text, assumed = n[1]+":"+usualRank, true
 	}
-	return strings.ToLower(text), "adapter (from notes)"
+	return strings.ToLower(text), "adapter (from notes)", assumed
 }
 
 // adapted returns m with the row's adapter, and a name with it.
 func (r *publishedRow) adapted(m spec.Model) spec.Model {
-	text, column := r.adapter()
+	text, column, assumed := r.adapterText()
+	if assumed {
+		r.note("rank of the adapters not recorded, taken as %s", usualRank)
+	}
 	a, err := spec.ParseAdapter(text)
 	if err == nil && a.Kind != spec.FullTraining && !m.HasShape() {
 		err = errors.New("needs a model with known layers and widths")
