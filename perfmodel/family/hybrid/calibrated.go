@@ -37,16 +37,16 @@ func (p *Prior) uncalibrated() *calibrated {
 	return &calibrated{physics: p.consts.Physics, seen: p.seen, elsewhere: p.consts.Widths, scale: p.consts.Widths.Scale}
 }
 
-// calibrate conditions the prior on rows, and returns the joint distribution of their errors. Without rows the result is
-// the prior, and nil.
-func (p *Prior) calibrate(ctx context.Context, rows *analytic.Calibration) (*calibrated, *gp.Joint, error) {
+// calibrate conditions the prior on rows and the scatter of repeats, and returns the joint distribution of the rows' errors.
+// Without rows the result is the prior, and nil.
+func (p *Prior) calibrate(ctx context.Context, rows *analytic.Calibration, repeats []gp.Repeats) (*calibrated, *gp.Joint, error) {
 	if len(rows.Rows) == 0 {
 		return p.uncalibrated(), nil, nil
 	}
 	c := rows
 	c.Arrange()
 	c.Weigh(p.consts)
-	post, j, err := p.posterior(ctx, c)
+	post, j, err := p.posterior(ctx, c, repeats)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -97,13 +97,13 @@ func (m *calibrated) explain(ctx context.Context, c *analytic.Calibration, j *gp
 
 // posterior returns the posterior of the constants and effects in the layout of c, and the joint distribution
 // with the residuals; the latter is nil without rows.
-func (p *Prior) posterior(ctx context.Context, c *analytic.Calibration) (bayes.Posterior, *gp.Joint, error) {
+func (p *Prior) posterior(ctx context.Context, c *analytic.Calibration, repeats []gp.Repeats) (bayes.Posterior, *gp.Joint, error) {
 	prior := p.consts.DistributionOf(&c.Layout)
 	post, err := c.Fit(ctx, prior, p.kernels.Mean.Spread)
 	if err != nil || len(c.Y) == 0 {
 		return post, nil, err
 	}
-	j, err := gp.NewJoint(ctx, prior, &post, pointsOf(c.Rows), c.Noise, p.kernels)
+	j, err := gp.NewJoint(ctx, prior, &post, pointsOf(c.Rows), c.Noise, repeats, p.kernels)
 	if err != nil {
 		return post, nil, err
 	}
@@ -221,7 +221,8 @@ func (s *plans) logTime(p *spec.Plan, e *analytic.Estimate) (mean, half float64,
 		} else {
 			half = s.elsewhere.HalfWidth(s.of.Model.Experts > 0, &e.Parts, total)
 		}
-		half = math.Hypot(half, s.scale*math.Sqrt(near*near*(v+gp.RepeatSD*gp.RepeatSD)+beyond.widening()))
+		run := max(s.residual.Kernel.Noise, gp.RepeatSD) // of a single run, as in the left-out errors that set the scale
+		half = math.Hypot(half, s.scale*math.Sqrt(near*near*(v+run*run)+beyond.widening()))
 	}
 	if e.Between > 0 {
 		half = math.Hypot(half, stats.Normal90*e.Between)

@@ -22,6 +22,7 @@ type followed struct {
 	base    *calibrated
 	fit     *analytic.Calibration
 	current []spec.Measurement // rows since the last change, repeats merged
+	repeats []gp.Repeats       // of configurations that were measured several times since then
 	changes map[analytic.Site][]change
 }
 
@@ -45,7 +46,7 @@ func (p *Prior) follow(ctx context.Context, rows []spec.Measurement) (*followed,
 		if err := f.merge(ctx, rows); err != nil {
 			return nil, err
 		}
-		base, j, err := p.calibrate(ctx, f.fit)
+		base, j, err := p.calibrate(ctx, f.fit, f.repeats)
 		if err != nil {
 			return nil, fmt.Errorf("hybrid: %w", err)
 		}
@@ -86,6 +87,7 @@ func (f *followed) merge(ctx context.Context, rows []spec.Measurement) (err erro
 			current = append(current, m)
 		}
 	}
+	f.repeats = repeatsOf(current)
 	f.current, old = perfmodel.MergeRepeats(current), perfmodel.MergeRepeats(old)
 	if f.fit, err = analytic.NewCalibration(ctx, append(slices.Clip(f.current), old...)); err != nil || len(old) == 0 {
 		return err

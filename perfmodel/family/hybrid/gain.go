@@ -163,7 +163,7 @@ func (g *spaceGain) addPhysics(ctx context.Context, candidates []int, share []fl
 		return err
 	}
 	fit.Arrange(trial.Rows...)
-	post, joint, err := g.fitted.prior.posterior(ctx, fit)
+	post, joint, err := g.fitted.prior.posterior(ctx, fit, nil)
 	if err != nil {
 		return err
 	}

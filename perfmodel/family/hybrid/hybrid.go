@@ -123,8 +123,7 @@ func (p *Prior) fit(ctx context.Context, data iter.Seq2[spec.Measurement, error]
 	return h, card, nil
 }
 
-// oneKey returns the usable rows of data, repeats merged, in canonical order, and
-// the number of rows left out. All rows must share one key.
+// oneKey returns the usable rows of data and the number of rows left out. All rows must share one key.
 func oneKey(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (rows []spec.Measurement, left int, err error) {
 	var key spec.Key
 	for m, err := range data {
@@ -145,7 +144,7 @@ func oneKey(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (rows 
 		}
 		rows = append(rows, m)
 	}
-	return perfmodel.MergeRepeats(rows), left, nil
+	return rows, left, nil
 }
 
 // hybrid returns a Model with a calibration and without fits of single keys.
@@ -189,6 +188,7 @@ func (h *Model) Of(key spec.Key) (perfmodel.Fitted, perfmodel.Card) {
 
 // card returns the Card of a fit to the rows of one key. The error is that of ctx.
 func (h *Model) card(ctx context.Context, rows []spec.Measurement, left int) (perfmodel.Card, error) {
+	rows = perfmodel.MergeRepeats(rows)
 	hash, err := perfmodel.HashRows(ctx, rows)
 	if err != nil {
 		return perfmodel.Card{}, err

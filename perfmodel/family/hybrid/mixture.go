@@ -39,14 +39,11 @@ func (h *Model) mix(ctx context.Context, c *analytic.Calibration, key spec.Key, 
 		return nil, err
 	}
 	m := &mixture{rubick: fitted}
-	row := map[spec.Config]int{} // of c
-	for i := range c.Rows {
-		if of := &c.Rows[i].Config; of.Key() == key && (c.Noise == nil || c.Noise[i] == 0) {
-			row[perfmodel.Canonical(*of)] = i
+	row := rowsOfKey(c, key)
+	for i := range rows {
+		if _, ok := row[perfmodel.Canonical(rows[i].Config)]; !ok {
+			return m, nil // physics does not cover all rows
 		}
-	}
-	if len(row) < len(rows) {
-		return m, nil // physics does not cover all rows
 	}
 	e, sd := fitted.LeftOut()
 	if e == nil {
@@ -59,6 +56,23 @@ func (h *Model) mix(ctx context.Context, c *analytic.Calibration, key spec.Key, 
 	}
 	m.physics = weigh(gain, len(rows))
 	return m, nil
+}
+
+// rowsOfKey returns the rows of c that have a key, by configuration. Of a configuration that was also measured before a
+// change of its site it has the current row, which comes first in c.
+func rowsOfKey(c *analytic.Calibration, key spec.Key) map[spec.Config]int {
+	out := map[spec.Config]int{}
+	for i := range c.Rows {
+		of := &c.Rows[i].Config
+		if of.Key() != key {
+			continue
+		}
+		is := perfmodel.Canonical(*of)
+		if _, ok := out[is]; !ok {
+			out[is] = i
+		}
+	}
+	return out
 }
 
 // weigh returns the weight of the first of two forms, given the differences of the log densities of some of n rows,

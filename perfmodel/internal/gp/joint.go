@@ -39,11 +39,12 @@ type Joint struct {
 const maxJointRows = 500
 
 // NewJoint conditions prior on rows at the given points; post is the fit without the process. noise is an additional
-// standard deviation of each row; nil = none. The error is that of ctx, or wraps perfmodel.ErrNotFinite.
-func NewJoint(ctx context.Context, prior bayes.Gaussian, post *bayes.Posterior, at []Point, noise []float64, h *Hyper) (*Joint, error) {
+// standard deviation of each row; nil = none. repeats add information on the noise of single runs. The error is that of
+// ctx, or wraps perfmodel.ErrNotFinite.
+func NewJoint(ctx context.Context, prior bayes.Gaussian, post *bayes.Posterior, at []Point, noise []float64, repeats []Repeats, h *Hyper) (*Joint, error) {
 	n := min(len(at), maxJointRows)
 	j := &Joint{prior: prior, jac: mat.NewDense(n, len(prior.Mean), nil), gain: &mat.Dense{}}
-	j.Process = Process{Off: make([]float64, n), ExtraSD: make([]float64, n), trend: make([]float64, n*n)}
+	j.Process = Process{Off: make([]float64, n), ExtraSD: make([]float64, n), trend: make([]float64, n*n), repeats: repeats}
 	moved := make([]float64, len(prior.Mean))
 	floats.SubTo(moved, post.Mean, prior.Mean)
 	for i := range n {

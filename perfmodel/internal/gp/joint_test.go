@@ -35,7 +35,7 @@ func line(t *testing.T, n int, y func(i int) float64) (prior bayes.Gaussian, pos
 
 func jointOf(t *testing.T, prior bayes.Gaussian, post *bayes.Posterior, at []Point) (*Joint, bayes.Gaussian) {
 	t.Helper()
-	j, err := NewJoint(context.Background(), prior, post, at, nil, Untaught())
+	j, err := NewJoint(context.Background(), prior, post, at, nil, nil, Untaught())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestJointOfRowsAlike(t *testing.T) {
 func TestJointRefuses(t *testing.T) {
 	prior, post, at := line(t, 5, func(int) float64 { return 0 })
 	post.Residual[2] = math.NaN()
-	if j, err := NewJoint(context.Background(), prior, &post, at, nil, Untaught()); err == nil {
+	if j, err := NewJoint(context.Background(), prior, &post, at, nil, nil, Untaught()); err == nil {
 		if _, err = j.Constants(); err == nil {
 			t.Error("a row that is no number is fitted")
 		}

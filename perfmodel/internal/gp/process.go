@@ -21,6 +21,7 @@ type Process struct {
 	Kernel       Kernel
 	trend        []float64 // lower triangle of an additional covariance; nil = none
 	physics      *Physics  // of the rows; nil = unknown
+	repeats      []Repeats // of rows, for the choice of the kernel
 	// With up to ExactRows rows:
 	alpha []float64 // (K + noise)⁻¹ · residuals
 	Chol  Cholesky  // of K + noise
@@ -58,7 +59,7 @@ func (r *Process) thinned(n int) *Process {
 	if all <= n {
 		return r
 	}
-	out := &Process{Kernel: r.Kernel}
+	out := &Process{Kernel: r.Kernel, repeats: r.repeats}
 	if r.trend != nil {
 		out.trend = make([]float64, n*n)
 	}
@@ -138,8 +139,14 @@ func (r *Process) Trend(i, j int) float64 {
 	return r.trend[max(i, j)*len(r.At)+min(i, j)]
 }
 
-// evidence returns the log marginal likelihood, up to a constant.
-func (r *Process) evidence() float64 { return -Dot(r.Off, r.alpha)/2 - r.Chol.logDet()/2 }
+// evidence returns the log marginal likelihood of rows and repeats, up to a constant.
+func (r *Process) evidence() float64 {
+	sum := -Dot(r.Off, r.alpha)/2 - r.Chol.logDet()/2
+	for i := range r.repeats {
+		sum += r.repeats[i].logDensity(r.Kernel.Noise)
+	}
+	return sum
+}
 
 // Predict returns the mean and the variance of the residual at p.
 func (r *Process) Predict(p *Point) (mean, variance float64) {

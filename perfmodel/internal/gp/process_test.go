@@ -115,7 +115,8 @@ func TestResidualOfManyRows(t *testing.T) {
 	}
 }
 
-// TestSlopes compares the derivatives of the evidence with differences, for rows of two sites with and without experts.
+// TestSlopes compares the derivatives of the evidence with differences, for rows of two sites with and without experts, and
+// repeats.
 func TestSlopes(t *testing.T) {
 	at, e, sd := wavy(24)
 	for i := range at {
@@ -133,7 +134,7 @@ func TestSlopes(t *testing.T) {
 			trend[i*len(at)+j] = 0.01 * at[i].Num[2] * at[j].Num[2]
 		}
 	}
-	s := newSearch(Untaught(), &Process{At: at, Off: e, ExtraSD: sd, trend: trend})
+	s := newSearch(Untaught(), &Process{At: at, Off: e, ExtraSD: sd, trend: trend, repeats: []Repeats{{-0.1, 0.1}, {-0.2, 0, 0.05, 0.15}, {0, 0}}})
 	x := make([]float64, hypers)
 	for i := range x {
 		x[i] = 0.3 * math.Sin(float64(i))

@@ -170,6 +170,9 @@ func (p *pairs) addSlopes(out []float64) {
 	n, k, m := len(p.At), &p.Kernel, len(p.vary)
 	inv := p.Chol.inverse()
 	by := make([]float64, m)
+	for i := range p.repeats {
+		out[3] += p.repeats[i].slope(k.Noise)
+	}
 	for i := range n {
 		a := &p.At[i]
 		routed := 0.0
