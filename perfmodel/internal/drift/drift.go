@@ -54,6 +54,10 @@ const step, usualSize = 0.05, 0.3
 // change.
 const minRows, LeastRows = 3, 2 * minRows
 
+// settled is the time that a change lasts at least. A device that shares its host or heats up is slower and faster from
+// minute to minute: that is noise of its runs, and the next run may be as fast as any of them.
+const settled = 30 * time.Minute
+
 // Threshold is the Bayes factor from which a change is found, for each site that is searched. Under a correct model
 // without a change the expected Bayes factor is 1, so by Markov's inequality at most one in a hundred such searches finds
 // one. It is "decisive" on the scale of Kass and Raftery, "Bayes Factors", JASA 1995, section 3.2.
@@ -112,10 +116,12 @@ type whitened struct {
 	weight   float64     // probability of the covariance without a change
 }
 
-// dates returns the rows at which a change is possible: the first at their time, with enough rows on either side.
+// dates returns the rows at which a change is possible: the first at their time, with enough rows on either side, and at
+// least settled after the first row. The last row is at least settled after the last one before the change.
 func (s *search) dates() (out []int) {
 	for k := minRows; k <= len(s.rows)-minRows; k++ {
-		if s.rows[k].At.After(s.rows[k-1].At) {
+		before, since := s.rows[k].At.Sub(s.rows[0].At), s.rows[len(s.rows)-1].At.Sub(s.rows[k-1].At)
+		if s.rows[k].At.After(s.rows[k-1].At) && min(before, since) >= settled {
 			out = append(out, k)
 		}
 	}

@@ -121,6 +121,19 @@ func TestFindNeedsRows(t *testing.T) {
 	}
 }
 
+// TestFindOnlyWhatLasts: a change in 40 minutes of rows is none, since it may be gone in the next; in 160 minutes it is.
+func TestFindOnlyWhatLasts(t *testing.T) {
+	for minutes, want := range map[int]bool{1: false, 4: true} {
+		rows := site(1, 40, 20, Compute, math.Log(2))
+		for i := range rows {
+			rows[i].At = rows[0].At.Add(time.Duration(i*minutes) * time.Minute)
+		}
+		if c, ok := find(t, rows, 1); ok != want {
+			t.Errorf("rows every %d minutes: %+v, %v", minutes, c, ok)
+		}
+	}
+}
+
 // TestFindDoesNotDependOnOrder, also not with covariances of pairs.
 func TestFindDoesNotDependOnOrder(t *testing.T) {
 	rows := site(2, 30, 12, Network, math.Log(2))
