@@ -34,6 +34,10 @@ func (r *run) resume() error {
 		r.add(m)
 	}
 	r.resumed = len(r.rows)
+	if r.o.Again {
+		clear(r.done)
+		clear(r.skips)
+	}
 	return nil
 }
 

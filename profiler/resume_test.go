@@ -35,6 +35,28 @@ func TestOtherCPUs(t *testing.T) {
 	}
 }
 
+// TestAgain: each session measures the points once more, and each measurement is a row of its own; a continued run
+// without it measures nothing.
+func TestAgain(t *testing.T) {
+	var sink memorySink
+	o, l := options(t, &sink)
+	c := Campaign{Name: "c", Choose: Grid, Models: []spec.Model{tinyModel("a", 4)}, Space: Space{MicroBatch: []int{1, 2}}}
+	for session := 1; session <= 3; session++ {
+		o.Again, o.Rows = true, slices.Clone(sink.rows)
+		s, err := Run(context.Background(), c, o)
+		if err != nil || l.runs != 2*session || s.Done != 2*session || s.Stopped != "every point is measured" {
+			t.Errorf("session %d: %d points run, %d done, %q, %v", session, l.runs, s.Done, s.Stopped, err)
+		}
+	}
+	if got := numbersOf(sink.rows); !slices.Equal(got, []int{1, 2, 3, 4, 5, 6}) {
+		t.Errorf("numbers %v", got)
+	}
+	o.Again, o.Rows = false, slices.Clone(sink.rows)
+	if _, err := Run(context.Background(), c, o); err != nil || l.runs != 6 {
+		t.Errorf("%d points run, %v, want 6", l.runs, err)
+	}
+}
+
 // TestSharedOOM: an out of memory beside another process does not rule out other points.
 func TestSharedOOM(t *testing.T) {
 	for shared, skipped := range map[string]int{"": 2, "pid 7 holds 60 GiB": 0} {

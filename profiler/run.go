@@ -32,7 +32,9 @@ type Options struct {
 	For []Wanted
 	// Only, if set, limits the run to the points for which it returns true.
 	Only func(c spec.Config) bool
-	Seed uint64
+	// Again measures the points once in this session, also those that earlier sessions of the run measured.
+	Again bool
+	Seed  uint64
 	// Progress, if set, is called before and after every point, from one goroutine.
 	Progress func(Event)
 	Now      func() time.Time // nil = time.Now
@@ -92,8 +94,8 @@ type ModelState struct {
 
 // Run measures points of c until its budget is spent, its intervals are as narrow as wanted, or no point is
 // left. Each measurement is in the Sink before the next point begins. A killed run continues if Run is called
-// again with the rows it stored; stored points are not measured again. If the Sink is a Journal, a point at
-// which several sessions in a row are killed counts as failed (see maxAttempts).
+// again with the rows it stored; stored points are not measured again, unless Options.Again is set. If the Sink is
+// a Journal, a point at which several sessions in a row are killed counts as failed (see maxAttempts).
 //
 // If the first points of a session all fail for one reason, and no point of the run had another outcome, the
 // run stops early with an error that wraps ErrSetup. Simulated runs do not stop early.
