@@ -23,7 +23,7 @@ func (m Measurement) Quarantine(reason string) Measurement {
 // Quarantined reports whether m is the result of Quarantine.
 func (m Measurement) Quarantined() bool { return strings.HasPrefix(m.Doubt, quarantined) }
 
-// Unquarantine reverses Quarantine. It returns m and "" if m is not quarantined.
+// Unquarantine reverses Quarantine. It returns m and "" if m is not quarantined; the reason of one that is may be "", too.
 func (m Measurement) Unquarantine() (_ Measurement, reason string) {
 	rest, ok := strings.CutPrefix(m.Doubt, quarantined)
 	if !ok {

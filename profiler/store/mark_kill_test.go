@@ -47,8 +47,8 @@ func changeOnRequest(dir string) error {
 }
 
 // TestMarksKilled kills a process after each of several changes, and again with its log cut at 10 bytes of those that the
-// change wrote, at each of them if PACER_SOAK is set: the store opens, and all rows of the change are as before it or as after it. At the whole length they are as
-// after it, since it was acknowledged.
+// change wrote, at each of them if PACER_SOAK is set: the store opens, and all rows of the change are as before it or as
+// after it. At the whole length they are as after it, since it was acknowledged.
 func TestMarksKilled(t *testing.T) {
 	changes := []string{"put", "quarantine", "release", "quarantine", "forget", "put", "release", "put"}
 	states := []string{"", "used", "quarantined", "used", "quarantined", "forgotten", "forgotten", "", "used"}

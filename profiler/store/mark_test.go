@@ -293,6 +293,21 @@ func TestForgottenOrigins(t *testing.T) {
 	}
 }
 
+// TestQuarantinedWithoutReason: a row that comes quarantined stays so if its mark has no reason.
+func TestQuarantinedWithoutReason(t *testing.T) {
+	db := openTest(t, t.TempDir(), atNoon)
+	if err := db.Put(t.Context(), invented(0).Quarantine("")); err != nil {
+		t.Fatal(err)
+	}
+	rows := collect(t, db, Filter{})
+	if len(rows) != 1 || !rows[0].Quarantined() {
+		t.Fatalf("%+v, want a quarantined row", rows)
+	}
+	if rs := records(t, db, Filter{}); rs[0].Quarantined == nil || rs[0].Quarantined.By != "ann@lab" {
+		t.Errorf("%+v, want a mark", rs[0])
+	}
+}
+
 func TestCheckReason(t *testing.T) {
 	db := filled(t, 1)
 	rs := records(t, db, Filter{})

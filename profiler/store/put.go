@@ -99,9 +99,10 @@ func (db *DB) encodeRows(ms []spec.Measurement) ([]row, error) {
 	}
 	rows := make([]row, len(ms))
 	for i, m := range ms {
+		quarantined := m.Quarantined()
 		m, reason := m.Unquarantine()
 		err := check(m)
-		if err == nil && reason != "" {
+		if err == nil && quarantined {
 			rows[i].mark, err = encodeMark(Mark{reason, now.By, now.At})
 		}
 		if err == nil {

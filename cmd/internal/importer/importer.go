@@ -143,9 +143,10 @@ func (im *importer) reportBad(err error) {
 // warn counts a row that is doubted or breaks a legality rule.
 func (im *importer) warn(m spec.Measurement) {
 	var texts []string
-	m, quarantine := m.Unquarantine()
-	if quarantine != "" {
-		texts = append(texts, "quarantined in the file ("+quarantine+"), and here if they are new")
+	quarantined := m.Quarantined()
+	m, reason := m.Unquarantine()
+	if quarantined {
+		texts = append(texts, "quarantined in the file ("+cmp.Or(reason, "no reason given")+"), and here if they are new")
 	}
 	if reason := m.DoubtReason(); reason != "" {
 		texts = append(texts, "in doubt: "+reason)
