@@ -111,8 +111,9 @@ func TestCalibrationReducesError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(rows.HeldOut) != 10 || len(rows.Chosen) != 20 || rows.WallSec != 300 {
-		t.Errorf("%d held out and %d chosen in %g s, want a third of the budget of 30 points held out", len(rows.HeldOut), len(rows.Chosen), rows.WallSec)
+	if len(rows.HeldOut) != 10 || len(rows.Chosen) != 17 || len(rows.Repeats) != 3 || rows.WallSec != 300 {
+		t.Errorf("%d held out, %d chosen and %d repeats in %g s, want a third of the budget of 30 points held out, and a tenth for repeats",
+			len(rows.HeldOut), len(rows.Chosen), len(rows.Repeats), rows.WallSec)
 	}
 	held := identities(rows.HeldOut)
 	for id := range identities(rows.Chosen) {
@@ -126,8 +127,8 @@ func TestCalibrationReducesError(t *testing.T) {
 	if r.After.HalfWidth >= r.Before.HalfWidth || r.After.Coverage < 0.8 {
 		t.Errorf("intervals: before %+v, after %+v", r.Before, r.After)
 	}
-	if len(r.Cards) != 1 || r.Cards[0].NFit != 30 {
-		t.Errorf("cards %+v, want one of 30 rows", r.Cards)
+	if len(r.Cards) != 1 || r.Cards[0].NFit != 27 {
+		t.Errorf("cards %+v, want one of 27 plans", r.Cards)
 	}
 	stored, err := query.RowsOf(t.Context(), db, store.Filter{Sources: []string{"campaign/calibrate-GPT2-XL"}})
 	if err != nil || len(stored) != 30 {
@@ -211,8 +212,8 @@ func TestKeptFitHasAllRowsOfTheStore(t *testing.T) {
 	}
 	s.read = func(f store.Filter) ([]spec.Measurement, error) { return query.RowsOf(t.Context(), db, f) }
 	r, err := s.report(t.Context(), rows, reg)
-	if err != nil || len(r.Cards) != 1 || r.Cards[0].NFit != 31 || r.Points != 30 {
-		t.Errorf("%v, %d points, cards %+v, want 30 and one of 31 rows", err, r.Points, r.Cards)
+	if err != nil || len(r.Cards) != 1 || r.Cards[0].NFit != 28 || r.Points != 27 || r.Repeats != 3 {
+		t.Errorf("%v, %d points, cards %+v, want 27 and one of 28 plans", err, r.Points, r.Cards)
 	}
 }
 
@@ -262,7 +263,7 @@ func TestCalibrationContinues(t *testing.T) {
 	o := options()
 	o.Budget = points(12)
 	_, want := measureAt(t, newSite(), o, whole)
-	for _, stop := range []int{0, 2, 4, 9} {
+	for _, stop := range []int{0, 2, 4, 9, 11} {
 		db, _ := querytest.Open(t)
 		at := newSite()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -301,8 +302,8 @@ func TestCalibrationGoesOnWithMore(t *testing.T) {
 	o.Budget = points(24)
 	o.Devices = 2 // another space, which draws other plans
 	_, more := measureAt(t, at, o, db)
-	if at.runs != 24 || len(more.Chosen)+len(more.HeldOut) != 24 {
-		t.Errorf("%d points measured, %d + %d in the end, want 24", at.runs, len(more.HeldOut), len(more.Chosen))
+	if at.runs != 24 || len(more.all()) != 24 || len(more.Repeats) != 2 {
+		t.Errorf("%d points measured, %d + %d + %d in the end, want 24 with 2 repeats", at.runs, len(more.HeldOut), len(more.Chosen), len(more.Repeats))
 	}
 	held := identities(more.HeldOut)
 	for id := range identities(more.Chosen) {
@@ -311,7 +312,7 @@ func TestCalibrationGoesOnWithMore(t *testing.T) {
 		}
 	}
 	o.Label = "again"
-	if _, again := measureAt(t, at, o, db); at.runs != 48 || len(again.Chosen)+len(again.HeldOut) != 24 {
+	if _, again := measureAt(t, at, o, db); at.runs != 48 || len(again.all()) != 24 {
 		t.Errorf("under another label: %d points in all", at.runs)
 	}
 }

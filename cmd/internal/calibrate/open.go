@@ -130,7 +130,7 @@ func printWarnings(w io.Writer, warnings []string) {
 // open prepares a calibration on this machine, and returns warnings about the model. rows reads the stored rows.
 // The caller closes the session, which is nil after an error.
 func open(ctx context.Context, o Options, d *query.Resolver, rows campaign.RowSource) (_ *session, warnings []string, err error) {
-	if err := profiler.CheckLabel(heldOutLabel(o.Label)); err != nil {
+	if err := cmp.Or(profiler.CheckLabel(heldOutLabel(o.Label)), profiler.CheckLabel(repeatLabel(o.Label))); err != nil {
 		return nil, nil, fail.Usagef("calibrate: --label: %w", err)
 	}
 	if o.Budget <= 0 {

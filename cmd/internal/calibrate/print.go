@@ -143,7 +143,11 @@ func (r *Report) printVerdict(w io.Writer) {
 		how = fmt.Sprintf("%s, each predicted by a fit to the others", spec.Count(r.Fitted, "row"))
 	}
 	if r.Space > 0 {
-		how += fmt.Sprintf("; %s of %d measured in %s of %s", spec.Count(r.Points, "plan"), r.Space, campaign.Duration(r.WallSec), campaign.Duration(r.BudgetSec))
+		again := ""
+		if r.Repeats > 0 {
+			again = fmt.Sprintf(", one of them %d times,", r.Repeats+1)
+		}
+		how += fmt.Sprintf("; %s of %d measured%s in %s of %s", spec.Count(r.Points, "plan"), r.Space, again, campaign.Duration(r.WallSec), campaign.Duration(r.BudgetSec))
 	}
 	switch {
 	case r.After.Plans == 0:
@@ -161,6 +165,6 @@ func (r *Report) printVerdict(w io.Writer) {
 		for _, c := range r.Cards {
 			fitted += c.NFit
 		}
-		fmt.Fprintf(w, "Stored: %s as %s. Fitted: %s, to %s of the store.\n", spec.Count(r.Points, "row"), r.Source, spec.Count(n, "model"), spec.Count(fitted, "row"))
+		fmt.Fprintf(w, "Stored: %s as %s. Fitted: %s, to %s of the store.\n", spec.Count(r.Points+r.Repeats, "row"), r.Source, spec.Count(n, "model"), spec.Count(fitted, "row"))
 	}
 }

@@ -1,6 +1,7 @@
 package calibrate
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -28,6 +29,9 @@ func (r *Report) reasons(rows []spec.Measurement, fitted int, outliers []perfmod
 	if r.After.Plans == 0 || r.halved() {
 		return nil
 	}
+	if text := cmp.Or(r.Reference.text(), r.drift()); text != "" {
+		out = append(out, text)
+	}
 	if r.Before.Mean < alreadyGood {
 		out = append(out, "the predictions were good before")
 	}
@@ -35,9 +39,6 @@ func (r *Report) reasons(rows []spec.Measurement, fitted int, outliers []perfmod
 		out = append(out, fmt.Sprintf("the measurements themselves are uncertain: their 95 %% intervals are ±%s (median)", console.Percent(noise)))
 	}
 	if text := leftOut(rows); text != "" {
-		out = append(out, text)
-	}
-	if text := r.drift(); text != "" {
 		out = append(out, text)
 	}
 	if fitted < fewRows {

@@ -25,6 +25,7 @@ type Report struct {
 	Stopped   string              `json:"stopped,omitempty"`
 	Space     int                 `json:"space,omitempty"` // number of plans that may be measured
 	Points    int                 `json:"points"`          // measured, with any outcome
+	Repeats   int                 `json:"repeats"`         // further runs of one of them, the reference
 	Fitted    int                 `json:"fitted"`          // rows fitted for the score
 	LeaveOne  bool                `json:"leave_one_out"`   // each plan was predicted by a fit to the others; else plans were held out
 	Before    Accuracy            `json:"before"`
@@ -33,7 +34,8 @@ type Report struct {
 	Reasons   []string            `json:"reasons"` // why the error was not halved
 	Plans     []Scored            `json:"plans"`   // scored
 	Best      []BestPlan          `json:"best"`
-	Cards     []perfmodel.Card    `json:"cards"` // of the stored fits, to all rows
+	Reference *Reference          `json:"reference,omitempty"` // the speed of the machine over time; nil = not measured again
+	Cards     []perfmodel.Card    `json:"cards"`               // of the stored fits, to all rows
 	Warnings  []string            `json:"warnings"`
 	Next      []string            `json:"next"` // commands
 }
@@ -67,10 +69,10 @@ func (s *session) report(ctx context.Context, rows *measured, reg *registry.Regi
 	machine := s.JSON()
 	r := &Report{Source: s.Campaign.Source(), Machine: &machine, BudgetSec: s.o.Budget.Seconds(), WallSec: rows.WallSec, Stopped: rows.Stopped, Space: len(s.Points)}
 	b := basis{family: fam, rows: rows.all(), fitted: len(usable(rows.Chosen)), read: s.read}
-	if r.Plans, b.outliers, err = scoreHeldOut(ctx, fam, rows.HeldOut, rows.Chosen); err != nil {
+	if r.Plans, b.outliers, err = scoreHeldOut(ctx, fam, rows.HeldOut, rows.fitted()); err != nil {
 		return nil, err
 	}
-	r.Warnings = s.fewPlans()
+	r.Repeats, r.Reference, r.Warnings = len(rows.Repeats), rows.speed(), s.fewPlans()
 	if len(r.Plans) == 0 && heldOutCount(len(s.Points)) > 0 {
 		r.Warnings = append(r.Warnings, "no plan held out was measured undisturbed: the error after the calibration is unknown")
 	}
@@ -106,11 +108,13 @@ func (s *session) fewPlans() []string {
 
 // finish sums up the scores, stores the fits to all rows of the store, and finds the best plans.
 func (r *Report) finish(ctx context.Context, b basis, o Options, reg *registry.Registry) error {
-	r.Points, r.Fitted = len(b.rows), b.fitted
+	r.Points, r.Fitted = len(b.rows)-r.Repeats, b.fitted
 	r.Before, r.After = accuracies(r.Plans)
 	r.Halved, r.Reasons = r.halved(), r.reasons(b.rows, b.fitted, b.outliers)
-	if text := leftOut(b.rows); text != "" && !slices.Contains(r.Reasons, text) {
-		r.Warnings = append(r.Warnings, text)
+	for _, text := range []string{r.Reference.text(), leftOut(b.rows)} {
+		if text != "" && !slices.Contains(r.Reasons, text) {
+			r.Warnings = append(r.Warnings, text)
+		}
 	}
 	analytic, err := query.Analytic()
 	if err != nil {
@@ -189,7 +193,7 @@ func best(ctx context.Context, p perfmodel.Predictor, configs []spec.Config, row
 		if sec.Lo > 0 {
 			out.Lo, out.Hi = b/sec.Hi, b/sec.Lo
 		}
-		for _, m := range usable(rows) {
+		for _, m := range perfmodel.MergeRepeats(usable(rows)) {
 			if identity(m.Config) == identity(c) {
 				out.Measured = b / m.MedianStepSec()
 			}

@@ -128,7 +128,7 @@ func fitKeys(ctx context.Context, fam perfmodel.Family, rows []spec.Measurement)
 	var outliers []perfmodel.Outlier
 	byKey := perfmodel.GroupByKey(usable(rows))
 	for k, of := range byKey {
-		fitted, _, err := fam.Fit(ctx, perfmodel.Rows(perfmodel.MergeRepeats(of)))
+		fitted, _, err := fam.Fit(ctx, perfmodel.Rows(of))
 		if errors.Is(err, perfmodel.ErrTooFewPoints) {
 			continue
 		}

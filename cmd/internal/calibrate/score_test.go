@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pacer-ml/pacer/cmd/internal/query/querytest"
 	"github.com/pacer-ml/pacer/perfmodel"
@@ -15,12 +16,12 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-// someRows returns n rows of one site.
+// someRows returns rows of n plans of one site.
 func someRows(t *testing.T, n int) []spec.Measurement {
 	t.Helper()
 	db, _ := querytest.Open(t)
 	o := options()
-	o.Budget = points(n)
+	o.Budget = points(n + n/10) // with the repeats of one
 	s := openAt(t, newSite(), o, db)
 	rows, err := s.measure(t.Context(), db, io.Discard)
 	if err != nil {
@@ -132,6 +133,39 @@ func TestReasons(t *testing.T) {
 	outlier := []perfmodel.Outlier{{Row: ok, Factor: 4}}
 	if got := scored(0, 0.4, 0.3).reasons([]spec.Measurement{ok}, 9, outlier); len(got) != 1 || !strings.Contains(got[0], "a fitted row contradicts the others: ") || !strings.Contains(got[0], "4 times") {
 		t.Errorf("outlier: %q", got)
+	}
+}
+
+// TestDriftOfHeldOut: without a reference, plans held out show that the machine became slower or faster: relative to
+// the fit, the later half of them took longer or shorter.
+func TestDriftOfHeldOut(t *testing.T) {
+	began := newSite().now
+	report := func(ratio float64) *Report {
+		r := &Report{}
+		for i := range 10 {
+			measured := 1 + 0.04*float64(i%3)
+			if i >= 5 {
+				measured *= ratio
+			}
+			at := began.Add(time.Duration(i) * time.Minute)
+			r.Plans = append(r.Plans, Scored{MeasuredSec: measured, Before: &StepSec{Error: 1}, After: &StepSec{Sec: 1, Error: 1/measured - 1}, at: at})
+		}
+		r.Before, r.After = accuracies(r.Plans)
+		return r
+	}
+	for ratio, want := range map[float64]string{1: "", 1.05: "", 1.5: "the machine became about 1.5 times slower meanwhile", 0.5: "the machine became about 2.0 times faster meanwhile"} {
+		if got := report(ratio).drift(); !strings.HasPrefix(got, want) || (got == "") != (want == "") {
+			t.Errorf("ratio %g: %q, want %q", ratio, got, want)
+		}
+	}
+	r := report(1.5)
+	r.Before = r.After
+	if got := r.reasons(nil, 9, nil); !strings.HasPrefix(got[0], "the machine became about 1.5 times slower") {
+		t.Errorf("reasons %q", got)
+	}
+	r.Reference = &Reference{Changed: true, Ratio: 3, Runs: []RefTime{{Sec: 1}, {Sec: 3}}}
+	if got := strings.Join(r.reasons(nil, 9, nil), "; "); !strings.HasPrefix(got, "the machine was up to 3.0 times slower") || strings.Contains(got, "became") {
+		t.Errorf("reasons %q, want the reference alone", got)
 	}
 }
 

@@ -56,7 +56,7 @@ const minRows, LeastRows = 3, 2 * minRows
 
 // settled is the time that a change lasts at least. A device that shares its host or heats up is slower and faster from
 // minute to minute: that is noise of its runs, and the next run may be as fast as any of them.
-const settled = 30 * time.Minute
+const settled = 10 * time.Minute
 
 // Threshold is the Bayes factor from which a change is found, for each site that is searched. Under a correct model
 // without a change the expected Bayes factor is 1, so by Markov's inequality at most one in a hundred such searches finds

@@ -121,15 +121,15 @@ func TestFindNeedsRows(t *testing.T) {
 	}
 }
 
-// TestFindOnlyWhatLasts: a change in 40 minutes of rows is none, since it may be gone in the next; in 160 minutes it is.
+// TestFindOnlyWhatLasts: a change in 13 minutes of rows is none, since it may be gone in the next; in 40 minutes it is.
 func TestFindOnlyWhatLasts(t *testing.T) {
-	for minutes, want := range map[int]bool{1: false, 4: true} {
+	for seconds, want := range map[int]bool{20: false, 60: true} {
 		rows := site(1, 40, 20, Compute, math.Log(2))
 		for i := range rows {
-			rows[i].At = rows[0].At.Add(time.Duration(i*minutes) * time.Minute)
+			rows[i].At = rows[0].At.Add(time.Duration(i*seconds) * time.Second)
 		}
 		if c, ok := find(t, rows, 1); ok != want {
-			t.Errorf("rows every %d minutes: %+v, %v", minutes, c, ok)
+			t.Errorf("rows every %d seconds: %+v, %v", seconds, c, ok)
 		}
 	}
 }
