@@ -207,9 +207,14 @@ func (t *task) crossValidate(ctx context.Context, folds int, seed uint64) (Fitte
 		}
 	}
 	if skipped > 0 {
-		card.Warnings = append(card.Warnings, fmt.Sprintf("perfmodel: %d of %d configurations not cross-validated: too few others", skipped, len(t.usable)))
+		card.Warnings = append(card.Warnings, notValidated(skipped, len(t.usable)))
 	}
 	return t.finish(ctx, fitted, card)
+}
+
+// notValidated is the warning of configurations that no fit scored.
+func notValidated(n, of int) string {
+	return fmt.Sprintf("perfmodel: %d of %d configurations not cross-validated: too few others", n, of)
 }
 
 // deal returns the fold of every row. Rows are assigned to folds in turn, in the order of a seeded hash of

@@ -80,6 +80,7 @@ type member struct {
 	fit, held []spec.Measurement // usable rows, merged
 	fold      []int              // of each row of fit, if there are no rows held out
 	stacks    []string           // sorted names of the training stacks of its usable rows
+	skipped   int                // rows of fit that no fold scores, since there are no others
 }
 
 // fitTogether fills in the keys of out that have a common fit with others. The error is that of ctx.
@@ -170,6 +171,9 @@ func (p *pool) fit(ctx context.Context, o FitOptions) {
 	for i, m := range p.of {
 		fitted, card := whole.Of(m.key)
 		card.NFit, card.NPooled, card.DataHash = len(m.fit), len(rows)-len(m.fit), hash
+		if m.skipped > 0 {
+			card.Warnings = append(card.Warnings, notValidated(m.skipped, len(m.fit)))
+		}
 		if err := m.scoreHeld(ctx, fitted, m.held); err != nil {
 			return
 		}
@@ -210,7 +214,7 @@ func (p *pool) condition(ctx context.Context, fold int) (Pool, []spec.Measuremen
 // scoreFold scores the rows of a fold by a fit without any row of it.
 func (p *pool) scoreFold(ctx context.Context, fold int) error {
 	without, rows, err := p.condition(ctx, fold)
-	if err != nil || len(rows) == 0 {
+	if err != nil {
 		return err
 	}
 	for _, m := range p.of {
@@ -219,6 +223,10 @@ func (p *pool) scoreFold(ctx context.Context, fold int) error {
 			if f == fold {
 				out = append(out, m.fit[i])
 			}
+		}
+		if len(rows) == 0 {
+			m.skipped += len(out)
+			continue
 		}
 		of, _ := without.Of(m.key)
 		if err := m.scoreHeld(ctx, of, out); err != nil {

@@ -102,3 +102,21 @@ func TestPoolLowersError(t *testing.T) {
 		t.Errorf("mean error %.3f with rows of another model, %.3f without", errors[false], errors[true])
 	}
 }
+
+// TestPoolOfOneRowEach: rows without others that could predict them are not scored, and the card says so.
+func TestPoolOfOneRowEach(t *testing.T) {
+	large, small, _ := twoModels(t)
+	fits, err := perfmodel.FitPool(t.Context(), Shipped().Family(), []spec.Measurement{large[0], small[0]}, perfmodel.PoolOptions{})
+	if err != nil || len(fits) != 2 {
+		t.Fatal(fits, err)
+	}
+	for _, f := range fits {
+		if f.Err != nil || f.Card.NHeldOut != 0 || !slices.Contains(f.Card.Warnings, "perfmodel: 1 of 1 configurations not cross-validated: too few others") {
+			t.Errorf("%+v, %v", f.Card, f.Err)
+		}
+	}
+	fits, err = perfmodel.FitPool(t.Context(), Shipped().Family(), []spec.Measurement{large[0], large[1], small[0]}, perfmodel.PoolOptions{})
+	if err != nil || fits[0].Card.NHeldOut+fits[1].Card.NHeldOut != 3 || len(fits[0].Card.Warnings)+len(fits[1].Card.Warnings) != 0 {
+		t.Errorf("%+v, %v, want three scored rows", fits, err)
+	}
+}
