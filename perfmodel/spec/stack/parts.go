@@ -141,7 +141,7 @@ var kinds = []Kind{
 	{"weights", "weights that kernels read", []Value{
 		{Name: Half, Doc: "stored in 16 bits, next to fp32 masters"},
 		{Name: Autocast, Doc: "fp32, cast to 16 bits on use (torch.autocast)"},
-		{Name: FP8, Doc: "under fp8, the matrices of layers stored in 8 bits only, transposed too where a format or device needs both (fp8_model_init, --fp8-param-gather)"},
+		{Name: FP8, Doc: "under fp8, the matrices of layers stored in 8 bits only, transposed too where a format or device needs both (fp8_model_init, fp8_param_gather)"},
 		{Name: FP8Once, Doc: "the same, transposed on use (disable_parameter_transpose_cache)"},
 	}, func(p *Parts) *string { return &p.Weights }},
 	{"gradients", "format in which gradients are accumulated", []Value{
