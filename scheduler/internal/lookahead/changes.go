@@ -38,7 +38,7 @@ func (s *search) change() bool {
 	return true
 }
 
-// toggleRestart restarts a running task that was kept, or keepHeld one that was to be restarted.
+// toggleRestart restarts a running task that was kept, or keeps one that was to be restarted.
 func (s *search) toggleRestart(task int) {
 	s.next.keep[task] = !s.next.keep[task]
 	if s.next.keep[task] {

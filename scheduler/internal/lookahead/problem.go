@@ -29,14 +29,14 @@ type Candidate struct {
 type Task struct {
 	Candidates []Candidate // each fits on the idle cluster; none = the task is left out
 	Held       []Slot      // devices it holds, in one group; none = it waits
-	Left       float64     // seconds until it ends if it keepHeld Held
+	Left       float64     // seconds until it ends if it keeps Held
 	Ready      float64     // the part of Left before it makes progress
 	Fixed      bool        // it must keep Held
 	Weight     float64     // weight of its completion time
 	Age        float64     // seconds since its submission
 	Alone      float64     // completion time on an idle cluster, in seconds; used if Power > 1
 	Work       float64     // least device-seconds it needs, without idle ones
-	Tardy      float64     // its Lateness if it keepHeld Held, summed over scenarios
+	Tardy      float64     // its Lateness if it keeps Held, summed over scenarios
 	Late       float64     // cost of a second of Lateness
 }
 
@@ -81,7 +81,7 @@ func (p *Problem) Gap(plan *Schedule) float64 {
 
 // Assignment is the part of a schedule for one task.
 type Assignment struct {
-	Keep      bool    // the task keepHeld Held
+	Keep      bool    // the task keeps Held
 	Candidate int     // else the index of its candidate, -1 = it is left out
 	Start     float64 // seconds from now
 	End       float64 // seconds from now, +Inf if left out
@@ -106,7 +106,7 @@ type run struct {
 	devices          int
 }
 
-// kept is the run of a task that keepHeld its devices.
+// kept is the run of a task that keeps its devices.
 func (t *Task) kept() run {
 	return run{start: -inf, from: t.Ready, end: t.Left, late: t.Tardy, devices: devices(t.Held)}
 }
@@ -223,7 +223,7 @@ func (p *Problem) starting(t *Task, w *Candidate, at float64) float64 {
 	return p.cost(t, w.at(at))
 }
 
-// keeping is the cost of a task that keepHeld Held.
+// keeping is the cost of a task that keeps Held.
 func (p *Problem) keeping(t *Task) float64 {
 	return p.cost(t, t.kept())
 }

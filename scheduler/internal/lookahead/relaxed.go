@@ -57,7 +57,7 @@ type pick struct {
 	cost       float64 // including prices
 }
 
-// keepHeld stands for the candidate of a task that keepHeld its devices.
+// keepHeld stands for the candidate of a task that keeps its devices.
 const keepHeld = -1
 
 func newRelaxed(p *Problem, times []float64) *relaxed {
