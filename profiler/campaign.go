@@ -99,10 +99,12 @@ func (p PointOptions) Defaults() PointOptions {
 
 // RunnerSpec names the runner of a campaign and its options.
 type RunnerSpec struct {
-	Name   string  // "torchrun" ("" too), "replay" or "synthetic"
+	Name   string  // "torchrun" ("" too), "command", "replay" or "synthetic"
 	Source string  // replay: source of the stored rows
 	Noise  float64 // replay, synthetic: standard deviation of log step time between steps
 	Delay  time.Duration
+	// Command is the training command of the runner "command".
+	Command CommandSpec
 }
 
 // Point is one configuration that may be measured.

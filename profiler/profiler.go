@@ -103,6 +103,12 @@ const (
 	EnvDriver   = "driver"    // version of the GPU driver
 	EnvWarmUp   = "warmup_steps"
 	EnvCompiled = "used_compile" // what was compiled
+	// EnvCommand is the user's command with its placeholders, and EnvCommandHash identifies it with its variables and
+	// settings.
+	EnvCommand     = "command"
+	EnvCommandHash = "command_hash"
+	EnvTiming      = "timing"     // origin of the step times of a command: "hook", or the format of its log
+	EnvHookShare   = "hook_share" // CPU time of the hook as a fraction of the step time
 	// EnvHalfWidth is the half width of the 95 % interval of the median step time, as a fraction of
 	// it.
 	EnvHalfWidth = "half_width"

@@ -3,6 +3,7 @@ package profiler
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/family"
@@ -36,6 +37,7 @@ type campaignReader struct {
 	models, runner, space yamlfile.Node
 	accelerator           yamlfile.Node
 	shapes, tp, pp, plans []yamlfile.Node // one node per element of the lists in c.Space
+	pointKeys             []yamlfile.Entry
 	spaceKeys             []yamlfile.Entry
 }
 
@@ -135,7 +137,8 @@ func (r *campaignReader) budget(n yamlfile.Node) {
 func (r *campaignReader) point(n yamlfile.Node) {
 	at := map[string]yamlfile.Node{}
 	p := &r.c.Point
-	for _, e := range n.Entries("timeout", "min_steps", "max_steps", "min_time", "max_time", "interval", "compile", "threads") {
+	r.pointKeys = n.Entries("timeout", "min_steps", "max_steps", "min_time", "max_time", "interval", "compile", "threads")
+	for _, e := range r.pointKeys {
 		at[e.Key] = e.Value
 		switch e.Key {
 		case "timeout":
@@ -176,6 +179,7 @@ func (r *campaignReader) point(n yamlfile.Node) {
 // Names of the runners.
 const (
 	RunnerTorchrun  = "torchrun"
+	RunnerCommand   = "command"
 	RunnerReplay    = "replay"
 	RunnerSynthetic = "synthetic"
 )
@@ -184,13 +188,13 @@ func (r *campaignReader) readRunner(n yamlfile.Node) {
 	if !n.Given() {
 		return
 	}
-	names := []string{RunnerTorchrun, RunnerReplay, RunnerSynthetic}
+	names := []string{RunnerTorchrun, RunnerCommand, RunnerReplay, RunnerSynthetic}
 	if !n.IsMapping() {
 		r.c.Runner.Name = yamlfile.Word(n, names...)
 	}
 	var options []yamlfile.Entry
 	if n.IsMapping() {
-		for _, e := range n.Entries("name", "source", "noise", "delay") {
+		for _, e := range n.Entries(append([]string{"name", "source", "noise", "delay"}, commandKeys...)...) {
 			switch e.Key {
 			case "name":
 				r.c.Runner.Name = yamlfile.Word(e.Value, names...)
@@ -205,16 +209,32 @@ func (r *campaignReader) readRunner(n yamlfile.Node) {
 			options = append(options, e)
 		}
 		if r.c.Runner.Name == "" {
-			n.Fail("the runner has no name, want torchrun, replay or synthetic")
+			n.Fail("the runner has no name, want torchrun, command, replay or synthetic")
 			return
 		}
 	}
 	for _, e := range options {
-		if r.c.Runner.Name == RunnerTorchrun || r.c.Runner.Name == RunnerSynthetic && e.Key == "source" {
+		if !hasOption(r.c.Runner.Name, e.Key) {
 			r.Fail(e.At, "%s has no effect with runner %s", e.Key, r.c.Runner.Name)
 		}
 	}
-	if r.c.Runner.Name == RunnerReplay && r.c.Runner.Source == "" {
+	switch {
+	case r.c.Runner.Name == RunnerReplay && r.c.Runner.Source == "":
 		n.Fail("runner replay needs the source of the stored rows, such as runner: {name: replay, source: rubick}")
+	case r.c.Runner.Name == RunnerCommand:
+		r.readCommand(n, options)
 	}
+}
+
+// hasOption reports whether a runner has the key.
+func hasOption(runner, key string) bool {
+	switch runner {
+	case RunnerCommand:
+		return slices.Contains(commandKeys, key)
+	case RunnerReplay:
+		return !slices.Contains(commandKeys, key)
+	case RunnerSynthetic:
+		return !slices.Contains(commandKeys, key) && key != "source"
+	}
+	return false
 }

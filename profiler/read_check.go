@@ -11,6 +11,13 @@ import (
 
 // check reports contradictions between values that are valid on their own, so that no machine could run them.
 func (r *campaignReader) check() {
+	if r.c.Runner.Name == RunnerCommand {
+		for _, e := range r.pointKeys {
+			if e.Key != "timeout" && e.Key != "threads" {
+				r.Fail(e.At, "%s has no effect with runner command, which has warmup_steps and timed_steps", e.Key)
+			}
+		}
+	}
 	if r.c.Space.Measured {
 		r.checkMeasured()
 		return

@@ -72,6 +72,10 @@ func (r *run) sameStack(row spec.Measurement) error {
 		return fmt.Errorf("profiler: campaign %s: run %s was measured with torch %s, here is %s: give this run another label",
 			r.c.Name, r.label, was, is)
 	}
+	if was, is := row.Env[EnvCommandHash], r.o.Machine.Env[EnvCommandHash]; was != is {
+		return fmt.Errorf("profiler: campaign %s: run %s was measured with another command or other settings of it (%q), now it is %q: give this run another label",
+			r.c.Name, r.label, row.Env[EnvCommand], r.o.Machine.Env[EnvCommand])
+	}
 	compiled := row.Env[EnvCompiled] != ""
 	if compiled == r.c.Point.Compile || !compiled && row.Outcome != spec.OK {
 		return nil

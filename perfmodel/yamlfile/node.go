@@ -80,6 +80,15 @@ type Entry struct {
 
 // Entries returns the entries of mapping n. Keys that are not in known, and repeated keys, are errors.
 func (n Node) Entries(known ...string) []Entry {
+	return n.entries(known, func(key string) bool { return slices.Contains(known, key) })
+}
+
+// AnyEntries returns the entries of a mapping n with keys of the user's choice. Repeated keys are errors.
+func (n Node) AnyEntries() []Entry {
+	return n.entries([]string{"your choice"}, func(string) bool { return true })
+}
+
+func (n Node) entries(known []string, isKnown func(string) bool) []Entry {
 	var values []*ast.MappingValueNode
 	switch v := n.node.(type) {
 	case nil, *ast.NullNode:
@@ -102,7 +111,7 @@ func (n Node) Entries(known ...string) []Entry {
 		switch {
 		case !ok:
 			n.file.Fail(at, "%s is not a key, want one of %s", Node{n.file, v.Key}.What(), strings.Join(known, ", "))
-		case !slices.Contains(known, key.Value):
+		case !isKnown(key.Value):
 			n.file.Fail(at, "unknown key %q, nearest is %s", key.Value, named.Nearest(key.Value, known, 1)[0])
 		case slices.ContainsFunc(out, func(e Entry) bool { return e.Key == key.Value }):
 			n.file.Fail(at, "%s is given twice", key.Value)

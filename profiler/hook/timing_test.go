@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// process returns a process whose steps take the given times; the first has none.
+// process returns a process with steps of the given times; the first has none.
 func process(rank, world int, sec ...float64) Process {
 	p := Process{Rank: rank, World: world, PeakBytes: float64(rank + 1)}
 	end := 100.0

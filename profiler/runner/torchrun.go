@@ -148,7 +148,7 @@ func (t *Torchrun) request(c spec.Config) worker.Request {
 	}
 	return worker.Request{
 		Config: c, Device: device, Devices: c.Plan.Devices(), Seed: t.o.Seed,
-		Compile: t.point.Compile, Threads: t.threads(c),
+		Compile: t.point.Compile, Threads: threads(t.point, c),
 		MinSteps: t.point.MinSteps, MaxSteps: t.point.MaxSteps,
 		MinTime: t.point.MinTime.Seconds(),
 		MaxTime: t.point.MaxTime.Seconds(), Interval: t.point.Interval, Timeout: t.point.Timeout.Seconds(),

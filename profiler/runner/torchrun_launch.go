@@ -21,7 +21,7 @@ const portAttempts = 3
 // launch runs the worker on the devices of c and waits until it ends.
 func (t *Torchrun) launch(ctx context.Context, c spec.Config, dir, request, out string, started func(pgid int)) (profiler.Exit, error) {
 	devices := t.o.Machine.Devices[:c.Plan.Devices()]
-	cmd := profiler.Command{Env: t.environment(devices, t.threads(c)), Dir: dir, Timeout: t.point.Timeout, Started: started}
+	cmd := profiler.Command{Env: environment(t.o.Machine, devices, threads(t.point, c)), Dir: dir, Timeout: t.point.Timeout, Started: started}
 	work := []string{t.program, "--request", request, "--out", out}
 	if len(devices) == 1 {
 		cmd.Args = append([]string{t.features.Executable}, work...)
@@ -75,23 +75,23 @@ func torchrunArgs(python string, n, port int, logs string) []string {
 // threads returns the number of CPU threads per process: the option if set, else an equal share of the CPUs of
 // c, 0 if unknown. torch's default would be all CPUs of the affinity mask, regardless of the quota, and
 // torchrun's default for several processes is one.
-func (t *Torchrun) threads(c spec.Config) int {
-	if t.point.Threads > 0 || c.Shape.CPUs <= 0 {
-		return t.point.Threads
+func threads(p profiler.PointOptions, c spec.Config) int {
+	if p.Threads > 0 || c.Shape.CPUs <= 0 {
+		return p.Threads
 	}
 	return max(1, c.Shape.CPUs/c.Plan.Devices())
 }
 
-// environment returns the variables that the worker's processes get in addition to this process's environment.
-// With 0 threads, torch chooses their number.
-func (t *Torchrun) environment(devices []int, threads int) []string {
+// environment returns the variables that the processes of a point on devices of m get in addition to this process's
+// environment. With 0 threads, torch chooses their number.
+func environment(m profiler.Machine, devices []int, threads int) []string {
 	env := []string{"PYTHONUNBUFFERED=1"}
 	if n := threads; n > 0 {
 		for _, library := range []string{"OMP", "MKL", "OPENBLAS"} {
 			env = append(env, fmt.Sprintf("%s_NUM_THREADS=%d", library, n))
 		}
 	}
-	if t.o.Machine.CPU {
+	if m.CPU {
 		// On a single machine gloo need not look up the host name.
 		return append(env, "CUDA_VISIBLE_DEVICES=", "GLOO_SOCKET_IFNAME="+loopback())
 	}

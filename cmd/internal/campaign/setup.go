@@ -37,14 +37,23 @@ func newSetup(ctx context.Context, camp profiler.Campaign, o Options, rows RowSo
 		return o.replaySetup(ctx, camp, rows, timing)
 	case camp.Runner.Name == profiler.RunnerSynthetic:
 		return o.syntheticSetup(ctx, camp, timing)
+	case o.Assume == "" && camp.Runner.Name == profiler.RunnerCommand:
+		return o.commandSetup(ctx, camp)
 	case o.Assume == "":
 		return o.torchSetup(ctx, camp)
 	case !o.Dry:
-		return Setup{}, badField("assume", o.Assume, "is for the synthetic runner; torchrun measures this machine")
+		return Setup{}, badField("assume", o.Assume, "is for the synthetic runner; %s measures this machine", cmp.Or(camp.Runner.Name, profiler.RunnerTorchrun))
 	}
 	m, err := o.assumedMachine()
 	if err != nil {
 		return Setup{}, err
+	}
+	if camp.Runner.Name == profiler.RunnerCommand {
+		s := Setup{Assumed: true}
+		if err = s.useCommand(m, camp, runner.CommandOptions{}); err == nil {
+			s.Machine, err = o.withDevices(s.Machine)
+		}
+		return s, err
 	}
 	m.Lacks = lacksIn(assumedTorch(), m, camp)
 	m, err = o.withDevices(m)
@@ -172,6 +181,9 @@ func (s *Setup) points(camp profiler.Campaign) ([]profiler.Point, []profiler.Rej
 		s.Machine.Configs = t.Configs()
 	}
 	points, rejected, err := camp.Points(s.Machine)
+	if c, ok := s.Runner.(*runner.Command); ok && err == nil {
+		err = c.Check(points)
+	}
 	if s.Count = len(points); s.Count == 0 {
 		for i := range rejected {
 			rejected[i].UnusedValue = "" // without any point every value is unused

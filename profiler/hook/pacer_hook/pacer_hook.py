@@ -138,10 +138,10 @@ class Recorder:
         self._written_at = 0.0
         self._faults = 0
         self._spent = 0.0  # CPU seconds in this hook
-        self._running = None  # weak reference to the optimizer whose step runs, the outermost if they nest
+        self._running = None  # weak reference to the running optimizer, the outermost one if they nest
         self._called = {}  # optimizer id -> self.backwards at its last call in this training step
         self._open = None  # the mark of this training step
-        self._closed = []  # marks whose step has ended, in order, not yet written
+        self._closed = []  # marks of ended steps, in order, not yet written
         self._before = None  # the mark before those
         self._last_backwards = 0
         self._number = 0
@@ -246,7 +246,7 @@ class Recorder:
         self._called.clear()
 
     def _flush(self):
-        """Writes the closed steps whose events have completed."""
+        """Writes the closed steps with completed events."""
         while self._closed:
             mark, before = self._closed[0], self._before
             if mark.event is not None and not mark.event.query():

@@ -1,0 +1,168 @@
+package runner
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
+	"github.com/pacer-ml/pacer/profiler"
+	"github.com/pacer-ml/pacer/profiler/hook"
+)
+
+// A commandExit describes the end of the command of one point.
+type commandExit struct {
+	spec    profiler.CommandSpec
+	config  spec.Config
+	exit    profiler.Exit
+	timeout time.Duration
+	stopped bool // ended by this process after its last step
+	// outOfMemoryKill is as in workerExit.
+	outOfMemoryKill bool
+
+	processes []hook.Process
+	timing    hook.Timing
+	noTiming  error // why the hook has no step times
+}
+
+// read reads what the hook wrote.
+func (e *commandExit) read(out string) {
+	if e.processes, e.noTiming = hook.Read(out); e.noTiming == nil {
+		e.timing, e.noTiming = hook.Time(e.processes, e.config.Plan.Devices(), e.spec.WarmUp, e.spec.Timed)
+	}
+}
+
+// outOfMemory matches the messages of programs that ran out of memory: of PyTorch, its allocator on the CPU, CUDA and XLA.
+var outOfMemory = regexp.MustCompile(`(?i)out of memory|OutOfMemoryError|can't allocate memory|\bMemoryError\b|RESOURCE_EXHAUSTED`)
+
+// setOutcome sets the outcome of m. The first rule that applies wins: the steps were timed and are as many as the command
+// was told; a process or the log says that memory ran out; the timeout passed; the command failed or made other steps.
+func (e *commandExit) setOutcome(m *spec.Measurement) {
+	m.Outcome, m.Reason = e.outcome()
+	if m.Outcome != spec.OK {
+		m.Env[profiler.EnvLog] = e.exit.Tail
+		return
+	}
+	e.describe(m)
+	switch {
+	case e.stopped:
+	case e.exit.TimedOut:
+		warn(m, fmt.Sprintf("after its steps the command did not end within %s and was killed", e.timeout))
+	case e.exit.Code != 0:
+		warn(m, "after its steps the command failed: "+status(e.exit))
+	}
+	if n := e.exit.Stray; n > 0 && !e.stopped {
+		warn(m, fmt.Sprintf("%d processes outlived the command and were killed", n))
+	}
+}
+
+func (e *commandExit) outcome() (spec.Outcome, string) {
+	if e.complete() {
+		if why := e.wrongSteps(); why != "" {
+			return spec.Failed, why
+		}
+		return spec.OK, ""
+	}
+	for _, p := range e.processes {
+		if p.OOM {
+			return spec.OOM, fmt.Sprintf("rank %d: %s", p.Rank, p.Error)
+		}
+	}
+	failed := e.exit.Code != 0 || e.exit.Signal != ""
+	switch found := outOfMemory.FindString(e.exit.Tail); {
+	case e.exit.TimedOut:
+		return spec.Timeout, fmt.Sprintf("did not end within %s and was killed%s", e.timeout, e.made())
+	case failed && found != "":
+		return spec.OOM, fmt.Sprintf("%s; the log says %q", status(e.exit), found)
+	case failed && e.outOfMemoryKill && (e.exit.Signal == "killed" || sigkill.MatchString(e.exit.Tail)):
+		return spec.OOM, "killed by the kernel for lack of host memory"
+	case failed:
+		return spec.Failed, fmt.Sprintf("%s, last line %q%s", status(e.exit), lastLine(e.exit.Tail), e.made())
+	}
+	return spec.Failed, fmt.Sprintf("no step times: %v", cmp.Or(e.noTiming, fmt.Errorf("too few steps%s", e.made())))
+}
+
+// complete reports whether all steps to be timed were.
+func (e *commandExit) complete() bool {
+	return e.noTiming == nil && len(e.timing.StepSec) >= e.leastTimed()
+}
+
+// leastTimed is the number of timed steps below which a point is not measured. A command that was told its steps makes
+// fewer updates only if the loss scaling of fp16 skips some.
+func (e *commandExit) leastTimed() int {
+	if e.spec.EndsItself() && e.config.Plan.Precision == spec.FP16 {
+		return (e.spec.Timed + 1) / 2
+	}
+	if e.spec.EndsItself() && e.exit.Code == 0 && !e.exit.TimedOut {
+		return 1 // wrongSteps compares all of them
+	}
+	return e.spec.Timed
+}
+
+// wrongSteps returns why the steps contradict the number that the command was told, "" if they do not.
+func (e *commandExit) wrongSteps() string {
+	made, want := len(e.timing.Steps), e.spec.Steps()
+	if !e.spec.EndsItself() || made == want || made < want && e.config.Plan.Precision == spec.FP16 {
+		return ""
+	}
+	return fmt.Sprintf("the command made %s, it was told %d (warmup_steps + timed_steps): is a step one optimizer update?",
+		spec.Count(made, "training step"), want)
+}
+
+// made says how many steps the rank with fewest made.
+func (e *commandExit) made() string {
+	if len(e.processes) == 0 {
+		return "; no optimizer step was seen"
+	}
+	least := len(e.processes[0].Steps)
+	for _, p := range e.processes {
+		least = min(least, len(p.Steps))
+	}
+	return fmt.Sprintf("; it made %d of %d training steps", least, e.spec.Steps())
+}
+
+// describe copies the step times and facts to m.
+func (e *commandExit) describe(m *spec.Measurement) {
+	t := &e.timing
+	m.StepSec, m.PeakBytes = t.StepSec, t.PeakBytes
+	for key, v := range map[string]string{profiler.EnvTorch: t.Torch, "cuda": t.CUDA, profiler.EnvPython: t.Python,
+		"device_name": t.DeviceName, "optimizer": t.Optimizer} {
+		if v != "" {
+			m.Env[key] = v
+		}
+	}
+	if t.Device == "cuda" {
+		m.Env[spec.EnvMemKind] = "allocated"
+	}
+	m.Env[profiler.EnvTiming], m.Env[profiler.EnvHookShare] = "hook", number(t.Share())
+	m.Env[profiler.EnvReserved], m.Env[profiler.EnvWarmUp] = number(t.ReservedBytes), strconv.Itoa(e.spec.WarmUp)
+	if half := stats.MedianHalfWidth(m.StepSec); half > 0 {
+		m.Env[profiler.EnvHalfWidth] = number(half)
+	}
+	c := m.Config
+	if flops := c.Model.TrainFLOPs(c.Seq()) * m.Throughput() / float64(c.Plan.Devices()); flops > 0 {
+		m.Env[profiler.EnvFLOPS] = number(flops)
+	}
+	for _, w := range t.Warnings {
+		warn(m, w)
+	}
+}
+
+// doubt returns why the steps cannot be those of the plan: a step that accumulates has a backward pass for each
+// micro-batch. Recomputation and pipelines have more.
+func (e *commandExit) doubt(p spec.Plan) string {
+	if p = p.Normal(); p.AccumSteps == 1 || p.PP > 1 {
+		return ""
+	}
+	var counts []float64
+	for _, s := range e.timing.Steps[min(e.spec.WarmUp, len(e.timing.Steps)):] {
+		counts = append(counts, float64(s.Backwards))
+	}
+	if n := stats.Median(counts); n > 0 && n < float64(p.AccumSteps) {
+		return fmt.Sprintf("a step has %g backward passes, plan %s has %d micro-batches", n, p, p.AccumSteps)
+	}
+	return ""
+}

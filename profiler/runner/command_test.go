@@ -1,0 +1,149 @@
+//go:build linux
+
+package runner
+
+import (
+	"context"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/profiler"
+	"github.com/pacer-ml/pacer/profiler/executor"
+)
+
+func newCommand(t *testing.T, c profiler.CommandSpec, timeout time.Duration) *Command {
+	t.Helper()
+	r, err := NewCommand(CommandOptions{Command: c, Machine: profiler.Machine{Devices: []int{0, 1}, CPU: true},
+		Point: profiler.PointOptions{Timeout: timeout}, Executor: executor.Local{Grace: 300 * time.Millisecond}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestCommandEvil: any end of a command becomes an outcome, and none of its processes is left.
+func TestCommandEvil(t *testing.T) {
+	word := t.TempDir()
+	for _, c := range []struct {
+		line, reason string
+		outcome      spec.Outcome
+	}{
+		{"echo Traceback; exit 3", `exit status 3, last line "Traceback"; no optimizer step was seen`, spec.Failed},
+		{"echo all done", "no step times: hook: 0 ranks stepped an optimizer, want 1", spec.Failed},
+		{"echo torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB; exit 1", `the log says "OutOfMemoryError"`, spec.OOM},
+		{"kill -9 $$", `ended by signal "killed"`, spec.Failed},
+		{strings.ReplaceAll(hang, "WORD", word), "did not end within 1s and was killed; no optimizer step was seen", spec.Timeout},
+		{`echo garbage >"$PACER_HOOK_OUT/rank0-1.jsonl"`, "rank0-1.jsonl: line 1: not a line of the hook", spec.Failed},
+	} {
+		m, err := newCommand(t, profiler.CommandSpec{Args: []string{c.line}, WarmUp: 1, Timed: 2}, time.Second).Run(context.Background(), tiny(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Outcome != c.outcome || !strings.Contains(m.Reason, c.reason) {
+			t.Errorf("%s: %s %q, want %s %q", c.line, m.Outcome, m.Reason, c.outcome, c.reason)
+		}
+		check(t, m, tiny(1))
+	}
+	noneLeft(t, word)
+	missing := profiler.CommandSpec{Args: []string{"/none/such", "x"}, WarmUp: 1, Timed: 1}
+	if _, err := newCommand(t, missing, time.Second).Run(context.Background(), tiny(1)); err == nil || !strings.Contains(err.Error(), "/none/such") {
+		t.Errorf("a program that is missing: %v", err)
+	}
+}
+
+// TestCommandTrains: unchanged scripts that train with torch are measured.
+func TestCommandTrains(t *testing.T) {
+	if testing.Short() {
+		t.Skip("imports torch in many processes")
+	}
+	python := withTorch(t, TorchrunOptions{}).features.Executable
+	scripts, err := filepath.Abs("../hook/testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	torchrun := python + " -m torch.distributed.run --nproc_per_node={nproc} --nnodes={nodes} --master_addr=127.0.0.1 --master_port={port} -r 2 -t 2 --log_dir {out} "
+	for _, c := range []struct {
+		name, line string
+		devices    int
+		accumulate int
+		outcome    spec.Outcome
+		want       string // in the reason or the doubt
+	}{
+		{"plain", python + " plain.py --steps {steps} --batch-size {mb} --accumulate {ga} --seq {seq}", 1, 2, spec.OK, ""},
+		{"ddp without end", torchrun + "ddp.py --steps 1000000 --batch-size {mb} --accumulate {ga}", 2, 2, spec.OK, ""},
+		{"zero", torchrun + "zero.py --steps {steps} --batch-size {mb}", 2, 1, spec.OK, ""},
+		{"other steps", python + " plain.py --steps 7 # not {steps}", 1, 1, spec.Failed, "the command made 7 training steps, it was told 9"},
+		{"no accumulation", python + " plain.py --steps {steps}", 1, 2, spec.OK, "a step has 1 backward passes, plan dp=1,tp=1,pp=1,mb=2,ga=2 has 2 micro-batches"},
+		{"memory", python + " plain.py --steps {steps} --out-of-memory", 1, 1, spec.OOM, "rank 0: "},
+		{"one rank", python + " plain.py --steps {steps}", 2, 1, spec.Failed, "the job has 1 ranks (WORLD_SIZE), want 2"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newCommand(t, profiler.CommandSpec{Args: []string{c.line}, Dir: scripts, WarmUp: 3, Timed: 6}, time.Minute)
+			config := tiny(c.devices)
+			config.Plan.AccumSteps = c.accumulate
+			m, err := r.Run(context.Background(), config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.Outcome != c.outcome || !strings.Contains(m.Reason+m.Doubt, c.want) || c.want == "" && m.Doubt != "" {
+				t.Fatalf("%s, reason %q, doubt %q; want %s, %q\n%s", m.Outcome, m.Reason, m.Doubt, c.outcome, c.want, m.Env[profiler.EnvLog])
+			}
+			check(t, m, config)
+			noneLeft(t, "ddp.py\x00--steps\x001000000")
+			if c.outcome != spec.OK {
+				return
+			}
+			if len(m.StepSec) != 6 || m.PeakBytes <= 0 || m.Env[profiler.EnvTiming] != "hook" || m.Env[profiler.EnvTorch] == "" || m.Env[profiler.EnvWarning] != "" {
+				t.Errorf("%d steps, peak %g, env %v", len(m.StepSec), m.PeakBytes, m.Env)
+			}
+			if share, err := strconv.ParseFloat(m.Env[profiler.EnvHookShare], 64); err != nil || !(share > 0 && share < 1) {
+				t.Errorf("share of the hook %q", m.Env[profiler.EnvHookShare])
+			}
+		})
+	}
+}
+
+// TestCommandCheck: a command that would run two points alike is refused.
+func TestCommandCheck(t *testing.T) {
+	points := func(change func(*spec.Plan)) []profiler.Point {
+		a, b := tiny(1), tiny(1)
+		change(&b.Plan)
+		return []profiler.Point{{Config: a}, {Config: b}}
+	}
+	r := newCommand(t, profiler.CommandSpec{Args: []string{"train.py", "--batch", "{mb}"}, Env: []string{"GA={ga}"}, WarmUp: 1, Timed: 1}, time.Minute)
+	for name, change := range map[string]func(*spec.Plan){
+		"mb": func(p *spec.Plan) { p.MicroBatch = 4 },
+		"ga": func(p *spec.Plan) { p.AccumSteps = 4 },
+	} {
+		if err := r.Check(points(change)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	err := r.Check(points(func(p *spec.Plan) { p.Recompute = spec.RecomputeFull }))
+	if err == nil || !strings.Contains(err.Error(), "recompute=full have the same command") {
+		t.Errorf("recompute: %v", err)
+	}
+}
+
+// TestCommandEmit: the settings of each point are written, and what the framework lacks is said.
+func TestCommandEmit(t *testing.T) {
+	c := tiny(1)
+	c.Accelerator = spec.Accelerator{Name: "h100"}
+	r := newCommand(t, profiler.CommandSpec{Args: []string{`cp {emit} $KEEP; echo "$TRAIN_ITERS $NODE_RANK"; exit 1`}, Emit: "megatron",
+		Env: []string{"KEEP=" + filepath.Join(t.TempDir(), "script")}, WarmUp: 2, Timed: 3}, time.Minute)
+	m, err := r.Run(context.Background(), c)
+	if err != nil || m.Env[profiler.EnvLog] != "5 0\n" {
+		t.Errorf("%v, %+v", err, m)
+	}
+	if why := r.Lacks(c); why != "" {
+		t.Errorf("lacks %q", why)
+	}
+	c.Plan.Offload = spec.OffloadParams
+	if why := r.Lacks(c); !strings.Contains(why, "offload=params") {
+		t.Errorf("lacks %q, want offload=params", why)
+	}
+}
