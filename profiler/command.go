@@ -34,7 +34,7 @@ func (c CommandSpec) Shell() bool { return len(c.Args) == 1 }
 // Steps returns the training steps that the command should make.
 func (c CommandSpec) Steps() int { return c.WarmUp + c.Timed }
 
-// EndsItself reports whether the command is told how many steps to make.
+// EndsItself reports whether the command receives its number of steps.
 func (c CommandSpec) EndsItself() bool { return c.Emit != "" || c.Has("steps") }
 
 // Has reports whether a text of c has the placeholder.

@@ -83,7 +83,7 @@ func readVariables(n yamlfile.Node) (env []string) {
 	return env
 }
 
-// emitNames returns the frameworks whose settings a command may have written.
+// emitNames returns the frameworks that emit may name.
 func emitNames() (names []string) {
 	for _, f := range launch.Frameworks() {
 		names = append(names, f.Name)

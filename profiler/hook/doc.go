@@ -12,7 +12,7 @@
 //
 // # What it cannot see
 //
-//   - Programs whose optimizer is not a torch.optim.Optimizer, such as JAX.
+//   - Programs without a torch.optim.Optimizer, such as those of JAX.
 //   - Steps in a CUDA graph that includes the optimizer.
 //   - Programs started with python -I, -E or -S, or with a PYTHONPATH of their own that drops the hook's directory.
 //   - An optimizer that is stepped several times per iteration, each time after a backward pass, counts each time.

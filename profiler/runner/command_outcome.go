@@ -38,8 +38,8 @@ func (e *commandExit) read(out string) {
 // outOfMemory matches the messages of programs that ran out of memory: of PyTorch, its allocator on the CPU, CUDA and XLA.
 var outOfMemory = regexp.MustCompile(`(?i)out of memory|OutOfMemoryError|can't allocate memory|\bMemoryError\b|RESOURCE_EXHAUSTED`)
 
-// setOutcome sets the outcome of m. The first rule that applies wins: the steps were timed and are as many as the command
-// was told; a process or the log says that memory ran out; the timeout passed; the command failed or made other steps.
+// setOutcome sets the outcome of m. The first rule that applies wins: the steps were timed and are as many as
+// wanted; a process or the log says that memory ran out; the timeout passed; the command failed or made other steps.
 func (e *commandExit) setOutcome(m *spec.Measurement) {
 	m.Outcome, m.Reason = e.outcome()
 	if m.Outcome != spec.OK {
@@ -90,7 +90,7 @@ func (e *commandExit) complete() bool {
 	return e.noTiming == nil && len(e.timing.StepSec) >= e.leastTimed()
 }
 
-// leastTimed is the number of timed steps below which a point is not measured. A command that was told its steps makes
+// leastTimed is the number of timed steps below which a point is not measured. A command with {steps} makes
 // fewer updates only if the loss scaling of fp16 skips some.
 func (e *commandExit) leastTimed() int {
 	if e.spec.EndsItself() && e.config.Plan.Precision == spec.FP16 {
@@ -102,13 +102,13 @@ func (e *commandExit) leastTimed() int {
 	return e.spec.Timed
 }
 
-// wrongSteps returns why the steps contradict the number that the command was told, "" if they do not.
+// wrongSteps returns why the steps contradict the number that the command received, "" if they do not.
 func (e *commandExit) wrongSteps() string {
 	made, want := len(e.timing.Steps), e.spec.Steps()
 	if !e.spec.EndsItself() || made == want || made < want && e.config.Plan.Precision == spec.FP16 {
 		return ""
 	}
-	return fmt.Sprintf("the command made %s, it was told %d (warmup_steps + timed_steps): is a step one optimizer update?",
+	return fmt.Sprintf("the command made %s, want %d (warmup_steps + timed_steps): is a step one optimizer update?",
 		spec.Count(made, "training step"), want)
 }
 

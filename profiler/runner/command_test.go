@@ -76,7 +76,7 @@ func TestCommandTrains(t *testing.T) {
 		{"plain", python + " plain.py --steps {steps} --batch-size {mb} --accumulate {ga} --seq {seq}", 1, 2, spec.OK, ""},
 		{"ddp without end", torchrun + "ddp.py --steps 1000000 --batch-size {mb} --accumulate {ga}", 2, 2, spec.OK, ""},
 		{"zero", torchrun + "zero.py --steps {steps} --batch-size {mb}", 2, 1, spec.OK, ""},
-		{"other steps", python + " plain.py --steps 7 # not {steps}", 1, 1, spec.Failed, "the command made 7 training steps, it was told 9"},
+		{"other steps", python + " plain.py --steps 7 # not {steps}", 1, 1, spec.Failed, "the command made 7 training steps, want 9"},
 		{"no accumulation", python + " plain.py --steps {steps}", 1, 2, spec.OK, "a step has 1 backward passes, plan dp=1,tp=1,pp=1,mb=2,ga=2 has 2 micro-batches"},
 		{"memory", python + " plain.py --steps {steps} --out-of-memory", 1, 1, spec.OOM, "rank 0: "},
 		{"one rank", python + " plain.py --steps {steps}", 2, 1, spec.Failed, "the job has 1 ranks (WORLD_SIZE), want 2"},
