@@ -1,0 +1,177 @@
+package trainlog
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// readers read one line of each format; ok is false for all other lines.
+var readers = map[Format]func(text string) (l Log, ok bool){
+	Megatron: megatron, Torchtitan: torchtitan, DeepSpeed: deepSpeed, NeMo: nemo, Lightning: lightning, Trainer: trainer, MaxText: maxText,
+}
+
+// number matches a number, perhaps with separators of thousands.
+const number = `([0-9][0-9,]*(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)`
+
+// field returns the number that pattern finds, 0 if there is none that is finite and positive.
+func field(pattern *regexp.Regexp, text string) float64 {
+	m := pattern.FindStringSubmatch(text)
+	if m == nil {
+		return 0
+	}
+	return parse(m[len(m)-1])
+}
+
+func parse(text string) float64 {
+	v, err := strconv.ParseFloat(strings.ReplaceAll(text, ",", ""), 64)
+	if err != nil || math.IsInf(v, 0) || !(v > 0) {
+		return 0
+	}
+	return v
+}
+
+// maxCount is the largest whole number that is taken for a count.
+const maxCount = 1 << 40
+
+func count(pattern *regexp.Regexp, text string) int {
+	if v := field(pattern, text); v <= maxCount {
+		return int(v)
+	}
+	return 0
+}
+
+func re(pattern string) *regexp.Regexp {
+	return regexp.MustCompile(strings.ReplaceAll(pattern, "NUMBER", number))
+}
+
+var (
+	megatronTotal    = re(`\biteration +[0-9]+/ *NUMBER *\|`)
+	megatronTime     = re(`elapsed time per iteration \(ms\): *NUMBER`)
+	megatronBatch    = re(`global batch size: *NUMBER`)
+	megatronMemory   = re(`memory \(MB\).*\| max allocated: *NUMBER`)
+	megatronReserved = re(`memory \(MB\).*\| max reserved: *NUMBER`)
+	megatronWhole    = regexp.MustCompile(`\biteration +([0-9]+)/`)
+)
+
+// megatron reads "iteration 10/ 500 | consumed samples: 640 | elapsed time per iteration (ms): 1310.5 | ... | global batch
+// size: 64 |", which is the mean since the line before, and "[Rank 0] (after 10 iterations) memory (MB) | ...", in MiB.
+func megatron(text string) (l Log, ok bool) {
+	if peak := field(megatronMemory, text); peak > 0 {
+		return Log{PeakBytes: peak * (1 << 20), ReservedBytes: field(megatronReserved, text) * (1 << 20)}, true
+	}
+	line := Line{Step: count(megatronWhole, text), Sec: field(megatronTime, text) / 1e3, GlobalBatch: count(megatronBatch, text)}
+	return Log{Lines: []Line{line}, Total: count(megatronTotal, text)}, line.Step > 0 && line.Sec > 0
+}
+
+var (
+	titanStep   = re(`\bstep: *NUMBER +loss:`)
+	titanTokens = re(`\btps: *NUMBER`)
+	titanMemory = re(`\bmemory: *NUMBER *GiB`)
+	titanLocal  = regexp.MustCompile(`global batch size ([0-9]+),`)
+	titanSeq    = regexp.MustCompile(`sequence length ([0-9]+)`)
+	titanTotal  = regexp.MustCompile(`total steps ([0-9]+)`)
+)
+
+// torchtitan reads "step: 10 loss: 8.1 memory: 9.46GiB(64.99%) tps: 7,282 ..." and the line of its settings. tps is of one
+// device: torchtitan divides the tokens of a rank by the ranks that share them.
+func torchtitan(text string) (l Log, ok bool) {
+	if strings.Contains(text, "Trainer is initialized with local batch size") {
+		return Log{GlobalBatch: count(titanLocal, text), SeqLen: count(titanSeq, text), Total: count(titanTotal, text)}, true
+	}
+	line := Line{Step: count(titanStep, text), Tokens: field(titanTokens, text)}
+	return Log{Lines: []Line{line}, ReservedBytes: field(titanMemory, text) * (1 << 30)}, line.Step > 0 && line.Tokens > 0
+}
+
+var (
+	deepStep    = regexp.MustCompile(`(?:[0-9]+/|global_step=)([0-9]+), (?:RunningAvg)?SamplesPerSec=`)
+	deepCurrent = re(`\bCurrSamplesPerSec=NUMBER`)
+	deepMean    = re(`\b(?:RunningAvg)?SamplesPerSec=NUMBER`)
+	deepMemory  = re(`\bMaxMemAllocated=NUMBER *GB`)
+	deepTime    = regexp.MustCompile(`^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\]`)
+)
+
+// deepSpeed reads "[TIME] [INFO] [timer.py:197:stop] 0/17, RunningAvgSamplesPerSec=..., CurrSamplesPerSec=...,
+// MemAllocated=1.75GB, MaxMemAllocated=2.6GB", in GiB. Releases before 0.7 print only SamplesPerSec, a mean.
+func deepSpeed(text string) (l Log, ok bool) {
+	line := Line{Step: count(deepStep, text), Samples: first(field(deepCurrent, text), field(deepMean, text))}
+	if m := deepTime.FindStringSubmatch(text); m != nil {
+		line.At, _ = time.Parse("2006-01-02 15:04:05,000", m[1]) // a zero time if it is none
+	}
+	return Log{Lines: []Line{line}, PeakBytes: field(deepMemory, text) * (1 << 30)}, line.Step > 0 && line.Samples > 0
+}
+
+var (
+	nemoTime  = re(`\btrain_step_timing in s[:=] *NUMBER`)
+	nemoStep  = re(`\bglobal_step[:=] *NUMBER`)
+	nemoBatch = re(`\bglobal_batch_size[:=] *NUMBER`)
+)
+
+// nemo reads "... | global_batch_size: 32 | global_step: 120 | ... | train_step_timing in s: 0.0315", and the same with "="
+// in a progress bar. global_step is from 0.
+func nemo(text string) (l Log, ok bool) {
+	line := Line{Step: count(nemoStep, text) + 1, Sec: field(nemoTime, text), GlobalBatch: count(nemoBatch, text)}
+	return Log{Lines: []Line{line}}, line.Sec > 0 && strings.Contains(text, "global_step")
+}
+
+// bar matches a progress bar of tqdm: count, total, rate and its unit.
+var bar = regexp.MustCompile(`\|\s*([0-9]+)/([0-9]+) \[[0-9:]+<[0-9:?]+, +([0-9.]+)(it/s|s/it)`)
+
+// progress reads a progress bar; step and total count its units.
+func progress(text string) (line Line, total int) {
+	m := bar.FindStringSubmatch(text)
+	if m == nil {
+		return line, 0
+	}
+	rate := parse(m[3])
+	if m[4] == "it/s" && rate > 0 {
+		rate = 1 / rate
+	}
+	return Line{Step: int(min(parse(m[1]), maxCount)), Sec: rate}, int(min(parse(m[2]), maxCount))
+}
+
+// lightning reads "Epoch 0: 50%|#####     | 50/100 [00:10<00:10, 4.93it/s, v_num=0]", of micro-batches. The numbers begin
+// again with an epoch: only the first one counts.
+func lightning(text string) (l Log, ok bool) {
+	if !strings.HasPrefix(text, "Epoch ") || strings.Contains(text, "train_step_timing") {
+		return l, false
+	}
+	line, _ := progress(text)
+	return Log{Lines: []Line{line}}, line.Step > 0 && line.Sec > 0
+}
+
+var (
+	trainerBatch   = re(`Total train batch size \(w\. parallel, distributed & accumulation\) = NUMBER`)
+	trainerAccum   = re(`Gradient Accumulation steps = NUMBER`)
+	trainerTotal   = re(`Total optimization steps = NUMBER`)
+	trainerRuntime = re(`'train_runtime': '?NUMBER`)
+	trainerSteps   = re(`'train_steps_per_second': '?NUMBER`)
+)
+
+// trainer reads the progress bar "20%|##        | 20/100 [00:10<00:40, 2.00it/s]", of steps, the settings that Trainer
+// prints at the start, and {'train_runtime': ..., 'train_steps_per_second': ...} at the end.
+func trainer(text string) (l Log, ok bool) {
+	l = Log{GlobalBatch: count(trainerBatch, text), AccumSteps: count(trainerAccum, text), Total: count(trainerTotal, text)}
+	if rate := field(trainerSteps, text); rate > 0 {
+		l.RunSec = field(trainerRuntime, text)
+		l.RunSteps = int(math.Round(min(rate*l.RunSec, maxCount)))
+		return l, l.RunSteps > 0
+	}
+	if line, total := progress(text); line.Step > 0 && line.Sec > 0 && !strings.HasPrefix(text, "Epoch ") && !strings.Contains(text, ": ") {
+		l.Lines, l.Total = []Line{line}, total
+	}
+	return l, len(l.Lines) > 0 || l.GlobalBatch+l.AccumSteps+l.Total > 0
+}
+
+var (
+	maxStep = re(`\bcompleted step: *[0-9]+, seconds: *NUMBER`)
+	maxN    = regexp.MustCompile(`\bcompleted step: *([0-9]+),`)
+)
+
+// maxText reads "completed step: 9, seconds: 5.667, TFLOP/s/device: 134.9, ..."; steps are from 0.
+func maxText(text string) (l Log, ok bool) {
+	line := Line{Step: count(maxN, text) + 1, Sec: field(maxStep, text)}
+	return Log{Lines: []Line{line}}, line.Sec > 0
+}

@@ -1,0 +1,166 @@
+package trainlog
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Format is the format of a log.
+type Format string
+
+const (
+	Megatron   Format = "megatron"
+	Torchtitan Format = "torchtitan"
+	DeepSpeed  Format = "deepspeed"
+	NeMo       Format = "nemo"
+	Lightning  Format = "lightning"
+	Trainer    Format = "trainer"
+	MaxText    Format = "maxtext"
+)
+
+// Formats returns all formats. If a log has lines of several, the first one of these counts.
+func Formats() []Format {
+	return []Format{Megatron, Torchtitan, NeMo, MaxText, DeepSpeed, Trainer, Lightning}
+}
+
+// Line is what one line says about the training steps since the line before. Zero means that it does not say.
+type Line struct {
+	Step        int       // number of the last training step, from 1; of Lightning, of the last micro-batch
+	Sec         float64   // mean seconds of a step
+	Samples     float64   // samples per second of all devices
+	Tokens      float64   // tokens per second of one device
+	GlobalBatch int       // samples of a step
+	At          time.Time // when it was printed, in an unknown zone
+}
+
+// Log is what a log says. Zero means that it does not say.
+type Log struct {
+	Format      Format
+	Lines       []Line  // in order, one for each step number
+	GlobalBatch int     // samples of a step
+	SeqLen      int     // tokens of a sample
+	AccumSteps  int     // micro-batches of a step
+	Total       int     // steps that the program was to make
+	RunSec      float64 // of the whole training, start and end included
+	RunSteps    int     // its steps
+	// PeakBytes is the largest peak of tensors on a device, ReservedBytes that of the allocator.
+	PeakBytes, ReservedBytes float64
+}
+
+// maxLine is the length of the longest line that is read; of longer ones the rest is ignored.
+const maxLine = 64 << 10
+
+// maxLines bounds the memory of a Log.
+const maxLines = 1_000_000
+
+// Reader collects what is written to it. It is an io.Writer that never fails. Lines end with a newline or a carriage
+// return, which progress bars use.
+type Reader struct {
+	rest []byte // of an unfinished line
+	logs map[Format]*Log
+}
+
+var _ io.Writer = (*Reader)(nil)
+
+// Write implements io.Writer.
+func (r *Reader) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0; {
+		i := bytes.IndexAny(rest, "\r\n")
+		if i < 0 {
+			r.keep(rest)
+			break
+		}
+		r.keep(rest[:i])
+		r.line(string(r.rest))
+		r.rest, rest = r.rest[:0], rest[i+1:]
+	}
+	return len(p), nil
+}
+
+func (r *Reader) keep(p []byte) {
+	r.rest = append(r.rest, p[:min(len(p), maxLine-len(r.rest))]...)
+}
+
+// Log returns the log so far. ok is false if no line of a known format was written. format selects one of several, "" =
+// the first one of Formats that the log has.
+func (r *Reader) Log(format Format) (l Log, ok bool) {
+	if len(r.rest) > 0 {
+		r.line(string(r.rest))
+		r.rest = r.rest[:0]
+	}
+	for _, f := range Formats() {
+		if found := r.logs[f]; found != nil && (len(found.Lines) > 0 || found.RunSteps > 0) && (format == "" || format == f) {
+			return *found, true
+		}
+	}
+	return Log{}, false
+}
+
+// Read reads a whole log.
+func Read(in io.Reader, format Format) (Log, error) {
+	var r Reader
+	if _, err := io.Copy(&r, in); err != nil {
+		return Log{}, fmt.Errorf("trainlog: %w", err)
+	}
+	l, ok := r.Log(format)
+	if !ok {
+		return l, fmt.Errorf("trainlog: no line with a step time; the formats are %v", Formats())
+	}
+	return l, nil
+}
+
+var (
+	// colours matches the control sequences of terminals (ECMA-48, CSI).
+	colours = regexp.MustCompile("\x1b\\[[0-9;?]*[ -/]*[@-~]")
+	// label matches what launchers put before the lines of a rank: torchrun, srun, and DeepSpeed's stdout.
+	label = regexp.MustCompile(`^(?:\[(?:rank|default)?\d+\]:\s*|\d+: |std(?:out|err): )+`)
+)
+
+func (r *Reader) line(text string) {
+	text = strings.TrimSpace(colours.ReplaceAllString(text, ""))
+	text = label.ReplaceAllString(text, "")
+	for f, read := range readers {
+		if got, ok := read(text); ok {
+			r.log(f).add(got)
+		}
+	}
+}
+
+func (r *Reader) log(f Format) *Log {
+	if r.logs == nil {
+		r.logs = map[Format]*Log{}
+	}
+	if r.logs[f] == nil {
+		r.logs[f] = &Log{Format: f}
+	}
+	return r.logs[f]
+}
+
+// add adds what a line says. Ranks may print the same line, and a restart repeats steps: the first line of a step counts.
+func (l *Log) add(got Log) {
+	if l.Total > 0 && got.Total > 0 && got.Total != l.Total {
+		return // of another progress bar
+	}
+	for _, line := range got.Lines {
+		n := len(l.Lines)
+		if n < maxLines && (n == 0 || line.Step > l.Lines[n-1].Step) {
+			l.Lines = append(l.Lines, line)
+		}
+		l.GlobalBatch = first(l.GlobalBatch, line.GlobalBatch)
+	}
+	l.GlobalBatch, l.SeqLen = first(l.GlobalBatch, got.GlobalBatch), first(l.SeqLen, got.SeqLen)
+	l.AccumSteps, l.Total = first(l.AccumSteps, got.AccumSteps), first(l.Total, got.Total)
+	l.RunSteps, l.RunSec = first(l.RunSteps, got.RunSteps), first(l.RunSec, got.RunSec)
+	l.PeakBytes, l.ReservedBytes = max(l.PeakBytes, got.PeakBytes), max(l.ReservedBytes, got.ReservedBytes)
+}
+
+func first[T int | float64](a, b T) T {
+	if a != 0 {
+		return a
+	}
+	return b
+}
