@@ -3,6 +3,7 @@ package profiler
 import (
 	"context"
 	"errors"
+	"io"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -41,6 +42,9 @@ type Command struct {
 	Env     []string      // "KEY=value", added to the environment of this process
 	Dir     string        // working directory, "" = this process's
 	Timeout time.Duration // time after which all its processes are killed, 0 = none
+	// Output, if set, gets the output, both streams, from one goroutine that ends before Run does. Its errors are
+	// ignored.
+	Output io.Writer
 	// Started, if set, is called with the process group id once the command runs.
 	Started func(pgid int)
 }
@@ -107,8 +111,10 @@ const (
 	// settings.
 	EnvCommand     = "command"
 	EnvCommandHash = "command_hash"
-	EnvTiming      = "timing"     // origin of the step times of a command: "hook", or the format of its log
-	EnvHookShare   = "hook_share" // CPU time of the hook as a fraction of the step time
+	EnvTiming      = "timing" // origin of the step times of a command: "hook", or the format of its log
+	// EnvLogDifference is how much longer the steps are by the log of a command than by the hook, as a fraction.
+	EnvLogDifference = "log_difference"
+	EnvHookShare     = "hook_share" // CPU time of the hook as a fraction of the step time
 	// EnvHalfWidth is the half width of the 95 % interval of the median step time, as a fraction of
 	// it.
 	EnvHalfWidth = "half_width"

@@ -69,7 +69,7 @@ func (l Local) Run(ctx context.Context, cmd profiler.Command) (profiler.Exit, er
 		return profiler.Exit{}, fmt.Errorf("executor: %w", err)
 	}
 	defer out.Close()
-	tail := keepTail(out, tailBytes)
+	tail := keepTail(out, tailBytes, cmd.Output)
 	start := time.Now()
 	exit, err := l.run(ctx, program, cmd, w) // closes w once the command has it
 	exit.Wall = time.Since(start)

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"io"
 	"os"
 	"strings"
 	"sync"
@@ -17,8 +18,8 @@ type tail struct {
 	kept []byte // at most 2*max
 }
 
-// keepTail starts to read r, so that writers do not block.
-func keepTail(r *os.File, limit int) *tail {
+// keepTail starts to read r, so that writers do not block. Everything read is also written to also, unless it is nil.
+func keepTail(r *os.File, limit int, also io.Writer) *tail {
 	t := &tail{max: limit, done: make(chan struct{})}
 	go func() {
 		defer close(t.done)
@@ -26,6 +27,9 @@ func keepTail(r *os.File, limit int) *tail {
 		for {
 			n, err := r.Read(buf)
 			t.add(buf[:n])
+			if also != nil {
+				_, _ = also.Write(buf[:n])
+			}
 			if err != nil {
 				return
 			}
@@ -54,6 +58,7 @@ func (t *tail) stop(r *os.File) string {
 	case <-time.After(time.Second):
 		_ = r.SetReadDeadline(time.Now()) // a pipe has deadlines
 		r.Close()
+		<-t.done
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

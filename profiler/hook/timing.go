@@ -18,7 +18,8 @@ type Timing struct {
 	Warnings []string
 }
 
-// maxSpread is the difference between the mean step times of two ranks above which they do not train together.
+// maxSpread is the relative difference between the mean step times of two ranks above which they do not train together,
+// unless they are less than a step apart in the end: ranks that wait for each other never are more.
 const maxSpread = 0.05
 
 // Time returns the timed steps of the processes of a program on n devices: the steps after the first warmup ones, at
@@ -98,7 +99,7 @@ func (t *Timing) compare(ranks []*Process, warmup, last int) []string {
 		}
 	}
 	lo, hi := slices.Min(means), slices.Max(means)
-	if hi <= lo*(1+maxSpread) {
+	if hi-lo <= max(lo*maxSpread, hi/float64(last-warmup)) {
 		return nil
 	}
 	return []string{fmt.Sprintf("the ranks do not train together: mean step times from %.4g to %.4g s", lo, hi)}

@@ -32,7 +32,7 @@ func TestTime(t *testing.T) {
 	if got, err = Time(ranks, 2, 2, 1); err != nil || len(got.StepSec) != 1 {
 		t.Errorf("one step: %+v, %v", got, err)
 	}
-	if got, err = Time([]Process{process(0, 2, 1, 1, 1), process(1, 2, 1, 2, 2)}, 2, 1, 9); err != nil || len(got.Warnings) != 1 {
+	if got, err = Time([]Process{process(0, 2, 1, 1, 1, 1), process(1, 2, 1, 2, 2, 2)}, 2, 1, 9); err != nil || len(got.Warnings) != 1 {
 		t.Errorf("ranks apart: %+v, %v", got, err)
 	}
 	// A helper that stepped a little before the training is not the training.

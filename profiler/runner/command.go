@@ -19,6 +19,7 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/executor"
 	"github.com/pacer-ml/pacer/profiler/hook"
+	"github.com/pacer-ml/pacer/profiler/trainlog"
 )
 
 // CommandOptions configure a Command. Command and Machine are required.
@@ -30,8 +31,8 @@ type CommandOptions struct {
 	Watch    Watcher               // nil = none
 }
 
-// Command measures points with the user's own training command. Package hook times its steps. It measures one point at
-// a time; concurrent calls of Run wait for each other.
+// Command measures points with the user's own training command. Package hook times its steps; if it saw none, package
+// trainlog reads them from the output. It measures one point at a time; concurrent calls of Run wait for each other.
 //
 // A command that has {steps} or settings that emit wrote is expected to end by itself after these steps, and to make
 // exactly as many. Any other command is ended once its steps are timed.
@@ -136,6 +137,7 @@ func (r *Command) measure(ctx context.Context, m *spec.Measurement) error {
 	if err == nil {
 		end.outOfMemoryKill = oomKills() > kills
 		end.read(hook.Out(dir.Path("")))
+		end.readLog()
 	}
 	watched := stop(end.timing.Began, end.timing.Ended)
 	switch {
@@ -172,8 +174,11 @@ func (r *Command) launch(ctx context.Context, c spec.Config, dir *tempdir.Dir, s
 		}
 		args, env := r.o.Command.Expand(c, at)
 		cmd := profiler.Command{Args: args, Dir: r.o.Command.Dir, Timeout: r.o.Point.Timeout, Started: started}
+		var log trainlog.Reader
+		cmd.Output = &log
 		cmd.Env = slices.Concat(environment(r.o.Machine, r.o.Machine.Devices[:c.Plan.Devices()], threads(r.o.Point, c)), r.emitted(at), env, vars)
 		end.exit, end.stopped, err = r.execute(ctx, cmd, hook.Out(dir.Path("")))
+		end.log, end.logged = log.Log("")
 		taken := end.exit.Code != 0 && strings.Contains(strings.ToLower(end.exit.Tail), "address already in use")
 		if err != nil || !taken || try == portAttempts {
 			return end, err

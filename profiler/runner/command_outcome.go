@@ -3,6 +3,7 @@ package runner
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/hook"
+	"github.com/pacer-ml/pacer/profiler/trainlog"
 )
 
 // A commandExit describes the end of the command of one point.
@@ -25,13 +27,63 @@ type commandExit struct {
 
 	processes []hook.Process
 	timing    hook.Timing
+	fromLog   bool  // timing is that of the log
 	noTiming  error // why the hook has no step times
+
+	log       trainlog.Log
+	logged    bool // there is one
+	logTiming trainlog.Timing
+	refused   error // why the log contradicts the plan
 }
 
 // read reads what the hook wrote.
 func (e *commandExit) read(out string) {
 	if e.processes, e.noTiming = hook.Read(out); e.noTiming == nil {
 		e.timing, e.noTiming = hook.Time(e.processes, e.config.Plan.Devices(), e.spec.WarmUp, e.spec.Timed)
+	}
+}
+
+// readLog reads the step times of the log. They count if the hook saw no step; else the two are compared.
+func (e *commandExit) readLog() {
+	if !e.logged {
+		return
+	}
+	c, steps := &e.config, 0
+	if e.spec.EndsItself() {
+		steps = e.spec.Steps()
+	}
+	if e.refused = e.log.Check(c.Plan, c.Seq(), steps); e.refused != nil {
+		return
+	}
+	var err error
+	e.logTiming, err = e.log.Time(c.Plan, c.Seq(), e.spec.WarmUp, e.spec.Timed)
+	if err != nil || len(e.processes) > 0 {
+		return
+	}
+	e.timing = hook.Timing{StepSec: e.logTiming.StepSec, Warnings: e.logTiming.Warnings}
+	e.timing.PeakBytes, e.timing.ReservedBytes = e.log.PeakBytes, e.log.ReservedBytes
+	e.noTiming, e.fromLog = nil, true
+}
+
+// maxLogDifference is the relative difference between hook and log that is worth a warning.
+const maxLogDifference = 0.01
+
+// compareLog records how much the times of the log differ from those of the hook over the same steps.
+func (e *commandExit) compareLog(m *spec.Measurement) {
+	t := &e.logTiming
+	if e.fromLog || len(t.StepSec) == 0 || t.To > len(e.timing.Steps) || t.From < 1 || t.To <= t.From {
+		return
+	}
+	logged, timed := 0.0, 0.0
+	for _, sec := range t.StepSec {
+		logged += sec / float64(len(t.StepSec))
+	}
+	for _, s := range e.timing.Steps[t.From:t.To] {
+		timed += s.Sec / float64(t.To-t.From)
+	}
+	m.Env[profiler.EnvLogDifference] = number(logged/timed - 1)
+	if math.Abs(logged/timed-1) > maxLogDifference {
+		warn(m, fmt.Sprintf("steps %d to %d took %.4g s in the mean, the log of %s says %.4g s", t.From+1, t.To, timed, e.log.Format, logged))
 	}
 }
 
@@ -61,7 +113,10 @@ func (e *commandExit) setOutcome(m *spec.Measurement) {
 
 func (e *commandExit) outcome() (spec.Outcome, string) {
 	if e.complete() {
-		if why := e.wrongSteps(); why != "" {
+		switch why := e.wrongSteps(); {
+		case e.refused != nil:
+			return spec.Failed, e.refused.Error()
+		case why != "":
 			return spec.Failed, why
 		}
 		return spec.OK, ""
@@ -82,6 +137,9 @@ func (e *commandExit) outcome() (spec.Outcome, string) {
 	case failed:
 		return spec.Failed, fmt.Sprintf("%s, last line %q%s", status(e.exit), lastLine(e.exit.Tail), e.made())
 	}
+	if e.refused != nil {
+		return spec.Failed, e.refused.Error()
+	}
 	return spec.Failed, fmt.Sprintf("no step times: %v", cmp.Or(e.noTiming, fmt.Errorf("too few steps%s", e.made())))
 }
 
@@ -96,8 +154,8 @@ func (e *commandExit) leastTimed() int {
 	if e.spec.EndsItself() && e.config.Plan.Precision == spec.FP16 {
 		return (e.spec.Timed + 1) / 2
 	}
-	if e.spec.EndsItself() && e.exit.Code == 0 && !e.exit.TimedOut {
-		return 1 // wrongSteps compares all of them
+	if e.fromLog || e.spec.EndsItself() && e.exit.Code == 0 && !e.exit.TimedOut {
+		return 1 // a line of a log is of several steps; else wrongSteps compares all of them
 	}
 	return e.spec.Timed
 }
@@ -105,7 +163,7 @@ func (e *commandExit) leastTimed() int {
 // wrongSteps returns why the steps contradict the number that the command received, "" if they do not.
 func (e *commandExit) wrongSteps() string {
 	made, want := len(e.timing.Steps), e.spec.Steps()
-	if !e.spec.EndsItself() || made == want || made < want && e.config.Plan.Precision == spec.FP16 {
+	if e.fromLog || !e.spec.EndsItself() || made == want || made < want && e.config.Plan.Precision == spec.FP16 {
 		return ""
 	}
 	return fmt.Sprintf("the command made %s, want %d (warmup_steps + timed_steps): is a step one optimizer update?",
@@ -134,11 +192,26 @@ func (e *commandExit) describe(m *spec.Measurement) {
 			m.Env[key] = v
 		}
 	}
-	if t.Device == "cuda" {
+	m.Env[profiler.EnvTiming] = "hook"
+	switch {
+	case e.fromLog:
+		m.Env[profiler.EnvTiming] = string(e.log.Format)
+		if m.PeakBytes > 0 {
+			m.Env[spec.EnvMemKind] = "allocated"
+		} else if m.PeakBytes = t.ReservedBytes; m.PeakBytes > 0 {
+			m.Env[spec.EnvMemKind] = "reserved"
+		}
+	case t.Device == "cuda":
 		m.Env[spec.EnvMemKind] = "allocated"
 	}
-	m.Env[profiler.EnvTiming], m.Env[profiler.EnvHookShare] = "hook", number(t.Share())
-	m.Env[profiler.EnvReserved], m.Env[profiler.EnvWarmUp] = number(t.ReservedBytes), strconv.Itoa(e.spec.WarmUp)
+	if share := t.Share(); share > 0 {
+		m.Env[profiler.EnvHookShare] = number(share)
+	}
+	e.compareLog(m)
+	if t.ReservedBytes > 0 {
+		m.Env[profiler.EnvReserved] = number(t.ReservedBytes)
+	}
+	m.Env[profiler.EnvWarmUp] = strconv.Itoa(e.spec.WarmUp)
 	if half := stats.MedianHalfWidth(m.StepSec); half > 0 {
 		m.Env[profiler.EnvHalfWidth] = number(half)
 	}
@@ -155,6 +228,9 @@ func (e *commandExit) describe(m *spec.Measurement) {
 // micro-batch. Recomputation and pipelines have more.
 func (e *commandExit) doubt(p spec.Plan) string {
 	if p = p.Normal(); p.AccumSteps == 1 || p.PP > 1 {
+		return ""
+	}
+	if e.fromLog {
 		return ""
 	}
 	var counts []float64

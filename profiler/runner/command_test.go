@@ -4,6 +4,8 @@ package runner
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -55,6 +57,46 @@ func TestCommandEvil(t *testing.T) {
 	}
 }
 
+// TestCommandLines: what hook and log say about a plan decides the outcome. The shell writes their lines.
+func TestCommandLines(t *testing.T) {
+	hooked := func(world, steps, backwards int) string {
+		return fmt.Sprintf(`(echo '{"event":"start","version":1,"world":%d}'
+for i in $(seq %d); do echo '{"event":"step","n":'$i',"sec":1,"end":'$i',"backwards":%d}'; done) >"$PACER_HOOK_OUT/rank0-1.jsonl"`+"\n", world, steps, backwards)
+	}
+	logged := func(batch int) string {
+		return fmt.Sprintf(`for i in 1 2 3 4 5 6 7 8 9; do echo "iteration $i/ 9 | elapsed time per iteration (ms): 900.0 | global batch size: %d |"; done`+"\n", batch)
+	}
+	for _, c := range []struct {
+		name, lines string
+		accumulate  int
+		outcome     spec.Outcome
+		steps       int
+		want        string // in the reason, the doubt or the warning
+	}{
+		{"hook", hooked(1, 9, 1), 1, spec.OK, 6, ""},
+		{"killed after its steps", hooked(1, 9, 1) + "kill -9 $$", 1, spec.OK, 6, `after its steps the command failed: ended by signal "killed"`},
+		{"fewer steps", hooked(1, 7, 1), 1, spec.Failed, 0, "the command made 7 training steps, want 9"},
+		{"crash after fewer steps", hooked(1, 7, 1) + "exit 3", 1, spec.Failed, 0, "exit status 3, last line \"\"; it made 7 of 9 training steps"},
+		{"more steps", hooked(1, 18, 1), 1, spec.Failed, 0, "the command made 18 training steps, want 9"},
+		{"no accumulation", hooked(1, 9, 1), 2, spec.OK, 6, "a step has 1 backward passes, plan dp=1,tp=1,pp=1,mb=2,ga=2 has 2 micro-batches"},
+		{"other world", hooked(2, 9, 1), 1, spec.Failed, 0, "the job has 2 ranks (WORLD_SIZE), want 1"},
+		{"log", logged(2), 1, spec.OK, 6, ""},
+		{"other batch", logged(5), 1, spec.Failed, 0, "the log of megatron has 5 samples per step, the plan dp=1,tp=1,pp=1,mb=2,ga=1 has 2"},
+		{"other batch, hook", hooked(1, 9, 1) + logged(5), 1, spec.Failed, 0, "has 5 samples per step, the plan dp=1,tp=1,pp=1,mb=2,ga=1 has 2"},
+		{"hook and log differ", hooked(1, 9, 1) + logged(2), 1, spec.OK, 6, "steps 4 to 9 took 1 s in the mean, the log of megatron says 0.9 s"},
+	} {
+		config := tiny(1)
+		config.Plan.AccumSteps = c.accumulate
+		r := newCommand(t, profiler.CommandSpec{Args: []string{c.lines + "\n# {steps}"}, WarmUp: 3, Timed: 6}, time.Minute)
+		m, err := r.Run(context.Background(), config)
+		said := m.Reason + m.Doubt + m.Env[profiler.EnvWarning]
+		if err != nil || m.Outcome != c.outcome || len(m.StepSec) != c.steps || !strings.Contains(said, c.want) || c.want == "" && said != "" {
+			t.Errorf("%s: %v, %s, %d steps, %q; want %s, %d, %q\n%s", c.name, err, m.Outcome, len(m.StepSec), said, c.outcome, c.steps, c.want, m.Env[profiler.EnvLog])
+		}
+		check(t, m, config)
+	}
+}
+
 // TestCommandTrains: unchanged scripts that train with torch are measured.
 func TestCommandTrains(t *testing.T) {
 	if testing.Short() {
@@ -70,16 +112,10 @@ func TestCommandTrains(t *testing.T) {
 		name, line string
 		devices    int
 		accumulate int
-		outcome    spec.Outcome
-		want       string // in the reason or the doubt
 	}{
-		{"plain", python + " plain.py --steps {steps} --batch-size {mb} --accumulate {ga} --seq {seq}", 1, 2, spec.OK, ""},
-		{"ddp without end", torchrun + "ddp.py --steps 1000000 --batch-size {mb} --accumulate {ga}", 2, 2, spec.OK, ""},
-		{"zero", torchrun + "zero.py --steps {steps} --batch-size {mb}", 2, 1, spec.OK, ""},
-		{"other steps", python + " plain.py --steps 7 # not {steps}", 1, 1, spec.Failed, "the command made 7 training steps, want 9"},
-		{"no accumulation", python + " plain.py --steps {steps}", 1, 2, spec.OK, "a step has 1 backward passes, plan dp=1,tp=1,pp=1,mb=2,ga=2 has 2 micro-batches"},
-		{"memory", python + " plain.py --steps {steps} --out-of-memory", 1, 1, spec.OOM, "rank 0: "},
-		{"one rank", python + " plain.py --steps {steps}", 2, 1, spec.Failed, "the job has 1 ranks (WORLD_SIZE), want 2"},
+		{"plain", python + " plain.py --steps {steps} --batch-size {mb} --accumulate {ga} --seq {seq}", 1, 2},
+		{"ddp without end", torchrun + "ddp.py --steps 1000000 --batch-size {mb} --accumulate {ga}", 2, 2},
+		{"zero", torchrun + "zero.py --steps {steps} --batch-size {mb}", 2, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newCommand(t, profiler.CommandSpec{Args: []string{c.line}, Dir: scripts, WarmUp: 3, Timed: 6}, time.Minute)
@@ -89,19 +125,62 @@ func TestCommandTrains(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if m.Outcome != c.outcome || !strings.Contains(m.Reason+m.Doubt, c.want) || c.want == "" && m.Doubt != "" {
-				t.Fatalf("%s, reason %q, doubt %q; want %s, %q\n%s", m.Outcome, m.Reason, m.Doubt, c.outcome, c.want, m.Env[profiler.EnvLog])
+			if m.Outcome != spec.OK || m.Doubt != "" {
+				t.Fatalf("%s, reason %q, doubt %q\n%s", m.Outcome, m.Reason, m.Doubt, m.Env[profiler.EnvLog])
 			}
 			check(t, m, config)
 			noneLeft(t, "ddp.py\x00--steps\x001000000")
-			if c.outcome != spec.OK {
-				return
-			}
 			if len(m.StepSec) != 6 || m.PeakBytes <= 0 || m.Env[profiler.EnvTiming] != "hook" || m.Env[profiler.EnvTorch] == "" || m.Env[profiler.EnvWarning] != "" {
 				t.Errorf("%d steps, peak %g, env %v", len(m.StepSec), m.PeakBytes, m.Env)
 			}
 			if share, err := strconv.ParseFloat(m.Env[profiler.EnvHookShare], 64); err != nil || !(share > 0 && share < 1) {
 				t.Errorf("share of the hook %q", m.Env[profiler.EnvHookShare])
+			}
+		})
+	}
+}
+
+// TestCommandLogs: programs that print the log of a framework. Hook and log agree within 1 % over the same steps, the log
+// alone does as well.
+func TestCommandLogs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("imports torch in many processes")
+	}
+	python := withTorch(t, TorchrunOptions{}).features.Executable
+	scripts, err := filepath.Abs("../hook/testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	measure := func(t *testing.T, line string) spec.Measurement {
+		t.Helper()
+		r := newCommand(t, profiler.CommandSpec{Args: []string{line}, Dir: scripts, WarmUp: 4, Timed: 12}, time.Minute)
+		m, err := r.Run(context.Background(), tiny(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	for _, style := range []string{"megatron", "torchtitan", "trainer"} {
+		t.Run(style, func(t *testing.T) {
+			line := " logged.py " + style + " --steps {steps} --seq {seq} --batch-size "
+			var m spec.Measurement
+			diff, err := 1.0, error(nil)
+			for range 3 { // between the two readings of the clock another program may run
+				m = measure(t, python+line+"{mb}")
+				if diff, err = strconv.ParseFloat(m.Env[profiler.EnvLogDifference], 64); math.Abs(diff) <= 0.01 {
+					break
+				}
+			}
+			if m.Outcome != spec.OK || m.Env[profiler.EnvTiming] != "hook" || len(m.StepSec) != 12 || err != nil || math.Abs(diff) > 0.01 {
+				t.Errorf("%s %s, %d steps, env %v", m.Outcome, m.Reason, len(m.StepSec), m.Env)
+			}
+			t.Logf("log against hook: %+.2f %%", 100*diff)
+			m = measure(t, python+" -E"+line+"{mb}") // -E: Python does not see PYTHONPATH
+			if m.Outcome != spec.OK || m.Env[profiler.EnvTiming] != style || len(m.StepSec) != 6 {
+				t.Errorf("log alone: %s %s, %d steps, env %v", m.Outcome, m.Reason, len(m.StepSec), m.Env)
+			}
+			if style == "torchtitan" && (m.PeakBytes != 1.5*(1<<30) || m.Env[spec.EnvMemKind] != "reserved") {
+				t.Errorf("memory %g, %s", m.PeakBytes, m.Env[spec.EnvMemKind])
 			}
 		})
 	}
