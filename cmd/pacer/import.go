@@ -34,7 +34,7 @@ value, and reading goes on; the exit code is then 4.`,
 	for _, imp := range datasets.Importers() {
 		cmd.Subcommands = append(cmd.Subcommands, datasetCommand(imp))
 	}
-	cmd.Subcommands = append(cmd.Subcommands, measuredCommand(),
+	cmd.Subcommands = append(cmd.Subcommands, measuredCommand(), logCommand(),
 		fileCommand("parquet", "a Parquet file written by pacer export", store.ReadParquet),
 		fileCommand("arrow", "an Arrow IPC file written by pacer export", store.ReadArrow))
 	return cmd
@@ -112,6 +112,33 @@ func fileCommand(name, doc string, read func(path string) iter.Seq2[spec.Measure
 				return fmt.Errorf("import %s: %w", name, err)
 			}
 			return runImport(c, name, 0, read(file))
+		},
+	}
+}
+
+// logCommand imports one training run from its log.
+func logCommand() *cli.Command {
+	return &cli.Command{
+		Name: "log", Usage: "the log of a training run of your own", ArgsUsage: "FILE",
+		Description: `FILE is the output of Megatron-LM, torchtitan, DeepSpeed, NeMo, Lightning, the
+Trainer of transformers or MaxText. Its steps after the warm-up become one row.
+docs/guides/campaigns.md, "Runs that exist", describes the file of --config.
+A log with another batch, sequence length or accumulation than the plan is
+refused.`,
+		Flags: []cli.Flag{&cli.StringFlag{Name: "config", Usage: "read the model, accelerator and plan of the run from the YAML `FILE` (required)"}},
+		Action: func(c *cli.Context) error {
+			file, err := command.OnePath(c, "FILE")
+			if err != nil {
+				return err
+			}
+			if c.String("config") == "" {
+				return fail.Usagef("import log: --config is missing, want the file that describes the run")
+			}
+			m, err := importer.Log(file, c.String("config"))
+			if err != nil {
+				return err
+			}
+			return runImport(c, "log", 1, func(yield func(spec.Measurement, error) bool) { yield(m, nil) })
 		},
 	}
 }

@@ -182,7 +182,9 @@ func (s *Setup) points(camp profiler.Campaign) ([]profiler.Point, []profiler.Rej
 	}
 	points, rejected, err := camp.Points(s.Machine)
 	if c, ok := s.Runner.(*runner.Command); ok && err == nil {
-		err = c.Check(points)
+		if err = c.Check(points); err != nil {
+			return points, rejected, fail.WithCode(fail.Usage, err)
+		}
 	}
 	if s.Count = len(points); s.Count == 0 {
 		for i := range rejected {
@@ -221,6 +223,9 @@ func (s *Setup) String() string {
 	}
 	if v := m.Env[profiler.EnvDriver]; v != "" {
 		about = append(about, "driver "+v)
+	}
+	if m.Env[profiler.EnvCommand] != "" {
+		about = append(about, "your command")
 	}
 	if s.Assumed {
 		about = append(about, "assumed")
