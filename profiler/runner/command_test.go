@@ -41,7 +41,11 @@ func TestCommandEvil(t *testing.T) {
 		{strings.ReplaceAll(hang, "WORD", word), "did not end within 1s and was killed; no optimizer step was seen", spec.Timeout},
 		{`echo garbage >"$PACER_HOOK_OUT/rank0-1.jsonl"`, "rank0-1.jsonl: line 1: not a line of the hook", spec.Failed},
 	} {
-		m, err := newCommand(t, profiler.CommandSpec{Args: []string{c.line}, WarmUp: 1, Timed: 2}, time.Second).Run(context.Background(), tiny(1))
+		timeout := time.Minute
+		if c.outcome == spec.Timeout {
+			timeout = time.Second
+		}
+		m, err := newCommand(t, profiler.CommandSpec{Args: []string{c.line}, WarmUp: 1, Timed: 2}, timeout).Run(context.Background(), tiny(1))
 		if err != nil {
 			t.Fatal(err)
 		}
