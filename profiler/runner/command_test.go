@@ -41,7 +41,7 @@ func TestCommandEvil(t *testing.T) {
 		{strings.ReplaceAll(hang, "WORD", word), "did not end within 1s and was killed; no optimizer step was seen", spec.Timeout},
 		{`echo garbage >"$PACER_HOOK_OUT/rank0-1.jsonl"`, "rank0-1.jsonl: line 1: not a line of the hook", spec.Failed},
 	} {
-		timeout := time.Minute
+		timeout := 10 * time.Minute
 		if c.outcome == spec.Timeout {
 			timeout = time.Second
 		}
@@ -91,7 +91,7 @@ for i in $(seq %d); do echo '{"event":"step","n":'$i',"sec":1,"end":'$i',"backwa
 	} {
 		config := tiny(1)
 		config.Plan.AccumSteps = c.accumulate
-		r := newCommand(t, profiler.CommandSpec{Args: []string{c.lines + "\n# {steps}"}, WarmUp: 3, Timed: 6}, time.Minute)
+		r := newCommand(t, profiler.CommandSpec{Args: []string{c.lines + "\n# {steps}"}, WarmUp: 3, Timed: 6}, 10*time.Minute)
 		m, err := r.Run(context.Background(), config)
 		said := m.Reason + m.Doubt + m.Env[profiler.EnvWarning]
 		if err != nil || m.Outcome != c.outcome || len(m.StepSec) != c.steps || !strings.Contains(said, c.want) || c.want == "" && said != "" {
@@ -122,7 +122,7 @@ func TestCommandTrains(t *testing.T) {
 		{"zero", torchrun + "zero.py --steps {steps} --batch-size {mb}", 2, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newCommand(t, profiler.CommandSpec{Args: []string{c.line}, Dir: scripts, WarmUp: 3, Timed: 6}, time.Minute)
+			r := newCommand(t, profiler.CommandSpec{Args: []string{c.line}, Dir: scripts, WarmUp: 3, Timed: 6}, 10*time.Minute)
 			config := tiny(c.devices)
 			config.Plan.AccumSteps = c.accumulate
 			m, err := r.Run(context.Background(), config)
@@ -157,7 +157,7 @@ func TestCommandLogs(t *testing.T) {
 	}
 	measure := func(t *testing.T, line string) spec.Measurement {
 		t.Helper()
-		r := newCommand(t, profiler.CommandSpec{Args: []string{line}, Dir: scripts, WarmUp: 4, Timed: 12}, time.Minute)
+		r := newCommand(t, profiler.CommandSpec{Args: []string{line}, Dir: scripts, WarmUp: 4, Timed: 12}, 10*time.Minute)
 		m, err := r.Run(context.Background(), tiny(1))
 		if err != nil {
 			t.Fatal(err)
@@ -197,7 +197,7 @@ func TestCommandCheck(t *testing.T) {
 		change(&b.Plan)
 		return []profiler.Point{{Config: a}, {Config: b}}
 	}
-	r := newCommand(t, profiler.CommandSpec{Args: []string{"train.py", "--batch", "{mb}"}, Env: []string{"GA={ga}"}, WarmUp: 1, Timed: 1}, time.Minute)
+	r := newCommand(t, profiler.CommandSpec{Args: []string{"train.py", "--batch", "{mb}"}, Env: []string{"GA={ga}"}, WarmUp: 1, Timed: 1}, 10*time.Minute)
 	for name, change := range map[string]func(*spec.Plan){
 		"mb": func(p *spec.Plan) { p.MicroBatch = 4 },
 		"ga": func(p *spec.Plan) { p.AccumSteps = 4 },
@@ -217,7 +217,7 @@ func TestCommandEmit(t *testing.T) {
 	c := tiny(1)
 	c.Accelerator = spec.Accelerator{Name: "h100"}
 	r := newCommand(t, profiler.CommandSpec{Args: []string{`cp {emit} $KEEP; echo "$TRAIN_ITERS $NODE_RANK"; exit 1`}, Emit: "megatron",
-		Env: []string{"KEEP=" + filepath.Join(t.TempDir(), "script")}, WarmUp: 2, Timed: 3}, time.Minute)
+		Env: []string{"KEEP=" + filepath.Join(t.TempDir(), "script")}, WarmUp: 2, Timed: 3}, 10*time.Minute)
 	m, err := r.Run(context.Background(), c)
 	if err != nil || m.Env[profiler.EnvLog] != "5 0\n" {
 		t.Errorf("%v, %+v", err, m)
