@@ -3,6 +3,7 @@ package scheduler
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
@@ -19,6 +20,9 @@ type Inventory struct {
 	// taken ones negative.
 	journal []Slot
 	marked  bool
+
+	now     time.Duration
+	leaving []Leaving // nodes that are known to go down after now
 }
 
 // groupIndex is the nodes of one cluster group by their free devices.
@@ -89,7 +93,7 @@ func (x *groupIndex) remove(node, free int) {
 // Clone returns an independent copy, in time proportional to the cluster. Take and Give
 // are cheaper for trials that are undone at once.
 func (inv *Inventory) Clone() *Inventory {
-	c := &Inventory{Free: slices.Clone(inv.Free), Group: inv.Group, host: slices.Clone(inv.host), groups: slices.Clone(inv.groups)}
+	c := &Inventory{Free: slices.Clone(inv.Free), Group: inv.Group, host: slices.Clone(inv.host), groups: slices.Clone(inv.groups), now: inv.now, leaving: inv.leaving}
 	for i := range c.groups {
 		x := &c.groups[i]
 		x.some, x.with = x.some.clone(), slices.Clone(x.with)
@@ -120,15 +124,46 @@ func (inv *Inventory) For(group int, need spec.Host) *Inventory {
 	if !some {
 		return inv
 	}
-	out := &Inventory{Free: slices.Clone(inv.Free), Group: inv.Group, host: inv.host, groups: slices.Clone(inv.groups)}
+	return inv.view(group, size, func(node int) int { return inv.host[node].Room(need, inv.Free[node]) })
+}
+
+// view returns a copy with other free devices of the nodes of a group, of at most size.
+func (inv *Inventory) view(group, size int, free func(node int) int) *Inventory {
+	x := &inv.groups[group]
+	out := &Inventory{Free: slices.Clone(inv.Free), Group: inv.Group, host: inv.host, groups: slices.Clone(inv.groups), now: inv.now, leaving: inv.leaving}
 	y := newGroupIndex(size, x.first, x.end-x.first)
 	y.racks, y.host = x.racks, x.host
 	for node := x.first; node < x.end; node++ {
-		out.Free[node] = inv.host[node].Room(need, inv.Free[node])
+		out.Free[node] = free(node)
 		y.add(node-x.first, out.Free[node])
 	}
 	out.groups[group] = y
 	return out
+}
+
+// Staying returns the devices of a group on nodes that are not known to go down within a time
+// from now: inv itself if that are all free ones, else a view made in time proportional to the
+// cluster, which must not be modified.
+func (inv *Inventory) Staying(group int, within time.Duration) *Inventory {
+	if group < 0 || len(inv.leaving) == 0 {
+		return inv
+	}
+	leaves := func(node int) bool {
+		l := leaves(inv.leaving, node)
+		return l != nil && l.At-inv.now < within
+	}
+	x := &inv.groups[group]
+	if !slices.ContainsFunc(inv.leaving, func(l Leaving) bool {
+		return l.Node >= x.first && l.Node < x.end && inv.Free[l.Node] > 0 && leaves(l.Node)
+	}) {
+		return inv
+	}
+	return inv.view(group, x.size, func(node int) int {
+		if leaves(node) {
+			return 0
+		}
+		return inv.Free[node]
+	})
 }
 
 // Nodes returns the nodes of a cluster group: from first up to but without end.

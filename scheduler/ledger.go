@@ -21,7 +21,8 @@ type Ledger struct {
 	inside  []*JobState // jobs in the system by Order; finished ones are skipped, and dropped once they are half of them
 	left    int         // number of finished jobs in inside
 
-	down []int // nodes, ascending; none of their devices is in free
+	down    []int // nodes, ascending; none of their devices is in free
+	leaving []Leaving
 
 	requested int            // devices requested by the jobs in the system
 	byTenant  map[string]int // devices requested by the jobs of each tenant
@@ -101,6 +102,10 @@ func (l *Ledger) NodeUp(node int) {
 		l.free.Give(l.free.whole(node))
 	}
 }
+
+// SetLeaving sets the nodes that are up and known to go down, ascending by node. The ledger keeps
+// the slice.
+func (l *Ledger) SetLeaving(nodes []Leaving) { l.leaving = nodes }
 
 // Change is the change of one job by a decision.
 type Change struct {
@@ -209,7 +214,7 @@ func (l *Ledger) Audit() error {
 // Snapshot returns the present state as a policy sees it. It holds until the next update or
 // snapshot.
 func (l *Ledger) Snapshot(now time.Duration) *Snapshot {
-	return &Snapshot{Now: now, Cluster: l.cluster, Down: l.down, Waiting: l.waiting, ledger: l}
+	return &Snapshot{Now: now, Cluster: l.cluster, Down: l.down, Leaving: l.leaving, Waiting: l.waiting, ledger: l}
 }
 
 // insert inserts j into jobs by Order.

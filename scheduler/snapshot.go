@@ -1,8 +1,10 @@
 package scheduler
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -15,6 +17,7 @@ type Snapshot struct {
 	Now     time.Duration
 	Cluster spec.Cluster
 	Down    []int       // nodes, ascending; not to be modified
+	Leaving []Leaving   // nodes that are up and known to go down, ascending by node; not to be modified
 	Waiting []*JobState // jobs without a grant; not to be modified
 	// Ended are the jobs that finished since the last decision, in that order, for policies
 	// that learn from them. Not to be kept.
@@ -28,6 +31,25 @@ type Snapshot struct {
 
 	ledger *Ledger // nil = no job holds devices
 	jobs   []*JobState
+}
+
+// Leaving is a node that is known to go down: for maintenance, or because spot capacity is taken
+// back.
+type Leaving struct {
+	Node int
+	At   time.Duration // when it goes down; jobs on it are stopped then
+	Back time.Duration // when it is up again
+}
+
+// Leaves returns when a node is known to go down, nil if it is not.
+func (s *Snapshot) Leaves(node int) *Leaving { return leaves(s.Leaving, node) }
+
+func leaves(all []Leaving, node int) *Leaving {
+	i, ok := slices.BinarySearchFunc(all, node, func(l Leaving, node int) int { return cmp.Compare(l.Node, node) })
+	if !ok {
+		return nil
+	}
+	return &all[i]
 }
 
 // NewSnapshot returns a snapshot of jobs given by arrival. It sets their Order. Grants
@@ -80,6 +102,7 @@ func (s *Snapshot) Free() *Inventory {
 		return NewInventory(s.Cluster)
 	}
 	s.ledger.free.mark()
+	s.ledger.free.now, s.ledger.free.leaving = s.Now, s.Leaving
 	return s.ledger.free
 }
 
@@ -90,6 +113,7 @@ func (s *Snapshot) Idle() *Inventory {
 	for _, node := range s.Down {
 		inv.Take(inv.whole(node))
 	}
+	inv.now, inv.leaving = s.Now, s.Leaving
 	return inv
 }
 

@@ -36,6 +36,8 @@ type Options struct {
 	ResizeCost      string // seconds of a change that keeps devices; "" = a start
 	CheckpointEvery string // seconds of training; "" = only when a job is stopped or moved
 	Failures        string // UP/DOWN, TYPE=UP/DOWN,... or FILE.csv; "" = none
+	Maintenance     string // NODES@FROM/TO,... or FILE.csv; "" = none
+	Spot            string // as Failures, then :notice=SECONDS; "" = no node is taken back
 	NodeSigma       string // deviation of ln(speed) of nodes; "" = 0
 	Stragglers      string // EVERY/LAST/SPEED; "" = none
 
@@ -123,6 +125,8 @@ var settings = []setting{
 	{"resize-cost", func(o *Options) *string { return &o.ResizeCost }},
 	{"checkpoint-every", func(o *Options) *string { return &o.CheckpointEvery }},
 	{"failures", func(o *Options) *string { return &o.Failures }},
+	{"maintenance", func(o *Options) *string { return &o.Maintenance }},
+	{"spot", func(o *Options) *string { return &o.Spot }},
 	{"node-sigma", func(o *Options) *string { return &o.NodeSigma }},
 	{"stragglers", func(o *Options) *string { return &o.Stragglers }},
 	{"admission", func(o *Options) *string { return &o.Admission }},

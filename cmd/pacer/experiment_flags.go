@@ -39,6 +39,8 @@ func failureFlags() []cli.Flag {
 		&cli.StringFlag{Name: "resize-cost", Usage: "charge `SECONDS` when a running job changes its devices and keeps some on one of its nodes", DefaultText: "as a start", Category: category},
 		&cli.StringFlag{Name: "checkpoint-every", Usage: "write a checkpoint after each `SECONDS` of training; a failure loses the rest", DefaultText: "only when a job is stopped or moved", Category: category},
 		&cli.StringFlag{Name: "failures", Usage: "let nodes fail: `UP/DOWN` mean times such as 30d/2h, TYPE=UP/DOWN,... by accelerator, or FILE.csv of outages", DefaultText: "none", Category: category},
+		&cli.StringFlag{Name: "maintenance", Usage: "take nodes down at known times: `NODES@FROM/TO`,... such as 0-3@6h/8h, or FILE.csv of outages", DefaultText: "none", Category: category},
+		&cli.StringFlag{Name: "spot", Usage: "take spot capacity back: `UP/DOWN[:notice=SECONDS]` like --failures, or FILE.csv; jobs are warned, by default 120 s before", DefaultText: "never", Category: category},
 		&cli.StringFlag{Name: "node-sigma", Usage: "vary the speed of nodes by `SIGMA`, standard deviation of ln(speed)", DefaultText: "0", Category: category},
 		&cli.StringFlag{Name: "stragglers", Usage: "slow nodes down at times: `EVERY/LAST/SPEED`, mean times and the speed left, such as 10d/1h/0.5", DefaultText: "none", Category: category},
 	}

@@ -228,5 +228,12 @@ empty up_s for ever:
    node,down_s,up_s
    3,86400,90000
 
+With --maintenance nodes are down at times that policies know. With --spot they
+are taken back after a notice. Jobs on them save their progress, if the notice is
+as long as their checkpoint, and count as evicted; no job starts on a node that
+goes down before the start is paid:
+
+   pacer simulate --maintenance 0-3@6h/8h --spot H100=8h/30m:notice=120 ...
+
 Failures follow from --seed and the node's number, whatever the policy; a gang
 runs at the speed of its slowest node, and policies do not see these speeds.`

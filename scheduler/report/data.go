@@ -26,7 +26,7 @@ func writeJSON(w io.Writer, v any) error {
 }
 
 // WriteCSV writes a header and one row per run. Columns have the names of the JSON
-// fields; warnings are left out, and the fields of lookups, learned and gaps are
+// fields; warnings, evictions and reclaims are left out, and the fields of lookups, learned and gaps are
 // columns of their own. Undefined figures are empty.
 func WriteCSV(w io.Writer, runs []Summary) error {
 	c := csv.NewWriter(w)

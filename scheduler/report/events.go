@@ -20,9 +20,9 @@ type eventRow struct {
 var eventColumns = []column[eventRow]{
 	{"policy", "", "scheduling policy with its options", textKind, func(e *eventRow) cell { return textCell(e.policy) }},
 	{"at_s", "s", "when it happened; rows are in order", timeKind, func(e *eventRow) cell { return timeCell(e.At, true) }},
-	{"event", "", "submitted, held, rejected, started, moved, stopped, completed, failed or shared (a running job starts or ends sharing devices with another); down or up for a node", textKind, func(e *eventRow) cell { return textCell(e.Kind.String()) }},
+	{"event", "", "submitted, held, rejected, started, moved, stopped, completed, failed, evicted (by a node that went down with notice) or shared (a running job starts or ends sharing devices with another); down or up for a node", textKind, func(e *eventRow) cell { return textCell(e.Kind.String()) }},
 	{"job_id", "", "id of the job in the workload; null = the event is about a node", textKind, func(e *eventRow) cell { return textCell(e.jobID()) }},
-	{"devices", "", "devices the job holds after the event (started, moved, shared) or held before it (stopped, completed, failed)", wholeKind, func(e *eventRow) cell {
+	{"devices", "", "devices the job holds after the event (started, moved, shared) or held before it (stopped, completed, failed, evicted)", wholeKind, func(e *eventRow) cell {
 		return cell{n: int64(e.Grant.Devices()), null: e.Grant == nil}
 	}},
 	{"nodes", "", "number of nodes of those devices", wholeKind, func(e *eventRow) cell {
@@ -35,8 +35,8 @@ var eventColumns = []column[eventRow]{
 		func(e *eventRow) cell { return textCell(slotsText(e.Grant)) }},
 	{"plan", "", "execution plan on those devices; null = not known", textKind, func(e *eventRow) cell { return textCell(planText(e.Grant)) }},
 	{"why", "", "reason the policy or the simulator gives; null = none", textKind, func(e *eventRow) cell { return textCell(e.Why) }},
-	{"node", "", "node that went down or up, or that made the job fail; null = neither", wholeKind, func(e *eventRow) cell {
-		return cell{n: int64(e.Node), null: e.Kind != sim.Failed && e.Kind != sim.NodeDown && e.Kind != sim.NodeUp}
+	{"node", "", "node that went down or up, or that made the job fail or evicted it; null = neither", wholeKind, func(e *eventRow) cell {
+		return cell{n: int64(e.Node), null: e.Kind != sim.Failed && e.Kind != sim.Evicted && e.Kind != sim.NodeDown && e.Kind != sim.NodeUp}
 	}},
 	{"with", "", "job that shares those devices; null = none", textKind, func(e *eventRow) cell { return textCell(e.with()) }},
 }

@@ -47,6 +47,10 @@ type Summary struct {
 	// Lateness of guaranteed jobs; nil = there are none, or the reference is not known.
 	LateSubmitted *Lateness `json:"late_submitted,omitempty"` // by the completion as submitted, started at submission
 	LateBackfill  *Lateness `json:"late_backfill,omitempty"`  // by the completion under fifo-backfill
+	// Of Preemptions, those by nodes that went down with notice; and of these and of Failures,
+	// those by spot capacity that was taken back. Absent = 0.
+	Evictions int `json:"evictions,omitempty"`
+	Reclaims  int `json:"reclaims,omitempty"`
 	// Error says why the run has no figures; "" = it has.
 	Error string `json:"error,omitempty"`
 }
@@ -189,6 +193,8 @@ func (s *Summary) count(j sim.JobRecord) {
 	s.Restarts += j.Restarts
 	s.Preemptions += j.Preemptions
 	s.Failures += j.Failures
+	s.Evictions += j.Evictions
+	s.Reclaims += j.Reclaims
 }
 
 // finishedJCT returns the completion times of the finished jobs that count, in seconds, ascending.

@@ -27,6 +27,10 @@ type Recount struct {
 	// Beside returns the steps/s of a job on a grant that it shares with another;
 	// nil = jobs may not share.
 	Beside func(j *spec.Job, g *scheduler.Grant, other *spec.Job) float64
+	// Away reports whether a node is down at a time by the tables that the run was given, and
+	// whether outages begin then in which a job with a checkpoint that takes write keeps or
+	// loses its progress; nil = no tables.
+	Away func(node int, at, write time.Duration) (away, keeps, loses bool)
 	// Costs returns the parts of a job's start cost.
 	Costs func(*spec.Job) sim.ModelCosts
 
@@ -58,7 +62,7 @@ type life struct {
 	lost     float64 // steps
 	lostSec  float64 // device-seconds
 
-	moved, stopped, failures int
+	moved, stopped, failures, evicted int
 }
 
 // pace is a segment of a grant, with the job that shares its devices from a time on.
@@ -108,7 +112,7 @@ func (r *Recount) node(e sim.Event) {
 var allowed = map[sim.EventKind][]string{
 	sim.Submitted: {"", "held"}, sim.Held: {""}, sim.Rejected: {"", "held"},
 	sim.Started: {"waiting"}, sim.Moved: {"holding"}, sim.Stopped: {"holding"},
-	sim.Completed: {"holding"}, sim.Failed: {"holding"}, sim.Shared: {"holding"},
+	sim.Completed: {"holding"}, sim.Failed: {"holding"}, sim.Evicted: {"holding"}, sim.Shared: {"holding"},
 }
 
 func (r *Recount) jobEvent(e sim.Event) {
@@ -159,7 +163,7 @@ func (r *Recount) apply(l *life, e sim.Event) {
 		l.phase = "held"
 	case sim.Rejected:
 		l.phase = "rejected"
-	case sim.Stopped, sim.Failed:
+	case sim.Stopped, sim.Failed, sim.Evicted:
 		l.phase = "waiting"
 	case sim.Completed:
 		l.phase, l.end = "completed", e.At
@@ -291,6 +295,11 @@ func (r *Recount) settle() {
 				if r.down[s.Node] {
 					r.fail("job %s holds devices of node %d, which is down", l.job.ID, s.Node)
 				}
+				if r.Away != nil {
+					if away, _, _ := r.Away(s.Node, r.at, 0); away {
+						r.fail("job %s holds devices of node %d, which is planned to be down", l.job.ID, s.Node)
+					}
+				}
 			}
 		}
 	}
@@ -345,6 +354,11 @@ func (r *Recount) release(l *life, e sim.Event) {
 		l.lost += done - saved
 		l.lostSec += l.received(savedAt, r.at)
 		l.done = saved
+		if r.Away != nil {
+			if _, keeps, loses := r.Away(e.Node, r.at, r.Costs(l.job).Checkpoint); keeps && !loses {
+				r.fail("job %s loses work with node %d, which gave notice", l.job.ID, e.Node)
+			}
+		}
 		if !r.down[e.Node] || !slices.ContainsFunc(g.Slots, func(s scheduler.Slot) bool { return s.Node == e.Node }) {
 			r.fail("job %s fails with node %d", l.job.ID, e.Node)
 		}
@@ -354,6 +368,17 @@ func (r *Recount) release(l *life, e sim.Event) {
 	case sim.Stopped:
 		l.stopped++
 		l.done = done
+	case sim.Evicted:
+		l.stopped++
+		l.evicted++
+		l.done = done
+		keeps := false
+		if r.Away != nil {
+			_, keeps, _ = r.Away(e.Node, r.at, r.Costs(l.job).Checkpoint)
+		}
+		if !keeps || !r.down[e.Node] || !slices.ContainsFunc(g.Slots, func(s scheduler.Slot) bool { return s.Node == e.Node }) {
+			r.fail("job %s is evicted from node %d", l.job.ID, e.Node)
+		}
 	}
 	l.last, l.failed, l.grant = g, e.Kind == sim.Failed, nil
 }

@@ -84,6 +84,8 @@ func (r *Recount) record(rec *sim.JobRecord) error {
 	case rec.Restarts != l.moved+l.stopped || rec.Preemptions != l.stopped || rec.Failures != l.failures:
 		return fmt.Errorf("%d restarts, %d preemptions, %d failures; recounted %d, %d, %d",
 			rec.Restarts, rec.Preemptions, rec.Failures, l.moved+l.stopped, l.stopped, l.failures)
+	case rec.Evictions != l.evicted || rec.Reclaims > l.evicted+l.failures:
+		return fmt.Errorf("%d evictions, recounted %d; %d of them and of %d failures by spot capacity", rec.Evictions, l.evicted, rec.Reclaims, l.failures)
 	case !near(rec.Attained, l.attained):
 		return fmt.Errorf("%g device-s, recounted %g", rec.Attained, l.attained)
 	case !near(rec.LostSteps, l.lost) || !near(rec.LostSec, l.lostSec):

@@ -100,6 +100,49 @@ func TestRecountFinds(t *testing.T) {
 	}
 }
 
+// The recount finds a job that fails although its node gave notice, one that is evicted without
+// notice, and one on a node that is planned to be down.
+func TestRecountFindsOutages(t *testing.T) {
+	jobs := []spec.Job{{ID: "a", Devices: 4, Steps: 20}}
+	for want, spoil := range map[string]func(e []sim.Event, r *sim.Result){
+		"":                                    func([]sim.Event, *sim.Result) {},
+		"job a loses work with node 0":        func(e []sim.Event, _ *sim.Result) { e[3].Kind = sim.Failed },
+		"job a is evicted from node 0":        func(e []sim.Event, _ *sim.Result) { e[2].At, e[3].At = 9*time.Second, 9*time.Second },
+		"node 0, which is planned":            func(e []sim.Event, _ *sim.Result) { e[4].At, e[5].At = 15*time.Second, 15*time.Second },
+		"0 evictions, recounted 1":            func(_ []sim.Event, r *sim.Result) { r.Jobs[0].Evictions = 0 },
+		"2 of them and of 0 failures by spot": func(_ []sim.Event, r *sim.Result) { r.Jobs[0].Reclaims = 2 },
+	} {
+		r := &schedulertest.Recount{
+			Cluster: schedulertest.Nodes(1, 4), Jobs: jobs,
+			Rate:  func(*spec.Job, *scheduler.Grant) float64 { return 1 },
+			Costs: func(*spec.Job) sim.ModelCosts { return sim.ModelCosts{} },
+			Away: func(_ int, at, _ time.Duration) (away, keeps, loses bool) {
+				return at >= 10*time.Second && at < 20*time.Second, at == 10*time.Second, false
+			},
+		}
+		g := &scheduler.Grant{Job: "a", Plan: spec.Plan{DP: 4}, Shape: spec.NewShape(4), Slots: []scheduler.Slot{{Devices: 4}}}
+		events := []sim.Event{
+			{Kind: sim.Submitted, Job: &jobs[0]}, {Kind: sim.Started, Job: &jobs[0], Grant: g},
+			{At: 10 * time.Second, Kind: sim.NodeDown}, {At: 10 * time.Second, Kind: sim.Evicted, Job: &jobs[0], Grant: g},
+			{At: 20 * time.Second, Kind: sim.NodeUp}, {At: 20 * time.Second, Kind: sim.Started, Job: &jobs[0], Grant: g},
+			{At: 30 * time.Second, Kind: sim.Completed, Job: &jobs[0], Grant: g},
+		}
+		result := &sim.Result{Usage: []sim.Usage{{Held: 4}, {At: 10 * time.Second, Waiting: 1}, {At: 20 * time.Second, Held: 4}, {At: 30 * time.Second}}, Jobs: []sim.JobRecord{
+			{Job: jobs[0], Finished: true, End: 30 * time.Second, Attained: 80, Restarts: 1, Preemptions: 1, Evictions: 1},
+		}}
+		spoil(events, result)
+		for _, e := range events {
+			r.Observe(e)
+		}
+		switch err := r.Check(result); {
+		case want == "" && err != nil:
+			t.Error(err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
+
 // The recount finds an overcommitted host, and a job that holds other host resources than
 // it needs.
 func TestRecountFindsHost(t *testing.T) {

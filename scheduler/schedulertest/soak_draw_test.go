@@ -204,32 +204,67 @@ func (s *soak) failures(d draws) {
 		s.config.Failures, s.config.Horizon, s.mayNotEnd = lives, 20*24*time.Hour, true
 		s.facts = append(s.facts, fmt.Sprintf("lifetimes %v until %v", life, s.config.Horizon))
 	default:
-		table := sim.OutageTable{}
-		for node := range s.config.Cluster.Nodes() {
-			at := d.time(0, 6*3600)
-			for range d.IntN(4) {
-				if d.chance(0.3) {
-					at = at.Truncate(time.Hour) // coincides with other events
-				}
-				o := sim.Outage{Down: at, Up: at + d.time(1, 3*3600)}
-				if d.chance(0.1) {
-					o.Up, s.mayNotEnd = 1<<62, true
-				}
-				table[node] = append(table[node], o)
-				if o.Up == 1<<62 {
-					break
-				}
-				at = o.Up + one(d, 0, d.time(0, 8*3600))
-			}
-		}
-		for node, list := range table { // truncation may have moved an outage before the end of the previous one
-			for i := 1; i < len(list); i++ {
-				list[i].Down = max(list[i].Down, list[i-1].Up)
-				list[i].Up = max(list[i].Up, list[i].Down+1)
-			}
-			table[node] = list
-		}
+		table := s.outages(d, 6*3600, 0)
 		s.config.Failures = table
 		s.facts = append(s.facts, fmt.Sprintf("outages %v", table))
 	}
+}
+
+// outages draws up to three outages of each node with a notice, first ones within so many
+// seconds. Some are for good.
+func (s *soak) outages(d draws, within float64, notice time.Duration) sim.OutageTable {
+	table := sim.OutageTable{}
+	for node := range s.config.Cluster.Nodes() {
+		at := d.time(0, within)
+		for range d.IntN(4) {
+			if d.chance(0.3) {
+				at = at.Truncate(time.Hour) // coincides with other events
+			}
+			o := sim.Outage{Notice: notice, Down: at, Up: at + d.time(1, 3*3600)}
+			if d.chance(0.1) {
+				o.Up, s.mayNotEnd = 1<<62, true
+			}
+			table[node] = append(table[node], o)
+			if o.Up == 1<<62 {
+				break
+			}
+			at = o.Up + one(d, 0, d.time(0, 8*3600))
+		}
+	}
+	for node, list := range table { // truncation may have moved an outage before the end of the previous one
+		for i := 1; i < len(list); i++ {
+			list[i].Down = max(list[i].Down, list[i-1].Up)
+			list[i].Up = max(list[i].Up, list[i].Down+1)
+		}
+		table[node] = list
+	}
+	return table
+}
+
+// planned draws maintenance windows and spot capacity.
+func (s *soak) planned(d draws) {
+	if d.chance(0.3) {
+		s.windows = s.outages(d, 4*3600, sim.Planned)
+		s.config.Maintenance = s.windows
+		s.facts = append(s.facts, fmt.Sprintf("maintenance %v", s.windows))
+	}
+	if d.chance(0.3) {
+		s.spot = s.outages(d, 4*3600, one(d, 0, d.time(1, 120), 2*time.Minute))
+		s.config.Spot = s.spot
+		s.facts = append(s.facts, fmt.Sprintf("spot %v", s.spot))
+	}
+}
+
+// away reports whether a node is planned to be down, and whether outages begin then in which a
+// job with a checkpoint that takes write keeps or loses its progress.
+func (s *soak) away(node int, at, write time.Duration) (away, keeps, loses bool) {
+	failures, _ := s.config.Failures.(sim.OutageTable)
+	for _, plan := range []sim.OutageTable{failures, s.windows, s.spot} {
+		for _, o := range plan[node] {
+			away = away || o.Down <= at && at < o.Up
+			saves := o.Notice > 0 && o.Notice >= write
+			keeps, loses = keeps || o.Down == at && saves, loses || o.Down == at && !saves
+		}
+	}
+	return away, keeps, loses
 }

@@ -81,7 +81,7 @@ func TestSoak(t *testing.T) {
 type happened struct {
 	sync.Mutex
 	jobs, finished, rejected, unfinished, restarts, preemptions, failures, lossy int
-	shared                                                                       int
+	shared, evictions, reclaims                                                  int
 	policies                                                                     map[string]bool
 }
 
@@ -105,12 +105,14 @@ func (h *happened) add(policy string, r *sim.Result) {
 		h.restarts += j.Restarts
 		h.preemptions += j.Preemptions
 		h.failures += j.Failures
+		h.evictions += j.Evictions
+		h.reclaims += j.Reclaims
 	}
 }
 
 func (h *happened) String() string {
-	return fmt.Sprintf("%d jobs under %d policies: %d finished, %d rejected, %d reported unfinished; %d restarts, %d of them preemptions; %d failures, %d jobs lost work; %d changes of sharing",
-		h.jobs, len(h.policies), h.finished, h.rejected, h.unfinished, h.restarts, h.preemptions, h.failures, h.lossy, h.shared)
+	return fmt.Sprintf("%d jobs under %d policies: %d finished, %d rejected, %d reported unfinished; %d restarts, %d of them preemptions; %d failures, %d jobs lost work; %d changes of sharing; %d evictions, %d jobs stopped by spot capacity",
+		h.jobs, len(h.policies), h.finished, h.rejected, h.unfinished, h.restarts, h.preemptions, h.failures, h.lossy, h.shared, h.evictions, h.reclaims)
 }
 
 // soak is a simulation drawn from a seed.
@@ -125,7 +127,9 @@ type soak struct {
 	couples   bool               // jobs share devices at random, see randomPairs
 	admission string
 	placement string
-	mayNotEnd bool // nodes fail for good, or often enough that jobs may never end
+	mayNotEnd bool            // nodes fail for good, or often enough that jobs may never end
+	windows   sim.OutageTable // of maintenance
+	spot      sim.OutageTable
 	facts     []string
 }
 
@@ -163,6 +167,7 @@ func drawSoak(seed uint64) *soak {
 		s.facts = append(s.facts, fmt.Sprintf("speeds %+v", v))
 	}
 	s.pairs(draws{rand.New(rand.NewPCG(seed, 2))})
+	s.planned(draws{rand.New(rand.NewPCG(seed, 3))})
 	return s
 }
 
@@ -201,7 +206,7 @@ func (s *soak) run(reversed bool, all *happened) (string, error) {
 	}
 	r := &schedulertest.Recount{
 		Cluster: c.Cluster, Jobs: c.Jobs, Round: c.Round, Horizon: c.Horizon, Every: c.CheckpointEvery, Speeds: c.Speeds,
-		Rate: s.rate, Beside: s.beside, Costs: func(j *spec.Job) sim.ModelCosts { return s.costs[j.Model.Name] },
+		Rate: s.rate, Beside: s.beside, Away: s.away, Costs: func(j *spec.Job) sim.ModelCosts { return s.costs[j.Model.Name] },
 	}
 	var out strings.Builder
 	c.Audit = true

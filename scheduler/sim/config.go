@@ -28,6 +28,8 @@ type Config struct {
 	CheckpointEvery time.Duration
 	Speeds          Speeds   // relative speeds of nodes; nil = all 1
 	Failures        Failures // failures of nodes; nil = none
+	Maintenance     Failures // maintenance windows of nodes, known in advance; nil = none
+	Spot            Failures // times at which the provider takes nodes back; nil = never
 	// Observations feeds measured step times to a Learner; nil disables it.
 	Observations *Observations
 	// Resume is the state to resume from; nil = an idle cluster at time 0.
@@ -138,10 +140,11 @@ const (
 	Shared   // keeps its devices, but begins or ends sharing them, see its grant
 	Waits    // got no devices, see Why; for Explain only
 	Stays    // keeps its grant, see Why; for Explain only
+	Evicted  // lost its devices, but no progress, because a node went down with notice
 )
 
 func (k EventKind) String() string {
-	return [...]string{"submitted", "held", "rejected", "started", "moved", "stopped", "completed", "failed", "down", "up", "shared", "waits", "stays"}[k]
+	return [...]string{"submitted", "held", "rejected", "started", "moved", "stopped", "completed", "failed", "down", "up", "shared", "waits", "stays", "evicted"}[k]
 }
 
 // Event is a change of a job or a node, or a reason for none.
@@ -149,7 +152,7 @@ type Event struct {
 	At    time.Duration
 	Kind  EventKind
 	Job   *spec.Job        // nil for NodeDown and NodeUp
-	Node  int              // node that went down or up; for Failed, the one that failed
-	Grant *scheduler.Grant // present grant (Started, Moved, Shared, Stays) or lost one (Stopped, Completed, Failed)
-	Why   string           // reason of the policy or of a rejection, or empty
+	Node  int              // node that went down or up; for Failed and Evicted, the one of the job that did
+	Grant *scheduler.Grant // present grant (Started, Moved, Shared, Stays) or lost one (Stopped, Completed, Failed, Evicted)
+	Why   string           // reason of the policy, of a rejection or of a planned outage, or empty
 }

@@ -202,10 +202,18 @@ func (e *engine) startCost(j *job, to *scheduler.Grant, running bool) time.Durat
 // begin.
 func (e *engine) progress(j *job, g *scheduler.Grant, stages []Stage, begin time.Duration) progress {
 	c := progress{stages: stages, round: e.RoundSec, speed: e.gang(g), every: e.CheckpointEvery}
-	if c.every > 0 && e.Costs != nil {
-		c.write = bounded(e.Costs.Checkpoint(j.state.Job, g))
+	if c.every > 0 {
+		c.write = e.write(j, g)
 	}
 	return c.start(e.now, begin, j.state.Done)
+}
+
+// write returns the duration of a checkpoint of j on g.
+func (e *engine) write(j *job, g *scheduler.Grant) time.Duration {
+	if e.Costs == nil {
+		return 0
+	}
+	return bounded(e.Costs.Checkpoint(j.state.Job, g))
 }
 
 func bounded(d time.Duration) time.Duration { return min(max(d, 0), never) }

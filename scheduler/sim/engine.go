@@ -90,8 +90,8 @@ func newEngine(c Config) *engine {
 	if c.Resume != nil {
 		e.now = c.Resume.At
 	}
-	if c.Failures != nil {
-		e.expectFailures()
+	if c.hasOutages() {
+		e.expectOutages()
 	}
 	if c.Explain != nil {
 		e.explainer = newExplainer(c.Explain)
@@ -149,7 +149,7 @@ func (e *engine) run(ctx context.Context) error {
 func (e *engine) instant(ctx context.Context) error {
 	e.observeDue()
 	completed := e.completions()
-	e.outages()
+	completed = e.outages() || completed
 	arrived, err := e.submit(ctx)
 	if err != nil {
 		return err

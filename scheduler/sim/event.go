@@ -23,8 +23,9 @@ type event struct {
 	kind    kind
 	seq     uint64 // order of creation, the last tie-break
 	version uint32
-	job     *job // of a completion
-	node    int  // of an outage
+	job     *job  // of a completion
+	node    int   // of an outage
+	cause   cause // of an outage
 }
 
 func before(a, b event) bool {

@@ -4,15 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
-	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// Failures are the outages of nodes.
+// Failures are the outages of nodes: failures, maintenance windows, or spot capacity that its
+// provider takes back.
 type Failures interface {
 	// Outages returns an iterator over the outages of a node: ascending, each begins
 	// after the end of the one before, false after the last.
@@ -20,16 +19,28 @@ type Failures interface {
 }
 
 // Outage is a time at which a node is down: from Down up to, but not including, Up.
-type Outage struct{ Down, Up time.Duration }
+type Outage struct {
+	Down, Up time.Duration
+	// Notice is how long before Down policies know of the outage; Planned = always. A job on the
+	// node saves its progress if its checkpoint takes no longer. 0 = no notice, nothing is saved.
+	Notice time.Duration
+}
+
+// Planned is the notice of an outage that is known from the start of the run.
+const Planned = never
+
+// saves reports whether a job that writes its checkpoint in a time keeps its progress.
+func (o *Outage) saves(write time.Duration) bool { return o.Notice > 0 && o.Notice >= write }
 
 // Lifetimes are nodes with exponentially distributed times between failures and until repair.
 type Lifetimes struct {
-	Nodes []Lifetime // by node
-	Seed  uint64
+	Nodes  []Lifetime // by node
+	Seed   uint64
+	Stream string // name of the random stream, "" = failures
 }
 
-// Lifetime is the mean up and down time of a node, 0 = always up.
-type Lifetime struct{ Up, Down time.Duration }
+// Lifetime is the mean up and down time of a node, 0 = always up, and the notice of its outages.
+type Lifetime struct{ Up, Down, Notice time.Duration }
 
 // NewLifetimes returns the lifetimes of a cluster; of returns that of a group.
 func NewLifetimes(c spec.Cluster, seed uint64, of func(*spec.NodeGroup) Lifetime) (Lifetimes, error) {
@@ -52,7 +63,7 @@ func (l Lifetimes) Outages(node int) func() (Outage, bool) {
 	if node >= len(l.Nodes) || l.Nodes[node] == (Lifetime{}) {
 		return func() (Outage, bool) { return Outage{}, false }
 	}
-	life, rng, up := l.Nodes[node], stats.Stream(l.Seed, fmt.Sprintf("failures/%d", node)), time.Duration(0)
+	life, rng, up := l.Nodes[node], stats.Stream(l.Seed, fmt.Sprintf("%s/%d", cmp.Or(l.Stream, "failures"), node)), time.Duration(0)
 	return func() (o Outage, ok bool) {
 		o, ok = life.next(rng, up)
 		up = o.Up
@@ -66,7 +77,7 @@ func (l Lifetime) next(rng *rand.Rand, up time.Duration) (o Outage, ok bool) {
 		return o, false
 	}
 	o.Down = min(up+exponential(rng, l.Up), never)
-	o.Up = min(o.Down+exponential(rng, l.Down), never)
+	o.Up, o.Notice = min(o.Down+exponential(rng, l.Down), never), l.Notice
 	return o, o.Down < never
 }
 
@@ -84,90 +95,8 @@ func (t OutageTable) Outages(node int) func() (Outage, bool) {
 	}
 }
 
-// node is the state of a node that may fail.
-type node struct {
-	outages func() (Outage, bool)
-	up      time.Duration // when it will be repaired
-	down    bool
-}
-
-// expectFailures plans the first failure of every node.
-func (e *engine) expectFailures() {
-	e.nodes = make([]node, e.Cluster.Nodes())
-	for i := range e.nodes {
-		e.nodes[i].outages = e.Failures.Outages(i)
-		e.expectFailure(i)
-	}
-}
-
-// expectFailure plans the next failure of a node that is up. It skips those before the
-// run began.
-func (e *engine) expectFailure(i int) {
-	for {
-		o, ok := e.nodes[i].outages()
-		switch {
-		case !ok:
-			return
-		case o.Down >= e.now || o.Up > e.now:
-			e.nodes[i].up = o.Up
-			e.expect(max(o.Down, e.now), i)
-			return
-		}
-	}
-}
-
-// expect plans that a node goes down or up at a time within the horizon.
-func (e *engine) expect(at time.Duration, node int) {
-	if at <= e.Horizon {
-		e.queue.add(event{at: at, kind: outage, node: node})
-	}
-}
-
-// outages takes nodes down and up as planned for this instant.
-func (e *engine) outages() {
-	for any := false; ; any = true {
-		ev, ok := e.due(outage)
-		if !ok {
-			return
-		}
-		if !any {
-			e.idleOutages++
-			e.idle = min(e.idle, maxIdle-wakesAfterOutage)
-		}
-		if n := &e.nodes[ev.node]; n.down {
-			n.down = false
-			e.ledger.NodeUp(ev.node)
-			e.emit(Event{At: e.now, Kind: NodeUp, Node: ev.node})
-			e.expectFailure(ev.node)
-		} else {
-			n.down = true
-			e.emit(Event{At: e.now, Kind: NodeDown, Node: ev.node})
-			e.failOn(ev.node)
-			e.ledger.NodeDown(ev.node)
-			e.expect(n.up, ev.node)
-		}
-	}
-}
-
-// failOn fails all jobs that hold devices of a node, in the order they entered.
-func (e *engine) failOn(node int) {
-	var jobs []*job
-	for _, j := range e.holding {
-		if slices.ContainsFunc(j.state.Grant.Slots, func(s scheduler.Slot) bool { return s.Node == node }) {
-			jobs = append(jobs, j)
-		}
-	}
-	slices.SortFunc(jobs, func(a, b *job) int { return cmp.Compare(a.state.Order, b.state.Order) })
-	for _, j := range jobs {
-		grant := j.state.Grant
-		e.fail(j)
-		e.emit(Event{At: e.now, Kind: Failed, Job: j.state.Job, Node: node, Grant: grant})
-	}
-}
-
 // fail takes away the devices of j and its unsaved progress.
 func (e *engine) fail(j *job) {
-	j.advance(e.now)
 	saved, since := j.progress.saved(e.now)
 	saved = min(saved, j.work)
 	if saved > j.kept {

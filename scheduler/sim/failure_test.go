@@ -41,7 +41,7 @@ func lines(c *sim.Config) *[]string {
 		if e.Job != nil {
 			line += " " + string(e.Job.ID)
 		}
-		if e.Kind == sim.NodeDown || e.Kind == sim.NodeUp || e.Kind == sim.Failed {
+		if e.Kind == sim.NodeDown || e.Kind == sim.NodeUp || e.Kind == sim.Failed || e.Kind == sim.Evicted {
 			line += fmt.Sprintf(" node %d", e.Node)
 		}
 		if e.Grant != nil {

@@ -58,7 +58,7 @@ func (c *Config) validateRules() error {
 		return errors.New("sim: lockstep needs a round")
 	case c.Resume != nil:
 		return errors.New("sim: lockstep cannot resume a run")
-	case c.CheckpointEvery > 0 || c.Speeds != nil || c.Failures != nil:
+	case c.CheckpointEvery > 0 || c.Speeds != nil || c.hasOutages():
 		return errors.New("sim: lockstep has no checkpoints, node speeds and failures: leave them out, or turn quirk barrier off")
 	case staged:
 		return errors.New("sim: lockstep needs jobs of one speed, the truth has stages: turn quirk barrier off, or use another truth")

@@ -114,8 +114,8 @@ func (r row) costs() (c ModelCosts, err error) {
 
 // ReadOutages reads the outages of nodes, numbered from 0: columns node, down_s and
 // up_s, columns and rows in any order. An empty up_s means that the node is never
-// repaired. Errors name the file and the line.
-func ReadOutages(r io.Reader, name string, nodes int) (OutageTable, error) {
+// repaired. All outages have the given notice. Errors name the file and the line.
+func ReadOutages(r io.Reader, name string, nodes int, notice time.Duration) (OutageTable, error) {
 	type outageAt struct {
 		Outage
 		line int
@@ -126,7 +126,7 @@ func ReadOutages(r io.Reader, name string, nodes int) (OutageTable, error) {
 		if err != nil || node < 0 || node >= nodes {
 			return fmt.Errorf("node %q is not in 0..%d, the nodes of the cluster", row.text("node"), nodes-1)
 		}
-		o := outageAt{line: row.line}
+		o := outageAt{line: row.line, Outage: Outage{Notice: notice}}
 		if o.Down, err = row.seconds("down_s"); err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ func TestReadCosts(t *testing.T) {
 }
 
 func TestReadOutages(t *testing.T) {
-	got, err := sim.ReadOutages(strings.NewReader("up_s,node,down_s\n,0,100\n20,0,10.5\n30,0,20\n7,3,0\n"), "f.csv", 4)
+	got, err := sim.ReadOutages(strings.NewReader("up_s,node,down_s\n,0,100\n20,0,10.5\n30,0,20\n7,3,0\n"), "f.csv", 4, 0)
 	want := sim.OutageTable{
 		0: {{Down: 10500 * s / 1000, Up: 20 * s}, {Down: 20 * s, Up: 30 * s}, {Down: 100 * s, Up: math.MaxInt64}},
 		3: {{Down: 0, Up: 7 * s}},
@@ -47,7 +47,7 @@ func TestTablesNameWhatIsWrong(t *testing.T) {
 		return err
 	}
 	outages := func(text string) error {
-		_, err := sim.ReadOutages(strings.NewReader(text), "f.csv", 4)
+		_, err := sim.ReadOutages(strings.NewReader(text), "f.csv", 4, 0)
 		return err
 	}
 	const costHeader, outageHeader = "model,launch_s,checkpoint_s,restore_s,reshard_s\n", "node,down_s,up_s\n"
@@ -81,7 +81,7 @@ func FuzzReadOutages(f *testing.F) {
 	f.Add("node,down_s,up_s\n0,1,2\n0,2,\n")
 	f.Add("node,down_s,up_s\n0,1e300,\"2\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		table, err := sim.ReadOutages(strings.NewReader(text), "f.csv", 4)
+		table, err := sim.ReadOutages(strings.NewReader(text), "f.csv", 4, 0)
 		if err != nil {
 			return
 		}

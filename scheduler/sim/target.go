@@ -24,12 +24,14 @@ func (e *engine) decide(ctx context.Context) error {
 	if err := e.learn(ctx); err != nil {
 		return err
 	}
+	e.ledger.SetLeaving(e.leaving())
 	s := e.ledger.Snapshot(e.now)
 	s.Ended = e.ended
 	e.requestReasons(s)
 	d, err := e.Policy.Decide(ctx, s)
 	e.ended = e.ended[:0]
 	if err == nil {
+		e.postpone(s, &d)
 		err = e.check(&d)
 	}
 	if err != nil {
@@ -172,7 +174,7 @@ func (e *engine) checkSlot(j *spec.Job, g *scheduler.Grant, i int) error {
 	if s.Node < 0 || s.Node >= len(e.groups) {
 		return fmt.Errorf("node %d is not in 0..%d", s.Node, len(e.groups)-1)
 	}
-	if e.nodes != nil && e.nodes[s.Node].down {
+	if e.nodes != nil && e.nodes[s.Node].down > 0 {
 		return fmt.Errorf("node %d is down", s.Node)
 	}
 	if least := min(s.Devices, s.Workers, s.Servers); least < 0 || s.Devices+s.Workers+s.Servers < 1 {

@@ -81,7 +81,7 @@ func TestTuneKeepsCheckpoints(t *testing.T) {
 	var calls []string
 	cfg := config(script{{grants: map[spec.JobID]string{"b": "0:1"}}}, job("b", 0, 1, 40))
 	cfg.Truth, cfg.Round, cfg.Costs = faster{rounds: map[spec.JobID]int{}, calls: &calls}, 10*s, nil
-	cfg.CheckpointEvery, cfg.Failures = 4*s, once{15 * s, 16 * s}
+	cfg.CheckpointEvery, cfg.Failures = 4*s, once{Down: 15 * s, Up: 16 * s}
 	mustRun(t, cfg)
 	if want := "b 20s-30s at 14"; len(calls) < 3 || calls[2] != want {
 		t.Errorf("calls %q, want %q in the third place", calls, want)

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -301,13 +303,30 @@ func (f *Finder) PlaceOption(free *scheduler.Inventory, j *spec.Job, o *Config) 
 // Find returns free devices for o, with the larger of the host resources of j and o.
 func (f *Finder) Find(free *scheduler.Inventory, j *spec.Job, o *Config) ([]scheduler.Slot, bool) {
 	need := j.Host.Max(o.Host)
-	slots, ok := f.placer.Place(free.For(o.Group, need), o.Group, o.Shape)
+	fitting := free.For(o.Group, need)
+	staying := fitting.Staying(o.Group, longest(j, o.Rate))
+	slots, ok := f.placer.Place(staying, o.Group, o.Shape)
+	if !ok && staying != fitting {
+		slots, ok = f.placer.Place(fitting, o.Group, o.Shape)
+	}
 	if need != (spec.Host{}) {
 		for i := range slots {
 			slots[i].Host = need.Times(slots[i].Devices)
 		}
 	}
 	return slots, ok
+}
+
+// longest returns the time that all of j takes at a rate, the longest possible if it is unknown.
+func longest(j *spec.Job, rate float64) time.Duration {
+	sec := j.Duration.Seconds()
+	if j.Steps > 0 && rate > 0 {
+		sec = j.Steps / rate
+	}
+	if sec > 0 && sec < float64(math.MaxInt64)/1e9 {
+		return time.Duration(sec * 1e9)
+	}
+	return math.MaxInt64
 }
 
 // Lay returns the shape that the placer would give j on a number of devices of a group.
