@@ -150,6 +150,19 @@ type Holder interface {
 	Line(j *spec.Job) string
 }
 
+// Lender is a Holder with lines that lend each other what they may request, and get it back by eviction.
+type Lender interface {
+	Holder
+	// Less reports whether a comes before b in their line; ties go by arrival.
+	Less(a, b *spec.Job) bool
+	// First returns the index of the job to which Admit is applied first, among the first ones of
+	// the lines.
+	First(s *Snapshot, heads []*spec.Job) int
+	// Evict returns jobs in the system to hold again so that j, which Admit refused, is admitted, and
+	// the reason; none = j stays held.
+	Evict(s *Snapshot, j *spec.Job) (jobs []*JobState, why string)
+}
+
 // Refuser is an Admission that rejects some jobs for good.
 type Refuser interface {
 	Admission

@@ -27,7 +27,7 @@ type Info struct {
 // rules is the table of admission rules.
 var rules = func() *named.Set[Info] {
 	s := named.NewSet[Info]("policy", "admission")
-	for _, i := range []Info{acceptAllRule, deadlineRule, guaranteeRule, loadRule, quotaRule} {
+	for _, i := range []Info{acceptAllRule, cohortsRule, deadlineRule, guaranteeRule, loadRule, quotaRule} {
 		if err := policy.CheckOptions(i.Options, nil); err != nil {
 			panic(fmt.Sprintf("admission: %s: %v", i.Name, err))
 		}

@@ -8,5 +8,5 @@
 //   - A rejected job never enters.
 //   - A guaranteed job is entitled to the speed of its submitted plan and devices.
 //
-// Start with admission.go, then load.go and guarantee.go.
+// Start with admission.go, then load.go and guarantee.go; cohorts.go has quotas like those of Kueue.
 package admission

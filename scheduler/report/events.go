@@ -36,7 +36,7 @@ var eventColumns = []column[eventRow]{
 	{"plan", "", "execution plan on those devices; null = not known", textKind, func(e *eventRow) cell { return textCell(planText(e.Grant)) }},
 	{"why", "", "reason the policy or the simulator gives; null = none", textKind, func(e *eventRow) cell { return textCell(e.Why) }},
 	{"node", "", "node that went down or up, or that made the job fail or evicted it; null = neither", wholeKind, func(e *eventRow) cell {
-		return cell{n: int64(e.Node), null: e.Kind != sim.Failed && e.Kind != sim.Evicted && e.Kind != sim.NodeDown && e.Kind != sim.NodeUp}
+		return cell{n: int64(e.Node), null: e.Node < 0 || e.Kind != sim.Failed && e.Kind != sim.Evicted && e.Kind != sim.NodeDown && e.Kind != sim.NodeUp}
 	}},
 	{"with", "", "job that shares those devices; null = none", textKind, func(e *eventRow) cell { return textCell(e.with()) }},
 }

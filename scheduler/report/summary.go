@@ -47,7 +47,7 @@ type Summary struct {
 	// Lateness of guaranteed jobs; nil = there are none, or the reference is not known.
 	LateSubmitted *Lateness `json:"late_submitted,omitempty"` // by the completion as submitted, started at submission
 	LateBackfill  *Lateness `json:"late_backfill,omitempty"`  // by the completion under fifo-backfill
-	// Of Preemptions, those by nodes that went down with notice; and of these and of Failures,
+	// Of Preemptions, those by nodes that went down with notice or by reclaimed quotas; and of these and of Failures,
 	// those by spot capacity that was taken back. Absent = 0.
 	Evictions int `json:"evictions,omitempty"`
 	Reclaims  int `json:"reclaims,omitempty"`

@@ -100,7 +100,7 @@ var summaryColumns = []summaryColumn{
 		func(s Summary) int { return s.Preemptions }, func(s Summary) bool { return s.Preemptions > 0 }),
 	countColumn("failures", "times a job lost its devices because a node went down",
 		func(s Summary) int { return s.Failures }, func(s Summary) bool { return s.Failures > 0 }),
-	countColumn("evicted", "restarts because a node went down with notice",
+	countColumn("evicted", "restarts because a node went down with notice, or a quota was reclaimed",
 		func(s Summary) int { return s.Evictions }, func(s Summary) bool { return s.Evictions > 0 }),
 	countColumn("reclaimed", "times a job lost its devices because spot capacity was taken back",
 		func(s Summary) int { return s.Reclaims }, func(s Summary) bool { return s.Reclaims > 0 }),

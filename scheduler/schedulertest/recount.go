@@ -31,6 +31,8 @@ type Recount struct {
 	// whether outages begin then in which a job with a checkpoint that takes write keeps or
 	// loses its progress; nil = no tables.
 	Away func(node int, at, write time.Duration) (away, keeps, loses bool)
+	// Quotas checks the jobs that are in the system at the same time; nil = no quotas.
+	Quotas func(admitted []*spec.Job) error
 	// Costs returns the parts of a job's start cost.
 	Costs func(*spec.Job) sim.ModelCosts
 
@@ -110,7 +112,7 @@ func (r *Recount) node(e sim.Event) {
 
 // allowed are the phases of a job before an event; "" = it had no event yet.
 var allowed = map[sim.EventKind][]string{
-	sim.Submitted: {"", "held"}, sim.Held: {""}, sim.Rejected: {"", "held"},
+	sim.Submitted: {"", "held"}, sim.Held: {"", "waiting"}, sim.Rejected: {"", "held"},
 	sim.Started: {"waiting"}, sim.Moved: {"holding"}, sim.Stopped: {"holding"},
 	sim.Completed: {"holding"}, sim.Failed: {"holding"}, sim.Evicted: {"holding"}, sim.Shared: {"holding"},
 }
@@ -278,6 +280,9 @@ func (r *Recount) groupOf(node int) *spec.NodeGroup {
 func (r *Recount) settle() {
 	used, milliCPUs, bytes := map[int]int{}, map[int]int64{}, map[int]int64{}
 	now := sim.Usage{At: r.at}
+	if err := r.quotas(); err != nil {
+		r.fail("%w", err)
+	}
 	for _, l := range r.order {
 		switch l.phase {
 		case "held", "waiting":
@@ -314,6 +319,20 @@ func (r *Recount) settle() {
 		}
 	}
 	r.usage = append(r.usage, now)
+}
+
+// quotas checks the jobs in the system.
+func (r *Recount) quotas() error {
+	if r.Quotas == nil {
+		return nil
+	}
+	var admitted []*spec.Job
+	for _, l := range r.order {
+		if l.phase == "waiting" || l.phase == "holding" {
+			admitted = append(admitted, l.job)
+		}
+	}
+	return r.Quotas(admitted)
 }
 
 // shares reports whether a job shares its devices, and checks that the other job shares
@@ -376,7 +395,7 @@ func (r *Recount) release(l *life, e sim.Event) {
 		if r.Away != nil {
 			_, keeps, _ = r.Away(e.Node, r.at, r.Costs(l.job).Checkpoint)
 		}
-		if !keeps || !r.down[e.Node] || !slices.ContainsFunc(g.Slots, func(s scheduler.Slot) bool { return s.Node == e.Node }) {
+		if e.Node >= 0 && (!keeps || !r.down[e.Node]) || e.Node >= 0 && !slices.ContainsFunc(g.Slots, func(s scheduler.Slot) bool { return s.Node == e.Node }) {
 			r.fail("job %s is evicted from node %d", l.job.ID, e.Node)
 		}
 	}

@@ -130,6 +130,7 @@ type soak struct {
 	mayNotEnd bool            // nodes fail for good, or often enough that jobs may never end
 	windows   sim.OutageTable // of maintenance
 	spot      sim.OutageTable
+	quotas    []soakQuota // of admission cohorts, nil = another rule
 	facts     []string
 }
 
@@ -168,6 +169,7 @@ func drawSoak(seed uint64) *soak {
 	}
 	s.pairs(draws{rand.New(rand.NewPCG(seed, 2))})
 	s.planned(draws{rand.New(rand.NewPCG(seed, 3))})
+	s.drawQuotas(draws{rand.New(rand.NewPCG(seed, 4))})
 	return s
 }
 
@@ -206,7 +208,7 @@ func (s *soak) run(reversed bool, all *happened) (string, error) {
 	}
 	r := &schedulertest.Recount{
 		Cluster: c.Cluster, Jobs: c.Jobs, Round: c.Round, Horizon: c.Horizon, Every: c.CheckpointEvery, Speeds: c.Speeds,
-		Rate: s.rate, Beside: s.beside, Away: s.away, Costs: func(j *spec.Job) sim.ModelCosts { return s.costs[j.Model.Name] },
+		Rate: s.rate, Beside: s.beside, Away: s.away, Quotas: s.checkQuotas, Costs: func(j *spec.Job) sim.ModelCosts { return s.costs[j.Model.Name] },
 	}
 	var out strings.Builder
 	c.Audit = true
@@ -292,7 +294,7 @@ func (s *soak) beside(j *spec.Job, g *scheduler.Grant, other *spec.Job) float64 
 func (s *soak) allEnd(r *sim.Result) error {
 	for i := range r.Jobs {
 		j := &r.Jobs[i]
-		if s.fits(&j.Job) == (j.Rejected != "") {
+		if (s.fits(&j.Job) && s.quotaFits(&j.Job)) == (j.Rejected != "") {
 			return fmt.Errorf("job %s asks for %d devices of %q with %v each; rejected: %q", j.Job.ID, j.Job.Devices, j.Job.Accelerator, j.Job.Host, j.Rejected)
 		}
 		if j.Unfinished != "" && !s.mayNotEnd {

@@ -62,6 +62,9 @@ func (e *engine) line(j *spec.Job) *line {
 // admitWaiting applies the admission rule to all held jobs. A refused job is rejected,
 // or held with all behind it if the rule is a scheduler.Holder.
 func (e *engine) admitWaiting(ctx context.Context) error {
+	if rule, lends := e.Admission.(scheduler.Lender); lends {
+		return e.admitLenders(ctx, rule)
+	}
 	_, holds := e.Admission.(scheduler.Holder)
 	for _, l := range e.lines {
 		in := 0
@@ -161,6 +164,11 @@ func (e *engine) unserved(j *spec.Job) string {
 // enter puts an admitted job into the queue.
 func (e *engine) enter(ctx context.Context, record int) error {
 	r := &e.result.Jobs[record]
+	if j := e.suspended[record]; j != nil {
+		delete(e.suspended, record)
+		e.put(record, j)
+		return nil
+	}
 	work, err := e.Truth.Steps(ctx, &r.Job)
 	if err == nil && !finitePositive(work) {
 		err = fmt.Errorf("%g steps of work", work)
@@ -175,8 +183,14 @@ func (e *engine) enter(ctx context.Context, record int) error {
 		j.updateRemaining()
 	}
 	j.state.StartCost = e.startCost(j, nil, false)
+	e.put(record, j)
+	return nil
+}
+
+// put puts a job into the system.
+func (e *engine) put(record int, j *job) {
+	r := &e.result.Jobs[record]
 	e.byID[r.Job.ID], e.byOrder[record] = j, j
 	e.ledger.Enter(&j.state)
 	e.observe(Submitted, &r.Job, nil, "")
-	return nil
 }

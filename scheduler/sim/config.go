@@ -140,7 +140,7 @@ const (
 	Shared   // keeps its devices, but begins or ends sharing them, see its grant
 	Waits    // got no devices, see Why; for Explain only
 	Stays    // keeps its grant, see Why; for Explain only
-	Evicted  // lost its devices, but no progress, because a node went down with notice
+	Evicted  // lost its devices, but no progress: a node went down with notice, or its quota was reclaimed
 )
 
 func (k EventKind) String() string {
@@ -152,7 +152,7 @@ type Event struct {
 	At    time.Duration
 	Kind  EventKind
 	Job   *spec.Job        // nil for NodeDown and NodeUp
-	Node  int              // node that went down or up; for Failed and Evicted, the one of the job that did
+	Node  int              // node that went down or up; for Failed and Evicted, the one that the job lost; -1 = its quota
 	Grant *scheduler.Grant // present grant (Started, Moved, Shared, Stays) or lost one (Stopped, Completed, Failed, Evicted)
 	Why   string           // reason of the policy, of a rejection or of a planned outage, or empty
 }

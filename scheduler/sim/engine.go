@@ -42,12 +42,15 @@ type engine struct {
 	next   int // first record not yet submitted
 
 	ledger  *scheduler.Ledger
-	byID    map[spec.JobID]*job  // jobs in the system
-	byOrder []*job               // by record, nil = not in the system
-	holding []*job               // jobs with a grant, in no meaningful order
-	lines   []*line              // jobs that admission holds
-	outside int                  // number of held jobs
-	ended   []scheduler.JobState // since the last decision
+	byID    map[spec.JobID]*job // jobs in the system
+	byOrder []*job              // by record, nil = not in the system
+	holding []*job              // jobs with a grant, in no meaningful order
+	lines   []*line             // jobs that admission holds
+	outside int                 // number of held jobs
+	// suspended are held jobs that were in the system before, by record.
+	suspended map[int]*job
+	toldHeld  map[int]bool         // records with a Held event, under a scheduler.Lender
+	ended     []scheduler.JobState // since the last decision
 
 	groups       []int  // of each node
 	starts       []step // of the decision checked last, as are stops

@@ -34,7 +34,7 @@ type JobRecord struct {
 	Attained    float64 // device-seconds held, start costs included; half of those of shared devices; of a job on CPUs those of its replicas
 	Restarts    int     // times it was stopped or moved while it held devices
 	Preemptions int     // restarts that left it without devices
-	Evictions   int     // preemptions because a node went down with notice
+	Evictions   int     // preemptions because a node went down with notice, or the quota was reclaimed
 	Reclaims    int     // of Evictions and Failures, those because spot capacity was taken back
 	Failures    int     // times it lost its devices because a node went down; not in Restarts
 	LostSteps   float64 // steps lost in failures
