@@ -321,20 +321,6 @@ func (r *Recount) settle() {
 	r.usage = append(r.usage, now)
 }
 
-// quotas checks the jobs in the system.
-func (r *Recount) quotas() error {
-	if r.Quotas == nil {
-		return nil
-	}
-	var admitted []*spec.Job
-	for _, l := range r.order {
-		if l.phase == "waiting" || l.phase == "holding" {
-			admitted = append(admitted, l.job)
-		}
-	}
-	return r.Quotas(admitted)
-}
-
 // shares reports whether a job shares its devices, and checks that the other job shares
 // the same devices with it.
 func (r *Recount) shares(l *life) bool {

@@ -95,3 +95,17 @@ func (r *Recount) record(rec *sim.JobRecord) error {
 	}
 	return nil
 }
+
+// quotas checks the jobs in the system.
+func (r *Recount) quotas() error {
+	if r.Quotas == nil {
+		return nil
+	}
+	var admitted []*spec.Job
+	for _, l := range r.order {
+		if l.phase == "waiting" || l.phase == "holding" {
+			admitted = append(admitted, l.job)
+		}
+	}
+	return r.Quotas(admitted)
+}
