@@ -150,6 +150,9 @@ var docFlag = regexp.MustCompile(`(?:^|[^\w-])--([a-z][a-z0-9-]+)`)
 // command. Pages with flags of other programs or of earlier versions are not read.
 func TestDocumentedFlags(t *testing.T) {
 	known := map[string]bool{"help": true, "version": true, "no-install-recommends": true}
+	for _, other := range []string{"nproc-per-node", "master-port", "batch-size", "accumulate", "max-steps"} {
+		known[other] = true // of torchrun and of the user's script, in the example of runner command
+	}
 	eachCommand(command.Prepare(newApp(), flagGroups).Commands, nil, func(_ []string, c *cli.Command) {
 		for _, f := range c.Flags {
 			for _, name := range f.Names() {
