@@ -32,8 +32,14 @@ func TestTime(t *testing.T) {
 	if got, err = Time(ranks, 2, 2, 1); err != nil || len(got.StepSec) != 1 {
 		t.Errorf("one step: %+v, %v", got, err)
 	}
-	if got, err = Time([]Process{process(0, 2, 1, 1, 1, 1), process(1, 2, 1, 2, 2, 2)}, 2, 1, 9); err != nil || len(got.Warnings) != 1 {
+	apart := []Process{process(0, 2, 1, 1, 1, 1, 1, 1, 1), process(1, 2, 1, 2, 2, 2, 2, 2, 2)}
+	if got, err = Time(apart, 2, 1, 9); err != nil || len(got.Warnings) != 1 {
 		t.Errorf("ranks apart: %+v, %v", got, err)
+	}
+	// Rank 1 ends the warm-up 0.9 s after rank 0, and the last step 0.9 s before it.
+	together := []Process{process(0, 2, 1, 1, 1, 1, 1, 1, 1.9), process(1, 2, 1.9, 0.1, 1, 1, 1, 1, 1)}
+	if got, err = Time(together, 2, 1, 9); err != nil || len(got.Warnings) != 0 {
+		t.Errorf("ranks together: %+v, %v", got, err)
 	}
 	// A helper that stepped a little before the training is not the training.
 	if got, err = Time([]Process{process(0, 1, 1, 1), process(0, 1, 1, 3, 3, 3)}, 1, 1, 9); err != nil || len(got.StepSec) != 3 {
