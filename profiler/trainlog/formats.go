@@ -1,6 +1,7 @@
 package trainlog
 
 import (
+	"cmp"
 	"math"
 	"regexp"
 	"strconv"
@@ -53,7 +54,7 @@ var (
 	megatronBatch    = re(`global batch size: *NUMBER`)
 	megatronMemory   = re(`memory \(MB\).*\| max allocated: *NUMBER`)
 	megatronReserved = re(`memory \(MB\).*\| max reserved: *NUMBER`)
-	megatronWhole    = regexp.MustCompile(`\biteration +([0-9]+)/`)
+	megatronStep     = regexp.MustCompile(`\biteration +([0-9]+)/`)
 )
 
 // megatron reads "iteration 10/ 500 | consumed samples: 640 | elapsed time per iteration (ms): 1310.5 | ... | global batch
@@ -62,7 +63,7 @@ func megatron(text string) (l Log, ok bool) {
 	if peak := field(megatronMemory, text); peak > 0 {
 		return Log{PeakBytes: peak * (1 << 20), ReservedBytes: field(megatronReserved, text) * (1 << 20)}, true
 	}
-	line := Line{Step: count(megatronWhole, text), Sec: field(megatronTime, text) / 1e3, GlobalBatch: count(megatronBatch, text)}
+	line := Line{Step: count(megatronStep, text), Sec: field(megatronTime, text) / 1e3, GlobalBatch: count(megatronBatch, text)}
 	return Log{Lines: []Line{line}, Total: count(megatronTotal, text)}, line.Step > 0 && line.Sec > 0
 }
 
@@ -70,7 +71,7 @@ var (
 	titanStep   = re(`\bstep: *NUMBER +loss:`)
 	titanTokens = re(`\btps: *NUMBER`)
 	titanMemory = re(`\bmemory: *NUMBER *GiB`)
-	titanLocal  = regexp.MustCompile(`global batch size ([0-9]+),`)
+	titanBatch  = regexp.MustCompile(`global batch size ([0-9]+),`)
 	titanSeq    = regexp.MustCompile(`sequence length ([0-9]+)`)
 	titanTotal  = regexp.MustCompile(`total steps ([0-9]+)`)
 )
@@ -79,7 +80,7 @@ var (
 // device: torchtitan divides the tokens of a rank by the ranks that share them.
 func torchtitan(text string) (l Log, ok bool) {
 	if strings.Contains(text, "Trainer is initialized with local batch size") {
-		return Log{GlobalBatch: count(titanLocal, text), SeqLen: count(titanSeq, text), Total: count(titanTotal, text)}, true
+		return Log{GlobalBatch: count(titanBatch, text), SeqLen: count(titanSeq, text), Total: count(titanTotal, text)}, true
 	}
 	line := Line{Step: count(titanStep, text), Tokens: field(titanTokens, text)}
 	return Log{Lines: []Line{line}, ReservedBytes: field(titanMemory, text) * (1 << 30)}, line.Step > 0 && line.Tokens > 0
@@ -96,7 +97,7 @@ var (
 // deepSpeed reads "[TIME] [INFO] [timer.py:197:stop] 0/17, RunningAvgSamplesPerSec=..., CurrSamplesPerSec=...,
 // MemAllocated=1.75GB, MaxMemAllocated=2.6GB", in GiB. Releases before 0.7 print only SamplesPerSec, a mean.
 func deepSpeed(text string) (l Log, ok bool) {
-	line := Line{Step: count(deepStep, text), Samples: first(field(deepCurrent, text), field(deepMean, text))}
+	line := Line{Step: count(deepStep, text), Samples: cmp.Or(field(deepCurrent, text), field(deepMean, text))}
 	if m := deepTime.FindStringSubmatch(text); m != nil {
 		line.At, _ = time.Parse("2006-01-02 15:04:05,000", m[1]) // a zero time if it is none
 	}
@@ -166,12 +167,12 @@ func trainer(text string) (l Log, ok bool) {
 }
 
 var (
-	maxStep = re(`\bcompleted step: *[0-9]+, seconds: *NUMBER`)
-	maxN    = regexp.MustCompile(`\bcompleted step: *([0-9]+),`)
+	maxTextTime = re(`\bcompleted step: *[0-9]+, seconds: *NUMBER`)
+	maxTextStep = regexp.MustCompile(`\bcompleted step: *([0-9]+),`)
 )
 
 // maxText reads "completed step: 9, seconds: 5.667, TFLOP/s/device: 134.9, ..."; steps are from 0.
 func maxText(text string) (l Log, ok bool) {
-	line := Line{Step: count(maxN, text) + 1, Sec: field(maxStep, text)}
+	line := Line{Step: count(maxTextStep, text) + 1, Sec: field(maxTextTime, text)}
 	return Log{Lines: []Line{line}}, line.Sec > 0
 }

@@ -1,6 +1,7 @@
 package trainlog
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -91,7 +92,7 @@ func (l *Log) stepSec(line Line, p spec.Plan, seq int) float64 {
 	case line.Samples > 0:
 		return batch / line.Samples
 	case line.Tokens > 0:
-		return batch * float64(first(seq, l.SeqLen)) / float64(p.Devices()) / line.Tokens
+		return batch * float64(cmp.Or(seq, l.SeqLen)) / float64(p.Devices()) / line.Tokens
 	}
 	return 0
 }

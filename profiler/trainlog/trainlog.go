@@ -2,6 +2,7 @@ package trainlog
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"regexp"
@@ -150,17 +151,10 @@ func (l *Log) add(got Log) {
 		if n < maxLines && (n == 0 || line.Step > l.Lines[n-1].Step) {
 			l.Lines = append(l.Lines, line)
 		}
-		l.GlobalBatch = first(l.GlobalBatch, line.GlobalBatch)
+		l.GlobalBatch = cmp.Or(l.GlobalBatch, line.GlobalBatch)
 	}
-	l.GlobalBatch, l.SeqLen = first(l.GlobalBatch, got.GlobalBatch), first(l.SeqLen, got.SeqLen)
-	l.AccumSteps, l.Total = first(l.AccumSteps, got.AccumSteps), first(l.Total, got.Total)
-	l.RunSteps, l.RunSec = first(l.RunSteps, got.RunSteps), first(l.RunSec, got.RunSec)
+	l.GlobalBatch, l.SeqLen = cmp.Or(l.GlobalBatch, got.GlobalBatch), cmp.Or(l.SeqLen, got.SeqLen)
+	l.AccumSteps, l.Total = cmp.Or(l.AccumSteps, got.AccumSteps), cmp.Or(l.Total, got.Total)
+	l.RunSteps, l.RunSec = cmp.Or(l.RunSteps, got.RunSteps), cmp.Or(l.RunSec, got.RunSec)
 	l.PeakBytes, l.ReservedBytes = max(l.PeakBytes, got.PeakBytes), max(l.ReservedBytes, got.ReservedBytes)
-}
-
-func first[T int | float64](a, b T) T {
-	if a != 0 {
-		return a
-	}
-	return b
 }
