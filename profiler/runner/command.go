@@ -216,8 +216,9 @@ func (r *Command) emitted(at profiler.Places) []string {
 		"TRAIN_ITERS=" + strconv.Itoa(r.o.Command.Steps())}
 }
 
-// pollEvery is the time between two looks at the steps of a running command.
-const pollEvery = 200 * time.Millisecond
+// pollEvery is the least time between two looks at the steps of a running command, and pollShare the least in terms of the
+// time of a look: it takes CPU time from the command.
+const pollEvery, pollShare = 200 * time.Millisecond, 200
 
 // execute runs cmd. If the command does not end by itself after its steps, it is ended once all ranks made them, and
 // stopped is true.
@@ -232,17 +233,18 @@ func (r *Command) execute(ctx context.Context, cmd profiler.Command, out string)
 	polled := make(chan struct{})
 	go func() {
 		defer close(polled)
-		for tick := time.NewTicker(pollEvery); ; {
+		for wait := pollEvery; ; {
 			select {
 			case <-ctx.Done():
-				tick.Stop()
 				return
-			case <-tick.C:
+			case <-time.After(wait):
 			}
+			began := time.Now()
 			if r.enough(out) {
 				enough.Store(true)
 				cancel()
 			}
+			wait = max(pollEvery, time.Since(began)*pollShare)
 		}
 	}()
 	exit, err = r.o.Executor.Run(ctx, cmd)
