@@ -121,10 +121,15 @@ func (a cohorts) lendable(q *queue, resource string) (n int) {
 // a quota for it.
 func (a cohorts) resource(j *spec.Job) string {
 	q := a.queues[j.Tenant]
-	if q == nil || a.lendable(q, j.Accelerator) == 0 {
+	if q == nil {
 		return ""
 	}
-	return j.Accelerator
+	for _, m := range a.members(q) {
+		if _, has := m.nominal[j.Accelerator]; has {
+			return j.Accelerator
+		}
+	}
+	return ""
 }
 
 // most returns the most devices that the jobs of q may request.

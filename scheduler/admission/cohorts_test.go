@@ -71,7 +71,7 @@ func TestCohortsEvict(t *testing.T) {
 
 // TestCohortsAdmit checks nominal quotas, borrowing limits, quotas by type, and the order of lines.
 func TestCohortsAdmit(t *testing.T) {
-	a, err := admission.Lookup("cohorts:queues=a@lab=4+2/b@lab=4/c=2/d@h=H100~4&A100~2/e@h=H100~4")
+	a, err := admission.Lookup("cohorts:queues=a@lab=4+2/b@lab=4/c=2/d@h=H100~4&A100~2/e@h=H100~4/f=8&H100~0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,6 +87,7 @@ func TestCohortsAdmit(t *testing.T) {
 		{"b", "", 4, "", ""}, {"b", "", 5, "it may have 8, of 8", ""}, {"a", "", 7, "it may have 6", `tenant "a" may have at most 6`},
 		{"c", "", 2, "", ""}, {"c", "", 3, "it may have 2, of 2", `at most 2`}, {"x", "", 1, "-", `tenant "x" has no queue`},
 		{"d", "H100", 8, "", ""}, {"d", "A100", 1, "it may have 2, of 2", ""}, {"e", "A100", 1, "it may have 2", ""}, {"e", "", 1, "it may have 0", "at most 0"},
+		{"f", "A100", 8, "", ""}, {"f", "H100", 1, "it may have 0, of 0", "at most 0"},
 	} {
 		j := spec.Job{ID: "j", Tenant: c.tenant, Devices: c.devices, Accelerator: c.kind}
 		if c.admit != "-" {

@@ -54,7 +54,7 @@ func (s *soak) quota(j *spec.Job) (q soakQuota, cohort map[string]int, resource 
 			}
 		}
 	}
-	if cohort[j.Accelerator] > 0 {
+	if _, has := cohort[j.Accelerator]; has {
 		resource = j.Accelerator
 	}
 	return q, cohort, resource
