@@ -48,7 +48,7 @@ func Log(file, config string) (spec.Measurement, error) {
 	if err != nil {
 		return m, fmt.Errorf("import log: %s: %w", file, err)
 	}
-	m.Origin = filepath.Base(file)
+	m.Origin = filepath.ToSlash(filepath.Clean(file))
 	if st, err := f.Stat(); err == nil {
 		m.At = st.ModTime().UTC()
 	}
@@ -131,7 +131,7 @@ func (r *logRun) read(top yamlfile.Node) {
 			r.source = n.Text()
 		}
 		if err != nil {
-			e.Value.Fail("%s: %s", e.Key, strings.TrimPrefix(strings.TrimPrefix(err.Error(), "spec: "), "catalog: "))
+			e.Value.Fail("%s: %w", e.Key, err)
 		}
 	}
 	for _, key := range []string{"model", "accelerator", "plan"} {
@@ -152,11 +152,8 @@ func (r *logRun) complete(top yamlfile.Node) {
 		c.Shape = spec.NewShape(c.Plan.Devices())
 	}
 	if err := c.Check(); err != nil {
-		top.Fail("%s", strings.TrimPrefix(err.Error(), "spec: "))
+		top.Fail("%w", err)
 		return
 	}
-	_, nodes, most, _ := c.Shape.Stats()
-	if cl, err := catalog.Cluster(fmt.Sprintf("%dx%dx%s", nodes, most, c.Accelerator.Name)); err == nil && len(cl.Groups) > 0 {
-		c.Link = cl.Groups[0].Link
-	}
+	c.Link = query.NodeOf(c.Accelerator).Link
 }
