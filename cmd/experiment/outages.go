@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -124,7 +125,7 @@ func (s *Simulation) readMaintenance(f *failures, text string) (sim.OutageTable,
 		}
 	}
 	for _, list := range out {
-		slices.SortFunc(list, func(a, b sim.Outage) int { return int(min(max(a.Down-b.Down, -1), 1)) })
+		slices.SortFunc(list, func(a, b sim.Outage) int { return cmp.Compare(a.Down, b.Down) })
 	}
 	return out, nil
 }

@@ -54,7 +54,7 @@ def engine():  # a program that calls the engine itself
         o.step()
 
 
-def subclass():  # an optimizer whose step calls that of its base class, and one around another
+def subclass():  # step of an optimizer calls that of its base class; an optimizer is around another
     class Mine(torch.optim.SGD):
         def step(self, closure=None):
             return super().step(closure)
