@@ -132,27 +132,23 @@ func (a cohorts) resource(j *spec.Job) string {
 	return ""
 }
 
-// most returns the most devices that the jobs of q may request.
-func (a cohorts) most(q *queue, resource string, borrows bool) int {
-	n := q.nominal[resource]
-	switch all := a.lendable(q, resource); {
-	case !borrows:
-		return n
-	case q.limit < 0:
+// most returns the most devices that the jobs of q may request, borrowed ones included.
+func (a cohorts) most(q *queue, resource string) int {
+	all := a.lendable(q, resource)
+	if q.limit < 0 {
 		return all
-	default:
-		return min(n+q.limit, all)
 	}
+	return min(q.nominal[resource]+q.limit, all)
 }
 
-// fits reports whether j fits into its quota, with devices borrowed from its cohort or not.
-func (u *usage) fits(j *spec.Job, borrows bool) bool {
+// fits reports whether j fits into its quota, with devices borrowed from its cohort.
+func (u *usage) fits(j *spec.Job) bool {
 	q, r := u.queues[j.Tenant], u.resource(j)
 	all := j.Devices
 	for _, m := range u.members(q) {
 		all += u.used[m.tenant][r]
 	}
-	return u.used[q.tenant][r]+j.Devices <= u.most(q, r, borrows) && all <= u.lendable(q, r)
+	return u.used[q.tenant][r]+j.Devices <= u.most(q, r) && all <= u.lendable(q, r)
 }
 
 // borrowing reports whether q uses more than its nominal quota of a resource.
@@ -196,7 +192,7 @@ func (a cohorts) Refuse(_ context.Context, _ spec.Cluster, j *spec.Job) (string,
 	if q == nil {
 		return fmt.Sprintf("tenant %q has no queue", j.Tenant), nil
 	}
-	if most := a.most(q, a.resource(j), true); j.Devices > most {
+	if most := a.most(q, a.resource(j)); j.Devices > most {
 		return fmt.Sprintf("requests %s, tenant %q may have at most %d with what it may borrow", spec.Count(j.Devices, "device"), j.Tenant, most), nil
 	}
 	return "", nil
@@ -210,12 +206,12 @@ func (cohorts) Less(a, b *spec.Job) bool { return priority(a) > priority(b) }
 
 // Admit admits j if it fits into its quota, with devices borrowed from its cohort.
 func (a cohorts) Admit(_ context.Context, s *scheduler.Snapshot, j spec.Job) (bool, string, error) {
-	if a.queues == nil || a.usage(s).fits(&j, true) {
+	if a.queues == nil || a.usage(s).fits(&j) {
 		return true, "", nil
 	}
 	q, r := a.queues[j.Tenant], a.resource(&j)
 	return false, fmt.Sprintf("%s do not fit into the quota of tenant %q: it may have %d, of %d in its cohort",
-		spec.Count(j.Devices, "device"), j.Tenant, a.most(q, r, true), a.lendable(q, r)), nil
+		spec.Count(j.Devices, "device"), j.Tenant, a.most(q, r), a.lendable(q, r)), nil
 }
 
 // First returns the index of the job to consider first among the first ones of their lines. With fair

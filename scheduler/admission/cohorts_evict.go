@@ -16,7 +16,6 @@ type eviction struct {
 	job      *spec.Job
 	queue    *queue
 	resource string
-	borrows  bool // j fits if it borrows
 	targets  []*scheduler.JobState
 }
 
@@ -77,42 +76,19 @@ func (e *eviction) own(k *scheduler.JobState) int {
 	return 0
 }
 
-// classic is Kueue's classic preemption: with candidates of the own queue only, or with borrow, j may
-// borrow; else it may evict jobs of others up to its nominal quota.
+// classic is Kueue's classic preemption: it takes candidates in order until j fits, none of a queue that does not borrow
+// any more. It reports whether j does, and takes none if not.
 func (e *eviction) classic(candidates []*scheduler.JobState) bool {
-	var own []*scheduler.JobState
-	for _, k := range candidates {
-		if e.own(k) == 1 {
-			own = append(own, k)
-		}
-	}
-	nominal := e.used[e.queue.tenant][e.resource] < e.queue.nominal[e.resource]
-	switch {
-	case len(own) == len(candidates):
-		return e.greedy(candidates, true)
-	case e.borrow == "lower" && e.greedy(candidates, true):
-		return true
-	case nominal && e.greedy(candidates, false):
-		return true
-	}
-	return e.greedy(own, true)
-}
-
-// greedy takes candidates in order until j fits. It reports whether it does, and takes none if not.
-func (e *eviction) greedy(candidates []*scheduler.JobState, borrows bool) bool {
-	e.borrows = borrows
 	for _, k := range candidates {
 		if e.own(k) == 0 && !e.borrowing(e.queues[k.Job.Tenant], e.resource) {
 			continue
 		}
 		e.take(k)
-		if e.fits(e.job, borrows) {
+		if e.fits(e.job) {
 			return true
 		}
 	}
-	for len(e.targets) > 0 {
-		e.untake(len(e.targets) - 1)
-	}
+	e.untakeAll()
 	return false
 }
 
@@ -121,34 +97,32 @@ func (e *eviction) take(k *scheduler.JobState) {
 	e.targets = append(e.targets, k)
 }
 
-func (e *eviction) untake(i int) {
-	e.add(e.targets[i].Job, 1)
-	e.targets = slices.Delete(e.targets, i, i+1)
+func (e *eviction) untakeAll() {
+	for _, k := range e.targets {
+		e.add(k.Job, 1)
+	}
+	e.targets = nil
 }
 
 // fairly is Kueue's fair sharing: it takes a job of the queue with the highest share, first where the
 // share of j's queue with j does not exceed that without the job (LessThanOrEqualToFinalShare), then
 // where it is below that with the job (LessThanInitialShare).
 func (e *eviction) fairly(candidates []*scheduler.JobState) bool {
-	e.borrows = true
+	left := slices.Clone(candidates)
 	for _, final := range []bool{true, false} {
-		left := slices.Clone(candidates)
 		for len(left) > 0 {
 			i := e.highest(left, final)
 			if i < 0 {
 				break
 			}
 			e.take(left[i])
-			if e.fits(e.job, true) {
+			if e.fits(e.job) {
 				return true
 			}
 			left = slices.Delete(left, i, i+1)
-			candidates = slices.DeleteFunc(slices.Clone(candidates), func(k *scheduler.JobState) bool { return k == e.targets[len(e.targets)-1] })
 		}
 	}
-	for len(e.targets) > 0 {
-		e.untake(len(e.targets) - 1)
-	}
+	e.untakeAll()
 	return false
 }
 
@@ -182,7 +156,7 @@ func (e *eviction) minimize() {
 	for i := len(e.targets) - 2; i >= 0; i-- {
 		k := e.targets[i]
 		e.add(k.Job, 1)
-		if e.fits(e.job, e.borrows) {
+		if e.fits(e.job) {
 			e.targets = slices.Delete(e.targets, i, i+1)
 		} else {
 			e.add(k.Job, -1)

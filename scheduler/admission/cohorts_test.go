@@ -40,11 +40,18 @@ func TestCohortsEvict(t *testing.T) {
 		{"within its own queue", ":within=lower:reclaim=never", full, job("b4", "b", 4, true), "b3"},
 		{"fair: the queue with the highest share gives up until shares are equal", ":fair=true", full, job("a2", "a", 4, false), "b3"},
 		{"fair: equal shares stay", ":fair=true", shared, job("a3", "a", 4, true), ""},
+		{"fair: first a job after which the shares are equal, if a later one is larger", ":fair=true",
+			[]*spec.Job{job("b2", "b", 4, false), job("b3", "b", 8, false), job("a1", "a", 4, false)}, job("a2", "a", 4, false), "b2"},
+		{"fair: of two borrowing queues the one with the larger share gives up", ":fair=true:small",
+			[]*spec.Job{job("c1", "c", 8, false), job("c2", "c", 3, false), job("b1", "b", 4, false), job("b2", "b", 1, false)}, job("a1", "a", 1, false), "c2"},
 		{"fair: a weight of 3 entitles to more", ":fair=true:weighted", shared, job("a3", "a", 4, false), "b2"},
 	} {
 		queues := "a@lab=4/b@lab=4/c@lab=8"
 		if strings.Contains(c.options, ":weighted") {
 			queues, c.options = "a@lab=4*3/b@lab=4/c@lab=8", strings.Replace(c.options, ":weighted", "", 1)
+		}
+		if strings.Contains(c.options, ":small") {
+			queues, c.options = "a@lab=4/b@lab=4/c@lab=4/d@lab=4", strings.Replace(c.options, ":small", "", 1)
 		}
 		a, err := admission.Lookup("cohorts:queues=" + queues + c.options)
 		if err != nil {
@@ -99,10 +106,54 @@ func TestCohortsAdmit(t *testing.T) {
 			t.Errorf("%+v: refused %q %v", c, why, err)
 		}
 	}
+	// a and b have used 4 and none of their quotas of 4.
 	heads := []*spec.Job{{ID: "a", Tenant: "a", Devices: 1}, {ID: "b", Tenant: "b", Devices: 4, Submit: time.Hour}, {ID: "b2", Tenant: "b", Devices: 4, Guaranteed: true, Submit: time.Hour}}
 	if i := a.(scheduler.Lender).First(s, heads); i != 2 {
 		t.Errorf("job %d first, want the guaranteed one within its quota", i)
 	}
+	fair, err := admission.Lookup("cohorts:queues=a@lab=4/b@lab=4:fair=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// After admission a borrows 1 device, b 2 or none.
+	for devices, want := range map[int]int{6: 0, 4: 1} {
+		heads := []*spec.Job{{ID: "a", Tenant: "a", Devices: 1}, {ID: "b", Tenant: "b", Devices: devices, Submit: time.Hour}}
+		if i := fair.(scheduler.Lender).First(s, heads); i != want {
+			t.Errorf("b requests %d: job %d first, want %d", devices, i, want)
+		}
+	}
+}
+
+// A line is in order of priority: of two held jobs of a tenant the guaranteed one is admitted first.
+func TestCohortsPriority(t *testing.T) {
+	got, _ := simulate(t, "cohorts:queues=a=4", 4, []spec.Job{
+		{ID: "1", Tenant: "a", Devices: 4, Duration: 100 * time.Second}, {ID: "2", Tenant: "a", Devices: 4, Duration: 100 * time.Second},
+		{ID: "3", Tenant: "a", Devices: 4, Duration: 100 * time.Second, Submit: time.Second, Guaranteed: true},
+	})
+	want := "0s 1 submitted, 0s 2 held, 0s 1 started, 1s 3 held, 1m40s 1 completed, 1m40s 3 submitted, 1m40s 3 started, 3m20s 3 completed, 3m20s 2 submitted, 3m20s 2 started, 5m0s 2 completed"
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// simulate runs jobs on a node under fifo-backfill and returns the events.
+func simulate(t *testing.T, rule string, devices int, jobs []spec.Job) (string, *sim.Result) {
+	t.Helper()
+	a, err := admission.Lookup(rule)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := builtin.Policies.New(policy.Spec{Name: "fifo-backfill"}, policy.Deps{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var events []string
+	r, err := sim.Run(t.Context(), sim.Config{Cluster: schedulertest.Nodes(1, devices), Jobs: jobs, Policy: p, Admission: a, Truth: sim.Durations{}, Audit: true,
+		Observe: func(e sim.Event) { events = append(events, e.At.String()+" "+string(e.Job.ID)+" "+e.Kind.String()) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(events, ", "), r
 }
 
 func TestCohortsErrors(t *testing.T) {
@@ -125,27 +176,13 @@ func TestCohortsErrors(t *testing.T) {
 // Tenant b borrows all devices. When a submits, the last job of b is evicted after 10 of its 100
 // seconds, and resumes with its progress when a's job ends.
 func TestEvictedJobsResume(t *testing.T) {
-	a, err := admission.Lookup("cohorts:queues=a@lab=4/b@lab=4")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := builtin.Policies.New(policy.Spec{Name: "fifo-backfill"}, policy.Deps{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	jobs := []spec.Job{
+	got, r := simulate(t, "cohorts:queues=a@lab=4/b@lab=4", 8, []spec.Job{
 		{ID: "b1", Tenant: "b", Devices: 4, Duration: 100 * time.Second}, {ID: "b2", Tenant: "b", Devices: 4, Duration: 100 * time.Second},
 		{ID: "a", Tenant: "a", Devices: 4, Duration: 20 * time.Second, Submit: 10 * time.Second},
-	}
-	var events []string
-	r, err := sim.Run(t.Context(), sim.Config{Cluster: schedulertest.Nodes(1, 8), Jobs: jobs, Policy: p, Admission: a, Truth: sim.Durations{}, Audit: true,
-		Observe: func(e sim.Event) { events = append(events, e.At.String()+" "+string(e.Job.ID)+" "+e.Kind.String()) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})
 	want := "0s b1 submitted, 0s b2 submitted, 0s b1 started, 0s b2 started, 10s b2 evicted, 10s b2 held, 10s a submitted, 10s a started, " +
 		"30s a completed, 30s b2 submitted, 30s b2 started, 1m40s b1 completed, 2m0s b2 completed"
-	if got := strings.Join(events, ", "); got != want {
+	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if b := r.Jobs[1]; b.Evictions != 1 || b.Restarts != 1 || b.Attained != 400 {
