@@ -107,9 +107,9 @@ func meanStep(t *testing.T, out string) float64 {
 	return sec
 }
 
-// TestScripts: unchanged scripts are timed as they time themselves. Both read one clock in one run, so the load of
+// TestPrograms: unchanged scripts are timed as they time themselves. Both read one clock in one run, so the load of
 // the machine has no part in the difference.
-func TestScripts(t *testing.T) {
+func TestPrograms(t *testing.T) {
 	for _, c := range []struct {
 		script     string
 		args       []string
