@@ -192,6 +192,12 @@ func TestModelShapesAgreeWithCounts(t *testing.T) {
 	published := map[string]float64{       // model cards and papers, for models without a count in the table
 		"OLMo2-32B": 32.2e9, "Mamba2-130M": 130e6, "Mamba2-370M": 370e6, "Mamba2-780M": 780e6, "Mamba2-1.3B": 1.344e9, "Mamba2-2.7B": 2.7e9,
 		"Nemotron-H-8B": 8.1e9, "Nemotron-H-47B": 46.8e9, "Nemotron-H-56B": 56.3e9, "BERT-4B": 3.9e9, "BERT-20B": 21.9e9, "BERT-100B": 98e9,
+		"Phi-3-mini": 3.82e9, "Phi-3-medium": 14e9, "Phi-3.5-MoE": 41.9e9, "Phi-4": 14.7e9, "Mistral-Nemo-12B": 12.2e9, "Mistral-Small-24B": 23.6e9, "Mistral-Large-2": 123e9,
+		"Codestral-22B": 22.2e9, "Ministral-8B": 8.02e9, "Gemma-2B": 2.51e9, "Gemma-7B": 8.54e9, "Command-R": 35e9, "Command-R-plus": 104e9, "Yi-6B": 6.06e9, "Yi-34B": 34.4e9,
+		"InternLM2-7B": 7.74e9, "InternLM2-20B": 19.9e9, "DBRX": 132e9, "Qwen3-Coder-480B-A35B": 480e9, "Pythia-410M": 405334016, "Pythia-1B": 1011781632, "Pythia-1.4B": 1414647808,
+		"Pythia-2.8B": 2775208960, "Pythia-6.9B": 6857302016, "Pythia-12B": 11846072320, "Falcon-180B": 179.5e9, "DeepSeek-7B": 6.9e9, "DeepSeek-67B": 67.4e9, "DeepSeek-Coder-33B": 33.3e9,
+		"OLMoE-1B-7B": 6.92e9, "StableLM-3B-4E1T": 2795443200, "StarCoder2-3B": 3030371328, "StarCoder2-7B": 7173923840, "StarCoder2-15B": 15655899136, "SmolLM3-3B": 3.08e9,
+		"Granite-3.1-8B": 8.17e9, "MiniMax-M2": 229e9,
 	}
 	for _, r := range readTable("recent_models.csv") {
 		m, _ := Model(r.str("name"))

@@ -10,7 +10,7 @@ import (
 func TestSuggested(t *testing.T) {
 	for name, want := range map[string]string{
 		"gpt2": "GPT2-small", "openai-community/gpt2": "GPT2-small", "lama3-8b": "Llama3-8B", "llama3": "Llama3-8B",
-		"meta-llama/Meta-Llama-3.1-8B": "Llama3-8B", "Qwen/Qwen2.5-7B-Coder": "Qwen2.5-7B", "mistralai/Mistral-7B-v0.9": "Mistral-7B", "vit-b/17": "ViT-B/16",
+		"meta-llama/Meta-Llama-3.1-8B": "Llama3-8B", "Qwen/Qwen2.5-7B-Code": "Qwen2.5-7B", "mistralai/Mistral-7B-v0.9": "Mistral-7B", "vit-b/17": "ViT-B/16",
 	} {
 		_, err := ModelOnHub(name)
 		var unknown *UnknownError
@@ -68,6 +68,9 @@ func TestWrittenNames(t *testing.T) {
 		"google/gemma-2-9b-it": "Gemma2-9B", "QWEN2.5-32B-INSTRUCT": "Qwen2.5-32B", "Qwen/Qwen3-14B (w/o MTP)": "Qwen3-14B", "Nemotron_3_Super": "Nemotron-3-Super",
 		"mixtral 8x7b instruct": "Mixtral-8x7B", "glm 4.5 air": "GLM-4.5-Air", "Mamba 2 2.7B": "Mamba2-2.7B", "openai/whisper-large-v3": "Whisper-large-v3",
 		"Mixtral-8x7B-MoE": "Mixtral-8x7B", "black-forest-labs/FLUX.1-dev": "Flux.1-dev", "Qwen2.5-VL-7B-Instruct": "Qwen2.5-VL-7B", "DeepSeek-V2-Lite-Chat": "DeepSeek-V2-Lite",
+		"meta-llama/Llama-3.3-70B-Instruct": "Llama3-70B", "deepseek-ai/DeepSeek-R1": "DeepSeekV3",
+		"deepseek-ai/DeepSeek-R1-Distill-Qwen-32B": "Qwen2.5-32B", "Qwen/Qwen2.5-Coder-7B-Instruct": "Qwen2.5-7B", "Qwen/Qwen2-72B": "Qwen2.5-72B", "microsoft/phi-4": "Phi-4",
+		"microsoft/Phi-3-mini-4k-instruct": "Phi-3-mini", "mistralai/Mistral-Small-24B-Instruct-2501": "Mistral-Small-24B", "zai-org/GLM-4.6": "GLM-4.5",
 	} {
 		if m, err := ModelOnHub(name); err != nil || m.Name != want {
 			t.Errorf("%s: %s, %v, want %s", name, m.Name, err, want)
