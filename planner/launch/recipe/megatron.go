@@ -50,7 +50,7 @@ var megatronKeys = map[string]rule{
 	"--ds-sequence-parallel-size": number(CP), "--expert-model-parallel-size": number(EP), "--moe-expert-parallel-size": number(EP),
 	"--num-layers-per-virtual-pipeline-stage": number(perChunk), "--num-virtual-stages-per-pipeline-rank": number(VPP),
 	"--pipeline-model-parallel-layout": text(layout), "--sequence-parallel": when(SP, 1),
-	"--use-distributed-optimizer": when(ZeRO, 1), "--zero-stage": number(ZeRO), "--use-megatron-fsdp": nothing, "--use-custom-fsdp": nothing,
+	"--use-distributed-optimizer": distributed, "--zero-stage": number(ZeRO), "--use-megatron-fsdp": nothing, "--use-custom-fsdp": nothing,
 	"--use-torch-fsdp2": when(ZeRO, 3), "--data-parallel-sharding-strategy": sharding, "--num-distributed-optimizer-instances": number(instances),
 	"--optimizer-cpu-offload": when2(Offload, "optimizer"), "--cpu-optimizer": when2(Offload, "optimizer"),
 	"--recompute-activations": when2(Recompute, "selective"), "--recompute-granularity": oneOf(Recompute, map[string]string{"selective": "selective", "full": "full"}),
@@ -62,6 +62,13 @@ var megatronKeys = map[string]rule{
 
 // nothing is the rule of a key that another rule looks at, or that goes with another key.
 func nothing(*Recipe, *entry) {}
+
+// distributed reads --use-distributed-optimizer, which Megatron-FSDP asks for too.
+func distributed(r *Recipe, e *entry) {
+	if r.numbers[ZeRO] < 1 {
+		when(ZeRO, 1)(r, e)
+	}
+}
 
 // when2 sets a field to a text if the option is given.
 func when2(of Field, v string) rule { return word(of, v, "") }
