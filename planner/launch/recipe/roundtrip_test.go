@@ -31,6 +31,7 @@ func TestRoundTrip(t *testing.T) {
 			if r.Format != f.Name || len(r.Unknown) > 0 || len(r.Problems) > 0 {
 				t.Fatalf("read as %s, unknown %v, problems %v\n%s", r.Format, r.Unknown, r.Problems, s.Text)
 			}
+			r.SetLayers(c.Model.Layers)
 			devices := 0
 			if f.Name == "deepspeed" || f.Name == "torchtitan" && c.Plan.ZeRO == 0 {
 				devices = c.Shape.Total()

@@ -238,13 +238,7 @@ func derive(r *Recipe) {
 	if n, ok := r.numbers[Nodes]; ok && r.numbers[PerNode] > 0 {
 		r.setDefault(Devices, mul(n, r.numbers[PerNode]))
 	}
-	if per, ok := r.numbers[perChunk]; ok && per > 0 {
-		if n := r.numbers[Layers]; n > 0 && n%(per*r.degree(PP)) == 0 {
-			r.setDefault(VPP, n/(per*r.degree(PP)))
-		} else {
-			r.problem("%d layers do not divide into chunks of %d on %d stages", n, per, r.degree(PP))
-		}
-	}
+	r.deriveChunks()
 	split := mul(mul(r.degree(TP), r.degree(PP)), r.degree(CP))
 	if split < 1 {
 		r.problem("a degree of parallelism is 0: want 1 or more")
@@ -263,6 +257,25 @@ func derive(r *Recipe) {
 		r.numbers[Devices] = mul(dp, split)
 	}
 	deriveBatch(r)
+}
+
+// deriveChunks turns layers per chunk into virtual stages, where the layers are known.
+func (r *Recipe) deriveChunks() {
+	per, n := r.numbers[perChunk], r.numbers[Layers]
+	if per < 1 || n < 1 || r.degree(PP) < 1 {
+		return
+	}
+	if chunk := mul(per, r.degree(PP)); n%chunk == 0 {
+		r.setDefault(VPP, n/chunk)
+	} else {
+		r.problem("%d layers do not divide into chunks of %d on %d stages", n, per, r.degree(PP))
+	}
+}
+
+// SetLayers tells the layers of the network that the file names. Virtual stages may follow from them.
+func (r *Recipe) SetLayers(n int) {
+	r.setDefault(Layers, n)
+	r.deriveChunks()
 }
 
 // deriveBatch fills in the fourth of replicas, micro-batch, accumulation and global batch.
