@@ -86,6 +86,9 @@ type Facts struct {
 
 func newFacts() Facts { return Facts{map[Field]int{}, map[Field]string{}} }
 
+// Clone returns a copy.
+func (f Facts) Clone() Facts { return Facts{maps.Clone(f.numbers), maps.Clone(f.texts)} }
+
 // Number returns a number; ok is false where the file does not give it.
 func (f Facts) Number(of Field) (n int, ok bool) { n, ok = f.numbers[of]; return n, ok }
 

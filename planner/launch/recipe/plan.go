@@ -147,6 +147,27 @@ func (r *Recipe) modes(p *spec.Plan, note func(string, ...any)) {
 // Samples returns the tokens of one sample, 0 where the file does not say.
 func (r *Recipe) Samples() int { return r.numbers[SeqLen] }
 
+// TrainTokens returns the tokens that the file trains on, by its steps or samples, 0 where it does not say.
+func (r *Recipe) TrainTokens(globalBatch, seq int) float64 {
+	number := func(key string) float64 {
+		e := entry{value: r.valueOf(key)}
+		n, _ := e.whole()
+		return float64(max(n, 0))
+	}
+	if n := number("--train-tokens"); n > 0 {
+		return n
+	}
+	if n := number("--train-samples"); n > 0 {
+		return n * float64(seq)
+	}
+	for _, key := range []string{"--train-iters", "training.steps", "trainer.max_steps", "step_scheduler.max_steps", "max_steps", "steps", "train_steps"} {
+		if n := number(key); n > 0 {
+			return n * float64(globalBatch) * float64(seq)
+		}
+	}
+	return 0
+}
+
 // Tokenizer returns the name of the tokenizer, "" where the file does not say.
 func (r *Recipe) Tokenizer() string { return r.texts[tokenizer] }
 
