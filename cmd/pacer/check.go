@@ -156,10 +156,8 @@ func seconds(c *cli.Context, flag string) (float64, error) {
 	if text == "" {
 		return 0, nil
 	}
-	for unit, size := range map[string]float64{"ms": 1e-3, "min": 60, "h": 3600, "d": 86400, "s": 1, "": 1} {
-		if v, err := strconv.ParseFloat(strings.TrimSuffix(text, unit), 64); err == nil && v > 0 && v < 1e12 {
-			return v * size, nil
-		}
+	if v, ok := query.Seconds(text); ok {
+		return v, nil
 	}
 	return 0, fail.Usagef("%s: --%s %q is not a time above 0, such as 12.3s, 14d or 36h", c.Command.Name, flag, text)
 }
