@@ -234,7 +234,7 @@ func printTotals(w io.Writer, r *query.Check, q *query.CheckRequest) {
 	if r.Days == 0 {
 		return
 	}
-	text := fmt.Sprintf("%s tokens take %s days and %s device-hours", console.Significant(r.Tokens, 3), console.Significant(r.Days, 3), console.Significant(r.DeviceHrs, 3))
+	text := fmt.Sprintf("%s tokens take %s days and %s device-hours", console.Count(r.Tokens), console.Significant(r.Days, 3), console.Significant(r.DeviceHrs, 3))
 	if q.Price > 0 {
 		text += fmt.Sprintf(", %s in money", console.Significant(r.Cost, 4))
 	}

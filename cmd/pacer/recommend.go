@@ -104,7 +104,7 @@ func recommendResult(r *query.Recommendation, plot bool) console.Result {
 }
 
 func printRecommendation(w io.Writer, r *query.Recommendation) error {
-	console.Wrap(w, fmt.Sprintf("%s on %s tokens, global batch %d of %d tokens (%s)", r.Model, console.Significant(r.Tokens, 3), r.GlobalBatch, r.SeqLen, r.BatchSource))
+	console.Wrap(w, fmt.Sprintf("%s on %s tokens, global batch %d of %d tokens (%s)", r.Model, console.Count(r.Tokens), r.GlobalBatch, r.SeqLen, r.BatchSource))
 	for _, text := range r.None {
 		console.Wrap(w, "nothing fits on "+text)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -172,6 +173,9 @@ func (c *checker) model() error {
 		if err := m.Validate(); err != nil {
 			return &FieldError{Field: "file", Value: q.File, Err: err}
 		}
+		if m.SeqLen == 0 && q.Seq == 0 {
+			return &FieldError{Field: "seq", Value: "", Why: "is missing: the file does not say how many tokens a sample has"}
+		}
 		q.Network, c.out.Model = m, m.Name
 		return nil
 	}
@@ -187,6 +191,12 @@ func (c *checker) model() error {
 	return nil
 }
 
+// llama4Flavors are torchtitan's names of Llama 4.
+var llama4Flavors = map[string]string{"llama4/17bx16e": "Llama4-Scout", "llama4/17bx128e": "Llama4-Maverick"}
+
+// remark matches the end of a name that does not change the shape of a network: a version, a date, a kind of training.
+var remark = regexp.MustCompile(`(?i)-(?:v\d+(?:\.\d+)*|\d{4}|dequantized|bf16|base|instruct|chat|it|hf|sft|thinking|reasoning)$`)
+
 // modelNamed finds a model by its name on the Hub, or in the words of torchtitan or MaxText.
 func modelNamed(name string) (spec.Model, error) {
 	if m, err := catalog.ModelOnHub(name); err == nil {
@@ -200,9 +210,19 @@ func modelNamed(name string) (spec.Model, error) {
 			}
 		}
 	}
-	for _, other := range []string{strings.ReplaceAll(name, "/", "-"), flavor, strings.TrimSuffix(strings.ToLower(flavor), "-base")} {
-		if m, err := catalog.ModelOnHub(other); err == nil && other != "" {
-			return m, nil
+	if scale, ok := llama4Flavors[name]; ok {
+		return catalog.Model(scale)
+	}
+	for _, other := range []string{strings.ReplaceAll(name, "/", "-"), flavor, name} {
+		for other != "" {
+			if m, err := catalog.ModelOnHub(other); err == nil {
+				return m, nil
+			}
+			shorter := remark.ReplaceAllString(other, "")
+			if shorter == other {
+				break
+			}
+			other = shorter
 		}
 	}
 	return catalog.ModelOnHub(name)
@@ -276,7 +296,9 @@ func (c *checker) changes(ctx context.Context) ([]Change, error) {
 		to spec.Config
 	}
 	var all []option
+	sequence, _ := c.file.Number(recipe.SP)
 	for _, s := range planner.SingleChanges(base.Config.Plan, &c.found.Request) {
+		s.Plan.SequenceParallel = s.Plan.SequenceParallel || sequence == 1 && s.Plan.TP > 1
 		at := c.found.Request
 		at.Plan = &s.Plan
 		ch, err := c.planner.Fixed(ctx, at)

@@ -22,6 +22,9 @@ func (r *Recipe) Plan(devices int) (p spec.Plan, notes []string, err error) {
 		return p, nil, fmt.Errorf("recipe: %s: the number of devices is not known: got %d, want 1..%d", r.name, devices, maxDevices)
 	}
 	p = spec.Plan{TP: r.degree(TP), PP: r.degree(PP), CP: r.degree(CP), EP: r.degree(EP), VirtualStages: max(r.degree(VPP), 1)}
+	if p.PP == 1 {
+		p.VirtualStages = 1 // layers of a stage without a pipeline
+	}
 	split := mul(mul(p.TP, p.PP), p.CP)
 	if split < 1 || p.EP < 1 || devices%split != 0 {
 		return p, nil, fmt.Errorf("recipe: %s: %d devices, but tp=%d x pp=%d x cp=%d = %d does not divide them", r.name, devices, p.TP, p.PP, p.CP, split)
@@ -128,6 +131,10 @@ func (r *Recipe) modes(p *spec.Plan, note func(string, ...any)) {
 		p.Schedule = spec.Schedule(s)
 		if p.Schedule.ZeroBubble() || p.Schedule == spec.ScheduleGPipe {
 			p.VirtualStages = 1
+		}
+		if n := r.numbers[Layers]; p.Schedule == spec.ScheduleZBV && n > 0 && n%(2*p.PP) != 0 {
+			note("schedule=%s with %d layers, which two chunks on each of %d stages do not divide, is predicted as 1f1b", p.Schedule, n, p.PP)
+			p.Schedule = spec.ScheduleDefault
 		}
 		if p.Schedule.ZeroBubble() && p.Recompute == spec.RecomputeFull {
 			note("schedule=%s with full recomputation is predicted as 1f1b", p.Schedule)

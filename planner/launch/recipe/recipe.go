@@ -27,7 +27,7 @@ type Recipe struct {
 	explicit   map[Field]bool // numbers that do not follow from others
 }
 
-// Uncounted is a key of which predictions do not count the effect. Time and Memory are standard deviations of the
+// Uncounted is a key with an effect that predictions do not count. Time and Memory are standard deviations of the
 // logarithms of step time and memory by which a prediction becomes less certain.
 type Uncounted struct {
 	Key, Value, Why string
@@ -36,7 +36,7 @@ type Uncounted struct {
 
 // Options configure Read. The zero value is one without variables and finds the format itself.
 type Options struct {
-	// Format is the name of the format, "" = the one of which the file has most keys.
+	// Format is the name of the format, "" = the one that knows most keys of the file.
 	Format string
 	// Set gives values to shell variables and OmegaConf names, in place of those of the file.
 	Set map[string]string
@@ -60,7 +60,7 @@ func Formats() (out [][2]string) {
 	return out
 }
 
-// Read reads a launch file. name is that of the file; its extension tells the syntax. Text that cannot be parsed, or that
+// Read reads a launch file. name is that of the file; its extension decides the syntax. Text that cannot be parsed, or that
 // is of no known format, is an error.
 func Read(name string, text []byte, o Options) (*Recipe, error) {
 	if len(text) > maxFile {
@@ -118,7 +118,7 @@ func namesOf(kind syntaxKind) string {
 	return strings.Join(out, ", ")
 }
 
-// syntaxOf tells the syntax by the name of a file, else by its content.
+// syntaxOf finds the syntax by the name of a file, else by its content.
 func syntaxOf(name string, text []byte) syntaxKind {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".yaml", ".yml":

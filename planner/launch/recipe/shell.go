@@ -131,7 +131,7 @@ func (s *script) config() *expand.Config {
 // errBig says that a word could grow beyond all bounds.
 var errBig = errors.New("a word with too many expansions, brace sequences or replacements")
 
-// bounded reports a word whose expansion could be huge.
+// bounded reports a word with an expansion that could be huge.
 func bounded(n syntax.Node) error {
 	var err error
 	count := 0

@@ -68,7 +68,7 @@ func fallback(of Field) rule {
 	}
 }
 
-// positive is number for values of which 0 says nothing.
+// positive is number for values where 0 says nothing.
 func positive(of Field) rule {
 	return func(r *Recipe, e *entry) {
 		if e.value != "0" {
@@ -192,7 +192,7 @@ func (f *format) inEffect(e *entry) bool {
 		return true
 	}
 	switch strings.ToLower(e.value) {
-	case "false", "no", "off", "0", "disabled", "0.0":
+	case "false", "no", "off", "0", "disabled", "0.0", "fused", "flash":
 		return false
 	}
 	return !e.open() || f.syntax == isShell
@@ -272,7 +272,7 @@ func (r *Recipe) deriveChunks() {
 	}
 }
 
-// SetLayers tells the layers of the network that the file names. Virtual stages may follow from them.
+// SetLayers sets the layers of the network that the file names. Virtual stages may follow from them.
 func (r *Recipe) SetLayers(n int) {
 	r.setDefault(Layers, n)
 	r.deriveChunks()
