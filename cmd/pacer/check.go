@@ -132,7 +132,7 @@ func readCheck(c *cli.Context) (q query.CheckRequest, err error) {
 	return q, err
 }
 
-// looseRequest reads requestFlags, of which model, accelerator and batch may be missing.
+// looseRequest reads requestFlags. Model, accelerator and batch may be missing.
 func looseRequest(c *cli.Context) (q query.Request, err error) {
 	q = query.Request{
 		Model: c.String("model"), Accelerator: c.String("accelerator"), GlobalBatch: c.Int("global-batch"), Seq: c.Int("seq"), PerNode: c.Int("per-node"), Node: c.String("node"),

@@ -188,7 +188,7 @@ func (t *curveRows) print(w io.Writer) error {
 	return printNotes(w, plans)
 }
 
-// chart draws throughput over devices of the rows from..to, where that was asked for.
+// chart draws throughput over devices of the rows from..to, with --plot.
 func (t *curveRows) chart(w io.Writer, from, to int) error {
 	if !t.plot {
 		return nil

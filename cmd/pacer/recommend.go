@@ -21,14 +21,16 @@ func recommendCommand() *cli.Command {
 	})
 	return &cli.Command{
 		Name:  "recommend",
-		Usage: "how many devices of which type to train on: days, cost and energy",
+		Usage: "how many devices to train on, and their type, by days, cost and energy",
 		Description: `For every number of each type of device the best plan is found. The output is the
 fewest devices that fit, the cheapest and the fastest choice, every choice that no other beats in time and
 cost at once, and what would change if the things that are not known were otherwise. Examples:
 
-   pacer recommend --model llama3-70b --tokens 1e12 --have h100:256@2.1,b200:64@4.5
-   pacer recommend -m llama3-70b --tokens 1e12 --have h100:256@2.1 --deadline 60d
-   pacer recommend -m llama3-70b --tokens 1e8 --have h100:16@2.1 --method lora
+   pacer recommend -m llama3-70b --tokens 1e12 \
+       --have h100:256@2.1,b200:64@4.5
+   pacer recommend -m llama3-70b --tokens 1e12 --have h100:256@2.1 \
+       --deadline 60d
+   pacer recommend -m llama3-8b --tokens 1e8 --have h100:8@2 --method lora
 
 h100:256@2.1 is at most 256 devices at 2.1 per device-hour. Prices are yours. Without --global-batch the
 usual one is assumed, and said. Exit code 3 if nothing fits, or nothing is within budget and deadline.` + flagGroups.Help("model", "network", "space"),

@@ -89,7 +89,7 @@ func (s *Server) registerQueries(api huma.API, m *router) {
 	register(s, api, m, operation{http.MethodPost, "/v1/curve", "curve", tag, search, "Best throughput on every number of devices",
 		"As pacer curve. With axes, or several accelerators separated by commas, the response is a surface.", []int{404, 422}},
 		func(ctx context.Context, in *body[CurveRequest]) (query.Curve, error) { return s.curve(ctx, &in.Body) })
-	register(s, api, m, operation{http.MethodPost, "/v1/recommend", "recommend", tag, search, "How many devices of which type to train on, with time and cost",
+	register(s, api, m, operation{http.MethodPost, "/v1/recommend", "recommend", tag, search, "How many devices to train on, and their type, with time and cost",
 		"As pacer recommend. The accelerators are those of have.", []int{404, 422}},
 		func(ctx context.Context, in *body[RecommendRequest]) (query.Recommendation, error) {
 			return s.recommend(ctx, &in.Body)
@@ -101,7 +101,7 @@ func (s *Server) registerQueries(api huma.API, m *router) {
 		})
 }
 
-// RecommendRequest asks how many devices of which type to train on.
+// RecommendRequest asks how many devices, and of what type, to train on.
 type RecommendRequest struct {
 	query.RecommendRequest
 	Described

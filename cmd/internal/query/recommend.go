@@ -14,7 +14,7 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// RecommendRequest asks how many devices of which type to train on. Fields are those of pacer recommend.
+// RecommendRequest asks how many devices, and of what type, to train on. Fields are those of pacer recommend.
 type RecommendRequest struct {
 	Request
 	Space
