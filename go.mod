@@ -28,6 +28,7 @@ require (
 	github.com/prometheus/common v0.66.1 // indirect
 	go.yaml.in/yaml/v2 v2.4.2 // indirect
 	golang.org/x/telemetry v0.0.0-20260109210033-bd525da824e2 // indirect
+	mvdan.cc/sh/v3 v3.12.0
 )
 
 require (

@@ -19,13 +19,10 @@ func (pl *Planner) PerShape(ctx context.Context, r Request, accept func(*spec.Co
 	s := pl.newSearch(ctx, &r, nil)
 	top := perShape{search: s, accept: accept}
 	s.add = top.put
-	if each, ok := pl.onlyShape(&r); ok {
-		legal := false
-		if each(nil, func(*spec.Plan) bool { legal = true; return false }); !legal {
-			return nil, nil // most sizes of a curve: preparing a prediction takes longer than finding no plan
-		}
-		top.prunes = true
+	if !pl.hasPlan(&r) {
+		return nil, nil
 	}
+	_, top.prunes = pl.onlyShape(&r)
 	if err := s.sweep(); err != nil {
 		return nil, err
 	}

@@ -53,6 +53,7 @@ func curveFlags() []cli.Flag {
 		spaceFlag(),
 		&cli.StringFlag{Name: "objective", Usage: "choose by `NAME[:KEY=VALUE...]`: throughput, or goodput:noise-scale=SAMPLES, throughput x statistical efficiency", DefaultText: "throughput", Category: categoryObjective},
 		batchRangeFlag(),
+		plotFlag(),
 	}
 }
 
@@ -73,7 +74,9 @@ func runCurve(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return command.Print(c, curveTable(curve).result())
+	t := curveTable(curve)
+	t.plot = c.Bool("plot")
+	return command.Print(c, t.result())
 }
 
 // curveRequests are the requests of a curve, one for each accelerator.
@@ -103,6 +106,7 @@ type curveRows struct {
 	none      []error // of accelerators on which nothing fits
 	surface   bool
 	freeBatch bool // the batch is free
+	plot      bool // draw a chart of each accelerator
 }
 
 // curveTable is the table of a curve: the counts at which something changes.
@@ -168,6 +172,9 @@ func (t *curveRows) print(w io.Writer) error {
 		if err := t.printRows(w, from, to, common); err != nil {
 			return err
 		}
+		if err := t.chart(w, from, to); err != nil {
+			return err
+		}
 		from = to
 	}
 	less := "counts not shown keep the plan of the next smaller one"
@@ -179,6 +186,19 @@ func (t *curveRows) print(w io.Writer) error {
 	}
 	fmt.Fprintf(w, "by %s%s; %s\n", t.by(), strings.Replace(common, ",", "; all with ", 1), less)
 	return printNotes(w, plans)
+}
+
+// chart draws throughput over devices of the rows from..to, with --plot.
+func (t *curveRows) chart(w io.Writer, from, to int) error {
+	if !t.plot {
+		return nil
+	}
+	ch := console.Chart{X: "devices", Y: "samples/s"}
+	for _, p := range t.rows[from:to] {
+		ch.Points = append(ch.Points, [2]float64{float64(p.Devices), p.SamplesPerS})
+	}
+	fmt.Fprintln(w)
+	return ch.Write(w)
 }
 
 // printRows prints those of the rows from..to that are new, without the precision
@@ -306,7 +326,7 @@ func runSurface(c *cli.Context, requests []planRequest, axes planner.Axes) error
 	for _, err := range found.None {
 		fmt.Fprintln(c.App.ErrWriter, "warning:", err)
 	}
-	t := &curveRows{surface: true, freeBatch: requests[0].GlobalBatch == 0, rows: found.Rows, isNew: found.IsNew, none: found.None}
+	t := &curveRows{surface: true, plot: c.Bool("plot"), freeBatch: requests[0].GlobalBatch == 0, rows: found.Rows, isNew: found.IsNew, none: found.None}
 	t.title = curveTitle(requests[0].Request, strings.Join(found.Names, ", "))
 	return command.Print(c, t.result())
 }

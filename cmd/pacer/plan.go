@@ -230,7 +230,7 @@ func sequence(r planner.Request) string {
 // result is the answer in each format. CSV has the plans only.
 func (a *planAnswer) result() console.Result {
 	csv := [][]string{{"plan", "step_time_s", "step_time_lo_s", "step_time_hi_s", "samples_per_s", "mem_gib", "fits", "tflops_per_gpu", "shape", "by", "why", "warnings",
-		"devices", "global_batch", "cost_per_sample", "goodput_samples_per_s"}}
+		"devices", "global_batch", "cost_per_sample", "goodput_samples_per_s", "mfu", "hfu", "tokens_per_s_per_device", "energy_j_per_sample"}}
 	if len(a.rows) > 0 && a.rows[0].explained != nil {
 		csv[0] = append(csv[0], query.ExplanationColumns()...)
 	}
@@ -241,7 +241,8 @@ func (a *planAnswer) result() console.Result {
 	for _, p := range a.rows {
 		line := []string{p.Plan, console.Float(p.StepTimeSec), console.Float(p.StepTimeLo), console.Float(p.StepTimeHi), console.Float(p.SamplesPerS),
 			console.Float(p.MemGiB), fmt.Sprint(p.Fits), console.Float(p.TFLOPsPerGPU), p.Shape, p.By, p.Why, strings.Join(p.Warnings, "; "),
-			strconv.Itoa(p.Devices), strconv.Itoa(p.GlobalBatch), console.Float(p.CostPerSample), console.Float(p.GoodputPerS)}
+			strconv.Itoa(p.Devices), strconv.Itoa(p.GlobalBatch), console.Float(p.CostPerSample), console.Float(p.GoodputPerS),
+			given(p.MFU), given(p.HFU), given(p.TokensPerDevice), given(p.JoulesPerSample)}
 		if p.explained != nil {
 			line = append(line, p.explained.Cells()...)
 		}

@@ -110,6 +110,9 @@ func printColumns(w io.Writer, rows []planRow, title string, with columns) error
 		}
 		console.Wrap(w, fmt.Sprintf("by %s%s; %s", rows[0].By, strings.Replace(common, ",", "; all with ", 1), with.note()))
 	}
+	if len(rows) == 1 {
+		printUtilization(w, &rows[0].PlanRow)
+	}
 	for _, p := range rows {
 		if p.explained != nil {
 			if err := printExplanation(w, p.explained); err != nil {
@@ -120,8 +123,25 @@ func printColumns(w io.Writer, rows []planRow, title string, with columns) error
 	return printNotes(w, rows)
 }
 
+// printUtilization prints how well a single plan uses its devices.
+func printUtilization(w io.Writer, p *query.PlanRow) {
+	var parts []string
+	if p.HFU > 0 {
+		parts = append(parts, "HFU "+percent(p.HFU))
+	}
+	if p.TokensPerDevice > 0 {
+		parts = append(parts, console.Significant(p.TokensPerDevice, 4)+" tokens/s of each device")
+	}
+	if p.JoulesPerSample > 0 {
+		parts = append(parts, "at most "+console.Significant(p.JoulesPerSample, 3)+" J of the devices a sample")
+	}
+	if len(parts) > 0 {
+		console.Wrap(w, strings.Join(parts, "; "))
+	}
+}
+
 func (with *columns) head() []string {
-	out := []string{"plan", "step s", "90 % interval", "samples/s", "GiB", "TFLOP/s"}
+	out := []string{"plan", "step s", "90 % interval", "samples/s", "GiB", "TFLOP/s", "MFU"}
 	if with.devices {
 		out = append(out, "devices")
 	}
@@ -143,7 +163,7 @@ func (with *columns) head() []string {
 // line is row i, of a plan to be called so.
 func (with *columns) line(i int, p *query.PlanRow, plan string) []string {
 	out := []string{plan, console.Significant(p.StepTimeSec, 3), console.Significant(p.StepTimeLo, 3) + " - " + console.Significant(p.StepTimeHi, 3),
-		console.Significant(p.SamplesPerS, 4), console.Fixed(p.MemGiB, 1), tflops(p.TFLOPsPerGPU)}
+		console.Significant(p.SamplesPerS, 4), console.Fixed(p.MemGiB, 1), tflops(p.TFLOPsPerGPU), percent(p.MFU)}
 	if with.devices {
 		out = append(out, strconv.Itoa(p.Devices))
 	}
@@ -164,7 +184,7 @@ func (with *columns) line(i int, p *query.PlanRow, plan string) []string {
 
 // note explains the units of the columns.
 func (with *columns) note() string {
-	out := "GiB and TFLOP/s are per device"
+	out := "GiB and TFLOP/s are per device, MFU is the share of its peak"
 	switch {
 	case with.cost && with.priced:
 		out += ", cost is of a million samples in the currency of --price-per-hour"

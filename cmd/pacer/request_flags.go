@@ -175,8 +175,18 @@ func spaceFlags() []cli.Flag {
 // readSpace reads spaceFlags; without any, or in a command that has none, the
 // space is the default one.
 func readSpace(c *cli.Context) (planner.Space, error) {
+	s, err := spaceOf(c)
+	if err != nil {
+		return nil, err
+	}
+	e, err := s.Enumerate(c.String("precision"))
+	return e, command.ForVerb(c, err)
+}
+
+// spaceOf reads spaceFlags.
+func spaceOf(c *cli.Context) (query.Space, error) {
 	if n := c.Int("max-micro-batch"); c.IsSet("max-micro-batch") && n < 1 {
-		return nil, fail.Usagef("%s: --max-micro-batch %d is below 1", c.Command.Name, n)
+		return query.Space{}, fail.Usagef("%s: --max-micro-batch %d is below 1", c.Command.Name, n)
 	}
 	s := query.Space{
 		Recompute: command.List(c, "recompute"), Offload: command.List(c, "offload"), Schedule: command.List(c, "schedule"), Precisions: command.List(c, "precisions"),
@@ -185,12 +195,11 @@ func readSpace(c *cli.Context) (planner.Space, error) {
 	for _, text := range command.List(c, "zero") {
 		stage, err := strconv.Atoi(strings.TrimSpace(text))
 		if err != nil {
-			return nil, fail.Usagef("%s: --zero %s is not one of 0 1 2 3", c.Command.Name, text)
+			return s, fail.Usagef("%s: --zero %s is not one of 0 1 2 3", c.Command.Name, text)
 		}
 		s.ZeRO = append(s.ZeRO, stage)
 	}
-	e, err := s.Enumerate(c.String("precision"))
-	return e, command.ForVerb(c, err)
+	return s, nil
 }
 
 // objectiveFlags choose the objective of plans.

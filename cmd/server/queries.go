@@ -89,11 +89,36 @@ func (s *Server) registerQueries(api huma.API, m *router) {
 	register(s, api, m, operation{http.MethodPost, "/v1/curve", "curve", tag, search, "Best throughput on every number of devices",
 		"As pacer curve. With axes, or several accelerators separated by commas, the response is a surface.", []int{404, 422}},
 		func(ctx context.Context, in *body[CurveRequest]) (query.Curve, error) { return s.curve(ctx, &in.Body) })
+	register(s, api, m, operation{http.MethodPost, "/v1/recommend", "recommend", tag, search, "How many devices to train on, and their type, with time and cost",
+		"As pacer recommend. The accelerators are those of have.", []int{404, 422}},
+		func(ctx context.Context, in *body[RecommendRequest]) (query.Recommendation, error) {
+			return s.recommend(ctx, &in.Body)
+		})
 	register(s, api, m, operation{http.MethodPost, "/v1/fit-check", "fit-check", tag, search, "Whether a plan fits, its headroom, and changes that make it fit",
 		"As pacer fit-check.", []int{404, 422}},
 		func(ctx context.Context, in *body[FitCheckRequest]) (query.FitCheck, error) {
 			return s.fitCheck(ctx, &in.Body)
 		})
+}
+
+// RecommendRequest asks how many devices, and of what type, to train on.
+type RecommendRequest struct {
+	query.RecommendRequest
+	Described
+	Accelerator string `json:"accelerator,omitempty" maxLength:"256" doc:"Not used: the types are those of have."`
+}
+
+// recommend answers like pacer recommend.
+func (s *Server) recommend(ctx context.Context, in *RecommendRequest) (query.Recommendation, error) {
+	in.into(&in.Request)
+	out, err := query.Recommend(ctx, func(ctx context.Context, q query.Request) (query.Resolved, error) {
+		r, _, err := s.models.resolve(ctx, &q)
+		return r, err
+	}, in.RecommendRequest)
+	if err != nil {
+		return query.Recommendation{}, err
+	}
+	return *out, nil
 }
 
 // predict answers like pacer predict.

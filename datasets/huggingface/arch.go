@@ -26,13 +26,9 @@ var (
 	qwenVLArch   = arch{kind: spec.Decoder, gated: true, adjust: visionTower}
 	miniMaxArch  = arch{kind: spec.Decoder, gated: true, adjust: miniMax}
 	deepSeekArch = arch{kind: spec.Decoder, gated: true, adjust: latentAttention}
-)
 
-// windowed returns a with window.
-func (a arch) windowed(window func(*config, int) int) arch {
-	a.window = window
-	return a
-}
+	sparseDeepSeekArch = arch{kind: spec.Decoder, gated: true, adjust: indexedAttention, window: everyLayer}
+)
 
 // architectures is indexed by model_type.
 var architectures = map[string]arch{
@@ -82,7 +78,7 @@ var architectures = map[string]arch{
 
 	"deepseek_v2":  deepSeekArch,
 	"deepseek_v3":  deepSeekArch,
-	"deepseek_v32": deepSeekArch.windowed(everyLayer), // sparse attention to index_topk tokens is counted as a window
+	"deepseek_v32": sparseDeepSeekArch, // sparse attention to index_topk tokens is counted as a window
 	"kimi_k2":      deepSeekArch,
 
 	"gpt2":        {kind: spec.Decoder, tied: true, adjust: learnedPositions},
@@ -114,6 +110,8 @@ var architectures = map[string]arch{
 	"deit":   {kind: spec.Vision, adjust: vit},
 	"dinov2": {kind: spec.Vision, adjust: vit},
 
+	"clip_text_model": {kind: spec.Encoder, adjust: clip, defaults: map[string]any{"vocab_size": 49408, "max_position_embeddings": 77, "hidden_size": 512, "intermediate_size": 2048, "num_hidden_layers": 12, "num_attention_heads": 8}, tied: true},
+
 	"FluxTransformer2DModel": {kind: spec.Vision, adjust: flux}, // of the diffusers library, by its _class_name
 }
 
@@ -125,10 +123,19 @@ func extra(m *spec.Model, n float64) {
 	}
 }
 
+// vectors adds the biases and norms of m, which are about 0.1 % of the weights of small networks: in each layer four biases
+// of the attention, two of the MLP, and two norms with a weight and a bias; beside the layers a norm and others of n
+// elements.
+func vectors(m *spec.Model, n float64) {
+	h := float64(m.Hidden)
+	extra(m, float64(m.Layers)*(9*h+float64(m.FFN))+2*h+n)
+}
+
 // learnedPositions adds one vector per position.
 func learnedPositions(c *config, m *spec.Model) {
 	n := c.count(maxTokens, "n_positions", "max_position_embeddings")
 	extra(m, float64(n)*float64(m.Hidden))
+	vectors(m, 0)
 }
 
 // oneKVHead is for architectures that share one key and value among all heads if a field says so.
@@ -150,6 +157,7 @@ func opt(c *config, m *spec.Model) {
 		c.warn("the embeddings are taken as %d wide, not %d", m.Hidden, w)
 	}
 	extra(m, float64(c.count(maxTokens, "max_position_embeddings")+2)*float64(m.Hidden))
+	vectors(m, 0)
 }
 
 // falcon has one key/value head in its first architecture, groups in the second.
@@ -179,6 +187,7 @@ func mpt(c *config, m *spec.Model) {
 func bert(c *config, m *spec.Model) {
 	h := float64(m.Hidden)
 	extra(m, (float64(c.count(maxTokens, "max_position_embeddings"))+2)*h+h*h)
+	vectors(m, h)
 }
 
 // roberta is bert with one token type and two unused positions.
@@ -232,6 +241,7 @@ func vit(c *config, m *spec.Model) {
 	m.SeqLen, m.Vocab, m.KVHeads = side*side+1, 0, 0
 	channels := c.count(maxWidth, "num_channels")
 	extra(m, (float64(channels)*float64(patch)*float64(patch)+float64(m.SeqLen+c.classes()))*float64(m.Hidden))
+	vectors(m, float64(m.Hidden+c.classes())) // of the patches and classes
 }
 
 // classes returns the number of classes of a classifier, 0 for other models.
@@ -284,4 +294,12 @@ func latentAttention(c *config, m *spec.Model) {
 	if more := counted - m.AttentionParams(); more != 0 { // other widths of heads than DeepSeek's
 		extra(m, float64(m.Layers)*more)
 	}
+}
+
+// indexedAttention is latentAttention with an indexer that chooses the tokens to attend to (DeepSeek-V3.2, arXiv
+// 2512.02556, section 2.1): projections of its queries, of its one key, and of the weights of its heads.
+func indexedAttention(c *config, m *spec.Model) {
+	latentAttention(c, m)
+	n, d := float64(c.count(maxWidth, "index_n_heads")), float64(c.count(maxWidth, "index_head_dim"))
+	extra(m, float64(m.Layers)*(float64(m.QRank)*n*d+float64(m.Hidden)*(d+n)))
 }

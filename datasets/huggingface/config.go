@@ -56,6 +56,13 @@ func (c *config) language() *config {
 		if sub.modelType = sub.word("model_type"); sub.modelType == "" {
 			sub.modelType = c.modelType
 		}
+		if c.modelType == "clip" {
+			sub.modelType, sub.fields["vision_config"] = "clip_text_model", c.fields["vision_config"]
+			if !sub.has("projection_dim") {
+				sub.fields["projection_dim"] = c.fields["projection_dim"]
+			}
+			return sub
+		}
 		if _, ok := sub.fields["tie_word_embeddings"]; !ok && c.has("tie_word_embeddings") {
 			sub.fields["tie_word_embeddings"] = c.fields["tie_word_embeddings"]
 		}

@@ -179,6 +179,33 @@ func visionTower(c *config, m *spec.Model) {
 	c.warn("a sample has one image of %d patches", patchesOfImage)
 }
 
+// clip has a tower of images beside the encoder of text, and a projection of each (Radford et al. 2021, arXiv 2103.00020).
+func clip(c *config, m *spec.Model) {
+	v := &config{}
+	if json.Unmarshal(c.fields["vision_config"], &v.fields) != nil || len(v.fields) == 0 {
+		c.fail("vision_config is missing or no object")
+		return
+	}
+	learnedPositions(c, m)
+	t := spec.Tower{Layers: v.count(maxLayers, "num_hidden_layers"), Hidden: v.count(maxWidth, "hidden_size"), FFN: v.count(maxWidth, "intermediate_size"), Heads: v.count(maxWidth, "num_attention_heads")}
+	image, patch := v.count(maxWidth, "image_size"), v.count(maxWidth, "patch_size")
+	if v.err != nil || t.Layers == 0 || t.Hidden == 0 || patch == 0 || patch > image || image/patch > 1<<12 {
+		c.fail("vision_config: layers=%d, width=%d, image_size=%d and patch_size=%d give no tower", t.Layers, t.Hidden, image, patch)
+		return
+	}
+	t.Tokens = (image/patch)*(image/patch) + 1
+	h, to := float64(t.Hidden), float64(c.count(maxWidth, "projection_dim"))
+	projector := 3*float64(patch)*float64(patch)*h + float64(t.Tokens+1)*h + to*(h+float64(m.Hidden))
+	projector += float64(t.Layers)*(9*h+float64(t.FFN)) + 4*h // biases and norms
+	if !(projector < maxProjector) {
+		c.fail("vision_config: %g parameters beside the layers", projector)
+		return
+	}
+	t.Projector = int(projector)
+	m.Tower = t
+	extra(m, t.Params())
+}
+
 // maxProjector bounds the parameters of a projector.
 const maxProjector = 1 << 40
 
@@ -190,6 +217,8 @@ func whisper(c *config, m *spec.Model) {
 	m.ParamCount = 0
 	m.SeqLen = (frames + tokens) / 2
 	extra(m, 3*mel*h+3*h*h+float64(frames+tokens)*h) // two convolutions, learned and stored positions
+	l, f := float64(m.Layers)/2, float64(m.FFN)
+	extra(m, l*(8*h+f)+l*(13*h+f)+6*h) // biases, of all but keys, and norms of both stacks; of the convolutions
 }
 
 // flux is the transformer of FLUX.1: blocks that have separate weights for image and text, and blocks that share

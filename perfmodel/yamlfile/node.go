@@ -20,6 +20,9 @@ type Node struct {
 	node ast.Node
 }
 
+// AST returns the node of the parser; nil if n is not Given.
+func (n Node) AST() ast.Node { return n.node }
+
 // Token returns the token at which n begins.
 func (n Node) Token() *token.Token {
 	switch v := n.node.(type) {

@@ -72,6 +72,16 @@ var titanFlavors = []struct {
 	{"deepseek_v3", "671B", 61, 7168, 128, 128, 256, 2048, 129280},
 }
 
+// TorchtitanShape returns the layers and the width of a flavor of torchtitan's models.
+func TorchtitanShape(name, flavor string) (layers, hidden int, ok bool) {
+	for _, f := range titanFlavors {
+		if f.name == name && f.flavor == flavor {
+			return f.layers, f.hidden, true
+		}
+	}
+	return 0, 0, false
+}
+
 // titanModel is torchtitan's name of a model.
 type titanModel struct {
 	name, flavor string

@@ -69,6 +69,9 @@ func (gs Groups) expand(c *cli.Context) (*cli.Context, error) {
 			return c, err
 		}
 	}
+	if err := set.Parse(append([]string{"--"}, c.Args().Slice()...)); err != nil { // keeps the arguments
+		return c, err
+	}
 	out := cli.NewContext(c.App, set, c)
 	out.Command = c.Command
 	return out, nil

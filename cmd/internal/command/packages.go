@@ -11,7 +11,7 @@ import (
 var errorPackages = strings.Fields(`
 	accuracy admission analytic bayes catalog colocation compat compose datasets device drift executor
 	experiment family goodput gp hook hostspeed huggingface hybrid launch lbfgsb lp measured memory named nn nnls
-	online optimus order perfmodel place planner policy profiler query registry remote replay report
+	online optimus order perfmodel place planner policy profiler query recipe registry remote replay report
 	rubick runner scheduler schedulertest server sim spec stack store study synthetic trainlog worker
 `)
 

@@ -82,6 +82,7 @@ type PlanRow struct {
 	Why           string    `json:"why,omitempty" doc:"Why it does not fit."`
 	Verdict       string    `json:"verdict" doc:"fits, unsure or does not fit; unsure if neither has a probability of 95 %, or if a setting that the plan does not state may make it fit; empty where memory is unknown."`
 	Warnings      []string  `json:"warnings"`
+	Utilization
 	// Explain is the time and memory by part, with explain.
 	Explain *ExplanationRow `json:"explain,omitempty"`
 }
@@ -98,6 +99,7 @@ func NewPlanRow(ch planner.Choice) PlanRow {
 		SamplesPerS: ch.Prediction.Throughput, MemGiB: ch.Prediction.MemoryBytes / memory.GiB, Fits: ch.Fits,
 		TFLOPsPerGPU: TFLOPsPerDevice(&ch.Config, ch.Prediction.Throughput),
 		Shape:        ShapeText(ch.Config.Shape), By: ch.Prediction.By, Why: ch.Why, Verdict: string(ch.Verdict), Warnings: Texts(ch.Prediction.Warnings),
+		Utilization: UtilizationOf(&ch.Config, ch.Prediction.Throughput),
 	}
 }
 

@@ -29,7 +29,8 @@ type Modules struct {
 
 // Modules returns what selective recomputation repeats, nothing if it repeats every other operator or block.
 func (p *Parts) Modules() Modules {
-	has := func(name string) bool { return slices.Contains(strings.Split(p.Recompute, "+"), name) }
+	names := strings.Split(p.Recompute, "+")
+	has := func(name string) bool { return slices.Contains(names, name) }
 	m := Modules{Core: has(Core), MLP: has(moduleMLP), MoE: has(moduleMoE), MoEAct: has(moduleMoEAct), Norms: has(moduleNorms),
 		UpProj: has(moduleUpProj), Shared: has(moduleShared)}
 	if m.MoE { // which repeats these too

@@ -1,0 +1,382 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
+	"github.com/pacer-ml/pacer/planner/launch"
+	"github.com/pacer-ml/pacer/planner/launch/recipe"
+)
+
+// quantile95 is the 95 % quantile of the normal distribution.
+const quantile95 = 1.6448536269514722
+
+// usualVocab is assumed where a file has neither vocabulary nor tokenizer: that of GPT-2, padded as Megatron-LM does.
+const usualVocab = 50304
+
+// unknownTime and unknownMemory are what a key that is not known may do: standard deviations of the logarithms of step
+// time and memory, at most unknownMost together.
+const (
+	unknownTime, unknownMemory = 0.03, 0.03
+	unknownMost                = 0.15
+)
+
+// checker answers one CheckRequest.
+type checker struct {
+	r    *Resolver
+	q    CheckRequest
+	file *recipe.Recipe
+	out  *Check
+
+	found    Resolved
+	planner  *planner.Planner
+	report   planner.FitReport
+	timeSD   float64
+	memorySD float64
+}
+
+// CheckFile answers q. If err is a *FieldError of a field that the file does not have, the returned Check says what was
+// understood. If the plan is illegal, Check has Problems, no Plan and err is nil.
+func (r *Resolver) CheckFile(ctx context.Context, q CheckRequest) (*Check, error) {
+	file, err := recipe.Read(q.File, q.Text, recipe.Options{Format: q.Format, Set: q.Set})
+	if err != nil {
+		return nil, &FieldError{Field: "file", Value: q.File, Err: err}
+	}
+	c := &checker{r: r, q: q, file: file}
+	for name, value := range q.Set {
+		if !recipe.Settable(name) {
+			continue
+		}
+		if err := file.Set(name, value); err != nil {
+			return nil, &FieldError{Field: "set", Value: name + "=" + value, Err: err}
+		}
+	}
+	c.start()
+	if err := c.resolve(ctx); err != nil {
+		return c.out, err
+	}
+	if c.found.Plan == nil {
+		return c.out, nil
+	}
+	return c.out, c.answer(ctx)
+}
+
+// start copies what was read.
+func (c *checker) start() {
+	f := c.file
+	c.out = &Check{Format: f.Format, Understood: f.Facts.Clone(), Unknown: OrEmpty(f.Unknown), Ignored: OrEmpty(f.Ignored), Assumed: OrEmpty(f.Assumed), Problems: OrEmpty(f.Problems),
+		Unset: OrEmpty(f.Unset), Uncounted: []UncountedKey{}, Changes: []Change{}}
+	var time, mem float64
+	for _, u := range f.Uncounted {
+		c.out.Uncounted = append(c.out.Uncounted, UncountedKey{u.Key, u.Value, u.Why})
+		time, mem = time+u.Time*u.Time, mem+u.Memory*u.Memory
+	}
+	n := math.Sqrt(float64(len(f.Unknown)))
+	t, m := min(unknownTime*n, unknownMost), min(unknownMemory*n, unknownMost)
+	c.timeSD, c.memorySD = math.Sqrt(time+t*t), math.Sqrt(mem+m*m)
+}
+
+func (c *checker) assume(notes ...string) { c.out.Assumed = append(c.out.Assumed, notes...) }
+
+// resolve finds model, accelerator and plan. Without a legal plan c.found has none.
+func (c *checker) resolve(ctx context.Context) error {
+	q := &c.q
+	if err := c.model(); err != nil {
+		return err
+	}
+	if q.Accelerator == "" {
+		q.Accelerator = q.To
+	}
+	if q.Accelerator == "" && q.Chip == (Chip{}) {
+		return &FieldError{Field: "accelerator", Value: "", Why: "is missing: the file does not say which devices it is for"}
+	}
+	devices, ok := c.file.Number(recipe.Devices)
+	if q.Devices > 0 {
+		devices = q.Devices
+	} else if !ok {
+		return &FieldError{Field: "devices", Value: "", Why: "is missing: the file does not say how many devices it is for"}
+	}
+	if q.Seq == 0 {
+		q.Seq = c.file.Samples()
+	}
+	if q.Adapter == "" {
+		q.Adapter = c.file.AdapterText()
+	}
+	found, err := c.r.Resolve(ctx, q.Request)
+	if err != nil {
+		return err
+	}
+	c.file.SetLayers(found.Model.Layers)
+	plan, notes, err := c.file.Plan(devices)
+	c.assume(notes...)
+	if err != nil {
+		c.illegal(err)
+		return nil
+	}
+	if q.GlobalBatch > 0 && q.GlobalBatch != plan.GlobalBatch() {
+		if q.GlobalBatch%(plan.DP*plan.MicroBatch) != 0 {
+			return &FieldError{Field: "global_batch", Value: q.GlobalBatch, Why: fmt.Sprintf("is not a multiple of dp=%d x micro-batch %d", plan.DP, plan.MicroBatch)}
+		}
+		plan.AccumSteps = q.GlobalBatch / (plan.DP * plan.MicroBatch)
+	}
+	if why := planner.CannotOffload(&plan); why != "" {
+		c.illegal(errors.New(why))
+		return nil
+	}
+	c.planner = planner.New(found.Predictor, planner.Options{})
+	q.GlobalBatch = 0
+	if err := found.Fix(&q.Request, FixedPlan{Plan: plan.String(), Devices: devices}); err != nil {
+		return err
+	}
+	c.found = found
+	return nil
+}
+
+// illegal records why the plan of the file is illegal.
+func (c *checker) illegal(err error) {
+	text := err.Error()
+	for _, prefix := range []string{"recipe: " + c.q.File + ": ", "spec: ", "planner: "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	if !slices.Contains(c.out.Problems, text) {
+		c.out.Problems = append(c.out.Problems, text)
+	}
+	c.out.Verdict = "illegal"
+}
+
+// model sets the model of the request: that of the request, else the one that the file describes or names.
+func (c *checker) model() error {
+	q := &c.q
+	if q.Model != "" || q.custom() {
+		c.out.Model = q.Model
+		return nil
+	}
+	vocab := usualVocab
+	if known, err := catalog.ModelOnHub(c.file.Tokenizer()); err == nil && known.Vocab > 0 {
+		vocab = known.Vocab
+	}
+	if m, notes, ok := c.file.Network(vocab); ok {
+		if len(notes) > 0 {
+			c.memorySD, c.timeSD = math.Hypot(c.memorySD, 0.02), math.Hypot(c.timeSD, 0.02)
+		}
+		c.assume(notes...)
+		if err := m.Validate(); err != nil {
+			return &FieldError{Field: "file", Value: q.File, Err: err}
+		}
+		if m.SeqLen == 0 && q.Seq == 0 {
+			return &FieldError{Field: "seq", Value: "", Why: "is missing: the file does not say how many tokens a sample has"}
+		}
+		q.Network, c.out.Model = m, m.Name
+		return nil
+	}
+	name := c.file.Text(recipe.ModelName)
+	if name == "" {
+		return &FieldError{Field: "model", Value: "", Why: "is missing: the file does not say which network is trained"}
+	}
+	known, err := modelNamed(name)
+	if err != nil {
+		return &FieldError{Field: "model", Value: name, Why: "of the file is not in the catalog: give {model}, by another name or as config.json"}
+	}
+	q.Model, c.out.Model = known.Name, known.Name
+	return nil
+}
+
+// llama4Flavors are torchtitan's names of Llama 4.
+var llama4Flavors = map[string]string{"llama4/17bx16e": "Llama4-Scout", "llama4/17bx128e": "Llama4-Maverick"}
+
+// remark matches the end of a name that does not change the shape of a network: a version, a date, a kind of training.
+var remark = regexp.MustCompile(`(?i)-(?:v\d+(?:\.\d+)*|\d{4}|dequantized|bf16|base|instruct|chat|it|hf|sft|thinking|reasoning)$`)
+
+// modelNamed finds a model by its name on the Hub, or in the words of torchtitan or MaxText.
+func modelNamed(name string) (spec.Model, error) {
+	if m, err := catalog.ModelOnHub(name); err == nil {
+		return m, nil
+	}
+	family, flavor, _ := strings.Cut(name, "/")
+	if layers, hidden, ok := launch.TorchtitanShape(family, flavor); ok {
+		for _, e := range catalog.Models() {
+			if m := e.Model; m.Layers == layers && m.Hidden == hidden && strings.HasPrefix(strings.ToLower(m.Name), strings.ToLower(family[:min(4, len(family))])) {
+				return m, nil
+			}
+		}
+	}
+	if scale, ok := llama4Flavors[name]; ok {
+		return catalog.Model(scale)
+	}
+	for _, other := range []string{strings.ReplaceAll(name, "/", "-"), flavor, name} {
+		for other != "" {
+			if m, err := catalog.ModelOnHub(other); err == nil {
+				return m, nil
+			}
+			shorter := remark.ReplaceAllString(other, "")
+			if shorter == other {
+				break
+			}
+			other = shorter
+		}
+	}
+	return catalog.ModelOnHub(name)
+}
+
+// answer predicts the plan, its changes, the port and the comparison.
+func (c *checker) answer(ctx context.Context) error {
+	var err error
+	if c.report, err = c.planner.FitCheck(ctx, c.found.Request); err != nil {
+		if errors.Is(err, planner.ErrInfeasible) {
+			c.illegal(err)
+			return nil
+		}
+		return err
+	}
+	row := NewPlanRow(c.report.Choice)
+	c.widen(&row)
+	b := c.report.Memory
+	b.LogSD = math.Hypot(b.LogSD, c.memorySD)
+	c.out.Plan, c.out.Verdict, c.out.FitChance, c.out.Parts = &row, row.Verdict, c.report.Probability(), byName(MemoryShares(b))
+	if limit := c.found.Accelerator.MemBytes; limit > 0 && b.Total() > 0 && c.memorySD > 0 {
+		c.out.FitChance = b.FitProbability(limit)
+		if c.out.Verdict != string(memory.Unsure) {
+			c.out.Verdict = string(b.Verdict(limit))
+		}
+	}
+	row.Verdict = c.out.Verdict
+	c.totals(&row)
+	if c.out.Changes, err = c.changes(ctx); err != nil {
+		return err
+	}
+	if c.q.Measured > 0 {
+		c.out.Measured = c.compare(&row)
+	}
+	if c.q.To != "" {
+		c.out.Port, err = c.port(ctx)
+	}
+	return err
+}
+
+// widen adds the uncertainty of keys that are not counted to the interval of a row.
+func (c *checker) widen(row *PlanRow) {
+	if !(row.StepTimeLo > 0) || c.timeSD == 0 {
+		return
+	}
+	sd := math.Hypot(math.Log(row.StepTimeHi/row.StepTimeLo)/(2*quantile95), c.timeSD)
+	row.StepTimeLo, row.StepTimeHi = row.StepTimeSec*math.Exp(-quantile95*sd), row.StepTimeSec*math.Exp(quantile95*sd)
+}
+
+// totals fills in days, cost and energy of the whole training.
+func (c *checker) totals(row *PlanRow) {
+	seq := c.report.Config.Seq()
+	tokens := c.q.Tokens
+	if tokens == 0 {
+		tokens = c.file.TrainTokens(row.GlobalBatch, seq)
+	}
+	if !(tokens > 0) || seq == 0 || !(row.SamplesPerS > 0) {
+		return
+	}
+	sec := tokens / float64(seq) / row.SamplesPerS
+	c.out.Tokens, c.out.Days, c.out.DeviceHrs = tokens, sec/86400, sec/3600*float64(row.Devices)
+	c.out.Cost = c.out.DeviceHrs * c.q.Price
+	c.out.EnergyKWh = c.found.Accelerator.Watts * c.out.DeviceHrs / 1000
+}
+
+// changes returns the five best single changes of the plan.
+func (c *checker) changes(ctx context.Context) ([]Change, error) {
+	base := c.report.Choice
+	type option struct {
+		Change
+		to spec.Config
+	}
+	var all []option
+	sequence, _ := c.file.Number(recipe.SP)
+	for _, s := range planner.SingleChanges(base.Config.Plan, &c.found.Request) {
+		s.Plan.SequenceParallel = s.Plan.SequenceParallel || sequence == 1 && s.Plan.TP > 1
+		at := c.found.Request
+		at.Plan = &s.Plan
+		ch, err := c.planner.Fixed(ctx, at)
+		switch {
+		case errors.Is(err, planner.ErrInfeasible):
+			continue
+		case err != nil:
+			return nil, err
+		case !ch.Fits || !(ch.Prediction.Throughput > 0):
+			continue
+		}
+		gain := ch.Prediction.Throughput/base.Prediction.Throughput - 1
+		if base.Fits && !(gain > 0.001) {
+			continue
+		}
+		if math.IsInf(gain, 0) || math.IsNaN(gain) {
+			gain = 0
+		}
+		sec, _, _ := ch.Prediction.StepSec(ch.Config.Plan.GlobalBatch())
+		all = append(all, option{Change{Change: s.Name, Plan: ch.Config.Plan.String(), Gain: gain, StepS: sec, MemGiB: ch.Prediction.MemoryBytes / memory.GiB, Verdict: string(ch.Verdict)}, ch.Config})
+	}
+	slices.SortStableFunc(all, func(a, b option) int { return cmp.Compare(a.StepS, b.StepS) })
+	out := []Change{}
+	for _, o := range all[:min(5, len(all))] {
+		o.Diff, _ = c.file.Diff(base.Config, o.to, recipe.Options{Set: c.q.Set})
+		out = append(out, o.Change)
+	}
+	return out, nil
+}
+
+// port predicts the recipe on another accelerator, with the same number of devices and batch.
+func (c *checker) port(ctx context.Context) (*Port, error) {
+	q := c.q.Request
+	q.Accelerator, q.Chip, q.Node, q.PerNode, q.Precision = c.q.To, Chip{}, "", 0, ""
+	found, err := c.r.Resolve(ctx, q)
+	if err != nil {
+		var bad *FieldError
+		if errors.As(err, &bad) && bad.Field == "accelerator" {
+			bad.Field = "to"
+		}
+		return nil, err
+	}
+	plan := c.report.Config.Plan
+	found.GlobalBatch, found.Devices = plan.GlobalBatch(), plan.Devices()
+	if slices.Contains(found.Accelerator.Formats(), plan.Precision.Format()) {
+		found.Precision = plan.Precision
+	}
+	pl := planner.New(found.Predictor, planner.Options{})
+	best, err := pl.Best(ctx, found.Request)
+	if err != nil {
+		return nil, err
+	}
+	out := &Port{Accelerator: found.Accelerator.Name, Best: NewPlanRow(best)}
+	c.widen(&out.Best)
+	at := found.Request
+	same := plan
+	same.Precision = best.Config.Plan.Precision
+	at.Plan, at.Shape = &same, spec.Packed(plan.Devices(), found.PerNode)
+	if ch, err := pl.Fixed(ctx, at); err == nil {
+		row := NewPlanRow(ch)
+		c.widen(&row)
+		out.Same = &row
+	} else if !errors.Is(err, planner.ErrInfeasible) {
+		return nil, err
+	}
+	at.Plan, at.Shape, at.Top = nil, spec.Shape{}, 200
+	ranking, err := pl.Rank(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	for _, ch := range ranking.Choices {
+		if !ch.Fits {
+			break
+		}
+		if text, ok := c.file.Diff(c.report.Config, ch.Config, recipe.Options{Set: c.q.Set}); ok {
+			out.Diff = text
+			break
+		}
+	}
+	return out, nil
+}

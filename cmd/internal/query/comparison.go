@@ -1,0 +1,70 @@
+package query
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Cause is a reason why a measured step differs from the prediction.
+type Cause struct {
+	Cause       string  `json:"cause"`
+	Probability float64 `json:"probability"`
+}
+
+// Comparison sets a measured step against the prediction.
+type Comparison struct {
+	StepS    float64 `json:"step_time_s" doc:"As measured."`
+	Ratio    float64 `json:"ratio" doc:"Measured divided by predicted."`
+	Quantile float64 `json:"quantile" doc:"Share of the predicted distribution that is faster than the measurement."`
+	Causes   []Cause `json:"causes" doc:"Possible reasons with their probabilities, given the uncertainty of the model; they add up to 1."`
+	MFU      float64 `json:"mfu,omitempty" doc:"Of the measured step."`
+}
+
+// compare weighs reasons by Bayes' rule. The logarithm of the ratio is normal under each: with the spread of the
+// prediction, and shifted and spread further by what the reason adds to the step. The probabilities before the
+// measurement, and how much data loading and a throttled device add, are assumptions.
+func (c *checker) compare(row *PlanRow) *Comparison {
+	out := &Comparison{StepS: c.q.Measured, Ratio: c.q.Measured / row.StepTimeSec}
+	sd := max(math.Log(row.StepTimeHi/row.StepTimeLo)/(2*quantile95), 0.02)
+	at := math.Log(out.Ratio)
+	out.Quantile = distuv.UnitNormal.CDF(at / sd)
+	if row.MFU > 0 {
+		out.MFU = row.MFU / out.Ratio
+	}
+	network, launches := 0.1, 0.05
+	if e, err := ExplainerOf(c.found.Predictor, c.found.Family); err == nil {
+		if p, err := e.Explain(c.report.Config); err == nil && p.Total() > 0 {
+			network = max((p.TP+p.CP+p.EP+p.DP+p.Pipeline)/p.Total(), 0.02)
+			launches = max(p.Launch/p.Total(), 0.05)
+		}
+	}
+	reasons := []struct {
+		name                 string
+		prior, shift, spread float64
+	}{
+		{"nothing but the error of the prediction", 0.5, 0, 0},
+		{"waiting for data loading", 0.15, 0.2, 0.2},
+		{"a slower network than assumed, or traffic that does not overlap", 0.15, math.Log(1 + network), math.Log(1 + network)},
+		{"waiting for kernel launches or the host", 0.1, math.Log(1 + 2*launches), math.Log(1 + 2*launches)},
+		{"throttled or slow devices", 0.1, 0.1, 0.1},
+	}
+	total := 0.0
+	for _, r := range reasons {
+		spread := math.Hypot(sd, r.spread)
+		weight := r.prior * distuv.Normal{Mu: r.shift, Sigma: spread}.Prob(at)
+		out.Causes = append(out.Causes, Cause{r.name, weight})
+		total += weight
+	}
+	for i := range out.Causes {
+		if total > 0 {
+			out.Causes[i].Probability /= total
+		} else {
+			out.Causes[i].Probability = reasons[i].prior // the measurement is beyond every reason
+		}
+	}
+	slices.SortStableFunc(out.Causes, func(a, b Cause) int { return cmp.Compare(b.Probability, a.Probability) })
+	return out
+}

@@ -1,0 +1,301 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/planner"
+	"github.com/pacer-ml/pacer/planner/launch/recipe"
+)
+
+func checkCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "check",
+		Usage:     "read a launch file: does it fit, how fast is it, what would be better",
+		ArgsUsage: "FILE",
+		Description: `Reads launch files of Megatron-LM (arguments, shell scripts and YAML), torchtitan, DeepSpeed,
+NeMo, NeMo Automodel, axolotl, HF TrainingArguments and Accelerate, and MaxText. It prints
+what was understood and what was not, whether the plan fits, the predicted step time, and the
+five best single changes with the diff of the file. No program is run. Examples:
+
+   pacer check --accelerator h100 train.sh
+   pacer check -a h100 -n 8 --model llama3-8b ds_config.json
+   pacer check -a a100-80gb --to h100 --price 2.1 job.toml
+   pacer check -a h100 --measured 12.3s --set NNODES=4 train.sh
+
+What the format cannot hold comes by flag: without it the exit code is 2. It is 3 if the plan is
+illegal or does not fit.` + flagGroups.Help("model", "network"),
+		Flags: append(requestFlags(),
+			devicesFlagOf("those of the file"),
+			&cli.StringFlag{Name: "format", Usage: "read the file as `FORMAT`: " + strings.Join(recipeFormats(), " "), DefaultText: "the one that has its keys", Category: categoryModel},
+			&cli.StringSliceFlag{Name: "set", Usage: "set a shell variable or a field of the file, `NAME=VALUE`; may be repeated", DefaultText: "none", Category: categoryModel},
+			&cli.StringFlag{Name: "to", Usage: "port the recipe to accelerator `TYPE`", DefaultText: "none", Category: categoryHardware},
+			&cli.StringFlag{Name: "measured", Usage: "compare with a step that took `TIME`, such as 12.3s", DefaultText: "none", Category: categoryOutput},
+			&cli.Float64Flag{Name: "tokens", Usage: "train on `N` tokens", DefaultText: "those of the file", Category: categoryModel},
+			&cli.Float64Flag{Name: "price", Usage: "`PRICE` of a device-hour, in any currency", DefaultText: "none", Category: categoryObjective},
+		),
+		Action: runCheck,
+	}
+}
+
+func recipeFormats() (out []string) {
+	for _, f := range recipe.Formats() {
+		out = append(out, f[0])
+	}
+	return out
+}
+
+// maxRecipe bounds the size of a launch file.
+const maxRecipe = 1 << 20
+
+func runCheck(c *cli.Context) error {
+	q, err := readCheck(c)
+	if err != nil {
+		return err
+	}
+	d, err := dataDir(c).Resolver()
+	if err != nil {
+		return err
+	}
+	out, err := d.CheckFile(c.Context, q)
+	if out == nil {
+		return command.ForVerb(c, err)
+	}
+	if printed := command.Print(c, checkResult(out, &q)); printed != nil {
+		return printed
+	}
+	var bad *query.FieldError
+	var infeasible *planner.InfeasibleError
+	switch {
+	case errors.As(err, &bad) && len(out.Unset) > 0:
+		return fmt.Errorf("%w\nshell variables without a value: %s; --set NAME=VALUE gives one", command.ForVerb(c, err), strings.Join(out.Unset, " "))
+	case errors.As(err, &bad), errors.As(err, &infeasible), err != nil:
+		return command.ForVerb(c, err)
+	case out.Plan == nil:
+		return fail.NoAnswerf("check: %s: %s", q.File, cmp.Or(strings.Join(out.Problems, "; "), "the plan is illegal"))
+	case !out.Plan.Fits && out.Verdict != "unsure":
+		return fail.NoAnswerf("check: %s: the plan does not fit", q.File)
+	}
+	return nil
+}
+
+// readCheck reads the flags and the file.
+func readCheck(c *cli.Context) (q query.CheckRequest, err error) {
+	if c.NArg() != 1 {
+		return q, fail.Usagef("check: want one FILE, got %d arguments", c.NArg())
+	}
+	for _, f := range []string{"tokens", "price", "devices"} {
+		if err := command.NotZero(c, f); err != nil {
+			return q, err
+		}
+	}
+	for _, f := range []string{"tokens", "price"} {
+		if v := c.Float64(f); c.IsSet(f) && !(v > 0 && v < 1e18) {
+			return q, fail.Usagef("check: --%s %g is not above 0", f, v)
+		}
+	}
+	if c.IsSet("devices") {
+		if q.Devices, err = devicesFlag(c, "devices"); err != nil {
+			return q, err
+		}
+	}
+	q.File, q.Format, q.To, q.Tokens, q.Price = c.Args().First(), c.String("format"), c.String("to"), c.Float64("tokens"), c.Float64("price")
+	if q.Format != "" && !slices.Contains(recipeFormats(), q.Format) {
+		return q, fail.Usagef("check: --format %q is not one of %s", q.Format, strings.Join(recipeFormats(), ", "))
+	}
+	if q.Measured, err = seconds(c, "measured"); err != nil {
+		return q, err
+	}
+	if q.Set, err = assignments(c, "set"); err != nil {
+		return q, err
+	}
+	if q.Request, err = looseRequest(c); err != nil {
+		return q, err
+	}
+	text, err := query.ReadFile("file", q.File, maxRecipe)
+	if errors.Is(err, os.ErrNotExist) {
+		return q, fail.Usagef("check: %s: no such file", q.File)
+	}
+	q.Text = text
+	return q, err
+}
+
+// looseRequest reads requestFlags. Model, accelerator and batch may be missing.
+func looseRequest(c *cli.Context) (q query.Request, err error) {
+	q = query.Request{
+		Model: c.String("model"), Accelerator: c.String("accelerator"), GlobalBatch: c.Int("global-batch"), Seq: c.Int("seq"), PerNode: c.Int("per-node"), Node: c.String("node"),
+		Adapter: c.String("adapter"), Packed: c.Int("packed"), Framework: c.String("framework"), Stack: strings.Join(c.StringSlice("stack"), " "), Date: c.String("date"), Precision: c.String("precision"),
+		Family: c.String("family"), InterNodeGbps: c.Float64("inter-node-gbps"), IntraNodeGBytes: c.Float64("intra-node-gbytes"),
+	}
+	if q.Network, err = networkOf(c); err != nil {
+		return q, err
+	}
+	if query.IsChipFile(q.Accelerator) {
+		if q.Chip, err = query.ReadChip(q.Accelerator); err != nil {
+			return q, command.ForVerb(c, err)
+		}
+	}
+	return q, command.NotZero(c, "global-batch", "seq", "packed", "per-node", "inter-node-gbps", "intra-node-gbytes")
+}
+
+// seconds reads a duration in seconds or with a unit, 0 where the flag is not given.
+func seconds(c *cli.Context, flag string) (float64, error) {
+	text := c.String(flag)
+	if text == "" {
+		return 0, nil
+	}
+	if v, ok := query.Seconds(text); ok {
+		return v, nil
+	}
+	return 0, fail.Usagef("%s: --%s %q is not a time above 0, such as 12.3s, 14d or 36h", c.Command.Name, flag, text)
+}
+
+// assignments reads NAME=VALUE.
+func assignments(c *cli.Context, flag string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, text := range c.StringSlice(flag) {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || strings.TrimSpace(name) == "" {
+			return nil, fail.Usagef("%s: --%s %q is not NAME=VALUE", c.Command.Name, flag, text)
+		}
+		out[strings.TrimSpace(name)] = value
+	}
+	return out, nil
+}
+
+func checkResult(r *query.Check, q *query.CheckRequest) console.Result {
+	csv := [][]string{{"field", "value"}}
+	for _, f := range r.Understood.Given() {
+		csv = append(csv, []string{string(f), factText(r.Understood, f)})
+	}
+	return console.Result{JSON: r, CSV: csv, Table: func(w io.Writer) error { return printCheck(w, r, q) }}
+}
+
+func factText(f recipe.Facts, of recipe.Field) string {
+	if n, ok := f.Number(of); ok {
+		return strconv.Itoa(n)
+	}
+	return f.Text(of)
+}
+
+func printCheck(w io.Writer, r *query.Check, q *query.CheckRequest) error {
+	var said []string
+	for _, f := range r.Understood.Given() {
+		said = append(said, string(f)+"="+factText(r.Understood, f))
+	}
+	console.Wrap(w, fmt.Sprintf("%s is a file of %s: %s", q.File, r.Format, strings.Join(said, " ")))
+	for _, list := range []struct {
+		title string
+		items []string
+	}{{"wrong: ", r.Problems}, {"assumed: ", r.Assumed}} {
+		for _, text := range list.items {
+			console.Wrap(w, list.title+text)
+		}
+	}
+	for _, u := range r.Uncounted {
+		console.Wrap(w, fmt.Sprintf("not counted: %s=%s: %s", u.Key, u.Value, u.Why))
+	}
+	if len(r.Unknown) > 0 {
+		console.Wrap(w, "not known, so that the prediction is less certain: "+strings.Join(r.Unknown, " "))
+	}
+	if r.Plan == nil {
+		return nil
+	}
+	fmt.Fprintln(w)
+	p := *r.Plan
+	title := map[string]string{"fits": "The plan fits", "unsure": "The plan may or may not fit", "does not fit": "The plan does not fit", "": "The memory of the devices is not known"}[r.Verdict]
+	if err := printColumns(w, []planRow{{PlanRow: p}}, fmt.Sprintf("%s, with a probability of %.0f %%.", title, 100*r.FitChance), columns{}); err != nil {
+		return err
+	}
+	printTotals(w, r, q)
+	if err := printChanges(w, r); err != nil {
+		return err
+	}
+	if err := printPort(w, r); err != nil {
+		return err
+	}
+	return printComparison(w, r.Measured)
+}
+
+// printTotals prints days and cost of the training.
+func printTotals(w io.Writer, r *query.Check, q *query.CheckRequest) {
+	if r.Days == 0 {
+		return
+	}
+	text := fmt.Sprintf("%s tokens take %s days and %s device-hours", console.Count(r.Tokens), console.Significant(r.Days, 3), console.Significant(r.DeviceHrs, 3))
+	if q.Price > 0 {
+		text += fmt.Sprintf(", %s in money", console.Significant(r.Cost, 4))
+	}
+	if r.EnergyKWh > 0 {
+		text += fmt.Sprintf(", at most %s kWh of the devices", console.Significant(r.EnergyKWh, 3))
+	}
+	console.Wrap(w, text+".")
+}
+
+func printChanges(w io.Writer, r *query.Check) error {
+	if len(r.Changes) == 0 {
+		fmt.Fprintln(w, "\nNo single change that fits makes it faster.")
+		return nil
+	}
+	fmt.Fprintln(w)
+	table := [][]string{{"best single changes", "gain", "step s", "GiB"}}
+	for _, c := range r.Changes {
+		table = append(table, []string{c.Change, fmt.Sprintf("%+.1f %%", 100*c.Gain), console.Significant(c.StepS, 3), console.Fixed(c.MemGiB, 1)})
+	}
+	if err := console.WriteTable(w, table); err != nil {
+		return err
+	}
+	for _, c := range r.Changes {
+		if c.Diff != "" {
+			fmt.Fprintf(w, "\n%s:\n%s", c.Change, c.Diff)
+		} else {
+			fmt.Fprintf(w, "\n%s: no diff, since the file has no key for it or computes the value\n", c.Change)
+		}
+	}
+	return nil
+}
+
+func printPort(w io.Writer, r *query.Check) error {
+	if r.Port == nil {
+		return nil
+	}
+	fmt.Fprintln(w)
+	rows := []planRow{{PlanRow: r.Port.Best}}
+	title := "On " + r.Port.Accelerator + " the best plan is:"
+	if r.Port.Same != nil {
+		rows = append(rows, planRow{PlanRow: *r.Port.Same})
+		title = "On " + r.Port.Accelerator + " the best plan and that of the file are:"
+	}
+	if err := printColumns(w, rows, title, columns{}); err != nil {
+		return err
+	}
+	if r.Port.Diff != "" {
+		fmt.Fprintf(w, "\nthe file for the best plan that it can hold:\n%s", r.Port.Diff)
+	}
+	return nil
+}
+
+func printComparison(w io.Writer, m *query.Comparison) error {
+	if m == nil {
+		return nil
+	}
+	fmt.Fprintln(w)
+	console.Wrap(w, fmt.Sprintf("A measured step of %s s is %.2f times the predicted one; %.0f %% of the predicted distribution is faster.", console.Significant(m.StepS, 4), m.Ratio, 100*m.Quantile))
+	table := [][]string{{"where the difference may come from", "probability"}}
+	for _, c := range m.Causes {
+		table = append(table, []string{c.Cause, fmt.Sprintf("%.0f %%", 100*c.Probability)})
+	}
+	return console.WriteTable(w, table)
+}

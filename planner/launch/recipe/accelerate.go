@@ -1,0 +1,56 @@
+package recipe
+
+import "strings"
+
+// accelerateYAML is a configuration of HF Accelerate.
+var accelerateYAML = format{
+	name: "accelerate", doc: "HF Accelerate: YAML with FSDP 1 and 2, DeepSpeed, Megatron-LM or DDP", syntax: isYAML,
+	keys: map[string]rule{
+		"num_processes": number(Devices), "num_machines": number(Nodes), "distributed_type": nothing, "mixed_precision": oneOf(Precision, map[string]string{"bf16": "bf16", "fp16": "fp16", "fp8": "fp8", "no": "", "false": ""}),
+		"deepspeed_config.zero_stage": number(ZeRO), "deepspeed_config.offload_optimizer_device": offloadTo("optimizer"), "deepspeed_config.offload_param_device": offloadTo("params"), "deepspeed_config.gradient_accumulation_steps": number(GradAccum),
+		"gradient_accumulation_steps": number(GradAccum), "fsdp_config.fsdp_offload_params": fsdpOffload, "fsdp_config.fsdp_cpu_offload": fsdpOffload, "fsdp_config.fsdp_reshard_after_forward": reshard, "fsdp_config.fsdp_sharding_strategy": shardingStrategy, "fsdp_config.fsdp_version": nothing,
+		"fsdp_config.fsdp_activation_checkpointing":               word(Recompute, "full", "none"),
+		"parallelism_config.parallelism_config_dp_replicate_size": number(replicas), "parallelism_config.parallelism_config_dp_shard_size": number(shards), "parallelism_config.parallelism_config_tp_size": number(TP),
+		"parallelism_config.parallelism_config_cp_size": moreThanOne(CP), "parallelism_config.parallelism_config_sp_size": moreThanOne(CP),
+		"megatron_lm_config.megatron_lm_tp_degree": number(TP), "megatron_lm_config.megatron_lm_pp_degree": number(PP), "megatron_lm_config.megatron_lm_num_micro_batches": number(GradAccum), "megatron_lm_config.megatron_lm_recompute_activations": word(Recompute, "selective", "none"),
+		"megatron_lm_config.megatron_lm_use_distributed_optimizer": when(ZeRO, 1), "megatron_lm_config.megatron_lm_sequence_parallelism": yesNo(SP),
+	},
+	inert: []string{"compute_environment", "debug", "downcast_bf16", "machine_rank", "main_*", "rdzv_backend", "same_network", "tpu_*", "use_cpu", "gpu_ids", "enable_cpu_affinity", "fsdp_config.*", "deepspeed_config.*", "parallelism_config.*", "megatron_lm_config.*", "mpirun_config.*", "fp8_config.*", "commands", "command_file", "ipex_config.*", "max_restarts", "monitor_interval", "tee"},
+	weighs: map[string]effect{
+		"deepspeed_config.deepspeed_config_file": {"the ZeRO stage and offload are in another file", 0.3, 0.5},
+		"dynamo_config.*":                        {"the model is compiled", 0.1, 0.05},
+		"fsdp_config.fsdp_forward_prefetch":      {"gathers overlap more", 0.03, 0.05},
+		"fsdp_config.fsdp_backward_prefetch":     {"gathers overlap more", 0.02, 0.03},
+		"deepspeed_config.offload_*_nvme_path":   {"states are on NVMe, which is slower than the host memory that is counted", 0.5, 0.05},
+		"deepspeed_config.deepspeed_moe_layer*":  {"experts are configured here", 0.1, 0.1},
+		"fsdp_config.fsdp_limit_all_gathers":     {"gathers wait for each other", 0.02, 0.03},
+	},
+	finish: accelerateFinish, edits: accelerateEdits,
+}
+
+// moreThanOne sets a degree unless it is 1: there are two keys for one degree.
+func moreThanOne(of Field) rule {
+	return func(r *Recipe, e *entry) {
+		if e.value != "1" || r.numbers[of] == 0 {
+			number(of)(r, e)
+		}
+	}
+}
+
+func accelerateFinish(r *Recipe) {
+	if r.texts[Precision] == "" {
+		delete(r.texts, Precision)
+	}
+	delete(r.numbers, PerNode)
+	switch kind := strings.ToUpper(r.valueOf("distributed_type")); {
+	case kind == "FSDP":
+		r.fsdpDefaults("fsdp_config.")
+		r.setDefault(ZeRO, 3)
+	case strings.HasPrefix(kind, "MULTI"):
+		r.setDefault(ZeRO, 0)
+	}
+	if rep, shard := r.degree(replicas), r.numbers[shards]; rep > 1 && shard > 1 {
+		r.numbers[Shard] = mul(shard, r.degree(CP))
+	}
+	r.deepspeedPath("deepspeed_config.deepspeed_config_file")
+}

@@ -1,0 +1,127 @@
+package recipe
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mvdan.cc/sh/v3/expand"
+)
+
+// present is the value of an option without one.
+const present = "true"
+
+// leastScore is the score of a command that starts training.
+const leastScore = 6
+
+// launches returns the arguments of the commands of a script, in the form of a format. Where no command has arguments of
+// the format, all variables of the script are taken together: fragments are sourced by other scripts.
+func (s *script) launches(f *format) (out [][]entry) {
+	most := 0
+	for _, words := range s.commands {
+		entries := f.arguments(words)
+		out = append(out, entries)
+		most = max(most, f.score(entries))
+	}
+	if most >= leastScore {
+		return out
+	}
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(s.vars)) {
+		switch v := s.vars[name]; v.Kind {
+		case expand.Indexed:
+			words = append(words, v.List...)
+		case expand.String:
+			if text := strings.TrimSpace(v.Str); strings.HasPrefix(text, "--") {
+				words = append(words, strings.Fields(text)...)
+			}
+		}
+		if size(words) > maxScript {
+			break
+		}
+	}
+	return append(out, f.arguments(words))
+}
+
+// arguments returns the options of a command line: words that begin with --, with the words that follow; or words of the
+// form KEY=VALUE.
+func (f *format) arguments(words []string) (out []entry) {
+	if f.assignments {
+		return assignments(words)
+	}
+	for i := 0; i < len(words) && len(out) < maxEntries; i++ {
+		if strings.HasSuffix(words[i], ".py") {
+			out = append(out, entry{key: "program", value: words[i]})
+		}
+		name, value, given := strings.Cut(words[i], "=")
+		if name, given = strings.CutPrefix(name, "--"); !given || name == "" {
+			continue
+		}
+		e := entry{key: "--" + strings.ReplaceAll(name, "_", "-"), value: value}
+		if !strings.Contains(words[i], "=") {
+			from := i + 1
+			for i+1 < len(words) && isValue(words[i+1]) {
+				i++
+			}
+			if e.value = strings.Join(words[from:i+1], " "); i > from {
+				e.list = words[from : i+1]
+			}
+			if i < from {
+				e.value = present
+			}
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// isValue reports whether a word is the value of the option before it.
+func isValue(w string) bool {
+	if strings.HasSuffix(w, ".py") || strings.HasPrefix(w, "--") {
+		return false
+	}
+	_, err := strconv.ParseFloat(w, 64)
+	return err == nil || !strings.HasPrefix(w, "-")
+}
+
+var assignment = regexp.MustCompile(`^([a-z][a-z0-9_.]*)=(.*)$`)
+
+// assignments returns the words KEY=VALUE, and the YAML file before them.
+func assignments(words []string) (out []entry) {
+	for _, w := range words {
+		if m := assignment.FindStringSubmatch(w); m != nil && len(out) < maxEntries {
+			out = append(out, entry{key: m[1], value: m[2]})
+		} else if strings.HasSuffix(w, ".yml") || strings.HasSuffix(w, ".yaml") {
+			out = append(out, entry{key: "config", value: w})
+		}
+	}
+	return out
+}
+
+var (
+	sbatchPerNode = regexp.MustCompile(`(?m)^\s*#SBATCH\s+(?:--gres=gpu(?::[\w.-]+)?:|--gpus-per-node=(?:[\w.-]+:)?|--ntasks-per-node=)(\d+)`)
+)
+
+// slurm sets the nodes of the #SBATCH lines, and the devices of a node as the largest number in them.
+func (s *script) slurm(r *Recipe, text string) {
+	if m := sbatchOption.FindStringSubmatch(text); m != nil {
+		r.numbers[Nodes], _ = strconv.Atoi(m[1])
+	}
+	for _, m := range sbatchPerNode.FindAllStringSubmatch(text, -1) {
+		if n, _ := strconv.Atoi(m[1]); n > r.numbers[PerNode] {
+			r.numbers[PerNode] = n
+		}
+	}
+	if v, ok := s.vars["DEVICES"]; ok && v.Kind == expand.Indexed { // uneven nodes, as package launch writes them
+		total := 0
+		for _, text := range v.List {
+			n, _ := strconv.Atoi(text)
+			total += n
+		}
+		if total > 0 && total < maxNumber {
+			r.numbers[Devices] = total
+		}
+	}
+}

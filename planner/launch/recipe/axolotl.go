@@ -1,0 +1,164 @@
+package recipe
+
+import "strings"
+
+// axolotlYAML is a configuration of axolotl.
+var axolotlYAML = format{
+	name: "axolotl", doc: "axolotl: YAML", syntax: isYAML,
+	keys: map[string]rule{
+		"base_model": text(ModelName), "sequence_len": number(SeqLen), "micro_batch_size": number(MicroBatch), "gradient_accumulation_steps": number(GradAccum), "batch_size": number(GlobalBatch), "optimizer": lower(Optimizer),
+		"adapter": nothing, "lora_r": number(LoRARank), "lora_target_modules": text(Modules), "lora_target_linear": nothing, "load_in_4bit": when(Bits, 4), "load_in_8bit": when(Bits, 8), "peft_use_dora": nothing,
+		"gradient_checkpointing": axolotlCheckpointing, "sample_packing": yesNo(Packed),
+		"dp_shard_size": number(shards), "dp_replicate_size": number(replicas), "tensor_parallel_size": number(TP), "context_parallel_size": number(CP), "sequence_parallel_degree": number(CP), "expert_parallel_size": number(EP),
+		"fsdp": fsdpWords, "fsdp_config.offload_params": fsdpOffload, "fsdp_config.fsdp_offload_params": fsdpOffload,
+		"fsdp_config.reshard_after_forward": reshard, "fsdp_config.fsdp_reshard_after_forward": reshard, "fsdp_config.sharding_strategy": shardingStrategy, "fsdp_config.fsdp_sharding_strategy": shardingStrategy,
+		"fsdp_config.activation_checkpointing": word(Recompute, "full", ""), "fsdp_config.fsdp_activation_checkpointing": word(Recompute, "full", ""), "fsdp_version": nothing, "fsdp_config.fsdp_version": nothing,
+		"bf16": word(Precision, "bf16", ""), "fp16": word(Precision, "fp16", ""), "float16": word(Precision, "fp16", ""), "bfloat16": word(Precision, "bf16", ""), "fp8": nothing,
+	},
+	inert: []string{"base_model_*", "model_type", "tokenizer_*", "trust_remote_code", "is_*", "strict", "datasets*", "datasets.*", "dataset_*", "test_datasets*", "test_datasets.*", "pretraining_dataset*", "pretraining_dataset.*", "chat_template*", "val_set_size", "output_dir", "special_tokens*", "special_tokens.*", "tokens*", "eot_tokens*", "added_tokens*", "wandb_*", "mlflow_*", "comet_*", "trackio_*", "use_tensorboard", "swanlab_*",
+		"num_epochs", "max_steps", "lr_*", "learning_rate", "warmup_*", "weight_decay", "adam_*", "cosine_*", "max_grad_norm", "train_on_inputs", "group_by_length", "logging_*", "eval*", "saves_*", "save_*", "early_stopping*", "resume_from*", "auto_resume*", "local_rank", "seed", "debug", "loss_watchdog*", "hub_*", "push_*", "load_best*", "metric_*", "tf32", "xformers_attention", "sdp_attention", "s2_attention", "lora_alpha", "lora_dropout", "lora_model_dir", "lora_fan*", "lora_modules_to_save*", "lora_on_cpu", "peft*", "gptq*", "bnb_config*", "gradient_checkpointing_kwargs*", "gradient_checkpointing_kwargs.*", "fsdp_config.*", "pad_to_sequence_len", "excess_length*", "ddp*", "dataloader_*", "torch_dtype", "model_config*", "model_config.*", "model_quantization_config*", "low_cpu_mem_usage", "overrides_of_model_config*", "rope_*", "unsloth*", "use_kernels", "kernels*", "experimental_skip*", "flash_optimum", "neftune*", "relora_*", "rl", "trl*", "trl.*", "dpo_*", "orpo_*", "kto_*", "simpo_*", "sequence_parallel", "hf_use_auth*", "bf16_full*", "torch_compile_*", "flex_attn_*", "noisy*", "shuffle*", "curriculum*", "processor_*", "image_*", "skip_*", "remove_unused*", "ring_attn*", "heads_k_stride", "include_tokens*", "report_*", "temperature", "merge_*", "use_cache", "conversation*", "type", "path", "reward_model", "process_*", "center_*", "attn_implementation"},
+	weighs: map[string]effect{
+		"deepspeed":              {"the ZeRO stage and offload are in another file: pass it to pacer check too, or --set its values", 0.3, 0.5},
+		"activation_offloading":  {"activations are moved to the host", 0.2, 0.3},
+		"torch_compile":          {"the model is compiled", 0.1, 0.05},
+		"plugins":                {"plugins replace kernels", 0.1, 0.1},
+		"liger_*":                {"kernels of Liger", 0.05, 0.1},
+		"cut_cross_entropy":      {"the loss does not keep logits", 0.03, 0.15},
+		"flash_attn_*":           {"fused kernels", 0.03, 0.03},
+		"flash_attention":        {"which attention kernel", 0.03, 0.03},
+		"lora_*_kernel":          {"adapters have a kernel of their own", 0.1, 0.1},
+		"fp8_*":                  {"how weights are gathered", 0.03, 0.05},
+		"unfrozen_parameters":    {"only some weights are trained", 0.3, 0.4},
+		"experts_implementation": {"how experts multiply", 0.1, 0.05},
+		"galore*":                {"optimizer states of low rank", 0.1, 0.3},
+		"optim_target_modules":   {"optimizer states of low rank", 0.1, 0.3},
+		"lisa_*":                 {"only some layers are trained", 0.2, 0.3},
+		"rl":                     {"two models, or two sequences a sample", 0.4, 0.4},
+		"vllm*":                  {"samples are generated between steps", 0.3, 0.3},
+		"tiled_mlp*":             {"the MLP is computed in parts", 0.05, 0.1},
+		"quantize_moe_experts":   {"experts have fewer bits", 0.1, 0.3},
+		"qat*":                   {"weights are quantized in training", 0.2, 0.1},
+		"relora_steps":           {"adapters are merged at times", 0.1, 0.1},
+		"sample_packing_*":       {"how samples are packed", 0.05, 0.02},
+		"multipack*":             {"how samples are packed", 0.05, 0.02},
+		"use_onebitllms":         {"weights of about one bit", 0.3, 0.3},
+		"sequence_parallel_*":    {"sequences are split", 0.1, 0.1},
+		"fsdp_final_state*":      {"the last checkpoint", 0, 0},
+		"loraplus_*":             {"learning rates of adapters", 0, 0},
+		"lora_layers_to_transf*": {"only some layers have adapters", 0.1, 0.1},
+		"embeddings_skip_upcast": {"embeddings stay in 16 bits", 0.01, 0.05},
+	},
+	finish: axolotlFinish, edits: axolotlEdits,
+}
+
+// axolotlCheckpointing reads true, and the names of ways to keep inputs of layers.
+func axolotlCheckpointing(r *Recipe, e *entry) {
+	switch strings.ToLower(e.value) {
+	case "unsloth", "offload", "offload_disk":
+		r.texts[Recompute] = "full"
+		r.Uncounted = append(r.Uncounted, Uncounted{e.key, e.value, "inputs of recomputed layers are kept outside of the device", 0.1, 0.1})
+	default:
+		word(Recompute, "full", "none")(r, e)
+	}
+}
+
+// fsdpWords reads the words of fsdp, such as full_shard, auto_wrap and offload.
+func fsdpWords(r *Recipe, e *entry) {
+	for _, w := range append(strings.Fields(strings.ReplaceAll(e.value, ",", " ")), e.list...) {
+		switch strings.ToLower(w) {
+		case "full_shard", "hybrid_shard":
+			r.numbers[ZeRO] = 3
+		case "shard_grad_op", "hybrid_shard_zero2":
+			r.numbers[ZeRO] = 2
+		case "no_shard":
+			r.numbers[ZeRO] = 0
+		case "offload":
+			r.texts[Offload] = "optimizer+params"
+		}
+	}
+}
+
+// fsdpOffload reads CPUOffload of FSDP, which moves parameters, gradients and optimizer states.
+func fsdpOffload(r *Recipe, e *entry) {
+	if e.flag() {
+		r.texts[Offload] = "optimizer+params"
+	} else if !e.open() && r.texts[Offload] == "" {
+		r.texts[Offload] = "none"
+	}
+}
+
+// reshard reads reshard_after_forward: true or false, and in version 1 the sharding strategy.
+func reshard(r *Recipe, e *entry) {
+	switch strings.ToLower(e.value) {
+	case "true":
+		r.numbers[ZeRO] = 3
+	case "false":
+		r.numbers[ZeRO] = 2
+	default:
+		shardingStrategy(r, e)
+	}
+}
+
+// shardingStrategy reads the strategy of FSDP 1, by name or number.
+func shardingStrategy(r *Recipe, e *entry) {
+	switch strings.ToUpper(e.value) {
+	case "FULL_SHARD", "HYBRID_SHARD", "1", "4":
+		r.setDefault(ZeRO, 3)
+	case "SHARD_GRAD_OP", "HYBRID_SHARD_ZERO2", "_HYBRID_SHARD_ZERO2", "2", "5":
+		r.setDefault(ZeRO, 2)
+	case "NO_SHARD", "3":
+		r.setDefault(ZeRO, 0)
+	default:
+		if !e.open() {
+			r.problem("%s: %q is not one of FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD", e.key, e.value)
+		}
+	}
+}
+
+func axolotlFinish(r *Recipe) {
+	if r.flagOf("fp8") {
+		r.texts[Precision] = "fp8"
+	}
+	if kind := strings.ToLower(r.valueOf("adapter")); kind == "lora" || kind == "qlora" {
+		r.adapterOf(true)
+		if kind == "qlora" && r.numbers[Bits] != 8 {
+			r.texts[Adapter] = kind
+		}
+	} else if kind != "" && kind != "null" {
+		r.problem("adapter %q is not predicted: want lora, qlora or none", kind)
+	}
+	if r.flagOf("lora_target_linear") {
+		r.texts[Modules] = "all-linear"
+	}
+	r.fsdpDefaults("fsdp_config.")
+	shard, has := r.numbers[shards]
+	if ep := r.degree(EP); has && ep == 1 {
+		r.numbers[DP] = mul(shard, r.degree(replicas))
+		if r.degree(replicas) > 1 && shard > 1 {
+			r.numbers[Shard] = mul(shard, r.degree(CP))
+		}
+	} else if has {
+		r.assume("dp_shard_size beside expert_parallel_size: whether the experts' ranks are among the shards is not clear, so that the number of devices is left open")
+	}
+	r.deepspeedPath("deepspeed")
+}
+
+// fsdpDefaults sets ZeRO 3 where FSDP is configured without a strategy.
+func (r *Recipe) fsdpDefaults(prefix string) {
+	if _, ok := r.numbers[ZeRO]; ok {
+		return
+	}
+	for i := range r.entries {
+		if strings.HasPrefix(r.entries[i].key, prefix) || r.entries[i].key == "fsdp" && !r.entries[i].open() {
+			r.numbers[ZeRO] = 3
+			return
+		}
+	}
+}
+
+// deepspeedPath says that another file has the ZeRO stage. The stage is not known then.
+func (r *Recipe) deepspeedPath(key string) {
+	if v := r.valueOf(key); v != "" && v != "null" {
+		r.assume("the ZeRO stage and offload are in " + v + ", which is not read")
+	}
+}

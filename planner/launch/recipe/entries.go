@@ -1,0 +1,378 @@
+package recipe
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/BurntSushi/toml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
+
+	"github.com/pacer-ml/pacer/perfmodel/yamlfile"
+)
+
+// entry is one key of a file with its value. Keys of nested mappings are joined by dots; an element of a list has
+// the key of the list and [], unless all elements are plain values.
+type entry struct {
+	key    string
+	value  string
+	list   []string // of plain values; nil for other values
+	isNull bool
+
+	start, end int // bytes of the value in the file; end 0 = not known
+}
+
+// maxEntries bounds the keys of a file, and so the growth of YAML by aliases.
+const maxEntries = 1 << 14
+
+// maxDepth bounds the nesting of a file.
+const maxDepth = 64
+
+var errTooMany = fmt.Errorf("more than %d keys", maxEntries)
+
+// flag reports whether the value says yes.
+func (e *entry) flag() bool {
+	switch strings.ToLower(e.value) {
+	case "true", "yes", "on", "1", "enabled":
+		return true
+	}
+	return false
+}
+
+// whole returns the value as a whole number; ok is false for other values.
+func (e *entry) whole() (n int, ok bool) {
+	v, err := strconv.ParseFloat(strings.ReplaceAll(strings.TrimSpace(e.value), "_", ""), 64)
+	if err != nil || v != math.Trunc(v) || math.Abs(v) > maxNumber {
+		return 0, false
+	}
+	return int(v), true
+}
+
+// maxNumber bounds the numbers that are read.
+const maxNumber = 1 << 40
+
+// open reports whether the value leaves a setting to the framework or to another file.
+func (e *entry) open() bool {
+	if e.isNull {
+		return true
+	}
+	switch strings.ToLower(strings.TrimSpace(e.value)) {
+	case "", "auto", "none", "null", "~":
+		return len(e.list) == 0
+	}
+	return false
+}
+
+// yamlEntries reads a YAML document.
+func yamlEntries(name string, text []byte) ([]entry, error) {
+	f := yamlfile.File{Name: name, Package: "recipe", Kind: "launch"}
+	top := f.Parse(text)
+	if err := f.Err(); err != nil {
+		return nil, err
+	}
+	w := yamlWalk{text: text, lines: lineStarts(text), anchors: map[string]ast.Node{}}
+	if err := w.walk("", top.AST(), 0); err != nil {
+		return nil, fmt.Errorf("recipe: %s: %w", name, err)
+	}
+	return w.out, nil
+}
+
+type yamlWalk struct {
+	text    []byte
+	lines   []int // offset of each line
+	anchors map[string]ast.Node
+	out     []entry
+	steps   int
+}
+
+func lineStarts(text []byte) []int {
+	out := []int{0}
+	for i, c := range text {
+		if c == '\n' {
+			out = append(out, i+1)
+		}
+	}
+	return out
+}
+
+func (w *yamlWalk) walk(key string, n ast.Node, depth int) error {
+	if w.steps++; w.steps > maxEntries || depth > maxDepth {
+		return errTooMany
+	}
+	switch v := n.(type) {
+	case nil:
+		return nil
+	case *ast.MappingNode:
+		for _, m := range v.Values {
+			if err := w.walk(key, m, depth+1); err != nil {
+				return err
+			}
+		}
+		return nil
+	case *ast.MappingValueNode:
+		name := v.Key.GetToken().Value
+		if _, merge := v.Key.(*ast.MergeKeyNode); merge {
+			return w.walk(key, v.Value, depth+1)
+		}
+		return w.walk(joined(key, name), v.Value, depth+1)
+	case *ast.AnchorNode:
+		w.anchors[v.Name.GetToken().Value] = v.Value
+		return w.walk(key, v.Value, depth+1)
+	case *ast.AliasNode:
+		return w.walk(key, w.anchors[v.Value.GetToken().Value], depth+1)
+	case *ast.TagNode:
+		return w.walk(key, v.Value, depth+1)
+	case *ast.SequenceNode:
+		return w.sequence(key, v, depth)
+	}
+	w.out = append(w.out, w.scalar(key, n))
+	return nil
+}
+
+func (w *yamlWalk) sequence(key string, v *ast.SequenceNode, depth int) error {
+	list := []string{}
+	for _, item := range v.Values {
+		switch item.(type) {
+		case *ast.MappingNode, *ast.MappingValueNode, *ast.SequenceNode, *ast.AliasNode, *ast.AnchorNode:
+			if err := w.walk(key+"[]", item, depth+1); err != nil {
+				return err
+			}
+		default:
+			if w.steps++; w.steps > maxEntries {
+				return errTooMany
+			}
+			list = append(list, w.scalar("", item).value)
+		}
+	}
+	if len(list) > 0 || len(v.Values) == 0 {
+		w.out = append(w.out, entry{key: key, value: strings.Join(list, " "), list: list})
+	}
+	return nil
+}
+
+// scalar is a plain value with its place in the file.
+func (w *yamlWalk) scalar(key string, n ast.Node) entry {
+	e := entry{key: key}
+	t := n.GetToken()
+	switch v := n.(type) {
+	case *ast.NullNode:
+		e.isNull = true
+		return e
+	case *ast.LiteralNode:
+		if v.Value != nil {
+			e.value = v.Value.Value
+		}
+		return e
+	}
+	if t == nil {
+		return e
+	}
+	e.value = t.Value
+	e.start, e.end = w.place(t)
+	return e
+}
+
+// place returns the bytes of a token, 0 and 0 where they are not found at its position.
+func (w *yamlWalk) place(t *token.Token) (start, end int) {
+	if t.Position == nil || t.Position.Line < 1 || t.Position.Line > len(w.lines) {
+		return 0, 0
+	}
+	at := w.lines[t.Position.Line-1]
+	for range t.Position.Column - 1 {
+		if at >= len(w.text) {
+			return 0, 0
+		}
+		_, n := utf8.DecodeRune(w.text[at:])
+		at += n
+	}
+	for _, quote := range []string{"", `"`, "'"} {
+		if written := quote + t.Value + quote; t.Value != "" && bytes.HasPrefix(w.text[min(at, len(w.text)):], []byte(written)) {
+			return at, at + len(written)
+		}
+	}
+	return 0, 0
+}
+
+// joined is the key of an element of a mapping.
+func joined(key, name string) string {
+	if key == "" {
+		return name
+	}
+	return key + "." + name
+}
+
+// jsonEntries reads a JSON object.
+func jsonEntries(name string, text []byte) ([]entry, error) {
+	w := jsonWalk{text: text, d: json.NewDecoder(bytes.NewReader(text))}
+	w.d.UseNumber()
+	err := w.value("", 0)
+	if err == nil {
+		if _, end := w.d.Token(); !errors.Is(end, io.EOF) {
+			err = errors.New("there is text after the object")
+		}
+	}
+	if err == nil && len(text) > 0 && bytes.TrimSpace(text)[0] != '{' {
+		err = errors.New("it is not an object")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("recipe: %s: malformed JSON: %w", name, err)
+	}
+	return w.out, nil
+}
+
+type jsonWalk struct {
+	text []byte
+	d    *json.Decoder
+	out  []entry
+}
+
+func (w *jsonWalk) value(key string, depth int) error {
+	if len(w.out) > maxEntries || depth > maxDepth {
+		return errTooMany
+	}
+	t, err := w.d.Token()
+	if err != nil {
+		return err
+	}
+	switch v := t.(type) {
+	case json.Delim:
+		if v == '{' {
+			return w.object(key, depth)
+		}
+		return w.array(key, depth)
+	case nil:
+		w.out = append(w.out, entry{key: key, isNull: true})
+	default:
+		e := entry{key: key, value: fmt.Sprint(v), end: int(w.d.InputOffset())}
+		written := e.value
+		if s, isText := v.(string); isText {
+			written = strconv.Quote(s)
+		}
+		if e.start = e.end - len(written); e.start < 0 || string(w.text[e.start:e.end]) != written {
+			e.start, e.end = 0, 0 // written with escapes
+		}
+		w.out = append(w.out, e)
+	}
+	return nil
+}
+
+func (w *jsonWalk) object(key string, depth int) error {
+	for w.d.More() {
+		name, err := w.d.Token()
+		if err != nil {
+			return err
+		}
+		if err := w.value(joined(key, fmt.Sprint(name)), depth+1); err != nil {
+			return err
+		}
+	}
+	_, err := w.d.Token()
+	return err
+}
+
+func (w *jsonWalk) array(key string, depth int) error {
+	from := len(w.out)
+	for w.d.More() {
+		if err := w.value(key+"[]", depth+1); err != nil {
+			return err
+		}
+	}
+	list := []string{}
+	for _, e := range w.out[from:] {
+		if e.key != key+"[]" {
+			list = nil
+			break
+		}
+		list = append(list, e.value)
+	}
+	if list != nil {
+		w.out = append(w.out[:from], entry{key: key, value: strings.Join(list, " "), list: list})
+	}
+	_, err := w.d.Token()
+	return err
+}
+
+// tomlEntries reads a TOML document.
+func tomlEntries(name string, text []byte) ([]entry, error) {
+	var top map[string]any
+	if _, err := toml.Decode(string(text), &top); err != nil {
+		return nil, fmt.Errorf("recipe: %s: malformed TOML: %w", name, err)
+	}
+	var out []entry
+	if err := tomlWalk(&out, "", top, 0); err != nil {
+		return nil, fmt.Errorf("recipe: %s: %w", name, err)
+	}
+	places := tomlPlaces(text)
+	for i := range out {
+		if p, ok := places[out[i].key]; ok {
+			out[i].start, out[i].end = p[0], p[1]
+		}
+	}
+	return out, nil
+}
+
+func tomlWalk(out *[]entry, key string, v any, depth int) error {
+	if len(*out) > maxEntries || depth > maxDepth {
+		return errTooMany
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if err := tomlWalk(out, joined(key, name), v[name], depth+1); err != nil {
+				return err
+			}
+		}
+	case []map[string]any:
+		for _, m := range v {
+			if err := tomlWalk(out, key+"[]", m, depth+1); err != nil {
+				return err
+			}
+		}
+	case []any:
+		e := entry{key: key, list: []string{}}
+		for _, item := range v {
+			e.list = append(e.list, fmt.Sprint(item))
+		}
+		e.value = strings.Join(e.list, " ")
+		*out = append(*out, e)
+	default:
+		*out = append(*out, entry{key: key, value: fmt.Sprint(v)})
+	}
+	return nil
+}
+
+// tomlPlaces returns the bytes of the values that are written on one line as KEY = VALUE.
+func tomlPlaces(text []byte) map[string][2]int {
+	out := map[string][2]int{}
+	table, at := "", 0
+	for line := range strings.Lines(string(text)) {
+		from := at
+		at += len(line)
+		trimmed := strings.TrimSpace(line)
+		if name, ok := strings.CutPrefix(trimmed, "["); ok && !strings.HasPrefix(name, "[") {
+			name, _, _ = strings.Cut(name, "]")
+			table = strings.TrimSpace(name)
+			continue
+		}
+		key, value, ok := strings.Cut(line, "=")
+		if !ok || strings.HasPrefix(trimmed, "#") {
+			continue
+		}
+		written := strings.TrimSpace(value)
+		if plain, _, comment := strings.Cut(written, "#"); comment && !strings.ContainsAny(written, `"'`) {
+			written = strings.TrimSpace(plain)
+		}
+		start := from + len(key) + 1 + strings.Index(value, written)
+		out[joined(table, strings.Trim(strings.TrimSpace(key), `"`))] = [2]int{start, start + len(written)}
+	}
+	return out
+}

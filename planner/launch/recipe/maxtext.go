@@ -1,0 +1,131 @@
+package recipe
+
+import (
+	"path"
+	"strings"
+)
+
+// maxtextYAML is a configuration of MaxText.
+var maxtextYAML = format{
+	name: "maxtext", doc: "MaxText: YAML, or key=value arguments in a shell script", syntax: isYAML,
+	keys: maxtextKeys(), inert: maxtextInert, weighs: maxtextWeighs, finish: maxtextFinish, edits: maxtextEdits,
+}
+
+// maxtextArguments are the same keys as arguments.
+var maxtextArguments = format{
+	name: "maxtext", syntax: isShell, assignments: true,
+	keys: maxtextKeys(), inert: maxtextInert, weighs: maxtextWeighs, finish: maxtextFinish, edits: maxtextEdits,
+}
+
+// meshAxes are the axes of the mesh, within a slice (ici) and across slices (dcn), and the degree of each.
+var meshAxes = map[string]Field{"data": DP, "fsdp": DP, "fsdp_transpose": DP, "tensor": TP, "tensor_transpose": TP, "tensor_sequence": TP, "context": CP, "sequence": CP, "pipeline": PP, "expert": EP}
+
+// maxtextKeys are the keys with those of the mesh.
+func maxtextKeys() map[string]rule {
+	keys := map[string]rule{
+		"model_name": text(ModelName), "student_overrides.model_name": text(ModelName), "max_target_length": number(SeqLen), "per_device_batch_size": text(perDevice), "gradient_accumulation_steps": number(GradAccum),
+		"remat_policy": remat, "quantization": oneOf(Precision, map[string]string{"int8": "int8", "int4": "int4", "fp8": "fp8", "fp8_full": "fp8", "nanoo_fp8": "fp8", "fp8_gpu": "fp8", "": "", "none": ""}), "dtype": oneOf(dtype, precisions), "opt_type": lower(Optimizer),
+		"optimizer_memory_host_offload": word(Offload, "optimizer", "none"), "parameter_memory_host_offload": nothing, "config": nothing, "hardware": nothing,
+	}
+	for _, prefix := range []string{"", "student_overrides."} {
+		for key, of := range map[string]Field{"base_emb_dim": Hidden, "base_num_query_heads": Heads, "base_num_kv_heads": KVHeads, "base_mlp_dim": FFN, "base_num_decoder_layers": Layers, "head_dim": HeadDim, "vocab_size": Vocab, "num_experts": Experts, "num_experts_per_tok": TopK, "base_moe_mlp_dim": ExpertFFN} {
+			keys[prefix+key] = number(of)
+		}
+	}
+	for axis := range meshAxes {
+		keys["ici_"+axis+"_parallelism"], keys["dcn_"+axis+"_parallelism"] = nothing, nothing
+	}
+	return keys
+}
+
+const (
+	perDevice Field = "per_device_batch"
+	dtype     Field = "dtype"
+)
+
+func init() { internal[perDevice], internal[dtype] = true, true }
+
+var maxtextInert = []string{"base_config", "run_name", "steps", "*checkpoint*", "dataset_*", "*output_directory", "tokenizer_*", "learning_rate*", "warmup_*", "adam*", "enable_nnx", "grain_*", "hf_*", "tfds_*", "log_*", "gcs_*", "profiler*", "upload_*", "reuse_example_batch", "use_iota_embed", "scan_layers", "logits_*", "max_segments*", "num_epoch", "load_*", "student_overrides.*", "teacher_overrides.*", "distill_*", "attention", "sa_*", "wi_*", "wo_*", "z_loss*", "float32_*", "rope_*", "context", "skip_jax*", "eval_*", "packing", "enable_goodput*", "monitor_*", "collect_*", "jax_*", "vertex_*", "metrics_*", "async_*", "allow_split*", "weight_dtype", "use_vertex*", "mu_dtype", "grad_dtype", "enable_dropout", "data_*", "decoder_*", "logical_axis*", "mesh_axes*", "compile_topology*", "internal_compile*", "sharding_tolerance", "megablox", "load_balance*", "expansion_factor*", "opt_*", "mgrpc*", "matmul_precision", "activations_in_float32", "save_*", "use_tokamax*", "stack_*", "init_*", "shard_mode*"}
+
+var maxtextWeighs = map[string]effect{
+	"global_parameter_scale":  {"the network is scaled by this factor, which is not followed", 0.5, 0.5},
+	"num_vocab_tiling":        {"logits are computed in parts", 0.03, 0.2},
+	"capacity_factor":         {"tokens beyond the capacity of an expert are dropped or padded", 0.15, 0.1},
+	"sparse_matmul":           {"how experts multiply", 0.1, 0.1},
+	"remat_policy_*":          {"which parts recompute", 0.1, 0.2},
+	"num_layers_per_pipeline": {"the stages are split by hand", 0.1, 0.1},
+	"num_pipeline_*":          {"the pipeline is split by hand", 0.1, 0.1},
+	"teacher_overrides.model": {"a second model computes the targets", 0.4, 0.4},
+	"teacher_overrides.*name": {"a second model computes the targets", 0.4, 0.4},
+	"use_ragged*":             {"how experts exchange tokens", 0.1, 0.05},
+	"*_offloaded":             {"activations are moved to the host", 0.2, 0.3},
+	"use_qwix*":               {"another quantization library", 0.1, 0.1},
+	"use_dcn_*":               {"how slices are laid out", 0.1, 0},
+}
+
+// remat reads which parts are recomputed.
+func remat(r *Recipe, e *entry) {
+	switch v := strings.ToLower(e.value); {
+	case e.open():
+		if v == "none" {
+			r.texts[Recompute] = "none"
+		}
+	case v == "full":
+		r.texts[Recompute] = "full"
+	default:
+		r.texts[Recompute] = "selective"
+		effect := Uncounted{Key: e.key, Value: e.value, Why: "which parts recompute", Time: 0.1, Memory: 0.2}
+		if strings.Contains(v, "offload") {
+			effect.Why, effect.Time, effect.Memory = "activations are moved to the host", 0.2, 0.3
+		}
+		r.Uncounted = append(r.Uncounted, effect)
+	}
+}
+
+func maxtextFinish(r *Recipe) {
+	for _, f := range []Field{Precision, dtype} {
+		if r.texts[f] == "" {
+			delete(r.texts, f)
+		}
+	}
+	if file := path.Base(r.valueOf("config")); file != "." && file != "base.yml" && file != "base.yaml" {
+		r.assume("the settings of the network may be in " + file + ", which is not read")
+		r.Uncounted = append(r.Uncounted, Uncounted{"config", file, "further settings are in this file", 0.3, 0.3})
+	}
+	degrees, filled, across := map[Field]int{}, false, false
+	for axis, of := range meshAxes {
+		for _, where := range []string{"ici_", "dcn_"} {
+			key := where + axis + "_parallelism"
+			e := entry{value: r.valueOf(key)}
+			n, ok := e.whole()
+			if !ok {
+				continue
+			}
+			across = across || where == "dcn_"
+			if n < 1 {
+				filled = true
+				n = 1
+			}
+			if axis == "fsdp" || axis == "fsdp_transpose" {
+				r.numbers[ZeRO] = 3
+			}
+			degrees[of] = mul(max(degrees[of], 1), n)
+		}
+	}
+	modelAxis := false
+	for _, of := range []Field{TP, CP, PP, EP} {
+		if n := degrees[of]; n > 0 {
+			r.numbers[of] = n
+			modelAxis = modelAxis || n > 1
+		}
+	}
+	if n := degrees[DP]; n > 0 && across && !filled {
+		r.numbers[DP] = mul(n, max(degrees[EP], 1)) // the expert axis holds other samples too
+	}
+	micro := entry{value: r.texts[perDevice]}
+	if n, ok := micro.whole(); ok && n > 0 && !modelAxis {
+		r.numbers[MicroBatch] = n
+	} else if ok && modelAxis {
+		r.assume("per_device_batch_size is per chip: with tensor, context, pipeline or expert parallelism it is not the micro-batch of a replica")
+	}
+}

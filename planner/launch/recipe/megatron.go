@@ -1,0 +1,219 @@
+package recipe
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// megatronArguments are the arguments of Megatron-LM (megatron/training/arguments.py of core 0.15 and before) and of its
+// forks Megatron-DeepSpeed and BigScience's, in a shell script or alone.
+var megatronArguments = format{
+	name: "megatron", doc: "Megatron-LM: arguments of pretrain_gpt.py in a shell script, or MODEL_ARGS in YAML", syntax: isShell,
+	keys: megatronKeys, inert: megatronInert, weighs: megatronWeighs, finish: megatronFinish, emitted: "megatron",
+}
+
+// megatronYAML are the same arguments under MODEL_ARGS, as in Megatron-LM's own tests.
+var megatronYAML = format{
+	name: "megatron", syntax: isYAML,
+	keys: megatronKeys, inert: append([]string{"ENV_VARS*", "TEST_TYPE", "METRICS*", "LAUNCHER", "MODE", "BEFORE_SCRIPT*"}, megatronInert...), weighs: megatronWeighs,
+	prepare: modelArguments, finish: megatronFinish, emitted: "megatron",
+}
+
+// modelArguments turns MODEL_ARGS.--key into --key. Options that are false are not given.
+func modelArguments(_ *Recipe, entries []entry) []entry {
+	var out []entry
+	for _, e := range entries {
+		name, ok := strings.CutPrefix(e.key, "MODEL_ARGS.")
+		if ok && strings.EqualFold(e.value, "false") {
+			continue
+		}
+		if ok {
+			e.key = strings.ReplaceAll(name, "_", "-")
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+var megatronKeys = map[string]rule{
+	"--num-layers": number(Layers), "--encoder-num-layers": number(Layers), "--hidden-size": number(Hidden), "--num-attention-heads": number(Heads),
+	"--num-query-groups": number(KVHeads), "--num-key-value-heads": number(KVHeads), "--group-query-attention": nothing,
+	"--ffn-hidden-size": number(FFN), "--kv-channels": number(HeadDim), "--vocab-size": number(Vocab), "--padded-vocab-size": number(Vocab), "--pad-vocab-size-to": number(Vocab),
+	"--seq-length": number(SeqLen), "--encoder-seq-length": number(SeqLen), "--swiglu": when(Gated, 1), "--untie-embeddings-and-output-weights": when(Tied, 0),
+	"--hybrid-layer-pattern": text(hybrid), "--hybrid-override-pattern": text(hybrid), "--tokenizer-model": text(tokenizer), "--tokenizer-name-or-path": text(tokenizer),
+	"--multi-latent-attention": nothing, "--q-lora-rank": number(QRank), "--kv-lora-rank": number(KVRank), "--mtp-num-layers": number(MTP),
+	"--num-experts": positive(Experts), "--moe-router-topk": number(TopK), "--moe-ffn-hidden-size": number(ExpertFFN),
+	"--moe-shared-expert-intermediate-size": number(SharedFFN), "--moe-layer-freq": text(moeFreq), "--topk": number(TopK),
+
+	"--tensor-model-parallel-size": number(TP), "--model-parallel-size": number(TP), "--pipeline-model-parallel-size": number(PP), "--context-parallel-size": number(CP),
+	"--ds-sequence-parallel-size": number(CP), "--expert-model-parallel-size": number(EP), "--moe-expert-parallel-size": number(EP),
+	"--num-layers-per-virtual-pipeline-stage": number(perChunk), "--num-virtual-stages-per-pipeline-rank": number(VPP),
+	"--pipeline-model-parallel-layout": text(layout), "--sequence-parallel": when(SP, 1),
+	"--use-distributed-optimizer": distributed, "--zero-stage": number(ZeRO), "--use-megatron-fsdp": nothing, "--use-custom-fsdp": nothing,
+	"--use-torch-fsdp2": when(ZeRO, 3), "--data-parallel-sharding-strategy": sharding, "--num-distributed-optimizer-instances": number(instances),
+	"--optimizer-cpu-offload": when2(Offload, "optimizer"), "--cpu-optimizer": when2(Offload, "optimizer"),
+	"--recompute-activations": when2(Recompute, "selective"), "--recompute-granularity": oneOf(Recompute, map[string]string{"selective": "selective", "full": "full"}),
+	"--checkpoint-activations": when2(Recompute, "full"), "--micro-batch-size": number(MicroBatch), "--global-batch-size": number(GlobalBatch),
+	"--bf16": when2(Precision, "bf16"), "--fp16": when2(Precision, "fp16"), "--fp8-format": nothing, "--fp8-hybrid": nothing, "--fp8-e4m3": nothing, "--fp4-format": nothing,
+	"--optimizer": lower(Optimizer), "--nproc-per-node": number(PerNode), "--nnodes": number(Nodes), "--num-gpus": number(PerNode), "--num-nodes": number(Nodes),
+	"--lora-rank": number(LoRARank), "program": nothing,
+}
+
+// nothing is the rule of a key that another rule looks at, or that goes with another key.
+func nothing(*Recipe, *entry) {}
+
+// distributed reads --use-distributed-optimizer, which Megatron-FSDP asks for too.
+func distributed(r *Recipe, e *entry) {
+	if r.numbers[ZeRO] < 1 {
+		when(ZeRO, 1)(r, e)
+	}
+}
+
+// when2 sets a field to a text if the option is given.
+func when2(of Field, v string) rule { return word(of, v, "") }
+
+// sharding reads --data-parallel-sharding-strategy, which applies under Megatron-FSDP.
+func sharding(r *Recipe, e *entry) {
+	stage, ok := map[string]int{"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}[e.value]
+	if !ok {
+		r.problem("%s: %q is not one of no_shard, optim, optim_grads, optim_grads_params", e.key, e.value)
+		return
+	}
+	if r.hasKey("--use-megatron-fsdp") || r.hasKey("--use-custom-fsdp") {
+		r.numbers[ZeRO] = stage
+	}
+}
+
+// hasKey reports whether the file has a key.
+func (r *Recipe) hasKey(key string) bool {
+	for i := range r.entries {
+		if r.entries[i].key == key || strings.TrimPrefix(r.entries[i].key, "MODEL_ARGS.") == key {
+			return !strings.EqualFold(r.entries[i].value, "false")
+		}
+	}
+	return false
+}
+
+var megatronWeighs = map[string]effect{
+	"--rampup-batch-size":        {"the batch grows at the beginning: the prediction is of its full size", 0, 0},
+	"--cpu-offloading":           {"activations are moved to the host", 0.2, 0.3},
+	"--cpu-offloading-*":         {"activations are moved to the host", 0.2, 0.3},
+	"--recompute-num-layers":     {"only some layers recompute, unless it is 1 with method uniform", 0.03, 0.1},
+	"--recompute-method":         {"groups of layers may recompute together", 0.02, 0.05},
+	"--distribute-saved-act*":    {"inputs of recomputed layers are split over tensor parallel ranks", 0.02, 0.1},
+	"--partition-activations":    {"inputs of recomputed layers are split over tensor parallel ranks", 0.02, 0.1},
+	"--moe-*capacity-factor":     {"tokens beyond the capacity of an expert are dropped or padded", 0.1, 0.1},
+	"--moe-pad-expert*":          {"experts are padded to their capacity", 0.1, 0.1},
+	"--defer-embedding-wgrad*":   {"gradients of the embedding are computed in the pipeline bubble", 0.02, 0.02},
+	"--tp-comm-overlap":          {"tensor parallel traffic overlaps with multiplications", 0.05, 0.02},
+	"--overlap-moe-expert-par*":  {"expert parallel traffic overlaps with computation", 0.1, 0.05},
+	"--use-precision-aware*":     {"optimizer states may have fewer bits", 0.02, 0.1},
+	"--exp-avg*-dtype":           {"optimizer states have another format", 0.02, 0.15},
+	"--main-*-dtype":             {"main weights or gradients have another format", 0.02, 0.1},
+	"--megatron-fsdp-*-dtype":    {"gradients have another format", 0.05, 0.05},
+	"--grad-reduce-in-bf16":      {"gradients are reduced in bf16", 0.05, 0.05},
+	"--accumulate-allreduce*":    {"gradients accumulate in fp32", 0.03, 0.05},
+	"--moe-flex-dispatcher*":     {"experts have another dispatcher", 0.1, 0.05},
+	"--enable-cuda-graph":        {"kernels are launched by CUDA graphs", 0.1, 0.05},
+	"--cuda-graph-*":             {"kernels are launched by CUDA graphs", 0.1, 0.05},
+	"--external-cuda-graph":      {"kernels are launched by CUDA graphs", 0.1, 0.05},
+	"--deterministic-mode":       {"deterministic kernels are slower", 0.1, 0.02},
+	"--grpo-*":                   {"samples are generated between steps, which is not counted", 0.3, 0.2},
+	"--langrl-*":                 {"samples are generated between steps, which is not counted", 0.3, 0.2},
+	"--create-moe-param-group":   {"experts have an optimizer group of their own", 0, 0.02},
+	"--fsdp-double-buffer":       {"FSDP keeps two buffers of gathered weights", 0.02, 0.05},
+	"--use-torch-fsdp2-*":        {"FSDP2 may not reshard", 0.05, 0.1},
+	"--no-overlap*":              {"traffic does not overlap with computation", 0.1, 0},
+	"--swin-*":                   {"a vision backbone is not counted", 0.3, 0.3},
+	"--inference-*":              {"inference between steps is not counted", 0.1, 0.1},
+	"--attention-softmax-in-*":   {"scores are kept in fp32", 0.02, 0.03},
+	"--expert-tensor-parallel-*": {"experts may be split over tensor parallel ranks in another way", 0.03, 0.05},
+	"--moe-router-force-load*":   {"the router is forced to balance: real routing is slower", 0.05, 0.02},
+	"--attention-backend":        {"attention may not be a fused kernel", 0.03, 0.03},
+	"--fp8-param-gather":         {"weights are gathered in fp8", 0.03, 0.05},
+	"--fp8-recipe":               {"scales of fp8 are kept in another way", 0.05, 0.02},
+}
+
+// megatronInert are arguments about data, logs, checkpoints, the learning rate and numerics.
+var megatronInert = []string{
+	"--adam-*", "--lr", "--lr-*", "--min-lr", "--decoupled-*", "--weight-decay*", "--clip-grad", "--init-method-*", "--override-opt*", "--use-checkpoint-opt*", "--sgd-*",
+	"--log-*", "--logging-*", "--tensorboard-*", "--wandb-*", "--timing-*", "--one-logger*", "--profile*", "--record-memory*", "--memory-snapshot*", "--use-pytorch-profiler", "--nvtx*",
+	"--save", "--save-*", "--load", "--load-*", "--no-load-*", "--no-save-*", "--no-ckpt-*", "--ckpt-*", "--dist-ckpt-*", "--async-save", "--auto-detect-*", "--use-dist-ckpt*", "--use-persistent-ckpt*", "--finetune", "--pretrained-checkpoint", "--exit-*", "--kill-switch-*", "--use-mp-args*", "--use-checkpoint-args", "--no-use-*", "--universal-checkpoint",
+	"--data-*", "--train-*", "--valid-*", "--test-*", "--mock-data", "--split", "--tokenizer-*", "--vocab-file", "--merge-file", "--vocab-extra-ids", "--num-workers", "--dataloader-*", "--no-mmap-*", "--no-create-*", "--tiktoken-*", "--reset-*", "--eod-*", "--num-dataset-*", "--s3-*", "--make-vocab-size-*", "--short-seq-prob", "--bert-no-binary-head", "--mask-*", "--iter-per-epoch", "--full-validation", "--sft*",
+	"--eval-*", "--skip-*", "--seed", "--loss-scale*", "--initial-loss-scale", "--min-loss-scale", "--hysteresis", "--attention-dropout", "--hidden-dropout", "--ffn-dropout",
+	"--normalization", "--norm-epsilon", "--layernorm-epsilon", "--apply-layernorm-1p", "--apply-residual*", "--apply-query-*", "--no-query-key-*", "--qk-layernorm", "--embed-layernorm", "--sync-tp-dup*", "--qk-l2-norm", "--qk-clip*",
+	"--position-embedding-type", "--use-rotary-*", "--use-rope-*", "--rope-*", "--rotary-*", "--no-position-embedding", "--no-rope-*", "--mscale*", "--max-position-embeddings", "--beta-*", "--original-max-*",
+	"--disable-bias-linear", "--add-*", "--squared-relu", "--openai-gelu", "--onnx-safe", "--no-bias-*", "--no-masked-*", "--bias-*", "--masked-*", "--openai-*", "--no-persist-*", "--no-softmax*", "--window-*", "--softmax-*",
+	"--use-mcore-models", "--use-legacy-models", "--transformer-impl", "--spec", "--use-flash-attn*", "--export-*", "--te-*", "--main-*-functions", "--use-cpu-init*", "--init-model-with*", "--lazy-init*",
+	"--moe-router-*", "--moe-aux-*", "--moe-z-*", "--moe-loss-*", "--moe-grouped-*", "--moe-token-dispatcher*", "--moe-permute-*", "--moe-per-*", "--moe-min-*", "--moe-enable-*", "--moe-extended-*", "--moe-layer-recompute", "--disable-moe-*", "--enable-expert-*", "--mtp-*", "--qk-head-dim", "--qk-pos-*", "--v-head-dim", "--expert-interval", "--moe-deepep*",
+	"--overlap-*", "--no-gradient-*", "--gradient-*", "--ddp-*", "--delay-*", "--align-*", "--use-nccl-*", "--nccl-*", "--no-async-*", "--empty-unused-*", "--manual-gc*", "--check-for-*", "--no-check-*", "--calculate-per-*", "--cross-entropy-*", "--no-contiguous-*", "--no-scatter-*", "--use-ring-*", "--high-priority-*", "--no-barrier-*", "--suggested-*", "--use-sharp", "--cp-comm-*", "--hierarchical-context*", "--microbatch-group-*", "--account-for-*", "--decoder-*-pipeline*", "--optimizer-offload-*", "--overlap-cpu-*", "--recompute-modules", "--fp8-*", "--fp4-*", "--first-last-*", "--num-layers-at-*", "--keep-fp8*", "--disable-parameter*",
+	"--distributed-*", "--local-*", "--master-*", "--node-*", "--rdzv-*", "--standalone", "--max-restarts", "--tee", "--redirects", "--role", "--start-method", "--run-path", "--hostfile", "--no-ssh*", "--launcher*", "--include", "--exclude",
+	"--deepspeed", "--deepspeed-*", "--ds-*", "--no-pipeline-parallel", "--pp-partition-*", "--use-tutel", "--abort-on-*", "--enable-*", "--inference-rng*", "--mlp-type", "--rank*", "--jobid", "--wait", "--kill-on-*", "--mpi", "--container-*", "--label", "--export", "--output", "--error", "--unbuffered", "--ntasks*", "--gpus*", "--cpu-bind*", "--hybrid-attention-ratio", "--hybrid-mlp-ratio", "--is-hybrid-model", "--mamba-*", "--group-query*", "--no-initialization", "--num-layers-in-*", "--yaml-cfg", "--no-use*", "--use-fused-*", "--adlr-*", "--use-tp-pp-*", "--replication*", "--result-*", "--rerun-*", "--error-*", "--straggler*", "--inprocess*", "--trust-remote-code", "--heterogeneous-*", "--bert-*", "--ict-*",
+}
+
+// megatronFinish turns what depends on several arguments into facts.
+func megatronFinish(r *Recipe) {
+	for _, k := range []string{"--fp8-format", "--fp8-hybrid", "--fp8-e4m3"} {
+		if r.hasKey(k) {
+			r.texts[Precision] = "fp8"
+		}
+	}
+	if r.hasKey("--fp4-format") {
+		r.texts[Precision] = "fp4"
+	}
+	if n := r.numbers[Nodes]; n == 0 && r.numbers[PerNode] > 0 && (r.hasKey("--nproc-per-node") || r.hasKey("--num-gpus")) {
+		r.numbers[Nodes] = 1
+	}
+	if r.numbers[Layers] > 0 || r.texts[hybrid] != "" {
+		r.setDefault(Gated, 0)
+		r.setDefault(Tied, 1)
+	}
+	if text := r.texts[layout]; text != "" && r.numbers[Layers] > 0 {
+		if parts := strings.Split(text, "|"); len(parts)%r.degree(PP) == 0 {
+			r.numbers[VPP] = max(len(parts)/r.degree(PP), 1)
+		} else {
+			r.problem("--pipeline-model-parallel-layout has %d chunks for %d stages", len(parts), r.degree(PP))
+		}
+	}
+	if r.texts[Recompute] == "full" && r.texts[Offload] == "" && r.hasKey("--cpu-offloading") {
+		r.problem("--cpu-offloading does not go with full recomputation")
+	}
+}
+
+var timesPart = regexp.MustCompile(`^\(?\[?([01])\]?(?:\*(\d+))?\)?$`)
+
+// denseLayers returns the number of layers without experts of --moe-layer-freq, such as ([0]*3+[1]*58), and every if
+// every n-th layer has experts; ok is false for a pattern that has no such form.
+func denseLayers(pattern string, layers int) (dense, every int, ok bool) {
+	if n, err := strconv.Atoi(pattern); err == nil && n >= 1 {
+		return layers - layers/n, n, true
+	}
+	if m := regexp.MustCompile(`^\(\[0\]\*(\d+)\+\[1\]\)\*\d+(\+\[0\]\*\d+)?$`).FindStringSubmatch(pattern); m != nil {
+		n, err := strconv.Atoi(m[1])
+		if err != nil || n >= layers {
+			return 0, 0, false
+		}
+		return layers - layers/(n+1), n + 1, true
+	}
+	total := 0
+	for i, part := range strings.Split(strings.Trim(pattern, "()"), "+") {
+		m := timesPart.FindStringSubmatch(strings.TrimSpace(part))
+		if m == nil {
+			return 0, 0, false
+		}
+		n := 1
+		if m[2] != "" {
+			n, _ = strconv.Atoi(m[2])
+		}
+		if total += n; total > layers {
+			return 0, 0, false
+		}
+		if m[1] == "0" && i == 0 {
+			dense = n
+		} else if m[1] == "0" {
+			return 0, 0, false
+		}
+	}
+	return dense, 1, total == layers
+}

@@ -1,0 +1,196 @@
+package recipe
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// nemoYAML is the configuration of NeMo 1 and NeMo-Framework-Launcher, with OmegaConf interpolation.
+var nemoYAML = format{
+	name: "nemo", doc: "NeMo 1 and NeMo-Framework-Launcher: YAML with OmegaConf interpolation", syntax: isYAML,
+	keys: map[string]rule{
+		"trainer.num_nodes": number(Nodes), "trainer.devices": number(PerNode), "trainer.precision": oneOf(Precision, precisions),
+		"model.num_layers": number(Layers), "model.hidden_size": number(Hidden), "model.num_attention_heads": number(Heads), "model.num_query_groups": number(KVHeads), "model.ffn_hidden_size": number(FFN), "model.kv_channels": number(HeadDim),
+		"model.vocab_size": number(Vocab), "model.override_vocab_size": number(Vocab), "model.encoder_seq_length": number(SeqLen), "model.data.seq_length": fallback(SeqLen), "model.data.train_ds.max_seq_length": fallback(SeqLen),
+		"model.tensor_model_parallel_size": number(TP), "model.pipeline_model_parallel_size": number(PP), "model.context_parallel_size": number(CP), "model.expert_model_parallel_size": number(EP),
+		"model.virtual_pipeline_model_parallel_size": number(VPP), "model.micro_batch_size": number(MicroBatch), "model.global_batch_size": number(GlobalBatch),
+		"model.sequence_parallel": yesNo(SP), "model.activations_checkpoint_granularity": oneOf(Recompute, map[string]string{"": "none", "null": "none", "none": "none", "selective": "selective", "full": "full"}),
+		"model.fp8": nothing, "model.fsdp": nothing, "model.fsdp_sharding_strategy": nothing, "model.optim.name": lower(Optimizer),
+		"model.num_moe_experts": positive(Experts), "model.moe_router_topk": number(TopK), "model.moe_ffn_hidden_size": number(ExpertFFN), "model.share_embeddings_and_output_weights": yesNo(Tied),
+		"model.activation": nothing, "model.peft.peft_scheme": nothing, "model.peft.lora_tuning.adapter_dim": nothing, "model.tokenizer.type": text(tokenizer), "model.optim.cpu_offload": offloadFlag("optimizer"),
+	},
+	inert: []string{"name", "defaults", "defaults.*", "hydra.*", "run.*", "exp_manager.*", "trainer.*", "model.data.*", "model.optim.*", "model.tokenizer.*", "model.nsys_profile.*", "model.peft.*", "model.seed",
+		"model.*_dropout", "model.init_method_std", "model.use_scaled_init_method", "model.*layernorm*", "model.normalization", "model.bias*", "model.do_layer_norm*", "model.make_vocab_size*", "model.p*_process", "model.persist_layer_norm", "model.gradient*", "model.masked_softmax*", "model.*_fusion", "model.native_amp*", "model.hysteresis", "model.fp32_residual*", "model.fp16_lm*", "model.megatron_amp_O2", "model.grad_*", "model.mcore_gpt", "model.transformer_engine", "model.fp8_*", "model.seed", "model.use_cpu_initialization", "model.onnx_safe", "model.apex*", "model.gc_*", "model.sync_batch_comm", "model.resume_from*", "model.restore_from*", "model.save_nemo*", "model.max_position*", "model.position_embedding*", "model.rotary*", "model.seq_len_interp*", "model.apply_*", "model.attention_type", "model.share_*", "model.headscale", "model.transformer_block*", "model.openai_gelu", "model.normalize*", "model.overlap_p2p*", "model.batch_p2p*", "model.sharp", "model.answer_only*", "model.wgrad*", "model.det*", "model.name", "model.activations_checkpoint_*", "model.num_micro_batches_with*", "model.moe_*", "model.fsdp_*", "model.window*", "model.use_emha", "model.use_flash_attention", "model.reduce_amax", "model.mcore_customization*", "model.encoder_type", "model.precision", "model.query_key*", "model.skip*", "model.*_type", "model.cpu_offloading_*", "model.expert_*", "model.nccl*", "model.dist_ckpt*"},
+	weighs: map[string]effect{
+		"model.rampup_batch_size*":              {"the batch grows at the beginning: the prediction is of its full size", 0, 0},
+		"model.ub_tp_comm_overlap":              {"tensor parallel traffic overlaps with multiplications", 0.05, 0.02},
+		"model.ub_tp_comm_overlap_cfg*":         {"tensor parallel traffic overlaps with multiplications", 0.05, 0.02},
+		"model.tp_comm_overlap*":                {"tensor parallel traffic overlaps with multiplications", 0.05, 0.02},
+		"model.activations_checkpoint_method":   {"which layers recompute together", 0.02, 0.05},
+		"model.activations_checkpoint_num*":     {"how many layers recompute", 0.05, 0.1},
+		"model.num_micro_batches_with_partial*": {"some micro-batches recompute less", 0.05, 0.1},
+		"model.defer_embedding_wgrad*":          {"gradients of the embedding are computed in the pipeline bubble", 0.02, 0.02},
+		"model.cpu_offloading":                  {"activations are moved to the host", 0.2, 0.3},
+		"model.cpu_offloading_num*":             {"activations are moved to the host", 0.2, 0.3},
+		"model.optim.*dtype":                    {"optimizer states or gradients have another format", 0.03, 0.1},
+		"model.enable_cuda_graph":               {"kernels are launched by CUDA graphs", 0.1, 0.05},
+		"model.moe_*capacity*":                  {"tokens beyond the capacity of an expert are dropped or padded", 0.1, 0.1},
+		"model.data.*packed*":                   {"samples are packed documents", 0.1, 0.1},
+	},
+	finish: nemoFinish, edits: nemoEdits,
+}
+
+func nemoFinish(r *Recipe) {
+	if r.flagOf("model.fp8") {
+		r.texts[Precision] = "fp8"
+	}
+	switch name := r.texts[Optimizer]; {
+	case strings.Contains(name, "mcore_distributed") || strings.Contains(name, "distributed_fused"):
+		r.setDefault(ZeRO, 1)
+	}
+	if r.flagOf("model.fsdp") {
+		switch strings.ToLower(r.valueOf("model.fsdp_sharding_strategy")) {
+		case "full", "hybrid":
+			r.numbers[ZeRO] = 3
+		case "grad":
+			r.numbers[ZeRO] = 2
+		}
+	}
+	if a := strings.ToLower(r.valueOf("model.activation")); strings.Contains(a, "swiglu") || strings.Contains(a, "geglu") || strings.Contains(a, "reglu") {
+		r.setDefault(Gated, 1)
+	}
+	if scheme := strings.ToLower(r.valueOf("model.peft.peft_scheme")); scheme == "lora" || scheme == "qlora" {
+		r.texts[Adapter] = scheme
+		if n, err := strconv.Atoi(r.valueOf("model.peft.lora_tuning.adapter_dim")); err == nil && n > 0 {
+			r.numbers[LoRARank] = n
+		}
+	} else if scheme != "" && scheme != "none" && scheme != "null" {
+		r.problem("peft_scheme %q is not predicted: want lora, qlora or none", scheme)
+	}
+	if r.numbers[Layers] > 0 {
+		r.setDefault(Gated, 0)
+		r.setDefault(Tied, 1)
+	}
+}
+
+// flagOf reports whether a key of the file says yes.
+func (r *Recipe) flagOf(key string) bool {
+	for i := range r.entries {
+		if r.entries[i].key == key {
+			return r.entries[i].flag()
+		}
+	}
+	return false
+}
+
+// maxResolves bounds the interpolations of a file, and maxChain those within each other.
+const (
+	maxResolves = 1 << 12
+	maxChain    = 16
+)
+
+// resolved replaces OmegaConf's interpolations ${key}, ${.key} and ${multiply:a,b}. A key that begins with the name under
+// which the file is included, such as training, is looked up without it. What cannot be resolved stays.
+func resolved(entries []entry, given map[string]string) []entry {
+	values := map[string]string{}
+	for i := range entries {
+		values[entries[i].key] = entries[i].value
+	}
+	o := omega{values: values, given: given}
+	for i := range entries {
+		if strings.Contains(entries[i].value, "${") {
+			entries[i].value = o.text(entries[i].key, entries[i].value, 0)
+			entries[i].isNull = entries[i].value == ""
+			entries[i].start, entries[i].end = 0, 0
+		}
+	}
+	return entries
+}
+
+type omega struct {
+	values, given map[string]string
+	steps         int
+}
+
+var innermost = regexp.MustCompile(`\$\{([^${}]*)\}`)
+
+// text resolves the interpolations of the value of key, the inner ones first.
+func (o *omega) text(key, value string, depth int) string {
+	for o.steps < maxResolves && depth < maxChain && len(value) < 4096 {
+		m := innermost.FindStringSubmatchIndex(value)
+		if m == nil {
+			break
+		}
+		o.steps++
+		with, ok := o.one(key, value[m[2]:m[3]], depth)
+		if !ok {
+			break
+		}
+		value = value[:m[0]] + with + value[m[1]:]
+	}
+	return value
+}
+
+// one resolves the inside of one interpolation.
+func (o *omega) one(key, inside string, depth int) (string, bool) {
+	if v, ok := o.given[inside]; ok {
+		return v, true
+	}
+	if name, arguments, ok := strings.Cut(inside, ":"); ok {
+		return calculated(name, strings.Split(arguments, ","))
+	}
+	target := inside
+	if strings.HasPrefix(inside, ".") {
+		base := key
+		for strings.HasPrefix(target, ".") {
+			target = target[1:]
+			base = base[:max(strings.LastIndex(base, "."), 0)]
+		}
+		target = joined(base, target)
+	}
+	v, ok := o.values[target]
+	if _, rest, cut := strings.Cut(target, "."); !ok && cut {
+		v, ok = o.values[rest]
+		target = rest
+	}
+	if !ok {
+		return "", false
+	}
+	return o.text(target, v, depth+1), true
+}
+
+// calculated applies the arithmetic resolvers of NeMo.
+func calculated(name string, arguments []string) (string, bool) {
+	var v []float64
+	for _, a := range arguments {
+		n, err := strconv.ParseFloat(strings.TrimSpace(a), 64)
+		if err != nil {
+			return "", false
+		}
+		v = append(v, n)
+	}
+	if len(v) < 2 {
+		return "", false
+	}
+	out := v[0]
+	for _, x := range v[1:] {
+		switch name {
+		case "multiply":
+			out *= x
+		case "sum", "add":
+			out += x
+		case "divide_ceil":
+			out = math.Ceil(out / x)
+		case "divide_floor", "int_div":
+			out = math.Floor(out / x)
+		default:
+			return "", false
+		}
+	}
+	if math.IsNaN(out) || math.Abs(out) > maxNumber {
+		return "", false
+	}
+	return strconv.FormatFloat(out, 'f', -1, 64), true
+}

@@ -1,0 +1,217 @@
+package recipe
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Recipe is what a launch file says.
+type Recipe struct {
+	Format string // name of the format, see Formats
+	Facts
+	Understood []string    // keys that were used
+	Unknown    []string    // keys that are not known: they may change time or memory
+	Ignored    []string    // keys that change neither time nor memory much
+	Uncounted  []Uncounted // keys that change time or memory in a way that predictions do not count
+	Problems   []string    // contradictions and values that cannot be
+	Assumed    []string    // what was concluded and is not written
+	Unset      []string    // shell variables of the launch command that have no value
+
+	name, text string
+	format     *format
+	entries    []entry
+	explicit   map[Field]bool // numbers that do not follow from others
+}
+
+// Uncounted is a key with an effect that predictions do not count. Time and Memory are standard deviations of the
+// logarithms of step time and memory by which a prediction becomes less certain.
+type Uncounted struct {
+	Key, Value, Why string
+	Time, Memory    float64
+}
+
+// Options configure Read. The zero value is one without variables and finds the format itself.
+type Options struct {
+	// Format is the name of the format, "" = the one that knows most keys of the file.
+	Format string
+	// Set gives values to shell variables and OmegaConf names, in place of those of the file.
+	Set map[string]string
+}
+
+// maxFile bounds the size of a launch file.
+const maxFile = 1 << 20
+
+// formats are all formats.
+func formats() []*format {
+	return []*format{&megatronArguments, &megatronYAML, &torchtitanTOML, &deepspeedJSON, &nemoYAML, &automodelYAML, &axolotlYAML, &accelerateYAML, &trainerYAML, &trainerJSON, &maxtextYAML, &maxtextArguments, &torchrunScript}
+}
+
+// Formats lists the names of the formats with a line about each.
+func Formats() (out [][2]string) {
+	for _, f := range formats() {
+		if !slices.ContainsFunc(out, func(o [2]string) bool { return o[0] == f.name }) {
+			out = append(out, [2]string{f.name, f.doc})
+		}
+	}
+	return out
+}
+
+// Read reads a launch file. name is that of the file; its extension decides the syntax. Text that cannot be parsed, or that
+// is of no known format, is an error.
+func Read(name string, text []byte, o Options) (*Recipe, error) {
+	if len(text) > maxFile {
+		return nil, fmt.Errorf("recipe: %s: larger than %d KiB", name, maxFile>>10)
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil, fmt.Errorf("recipe: %s: the file is empty", name)
+	}
+	kind := syntaxOf(name, text)
+	var candidates []*format
+	for _, f := range formats() {
+		if f.syntax == kind && (o.Format == "" || o.Format == f.name) {
+			candidates = append(candidates, f)
+		}
+	}
+	if len(candidates) == 0 {
+		return nil, fmt.Errorf("recipe: %s: format %q is not one of those of such a file: %s", name, o.Format, namesOf(kind))
+	}
+	if kind == isShell {
+		return readScript(name, string(text), candidates, o)
+	}
+	entries, err := entriesOf(kind, name, text)
+	if err != nil {
+		return nil, err
+	}
+	best, most := (*format)(nil), 0
+	for _, f := range candidates {
+		if n := f.score(entries); n > most || o.Format != "" {
+			best, most = f, n
+		}
+	}
+	if best == nil || most < 2 && o.Format == "" {
+		return nil, fmt.Errorf("recipe: %s: it has no key of a launch file; known are %s", name, namesOf(kind))
+	}
+	r := newRecipe(name, string(text), best)
+	if best == &nemoYAML {
+		entries = resolved(entries, o.Set)
+	}
+	best.apply(r, entries)
+	return r, nil
+}
+
+func newRecipe(name, text string, f *format) *Recipe {
+	return &Recipe{Format: f.name, Facts: newFacts(), name: name, text: text, format: f, explicit: map[Field]bool{}}
+}
+
+// namesOf lists the formats of a syntax.
+func namesOf(kind syntaxKind) string {
+	var out []string
+	for _, f := range formats() {
+		if f.syntax == kind {
+			out = append(out, f.name)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// syntaxOf finds the syntax by the name of a file, else by its content.
+func syntaxOf(name string, text []byte) syntaxKind {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".yaml", ".yml":
+		return isYAML
+	case ".toml":
+		return isTOML
+	case ".json":
+		return isJSON
+	case ".sh", ".bash", ".slurm", ".sbatch", ".args", ".job":
+		return isShell
+	}
+	start := bytes.TrimSpace(text)
+	switch {
+	case start[0] == '{':
+		return isJSON
+	case bytes.HasPrefix(start, []byte("#!")), start[0] == '-' && bytes.HasPrefix(start, []byte("--")):
+		return isShell
+	case bytes.Contains(text, []byte("\n[")) || start[0] == '[':
+		return isTOML
+	case bytes.Contains(text, []byte(": ")) && !bytes.Contains(text, []byte("--num-layers ")):
+		return isYAML
+	}
+	return isShell
+}
+
+func entriesOf(kind syntaxKind, name string, text []byte) ([]entry, error) {
+	switch kind {
+	case isTOML:
+		return tomlEntries(name, text)
+	case isJSON:
+		return jsonEntries(name, text)
+	}
+	return yamlEntries(name, text)
+}
+
+// readScript reads the arguments of the command that starts training.
+func readScript(name, text string, candidates []*format, o Options) (*Recipe, error) {
+	s, err := runScript(name, text, o.Set)
+	if err != nil {
+		return nil, err
+	}
+	var best *format
+	var entries []entry
+	most := 0
+	for _, f := range candidates {
+		for _, arguments := range s.launches(f) {
+			if n := f.score(arguments); n > most {
+				best, entries, most = f, arguments, n
+			}
+		}
+	}
+	if most < 2 {
+		return nil, fmt.Errorf("recipe: %s: no command with arguments of %s; is the script started by another one?", name, namesOf(isShell))
+	}
+	r := newRecipe(name, text, best)
+	for v := range s.unset {
+		if len(v) > 0 && (v[0] >= 'A' && v[0] <= 'Z' || v[0] >= 'a' && v[0] <= 'z') {
+			r.Unset = append(r.Unset, v)
+		}
+	}
+	slices.Sort(r.Unset)
+	if best == &megatronArguments {
+		s.slurm(r, text)
+	}
+	best.apply(r, entries)
+	s.deepspeedFile(r)
+	return r, nil
+}
+
+// deepspeedFile reads the DeepSpeed configuration that a script writes and names.
+func (s *script) deepspeedFile(r *Recipe) {
+	for _, e := range r.entries {
+		document, ok := s.files[e.value]
+		if e.key != "--deepspeed-config" || !ok {
+			continue
+		}
+		entries, err := jsonEntries(e.value, []byte(document))
+		if err != nil {
+			r.problem("%s, which the script writes, is not understood: %v", e.value, err)
+			return
+		}
+		inner := newRecipe(e.value, document, &deepspeedJSON)
+		deepspeedJSON.apply(inner, entries)
+		for k, v := range inner.numbers {
+			if k != DP && k != Devices { // of all ranks, pipeline and tensor parallel ones too
+				r.setDefault(k, v)
+			}
+		}
+		for k, v := range inner.texts {
+			r.texts[k] = cmp.Or(r.texts[k], v)
+		}
+		r.Unknown = append(r.Unknown, inner.Unknown...)
+		r.Uncounted = append(r.Uncounted, inner.Uncounted...)
+		derive(r)
+	}
+}
