@@ -16,23 +16,34 @@ func (r *run) next(ctx context.Context) (step Step, ok bool, err error) {
 		return Step{}, false, err
 	}
 	left, h := r.left(), r.costModel()
-	if r.stopped = r.spent(left); r.stopped != "" {
-		return Step{}, false, nil
-	}
 	if r.intervalsReached() {
 		r.stopped = fmt.Sprintf("the intervals are within %.3g %% of the predictions", 100*r.c.Until.Interval)
 		return Step{}, false, nil
 	}
-	affordable, open := r.affordable(left, h)
-	switch {
+	retries, reserve := r.retries(h)
+	affordable, open := r.affordable(minus(left, reserve), h)
+	if len(affordable) > 0 {
+		return r.choose(affordable, h), true, nil
+	}
+	if step, ok := r.nextRetry(retries, left); ok {
+		return step, true, nil
+	}
+	switch r.stopped = r.spent(left); {
+	case r.stopped != "":
 	case open == 0:
 		r.stopped = r.exhaustedReason()
-		return Step{}, false, nil
-	case len(affordable) == 0:
+	default:
 		r.stopped = "budget spent: " + r.budgetLeft(left)
-		return Step{}, false, nil
 	}
-	return r.choose(affordable, h), true, nil
+	return Step{}, false, nil
+}
+
+// minus returns the budget that is left after reserve.
+func minus(left, reserve [3]float64) [3]float64 {
+	for t := range left {
+		left[t] -= reserve[t]
+	}
+	return left
 }
 
 // exhaustedReason is State.Stopped of a run without open points.

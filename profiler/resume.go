@@ -36,6 +36,7 @@ func (r *run) resume() error {
 	r.resumed = len(r.rows)
 	if r.o.Again {
 		clear(r.done)
+		clear(r.tries)
 		clear(r.skips)
 	}
 	return nil

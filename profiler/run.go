@@ -67,7 +67,7 @@ type Step struct {
 type State struct {
 	Campaign, Label string
 	Points          int // number of points of the space
-	Done            int // number of points measured in this run
+	Done            int // number of points measured in this run; one that was measured again counts once
 	ByOutcome       map[spec.Outcome]int
 	Skipped         int // len(Skips)
 	// Skips are the points that are not tried because a smaller one ran out of memory or time. The slice is
@@ -93,7 +93,7 @@ type ModelState struct {
 }
 
 // Run measures points of c until its budget is spent, its intervals are as narrow as wanted, or no point is
-// left. Each measurement is in the Sink before the next point begins. A killed run continues if Run is called
+// left, and at the end once more those that Retryable reports. Each measurement is in the Sink before the next point begins. A killed run continues if Run is called
 // again with the rows it stored; stored points are not measured again, unless Options.Again is set. If the Sink is
 // a Journal, a point at which several sessions in a row are killed counts as failed (see maxAttempts).
 //
@@ -156,7 +156,7 @@ func (r *run) stop(ctx context.Context, err error) (State, error) {
 	if ctx.Err() != nil {
 		r.stopped = Interrupted
 		return r.state(), fmt.Errorf("profiler: campaign %s, run %s: interrupted after %d points: %w",
-			r.c.Name, r.label, len(r.rows), context.Cause(ctx))
+			r.c.Name, r.label, r.measured(), context.Cause(ctx))
 	}
 	r.stopped = "error"
 	return r.state(), err
