@@ -23,7 +23,7 @@ nothing measured is lost when the machine goes down:
 docs/guides/campaigns.md describes the file. Measuring needs python3 with PyTorch;
 PACER_PYTHON names another interpreter.`,
 		Subcommands: []*cli.Command{
-			profileRunCommand(), profilePlanCommand(), profileExplainCommand(), profileStatusCommand(), profileDevicesCommand(),
+			profileRunCommand(), profilePlanCommand(), profileScoreCommand(), profileExplainCommand(), profileStatusCommand(), profileDevicesCommand(),
 		},
 	}
 }

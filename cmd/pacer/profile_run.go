@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -132,8 +131,8 @@ func measure(c *cli.Context, s *campaign.Session) error {
 		return fmt.Errorf("profile: campaign %s interrupted; its %s are stored, the same command goes on",
 			s.Campaign.Name, spec.Count(state.Done, "point"))
 	}
-	if err == nil && len(own) > 0 && !slices.ContainsFunc(own, func(m spec.Measurement) bool { return m.Outcome == spec.OK }) {
-		return fmt.Errorf("profile: campaign %s: none of its %s ran; the last: %s", s.Campaign.Name, spec.Count(len(own), "point"), campaign.PointResult(own[len(own)-1]))
+	if err == nil {
+		err = s.Unusable(own)
 	}
 	return campaign.SetupError(err)
 }

@@ -15,7 +15,12 @@ func (o *Options) commandSetup(ctx context.Context, camp profiler.Campaign) (Set
 		return Setup{}, err
 	}
 	again, stop := interruptedAgain()
-	s := Setup{Notes: notes, close: func() { stop(); watch.Close() }}
+	s := Setup{Machine: m, Notes: notes, close: func() { stop(); watch.Close() }}
+	ready, err := o.clear(ctx, &s, watch)
+	if err != nil {
+		return s, err
+	}
+	ready()
 	return s, s.useCommand(m, camp, runner.CommandOptions{Watch: deviceWatch{watch}, Executor: executor.Local{Hurry: again}})
 }
 

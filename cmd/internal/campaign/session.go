@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
@@ -106,6 +108,21 @@ func (s *Session) Close() {
 // NoPoints is the error of a campaign without a point that can be run.
 func (s *Session) NoPoints() error {
 	return fail.NoAnswerf("profile: campaign %s: no point can be run on this machine; the reasons are above", s.Campaign.Name)
+}
+
+// Unusable is the error of a run none of whose rows can be fitted, nil if it has a usable row or none at all.
+func (s *Session) Unusable(rows []spec.Measurement) error {
+	if len(rows) == 0 || slices.ContainsFunc(rows, perfmodel.Usable) {
+		return nil
+	}
+	last, what := rows[len(rows)-1], "ran"
+	for _, m := range rows {
+		if m.Outcome == spec.OK {
+			last, what = m, "is usable"
+		}
+	}
+	points := len(profiler.Latest(rows))
+	return fail.Partialf("profile: campaign %s: none of its %s %s; the last: %s", s.Campaign.Name, spec.Count(points, "point"), what, PointResult(last))
 }
 
 // OwnRows returns the stored rows that the run itself measured.
