@@ -18,7 +18,7 @@ var ErrSetup = errors.New("cannot measure here")
 // the caller then stores nothing. In any case Run ends all processes that it started.
 //
 // The measurement has c unchanged and belongs to the caller. The campaign sets Source, Origin and its own Env
-// keys (see Env...). Run is called from one goroutine.
+// keys (see Env...). Run is called from one goroutine, or with Options.Parallel from several.
 type Runner interface {
 	Run(ctx context.Context, c spec.Config) (spec.Measurement, error)
 }
