@@ -75,7 +75,7 @@ type Machine struct {
 	CPU bool
 	// Lacks returns the feature that the installed training stack lacks to run c, "" if none. nil = it lacks
 	// nothing.
-	Lacks func(c spec.Config) string
+	Lacks func(c spec.Config) string `json:"-"`
 	// Configs are all configurations that can be measured, if a table takes the place of a machine: see Tabled.
 	Configs []spec.Config
 }

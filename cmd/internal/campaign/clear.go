@@ -27,6 +27,9 @@ func (o *Options) clear(ctx context.Context, s *Setup, watch *device.Watcher) (r
 	if err != nil {
 		return nil, err
 	}
+	if o.job { // a job has no time to wait: its point is watched anyway
+		return func() {}, nil
+	}
 	began, stop := time.Now(), watch.Watch(s.Machine.Devices, nil)
 	return func() {
 		select {

@@ -38,6 +38,6 @@ func (s *Setup) useCommand(m profiler.Machine, camp profiler.Campaign, o runner.
 		return err
 	}
 	m.Lacks = r.Lacks
-	s.Machine, s.Runner = m, r
+	s.Machine, s.Runner, s.check = m, r, r.Check
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
@@ -30,8 +31,15 @@ type Options struct {
 	For     string // file of pacer plan --output json with the plans to predict best; "" = all points alike
 	Seed    uint64
 	Dry     bool // nothing is measured: the set-up may be incomplete
+	// On is the cluster that measures the points as jobs, "" = this machine. JobDir is a directory that its nodes see, GPUs
+	// the number per node, 0 = the CPUs, Parallel the number of jobs at a time, and Poll the time between two looks, 0 = 2 s.
+	On             string
+	JobDir         string
+	GPUs, Parallel int
+	Poll           time.Duration
 	// Space, if set, returns the space on a machine in place of that of the campaign.
 	Space func(context.Context, profiler.Machine) (profiler.Space, error)
+	job   bool // this process is a job
 }
 
 // RowSource reads stored rows.
@@ -89,7 +97,7 @@ func Prepare(ctx context.Context, camp profiler.Campaign, o Options, rows RowSou
 	if s.Points, s.Rejected, err = setup.points(camp); err != nil {
 		return nil, err
 	}
-	s.Profiler = profiler.Options{Machine: s.Machine, Runner: s.Runner, Family: fam, Label: o.Label, Reuse: o.Reuse, For: wanted, Seed: o.Seed}
+	s.Profiler = profiler.Options{Machine: s.Machine, Runner: s.Runner, Family: fam, Label: o.Label, Reuse: o.Reuse, For: wanted, Seed: o.Seed, Parallel: o.Parallel}
 	if len(s.Points) > 0 || o.Dry {
 		if s.Profiler.Rows, err = rows(ctx, o.filter(camp)); err != nil {
 			return nil, err
