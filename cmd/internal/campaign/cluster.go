@@ -1,6 +1,7 @@
 package campaign
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -137,7 +138,13 @@ func (r *JobRequest) answer(ctx context.Context) (any, error) {
 	}
 	m, err := s.Runner.Run(ctx, *r.Config)
 	if err == nil {
-		m.Env["node"], _ = os.Hostname()
+		m.Env["node"] = nodeName()
 	}
 	return m, err
+}
+
+// nodeName returns the name of this node in Slurm, or its host name.
+func nodeName() string {
+	host, _ := os.Hostname()
+	return cmp.Or(os.Getenv("SLURMD_NODENAME"), host)
 }
