@@ -9,7 +9,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Resumer is an optional interface of Runners whose measurements survive this process, such as jobs of a cluster.
+// Resumer is an optional interface of Runners with measurements that survive this process, such as jobs of a cluster.
 type Resumer interface {
 	// UnderWay returns those of the configurations with a measurement that an earlier process began, running or ended.
 	// Run continues it. Whatever else earlier processes left is removed.

@@ -100,13 +100,13 @@ runner:
 	t.Logf("%d campaigns, %d sets of processes killed, in %s", campaigns, done, time.Since(began).Round(time.Second))
 }
 
-// processKills is a campaign whose processes are killed.
+// processKills is a campaign with processes that are killed.
 type processKills struct {
 	pacer, file, data string
 	mark              string // variable of all its processes
 	random            *rand.Rand
 	pacerKilled       bool           // in the last session
-	sessions          int            // whose pacer was killed
+	sessions          int            // in which pacer was killed
 	said              map[string]int // lines of points that were said to be stored, without their numbers
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/pacer-ml/pacer/profiler/internal/procfs"
 )
 
-// Sweep ends the processes of runs on this machine whose supervisors were killed, and waits for supervisors that are
-// ending theirs because their parent was killed. Processes of other running programs of this kind are left alone, and so
+// Sweep ends the processes of runs on this machine that lost their supervisors, and waits for supervisors that are ending
+// their processes because their parent was killed. Processes of other running programs of this kind are left alone, and so
 // is the run that this process itself belongs to. It returns a description of each process that it killed. Processes that
 // survive for 10 s are an error.
 func Sweep(ctx context.Context) (killed []string, err error) {
@@ -43,7 +43,7 @@ func Sweep(ctx context.Context) (killed []string, err error) {
 // sweepPatience is longer than Local.Grace, which a supervisor gives its processes.
 const sweepPatience = 10 * time.Second
 
-// leftover returns the processes of runs without a supervisor, and the guards whose parent has ended.
+// leftover returns the processes of runs without a supervisor, and the guards that lost their parent.
 func leftover() (orphans, ending []int) {
 	all := map[int]procfs.Process{}
 	for _, p := range processes() {

@@ -19,7 +19,7 @@ import (
 	"github.com/pacer-ml/pacer/profiler/internal/procfs"
 )
 
-// TestSweep: a daemon whose pacer, guard and supervisor were killed is ended by Sweep; a running command is not.
+// TestSweep: a daemon is ended by Sweep after its pacer, guard and supervisor were killed; a running command is not.
 func TestSweep(t *testing.T) {
 	word := "evil-" + rand.Text()
 	if os.Getenv("SWEEP_TEST_WORD") != "" {
@@ -74,7 +74,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestSweepWaits: Sweep returns once a supervisor whose parent was killed has ended its processes.
+// TestSweepWaits: Sweep returns once a supervisor has ended its processes after its parent was killed.
 func TestSweepWaits(t *testing.T) {
 	word := "evil-" + rand.Text()
 	if os.Getenv("SWEEP_TEST_WAIT") != "" {

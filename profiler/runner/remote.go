@@ -31,7 +31,7 @@ type RemoteOptions struct {
 	Args []string
 	// Request returns the content of the file for a configuration.
 	Request func(c spec.Config) any
-	// Run tells the runs in Dir apart, such as campaign/NAME#LABEL.
+	// Run identifies the run among others in Dir, such as campaign/NAME#LABEL.
 	Run   string
 	GPUs  int           // per node
 	Limit time.Duration // of a job once it runs, see executor.Job

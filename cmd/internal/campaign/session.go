@@ -118,7 +118,7 @@ func (s *Session) NoPoints() error {
 	return fail.NoAnswerf("profile: campaign %s: no point can be run on this machine; the reasons are above", s.Campaign.Name)
 }
 
-// Unusable is the error of a run none of whose rows can be fitted, nil if it has a usable row or none at all.
+// Unusable is the error of a run without a row that can be fitted, nil if it has a usable row or no rows at all.
 func (s *Session) Unusable(rows []spec.Measurement) error {
 	if len(rows) == 0 || slices.ContainsFunc(rows, perfmodel.Usable) {
 		return nil
