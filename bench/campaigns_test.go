@@ -160,7 +160,7 @@ func TestEveryCampaignIsTested(t *testing.T) {
 		names = append(names, strings.TrimSuffix(filepath.Base(f), ".yaml"))
 		readCampaign(t, f)
 	}
-	if want := []string{"cpu-small", "cpu-smoke", "gpu-deep", "gpu-node", "gpu-single", "libai-replay", "rubick-replay"}; !slices.Equal(names, want) {
+	if want := []string{"cpu-small", "cpu-smoke", "gpu-deep", "gpu-node", "gpu-single", "gpu-smoke-compile", "gpu-smoke", "libai-replay", "rubick-replay"}; !slices.Equal(names, want) {
 		t.Errorf("campaigns are %v, want %v", names, want)
 	}
 }
