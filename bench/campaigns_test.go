@@ -64,11 +64,13 @@ func TestCampaigns(t *testing.T) {
 		machine profiler.Machine
 		legal   int
 	}{
-		"cpu-smoke":  {machine(t, 2, false), 2 * (2 + 4)},
-		"cpu-small":  {machine(t, 2, false), 4 * (18 + 36 + 18 + 18)},
-		"gpu-single": {machine(t, 1, true), 6 * 6 * 2 * 2 * 2},
-		"gpu-deep":   {machine(t, 1, true), 8 * 3 * 4 * 2 * 2 * 2},
-		"gpu-node":   {machine(t, 8, true), 4 * (8 + 56 + 152 + 272 + 3)}, // by shape, and the plans
+		"cpu-smoke":         {machine(t, 2, false), 2 * (2 + 4)},
+		"cpu-small":         {machine(t, 2, false), 4 * (18 + 36 + 18 + 18)},
+		"gpu-smoke":         {machine(t, 1, true), 7}, // one of them too large on purpose
+		"gpu-smoke-compile": {machine(t, 1, true), 3},
+		"gpu-single":        {machine(t, 1, true), 6 * 6 * 2 * 2 * 2},
+		"gpu-deep":          {machine(t, 1, true), 8 * 3 * 4 * 2 * 2 * 2},
+		"gpu-node":          {machine(t, 8, true), 4 * (8 + 56 + 152 + 272 + 3)}, // by shape, and the plans
 	} {
 		c := readCampaign(t, "campaigns/"+name+".yaml")
 		if c.Name != name || c.Description == "" {
@@ -158,7 +160,7 @@ func TestEveryCampaignIsTested(t *testing.T) {
 		names = append(names, strings.TrimSuffix(filepath.Base(f), ".yaml"))
 		readCampaign(t, f)
 	}
-	if want := []string{"cpu-small", "cpu-smoke", "gpu-deep", "gpu-node", "gpu-single", "libai-replay", "rubick-replay"}; !slices.Equal(names, want) {
+	if want := []string{"cpu-small", "cpu-smoke", "gpu-deep", "gpu-node", "gpu-single", "gpu-smoke-compile", "gpu-smoke", "libai-replay", "rubick-replay"}; !slices.Equal(names, want) {
 		t.Errorf("campaigns are %v, want %v", names, want)
 	}
 }

@@ -50,7 +50,7 @@ func (r *run) finish() error {
 // cannot crash anything.
 func (r *run) sinkJournal() Journal {
 	j, ok := r.o.Sink.(Journal)
-	if !ok || r.simulated() {
+	if !ok || r.simulated() || r.o.Parallel > 1 {
 		return nil
 	}
 	return j

@@ -16,23 +16,34 @@ func (r *run) next(ctx context.Context) (step Step, ok bool, err error) {
 		return Step{}, false, err
 	}
 	left, h := r.left(), r.costModel()
-	if r.stopped = r.spent(left); r.stopped != "" {
-		return Step{}, false, nil
-	}
 	if r.intervalsReached() {
 		r.stopped = fmt.Sprintf("the intervals are within %.3g %% of the predictions", 100*r.c.Until.Interval)
 		return Step{}, false, nil
 	}
-	affordable, open := r.affordable(left, h)
-	switch {
+	retries, reserve := r.retries(h)
+	affordable, open := r.affordable(minus(left, reserve), h)
+	if len(affordable) > 0 {
+		return r.choose(affordable, h), true, nil
+	}
+	if step, ok := r.nextRetry(retries, left); ok {
+		return step, true, nil
+	}
+	switch r.stopped = r.spent(left); {
+	case r.stopped != "":
 	case open == 0:
 		r.stopped = r.exhaustedReason()
-		return Step{}, false, nil
-	case len(affordable) == 0:
+	default:
 		r.stopped = "budget spent: " + r.budgetLeft(left)
-		return Step{}, false, nil
 	}
-	return r.choose(affordable, h), true, nil
+	return Step{}, false, nil
+}
+
+// minus returns the budget that is left after reserve.
+func minus(left, reserve [3]float64) [3]float64 {
+	for t := range left {
+		left[t] -= reserve[t]
+	}
+	return left
 }
 
 // exhaustedReason is State.Stopped of a run without open points.
@@ -96,6 +107,10 @@ func (r *run) choose(from []candidate, h costModel) Step {
 		return r.chooseAdaptive(from, h)
 	}
 	byPoint := map[int]candidate{}
+	without := slices.DeleteFunc(slices.Clone(from), func(c candidate) bool { return len(c.rows) > 0 })
+	if r.c.Choose == Random && len(without) > 0 && r.short(h) {
+		from = without
+	}
 	for _, c := range from {
 		byPoint[c.point] = c
 	}
@@ -119,10 +134,11 @@ func (r *run) step(c candidate, why string) Step {
 // chooseAdaptive returns the candidate of the highest score; ties go to the first in canonical
 // order. A group without rows comes before all others, then an overdue key.
 func (r *run) chooseAdaptive(from []candidate, h costModel) Step {
+	short := r.short(h)
 	if i := slices.IndexFunc(from, func(c candidate) bool { return c.unmeasured() }); i >= 0 {
 		first := from[i].fitGroup
 		from = slices.DeleteFunc(slices.Clone(from), func(c candidate) bool { return c.fitGroup != first })
-	} else if i := slices.IndexFunc(from, func(c candidate) bool { return c.overdue() }); i >= 0 {
+	} else if i := slices.IndexFunc(from, func(c candidate) bool { return c.overdue(short) }); i >= 0 {
 		first := from[i].keyState
 		from = slices.DeleteFunc(slices.Clone(from), func(c candidate) bool { return c.keyState != first })
 	}
@@ -138,8 +154,8 @@ func (r *run) chooseAdaptive(from []candidate, h costModel) Step {
 			best, score = c, w
 		}
 	}
-	why := r.why(best, limit)
-	if misled != "" && !best.unmeasured() && !best.overdue() {
+	why := r.why(best, limit, short)
+	if misled != "" && !best.unmeasured() && !best.overdue(short) {
 		why = misled + ": farthest from the measured points" + most(limit)
 	}
 	s := r.step(best, why)
@@ -192,10 +208,10 @@ func (r *run) cost(c candidate, limit budgetTerm) float64 {
 }
 
 // why describes what measuring c is expected to bring.
-func (r *run) why(c candidate, limit budgetTerm) string {
+func (r *run) why(c candidate, limit budgetTerm, short bool) string {
 	name := c.key.Model
 	switch {
-	case c.unmeasured() || c.overdue():
+	case c.unmeasured() || c.overdue(short):
 		return "first of " + name
 	case c.gains == nil && len(c.design) > 0:
 		return name + ": part of the design before there is a fit"

@@ -107,7 +107,7 @@ const (
 func (r *run) left() [3]float64 {
 	l := [3]float64{math.Inf(1), math.Inf(1), math.Inf(1)}
 	if n := r.c.Budget.Points; n > 0 {
-		l[byPoints] = float64(n - len(r.rows))
+		l[byPoints] = float64(n - r.measured())
 	}
 	if h := r.c.Budget.DeviceHours; h > 0 {
 		l[byDeviceTime] = h*3600 - r.deviceSec()
@@ -143,7 +143,7 @@ func (r *run) expectedMeans(h costModel) (wall, device float64) {
 	n := 0.0
 	for _, k := range r.keys {
 		for _, i := range k.points {
-			if r.open(i) {
+			if r.open(i) || r.pending(i) {
 				sec := r.seconds(k, i, h)
 				wall, device, n = wall+sec, device+sec*float64(r.points[i].Config.Plan.Devices()), n+1
 			}
@@ -161,13 +161,16 @@ func (r *run) eta() float64 {
 		wall, _ = r.expectedMeans(h)
 	}
 	_, n := r.bindingTerm(h)
-	open := 0.0
+	open, pending := 0.0, 0.0
 	for i := range r.points {
-		if r.open(i) {
+		switch {
+		case r.open(i):
 			open++
+		case r.pending(i):
+			pending++
 		}
 	}
-	return max(min(n, open)*wall, 0)
+	return max((min(n, open)+pending)*wall, 0)
 }
 
 // fitsBudget reports whether point i, expected to take sec seconds, fits in the budget.

@@ -67,8 +67,8 @@ func (r *run) asPredicted(s Step) spec.Measurement {
 	return m
 }
 
-// Estimate returns the state of the run and the open points in canonical order, each with the expected seconds
-// that it holds its devices. Why and Gain are empty.
+// Estimate returns the state of the run and the open points in canonical order, and those to be measured once more,
+// each with the expected seconds that it holds its devices. Why and Gain are empty.
 func Estimate(ctx context.Context, c Campaign, o Options) (State, []Step, error) {
 	r, err := newRun(ctx, c, o)
 	if err != nil {
@@ -77,7 +77,7 @@ func Estimate(ctx context.Context, c Campaign, o Options) (State, []Step, error)
 	h := r.costModel()
 	var steps []Step
 	for i, p := range r.points {
-		if k := r.byKey[p.Config.Key()]; r.open(i) {
+		if k := r.byKey[p.Config.Key()]; r.open(i) || r.pending(i) {
 			steps = append(steps, Step{Point: p, HalfWidth: k.halves[i], Seconds: r.seconds(k, i, h)})
 		}
 	}

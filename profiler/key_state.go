@@ -68,15 +68,28 @@ func (g *fitGroup) unmeasured() bool {
 // few points would count little for the mean interval, but a campaign measures all of its models.
 const enoughRows = 4
 
-// overdue reports whether k has no rows while the others have enough.
-func (k *keyState) overdue() bool {
+// overdue reports whether k has no rows while the others have enough, or have some and the budget is short: see run.short.
+func (k *keyState) overdue(short bool) bool {
 	rows, measured := 0, 0
 	for _, other := range k.keys {
 		if n := len(other.rows); n > 0 {
 			rows, measured = rows+n, measured+1
 		}
 	}
-	return len(k.rows) == 0 && measured > 0 && rows >= enoughRows*measured
+	return len(k.rows) == 0 && measured > 0 && (short || rows >= enoughRows*measured)
+}
+
+// short reports whether the budget allows at most two points for each model without rows. Those models then come first,
+// so that a short campaign measures each.
+func (r *run) short(h costModel) bool {
+	without := 0.0
+	for _, k := range r.keys {
+		if len(k.rows) == 0 && slices.ContainsFunc(k.points, r.open) {
+			without++
+		}
+	}
+	_, n := r.bindingTerm(h)
+	return n <= 2*without
 }
 
 // allRows returns the rows of all keys.

@@ -18,7 +18,7 @@ var ErrSetup = errors.New("cannot measure here")
 // the caller then stores nothing. In any case Run ends all processes that it started.
 //
 // The measurement has c unchanged and belongs to the caller. The campaign sets Source, Origin and its own Env
-// keys (see Env...). Run is called from one goroutine.
+// keys (see Env...). Run is called from one goroutine, or with Options.Parallel from several.
 type Runner interface {
 	Run(ctx context.Context, c spec.Config) (spec.Measurement, error)
 }
@@ -75,7 +75,7 @@ type Machine struct {
 	CPU bool
 	// Lacks returns the feature that the installed training stack lacks to run c, "" if none. nil = it lacks
 	// nothing.
-	Lacks func(c spec.Config) string
+	Lacks func(c spec.Config) string `json:"-"`
 	// Configs are all configurations that can be measured, if a table takes the place of a machine: see Tabled.
 	Configs []spec.Config
 }

@@ -36,6 +36,7 @@ func (r *run) resume() error {
 	r.resumed = len(r.rows)
 	if r.o.Again {
 		clear(r.done)
+		clear(r.tries)
 		clear(r.skips)
 	}
 	return nil
@@ -119,9 +120,15 @@ func (r *run) deviceSec() float64 {
 }
 
 // wallSec returns the time of all sessions: the points of all sessions, and the time between points of this
-// one.
+// one. Points that are measured at the same time share it.
 func (r *run) wallSec() float64 {
 	sum := 0.0
+	if n := r.o.Parallel; n > 1 {
+		for _, m := range r.rows[:r.resumed] {
+			sum += HeldSec(m) / float64(n)
+		}
+		return sum + max(r.now().Sub(r.began).Seconds(), 0)
+	}
 	for _, m := range r.rows {
 		sum += HeldSec(m)
 	}

@@ -34,7 +34,11 @@ type Options struct {
 	Only func(c spec.Config) bool
 	// Again measures the points once in this session, also those that earlier sessions of the run measured.
 	Again bool
-	Seed  uint64
+	// Parallel is the number of points that are measured at the same time, on nodes of a cluster; 0 and 1 = one after the
+	// other. Run then calls the Runner from several goroutines and writes no Journal, since a point cannot crash this
+	// process.
+	Parallel int
+	Seed     uint64
 	// Progress, if set, is called before and after every point, from one goroutine.
 	Progress func(Event)
 	Now      func() time.Time // nil = time.Now
@@ -67,7 +71,7 @@ type Step struct {
 type State struct {
 	Campaign, Label string
 	Points          int // number of points of the space
-	Done            int // number of points measured in this run
+	Done            int // number of points measured in this run; one that was measured again counts once
 	ByOutcome       map[spec.Outcome]int
 	Skipped         int // len(Skips)
 	// Skips are the points that are not tried because a smaller one ran out of memory or time. The slice is
@@ -93,7 +97,7 @@ type ModelState struct {
 }
 
 // Run measures points of c until its budget is spent, its intervals are as narrow as wanted, or no point is
-// left. Each measurement is in the Sink before the next point begins. A killed run continues if Run is called
+// left, and at the end once more those that Retryable reports. Each measurement is in the Sink before the next point begins. A killed run continues if Run is called
 // again with the rows it stored; stored points are not measured again, unless Options.Again is set. If the Sink is
 // a Journal, a point at which several sessions in a row are killed counts as failed (see maxAttempts).
 //
@@ -113,7 +117,11 @@ func Run(ctx context.Context, c Campaign, o Options) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	s, err := r.session(ctx)
+	session := r.session
+	if o.Parallel > 1 {
+		session = r.concurrent
+	}
+	s, err := session(ctx)
 	return s, errors.Join(err, r.finish())
 }
 
@@ -156,7 +164,7 @@ func (r *run) stop(ctx context.Context, err error) (State, error) {
 	if ctx.Err() != nil {
 		r.stopped = Interrupted
 		return r.state(), fmt.Errorf("profiler: campaign %s, run %s: interrupted after %d points: %w",
-			r.c.Name, r.label, len(r.rows), context.Cause(ctx))
+			r.c.Name, r.label, r.measured(), context.Cause(ctx))
 	}
 	r.stopped = "error"
 	return r.state(), err
@@ -176,9 +184,19 @@ func (r *run) measure(ctx context.Context, step Step) (spec.Measurement, error) 
 	held := r.now().Sub(began).Seconds()
 	r.inRunner += held
 	if err != nil {
-		return m, fmt.Errorf("profiler: campaign %s, run %s: point %d (%s, %s): %w", r.c.Name, r.label, number, c.Key(), c.Plan, err)
+		return m, r.pointError(number, c, err)
 	}
-	m.Config, m.Source, m.At = c, r.c.Source(), began
+	m.At = began
+	return r.store(ctx, step, m, number, held)
+}
+
+func (r *run) pointError(number int, c spec.Config, err error) error {
+	return fmt.Errorf("profiler: campaign %s, run %s: point %d (%s, %s): %w", r.c.Name, r.label, number, c.Key(), c.Plan, err)
+}
+
+// store completes the measurement of a point that held its devices for held seconds, and stores it.
+func (r *run) store(ctx context.Context, step Step, m spec.Measurement, number int, held float64) (spec.Measurement, error) {
+	m.Config, m.Source = step.Point.Config, r.c.Source()
 	m.Origin = fmt.Sprintf("%s#%s/%d", r.c.Name, r.label, number)
 	m = sanitize(m)
 	m.Env = r.env(m.Env, number, step.Why, held)

@@ -30,7 +30,12 @@ func smallCampaign(order Order) Campaign {
 
 func rubick(t testing.TB) perfmodel.Family {
 	t.Helper()
-	f, err := family.Lookup("rubick")
+	return familyOf(t, "rubick")
+}
+
+func familyOf(t testing.TB, name string) perfmodel.Family {
+	t.Helper()
+	f, err := family.Lookup(name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,10 +20,10 @@ func (r *run) skipLarger(k *keyState, m spec.Measurement) {
 	}
 }
 
-// inconclusive reports whether another process on the device may have caused m to run out of memory, or the user
-// quarantined m. Such a row does not rule out other points.
+// inconclusive reports whether the outcome of m was caused from outside, or the user quarantined m. Such a row does not
+// rule out other points.
 func inconclusive(m spec.Measurement) bool {
-	return m.Quarantined() || m.Outcome == spec.OOM && m.Env[EnvShared] != ""
+	return m.Quarantined() || m.Outcome != spec.OK && Retryable(m) != ""
 }
 
 // needsAtLeast reports whether a equals b except for a micro-batch, sequence or accumulation at least as large.

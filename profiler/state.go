@@ -28,11 +28,16 @@ type run struct {
 	resumed int // number of rows of earlier sessions
 	done    map[int]spec.Outcome
 	skips   map[int]Rejected
-	keys    []*keyState // in canonical order
-	byKey   map[spec.Key]*keyState
-	groups  []*fitGroup
-	space   *spacefill.Space // of points, see distances
-	watch   spacefill.Watch
+	// tries are the retryable measurements in a row of each point, retryWhy the reason of the last one, and retried the
+	// number of rows that took the place of one.
+	tries    map[int]int
+	retryWhy map[int]string
+	retried  int
+	keys     []*keyState // in canonical order
+	byKey    map[spec.Key]*keyState
+	groups   []*fitGroup
+	space    *spacefill.Space // of points, see distances
+	watch    spacefill.Watch
 
 	began    time.Time
 	inRunner float64 // seconds of this session spent in the Runner
@@ -44,6 +49,7 @@ func newRun(ctx context.Context, c Campaign, o Options) (*run, error) {
 	r := &run{
 		c: c, o: o, label: cmp.Or(o.Label, "1"), now: o.Now,
 		index: map[Identity]int{}, done: map[int]spec.Outcome{}, skips: map[int]Rejected{}, byKey: map[spec.Key]*keyState{},
+		tries: map[int]int{}, retryWhy: map[int]string{},
 	}
 	if r.now == nil {
 		r.now = time.Now
@@ -129,6 +135,9 @@ func (r *run) simulated() bool {
 
 func (r *run) adaptive() bool { return r.c.Choose == "" || r.c.Choose == Adaptive }
 
+// measured returns the number of points with rows.
+func (r *run) measured() int { return len(r.rows) - r.retried }
+
 // open reports whether point i may still be measured.
 func (r *run) open(i int) bool {
 	_, done := r.done[i]
@@ -146,6 +155,7 @@ func (r *run) add(m spec.Measurement) {
 	i, ok := r.index[r.identity(m.Config)]
 	if ok {
 		r.done[i] = m.Outcome
+		r.addTry(i, &m)
 	}
 	if k := r.byKey[m.Config.Key()]; k != nil {
 		k.add(m)
@@ -157,10 +167,10 @@ func (r *run) add(m spec.Measurement) {
 // state returns the progress of the run.
 func (r *run) state() State {
 	s := State{
-		Campaign: r.c.Name, Label: r.label, Points: len(r.points), Done: len(r.rows), Skipped: len(r.skips),
+		Campaign: r.c.Name, Label: r.label, Points: len(r.points), Done: r.measured(), Skipped: len(r.skips),
 		ByOutcome: map[spec.Outcome]int{}, DeviceSec: r.deviceSec(), WallSec: r.wallSec(), Stopped: r.stopped,
 	}
-	for _, m := range r.rows {
+	for _, m := range Latest(r.rows) {
 		s.ByOutcome[m.Outcome]++
 	}
 	for i := range r.points {

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"errors"
+	"path/filepath"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/campaign"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 )
 
 func profileCommand() *cli.Command {
@@ -23,7 +27,7 @@ nothing measured is lost when the machine goes down:
 docs/guides/campaigns.md describes the file. Measuring needs python3 with PyTorch;
 PACER_PYTHON names another interpreter.`,
 		Subcommands: []*cli.Command{
-			profileRunCommand(), profilePlanCommand(), profileExplainCommand(), profileStatusCommand(), profileDevicesCommand(),
+			profileRunCommand(), profilePlanCommand(), profileScoreCommand(), profileExplainCommand(), profileStatusCommand(), profileDevicesCommand(), profilePointCommand(),
 		},
 	}
 }
@@ -49,12 +53,38 @@ func devicesListFlag() cli.Flag {
 
 // openCampaign prepares the run of the campaign file that is the command's only argument.
 func openCampaign(c *cli.Context, dry bool, rows campaign.RowSource) (*campaign.Session, error) {
+	o := campaignOptions(c)
+	o.Dry = dry
+	return openWith(c, o, rows)
+}
+
+// openCampaignOn is openCampaign for a run, here or on the cluster of --on.
+func openCampaignOn(c *cli.Context, rows campaign.RowSource) (*campaign.Session, error) {
+	o := campaignOptions(c)
+	if o.On = c.String("on"); o.On == "" {
+		for _, name := range []string{"gpus", "parallel"} {
+			if c.IsSet(name) {
+				return nil, fail.Usagef("run: --%s needs --on", name)
+			}
+		}
+		return openWith(c, o, rows)
+	}
+	dir, err := dataDir(c).Path()
+	if err != nil {
+		return nil, err
+	}
+	o.JobDir, o.GPUs, o.Parallel = filepath.Join(dir, "jobs"), c.Int("gpus"), c.Int("parallel")
+	if err := errors.Join(command.InRange(c, "parallel", o.Parallel, 1024), command.NotNegative(c, "gpus")); err != nil {
+		return nil, err
+	}
+	return openWith(c, o, rows)
+}
+
+func openWith(c *cli.Context, o campaign.Options, rows campaign.RowSource) (*campaign.Session, error) {
 	path, err := command.OnePath(c, "CAMPAIGN.yaml")
 	if err != nil {
 		return nil, err
 	}
-	o := campaignOptions(c)
-	o.Dry = dry
 	s, err := campaign.Open(c.Context, path, o, rows)
 	if err != nil {
 		return nil, command.ForVerb(c, err)

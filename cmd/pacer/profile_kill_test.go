@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/cmd/internal/campaign"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
@@ -73,7 +74,8 @@ func TestE2EKilledCampaigns(t *testing.T) {
 // files goes with the next point.
 func TestE2EPointThatKills(t *testing.T) {
 	python, dir := fakeTorch(t, `if [ $(ls "$dir" | grep -c point) = 1 ]; then
-  kill -9 $(cut -d ' ' -f 4 /proc/$PPID/stat); sleep 60
+  guard=$(cut -d ' ' -f 4 /proc/$PPID/stat) # the parent of the supervisor
+  kill -9 $(cut -d ' ' -f 4 /proc/$guard/stat); sleep 60
 fi
 : >"$dir/point$$"
 echo '{"version":1,"outcome":"ok","world":1,"warmup_sec":[0.3],"warmup_stopped":"steady","step_sec":[0.5,0.5],'\
@@ -94,7 +96,7 @@ echo '{"version":1,"outcome":"ok","world":1,"warmup_sec":[0.3],"warmup_stopped":
 	// With two files nothing kills any more.
 	writeFile(t, filepath.Join(dir, "point"), "")
 	out, err := run().CombinedOutput()
-	if want := "mb=2,ga=1,precision=fp32 failed: pacer or the machine went down while it was measured, 3 times in a row"; err != nil || !strings.Contains(string(out), want) {
+	if want := "mb=2,ga=1,precision=fp32 failed: pacer or the machine went down while it was measured, 3 times in a row"; err != nil && !busyMachine(err, out) || !strings.Contains(string(out), want) {
 		t.Errorf("%v, want %s\n%s", err, want, out)
 	}
 	if left, _ := filepath.Glob(filepath.Join(tmp, "pacer-*")); len(left) != 0 {
@@ -104,6 +106,13 @@ echo '{"version":1,"outcome":"ok","world":1,"warmup_sec":[0.3],"warmup_stopped":
 		!regexp.MustCompile(`"points": 3,\s*"outcomes": \{\s*"ok": 2,\s*"oom": 0,\s*"timeout": 0,\s*"failed": 1`).Match(out) {
 		t.Errorf("%v\n%s", err, out)
 	}
+}
+
+// busyMachine reports whether a command ended with exit code 4 since other processes used the CPUs, so that all of its
+// points are in doubt.
+func busyMachine(err error, out []byte) bool {
+	var exit *exec.ExitError
+	return errors.As(err, &exit) && exit.ExitCode() == fail.Partial && strings.Contains(string(out), "in doubt")
 }
 
 const killPoints = 12

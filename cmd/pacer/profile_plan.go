@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -23,8 +24,12 @@ expected to hold its devices and the memory it is expected to need, after the
 combinations that cannot be run, by reason. Points that are stored already count
 as done. For a machine you are not on:
 
-   pacer profile plan bench/campaigns/gpu-node.yaml --assume 8xH200`,
+   pacer profile plan bench/campaigns/gpu-node.yaml --assume 8xH200
+
+Predictions written by --predict are compared with the measurements by
+pacer profile score.`,
 		Flags: append(machineFlags(),
+			&cli.StringFlag{Name: "predict", Usage: "write predictions of the points to `FILE`, for profile score", Category: categoryOutput},
 			&cli.IntFlag{Name: "top", Value: 40, Usage: "show the first `N` points, 0 = all; json and csv have all", Category: categoryOutput}),
 		Action: runProfilePlan,
 	}
@@ -40,6 +45,15 @@ func runProfilePlan(c *cli.Context) error {
 	}
 	defer s.Close()
 	s.PrintNotes(c.App.ErrWriter)
+	if file := c.String("predict"); file != "" {
+		p, err := s.Predict(c.Context, time.Now())
+		if err == nil {
+			err = p.Write(file)
+		}
+		if err != nil {
+			return fmt.Errorf("profile: --predict %s: %w", file, err)
+		}
+	}
 	state, steps, err := profiler.Estimate(c.Context, s.Campaign, s.Profiler)
 	if err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -39,11 +38,21 @@ a row has failed. Example:
 
    pacer profile run bench/campaigns/cpu-smoke.yaml --max-wall 2m
 
+With --on slurm each point is a job, several at a time, on one node. The nodes need
+this program and the data directory at the same paths. sbatch reads account and
+partition from its variables, such as SBATCH_PARTITION. Interrupted, the jobs go on,
+and the same command takes their results:
+
+   SBATCH_PARTITION=h100 pacer profile run campaign.yaml --on slurm --gpus 8
+
 Another --label starts the campaign over, beside the first run. On every synced
 point, standard error has a line like
 
    profile cpu-smoke: 7 of 40 points: gpt-tiny dp=2,... ok 0.123 s ±1.2 % ...`,
 		Flags: append(machineFlags(),
+			&cli.StringFlag{Name: "on", Usage: "measure each point as a job of a `CLUSTER`: slurm", DefaultText: "this machine", Category: categoryHardware},
+			&cli.IntFlag{Name: "gpus", Usage: "request `N` GPUs for each job of --on; 0 = measure the CPUs of whole nodes", Category: categoryHardware},
+			&cli.IntFlag{Name: "parallel", Value: 4, Usage: "keep up to `N` jobs of --on in the queue", Category: categoryHardware},
 			&cli.IntFlag{Name: "max-points", Usage: "stop at `N` points in all instead of the file's budget", DefaultText: "the file's", Category: categoryCampaign},
 			&cli.DurationFlag{Name: "max-wall", Usage: "stop after `TIME` such as 30m, earlier sessions of the run included, instead of the file's budget", DefaultText: "the file's", Category: categoryCampaign},
 		),
@@ -61,7 +70,7 @@ func runProfileRun(c *cli.Context) (err error) {
 			err = errors.Join(err, db.Close())
 		}
 	}()
-	s, err := openCampaign(c, false, func(ctx context.Context, f store.Filter) (_ []spec.Measurement, err error) {
+	s, err := openCampaignOn(c, func(ctx context.Context, f store.Filter) (_ []spec.Measurement, err error) {
 		if db == nil {
 			if db, err = dataDir(c).Open(store.Options{From: "pacer profile run"}); err != nil {
 				return nil, err
@@ -132,8 +141,8 @@ func measure(c *cli.Context, s *campaign.Session) error {
 		return fmt.Errorf("profile: campaign %s interrupted; its %s are stored, the same command goes on",
 			s.Campaign.Name, spec.Count(state.Done, "point"))
 	}
-	if err == nil && len(own) > 0 && !slices.ContainsFunc(own, func(m spec.Measurement) bool { return m.Outcome == spec.OK }) {
-		return fmt.Errorf("profile: campaign %s: none of its %s ran; the last: %s", s.Campaign.Name, spec.Count(len(own), "point"), campaign.PointResult(own[len(own)-1]))
+	if err == nil {
+		err = s.Unusable(own)
 	}
 	return campaign.SetupError(err)
 }

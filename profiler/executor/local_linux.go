@@ -14,15 +14,21 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-// How all processes are found and ended on Linux: between this process and the command runs a supervisor, a
-// second copy of this program (supervise_linux.go). It is a "child subreaper" (prctl(2),
-// PR_SET_CHILD_SUBREAPER): every descendant of the command becomes its child when the descendant's parent dies,
-// even if it moved to another session. So a supervisor without children means that all descendants have ended,
-// and no other process of the caller is touched. The supervisor also survives a kill -9 of this process: it
-// sees its control pipe close and ends everything.
+// How all processes are found and ended on Linux: between this process and the command run a guard and a supervisor,
+// copies of this program (guard_linux.go, supervise_linux.go). Both are "child subreapers" (prctl(2),
+// PR_SET_CHILD_SUBREAPER): every descendant of the command becomes a child of the supervisor when its parent dies, even
+// if it moved to another session. So a supervisor without children means that all descendants have ended, and no other
+// process of the caller is touched.
 //
-// This fails only if the supervisor itself is killed. Then this process kills the process group, and every
-// process with the mark of the run in its environment.
+// Each process may be killed:
+//
+//	this process    the control pipe closes and the supervisor ends everything
+//	the supervisor  its children become those of the guard, which kills them
+//	the guard       the supervisor continues without it
+//	both            this process kills the process group and every process with the mark of the run
+//	all three       the kernel kills the command, and the Python processes of a run end themselves: see SupervisorVar
+//
+// What remains after the last case, such as a daemon that is no Python process, is ended by Sweep.
 
 // markVar is set in the environment of every process of a run, to a value unique to the run.
 const markVar = "PACER_RUN_MARK"
@@ -62,9 +68,9 @@ func (l Local) run(ctx context.Context, program string, cmd profiler.Command, ou
 	return exit, err
 }
 
-// A supervisor is the process between this one and a command.
+// A supervisor is the pair of processes between this one and a command.
 type supervisor struct {
-	cmd     *exec.Cmd
+	cmd     *exec.Cmd // the guard
 	mark    string
 	control *os.File // closing it ends the command
 	report  *os.File
@@ -91,7 +97,7 @@ func (l Local) startSupervisor(program string, cmd profiler.Command, out *os.Fil
 	}()
 	s.cmd = exec.Command("/proc/self/exe")
 	s.cmd.Args = []string{superviseName}
-	s.cmd.Env = append(os.Environ(), superviseVar+"=1")
+	s.cmd.Env = append(os.Environ(), roleVar(guardRole))
 	s.cmd.Stdout, s.cmd.Stderr = out, out
 	s.cmd.ExtraFiles = []*os.File{control, report} // descriptors 3 and 4
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -15,15 +16,23 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-// A program that links this package acts as a supervisor, before its main function runs, if its name is
-// superviseName and superviseVar is 1.
+// A program that links this package acts as a guard or a supervisor, before its main function runs, if its name is
+// superviseName. superviseVar has its role and the id of its parent, such as "guard 1234".
 const (
-	superviseName = "pacer-supervisor"
-	superviseVar  = "PACER_SUPERVISE"
+	superviseName  = "pacer-supervisor"
+	superviseVar   = "PACER_SUPERVISE"
+	guardRole      = "guard"
+	supervisorRole = "supervisor"
 )
 
 func init() {
-	if os.Args[0] == superviseName && os.Getenv(superviseVar) == "1" {
+	if os.Args[0] != superviseName {
+		return
+	}
+	switch role, _, _ := strings.Cut(os.Getenv(superviseVar), " "); role {
+	case guardRole:
+		os.Exit(guard())
+	case supervisorRole:
 		os.Exit(supervise())
 	}
 }
@@ -101,6 +110,16 @@ func stopOn(control io.Reader, stop chan struct{}) {
 	end()
 }
 
+// SupervisorVar is the variable with the id of the supervisor and its PID namespace, such as
+// "1234 pid:[4026531836]". Python processes of a run end themselves when the supervisor has ended.
+const SupervisorVar = "PACER_SUPERVISOR"
+
+// supervisedBy returns SupervisorVar for the children of this process.
+func supervisedBy() string {
+	namespace, _ := os.Readlink("/proc/self/ns/pid")
+	return fmt.Sprintf("%s=%d %s", SupervisorVar, os.Getpid(), namespace)
+}
+
 // start starts the command in its own session and process group. It returns the pid, which is also the id of
 // the group.
 func start(o supervisorOrder) (int, error) {
@@ -110,9 +129,11 @@ func start(o supervisorOrder) (int, error) {
 	}
 	defer null.Close()
 	pid, err := syscall.ForkExec(o.Program, o.Args, &syscall.ProcAttr{
-		Dir: o.Dir, Env: o.Env,
+		Dir: o.Dir, Env: append(o.Env, supervisedBy()),
 		Files: []uintptr{null.Fd(), 1, 2},
-		Sys:   &syscall.SysProcAttr{Setsid: true},
+		// The kernel kills the command when the thread that started it ends. Package init functions run on the
+		// main thread, which ends with the process.
+		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {
 		return 0, fmt.Errorf("cannot run %q: %w", o.Args[0], err)
@@ -205,3 +226,6 @@ func signalAll(sig syscall.Signal) []int {
 	}
 	return all
 }
+
+// roleVar returns superviseVar for a child of this process.
+func roleVar(role string) string { return fmt.Sprintf("%s=%s %d", superviseVar, role, os.Getpid()) }

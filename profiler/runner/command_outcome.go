@@ -96,6 +96,9 @@ func (e *commandExit) setOutcome(m *spec.Measurement) {
 	m.Outcome, m.Reason = e.outcome()
 	if m.Outcome != spec.OK {
 		m.Env[profiler.EnvLog] = e.exit.Tail
+		if m.Outcome == spec.Failed && !e.complete() && endedFromOutside(e.exit) {
+			m.Env[profiler.EnvExternal] = m.Reason
+		}
 		return
 	}
 	e.describe(m)

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -37,7 +38,7 @@ func (e workerExit) setOutcome(m *spec.Measurement) {
 	case e.exit.TimedOut && (!reported || r.Outcome != spec.OK || r.World != m.Config.Plan.Devices()):
 		m.Outcome, m.Reason = spec.Timeout, fmt.Sprintf("did not end within %s and was killed", e.timeout)
 	case reported && r.LostPeer:
-		m.Outcome, m.Reason = e.unexplained("a process disappeared (" + r.Reason + ")")
+		e.unexplained(m, "a process disappeared ("+r.Reason+")")
 	case reported && r.Outcome == spec.Failed:
 		m.Outcome, m.Reason = spec.Failed, r.Reason
 	case reported && r.World != m.Config.Plan.Devices():
@@ -46,7 +47,7 @@ func (e workerExit) setOutcome(m *spec.Measurement) {
 	case reported:
 		m.Outcome = spec.OK
 	case errors.Is(e.noResult, worker.ErrNoResult):
-		m.Outcome, m.Reason = e.unexplained("no result")
+		e.unexplained(m, "no result")
 	default:
 		m.Outcome, m.Reason = spec.Failed, fmt.Sprintf("%v (%s)", e.noResult, status(e.exit))
 	}
@@ -65,25 +66,49 @@ func (e workerExit) setOutcome(m *spec.Measurement) {
 	}
 }
 
-// unexplained returns the outcome of a worker that ended without giving a reason. what is the beginning of the
-// reason.
-func (e workerExit) unexplained(what string) (spec.Outcome, string) {
+// unexplained sets the outcome of a worker that ended without giving a reason. what is the beginning of the reason.
+func (e workerExit) unexplained(m *spec.Measurement, what string) {
+	m.Outcome = spec.Failed
 	switch {
 	case !e.sigkilled():
-		return spec.Failed, what + ": " + status(e.exit)
+		m.Reason = what + ": " + status(e.exit)
+		if endedFromOutside(e.exit) {
+			m.Env[profiler.EnvExternal] = m.Reason
+		}
 	case e.outOfMemoryKill:
-		return spec.OOM, "killed by the kernel for lack of host memory"
+		m.Outcome, m.Reason = spec.OOM, "killed by the kernel for lack of host memory"
+	default:
+		m.Reason = what + ": " + killedFromOutside
+		m.Env[profiler.EnvExternal] = killedFromOutside
 	}
-	return spec.Failed, what + ": killed by SIGKILL, but not by the kernel for lack of memory: another process sent it"
 }
 
-// sigkill matches, in torchrun's report, a process that was ended by SIGKILL.
-var sigkill = regexp.MustCompile(`SIGKILL|exitcode *: *-9\b`)
+// killedFromOutside is the reason of a SIGKILL that neither the executor nor the kernel sent.
+const killedFromOutside = "killed by SIGKILL, but not by the kernel for lack of memory: another process sent it"
+
+// sigkill matches, in torchrun's report, a process that was ended by SIGKILL, and sigterm torchrun that got SIGTERM.
+var (
+	sigkill = regexp.MustCompile(`SIGKILL|exitcode *: *-9\b`)
+	sigterm = regexp.MustCompile(`got signal: 15\b`)
+)
 
 // sigkilled reports whether the worker or one of its processes got SIGKILL. Before the timeout, it was not the
 // executor that sent it.
 func (e workerExit) sigkilled() bool {
 	return e.exit.Signal == "killed" || sigkill.MatchString(e.exit.Tail)
+}
+
+// endedFromOutside reports whether a command or one of its processes got SIGKILL or SIGTERM before the timeout. A shell
+// adds 128 to the number of the signal.
+func endedFromOutside(e profiler.Exit) bool {
+	if e.TimedOut {
+		return false
+	}
+	switch {
+	case e.Signal == "killed", e.Signal == "terminated", e.Code == 128+int(syscall.SIGKILL), e.Code == 128+int(syscall.SIGTERM):
+		return true
+	}
+	return sigkill.MatchString(e.Tail) || sigterm.MatchString(e.Tail)
 }
 
 // describe copies the results and properties of the worker to m.

@@ -15,7 +15,12 @@ func (o *Options) commandSetup(ctx context.Context, camp profiler.Campaign) (Set
 		return Setup{}, err
 	}
 	again, stop := interruptedAgain()
-	s := Setup{Notes: notes, close: func() { stop(); watch.Close() }}
+	s := Setup{Machine: m, Notes: notes, close: func() { stop(); watch.Close() }}
+	ready, err := o.clear(ctx, &s, watch)
+	if err != nil {
+		return s, err
+	}
+	ready()
 	return s, s.useCommand(m, camp, runner.CommandOptions{Watch: deviceWatch{watch}, Executor: executor.Local{Hurry: again}})
 }
 
@@ -33,6 +38,6 @@ func (s *Setup) useCommand(m profiler.Machine, camp profiler.Campaign, o runner.
 		return err
 	}
 	m.Lacks = r.Lacks
-	s.Machine, s.Runner = m, r
+	s.Machine, s.Runner, s.check = m, r, r.Check
 	return nil
 }

@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
@@ -28,8 +31,15 @@ type Options struct {
 	For     string // file of pacer plan --output json with the plans to predict best; "" = all points alike
 	Seed    uint64
 	Dry     bool // nothing is measured: the set-up may be incomplete
+	// On is the cluster that measures the points as jobs, "" = this machine. JobDir is a directory that its nodes see, GPUs
+	// the number per node, 0 = the CPUs, Parallel the number of jobs at a time, and Poll the time between two looks, 0 = 2 s.
+	On             string
+	JobDir         string
+	GPUs, Parallel int
+	Poll           time.Duration
 	// Space, if set, returns the space on a machine in place of that of the campaign.
 	Space func(context.Context, profiler.Machine) (profiler.Space, error)
+	job   bool // this process is a job
 }
 
 // RowSource reads stored rows.
@@ -87,7 +97,7 @@ func Prepare(ctx context.Context, camp profiler.Campaign, o Options, rows RowSou
 	if s.Points, s.Rejected, err = setup.points(camp); err != nil {
 		return nil, err
 	}
-	s.Profiler = profiler.Options{Machine: s.Machine, Runner: s.Runner, Family: fam, Label: o.Label, Reuse: o.Reuse, For: wanted, Seed: o.Seed}
+	s.Profiler = profiler.Options{Machine: s.Machine, Runner: s.Runner, Family: fam, Label: o.Label, Reuse: o.Reuse, For: wanted, Seed: o.Seed, Parallel: o.Parallel}
 	if len(s.Points) > 0 || o.Dry {
 		if s.Profiler.Rows, err = rows(ctx, o.filter(camp)); err != nil {
 			return nil, err
@@ -106,6 +116,21 @@ func (s *Session) Close() {
 // NoPoints is the error of a campaign without a point that can be run.
 func (s *Session) NoPoints() error {
 	return fail.NoAnswerf("profile: campaign %s: no point can be run on this machine; the reasons are above", s.Campaign.Name)
+}
+
+// Unusable is the error of a run without a row that can be fitted, nil if it has a usable row or no rows at all.
+func (s *Session) Unusable(rows []spec.Measurement) error {
+	if len(rows) == 0 || slices.ContainsFunc(rows, perfmodel.Usable) {
+		return nil
+	}
+	last, what := rows[len(rows)-1], "ran"
+	for _, m := range rows {
+		if m.Outcome == spec.OK {
+			last, what = m, "is usable"
+		}
+	}
+	points := len(profiler.Latest(rows))
+	return fail.Partialf("profile: campaign %s: none of its %s %s; the last: %s", s.Campaign.Name, spec.Count(points, "point"), what, PointResult(last))
 }
 
 // OwnRows returns the stored rows that the run itself measured.

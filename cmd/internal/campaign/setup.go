@@ -27,6 +27,7 @@ type Setup struct {
 	Notes   []string
 	Count   int // points of the campaign, set by Points
 	close   func()
+	check   func([]profiler.Point) error // nil = none
 }
 
 // newSetup returns the set-up of camp. A dry one may assume any machine and be incomplete.
@@ -37,6 +38,10 @@ func newSetup(ctx context.Context, camp profiler.Campaign, o Options, rows RowSo
 		return o.replaySetup(ctx, camp, rows, timing)
 	case camp.Runner.Name == profiler.RunnerSynthetic:
 		return o.syntheticSetup(ctx, camp, timing)
+	case o.On != "" && o.Assume == "":
+		return o.clusterSetup(ctx, camp)
+	case o.On != "":
+		return Setup{}, badField("on", o.On, "conflicts with --assume")
 	case o.Assume == "" && camp.Runner.Name == profiler.RunnerCommand:
 		return o.commandSetup(ctx, camp)
 	case o.Assume == "":
@@ -181,8 +186,8 @@ func (s *Setup) points(camp profiler.Campaign) ([]profiler.Point, []profiler.Rej
 		s.Machine.Configs = t.Configs()
 	}
 	points, rejected, err := camp.Points(s.Machine)
-	if c, ok := s.Runner.(*runner.Command); ok && err == nil {
-		if err = c.Check(points); err != nil {
+	if s.check != nil && err == nil {
+		if err = s.check(points); err != nil {
 			return points, rejected, fail.WithCode(fail.Usage, err)
 		}
 	}

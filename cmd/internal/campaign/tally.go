@@ -104,14 +104,20 @@ func TallyRuns(rows []spec.Measurement) []Tally {
 func TallyRun(campaign, label string, rows []spec.Measurement) Tally {
 	t := Tally{Campaign: campaign, Label: label, Source: profiler.SourcePrefix + campaign, Models: []ModelTally{}}
 	byKey := map[spec.Key]*ModelTally{}
-	for _, m := range rows {
+	of := func(m spec.Measurement) *ModelTally {
 		k := m.Config.Key()
 		if byKey[k] == nil {
 			byKey[k] = &ModelTally{Model: k.Model, Accelerator: k.Accelerator}
 		}
-		byKey[k].add(m)
+		return byKey[k]
+	}
+	for _, m := range profiler.Latest(rows) { // a point that was measured again counts once
+		of(m).add(m)
 		t.Points++
 		t.Outcomes.add(m.Outcome)
+	}
+	for _, m := range rows {
+		of(m).addHeld(m)
 		if t.First.IsZero() || m.At.Before(t.First) {
 			t.First = m.At.UTC()
 		}
@@ -139,6 +145,9 @@ func (t *ModelTally) add(m spec.Measurement) {
 	if m.Outcome == spec.OK && m.DoubtReason() != "" {
 		t.Doubted++
 	}
+}
+
+func (t *ModelTally) addHeld(m spec.Measurement) {
 	held := profiler.HeldSec(m)
 	t.HeldSec += held
 	t.DeviceHours += held * float64(m.Config.Plan.Devices()) / 3600

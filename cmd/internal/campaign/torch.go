@@ -29,7 +29,12 @@ func (o *Options) torchSetup(ctx context.Context, camp profiler.Campaign) (Setup
 		return s, err
 	}
 	s.Runner = t
+	ready, err := o.clear(ctx, &s, watch)
+	if err != nil {
+		return s, err
+	}
 	torch, err := t.Setup(ctx)
+	ready()
 	if err == nil {
 		err = seesDevices(torch, m)
 	}

@@ -20,10 +20,11 @@ from typing import Any
 
 sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # of the package, not inside it
 
-from pacer_worker import result
+from pacer_worker import parent, result
 
 
 def main() -> int:
+    parent.end_with_parent()
     parser = argparse.ArgumentParser(prog="pacer_worker", description=__doc__)
     parser.add_argument("--request")
     parser.add_argument("--out")

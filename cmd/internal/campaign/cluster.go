@@ -1,0 +1,150 @@
+package campaign
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/perfmodel/atomicfile"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/profiler"
+	"github.com/pacer-ml/pacer/profiler/executor"
+	"github.com/pacer-ml/pacer/profiler/runner"
+	"github.com/pacer-ml/pacer/profiler/worker"
+)
+
+// jobVersion is the version of JobRequest. Submitting and measuring process are the same program.
+const jobVersion = 1
+
+// JobRequest is the file of a job of a cluster: it measures a point, or describes the node.
+type JobRequest struct {
+	Version  int               `json:"version"`
+	Campaign profiler.Campaign `json:"campaign"`
+	Devices  string            `json:"devices"`
+	Seed     uint64            `json:"seed"`
+	Config   *spec.Config      `json:"config"` // nil = describe the node
+}
+
+// nodeAnswer describes a node.
+type nodeAnswer struct {
+	Machine profiler.Machine `json:"machine"`
+	Torch   *worker.Features `json:"torch"` // of runner torchrun
+	Notes   []string         `json:"notes"`
+}
+
+// ClusterNames are the values of Options.On.
+var ClusterNames = []string{"slurm"}
+
+// limitSlack is the time that a job has in addition to that of its point: to start, and to import torch.
+const limitSlack = 10 * time.Minute
+
+// clusterSetup measures each point as a job of a cluster. The machine is that of a node, which a first job describes.
+func (o *Options) clusterSetup(ctx context.Context, camp profiler.Campaign) (Setup, error) {
+	if o.On != "slurm" {
+		return Setup{}, badField("on", o.On, "is not the name of a cluster, want slurm")
+	}
+	self, err := thisProgram()
+	if err != nil {
+		return Setup{}, err
+	}
+	request := func(c *spec.Config) JobRequest { return JobRequest{jobVersion, camp, o.Devices, o.Seed, c} }
+	args := []string{self, "profile", "point"}
+	remote, err := runner.NewRemote(runner.RemoteOptions{
+		Cluster: executor.Slurm{Poll: o.Poll}, Dir: o.JobDir, Args: args, Run: camp.Source() + "#" + o.Label, GPUs: o.GPUs,
+		Request: func(c spec.Config) any { return request(&c) }, Limit: camp.Point.Defaults().Timeout + limitSlack})
+	if err != nil {
+		return Setup{}, err
+	}
+	var node nodeAnswer
+	if err := remote.Ask(ctx, "node", args, request(nil), &node); err != nil {
+		return Setup{}, err
+	}
+	s := Setup{Machine: node.Machine, Runner: remote, Notes: node.Notes, close: func() { _ = remote.Close() }}
+	if node.Torch != nil {
+		s.Machine.Lacks = lacksIn(*node.Torch, s.Machine, camp)
+		return s, nil
+	}
+	c, err := runner.NewCommand(runner.CommandOptions{Command: camp.Runner.Command, Machine: s.Machine, Point: camp.Point})
+	if err != nil {
+		return s, err
+	}
+	s.Machine.Lacks, s.check = c.Lacks, c.Check
+	return s, nil
+}
+
+// thisProgram returns the path of this program under the name that it was started by.
+func thisProgram() (string, error) {
+	path, err := exec.LookPath(os.Args[0])
+	if err != nil {
+		if path, err = os.Executable(); err != nil {
+			return "", fmt.Errorf("profile: the path of this program: %w", err)
+		}
+	}
+	return filepath.Abs(path)
+}
+
+// RunJob does what a request file asks for, and writes the answer beside it. An answer that is there already stays.
+func RunJob(ctx context.Context, file string) error {
+	out := runner.RemoteResult(file)
+	if _, err := os.Stat(out); err == nil {
+		return nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("profile: point: %w", err)
+	}
+	var r JobRequest
+	if err := json.Unmarshal(text, &r); err != nil || r.Version != jobVersion {
+		return fail.Usagef("profile: point: %s is no request of version %d (version %d, %v)", file, jobVersion, r.Version, err)
+	}
+	answer, err := r.answer(ctx)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(out, fs.FileMode(0o644), func(w io.Writer) error { return json.NewEncoder(w).Encode(answer) })
+}
+
+// answer measures the point, or describes this node.
+func (r *JobRequest) answer(ctx context.Context) (any, error) {
+	o := Options{Devices: r.Devices, Seed: r.Seed, job: r.Config != nil}
+	s, err := newSetup(ctx, r.Campaign, o, nil)
+	if s.close != nil {
+		defer s.close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if r.Config == nil {
+		a := nodeAnswer{Machine: s.Machine, Notes: s.Notes}
+		if t, ok := s.Runner.(*runner.Torchrun); ok {
+			f, err := t.Setup(ctx)
+			if err != nil {
+				return nil, err
+			}
+			a.Torch = &f
+		}
+		return a, nil
+	}
+	if have, want := s.Machine.Accelerator.Name, r.Config.Accelerator.Name; have != want {
+		return nil, fmt.Errorf("profile: point: this node has the accelerator %q, the campaign measures %q: choose nodes of one kind: %w", have, want, profiler.ErrSetup)
+	}
+	m, err := s.Runner.Run(ctx, *r.Config)
+	if err == nil {
+		m.Env["node"] = nodeName()
+	}
+	return m, err
+}
+
+// nodeName returns the name of this node in Slurm, or its host name.
+func nodeName() string {
+	host, _ := os.Hostname()
+	return cmp.Or(os.Getenv("SLURMD_NODENAME"), host)
+}
