@@ -24,7 +24,7 @@ func (s *Server) auth(next http.Handler) http.Handler {
 		switch {
 		case crossSite.Check(r) != nil:
 			writeProblem(w, newProblem(http.StatusForbidden, "", "requests of other sites' pages are refused"))
-		case s.o.Token == "" && !loopback(hostOf(r)):
+		case s.o.Token == "" && !loopback(hostOf(r.Host)):
 			writeProblem(w, newProblem(http.StatusForbidden, "", fmt.Sprintf("host %q: without a token only requests to this machine by the name localhost or a loopback address are answered", cut(r.Host, maxEcho))))
 		case s.o.Token != "" && !open[r.URL.Path] && !sameToken(want, r):
 			w.Header().Set("WWW-Authenticate", `Bearer realm="pacer"`)
@@ -42,12 +42,12 @@ func sameToken(want [sha256.Size]byte, r *http.Request) bool {
 	return strings.EqualFold(kind, "Bearer") && subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }
 
-// hostOf returns the host a request names, without the port.
-func hostOf(r *http.Request) string {
-	if host, _, err := net.SplitHostPort(r.Host); err == nil {
+// hostOf returns the host of an address, with or without a port.
+func hostOf(addr string) string {
+	if host, _, err := net.SplitHostPort(addr); err == nil {
 		return host
 	}
-	return strings.Trim(r.Host, "[]")
+	return strings.Trim(addr, "[]")
 }
 
 // recovered, deferred, answers a panic with 500, or closes the connection where the

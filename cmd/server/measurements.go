@@ -47,7 +47,6 @@ type FitResponse struct {
 
 func (s *Server) registerMeasurements(api huma.API, m *router) {
 	const tag = "measurements"
-	m.precheck["POST /v1/measurements"] = s.checkPosted
 	register(s, api, m, operation{http.MethodPost, "/v1/measurements", "post-measurements", tag, light, "Store measurements",
 		"Measurements are on disk when the response arrives. Fitted models do not change until they are refitted: by the server, where serve has --refit, or by /v1/fit.", []int{404, 422, 507}},
 		func(ctx context.Context, in *body[MeasurementsRequest]) (Stored, error) {
@@ -89,7 +88,10 @@ func checkMeasurement(m *spec.Measurement) error {
 	if err := checkFigures(&c.Model, &c.Accelerator, c.Link, &c.Shape); err != nil {
 		return err
 	}
-	return c.Plan.CheckBounds()
+	if err := c.Plan.CheckBounds(); err != nil {
+		return err
+	}
+	return store.Check(*m)
 }
 
 // fit refits models from the measurements that in selects.

@@ -20,10 +20,13 @@ type Options struct {
 	MaxBody int64
 	// MaxAnswer is the most bytes of an answer; 0 = 64 MiB.
 	MaxAnswer int64
-	// MaxRequests bounds concurrent requests; 0 = 1024.
+	// MaxBuffered bounds the bytes of the bodies and answers of all requests; 0 = 256
+	// MiB, or what one body and one answer need.
+	MaxBuffered int64
+	// MaxRequests bounds the requests that are worked on at the same time; 0 = 1024.
 	MaxRequests int
-	// MaxSearches bounds concurrent plan searches and fits; others wait up to a
-	// second. 0 = twice the cores.
+	// MaxSearches bounds concurrent short searches; half as many long ones run besides.
+	// Others wait up to a quarter of Timeout. 0 = twice the cores.
 	MaxSearches int
 	// Timeout bounds the time of a response, except for fits; 0 = 30 s.
 	Timeout time.Duration
@@ -45,6 +48,8 @@ type Options struct {
 
 	// Version is the version in the API's description and the metrics.
 	Version string
+	// AccessLog receives a line for each request; nil drops them.
+	AccessLog *slog.Logger
 	// Log receives warnings and errors for operators; nil drops them.
 	Log *slog.Logger
 }
@@ -64,6 +69,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("server: most bytes of a body %d is negative", o.MaxBody)
 	case o.MaxAnswer < 0:
 		return fmt.Errorf("server: most bytes of an answer %d is negative", o.MaxAnswer)
+	case o.MaxBuffered < 0:
+		return fmt.Errorf("server: most bytes of bodies and answers %d is negative", o.MaxBuffered)
 	case o.MaxRequests < 0 || o.MaxSearches < 0:
 		return fmt.Errorf("server: %d requests, %d searches at the same time: must not be negative", o.MaxRequests, o.MaxSearches)
 	}
@@ -77,6 +84,7 @@ func (o Options) Validate() error {
 func (o Options) withDefaults() Options {
 	o.MaxBody = cmp.Or(o.MaxBody, 8<<20)
 	o.MaxAnswer = cmp.Or(o.MaxAnswer, 64<<20)
+	o.MaxBuffered = cmp.Or(o.MaxBuffered, max(256<<20, o.MaxBody+o.MaxAnswer))
 	o.MaxRequests = cmp.Or(o.MaxRequests, 1024)
 	o.MaxSearches = cmp.Or(o.MaxSearches, 2*runtime.GOMAXPROCS(0))
 	o.Timeout = cmp.Or(o.Timeout, 30*time.Second)

@@ -29,6 +29,8 @@ type Server struct {
 	api      huma.API
 	handler  http.Handler
 	limit    limiter
+	memory   memoryBudget
+	answers  answerCache
 	ending   atomic.Bool // shutting down
 }
 
@@ -45,7 +47,8 @@ func New(db *store.DB, reg *registry.Registry, o Options) (*Server, error) {
 		Warn:   func(err error) { s.o.Log.Warn(err.Error()) },
 	}
 	s.models = newModelCache(s.resolver)
-	s.limit = newLimiter(s.o.MaxRequests, s.o.MaxSearches)
+	s.limit = newLimiter(&s.o)
+	s.memory = newMemoryBudget(s.o.MaxBuffered)
 	s.metrics = newMetrics(s.o.Version)
 	s.fits = newRefitter(s)
 	var err error
@@ -75,7 +78,6 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		BaseContext:       func(net.Listener) context.Context { return requests },
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       max(s.o.Timeout, 10*time.Second),
-		WriteTimeout:      max(s.o.Timeout, s.o.FitTimeout) + 30*time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 	}
