@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -74,8 +75,9 @@ func (s *Server) store(ctx context.Context, rows []spec.Measurement) (Stored, er
 		s.metrics.stored.WithLabelValues(result).Add(float64(count))
 	}
 	if n.Added+n.Updated > 0 {
-		s.models.measured(keysOf(rows))
-		s.fits.stale(rows)
+		keys := keysOf(rows)
+		s.models.measured(keys)
+		err = errors.Join(err, s.fits.stale(keys))
 	}
 	return Stored{Rows: len(rows), Added: n.Added, Updated: n.Updated, Unchanged: n.Unchanged, Forgotten: n.Forgotten, Refit: s.o.Refit > 0}, err
 }

@@ -49,6 +49,15 @@ func newMetrics(version string) *metrics {
 	return m
 }
 
+// watchRefit adds how far the models are behind the measurements.
+func (m *metrics) watchRefit(f *refitter) {
+	m.registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "pacer_unfitted_models", Help: "Models with measurements that they are not fitted to."},
+			func() float64 { n, _ := f.waiting(); return float64(n) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "pacer_unfitted_seconds", Help: "Age of the oldest measurement that no model is fitted to; 0 = all are."},
+			func() float64 { _, d := f.waiting(); return d.Seconds() }))
+}
+
 func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }

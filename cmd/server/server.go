@@ -51,6 +51,10 @@ func New(db *store.DB, reg *registry.Registry, o Options) (*Server, error) {
 	s.memory = newMemoryBudget(s.o.MaxBuffered)
 	s.metrics = newMetrics(s.o.Version)
 	s.fits = newRefitter(s)
+	s.metrics.watchRefit(s.fits)
+	if err := s.fits.load(); err != nil {
+		return nil, err
+	}
 	var err error
 	s.handler, err = s.routes()
 	return s, err
