@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -45,10 +46,12 @@ type endpoint struct {
 type router struct {
 	*http.ServeMux
 	s       *Server
-	methods map[string][]string   // by path
+	methods map[string][]string  // by path
 	ops     map[string]*endpoint // by pattern
-	routes  map[string]*route     // by pattern
-	other   *route                // of requests without a route
+	routes  map[string]*route    // by pattern
+	other   *route               // of requests without a route
+	scopes  map[string]string    // by pattern; read where absent
+	streams chan struct{}
 }
 
 // HandleFunc makes router a humago.Mux.
@@ -79,10 +82,18 @@ func (m *router) routeOf(r *http.Request) *route {
 	return m.other
 }
 
+// scopeOf returns the scope that r needs.
+func (m *router) scopeOf(r *http.Request) string {
+	_, pattern := m.Handler(r)
+	return cmp.Or(m.scopes[pattern], ScopeRead)
+}
+
 // routes returns the handler of all operations.
 func (s *Server) routes() (http.Handler, error) {
 	m := &router{ServeMux: http.NewServeMux(), s: s, methods: map[string][]string{}, ops: map[string]*endpoint{},
-		routes: map[string]*route{}, other: s.metrics.route("other")}
+		routes: map[string]*route{}, other: s.metrics.route("other"),
+		scopes:  map[string]string{"POST /v1/measurements": ScopeIngest, "POST /v1/fit": ScopeFit},
+		streams: make(chan struct{}, maxStreams)}
 	c := huma.DefaultConfig("Pacer", s.o.Version)
 	c.Info.Description = "Predicts training throughput and memory for every parallelism plan. Units: seconds, samples/s, GiB of 2^30 bytes; lo and hi bound a 90 % interval. Responses have the fields of pacer's JSON output."
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
@@ -99,6 +110,7 @@ func (s *Server) routes() (http.Handler, error) {
 	s.registerOracle(api, m)
 	s.registerListings(api, m)
 	s.registerMeasurements(api, m)
+	s.registerStreams(m)
 	s.registerHealth(m)
 	m.ServeMux.HandleFunc("/", m.noSuchPath)
 	compressed, err := gzhttp.NewWrapper(gzhttp.MinSize(minCompressed), gzhttp.CompressionLevel(gzip.BestSpeed), gzhttp.EnableZstd(true), gzhttp.PreferZstd(true))

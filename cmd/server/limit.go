@@ -60,12 +60,12 @@ func (l *limiter) queue(w weight, cost float64) *fairQueue {
 // admitted runs handle in a place of the limiter. Where there is none, it returns a
 // problem with status 429.
 func admitted[O any](ctx context.Context, s *Server, w weight, cost float64, handle func() (O, error)) (out O, err error) {
-	if !s.limit.enter() {
-		return out, s.busy("requests", time.Second, fmt.Sprintf("%d requests are running", s.o.MaxRequests))
-	}
-	defer s.limit.leave()
 	q := s.limit.queue(w, cost)
 	if q == nil {
+		if !s.limit.enter() {
+			return out, s.busy("requests", time.Second, fmt.Sprintf("%d requests are running", s.o.MaxRequests))
+		}
+		defer s.limit.leave()
 		return handle()
 	}
 	queued := time.Now()

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"context"
 	"log/slog"
+	"math"
 	"net/http"
 	"strconv"
 	"sync"
@@ -47,6 +49,33 @@ func newMetrics(version string) *metrics {
 	m.registry.MustRegister(m.seconds, m.requests, m.inFlight, m.refused, m.queued, m.cached, m.panics, m.stored, m.fits, m.fitting, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+// watchStore adds the rows of the store and the state of its disk.
+func (m *metrics) watchStore(s *Server) {
+	m.registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "pacer_store_rows", Help: "Measurements in the store."}, func() float64 {
+			tallies, err := s.db.Summary(context.Background())
+			if err != nil {
+				return math.NaN()
+			}
+			n := 0
+			for _, t := range tallies {
+				n += t.Rows
+			}
+			return float64(n)
+		}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "pacer_store_read_only", Help: "1 while the disk is nearly full, so that measurements are refused."}, func() float64 {
+			if s.db.CheckSpace() != nil {
+				return 1
+			}
+			return 0
+		}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "pacer_searches_waiting", Help: "Searches that wait for a seat."}, func() float64 {
+			short, _ := s.limit.short.length()
+			long, _ := s.limit.long.length()
+			return float64(short + long)
+		}))
 }
 
 // watchRefit adds how far the models are behind the measurements.

@@ -2,10 +2,12 @@ package server
 
 import (
 	"cmp"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/family"
@@ -16,6 +18,17 @@ type Options struct {
 	// Token is the bearer token of every request; "" = none, and then only requests
 	// to a loopback name of this machine are answered.
 	Token string
+	// TokensFile has further tokens, see Token; "" = none. It is read again when it
+	// changes.
+	TokensFile string
+	// AllowedHosts are names of this server besides localhost and loopback addresses.
+	// None: with tokens every name is allowed, without only those.
+	AllowedHosts []string
+	// TLS, if not nil, is the configuration of TLS, see TLSConfig.
+	TLS *tls.Config
+	// ShutdownDelay is the time from the end of readiness until the server refuses new
+	// connections, so that load balancers notice; 0 = none.
+	ShutdownDelay time.Duration
 	// MaxBody is the most bytes of a request's body; 0 = 8 MiB.
 	MaxBody int64
 	// MaxAnswer is the most bytes of an answer; 0 = 64 MiB.
@@ -59,7 +72,7 @@ func (o Options) Validate() error {
 	for _, d := range []struct {
 		name string
 		v    time.Duration
-	}{{"timeout", o.Timeout}, {"fit timeout", o.FitTimeout}, {"drain", o.Drain}, {"refit", o.Refit}} {
+	}{{"timeout", o.Timeout}, {"fit timeout", o.FitTimeout}, {"drain", o.Drain}, {"refit", o.Refit}, {"shutdown delay", o.ShutdownDelay}} {
 		if d.v < 0 {
 			return fmt.Errorf("server: %s %v is negative", d.name, d.v)
 		}
@@ -99,9 +112,15 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Guarded reports whether a server at addr, host:port, needs a token: whether other
+// Unix begins the address of a socket file.
+const Unix = "unix:"
+
+// Guarded reports whether a server at addr, host:port or unix:PATH, needs a token: whether other
 // machines can reach it.
 func Guarded(addr string) (bool, error) {
+	if strings.HasPrefix(addr, Unix) {
+		return false, nil
+	}
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return true, fmt.Errorf("server: address %q, want a form like 127.0.0.1:8470: %w", addr, err)

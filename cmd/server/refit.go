@@ -31,7 +31,7 @@ type refitter struct {
 	file string        // holds keys, so that they outlive the process
 	fits func(context.Context, map[spec.Key]bool) error
 
-	mu    sync.Mutex
+	mu      sync.Mutex
 	keys    map[spec.Key]bool // canonical, measured since they were fitted
 	fitting map[spec.Key]bool // taken, and not fitted yet
 	since   time.Time         // when the first of keys was measured

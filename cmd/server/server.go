@@ -31,6 +31,7 @@ type Server struct {
 	limit    limiter
 	memory   memoryBudget
 	answers  answerCache
+	tokens   *tokenSet
 	ending   atomic.Bool // shutting down
 }
 
@@ -52,10 +53,14 @@ func New(db *store.DB, reg *registry.Registry, o Options) (*Server, error) {
 	s.metrics = newMetrics(s.o.Version)
 	s.fits = newRefitter(s)
 	s.metrics.watchRefit(s.fits)
+	s.metrics.watchStore(s)
 	if err := s.fits.load(); err != nil {
 		return nil, err
 	}
 	var err error
+	if s.tokens, err = newTokenSet(&s.o); err != nil {
+		return nil, err
+	}
 	s.handler, err = s.routes()
 	return s, err
 }
@@ -86,11 +91,24 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		MaxHeaderBytes:    64 << 10,
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(l) }()
+	go func() {
+		if s.o.TLS == nil {
+			failed <- srv.Serve(l)
+			return
+		}
+		srv.TLSConfig = s.o.TLS
+		failed <- srv.ServeTLS(l, "", "")
+	}()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("server: %w", err)
 	case <-ctx.Done():
+	}
+	s.ending.Store(true)
+	select {
+	case err := <-failed:
+		return fmt.Errorf("server: %w", err)
+	case <-time.After(s.o.ShutdownDelay):
 	}
 	return s.shutdown(srv, abort)
 }
@@ -98,7 +116,6 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 // shutdown ends srv: it drains requests, then cancels their handlers, then closes
 // the remaining connections.
 func (s *Server) shutdown(srv *http.Server, abort func()) error {
-	s.ending.Store(true)
 	patience, cancel := context.WithTimeout(context.Background(), s.o.Drain)
 	defer cancel()
 	err := srv.Shutdown(patience)

@@ -5,10 +5,13 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/validation"
 	"github.com/tidwall/gjson"
+	"golang.org/x/text/unicode/norm"
 )
 
 const (
@@ -27,6 +30,8 @@ type validator struct {
 	schemas huma.Registry
 	path    *huma.PathBuffer
 	res     huma.ValidateResult
+	// freeText is set inside fields that are no names, such as the last lines of a log.
+	freeText bool
 }
 
 // invalid returns the problem with a body, which is JSON; nil for a valid one.
@@ -44,6 +49,20 @@ func invalid(schemas huma.Registry, s *huma.Schema, body []byte) *Problem {
 		}
 	}
 	return p
+}
+
+// freeTexts are the fields with text that may have several lines.
+var freeTexts = []string{"reason", "doubt", "env"}
+
+// plainText reports whether s can be a name: two equal names have the same bytes, and
+// nothing in a name is invisible. Format characters such as U+202E reorder text.
+func plainText(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] >= utf8.RuneSelf {
+			return norm.NFC.IsNormalString(s) && !strings.ContainsFunc(s, func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp) })
+		}
+	}
+	return !strings.Contains(s, "\x7f")
 }
 
 // full reports whether enough errors are found.
@@ -66,6 +85,8 @@ func (v *validator) value(s *huma.Schema, x gjson.Result) {
 		v.scalar(s, map[string]any{}) // of the wrong type
 	case x.IsArray() && s.Type != "":
 		v.scalar(s, []any{})
+	case x.Type == gjson.String && !v.freeText && !plainText(x.Str):
+		v.add(x, "expected text in Unicode normal form C without control or invisible characters")
 	case !x.IsObject() && !x.IsArray():
 		v.scalar(s, x.Value())
 	}
@@ -116,7 +137,10 @@ func (v *validator) object(s *huma.Schema, x gjson.Result) {
 			}
 		case field.Type == gjson.Null && !slices.Contains(s.Required, name): // as if absent
 		default:
+			outer := v.freeText
+			v.freeText = outer || slices.Contains(freeTexts, name)
 			v.value(of, field)
+			v.freeText = outer
 		}
 		return !v.full()
 	})
