@@ -197,6 +197,15 @@ func (f *refitter) refit(ctx context.Context, keys map[spec.Key]bool) error {
 	return errors.Join(failed...)
 }
 
+// FitStored fits Options.FitFamily to all stored rows.
+func (s *Server) FitStored(ctx context.Context) error {
+	fam, err := family.Lookup(s.o.FitFamily)
+	if err == nil {
+		_, err = s.fits.fit(ctx, fam, store.Filter{}, s.o.FitRows, nil)
+	}
+	return err
+}
+
 // fit fits the stored rows that filter selects, only those of keys unless keys is
 // nil, on at most n rows each (below 1 = all). The new models answer once it
 // returns.

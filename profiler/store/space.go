@@ -39,7 +39,11 @@ func (db *DB) reserve() error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(allocate(f, db.opt.Reserve), f.Close())
+	err = errors.Join(allocate(f, db.opt.Reserve), f.Close())
+	if errors.Is(err, errors.ErrUnsupported) { // a file system without the call
+		return unreserve(db.dir)
+	}
+	return err
 }
 
 // unreserve gives the space of the reserve file back.
