@@ -105,7 +105,7 @@ func (s *Server) routes() (http.Handler, error) {
 	c.Formats = map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat}
 	c.NoFormatFallback = false
 	api := humago.New(m, c)
-	s.api = api
+	s.api, s.router = api, m
 	s.registerQueries(api, m)
 	s.registerOracle(api, m)
 	s.registerListings(api, m)

@@ -63,7 +63,7 @@ func usage(t *testing.T) (cpu float64, allocated uint64) {
 
 // Every refused body costs little, whatever is in it. Allocated bytes bound the growth
 // of the heap from above.
-func TestRefusedBodiesAreCheap(t *testing.T) {
+func TestAbuseBodies(t *testing.T) {
 	s := newServer(t, Options{})
 	for name, c := range hostile(8 << 20) {
 		cpu, allocated := usage(t)
@@ -171,7 +171,7 @@ func TestCompressedAnswers(t *testing.T) {
 
 // The bodies of all requests share one budget. Requests beyond it are refused and
 // those that hold it are answered.
-func TestMemoryBudget(t *testing.T) {
+func TestAbuseMemory(t *testing.T) {
 	s := newServer(t, Options{MaxBody: 1 << 20, MaxBuffered: 1 << 20})
 	r, w := io.Pipe()
 	done := make(chan *httptest.ResponseRecorder)

@@ -63,6 +63,8 @@ func (w *responseWriter) Write(b []byte) (int, error) {
 // refused returns the problem with an answer that is too large, or has no memory.
 func (w *responseWriter) refused(b []byte) *Problem {
 	switch {
+	case w.status >= 400:
+		return nil // problems are short
 	case int64(len(b)) > w.most:
 		return answerTooLarge(w.most)
 	case w.memory.budget.free != nil && !w.memory.take(len(b)):

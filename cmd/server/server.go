@@ -28,6 +28,7 @@ type Server struct {
 	metrics  *metrics
 	api      huma.API
 	handler  http.Handler
+	router   *router
 	limit    limiter
 	memory   memoryBudget
 	answers  answerCache
