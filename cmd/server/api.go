@@ -96,6 +96,9 @@ func (s *Server) routes() (http.Handler, error) {
 		streams: make(chan struct{}, maxStreams)}
 	c := huma.DefaultConfig("Pacer", s.o.Version)
 	c.Info.Description = "Predicts training throughput and memory for every parallelism plan. Units: seconds, samples/s, GiB of 2^30 bytes; lo and hi bound a 90 % interval. Responses have the fields of pacer's JSON output."
+	c.Servers = []*huma.Server{{URL: "/", Description: "This server"}}
+	c.Tags = []*huma.Tag{{Name: "questions", Description: "Predictions, plans and curves, by names."}, {Name: "oracle", Description: "The same for programs, by figures."},
+		{Name: "listings", Description: "What is known, stored and fitted."}, {Name: "measurements", Description: "Measurements in, models fitted."}}
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
 	c.Security = []map[string][]string{{"token": {}}, {}}
 	c.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
@@ -112,6 +115,7 @@ func (s *Server) routes() (http.Handler, error) {
 	s.registerMeasurements(api, m)
 	s.registerStreams(m)
 	s.registerHealth(m)
+	describeLists(api.OpenAPI())
 	m.ServeMux.HandleFunc("/", m.noSuchPath)
 	compressed, err := gzhttp.NewWrapper(gzhttp.MinSize(minCompressed), gzhttp.CompressionLevel(gzip.BestSpeed), gzhttp.EnableZstd(true), gzhttp.PreferZstd(true))
 	if err != nil {
@@ -160,9 +164,9 @@ type answer[T any] struct{ Body T }
 func register[I, O any](s *Server, api huma.API, m *router, op operation, handle func(context.Context, *I) (O, error)) {
 	e := &endpoint{operation: op}
 	m.ops[op.method+" "+op.path] = e
-	errs := append([]int{http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusUnauthorized, http.StatusForbidden}, op.errors...)
+	errs := append([]int{http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusUnauthorized, http.StatusForbidden}, op.errors...)
 	if op.method == http.MethodPost {
-		errs = append(errs, http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+		errs = append(errs, http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
 	}
 	timeout := s.o.Timeout
 	if op.weight == fit {
@@ -186,5 +190,31 @@ func register[I, O any](s *Server, api huma.API, m *router, op operation, handle
 	})
 	if path := api.OpenAPI().Paths[op.path]; path != nil {
 		e.schema = bodySchema(path.Post)
+		describeProblems(api.OpenAPI(), path.Get, path.Post)
+	}
+}
+
+// describeProblems gives the error responses of operations the schema that they have.
+func describeProblems(doc *huma.OpenAPI, ops ...*huma.Operation) {
+	for _, op := range ops {
+		if op == nil {
+			continue
+		}
+		for status, r := range op.Responses {
+			if status >= "400" {
+				r.Content = map[string]*huma.MediaType{"application/problem+json": {Schema: doc.Components.Schemas.Schema(reflect.TypeFor[Problem](), true, "")}}
+			}
+		}
+	}
+}
+
+// describeLists says that no list is null, in answers nor in bodies.
+func describeLists(doc *huma.OpenAPI) {
+	for _, s := range doc.Components.Schemas.Map() {
+		for _, p := range s.Properties {
+			if p.Type == huma.TypeArray {
+				p.Nullable = false
+			}
+		}
 	}
 }
