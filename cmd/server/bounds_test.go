@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -169,36 +171,43 @@ func TestCompressedAnswers(t *testing.T) {
 	}
 }
 
+// gated reads first, then tells that it was read, and waits for more before the rest.
+type gated struct {
+	first, rest io.Reader
+	read, more  chan struct{}
+	once        sync.Once
+}
+
+func (g *gated) Read(b []byte) (int, error) {
+	if n, err := g.first.Read(b); n > 0 || !errors.Is(err, io.EOF) {
+		return n, err
+	}
+	g.once.Do(func() { close(g.read) })
+	<-g.more
+	return g.rest.Read(b)
+}
+
 // The bodies of all requests share one budget. Requests beyond it are refused and
 // those that hold it are answered.
 func TestAbuseMemory(t *testing.T) {
 	s := newServer(t, Options{MaxBody: 1 << 20, MaxBuffered: 1 << 20})
-	r, w := io.Pipe()
+	const small = `{"model":"llama3-8b","accelerator":"h100","plan":"dp=8,zero=3,recompute=full"}`
+	slow := &gated{first: strings.NewReader(strings.Repeat(" ", 1<<19)), rest: strings.NewReader(small), read: make(chan struct{}), more: make(chan struct{})}
 	done := make(chan *httptest.ResponseRecorder)
 	go func() {
-		q := httptest.NewRequest(http.MethodPost, "http://localhost/v1/predict", r)
 		a := httptest.NewRecorder()
-		s.Handler().ServeHTTP(a, q)
+		s.Handler().ServeHTTP(a, httptest.NewRequest(http.MethodPost, "http://localhost/v1/predict", slow))
 		done <- a
 	}()
-	if _, err := w.Write(bytes.Repeat([]byte(" "), 1<<19)); err != nil { // ends when it is read
-		t.Fatal(err)
-	}
+	<-slow.read
 	big := strings.Repeat(" ", 1<<19+1<<18)
-	for do(s, http.MethodPost, "/v1/predict", big).Code != http.StatusTooManyRequests {
-		time.Sleep(time.Millisecond) // the last read may not be counted yet
-	}
-	if a := do(s, http.MethodPost, "/v1/predict", big); a.Header().Get("Retry-After") == "" || !strings.Contains(a.Body.String(), typeOverloaded) {
+	if a := do(s, http.MethodPost, "/v1/predict", big); a.Code != http.StatusTooManyRequests || a.Header().Get("Retry-After") == "" || !strings.Contains(a.Body.String(), typeOverloaded) {
 		t.Errorf("%d %s", a.Code, a.Body)
 	}
-	const small = `{"model":"llama3-8b","accelerator":"h100","plan":"dp=8,zero=3,recompute=full"}`
 	if a := do(s, http.MethodPost, "/v1/predict", small); a.Code != http.StatusOK {
 		t.Errorf("a small body: %d %s", a.Code, a.Body)
 	}
-	if _, err := io.WriteString(w, small); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
+	close(slow.more)
 	if a := <-done; a.Code != http.StatusOK {
 		t.Errorf("the slow body: %d %s", a.Code, a.Body)
 	}
