@@ -13,7 +13,7 @@ import (
 // measured ones. They need only order searches and tell short from long.
 const (
 	planSec     = 10e-6 // per plan that is ranked
-	pointSec    = 50e-6 // per further point of a curve, most plans of which are pruned
+	pointSec    = 50e-6 // per further point of a curve; most of its plans are pruned
 	questionSec = 20e-6 // per question of a batch
 	// shortSearch is the estimate up to which a search is short.
 	shortSearch = 40e-3
