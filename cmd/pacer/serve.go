@@ -4,11 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -46,16 +44,25 @@ address that other machines reach needs a token, in a file or in $` + tokenVaria
 SIGTERM it finishes running requests and ends; acknowledged measurements are on disk.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "listen", Value: "127.0.0.1:8470", Usage: "listen at `ADDRESS`; port 0 is any free port", Category: "Network"},
+			&cli.StringFlag{Name: "tokens", Usage: "require a token of `FILE`, which pacer token writes", Category: "Network"},
 			&cli.StringFlag{Name: "token-file", Usage: "require the bearer token in `FILE`", DefaultText: "$" + tokenVariable, Category: "Network"},
+			&cli.StringSliceFlag{Name: "allowed-hosts", Usage: "answer requests to `HOST` too, besides localhost and loopback addresses (repeatable)", DefaultText: "with tokens any, without none", Category: "Network"},
+			&cli.StringFlag{Name: "tls-cert", Usage: "answer over TLS with the certificate in `FILE`, read again when it changes", Category: "Network"},
+			&cli.StringFlag{Name: "tls-key", Usage: "use the key in `FILE` for --tls-cert", Category: "Network"},
+			&cli.StringFlag{Name: "tls-client-ca", Usage: "require a certificate of clients that one in `FILE` signed", Category: "Network"},
+			&cli.StringFlag{Name: "access-log", Usage: "append a JSON line for each request to `FILE`; - = standard error", Category: "Network"},
+			&cli.Int64Flag{Name: "max-buffered", Usage: "keep at most `BYTES` of bodies and answers in memory", DefaultText: "a quarter of --memory-gib, 256 MiB at most", Category: "Limits"},
 			&cli.Int64Flag{Name: "max-body", Value: 8 << 20, Usage: "reject requests of more than `BYTES`", Category: "Limits"},
 			&cli.Int64Flag{Name: "max-answer", Value: 64 << 20, Usage: "refuse responses of more than `BYTES`", Category: "Limits"},
 			&cli.Float64Flag{Name: "memory-gib", Usage: "keep memory below `GIB` by collecting garbage more often", DefaultText: "half of the machine's, or $GOMEMLIMIT", Category: "Limits"},
 			&cli.IntFlag{Name: "max-requests", Value: 1024, Usage: "answer at most `N` requests at a time", Category: "Limits"},
-			&cli.IntFlag{Name: "max-searches", Usage: "run at most `N` plan searches, curves and fits at a time", DefaultText: "twice the cores", Category: "Limits"},
+			&cli.IntFlag{Name: "max-searches", Usage: "run at most `N` short plan searches at a time, and half as many long ones", DefaultText: "twice the cores", Category: "Limits"},
 			&cli.DurationFlag{Name: "timeout", Value: 30 * time.Second, Usage: "end a request after `TIME`", Category: "Limits"},
 			&cli.DurationFlag{Name: "fit-timeout", Value: 10 * time.Minute, Usage: "end a requested fit after `TIME`", Category: "Limits"},
 			&cli.DurationFlag{Name: "drain", Value: 10 * time.Second, Usage: "finish running requests within `TIME` when the server ends", Category: "Limits"},
-			&cli.DurationFlag{Name: "refit", Value: 30 * time.Second, Usage: "fit models again this `TIME` after the last new measurement of them; 0 = only on request", Category: "Fitting"},
+			&cli.DurationFlag{Name: "shutdown-delay", Usage: "answer on for `TIME` after SIGTERM, no longer ready, so that load balancers notice", Category: "Limits"},
+			&cli.BoolFlag{Name: "demo", Usage: "serve the built-in measurements from a temporary directory", Category: "Fitting"},
+			&cli.DurationFlag{Name: "refit", Value: 30 * time.Second, Usage: "fit models again this `TIME` after the last new measurement of them, or half as long again after the first; 0 = only on request", Category: "Fitting"},
 			&cli.StringFlag{Name: "fit-family", Value: family.Default, Usage: "fit `FAMILY` of performance model, see pacer ls families", Category: "Fitting"},
 			&cli.StringFlag{Name: "fit-rows", Value: "all", Usage: "fit each model to `N` rows, or all", Category: "Fitting"},
 		},
@@ -64,43 +71,58 @@ SIGTERM it finishes running requests and ends; acknowledged measurements are on 
 	}
 }
 
-func runServe(c *cli.Context) error {
+func runServe(c *cli.Context) (err error) {
 	o, err := serverOptions(c)
 	if err != nil {
 		return err
 	}
-	if o.Token, err = bearerToken(c); err != nil {
+	if err := secure(c, &o); err != nil {
 		return err
 	}
-	if err := boundMemory(c); err != nil {
+	if err := boundMemory(c, &o); err != nil {
 		return err
 	}
-	if guarded, err := server.Guarded(c.String("listen")); err != nil {
-		return fail.Usagef("serve: --listen: %w", err)
-	} else if guarded && o.Token == "" {
-		return fail.Usagef("serve: --listen %s is reached by other machines, which needs a token: --token-file FILE, or $%s", c.String("listen"), tokenVariable)
-	}
-	db, err := dataDir(c).Open(store.Options{})
+	closeLog, err := openAccessLog(c, &o)
 	if err != nil {
 		return err
 	}
-	reg, err := dataDir(c).Fitted()
+	d := dataDir(c)
+	if c.Bool("demo") {
+		remove, bad := useDemo(d)
+		if bad != nil {
+			return bad
+		}
+		defer func() { err = errors.Join(err, remove()) }()
+	}
+	return errors.Join(serveData(c, d, o), closeLog())
+}
+
+// serveData serves the data directory d.
+func serveData(c *cli.Context, d *datadir.Dir, o server.Options) error {
+	db, err := d.Open(store.Options{Reserve: serveReserve})
+	if err != nil {
+		return err
+	}
+	reg, err := d.Fitted()
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}
 	s, err := server.New(db, reg, o)
+	if err == nil && c.Bool("demo") {
+		err = fillDemo(c.Context, s, db)
+	}
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}
-	l, err := net.Listen("tcp", c.String("listen"))
+	l, url, err := listen(c.String("listen"), o.TLS != nil)
 	if err != nil {
 		return errors.Join(fmt.Errorf("serve: %w", err), db.Close())
 	}
-	withdraw, err := datadir.Announce(filepath.Dir(db.Dir()), "http://"+l.Addr().String())
+	withdraw, err := datadir.Announce(filepath.Dir(db.Dir()), url)
 	if err != nil {
 		return errors.Join(err, l.Close(), db.Close())
 	}
-	fmt.Fprintf(c.App.ErrWriter, "serve: listening on http://%s, store %s\n", l.Addr(), db.Dir())
+	fmt.Fprintf(c.App.ErrWriter, "serve: listening on %s, store %s\n", url, db.Dir())
 	err = errors.Join(s.Serve(c.Context, l), withdraw(), db.Close())
 	if err == nil {
 		fmt.Fprintln(c.App.ErrWriter, "serve: ended")
@@ -108,14 +130,20 @@ func runServe(c *cli.Context) error {
 	return err
 }
 
+// serveReserve is the disk space that the server holds for its last writes on a full disk.
+const serveReserve = 64 << 20
+
 // boundMemory sets how garbage is collected, unless the environment does.
-func boundMemory(c *cli.Context) error {
+func boundMemory(c *cli.Context, o *server.Options) error {
 	limit, err := memoryLimit(c)
 	if err != nil {
 		return err
 	}
 	if limit > 0 {
 		debug.SetMemoryLimit(limit)
+		if o.MaxBuffered == 0 {
+			o.MaxBuffered = max(min(limit/4, 256<<20), o.MaxBody)
+		}
 	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(serveGC)
@@ -141,8 +169,8 @@ func memoryLimit(c *cli.Context) (int64, error) {
 
 func serverOptions(c *cli.Context) (server.Options, error) {
 	o := server.Options{
-		MaxBody: c.Int64("max-body"), MaxAnswer: c.Int64("max-answer"), MaxRequests: c.Int("max-requests"), MaxSearches: c.Int("max-searches"),
-		Timeout: c.Duration("timeout"), FitTimeout: c.Duration("fit-timeout"), Drain: c.Duration("drain"),
+		MaxBody: c.Int64("max-body"), MaxAnswer: c.Int64("max-answer"), MaxBuffered: c.Int64("max-buffered"), MaxRequests: c.Int("max-requests"), MaxSearches: c.Int("max-searches"),
+		Timeout: c.Duration("timeout"), FitTimeout: c.Duration("fit-timeout"), Drain: c.Duration("drain"), ShutdownDelay: c.Duration("shutdown-delay"), AllowedHosts: c.StringSlice("allowed-hosts"),
 		Refit: c.Duration("refit"), FitFamily: c.String("fit-family"), Seed: command.Seed(c), Version: versionString(),
 		Log: slog.New(slog.NewTextHandler(c.App.ErrWriter, nil)),
 	}
@@ -166,22 +194,4 @@ func serverOptions(c *cli.Context) (server.Options, error) {
 		}
 	}
 	return o, err
-}
-
-// bearerToken returns the token of the file, else that of the environment, ""
-// where there is neither.
-func bearerToken(c *cli.Context) (string, error) {
-	path := c.String("token-file")
-	if path == "" {
-		return strings.TrimSpace(os.Getenv(tokenVariable)), nil
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return "", fail.Usagef("serve: --token-file: %w", err)
-	}
-	token := strings.TrimSpace(string(b))
-	if token == "" {
-		return "", fail.Usagef("serve: --token-file %s is empty", path)
-	}
-	return token, nil
 }

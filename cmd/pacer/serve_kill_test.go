@@ -28,9 +28,10 @@ type serving struct {
 	done chan struct{} // its standard error has ended
 }
 
-func startServing(t *testing.T, pacer, data string) *serving {
+func startServing(t *testing.T, pacer, data string, flags ...string) *serving {
 	t.Helper()
-	s := &serving{cmd: exec.Command(pacer, "--data", data, "serve", "--listen", "127.0.0.1:0", "--refit", "20ms"), done: make(chan struct{})}
+	args := append([]string{"--data", data, "serve", "--listen", "127.0.0.1:0", "--refit", "20ms"}, flags...)
+	s := &serving{cmd: exec.Command(pacer, args...), done: make(chan struct{})}
 	s.cmd.Env = append(os.Environ(), tokenVariable+"=")
 	errs, err := s.cmd.StderrPipe()
 	if err != nil {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/klauspost/compress/gzhttp"
+	"github.com/klauspost/compress/gzip"
 
 	"github.com/pacer-ml/pacer/planner/remote"
 )
@@ -32,18 +35,23 @@ type operation struct {
 	errors                []int
 }
 
+// endpoint is an operation with what its requests need.
+type endpoint struct {
+	operation
+	schema *huma.Schema // of the body
+}
+
 // router is the mux that huma registers operations with. It limits and counts
 // requests per route.
 type router struct {
 	*http.ServeMux
 	s       *Server
-	methods map[string][]string // by path
-	weights map[string]weight   // by pattern; light where absent
-	routes  map[string]*route   // by pattern
-	other   *route              // of requests without a route
-	// precheck, by pattern, may answer a request by its body; it then returns true,
-	// and the operation does not run.
-	precheck map[string]func(w http.ResponseWriter, r *http.Request, body []byte) bool
+	methods map[string][]string  // by path
+	ops     map[string]*endpoint // by pattern
+	routes  map[string]*route    // by pattern
+	other   *route               // of requests without a route
+	scopes  map[string]string    // by pattern; read where absent
+	streams chan struct{}
 }
 
 // HandleFunc makes router a humago.Mux.
@@ -52,10 +60,14 @@ func (m *router) HandleFunc(pattern string, h func(http.ResponseWriter, *http.Re
 	m.methods[path] = append(m.methods[path], method)
 	next := http.HandlerFunc(h)
 	if method == http.MethodPost {
-		next = m.s.withBody(m.precheck[pattern], next)
+		next = m.s.withBody(m.ops[pattern], next)
 	}
 	m.routes[pattern] = m.s.metrics.route(path)
-	m.ServeMux.HandleFunc(pattern, m.s.limited(m.weights[pattern], next))
+	m.ServeMux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		m.s.limit.under.Add(1)
+		defer m.s.limit.under.Done()
+		next(w, r)
+	})
 }
 
 // routeOf returns the route of r, also where r was refused before routing.
@@ -70,13 +82,23 @@ func (m *router) routeOf(r *http.Request) *route {
 	return m.other
 }
 
+// scopeOf returns the scope that r needs.
+func (m *router) scopeOf(r *http.Request) string {
+	_, pattern := m.Handler(r)
+	return cmp.Or(m.scopes[pattern], ScopeRead)
+}
+
 // routes returns the handler of all operations.
 func (s *Server) routes() (http.Handler, error) {
-	m := &router{ServeMux: http.NewServeMux(), s: s, methods: map[string][]string{}, weights: map[string]weight{},
+	m := &router{ServeMux: http.NewServeMux(), s: s, methods: map[string][]string{}, ops: map[string]*endpoint{},
 		routes: map[string]*route{}, other: s.metrics.route("other"),
-		precheck: map[string]func(http.ResponseWriter, *http.Request, []byte) bool{}}
+		scopes:  map[string]string{"POST /v1/measurements": ScopeIngest, "POST /v1/fit": ScopeFit},
+		streams: make(chan struct{}, maxStreams)}
 	c := huma.DefaultConfig("Pacer", s.o.Version)
 	c.Info.Description = "Predicts training throughput and memory for every parallelism plan. Units: seconds, samples/s, GiB of 2^30 bytes; lo and hi bound a 90 % interval. Responses have the fields of pacer's JSON output."
+	c.Servers = []*huma.Server{{URL: "/", Description: "This server"}}
+	c.Tags = []*huma.Tag{{Name: "questions", Description: "Predictions, plans and curves, by names."}, {Name: "oracle", Description: "The same for programs, by figures."},
+		{Name: "listings", Description: "What is known, stored and fitted."}, {Name: "measurements", Description: "Measurements in, models fitted."}}
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
 	c.Security = []map[string][]string{{"token": {}}, {}}
 	c.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
@@ -86,15 +108,24 @@ func (s *Server) routes() (http.Handler, error) {
 	c.Formats = map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat}
 	c.NoFormatFallback = false
 	api := humago.New(m, c)
-	s.api = api
+	s.api, s.router = api, m
 	s.registerQueries(api, m)
 	s.registerOracle(api, m)
 	s.registerListings(api, m)
 	s.registerMeasurements(api, m)
+	s.registerStreams(m)
 	s.registerHealth(m)
+	describeLists(api.OpenAPI())
 	m.ServeMux.HandleFunc("/", m.noSuchPath)
-	return s.watched(m, s.auth(m)), nil
+	compressed, err := gzhttp.NewWrapper(gzhttp.MinSize(minCompressed), gzhttp.CompressionLevel(gzip.BestSpeed), gzhttp.EnableZstd(true), gzhttp.PreferZstd(true))
+	if err != nil {
+		return nil, err
+	}
+	return compressed(s.watched(m, s.auth(m))), nil
 }
+
+// minCompressed is the size from which an answer is compressed, bytes.
+const minCompressed = 4 << 10
 
 // schemaName names a type in the OpenAPI document. Types of package remote get a
 // prefix, since some have the names of other types.
@@ -123,46 +154,6 @@ func (m *router) noSuchPath(w http.ResponseWriter, r *http.Request) {
 	writeProblem(w, newProblem(http.StatusMethodNotAllowed, "", fmt.Sprintf("%s of %s: want %s", cut(r.Method, maxEcho), r.URL.Path, allowed)))
 }
 
-// limited bounds the number of concurrent requests and their time.
-func (s *Server) limited(cost weight, next http.HandlerFunc) http.HandlerFunc {
-	timeout := s.o.Timeout
-	if cost == fit {
-		timeout = s.o.FitTimeout
-	}
-	if cost == vital {
-		return func(w http.ResponseWriter, r *http.Request) {
-			s.limit.pass()
-			defer s.limit.passed()
-			next(w, r)
-		}
-	}
-	return func(w http.ResponseWriter, r *http.Request) {
-		if !s.limit.enter() {
-			s.overloaded(w, "requests", s.o.MaxRequests)
-			return
-		}
-		defer s.limit.leave()
-		if cost == light {
-			next(w, r)
-			return
-		}
-		ctx, cancel := context.WithTimeout(r.Context(), timeout)
-		defer cancel()
-		if !s.limit.search(ctx) {
-			s.overloaded(w, "searches", s.o.MaxSearches)
-			return
-		}
-		defer s.limit.searched()
-		next(w, r.WithContext(ctx))
-	}
-}
-
-func (s *Server) overloaded(w http.ResponseWriter, what string, most int) {
-	s.metrics.refused.WithLabelValues(what).Inc()
-	w.Header().Set("Retry-After", retryAfter)
-	writeProblem(w, newProblem(http.StatusServiceUnavailable, typeOverloaded, fmt.Sprintf("%d %s are running; retry in %s s", most, what, retryAfter)))
-}
-
 // body is a request with a JSON body.
 type body[T any] struct{ Body T }
 
@@ -171,19 +162,59 @@ type answer[T any] struct{ Body T }
 
 // register adds an operation with a JSON response.
 func register[I, O any](s *Server, api huma.API, m *router, op operation, handle func(context.Context, *I) (O, error)) {
-	m.weights[op.method+" "+op.path] = op.weight
-	errs := append([]int{http.StatusServiceUnavailable, http.StatusUnauthorized, http.StatusForbidden}, op.errors...)
+	e := &endpoint{operation: op}
+	m.ops[op.method+" "+op.path] = e
+	errs := append([]int{http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusUnauthorized, http.StatusForbidden}, op.errors...)
 	if op.method == http.MethodPost {
-		errs = append(errs, http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+		errs = append(errs, http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+	}
+	timeout := s.o.Timeout
+	if op.weight == fit {
+		timeout = s.o.FitTimeout
 	}
 	huma.Register(api, huma.Operation{
 		OperationID: op.id, Method: op.method, Path: op.path, Summary: op.summary, Description: op.doc, Tags: []string{op.tag},
-		Errors: errs, MaxBodyBytes: s.o.MaxBody + 1, BodyReadTimeout: -1,
+		Errors: errs, MaxBodyBytes: s.o.MaxBody + 1, BodyReadTimeout: -1, SkipValidateBody: true, // withBody does
 	}, func(ctx context.Context, in *I) (*answer[O], error) {
-		out, err := handle(ctx, in)
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		out, err := admitted(ctx, s, op.weight, costOf(in), func() (O, error) { return handle(ctx, in) })
 		if err != nil {
-			return nil, problem(err)
+			p := problem(err)
+			if p.Status >= 500 {
+				requestOf(ctx).err = err
+			}
+			return nil, p
 		}
 		return &answer[O]{out}, nil
 	})
+	if path := api.OpenAPI().Paths[op.path]; path != nil {
+		e.schema = bodySchema(path.Post)
+		describeProblems(api.OpenAPI(), path.Get, path.Post)
+	}
+}
+
+// describeProblems gives the error responses of operations the schema that they have.
+func describeProblems(doc *huma.OpenAPI, ops ...*huma.Operation) {
+	for _, op := range ops {
+		if op == nil {
+			continue
+		}
+		for status, r := range op.Responses {
+			if status >= "400" {
+				r.Content = map[string]*huma.MediaType{"application/problem+json": {Schema: doc.Components.Schemas.Schema(reflect.TypeFor[Problem](), true, "")}}
+			}
+		}
+	}
+}
+
+// describeLists says that no list is null, in answers nor in bodies.
+func describeLists(doc *huma.OpenAPI) {
+	for _, s := range doc.Components.Schemas.Map() {
+		for _, p := range s.Properties {
+			if p.Type == huma.TypeArray {
+				p.Nullable = false
+			}
+		}
+	}
 }

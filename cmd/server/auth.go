@@ -1,53 +1,129 @@
 package server
 
 import (
-	"crypto/sha256"
+	"context"
 	"crypto/subtle"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"runtime/debug"
+	"slices"
 	"strings"
+	"time"
 )
 
 // open are the paths without a token, for load balancers.
 var open = map[string]bool{"/healthz": true, "/readyz": true}
 
-// auth demands the token. Without a token it admits only requests to a loopback
-// name of this machine, so that a web page cannot reach the server by DNS
-// rebinding. It refuses cross-site requests of browsers.
-func (s *Server) auth(next http.Handler) http.Handler {
-	want := sha256.Sum256([]byte(s.o.Token))
-	crossSite := http.NewCrossOriginProtection()
+// A request without a valid token is answered after refusalDelay, so that guesses are
+// slow; beyond maxRefusals at a time it is answered at once with 429.
+const (
+	refusalDelay = 200 * time.Millisecond
+	maxRefusals  = 100
+)
+
+// auth demands a token with the scope of the route. Without tokens it admits only
+// requests to a loopback name of this machine or an allowed host, so that a web page
+// cannot reach the server by DNS rebinding. It refuses all requests of pages of other
+// sites.
+func (s *Server) auth(m *router) http.Handler {
+	refusals := make(chan struct{}, maxRefusals)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case crossSite.Check(r) != nil:
+		case crossSite(r):
 			writeProblem(w, newProblem(http.StatusForbidden, "", "requests of other sites' pages are refused"))
-		case s.o.Token == "" && !loopback(hostOf(r)):
-			writeProblem(w, newProblem(http.StatusForbidden, "", fmt.Sprintf("host %q: without a token only requests to this machine by the name localhost or a loopback address are answered", cut(r.Host, maxEcho))))
-		case s.o.Token != "" && !open[r.URL.Path] && !sameToken(want, r):
-			w.Header().Set("WWW-Authenticate", `Bearer realm="pacer"`)
-			writeProblem(w, newProblem(http.StatusUnauthorized, "", "a bearer token is needed: Authorization: Bearer TOKEN"))
+		case !s.allowedHost(r):
+			writeProblem(w, newProblem(http.StatusForbidden, "", fmt.Sprintf("host %q: want localhost, a loopback address or a host of --allowed-hosts", cut(r.Host, maxEcho))))
+		case open[r.URL.Path] || !s.tokens.needed():
+			m.ServeHTTP(w, r)
 		default:
-			next.ServeHTTP(w, r)
+			scope := m.scopeOf(r)
+			t := s.tokens.find(bearer(r))
+			switch {
+			case t == nil || t.Expired(time.Now()):
+				s.unauthorized(w, r, refusals, t)
+			case !t.Allows(scope, time.Now()):
+				s.o.Log.Warn("token refused", "id", requestOf(r.Context()).id, "token", t.Name, "wants", scope)
+				writeProblem(w, newProblem(http.StatusForbidden, "", fmt.Sprintf("token %q has scopes %q, this request needs %q", t.Name, t.Scopes, scope)))
+			default:
+				requestOf(r.Context()).client = t.Name
+				m.ServeHTTP(w, r)
+			}
 		}
 	})
 }
 
-// sameToken compares in constant time, whatever the lengths.
-func sameToken(want [sha256.Size]byte, r *http.Request) bool {
-	kind, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	got := sha256.Sum256([]byte(token))
-	return strings.EqualFold(kind, "Bearer") && subtle.ConstantTimeCompare(got[:], want[:]) == 1
+// unauthorized logs and answers a request without a valid token, slowly.
+func (s *Server) unauthorized(w http.ResponseWriter, r *http.Request, refusals chan struct{}, t *Token) {
+	why := "a bearer token is needed: Authorization: Bearer TOKEN"
+	if t != nil {
+		why = fmt.Sprintf("token %q expired at %s", t.Name, t.Expires.Format(time.RFC3339))
+	}
+	s.metrics.refused.WithLabelValues("token").Inc()
+	s.o.Log.Warn("no valid token", "id", requestOf(r.Context()).id, "remote", r.RemoteAddr, "path", cut(r.URL.Path, maxEcho))
+	select {
+	case refusals <- struct{}{}:
+		defer func() { <-refusals }()
+	default:
+		s.overloaded(w, "token", time.Second, "too many requests without a valid token")
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), refusalDelay)
+	defer cancel()
+	<-ctx.Done()
+	w.Header().Set("WWW-Authenticate", `Bearer realm="pacer"`)
+	writeProblem(w, newProblem(http.StatusUnauthorized, "", why))
 }
 
-// hostOf returns the host a request names, without the port.
-func hostOf(r *http.Request) string {
-	if host, _, err := net.SplitHostPort(r.Host); err == nil {
+// bearer returns the bearer token of r, "" without one.
+func bearer(r *http.Request) string {
+	kind, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(kind, "Bearer") {
+		return ""
+	}
+	return token
+}
+
+func sameBytes(a, b []byte) bool { return subtle.ConstantTimeCompare(a, b) == 1 }
+
+// crossSite reports whether a page of another site made r, by the headers that
+// browsers add.
+func crossSite(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "same-origin", "none":
+		return false
+	case "":
+	default:
+		return true
+	}
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return false
+	}
+	u, err := url.Parse(origin)
+	return err != nil || u.Host != r.Host
+}
+
+// allowedHost reports whether the host that r names is one of this server.
+func (s *Server) allowedHost(r *http.Request) bool {
+	host := hostOf(r.Host)
+	if addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && addr.Network() == "unix" {
+		return true
+	}
+	if len(s.o.AllowedHosts) == 0 && s.tokens.needed() || loopback(host) {
+		return true
+	}
+	return slices.ContainsFunc(s.o.AllowedHosts, func(allowed string) bool { return strings.EqualFold(allowed, host) })
+}
+
+// hostOf returns the host of an address, with or without a port.
+func hostOf(addr string) string {
+	if host, _, err := net.SplitHostPort(addr); err == nil {
 		return host
 	}
-	return strings.Trim(r.Host, "[]")
+	return strings.Trim(addr, "[]")
 }
 
 // recovered, deferred, answers a panic with 500, or closes the connection where the
@@ -66,7 +142,7 @@ func (s *Server) recovered(w *responseWriter, r *http.Request) {
 		return
 	}
 	s.metrics.panics.Inc()
-	s.o.Log.Error("panic", "path", r.URL.Path, "value", fmt.Sprint(v), "stack", string(debug.Stack()))
+	s.o.Log.Error("panic", "id", requestOf(r.Context()).id, "path", r.URL.Path, "value", fmt.Sprint(v), "stack", string(debug.Stack()))
 	if w.sent {
 		w.status = http.StatusInternalServerError
 		panic(http.ErrAbortHandler)

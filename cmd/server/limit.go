@@ -2,66 +2,96 @@ package server
 
 import (
 	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
 	"sync"
 	"time"
 )
 
-// limiter bounds concurrent requests and searches.
+// limiter bounds the requests that are worked on at the same time. A request takes
+// its place after its body has arrived and leaves it before its answer is written.
 type limiter struct {
-	requests, searches chan struct{}
-	under              *sync.WaitGroup
+	requests chan struct{}
+	// short and long have seats of their own, so that long searches never delay
+	// short ones. Fits have one seat, since they run one at a time.
+	short, long, fits *fairQueue
+	under             *sync.WaitGroup // handlers
 }
 
-func newLimiter(requests, searches int) limiter {
-	return limiter{make(chan struct{}, requests), make(chan struct{}, searches), new(sync.WaitGroup)}
+func newLimiter(o *Options) limiter {
+	queue := func(seats int, patience time.Duration) *fairQueue {
+		return &fairQueue{seats: seats, patience: patience}
+	}
+	wait := o.Timeout / 4
+	return limiter{make(chan struct{}, o.MaxRequests), queue(o.MaxSearches, wait), queue(max(o.MaxSearches/2, 1), wait), queue(1, o.FitTimeout), new(sync.WaitGroup)}
 }
 
-// queueing is how long a search waits for a free slot before it is refused.
-const queueing = time.Second
-
-// retryAfter is the Retry-After of refused requests, seconds.
-const retryAfter = "1"
-
-// enter takes a slot for a request; false = none is free.
+// enter takes a place for a request; false = none is free.
 func (l *limiter) enter() bool {
 	select {
 	case l.requests <- struct{}{}:
-		l.under.Add(1)
 		return true
 	default:
 		return false
 	}
 }
 
-func (l *limiter) leave() {
-	<-l.requests
-	l.under.Done()
-}
+func (l *limiter) leave() { <-l.requests }
 
-// pass admits a request without a slot.
-func (l *limiter) pass() { l.under.Add(1) }
-
-func (l *limiter) passed() { l.under.Done() }
-
-// search takes a slot for a search, waiting up to queueing for it.
-func (l *limiter) search(ctx context.Context) bool {
-	select {
-	case l.searches <- struct{}{}:
-		return true
-	default:
-	}
-	t := time.NewTimer(queueing)
-	defer t.Stop()
-	select {
-	case l.searches <- struct{}{}:
-		return true
-	case <-t.C:
-	case <-ctx.Done():
-	}
-	return false
-}
-
-func (l *limiter) searched() { <-l.searches }
-
-// wait returns when no request is running. None may enter meanwhile.
+// wait returns when no handler runs. None may start meanwhile.
 func (l *limiter) wait() { l.under.Wait() }
+
+// queue returns where a request of a weight and an estimated cost waits, nil = it
+// does not wait.
+func (l *limiter) queue(w weight, cost float64) *fairQueue {
+	switch {
+	case w == fit:
+		return l.fits
+	case w == search && cost > shortSearch:
+		return l.long
+	case w == search:
+		return l.short
+	}
+	return nil
+}
+
+// admitted runs handle in a place of the limiter. Where there is none, it returns a
+// problem with status 429.
+func admitted[O any](ctx context.Context, s *Server, w weight, cost float64, handle func() (O, error)) (out O, err error) {
+	q := s.limit.queue(w, cost)
+	if q == nil {
+		if !s.limit.enter() {
+			return out, s.busy("requests", time.Second, fmt.Sprintf("%d requests are running", s.o.MaxRequests))
+		}
+		defer s.limit.leave()
+		return handle()
+	}
+	queued := time.Now()
+	release, err := q.acquire(ctx, requestOf(ctx).flow(), cost)
+	start := time.Now()
+	s.metrics.queued.Observe(start.Sub(queued).Seconds())
+	if err == errBusy { //nolint:errorlint // never wrapped
+		return out, s.busy("searches", q.delay(), "the searches before this one take too long")
+	}
+	if err != nil {
+		return out, err
+	}
+	defer func() { release(time.Since(start)) }()
+	return handle()
+}
+
+// busy counts a refused request and returns its problem.
+func (s *Server) busy(what string, wait time.Duration, why string) *Problem {
+	s.metrics.refused.WithLabelValues(what).Inc()
+	after := int(math.Ceil(min(max(wait.Seconds(), 1), 30)))
+	p := newProblem(http.StatusTooManyRequests, typeOverloaded, fmt.Sprintf("%s: retry in %d s", why, after))
+	p.retryAfter = strconv.Itoa(after)
+	return p
+}
+
+// overloaded refuses a request.
+func (s *Server) overloaded(w http.ResponseWriter, what string, wait time.Duration, why string) {
+	writeProblem(w, s.busy(what, wait, why))
+}

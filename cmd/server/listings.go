@@ -60,9 +60,6 @@ func (s *Server) registerListings(api huma.API, m *router) {
 // registerHealth adds liveness, readiness and metrics, which are not in the OpenAPI
 // document.
 func (s *Server) registerHealth(m *router) {
-	for _, pattern := range []string{"GET /healthz", "GET /readyz", "GET /metrics"} {
-		m.weights[pattern] = vital
-	}
 	m.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, "ok\n") })
 	m.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		if s.ending.Load() {
@@ -71,7 +68,8 @@ func (s *Server) registerHealth(m *router) {
 		}
 		for _, err := range s.db.Query(r.Context(), store.Filter{}) { // reads at most one row
 			if err != nil {
-				writeProblem(w, newProblem(http.StatusServiceUnavailable, "", err.Error()))
+				requestOf(r.Context()).err = err
+				writeProblem(w, newProblem(http.StatusServiceUnavailable, "", "the store cannot be read"))
 				return
 			}
 			break

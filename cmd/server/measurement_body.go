@@ -5,9 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"reflect"
 	"strings"
 
@@ -56,47 +54,6 @@ func (NameOr[T]) Schema(r huma.Registry) *huma.Schema {
 		{Type: huma.TypeString, MinLength: &least, MaxLength: &most},
 		r.Schema(reflect.TypeFor[T](), true, ""),
 	}}
-}
-
-// namedParts are the parts of a ConfigBody that may be names.
-var namedParts = []struct {
-	name string
-	kind reflect.Type
-}{{"model", reflect.TypeFor[spec.Model]()}, {"plan", reflect.TypeFor[spec.Plan]()}, {"accelerator", reflect.TypeFor[spec.Accelerator]()}, {"shape", reflect.TypeFor[spec.Shape]()}}
-
-// checkPosted answers measurements with an invalid part and names the field. The
-// schema alone reports only that the part is neither a name nor a valid object.
-func (s *Server) checkPosted(w http.ResponseWriter, _ *http.Request, body []byte) bool {
-	var in struct {
-		Measurements []struct{ Config map[string]any }
-	}
-	if json.Unmarshal(body, &in) != nil {
-		return false // huma reports the error
-	}
-	schemas := s.api.OpenAPI().Components.Schemas
-	var res huma.ValidateResult
-	for i, m := range in.Measurements {
-		for _, part := range namedParts {
-			v, given := m.Config[part.name]
-			if _, name := v.(string); name || !given {
-				continue
-			}
-			at := fmt.Appendf(nil, "body.measurements[%d].config.%s", i, part.name)
-			huma.Validate(schemas, schemas.Schema(part.kind, true, ""), huma.NewPathBuffer(at, len(at)), huma.ModeWriteToServer, v, &res)
-		}
-	}
-	if len(res.Errors) == 0 {
-		return false
-	}
-	p := newProblem(http.StatusUnprocessableEntity, "", "validation failed")
-	for _, err := range res.Errors {
-		var d *huma.ErrorDetail
-		if errors.As(err, &d) {
-			p.Errors = append(p.Errors, d)
-		}
-	}
-	writeProblem(w, p)
-	return true
 }
 
 // measurement looks up the names in p. Errors are *query.FieldError or

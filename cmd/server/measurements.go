@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -47,7 +48,6 @@ type FitResponse struct {
 
 func (s *Server) registerMeasurements(api huma.API, m *router) {
 	const tag = "measurements"
-	m.precheck["POST /v1/measurements"] = s.checkPosted
 	register(s, api, m, operation{http.MethodPost, "/v1/measurements", "post-measurements", tag, light, "Store measurements",
 		"Measurements are on disk when the response arrives. Fitted models do not change until they are refitted: by the server, where serve has --refit, or by /v1/fit.", []int{404, 422, 507}},
 		func(ctx context.Context, in *body[MeasurementsRequest]) (Stored, error) {
@@ -75,8 +75,9 @@ func (s *Server) store(ctx context.Context, rows []spec.Measurement) (Stored, er
 		s.metrics.stored.WithLabelValues(result).Add(float64(count))
 	}
 	if n.Added+n.Updated > 0 {
-		s.models.measured(keysOf(rows))
-		s.fits.stale(rows)
+		keys := keysOf(rows)
+		s.models.measured(keys)
+		err = errors.Join(err, s.fits.stale(keys))
 	}
 	return Stored{Rows: len(rows), Added: n.Added, Updated: n.Updated, Unchanged: n.Unchanged, Forgotten: n.Forgotten, Refit: s.o.Refit > 0}, err
 }
@@ -89,7 +90,10 @@ func checkMeasurement(m *spec.Measurement) error {
 	if err := checkFigures(&c.Model, &c.Accelerator, c.Link, &c.Shape); err != nil {
 		return err
 	}
-	return c.Plan.CheckBounds()
+	if err := c.Plan.CheckBounds(); err != nil {
+		return err
+	}
+	return store.Check(*m)
 }
 
 // fit refits models from the measurements that in selects.

@@ -1,6 +1,9 @@
 package server
 
 import (
+	"context"
+	"log/slog"
+	"math"
 	"net/http"
 	"strconv"
 	"sync"
@@ -18,6 +21,8 @@ type metrics struct {
 	requests *prometheus.CounterVec   // by route and status
 	inFlight prometheus.Gauge
 	refused  *prometheus.CounterVec // by reason
+	queued   prometheus.Histogram   // searches and fits, until they start
+	cached   prometheus.Counter
 	panics   prometheus.Counter
 	stored   *prometheus.CounterVec // measurements, by result
 	fits     *prometheus.CounterVec // by result
@@ -31,7 +36,9 @@ func newMetrics(version string) *metrics {
 			Buckets: []float64{25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 0.1, 0.25, 1, 2.5, 10, 30}}, []string{"route"}),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pacer_http_requests_total", Help: "Requests answered, by route and status."}, []string{"route", "status"}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "pacer_http_requests_in_flight", Help: "Requests being answered."}),
-		refused:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pacer_http_refused_total", Help: "Requests refused at a limit of concurrency."}, []string{"limit"}),
+		refused:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pacer_http_refused_total", Help: "Requests refused at a limit of concurrency or memory."}, []string{"limit"}),
+		queued:   prometheus.NewHistogram(prometheus.HistogramOpts{Name: "pacer_queue_seconds", Help: "Time that searches and fits wait before they start.", Buckets: prometheus.ExponentialBuckets(1e-4, 4, 10)}),
+		cached:   prometheus.NewCounter(prometheus.CounterOpts{Name: "pacer_answer_cache_hits_total", Help: "Searches answered from the cache of answers."}),
 		panics:   prometheus.NewCounter(prometheus.CounterOpts{Name: "pacer_panics_total", Help: "Panics while answering requests."}),
 		stored:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pacer_measurements_total", Help: "Measurements received, by result."}, []string{"result"}),
 		fits:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pacer_fits_total", Help: "Performance models fitted, by result."}, []string{"result"}),
@@ -39,9 +46,45 @@ func newMetrics(version string) *metrics {
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "pacer_build_info", Help: "1, with the version.", ConstLabels: prometheus.Labels{"version": version}})
 	build.Set(1)
-	m.registry.MustRegister(m.seconds, m.requests, m.inFlight, m.refused, m.panics, m.stored, m.fits, m.fitting, build,
+	m.registry.MustRegister(m.seconds, m.requests, m.inFlight, m.refused, m.queued, m.cached, m.panics, m.stored, m.fits, m.fitting, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+// watchStore adds the rows of the store and the state of its disk.
+func (m *metrics) watchStore(s *Server) {
+	m.registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "pacer_store_rows", Help: "Measurements in the store."}, func() float64 {
+			tallies, err := s.db.Summary(context.Background())
+			if err != nil {
+				return math.NaN()
+			}
+			n := 0
+			for _, t := range tallies {
+				n += t.Rows
+			}
+			return float64(n)
+		}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "pacer_store_read_only", Help: "1 while the disk is nearly full, so that measurements are refused."}, func() float64 {
+			if s.db.CheckSpace() != nil {
+				return 1
+			}
+			return 0
+		}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "pacer_searches_waiting", Help: "Searches that wait for a seat."}, func() float64 {
+			short, _ := s.limit.short.length()
+			long, _ := s.limit.long.length()
+			return float64(short + long)
+		}))
+}
+
+// watchRefit adds how far the models are behind the measurements.
+func (m *metrics) watchRefit(f *refitter) {
+	m.registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "pacer_unfitted_models", Help: "Models with measurements that they are not fitted to."},
+			func() float64 { n, _ := f.waiting(); return float64(n) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "pacer_unfitted_seconds", Help: "Age of the oldest measurement that no model is fitted to; 0 = all are."},
+			func() float64 { _, d := f.waiting(); return d.Seconds() }))
 }
 
 func (m *metrics) handler() http.Handler {
@@ -77,15 +120,33 @@ func (s *Server) watched(m *router, next http.Handler) http.Handler {
 		start := time.Now()
 		s.metrics.inFlight.Inc()
 		response := writers.Get().(*responseWriter)
-		*response = responseWriter{ResponseWriter: w, most: s.o.MaxAnswer}
+		*response = responseWriter{ResponseWriter: w, most: s.o.MaxAnswer, memory: lease{budget: s.memory}}
+		r, info := newRequest(r)
+		w.Header().Set("X-Request-Id", info.id)
 		defer func() {
 			s.metrics.inFlight.Dec()
-			s.metrics.count(m.routeOf(r), response.outcome(r.Context()), time.Since(start))
-			response.ResponseWriter = nil
+			route, status, took := m.routeOf(r), response.outcome(r.Context()), time.Since(start)
+			s.metrics.count(route, status, took)
+			s.log(r, info, route.name, status, response.bytes, took)
+			response.memory.end()
+			*response = responseWriter{}
 			writers.Put(response)
 		}()
 		s.answer(response, r, next)
 	})
+}
+
+// log writes the line of a request to the access log, and that of a 5xx to the log.
+func (s *Server) log(r *http.Request, i *requestInfo, route string, status int, bytes int64, took time.Duration) {
+	if status >= 500 {
+		s.o.Log.Error("request failed", "id", i.id, "method", r.Method, "route", route, "status", status, "error", i.err)
+	}
+	if s.o.AccessLog == nil {
+		return
+	}
+	s.o.AccessLog.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("id", i.id), slog.String("client", i.client), slog.String("method", cut(r.Method, maxEcho)),
+		slog.String("route", route), slog.String("path", cut(r.URL.Path, maxEcho)), slog.Int("status", status), slog.Int64("bytes", bytes),
+		slog.Float64("seconds", took.Seconds()), slog.String("agent", cut(r.UserAgent(), maxEcho)))
 }
 
 // answer runs next, and answers 500 where next panics.

@@ -51,6 +51,13 @@ func newModelCache(d *query.Resolver) *modelCache {
 	return &modelCache{resolver: d, targets: map[query.Request]target{}, planners: map[modelKey]*answerer{}}
 }
 
+// now returns the generation of the answers given now.
+func (c *modelCache) now() uint64 {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.generation
+}
+
 // measured drops the targets that new measurements of keys may change. Cached
 // answers stay: their keys are figures, not names.
 func (c *modelCache) measured(keys []spec.Key) {

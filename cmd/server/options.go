@@ -2,10 +2,12 @@ package server
 
 import (
 	"cmp"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/family"
@@ -16,14 +18,28 @@ type Options struct {
 	// Token is the bearer token of every request; "" = none, and then only requests
 	// to a loopback name of this machine are answered.
 	Token string
+	// TokensFile has further tokens, see Token; "" = none. It is read again when it
+	// changes.
+	TokensFile string
+	// AllowedHosts are names of this server besides localhost and loopback addresses.
+	// None: with tokens every name is allowed, without only those.
+	AllowedHosts []string
+	// TLS, if not nil, is the configuration of TLS, see TLSConfig.
+	TLS *tls.Config
+	// ShutdownDelay is the time from the end of readiness until the server refuses new
+	// connections, so that load balancers notice; 0 = none.
+	ShutdownDelay time.Duration
 	// MaxBody is the most bytes of a request's body; 0 = 8 MiB.
 	MaxBody int64
 	// MaxAnswer is the most bytes of an answer; 0 = 64 MiB.
 	MaxAnswer int64
-	// MaxRequests bounds concurrent requests; 0 = 1024.
+	// MaxBuffered bounds the bytes of the bodies and answers of all requests; 0 = 256
+	// MiB, or what one body and one answer need.
+	MaxBuffered int64
+	// MaxRequests bounds the requests that are worked on at the same time; 0 = 1024.
 	MaxRequests int
-	// MaxSearches bounds concurrent plan searches and fits; others wait up to a
-	// second. 0 = twice the cores.
+	// MaxSearches bounds concurrent short searches; half as many long ones run besides.
+	// Others wait up to a quarter of Timeout. 0 = twice the cores.
 	MaxSearches int
 	// Timeout bounds the time of a response, except for fits; 0 = 30 s.
 	Timeout time.Duration
@@ -45,6 +61,8 @@ type Options struct {
 
 	// Version is the version in the API's description and the metrics.
 	Version string
+	// AccessLog receives a line for each request; nil drops them.
+	AccessLog *slog.Logger
 	// Log receives warnings and errors for operators; nil drops them.
 	Log *slog.Logger
 }
@@ -54,7 +72,7 @@ func (o Options) Validate() error {
 	for _, d := range []struct {
 		name string
 		v    time.Duration
-	}{{"timeout", o.Timeout}, {"fit timeout", o.FitTimeout}, {"drain", o.Drain}, {"refit", o.Refit}} {
+	}{{"timeout", o.Timeout}, {"fit timeout", o.FitTimeout}, {"drain", o.Drain}, {"refit", o.Refit}, {"shutdown delay", o.ShutdownDelay}} {
 		if d.v < 0 {
 			return fmt.Errorf("server: %s %v is negative", d.name, d.v)
 		}
@@ -64,6 +82,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("server: most bytes of a body %d is negative", o.MaxBody)
 	case o.MaxAnswer < 0:
 		return fmt.Errorf("server: most bytes of an answer %d is negative", o.MaxAnswer)
+	case o.MaxBuffered < 0:
+		return fmt.Errorf("server: most bytes of bodies and answers %d is negative", o.MaxBuffered)
 	case o.MaxRequests < 0 || o.MaxSearches < 0:
 		return fmt.Errorf("server: %d requests, %d searches at the same time: must not be negative", o.MaxRequests, o.MaxSearches)
 	}
@@ -77,6 +97,7 @@ func (o Options) Validate() error {
 func (o Options) withDefaults() Options {
 	o.MaxBody = cmp.Or(o.MaxBody, 8<<20)
 	o.MaxAnswer = cmp.Or(o.MaxAnswer, 64<<20)
+	o.MaxBuffered = cmp.Or(o.MaxBuffered, max(256<<20, o.MaxBody+o.MaxAnswer))
 	o.MaxRequests = cmp.Or(o.MaxRequests, 1024)
 	o.MaxSearches = cmp.Or(o.MaxSearches, 2*runtime.GOMAXPROCS(0))
 	o.Timeout = cmp.Or(o.Timeout, 30*time.Second)
@@ -91,9 +112,15 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Guarded reports whether a server at addr, host:port, needs a token: whether other
+// Unix begins the address of a socket file.
+const Unix = "unix:"
+
+// Guarded reports whether a server at addr, host:port or unix:PATH, needs a token: whether other
 // machines can reach it.
 func Guarded(addr string) (bool, error) {
+	if strings.HasPrefix(addr, Unix) {
+		return false, nil
+	}
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return true, fmt.Errorf("server: address %q, want a form like 127.0.0.1:8470: %w", addr, err)

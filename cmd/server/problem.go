@@ -31,6 +31,16 @@ type Problem struct {
 	huma.ErrorModel
 	Infeasible *query.InfeasibleRow `json:"infeasible,omitempty"`
 	Planner    *remote.Infeasible   `json:"planner,omitempty"` // the same in full, for package remote
+
+	retryAfter string // seconds, of the header; "" = none
+}
+
+// GetHeaders implements huma.HeadersError.
+func (p *Problem) GetHeaders() http.Header {
+	if p.retryAfter == "" {
+		return nil
+	}
+	return http.Header{"Retry-After": {p.retryAfter}}
 }
 
 // problem returns the error response of err.
@@ -54,11 +64,11 @@ func problem(err error) *Problem {
 	case errors.Is(err, context.DeadlineExceeded):
 		return newProblem(http.StatusServiceUnavailable, typeTimeout, "timeout: "+err.Error())
 	case errors.Is(err, context.Canceled), errors.Is(err, store.ErrClosed):
-		return newProblem(http.StatusServiceUnavailable, "", "the server is shutting down: "+err.Error())
+		return newProblem(http.StatusServiceUnavailable, "", "the server is shutting down")
 	case errors.Is(err, store.ErrNoSpace):
-		return newProblem(http.StatusInsufficientStorage, "", err.Error())
+		return newProblem(http.StatusInsufficientStorage, "", "the disk of the store is nearly full: nothing was stored")
 	}
-	return newProblem(http.StatusInternalServerError, "", err.Error())
+	return newProblem(http.StatusInternalServerError, "", "an internal error, which was logged")
 }
 
 func fieldProblem(e *query.FieldError) *Problem {
@@ -89,6 +99,9 @@ func writeProblem(w http.ResponseWriter, p *Problem) {
 	shorten(&p.ErrorModel)
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")
+	if p.retryAfter != "" {
+		w.Header().Set("Retry-After", p.retryAfter)
+	}
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p) // the client may have disconnected
 }

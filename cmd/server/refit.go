@@ -2,51 +2,122 @@ package server
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/atomicfile"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
 // refitter refits models, one run at a time: on request, and in the background once
-// no measurement has arrived for Options.Refit.
+// no measurement has arrived for Options.Refit, or the oldest waits for half as long
+// again.
 type refitter struct {
 	s    *Server
 	turn chan struct{} // held while models are fitted
+	file string        // holds keys, so that they outlive the process
+	fits func(context.Context, map[spec.Key]bool) error
 
-	mu   sync.Mutex
-	keys map[spec.Key]bool // canonical, measured since they were fitted
-	more chan struct{}     // keys have been added
+	mu      sync.Mutex
+	keys    map[spec.Key]bool // canonical, measured since they were fitted
+	fitting map[spec.Key]bool // taken, and not fitted yet
+	since   time.Time         // when the first of keys was measured
+	more    chan struct{}     // keys have been added
 }
+
+// unfittedFile, beside the store, lists the keys that were measured since they were
+// fitted.
+const unfittedFile = "unfitted.json"
 
 func newRefitter(s *Server) *refitter {
-	return &refitter{s: s, turn: make(chan struct{}, 1), keys: map[spec.Key]bool{}, more: make(chan struct{}, 1)}
+	f := &refitter{s: s, turn: make(chan struct{}, 1), keys: map[spec.Key]bool{}, more: make(chan struct{}, 1),
+		file: filepath.Join(filepath.Dir(s.db.Dir()), unfittedFile)}
+	f.fits = f.refit
+	return f
 }
 
-// stale marks the keys of rows for the next refit.
-func (f *refitter) stale(rows []spec.Measurement) {
+// load marks the keys that an earlier process left unfitted.
+func (f *refitter) load() error {
+	b, err := os.ReadFile(f.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var keys []spec.Key
+	if err == nil {
+		err = json.Unmarshal(b, &keys)
+	}
+	if err != nil {
+		return fmt.Errorf("server: %s: %w: remove it; the models that it lists are then fitted by /v1/fit only", f.file, err)
+	}
+	return f.stale(keys)
+}
+
+// save writes the keys that are not fitted to the file. The caller holds mu.
+func (f *refitter) save() error {
+	all := maps.Clone(f.keys)
+	maps.Copy(all, f.fitting)
+	if len(all) == 0 {
+		if err := os.Remove(f.file); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	keys := slices.SortedFunc(maps.Keys(all), perfmodel.CompareKeys)
+	return atomicfile.Write(f.file, 0o600, func(w io.Writer) error { return json.NewEncoder(w).Encode(keys) })
+}
+
+// stale marks keys for the next refit. They are on disk when it returns.
+func (f *refitter) stale(keys []spec.Key) error {
+	if len(keys) == 0 {
+		return nil
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	maps.Copy(f.keys, query.CanonicalKeys(keysOf(rows)))
+	if len(f.keys) == 0 {
+		f.since = time.Now()
+	}
+	known := len(f.keys)
+	maps.Copy(f.keys, query.CanonicalKeys(keys))
 	select {
 	case f.more <- struct{}{}:
 	default: // a signal is pending
 	}
+	if len(f.keys) == known {
+		return nil
+	}
+	return f.save()
 }
 
-// take returns and clears the marked keys.
+// waiting returns the number of marked keys and how long the first has been marked.
+func (f *refitter) waiting() (keys int, oldest time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.keys) == 0 {
+		return 0, 0
+	}
+	return len(f.keys), time.Since(f.since)
+}
+
+// take returns and clears the marked keys. They stay in the file until they are
+// fitted.
 func (f *refitter) take() map[spec.Key]bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	out := f.keys
-	f.keys = map[spec.Key]bool{}
-	return out
+	f.fitting, f.keys = f.keys, map[spec.Key]bool{}
+	return f.fitting
 }
 
 // run fits in the background until ctx ends.
@@ -54,23 +125,55 @@ func (f *refitter) run(ctx context.Context) {
 	if f.s.o.Refit <= 0 {
 		return
 	}
-	quiet := time.NewTimer(0)
-	<-quiet.C
+	quiet, longest := time.NewTimer(time.Hour), time.NewTimer(time.Hour)
+	quiet.Stop()
+	longest.Stop()
+	waits := false
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-f.more:
 			quiet.Reset(f.s.o.Refit)
+			if !waits {
+				longest.Reset(f.s.o.Refit * 3 / 2)
+			}
+			waits = true
+			continue
 		case <-quiet.C:
-			f.refit(ctx, f.take())
+		case <-longest.C:
 		}
+		quiet.Stop()
+		longest.Stop()
+		waits = false
+		f.fitTaken(ctx)
+	}
+}
+
+// fitTaken fits the marked keys. Where that fails, the models before go on to answer,
+// and the keys stay marked.
+func (f *refitter) fitTaken(ctx context.Context) {
+	keys := f.take()
+	err := f.fits(ctx, keys)
+	if err != nil && ctx.Err() == nil {
+		f.s.o.Log.Warn("refit: "+err.Error(), "models", len(keys))
+	}
+	if err == nil {
+		keys = nil
+	}
+	err = f.stale(slices.Collect(maps.Keys(keys)))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fitting = nil
+	if err = errors.Join(err, f.save()); err != nil {
+		f.s.o.Log.Error("refit: "+err.Error(), "file", unfittedFile)
 	}
 }
 
 // refit fits keys, each with Options.FitFamily and the families it was fitted with
 // before.
-func (f *refitter) refit(ctx context.Context, keys map[spec.Key]bool) {
+func (f *refitter) refit(ctx context.Context, keys map[spec.Key]bool) error {
+	var failed []error
 	byFamily := map[string]map[spec.Key]bool{f.s.o.FitFamily: keys}
 	for _, c := range f.s.resolver.Cards() {
 		k := query.CanonicalKey(c.Key)
@@ -87,16 +190,31 @@ func (f *refitter) refit(ctx context.Context, keys map[spec.Key]bool) {
 		if err == nil {
 			_, err = f.fit(ctx, fam, store.Filter{}, f.s.o.FitRows, byFamily[name])
 		}
-		if err != nil && ctx.Err() == nil {
-			f.s.o.Log.Warn("refit: "+err.Error(), "family", name)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("family %s: %w", name, err))
 		}
 	}
+	return errors.Join(failed...)
+}
+
+// FitStored fits Options.FitFamily to all stored rows.
+func (s *Server) FitStored(ctx context.Context) error {
+	fam, err := family.Lookup(s.o.FitFamily)
+	if err == nil {
+		_, err = s.fits.fit(ctx, fam, store.Filter{}, s.o.FitRows, nil)
+	}
+	return err
 }
 
 // fit fits the stored rows that filter selects, only those of keys unless keys is
 // nil, on at most n rows each (below 1 = all). The new models answer once it
 // returns.
-func (f *refitter) fit(ctx context.Context, fam perfmodel.Family, filter store.Filter, n int, keys map[spec.Key]bool) (FitResponse, error) {
+func (f *refitter) fit(ctx context.Context, fam perfmodel.Family, filter store.Filter, n int, keys map[spec.Key]bool) (out FitResponse, err error) {
+	defer func() {
+		if err != nil && ctx.Err() == nil {
+			f.s.metrics.fits.WithLabelValues("failed").Inc()
+		}
+	}()
 	select {
 	case f.turn <- struct{}{}:
 		defer func() { <-f.turn }()
@@ -105,7 +223,6 @@ func (f *refitter) fit(ctx context.Context, fam perfmodel.Family, filter store.F
 	}
 	start := time.Now()
 	var rows []spec.Measurement
-	var err error
 	if keys == nil {
 		rows, err = f.s.resolver.Rows(ctx, filter)
 	} else {
@@ -128,7 +245,6 @@ func (f *refitter) fit(ctx context.Context, fam perfmodel.Family, filter store.F
 	cards, skipped, err := query.FitAll(ctx, fam, f.s.resolver.Fitted, rows, o)
 	f.s.models.fitted(fitted) // where it failed some may have been renewed
 	if err != nil {
-		f.s.metrics.fits.WithLabelValues("failed").Inc()
 		return FitResponse{}, err
 	}
 	f.s.metrics.fits.WithLabelValues("fitted").Add(float64(len(cards)))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 )
 
 // statusClientClosed (499) counts requests with a client that disconnected before
@@ -13,13 +14,22 @@ const statusClientClosed = 499
 // errShutdown cancels the requests that outlast Options.Drain.
 var errShutdown = errors.New("server: ending")
 
+// A client that reads slower than slowest bytes/s, after a first writeGrace, loses its
+// connection.
+const (
+	writeGrace = 10 * time.Second
+	slowest    = 64 << 10
+)
+
 // responseWriter holds back the status until the first bytes. A response is written
 // at once, so that one that is too large can still become a problem.
 type responseWriter struct {
 	http.ResponseWriter
 	most   int64 // bytes of a response
+	memory lease // of the body and the answer
 	status int   // 0 = not set yet
 	sent   bool  // status is on the wire
+	bytes  int64 // written
 	lost   error // of the first failed write
 }
 
@@ -31,19 +41,38 @@ func (w *responseWriter) WriteHeader(status int) {
 }
 
 func (w *responseWriter) Write(b []byte) (int, error) {
-	if !w.sent && int64(len(b)) > w.most {
-		p := answerTooLarge(w.most)
-		w.status, w.sent = p.Status, true
-		w.Header().Del("Content-Length")
-		writeProblem(w.ResponseWriter, p)
-		return len(b), nil
+	if !w.sent {
+		if p := w.refused(b); p != nil {
+			w.status, w.sent = p.Status, true
+			w.Header().Del("Content-Length")
+			writeProblem(w.ResponseWriter, p)
+			return len(b), nil
+		}
 	}
 	w.send()
+	// Where there is no connection, in tests, there is no deadline either.
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writeGrace + time.Duration(len(b)/slowest)*time.Second))
 	n, err := w.ResponseWriter.Write(b)
+	w.bytes += int64(n)
 	if err != nil && w.lost == nil {
 		w.lost = err
 	}
 	return n, err
+}
+
+// refused returns the problem with an answer that is too large, or has no memory.
+func (w *responseWriter) refused(b []byte) *Problem {
+	switch {
+	case w.status >= 400:
+		return nil // problems are short
+	case int64(len(b)) > w.most:
+		return answerTooLarge(w.most)
+	case w.memory.budget.free != nil && !w.memory.take(len(b)):
+		p := newProblem(http.StatusTooManyRequests, typeOverloaded, "the answers of running requests take the memory they may: retry in 1 s")
+		p.retryAfter = "1"
+		return p
+	}
+	return nil
 }
 
 // send sends the status, 200 where the handler set none.

@@ -36,20 +36,24 @@ func get[T any](t *testing.T, s *Server, path string) T {
 
 // Requests beyond the limits are refused with Retry-After.
 func TestLimits(t *testing.T) {
-	s := newServer(t, Options{MaxRequests: 2, MaxSearches: 1})
+	s := newServer(t, Options{MaxRequests: 3, MaxSearches: 1, Timeout: 2 * time.Second})
 	const plan = `{"model":"llama3-8b","accelerator":"h100","devices":8,"global_batch":8}`
-	s.limit.searches <- struct{}{} // the only slot is taken
+	leave, err := s.limit.short.acquire(t.Context(), 1, 1) // the only seat is taken
+	if err != nil {
+		t.Fatal(err)
+	}
 	w := do(s, http.MethodPost, "/v1/plan", plan)
-	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), typeOverloaded) {
+	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), typeOverloaded) {
 		t.Errorf("a search too many: %d %s", w.Code, w.Body)
 	}
 	if w := do(s, http.MethodGet, "/v1/models", ""); w.Code != http.StatusOK {
 		t.Errorf("a listing beside a search: %d", w.Code)
 	}
-	s.limit.searched()
-	s.limit.enter()
-	s.limit.enter()
-	if w := do(s, http.MethodGet, "/v1/models", ""); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+	leave(time.Millisecond)
+	for range 3 {
+		s.limit.enter()
+	}
+	if w := do(s, http.MethodGet, "/v1/models", ""); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" {
 		t.Errorf("a request too many: %d %s", w.Code, w.Body)
 	}
 	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
@@ -57,8 +61,9 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s of a busy server: %d %s", path, w.Code, w.Body)
 		}
 	}
-	s.limit.leave()
-	s.limit.leave()
+	for range 3 {
+		s.limit.leave()
+	}
 	if w := do(s, http.MethodPost, "/v1/plan", plan); w.Code != http.StatusOK {
 		t.Errorf("afterwards: %d %s", w.Code, w.Body)
 	}

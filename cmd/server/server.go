@@ -28,7 +28,11 @@ type Server struct {
 	metrics  *metrics
 	api      huma.API
 	handler  http.Handler
+	router   *router
 	limit    limiter
+	memory   memoryBudget
+	answers  answerCache
+	tokens   *tokenSet
 	ending   atomic.Bool // shutting down
 }
 
@@ -45,10 +49,19 @@ func New(db *store.DB, reg *registry.Registry, o Options) (*Server, error) {
 		Warn:   func(err error) { s.o.Log.Warn(err.Error()) },
 	}
 	s.models = newModelCache(s.resolver)
-	s.limit = newLimiter(s.o.MaxRequests, s.o.MaxSearches)
+	s.limit = newLimiter(&s.o)
+	s.memory = newMemoryBudget(s.o.MaxBuffered)
 	s.metrics = newMetrics(s.o.Version)
 	s.fits = newRefitter(s)
+	s.metrics.watchRefit(s.fits)
+	s.metrics.watchStore(s)
+	if err := s.fits.load(); err != nil {
+		return nil, err
+	}
 	var err error
+	if s.tokens, err = newTokenSet(&s.o); err != nil {
+		return nil, err
+	}
 	s.handler, err = s.routes()
 	return s, err
 }
@@ -75,16 +88,28 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		BaseContext:       func(net.Listener) context.Context { return requests },
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       max(s.o.Timeout, 10*time.Second),
-		WriteTimeout:      max(s.o.Timeout, s.o.FitTimeout) + 30*time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(l) }()
+	go func() {
+		if s.o.TLS == nil {
+			failed <- srv.Serve(l)
+			return
+		}
+		srv.TLSConfig = s.o.TLS
+		failed <- srv.ServeTLS(l, "", "")
+	}()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("server: %w", err)
 	case <-ctx.Done():
+	}
+	s.ending.Store(true)
+	select {
+	case err := <-failed:
+		return fmt.Errorf("server: %w", err)
+	case <-time.After(s.o.ShutdownDelay):
 	}
 	return s.shutdown(srv, abort)
 }
@@ -92,7 +117,6 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 // shutdown ends srv: it drains requests, then cancels their handlers, then closes
 // the remaining connections.
 func (s *Server) shutdown(srv *http.Server, abort func()) error {
-	s.ending.Store(true)
 	patience, cancel := context.WithTimeout(context.Background(), s.o.Drain)
 	defer cancel()
 	err := srv.Shutdown(patience)

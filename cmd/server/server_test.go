@@ -7,9 +7,13 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
@@ -35,7 +39,61 @@ func do(s *Server, method, path, body string) *httptest.ResponseRecorder {
 	}
 	w := httptest.NewRecorder()
 	s.Handler().ServeHTTP(w, r)
+	checkContract(s, method, path, w)
 	return w
+}
+
+// breaches are the answers of the tests that the OpenAPI document does not describe.
+var breaches struct {
+	sync.Mutex
+	texts []string
+}
+
+// TestMain fails where an answer of a test is not as the OpenAPI document says.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	for _, text := range breaches.texts {
+		fmt.Fprintln(os.Stderr, "not as in the OpenAPI document:", text)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// checkContract compares an answer with its schema.
+func checkContract(s *Server, method, path string, w *httptest.ResponseRecorder) {
+	doc := s.api.OpenAPI()
+	path, _, _ = strings.Cut(path, "?")
+	item := doc.Paths[path]
+	if item == nil {
+		return
+	}
+	op := map[string]*huma.Operation{http.MethodGet: item.Get, http.MethodPost: item.Post}[method]
+	if op == nil {
+		return
+	}
+	breach := func(text string) {
+		breaches.Lock()
+		defer breaches.Unlock()
+		if len(breaches.texts) < 20 {
+			breaches.texts = append(breaches.texts, fmt.Sprintf("%s %s, status %d: %s", method, path, w.Code, text))
+		}
+	}
+	kind := w.Header().Get("Content-Type")
+	r := op.Responses[strconv.Itoa(w.Code)]
+	if r == nil || r.Content[kind] == nil {
+		breach(fmt.Sprintf("no such status with content type %q", kind))
+		return
+	}
+	var v any
+	if err := json.Unmarshal(w.Body.Bytes(), &v); err != nil {
+		breach(err.Error())
+		return
+	}
+	var res huma.ValidateResult
+	huma.Validate(doc.Components.Schemas, r.Content[kind].Schema, huma.NewPathBuffer(nil, 0), huma.ModeReadFromServer, v, &res)
+	for _, err := range res.Errors {
+		breach(err.Error())
+	}
 }
 
 // post sends a request and decodes the response, which must be 200.

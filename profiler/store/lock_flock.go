@@ -19,6 +19,9 @@ const lockHeld = true
 // killed process left does no harm.
 const lockFile = "LOCK"
 
+// noFollow makes opening a symbolic link an error.
+const noFollow = syscall.O_NOFOLLOW
+
 // dirLock is an flock on the store's directory, which ends with the process.
 type dirLock struct {
 	dir   *os.File
@@ -42,12 +45,22 @@ func lockDir(dir string, shared bool) (*dirLock, error) {
 		return nil, fmt.Errorf("locking %s: %w", dir, err)
 	}
 	if owner != "" {
-		if err := os.WriteFile(owner, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o666); err != nil {
+		if err := writeOwner(owner); err != nil {
 			f.Close()
 			return nil, err
 		}
 	}
 	return &dirLock{dir: f, owner: owner}, nil
+}
+
+// writeOwner writes the id of this process. A symbolic link is an error: following it would overwrite another file.
+func writeOwner(path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|noFollow, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(strconv.Itoa(os.Getpid()) + "\n")
+	return errors.Join(err, f.Close())
 }
 
 func lockedError(dir string) error {

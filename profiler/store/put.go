@@ -50,8 +50,8 @@ func (db *DB) Put(ctx context.Context, ms ...spec.Measurement) error {
 // PutAll stores ms; when it returns nil, they are on disk. It does not retain ms. A row replaces the stored row
 // with the same identity (see FORMAT.md), and a quarantined one stays so. A forgotten row is not stored, only counted.
 // A row that comes quarantined, as from an exported file, is quarantined if it is new. If Check refuses a row, or a row
-// is too large, nothing is stored and the error names the row. If ctx ends or the disk fails midway, the first rows of ms
-// are stored and counted.
+// is too large, nothing is stored and the error names the row. If ctx has ended, or the disk has no room for all rows,
+// nothing is stored. If the disk fails midway, the first rows of ms are stored and counted.
 func (db *DB) PutAll(ctx context.Context, ms ...spec.Measurement) (Counts, error) {
 	if err := db.use(); err != nil {
 		return Counts{}, err
@@ -64,11 +64,20 @@ func (db *DB) PutAll(ctx context.Context, ms ...spec.Measurement) (Counts, error
 	if err != nil {
 		return Counts{}, err
 	}
+	if err := ctx.Err(); err != nil {
+		return Counts{}, fmt.Errorf("store: 0 of %d rows stored: %w", len(ms), err)
+	}
+	db.writing.Lock()
+	defer db.writing.Unlock()
+	size := 0
+	for i := range rows {
+		size += rows[i].size()
+	}
+	if err := checkSpace(db.dir, spaceFactor*size); err != nil {
+		return Counts{}, fmt.Errorf("store: %w", err)
+	}
 	var sum Counts
 	for len(rows) > 0 {
-		if err := ctx.Err(); err != nil {
-			return sum, fmt.Errorf("store: %d of %d rows stored: %w", sum.Total(), len(ms), err)
-		}
 		n := batchLen(rows)
 		c, err := db.commit(rows[:n])
 		if err != nil {
@@ -134,33 +143,31 @@ func batchLen(rows []row) int {
 	return len(rows)
 }
 
-// commit writes rows in one transaction and waits until it is on disk.
+// commit writes rows in one transaction and waits until it is on disk. The caller holds writing.
 func (db *DB) commit(rows []row) (c Counts, err error) {
-	db.writing.Lock()
-	defer db.writing.Unlock()
-	if err := checkSpace(db.dir); err != nil {
-		return Counts{}, err
-	}
 	defer recoverPanic(&err)
 	txn := db.bdb.NewTransaction(true)
 	defer txn.Discard()
+	changes := map[tallyKey]int{}
 	for _, r := range rows {
-		if err := putRow(txn, r, &c); err != nil {
+		if err := putRow(txn, r, &c, changes); err != nil {
 			return Counts{}, err
 		}
 	}
 	if err := txn.Commit(); err != nil {
 		return Counts{}, err
 	}
+	db.tallies.add(changes)
 	return c, atomicfile.SyncDir(db.dir) // the engine syncs its logs, but not the directory with the names of new ones
 }
 
-func putRow(txn *badger.Txn, r row, c *Counts) error {
+// putRow stores r, and counts it in c and in the tallies that it changes.
+func putRow(txn *badger.Txn, r row, c *Counts, changes map[tallyKey]int) error {
 	same := false
 	old, err := txn.Get(r.key)
 	switch {
 	case errors.Is(err, badger.ErrKeyNotFound):
-		return addRow(txn, r, c)
+		return addRow(txn, r, c, changes)
 	case err != nil:
 		return err
 	}
@@ -172,11 +179,14 @@ func putRow(txn *badger.Txn, r row, c *Counts) error {
 		return nil
 	}
 	c.Updated++
+	g, _, _ := parseKey(r.key)
+	changes[tallyKey{g, old.UserMeta()}]--
+	changes[tallyKey{g, r.outcome}]++
 	return r.set(txn)
 }
 
 // addRow stores a row that is not stored yet, unless it was forgotten.
-func addRow(txn *badger.Txn, r row, c *Counts) error {
+func addRow(txn *badger.Txn, r row, c *Counts, changes map[tallyKey]int) error {
 	forgotten, err := has(txn, beside(forgottenPrefix, r.key))
 	switch {
 	case err != nil:
@@ -190,6 +200,8 @@ func addRow(txn *badger.Txn, r row, c *Counts) error {
 		}
 	}
 	c.Added++
+	g, _, _ := parseKey(r.key)
+	changes[tallyKey{g, r.outcome}]++
 	return r.set(txn)
 }
 

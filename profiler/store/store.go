@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"sync"
 	"time"
@@ -48,6 +47,8 @@ type Options struct {
 	// USER@HOST of the operating system, and unknown; nil is time.Now.
 	By, From string
 	Now      func() time.Time
+	// Reserve is the disk space to hold while the store is open for writing, bytes; 0 = none. See CheckSpace.
+	Reserve int64
 	// Logf receives the storage engine's messages; nil discards them.
 	Logf func(format string, args ...any)
 }
@@ -76,6 +77,7 @@ type DB struct {
 	lock *dirLock
 
 	writing sync.Mutex // serializes transactions and syncs
+	tallies tallies
 
 	mu     sync.Mutex
 	users  int // active calls and iterations
@@ -101,7 +103,7 @@ func open(dir string, o Options) (*DB, error) {
 		}
 		return openReadOnly(dir, o)
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
 	lock, err := lockDir(dir, false)
@@ -122,7 +124,10 @@ func openLocked(dir string, o Options, lock *dirLock) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkSpace(dir); err != nil {
+	if err := unreserve(dir); err != nil {
+		return nil, err
+	}
+	if err := checkSpace(dir, 0); err != nil {
 		return nil, err
 	}
 	if err := st.prepare(dir); err != nil {
@@ -135,7 +140,11 @@ func openLocked(dir string, o Options, lock *dirLock) (*DB, error) {
 	if err := migrate(bdb, nil); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: converting it to format %d: %w", dir, formatVersion, err), bdb.Close())
 	}
-	return newDB(dir, o, bdb, lock), nil
+	db := newDB(dir, o, bdb, lock)
+	if err := db.reserve(); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: reserving %d bytes: %w", dir, o.Reserve, err), bdb.Close())
+	}
+	return db, nil
 }
 
 // openReadOnly opens a store for reading. A store that needs recovery or migration is first opened and closed
@@ -272,6 +281,9 @@ func (db *DB) Close() error {
 	}
 	db.mu.Unlock()
 
+	if !db.opt.ReadOnly {
+		_ = unreserve(db.dir) // Open deletes it too
+	}
 	err := db.bdb.Close()
 	if err == nil && !db.opt.ReadOnly {
 		err = writeSeal(db.dir)
@@ -306,16 +318,4 @@ func (db *DB) Compact() error {
 			return fmt.Errorf("store: compact %s: %w", db.dir, err)
 		}
 	}
-}
-
-// checkSpace returns an error if the disk is nearly full.
-func checkSpace(dir string) error {
-	free, err := freeSpace(dir)
-	if err != nil {
-		return fmt.Errorf("free space of %s: %w", dir, err)
-	}
-	if free < minFreeSpace && free != math.MaxUint64 {
-		return fmt.Errorf("%s: %d MiB free on its disk, want at least %d: %w", dir, free>>20, minFreeSpace>>20, ErrNoSpace)
-	}
-	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/pacer-ml/pacer/perfmodel/atomicfile"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
@@ -18,7 +19,7 @@ const servedFile = "served"
 // calls withdraw at the end.
 func Announce(dir, url string) (withdraw func() error, err error) {
 	path := filepath.Join(dir, servedFile)
-	if err := os.WriteFile(path, fmt.Appendf(nil, "%d %s\n", os.Getpid(), url), 0o666); err != nil {
+	if err := atomicfile.WriteBytes(path, 0o600, fmt.Appendf(nil, "%d %s\n", os.Getpid(), url)); err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
 	return func() error { return os.Remove(path) }, nil
@@ -37,6 +38,18 @@ func servedAt(dir string, pid int) string {
 		return ""
 	}
 	return url
+}
+
+// Server returns the address of the server that has the store open, if err says that it is
+// open and a server has it.
+func (d *Dir) Server(err error) (url string, served bool) {
+	var locked *store.LockedError
+	dir, none := d.Path()
+	if none != nil || !errors.As(err, &locked) {
+		return "", false
+	}
+	url = servedAt(dir, locked.PID)
+	return url, url != ""
 }
 
 // servedPaths are the verbs that a server answers too.

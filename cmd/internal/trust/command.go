@@ -44,6 +44,8 @@ the rows, quarantine them.
 back by it: import their file again. Fitted models do not change until the next
 pacer fit.`),
 			listCommand(dataDir),
+			backupCommand(dataDir),
+			restoreCommand(dataDir),
 		},
 	}
 }

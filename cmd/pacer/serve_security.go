@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/cmd/internal/datadir"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/server"
+	"github.com/pacer-ml/pacer/datasets/measured"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/profiler/store"
+)
+
+// secure sets the tokens and TLS of o, and refuses an address that other machines reach
+// without a token.
+func secure(c *cli.Context, o *server.Options) (err error) {
+	if o.Token, err = bearerToken(c); err != nil {
+		return err
+	}
+	if o.TokensFile = c.String("tokens"); o.TokensFile != "" {
+		if _, err := os.Stat(o.TokensFile); err != nil {
+			return fail.Usagef("serve: --tokens: %w; pacer token create makes one", err)
+		}
+	}
+	cert, key, ca := c.String("tls-cert"), c.String("tls-key"), c.String("tls-client-ca")
+	switch {
+	case (cert == "") != (key == ""), ca != "" && cert == "":
+		return fail.Usagef("serve: --tls-cert, --tls-key and --tls-client-ca: want the first two together, the third only with them")
+	case cert != "":
+		if o.TLS, err = server.TLSConfig(cert, key, ca, func(err error) { o.Log.Error(err.Error()) }); err != nil {
+			return fail.Usagef("serve: --tls-cert: %w", err)
+		}
+	}
+	if guarded, err := server.Guarded(c.String("listen")); err != nil {
+		return fail.Usagef("serve: --listen: %w", err)
+	} else if guarded && o.Token == "" && o.TokensFile == "" {
+		return fail.Usagef("serve: --listen %s is reached by other machines, which needs a token: --tokens FILE, --token-file FILE, or $%s", c.String("listen"), tokenVariable)
+	}
+	return nil
+}
+
+// bearerToken returns the token of the file, else that of the environment, ""
+// where there is neither.
+func bearerToken(c *cli.Context) (string, error) {
+	path, from := c.String("token-file"), "$"+tokenVariable
+	token := os.Getenv(tokenVariable)
+	if path != "" {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return "", fail.Usagef("serve: --token-file: %w", err)
+		}
+		token, from = string(b), "--token-file "+path
+	}
+	token = strings.TrimSpace(token)
+	switch {
+	case token == "" && path != "":
+		return "", fail.Usagef("serve: --token-file %s is empty", path)
+	case token != "" && len(token) < server.MinToken:
+		return "", fail.Usagef("serve: the token of %s has %d characters, want at least %d: pacer token create makes a strong one", from, len(token), server.MinToken)
+	}
+	return token, nil
+}
+
+// listen listens at addr, host:port or unix:PATH, and returns the address of clients.
+func listen(addr string, tls bool) (net.Listener, string, error) {
+	path, unix := strings.CutPrefix(addr, server.Unix)
+	if !unix {
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			return nil, "", err
+		}
+		scheme := "http://"
+		if tls {
+			scheme = "https://"
+		}
+		return l, scheme + l.Addr().String(), nil
+	}
+	if c, err := net.Dial("unix", path); err == nil {
+		return nil, "", errors.Join(fmt.Errorf("listen %s: another server answers there", addr), c.Close())
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket != 0 {
+		if err := os.Remove(path); err != nil { // of a server that was killed
+			return nil, "", err
+		}
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, "", err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, "", errors.Join(err, l.Close())
+	}
+	return l, addr, nil
+}
+
+// openAccessLog opens the file of --access-log.
+func openAccessLog(c *cli.Context, o *server.Options) (done func() error, err error) {
+	var w io.Writer = c.App.ErrWriter
+	done = func() error { return nil }
+	switch path := c.String("access-log"); path {
+	case "":
+		return done, nil
+	case "-":
+	default:
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		if err != nil {
+			return done, fail.Usagef("serve: --access-log: %w", err)
+		}
+		w, done = f, f.Close
+	}
+	o.AccessLog = slog.New(slog.NewJSONHandler(w, nil))
+	return done, nil
+}
+
+// useDemo makes d a temporary directory.
+func useDemo(d *datadir.Dir) (remove func() error, err error) {
+	if d.Given != "" {
+		return nil, fail.Usagef("serve: --demo has data of its own: leave out --data %s", d.Given)
+	}
+	if d.Given, err = os.MkdirTemp("", "pacer-demo-"); err != nil {
+		return nil, fmt.Errorf("serve: --demo: %w", err)
+	}
+	return func() error { return os.RemoveAll(d.Given) }, nil
+}
+
+// fillDemo stores the built-in measurements and fits models to them.
+func fillDemo(ctx context.Context, s *server.Server, db *store.DB) error {
+	for _, set := range measured.Sets() {
+		var rows []spec.Measurement
+		for m, err := range store.ReadParquetFrom(set.Name+".parquet", bytes.NewReader(set.Parquet), int64(len(set.Parquet))) {
+			if err != nil {
+				return fmt.Errorf("serve: --demo: %w", err)
+			}
+			rows = append(rows, m)
+		}
+		if err := db.Put(ctx, rows...); err != nil {
+			return fmt.Errorf("serve: --demo: %w", err)
+		}
+	}
+	return s.FitStored(ctx)
+}

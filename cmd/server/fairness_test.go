@@ -1,0 +1,245 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
+)
+
+// serve runs s on a loopback port until the test ends and returns its address.
+func serve(t testing.TB, s *Server) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		end()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return l.Addr().String()
+}
+
+// The queue that was served least has the next seat, whatever its flow sends.
+func TestFairQueueSharesByTime(t *testing.T) {
+	q := &fairQueue{seats: 1, patience: time.Minute}
+	const busy, quiet = 1, 2
+	leave, err := q.acquire(t.Context(), 3, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var order []uint64
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	add := func(flow uint64) {
+		before, _ := q.length()
+		wg.Go(func() {
+			leave, err := q.acquire(t.Context(), flow, 1)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			order = append(order, flow)
+			mu.Unlock()
+			leave(time.Second)
+		})
+		for n, _ := q.length(); n == before; n, _ = q.length() {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	for range 100 {
+		add(busy)
+	}
+	for range 3 {
+		add(quiet)
+	}
+	leave(time.Second)
+	wg.Wait()
+	// The busy flow waits in up to 6 queues, the quiet one in others: after each round
+	// over them the quiet one has had a turn.
+	last := 0
+	for i, flow := range order {
+		if flow == quiet {
+			last = i
+		}
+	}
+	if last >= 4*handSize || len(order) != 103 {
+		t.Errorf("the quiet flow's last turn is %d of %d", last, len(order))
+	}
+	if n, used := q.length(); n != 0 || used != 0 {
+		t.Errorf("%d wait, %d have seats", n, used)
+	}
+}
+
+// A request leaves the queue with its context, at the end of its patience, and at once
+// where the queue is full.
+func TestFairQueueRefuses(t *testing.T) {
+	q := &fairQueue{seats: 1, patience: time.Millisecond}
+	leave, err := q.acquire(t.Context(), 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.acquire(t.Context(), 1, 1); !errors.Is(err, errBusy) {
+		t.Errorf("patience: %v", err)
+	}
+	q.patience = time.Hour
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	refused := func() bool {
+		dead, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		_, err := q.acquire(dead, 1, 1)
+		return errors.Is(err, errBusy)
+	}
+	for !refused() {
+		wg.Go(func() { _, _ = q.acquire(ctx, 1, 1) })
+	}
+	if q.delay() < time.Minute {
+		t.Errorf("a delay of %v", q.delay())
+	}
+	cancel()
+	wg.Wait()
+	leave(time.Second)
+	if n, used := q.length(); n != 0 || used != 0 || q.work != 0 {
+		t.Errorf("%d wait, %d have seats, %g s of work", n, used, q.work)
+	}
+}
+
+// latencies returns the sorted times of n plans of 8 devices, one after another, each
+// over one connection and with another batch. None may be refused.
+func latencies(t *testing.T, addr string, n int) []time.Duration {
+	t.Helper()
+	var out []time.Duration
+	for i := range n {
+		start := time.Now()
+		res, err := http.Post("http://"+addr+"/v1/plan", "application/json", strings.NewReader(fmt.Sprintf(`{"model":"llama3-8b","accelerator":"h100","devices":8,"global_batch":%d}`, 8*(i+1))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(res.Body)
+		if res.Body.Close(); err != nil || res.StatusCode != http.StatusOK {
+			t.Fatalf("plan %d: %d %s %v", i, res.StatusCode, b, err)
+		}
+		out = append(out, time.Since(start))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Clients that send or read slowly take no seat of others.
+func TestAbuseSlowClients(t *testing.T) {
+	s := newServer(t, Options{MaxSearches: 2, MaxRequests: 4})
+	addr := serve(t, s)
+	each := 200
+	if testing.Short() {
+		each = 50
+	}
+	const curve = `{"model":"llama3-8b","accelerator":"h100","max_devices":512,"global_batch":512}`
+	for i := range 2 * each {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		head := "POST /v1/curve HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+		if i%2 == 0 { // never sends the rest
+			fmt.Fprintf(c, head, len(curve), curve[:10])
+		} else { // never reads
+			_ = c.(*net.TCPConn).SetReadBuffer(1)
+			fmt.Fprintf(c, head, len(curve), curve)
+		}
+	}
+	took := latencies(t, addr, 100)
+	t.Logf("median %v, p99 %v beside %d slow clients", took[50], took[98], 2*each)
+	if limit := spectest.Patience(2 * time.Second); took[98] > limit {
+		t.Errorf("p99 %v, want at most %v", took[98], limit)
+	}
+}
+
+// Clients with long searches do not delay short ones.
+func TestAbuseHeavyClients(t *testing.T) {
+	s := newServer(t, Options{})
+	addr := serve(t, s)
+	heavy, light := 200, 200
+	if testing.Short() {
+		heavy, light = 40, 50
+	}
+	var wg sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	defer wg.Wait()
+	defer stop()
+	var answered, busy atomic.Int64
+	for i := range heavy {
+		wg.Go(func() {
+			client := http.Client{Transport: &http.Transport{}} // a connection of its own
+			for n := 0; ctx.Err() == nil; n++ {
+				body := fmt.Appendf(nil, `{"model":"llama3.1-405b","accelerator":"h100","devices":5040,"global_batch":%d,"pareto":true}`, 5040*(n*heavy+i+1))
+				r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+"/v1/plan", bytes.NewReader(body))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				r.Header.Set("Content-Type", "application/json")
+				res, err := client.Do(r)
+				if err != nil {
+					continue
+				}
+				res.Body.Close()
+				if res.StatusCode == http.StatusTooManyRequests {
+					busy.Add(1)
+					continue
+				}
+				answered.Add(1)
+			}
+		})
+	}
+	for n, _ := s.limit.long.length(); n == 0; n, _ = s.limit.long.length() {
+		time.Sleep(time.Millisecond)
+	}
+	took := latencies(t, addr, light)
+	t.Logf("median %v, p99 %v beside %d heavy clients, %d of their requests answered, %d refused", took[light/2], took[light-2], heavy, answered.Load(), busy.Load())
+	if limit := spectest.Patience(2 * time.Second); took[light-2] > limit {
+		t.Errorf("p99 %v, want at most %v", took[light-2], limit)
+	}
+}
+
+// A repeated search is answered without a seat, until new measurements arrive.
+func TestCachedAnswersDoNotWait(t *testing.T) {
+	s := newServer(t, Options{MaxSearches: 1, Timeout: time.Second})
+	const plan = `{"model":"llama3-8b","accelerator":"h100","devices":8,"global_batch":8}`
+	first := do(s, http.MethodPost, "/v1/plan", plan)
+	leave, err := s.limit.short.acquire(t.Context(), 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leave(0)
+	if w := do(s, http.MethodPost, "/v1/plan", plan); w.Code != http.StatusOK || w.Body.String() != first.Body.String() || w.Header().Get("Content-Type") != first.Header().Get("Content-Type") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if w := do(s, http.MethodPost, "/v1/fit-check", plan); w.Code != http.StatusTooManyRequests {
+		t.Errorf("the same body to another path: %d", w.Code)
+	}
+	rows := measured(t, s, 1)
+	post[Stored](t, s, "/v1/measurements", bodyOf(t, rowsToPost{rows}))
+	if w := do(s, http.MethodPost, "/v1/plan", plan); w.Code != http.StatusTooManyRequests {
+		t.Errorf("after new measurements: %d", w.Code)
+	}
+}

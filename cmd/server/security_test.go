@@ -1,0 +1,382 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pacer-ml/pacer/profiler/store"
+)
+
+// request sends a request with headers, given as names and values in turn.
+func request(s *Server, method, url, body string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, url, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, r)
+	return w
+}
+
+// Each route wants its scope, and none answers without one. The routes are those of the
+// route table.
+func TestScopes(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens.json")
+	var tokens []Token
+	secrets := map[string]string{}
+	for _, scope := range Scopes() {
+		tok, secret, err := NewToken(scope, []string{scope}, time.Now(), time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens, secrets[scope] = append(tokens, tok), secret
+	}
+	if err := WriteTokens(file, tokens); err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(t, Options{TokensFile: file})
+	wants := map[string]string{"POST /v1/measurements": ScopeIngest, "POST /v1/fit": ScopeFit, "GET /v1/backup": ScopeAdmin}
+	routes := 0
+	for pattern := range s.router.routes {
+		method, path, _ := strings.Cut(pattern, " ")
+		want := wants[pattern]
+		if want == "" {
+			want = ScopeRead
+		}
+		for scope, secret := range secrets {
+			w := request(s, method, "http://pacer.example"+path, "", "Authorization", "Bearer "+secret)
+			allowed := scope == want || scope == ScopeAdmin || open[path]
+			if refused := w.Code == http.StatusForbidden; refused == allowed || w.Code == http.StatusUnauthorized {
+				t.Errorf("%s with scope %s: %d %.200s", pattern, scope, w.Code, w.Body)
+			}
+		}
+		routes++
+	}
+	if routes < 20 {
+		t.Errorf("%d routes", routes)
+	}
+	for _, bad := range []string{"", "Bearer", "Bearer x", "Basic " + secrets[ScopeAdmin], "Bearer " + tokens[0].SHA256, "Bearer " + secrets[ScopeRead] + "x"} {
+		if w := request(s, http.MethodGet, "http://pacer.example/v1/models", "", "Authorization", bad); w.Code != http.StatusUnauthorized || w.Header().Get("WWW-Authenticate") == "" {
+			t.Errorf("authorization %q: %d", bad, w.Code)
+		}
+	}
+}
+
+// A token is revoked, and another is valid, while the server runs. A file that cannot be
+// read leaves the tokens as they are.
+func TestTokensRotate(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens.json")
+	first, secret, err := NewToken("first", []string{ScopeRead}, time.Now(), time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, later, err := NewToken("second", []string{ScopeRead}, time.Now(), time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteTokens(file, []Token{first}); err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(t, Options{TokensFile: file})
+	changed := time.Now()
+	status := func(secret string) int {
+		s.tokens.checked = time.Time{}
+		return request(s, http.MethodGet, "http://localhost/v1/cards", "", "Authorization", "Bearer "+secret).Code
+	}
+	touch := func() {
+		changed = changed.Add(time.Second) // a file system may keep whole seconds
+		if err := os.Chtimes(file, changed, changed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a, b := status(secret), status(later); a != 200 || b != 401 {
+		t.Errorf("%d and %d, want 200 and 401", a, b)
+	}
+	if err := WriteTokens(file, []Token{second}); err != nil {
+		t.Fatal(err)
+	}
+	touch()
+	if a, b := status(secret), status(later); a != 401 || b != 200 {
+		t.Errorf("after the rotation: %d and %d, want 401 and 200", a, b)
+	}
+	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	touch()
+	if a, b := status(secret), status(later); a != 401 || b != 200 {
+		t.Errorf("a damaged file: %d and %d, want 401 and 200", a, b)
+	}
+	if err := WriteTokens(file, []Token{{"old", second.SHA256, second.Scopes, second.Created, time.Now().Add(-time.Second)}}); err != nil {
+		t.Fatal(err)
+	}
+	touch()
+	if a := status(later); a != 401 {
+		t.Errorf("an expired token: %d", a)
+	}
+}
+
+func TestNewTokenRefuses(t *testing.T) {
+	now := time.Now()
+	for _, c := range []struct {
+		name    string
+		scopes  []string
+		expires time.Time
+		says    string
+	}{
+		{"", []string{ScopeRead}, time.Time{}, `name ""`}, {"a b", []string{ScopeRead}, time.Time{}, `name "a b"`},
+		{"a", nil, time.Time{}, "no scope"}, {"a", []string{"write"}, time.Time{}, `scope "write"`}, {"a", []string{ScopeRead}, now, "past"},
+	} {
+		if _, _, err := NewToken(c.name, c.scopes, now, c.expires); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	if _, secret, err := NewToken("a", []string{ScopeRead}, now, time.Time{}); err != nil || len(secret) < MinToken {
+		t.Errorf("%q, %v", secret, err)
+	}
+}
+
+// No page of another site is answered, whatever the method; hosts are those allowed.
+func TestCrossSite(t *testing.T) {
+	s := newServer(t, Options{AllowedHosts: []string{"pacer.lab"}})
+	for _, c := range []struct {
+		url     string
+		headers []string
+		status  int
+	}{
+		{"http://localhost/v1/cards", nil, 200},
+		{"http://pacer.lab:8470/v1/cards", nil, 200},
+		{"http://evil.example/v1/cards", nil, 403},
+		{"http://localhost/v1/cards", []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		{"http://localhost/v1/cards", []string{"Sec-Fetch-Site", "same-site"}, 403},
+		{"http://localhost/v1/cards", []string{"Sec-Fetch-Site", "same-origin"}, 200},
+		{"http://localhost/v1/cards", []string{"Sec-Fetch-Site", "none"}, 200},
+		{"http://localhost/v1/cards", []string{"Origin", "http://evil.example"}, 403},
+		{"http://localhost/v1/cards", []string{"Origin", "null"}, 403},
+		{"http://localhost/v1/cards", []string{"Origin", "http://localhost"}, 200},
+		{"http://localhost/healthz", []string{"Origin", "http://evil.example"}, 403},
+	} {
+		if w := request(s, http.MethodGet, c.url, "", c.headers...); w.Code != c.status {
+			t.Errorf("%s %q: %d, want %d", c.url, c.headers, w.Code, c.status)
+		}
+	}
+}
+
+// Names with invisible characters, or that are not in normal form, are refused by name;
+// the last lines of a log may have any.
+func TestNamesArePlain(t *testing.T) {
+	s := newServer(t, Options{})
+	const row = `{"measurements":[{"config":{"model":"llama3-8b","accelerator":"h100","plan":"dp=8,zero=3","shape":"8"},"outcome":"failed","reason":"line\n\u202eline","source":%s}]}`
+	for source, status := range map[string]int{`"lab"`: 200, `"lab\u202e"`: 422, `"lab\u0000"`: 422, `"e\u0301"`: 422, `"\u00e9"`: 200, `"a\nb"`: 422} {
+		w := do(s, http.MethodPost, "/v1/measurements", fmt.Sprintf(row, source))
+		if w.Code != status || status == 422 && !strings.Contains(w.Body.String(), "body.measurements[0].source") {
+			t.Errorf("source %s: %d %s", source, w.Code, w.Body)
+		}
+	}
+	if w := do(s, http.MethodPost, "/v1/predict", `{"model":"llama3-8b\u202e","accelerator":"h100","plan":"dp=8"}`); w.Code != 422 {
+		t.Errorf("a model: %d %s", w.Code, w.Body)
+	}
+	at := strings.Replace(fmt.Sprintf(row, `"lab"`), `"outcome"`, `"at":"2999-01-01T00:00:00Z","outcome"`, 1)
+	if w := do(s, http.MethodPost, "/v1/measurements", at); w.Code != 422 || !strings.Contains(w.Body.String(), "2999") {
+		t.Errorf("a time of 2999: %d %s", w.Code, w.Body)
+	}
+}
+
+// A backup over HTTP is whole, and an export has the selected rows.
+func TestStreams(t *testing.T) {
+	s := newServer(t, Options{MaxAnswer: 100})
+	rows := measured(t, s, 1)
+	if _, err := s.db.PutAll(t.Context(), rows...); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "copy")
+	if err := os.WriteFile(path, do(s, http.MethodGet, "/v1/backup", "").Body.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.CheckBackup(path); err != nil {
+		t.Error(err)
+	}
+	for format, read := range map[string]func(string) (n int, err error){
+		"arrow": func(p string) (n int, err error) {
+			for _, err := range store.ReadArrow(p) {
+				if err != nil {
+					return n, err
+				}
+				n++
+			}
+			return n, nil
+		},
+		"parquet": func(p string) (n int, err error) {
+			for _, err := range store.ReadParquet(p) {
+				if err != nil {
+					return n, err
+				}
+				n++
+			}
+			return n, nil
+		},
+	} {
+		for query, want := range map[string]int{"": len(rows), "&model=llama3-8b": len(rows), "&source=nosuch": 0} {
+			w := do(s, http.MethodGet, "/v1/measurements/export?format="+format+query, "")
+			if err := os.WriteFile(path, w.Body.Bytes(), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := read(path); err != nil || n != want || w.Code != http.StatusOK {
+				t.Errorf("%s%s: %d, %d rows, want %d, %v", format, query, w.Code, n, want, err)
+			}
+		}
+	}
+	for _, query := range []string{"format=csv", "modle=x"} {
+		if w := do(s, http.MethodGet, "/v1/measurements/export?"+query, ""); w.Code != http.StatusUnprocessableEntity {
+			t.Errorf("%s: %d %s", query, w.Code, w.Body)
+		}
+	}
+	for range maxStreams {
+		s.router.streams <- struct{}{}
+	}
+	if w := do(s, http.MethodGet, "/v1/backup", ""); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" {
+		t.Errorf("a stream too many: %d", w.Code)
+	}
+}
+
+// Each request is a JSON line with the trace id of the client; a failed one is logged
+// with it too.
+func TestAccessLog(t *testing.T) {
+	var access, log bytes.Buffer
+	s := newServer(t, Options{AccessLog: slog.New(slog.NewJSONHandler(&access, nil)), Log: slog.New(slog.NewTextHandler(&log, nil)), Timeout: time.Nanosecond})
+	const id = "4bf92f3577b34da6a3ce929d0e0e4736"
+	w := request(s, http.MethodPost, "http://localhost/v1/plan", `{"model":"llama3-8b","accelerator":"h100","devices":8,"global_batch":8}`, "Traceparent", "00-"+id+"-00f067aa0ba902b7-01")
+	var line struct {
+		ID, Method, Route, Path string
+		Status                  int
+		Bytes                   int
+		Seconds                 float64
+	}
+	if err := json.Unmarshal(access.Bytes(), &line); err != nil || line.ID != id || line.Route != "/v1/plan" || line.Status != w.Code || line.Bytes != w.Body.Len() || line.Seconds <= 0 {
+		t.Errorf("%v: %s", err, &access)
+	}
+	if w.Code != http.StatusServiceUnavailable || w.Header().Get("X-Request-Id") != id || !strings.Contains(log.String(), id) || !strings.Contains(log.String(), "deadline") {
+		t.Errorf("%d, %q, log %s", w.Code, w.Header().Get("X-Request-Id"), &log)
+	}
+	if other := request(s, http.MethodGet, "http://localhost/healthz", "", "Traceparent", "00-xyz").Header().Get("X-Request-Id"); len(other) != 32 || other == id {
+		t.Errorf("a new id: %q", other)
+	}
+}
+
+// authority signs certificates.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	dir  string
+}
+
+// sign writes NAME.crt and NAME.key, signed by a; an authority of its own where a is nil.
+func (a *authority) sign(t *testing.T, dir, name string, serial int64) *authority {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: name}, DNSNames: []string{"localhost"}, NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
+	out := &authority{template, key, dir}
+	if a == nil {
+		template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
+		a = out
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.cert, err = x509.ParseCertificate(der); err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, block := range map[string]*pem.Block{".crt": {Type: "CERTIFICATE", Bytes: der}, ".key": {Type: "EC PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(filepath.Join(dir, name+file), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+// The server answers over TLS, demands a client's certificate, and takes a renewed
+// certificate without a restart.
+func TestTLS(t *testing.T) {
+	dir := t.TempDir()
+	ca := (*authority)(nil).sign(t, dir, "ca", 1)
+	ca.sign(t, dir, "server", 2)
+	ca.sign(t, dir, "client", 3)
+	at := func(name string) string { return filepath.Join(dir, name) }
+	config, err := TLSConfig(at("server.crt"), at("server.key"), at("ca.crt"), func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(t, Options{TLS: config})
+	addr := serve(t, s)
+	pool := x509.NewCertPool()
+	pool.AddCert(ca.cert)
+	pair, err := tls.LoadX509KeyPair(at("client.crt"), at("client.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	serial := func(certs ...tls.Certificate) (int64, error) {
+		client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: certs, ServerName: "localhost"}}}
+		r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "https://"+addr+"/healthz", nil)
+		if err != nil {
+			return 0, err
+		}
+		res, err := client.Do(r)
+		if err != nil {
+			return 0, err
+		}
+		defer res.Body.Close()
+		return res.TLS.PeerCertificates[0].SerialNumber.Int64(), nil
+	}
+	if n, err := serial(pair); n != 2 || err != nil {
+		t.Errorf("certificate %d, %v", n, err)
+	}
+	if n, err := serial(); err == nil {
+		t.Errorf("without a client's certificate: %d", n)
+	}
+	ca.sign(t, dir, "server", 4)
+	later := time.Now().Add(time.Hour)
+	for _, f := range []string{"server.crt", "server.key"} {
+		if err := os.Chtimes(at(f), later, later); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		n, err := serial(pair)
+		if n == 4 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("certificate %d, %v", n, err)
+		}
+	}
+	if _, err := TLSConfig(at("server.crt"), at("client.key"), "", nil); err == nil {
+		t.Error("the key of another certificate")
+	}
+}

@@ -1,0 +1,86 @@
+package server
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"time"
+
+	"github.com/klauspost/compress/gzhttp"
+
+	"github.com/pacer-ml/pacer/profiler/store"
+)
+
+// maxStreams bounds the backups and exports at the same time. They have no other limit
+// than that of slow readers.
+const maxStreams = 2
+
+// registerStreams adds the answers that are written while the store is read. They are
+// not JSON, so they are not in the OpenAPI document.
+func (s *Server) registerStreams(m *router) {
+	m.stream("/v1/backup", ScopeAdmin, func(*http.Request) (string, func(io.Writer) error, error) {
+		return "pacer.backup", s.db.Backup, nil
+	})
+	m.stream("/v1/measurements/export", ScopeRead, s.export)
+}
+
+// export returns the writer of the stored rows that the query selects with model,
+// accelerator, source and format, arrow or parquet.
+func (s *Server) export(r *http.Request) (name string, write func(io.Writer) error, err error) {
+	q := r.URL.Query()
+	for field := range q {
+		switch field {
+		case "model", "accelerator", "source", "format":
+		default:
+			return "", nil, newProblem(http.StatusUnprocessableEntity, "", fmt.Sprintf("parameter %q: want model, accelerator, source or format", cut(field, maxEcho)))
+		}
+	}
+	f, err := s.resolver.StoredFilter(r.Context(), store.Filter{Models: q["model"], Accelerators: q["accelerator"], Sources: q["source"]})
+	if err != nil {
+		return "", nil, err
+	}
+	rows := s.db.Query(r.Context(), f)
+	switch format := q.Get("format"); format {
+	case "", string(store.Arrow):
+		return "measurements.arrow", func(w io.Writer) error { _, err := store.WriteArrow(w, rows); return err }, nil
+	case string(store.Parquet):
+		return "measurements.parquet", func(w io.Writer) error { _, err := store.WriteParquet(w, rows); return err }, nil
+	default:
+		return "", nil, newProblem(http.StatusUnprocessableEntity, "", fmt.Sprintf("parameter format %q: want arrow or parquet", cut(format, maxEcho)))
+	}
+}
+
+// stream adds an operation with an answer of any length. An answer that fails midway
+// ends without its end, so that no client takes it for whole.
+func (m *router) stream(path, scope string, of func(*http.Request) (name string, write func(io.Writer) error, err error)) {
+	m.scopes["GET "+path] = scope
+	places := m.streams
+	m.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case places <- struct{}{}:
+			defer func() { <-places }()
+		default:
+			m.s.overloaded(w, "streams", 10*time.Second, fmt.Sprintf("%d backups and exports are running", maxStreams))
+			return
+		}
+		name, write, err := of(r)
+		if err != nil {
+			requestOf(r.Context()).err = err
+			writeProblem(w, problem(err))
+			return
+		}
+		if rw, ok := w.(*responseWriter); ok {
+			rw.most = math.MaxInt64
+		}
+		w.Header().Set("Content-Type", "application/octet-stream")
+		w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
+		w.Header().Set(gzhttp.HeaderNoCompression, "1") // it is compressed
+		out := bufio.NewWriterSize(w, 64<<10)
+		if err := write(out); err != nil || out.Flush() != nil {
+			m.s.o.Log.Error("stream failed", "id", requestOf(r.Context()).id, "path", path, "error", err)
+			panic(http.ErrAbortHandler)
+		}
+	})
+}

@@ -1,0 +1,120 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A restored store has the rows, marks and tombstones of the backup, also of one that was taken while rows arrived.
+func TestBackup(t *testing.T) {
+	db := openTest(t, filepath.Join(t.TempDir(), "store"), Options{})
+	if err := db.Put(t.Context(), inventedRows(500)...); err != nil {
+		t.Fatal(err)
+	}
+	all := records(t, db, Filter{})
+	if _, err := db.Forget(t.Context(), all[:20], "spoilt"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Quarantine(t.Context(), all[20:22], []string{"slow", "hot"}); err != nil {
+		t.Fatal(err)
+	}
+	want := records(t, db, Filter{})
+
+	stop, stopped := make(chan struct{}), make(chan error, 1)
+	go func() {
+		var err error
+		for i := 500; err == nil; i++ {
+			select {
+			case <-stop:
+				stopped <- nil
+				return
+			default:
+				err = db.Put(t.Context(), invented(i))
+			}
+		}
+		stopped <- err
+	}()
+	path := filepath.Join(t.TempDir(), "copy")
+	var buf bytes.Buffer
+	if err := db.Backup(&buf); err != nil {
+		t.Fatal(err)
+	}
+	close(stop)
+	if err := <-stopped; err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, buf.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "restored")
+	if err := Restore(path, dir); err != nil {
+		t.Fatal(err)
+	}
+	copied := openTest(t, dir, Options{})
+	got := records(t, copied, Filter{})
+	now := map[string]Record{}
+	for _, r := range records(t, db, Filter{}) {
+		now[string(r.key)] = r
+	}
+	found := map[string]bool{}
+	for _, r := range got {
+		found[string(r.key)] = true
+		if d := cmp.Diff(now[string(r.key)], r, cmp.AllowUnexported(Record{})); d != "" {
+			t.Fatalf("a row differs: %s", d)
+		}
+	}
+	for _, r := range want {
+		if !found[string(r.key)] {
+			t.Errorf("row %s, stored before the backup, is not in it", r.Row.Origin)
+		}
+	}
+	if err := copied.Put(t.Context(), numbered(10000)); err != nil {
+		t.Errorf("a restored store cannot be written: %v", err)
+	}
+	if err := Restore(path, dir); err == nil {
+		t.Error("a store was overwritten")
+	}
+}
+
+// A backup with any byte changed, or cut, is refused, and no store remains.
+func TestDamagedBackup(t *testing.T) {
+	db := openTest(t, filepath.Join(t.TempDir(), "store"), Options{})
+	if err := db.Put(t.Context(), inventedRows(20)...); err != nil {
+		t.Fatal(err)
+	}
+	var buf bytes.Buffer
+	if err := db.Backup(&buf); err != nil {
+		t.Fatal(err)
+	}
+	good := buf.Bytes()
+	path, dir := filepath.Join(t.TempDir(), "copy"), filepath.Join(t.TempDir(), "restored")
+	try := func(b []byte) error {
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := Restore(path, dir)
+		if _, stat := os.Stat(dir); !errors.Is(stat, os.ErrNotExist) {
+			t.Fatal("a store remains")
+		}
+		return err
+	}
+	for at := 0; at < len(good); at += 1 + len(good)/200 {
+		bad := bytes.Clone(good)
+		bad[at] ^= 1
+		if err := try(bad); !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrNewer) {
+			t.Errorf("byte %d changed: %v", at, err)
+		}
+		if err := try(good[:at]); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("cut at %d: %v", at, err)
+		}
+	}
+	newer := bytes.Replace(good, []byte("format 3"), []byte("format 9"), 1)
+	if err := try(newer); !errors.Is(err, ErrNewer) {
+		t.Errorf("a later format: %v", err)
+	}
+}

@@ -1,0 +1,226 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// A symbolic link in place of the lock file is not followed.
+func TestLockFollowsNoLink(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	victim := filepath.Join(t.TempDir(), "victim")
+	if err := os.WriteFile(victim, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(victim, filepath.Join(dir, lockFile)); err != nil {
+		t.Fatal(err)
+	}
+	if db, err := Open(dir, Options{}); err == nil {
+		t.Error("a link was followed", db.Close())
+	}
+	if b, err := os.ReadFile(victim); err != nil || string(b) != "precious" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// Only its owner reads a new store.
+func TestStoreIsPrivate(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	openTest(t, dir, Options{})
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}
+
+// Summary stays right while rows are added, replaced, forgotten and released.
+func TestSummaryIsKept(t *testing.T) {
+	db := openTest(t, filepath.Join(t.TempDir(), "store"), Options{})
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 60 {
+		switch rng.IntN(4) {
+		case 0, 1:
+			var ms []spec.Measurement
+			for range 1 + rng.IntN(20) {
+				m := invented(rng.IntN(200))
+				m.Doubt = fmt.Sprint(rng.IntN(2)) // not part of the identity: replaces the row
+				ms = append(ms, m)
+			}
+			if _, err := db.PutAll(t.Context(), ms...); err != nil {
+				t.Fatal(err)
+			}
+		case 2:
+			if all := records(t, db, Filter{}); len(all) > 5 {
+				if _, err := db.Forget(t.Context(), all[:3], ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+		case 3:
+			if _, err := db.Release(t.Context(), records(t, db, Filter{})); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := db.Summary(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := map[Tally]int{}
+		for m, err := range db.Query(t.Context(), Filter{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n[Tally{m.Config.Model.Name, m.Config.Accelerator.Name, m.Source, m.Outcome, 0}]++
+		}
+		for _, c := range got {
+			rows := c.Rows
+			if c.Rows = 0; n[c] != rows {
+				t.Fatalf("%+v: %d rows counted, %d are stored", c, rows, n[c])
+			}
+		}
+		if len(got) != len(n) {
+			t.Fatalf("%d groups counted, %d are stored", len(got), len(n))
+		}
+	}
+}
+
+// smallDisk mounts a file system of n MiB.
+func smallDisk(t *testing.T, mib int) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm", mib)); err != nil {
+		t.Skip("cannot mount a tmpfs: ", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	return dir
+}
+
+// On a disk that another program fills at random moments, reads are answered, a call stores all of its rows or none,
+// and rows are stored again once there is space. The store opens while the disk is full.
+func TestStoreOnFullDisk(t *testing.T) {
+	disk := smallDisk(t, 400)
+	dir := filepath.Join(disk, "store")
+	o := Options{Reserve: 96 << 20}
+	db, err := Open(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	times := 20
+	if testing.Short() {
+		times = 4
+	}
+	rng := rand.New(rand.NewPCG(3, 4))
+	next, refused := 0, 0
+	for round := range times {
+		filled := make(chan error, 1)
+		filler := filepath.Join(disk, "filler")
+		go func() {
+			time.Sleep(time.Duration(rng.IntN(50)) * time.Millisecond)
+			filled <- fill(filler)
+		}()
+		for full := false; !full; {
+			var ms []spec.Measurement
+			for i := range 50 {
+				m := numbered(next + i)
+				m.StepSec = m.StepSec[:1]
+				ms = append(ms, m)
+			}
+			c, err := db.PutAll(t.Context(), ms...)
+			switch {
+			case err == nil:
+				next += len(ms)
+			case errors.Is(err, ErrNoSpace) && c.Total() == 0:
+				full = true
+				refused++
+			default:
+				t.Fatalf("round %d: %v, %+v", round, err, c)
+			}
+		}
+		if err := <-filled; err != nil {
+			t.Fatal(err)
+		}
+		if err := db.CheckSpace(); !errors.Is(err, ErrNoSpace) {
+			t.Errorf("round %d: a full disk: %v", round, err)
+		}
+		if n, err := db.Len(t.Context(), Filter{}); err != nil || n != next {
+			t.Fatalf("round %d: %d rows, want %d, %v", round, n, next, err)
+		}
+		if err := os.Remove(filler); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.CheckSpace(); err != nil {
+			t.Errorf("round %d: space is back: %v", round, err)
+		}
+		if err := db.Put(t.Context(), numbered(next)); err != nil {
+			t.Fatalf("round %d: space is back: %v", round, err)
+		}
+		next++
+	}
+	t.Logf("%d rows stored, %d calls refused", next, refused)
+}
+
+// fill writes to path until the disk is full.
+func fill(path string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	block := make([]byte, 1<<20)
+	for {
+		if _, err := f.Write(block); errors.Is(err, syscall.ENOSPC) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// A store that a killed program left on a full disk opens for reading: its reserved space pays for the recovery.
+func TestOpenOnFullDisk(t *testing.T) {
+	disk := smallDisk(t, 400)
+	dir := filepath.Join(disk, "store")
+	db, err := Open(dir, Options{Reserve: 96 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Put(t.Context(), inventedRows(10)...); err != nil {
+		t.Fatal(err)
+	}
+	// The directory of a killed program, with its reserve and unsealed.
+	killed := filepath.Join(disk, "killed")
+	if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := fill(filepath.Join(disk, "filler")); err != nil {
+		t.Fatal(err)
+	}
+	read, err := Open(killed, Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	if n, err := read.Len(t.Context(), Filter{}); err != nil || n != 10 {
+		t.Errorf("%d rows, %v", n, err)
+	}
+}
