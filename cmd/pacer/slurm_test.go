@@ -61,7 +61,7 @@ func TestE2ESlurmTorch(t *testing.T) {
 	job := fmt.Sprintf("#!/bin/bash\nexport PAUSE=0.05\nexec %s run -- /usr/bin/python3 %s %s %d\n", pacer, script, dir, steps)
 	id := real.Submit(job, "-n1", "-N1", "--gres=gpu:1", fmt.Sprintf("--comment=pacer:model=GPT2-small,batch=8,steps=%d,progress=%s", steps, filepath.Join(dir, "progress.json")))
 
-	schedule := exec.Command(pacer, "schedule", "--on", "slurm", "--policy", "optimus", "--gres", "a100=a100-80gb", "--start-cost", "5s", "--data", t.TempDir())
+	schedule := exec.Command(pacer, "schedule", "--on", "slurm", "--policy", "rubick", "--gres", "a100=a100-80gb", "--start-cost", "5s", "--data", t.TempDir())
 	var log syncBuffer
 	schedule.Stdout, schedule.Stderr = &log, &log
 	if err := schedule.Start(); err != nil {
