@@ -17,7 +17,7 @@ import (
 
 // Options of a Cluster. Model and NodeType are required.
 type Options struct {
-	// Partitions are those whose nodes and jobs are scheduled; none = all.
+	// Partitions are those with the nodes and jobs to schedule; none = all.
 	Partitions []string
 	// Model returns the model that a job names.
 	Model func(name string) (spec.Model, error)
