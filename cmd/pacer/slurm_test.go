@@ -57,7 +57,7 @@ func TestE2ESlurmTorch(t *testing.T) {
 	real := slurmtest.Start(t, 2, 0)
 	pacer := pacerBinary(t)
 	script := filepath.Join(moduleDir(t), "cmd/pacer/testdata/slurm/train.py")
-	dir, steps := t.TempDir(), 600
+	dir, steps := t.TempDir(), 1200
 	job := fmt.Sprintf("#!/bin/bash\nexport PAUSE=0.05\nexec %s run -- /usr/bin/python3 %s %s %d\n", pacer, script, dir, steps)
 	id := real.Submit(job, "-n1", "-N1", "--gres=gpu:1", fmt.Sprintf("--comment=pacer:model=GPT2-small,batch=8,steps=%d,progress=%s", steps, filepath.Join(dir, "progress.json")))
 
