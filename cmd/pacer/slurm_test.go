@@ -103,10 +103,12 @@ func TestE2ESlurmTorch(t *testing.T) {
 	until("training", func() bool { return last() >= 40 })
 	end()
 	other := real.Submit("#!/bin/bash\nsleep 5\n", "-n1", "-N1", "--gres=gpu:1", "--comment=pacer:model=GPT2-small,batch=8,steps=100000")
+	at := last()
 	end = under("pacer") // which makes room
 	until("the other job ends", func() bool { return strings.Contains(state(other), "JobState=COMPLETED") })
+	until("training on fewer devices", func() bool { return last() >= at+40 })
 	end()
-	at := last()
+	at = last()
 	end = under("rubick")
 	until("training after the other job", func() bool { return last() >= min(at+40, steps) })
 	until("the job ends", func() bool { return strings.Contains(state(id), "JobState=COMPLETED") })
