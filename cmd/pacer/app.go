@@ -40,7 +40,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no answer, 4 done in part.`,
 		Commands: []*cli.Command{
 			demoCommand(), importCommand(), exportCommand(), profileCommand(), calibrateCommand(), fitCommand(), predictCommand(),
 			planCommand(), curveCommand(), fitCheckCommand(), checkCommand(), recommendCommand(), simulateCommand(), sweepCommand(), learnCommand(),
-			reportCommand(), serveCommand(), tokenCommand(), lsCommand(), trust.Command(dataDir), benchmark.Command(dataDir), versionCommand(),
+			reportCommand(), serveCommand(), tokenCommand(), scheduleCommand(), runCommand(), lsCommand(), trust.Command(dataDir), benchmark.Command(dataDir), versionCommand(),
 		},
 	}
 }

@@ -43,7 +43,7 @@ func Start(t testing.TB, a100, v100 int) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Cluster{t: t, dir: dir, Port: freePorts(1+a100+v100)}
+	c := &Cluster{t: t, dir: dir, Port: freePorts(1 + a100 + v100)}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	t.Setenv("SLURM_CONF", c.path("slurm.conf"))
 	c.configure(a100, v100)
@@ -128,7 +128,7 @@ SelectTypeParameters=CR_Core_Memory
 SchedulerParameters=bf_interval=1,sched_interval=1,batch_sched_delay=0
 ReturnToService=2
 SlurmdTimeout=10
-KillWait=2
+KillWait=20
 InactiveLimit=0
 MpiDefault=none
 MailProg=/bin/true

@@ -1,0 +1,46 @@
+package live_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/live"
+	"github.com/pacer-ml/pacer/scheduler/live/livetest"
+)
+
+// BenchmarkFirstDecision observes 5000 held jobs on 1000 nodes of 4 devices, and decides, with a
+// planner in this process. decide-sec is the part of the decision.
+func BenchmarkFirstDecision(b *testing.B) {
+	tr := newTrace(5000, 1)
+	for i := range tr.cluster.Groups {
+		tr.cluster.Groups[i].Count = 500
+	}
+	c := livetest.New(epoch, tr.nodes()...)
+	for _, j := range tr.jobs {
+		c.Submit(j, tr.cost, j.Steps, tr.rate(&j))
+	}
+	for _, name := range conforming {
+		b.Run(fmt.Sprintf("policy=%s/jobs=5000/nodes=1000", name), func(b *testing.B) {
+			var decide float64
+			for b.Loop() {
+				controller, err := live.New(live.Options{
+					Cluster: c, StartCost: tr.cost, DryRun: true, Now: c.Now,
+					Policy: func(spec.Cluster) (scheduler.Policy, error) { return tr.policy(b, name), nil },
+				})
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, err := controller.Tick(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+				if s := controller.Stats(); s.Decisions != 1 || s.Failed+s.Refused > 0 {
+					b.Fatalf("%+v", s)
+				}
+				decide += controller.Stats().Decide.Seconds()
+			}
+			b.ReportMetric(decide/float64(b.N), "decide-sec")
+		})
+	}
+}
