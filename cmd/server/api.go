@@ -48,7 +48,7 @@ type router struct {
 
 // HandleFunc makes router a humago.Mux.
 func (m *router) HandleFunc(pattern string, h func(http.ResponseWriter, *http.Request)) {
-	method, path, _ := strings.Cut(pattern, " ")
+	method, path, _ := strings.Cut(strings.TrimSuffix(pattern, "{$}"), " ")
 	m.methods[path] = append(m.methods[path], method)
 	next := http.HandlerFunc(h)
 	if method == http.MethodPost {
@@ -91,7 +91,9 @@ func (s *Server) routes() (http.Handler, error) {
 	s.registerOracle(api, m)
 	s.registerListings(api, m)
 	s.registerMeasurements(api, m)
+	s.registerNetwork(api, m)
 	s.registerHealth(m)
+	s.registerPage(m)
 	m.ServeMux.HandleFunc("/", m.noSuchPath)
 	return s.watched(m, s.auth(m)), nil
 }

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+
+	"github.com/pacer-ml/pacer/cmd/server/page"
 )
 
 // open are the paths without a token, for load balancers.
@@ -26,7 +28,7 @@ func (s *Server) auth(next http.Handler) http.Handler {
 			writeProblem(w, newProblem(http.StatusForbidden, "", "requests of other sites' pages are refused"))
 		case s.o.Token == "" && !loopback(hostOf(r)):
 			writeProblem(w, newProblem(http.StatusForbidden, "", fmt.Sprintf("host %q: without a token only requests to this machine by the name localhost or a loopback address are answered", cut(r.Host, maxEcho))))
-		case s.o.Token != "" && !open[r.URL.Path] && !sameToken(want, r):
+		case s.o.Token != "" && !open[r.URL.Path] && !page.Public(r.URL.Path) && !sameToken(want, r):
 			w.Header().Set("WWW-Authenticate", `Bearer realm="pacer"`)
 			writeProblem(w, newProblem(http.StatusUnauthorized, "", "a bearer token is needed: Authorization: Bearer TOKEN"))
 		default:
