@@ -92,6 +92,7 @@ func (s *Server) routes() (http.Handler, error) {
 	s.registerListings(api, m)
 	s.registerMeasurements(api, m)
 	s.registerNetwork(api, m)
+	s.registerNearest(api, m)
 	s.registerHealth(m)
 	s.registerPage(m)
 	m.ServeMux.HandleFunc("/", m.noSuchPath)

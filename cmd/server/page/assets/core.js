@@ -34,8 +34,25 @@ export class ApiError extends Error {
 let token = sessionStorage.getItem("pacer-token") || "";
 let asking = null; // the dialog that asks for the token
 
+// Few questions are under way at a time, so that one page does not take all the places of the server.
+const mostAtATime = 3;
+let running = 0;
+const waiting = [];
+
 // api returns the answer of the server: to a POST where there is a body, else to a GET. Errors are ApiError.
 export async function api(path, body, signal) {
+  if (running >= mostAtATime) await new Promise((go) => waiting.push(go));
+  running++;
+  try {
+    signal?.throwIfAborted();
+    return await request(path, body, signal);
+  } finally {
+    running--;
+    waiting.shift()?.();
+  }
+}
+
+async function request(path, body, signal) {
   for (let tries = 0; ; tries++) {
     const sent = token, headers = sent ? {Authorization: "Bearer " + sent} : {};
     if (body) headers["Content-Type"] = "application/json";
@@ -213,7 +230,7 @@ export function table(columns, rows, more) {
   const tbody = h("tbody"), status = h("p", {class: "hint", role: "status"});
   const grid = h("table", {class: "grid", style: {width: "max(100%, " + columns.reduce((n, c) => n + c.width, 0) + "em)"}}, h("caption", {class: "hidden"}, more.label),
     h("colgroup", {}, columns.map((c) => h("col", {style: {width: c.width + "em"}}))), h("thead", {}, h("tr", {"aria-rowindex": 1}, heads)), tbody);
-  const scroll = h("div", {class: "scroll rows", tabindex: 0, role: "region", "aria-label": more.label, onscroll: () => requestAnimationFrame(draw), onkeydown: step}, grid);
+  const scroll = h("div", {class: "scroll rows", tabindex: 0, role: "region", "aria-label": "Rows: " + more.label, onscroll: () => requestAnimationFrame(draw), onkeydown: step}, grid);
   const input = more.filter && h("input", {type: "search", placeholder: more.hint, "aria-label": "Filter: " + more.hint, oninput: apply, maxlength: 200});
 
   function sortBy(i) {
@@ -270,7 +287,7 @@ export function table(columns, rows, more) {
 
 // plainTable shows a few rows. Columns are as those of table.
 export function plainTable(columns, rows, label) {
-  return h("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": label}, h("table", {}, h("caption", {class: "hidden"}, label),
+  return h("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Rows: " + label}, h("table", {}, h("caption", {class: "hidden"}, label),
     h("thead", {}, h("tr", {}, columns.map((c) => h("th", {scope: "col", class: c.num && "num"}, c.name || h("span", {class: "hidden"}, c.about))))),
     h("tbody", {}, rows.map((row) => h("tr", {}, columns.map((c, k) => h(k === 0 ? "th" : "td", {scope: k === 0 && "row", class: c.num && "num"}, c.cell(row))))))));
 }
