@@ -45,7 +45,7 @@ function heatMap(q, page, tokens, most, curve, own) {
       h("thead", {}, h("tr", {}, h("th", {scope: "col"}, "batch \\ devices"), counts.map((n) => h("th", {scope: "col", class: "num"}, big(n))))),
       h("tbody", {}, batches.map((b, i) => h("tr", {}, h("th", {scope: "row"}, big(b)), counts.map((n) => {
         const p = at(i, n), v = p?.samples_per_s / n;
-        return p ? h("td", {class: v === top && "top", style: {"--heat": Math.round(5 + 60 * (v - low) / (top - low || 1)) + "%"}}, h("button", {type: "button", class: "cell", title: p.plan + ": " + duration(p.global_batch / p.samples_per_s) + " a step",
+        return p ? h("td", {class: v === top && "top", style: {"--heat": Math.round(4 + 40 * (v - low) / (top - low || 1)) + "%"}}, h("button", {type: "button", class: "cell", title: p.plan + ": " + duration(p.global_batch / p.samples_per_s) + " a step",
           "aria-label": brief(v * scale) + ", " + big(v * scale) + " " + unit + " on " + n + " devices with batch " + b, onclick: () => page.change({view: "answer", devices: n, batch: b})}, brief(v * scale))) : h("td", {class: "none", title: "no plan fits"}, "–");
       })))))));
   })().catch((err) => { if (!page.signal.aborted) place.replaceChildren(problemBox(err)); });
@@ -129,7 +129,7 @@ function prices(q, page, perSample) {
     {name: "Time", num: true, cell: (r) => r.best && perSample ? h("span", {title: "90 %: " + duration(run(r, r.best.step_time_lo_s)) + " – " + duration(run(r, r.best.step_time_hi_s))}, duration(run(r, r.best.step_time_s))) : ""},
     {name: "Price per device-hour", cell: (r) => h("input", {type: "text", inputmode: "decimal", value: r.price || "", "aria-label": "Price per device-hour of " + r.name, maxlength: 12, onchange: (e) => setPrice(r, e.target)})},
     {name: "Money", num: true, cell: (r) => r.best && r.price && perSample ? h("span", {title: "90 %: " + big(money(r, r.best.step_time_lo_s)) + " – " + big(money(r, r.best.step_time_hi_s))}, big(money(r, r.best.step_time_s))) : ""},
-    {about: "ask for it", cell: (r) => r.best && h("button", {type: "button", "aria-label": "Ask for " + r.name, onclick: () => page.change({view: "answer", accelerator: r.name})}, "Plans")},
+    {about: "ask for it", cell: (r) => r.best && h("button", {type: "button", "aria-label": "Plans of " + r.name, onclick: () => page.change({view: "answer", accelerator: r.name})}, "Plans")},
   ];
   const draw = () => {
     const held = document.activeElement?.closest?.("#prices") && document.activeElement.getAttribute("aria-label");
@@ -170,5 +170,5 @@ function prices(q, page, perSample) {
   return h("section", {"aria-labelledby": "h-types"}, h("h2", {id: "h-types"}, "Types of devices, days and money"),
     h("p", {}, "The same question on " + big(q.devices) + " devices of other types. Prices are yours: the address keeps them, and no other price is known here."),
     perSample ? h("div", {class: "tools"}, h("label", {for: "tokens"}, "Tokens to train on"), slider, said) : h("p", {class: "hint"}, "The tokens of a sample are not known: give a sequence for days and money."),
-    h("div", {class: "tools"}, h("label", {for: "with"}, "Types"), h("input", {id: "with", value: q.with || usual.join(", "), size: 44, maxlength: 400, autocomplete: "off", onchange: (e) => page.change({with: e.target.value.trim() || undefined, plan: q.plan})})), place);
+    h("div", {class: "tools"}, h("label", {for: "with"}, "Types"), h("input", {id: "with", value: q.with || usual.join(", "), size: 44, maxlength: 1024, autocomplete: "off", onchange: (e) => page.change({with: e.target.value.trim() || undefined, plan: q.plan})})), place);
 }
