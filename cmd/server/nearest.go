@@ -146,7 +146,7 @@ func (s *Server) nearRow(ctx context.Context, asked *spec.Config, n *neighbour, 
 		Source: n.Source, Origin: n.Origin, Document: documentOf(n.Env), URL: sourceURL(n.Source), Framework: c.Framework}
 	a, err := s.models.bestFor(spec.Key{Model: c.Model.Name, Accelerator: c.Accelerator.Name}, family)
 	if err != nil {
-		return row // the row is told without a prediction
+		return row // the row has no prediction
 	}
 	if p, err := a.predictor.Predict(ctx, *c); err == nil && p.Throughput > 0 {
 		sec, lo, hi := p.StepSec(c.Plan.GlobalBatch())

@@ -91,7 +91,7 @@ func TestBrowserBadAddresses(t *testing.T) {
 	}
 }
 
-// TestBrowserOwnModel pastes the config.json of a model whose name is markup. Its shape gets into the address.
+// TestBrowserOwnModel pastes the config.json of a model with markup for a name. Its shape gets into the address.
 func TestBrowserOwnModel(t *testing.T) {
 	b := open(t, server.Options{})
 	b.load("/")

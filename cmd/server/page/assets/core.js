@@ -285,9 +285,9 @@ export function table(columns, rows, more) {
   return {element: out, redraw: () => draw(true)};
 }
 
-// plainTable shows a few rows. Columns are as those of table.
+// plainTable shows a few rows, on a phone each as a block. Columns are as those of table.
 export function plainTable(columns, rows, label) {
-  return h("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Rows: " + label}, h("table", {}, h("caption", {class: "hidden"}, label),
+  return h("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Rows: " + label}, h("table", {class: "blocks"}, h("caption", {class: "hidden"}, label),
     h("thead", {}, h("tr", {}, columns.map((c) => h("th", {scope: "col", class: c.num && "num"}, c.name || h("span", {class: "hidden"}, c.about))))),
-    h("tbody", {}, rows.map((row) => h("tr", {}, columns.map((c, k) => h(k === 0 ? "th" : "td", {scope: k === 0 && "row", class: c.num && "num"}, c.cell(row))))))));
+    h("tbody", {}, rows.map((row) => h("tr", {}, columns.map((c, k) => h(k === 0 ? "th" : "td", {scope: k === 0 && "row", class: c.num && "num", "data-name": c.name}, c.cell(row))))))));
 }

@@ -5,7 +5,7 @@ import {h, api, body, planCode, sig, big, percent, duration, plainTable} from ".
 export async function show(root, q, page) {
   const plan = q.plan || (await api("/v1/plan", body(q, {devices: q.devices, top: 1}), page.signal)).plans[0].plan;
   const asked = body(q, {plan, devices: q.devices});
-  const [near, predicted] = await Promise.all([api("/v1/nearest", {...asked, top: 20}, page.signal), api("/v1/predict", {...asked, explain: true}, page.signal)]);
+  const [near, predicted] = await Promise.all([api("/v1/nearest", {...asked, top: 12}, page.signal), api("/v1/predict", {...asked, explain: true}, page.signal)]);
   const r = predicted.plans[0];
   root.append(h("h1", {}, planCode(plan)),
     h("p", {}, "Step time " + duration(r.step_time_s) + ", 90 % interval " + duration(r.step_time_lo_s) + " – " + duration(r.step_time_hi_s) + ", memory " + sig(r.mem_gib, 3) + " GiB. Predicted by: " + r.by + "."),
@@ -23,6 +23,7 @@ function nearest(near) {
   const d = near.rows[0].distance, off = near.rows.filter((r) => r.predicted && r.step_time_s > 0 && !r.doubt).map((r) => Math.abs(r.predicted.step_time_s / r.step_time_s - 1)).sort((a, b) => a - b);
   section.append(h("p", {}, "Of " + big(near.compared) + " measurements. Distance 0 is the same configuration; a factor of two in one size, or another name, adds its weight. " +
     (d === 0 ? "This plan itself was measured." : "The nearest is at " + sig(d, 3) + ", and differs in " + near.rows[0].differs.map((x) => x.what).join(", ") + ".") +
+    (near.rows.every((r) => r.differs.some((x) => x.what === "accelerator")) ? " None of them is on this accelerator: they say little about this question." : "") +
     (off.length ? " Predictions of these rows are off by " + percent(off[Math.floor(off.length / 2)]) + " in the median" +
       (near.rows.some((r) => r.predicted && r.predicted.by !== "analytic") ? "; where a model was fitted to a row that is no test, and Operate has the errors of rows left out." : ".") : "")));
   section.append(plainTable([
