@@ -49,7 +49,7 @@ async function details(plan, row, q, page, tokens) {
 
 async function headline(r, fit, q, tokens) {
   const peak = await peakOf(q, r.plan_parts.precision), mfu = r.tflops_per_gpu * 1e12 / peak;
-  return h("section", {"aria-labelledby": "h-plan"}, h("h1", {id: "h-plan"}, fit.fits ? "" : "Does not fit: ", planCode(r.plan)),
+  return h("section", {"aria-labelledby": "h-plan"}, h("h1", {id: "h-plan"}, fit.fits ? "" : fit.verdict === "unsure" ? "May not fit: " : "Does not fit: ", planCode(r.plan)),
     r.warnings.map((w) => h("p", {class: "note"}, w)),
     tiles([
       ["Step time", duration(r.step_time_s), "", "90 %: " + duration(r.step_time_lo_s) + " – " + duration(r.step_time_hi_s)],

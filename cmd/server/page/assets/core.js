@@ -24,9 +24,11 @@ export function once(make) {
 
 // ---- The API ----
 
+const library = /^(planner|memory|spec|catalog|query|launch|huggingface|family|registry|stack): /; // in which an error arose
+
 export class ApiError extends Error {
   constructor(problem, status) {
-    super(problem.detail || problem.title || "status " + status);
+    super((problem.detail || problem.title || "status " + status).replace(library, ""));
     this.problem = problem;
   }
 }

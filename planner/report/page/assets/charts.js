@@ -253,7 +253,7 @@ export function keepDrawn(draw) {
     plots.forEach((p) => p.destroy());
     plots = draw();
   };
-  const resize = () => plots.forEach((p) => p.setSize({width: p.root.parentNode.clientWidth, height: height()}));
+  const resize = () => plots.forEach((p) => p.setSize({width: p.root.parentNode.clientWidth, height: p.height}));
   const theme = matchMedia("(prefers-color-scheme: dark)");
   again();
   theme.addEventListener("change", again);
