@@ -59,7 +59,7 @@ func startChromium() {
 
 // tab is a tab of the browser, and what the page did in it.
 type tab struct {
-	t    *testing.T
+	t    testing.TB
 	ctx  context.Context
 	site string
 
@@ -72,7 +72,7 @@ type tab struct {
 const patience = time.Minute
 
 // open returns a tab without a page; the server has the rows as measurements.
-func open(t *testing.T, o server.Options, rows ...spec.Measurement) *tab {
+func open(t testing.TB, o server.Options, rows ...spec.Measurement) *tab {
 	t.Helper()
 	chromium.once.Do(startChromium)
 	if chromium.err != nil {

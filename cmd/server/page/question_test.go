@@ -70,9 +70,9 @@ func TestBrowserBadAddresses(t *testing.T) {
 		question("&network=[1]"):                           "is not a network as JSON",
 		question("&view=nothing"):                          `view "nothing" is unknown, want answer, trust, explore, operate`,
 		question("&plan=%%E0%%A4%%A"):                      "plan",
-		question("&plan=dp%%3D3"): "global_batch 128, but dp x mb x ga of the plan is 3",
+		question("&plan=dp%%3D3"):                          "global_batch 128, but dp x mb x ga of the plan is 3",
 		"/?model=" + url.QueryEscape(markup):               "The question lacks",
-		"/?view=" + url.QueryEscape(markup): "is longer than 16 characters",
+		"/?view=" + url.QueryEscape(markup):                "is longer than 16 characters",
 		"/?" + url.QueryEscape(markup) + "=1":              "which is no part of a question",
 		question("&framework=%s", url.QueryEscape(markup)): "framework",
 		question("&plan=%s", url.QueryEscape(markup)):      "plan",
@@ -200,7 +200,22 @@ func TestBrowserPipeline(t *testing.T) {
 	if got := eval[string](b, `document.querySelector("canvas.lane").previousElementSibling.previousElementSibling.textContent`); !strings.Contains(got, "Stages wait for 4.5 % of the time") {
 		t.Errorf("bubble of 3/67: %q", got)
 	}
+	b.wait(`document.querySelectorAll("figure .uplot").length === 1`)
 	b.accessible()
+	type event struct {
+		Phase   string  `json:"ph"`
+		Stage   int     `json:"tid"`
+		At, Dur float64 // microseconds
+	}
+	events := eval[[]event](b, `import("/page/timeline.js").then((m) => m.trace("p", m.simulate({schedule: "1f1b", pp: 2, vp: 1, ga: 3}, {F: 1, B: 2})).traceEvents.map((e) => ({ph: e.ph, tid: e.tid, At: e.ts, Dur: e.dur})))`)
+	if len(events) != 2*2*3 {
+		t.Errorf("%d events in the trace, want 12", len(events))
+	}
+	for _, e := range events {
+		if e.Phase != "X" || e.Stage < 1 || e.Stage > 2 || e.At < 0 || e.Dur != 1e6 && e.Dur != 2e6 {
+			t.Errorf("event %+v", e)
+		}
+	}
 	type bar struct {
 		Kind      string `json:"kind"`
 		Stage     int    `json:"stage"`

@@ -21,7 +21,7 @@ import (
 )
 
 // measurements are the built-in ones.
-func measurements(t *testing.T) (rows []spec.Measurement) {
+func measurements(t testing.TB) (rows []spec.Measurement) {
 	t.Helper()
 	set, err := measured.Lookup("cpu-small")
 	if err != nil {
@@ -74,7 +74,7 @@ func TestBrowserViews(t *testing.T) {
 }
 
 // in returns b for a subtest.
-func (b *tab) in(t *testing.T) *tab {
+func (b *tab) in(t testing.TB) *tab {
 	b.t = t
 	return b
 }
@@ -94,7 +94,7 @@ func (b *tab) shot(name string) {
 }
 
 // post sends a request and returns the answer.
-func post(t *testing.T, url, body string) []byte {
+func post(t testing.TB, url, body string) []byte {
 	t.Helper()
 	r, err := http.Post(url, "application/json", strings.NewReader(body))
 	if err != nil {

@@ -44,7 +44,7 @@ async function details(plan, row, q, page, tokens) {
     row || api("/v1/predict", body(q, {plan, devices: q.devices, explain: true}), page.signal).then((out) => out.plans[0]),
     api("/v1/fit-check", body(q, {plan, devices: q.devices}), page.signal),
   ]);
-  return [await headline(predicted, fit, q, tokens), remedies(fit, page), h("div", {class: "bars"}, memoryBar(fit, predicted), waterfall(predicted)), pipeline(predicted), launch(predicted, q, page)].filter(Boolean);
+  return [await headline(predicted, fit, q, tokens), remedies(fit, page), h("div", {class: "bars"}, memoryBar(fit, predicted), waterfall(predicted)), pipeline(predicted, fit, page), launch(predicted, q, page)].filter(Boolean);
 }
 
 async function headline(r, fit, q, tokens) {
@@ -148,11 +148,11 @@ async function changes(q, remedy) {
 }
 
 // pipeline is the timeline of a plan with stages, drawn when it is opened.
-function pipeline(r) {
+function pipeline(r, fit, page) {
   if (!(r.plan_parts.pp > 1)) return null;
   const place = h("div");
   return h("details", {class: "block", ontoggle: async (e) => {
-    if (e.target.open && !place.childElementCount) (await import("./timeline.js")).show(place, r);
+    if (e.target.open && !place.childElementCount) (await import("./timeline.js")).show(place, r, fit, page);
   }}, h("summary", {}, "Pipeline of a step"), place);
 }
 

@@ -100,6 +100,9 @@ function askToken(wrong) {
   });
 }
 
+// charts loads what draws charts.
+export const charts = once(async () => { globalThis.uPlot = (await import("./uplot.js")).default; });
+
 export const models = once(async () => (await api("/v1/models")).models);
 export const accelerators = once(async () => (await api("/v1/accelerators")).accelerators);
 export const frameworks = once(async () => (await api("/v1/frameworks")).frameworks);
@@ -260,7 +263,8 @@ export function table(columns, rows, more) {
   }
   const space = (n) => h("tr", {class: "space", "aria-hidden": "true", style: {height: n * rowHeight + "px"}}, h("td", {colspan: columns.length}));
   function draw(force) {
-    const from = Math.max(Math.floor(scroll.scrollTop / rowHeight) - slack, 0), n = Math.ceil((scroll.clientHeight || 560) / rowHeight) + 2 * slack;
+    // The first row moves in steps of slack, so that most scrolling changes nothing.
+    const from = Math.max((Math.floor(scroll.scrollTop / rowHeight / slack) - 1) * slack, 0), n = Math.ceil((scroll.clientHeight || 560) / rowHeight) + 3 * slack;
     if (from === first && force !== true) return;
     first = from;
     const part = shown.slice(from, from + n), holder = tbody.contains(document.activeElement) && document.activeElement.closest("tr");

@@ -1,6 +1,6 @@
 // What changes with the numbers of devices and samples, with the type of device, and with its price.
 
-import {h, api, ApiError, body, tokensOf, peakOf, accelerators, named, plainTable, planCode, parse, sig, big, brief, percent, duration, problemBox} from "./core.js";
+import {h, api, charts, ApiError, body, tokensOf, peakOf, accelerators, named, plainTable, planCode, parse, sig, big, brief, percent, duration, problemBox} from "./core.js";
 import {drawCurve, drawGain, drawFront, keepDrawn} from "./charts.js";
 
 const largest = 4096; // devices of a curve on the page
@@ -8,7 +8,7 @@ const largest = 4096; // devices of a curve on the page
 export async function show(root, q, page) {
   const most = Math.min(Math.max(4 * q.devices, 8), Math.max(largest, q.devices)), tokens = await tokensOf(q);
   const curve = (batch) => api("/v1/curve", body({...q, batch}, {max_devices: most}), page.signal).then((c) => c.points);
-  const [points, front] = await Promise.all([curve(q.batch).catch(none), api("/v1/plan", body(q, {devices: most, min_devices: 1, pareto: true, top: 1}), page.signal).catch(none), globalUPlot()]);
+  const [points, front] = await Promise.all([curve(q.batch).catch(none), api("/v1/plan", body(q, {devices: most, min_devices: 1, pareto: true, top: 1}), page.signal).catch(none), charts()]);
   root.append(h("h1", {}, "More or fewer devices, other batches, other types"), prices(q, page, tokens), heatMap(q, page, tokens, most, curve, points));
   if (points) root.append(curveCharts(root, points, front, page));
 }
@@ -18,8 +18,6 @@ function none(err) {
   if (err instanceof ApiError && err.problem.type) return null;
   throw err;
 }
-
-async function globalUPlot() { globalThis.uPlot ??= (await import("./uplot.js")).default; }
 
 // ---- The map of devices and batches ----
 

@@ -1,7 +1,7 @@
 // The pipeline of a step: what each stage computes when, drawn, and as a trace that Perfetto and chrome://tracing read.
 
-import {h, sig, duration, percent} from "./core.js";
-import {css} from "./charts.js";
+import {h, charts, sig, duration, percent} from "./core.js";
+import {css, drawMemory, keepDrawn} from "./charts.js";
 
 // order returns the operations of stage s in a schedule: [kind, micro-batch, chunk], F forward and B backward. It is that of
 // 1F1B (Narayanan et al., SC 2021, sections 2.2.1 and 2.2.2): forwards until the pipeline is full, then one backward after each.
@@ -56,7 +56,8 @@ export function simulate(plan, sec) {
 
 const most = 60000; // operations of a drawing
 
-export function show(root, r) {
+export async function show(root, r, fit, page) {
+  await charts();
   const p = r.plan_parts, plan = {pp: p.pp, vp: p.vp || 1, ga: p.ga, schedule: p.schedule || "1f1b"}, t = r.explain.step_s;
   if (plan.pp * plan.vp * plan.ga * 3 > most) {
     root.append(h("p", {class: "empty"}, "The step has " + plan.pp * plan.vp * plan.ga * 2 + " operations, too many to draw."));
@@ -70,13 +71,18 @@ export function show(root, r) {
   const work = ((t.compute || 0) + (t.tp || 0) + (t.cp || 0) + (t.ep || 0)) / plan.ga / plan.vp, again = (t.recompute || 0) / plan.ga / plan.vp, apart = plan.schedule.startsWith("zb-");
   const sec = {F: work / 3, B: (apart ? work / 3 : 2 * work / 3) + again, W: work / 3};
   const bars = simulate(plan, sec), end = Math.max(...bars.map((b) => b.end)), busy = bars.reduce((n, b) => n + b.end - b.from, 0);
-  const stored = stagePeaks(bars, plan);
+  const stored = stagePeaks(bars, plan), at = r.explain.mem_peak?.stage || 0;
+  const box = h("figure", {class: "chart", "aria-label": "Memory over the step"});
   const canvas = h("canvas", {class: "lane", role: "img", "aria-label": "Timeline of " + plan.pp + " stages"}), read = h("p", {class: "hint", role: "status"}, "Point at an operation to read it.");
   root.append(h("p", {}, plan.ga + " micro-batches on " + plan.pp + " stages" + (plan.vp > 1 ? " of " + plan.vp + " chunks" : "") + ", schedule " + plan.schedule + ": forward " + duration(sec.F) + ", backward " + duration(sec.B) + (apart ? ", gradient of weights " + duration(sec.W) : "") +
     ". Stages wait for " + percent(1 - busy / end / plan.pp) + " of the time. Stages count as equal, and transfers between them are left out."),
     h("p", {class: "key"}, [["c1", "forward"], ["c3", "backward"], apart && ["c4", "gradient of weights"]].filter(Boolean).map(([c, name]) => h("span", {class: "part"}, h("span", {class: "swatch " + c}), name))),
     canvas, read, h("p", {}, "Activations of at most " + stored.join(", ") + " micro-batches are in the memory of the stages, in their order."),
+    h("h3", {}, "Memory of stage " + (at + 1) + " over the step"), h("p", {}, "Activations of a micro-batch are counted from the end of its forward pass to the end of its backward pass; the rest of the peak as if it were there all the time."),
+    box,
     h("div", {class: "tools"}, h("button", {type: "button", onclick: () => save(r.plan, bars)}, "Save as a trace"), h("span", {class: "hint"}, "JSON for Perfetto and chrome://tracing")));
+  const stop = keepDrawn(() => [drawMemory(box, memoryChart(bars, at, stored[at], r.explain.mem_gib, fit))]);
+  page.signal.addEventListener("abort", stop);
   const lane = Math.max(Math.min(26, 420 / plan.pp), 4), left = 30;
   const draw = () => {
     const g = canvas.getContext("2d"), dpr = devicePixelRatio, width = root.clientWidth, x = (v) => left + v / end * (width - left), colour = {F: css("--c1"), B: css("--c3"), W: css("--c4")};
@@ -108,9 +114,22 @@ export function show(root, r) {
 // stagePeaks returns how many micro-batches each stage has activations of at a time, at most; those of a chunk count in part.
 export function stagePeaks(bars, {pp, vp}) {
   const held = new Array(pp).fill(0), peaks = new Array(pp).fill(0);
-  const events = bars.filter((b) => b.kind !== "W").map((b) => b.kind === "F" ? [b.from, 1, b.stage] : [b.end, -1, b.stage]).sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+  const events = bars.filter((b) => b.kind !== "W").map((b) => [b.end, b.kind === "F" ? 1 : -1, b.stage]).sort((a, b) => a[0] - b[0] || a[1] - b[1]);
   for (const [, n, s] of events) peaks[s] = Math.max(peaks[s], held[s] += n);
   return peaks.map((n) => +sig(n / vp, 3));
+}
+
+// memoryChart is the memory of a stage, of which the peak is known by part: activations in proportion to the micro-batches held.
+function memoryChart(bars, stage, peak, parts, fit) {
+  const rest = fit.mem_gib - parts.activations, events = bars.filter((b) => b.stage === stage && b.kind !== "W").map((b) => [b.end, b.kind === "F" ? 1 : -1]).sort((a, b) => a[0] - b[0]);
+  const chunks = 1 + Math.max(...bars.map((b) => b.chunk)), t = [0], gib = [rest];
+  let held = 0;
+  for (const [at, n] of events) {
+    held += n / chunks;
+    t.push(at);
+    gib.push(rest + parts.activations * held / peak);
+  }
+  return {t, gib, limit: fit.device_gib || null};
 }
 
 // trace returns the operations in the Trace Event Format: complete events, microseconds.

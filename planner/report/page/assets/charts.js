@@ -245,6 +245,20 @@ export function drawGain(box, chart) {
   ], [chart.gain, chart.per_device], {});
 }
 
+// drawMemory draws the memory of a device over a step: chart has t in seconds, gib that holds from each, and the device's limit.
+export function drawMemory(box, chart) {
+  place(box, "memory, GiB");
+  const value = (u, v) => sig(v, 3), values = (u, vs) => vs.map(short);
+  return new uPlot({
+    width: box.clientWidth, height: height(), axes: axes({label: "time, s", values}, {values}), cursor: {y: false, points: {size: 7}},
+    scales: {x: {time: false}, y: {range: (u, min, max) => [0, max * 1.05]}},
+    series: [{label: "time", value},
+      {label: "memory", value, stroke: () => css("--c1"), width: 1.5, fill: () => "color-mix(in srgb, " + css("--c1") + " 16%, transparent)", paths: uPlot.paths.stepped({align: 1}), points: {show: false}},
+      ...chart.limit ? [{label: "the device has", value, stroke: () => css("--soft"), dash: [5, 4], width: 1.5, points: {show: false}}] : []],
+    legend: {markers: {fill: (u, i) => i ? u.series[i].stroke() : null}},
+  }, [chart.t, chart.gib, ...chart.limit ? [chart.t.map(() => chart.limit)] : []], box);
+}
+
 // keepDrawn calls draw, which returns charts, and calls it again when the theme changes; it follows the width of the window.
 // It returns a function that ends this.
 export function keepDrawn(draw) {
