@@ -2,6 +2,7 @@ package page_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/url"
 	"strings"
 	"testing"
@@ -86,6 +87,21 @@ func TestBrowserBadAddresses(t *testing.T) {
 		}
 		if n := eval[int](b, `document.querySelectorAll("img, script:not([src])").length`); n > 0 {
 			t.Errorf("%s: markup of the address is in the page", address)
+		}
+		b.clean()
+	}
+	// Addresses of random pieces.
+	pieces := []string{"model=", "llama3-8b", "&", "=", "%", "%00", "%ff", "&devices=", "&batch=", "1e400", "-1", "9999999999", "&plan=", "dp=", "&view=", "explore", "trust", "&network=", `{"name":`, `{"name":"x","layers":1e9}`,
+		"accelerator=h100", "&seq=0", "&prices=", ":::,,", "&tokens=", "NaN", "&batches=", "1,2,x", "#", "javascript:alert(1)", "🦙", "&&&", "+", "\u202e"}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 25 {
+		address := "/?"
+		for range 1 + random.IntN(10) {
+			address += pieces[random.IntN(len(pieces))]
+		}
+		b.load(address)
+		if got := b.text("#view"); len(got) < 10 {
+			t.Errorf("%q shows %q", address, got)
 		}
 		b.clean()
 	}

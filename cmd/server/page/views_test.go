@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -234,6 +236,12 @@ func TestBrowserKeyboard(t *testing.T) {
 		t.Fatalf("60 tabs do not reach %q; the focus is on %q", want, focus())
 	}
 	tabTo("Skip to the answer")
+	before := len(b.requests)
+	b.keys(kb.Enter)
+	if got := eval[string](b, "document.activeElement.id"); got != "view" || len(b.requests) > before || strings.Contains(b.address(), "#") {
+		t.Errorf("the link to the answer leads to %q, with %d requests and the address %s", got, len(b.requests)-before, b.address())
+	}
+	b.load("/")
 	tabTo("devices")
 	b.run(chromedp.Evaluate(`document.activeElement.select()`, nil))
 	b.keys("3", "2", kb.Enter)
@@ -255,5 +263,75 @@ func TestBrowserKeyboard(t *testing.T) {
 	tabTo("Operate")
 	b.keys(kb.Enter)
 	b.wait(`document.querySelector('#view[aria-busy="false"] #h-sources')`)
+	if got := focus(); got != "Operate" {
+		t.Errorf("opening a view moves the focus to %q", got)
+	}
+	b.clean()
+}
+
+// TestBrowserMoney types a price and compares days and money with the figures of the API.
+func TestBrowserMoney(t *testing.T) {
+	b := open(t, server.Options{})
+	b.load(question("&view=explore&tokens=2e12&with=h100,a100-80gb"))
+	b.wait(settled["explore"])
+	var out struct {
+		Plans []struct {
+			StepSec float64 `json:"step_time_s"`
+		} `json:"plans"`
+	}
+	if err := json.Unmarshal(post(t, b.site+"/v1/plan", `{"model":"llama3-8b","accelerator":"h100","devices":16,"global_batch":128,"top":1}`), &out); err != nil {
+		t.Fatal(err)
+	}
+	sec := 2e12 / 8192 / 128 * out.Plans[0].StepSec
+	b.run(chromedp.SendKeys(`input[aria-label="Price per device-hour of H100-80GB-SXM"]`, "2.5"+kb.Enter))
+	b.wait(`location.search.includes("prices=H100-80GB-SXM%3A2.5")`)
+	want := strconv.FormatFloat(sec/3600*16*2.5, 'f', 0, 64)
+	row := func() []string {
+		return eval[[]string](b, `[...document.querySelector("#prices tbody tr").cells].map((c) => c.textContent.replaceAll(",", ""))`)
+	}
+	if got := row(); got[5] != strconv.FormatFloat(sec/86400, 'f', 0, 64)+" days" || got[7] != want {
+		t.Errorf("days and money %q, want %.0f days and %s", got, sec/86400, want)
+	}
+	b.run(chromedp.SendKeys(`input[aria-label="Price per device-hour of A100-80GB-SXM"]`, "cheap"+kb.Enter), chromedp.WaitReady(`#prices [aria-invalid="true"]`))
+	eval[bool](b, `(document.querySelector("#tokens").value = 13, document.querySelector("#tokens").dispatchEvent(new Event("input")), true)`)
+	b.wait(`location.search.includes("tokens=10000000000000")`)
+	if got := row()[7]; got != strconv.FormatFloat(5*sec/3600*16*2.5, 'f', 0, 64) {
+		t.Errorf("money of five times the tokens %s, five times %s", got, want)
+	}
+	b.load(strings.TrimPrefix(b.address(), b.site))
+	b.wait(settled["explore"])
+	if got := row()[7]; got != strconv.FormatFloat(5*sec/3600*16*2.5, 'f', 0, 64) {
+		t.Errorf("money from the address alone %s, want five times %s", got, want)
+	}
+	// A figure of the map opens its plans.
+	b.run(chromedp.Click(`//td/button[contains(@aria-label, "on 32 devices with batch 256")]`, chromedp.BySearch))
+	b.wait(`location.search.includes("devices=32&batch=256") && document.querySelector('#view[aria-busy="false"] #h-plan')`)
+	b.clean()
+}
+
+// TestBrowserTrust shows measurements of the question itself and of others, and assumes a training stack.
+func TestBrowserTrust(t *testing.T) {
+	rows := measurements(t)
+	near := rows[0]
+	near.Doubt = "<b>odd</b>"
+	near.Source = "rubick"
+	b := open(t, server.Options{}, append(rows[1:], near)...)
+	plan := near.Config.Plan.String()
+	b.load(fmt.Sprintf("/?view=trust&model=%s&accelerator=%s&devices=%d&batch=%d&seq=%d&plan=%s", url.QueryEscape(near.Config.Model.Name), url.QueryEscape(near.Config.Accelerator.Name),
+		near.Config.Plan.Devices(), near.Config.Plan.GlobalBatch(), near.Config.Seq(), url.QueryEscape(plan)))
+	b.wait(settled["trust"])
+	text := b.text("#view")
+	for _, want := range []string{plan, fmt.Sprintf("Of %d measurements.", len(rows)), "in doubt: <b>odd</b>", "This plan itself was measured."} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %q", want, text)
+		}
+	}
+	if got := eval[string](b, `document.querySelector(".source a").href`); !strings.HasPrefix(got, "https://github.com/") {
+		t.Errorf("the source is linked to %q", got)
+	}
+	b.load(question("&view=trust"))
+	b.wait(settled["trust"])
+	b.run(chromedp.Click(`//section[@aria-labelledby="h-stack"]//button[.="Assume it"]`, chromedp.BySearch))
+	b.wait(`location.search.includes("framework=") && [...document.querySelectorAll("button")].some((e) => e.textContent === "Assume any stack")`)
 	b.clean()
 }

@@ -8,7 +8,7 @@ const views = {
   explore: ["Explore", () => import("./explore.js")],
   operate: ["Operate", () => import("./operate.js")],
 };
-const nav = document.getElementById("views"), form = document.getElementById("question"), view = document.getElementById("view");
+const [nav, form, view, status] = ["views", "question", "view", "status"].map((id) => document.getElementById(id));
 let question = {}, ending = null;
 
 // go asks q. Where the URL cannot hold it, only this tab does.
@@ -29,7 +29,7 @@ function update(more) {
 }
 
 function drawNav() {
-  const now = question.view || "answer";
+  const now = question.view || "answer", held = nav.contains(document.activeElement);
   nav.replaceChildren(...Object.entries(views).map(([name, [title]]) => h("a", {
     href: urlOf({...question, view: name}) || "/?view=" + name, "aria-current": now === name && "page",
     onclick: (e) => {
@@ -38,6 +38,7 @@ function drawNav() {
       go({...question, view: name});
     },
   }, title)));
+  if (held) nav.querySelector("[aria-current]")?.focus();
 }
 
 async function show(q, notes) {
@@ -68,6 +69,7 @@ async function show(q, notes) {
   if (ctl.signal.aborted) return;
   view.lastElementChild.replaceWith(root);
   view.setAttribute("aria-busy", "false");
+  status.textContent = (title || "Answer") + ": " + (root.querySelector("h1, .problem")?.textContent || "");
   root.dispatchEvent(new Event("shown"));
 }
 
@@ -97,7 +99,7 @@ async function offer(datalist, list) {
 
 function drawForm() {
   const wrong = h("p", {class: "wrong", role: "alert"});
-  const open = more.some((n) => question[n] != null);
+  const open = more.some((n) => question[n] != null), held = form.contains(document.activeElement) && document.activeElement.name;
   form.replaceChildren(h("form", {onsubmit: submit, novalidate: true, autocomplete: "off"},
     h("div", {class: "fields"},
       question.network ? h("div", {class: "field model"}, h("span", {}, "Model"), h("div", {class: "own"}, h("span", {}, question.network.name),
@@ -106,6 +108,7 @@ function drawForm() {
     wrong,
     h("div", {class: "extras"}, h("details", {open}, h("summary", {}, "Stack, adapter, precision, network"), h("div", {class: "fields"}, more.map((n) => field(n)))),
       h("details", {class: "paste"}, h("summary", {}, "A model of your own"), paste(wrong)))));
+  if (held !== false) (form.querySelector("[name=" + (held || "none") + "]") || form.querySelector(".go")).focus();
 
   function submit(e) {
     e.preventDefault();
@@ -171,6 +174,8 @@ addEventListener("popstate", (e) => {
   const {q, wrong} = readURL(location.search);
   show(e.state?.q || q, e.state ? [] : wrong);
 });
+// The link to the answer changes no address, since each address is a question.
+document.querySelector(".skip").addEventListener("click", (e) => { e.preventDefault(); view.focus(); });
 document.querySelector(".brand").addEventListener("click", (e) => { e.preventDefault(); go({}); });
 {
   const {q, wrong} = readURL(location.search);
