@@ -205,10 +205,14 @@ var axe = sync.OnceValue(func() string {
 	return string(text)
 })
 
-// accessible fails the test with what axe-core finds.
-func (b *tab) accessible() {
+// accessible fails the test with what axe-core finds by rules, all without any.
+func (b *tab) accessible(rules ...string) {
 	b.t.Helper()
-	found := eval[[]string](b, axe()+`; axe.run().then((r) => r.violations.flatMap((v) => v.nodes.map((n) => v.id + ": " + v.help + ": " + n.html.slice(0, 200) + " " + n.failureSummary)))`)
+	options := "{}"
+	if len(rules) > 0 {
+		options = `{runOnly: ["` + strings.Join(rules, `", "`) + `"]}`
+	}
+	found := eval[[]string](b, axe()+`; axe.run(`+options+`).then((r) => r.violations.flatMap((v) => v.nodes.map((n) => v.id + ": " + v.help + ": " + n.html.slice(0, 200) + " " + n.failureSummary)))`)
 	for _, f := range found[:min(len(found), 5)] {
 		b.t.Errorf("one of %d: %s", len(found), f)
 	}

@@ -12,6 +12,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 
 	pageparts "github.com/pacer-ml/pacer/planner/report/page"
 )
@@ -37,8 +38,10 @@ type File struct {
 	body, gzip []byte
 }
 
-// Files returns the files of the page, that of path / first.
-func Files() []*File {
+// Files returns the files of the page, that of path / first. They are compressed once.
+var Files = sync.OnceValue(files)
+
+func files() []*File {
 	out := []*File{newFile("/", ".html", read("index.html")),
 		newFile(Prefix+"style.css", ".css", []byte(pageparts.PlanStyle(string(read("page.css"))))),
 		newFile(Prefix+"uplot.js", ".js", []byte(pageparts.PlotModule())),
@@ -74,7 +77,7 @@ func newFile(path, ext string, body []byte) *File {
 	if err != nil {
 		panic(err) // a buffer takes everything
 	}
-	return &File{Path: path, kind: types[ext], etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`, body: body, gzip: packed.Bytes()}
+	return &File{Path: path, kind: types[ext], etag: `W/"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`, body: body, gzip: packed.Bytes()}
 }
 
 // Pattern is the pattern of the file's route, without a method.

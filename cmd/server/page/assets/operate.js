@@ -1,10 +1,11 @@
 // What the server knows: fitted performance models with their accuracy, changes of the step times, and measurements by source.
 
-import {h, api, sig, big, percent, table} from "./core.js";
+import {h, api, charts, sig, big, percent, table} from "./core.js";
+import {drawShares, keepDrawn} from "./charts.js";
 
 export async function show(root, q, page) {
   const [{cards}, {measurements}, {groups}] = await Promise.all(["/v1/cards", "/v1/measurements", "/v1/sources"].map((path) => api(path, undefined, page.signal)));
-  root.append(h("h1", {}, "What the predictions rest on"), fits(cards), drifts(cards), sources(groups, measurements));
+  root.append(h("h1", {}, "What the predictions rest on"), fits(cards), await accuracy(root, cards, page), drifts(cards), sources(groups, measurements));
 }
 
 const date = (text) => text ? text.slice(0, 10) : "–";
@@ -38,6 +39,17 @@ function fits(cards) {
       h("ul", {}, warned.flatMap((c) => c.warnings.map((w) => h("li", {}, c.model + " on " + c.accelerator + ": " + w))))));
   }
   return section;
+}
+
+// accuracy draws how the errors of all fits are spread, beside those of the analytic model over the same rows.
+async function accuracy(root, cards, page) {
+  const both = cards.filter((c) => c.n_held_out && c.mape > 0 && c.mape_unfitted > 0);
+  if (both.length < 2) return "";
+  await charts();
+  const box = h("figure", {class: "chart", "aria-label": "Errors of all fits"});
+  root.addEventListener("shown", () => page.signal.addEventListener("abort", keepDrawn(() => [drawShares(box, "share of " + both.length + " pairs of model and accelerator", "mean error of at most", [
+    {name: "fitted", color: "--c1", values: both.map((c) => c.mape)}, {name: "analytic", color: "--c2", values: both.map((c) => c.mape_unfitted)}])])), {once: true});
+  return h("section", {"aria-labelledby": "h-errors"}, h("h2", {id: "h-errors"}, "Errors over rows left out"), h("p", {}, "Higher and further left is better."), box);
 }
 
 function drifts(cards) {

@@ -259,6 +259,23 @@ export function drawMemory(box, chart) {
   }, [chart.t, chart.gib, ...chart.limit ? [chart.t.map(() => chart.limit)] : []], box);
 }
 
+// drawShares draws for each line the share of its values that are at most x; x is logarithmic and a share itself. A line has a
+// name, a colour of the style sheet and values above 0.
+export function drawShares(box, title, label, lines) {
+  place(box, title);
+  const xs = [...new Set(lines.flatMap((l) => l.values))].sort((a, b) => a - b), percent = (v) => v == null ? "–" : sig(100 * v, 2) + " %";
+  const share = (l) => xs.map((x) => l.values.filter((v) => v <= x).length / l.values.length);
+  const powers = [-5, -4, -3, -2, -1, 0, 1, 2, 3].flatMap((p) => [1, 2, 5].map((m) => m * 10 ** p)), marks = (u, axis, min, max) => powers.filter((v) => v >= min && v <= max);
+  return new uPlot({
+    width: box.clientWidth, height: height(), cursor: {y: false, points: {size: 7}},
+    axes: axes({label, splits: marks, filter: (u, vs) => vs.map((v, i) => vs.length < 9 || i % 3 === 0 ? v : null), values: (u, vs) => vs.map((v) => v == null ? "" : +(100 * v).toPrecision(3) + " %")}, {values: (u, vs) => vs.map(percent)}),
+    scales: {x: {time: false, distr: 3, range: (u, min, max) => [min / 1.1, Math.max(max, min * 1.01) * 1.1]}, y: {range: [0, 1.02]}},
+    series: [{label: "at most", value: (u, v) => percent(v)},
+      ...lines.map((l) => ({label: l.name, value: (u, v) => percent(v), stroke: () => css(l.color), width: 2, paths: uPlot.paths.stepped({align: 1}), points: {show: false}}))],
+    legend: {markers: {fill: (u, i) => i ? u.series[i].stroke() : null}},
+  }, [xs, ...lines.map(share)], box);
+}
+
 // keepDrawn calls draw, which returns charts, and calls it again when the theme changes; it follows the width of the window.
 // It returns a function that ends this.
 export function keepDrawn(draw) {
