@@ -77,7 +77,7 @@ func planReport(t *testing.T) []byte {
 	return page.Bytes()
 }
 
-// scheduleReport is the report of three jobs, one of which waits, under two policies.
+// scheduleReport is the report of three jobs on all devices, one after the other, under two policies.
 func scheduleReport(t *testing.T) []byte {
 	t.Helper()
 	var runs []*sim.Result
