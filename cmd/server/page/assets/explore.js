@@ -8,9 +8,10 @@ const largest = 4096; // devices of a curve on the page
 export async function show(root, q, page) {
   const most = Math.min(Math.max(4 * q.devices, 8), Math.max(largest, q.devices)), tokens = await tokensOf(q);
   const curve = (batch) => api("/v1/curve", body({...q, batch}, {max_devices: most}), page.signal).then((c) => c.points);
-  const [points, front] = await Promise.all([curve(q.batch).catch(none), api("/v1/plan", body(q, {devices: most, min_devices: 1, pareto: true, top: 1}), page.signal).catch(none), charts()]);
+  const [points, front, list] = await Promise.all([curve(q.batch).catch(none), api("/v1/plan", body(q, {devices: most, min_devices: 1, pareto: true, top: 8}), page.signal).catch(none), accelerators(), charts()]);
   root.append(h("h1", {}, "More or fewer devices, other batches, other types"), prices(q, page, tokens), heatMap(q, page, tokens, most, curve, points));
-  if (points) root.append(curveCharts(root, points, front, page));
+  const memory = named(list, q.accelerator)?.mem_bytes / 2 ** 30;
+  if (points) root.append(curveCharts(root, points, front, memory, page));
 }
 
 // none stands for an answer that there is no plan.
@@ -78,12 +79,12 @@ function frontChart(front, memory) {
   };
 }
 
-function curveCharts(root, points, front, page) {
+function curveCharts(root, points, front, memory, page) {
   const boxes = ["Throughput by devices", "Gain of a device", "Speed and memory: plans that no other beats"].map((label) => h("figure", {class: "chart", "aria-label": label}));
   root.addEventListener("shown", () => {
     const end = keepDrawn(() => [
       ...points.length > 1 ? [drawCurve(boxes[0], curveChart(points)), drawGain(boxes[1], curveChart(points))] : [],
-      ...front?.pareto?.length ? [drawFront(boxes[2], frontChart(front))] : [],
+      ...front?.pareto?.length ? [drawFront(boxes[2], frontChart(front, memory))] : [],
     ]);
     page.signal.addEventListener("abort", end);
   }, {once: true});
