@@ -173,7 +173,9 @@ define missing
 "$${PACER_PYTHON:-/usr/bin/python3}" -c "import torch" 2>/dev/null || \
 	echo "make: not run: tests that train; apt-get install -y --no-install-recommends python3-torch, or set PACER_PYTHON"; \
 command -v clp >/dev/null || \
-	echo "make: not run: linear programmes against CLP and GLPK; apt-get install -y --no-install-recommends coinor-clp glpk-utils"; }
+	echo "make: not run: linear programmes against CLP and GLPK; apt-get install -y --no-install-recommends coinor-clp glpk-utils"; \
+command -v chromium >/dev/null || \
+	echo "make: not run: the web page in a browser; apt-get install -y --no-install-recommends chromium fonts-dejavu-core"; }
 endef
 
 define gofmt

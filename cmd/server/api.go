@@ -56,7 +56,7 @@ type router struct {
 
 // HandleFunc makes router a humago.Mux.
 func (m *router) HandleFunc(pattern string, h func(http.ResponseWriter, *http.Request)) {
-	method, path, _ := strings.Cut(pattern, " ")
+	method, path, _ := strings.Cut(strings.TrimSuffix(pattern, "{$}"), " ")
 	m.methods[path] = append(m.methods[path], method)
 	next := http.HandlerFunc(h)
 	if method == http.MethodPost {
@@ -114,7 +114,10 @@ func (s *Server) routes() (http.Handler, error) {
 	s.registerListings(api, m)
 	s.registerMeasurements(api, m)
 	s.registerStreams(m)
+	s.registerNetwork(api, m)
+	s.registerNearest(api, m)
 	s.registerHealth(m)
+	s.registerPage(m)
 	describeLists(api.OpenAPI())
 	m.ServeMux.HandleFunc("/", m.noSuchPath)
 	compressed, err := gzhttp.NewWrapper(gzhttp.MinSize(minCompressed), gzhttp.CompressionLevel(gzip.BestSpeed), gzhttp.EnableZstd(true), gzhttp.PreferZstd(true))

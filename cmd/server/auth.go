@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pacer-ml/pacer/cmd/server/page"
 )
 
 // open are the paths without a token, for load balancers.
@@ -32,11 +34,11 @@ func (s *Server) auth(m *router) http.Handler {
 	refusals := make(chan struct{}, maxRefusals)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case crossSite(r):
+		case crossSite(r) && !page.Public(r.URL.Path): // others may link to the page
 			writeProblem(w, newProblem(http.StatusForbidden, "", "requests of other sites' pages are refused"))
 		case !s.allowedHost(r):
 			writeProblem(w, newProblem(http.StatusForbidden, "", fmt.Sprintf("host %q: want localhost, a loopback address or a host of --allowed-hosts", cut(r.Host, maxEcho))))
-		case open[r.URL.Path] || !s.tokens.needed():
+		case open[r.URL.Path] || page.Public(r.URL.Path) || !s.tokens.needed():
 			m.ServeHTTP(w, r)
 		default:
 			scope := m.scopeOf(r)

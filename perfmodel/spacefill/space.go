@@ -50,3 +50,12 @@ func (s *Space) Measure(c *spec.Config) {
 	p := gp.PointOf(c)
 	s.Visit(func(i int) float64 { return p.Distance(&s.at[i]) })
 }
+
+// DistanceFrom returns the function that gives the distance of configurations to c, as of Space.
+func DistanceFrom(c *spec.Config) func(*spec.Config) float64 {
+	at := gp.PointOf(c)
+	return func(other *spec.Config) float64 {
+		p := gp.PointOf(other)
+		return p.Distance(&at)
+	}
+}

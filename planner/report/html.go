@@ -58,16 +58,14 @@ func WriteHTML(w io.Writer, in Input) error {
 var (
 	//go:embed assets/page.html
 	pageHTML string
-	//go:embed assets/page.css
-	pageCSS string
 	//go:embed assets/page.js
 	pageJS string
 )
 
 var (
 	pageTemplate = template.Must(template.New("page").Parse(pageHTML))
-	pageStyle    = pageparts.Style(pageCSS)
-	pageScript   = template.JS(pageJS)
+	pageStyle    = pageparts.PlanStyle("")
+	pageScript   = pageparts.Charts + template.JS("\n"+pageJS)
 )
 
 // page is the data of the template.

@@ -45,7 +45,7 @@ var (
 var (
 	pageTemplate = template.Must(template.New("page").Parse(pageHTML))
 	pageStyle    = pageparts.Style(pageCSS)
-	pageScript   = template.JS(pageJS)
+	pageScript   = pageparts.Charts + template.JS("\n"+pageJS)
 )
 
 // page is the data of the template.

@@ -39,7 +39,7 @@ func List(ctx context.Context, d *datadir.Dir, s Selection) (out []Group, err er
 	err = d.Read(func(db *store.DB) error {
 		read = true
 		rs, err := s.of(ctx, d, db)
-		out = groups(rs)
+		out = Groups(rs)
 		return err
 	})
 	if err == nil && !read {
@@ -48,8 +48,9 @@ func List(ctx context.Context, d *datadir.Dir, s Selection) (out []Group, err er
 	return out, err
 }
 
-// groups counts rs by source, state, reason, by and from.
-func groups(rs []store.Record) (out []Group) {
+// Groups counts rs by source, state, reason, by and from.
+func Groups(rs []store.Record) []Group {
+	out := []Group{}
 	found := map[Group]int{}
 	for i := range rs {
 		g, at := groupOf(&rs[i])

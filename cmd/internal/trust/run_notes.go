@@ -15,7 +15,7 @@ import (
 func RunNotes(ctx context.Context, db *store.DB, source, prefix string) (notes []string, err error) {
 	rs, err := db.Records(ctx, store.Filter{Sources: []string{source}})
 	rs = slices.DeleteFunc(rs, func(r store.Record) bool { return !strings.HasPrefix(r.Row.Origin, prefix) })
-	for _, g := range groups(rs) {
+	for _, g := range Groups(rs) {
 		does := ""
 		switch g.State {
 		case quarantined:

@@ -331,7 +331,7 @@ func TestGroups(t *testing.T) {
 	doubted := row
 	doubted.Doubt = "odd"
 	mark := &store.Mark{Reason: "bad", By: "bob@lab", At: at(9)}
-	got := groups([]store.Record{{Row: doubted, Provenance: from("a", 1)}, {Row: row, Provenance: from("a", 3)}, {Row: row, Provenance: from("a", 2)},
+	got := Groups([]store.Record{{Row: doubted, Provenance: from("a", 1)}, {Row: row, Provenance: from("a", 3)}, {Row: row, Provenance: from("a", 2)},
 		{Row: row, Provenance: from("b", 1)}, {Row: row.Quarantine("bad"), Provenance: from("a", 1), Quarantined: mark}, {Row: row, Forgotten: mark}, {Row: row}})
 	when := func(h int) *time.Time { v := at(h); return &v }
 	want := []Group{

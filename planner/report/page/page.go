@@ -16,6 +16,11 @@ var (
 	plotJS string
 	//go:embed assets/uPlot.LICENSE
 	plotLicence string
+
+	//go:embed assets/plans.css
+	plansCSS string
+	//go:embed assets/charts.js
+	chartsJS string
 )
 
 // Plot is the script of uPlot with its licence, which every copy must contain.
@@ -30,3 +35,13 @@ const Colors = 8
 func Style(own string) template.CSS {
 	return template.CSS(plotCSS + "\n" + baseCSS + "\n" + own)
 }
+
+// PlanStyle is the style sheet of a page about plans, with its charts; own overrides it.
+func PlanStyle(own string) template.CSS { return Style(plansCSS + "\n" + own) }
+
+// Charts is the module with the charts of plans. A page that is one file has it at the
+// beginning of its own module, and Plot in a script before.
+var Charts = template.JS(chartsJS)
+
+// PlotModule returns Plot as a module with uPlot as its default export.
+func PlotModule() string { return string(Plot) + "\nexport default uPlot;\n" }

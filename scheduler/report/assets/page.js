@@ -1,7 +1,6 @@
-"use strict";
+// The charts of schedules. The module begins with the charts of plans: css, axes and keepDrawn are theirs.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
   // Durations have one unit on ticks, two in values.
   const units = [[86400, "d", 3600, "h"], [3600, "h", 60, "m"], [60, "m", 1, "s"], [1, "s", 1, "s"]];
@@ -47,23 +46,15 @@
     };
   }
 
-  function axes(x) {
-    const base = () => ({
-      stroke: css("--soft"), font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif",
-      grid: {stroke: css("--grid"), width: 1}, ticks: {stroke: css("--rule"), width: 1, size: 5},
-    });
-    return [{...base(), size: 32, ...x}, {...base(), size: 46}];
-  }
-
   // A chart: its element, its data, and the formats of x, y and values.
   function draw(id, chart, how) {
     const box = document.getElementById(id);
     box.textContent = "";
     if (!chart) {
-      box.innerHTML = '<p class="empty">Nothing to draw: ' + box.dataset.none + '.</p>';
+      box.append(element("p", "empty", "Nothing to draw: " + box.dataset.none + "."));
       return null;
     }
-    const a = axes(how.x);
+    const a = axes({size: 32, ...how.x}, {size: 46});
     if (how.whole) a[1].incrs = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 1e7, 1e8];
     return new uPlot({
       width: box.clientWidth, height: height(), axes: a,
@@ -82,30 +73,24 @@
   const count = (u, v) => v == null ? "–" : decimals(v, 1);
   const fromZero = (u, min, max) => [0, Math.max(1, max * 1.05)];
 
-  let plots = [];
   function drawAll() {
-    plots.forEach((p) => p && p.destroy());
     const ticks = (u, vs, axis, space, incr) => vs.map((v) => tick(v, incr));
     const time = {x: {incrs: steps, space: 60, values: ticks}, stepped: true, sync: "time", label: "time"};
     const logTime = {log: true, x: {splits: logMarks(marks), filter: (u, vs) => vs, values: (u, vs) => vs.map((v) => tick(v, v))}, value: share, range: [0, 1]};
     const ratio = (v) => v == null ? "–" : v.toPrecision(3);
-    plots = [
+    return [
       draw("jct", data.jct, {...logTime, label: "JCT"}),
       draw("delay", data.delay, {...logTime, label: "delay"}),
       draw("rho", data.rho, {...logTime, label: "ρ", read: ratio, x: {splits: logMarks(ratios), filter: (u, vs) => vs, values: (u, vs) => vs.map(String)}}),
       draw("used", data.used, {...time, value: share, range: [0, 1]}),
       draw("waiting", data.waiting, {...time, value: count, range: fromZero, whole: true}),
-    ];
+    ].filter(Boolean);
   }
 
   for (const id of ["used", "waiting"]) {
     if (data[id]) document.getElementById(id + "-step").textContent = "; each step is the mean over " + tick(data[id].step_s, data[id].step_s);
   }
-  drawAll();
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
-  addEventListener("resize", () => plots.forEach((p) => {
-    if (p) p.setSize({width: p.root.parentNode.clientWidth, height: height()});
-  }));
+  keepDrawn(drawAll);
 
   // Gantt chart: bars of jobs, or rows of nodes by the share of devices held.
   const gantt = {at: data.gantts ? data.gantts.findIndex((g) => g) : -1, from: 0, to: 0, hover: -1};
