@@ -7,11 +7,12 @@
 //   - A Decision is the set of grants that jobs should have, or the changes of it.
 //   - An Inventory counts the free devices of each node.
 //   - An Admission decides which jobs enter the queue; a Placer finds free devices for a
-//     shape; an Executor applies decisions.
-//   - The engine is the program that calls a policy, such as the simulator.
+//     shape.
+//   - The engine is the program that calls a policy and applies its decisions: the simulator
+//     in sim/, or the controller of a real cluster in live/.
 //
 // Start with scheduler.go (the interfaces), snapshot.go (input and output of a policy) and
 // ledger.go (the state behind snapshots). Policies are in policy/, admission rules in
-// admission/, placers in place/, the simulator in sim/. schedulertest/ has the tests that
+// admission/, placers in place/. schedulertest/ has the tests that
 // every policy must pass.
 package scheduler

@@ -207,13 +207,6 @@ type Candidate struct {
 	Rate  float64 // predicted steps/s, 0 = unknown
 }
 
-// Executor applies decisions: it starts, stops and moves jobs.
-type Executor interface {
-	// Apply makes d the present. It does not modify d. After an error the caller compares
-	// the present with d and tries again.
-	Apply(ctx context.Context, d Decision) error
-}
-
 // Phase is the state of a job between submission and completion.
 type Phase uint8
 

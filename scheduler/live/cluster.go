@@ -1,0 +1,156 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Cluster is a real cluster, called an engine. Its methods may be called concurrently for
+// different jobs. Each writing method makes at most one change that can be seen half done: a
+// controller may be killed between any two requests to the cluster, and the next one repeats
+// the step. An error is retried at a later step; it wraps ErrConflict if the job changed since
+// it was observed, and ErrGone if it is no longer there.
+type Cluster interface {
+	// Observe returns the present state. It may be stale: writes are then refused with
+	// ErrConflict, or make no difference. The caller owns the result. An error means that
+	// nothing is known; an object that cannot be read is a Fault in the state instead.
+	Observe(ctx context.Context) (*State, error)
+	// Record writes r beside the job, and changes nothing else.
+	Record(ctx context.Context, j *Job, r Record) error
+	// Start lets a held job run with r.RunPlan on r.RunSlots, which equal r.Plan and r.Slots,
+	// and writes r, in one request if the cluster can. If it needs several, r is written
+	// before the job may start. The job reads the plan from its record or its environment.
+	Start(ctx context.Context, j *Job, r Record) error
+	// Stop takes a released or running job back to held. A running job gets SIGTERM and the
+	// cluster's grace period for its checkpoint, and is Stopping until its devices are free.
+	// It changes nothing if the job is held or stopping already.
+	Stop(ctx context.Context, j *Job) error
+	// Watch returns a channel that receives a value after changes, several of them as one. It
+	// is closed once ctx is done. An engine that can only be polled sends at its interval.
+	Watch(ctx context.Context) (<-chan struct{}, error)
+}
+
+// Notifier is a Cluster that shows events to the owners of jobs, such as Kubernetes Events.
+type Notifier interface {
+	Cluster
+	// Notify shows an event of a job. It does not block and has no error: events are advice.
+	Notify(e Event)
+}
+
+var (
+	// ErrConflict is the error of a write to a job that changed since it was observed.
+	ErrConflict = errors.New("changed since it was observed")
+	// ErrGone is the error of a write to a job that does not exist any more.
+	ErrGone = errors.New("does not exist any more")
+)
+
+// State is what a cluster says of itself at one moment.
+type State struct {
+	Nodes  []Node // in any order; names differ
+	Jobs   []Job  // the jobs that pacer schedules, in any order; IDs differ
+	Faults []Fault
+	// Even says that a job has the same number of devices on each of its nodes. A decision
+	// with another shape is refused.
+	Even bool
+}
+
+// Node is a node with devices.
+type Node struct {
+	Name string
+	// Type is what the node is. Count is ignored. Nodes of equal types are one group of the
+	// cluster that policies see. The devices are all of the node, free or not; CPUs and memory
+	// of 0 are not limited.
+	Type spec.NodeGroup
+	Mode Mode
+	// Used is what jobs that pacer does not schedule hold.
+	UsedDevices int
+	UsedHost    spec.Host
+}
+
+// Mode says whether a node takes jobs.
+type Mode uint8
+
+const (
+	Up       Mode = iota // takes jobs
+	Draining             // drained or cordoned: jobs on it run on, none starts
+	Down                 // lost, or empty and drained: nothing runs on it
+)
+
+func (m Mode) String() string { return [...]string{"up", "draining", "down"}[m] }
+
+// Phase is what the cluster does with a job.
+type Phase uint8
+
+const (
+	Held     Phase = iota // exists, holds nothing, does not start by itself
+	Released              // holds nothing yet, and may start at any time
+	Running               // holds devices
+	Stopping              // on its way from Running to Held, and holds devices; also while the cluster refuses to start it again
+	Ended                 // completed, failed or cancelled; a job that is missing has ended too
+)
+
+func (p Phase) String() string {
+	return [...]string{"held", "released", "running", "stopping", "ended"}[p]
+}
+
+// Job is a job that pacer schedules, as the cluster has it.
+type Job struct {
+	// Spec is the request. ID is the cluster's name of the job, unique over its lifetime, and
+	// Submit is ignored. With Steps 0 and Duration 0 the work is unknown, and Duration is set
+	// to a day.
+	Spec      spec.Job
+	Submitted time.Time
+	Record    Record // zero = none yet; one that cannot be read is a Fault and zero
+	Phase     Phase
+	// Slots are the devices the job holds: while Running or Stopping. nil = unknown, then
+	// those of Record.RunSlots are assumed.
+	Slots Slots
+	// Started is when the present run began, zero = unknown or none.
+	Started time.Time
+	// Done is the number of steps completed, as the job reports; negative = unknown. The
+	// controller then estimates it from the predicted speed.
+	Done float64
+	// Paused jobs are left as they are; what they hold is usage.
+	Paused bool
+	// Version is that of the object read, for compare and swap; "" = the cluster has none.
+	Version string
+	// Ref is for the engine alone.
+	Ref any
+}
+
+// Fault is an object of the cluster that cannot be used, such as a job with an impossible
+// request. It is left as it is, reported once, and what it holds is usage.
+type Fault struct {
+	Object string // such as "job 17" or "node n3"
+	Err    error
+}
+
+// Event is what the controller did to a job or found out about it.
+type Event struct {
+	At      time.Time
+	Kind    EventKind
+	Job     *Job // nil for an event of a node, of the policy or of the cluster
+	Object  string
+	Message string // the reason of the policy, or the error
+	Warning bool
+	DryRun  bool // only what would have been done
+}
+
+// EventKind is the kind of an Event, in the form of reasons of Kubernetes events.
+type EventKind string
+
+const (
+	Decided      EventKind = "Decided"      // got another target; the message has plan, devices and reason
+	StartedJob   EventKind = "Started"      // was released on its devices
+	StoppedJob   EventKind = "Stopped"      // is stopped
+	Delayed      EventKind = "Delayed"      // its restart waits for the limit of restarts per hour
+	Waiting      EventKind = "Waiting"      // holds nothing, with the reason
+	Lost         EventKind = "Lost"         // stopped without a decision, such as when its node went down
+	Faulty       EventKind = "Faulty"       // an object that cannot be used
+	Refused      EventKind = "Refused"      // a decision that scheduler.Check refuses; targets stay
+	PolicyFailed EventKind = "PolicyFailed" // the policy has an error; targets stay
+	WriteFailed  EventKind = "WriteFailed"  // a write that is tried again
+)
