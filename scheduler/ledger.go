@@ -23,6 +23,7 @@ type Ledger struct {
 
 	down    []int // nodes, ascending; none of their devices is in free
 	leaving []Leaving
+	outside map[int]Slot // by node, what jobs outside the system hold; nil = nothing
 
 	requested int            // devices requested by the jobs in the system
 	byTenant  map[string]int // devices requested by the jobs of each tenant
@@ -31,6 +32,10 @@ type Ledger struct {
 	first   uint64
 
 	shown []*JobState // scratch of the snapshots, which may reorder it
+
+	found  Changes  // of the decision checked last
+	round  uint64   // counts the decisions checked
+	stamps []uint64 // by Order, the last one that named the job
 }
 
 // NewLedger returns the ledger of an idle cluster. advance updates the state of a job with
@@ -90,6 +95,7 @@ func (l *Ledger) NodeDown(node int) {
 	if i, down := slices.BinarySearch(l.down, node); !down {
 		l.down = slices.Insert(l.down, i, node)
 		l.free.undo()
+		l.free.Give(l.heldOutside(node))
 		l.free.Take(l.free.whole(node))
 	}
 }
@@ -100,7 +106,51 @@ func (l *Ledger) NodeUp(node int) {
 		l.down = slices.Delete(l.down, i, i+1)
 		l.free.undo()
 		l.free.Give(l.free.whole(node))
+		l.free.Take(l.heldOutside(node))
 	}
+}
+
+// Occupy sets the devices and the part of the host that jobs outside the system hold on
+// s.Node, at most what the node has. It reports false, and changes nothing, if jobs in the
+// system hold some of them.
+func (l *Ledger) Occupy(s Slot) bool {
+	l.free.undo()
+	if !l.isDown(s.Node) {
+		was := l.heldOutside(s.Node)
+		l.free.Give(was)
+		if !s.nothing() && !l.free.Take([]Slot{s}) {
+			l.free.Take(was)
+			return false
+		}
+	}
+	if l.outside == nil {
+		l.outside = map[int]Slot{}
+	}
+	l.outside[s.Node] = s
+	return true
+}
+
+// heldOutside returns what jobs outside the system hold on a node, as slots.
+func (l *Ledger) heldOutside(node int) []Slot {
+	if s := l.outside[node]; !s.nothing() {
+		return []Slot{s}
+	}
+	return nil
+}
+
+// takeOutside takes what jobs outside the system hold from an idle inventory without the nodes
+// that are down.
+func (l *Ledger) takeOutside(inv *Inventory) {
+	for node := range l.outside {
+		if !l.isDown(node) {
+			inv.Take(l.heldOutside(node))
+		}
+	}
+}
+
+func (l *Ledger) isDown(node int) bool {
+	_, down := slices.BinarySearch(l.down, node)
+	return down
 }
 
 // SetLeaving sets the nodes that are up and known to go down, ascending by node. The ledger keeps
@@ -178,6 +228,7 @@ func (l *Ledger) Audit() error {
 	for _, node := range l.down {
 		free.Take(free.whole(node))
 	}
+	l.takeOutside(free)
 	for _, j := range l.inside {
 		if hasLeft(j) {
 			continue

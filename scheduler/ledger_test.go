@@ -19,6 +19,7 @@ type ledgerModel struct {
 	ledger *Ledger
 	inside []*JobState
 	down   []int
+	used   [5]int // devices of each node that jobs outside hold
 	next   int
 
 	cursor Cursor
@@ -38,6 +39,7 @@ func TestLedger(t *testing.T) {
 			"play":     func(*rapid.T) { b.play() },
 			"look":     func(*rapid.T) { b.look() },
 			"outage":   func(*rapid.T) { b.outage() },
+			"occupy":   func(*rapid.T) { b.occupy() },
 			"":         func(*rapid.T) { b.check() },
 			"an older": func(*rapid.T) { b.older() },
 		})
@@ -95,6 +97,36 @@ func (b *ledgerModel) outage() {
 	b.ledger.NodeDown(node)
 }
 
+// occupy changes what jobs outside hold on a node, possibly beyond what jobs inside leave.
+func (b *ledgerModel) occupy() {
+	node, devices := rapid.IntRange(0, 4).Draw(b.t, "node"), rapid.IntRange(0, 5).Draw(b.t, "devices")
+	size := b.ledger.free.Size(b.ledger.free.Group[node])
+	fits := devices <= size-b.held(node) || slices.Contains(b.down, node)
+	if devices > size {
+		return
+	}
+	if got := b.ledger.Occupy(Slot{Node: node, Devices: devices}); got != fits {
+		b.t.Fatalf("%d devices of node %d, of which jobs hold %d of %d, can be occupied: %v", devices, node, b.held(node), size, got)
+	}
+	if fits {
+		b.used[node] = devices
+	}
+}
+
+// held returns the devices of a node that jobs in the system hold.
+func (b *ledgerModel) held(node int) (n int) {
+	for _, j := range b.inside {
+		if j.Grant != nil {
+			for _, s := range j.Grant.Slots {
+				if s.Node == node {
+					n += s.Devices
+				}
+			}
+		}
+	}
+	return n
+}
+
 // apply changes the grants of some jobs, possibly beyond the free devices.
 func (b *ledgerModel) apply() {
 	var changes []Change
@@ -114,7 +146,7 @@ func (b *ledgerModel) apply() {
 	}
 	fits := true
 	for node, n := range used {
-		fits = fits && n <= []int{4, 4, 4, 2, 2}[node] && !(n > 0 && slices.Contains(b.down, node))
+		fits = fits && n <= []int{4, 4, 4, 2, 2}[node]-b.used[node] && !(n > 0 && slices.Contains(b.down, node))
 	}
 	before := slices.Clone(b.ledger.Snapshot(0).Free().Free)
 	err := b.ledger.Apply(changes)
@@ -174,6 +206,15 @@ func (b *ledgerModel) check() {
 	s := b.ledger.Snapshot(time.Second)
 	if !slices.Equal(s.Jobs(), b.inside) {
 		b.t.Fatal("the snapshot's jobs are not those in the system")
+	}
+	for node, free := range s.Free().Free {
+		want := s.ledger.free.Size(s.ledger.free.Group[node]) - b.used[node]
+		if slices.Contains(b.down, node) {
+			want = 0
+		}
+		if idle := s.Idle().Free[node]; idle != want || free != want-b.held(node) {
+			b.t.Fatalf("node %d has %d devices free and %d when idle, want %d and %d", node, free, idle, want-b.held(node), want)
+		}
 	}
 	waiting := slices.DeleteFunc(slices.Clone(b.inside), func(j *JobState) bool { return j.Grant != nil })
 	if !slices.Equal(s.Waiting, waiting) {

@@ -106,12 +106,15 @@ func (s *Snapshot) Free() *Inventory {
 	return s.ledger.free
 }
 
-// Idle returns a new inventory of the nodes that are up, as if no job held devices, in time
-// proportional to the cluster.
+// Idle returns a new inventory of the nodes that are up, as if no job of the snapshot held
+// devices, in time proportional to the cluster.
 func (s *Snapshot) Idle() *Inventory {
 	inv := NewInventory(s.Cluster)
 	for _, node := range s.Down {
 		inv.Take(inv.whole(node))
+	}
+	if s.ledger != nil {
+		s.ledger.takeOutside(inv)
 	}
 	inv.now, inv.leaving = s.Now, s.Leaving
 	return inv

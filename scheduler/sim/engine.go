@@ -55,15 +55,13 @@ type engine struct {
 	groups       []int  // of each node
 	starts       []step // of the decision checked last, as are stops
 	stops        []step
-	changes      []scheduler.Change              // both, for the ledger
-	pairs        map[spec.JobID]*scheduler.Grant // new grants of the jobs that change, if any shares devices
-	round        uint64
-	wake         uint32        // version of the wake-up that counts
-	wakeAt       time.Duration // its time, 0 = none
-	scored       int           // scored jobs not done yet
-	held         int           // devices
-	idle         int           // consecutive events without a running job and without a later arrival
-	idleOutages  int           // number of these at which nodes went down or up
+	changes      []scheduler.Change // both, for the ledger
+	wake         uint32             // version of the wake-up that counts
+	wakeAt       time.Duration      // its time, 0 = none
+	scored       int                // scored jobs not done yet
+	held         int                // devices
+	idle         int                // consecutive events without a running job and without a later arrival
+	idleOutages  int                // number of these at which nodes went down or up
 	warned       map[string]bool
 	speeds       []func(time.Duration) (float64, time.Duration) // by node, of those used so far
 	nodes        []node                                         // nil without failures

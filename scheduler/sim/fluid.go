@@ -114,7 +114,7 @@ func (e *engine) take(ctx context.Context, shares []scheduler.TimeShare) error {
 		if !(s.Fraction >= 0) {
 			return fmt.Errorf("job %s: the fraction %g", s.Grant.Job, s.Fraction)
 		}
-		if err := e.checkGrant(j.state.Job, s.Grant); err != nil {
+		if err := e.ledger.CheckGrant(j.state.Job, s.Grant); err != nil {
 			return err
 		}
 		if e.startCost(j, s.Grant, false) > 0 {

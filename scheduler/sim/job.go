@@ -37,7 +37,6 @@ type job struct {
 	kept   float64          // largest number of steps saved at a failure
 
 	version uint32 // of the grant; events of an older one are stale
-	stamp   uint64 // the last decision that granted it
 }
 
 // advance brings state up to now.

@@ -28,7 +28,7 @@ func (e *engine) resume(ctx context.Context) error {
 		records[e.result.Jobs[i].Job.ID] = i
 	}
 	var grants []scheduler.Change
-	e.pairs = map[spec.JobID]*scheduler.Grant{}
+	byID := map[spec.JobID]*scheduler.Grant{}
 	for i := range e.Resume.Jobs {
 		s := &e.Resume.Jobs[i]
 		record, ok := records[s.Job.ID]
@@ -40,15 +40,16 @@ func (e *engine) resume(ctx context.Context) error {
 		}
 		j := e.reenter(record, *s)
 		if s.Grant != nil {
-			if err := e.checkGrant(s.Job, s.Grant); err != nil {
+			if err := e.ledger.CheckGrant(s.Job, s.Grant); err != nil {
 				return fmt.Errorf("sim: at %v: %w", e.now, err)
 			}
 			grants = append(grants, scheduler.Change{Job: &j.state, To: s.Grant})
-			e.pairs[s.Job.ID] = s.Grant
+			e.starts = append(e.starts, step{job: j, to: s.Grant})
+			byID[s.Job.ID] = s.Grant
 		}
 	}
 	for _, c := range grants {
-		if err := e.checkPair(c.To); err != nil {
+		if err := c.To.CheckPair(byID); err != nil {
 			return fmt.Errorf("sim: at %v: %w", e.now, err)
 		}
 	}

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -18,50 +19,10 @@ type Colocated interface {
 	StepsPerSecBeside(ctx context.Context, j *spec.Job, g *scheduler.Grant, other *spec.Job, otherGrant *scheduler.Grant, group *spec.NodeGroup) (float64, error)
 }
 
-// checkPairs checks the jobs that a decision changes: jobs that share devices share the
-// same ones with each other, and if one job of a pair changes, so does the other.
-func (e *engine) checkPairs() error {
-	steps := [2][]step{e.stops, e.starts}
-	any := false
-	for _, list := range steps {
-		for _, s := range list {
-			any = any || s.from != nil && s.from.With != "" || s.to != nil && s.to.With != ""
-		}
-	}
-	if !any {
-		return nil
-	}
-	if e.pairs == nil {
-		e.pairs = map[spec.JobID]*scheduler.Grant{}
-	}
-	clear(e.pairs)
-	for _, list := range steps {
-		for _, s := range list {
-			e.pairs[s.state.Job.ID] = s.to
-		}
-	}
-	for _, list := range steps {
-		for _, s := range list {
-			if s.from != nil && s.from.With != "" {
-				if _, changes := e.pairs[s.from.With]; !changes {
-					return fmt.Errorf("job %s changes, but job %s shares its devices and does not: give that one a grant without sharing, or stop it", s.from.Job, s.from.With)
-				}
-			}
-			if err := e.checkPair(s.to); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// checkPair checks that the colocated job of g, if any, has a grant that shares the same
-// devices with it.
-func (e *engine) checkPair(g *scheduler.Grant) error {
-	if g == nil || g.With == "" || g.Shares(e.pairs[g.With]) {
-		return nil
-	}
-	return fmt.Errorf("job %s shares its devices with job %s in the decision, but not the reverse", g.Job, g.With)
+// granted returns the new grant of a job in the decision checked last, or in the state to resume.
+func (e *engine) granted(id spec.JobID) *scheduler.Grant {
+	i := slices.IndexFunc(e.starts, func(s step) bool { return s.state.Job.ID == id })
+	return e.starts[i].to // it exists: both jobs of a pair change together
 }
 
 // sharedStages returns the true speed of j on g with its colocated job, and sets j.alone
@@ -79,7 +40,7 @@ func (e *engine) sharedStages(ctx context.Context, j *job, g *scheduler.Grant, g
 		return nil, fmt.Errorf("shares devices with job %s: the truth gives it %d speeds, want one", g.With, len(stages))
 	}
 	j.alone = stages[0].Rate
-	rate, err := truth.StepsPerSecBeside(ctx, j.state.Job, g, e.byID[g.With].state.Job, e.pairs[g.With], group)
+	rate, err := truth.StepsPerSecBeside(ctx, j.state.Job, g, e.byID[g.With].state.Job, e.granted(g.With), group)
 	if err == nil && !finitePositive(rate) {
 		err = fmt.Errorf("the truth has %g steps/s, want above 0", rate)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -58,19 +59,12 @@ func (e *engine) decide(ctx context.Context) error {
 // check determines the changes of a decision and applies them to the ledger: no job is
 // granted devices twice, and no node gives more than it has.
 func (e *engine) check(d *scheduler.Decision) error {
-	e.round++
-	if err := e.findStarts(d); err != nil {
+	changes, err := scheduler.Check(e.ledger, e, e.now, d)
+	if err != nil {
 		return err
 	}
-	if err := e.findStops(d); err != nil {
-		return err
-	}
-	if d.Wake != 0 && d.Wake <= e.now {
-		return fmt.Errorf("wake-up at %v is not after now", d.Wake)
-	}
-	if err := e.checkPairs(); err != nil {
-		return err
-	}
+	e.stops, e.starts = e.steps(e.stops[:0], changes.Stops), e.steps(e.starts[:0], changes.Starts)
+	slices.SortFunc(e.stops, func(a, b step) int { return cmp.Compare(b.place, a.place) })
 	e.changes = e.changes[:0]
 	for _, steps := range [][]step{e.stops, e.starts} {
 		for _, s := range steps {
@@ -81,133 +75,31 @@ func (e *engine) check(d *scheduler.Decision) error {
 	return e.ledger.Apply(e.changes)
 }
 
-// findStarts collects the jobs with another grant than they hold, in the order of the
-// grants.
-func (e *engine) findStarts(d *scheduler.Decision) error {
-	e.starts = e.starts[:0]
-	for _, g := range d.Grants {
-		if g == nil {
-			return errors.New("a nil grant")
-		}
-		j := e.byID[g.Job]
-		switch {
-		case j == nil:
-			return fmt.Errorf("job %s is granted devices but is not in the queue", g.Job)
-		case j.stamp == e.round:
-			return fmt.Errorf("job %s is granted devices twice", g.Job)
-		}
-		j.stamp = e.round
-		if g == j.state.Grant {
-			continue
-		}
-		if err := e.checkGrant(j.state.Job, g); err != nil {
-			return err
-		}
-		if !g.Same(j.state.Grant) {
-			e.starts = append(e.starts, step{j, j.state.Grant, g})
-		}
+// steps appends changes to out.
+func (e *engine) steps(out []step, changes []scheduler.Change) []step {
+	for _, c := range changes {
+		out = append(out, step{e.byOrder[c.Job.Order], c.Job.Grant, c.To})
+	}
+	return out
+}
+
+// Find implements scheduler.System.
+func (e *engine) Find(id spec.JobID) *scheduler.JobState {
+	if j := e.byID[id]; j != nil {
+		return &j.state
 	}
 	return nil
 }
 
-// findStops collects the jobs that lose their grant, the last of holding first.
-func (e *engine) findStops(d *scheduler.Decision) error {
-	e.stops = e.stops[:0]
-	if !d.Keep {
-		if len(d.Stops) > 0 {
-			return fmt.Errorf("job %s is stopped by name in a decision without Keep", d.Stops[0])
-		}
-		for i := len(e.holding) - 1; i >= 0; i-- {
-			if j := e.holding[i]; j.stamp != e.round {
-				e.stops = append(e.stops, step{job: j, from: j.state.Grant})
+// Holding implements scheduler.System.
+func (e *engine) Holding() iter.Seq[*scheduler.JobState] {
+	return func(yield func(*scheduler.JobState) bool) {
+		for _, j := range e.holding {
+			if !yield(&j.state) {
+				return
 			}
 		}
-		return nil
 	}
-	for _, id := range d.Stops {
-		j := e.byID[id]
-		switch {
-		case j == nil || j.state.Grant == nil:
-			return fmt.Errorf("job %s is stopped but has no devices", id)
-		case j.stamp == e.round:
-			return fmt.Errorf("job %s is stopped, but also granted devices or stopped twice", id)
-		}
-		j.stamp = e.round
-		e.stops = append(e.stops, step{job: j, from: j.state.Grant})
-	}
-	slices.SortFunc(e.stops, func(a, b step) int { return cmp.Compare(b.place, a.place) })
-	return nil
-}
-
-// checkGrant checks a grant by itself.
-func (e *engine) checkGrant(j *spec.Job, g *scheduler.Grant) error {
-	counts := make([]int, 0, len(g.Slots))
-	var held spec.Host
-	for i := range g.Slots {
-		if err := e.checkSlot(j, g, i); err != nil {
-			return fmt.Errorf("job %s: %w", j.ID, err)
-		}
-		held = held.Plus(g.Slots[i].Host)
-		counts = append(counts, g.Slots[i].Devices)
-	}
-	if len(counts) == 0 {
-		return fmt.Errorf("job %s: a grant without devices", j.ID)
-	}
-	if got := spec.NewShape(counts...).Devices; got != g.Shape.Devices {
-		return fmt.Errorf("job %s: slots are %s, but the shape is %s", j.ID, got, g.Shape.Devices)
-	}
-	if needs := g.Shape.Host(); !held.Covers(needs) {
-		return fmt.Errorf("job %s: the shape needs %v, the slots have %v of hosts", j.ID, needs, held)
-	}
-	if err := checkPlan(j, g); err != nil {
-		return fmt.Errorf("job %s: %w", j.ID, err)
-	}
-	if group := e.groupOf(g); !j.Accepts(group) {
-		return fmt.Errorf("job %s: node %d has %s, the job requests %s", j.ID, g.Slots[0].Node, group.Accelerator.Name, j.Accelerator)
-	}
-	return nil
-}
-
-// checkSlot checks slot i of a grant of j.
-func (e *engine) checkSlot(j *spec.Job, g *scheduler.Grant, i int) error {
-	s := g.Slots[i]
-	if s.Node < 0 || s.Node >= len(e.groups) {
-		return fmt.Errorf("node %d is not in 0..%d", s.Node, len(e.groups)-1)
-	}
-	if e.nodes != nil && e.nodes[s.Node].down > 0 {
-		return fmt.Errorf("node %d is down", s.Node)
-	}
-	if least := min(s.Devices, s.Workers, s.Servers); least < 0 || s.Devices+s.Workers+s.Servers < 1 {
-		return fmt.Errorf("%s of node %d", s.What(), s.Node)
-	}
-	if i > 0 && s.Node <= g.Slots[i-1].Node {
-		return fmt.Errorf("node %d follows node %d, want slots ascending by node", s.Node, g.Slots[i-1].Node)
-	}
-	if e.groups[s.Node] != e.groups[g.Slots[0].Node] {
-		return fmt.Errorf("nodes %d and %d are of different groups", g.Slots[0].Node, s.Node)
-	}
-	if need := j.HostFor(s.Devices+s.Workers, s.Servers); !s.Host.Covers(need) {
-		return fmt.Errorf("%v of the host of node %d for %s, it needs %v", s.Host, s.Node, s.What(), need)
-	}
-	return nil
-}
-
-// checkPlan checks that the plan of a grant of j agrees with its slots.
-func checkPlan(j *spec.Job, g *scheduler.Grant) error {
-	n, devices, workers := g.Plan.Devices(), g.Devices(), g.Workers()
-	switch {
-	case j.OnCPUs() && devices != 0:
-		return fmt.Errorf("%s granted, its replicas run on CPUs alone", spec.Count(devices, "device"))
-	case !j.OnCPUs() && workers != 0:
-		return fmt.Errorf("%s on CPUs granted, its replicas run on devices", spec.Count(workers, "worker"))
-	case j.OnCPUs() && n != workers:
-		return fmt.Errorf("plan %s is for %s, %d are granted", g.Plan, spec.Count(n, "replica"), workers)
-	case !j.OnCPUs() && n != devices:
-		return fmt.Errorf("plan %s is for %s, %s are granted", g.Plan, spec.Count(n, "device"), g.Shape.Devices)
-	case g.Plan.ParamServers != g.Servers():
-		return fmt.Errorf("plan %s has %s, %d are granted", g.Plan, spec.Count(g.Plan.ParamServers, "parameter server"), g.Servers())
-	}
-	return nil
 }
 
 // apply applies a checked decision.
