@@ -12,7 +12,8 @@ import (
 // different jobs. Each writing method makes at most one change that can be seen half done: a
 // controller may be killed between any two requests to the cluster, and the next one repeats
 // the step. An error is retried at a later step; it wraps ErrConflict if the job changed since
-// it was observed, and ErrGone if it is no longer there.
+// it was observed, and ErrGone if it is no longer there. A write sets j.Version to that of the
+// job afterwards, since another write of the same observation may follow.
 type Cluster interface {
 	// Observe returns the present state. It may be stale: writes are then refused with
 	// ErrConflict, or make no difference. The caller owns the result. An error means that

@@ -30,10 +30,10 @@ type Record struct {
 	RunPlan       string `json:"run-plan,omitempty"`
 	RunSlots      Slots  `json:"run-slots,omitempty"`
 
-	Attained float64   `json:"attained,omitempty"` // device-seconds received before the present run
+	Attained float64   `json:"attained,omitempty"` // device-seconds received by Since, or by the end of the last run before the present one
 	FirstRun time.Time `json:"first-run,omitzero"` // when it first got a target with devices
 	Waited   float64   `json:"waited,omitempty"`   // its longest completed wait in a row, seconds
-	Done     float64   `json:"done,omitempty"`     // steps completed before the present run, as far as known
+	Done     float64   `json:"done,omitempty"`     // steps completed by then, as far as known
 	Restarts int       `json:"restarts,omitempty"` // times a decision stopped or moved it
 	Failures int       `json:"failures,omitempty"` // times it was stopped without a decision
 }

@@ -1,0 +1,350 @@
+package live
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+// job is a job that pacer schedules.
+type job struct {
+	state    scheduler.JobState
+	observed Job
+	managed  bool // the policy decides about it: it is neither paused nor on a draining node
+	seen     bool // in the present observation
+
+	want    Record    // what is to be recorded
+	written Record    // what we recorded last, zero = nothing
+	stale   time.Time // since when the observation is older than written, zero = it is not
+	pending bool      // the observation is older than written: no step now
+
+	ran bool // it ran with its target, and was not stopped by a decision since
+
+	work, rate float64 // steps in all; steps/s on the grant that rateOf is of, 0 = unknown
+	rateOf     *scheduler.Grant
+	delayed    bool // a Delayed event was sent for the present target
+}
+
+// settled reports whether the job was last started with its target.
+func (r *Record) settled() bool { return r.Plan == r.RunPlan && sameSlots(r.Slots, r.RunSlots) }
+
+// dirty reports whether the target is to be recorded.
+func (j *job) dirty() bool {
+	o := &j.observed.Record
+	return j.want.Generation != o.Generation || j.want.RunGeneration != o.RunGeneration
+}
+
+// holds returns the devices that the job has now, or may take at any time.
+func (j *job) holds() Slots {
+	switch {
+	case j.observed.Phase == Held || j.observed.Phase == Ended:
+		return nil
+	case j.observed.Slots != nil:
+		return j.observed.Slots
+	}
+	return j.want.RunSlots
+}
+
+// merge takes an observation over.
+func (c *Controller) merge(ctx context.Context, now time.Time, s *State) {
+	c.mergeNodes(s)
+	for _, f := range s.Faults {
+		c.faulty(f)
+	}
+	if c.epoch.IsZero() {
+		c.epoch = now
+		for i := range s.Jobs {
+			if at := s.Jobs[i].Submitted; !at.IsZero() && at.Before(c.epoch) {
+				c.epoch = at
+			}
+		}
+	}
+	for i := range s.Jobs {
+		if j := &s.Jobs[i]; j.Phase != Ended {
+			c.mergeJob(ctx, now, j)
+		}
+	}
+	c.dropEnded()
+	c.order = c.order[:0]
+	for _, j := range c.jobs {
+		if j.managed {
+			c.order = append(c.order, j)
+			continue
+		}
+		if held := j.holds(); held != nil {
+			c.occupy(held, j.observed.Spec.Host)
+		}
+	}
+	slices.SortFunc(c.order, func(a, b *job) int {
+		return cmp.Or(cmp.Compare(a.state.Job.Submit, b.state.Job.Submit), cmp.Compare(a.state.Job.ID, b.state.Job.ID))
+	})
+	for i, j := range c.order {
+		j.state.Order = i
+	}
+	for _, j := range c.jobs {
+		c.hold(j.holds())
+	}
+}
+
+// mergeNodes takes the nodes over. With other nodes the policy is made anew.
+func (c *Controller) mergeNodes(s *State) {
+	c.even = s.Even
+	mode, others := c.mode, c.others
+	if !c.layout.has(s.Nodes) || c.policy == nil && len(s.Nodes) != len(c.names) {
+		c.layout = newLayout(s.Nodes)
+		c.policy, c.truth, c.changed = nil, nil, true
+		for _, j := range c.jobs {
+			j.state.Grant, j.rateOf, j.rate = nil, nil, 0
+		}
+	} else {
+		c.layout.clear()
+	}
+	for _, f := range c.setNodes(s.Nodes) {
+		c.faulty(f)
+	}
+	if !slices.Equal(mode, c.mode) || !slices.Equal(others, c.others) {
+		c.changed = true
+	}
+	c.checker = c.ledger()
+}
+
+// mergeJob takes a job that has not ended over.
+func (c *Controller) mergeJob(ctx context.Context, now time.Time, o *Job) {
+	o.Spec.Submit = max(o.Submitted.Sub(c.epoch), 0)
+	j := c.jobs[o.Spec.ID]
+	if j == nil {
+		j = &job{}
+		c.jobs[o.Spec.ID] = j
+	}
+	j.seen = true
+	managed := j.managed
+	j.observed = *o
+	c.mergeRecord(now, j)
+	bad := o.Spec.Validate()
+	if bad == nil && o.Spec.HasParamServers() {
+		bad = fmt.Errorf("live: plan %s has parameter servers, which are not supported on real clusters", o.Spec.Plan)
+	}
+	if bad == nil && o.Phase == Running && j.want.RunPlan == "" {
+		bad = errors.New("live: runs without having been started by pacer, and is left as it is")
+	}
+	if bad != nil {
+		c.faulty(Fault{"job " + string(o.Spec.ID), bad})
+	}
+	draining := o.Phase == Running && j.want.settled() && c.on(j.holds(), Draining)
+	j.managed = bad == nil && !o.Paused && !draining
+	if j.managed != managed {
+		c.changed = true
+	}
+	if !j.managed {
+		j.state.Grant = nil
+		return
+	}
+	switch {
+	case o.Phase == Running:
+		j.ran = j.want.settled()
+	case j.ran && j.want.settled() && !j.pending:
+		c.lost(j)
+	}
+	c.adopt(j)
+	c.setGrant(j)
+	c.advance(ctx, now, j)
+}
+
+// mergeRecord compares the record of the observation with the one written last.
+func (c *Controller) mergeRecord(now time.Time, j *job) {
+	o := &j.observed.Record
+	c.generation = max(c.generation, o.Generation)
+	older := o.Generation < j.written.Generation || o.RunGeneration < j.written.RunGeneration
+	switch {
+	case !older:
+		j.stale, j.pending = time.Time{}, false
+		if o.Generation > j.want.Generation || o.Generation == j.want.Generation && o.RunGeneration > j.want.RunGeneration {
+			j.want = *o
+		}
+	case j.stale.IsZero():
+		j.stale, j.pending = now, true
+	case now.Sub(j.stale) >= c.StaleAfter: // others changed it: our target is written again
+		j.stale, j.pending, j.written = time.Time{}, false, Record{}
+	}
+}
+
+// lost counts that a job was stopped without a decision. Its target stays.
+func (c *Controller) lost(j *job) {
+	j.ran = false
+	j.want.Attained, j.want.Done, j.want.Failures = j.state.Attained, j.state.Done, j.want.Failures+1
+	c.stats.Lost++
+	c.event(Event{Kind: Lost, Job: &j.observed, Message: "stopped on " + j.want.RunSlots.String() + " without a decision", Warning: true})
+}
+
+// adopt takes over the devices of a job that runs on others than those it was started on.
+func (c *Controller) adopt(j *job) {
+	o := &j.observed
+	if o.Phase != Running || o.Slots == nil || j.pending || j.want.RunPlan == "" || sameSlots(o.Slots, j.want.RunSlots) {
+		return
+	}
+	c.faulty(Fault{"job " + string(o.Spec.ID), fmt.Errorf("live: runs on %s, was started on %s", o.Slots, j.want.RunSlots)})
+	if j.want.settled() && o.Slots.Devices() == j.want.RunSlots.Devices() {
+		c.generation++
+		j.want.Generation, j.want.Slots, j.want.RunSlots = c.generation, o.Slots, o.Slots
+		c.changed = true
+		return
+	}
+	j.want.RunSlots = o.Slots
+}
+
+// setGrant makes the grant of the target. Without nodes that are up there is none, and the
+// policy decides anew.
+func (c *Controller) setGrant(j *job) {
+	if j.want.Plan != "" && (c.on(j.want.Slots, Down) || c.on(j.want.Slots, Draining)) {
+		j.state.Grant, c.changed = nil, c.changed || j.state.Grant != nil
+		return
+	}
+	if g := j.state.Grant; g != nil && g.Plan.String() == j.want.Plan && sameSlots(c.slots(g), j.want.Slots) {
+		return
+	}
+	g, err := c.grant(&j.observed.Spec, j.want.Plan, j.want.Slots)
+	if err == nil && g != nil {
+		err = c.checker.CheckGrant(&j.observed.Spec, g)
+	}
+	if err != nil {
+		c.faulty(Fault{"job " + string(j.observed.Spec.ID), fmt.Errorf("target: %w", err)})
+		g = nil
+	}
+	if g != nil || j.state.Grant != nil {
+		c.changed = true
+	}
+	j.state.Grant = g
+}
+
+// advance brings the state of a managed job up to now.
+func (c *Controller) advance(ctx context.Context, now time.Time, j *job) {
+	s, r, o := &j.state, &j.want, &j.observed
+	s.Job = &o.Spec
+	s.Restarts, s.Failures, s.StartCost = r.Restarts, r.Failures, c.StartCost
+	s.Waited, s.FirstRun = seconds(r.Waited), c.since(r.FirstRun)
+	s.Attained, s.Done, s.Phase = r.Attained, r.Done, scheduler.Waiting
+	s.Since = o.Spec.Submit
+	if !r.Since.IsZero() {
+		s.Since = c.since(r.Since)
+	}
+	running := o.Phase == Running && r.RunPlan != ""
+	began := o.Started
+	if began.IsZero() {
+		began = r.Since
+	}
+	counts := began // from when on Attained and Done do not count yet
+	if r.Since.After(counts) {
+		counts = r.Since
+	}
+	if running {
+		s.Attained += float64(r.RunSlots.Devices()) * max(now.Sub(counts), 0).Seconds()
+	}
+	if s.Grant != nil {
+		s.Phase, s.Ready = scheduler.Starting, c.since(now)+c.StartCost
+		if running && r.settled() {
+			s.Ready = c.since(began) + c.StartCost
+			if now.Sub(c.epoch) >= s.Ready {
+				s.Phase = scheduler.Running
+			}
+		}
+	}
+	if ready := began.Add(c.StartCost); ready.After(counts) {
+		counts = ready
+	}
+	c.progress(ctx, j, running, now.Sub(counts))
+}
+
+// progress sets the steps of a job, which has trained for some time if it is running.
+func (c *Controller) progress(ctx context.Context, j *job, running bool, trained time.Duration) {
+	if c.truth == nil && c.Estimate != nil {
+		c.truth = c.Estimate(c.cluster)
+	}
+	s, o := &j.state, &j.observed
+	if j.work == 0 {
+		j.work = c.steps(ctx, &o.Spec)
+	}
+	switch {
+	case o.Done >= 0:
+		s.Done = o.Done
+	case running && trained > 0:
+		s.Done += c.rateOn(ctx, j) * trained.Seconds()
+	}
+	if !(s.Done >= 0) || math.IsInf(s.Done, 0) {
+		s.Done = 0
+	}
+	s.Remaining = max(j.work-s.Done, j.work*leastLeft)
+}
+
+// leastLeft is the part of its work that a running job has left at least: it has not ended.
+const leastLeft = 1e-3
+
+// steps returns the work of a job.
+func (c *Controller) steps(ctx context.Context, j *spec.Job) float64 {
+	if j.Steps > 0 {
+		return j.Steps
+	}
+	if c.truth != nil {
+		if n, err := c.truth.Steps(ctx, j); err == nil && n > 0 {
+			return n
+		}
+	}
+	return max(j.Duration.Seconds(), 1)
+}
+
+// rateOn returns the predicted speed of a job as it runs, in steps/s. If it is unknown, a step is a second.
+func (c *Controller) rateOn(ctx context.Context, j *job) float64 {
+	g, err := c.grant(&j.observed.Spec, j.want.RunPlan, j.want.RunSlots)
+	if err != nil || g == nil {
+		return 0
+	}
+	if j.rateOf != nil && j.rateOf.Same(g) {
+		return j.rate
+	}
+	j.rateOf, j.rate = g, 0
+	if c.truth == nil {
+		if j.observed.Spec.Steps == 0 {
+			j.rate = 1
+		}
+		return j.rate
+	}
+	group := &c.cluster.Groups[c.cluster.GroupOf(g.Slots[0].Node)]
+	if rate, err := c.truth.StepsPerSec(ctx, &j.observed.Spec, g, group); err == nil {
+		j.rate = rate
+	}
+	return j.rate
+}
+
+// since returns a time as snapshots have it.
+func (c *Controller) since(t time.Time) time.Duration {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Sub(c.epoch)
+}
+
+func seconds(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }
+
+// dropEnded drops the jobs that are not in the observation any more.
+func (c *Controller) dropEnded() {
+	for id, j := range c.jobs {
+		if j.seen {
+			j.seen = false
+			continue
+		}
+		delete(c.jobs, id)
+		delete(c.faults, "job "+string(id))
+		if j.managed {
+			c.changed = true
+			j.state.Phase, j.state.Grant, j.state.Done, j.state.Remaining = scheduler.Finished, nil, j.work, 0
+			c.ended = append(c.ended, j.state)
+		}
+	}
+	slices.SortFunc(c.ended, func(a, b scheduler.JobState) int { return cmp.Compare(a.Order, b.Order) })
+}

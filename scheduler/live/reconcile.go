@@ -1,0 +1,136 @@
+package live
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+)
+
+// action is a write for one job.
+type action struct {
+	*job
+	kind EventKind // Decided = the record alone
+	next Record
+	err  error
+}
+
+// reconcile records targets, then lets each job take one step towards its own. It reports
+// whether something is to be tried again soon.
+func (c *Controller) reconcile(ctx context.Context, now time.Time) (again bool) {
+	for _, holds := range []bool{false, true} { // those that give devices back first
+		again = c.write(ctx, c.records(holds)) || again
+	}
+	return c.write(ctx, c.nextSteps(now)) || again
+}
+
+// records returns the records to write of jobs with targets, or of those without.
+func (c *Controller) records(holds bool) (out []*action) {
+	for _, j := range c.order {
+		if !j.pending && j.dirty() && (j.want.Plan != "") == holds {
+			out = append(out, &action{job: j, kind: Decided, next: j.want})
+		}
+	}
+	return out
+}
+
+// nextSteps returns the next step of every job that has one.
+func (c *Controller) nextSteps(now time.Time) (out []*action) {
+	jobs := slices.Clone(c.order)
+	slices.SortStableFunc(jobs, func(a, b *job) int { return cmp.Compare(a.want.Generation, b.want.Generation) })
+	for _, j := range jobs {
+		if j.pending || j.dirty() {
+			continue
+		}
+		wanted := j.want.Plan != ""
+		switch phase := j.observed.Phase; {
+		case phase == Held && wanted && c.free(j.want.Slots):
+			c.hold(j.want.Slots)
+			r := j.want
+			r.RunGeneration, r.RunPlan, r.RunSlots = r.Generation, r.Plan, r.Slots
+			out = append(out, &action{job: j, kind: StartedJob, next: r})
+		case (phase == Running || phase == Released) && !(wanted && j.want.settled()):
+			if phase == Running && !c.countRestart(now) {
+				c.delay(j)
+				continue
+			}
+			out = append(out, &action{job: j, kind: StoppedJob, next: j.want})
+		}
+	}
+	return out
+}
+
+// delay reports once that the restart of a job waits.
+func (c *Controller) delay(j *job) {
+	if !j.delayed {
+		j.delayed = true
+		c.event(Event{Kind: Delayed, Job: &j.observed, Message: "its restart waits for the limit of restarts per hour"})
+	}
+}
+
+// write does actions, several at a time. It reports whether one is to be tried again soon.
+func (c *Controller) write(ctx context.Context, actions []*action) (again bool) {
+	var wait sync.WaitGroup
+	next := make(chan *action)
+	for range min(c.Writers, len(actions)) {
+		wait.Go(func() {
+			for a := range next {
+				a.err = c.do(ctx, a)
+			}
+		})
+	}
+	for _, a := range actions {
+		next <- a
+	}
+	close(next)
+	wait.Wait()
+	for _, a := range actions {
+		again = c.wrote(ctx, a) || again
+	}
+	return again
+}
+
+func (c *Controller) do(ctx context.Context, a *action) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	switch a.kind {
+	case StartedJob:
+		return c.Cluster.Start(ctx, &a.observed, a.next)
+	case StoppedJob:
+		return c.Cluster.Stop(ctx, &a.observed)
+	}
+	return c.Cluster.Record(ctx, &a.observed, a.next)
+}
+
+// wrote takes the result of an action over.
+func (c *Controller) wrote(ctx context.Context, a *action) (again bool) {
+	c.stats.Writes++
+	j := a.job
+	switch {
+	case a.err == nil:
+	case ctx.Err() != nil, errors.Is(a.err, ErrGone): // the next observation tells
+		return false
+	default:
+		c.stats.FailedWrites++
+		if !errors.Is(a.err, ErrConflict) {
+			c.event(Event{Kind: WriteFailed, Job: &j.observed, Message: a.err.Error(), Warning: true})
+		}
+		return true
+	}
+	switch a.kind {
+	case StartedJob:
+		c.stats.Starts++
+		j.observed.Phase = Released
+		c.event(Event{Kind: StartedJob, Job: &j.observed, Message: a.next.RunPlan + " on " + a.next.RunSlots.String()})
+	case StoppedJob:
+		c.stats.Stops++
+		j.ran = false
+		c.event(Event{Kind: StoppedJob, Job: &j.observed, Message: "for " + decided(&Record{}, j.want.Plan, j.want.Slots, "")})
+		return false
+	}
+	j.want, j.written, j.observed.Record = a.next, a.next, a.next
+	return false
+}
