@@ -84,7 +84,7 @@ func New(client kubernetes.Interface, o Options) (*Cluster, error) {
 		return informers.NewSharedInformerFactoryWithOptions(client, 0, append(more, informers.WithTransform(strip), informers.WithTweakListOptions(tweak))...)
 	}
 	nodes := factory(func(*meta.ListOptions) {})
-	pods := factory(func(l *meta.ListOptions) { l.FieldSelector = "status.phase!=Succeeded,status.phase!=Failed" }) // those that ended hold nothing
+	pods := factory(func(l *meta.ListOptions) { l.FieldSelector = "status.phase!=Failed" })
 	jobs := factory(func(l *meta.ListOptions) { l.LabelSelector = ManagedLabel + "=true" }, informers.WithNamespace(o.Namespace))
 	c := &Cluster{Options: o, client: client, factories: []informers.SharedInformerFactory{nodes, pods, jobs},
 		nodes: nodes.Core().V1().Nodes().Lister(), pods: pods.Core().V1().Pods().Lister(), jobs: jobs.Batch().V1().Jobs().Lister(),

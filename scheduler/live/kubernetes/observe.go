@@ -22,10 +22,11 @@ type parsedJob struct {
 	err     error
 }
 
-// held is what the pods of one owner hold.
+// held is what the pods of one job hold.
 type held struct {
-	slots live.Slots
-	bound int // pods that are bound to a node
+	slots     live.Slots
+	bound     int // pods that are bound to a node
+	succeeded int
 }
 
 // Observe implements live.Cluster. It reads what Run keeps, and sends no request.
@@ -50,21 +51,29 @@ func (c *Cluster) Observe(context.Context) (*live.State, error) {
 	others := byNode{} // what pods of other owners hold
 	ours := map[types.UID][]*core.Pod{}
 	for _, p := range pods {
-		if p.Spec.NodeName == "" || down[p.Spec.NodeName] {
-			continue // what was on a lost node holds nothing
+		var job *held
+		owner := meta.GetControllerOf(p)
+		if owner != nil {
+			job = byOwner[owner.UID]
 		}
-		if o := meta.GetControllerOf(p); o != nil && byOwner[o.UID] != nil {
-			byOwner[o.UID].add(p)
-			ours[o.UID] = append(ours[o.UID], p)
-			continue
+		switch {
+		case p.Status.Phase == core.PodSucceeded:
+			if job != nil {
+				job.succeeded++
+			}
+		case p.Spec.NodeName == "" || down[p.Spec.NodeName]: // what was on a lost node holds nothing
+		case job != nil:
+			job.add(p)
+			ours[owner.UID] = append(ours[owner.UID], p)
+		default:
+			others.add(p)
 		}
-		others.add(p)
 	}
 	read := map[types.UID]parsedJob{}
 	for _, j := range jobs {
 		p := c.parse(j)
 		read[j.UID] = p
-		switch phase := phaseOf(j, byOwner[j.UID].bound); {
+		switch phase := phaseOf(j, byOwner[j.UID]); {
 		case phase == live.Ended: // its last pods are usage
 		case p.err != nil:
 			s.Faults = append(s.Faults, live.Fault{Object: "job " + j.Namespace + "/" + j.Name, Err: p.err})
@@ -115,17 +124,19 @@ func withState(out live.Job, j *batch.Job, phase live.Phase, h *held) live.Job {
 	return out
 }
 
-// phaseOf returns the phase of a job with a number of pods on nodes.
-func phaseOf(j *batch.Job, bound int) live.Phase {
+// phaseOf returns the phase of a job with some pods.
+func phaseOf(j *batch.Job, h *held) live.Phase {
 	suspended := j.Spec.Suspend != nil && *j.Spec.Suspend
 	switch {
 	case j.DeletionTimestamp != nil || ended(j):
 		return live.Ended
-	case !suspended && bound > 0:
+	case !suspended && h.bound > 0:
 		return live.Running
+	case !suspended && j.Spec.Completions != nil && h.succeeded >= int(*j.Spec.Completions):
+		return live.Ended // the controller of Jobs has not said so yet
 	case !suspended:
 		return live.Released
-	case bound > 0 || j.Status.Active > 0 || j.Status.StartTime != nil && !has(j, batch.JobSuspended):
+	case h.bound > 0 || j.Status.Active > 0 || j.Status.StartTime != nil && !has(j, batch.JobSuspended):
 		// Until the controller of Jobs has seen the suspension, its template may not be changed.
 		return live.Stopping
 	}

@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -42,12 +43,21 @@ type component struct {
 	exit chan error
 }
 
-// up runs the control plane until ctx ends, with all its files in dir. A component that ends
-// starts again. Once everything is ready it prints the path of the kubeconfig.
+// up runs the control plane until ctx ends, or a pipe that is its standard input, with all its
+// files in dir. A component that ends starts again. Once the API server is ready up prints the
+// path of the kubeconfig.
 func up(ctx context.Context, dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if in, err := os.Stdin.Stat(); err == nil && in.Mode()&os.ModeNamedPipe != 0 {
+		go func() {
+			io.Copy(io.Discard, os.Stdin)
+			cancel()
+		}()
 	}
 	c := &cluster{dir: dir, token: rand.Text()}
 	if c.exe, err = os.Executable(); err != nil {
