@@ -49,7 +49,7 @@ func newTrace(jobs int, seed uint64) *trace {
 			ID: spec.JobID(fmt.Sprintf("j%03d", i)), Model: spec.Model{Name: model}, Plan: schedulertest.OnePlan(n), Devices: n,
 			Submit: at, Steps: float64(50 + rng.IntN(2000)),
 		})
-		at += time.Duration(rng.ExpFloat64() * float64(90*time.Second)).Truncate(time.Millisecond)
+		at += time.Duration(rng.ExpFloat64() * float64(60*time.Second)).Truncate(time.Millisecond)
 	}
 	return t
 }

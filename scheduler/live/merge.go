@@ -44,6 +44,8 @@ func (j *job) dirty() bool {
 // holds returns the devices that the job has now, or may take at any time.
 func (j *job) holds() Slots {
 	switch {
+	case j.pending: // it was started since
+		return j.want.RunSlots
 	case j.observed.Phase == Held || j.observed.Phase == Ended:
 		return nil
 	case j.observed.Slots != nil:

@@ -28,13 +28,13 @@ type Cluster struct {
 	// Before, if set, is called before each write, counted from 1. If it returns an error the
 	// write does nothing and returns it.
 	Before func(n int) error
-	// After, if set, is called after each write.
-	After func(n int)
+	// After, if set, is called after each write, which returns its error.
+	After func(n int) error
 	// Violation receives what no controller may do.
 	Violation func(text string)
 
 	writes int
-	// Starts and Runs count the runs begun, and Lost those ended without a Stop.
+	// Starts counts the runs begun, and Lost those ended without a Stop.
 	Starts, Lost int
 }
 
@@ -220,6 +220,23 @@ func (c *Cluster) free(s live.Slots, but spec.JobID) bool {
 	return true
 }
 
+// ours reports whether jobs of the cluster leave devices free.
+func (c *Cluster) ours(s live.Slots) bool {
+	for name, n := range s {
+		for _, j := range c.jobs {
+			n += j.Slots[name]
+			if j.Phase == live.Released {
+				n += j.Record.RunSlots[name]
+			}
+		}
+		i := slices.IndexFunc(c.nodes, func(n live.Node) bool { return n.Name == name })
+		if i < 0 || n > c.nodes[i].Type.Devices {
+			return false
+		}
+	}
+	return true
+}
+
 // keep saves the present state for stale observations.
 func (c *Cluster) keep() {
 	if c.Stale != nil {
@@ -280,7 +297,7 @@ func (c *Cluster) write(o *live.Job, change func(j *entry)) error {
 	c.settle()
 	c.mu.Unlock()
 	if c.After != nil {
-		c.After(n)
+		return c.After(n)
 	}
 	return nil
 }
@@ -296,7 +313,7 @@ func (c *Cluster) Start(_ context.Context, o *live.Job, r live.Record) error {
 		switch {
 		case j.Phase != live.Held:
 			c.Violation(fmt.Sprintf("job %s is started while %s", o.Spec.ID, j.Phase))
-		case !c.free(r.RunSlots, o.Spec.ID):
+		case !c.ours(r.RunSlots):
 			c.Violation(fmt.Sprintf("job %s is started on %s, which is not free", o.Spec.ID, r.RunSlots))
 		}
 		j.Job.Record, j.Phase = r, live.Released
@@ -306,6 +323,10 @@ func (c *Cluster) Start(_ context.Context, o *live.Job, r live.Record) error {
 // Stop implements live.Cluster.
 func (c *Cluster) Stop(_ context.Context, o *live.Job) error {
 	return c.write(o, func(j *entry) {
+		r := &j.Job.Record
+		if j.Phase == live.Running && r.Plan == r.RunPlan && maps.Equal(r.Slots, r.RunSlots) {
+			c.Violation(fmt.Sprintf("job %s is stopped, though it runs with its target", o.Spec.ID))
+		}
 		switch {
 		case j.Phase == live.Running && c.Slow:
 			j.Phase = live.Stopping

@@ -1,0 +1,216 @@
+package live_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/live"
+	"github.com/pacer-ml/pacer/scheduler/live/livetest"
+)
+
+// faultRun drives a cluster in memory through faults.
+type faultRun struct {
+	*trace
+	t       *testing.T
+	rng     *rand.Rand
+	c       *livetest.Cluster
+	policy  string
+	faults  bool // other faults than kills
+	kill    func(write int) bool
+	stop    context.CancelFunc // kills the controller
+	ctx     context.Context
+	live    *live.Controller
+	fresh   bool // the next observation is not stale
+	deleted int
+	kills   int
+}
+
+func newFaultRun(t *testing.T, policy string, seed uint64, jobs int) *faultRun {
+	tr := newTrace(jobs, seed)
+	r := &faultRun{trace: tr, t: t, rng: rand.New(rand.NewPCG(seed, 5)), policy: policy, kill: func(int) bool { return false }}
+	r.c = livetest.New(epoch, tr.nodes()...)
+	r.c.Violation = func(text string) { t.Errorf("policy %s, seed %d at %v: %s", policy, seed, r.c.Now().Sub(epoch), text) }
+	r.c.After = func(n int) error {
+		if r.kill(n) {
+			r.kills++
+			r.stop()
+		}
+		if r.faults && r.rng.IntN(20) == 0 {
+			return errors.New("no answer")
+		}
+		return nil
+	}
+	return r
+}
+
+// start starts another controller, which knows nothing.
+func (r *faultRun) start() {
+	r.ctx, r.stop = context.WithCancel(r.t.Context())
+	r.fresh = true
+	var err error
+	r.live, err = live.New(live.Options{
+		Cluster: r.c, StartCost: r.cost, Epoch: epoch, Now: r.c.Now, Writers: 1, Resync: 20 * time.Second, StaleAfter: 30 * time.Second,
+		Policy: func(spec.Cluster) (scheduler.Policy, error) { return r.trace.policy(r.t, r.policy), nil },
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// run runs the trace until every job has ended.
+func (r *faultRun) run() {
+	r.start()
+	next, wake := 0, epoch
+	for steps := 0; next < len(r.jobs) || len(r.c.Jobs()) > 0; steps++ {
+		if steps > 40*len(r.jobs)+4000 {
+			r.t.Errorf("policy %s, seed %d: %d jobs do not end, such as %+v", r.policy, r.seed, len(r.c.Jobs()), r.c.Jobs()[0])
+			return
+		}
+		at := wake
+		if end, ok := r.c.NextEnd(); ok && end.Before(at) {
+			at = end
+		}
+		if next < len(r.jobs) {
+			if arrival := epoch.Add(r.jobs[next].Submit); arrival.Before(at) {
+				at = arrival
+			}
+		}
+		r.c.Advance(at)
+		for ; next < len(r.jobs) && !epoch.Add(r.jobs[next].Submit).After(at); next++ {
+			r.c.Submit(r.jobs[next], r.cost, r.jobs[next].Steps, r.rate(&r.jobs[next]))
+		}
+		if r.faults {
+			r.fault()
+		}
+		for before := -1; before != r.c.Writes(); {
+			before = r.c.Writes()
+			var err error
+			if wake, err = r.live.Tick(r.ctx); err != nil {
+				r.t.Fatal(err)
+			}
+			if !wake.After(at) {
+				wake = at.Add(time.Second)
+			}
+			if r.ctx.Err() != nil {
+				r.start()
+				before = -1
+			}
+		}
+	}
+}
+
+// fault changes something that controllers do not do.
+func (r *faultRun) fault() {
+	nodes := r.nodes()
+	node := nodes[r.rng.IntN(len(nodes))].Name
+	jobs := r.c.Jobs()
+	switch r.rng.IntN(12) {
+	case 0:
+		r.c.SetNode(node, func(n *live.Node) { n.Mode = live.Down })
+	case 1:
+		r.c.SetNode(node, func(n *live.Node) { n.Mode = live.Draining })
+	case 2:
+		r.c.SetNode(node, func(n *live.Node) { n.UsedDevices = r.rng.IntN(2) })
+	case 3, 4, 5: // most nodes are up
+		for _, n := range nodes {
+			r.c.SetNode(n.Name, func(n *live.Node) { n.Mode, n.UsedDevices = live.Up, 0 })
+		}
+	case 6:
+		if len(jobs) > 0 && r.rng.IntN(8) == 0 {
+			r.deleted++
+			r.c.Delete(jobs[r.rng.IntN(len(jobs))].Spec.ID)
+		}
+	case 7, 8:
+		if len(jobs) > 0 {
+			r.c.Edit(jobs[r.rng.IntN(len(jobs))].Spec.ID, func(j *live.Job) { j.Paused = !j.Paused && r.rng.IntN(3) == 0 })
+		}
+	case 9:
+		for _, j := range jobs {
+			r.c.Edit(j.Spec.ID, func(j *live.Job) { j.Paused = false })
+		}
+	}
+}
+
+// TestKills kills the controller after every write, and after random ones. The next one knows
+// only what the cluster says. A policy that depends on nothing else, and never takes devices
+// away, then makes the writes of an uninterrupted run, no more and no fewer. Another one may
+// decide otherwise after half a decision was recorded; then every job ends all the same, and
+// none is stopped that runs with its target.
+func TestKills(t *testing.T) {
+	for _, policy := range append(conforming[:6:6], "fifo-backfill") { // pacer searches for too long at each start
+		t.Run(policy, func(t *testing.T) {
+			for seed := range uint64(3) {
+				whole := newFaultRun(t, policy, seed, 20)
+				whole.run()
+				every := newFaultRun(t, policy, seed, 20)
+				every.kill = func(int) bool { return true }
+				every.run()
+				some := newFaultRun(t, policy, seed, 20)
+				some.kill = func(int) bool { return some.rng.IntN(4) == 0 }
+				some.run()
+				if every.kills != every.c.Writes() || some.kills == 0 {
+					t.Errorf("seed %d: %d and %d kills, %d writes", seed, every.kills, some.kills, every.c.Writes())
+				}
+				w, e, s := whole.c.Writes(), every.c.Writes(), some.c.Writes()
+				if plain := policy == "fifo" || policy == "fifo-backfill"; plain && (e != w || s != w) {
+					t.Errorf("seed %d: %d writes, %d with a kill after each, %d with some kills", seed, w, e, s)
+				}
+			}
+		})
+	}
+}
+
+// TestFaults drives every policy through random faults: kills, writes that fail or take place
+// without an answer, conflicts, stale observations, slow starts and stops, nodes that are lost,
+// drained or used by others, jobs that are paused and deleted. No device is granted twice, no
+// job that runs with its target is stopped, and every job ends. PACER_LIVE_SEED runs one seed,
+// PACER_SOAK many.
+func TestFaults(t *testing.T) {
+	first, last := uint64(1), uint64(36)
+	if os.Getenv("PACER_SOAK") != "" {
+		last = 1000
+	}
+	if text := os.Getenv("PACER_LIVE_SEED"); text != "" {
+		seed, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatalf("PACER_LIVE_SEED=%q is not a seed", text)
+		}
+		first, last = seed, seed
+	}
+	kills, deleted, lost := 0, 0, 0
+	for seed := first; seed <= last && !t.Failed(); seed++ {
+		r := newFaultRun(t, conforming[seed%uint64(len(conforming))], seed, 12)
+		r.faults, r.c.Slow = true, r.rng.IntN(2) == 0
+		r.kill = func(int) bool { return r.rng.IntN(15) == 0 }
+		r.c.Before = func(n int) error {
+			switch r.rng.IntN(25) {
+			case 0:
+				return fmt.Errorf("write %d: %w", n, live.ErrConflict)
+			case 1:
+				return errors.New("too many requests")
+			}
+			return nil
+		}
+		r.c.Stale = func() int {
+			if r.fresh {
+				r.fresh = false
+				return 0
+			}
+			return max(r.rng.IntN(12)-8, 0)
+		}
+		r.run()
+		kills, deleted, lost = kills+r.kills, deleted+r.deleted, lost+r.c.Lost
+	}
+	t.Logf("%d kills, %d jobs deleted, %d runs lost", kills, deleted, lost)
+	if first != last && (kills == 0 || deleted == 0 || lost == 0) {
+		t.Error("a kind of fault did not occur")
+	}
+}
