@@ -90,11 +90,12 @@ const (
 	Released              // holds nothing yet, and may start at any time
 	Running               // holds devices
 	Stopping              // on its way from Running to Held, and holds devices; also while the cluster refuses to start it again
+	Requeued              // stopped and released again by the cluster itself; it is stopped before its next start
 	Ended                 // completed, failed or cancelled; a job that is missing has ended too
 )
 
 func (p Phase) String() string {
-	return [...]string{"held", "released", "running", "stopping", "ended"}[p]
+	return [...]string{"held", "released", "running", "stopping", "requeued", "ended"}[p]
 }
 
 // Job is a job that pacer schedules, as the cluster has it.

@@ -51,7 +51,7 @@ func (c *Controller) nextSteps(now time.Time) (out []*action) {
 			r := j.want
 			r.RunGeneration, r.RunPlan, r.RunSlots = r.Generation, r.Plan, r.Slots
 			out = append(out, &action{job: j, kind: StartedJob, next: r})
-		case (phase == Running || phase == Released) && !(wanted && j.want.settled()):
+		case phase == Requeued, (phase == Running || phase == Released) && !(wanted && j.want.settled()):
 			if phase == Running && !c.countRestart(now) {
 				c.delay(j)
 				continue

@@ -1,0 +1,255 @@
+package slurm
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler/live"
+)
+
+// node is a node as Slurm shows it.
+type node struct {
+	Name       string   `json:"name"`
+	Gres       string   `json:"gres"`
+	State      words    `json:"state"`
+	Flags      words    `json:"state_flags"` // of 22.05; later in State
+	Partitions []string `json:"partitions"`
+	CPUs       number   `json:"cpus"`
+	Memory     number   `json:"real_memory"` // MiB
+}
+
+// job is a job as Slurm shows it.
+type job struct {
+	ID        int64  `json:"job_id"`
+	State     words  `json:"job_state"`
+	Comment   string `json:"comment"`
+	Admin     string `json:"admin_comment"`
+	Partition string `json:"partition"`
+	Account   string `json:"account"`
+	User      string `json:"user_name"`
+	Priority  number `json:"priority"`
+	Submit    number `json:"submit_time"`
+	Start     number `json:"start_time"`
+	Restarts  number `json:"restart_cnt"`
+	Requeue   bool   `json:"requeue"`
+	ArrayText string `json:"array_task_string"`
+	HetID     number `json:"het_job_id"`
+
+	Nodes        string   `json:"nodes"`
+	NodeCount    number   `json:"node_count"`
+	CPUs         number   `json:"cpus"`
+	MemoryNode   number   `json:"memory_per_node"`
+	MemoryCPU    number   `json:"memory_per_cpu"`
+	TresPerNode  string   `json:"tres_per_node"`
+	TresPerJob   string   `json:"tres_per_job"`
+	Gres         []string `json:"gres_detail"`
+	JobResources *struct {
+		Nodes     json.RawMessage `json:"nodes"`           // a list such as n[1-2], or an object with Allocation
+		Allocated []allocation    `json:"allocated_nodes"` // until v0.0.40
+	} `json:"job_resources"`
+
+	comment comment
+	request requested
+}
+
+// allocation is the part of a job on a node.
+type allocation struct {
+	NodeName string `json:"nodename"` // until v0.0.40
+	Name     string `json:"name"`
+}
+
+// Observe implements live.Cluster.
+func (c *Cluster) Observe(ctx context.Context) (*live.State, error) {
+	shown, err := c.run(ctx, c.nodes...)
+	if err != nil {
+		return nil, err
+	}
+	queue, err := c.run(ctx, "squeue", "--json")
+	if err != nil {
+		return nil, err
+	}
+	return c.state(shown, queue, time.Now())
+}
+
+// state reads the outputs of Slurm at a time.
+func (c *Cluster) state(shown, queue []byte, now time.Time) (*live.State, error) {
+	var nodes struct{ Nodes []node }
+	if err := json.Unmarshal(shown, &nodes); err != nil {
+		return nil, fmt.Errorf("slurm: nodes: %w", err)
+	}
+	var jobs struct{ Jobs []json.RawMessage }
+	if err := json.Unmarshal(queue, &jobs); err != nil {
+		return nil, fmt.Errorf("slurm: jobs: %w", err)
+	}
+	s := &live.State{Even: true}
+	index := map[string]int{}
+	for i := range nodes.Nodes {
+		c.addNode(s, index, &nodes.Nodes[i])
+	}
+	seen := map[int]bool{}
+	for _, raw := range jobs.Jobs {
+		j := &job{}
+		if err := json.Unmarshal(raw, j); err != nil {
+			s.Faults = append(s.Faults, live.Fault{Object: "job " + strconv.FormatInt(j.ID, 10), Err: fmt.Errorf("slurm: %w", err)})
+			continue
+		}
+		seen[int(j.ID)] = true
+		c.addJob(s, index, j, now)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id := range c.ended {
+		if !seen[id] {
+			delete(c.ended, id)
+		}
+	}
+	return s, nil
+}
+
+// addNode adds a node with GPUs in one of the partitions.
+func (c *Cluster) addNode(s *live.State, index map[string]int, n *node) {
+	if len(c.Partitions) > 0 && !slices.ContainsFunc(n.Partitions, func(p string) bool { return slices.Contains(c.Partitions, p) }) {
+		return
+	}
+	if _, twice := index[n.Name]; twice { // once for each partition in some versions
+		return
+	}
+	typ, devices, err := gres(n.Gres)
+	if err == nil && devices == 0 {
+		return
+	}
+	var group spec.NodeGroup
+	if err == nil {
+		group, err = c.NodeType(typ, devices)
+	}
+	if err != nil {
+		s.Faults = append(s.Faults, live.Fault{Object: "node " + n.Name, Err: err})
+		return
+	}
+	group.Devices, group.CPUs, group.HostBytes = devices, int(n.CPUs), float64(n.Memory)*(1<<20)
+	index[n.Name] = len(s.Nodes)
+	s.Nodes = append(s.Nodes, live.Node{Name: n.Name, Type: group, Mode: n.mode()})
+}
+
+// mode says whether a node takes jobs.
+func (n *node) mode() live.Mode {
+	all := slices.Concat(n.State, n.Flags)
+	switch {
+	case all.has("DOWN", "FAIL", "FUTURE", "POWERED_DOWN", "POWER_DOWN", "ERROR", "UNKNOWN"):
+		return live.Down
+	case all.has("DRAIN", "DRAINED", "DRAINING", "NOT_RESPONDING", "NO_RESPOND", "MAINT", "RESERVED", "POWERING_DOWN", "REBOOT", "REBOOT_REQUESTED"):
+		return live.Draining
+	}
+	return live.Up
+}
+
+// addJob adds a job of pacer, or what another job uses.
+func (c *Cluster) addJob(s *live.State, index map[string]int, j *job, now time.Time) {
+	held, err := j.slots()
+	if err == nil {
+		var out live.Job
+		var ours bool
+		if out, ours, err = c.jobOf(s, j, now); ours && err == nil {
+			out.Slots = held
+			if out.Phase != live.Ended {
+				s.Jobs = append(s.Jobs, out)
+			}
+			return
+		}
+	}
+	if err != nil {
+		s.Faults = append(s.Faults, live.Fault{Object: "job " + strconv.FormatInt(j.ID, 10), Err: fmt.Errorf("slurm: %w", err)})
+	}
+	for name, n := range held {
+		if i, ok := index[name]; ok {
+			s.Nodes[i].UsedDevices += n
+		}
+	}
+}
+
+// slots returns the devices that a job holds, nil if it holds none.
+func (j *job) slots() (live.Slots, error) {
+	if j.JobResources == nil || !j.State.has("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STAGE_OUT") {
+		return nil, nil
+	}
+	names, err := j.nodeNames()
+	if err != nil || len(j.Gres) == 0 {
+		return nil, err
+	}
+	if len(names) != len(j.Gres) {
+		return nil, fmt.Errorf("GRES of %d nodes on %d nodes", len(j.Gres), len(names))
+	}
+	out := live.Slots{}
+	for i, name := range names {
+		_, n, err := gres(j.Gres[i])
+		if err != nil {
+			return nil, err
+		}
+		if n > 0 {
+			out[name] = n
+		}
+	}
+	return out, nil
+}
+
+// nodeNames returns the nodes of a job, in the order of its GRES.
+func (j *job) nodeNames() (out []string, err error) {
+	all := j.JobResources.Allocated
+	var text string
+	if raw := j.JobResources.Nodes; len(raw) > 0 && raw[0] == '{' {
+		var nodes struct {
+			List       string
+			Allocation []allocation
+		}
+		if err := json.Unmarshal(raw, &nodes); err != nil {
+			return nil, fmt.Errorf("job_resources: %w", err)
+		}
+		all, text = nodes.Allocation, nodes.List
+	} else if len(raw) > 0 {
+		if err := json.Unmarshal(raw, &text); err != nil {
+			return nil, fmt.Errorf("job_resources: %w", err)
+		}
+	}
+	for _, a := range all {
+		out = append(out, cmp.Or(a.NodeName, a.Name))
+	}
+	if len(out) > 0 {
+		return out, nil
+	}
+	return hosts(cmp.Or(text, j.Nodes))
+}
+
+// phase says what Slurm does with a job. A job whose last run ended less than Settle ago is
+// still stopping.
+func (c *Cluster) phase(j *job, now time.Time) live.Phase {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch id := int(j.ID); {
+	case j.State.has("COMPLETING", "STAGE_OUT", "SIGNALING", "STOPPED"):
+		return live.Stopping
+	case j.State.has("RUNNING", "CONFIGURING", "SUSPENDED"):
+		delete(c.ended, id)
+		return live.Running
+	case !j.State.has("PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"):
+		return live.Ended
+	case j.Priority > 0:
+		if int(j.Restarts) > j.comment.RestartCount {
+			return live.Requeued
+		}
+		return live.Released
+	case j.Restarts > 0:
+		if last, ok := c.ended[id]; !ok || last.restarts != int(j.Restarts) {
+			c.ended[id] = lastRun{int(j.Restarts), now}
+		}
+		if now.Sub(c.ended[id].seen) < c.Settle {
+			return live.Stopping
+		}
+	}
+	return live.Held
+}
