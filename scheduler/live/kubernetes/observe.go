@@ -3,7 +3,6 @@ package kubernetes
 import (
 	"context"
 	"fmt"
-	"maps"
 
 	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
@@ -24,8 +23,7 @@ type parsedJob struct {
 
 // held is what the pods of one job hold.
 type held struct {
-	slots     live.Slots
-	bound     int // pods that are bound to a node
+	pods      []*core.Pod // that are bound to a node
 	succeeded int
 }
 
@@ -39,17 +37,16 @@ func (c *Cluster) Observe(context.Context) (*live.State, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubernetes: %w", err)
 	}
-	s := &live.State{Even: true}
+	s := &live.State{Even: true, Jobs: make([]live.Job, 0, len(jobs))}
 	down, err := c.observeNodes(s)
 	if err != nil {
 		return nil, fmt.Errorf("kubernetes: %w", err)
 	}
-	byOwner := map[types.UID]*held{}
+	byOwner := make(map[types.UID]*held, len(jobs))
 	for _, j := range jobs {
-		byOwner[j.UID] = &held{slots: live.Slots{}}
+		byOwner[j.UID] = &held{}
 	}
 	others := byNode{} // what pods of other owners hold
-	ours := map[types.UID][]*core.Pod{}
 	for _, p := range pods {
 		var job *held
 		owner := meta.GetControllerOf(p)
@@ -63,13 +60,12 @@ func (c *Cluster) Observe(context.Context) (*live.State, error) {
 			}
 		case p.Spec.NodeName == "" || down[p.Spec.NodeName]: // what was on a lost node holds nothing
 		case job != nil:
-			job.add(p)
-			ours[owner.UID] = append(ours[owner.UID], p)
+			job.pods = append(job.pods, p)
 		default:
 			others.add(p)
 		}
 	}
-	read := map[types.UID]parsedJob{}
+	read := make(map[types.UID]*parsedJob, len(jobs))
 	for _, j := range jobs {
 		p := c.parse(j)
 		read[j.UID] = p
@@ -81,7 +77,7 @@ func (c *Cluster) Observe(context.Context) (*live.State, error) {
 			s.Jobs = append(s.Jobs, withState(p.job, j, phase, byOwner[j.UID]))
 			continue
 		}
-		for _, pod := range ours[j.UID] {
+		for _, pod := range byOwner[j.UID].pods {
 			others.add(pod)
 		}
 	}
@@ -97,14 +93,14 @@ func (c *Cluster) Observe(context.Context) (*live.State, error) {
 }
 
 // parse reads a job, or returns what was read of the same version.
-func (c *Cluster) parse(j *batch.Job) parsedJob {
+func (c *Cluster) parse(j *batch.Job) *parsedJob {
 	c.mu.Lock()
 	p := c.parsed[j.UID]
 	c.mu.Unlock()
-	if p.version == j.ResourceVersion {
+	if p != nil && p.version == j.ResourceVersion {
 		return p
 	}
-	p = parsedJob{version: j.ResourceVersion}
+	p = &parsedJob{version: j.ResourceVersion}
 	if p.job, p.err = c.jobOf(j); p.err == nil {
 		p.job.Record, p.err = live.ParseRecord(j.Annotations[RecordAnnotation])
 	}
@@ -117,9 +113,8 @@ func withState(out live.Job, j *batch.Job, phase live.Phase, h *held) live.Job {
 	if t := j.Status.StartTime; t != nil && phase == live.Running {
 		out.Started = t.Time
 	}
-	switch {
-	case phase == live.Running && h.bound >= int(*j.Spec.Parallelism), phase == live.Stopping:
-		out.Slots = maps.Clone(h.slots)
+	if phase == live.Running && len(h.pods) >= int(*j.Spec.Parallelism) || phase == live.Stopping {
+		out.Slots = h.slots()
 	}
 	return out
 }
@@ -130,13 +125,13 @@ func phaseOf(j *batch.Job, h *held) live.Phase {
 	switch {
 	case j.DeletionTimestamp != nil || ended(j):
 		return live.Ended
-	case !suspended && h.bound > 0:
+	case !suspended && len(h.pods) > 0:
 		return live.Running
 	case !suspended && j.Spec.Completions != nil && h.succeeded >= int(*j.Spec.Completions):
 		return live.Ended // the controller of Jobs has not said so yet
 	case !suspended:
 		return live.Released
-	case h.bound > 0 || j.Status.Active > 0 || j.Status.StartTime != nil && !has(j, batch.JobSuspended):
+	case len(h.pods) > 0 || j.Status.Active > 0 || j.Status.StartTime != nil && !has(j, batch.JobSuspended):
 		// Until the controller of Jobs has seen the suspension, its template may not be changed.
 		return live.Stopping
 	}
@@ -171,12 +166,15 @@ func (b byNode) add(p *core.Pod) {
 	b[p.Spec.NodeName] = usage{u.devices + devices, u.host.Plus(host)}
 }
 
-func (h *held) add(p *core.Pod) {
-	devices, _ := podRequests(p)
-	h.bound++
-	if devices > 0 {
-		h.slots[p.Spec.NodeName] += devices
+// slots returns the devices of the pods.
+func (h *held) slots() live.Slots {
+	out := live.Slots{}
+	for _, p := range h.pods {
+		if devices, _ := podRequests(p); devices > 0 {
+			out[p.Spec.NodeName] += devices
+		}
 	}
+	return out
 }
 
 // podRequests returns what the containers of a pod request.

@@ -66,7 +66,7 @@ func options() kubernetes.Options {
 func job(name, model string, devices, steps int, command ...string) *batch.Job {
 	pods := (devices + 3) / 4
 	return kubetest.Job(name, pods, devices/pods, map[string]string{
-		"model": model, "steps": fmt.Sprint(steps), "request-plan": schedulertest.OnePlan(devices).String()}, command...)
+		"model": model, "steps": fmt.Sprint(steps), "plan": schedulertest.OnePlan(devices).String()}, command...)
 }
 
 // fresh returns the shared cluster without objects, with nodes of 4 devices.

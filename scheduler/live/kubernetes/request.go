@@ -18,14 +18,13 @@ import (
 
 // Annotations of a job. Its owner sets the first ones, pacer the others.
 const (
-	ModelAnnotation       = "pacer.dev/model"        // a name of the catalog
-	BatchAnnotation       = "pacer.dev/global-batch" // samples per step
-	SeqLenAnnotation      = "pacer.dev/seq-len"      // tokens per sample
-	StepsAnnotation       = "pacer.dev/steps"        // of the whole job
-	DurationAnnotation    = "pacer.dev/duration"     // in place of steps, such as "90m"
-	RequestAnnotation     = "pacer.dev/request-plan" // the plan to keep, such as "dp=4"
-	AcceleratorAnnotation = "pacer.dev/accelerator"  // the only type to run on
-	TenantAnnotation      = "pacer.dev/tenant"       // "" = the namespace
+	ModelAnnotation       = "pacer.dev/model"       // a name of the catalog
+	BatchAnnotation       = "pacer.dev/batch"       // samples per step
+	SeqLenAnnotation      = "pacer.dev/seq"         // tokens per sample
+	StepsAnnotation       = "pacer.dev/steps"       // of the whole job
+	DurationAnnotation    = "pacer.dev/duration"    // in place of steps, such as "90m"
+	AcceleratorAnnotation = "pacer.dev/accelerator" // the only type to run on
+	TenantAnnotation      = "pacer.dev/tenant"      // "" = the namespace
 	WeightAnnotation      = "pacer.dev/weight"
 	GuaranteedAnnotation  = "pacer.dev/guaranteed" // "true" or "false"
 	PausedAnnotation      = "pacer.dev/paused"     // "true": left as it is
@@ -33,7 +32,8 @@ const (
 
 	RecordAnnotation    = "pacer.dev/record"
 	RequestedAnnotation = "pacer.dev/requested" // devices and hosts of the job as it was submitted
-	// Annotations of the pods, which their processes read by the downward API.
+	// Annotations of the pods, which their processes read by the downward API. PlanAnnotation of a
+	// job is the plan to keep, set by its owner.
 	PlanAnnotation  = "pacer.dev/plan"
 	SlotsAnnotation = "pacer.dev/slots" // such as "n1=8+n2=8"; pod i is on the i-th
 )
@@ -128,9 +128,9 @@ func (c *Cluster) jobOf(j *batch.Job) (live.Job, error) {
 	if s.Model, err = c.Model(a[ModelAnnotation]); err != nil {
 		return out, fmt.Errorf("annotation %s: %w", ModelAnnotation, err)
 	}
-	if text := a[RequestAnnotation]; text != "" {
+	if text := a[PlanAnnotation]; text != "" {
 		if s.Plan, err = spec.ParsePlan(text); err != nil {
-			return out, fmt.Errorf("annotation %s: %w", RequestAnnotation, err)
+			return out, fmt.Errorf("annotation %s: %w", PlanAnnotation, err)
 		}
 	}
 	if text := a[DurationAnnotation]; text != "" {

@@ -34,8 +34,8 @@ var testOptions = Options{
 
 func TestJobOf(t *testing.T) {
 	c := &Cluster{Options: testOptions}
-	j := kubetest.Job("x", 2, 4, map[string]string{"model": "a", "global-batch": "64", "seq-len": "2048", "steps": "1e3", "weight": "2",
-		"guaranteed": "true", "done": "10", "accelerator": "A100", "request-plan": "dp=8"})
+	j := kubetest.Job("x", 2, 4, map[string]string{"model": "a", "batch": "64", "seq": "2048", "steps": "1e3", "weight": "2",
+		"guaranteed": "true", "done": "10", "accelerator": "A100", "plan": "dp=8"})
 	j.Spec.Template.Spec.Containers[0].Resources.Requests = core.ResourceList{
 		core.ResourceCPU: resource.MustParse("6"), core.ResourceMemory: resource.MustParse("10Gi")}
 	got, err := c.jobOf(j)
@@ -65,10 +65,10 @@ func TestJobOfFaults(t *testing.T) {
 		{annotate("steps", "NaN"), `"NaN"`},
 		{annotate("steps", "-1"), `"-1"`},
 		{annotate("done", "1e999"), `"1e999"`},
-		{annotate("global-batch", "0"), `annotation pacer.dev/global-batch: "0" is no whole number of at least 1`},
-		{annotate("seq-len", "2.5"), `"2.5"`},
+		{annotate("batch", "0"), `annotation pacer.dev/batch: "0" is no whole number of at least 1`},
+		{annotate("seq", "2.5"), `"2.5"`},
 		{annotate("duration", "-3h"), `annotation pacer.dev/duration: "-3h" is no duration above 0`},
-		{annotate("request-plan", "dp=x"), "annotation pacer.dev/request-plan: "},
+		{annotate("plan", "dp=x"), "annotation pacer.dev/plan: "},
 		{annotate("paused", "maybe"), `annotation pacer.dev/paused: "maybe", want true or false`},
 		{annotate("requested", `{"devices":-1}`), "annotation pacer.dev/requested: "},
 		{annotate("requested", strings.Repeat("x", 1<<20)), "annotation pacer.dev/requested: "},
@@ -168,14 +168,14 @@ func TestPhaseOf(t *testing.T) {
 	}{
 		{"submitted", &yes, batch.JobStatus{}, held{}, live.Held},
 		{"suspended", &yes, suspendedCondition, held{}, live.Held},
-		{"its pods end", &yes, suspendedCondition, held{bound: 1}, live.Stopping},
+		{"its pods end", &yes, suspendedCondition, held{pods: make([]*core.Pod, 1)}, live.Stopping},
 		{"not yet seen by the controller of Jobs", &yes, batch.JobStatus{StartTime: &now}, held{}, live.Stopping},
 		{"pods are counted still", &yes, batch.JobStatus{Active: 1}, held{}, live.Stopping},
 		{"resumed", &no, batch.JobStatus{}, held{}, live.Released},
 		{"never suspended", nil, batch.JobStatus{}, held{}, live.Released},
-		{"on a node", &no, batch.JobStatus{}, held{bound: 1}, live.Running},
+		{"on a node", &no, batch.JobStatus{}, held{pods: make([]*core.Pod, 1)}, live.Running},
 		{"its last pod succeeded", &no, batch.JobStatus{}, held{succeeded: 1}, live.Ended},
-		{"failed", &no, batch.JobStatus{Conditions: []batch.JobCondition{{Type: batch.JobFailed, Status: core.ConditionTrue}}}, held{bound: 1}, live.Ended},
+		{"failed", &no, batch.JobStatus{Conditions: []batch.JobCondition{{Type: batch.JobFailed, Status: core.ConditionTrue}}}, held{pods: make([]*core.Pod, 1)}, live.Ended},
 	} {
 		j := &batch.Job{Spec: batch.JobSpec{Suspend: tc.suspend, Completions: &one}, Status: tc.status}
 		if got := phaseOf(j, &tc.held); got != tc.want {
