@@ -40,7 +40,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no answer, 4 done in part.`,
 		Commands: []*cli.Command{
 			demoCommand(), importCommand(), exportCommand(), profileCommand(), calibrateCommand(), fitCommand(), predictCommand(),
 			planCommand(), curveCommand(), fitCheckCommand(), simulateCommand(), sweepCommand(), learnCommand(),
-			reportCommand(), serveCommand(), lsCommand(), trust.Command(dataDir), benchmark.Command(dataDir), versionCommand(),
+			reportCommand(), serveCommand(), scheduleCommand(), runCommand(), lsCommand(), trust.Command(dataDir), benchmark.Command(dataDir), versionCommand(),
 		},
 	}
 }

@@ -214,10 +214,7 @@ func TestE2ECPUSmoke(t *testing.T) {
 		t.Skip("takes a minute")
 	}
 	needTorch(t)
-	pacer := os.Getenv("PACER_BIN")
-	if pacer == "" {
-		pacer = selfAs(t, "pacer")
-	}
+	pacer := pacerBinary(t)
 	file := filepath.Join(moduleDir(t), "bench/campaigns/cpu-smoke.yaml")
 	data, mark := t.TempDir(), "PACER_SMOKE_TEST="+filepath.Base(t.TempDir())+time.Now().Format("150405.000000000")
 	want := plannedPoints(t, pacer, file)

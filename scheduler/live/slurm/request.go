@@ -138,7 +138,7 @@ func (c *Cluster) readKeys(out *live.Job, text string) error {
 		case "paused":
 			out.Paused, err = strconv.ParseBool(value)
 		case "progress":
-			out.Done, err = progress(value)
+			out.Done = progress(progressPath(value, string(s.ID)))
 		default:
 			err = fmt.Errorf("unknown key, want one of %s", keys)
 		}
@@ -180,13 +180,13 @@ type Progress struct {
 	Step float64 `json:"step"` // steps completed
 }
 
-// progress reads the steps completed from a file; a file that does not exist or cannot be read
-// yet means that they are unknown.
-func progress(path string) (float64, error) {
+// progress reads the steps completed from a file; negative if it does not exist or cannot be
+// read yet.
+func progress(path string) float64 {
 	b, err := os.ReadFile(path)
 	var p Progress
 	if err != nil || json.Unmarshal(b, &p) != nil || !(p.Step >= 0) || math.IsInf(p.Step, 0) {
-		return -1, nil
+		return -1
 	}
-	return p.Step, nil
+	return p.Step
 }

@@ -43,7 +43,7 @@ func Start(t testing.TB, a100, v100 int) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Cluster{t: t, dir: dir, Port: freePorts(1+a100+v100)}
+	c := &Cluster{t: t, dir: dir, Port: freePorts(1 + a100 + v100)}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	t.Setenv("SLURM_CONF", c.path("slurm.conf"))
 	c.configure(a100, v100)

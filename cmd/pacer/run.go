@@ -1,0 +1,203 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler/live"
+	"github.com/pacer-ml/pacer/scheduler/live/slurm"
+)
+
+// preempted is the exit code of a job that was stopped (EX_TEMPFAIL): it is to run again.
+const preempted = 75
+
+// planVariable has the plan of a job that is not started by Slurm.
+const planVariable = "PACER_PLAN"
+
+func runCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "run",
+		Usage:     "run the command of a training job with the plan that pacer schedule chose",
+		ArgsUsage: "-- COMMAND [ARGUMENT...]",
+		Description: `In the script of a Slurm job: reads the plan of this start from Slurm, and starts a
+task for each device with srun. Elsewhere: reads it from $` + planVariable + `, and starts the
+command once.
+
+   sbatch --hold --requeue --gres=gpu:2 \
+       --comment="pacer:model=gpt2,batch=64,steps=20000" job.sh
+   # in job.sh: pacer run -- python train.py
+
+The command finds the plan in PACER_PLAN, its parts in PACER_DP, PACER_TP, PACER_PP,
+PACER_CP, PACER_MICRO_BATCH, PACER_ACCUM_STEPS, PACER_ZERO and PACER_RECOMPUTE, and
+RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT as torch reads them. On
+SIGTERM it should write a checkpoint and end. Steps completed go into the file
+PACER_PROGRESS as {"step": N}, if --steps-file or the job's comment names one.
+
+Exit codes: that of the command, or ` + strconv.Itoa(preempted) + ` if it was stopped by SIGTERM.`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "tasks", Value: "device", Usage: "under Slurm start the command once per `UNIT`: device or node (for torchrun)"},
+			&cli.StringFlag{Name: "steps-file", Usage: "tell the command to write its steps into `FILE`", DefaultText: "progress=FILE of the job's comment"},
+			&cli.BoolFlag{Name: "as-task", Hidden: true, Usage: "run the command as a task of srun"},
+		},
+		Action: runJob,
+	}
+}
+
+func runJob(c *cli.Context) error {
+	command := c.Args().Slice()
+	if len(command) == 0 {
+		return fail.Usagef("run: no command, want pacer run -- COMMAND")
+	}
+	if c.Bool("as-task") {
+		return execTask(command)
+	}
+	if unit := c.String("tasks"); unit != "device" && unit != "node" {
+		return fail.Usagef("run: --tasks %q, want device or node", unit)
+	}
+	id := os.Getenv("SLURM_JOB_ID")
+	if id == "" {
+		plan, err := parsePlan(os.Getenv(planVariable))
+		if err != nil {
+			return fmt.Errorf("run: $%s: %w", planVariable, err)
+		}
+		return runChild(exec.Command(command[0], command[1:]...), planEnv(plan, c.String("steps-file")))
+	}
+	r, steps, err := slurm.ReadRecord(c.Context, id)
+	if err != nil {
+		return fmt.Errorf("run: %w", err)
+	}
+	steps = cmp.Or(c.String("steps-file"), steps)
+	plan, err := parsePlan(r.RunPlan)
+	if err != nil {
+		return fmt.Errorf("run: %w", err)
+	}
+	args, err := srunArgs(c, &r, command)
+	if err != nil {
+		return err
+	}
+	return runChild(exec.Command("srun", args...), planEnv(plan, steps))
+}
+
+func parsePlan(text string) (spec.Plan, error) {
+	p, err := spec.ParsePlan(text)
+	return p.Normal(), err
+}
+
+// srunArgs returns the arguments of srun for a start.
+func srunArgs(c *cli.Context, r *live.Record, command []string) ([]string, error) {
+	self, err := exec.LookPath(os.Args[0])
+	if err == nil {
+		self, err = filepath.Abs(self)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("run: %w", err)
+	}
+	nodes, tasks := len(r.RunSlots), r.RunSlots.Devices()
+	if c.String("tasks") == "node" {
+		tasks = nodes
+	}
+	args := []string{"--kill-on-bad-exit=1", fmt.Sprintf("--nodes=%d", nodes), fmt.Sprintf("--ntasks=%d", tasks), fmt.Sprintf("--ntasks-per-node=%d", tasks/nodes)}
+	if cpus := leadingNumber(os.Getenv("SLURM_JOB_CPUS_PER_NODE")) / (tasks / nodes); cpus > 0 {
+		args = append(args, fmt.Sprintf("--cpus-per-task=%d", cpus))
+	}
+	return append(append(args, self, "run", "--as-task", "--"), command...), nil
+}
+
+// leadingNumber returns the number that a text such as "4(x2)" begins with, 0 if none.
+func leadingNumber(text string) int {
+	end := strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })
+	if end < 0 {
+		end = len(text)
+	}
+	n, _ := strconv.Atoi(text[:end])
+	return n
+}
+
+// planEnv returns the environment of the command of a job.
+func planEnv(p spec.Plan, stepsFile string) []string {
+	var env []string
+	for _, v := range os.Environ() {
+		name, _, _ := strings.Cut(v, "=")
+		switch name { // those of the submission, which srun would take for the present size
+		case "SLURM_NTASKS", "SLURM_NPROCS", "SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE", "SLURM_CPUS_PER_TASK", "SLURM_NNODES", "SLURM_JOB_NUM_NODES", "SLURM_TRES_PER_TASK":
+		default:
+			env = append(env, v)
+		}
+	}
+	set := func(name string, value any) { env = append(env, fmt.Sprintf("%s=%v", name, value)) }
+	set(planVariable, p)
+	set("PACER_DP", p.DP)
+	set("PACER_TP", p.TP)
+	set("PACER_PP", p.PP)
+	set("PACER_CP", p.CP)
+	set("PACER_MICRO_BATCH", p.MicroBatch)
+	set("PACER_ACCUM_STEPS", p.AccumSteps)
+	set("PACER_ZERO", int(p.ZeRO))
+	set("PACER_RECOMPUTE", p.Recompute)
+	if stepsFile != "" {
+		set("PACER_PROGRESS", stepsFile)
+	}
+	return env
+}
+
+// runChild runs a command until it ends, passes SIGTERM on, and returns its exit code as an
+// error: preempted if it was stopped.
+func runChild(cmd *exec.Cmd, env []string) error {
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = env, os.Stdin, os.Stdout, os.Stderr
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	defer signal.Stop(signals)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("run: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	stopped := false
+	for {
+		select {
+		case s := <-signals:
+			stopped = true
+			_ = cmd.Process.Signal(s)
+		case err := <-ended:
+			return childError(err, stopped)
+		}
+	}
+}
+
+func childError(err error, stopped bool) error {
+	var exit *exec.ExitError
+	switch {
+	case stopped:
+		return fail.WithCode(preempted, errors.New("run: stopped, and to run again"))
+	case err == nil:
+		return nil
+	case errors.As(err, &exit) && exit.ExitCode() > 0:
+		return fail.WithCode(exit.ExitCode(), fmt.Errorf("run: the command failed with exit code %d", exit.ExitCode()))
+	}
+	return fmt.Errorf("run: %w", err)
+}
+
+// execTask becomes the command, as a task of srun, with the variables that torch reads.
+func execTask(command []string) error {
+	path, err := exec.LookPath(command[0])
+	if err != nil {
+		return fmt.Errorf("run: %w", err)
+	}
+	job, _ := strconv.Atoi(os.Getenv("SLURM_JOB_ID"))
+	restarts, _ := strconv.Atoi(os.Getenv("SLURM_RESTART_COUNT"))
+	env := append(os.Environ(), "RANK="+os.Getenv("SLURM_PROCID"), "LOCAL_RANK="+os.Getenv("SLURM_LOCALID"), "WORLD_SIZE="+os.Getenv("SLURM_NTASKS"),
+		"MASTER_ADDR="+os.Getenv("SLURM_LAUNCH_NODE_IPADDR"), fmt.Sprintf("MASTER_PORT=%d", 20000+(17*job+restarts)%10000))
+	return fmt.Errorf("run: %s: %w", path, syscall.Exec(path, command, env))
+}

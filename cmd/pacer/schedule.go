@@ -1,0 +1,229 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/live"
+	"github.com/pacer-ml/pacer/scheduler/live/slurm"
+	"github.com/pacer-ml/pacer/scheduler/place"
+	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
+	"github.com/pacer-ml/pacer/scheduler/sim"
+)
+
+// engines are the clusters of --on.
+var engines = map[string]func(c *cli.Context) (live.Cluster, error){"slurm": slurmEngine}
+
+func scheduleCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "schedule",
+		Usage: "drive a real cluster by a scheduling policy",
+		Description: `Jobs that ask for it are started, stopped and resized as the policy decides. What
+is decided is recorded beside each job, so that pacer may end at any time: jobs run
+on, and the next pacer goes on from there. Jobs of others are never touched.
+docs/guides/slurm.md goes from a dry run to control.
+
+   pacer schedule --on slurm --policy rubick --gres a100=a100-80gb \
+       --dry-run --once
+   pacer schedule --on slurm --policy rubick --gres a100=a100-80gb
+
+A job in a script of pacer run is told its plan, and checkpoints when it is stopped.`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "on", Usage: "drive `CLUSTER`: slurm", Category: "Cluster"},
+			&cli.StringSliceFlag{Name: "gres", Usage: "nodes with GRES `TYPE=ACCELERATOR` have that accelerator, see pacer ls accelerators (repeatable); other types are names of accelerators themselves", Category: "Cluster"},
+			&cli.StringFlag{Name: "partition", Usage: "schedule the nodes and jobs of `NAME,...`", DefaultText: "all", Category: "Cluster"},
+			&cli.StringFlag{Name: "lock", Usage: "let one pacer at a time write, by a lock on `FILE` on a file system that all share", DefaultText: "schedule.lock in the data directory", Category: "Cluster"},
+			&cli.StringFlag{Name: "policy", Aliases: []string{"p"}, Value: "fifo", Usage: "decide by `NAME[:key[=value]...]`, see pacer ls policies", Category: "Scheduler"},
+			&cli.StringFlag{Name: "placement", Usage: "place jobs by `NAME`, see pacer ls placements", DefaultText: "packed", Category: "Scheduler"},
+			&cli.StringFlag{Name: "family", Value: query.Auto, Usage: "predict by models of `FAMILY`, see pacer ls families; auto: the most accurate of each model and accelerator", Category: "Scheduler"},
+			&cli.StringFlag{Name: "server", Usage: "predict by the pacer serve at `URL`; while it does not answer, in this process. $" + tokenVariable + " is its token", DefaultText: "in this process", Category: "Scheduler"},
+			&cli.DurationFlag{Name: "start-cost", Value: time.Minute, Usage: "expect training to begin `TIME` after a start", Category: "Scheduler"},
+			&cli.IntFlag{Name: "max-restarts-per-hour", Usage: "stop at most `N` running jobs within an hour, 0 = no limit; further restarts wait", Category: "Scheduler"},
+			&cli.BoolFlag{Name: "dry-run", Usage: "print what would be decided, and write nothing", Category: "Run"},
+			&cli.BoolFlag{Name: "once", Usage: "observe, decide and write once, then end", Category: "Run"},
+		},
+		Before: command.NoArgs,
+		Action: runSchedule,
+	}
+}
+
+func runSchedule(c *cli.Context) error {
+	makeEngine, ok := engines[c.String("on")]
+	if !ok {
+		return fail.Usagef("schedule: --on %q is no cluster, want slurm", c.String("on"))
+	}
+	for _, flag := range []string{"max-restarts-per-hour", "start-cost"} {
+		if err := command.NotNegative(c, flag); err != nil {
+			return err
+		}
+	}
+	makePolicy, estimate, err := scheduleParts(c)
+	if err != nil {
+		return err
+	}
+	engine, err := makeEngine(c)
+	if err != nil {
+		return fmt.Errorf("schedule: %w", err)
+	}
+	if !c.Bool("dry-run") {
+		unlock, err := scheduleLock(c)
+		if err != nil || c.Context.Err() != nil {
+			return err
+		}
+		defer unlock()
+	}
+	controller, err := live.New(live.Options{
+		Cluster: engine, Policy: makePolicy, Estimate: estimate, StartCost: c.Duration("start-cost"),
+		MaxRestarts: c.Int("max-restarts-per-hour"), DryRun: c.Bool("dry-run"), OnEvent: eventPrinter(c.App.Writer, command.Global(c, "output") == "json"),
+	})
+	if err != nil {
+		return fmt.Errorf("schedule: %w", err)
+	}
+	if !c.Bool("once") {
+		return controller.Run(c.Context)
+	}
+	if _, err = controller.Tick(c.Context); err != nil {
+		return fmt.Errorf("schedule: %w", err)
+	}
+	switch s := controller.Stats(); {
+	case s.Failed+s.Refused > 0:
+		return errors.New("schedule: the policy made no valid decision, see above")
+	case s.FailedWrites > 0:
+		return fmt.Errorf("schedule: %d of %d writes failed, see above", s.FailedWrites, s.Writes)
+	}
+	return nil
+}
+
+// scheduleParts returns what makes the policy and the estimates of a cluster.
+func scheduleParts(c *cli.Context) (func(spec.Cluster) (scheduler.Policy, error), func(spec.Cluster) sim.Truth, error) {
+	specs, err := builtin.Policies.Parse(c.String("policy"))
+	if err == nil && len(specs) != 1 {
+		err = fmt.Errorf("%d policies, want one", len(specs))
+	}
+	if err != nil {
+		return nil, nil, fail.Usagef("schedule: --policy: %w", err)
+	}
+	placer, err := place.Lookup(c.String("placement"))
+	if err != nil {
+		return nil, nil, fail.Usagef("schedule: --placement: %w", err)
+	}
+	oracle, err := newEstimates(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	makePolicy := func(spec.Cluster) (scheduler.Policy, error) {
+		return builtin.Policies.New(specs[0], policy.Deps{Oracle: oracle, Placer: place.Even(placer), Seed: command.Seed(c)})
+	}
+	if _, err := makePolicy(spec.Cluster{}); err != nil {
+		return nil, nil, fail.Usagef("schedule: --policy: %w", err)
+	}
+	return makePolicy, func(cluster spec.Cluster) sim.Truth { return sim.Predicted{Predictor: oracle, Cluster: cluster} }, nil
+}
+
+func slurmEngine(c *cli.Context) (live.Cluster, error) {
+	types, err := command.Pairs(c, "gres")
+	if err != nil {
+		return nil, err
+	}
+	return slurm.New(c.Context, slurm.Options{
+		Partitions: command.List(c, "partition"),
+		Model:      catalog.Model,
+		NodeType: func(gres string, devices int) (spec.NodeGroup, error) {
+			name, ok := types[gres]
+			if !ok {
+				name = gres
+			}
+			if name == "" {
+				return spec.NodeGroup{}, errors.New("GPUs without a type: set one in gres.conf")
+			}
+			cluster, err := catalog.Cluster(fmt.Sprintf("1x%dx%s", devices, name))
+			if err != nil {
+				return spec.NodeGroup{}, fmt.Errorf("GRES type %q: %w", gres, err)
+			}
+			return cluster.Groups[0], nil
+		},
+	})
+}
+
+// scheduleLock waits for the lock that lets one pacer at a time write.
+func scheduleLock(c *cli.Context) (unlock func(), err error) {
+	path := c.String("lock")
+	if path == "" {
+		dir, err := dataDir(c).Path()
+		if err != nil {
+			return nil, err
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, fmt.Errorf("schedule: %w", err)
+		}
+		path = filepath.Join(dir, "schedule.lock")
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("schedule: --lock: %w", err)
+	}
+	for said := false; ; said = true {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { _ = f.Close() }, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, errors.Join(fmt.Errorf("schedule: --lock %s: %w", path, err), f.Close())
+		}
+		if c.Bool("once") {
+			return nil, errors.Join(fmt.Errorf("schedule: another pacer holds the lock on %s", path), f.Close())
+		}
+		if !said {
+			fmt.Fprintf(c.App.ErrWriter, "another pacer holds the lock on %s; waiting for it\n", path)
+		}
+		select {
+		case <-c.Context.Done():
+			return func() {}, f.Close()
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// eventPrinter writes a line per event, or a JSON object.
+func eventPrinter(w io.Writer, asJSON bool) func(live.Event) {
+	return func(e live.Event) {
+		if asJSON {
+			line, err := json.Marshal(eventRow{e.At.UTC(), e.Object, string(e.Kind), e.Message, e.Warning, e.DryRun})
+			if err == nil {
+				fmt.Fprintf(w, "%s\n", line)
+			}
+			return
+		}
+		kind := string(e.Kind)
+		if e.DryRun && e.Kind == live.Decided {
+			kind = "WouldDecide"
+		}
+		fmt.Fprintf(w, "%s  %-12s %-12s %s\n", e.At.Format("15:04:05"), e.Object, kind, strings.ReplaceAll(e.Message, "\n", " "))
+	}
+}
+
+// eventRow is an event in JSON.
+type eventRow struct {
+	At      time.Time `json:"at"`
+	Object  string    `json:"object"`
+	Kind    string    `json:"kind"`
+	Message string    `json:"message"`
+	Warning bool      `json:"warning"`
+	DryRun  bool      `json:"dry_run"`
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
+	"github.com/pacer-ml/pacer/planner/remote"
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+// estimates is an Oracle that answers each model and accelerator by its most accurate
+// performance model. With a server that one is asked first, and the models of this process only
+// while it does not answer.
+type estimates struct {
+	resolver *query.Resolver
+	family   string
+	server   *remote.Client // nil = none
+	warn     func(error)
+
+	mu       sync.Mutex
+	planners map[spec.Key]*planner.Planner
+	silent   bool // the server did not answer last time
+}
+
+var _ scheduler.Oracle = (*estimates)(nil)
+
+// newEstimates reads --family and --server.
+func newEstimates(c *cli.Context) (*estimates, error) {
+	resolver, err := dataDir(c).Resolver()
+	if err != nil {
+		return nil, err
+	}
+	e := &estimates{resolver: resolver, family: c.String("family"), planners: map[spec.Key]*planner.Planner{}}
+	e.warn = func(err error) { fmt.Fprintln(c.App.ErrWriter, "warning:", err) }
+	if _, _, err := resolver.Predictor(nil, e.family); err != nil && len(resolver.Cards()) == 0 {
+		return nil, command.ForVerb(c, err)
+	}
+	if url := c.String("server"); url != "" {
+		family := e.family
+		if family == query.Auto {
+			family = ""
+		}
+		if e.server, err = remote.New(url, remote.Options{Token: os.Getenv(tokenVariable), Family: family, Retries: -1}); err != nil {
+			return nil, command.ForVerb(c, err)
+		}
+	}
+	return e, nil
+}
+
+// of returns the planner of a model and accelerator.
+func (e *estimates) of(k spec.Key) (*planner.Planner, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if p, ok := e.planners[k]; ok {
+		return p, nil
+	}
+	card, err := e.resolver.BestCard(k, e.family)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", perfmodel.ErrNotCovered, err)
+	}
+	predictor, _, err := e.resolver.Predictor(card, e.family)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", perfmodel.ErrNotCovered, err)
+	}
+	p := planner.New(predictor, planner.Options{})
+	e.planners[k] = p
+	return p, nil
+}
+
+// answer asks the server, if there is one that answers, else the planner of a key.
+func answer[A any](ctx context.Context, e *estimates, k spec.Key, ask func(scheduler.Oracle) (A, error)) (A, error) {
+	if e.server != nil {
+		a, err := ask(e.server)
+		var refused *remote.Error
+		if err == nil || errors.As(err, &refused) || errors.Is(err, planner.ErrInfeasible) || errors.Is(err, perfmodel.ErrNotCovered) || ctx.Err() != nil {
+			e.answered(nil)
+			return a, err
+		}
+		e.answered(err)
+	}
+	p, err := e.of(k)
+	if err != nil {
+		var none A
+		return none, err
+	}
+	return ask(p)
+}
+
+// answered warns when the server ceases to answer, once each time.
+func (e *estimates) answered(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err != nil && !e.silent {
+		e.warn(fmt.Errorf("the server does not answer, models of this process do: %w", err))
+	}
+	e.silent = err != nil
+}
+
+func keyOf(r planner.Request) spec.Key {
+	return spec.Key{Model: r.Model.Name, Accelerator: r.Accelerator.Name}
+}
+
+// Predict implements scheduler.Oracle.
+func (e *estimates) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
+	return answer(ctx, e, c.Key(), func(o scheduler.Oracle) (spec.Prediction, error) { return o.Predict(ctx, c) })
+}
+
+// Best implements scheduler.Oracle.
+func (e *estimates) Best(ctx context.Context, r planner.Request) (planner.Choice, error) {
+	return answer(ctx, e, keyOf(r), func(o scheduler.Oracle) (planner.Choice, error) { return o.Best(ctx, r) })
+}
+
+// Curve implements scheduler.Oracle.
+func (e *estimates) Curve(ctx context.Context, r planner.Request) (planner.Curve, error) {
+	return answer(ctx, e, keyOf(r), func(o scheduler.Oracle) (planner.Curve, error) { return o.Curve(ctx, r) })
+}
+
+// Rank implements scheduler.Oracle. Choices with different numbers of devices on their nodes are
+// left out: no engine can start them.
+func (e *estimates) Rank(ctx context.Context, r planner.Request) (planner.Ranking, error) {
+	out, err := answer(ctx, e, keyOf(r), func(o scheduler.Oracle) (planner.Ranking, error) { return o.Rank(ctx, r) })
+	if err == nil {
+		choices := make([]planner.Choice, 0, len(out.Choices)) // the ranking may be shared
+		for _, ch := range out.Choices {
+			if ch.Config.Shape.Most() == ch.Config.Shape.Least() {
+				choices = append(choices, ch)
+			}
+		}
+		out.Choices = choices
+	}
+	return out, err
+}

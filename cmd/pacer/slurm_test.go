@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
+	"github.com/pacer-ml/pacer/scheduler/live/slurm/slurmtest"
+)
+
+// trainedStep is a line of testdata/slurm/train.py.
+type trainedStep struct {
+	Step int
+	Loss float64
+	Plan string
+}
+
+func trainedSteps(t *testing.T, dir string) (out []trainedStep) {
+	b, err := os.ReadFile(filepath.Join(dir, "steps.jsonl"))
+	if err != nil {
+		return nil
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(b)); lines.Scan(); {
+		var s trainedStep
+		if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
+			t.Fatalf("%s: %v", lines.Text(), err)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// TestE2ESlurmTorch trains a network on a real Slurm under a policy that changes its plan: no
+// step is repeated or skipped, and the loss is that of an uninterrupted run.
+func TestE2ESlurmTorch(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute")
+	}
+	needTorch(t)
+	real := slurmtest.Start(t, 2, 0)
+	pacer := pacerBinary(t)
+	script := filepath.Join(moduleDir(t), "cmd/pacer/testdata/slurm/train.py")
+	dir, steps := t.TempDir(), 600
+	job := fmt.Sprintf("#!/bin/bash\nexport PAUSE=0.05\nexec %s run -- /usr/bin/python3 %s %s %d\n", pacer, script, dir, steps)
+	id := real.Submit(job, "-n1", "-N1", "--gres=gpu:1", fmt.Sprintf("--comment=pacer:model=gpt2,batch=8,steps=%d,progress=%s", steps, filepath.Join(dir, "progress.json")))
+
+	schedule := exec.Command(pacer, "schedule", "--on", "slurm", "--policy", "optimus", "--gres", "a100=a100-80gb", "--start-cost", "5s", "--data", t.TempDir())
+	var log syncBuffer
+	schedule.Stdout, schedule.Stderr = &log, &log
+	if err := schedule.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- schedule.Wait() }()
+	report := func() {
+		t.Logf("schedule:\n%s\njob:\n%s", log.String(), real.Output(id))
+	}
+	until := func(what string, holds func() bool) {
+		t.Helper()
+		for end := time.Now().Add(spectest.Patience(30 * time.Second)); !holds(); time.Sleep(200 * time.Millisecond) {
+			if time.Now().After(end) {
+				report()
+				t.Fatalf("not reached: %s", what)
+			}
+		}
+	}
+	reached := func(from int) func() bool {
+		return func() bool { s := trainedSteps(t, dir); return len(s) > 0 && s[len(s)-1].Step >= from+40 }
+	}
+	last := func() int { s := trainedSteps(t, dir); return s[len(s)-1].Step }
+	until("training", reached(0))
+	other := real.Submit("#!/bin/bash\nsleep 5\n", "-n1", "-N1", "--gres=gpu:1", "--comment=pacer:model=gpt2,batch=8,steps=100000")
+	until("the other job ends", func() bool { return strings.Contains(real.Run("scontrol", "-o", "show", "job", other), "JobState=COMPLETED") })
+	at := last()
+	until("training after the other job", func() bool { return last() == steps || reached(at)() })
+	until("all steps", func() bool { return last() == steps })
+	until("the job ends", func() bool { return strings.Contains(real.Run("scontrol", "-o", "show", "job", id), "JobState=COMPLETED") })
+	if err := schedule.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("schedule after SIGTERM: %v", err)
+	}
+
+	alone := t.TempDir()
+	cmd := exec.Command(pacer, "run", "--steps-file", filepath.Join(alone, "progress.json"), "--", "/usr/bin/python3", script, alone, fmt.Sprint(steps))
+	cmd.Env = append(os.Environ(), "PACER_PLAN=dp=1,mb=8", "RANK=0", "WORLD_SIZE=1", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=29517")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	got, want := trainedSteps(t, dir), trainedSteps(t, alone)
+	plans := map[string]bool{}
+	if len(got) != steps || len(want) != steps {
+		report()
+		t.Fatalf("%d steps, %d uninterrupted, want %d", len(got), len(want), steps)
+	}
+	for i := range got {
+		plans[got[i].Plan] = true
+		if got[i].Step != i+1 || math.Abs(got[i].Loss-want[i].Loss) > 1e-4 {
+			t.Fatalf("step %d: %+v, uninterrupted %+v", i+1, got[i], want[i])
+		}
+	}
+	t.Logf("plans %v", plans)
+	if len(plans) < 2 {
+		report()
+		t.Errorf("only the plans %v", plans)
+	}
+}
+
+// pacerBinary returns the program under test.
+func pacerBinary(t *testing.T) string {
+	if bin := os.Getenv("PACER_BIN"); bin != "" {
+		return bin
+	}
+	return selfAs(t, "pacer")
+}
+
+// syncBuffer is a buffer that a process and a test use at a time.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}

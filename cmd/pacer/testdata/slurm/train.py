@@ -1,0 +1,89 @@
+"""Trains a small network by data parallelism, with the plan that pacer run gives.
+
+train.py DIR STEPS writes DIR/steps.jsonl (a line per step), DIR/state.pt and $PACER_PROGRESS. The
+samples of a step depend on its number only, so the loss does not depend on the plan.
+"""
+import json
+import os
+import signal
+import sys
+
+import torch
+import torch.distributed as dist
+
+stop = False
+
+
+def on_term(*_):
+    global stop
+    stop = True
+
+
+signal.signal(signal.SIGTERM, on_term)
+folder, steps = sys.argv[1], int(sys.argv[2])
+replicas = int(os.environ["PACER_DP"])
+micro = int(os.environ["PACER_MICRO_BATCH"])
+passes = int(os.environ["PACER_ACCUM_STEPS"])
+torch.set_num_threads(1)
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+if dist.get_world_size() != replicas:
+    sys.exit(f"{dist.get_world_size()} processes for {replicas} replicas")
+batch = replicas * micro * passes
+
+torch.manual_seed(1)
+net = torch.nn.Sequential(torch.nn.Linear(16, 64), torch.nn.Tanh(), torch.nn.Linear(64, 1)).double()
+optimizer = torch.optim.Adam(net.parameters(), 1e-3)
+state, step = os.path.join(folder, "state.pt"), 0
+if os.path.exists(state):
+    kept = torch.load(state)
+    net.load_state_dict(kept["net"])
+    optimizer.load_state_dict(kept["optimizer"])
+    step = kept["step"]
+
+
+def sample(index):
+    x = torch.randn(16, generator=torch.Generator().manual_seed(index)).double()
+    return x, x.sin().sum()
+
+
+def replace(path, write):
+    write(path + ".new")
+    os.replace(path + ".new", path)
+
+
+def save():
+    if rank > 0:
+        return
+    kept = dict(net=net.state_dict(), optimizer=optimizer.state_dict(), step=step)
+    replace(state, lambda path: torch.save(kept, path))
+
+
+while step < steps:
+    total = torch.zeros(1, dtype=torch.double)
+    for turn in range(passes):
+        first = step * batch + (rank * passes + turn) * micro
+        pairs = [sample(first + i) for i in range(micro)]
+        x, y = torch.stack([p[0] for p in pairs]), torch.stack([p[1] for p in pairs])
+        loss = ((net(x)[:, 0] - y) ** 2).sum() / batch
+        loss.backward()
+        total += loss.detach()
+    for p in net.parameters():
+        dist.all_reduce(p.grad)
+    optimizer.step()
+    optimizer.zero_grad()
+    step += 1
+    shared = torch.cat([total, torch.tensor([float(stop)], dtype=torch.double)])
+    dist.all_reduce(shared)
+    if rank == 0:
+        with open(os.path.join(folder, "steps.jsonl"), "a") as f:
+            print(json.dumps(dict(step=step, loss=shared[0].item(), plan=os.environ["PACER_PLAN"])), file=f)
+        replace(os.environ["PACER_PROGRESS"], lambda path: open(path, "w").write(json.dumps(dict(step=step))))
+    if shared[1] > 0:
+        save()
+        sys.exit(0)
+    if shared[1] == 0 and os.environ.get("PAUSE"):
+        import time
+
+        time.sleep(float(os.environ["PAUSE"]))
+save()

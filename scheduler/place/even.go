@@ -1,0 +1,64 @@
+package place
+
+import (
+	"slices"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+// Even returns a placer for clusters where a job has the same number of devices on each of its
+// nodes, such as Slurm. It places even shapes like p, and no others.
+func Even(p scheduler.Placer) scheduler.Placer {
+	e := even{p}
+	if c, ok := p.(scheduler.Chooser); ok {
+		return evenChooser{e, c}
+	}
+	return e
+}
+
+type even struct{ scheduler.Placer }
+
+// Place places even shapes.
+func (e even) Place(free *scheduler.Inventory, group int, want spec.Shape) ([]scheduler.Slot, bool) {
+	if want.Most() != want.Least() {
+		return nil, false
+	}
+	return e.Placer.Place(free, group, want)
+}
+
+// Lay returns the even shape on the fewest nodes.
+func (e even) Lay(free *scheduler.Inventory, group, devices int) (spec.Shape, bool) {
+	if devices < 1 || group < 0 || free.FreeIn(group) < devices {
+		return spec.Shape{}, false
+	}
+	first, end := free.Nodes(group)
+	for nodes := 1; nodes <= min(devices, end-first); nodes++ {
+		per := devices / nodes
+		if devices%nodes != 0 || per > free.Size(group) {
+			continue
+		}
+		room := 0
+		for has := free.Least(group, per); has >= 0; has = free.Least(group, has+1) {
+			room += free.With(group, has)
+		}
+		if room >= nodes {
+			return spec.NewShape(slices.Repeat([]int{per}, nodes)...), true
+		}
+	}
+	return spec.Shape{}, false
+}
+
+// evenChooser also restricts the layouts of a job, as its Chooser does.
+type evenChooser struct {
+	even
+	scheduler.Chooser
+}
+
+func (e evenChooser) Place(free *scheduler.Inventory, group int, want spec.Shape) ([]scheduler.Slot, bool) {
+	return e.even.Place(free, group, want)
+}
+
+func (e evenChooser) Lay(free *scheduler.Inventory, group, devices int) (spec.Shape, bool) {
+	return e.even.Lay(free, group, devices)
+}
