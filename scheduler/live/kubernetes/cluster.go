@@ -69,8 +69,9 @@ type Cluster struct {
 	events   record.EventBroadcaster
 	recorder record.EventRecorder
 
-	mu     sync.Mutex
-	parsed map[types.UID]*parsedJob
+	mu      sync.Mutex
+	parsed  map[types.UID]*parsedJob
+	placing map[types.UID]int // pods to be placed of jobs on several nodes
 }
 
 var _ live.Notifier = (*Cluster)(nil)
@@ -88,7 +89,7 @@ func New(client kubernetes.Interface, o Options) (*Cluster, error) {
 	jobs := factory(func(l *meta.ListOptions) { l.LabelSelector = ManagedLabel + "=true" }, informers.WithNamespace(o.Namespace))
 	c := &Cluster{Options: o, client: client, factories: []informers.SharedInformerFactory{nodes, pods, jobs},
 		nodes: nodes.Core().V1().Nodes().Lister(), pods: pods.Core().V1().Pods().Lister(), jobs: jobs.Batch().V1().Jobs().Lister(),
-		changed: make(chan struct{}, 1), parsed: map[types.UID]*parsedJob{}, events: record.NewBroadcaster(),
+		changed: make(chan struct{}, 1), parsed: map[types.UID]*parsedJob{}, placing: map[types.UID]int{}, events: record.NewBroadcaster(),
 		gated: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](retryLeast, retryMost)),
 	}
 	c.recorder = c.events.NewRecorder(scheme.Scheme, core.EventSource{Component: FieldManager})

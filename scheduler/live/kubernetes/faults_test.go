@@ -81,7 +81,7 @@ func runChild(after int64) error {
 	}
 	go func() {
 		for quiet, last := 0, int64(-1); quiet < 20; time.Sleep(100 * time.Millisecond) { // 2 s without a write
-			if n := w.n.Load(); n != last || p.engine.Settled() != nil {
+			if n := w.n.Load(); n != last || !p.engine.Settled() {
 				quiet, last = 0, n
 			} else {
 				quiet++

@@ -83,6 +83,9 @@ func (c *Cluster) placePod(ctx context.Context, name cache.ObjectName) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // another pod has its name
 	}
+	if err == nil {
+		c.placed(p)
+	}
 	return err
 }
 
@@ -99,14 +102,47 @@ func nodeFor(p *core.Pod) (string, error) {
 	return "", fmt.Errorf("annotation %s: %q is no index of the nodes %s", batch.JobCompletionIndexAnnotation, p.Annotations[batch.JobCompletionIndexAnnotation], slots)
 }
 
-// Settled returns an error if a pod waits for its node.
-func (c *Cluster) Settled() error {
+// Settle waits until the pods of the jobs that were started have their nodes. The error says
+// that some have none after a minute.
+func (c *Cluster) Settle(ctx context.Context) error {
+	for until := time.Now().Add(time.Minute); ctx.Err() == nil && time.Now().Before(until); time.Sleep(retryLeast) {
+		if c.Settled() {
+			return nil
+		}
+	}
+	return errors.New("kubernetes: some pods have no node yet")
+}
+
+// Settled reports whether no pod waits for its node, and none will of the jobs that were started.
+func (c *Cluster) Settled() bool {
+	c.mu.Lock()
+	waits := len(c.placing) > 0
+	c.mu.Unlock()
 	pods, err := c.pods.List(labels.Everything())
-	if err != nil {
-		return err
+	return err == nil && !waits && !slices.ContainsFunc(pods, gated)
+}
+
+// await expects n pods of a job to be placed, in place of those of its last run.
+func (c *Cluster) await(job types.UID, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.placing[job] = n
+	c.trim(job)
+}
+
+// placed counts a pod that was placed.
+func (c *Cluster) placed(p *core.Pod) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if o := meta.GetControllerOf(p); o != nil {
+		c.placing[o.UID]--
+		c.trim(o.UID)
 	}
-	if slices.ContainsFunc(pods, gated) {
-		return errors.New("kubernetes: pods wait for their nodes")
+}
+
+// trim forgets a job without pods to be placed.
+func (c *Cluster) trim(job types.UID) {
+	if c.placing[job] <= 0 {
+		delete(c.placing, job)
 	}
-	return nil
 }

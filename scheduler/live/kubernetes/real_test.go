@@ -21,6 +21,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/live"
 	"github.com/pacer-ml/pacer/scheduler/live/kubernetes"
 	"github.com/pacer-ml/pacer/scheduler/live/kubernetes/kubetest"
+	"github.com/pacer-ml/pacer/scheduler/place"
 	"github.com/pacer-ml/pacer/scheduler/policy"
 	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 	"github.com/pacer-ml/pacer/scheduler/schedulertest"
@@ -113,7 +114,11 @@ func newPacer(ctx context.Context, client kube.Interface, name string) (*pacer, 
 	c, err := live.New(live.Options{
 		Cluster: engine, StaleAfter: time.Minute, Resync: time.Second,
 		Policy: func(spec.Cluster) (scheduler.Policy, error) {
-			return builtin.Policies.New(policy.Spec{Name: name}, policy.Deps{Oracle: w.Oracle(0, 1), Seed: 1})
+			packed, err := place.Lookup("")
+			if err != nil {
+				return nil, err
+			}
+			return builtin.Policies.New(policy.Spec{Name: name}, policy.Deps{Oracle: w.Oracle(0, 1), Placer: place.Even(packed), Seed: 1})
 		},
 		OnEvent: func(e live.Event) {
 			p.mu.Lock()

@@ -35,7 +35,11 @@ func (c *Cluster) Stop(ctx context.Context, j *live.Job) error {
 	if j.Phase == live.Held || j.Phase == live.Stopping {
 		return nil
 	}
-	return c.patch(ctx, j, object{"spec": object{"suspend": true}})
+	err := c.patch(ctx, j, object{"spec": object{"suspend": true}})
+	if was, ok := j.Ref.(*batch.Job); ok && err == nil {
+		c.await(was.UID, 0)
+	}
+	return err
 }
 
 // Start implements live.Cluster.
@@ -44,7 +48,13 @@ func (c *Cluster) Start(ctx context.Context, j *live.Job, r live.Record) error {
 	if err != nil {
 		return fmt.Errorf("kubernetes: job %s: %w", j.Spec.ID, err)
 	}
-	return c.patch(ctx, j, p)
+	if err := c.patch(ctx, j, p); err != nil {
+		return err
+	}
+	if was := j.Ref.(*batch.Job); len(r.RunSlots) > 1 {
+		c.await(was.UID, len(r.RunSlots))
+	}
+	return nil
 }
 
 // recorded returns the annotations of a job with record r.
