@@ -2,7 +2,7 @@
 // containers, for tests: etcd, kube-apiserver, kube-scheduler, the controllers of Jobs and
 // of garbage collection, and a fake kubelet for every node.
 //
-//	kubemin up DIR        # start all of them, with DIR/kubeconfig; ends with SIGTERM
+//	kubemin up DIR        # start all of them, with DIR/kubeconfig; end by SIGTERM
 //	kubemin kubectl ...   # so does a link named kubectl
 //
 // The fake kubelet makes every pod ready at once. A pod with the annotation

@@ -18,7 +18,7 @@ import (
 	kubescheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 )
 
-const usage = "usage: kubemin up DIR | etcd | kube-apiserver | kube-scheduler | controllers KUBECONFIG | kubelet KUBECONFIG DIR | kubectl"
+const usage = "usage: kubemin up [DIR] | etcd | kube-apiserver | kube-scheduler | controllers KUBECONFIG | kubelet KUBECONFIG DIR | kubectl"
 
 func main() {
 	name := filepath.Base(os.Args[0])
@@ -38,6 +38,9 @@ func main() {
 			kubectlutil.CheckErr(err)
 		}
 	case "up":
+		if len(os.Args) == 1 {
+			os.Args = append(os.Args, "")
+		}
 		run(1, func(ctx context.Context) error { return up(ctx, os.Args[1]) })
 	case "controllers":
 		run(1, func(ctx context.Context) error { return controllers(ctx, os.Args[1]) })

@@ -44,11 +44,20 @@ type component struct {
 }
 
 // up runs the control plane until ctx ends, or a pipe that is its standard input, with all its
-// files in dir. A component that ends starts again. Once the API server is ready up prints the
-// path of the kubeconfig.
-func up(ctx context.Context, dir string) error {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
+// files in dir; "" = a new one, removed at the end unless there is an error. A component that
+// ends starts again. Once the API server is ready up prints the path of the kubeconfig.
+func up(ctx context.Context, dir string) (err error) {
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "kubemin"); err != nil {
+			return err
+		}
+		defer func() {
+			if err == nil {
+				err = os.RemoveAll(dir)
+			}
+		}()
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)

@@ -91,11 +91,7 @@ func Main(m *testing.M) {
 }
 
 func start(program string) (*Cluster, error) {
-	dir, err := os.MkdirTemp("", "kubemin")
-	if err != nil {
-		return nil, err
-	}
-	c := &Cluster{Dir: dir, cmd: exec.Command(program, "up", dir)}
+	c := &Cluster{cmd: exec.Command(program, "up")}
 	c.cmd.Stderr = os.Stderr
 	out, err := c.cmd.StdoutPipe()
 	if err != nil {
@@ -110,14 +106,21 @@ func start(program string) (*Cluster, error) {
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		c.stop()
-		return nil, fmt.Errorf("kubetest: kubemin did not start, see %s: %w", dir, err)
+		return nil, fmt.Errorf("kubetest: kubemin did not start: %w", err)
 	}
 	c.Kubeconfig = strings.TrimSpace(line)
-	config, err := Config(c.Kubeconfig)
-	if err == nil {
-		c.Client, err = kubernetes.NewForConfig(config)
-	}
+	c.Dir = filepath.Dir(c.Kubeconfig)
+	c.Client, err = Client(c.Kubeconfig)
 	return c, err
+}
+
+// Client returns a client of a kubeconfig.
+func Client(kubeconfig string) (kubernetes.Interface, error) {
+	config, err := Config(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfig(config)
 }
 
 // Config returns the configuration of a client without a limit of requests.
@@ -131,8 +134,7 @@ func Config(kubeconfig string) (*rest.Config, error) {
 
 func (c *Cluster) stop() {
 	c.stdin.Close()
-	c.cmd.Wait()
-	os.RemoveAll(c.Dir)
+	_ = c.cmd.Wait() // it removes its directory
 }
 
 // Kill kills a component, such as kube-apiserver, which then starts again.
