@@ -31,43 +31,11 @@ var commandBlock = regexp.MustCompile("(?s)\n```sh\n(.*?)```")
 // TestE2EPages runs the commands of pages, one block after the other, in a directory
 // with nothing but the program and the campaigns, as after a first build.
 func TestE2EPages(t *testing.T) {
-	root := moduleDir(t)
 	for page, least := range commandPages {
-		t.Run(page, func(t *testing.T) {
-			text, err := os.ReadFile(filepath.Join(root, page))
-			if err != nil {
-				t.Fatal(err)
-			}
-			dir := t.TempDir()
-			if err := os.Mkdir(filepath.Join(dir, "bin"), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			for name, target := range map[string]string{"bin/pacer": selfAs(t, "pacer"), "bench": filepath.Join(root, "bench")} {
-				if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			ran := 0
-			for _, block := range commandBlock.FindAllStringSubmatch(string(text), -1) {
-				if regexp.MustCompile(`(?m)^(git clone|make demo)`).MatchString(block[1]) {
-					continue // the clone and the build: done
-				}
-				script := regexp.MustCompile(`(?m)^make build$`).ReplaceAllString(block[1], ":")
-				cmd := exec.Command("sh", "-euc", script)
-				cmd.Dir = dir
-				cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+filepath.Join(dir, "data"))
-				if out, err := cmd.CombinedOutput(); err != nil {
-					t.Errorf("%s\n%v\n%s", script, err, out)
-				}
-				ran += strings.Count("\n"+script, "\nbin/pacer ")
-			}
-			if ran < least {
-				t.Errorf("only %d commands ran, want %d", ran, least)
-			}
-		})
+		t.Run(page, func(t *testing.T) { runPage(t, page, least) })
 	}
 	t.Run("targets", func(t *testing.T) {
-		text, err := os.ReadFile(filepath.Join(root, "README.md"))
+		text, err := os.ReadFile(filepath.Join(moduleDir(t), "README.md"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,4 +48,39 @@ func TestE2EPages(t *testing.T) {
 			}
 		}
 	})
+}
+
+// runPage runs the commands of a page, of which there are at least some.
+func runPage(t *testing.T, page string, least int) {
+	root := moduleDir(t)
+	text, err := os.ReadFile(filepath.Join(root, page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, target := range map[string]string{"bin/pacer": selfAs(t, "pacer"), "bench": filepath.Join(root, "bench")} {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ran := 0
+	for _, block := range commandBlock.FindAllStringSubmatch(string(text), -1) {
+		if regexp.MustCompile(`(?m)^(git clone|make demo)`).MatchString(block[1]) {
+			continue // the clone and the build: done
+		}
+		script := regexp.MustCompile(`(?m)^make build$`).ReplaceAllString(block[1], ":")
+		cmd := exec.Command("sh", "-euc", script)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+filepath.Join(dir, "data"))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s\n%v\n%s", script, err, out)
+		}
+		ran += strings.Count("\n"+script, "\nbin/pacer ")
+	}
+	if ran < least {
+		t.Errorf("only %d commands ran, want %d", ran, least)
+	}
 }

@@ -36,7 +36,7 @@ task for each device with srun. Elsewhere: reads it from $` + planVariable + `, 
 command once.
 
    sbatch --hold --requeue --gres=gpu:2 \
-       --comment="pacer:model=gpt2,batch=64,steps=20000" job.sh
+       --comment="pacer:model=GPT2-small,batch=64,steps=20000" job.sh
    # in job.sh: pacer run -- python train.py
 
 The command finds the plan in PACER_PLAN, its parts in PACER_DP, PACER_TP, PACER_PP,

@@ -41,6 +41,12 @@ func trainedSteps(t *testing.T, dir string) (out []trainedStep) {
 	return out
 }
 
+// TestE2ESlurmPage runs the commands of the guide on a real Slurm.
+func TestE2ESlurmPage(t *testing.T) {
+	slurmtest.Start(t, 2, 0)
+	runPage(t, "docs/guides/slurm.md", 2)
+}
+
 // TestE2ESlurmTorch trains a network on a real Slurm under a policy that changes its plan: no
 // step is repeated or skipped, and the loss is that of an uninterrupted run.
 func TestE2ESlurmTorch(t *testing.T) {
@@ -53,9 +59,9 @@ func TestE2ESlurmTorch(t *testing.T) {
 	script := filepath.Join(moduleDir(t), "cmd/pacer/testdata/slurm/train.py")
 	dir, steps := t.TempDir(), 600
 	job := fmt.Sprintf("#!/bin/bash\nexport PAUSE=0.05\nexec %s run -- /usr/bin/python3 %s %s %d\n", pacer, script, dir, steps)
-	id := real.Submit(job, "-n1", "-N1", "--gres=gpu:1", fmt.Sprintf("--comment=pacer:model=gpt2,batch=8,steps=%d,progress=%s", steps, filepath.Join(dir, "progress.json")))
+	id := real.Submit(job, "-n1", "-N1", "--gres=gpu:1", fmt.Sprintf("--comment=pacer:model=GPT2-small,batch=8,steps=%d,progress=%s", steps, filepath.Join(dir, "progress.json")))
 
-	schedule := exec.Command(pacer, "schedule", "--on", "slurm", "--policy", "optimus", "--gres", "a100=a100-80gb", "--start-cost", "5s", "--data", t.TempDir())
+	schedule := exec.Command(pacer, "schedule", "--on", "slurm", "--policy", "rubick", "--gres", "a100=a100-80gb", "--start-cost", "5s", "--data", t.TempDir())
 	var log syncBuffer
 	schedule.Stdout, schedule.Stderr = &log, &log
 	if err := schedule.Start(); err != nil {
@@ -80,12 +86,16 @@ func TestE2ESlurmTorch(t *testing.T) {
 	}
 	last := func() int { s := trainedSteps(t, dir); return s[len(s)-1].Step }
 	until("training", reached(0))
-	other := real.Submit("#!/bin/bash\nsleep 5\n", "-n1", "-N1", "--gres=gpu:1", "--comment=pacer:model=gpt2,batch=8,steps=100000")
-	until("the other job ends", func() bool { return strings.Contains(real.Run("scontrol", "-o", "show", "job", other), "JobState=COMPLETED") })
+	other := real.Submit("#!/bin/bash\nsleep 5\n", "-n1", "-N1", "--gres=gpu:1", "--comment=pacer:model=GPT2-small,batch=8,steps=100000")
+	until("the other job ends", func() bool {
+		return strings.Contains(real.Run("scontrol", "-o", "show", "job", other), "JobState=COMPLETED")
+	})
 	at := last()
 	until("training after the other job", func() bool { return last() == steps || reached(at)() })
 	until("all steps", func() bool { return last() == steps })
-	until("the job ends", func() bool { return strings.Contains(real.Run("scontrol", "-o", "show", "job", id), "JobState=COMPLETED") })
+	until("the job ends", func() bool {
+		return strings.Contains(real.Run("scontrol", "-o", "show", "job", id), "JobState=COMPLETED")
+	})
 	if err := schedule.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

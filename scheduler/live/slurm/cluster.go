@@ -175,7 +175,7 @@ func (c *Cluster) Start(ctx context.Context, j *live.Job, r live.Record) error {
 		gres = fmt.Sprintf("gpu:%s:%d", ref.request.Type, per)
 	}
 	args := []string{
-		fmt.Sprintf("NumNodes=%d-%d", len(names), len(names)), fmt.Sprintf("NumTasks=%d", devices), fmt.Sprintf("NumCPUs=%d-%d", cpus, cpus),
+		fmt.Sprintf("NumNodes=%d-%d", len(names), len(names)), fmt.Sprintf("NumTasks=%d", devices), fmt.Sprintf("NtasksPerNode=%d", per), fmt.Sprintf("NumCPUs=%d-%d", cpus, cpus),
 		"Gres=" + gres, "ReqNodeList=" + strings.Join(names, ","), "StartTime=now", "AdminComment=" + kept.String(),
 	}
 	if ref.request.MiB > 0 {

@@ -4,7 +4,7 @@
 //
 // A job belongs to pacer if its comment begins with "pacer:", as in
 //
-//	sbatch --hold --requeue --gres=gpu:2 --comment="pacer:model=gpt2,batch=64,steps=20000" job.sh
+//	sbatch --hold --requeue --gres=gpu:2 --comment="pacer:model=GPT2-small,batch=64,steps=20000" job.sh
 //
 // Start with cluster.go (the engine), read.go (what Slurm says) and request.go (the comment).
 package slurm

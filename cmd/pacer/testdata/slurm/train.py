@@ -1,4 +1,7 @@
-"""Trains a small network by data parallelism, with the plan that pacer run gives.
+"""Trains a small network with the global batch of the plan that pacer run gives.
+
+Every process takes an equal part of the batch, whatever the plan splits: nothing else of so small
+a network can be split.
 
 train.py DIR STEPS writes DIR/steps.jsonl (a line per step), DIR/state.pt and $PACER_PROGRESS. The
 samples of a step depend on its number only, so the loss does not depend on the plan.
@@ -7,6 +10,7 @@ import json
 import os
 import signal
 import sys
+import time
 
 import torch
 import torch.distributed as dist
@@ -21,15 +25,12 @@ def on_term(*_):
 
 signal.signal(signal.SIGTERM, on_term)
 folder, steps = sys.argv[1], int(sys.argv[2])
-replicas = int(os.environ["PACER_DP"])
-micro = int(os.environ["PACER_MICRO_BATCH"])
-passes = int(os.environ["PACER_ACCUM_STEPS"])
+batch = 1
+for part in ("DP", "MICRO_BATCH", "ACCUM_STEPS"):
+    batch *= int(os.environ["PACER_" + part])
 torch.set_num_threads(1)
 dist.init_process_group("gloo")
-rank = dist.get_rank()
-if dist.get_world_size() != replicas:
-    sys.exit(f"{dist.get_world_size()} processes for {replicas} replicas")
-batch = replicas * micro * passes
+rank, processes = dist.get_rank(), dist.get_world_size()
 
 torch.manual_seed(1)
 net = torch.nn.Sequential(torch.nn.Linear(16, 64), torch.nn.Tanh(), torch.nn.Linear(64, 1)).double()
@@ -60,20 +61,16 @@ def save():
 
 
 while step < steps:
-    total = torch.zeros(1, dtype=torch.double)
-    for turn in range(passes):
-        first = step * batch + (rank * passes + turn) * micro
-        pairs = [sample(first + i) for i in range(micro)]
-        x, y = torch.stack([p[0] for p in pairs]), torch.stack([p[1] for p in pairs])
-        loss = ((net(x)[:, 0] - y) ** 2).sum() / batch
-        loss.backward()
-        total += loss.detach()
+    pairs = [sample(step * batch + i) for i in range(rank, batch, processes)]
+    x, y = torch.stack([p[0] for p in pairs]), torch.stack([p[1] for p in pairs])
+    loss = ((net(x)[:, 0] - y) ** 2).sum() / batch
+    loss.backward()
     for p in net.parameters():
         dist.all_reduce(p.grad)
     optimizer.step()
     optimizer.zero_grad()
     step += 1
-    shared = torch.cat([total, torch.tensor([float(stop)], dtype=torch.double)])
+    shared = torch.cat([loss.detach()[None], torch.tensor([float(stop)], dtype=torch.double)])
     dist.all_reduce(shared)
     if rank == 0:
         with open(os.path.join(folder, "steps.jsonl"), "a") as f:
@@ -82,8 +79,5 @@ while step < steps:
     if shared[1] > 0:
         save()
         sys.exit(0)
-    if shared[1] == 0 and os.environ.get("PAUSE"):
-        import time
-
-        time.sleep(float(os.environ["PAUSE"]))
+    time.sleep(float(os.environ.get("PAUSE", 0)))
 save()
