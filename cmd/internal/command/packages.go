@@ -10,7 +10,7 @@ import (
 // compares the list with the sources.
 var errorPackages = strings.Fields(`
 	accuracy admission analytic bayes catalog colocation compat compose datasets device drift executor
-	experiment family goodput gp hook hostspeed huggingface hybrid launch lbfgsb live lp measured memory named nn nnls
+	experiment family goodput gp hook hostspeed huggingface hybrid kubernetes kubetest launch lbfgsb live lp measured memory named nn nnls
 	online optimus order perfmodel place planner policy profiler query registry remote replay report
 	rubick runner scheduler schedulertest server sim slurm slurmtest spec stack store study synthetic trainlog worker
 `)
