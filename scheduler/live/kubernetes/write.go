@@ -49,6 +49,9 @@ func (c *Cluster) Start(ctx context.Context, j *live.Job, r live.Record) error {
 		return fmt.Errorf("kubernetes: job %s: %w", j.Spec.ID, err)
 	}
 	if err := c.patch(ctx, j, p); err != nil {
+		if apierrors.IsInvalid(err) {
+			err = fmt.Errorf("%w (servers before 1.36 do not change the devices of a suspended job, or the pods of one that has run)", err)
+		}
 		return err
 	}
 	if was := j.Ref.(*batch.Job); len(r.RunSlots) > 1 {
