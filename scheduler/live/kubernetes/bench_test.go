@@ -17,8 +17,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/live/kubernetes/kubetest"
 )
 
-// filled returns an engine that has read nodes with 8 devices, and jobs of 1 device, all with a
-// record, of which as many run as have room.
+// filled returns an engine that has read nodes with 8 devices, and jobs of 1 device. As many of
+// the jobs run as have room.
 func filled(tb testing.TB, nodes, jobs int) *Cluster {
 	tb.Helper()
 	add := func(i cache.Indexer, o any) {

@@ -31,8 +31,8 @@ func (l Lease) Validate() error {
 	return nil
 }
 
-// Lead waits for the lease and calls f, whose context ends with ctx or with the lease. It returns
-// once f has, and then releases the lease. The error says that the lease was lost. waiting, if
+// Lead waits for the lease and calls f. The context of f ends with ctx or with the lease. Once f
+// has returned Lead releases the lease and returns. The error says that the lease was lost. waiting, if
 // set, gets the holders that it waits for.
 func Lead(ctx context.Context, client kubernetes.Interface, l Lease, waiting func(holder string), f func(context.Context)) error {
 	if err := l.Validate(); err != nil {
@@ -41,7 +41,7 @@ func Lead(ctx context.Context, client kubernetes.Interface, l Lease, waiting fun
 	if l.Duration == 0 {
 		l.Duration = 15 * time.Second
 	}
-	// The lease outlives ctx until f has returned: nobody else writes meanwhile.
+	// The lease outlives ctx until f has returned: no other process writes meanwhile.
 	holding, release := context.WithCancel(context.WithoutCancel(ctx))
 	defer release()
 	var mu sync.Mutex

@@ -30,7 +30,7 @@ func (c *Cluster) Record(ctx context.Context, j *live.Job, r live.Record) error 
 	return c.patch(ctx, j, object{"metadata": object{"annotations": p}})
 }
 
-// Stop implements live.Cluster: it suspends the job, whose pods get SIGTERM and their grace period.
+// Stop implements live.Cluster: it suspends the job. Its pods get SIGTERM and their grace period.
 func (c *Cluster) Stop(ctx context.Context, j *live.Job) error {
 	if j.Phase == live.Held || j.Phase == live.Stopping {
 		return nil
