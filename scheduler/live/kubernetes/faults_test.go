@@ -75,7 +75,7 @@ func runChild(after int64) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	p, controller, err := newPacer(ctx, client, os.Getenv("PACER_TEST_POLICY"))
+	p, controller, err := newPacer(ctx, client, os.Getenv("PACER_TEST_POLICY"), 1) // one writer: every write is counted before the next
 	if err != nil {
 		return err
 	}
@@ -241,7 +241,7 @@ func deleteJob(t *testing.T, c *kubetest.Cluster, name string) {
 // TestRestarts kills the API server, and deletes a job, while jobs start.
 func TestRestarts(t *testing.T) {
 	c := fresh(t, 3)
-	startPacer(t, c, "pacer")
+	startPacer(t, c, "fifo")
 	for i := range 6 {
 		c.Submit(t, job(fmt.Sprintf("j%d", i), "a", 2, 1000+i))
 	}
@@ -274,7 +274,7 @@ func TestTwoPacers(t *testing.T) {
 	startPacer(t, c, "fifo")
 	startPacer(t, c, "fifo")
 	for i := range 10 {
-		c.Submit(t, job(fmt.Sprintf("j%d", i), "a", 1+i%2, 1000))
+		c.Submit(t, job(fmt.Sprintf("j%d", i), "a", 1, 1000))
 	}
 	kubetest.Wait(t, "full", func() error {
 		devices := 0

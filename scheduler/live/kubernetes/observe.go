@@ -70,6 +70,8 @@ func (c *Cluster) Observe(context.Context) (*live.State, error) {
 		p := c.parse(j)
 		read[j.UID] = p
 		switch phase := phaseOf(j, byOwner[j.UID]); {
+		case phase == live.Ended && (has(j, batch.JobSuccessCriteriaMet) || has(j, batch.JobComplete)):
+			continue // pods that seem to run have ended
 		case phase == live.Ended: // its last pods are usage
 		case p.err != nil:
 			s.Faults = append(s.Faults, live.Fault{Object: "job " + j.Namespace + "/" + j.Name, Err: p.err})

@@ -101,7 +101,7 @@ func (p *pacer) of(kind live.EventKind) (out []live.Event) {
 }
 
 // newPacer returns a controller of a policy, with an engine that has read the cluster.
-func newPacer(ctx context.Context, client kube.Interface, name string) (*pacer, *live.Controller, error) {
+func newPacer(ctx context.Context, client kube.Interface, name string, writers int) (*pacer, *live.Controller, error) {
 	engine, err := kubernetes.New(client, options())
 	if err != nil {
 		return nil, nil, err
@@ -112,7 +112,7 @@ func newPacer(ctx context.Context, client kube.Interface, name string) (*pacer, 
 	p := &pacer{engine: engine}
 	w := world()
 	c, err := live.New(live.Options{
-		Cluster: engine, StaleAfter: time.Minute, Resync: time.Second,
+		Cluster: engine, Writers: writers, StaleAfter: time.Minute, Resync: time.Second,
 		Policy: func(spec.Cluster) (scheduler.Policy, error) {
 			packed, err := place.Lookup("")
 			if err != nil {
@@ -133,7 +133,7 @@ func newPacer(ctx context.Context, client kube.Interface, name string) (*pacer, 
 func startPacer(t *testing.T, c *kubetest.Cluster, name string) *pacer {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	p, controller, err := newPacer(ctx, c.Client, name)
+	p, controller, err := newPacer(ctx, c.Client, name, 0)
 	if err != nil {
 		cancel()
 		t.Fatal(err)
