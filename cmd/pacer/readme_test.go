@@ -50,7 +50,7 @@ func TestE2EPages(t *testing.T) {
 	})
 }
 
-// runPage runs the commands of a page, of which there are at least some.
+// runPage runs the commands of a page, and fails if there are fewer than least.
 func runPage(t *testing.T, page string, least int) {
 	root := moduleDir(t)
 	text, err := os.ReadFile(filepath.Join(root, page))

@@ -48,7 +48,7 @@ PACER_PROGRESS as {"step": N}, if --steps-file or the job's comment names one.
 Exit codes: that of the command, or ` + strconv.Itoa(preempted) + ` if it was stopped by SIGTERM.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "tasks", Value: "device", Usage: "under Slurm start the command once per `UNIT`: device or node (for torchrun)"},
-			&cli.StringFlag{Name: "steps-file", Usage: "tell the command to write its steps into `FILE`", DefaultText: "progress=FILE of the job's comment"},
+			&cli.StringFlag{Name: "steps-file", Usage: "let the command write its steps into `FILE`", DefaultText: "progress=FILE of the job's comment"},
 			&cli.BoolFlag{Name: "as-task", Hidden: true, Usage: "run the command as a task of srun"},
 		},
 		Action: runJob,

@@ -55,7 +55,7 @@ docs/guides/slurm.md and kubernetes.md go from a dry run to control.
    pacer schedule --on slurm --policy rubick --gres a100=a100-80gb
    pacer schedule --on kubernetes --policy rubick
 
-A job in a script of pacer run is told its plan, and checkpoints when it is stopped.`,
+The script of a job starts its command by pacer run, which gives it the plan.`,
 		Flags: append(kubernetesFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "on", Usage: "drive `CLUSTER`: slurm or kubernetes", Category: "Cluster"},
 			&cli.StringSliceFlag{Name: "gres", Usage: "nodes with GRES `TYPE=ACCELERATOR` have that accelerator, see pacer ls accelerators (repeatable); other types are names of accelerators themselves", Category: "Cluster"},

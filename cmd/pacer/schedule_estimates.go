@@ -19,8 +19,8 @@ import (
 )
 
 // estimates is an Oracle that answers each model and accelerator by its most accurate
-// performance model. With a server that one is asked first, and the models of this process only
-// while it does not answer.
+// performance model. With a server, that one answers, and the models of this process only while it
+// does not.
 type estimates struct {
 	resolver *query.Resolver
 	family   string

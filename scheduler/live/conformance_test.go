@@ -102,6 +102,9 @@ type recorder struct {
 }
 
 func (r recorder) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
+	for _, j := range s.Jobs() {
+		*r.decisions = append(*r.decisions, stateText(s.Now, j))
+	}
 	d, err := r.Policy.Decide(ctx, s)
 	var parts []string
 	for _, g := range d.Grants {
@@ -113,6 +116,16 @@ func (r recorder) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.
 	slices.Sort(parts)
 	*r.decisions = append(*r.decisions, fmt.Sprintf("%v keep %v wake %v: %s", s.Now, d.Keep, d.Wake, strings.Join(parts, "; ")))
 	return d, err
+}
+
+// stateText is what a policy may read of a job, to nine digits.
+func stateText(now time.Duration, j *scheduler.JobState) string {
+	text := fmt.Sprintf("%v: %s %d %s, %.9g done, %.9g left, %.9g attained, %d restarts, %d failures, since %v, waited %v, first run %v, start cost %v",
+		now, j.Job.ID, j.Order, j.Phase, j.Done, j.Remaining, j.Attained, j.Restarts, j.Failures, j.Since, j.Waited, j.FirstRun, j.StartCost)
+	if j.Grant != nil {
+		text += fmt.Sprintf(", ready %v, %s on %v", j.Ready, j.Grant.Plan, j.Grant.Slots)
+	}
+	return text
 }
 
 var conforming = []string{"fifo", "srtf", "gavel-las", "optimus", "rubick", "sia", "pacer"}

@@ -80,16 +80,17 @@ type Controller struct {
 	notify sync.Mutex
 	stats  Stats
 
-	layout            // the nodes
-	epoch   time.Time // time 0 of snapshots
-	jobs    map[spec.JobID]*job
-	order   []*job // managed jobs, by arrival
-	ended   []scheduler.JobState
-	faults  map[string]string // reported, by object
-	policy  scheduler.Policy
-	truth   sim.Truth
-	checker *scheduler.Ledger // of the nodes of this tick, without jobs
-	even    bool
+	layout             // the nodes
+	epoch    time.Time // time 0 of snapshots
+	jobs     map[spec.JobID]*job
+	order    []*job // managed jobs, by arrival
+	ended    []scheduler.JobState
+	numbered int               // numbers of jobs used so far
+	faults   map[string]string // reported, by object
+	policy   scheduler.Policy
+	truth    sim.Truth
+	checker  *scheduler.Ledger // of the nodes of this tick, without jobs
+	even     bool
 
 	changed    bool        // since the last decision
 	wake       time.Time   // of the policy, zero = none

@@ -19,13 +19,15 @@ type job struct {
 	observed Job
 	managed  bool // the policy decides about it: it is neither paused nor on a draining node
 	seen     bool // in the present observation
+	numbered bool // its Order is set
 
 	want    Record    // what is to be recorded
 	written Record    // what we recorded last, zero = nothing
 	stale   time.Time // since when the observation is older than written, zero = it is not
 	pending bool      // the observation is older than written: no step now
 
-	ran bool // it ran with its target, and was not stopped by a decision since
+	ran  bool // it ran with its target, and was not stopped by a decision since
+	left bool // it stopped running with its target without a decision, and has not been seen held since
 
 	work, rate float64 // steps in all; steps/s on the grant that rateOf is of, 0 = unknown
 	rateOf     *scheduler.Grant
@@ -87,11 +89,29 @@ func (c *Controller) merge(ctx context.Context, now time.Time, s *State) {
 	slices.SortFunc(c.order, func(a, b *job) int {
 		return cmp.Or(cmp.Compare(a.state.Job.Submit, b.state.Job.Submit), cmp.Compare(a.state.Job.ID, b.state.Job.ID))
 	})
-	for i, j := range c.order {
-		j.state.Order = i
-	}
+	c.number()
 	for _, j := range c.jobs {
 		c.hold(j.holds())
+	}
+}
+
+// number gives every managed job its place in the order of arrival. It stays the same, unless
+// a job that arrived before others is seen later than they are.
+func (c *Controller) number() {
+	last, anew := -1, false
+	for _, j := range c.order {
+		if !j.numbered {
+			j.numbered, j.state.Order = true, c.numbered
+			c.numbered++
+		}
+		anew, last = anew || j.state.Order < last, j.state.Order
+	}
+	if !anew {
+		return
+	}
+	for _, j := range c.order {
+		j.state.Order = c.numbered
+		c.numbered++
 	}
 }
 
@@ -151,8 +171,15 @@ func (c *Controller) mergeJob(ctx context.Context, now time.Time, o *Job) {
 	switch {
 	case o.Phase == Running:
 		j.ran = j.want.settled()
-	case j.ran && j.want.settled() && !j.pending:
-		c.lost(j)
+	case j.ran && j.want.settled() && !j.pending: // it completes, or was stopped without a decision
+		j.ran, j.left = false, true
+		j.want.Attained, j.want.Done = j.state.Attained, j.state.Done
+	}
+	if j.left && o.Phase != Stopping {
+		j.left = false
+		if o.Phase != Running {
+			c.lost(j)
+		}
 	}
 	c.adopt(j)
 	c.setGrant(j)
@@ -179,8 +206,7 @@ func (c *Controller) mergeRecord(now time.Time, j *job) {
 
 // lost counts that a job was stopped without a decision. Its target stays.
 func (c *Controller) lost(j *job) {
-	j.ran = false
-	j.want.Attained, j.want.Done, j.want.Failures = j.state.Attained, j.state.Done, j.want.Failures+1
+	j.want.Failures++
 	c.stats.Lost++
 	c.event(Event{Kind: Lost, Job: &j.observed, Message: "stopped on " + j.want.RunSlots.String() + " without a decision", Warning: true})
 }
@@ -272,19 +298,21 @@ func (c *Controller) progress(ctx context.Context, j *job, running bool, trained
 	if j.work == 0 {
 		j.work = c.steps(ctx, &o.Spec)
 	}
+	least := leastLeft
 	switch {
 	case o.Done >= 0:
-		s.Done = o.Done
+		s.Done, least = o.Done, 1e-12
 	case running && trained > 0:
 		s.Done += c.rateOn(ctx, j) * trained.Seconds()
 	}
 	if !(s.Done >= 0) || math.IsInf(s.Done, 0) {
 		s.Done = 0
 	}
-	s.Remaining = max(j.work-s.Done, j.work*leastLeft)
+	s.Remaining = max(j.work-s.Done, j.work*least)
 }
 
-// leastLeft is the part of its work that a running job has left at least: it has not ended.
+// leastLeft is the part of its work that a job of estimated progress has left at least: it has
+// not ended.
 const leastLeft = 1e-3
 
 // steps returns the work of a job.

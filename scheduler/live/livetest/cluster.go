@@ -13,7 +13,7 @@ import (
 )
 
 // Cluster is a cluster in memory. Its time is set by Advance. Jobs start as soon as they are
-// released and their devices are free, and stop as soon as they are asked to, unless Slow.
+// released and their devices are free, and stop at once, unless Slow.
 type Cluster struct {
 	mu    sync.Mutex
 	now   time.Time

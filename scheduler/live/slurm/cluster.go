@@ -17,7 +17,7 @@ import (
 
 // Options of a Cluster. Model and NodeType are required.
 type Options struct {
-	// Partitions are those whose nodes and jobs are scheduled; none = all.
+	// Partitions are those with the nodes and jobs to schedule; none = all.
 	Partitions []string
 	// Model returns the model that a job names.
 	Model func(name string) (spec.Model, error)
@@ -175,8 +175,8 @@ func (c *Cluster) Start(ctx context.Context, j *live.Job, r live.Record) error {
 		gres = fmt.Sprintf("gpu:%s:%d", ref.request.Type, per)
 	}
 	args := []string{
-		fmt.Sprintf("NumNodes=%d-%d", len(names), len(names)), fmt.Sprintf("NumTasks=%d", devices), fmt.Sprintf("NtasksPerNode=%d", per), fmt.Sprintf("NumCPUs=%d-%d", cpus, cpus),
-		"Gres=" + gres, "ReqNodeList=" + strings.Join(names, ","), "StartTime=now", "AdminComment=" + kept.String(),
+		fmt.Sprintf("NumNodes=%d-%d", len(names), len(names)), fmt.Sprintf("NumTasks=%d", devices), fmt.Sprintf("NumCPUs=%d-%d", cpus, cpus),
+		"Gres=" + gres, fmt.Sprintf("MinCPUsNode=%d", cpus/len(names)), "ReqNodeList=" + strings.Join(names, ","), "StartTime=now", "AdminComment=" + kept.String(),
 	}
 	if ref.request.MiB > 0 {
 		args = append(args, fmt.Sprintf("MinMemoryNode=%d", ref.request.MiB*int64(per)))

@@ -225,8 +225,8 @@ func (j *job) nodeNames() (out []string, err error) {
 	return hosts(cmp.Or(text, j.Nodes))
 }
 
-// phase says what Slurm does with a job. A job whose last run ended less than Settle ago is
-// still stopping.
+// phase says what Slurm does with a job. For Settle after the end of its last run, a
+// job is still stopping.
 func (c *Cluster) phase(j *job, now time.Time) live.Phase {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -129,7 +129,7 @@ func TestBadJobs(t *testing.T) {
 }
 
 // TestPhases follows a job through a requeue: it is held only some time after its run ended, and
-// one that Slurm requeued by itself is told from one that pacer released.
+// one that Slurm requeued by itself differs from one that pacer released.
 func TestPhases(t *testing.T) {
 	c := reader()
 	at := func(after time.Duration, state string, priority float64, restarts, known int) live.Phase {

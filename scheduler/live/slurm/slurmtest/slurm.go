@@ -128,7 +128,7 @@ SelectTypeParameters=CR_Core_Memory
 SchedulerParameters=bf_interval=1,sched_interval=1,batch_sched_delay=0
 ReturnToService=2
 SlurmdTimeout=10
-KillWait=2
+KillWait=20
 InactiveLimit=0
 MpiDefault=none
 MailProg=/bin/true
