@@ -23,7 +23,9 @@ type parsedJob struct {
 
 // held is what the pods of one job hold.
 type held struct {
-	pods      []*core.Pod // that are bound to a node
+	run       string      // the slots of the present run, as its pods have them
+	pods      []*core.Pod // of this run that are bound to a node
+	unbound   int
 	succeeded int
 }
 
@@ -44,7 +46,7 @@ func (c *Cluster) Observe(context.Context) (*live.State, error) {
 	}
 	byOwner := make(map[types.UID]*held, len(jobs))
 	for _, j := range jobs {
-		byOwner[j.UID] = &held{}
+		byOwner[j.UID] = &held{run: j.Spec.Template.Annotations[SlotsAnnotation]}
 	}
 	others := byNode{} // what pods of other owners hold
 	for _, p := range pods {
@@ -58,8 +60,12 @@ func (c *Cluster) Observe(context.Context) (*live.State, error) {
 			if job != nil {
 				job.succeeded++
 			}
-		case p.Spec.NodeName == "" || down[p.Spec.NodeName]: // what was on a lost node holds nothing
-		case job != nil:
+		case down[p.Spec.NodeName]: // what was on a lost node holds nothing
+		case p.Spec.NodeName == "":
+			if job != nil {
+				job.unbound++
+			}
+		case job != nil && p.Annotations[SlotsAnnotation] == job.run:
 			job.pods = append(job.pods, p)
 		default:
 			others.add(p)
@@ -133,7 +139,7 @@ func phaseOf(j *batch.Job, h *held) live.Phase {
 		return live.Ended // the controller of Jobs has not said so yet
 	case !suspended:
 		return live.Released
-	case len(h.pods) > 0 || j.Status.Active > 0 || j.Status.StartTime != nil && !has(j, batch.JobSuspended):
+	case len(h.pods)+h.unbound > 0 || j.Status.Active > 0 || j.Status.StartTime != nil && !has(j, batch.JobSuspended):
 		// Until the controller of Jobs has seen the suspension, its template may not be changed.
 		return live.Stopping
 	}

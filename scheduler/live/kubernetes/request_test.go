@@ -169,6 +169,7 @@ func TestPhaseOf(t *testing.T) {
 		{"submitted", &yes, batch.JobStatus{}, held{}, live.Held},
 		{"suspended", &yes, suspendedCondition, held{}, live.Held},
 		{"its pods end", &yes, suspendedCondition, held{pods: make([]*core.Pod, 1)}, live.Stopping},
+		{"a pod without a node", &yes, suspendedCondition, held{unbound: 1}, live.Stopping},
 		{"not yet seen by the controller of Jobs", &yes, batch.JobStatus{StartTime: &now}, held{}, live.Stopping},
 		{"pods are counted still", &yes, batch.JobStatus{Active: 1}, held{}, live.Stopping},
 		{"resumed", &no, batch.JobStatus{}, held{}, live.Released},
