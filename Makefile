@@ -32,6 +32,14 @@ LINTER_VERSION := v2.15.0
 TOOLS  := $(or $(XDG_CACHE_HOME),$(addsuffix /.cache,$(HOME)),$(CURDIR)/bin)/pacer/tools
 LINTER := $(TOOLS)/golangci-lint-$(LINTER_VERSION)-$(shell PATH='$(PATH)' $(GO) env GOVERSION 2>/dev/null)
 
+# The control plane of Kubernetes, likewise built once per machine for every version of its sources. Tests
+# use it where it is built. bin/engines is for tests that run without make.
+ENGINES_SRC := scheduler/live/engines
+ENGINES     := $(TOOLS)/engines-$(shell cat $(ENGINES_SRC)/go.* $(ENGINES_SRC)/*/*.go | sha256sum | cut -c1-16)
+ifneq ($(wildcard $(ENGINES)/kubectl),)
+export PACER_ENGINES := $(ENGINES)
+endif
+
 # Runs tests and counts the skipped ones by reason; V=-skips lists each. Tests make much garbage in small
 # heaps: collecting it less often saves a fifth of their time.
 GOTEST = GOGC=$${GOGC:-400} $(GO) run ./bench/gotest $(V)
@@ -94,6 +102,10 @@ race: need-go need-cc ## the shorter tests under the race detector, the schedule
 e2e: build ## the built binary, from the command line
 	bin/pacer version | grep -qF '$(VERSION)'
 	PACER_BIN='$(CURDIR)/bin/pacer' $(GOTEST) -count=1 -timeout 60m -run '$(E2E)' ./cmd/...
+
+.PHONY: engines
+engines: need-go $(ENGINES)/kubectl ## a real control plane of Kubernetes for tests: 10 minutes of processor time, 3 GB of build cache
+	@mkdir -p bin && ln -sfn '$(ENGINES)' bin/engines && echo '$(ENGINES)'
 
 .PHONY: fuzz
 fuzz: need-go ## every fuzz target in turn: make fuzz FUZZTIME=30s
@@ -172,6 +184,7 @@ define missing
 { [ -n "$${PACER_SHARED:-}" ] || echo "make: not run: tests that compare with published data; docs/benchmarks/README.md says what PACER_SHARED is to hold"; \
 "$${PACER_PYTHON:-/usr/bin/python3}" -c "import torch" 2>/dev/null || \
 	echo "make: not run: tests that train; apt-get install -y --no-install-recommends python3-torch, or set PACER_PYTHON"; \
+[ -n "$${PACER_ENGINES:-}" ] || echo "make: not run: tests on a real Kubernetes; make engines"; \
 command -v clp >/dev/null || \
 	echo "make: not run: linear programmes against CLP and GLPK; apt-get install -y --no-install-recommends coinor-clp glpk-utils"; \
 command -v chromium >/dev/null || \
@@ -198,3 +211,9 @@ $(LINTER): | need-go
 	@mkdir -p '$(TOOLS)'
 	dir="$$(mktemp -d '$(TOOLS)/build.XXXXXX')"; trap 'rm -rf "$$dir"' EXIT; \
 	GOBIN="$$dir" $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINTER_VERSION) && mv "$$dir/golangci-lint" $@
+
+# The link is made last: it says that the engines are complete.
+$(ENGINES)/kubectl: | need-go
+	@mkdir -p '$(ENGINES)'
+	cd $(ENGINES_SRC) && $(GO) build -trimpath -ldflags '-s -w' -o '$(ENGINES)/' ./...
+	ln -sf kubemin $@

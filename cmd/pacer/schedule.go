@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,8 +28,18 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
+// engine is a cluster of --on.
+type engine struct {
+	live.Cluster
+	// lead calls run as the only process that writes to the cluster. With --once it does not
+	// wait for another to end.
+	lead func(c *cli.Context, run func(context.Context) error) error
+	// settle waits until what a single tick began needs pacer no more; nil = at once.
+	settle func(ctx context.Context) error
+}
+
 // engines are the clusters of --on.
-var engines = map[string]func(c *cli.Context) (live.Cluster, error){"slurm": slurmEngine}
+var engines = map[string]func(c *cli.Context) (engine, error){"slurm": slurmEngine, "kubernetes": kubernetesEngine}
 
 func scheduleCommand() *cli.Command {
 	return &cli.Command{
@@ -37,15 +48,16 @@ func scheduleCommand() *cli.Command {
 		Description: `Jobs that ask for it are started, stopped and resized as the policy decides. What
 is decided is recorded beside each job, so that pacer may end at any time: jobs run
 on, and the next pacer goes on from there. Jobs of others are never touched.
-docs/guides/slurm.md goes from a dry run to control.
+docs/guides/slurm.md and kubernetes.md go from a dry run to control.
 
    pacer schedule --on slurm --policy rubick --gres a100=a100-80gb \
        --dry-run --once
    pacer schedule --on slurm --policy rubick --gres a100=a100-80gb
+   pacer schedule --on kubernetes --policy rubick
 
 The script of a job starts its command by pacer run, which gives it the plan.`,
-		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "on", Usage: "drive `CLUSTER`: slurm", Category: "Cluster"},
+		Flags: append(kubernetesFlags(), []cli.Flag{
+			&cli.StringFlag{Name: "on", Usage: "drive `CLUSTER`: slurm or kubernetes", Category: "Cluster"},
 			&cli.StringSliceFlag{Name: "gres", Usage: "nodes with GRES `TYPE=ACCELERATOR` have that accelerator, see pacer ls accelerators (repeatable); other types are names of accelerators themselves", Category: "Cluster"},
 			&cli.StringFlag{Name: "partition", Usage: "schedule the nodes and jobs of `NAME,...`", DefaultText: "all", Category: "Cluster"},
 			&cli.StringFlag{Name: "lock", Usage: "let one pacer at a time write, by a lock on `FILE` on a file system that all share", DefaultText: "schedule.lock in the data directory", Category: "Cluster"},
@@ -57,7 +69,7 @@ The script of a job starts its command by pacer run, which gives it the plan.`,
 			&cli.IntFlag{Name: "max-restarts-per-hour", Usage: "stop at most `N` running jobs within an hour, 0 = no limit; further restarts wait", Category: "Scheduler"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "print what would be decided, and write nothing", Category: "Run"},
 			&cli.BoolFlag{Name: "once", Usage: "observe, decide and write once, then end", Category: "Run"},
-		},
+		}...),
 		Before: command.NoArgs,
 		Action: runSchedule,
 	}
@@ -66,7 +78,7 @@ The script of a job starts its command by pacer run, which gives it the plan.`,
 func runSchedule(c *cli.Context) error {
 	makeEngine, ok := engines[c.String("on")]
 	if !ok {
-		return fail.Usagef("schedule: --on %q is no cluster, want slurm", c.String("on"))
+		return fail.Usagef("schedule: --on %q is no cluster, want slurm or kubernetes", c.String("on"))
 	}
 	for _, flag := range []string{"max-restarts-per-hour", "start-cost"} {
 		if err := command.NotNegative(c, flag); err != nil {
@@ -81,24 +93,26 @@ func runSchedule(c *cli.Context) error {
 	if err != nil {
 		return fmt.Errorf("schedule: %w", err)
 	}
-	if !c.Bool("dry-run") {
-		unlock, err := scheduleLock(c)
-		if err != nil || c.Context.Err() != nil {
-			return err
-		}
-		defer unlock()
-	}
 	controller, err := live.New(live.Options{
-		Cluster: engine, Policy: makePolicy, Estimate: estimate, StartCost: c.Duration("start-cost"),
+		Cluster: engine.Cluster, Policy: makePolicy, Estimate: estimate, StartCost: c.Duration("start-cost"),
 		MaxRestarts: c.Int("max-restarts-per-hour"), DryRun: c.Bool("dry-run"), OnEvent: eventPrinter(c.App.Writer, command.Global(c, "output") == "json"),
 	})
 	if err != nil {
 		return fmt.Errorf("schedule: %w", err)
 	}
-	if !c.Bool("once") {
-		return controller.Run(c.Context)
+	run := controller.Run
+	if c.Bool("once") {
+		run = func(ctx context.Context) error { return scheduleOnce(ctx, controller, engine) }
 	}
-	if _, err = controller.Tick(c.Context); err != nil {
+	if c.Bool("dry-run") {
+		return run(c.Context)
+	}
+	return engine.lead(c, run)
+}
+
+// scheduleOnce observes, decides and writes once.
+func scheduleOnce(ctx context.Context, controller *live.Controller, e engine) error {
+	if _, err := controller.Tick(ctx); err != nil {
 		return fmt.Errorf("schedule: %w", err)
 	}
 	switch s := controller.Stats(); {
@@ -106,6 +120,8 @@ func runSchedule(c *cli.Context) error {
 		return errors.New("schedule: the policy made no valid decision, see above")
 	case s.FailedWrites > 0:
 		return fmt.Errorf("schedule: %d of %d writes failed, see above", s.FailedWrites, s.Writes)
+	case e.settle != nil && s.Writes > 0:
+		return e.settle(ctx)
 	}
 	return nil
 }
@@ -136,12 +152,12 @@ func scheduleParts(c *cli.Context) (func(spec.Cluster) (scheduler.Policy, error)
 	return makePolicy, func(cluster spec.Cluster) sim.Truth { return sim.Predicted{Predictor: oracle, Cluster: cluster} }, nil
 }
 
-func slurmEngine(c *cli.Context) (live.Cluster, error) {
+func slurmEngine(c *cli.Context) (engine, error) {
 	types, err := command.Pairs(c, "gres")
 	if err != nil {
-		return nil, err
+		return engine{}, err
 	}
-	return slurm.New(c.Context, slurm.Options{
+	cluster, err := slurm.New(c.Context, slurm.Options{
 		Partitions: command.List(c, "partition"),
 		Model:      catalog.Model,
 		NodeType: func(gres string, devices int) (spec.NodeGroup, error) {
@@ -152,13 +168,33 @@ func slurmEngine(c *cli.Context) (live.Cluster, error) {
 			if name == "" {
 				return spec.NodeGroup{}, errors.New("GPUs without a type: set one in gres.conf")
 			}
-			cluster, err := catalog.Cluster(fmt.Sprintf("1x%dx%s", devices, name))
+			group, err := nodeType(name, devices)
 			if err != nil {
-				return spec.NodeGroup{}, fmt.Errorf("GRES type %q: %w", gres, err)
+				return group, fmt.Errorf("GRES type %q: %w", gres, err)
 			}
-			return cluster.Groups[0], nil
+			return group, nil
 		},
 	})
+	return engine{Cluster: cluster, lead: leadByLock}, err
+}
+
+// nodeType returns a node with a number of devices of an accelerator of the catalog.
+func nodeType(accelerator string, devices int) (spec.NodeGroup, error) {
+	cluster, err := catalog.Cluster(fmt.Sprintf("1x%dx%s", devices, accelerator))
+	if err != nil {
+		return spec.NodeGroup{}, err
+	}
+	return cluster.Groups[0], nil
+}
+
+// leadByLock calls run with the lock of --lock.
+func leadByLock(c *cli.Context, run func(context.Context) error) error {
+	unlock, err := scheduleLock(c)
+	if err != nil || c.Context.Err() != nil {
+		return err
+	}
+	defer unlock()
+	return run(c.Context)
 }
 
 // scheduleLock waits for the lock that lets one pacer at a time write.

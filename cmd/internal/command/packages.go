@@ -10,10 +10,10 @@ import (
 // compares the list with the sources.
 var errorPackages = strings.Fields(`
 	accuracy admission analytic bayes catalog colocation compat compose datasets device drift executor
-	experiment family goodput gp hook hostspeed huggingface hybrid launch lbfgsb live lp measured
-	memory named nn nnls online optimus order perfmodel place planner policy profiler query recipe
-	registry remote replay report rubick runner scheduler schedulertest server sim slurm slurmtest
-	spec stack store study synthetic trainlog worker
+	experiment family goodput gp hook hostspeed huggingface hybrid kubernetes kubetest launch
+	lbfgsb live lp measured memory named nn nnls online optimus order perfmodel place planner
+	policy profiler query recipe registry remote replay report rubick runner scheduler
+	schedulertest server sim slurm slurmtest spec stack store study synthetic trainlog worker
 `)
 
 // packagePrefix matches the name of a package in an error, at the beginning of each of its lines.

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	auth "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/pacer-ml/pacer/scheduler/live/kubernetes/kubetest"
+)
+
+// kubernetesCluster returns a real Kubernetes with two nodes of 8 devices.
+func kubernetesCluster(t *testing.T) *kubetest.Cluster {
+	t.Helper()
+	c := kubetest.Shared(t)
+	c.Reset(t)
+	c.AddNodes(t, 2, 8)
+	return c
+}
+
+// TestE2EKubernetesGuide runs the commands of the guide, with its job, as an administrator.
+func TestE2EKubernetesGuide(t *testing.T) {
+	c := kubernetesCluster(t)
+	root := moduleDir(t)
+	text, err := os.ReadFile(filepath.Join(root, "docs/guides/kubernetes.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	job := regexp.MustCompile("(?s)\n```yaml\n(.*?)```").FindSubmatch(text)
+	if job == nil {
+		t.Fatal("the guide has no job")
+	}
+	if err := os.WriteFile(filepath.Join(dir, "job.yaml"), job[1], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, target := range map[string]string{"bin/pacer": selfAs(t, "pacer"), "bin/kubectl": kubetest.Program(t, "kubectl"), "scheduler": filepath.Join(root, "scheduler")} {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var output strings.Builder
+	for _, block := range commandBlock.FindAllSubmatch(text, -1) {
+		cmd := exec.Command("sh", "-euc", string(block[1]))
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "XDG_DATA_HOME="+filepath.Join(dir, "data"), "HOME="+dir,
+			"PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"))
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s\n%v\n%s", block[1], err, out)
+		}
+		output.Write(out)
+	}
+	for _, want := range []string{"default/train", "WouldDecide", "Started", "deployment.apps/pacer created", "deployment.apps/pacer configured"} {
+		if !strings.Contains(output.String(), want) {
+			t.Errorf("the output does not have %q:\n%s", want, output.String())
+		}
+	}
+	runs(t, c, "train")
+}
+
+// runs waits until every pod of a job is ready and has a plan.
+func runs(t *testing.T, c *kubetest.Cluster, name string) {
+	t.Helper()
+	kubetest.Wait(t, name, func() error {
+		j, err := c.Client.BatchV1().Jobs("default").Get(t.Context(), name, meta.GetOptions{})
+		switch {
+		case err != nil:
+			return err
+		case *j.Spec.Suspend || j.Status.Ready == nil || *j.Status.Ready != *j.Spec.Parallelism:
+			return fmt.Errorf("not ready: %+v", j.Status)
+		case j.Spec.Template.Annotations["pacer.dev/plan"] == "":
+			return errors.New("no plan")
+		}
+		return nil
+	})
+}
+
+// TestE2EKubernetesRights runs pacer as the service account of the manifests: it can do all that it
+// does, and read no secret. One that may only read makes a dry run, and no write.
+func TestE2EKubernetesRights(t *testing.T) {
+	c := kubernetesCluster(t)
+	kubectl := func(args ...string) {
+		t.Helper()
+		cmd := exec.Command(kubetest.Program(t, "kubectl"), args...)
+		cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "HOME="+t.TempDir())
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("kubectl %v: %v\n%s", args, err, out)
+		}
+	}
+	deploy := filepath.Join(moduleDir(t), "scheduler/live/kubernetes/deploy")
+	kubectl("delete", "-k", filepath.Join(deploy, "control"), "--ignore-not-found", "--wait=false", "--cascade=background")
+	finish(t, c, "pacer-system")
+	kubectl("apply", "-k", filepath.Join(deploy, "dry-run"))
+	kubectl("apply", "--dry-run=server", "-k", filepath.Join(deploy, "control"))
+	kubeconfig := accountConfig(t, c)
+	wide := kubetest.Job("wide", 2, 8, map[string]string{"model": "llama3-8b", "batch": "128", "steps": "10000", "plan": "tp=8,dp=2,ga=64"})
+	c.Submit(t, wide)
+	pacer := func(args ...string) (string, error) {
+		cmd := exec.Command(selfAs(t, "pacer"), append([]string{"schedule", "--on", "kubernetes", "--kubeconfig", kubeconfig, "--lease", "pacer-system/pacer"}, args...)...)
+		cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+t.TempDir())
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := pacer("--dry-run", "--once"); err != nil || !strings.Contains(out, "default/wide") {
+		t.Errorf("a dry run with the rights to read: %v\n%s", err, out)
+	}
+	kubectl("apply", "-k", filepath.Join(deploy, "control"))
+	if out, err := pacer("--once"); err != nil {
+		t.Errorf("with the rights to write: %v\n%s", err, out)
+	}
+	runs(t, c, "wide")
+
+	client, err := kubetest.Client(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, namespace := range []string{"default", "pacer-system"} {
+		if _, err := client.CoreV1().Secrets(namespace).List(t.Context(), meta.ListOptions{}); !apierrors.IsForbidden(err) {
+			t.Errorf("secrets of %s: %v, want forbidden", namespace, err)
+		}
+		if err := client.CoreV1().Pods(namespace).Delete(t.Context(), "x", meta.DeleteOptions{}); !apierrors.IsForbidden(err) {
+			t.Errorf("deletion of a pod in %s: %v, want forbidden", namespace, err)
+		}
+	}
+}
+
+// finish removes the finalizer of a namespace, which no controller does here, and waits until it is gone.
+func finish(t *testing.T, c *kubetest.Cluster, namespace string) {
+	t.Helper()
+	kubetest.Wait(t, namespace, func() error {
+		n, err := c.Client.CoreV1().Namespaces().Get(t.Context(), namespace, meta.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		n.Spec.Finalizers = nil
+		if _, err := c.Client.CoreV1().Namespaces().Finalize(t.Context(), n, meta.UpdateOptions{}); err != nil {
+			return err
+		}
+		return errors.New("not gone yet")
+	})
+}
+
+// accountConfig returns a kubeconfig of the service account of the manifests.
+func accountConfig(t *testing.T, c *kubetest.Cluster) string {
+	t.Helper()
+	token, err := c.Client.CoreV1().ServiceAccounts("pacer-system").CreateToken(context.Background(), "pacer", &auth.TokenRequest{}, meta.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.LoadFromFile(c.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range config.AuthInfos {
+		config.AuthInfos[name] = &clientapi.AuthInfo{Token: token.Status.Token}
+	}
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,207 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	batch "k8s.io/api/batch/v1"
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+	batchlisters "k8s.io/client-go/listers/batch/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler/live"
+)
+
+// Names that Kubernetes knows pacer by.
+const (
+	ManagedLabel = "pacer.dev/managed"   // "true" on jobs that pacer schedules
+	Gate         = "pacer.dev/placement" // scheduling gate of pods without a node
+	FieldManager = "pacer"
+	hostname     = core.LabelHostname
+)
+
+// Options of a Cluster. Model and NodeType are required.
+type Options struct {
+	// Namespace is that of the jobs, "" = all.
+	Namespace string
+	// Model returns the model that a job names.
+	Model func(name string) (spec.Model, error)
+	// NodeType returns a node with a number of devices of an accelerator, as the node's labels name it.
+	NodeType func(accelerator string, devices int) (spec.NodeGroup, error)
+	// ReadOnly refuses every write.
+	ReadOnly bool
+}
+
+// Validate returns an error that names the field.
+func (o Options) Validate() error {
+	if o.Model == nil || o.NodeType == nil {
+		return errors.New("kubernetes: options without Model or NodeType")
+	}
+	return nil
+}
+
+// Cluster is a live.Cluster. It is safe for concurrent use.
+type Cluster struct {
+	Options
+	client kubernetes.Interface
+
+	factories []informers.SharedInformerFactory
+	nodes     corelisters.NodeLister
+	jobs      batchlisters.JobLister
+	pods      corelisters.PodLister
+	synced    []cache.InformerSynced
+	changed   chan struct{}
+	gated     workqueue.TypedRateLimitingInterface[cache.ObjectName] // pods that wait for their node
+
+	events   record.EventBroadcaster
+	recorder record.EventRecorder
+
+	mu      sync.Mutex
+	parsed  map[types.UID]*parsedJob
+	placing map[types.UID]int // pods to be placed of jobs on several nodes
+}
+
+var _ live.Notifier = (*Cluster)(nil)
+
+// New returns the engine for the cluster of a client. Run starts it.
+func New(client kubernetes.Interface, o Options) (*Cluster, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	factory := func(tweak func(*meta.ListOptions), more ...informers.SharedInformerOption) informers.SharedInformerFactory {
+		return informers.NewSharedInformerFactoryWithOptions(client, 0, append(more, informers.WithTransform(strip), informers.WithTweakListOptions(tweak))...)
+	}
+	nodes := factory(func(*meta.ListOptions) {})
+	pods := factory(func(l *meta.ListOptions) { l.FieldSelector = "status.phase!=Failed" })
+	jobs := factory(func(l *meta.ListOptions) { l.LabelSelector = ManagedLabel + "=true" }, informers.WithNamespace(o.Namespace))
+	c := &Cluster{Options: o, client: client, factories: []informers.SharedInformerFactory{nodes, pods, jobs},
+		nodes: nodes.Core().V1().Nodes().Lister(), pods: pods.Core().V1().Pods().Lister(), jobs: jobs.Batch().V1().Jobs().Lister(),
+		changed: make(chan struct{}, 1), parsed: map[types.UID]*parsedJob{}, placing: map[types.UID]int{}, events: record.NewBroadcaster(),
+		gated: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](retryLeast, retryMost)),
+	}
+	c.recorder = c.events.NewRecorder(scheme.Scheme, core.EventSource{Component: FieldManager})
+	handler := cache.ResourceEventHandlerFuncs{AddFunc: c.wake, UpdateFunc: func(_, o any) { c.wake(o) }, DeleteFunc: c.wake}
+	for _, i := range []cache.SharedIndexInformer{nodes.Core().V1().Nodes().Informer(), pods.Core().V1().Pods().Informer(), jobs.Batch().V1().Jobs().Informer()} {
+		r, err := i.AddEventHandler(handler)
+		if err != nil {
+			return nil, fmt.Errorf("kubernetes: %w", err)
+		}
+		c.synced = append(c.synced, r.HasSynced)
+	}
+	return c, nil
+}
+
+// wake records that an object changed. It does not block.
+func (c *Cluster) wake(o any) {
+	if p, ok := o.(*core.Pod); ok && gated(p) {
+		c.gated.Add(cache.MetaObjectToName(p))
+	}
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Run reads the state of the cluster and follows it until ctx is done. It returns once the
+// first state is there. An error says what could not be read within a minute.
+func (c *Cluster) Run(ctx context.Context) error {
+	for _, f := range c.factories {
+		f.Start(ctx.Done())
+	}
+	limited, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if !cache.WaitForCacheSync(limited.Done(), c.synced...) {
+		return fmt.Errorf("kubernetes: nodes, jobs and pods are not read after a minute: %w", c.access(ctx))
+	}
+	if !c.ReadOnly {
+		c.events.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: c.client.CoreV1().Events("")})
+		context.AfterFunc(ctx, c.events.Shutdown)
+		c.place(ctx)
+	}
+	return nil
+}
+
+// access returns the error of reading one object of each kind, which names the missing right.
+func (c *Cluster) access(ctx context.Context) error {
+	one := meta.ListOptions{Limit: 1}
+	if _, err := c.client.CoreV1().Nodes().List(ctx, one); err != nil {
+		return err
+	}
+	if _, err := c.client.CoreV1().Pods("").List(ctx, one); err != nil {
+		return err
+	}
+	_, err := c.client.BatchV1().Jobs(c.Namespace).List(ctx, one)
+	return err
+}
+
+// Watch implements live.Cluster.
+func (c *Cluster) Watch(ctx context.Context) (<-chan struct{}, error) {
+	out := make(chan struct{}, 1)
+	go func() {
+		defer close(out)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-c.changed:
+			}
+			select {
+			case out <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	return out, nil
+}
+
+// Notify implements live.Notifier: an Event of the job.
+func (c *Cluster) Notify(e live.Event) {
+	if c.ReadOnly || e.Job == nil || e.DryRun {
+		return
+	}
+	j, ok := e.Job.Ref.(*batch.Job)
+	if !ok {
+		return
+	}
+	kind := core.EventTypeNormal
+	if e.Warning {
+		kind = core.EventTypeWarning
+	}
+	const most = 1000 // longer messages are refused
+	if len(e.Message) > most {
+		e.Message = e.Message[:most]
+	}
+	c.recorder.Event(j, kind, string(e.Kind), e.Message)
+}
+
+// strip removes what is never read, which is most of a pod.
+func strip(o any) (any, error) {
+	switch o := o.(type) {
+	case *core.Pod:
+		o.ManagedFields = nil
+		o.Spec.Volumes, o.Spec.InitContainers, o.Spec.EphemeralContainers, o.Spec.Affinity = nil, nil, nil, nil
+		for i := range o.Spec.Containers {
+			o.Spec.Containers[i] = core.Container{Resources: o.Spec.Containers[i].Resources}
+		}
+		o.Status = core.PodStatus{Phase: o.Status.Phase}
+	case *core.Node:
+		o.ManagedFields = nil
+		o.Status.Images, o.Status.Addresses, o.Status.VolumesAttached, o.Status.VolumesInUse = nil, nil, nil, nil
+	case *batch.Job:
+		o.ManagedFields = nil
+	}
+	return o, nil
+}

@@ -1,0 +1,106 @@
+package kubetest
+
+import (
+	"fmt"
+	"testing"
+
+	batch "k8s.io/api/batch/v1"
+	core "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const device = core.ResourceName("nvidia.com/gpu")
+
+// Reset deletes all jobs, pods and nodes, and waits until they are gone.
+func (c *Cluster) Reset(t testing.TB) {
+	t.Helper()
+	ctx, all, now := t.Context(), meta.ListOptions{}, int64(0)
+	background := meta.DeletePropagationBackground
+	Wait(t, "reset", func() error {
+		jobs, err := c.Client.BatchV1().Jobs("").List(ctx, all)
+		if err != nil {
+			return err
+		}
+		pods, err := c.Client.CoreV1().Pods("").List(ctx, all)
+		if err != nil {
+			return err
+		}
+		for i := range jobs.Items {
+			j := &jobs.Items[i]
+			_ = c.Client.BatchV1().Jobs(j.Namespace).Delete(ctx, j.Name, meta.DeleteOptions{PropagationPolicy: &background})
+		}
+		for i := range pods.Items {
+			p := &pods.Items[i]
+			_ = c.Client.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, meta.DeleteOptions{GracePeriodSeconds: &now})
+		}
+		if n := len(jobs.Items) + len(pods.Items); n > 0 {
+			return fmt.Errorf("%d jobs and pods are left", n)
+		}
+		return c.Client.CoreV1().Nodes().DeleteCollection(ctx, meta.DeleteOptions{}, all)
+	})
+}
+
+// AddNodes adds ready nodes n0, n1 and so on with equal numbers of devices.
+func (c *Cluster) AddNodes(t testing.TB, n, devices int) {
+	t.Helper()
+	for i := range n {
+		name := fmt.Sprintf("n%d", i)
+		node := &core.Node{ObjectMeta: meta.ObjectMeta{Name: name, Labels: map[string]string{
+			core.LabelHostname: name, "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}}}
+		node, err := c.Client.CoreV1().Nodes().Create(t.Context(), node, meta.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		node.Status = NodeStatus(devices, true)
+		if _, err := c.Client.CoreV1().Nodes().UpdateStatus(t.Context(), node, meta.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// NodeStatus is the status of a node with 12 CPUs and 100 GiB for each device.
+func NodeStatus(devices int, ready bool) core.NodeStatus {
+	has := core.ResourceList{
+		device:              *resource.NewQuantity(int64(devices), resource.DecimalSI),
+		core.ResourceCPU:    *resource.NewQuantity(12*int64(devices), resource.DecimalSI),
+		core.ResourceMemory: *resource.NewQuantity(100*int64(devices)<<30, resource.BinarySI),
+		core.ResourcePods:   resource.MustParse("110"),
+	}
+	status := core.ConditionTrue
+	if !ready {
+		status = core.ConditionUnknown
+	}
+	return core.NodeStatus{Capacity: has, Allocatable: has, Conditions: []core.NodeCondition{{Type: core.NodeReady, Status: status, Reason: "Test"}}}
+}
+
+// Job returns a suspended job in the default namespace with some pods, which pacer schedules.
+// Its annotations are those of pacer, without the prefix. A command is run as a process.
+func Job(name string, pods, devices int, annotations map[string]string, command ...string) *batch.Job {
+	number, suspended, indexed, grace := int32(pods), true, batch.IndexedCompletion, int64(2)
+	j := &batch.Job{ObjectMeta: meta.ObjectMeta{Name: name, Namespace: "default", Labels: map[string]string{"pacer.dev/managed": "true"}, Annotations: map[string]string{}}}
+	for key, value := range annotations {
+		j.Annotations["pacer.dev/"+key] = value
+	}
+	want := resource.NewQuantity(int64(devices), resource.DecimalSI)
+	variable := func(annotation string) *core.EnvVarSource {
+		return &core.EnvVarSource{FieldRef: &core.ObjectFieldSelector{FieldPath: "metadata.annotations['" + annotation + "']"}}
+	}
+	j.Spec = batch.JobSpec{Suspend: &suspended, CompletionMode: &indexed, Completions: &number, Parallelism: &number,
+		Template: core.PodTemplateSpec{Spec: core.PodSpec{RestartPolicy: core.RestartPolicyNever, TerminationGracePeriodSeconds: &grace,
+			Containers: []core.Container{{Name: "train", Image: "train", Command: command,
+				Env:       []core.EnvVar{{Name: "PACER_PLAN", ValueFrom: variable("pacer.dev/plan")}},
+				Resources: core.ResourceRequirements{Limits: core.ResourceList{device: *want}}}}}}}
+	if len(command) > 0 {
+		j.Spec.Template.Annotations = map[string]string{"kubemin/run": "true"}
+	}
+	return j
+}
+
+// Submit creates a job.
+func (c *Cluster) Submit(t testing.TB, j *batch.Job) {
+	t.Helper()
+	if _, err := c.Client.BatchV1().Jobs(j.Namespace).Create(t.Context(), j, meta.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,259 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+
+	batch "k8s.io/api/batch/v1"
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler/live"
+)
+
+// parsedJob is what was read from a version of a job.
+type parsedJob struct {
+	version string
+	job     live.Job
+	err     error
+}
+
+// held is what the pods of one job hold.
+type held struct {
+	run       string      // the slots of the present run, as its pods have them
+	pods      []*core.Pod // of this run that are bound to a node
+	unbound   int
+	succeeded int
+}
+
+// Observe implements live.Cluster. It reads what Run keeps, and sends no request.
+func (c *Cluster) Observe(context.Context) (*live.State, error) {
+	jobs, err := c.jobs.List(labels.Everything())
+	if err != nil {
+		return nil, fmt.Errorf("kubernetes: %w", err)
+	}
+	pods, err := c.pods.List(labels.Everything())
+	if err != nil {
+		return nil, fmt.Errorf("kubernetes: %w", err)
+	}
+	s := &live.State{Even: true, Jobs: make([]live.Job, 0, len(jobs))}
+	down, err := c.observeNodes(s)
+	if err != nil {
+		return nil, fmt.Errorf("kubernetes: %w", err)
+	}
+	byOwner := make(map[types.UID]*held, len(jobs))
+	for _, j := range jobs {
+		byOwner[j.UID] = &held{run: j.Spec.Template.Annotations[SlotsAnnotation]}
+	}
+	others := byNode{} // what pods of other owners hold
+	for _, p := range pods {
+		var job *held
+		owner := meta.GetControllerOf(p)
+		if owner != nil {
+			job = byOwner[owner.UID]
+		}
+		switch {
+		case p.Status.Phase == core.PodSucceeded:
+			if job != nil {
+				job.succeeded++
+			}
+		case down[p.Spec.NodeName]: // what was on a lost node holds nothing
+		case p.Spec.NodeName == "":
+			if job != nil {
+				job.unbound++
+			}
+		case job != nil && p.Annotations[SlotsAnnotation] == job.run:
+			job.pods = append(job.pods, p)
+		default:
+			others.add(p)
+		}
+	}
+	read := make(map[types.UID]*parsedJob, len(jobs))
+	for _, j := range jobs {
+		p := c.parse(j)
+		read[j.UID] = p
+		switch phase := phaseOf(j, byOwner[j.UID]); {
+		case phase == live.Ended && (has(j, batch.JobSuccessCriteriaMet) || has(j, batch.JobComplete)):
+			continue // pods that seem to run have ended
+		case phase == live.Ended: // its last pods are usage
+		case p.err != nil:
+			s.Faults = append(s.Faults, live.Fault{Object: "job " + j.Namespace + "/" + j.Name, Err: p.err})
+		default:
+			s.Jobs = append(s.Jobs, withState(p.job, j, phase, byOwner[j.UID]))
+			continue
+		}
+		for _, pod := range byOwner[j.UID].pods {
+			others.add(pod)
+		}
+	}
+	c.mu.Lock()
+	c.parsed = read
+	c.mu.Unlock()
+	for i := range s.Nodes {
+		if u, used := others[s.Nodes[i].Name]; used {
+			s.Nodes[i].UsedDevices, s.Nodes[i].UsedHost = u.devices, u.host
+		}
+	}
+	return s, nil
+}
+
+// parse reads a job, or returns what was read of the same version.
+func (c *Cluster) parse(j *batch.Job) *parsedJob {
+	c.mu.Lock()
+	p := c.parsed[j.UID]
+	c.mu.Unlock()
+	if p != nil && p.version == j.ResourceVersion {
+		return p
+	}
+	p = &parsedJob{version: j.ResourceVersion}
+	if p.job, p.err = c.jobOf(j); p.err == nil {
+		p.job.Record, p.err = live.ParseRecord(j.Annotations[RecordAnnotation])
+	}
+	return p
+}
+
+// withState completes a job by its phase and devices.
+func withState(out live.Job, j *batch.Job, phase live.Phase, h *held) live.Job {
+	out.Phase, out.Version, out.Ref = phase, j.ResourceVersion, j
+	if t := j.Status.StartTime; t != nil && phase == live.Running {
+		out.Started = t.Time
+	}
+	if phase == live.Running && len(h.pods) >= int(*j.Spec.Parallelism) || phase == live.Stopping {
+		out.Slots = h.slots()
+	}
+	return out
+}
+
+// phaseOf returns the phase of a job with some pods.
+func phaseOf(j *batch.Job, h *held) live.Phase {
+	suspended := j.Spec.Suspend != nil && *j.Spec.Suspend
+	switch {
+	case j.DeletionTimestamp != nil || ended(j):
+		return live.Ended
+	case !suspended && len(h.pods) > 0:
+		return live.Running
+	case !suspended && j.Spec.Completions != nil && h.succeeded >= int(*j.Spec.Completions):
+		return live.Ended // the controller of Jobs has not said so yet
+	case !suspended:
+		return live.Released
+	case len(h.pods)+h.unbound > 0 || j.Status.Active > 0 || j.Status.StartTime != nil && !has(j, batch.JobSuspended):
+		// Until the controller of Jobs has seen the suspension, its template may not be changed.
+		return live.Stopping
+	}
+	return live.Held
+}
+
+// ended reports whether a job has ended, or is about to and starts no pod any more.
+func ended(j *batch.Job) bool {
+	return has(j, batch.JobComplete) || has(j, batch.JobFailed) || has(j, batch.JobSuccessCriteriaMet) || has(j, batch.JobFailureTarget)
+}
+
+func has(j *batch.Job, kind batch.JobConditionType) bool {
+	for _, c := range j.Status.Conditions {
+		if c.Type == kind && c.Status == core.ConditionTrue {
+			return true
+		}
+	}
+	return false
+}
+
+// usage is what pods hold of a node.
+type usage struct {
+	devices int
+	host    spec.Host
+}
+
+type byNode map[string]usage
+
+func (b byNode) add(p *core.Pod) {
+	devices, host := podRequests(p)
+	u := b[p.Spec.NodeName]
+	b[p.Spec.NodeName] = usage{u.devices + devices, u.host.Plus(host)}
+}
+
+// slots returns the devices of the pods.
+func (h *held) slots() live.Slots {
+	out := live.Slots{}
+	for _, p := range h.pods {
+		if devices, _ := podRequests(p); devices > 0 {
+			out[p.Spec.NodeName] += devices
+		}
+	}
+	return out
+}
+
+// podRequests returns what the containers of a pod request.
+func podRequests(p *core.Pod) (devices int, host spec.Host) {
+	for i := range p.Spec.Containers {
+		requests := p.Spec.Containers[i].Resources.Requests
+		for _, r := range DeviceResources {
+			if q, ok := requests[r]; ok {
+				devices += int(q.Value())
+			}
+		}
+		host.MilliCPUs += requests.Cpu().MilliValue()
+		host.Bytes += requests.Memory().Value()
+	}
+	return devices, host
+}
+
+// observeNodes adds the nodes with devices to s, and returns the nodes that are lost.
+func (c *Cluster) observeNodes(s *live.State) (down map[string]bool, err error) {
+	nodes, err := c.nodes.List(labels.Everything())
+	if err != nil {
+		return nil, err
+	}
+	down = map[string]bool{}
+	for _, n := range nodes {
+		node, has, err := c.nodeOf(n)
+		down[n.Name] = node.Mode == live.Down
+		switch {
+		case err != nil:
+			s.Faults = append(s.Faults, live.Fault{Object: "node " + n.Name, Err: err})
+		case has:
+			s.Nodes = append(s.Nodes, node)
+		}
+	}
+	level(s.Nodes)
+	return down, nil
+}
+
+// level gives equal machines equal CPUs and memory: what the operating system leaves differs a
+// little, and jobs run on nodes of one type. All get those of the smallest, unless it has less
+// than 7/8 of the largest.
+func level(nodes []live.Node) {
+	type machine struct {
+		accelerator string
+		devices     int
+	}
+	type host struct{ cpus, bytes float64 }
+	most, least := map[machine]host{}, map[machine]host{}
+	of := func(n *live.Node) machine { return machine{n.Type.Accelerator.Name, n.Type.Devices} }
+	near := func(n *live.Node) bool {
+		m := most[of(n)]
+		return float64(n.Type.CPUs) >= m.cpus*7/8 && n.Type.HostBytes >= m.bytes*7/8
+	}
+	for i := range nodes {
+		n := &nodes[i]
+		m := most[of(n)]
+		most[of(n)] = host{max(m.cpus, float64(n.Type.CPUs)), max(m.bytes, n.Type.HostBytes)}
+	}
+	for i := range nodes {
+		if n := &nodes[i]; near(n) {
+			l, ok := least[of(n)]
+			if !ok {
+				l = most[of(n)]
+			}
+			least[of(n)] = host{min(l.cpus, float64(n.Type.CPUs)), min(l.bytes, n.Type.HostBytes)}
+		}
+	}
+	for i := range nodes {
+		if n := &nodes[i]; near(n) {
+			l := least[of(n)]
+			n.Type.CPUs, n.Type.HostBytes = int(l.cpus), l.bytes
+		}
+	}
+}
