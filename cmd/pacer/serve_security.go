@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -105,7 +104,7 @@ func listen(addr string, tls bool) (net.Listener, string, error) {
 
 // openAccessLog opens the file of --access-log.
 func openAccessLog(c *cli.Context, o *server.Options) (done func() error, err error) {
-	var w io.Writer = c.App.ErrWriter
+	w := c.App.ErrWriter
 	done = func() error { return nil }
 	switch path := c.String("access-log"); path {
 	case "":

@@ -140,7 +140,9 @@ func TestFitByAnyName(t *testing.T) {
 	}
 	s.fits.take()
 	post[Stored](t, s, "/v1/measurements", bodyOf(t, rowsToPost{as(rows[6:], "Meta-Llama-3-8B")}))
-	s.fits.refit(t.Context(), s.fits.take())
+	if err := s.fits.refit(t.Context(), s.fits.take()); err != nil {
+		t.Fatal(err)
+	}
 	if got := get[Cards](t, s, "/v1/cards"); len(got.Cards) != 1 || got.Cards[0].NFit+got.Cards[0].NHeldOut != 12 {
 		t.Fatalf("after a refit: %+v", got)
 	}

@@ -244,7 +244,7 @@ func TestStreams(t *testing.T) {
 			}
 		}
 	}
-	for _, query := range []string{"format=csv", "modle=x"} {
+	for _, query := range []string{"format=csv", "colour=x"} {
 		if w := do(s, http.MethodGet, "/v1/measurements/export?"+query, ""); w.Code != http.StatusUnprocessableEntity {
 			t.Errorf("%s: %d %s", query, w.Code, w.Body)
 		}

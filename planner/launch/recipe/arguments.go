@@ -56,11 +56,12 @@ func (f *format) arguments(words []string) (out []entry) {
 			out = append(out, entry{key: "program", value: words[i]})
 		}
 		name, value, given := strings.Cut(words[i], "=")
-		if name, given = strings.CutPrefix(name, "--"); !given || name == "" {
+		name, isFlag := strings.CutPrefix(name, "--")
+		if !isFlag || name == "" {
 			continue
 		}
 		e := entry{key: "--" + strings.ReplaceAll(name, "_", "-"), value: value}
-		if !strings.Contains(words[i], "=") {
+		if !given {
 			from := i + 1
 			for i+1 < len(words) && isValue(words[i+1]) {
 				i++

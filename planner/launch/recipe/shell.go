@@ -34,7 +34,6 @@ type script struct {
 	funcs    map[string]*syntax.Stmt
 	steps    int
 	depth    int
-	problems []string
 }
 
 var errLong = fmt.Errorf("more than %d statements", maxSteps)

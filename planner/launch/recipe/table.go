@@ -142,15 +142,6 @@ func oneOf(of Field, means map[string]string) rule {
 	}
 }
 
-// both applies several rules.
-func both(rules ...rule) rule {
-	return func(r *Recipe, e *entry) {
-		for _, f := range rules {
-			f(r, e)
-		}
-	}
-}
-
 // formats of the same words in several frameworks.
 var precisions = map[string]string{"bf16": "bf16", "bfloat16": "bf16", "torch.bfloat16": "bf16", "fp16": "fp16", "float16": "fp16", "half": "fp16", "16": "fp16",
 	"16-mixed": "fp16", "bf16-mixed": "bf16", "bf16-true": "bf16", "fp32": "fp32", "float32": "fp32", "32": "fp32", "32-true": "fp32", "fp8": "fp8", "torch.float32": "fp32", "torch.float16": "fp16"}
