@@ -62,10 +62,10 @@ build: need-go ## build bin/pacer
 
 # The symbols are left out, and the paths of this machine. zstd needs no more than 128 MiB to unpack it.
 .PHONY: dist
-dist: need-go ## build out/pacer-OS-ARCH.zst, to copy to another machine
+dist: need-go ## build out/pacer-OS-ARCH.zst without Kubernetes, to copy to a machine that measures
 	@command -v zstd >/dev/null || { echo "make: zstd is missing: apt-get install -y zstd"; exit 1; }
 	@mkdir -p out
-	$(GO) build -trimpath -ldflags '-s -w $(LDFLAGS)' -o out/pacer-dist ./cmd/pacer
+	$(GO) build -trimpath -tags nokubernetes -ldflags '-s -w $(LDFLAGS)' -o out/pacer-dist ./cmd/pacer
 	zstd -q -f -9 --long=27 -T0 --rm out/pacer-dist -o "out/pacer-$$($(GO) env GOOS)-$$($(GO) env GOARCH).zst"
 	@ls -l out/pacer-*.zst | awk '{printf "%s: %.1f MB\n", $$NF, $$5 / 1e6; if ($$5 > 25e6) {print "make: larger than 25 MB"; exit 1}}'
 

@@ -1,0 +1,17 @@
+//go:build nokubernetes
+
+package main
+
+import (
+	"errors"
+
+	"github.com/urfave/cli/v2"
+)
+
+// The tag nokubernetes leaves out the client of Kubernetes, which is half of the binary: for machines that measure.
+
+func kubernetesFlags() []cli.Flag { return nil }
+
+func kubernetesEngine(*cli.Context) (engine, error) {
+	return engine{}, errors.New("this pacer was built with the tag nokubernetes: --on kubernetes needs one built without it")
+}
