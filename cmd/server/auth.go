@@ -16,8 +16,9 @@ import (
 	"github.com/pacer-ml/pacer/cmd/server/page"
 )
 
-// open are the paths without a token, for load balancers.
-var open = map[string]bool{"/healthz": true, "/readyz": true}
+// public reports whether a path needs no token: the checks of load balancers, and the files of the page, which have
+// no data.
+func public(path string) bool { return path == "/healthz" || path == "/readyz" || page.Public(path) }
 
 // A request without a valid token is answered after refusalDelay, so that guesses are
 // slow; beyond maxRefusals at a time it is answered at once with 429.
@@ -38,7 +39,7 @@ func (s *Server) auth(m *router) http.Handler {
 			writeProblem(w, newProblem(http.StatusForbidden, "", "requests of other sites' pages are refused"))
 		case !s.allowedHost(r):
 			writeProblem(w, newProblem(http.StatusForbidden, "", fmt.Sprintf("host %q: want localhost, a loopback address or a host of --allowed-hosts", cut(r.Host, maxEcho))))
-		case open[r.URL.Path] || page.Public(r.URL.Path) || !s.tokens.needed():
+		case public(r.URL.Path) || !s.tokens.needed():
 			m.ServeHTTP(w, r)
 		default:
 			scope := m.scopeOf(r)

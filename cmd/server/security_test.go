@@ -64,7 +64,7 @@ func TestScopes(t *testing.T) {
 		}
 		for scope, secret := range secrets {
 			w := request(s, method, "http://pacer.example"+path, "", "Authorization", "Bearer "+secret)
-			allowed := scope == want || scope == ScopeAdmin || open[path]
+			allowed := scope == want || scope == ScopeAdmin || public(path)
 			if refused := w.Code == http.StatusForbidden; refused == allowed || w.Code == http.StatusUnauthorized {
 				t.Errorf("%s with scope %s: %d %.200s", pattern, scope, w.Code, w.Body)
 			}
