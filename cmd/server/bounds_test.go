@@ -66,6 +66,9 @@ func usage(t *testing.T) (cpu float64, allocated uint64) {
 // Every refused body costs little, whatever is in it. Allocated bytes bound the growth
 // of the heap from above.
 func TestAbuseBodies(t *testing.T) {
+	if testing.Short() {
+		t.Skip("counts memory, to which the race detector adds")
+	}
 	s := newServer(t, Options{})
 	for name, c := range hostile(8 << 20) {
 		cpu, allocated := usage(t)

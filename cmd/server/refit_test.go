@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,22 +20,23 @@ func TestRefitUnderSteadyIngest(t *testing.T) {
 	s := newServer(t, Options{Refit: refit})
 	synctest.Test(t, func(t *testing.T) {
 		f := newRefitter(s)
-		var fitted time.Time // the newest measurement that is fitted
+		var fitted atomic.Pointer[time.Time] // the newest measurement that is fitted
 		f.fits = func(context.Context, map[spec.Key]bool) error {
 			start := time.Now()
 			time.Sleep(fitTime)
-			fitted = start
+			fitted.Store(&start)
 			return nil
 		}
 		ctx, stop := context.WithCancel(t.Context())
-		go f.run(ctx)
 		start := time.Now()
-		fitted = start
+		fitted.Store(&start)
+		go f.run(ctx)
 		for range 600 {
 			if err := f.stale([]spec.Key{{Model: "m", Accelerator: "a"}}); err != nil {
 				t.Fatal(err)
 			}
-			if age := time.Since(fitted); age > 2*refit {
+			synctest.Wait()
+			if age := time.Since(*fitted.Load()); age > 2*refit {
 				t.Fatalf("after %v: the model is %v old, want at most %v", time.Since(start), age, 2*refit)
 			}
 			time.Sleep(time.Second)
@@ -66,6 +68,7 @@ func TestRefitWaitsForTheEndOfABurst(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		time.Sleep(10 * refit)
+		synctest.Wait()
 		if !slices.Equal(at, []time.Duration{9*time.Second + refit}) {
 			t.Errorf("fitted at %v", at)
 		}

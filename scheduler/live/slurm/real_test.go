@@ -102,6 +102,11 @@ func TestReal(t *testing.T) {
 		ids = append(ids, real.Submit(fmt.Sprintf(sleeper, "4"), "-n1", "-N1", fmt.Sprintf("--gres=gpu:%d", 1+i%2), "--comment=pacer:model=m,batch=1,steps=100"))
 	}
 	foreign := real.Run("sbatch", "--parsable", "-n1", "--mem-per-cpu=100", "--gres=gpu:v100:1", "-o", "/dev/null", "--wrap", "sleep 1000")
+	for end := time.Now().Add(spectest.Patience(60 * time.Second)); real.Run("squeue", "-h", "-j", foreign, "-o", "%T") != "RUNNING"; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) { // before the first decision, which else may want its device
+			t.Fatal("the job of another user does not start")
+		}
+	}
 	events := drive(t, c, "rubick", func(s *live.State) bool { return len(s.Jobs) == 0 })
 	for _, e := range events {
 		if e.Warning {
