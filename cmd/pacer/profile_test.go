@@ -241,8 +241,8 @@ func TestE2ECPUSmoke(t *testing.T) {
 			t.Errorf("%s: %s %s, %d steps, %g bytes, %v", campaign.PointName(m.Config), m.Outcome, m.Reason, len(m.StepSec), m.PeakBytes, m.Env)
 		}
 	}
-	if len(rows) != want {
-		t.Errorf("%d points are stored, want %d\n%s", len(rows), want, out)
+	if n := len(profiler.Latest(rows)); n != want { // a point in doubt is measured once more
+		t.Errorf("%d points are stored, want %d\n%s", n, want, out)
 	}
 }
 
