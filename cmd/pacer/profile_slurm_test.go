@@ -34,7 +34,7 @@ space: {shapes: [1, 2], micro_batch: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13,
 choose: adaptive
 runner:
   name: command
-  command: "sleep 1.5; for i in $(seq {steps}); do echo \"iteration $i/ {steps} | elapsed time per iteration (ms): $((100 + 40 * {mb} / {dp})).0 | global batch size: {gbs} |\"; done"
+  command: "sleep 4; for i in $(seq {steps}); do echo \"iteration $i/ {steps} | elapsed time per iteration (ms): $((100 + 40 * {mb} / {dp})).0 | global batch size: {gbs} |\"; done"
   warmup_steps: 2
   timed_steps: 6
 `)
