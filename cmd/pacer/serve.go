@@ -130,8 +130,8 @@ func serveData(c *cli.Context, d *datadir.Dir, o server.Options) error {
 	return err
 }
 
-// serveReserve is the disk space that the server holds for its last writes on a full disk.
-const serveReserve = 64 << 20
+// serveReserve is the disk space that a server holds. One that was killed starts with it on a full disk.
+const serveReserve = 96 << 20
 
 // boundMemory sets how garbage is collected, unless the environment does.
 func boundMemory(c *cli.Context, o *server.Options) error {

@@ -203,7 +203,7 @@ func (db *DB) change(ctx context.Context, what string, rs []Record, each func(tx
 func (db *DB) changeBatch(from, to int, each func(txn *badger.Txn, i int) (bool, error)) (n int, err error) {
 	db.writing.Lock()
 	defer db.writing.Unlock()
-	if err := checkSpace(db.dir, 0); err != nil {
+	if err := errors.Join(checkSpace(db.dir, minFreeSpace), db.fillLogs()); err != nil {
 		return 0, err
 	}
 	defer recoverPanic(&err)
@@ -222,5 +222,5 @@ func (db *DB) changeBatch(from, to int, each func(txn *badger.Txn, i int) (bool,
 		return 0, err
 	}
 	db.tallies.forget() // rows may be deleted
-	return n, atomicfile.SyncDir(db.dir)
+	return n, errors.Join(db.settle(), atomicfile.SyncDir(db.dir))
 }

@@ -73,7 +73,7 @@ func (db *DB) PutAll(ctx context.Context, ms ...spec.Measurement) (Counts, error
 	for i := range rows {
 		size += rows[i].size()
 	}
-	if err := checkSpace(db.dir, spaceFactor*size); err != nil {
+	if err := checkSpace(db.dir, minFreeSpace+spaceFactor*size); err != nil {
 		return Counts{}, fmt.Errorf("store: %w", err)
 	}
 	var sum Counts
@@ -146,6 +146,9 @@ func batchLen(rows []row) int {
 // commit writes rows in one transaction and waits until it is on disk. The caller holds writing.
 func (db *DB) commit(rows []row) (c Counts, err error) {
 	defer recoverPanic(&err)
+	if err := db.fillLogs(); err != nil {
+		return Counts{}, err
+	}
 	txn := db.bdb.NewTransaction(true)
 	defer txn.Discard()
 	changes := map[tallyKey]int{}
@@ -158,7 +161,8 @@ func (db *DB) commit(rows []row) (c Counts, err error) {
 		return Counts{}, err
 	}
 	db.tallies.add(changes)
-	return c, atomicfile.SyncDir(db.dir) // the engine syncs its logs, but not the directory with the names of new ones
+	// The engine syncs its logs, but not the directory with the names of new ones.
+	return c, errors.Join(db.settle(), atomicfile.SyncDir(db.dir))
 }
 
 // putRow stores r, and counts it in c and in the tallies that it changes.

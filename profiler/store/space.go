@@ -7,20 +7,36 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
 )
 
 // reserveFile holds disk space while a store with Options.Reserve is open, so that the engine can still write what it
 // has in memory after other programs have filled the disk. It exists after a crash too; Open deletes it first.
 const reserveFile = "RESERVE"
 
-// checkSpace returns an error unless the disk has room for need bytes and minFreeSpace. Writes begin with it: a store
-// on a full disk can be read, and can be written again once there is space.
-func checkSpace(dir string, need int) error {
+// The engine writes through memory maps of files, and a write for which the disk has no room ends the program. So its
+// logs get their space at once (fillLogs), a write needs minFreeSpace for the tables that it may cause, and on a disk
+// with less than tightSpace it waits until they are written (settle). One table of a memtable and one merge of tables
+// take less than half of minFreeSpace: the program ends only if others take the rest, 192 MiB, during one write.
+// Recovery needs openSpace, which the reserve of a server that was killed gives.
+const (
+	openSpace    = 64 << 20 // bytes
+	minFreeSpace = 384 << 20
+	tightSpace   = 4 * minFreeSpace
+	settleMax    = 10 * time.Second
+)
+
+// checkSpace returns an error unless the disk has want bytes. Writes begin with it: a store on a full disk can be read,
+// and can be written again once there is space.
+func checkSpace(dir string, want int) error {
 	free, err := freeSpace(dir)
 	if err != nil {
 		return fmt.Errorf("free space of %s: %w", dir, err)
 	}
-	if want := uint64(minFreeSpace + need); free < want && free != math.MaxUint64 {
+	if free < uint64(want) && free != math.MaxUint64 {
 		return fmt.Errorf("%s: %d MiB free on its disk, want at least %d: %w", dir, free>>20, want>>20, ErrNoSpace)
 	}
 	return nil
@@ -32,7 +48,7 @@ const spaceFactor = 4
 
 // reserve allocates the space of the reserve file, if the disk has as much besides.
 func (db *DB) reserve() error {
-	if db.opt.Reserve <= 0 || checkSpace(db.dir, int(db.opt.Reserve)) != nil {
+	if db.opt.Reserve <= 0 || checkSpace(db.dir, minFreeSpace+int(db.opt.Reserve)) != nil {
 		return nil
 	}
 	f, err := os.OpenFile(filepath.Join(db.dir, reserveFile), os.O_WRONLY|os.O_CREATE|noFollow, 0o600)
@@ -44,6 +60,56 @@ func (db *DB) reserve() error {
 		return unreserve(db.dir)
 	}
 	return err
+}
+
+// fillLogs allocates the space of the logs that the engine has created since the last call.
+func (db *DB) fillLogs() error {
+	for _, kind := range []struct {
+		pattern string
+		filled  *string
+	}{{"*.mem", &db.filledTable}, {"*.vlog", &db.filledValues}} {
+		logs, err := filepath.Glob(filepath.Join(db.dir, kind.pattern))
+		if err != nil || len(logs) == 0 {
+			return err
+		}
+		newest := slices.Max(logs) // names are numbers of equal length
+		if newest == *kind.filled {
+			continue
+		}
+		if err := allocateFile(newest); err != nil {
+			return fmt.Errorf("allocating %s: %w", newest, err)
+		}
+		*kind.filled = newest
+	}
+	return nil
+}
+
+// settle waits, on a disk with little space, for the tables that a write has caused.
+func (db *DB) settle() error {
+	for end := time.Now().Add(settleMax); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if free, err := freeSpace(db.dir); err != nil || free >= tightSpace {
+			return err
+		}
+		logs, err := filepath.Glob(filepath.Join(db.dir, "*.mem"))
+		if err != nil || len(logs) < 2 && !compacting(db.bdb.Levels()) {
+			return err
+		}
+	}
+	return nil
+}
+
+// compacting reports whether the engine merges tables, or soon will. The score of a level leaves out the tables that
+// are being merged, its size does not.
+func compacting(levels []badger.LevelInfo) bool {
+	for i, l := range levels {
+		switch {
+		case i == 0 && l.Score >= 1:
+			return true
+		case i > 0 && i < len(levels)-1 && l.Size > 0 && l.Size >= l.TargetSize:
+			return true
+		}
+	}
+	return false
 }
 
 // unreserve gives the space of the reserve file back.
@@ -61,7 +127,7 @@ func (db *DB) CheckSpace() error {
 		return err
 	}
 	defer db.done()
-	err := checkSpace(db.dir, 0)
+	err := checkSpace(db.dir, minFreeSpace)
 	if db.opt.Reserve <= 0 || db.opt.ReadOnly {
 		return err
 	}

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // A symbolic link in place of the lock file is not followed.
@@ -98,16 +98,16 @@ func smallDisk(t *testing.T, mib int) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm", mib)); err != nil {
-		t.Skip("cannot mount a tmpfs: ", err)
+		spectest.Lacks(t, "cannot mount a tmpfs: ", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
 	return dir
 }
 
-// On a disk that another program fills at random moments, reads are answered, a call stores all of its rows or none,
-// and rows are stored again once there is space. The store opens while the disk is full.
+// On a disk that another program fills, by up to 128 MiB during a call, reads are answered, a call stores all of its
+// rows or none, and rows are stored again once there is space.
 func TestStoreOnFullDisk(t *testing.T) {
-	disk := smallDisk(t, 400)
+	disk := smallDisk(t, 1024)
 	dir := filepath.Join(disk, "store")
 	o := Options{Reserve: 96 << 20}
 	db, err := Open(dir, o)
@@ -126,19 +126,23 @@ func TestStoreOnFullDisk(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	next, refused := 0, 0
 	for round := range times {
-		filled := make(chan error, 1)
-		filler := filepath.Join(disk, "filler")
-		go func() {
-			time.Sleep(time.Duration(rng.IntN(50)) * time.Millisecond)
-			filled <- fill(filler)
-		}()
-		for full := false; !full; {
+		filler, err := os.Create(filepath.Join(disk, "filler"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for calls, full := rng.IntN(200), false; !full; calls-- {
 			var ms []spec.Measurement
 			for i := range 50 {
 				m := numbered(next + i)
 				m.StepSec = m.StepSec[:1]
 				ms = append(ms, m)
 			}
+			taken := make(chan error, 1)
+			mib := 0
+			if calls < 0 {
+				mib = rng.IntN(128)
+			}
+			go func() { taken <- grow(filler, mib) }()
 			c, err := db.PutAll(t.Context(), ms...)
 			switch {
 			case err == nil:
@@ -149,8 +153,11 @@ func TestStoreOnFullDisk(t *testing.T) {
 			default:
 				t.Fatalf("round %d: %v, %+v", round, err, c)
 			}
+			if err := <-taken; err != nil {
+				t.Fatal(err)
+			}
 		}
-		if err := <-filled; err != nil {
+		if err := grow(filler, 1024); err != nil {
 			t.Fatal(err)
 		}
 		if err := db.CheckSpace(); !errors.Is(err, ErrNoSpace) {
@@ -159,7 +166,7 @@ func TestStoreOnFullDisk(t *testing.T) {
 		if n, err := db.Len(t.Context(), Filter{}); err != nil || n != next {
 			t.Fatalf("round %d: %d rows, want %d, %v", round, n, next, err)
 		}
-		if err := os.Remove(filler); err != nil {
+		if err := errors.Join(filler.Close(), os.Remove(filler.Name())); err != nil {
 			t.Fatal(err)
 		}
 		if err := db.CheckSpace(); err != nil {
@@ -170,29 +177,28 @@ func TestStoreOnFullDisk(t *testing.T) {
 		}
 		next++
 	}
+	if next < 1000*times {
+		t.Errorf("%d rows stored: the disk was full nearly all the time", next)
+	}
 	t.Logf("%d rows stored, %d calls refused", next, refused)
 }
 
-// fill writes to path until the disk is full.
-func fill(path string) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
+// grow appends n MiB to f, or what the disk has room for.
+func grow(f *os.File, n int) error {
 	block := make([]byte, 1<<20)
-	for {
+	for range n {
 		if _, err := f.Write(block); errors.Is(err, syscall.ENOSPC) {
 			return nil
 		} else if err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
 // A store that a killed program left on a full disk opens for reading: its reserved space pays for the recovery.
 func TestOpenOnFullDisk(t *testing.T) {
-	disk := smallDisk(t, 400)
+	disk := smallDisk(t, 640)
 	dir := filepath.Join(disk, "store")
 	db, err := Open(dir, Options{Reserve: 96 << 20})
 	if err != nil {
@@ -212,7 +218,12 @@ func TestOpenOnFullDisk(t *testing.T) {
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := fill(filepath.Join(disk, "filler")); err != nil {
+	filler, err := os.Create(filepath.Join(disk, "filler"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer filler.Close()
+	if err := grow(filler, 640); err != nil {
 		t.Fatal(err)
 	}
 	read, err := Open(killed, Options{ReadOnly: true})

@@ -62,7 +62,6 @@ const (
 	valueLogSize   = 16 << 20
 	blockSize      = 16 << 10
 	blockCacheSize = 8 << 20
-	minFreeSpace   = 64 << 20 // required before writing: logs are memory-mapped, and a full disk would end the program
 
 	tableCompression = options.Snappy
 
@@ -78,6 +77,8 @@ type DB struct {
 
 	writing sync.Mutex // serializes transactions and syncs
 	tallies tallies
+	// The newest logs whose space is allocated.
+	filledTable, filledValues string
 
 	mu     sync.Mutex
 	users  int // active calls and iterations
@@ -127,7 +128,7 @@ func openLocked(dir string, o Options, lock *dirLock) (*DB, error) {
 	if err := unreserve(dir); err != nil {
 		return nil, err
 	}
-	if err := checkSpace(dir, 0); err != nil {
+	if err := checkSpace(dir, openSpace); err != nil {
 		return nil, err
 	}
 	if err := st.prepare(dir); err != nil {
