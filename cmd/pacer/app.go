@@ -6,7 +6,6 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/benchmark"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
-	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/trust"
 	"github.com/urfave/cli/v2"
 )
@@ -40,18 +39,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no answer, 4 done in part.`,
 		Commands: []*cli.Command{
 			demoCommand(), importCommand(), exportCommand(), profileCommand(), calibrateCommand(), fitCommand(), predictCommand(),
 			planCommand(), curveCommand(), fitCheckCommand(), checkCommand(), recommendCommand(), simulateCommand(), sweepCommand(), learnCommand(),
-			reportCommand(), serveCommand(), tokenCommand(), scheduleCommand(), runCommand(), lsCommand(), trust.Command(dataDir), benchmark.Command(dataDir), versionCommand(),
+			reportCommand(), serveCommand(), tokenCommand(), scheduleCommand(), runCommand(), lsCommand(), trust.Command(), benchmark.Command(), versionCommand(),
 		},
 	}
-}
-
-// dataDir is the directory of --data, one Dir for the whole run.
-func dataDir(c *cli.Context) *datadir.Dir {
-	const key = "data directory"
-	d, ok := c.App.Metadata[key].(*datadir.Dir)
-	if !ok {
-		d = &datadir.Dir{Given: command.Global(c, "data"), Verb: c.Command.Name, Log: c.App.ErrWriter}
-		c.App.Metadata[key] = d
-	}
-	return d
 }

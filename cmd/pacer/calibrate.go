@@ -7,6 +7,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/calibrate"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 )
 
@@ -33,12 +34,12 @@ larger --budget; another --label starts over. Without measuring here:
 The first writes launch files and my.csv; enter the step times there. The second
 reads them, with each row predicted by a fit to the others.`,
 		Flags: []cli.Flag{
-			&cli.PathFlag{Name: "model", Aliases: []string{"m"}, Usage: "calibrate `MODEL`, see pacer ls models; or a Hugging Face config.json; or the models of a campaign file", Category: categoryModel},
-			&cli.StringFlag{Name: "only", Usage: "calibrate only `MODEL` of the campaign file", DefaultText: "all", Category: categoryModel},
-			&cli.BoolFlag{Name: "likely", Usage: "measure likely plans of the model instead of those of the campaign file", Category: categoryModel},
-			&cli.IntFlag{Name: "global-batch", Aliases: []string{"b"}, Usage: "likely plans train `SAMPLES` per step on all devices, and down to a sixteenth", DefaultText: "16 per device", Category: categoryModel},
-			&cli.IntFlag{Name: "seq", Usage: "train samples of `TOKENS`", DefaultText: "the model's own", Category: categoryModel},
-			&cli.StringFlag{Name: "accelerator", Aliases: []string{"a"}, Usage: "use devices of `TYPE`, see pacer ls accelerators; cpu for the CPU", DefaultText: "that of this machine", Category: categoryHardware},
+			&cli.PathFlag{Name: "model", Aliases: []string{"m"}, Usage: "calibrate `MODEL`, see pacer ls models; or a Hugging Face config.json; or the models of a campaign file", Category: command.CategoryModel},
+			&cli.StringFlag{Name: "only", Usage: "calibrate only `MODEL` of the campaign file", DefaultText: "all", Category: command.CategoryModel},
+			&cli.BoolFlag{Name: "likely", Usage: "measure likely plans of the model instead of those of the campaign file", Category: command.CategoryModel},
+			&cli.IntFlag{Name: "global-batch", Aliases: []string{"b"}, Usage: "likely plans train `SAMPLES` per step on all devices, and down to a sixteenth", DefaultText: "16 per device", Category: command.CategoryModel},
+			&cli.IntFlag{Name: "seq", Usage: "train samples of `TOKENS`", DefaultText: "the model's own", Category: command.CategoryModel},
+			&cli.StringFlag{Name: "accelerator", Aliases: []string{"a"}, Usage: "use devices of `TYPE`, see pacer ls accelerators; cpu for the CPU", DefaultText: "that of this machine", Category: command.CategoryHardware},
 			devicesFlagOf("all of this machine"),
 			&cli.DurationFlag{Name: "budget", Value: 5 * time.Minute, Usage: "measure for `TIME`, earlier sessions included", Category: measuring},
 			&cli.StringFlag{Name: "label", Aliases: []string{"l"}, Value: "1", Usage: "`NAME` of the calibration: one with stored points is continued", Category: measuring},
@@ -70,7 +71,7 @@ func runCalibrate(c *cli.Context) error {
 	o := calibrate.Options{Model: c.Path("model"), Only: c.String("only"), Likely: c.Bool("likely"), Accelerator: c.String("accelerator"), Devices: c.Int("devices"),
 		GlobalBatch: c.Int("global-batch"), Seq: c.Int("seq"), Budget: c.Duration("budget"), Label: c.String("label"), Runner: c.String("runner"), Seed: command.Seed(c),
 		Emit: c.String("emit"), Points: c.Int("points"), Rows: c.String("rows")}
-	result, partial, err := calibrate.Run(c.Context, o, dataDir(c), c.App.Reader, c.App.ErrWriter)
+	result, partial, err := calibrate.Run(c.Context, o, datadir.Of(c), c.App.Reader, c.App.ErrWriter)
 	if err != nil {
 		return command.ForVerb(c, err)
 	}

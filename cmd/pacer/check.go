@@ -14,6 +14,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/planner"
@@ -39,11 +40,11 @@ What the format cannot hold comes by flag: without it the exit code is 2. It is 
 illegal or does not fit.` + flagGroups.Help("model", "network"),
 		Flags: append(requestFlags(),
 			devicesFlagOf("those of the file"),
-			&cli.StringFlag{Name: "format", Usage: "read the file as `FORMAT`: " + strings.Join(recipeFormats(), " "), DefaultText: "the one that has its keys", Category: categoryModel},
-			&cli.StringSliceFlag{Name: "set", Usage: "set a shell variable or a field of the file, `NAME=VALUE`; may be repeated", DefaultText: "none", Category: categoryModel},
-			&cli.StringFlag{Name: "to", Usage: "port the recipe to accelerator `TYPE`", DefaultText: "none", Category: categoryHardware},
-			&cli.StringFlag{Name: "measured", Usage: "compare with a step that took `TIME`, such as 12.3s", DefaultText: "none", Category: categoryOutput},
-			&cli.Float64Flag{Name: "tokens", Usage: "train on `N` tokens", DefaultText: "those of the file", Category: categoryModel},
+			&cli.StringFlag{Name: "format", Usage: "read the file as `FORMAT`: " + strings.Join(recipeFormats(), " "), DefaultText: "the one that has its keys", Category: command.CategoryModel},
+			&cli.StringSliceFlag{Name: "set", Usage: "set a shell variable or a field of the file, `NAME=VALUE`; may be repeated", DefaultText: "none", Category: command.CategoryModel},
+			&cli.StringFlag{Name: "to", Usage: "port the recipe to accelerator `TYPE`", DefaultText: "none", Category: command.CategoryHardware},
+			&cli.StringFlag{Name: "measured", Usage: "compare with a step that took `TIME`, such as 12.3s", DefaultText: "none", Category: command.CategoryOutput},
+			&cli.Float64Flag{Name: "tokens", Usage: "train on `N` tokens", DefaultText: "those of the file", Category: command.CategoryModel},
 			&cli.Float64Flag{Name: "price", Usage: "`PRICE` of a device-hour, in any currency", DefaultText: "none", Category: categoryObjective},
 		),
 		Action: runCheck,
@@ -65,7 +66,7 @@ func runCheck(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	d, err := dataDir(c).Resolver()
+	d, err := datadir.Of(c).Resolver()
 	if err != nil {
 		return err
 	}

@@ -48,8 +48,8 @@ The batch can be free, and the objective goodput:
 // objectives about that number do not apply.
 func curveFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.IntFlag{Name: "max-devices", Usage: "show up to `N` devices", DefaultText: "none", Category: categoryHardware},
-		command.GroupFlag("axes", "show a surface over these values", "network-gbps=100+400,host-gib=64+256", categoryHardware),
+		&cli.IntFlag{Name: "max-devices", Usage: "show up to `N` devices", DefaultText: "none", Category: command.CategoryHardware},
+		command.GroupFlag("axes", "show a surface over these values", "network-gbps=100+400,host-gib=64+256", command.CategoryHardware),
 		spaceFlag(),
 		&cli.StringFlag{Name: "objective", Usage: "choose by `NAME[:KEY=VALUE...]`: throughput, or goodput:noise-scale=SAMPLES, throughput x statistical efficiency", DefaultText: "throughput", Category: categoryObjective},
 		batchRangeFlag(),

@@ -40,7 +40,7 @@ this project's own, built in (datasets/measured); in the others models and
 accelerators come from the catalog, speeds from the analytic model, jobs and noise
 from --seed. The files it writes go to --out.`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "out", Value: "out/demo", Usage: "write the report into `DIR`", Category: categoryOutput},
+			&cli.StringFlag{Name: "out", Value: "out/demo", Usage: "write the report into `DIR`", Category: command.CategoryOutput},
 		},
 		Before: command.NoArgs,
 		Action: func(c *cli.Context) error {

@@ -21,8 +21,8 @@ import (
 // emitFlags are of the verbs that can write what starts a plan.
 func emitFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "emit", Usage: "print what starts the best plan under `FRAMEWORK`, see pacer ls frameworks, and predict for its training stack unless --framework names another", DefaultText: "none", Category: categoryOutput},
-		&cli.StringFlag{Name: "emit-out", Usage: "write the launch file of --emit to `FILE`, and print the plans as well", Category: categoryOutput},
+		&cli.StringFlag{Name: "emit", Usage: "print what starts the best plan under `FRAMEWORK`, see pacer ls frameworks, and predict for its training stack unless --framework names another", DefaultText: "none", Category: command.CategoryOutput},
+		&cli.StringFlag{Name: "emit-out", Usage: "write the launch file of --emit to `FILE`, and print the plans as well", Category: command.CategoryOutput},
 	}
 }
 

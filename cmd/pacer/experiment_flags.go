@@ -7,6 +7,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/experiment"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 )
 
 // workloadFlags choose jobs and a cluster.
@@ -60,7 +61,7 @@ func setOptions(c *cli.Context, o *experiment.Options) {
 			_ = o.Set(name, fmt.Sprint(c.Value(name))) // the name is known
 		}
 	}
-	d := dataDir(c)
+	d := datadir.Of(c)
 	o.Seed, o.Data = command.Seed(c), experiment.Data{Rows: d.Rows, Fitted: d.Fitted}
 	o.Warn = func(w experiment.Warning) { fmt.Fprintf(c.App.ErrWriter, "%s: %s\n", w.Kind, w.Text) }
 }

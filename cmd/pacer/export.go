@@ -8,6 +8,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/profiler/store"
@@ -31,7 +32,7 @@ The file appears complete or not at all.`,
 			if err != nil {
 				return fail.Usagef("export: %w", err)
 			}
-			rows, err := dataDir(c).Select(c.Context, command.StoreFilter(c))
+			rows, err := datadir.Of(c).Select(c.Context, command.StoreFilter(c))
 			if err != nil {
 				return err
 			}

@@ -3,12 +3,12 @@ package main
 import (
 	"fmt"
 	"maps"
-	"strconv"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/listing"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
@@ -38,9 +38,9 @@ training stack inform each other ("pooled"), also those that --model and
 --accelerator do not select; never a row that is scored. --alone fits each model
 to its own rows.`,
 		Flags: append(command.FilterFlags(),
-			&cli.StringFlag{Name: "family", Value: family.Default, Usage: "fit `FAMILY` of performance model, see pacer ls families", Category: categoryModel},
-			&cli.StringFlag{Name: "rows", Value: "all", Usage: "fit each model to `N` rows, or all", Category: categoryModel},
-			&cli.BoolFlag{Name: "alone", Usage: "fit each model on each accelerator to its own rows only", Category: categoryModel},
+			&cli.StringFlag{Name: "family", Value: family.Default, Usage: "fit `FAMILY` of performance model, see pacer ls families", Category: command.CategoryModel},
+			&cli.StringFlag{Name: "rows", Value: "all", Usage: "fit each model to `N` rows, or all", Category: command.CategoryModel},
+			&cli.BoolFlag{Name: "alone", Usage: "fit each model on each accelerator to its own rows only", Category: command.CategoryModel},
 		),
 		Before: command.NoArgs,
 		Action: runFit,
@@ -53,14 +53,14 @@ func runFit(c *cli.Context) error {
 		return fail.Usagef("fit: %w", err)
 	}
 	opts := perfmodel.PoolOptions{FitOptions: perfmodel.FitOptions{Seed: command.Seed(c)}, Alone: c.Bool("alone")}
-	if opts.MaxRows, err = rowsFlag(c, "rows"); err != nil {
+	if opts.MaxRows, err = command.Rows(c, "rows"); err != nil {
 		return err
 	}
 	if opts.Unfitted, err = query.Analytic(); err != nil {
 		return err
 	}
 	filter := command.StoreFilter(c)
-	read := func(f store.Filter) ([]spec.Measurement, error) { return dataDir(c).Select(c.Context, f) }
+	read := func(f store.Filter) ([]spec.Measurement, error) { return datadir.Of(c).Select(c.Context, f) }
 	rows, err := read(filter)
 	if err == nil && len(filter.Models)+len(filter.Accelerators) > 0 {
 		rows, err = query.WithPool(fam, rows, filter.Sources, &opts, read)
@@ -68,7 +68,7 @@ func runFit(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	reg, err := dataDir(c).Fitted()
+	reg, err := datadir.Of(c).Fitted()
 	if err != nil {
 		return err
 	}
@@ -83,19 +83,6 @@ func runFit(c *cli.Context) error {
 		return fail.NoAnswerf("fit: none of %d (model, accelerator) pairs could be fitted", len(skipped))
 	}
 	return command.Print(c, listing.Cards(cards, opts.MaxRows == 0))
-}
-
-// rowsFlag reads the number of rows to fit to, 0 = all.
-func rowsFlag(c *cli.Context, name string) (int, error) {
-	r := c.String(name)
-	if r == "all" {
-		return 0, nil
-	}
-	n, err := strconv.Atoi(r)
-	if err != nil || n < 1 {
-		return 0, fail.Usagef("%s: --%s %q is neither all nor a number of at least 1", c.Command.Name, name, r)
-	}
-	return n, nil
 }
 
 // fitAll is query.FitAll with a progress bar.

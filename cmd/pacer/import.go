@@ -14,6 +14,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/importer"
 	"github.com/pacer-ml/pacer/datasets"
@@ -154,7 +155,7 @@ func importedFrom(c *cli.Context, name string) string {
 
 // runImport writes seq into the store in acknowledged batches.
 func runImport(c *cli.Context, name string, total int, seq iter.Seq2[spec.Measurement, error]) error {
-	db, err := dataDir(c).Open(store.Options{From: importedFrom(c, name)})
+	db, err := datadir.Of(c).Open(store.Options{From: importedFrom(c, name)})
 	if err != nil {
 		return err
 	}

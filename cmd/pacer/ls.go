@@ -7,6 +7,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/listing"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
@@ -51,7 +52,7 @@ func runLs(c *cli.Context, l *listing.Listing) error {
 			return fail.Usagef("ls %s: %q has no letter or digit to find names by", l.Name, w)
 		}
 	}
-	found, err := l.Find(c.Context, dataDir(c), words)
+	found, err := l.Find(c.Context, datadir.Of(c), words)
 	if err != nil {
 		return err
 	}

@@ -38,11 +38,11 @@ throughput, or by --objective. Examples:
    pacer plan -m llama3-8b -a h100 -n 16 -b 128 \
        --from dp=16,mb=1,ga=8,zero=3 --move remaining=1e6` + flagGroups.Help("model", "network", "space", "objective", "move"),
 		Flags: slices.Concat(requestFlags(), []cli.Flag{devicesFlagOf("none"), spaceFlag()}, objectiveFlags(), moveFlags(), emitFlags(), reportFlags(), []cli.Flag{
-			&cli.IntFlag{Name: "top", Value: 10, Usage: "show the best `N` plans, 0 = all", Category: categoryOutput},
-			&cli.BoolFlag{Name: "rejected", Usage: "show plans that do not fit too, with the reason", Category: categoryOutput},
-			&cli.BoolFlag{Name: "explain", Usage: "show where the time and memory of the best plan go", Category: categoryOutput},
-			&cli.BoolFlag{Name: "pareto", Usage: "show every plan that no other beats in speed, memory and devices at once", Category: categoryOutput},
-			&cli.StringFlag{Name: "probe", Usage: "name the `K[:campaign=FILE]` measurements that would change the choice most, and write them to FILE for pacer profile run", DefaultText: "none", Category: categoryOutput},
+			&cli.IntFlag{Name: "top", Value: 10, Usage: "show the best `N` plans, 0 = all", Category: command.CategoryOutput},
+			&cli.BoolFlag{Name: "rejected", Usage: "show plans that do not fit too, with the reason", Category: command.CategoryOutput},
+			&cli.BoolFlag{Name: "explain", Usage: "show where the time and memory of the best plan go", Category: command.CategoryOutput},
+			&cli.BoolFlag{Name: "pareto", Usage: "show every plan that no other beats in speed, memory and devices at once", Category: command.CategoryOutput},
+			&cli.StringFlag{Name: "probe", Usage: "name the `K[:campaign=FILE]` measurements that would change the choice most, and write them to FILE for pacer profile run", DefaultText: "none", Category: command.CategoryOutput},
 		}),
 		Before: command.NoArgs,
 		Action: runPlan,

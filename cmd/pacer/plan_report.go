@@ -20,7 +20,7 @@ import (
 // reportFlags are of plan.
 func reportFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "report", Usage: "write a self-contained page with the plans, the Pareto front and the sensitivity curve to `FILE`", DefaultText: "none", Category: categoryOutput},
+		&cli.StringFlag{Name: "report", Usage: "write a self-contained page with the plans, the Pareto front and the sensitivity curve to `FILE`", DefaultText: "none", Category: command.CategoryOutput},
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/batch"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
@@ -42,10 +43,10 @@ what an accelerator is that the catalog lacks.
 
 Rows that cannot be predicted get no time and the reason; the exit code is then 4.` + flagGroups.Help("model", "network"),
 		Flags: append(append(append(requestFlags(), batchFlags()...), emitFlags()...),
-			&cli.StringFlag{Name: "plan", Usage: "predict `PLAN`, such as dp=2,tp=4,pp=1,mb=2,ga=8,zero=1,recompute=full", Category: categoryModel},
+			&cli.StringFlag{Name: "plan", Usage: "predict `PLAN`, such as dp=2,tp=4,pp=1,mb=2,ga=8,zero=1,recompute=full", Category: command.CategoryModel},
 			devicesFlagOf("those of the plan"),
-			&cli.StringFlag{Name: "shape", Usage: "place the plan on nodes of `N+N...` devices, or 2x8", DefaultText: "as few nodes as possible", Category: categoryHardware},
-			&cli.BoolFlag{Name: "explain", Usage: "show where time and memory go, and which training stacks the prediction assumes", Category: categoryOutput},
+			&cli.StringFlag{Name: "shape", Usage: "place the plan on nodes of `N+N...` devices, or 2x8", DefaultText: "as few nodes as possible", Category: command.CategoryHardware},
+			&cli.BoolFlag{Name: "explain", Usage: "show where time and memory go, and which training stacks the prediction assumes", Category: command.CategoryOutput},
 		),
 		Before: command.NoArgs,
 		Action: runPredict,
@@ -157,7 +158,7 @@ func runPredictRows(c *cli.Context) error {
 		return err
 	}
 	b, err := batch.New(c.Context, batch.Options{Family: c.String("family"), Link: link, Explain: c.Bool("explain"), Calibrate: c.String("calibrate"),
-		Open: open, Resolver: dataDir(c).Resolver, Log: c.App.ErrWriter})
+		Open: open, Resolver: datadir.Of(c).Resolver, Log: c.App.ErrWriter})
 	if err != nil {
 		return errors.Join(command.ForVerb(c, err), out.Discard())
 	}

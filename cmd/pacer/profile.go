@@ -8,6 +8,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/campaign"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 )
 
@@ -36,7 +37,7 @@ PACER_PYTHON names another interpreter.`,
 func machineFlags() []cli.Flag {
 	return []cli.Flag{
 		devicesListFlag(),
-		&cli.StringFlag{Name: "assume", Usage: "plan for a machine with `NxACCELERATOR`, such as 8xH200, instead of this one", Category: categoryHardware},
+		&cli.StringFlag{Name: "assume", Usage: "plan for a machine with `NxACCELERATOR`, such as 8xH200, instead of this one", Category: command.CategoryHardware},
 		&cli.StringFlag{Name: "label", Aliases: []string{"l"}, Value: "1", Usage: "`NAME` of the run: a run with stored points is continued", Category: categoryCampaign},
 		&cli.BoolFlag{Name: "reuse", Usage: "learn from stored measurements of the same models and accelerator too, of any source", Category: categoryCampaign},
 		&cli.StringFlag{Name: "for", Usage: "choose the points that tell most about the plans in `FILE`, the output of pacer plan --output json; they may need other devices than this machine's", Category: categoryCampaign, DefaultText: "all points of the campaign"},
@@ -48,7 +49,7 @@ func machineFlags() []cli.Flag {
 const categoryCampaign = "Campaign"
 
 func devicesListFlag() cli.Flag {
-	return &cli.StringFlag{Name: "devices", Usage: "use only these devices, by index: `0,1`, see pacer profile devices; cpu for the CPU", DefaultText: "all", Category: categoryHardware}
+	return &cli.StringFlag{Name: "devices", Usage: "use only these devices, by index: `0,1`, see pacer profile devices; cpu for the CPU", DefaultText: "all", Category: command.CategoryHardware}
 }
 
 // openCampaign prepares the run of the campaign file that is the command's only argument.
@@ -69,7 +70,7 @@ func openCampaignOn(c *cli.Context, rows campaign.RowSource) (*campaign.Session,
 		}
 		return openWith(c, o, rows)
 	}
-	dir, err := dataDir(c).Path()
+	dir, err := datadir.Of(c).Path()
 	if err != nil {
 		return nil, err
 	}

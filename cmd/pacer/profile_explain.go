@@ -10,6 +10,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/campaign"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/profiler"
 )
 
@@ -22,7 +23,7 @@ func profileExplainCommand() *cli.Command {
 each were measured as predicted. Example:
 
    pacer profile explain bench/campaigns/cpu-smoke.yaml --next 3`,
-		Flags:  append(machineFlags(), &cli.IntFlag{Name: "next", Value: 5, Usage: "explain the next `N` points", Category: categoryOutput}),
+		Flags:  append(machineFlags(), &cli.IntFlag{Name: "next", Value: 5, Usage: "explain the next `N` points", Category: command.CategoryOutput}),
 		Action: runProfileExplain,
 	}
 }
@@ -31,7 +32,7 @@ func runProfileExplain(c *cli.Context) error {
 	if err := command.InRange(c, "next", c.Int("next"), 1000); err != nil {
 		return err
 	}
-	s, err := openCampaign(c, true, dataDir(c).Rows)
+	s, err := openCampaign(c, true, datadir.Of(c).Rows)
 	if err != nil {
 		return err
 	}

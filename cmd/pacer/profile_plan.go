@@ -11,6 +11,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/campaign"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/profiler"
 )
 
@@ -29,8 +30,8 @@ as done. For a machine you are not on:
 Predictions written by --predict are compared with the measurements by
 pacer profile score.`,
 		Flags: append(machineFlags(),
-			&cli.StringFlag{Name: "predict", Usage: "write predictions of the points to `FILE`, for profile score", Category: categoryOutput},
-			&cli.IntFlag{Name: "top", Value: 40, Usage: "show the first `N` points, 0 = all; json and csv have all", Category: categoryOutput}),
+			&cli.StringFlag{Name: "predict", Usage: "write predictions of the points to `FILE`, for profile score", Category: command.CategoryOutput},
+			&cli.IntFlag{Name: "top", Value: 40, Usage: "show the first `N` points, 0 = all; json and csv have all", Category: command.CategoryOutput}),
 		Action: runProfilePlan,
 	}
 }
@@ -39,7 +40,7 @@ func runProfilePlan(c *cli.Context) error {
 	if err := command.NotNegative(c, "top"); err != nil {
 		return err
 	}
-	s, err := openCampaign(c, true, dataDir(c).Rows)
+	s, err := openCampaign(c, true, datadir.Of(c).Rows)
 	if err != nil {
 		return err
 	}

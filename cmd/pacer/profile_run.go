@@ -14,6 +14,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/campaign"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/cmd/internal/trust"
@@ -50,9 +51,9 @@ point, standard error has a line like
 
    profile cpu-smoke: 7 of 40 points: gpt-tiny dp=2,... ok 0.123 s ±1.2 % ...`,
 		Flags: append(machineFlags(),
-			&cli.StringFlag{Name: "on", Usage: "measure each point as a job of a `CLUSTER`: slurm", DefaultText: "this machine", Category: categoryHardware},
-			&cli.IntFlag{Name: "gpus", Usage: "request `N` GPUs for each job of --on; 0 = measure the CPUs of whole nodes", Category: categoryHardware},
-			&cli.IntFlag{Name: "parallel", Value: 4, Usage: "keep up to `N` jobs of --on in the queue", Category: categoryHardware},
+			&cli.StringFlag{Name: "on", Usage: "measure each point as a job of a `CLUSTER`: slurm", DefaultText: "this machine", Category: command.CategoryHardware},
+			&cli.IntFlag{Name: "gpus", Usage: "request `N` GPUs for each job of --on; 0 = measure the CPUs of whole nodes", Category: command.CategoryHardware},
+			&cli.IntFlag{Name: "parallel", Value: 4, Usage: "keep up to `N` jobs of --on in the queue", Category: command.CategoryHardware},
 			&cli.IntFlag{Name: "max-points", Usage: "stop at `N` points in all instead of the file's budget", DefaultText: "the file's", Category: categoryCampaign},
 			&cli.DurationFlag{Name: "max-wall", Usage: "stop after `TIME` such as 30m, earlier sessions of the run included, instead of the file's budget", DefaultText: "the file's", Category: categoryCampaign},
 		),
@@ -72,7 +73,7 @@ func runProfileRun(c *cli.Context) (err error) {
 	}()
 	s, err := openCampaignOn(c, func(ctx context.Context, f store.Filter) (_ []spec.Measurement, err error) {
 		if db == nil {
-			if db, err = dataDir(c).Open(store.Options{From: "pacer profile run"}); err != nil {
+			if db, err = datadir.Of(c).Open(store.Options{From: "pacer profile run"}); err != nil {
 				return nil, err
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/campaign"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
@@ -50,7 +51,7 @@ func runProfileScore(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	rows, err := dataDir(c).Rows(c.Context, store.Filter{Sources: []string{profiler.SourcePrefix + p.Campaign}})
+	rows, err := datadir.Of(c).Rows(c.Context, store.Filter{Sources: []string{profiler.SourcePrefix + p.Campaign}})
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/campaign"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
@@ -42,7 +43,7 @@ func runProfileStatus(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	rows, err := campaign.StoredRows(c.Context, dataDir(c), name)
+	rows, err := campaign.StoredRows(c.Context, datadir.Of(c), name)
 	if err != nil {
 		return err
 	}

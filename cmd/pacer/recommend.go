@@ -11,6 +11,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 )
@@ -35,9 +36,9 @@ cost at once, and what would change if the things that are not known were otherw
 h100:256@2.1 is at most 256 devices at 2.1 per device-hour. Prices are yours. Without --global-batch the
 usual one is assumed, and said. Exit code 3 if nothing fits, or nothing is within budget and deadline.` + flagGroups.Help("model", "network", "space"),
 		Flags: append(flags, spaceFlag(),
-			&cli.Float64Flag{Name: "tokens", Usage: "train on `N` tokens, such as 1e12", DefaultText: "none", Category: categoryModel},
-			&cli.StringFlag{Name: "method", Usage: "train by `METHOD`: full, or an adapter such as lora or qlora:64:qkv+o+mlp", DefaultText: "full", Category: categoryModel},
-			&cli.StringFlag{Name: "have", Usage: "choose among `TYPE:MAX@PRICE,...`: at most MAX devices of a type, at PRICE per device-hour", DefaultText: "none", Category: categoryHardware},
+			&cli.Float64Flag{Name: "tokens", Usage: "train on `N` tokens, such as 1e12", DefaultText: "none", Category: command.CategoryModel},
+			&cli.StringFlag{Name: "method", Usage: "train by `METHOD`: full, or an adapter such as lora or qlora:64:qkv+o+mlp", DefaultText: "full", Category: command.CategoryModel},
+			&cli.StringFlag{Name: "have", Usage: "choose among `TYPE:MAX@PRICE,...`: at most MAX devices of a type, at PRICE per device-hour", DefaultText: "none", Category: command.CategoryHardware},
 			&cli.Float64Flag{Name: "budget", Usage: "spend at most `COST`", DefaultText: "no limit", Category: categoryObjective},
 			&cli.StringFlag{Name: "deadline", Usage: "take at most `TIME`, such as 14d", DefaultText: "no limit", Category: categoryObjective},
 			plotFlag(),
@@ -49,7 +50,7 @@ usual one is assumed, and said. Exit code 3 if nothing fits, or nothing is withi
 
 // plotFlag draws a chart below a table.
 func plotFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "plot", Usage: "draw a chart of the table", Category: categoryOutput}
+	return &cli.BoolFlag{Name: "plot", Usage: "draw a chart of the table", Category: command.CategoryOutput}
 }
 
 func runRecommend(c *cli.Context) error {
@@ -72,7 +73,7 @@ func runRecommend(c *cli.Context) error {
 	if q.Model == "" && q.Network.Name == "" {
 		return fail.Usagef("recommend: --model is missing; pacer ls models lists the known ones")
 	}
-	d, err := dataDir(c).Resolver()
+	d, err := datadir.Of(c).Resolver()
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ compare. Example:
 				&cli.Float64Flag{Name: "tolerance", Usage: "count jobs as equal if their times differ by at most `SECONDS`", Category: "Comparison"},
 				&cli.StringFlag{Name: "policy-a", Usage: "compare `POLICY` of A", Category: "Comparison"},
 				&cli.StringFlag{Name: "policy-b", Usage: "compare `POLICY` of B", Category: "Comparison"},
-				&cli.IntFlag{Name: "top", Value: 10, Usage: "list the `N` largest differences", Category: categoryOutput},
+				&cli.IntFlag{Name: "top", Value: 10, Usage: "list the `N` largest differences", Category: command.CategoryOutput},
 				&cli.Float64Flag{Name: "confidence", Value: 0.95, Usage: "print intervals of probability `SHARE`, above 0 and below 1", Category: "Comparison"},
 			},
 			Action: runDiff,

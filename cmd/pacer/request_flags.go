@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel"
@@ -16,33 +17,30 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// Categories of flags.
+// Further categories of flags.
 const (
-	categoryModel     = "Model"
-	categoryHardware  = "Hardware"
 	categorySpace     = "Search space"
 	categoryObjective = "Objective"
-	categoryOutput    = "Output"
 )
 
 // requestFlags are shared by predict, plan, curve and fit-check.
 func requestFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "model", Aliases: []string{"m"}, Category: categoryModel,
+		&cli.StringFlag{Name: "model", Aliases: []string{"m"}, Category: command.CategoryModel,
 			Usage: "train `MODEL`, see pacer ls models; or a Hugging Face config.json; or your own model as FILE.yaml or KEY=VALUE,..."},
-		&cli.IntFlag{Name: "global-batch", Aliases: []string{"b"}, Usage: "train `SAMPLES` per optimizer step", DefaultText: "none", Category: categoryModel},
-		&cli.IntFlag{Name: "seq", Usage: "train samples of `TOKENS`", DefaultText: "the model's own", Category: categoryModel},
-		&cli.IntFlag{Name: "packed", Usage: "train samples of packed documents of `TOKENS` in the mean, which attend to themselves only", DefaultText: "a sample is one document", Category: categoryModel},
-		&cli.StringFlag{Name: "adapter", Usage: "train an `ADAPTER` and freeze the weights: KIND:RANK or KIND:RANK:MODULES with lora, qlora or dora and qkv, o, mlp joined by +, such as lora:16:qkv+o+mlp", DefaultText: "none: train all weights", Category: categoryModel},
-		&cli.StringFlag{Name: "framework", Usage: "predict for training `STACK`, such as Megatron Core@0.13, see pacer ls stacks", DefaultText: "that of the measurements, else any stack plausible for the device and date", Category: categoryModel},
-		&cli.StringSliceFlag{Name: "stack", Usage: "predict for a training stack with `PART=VALUE`, such as launch=eager, see pacer ls parts; may be repeated", DefaultText: "the parts of --framework", Category: categoryModel},
-		&cli.StringFlag{Name: "date", Usage: "predict for a training stack of `DATE` or before, such as 2024-07, where --framework states no release", DefaultText: "none", Category: categoryModel},
-		&cli.StringFlag{Name: "precision", Usage: "multiply in `FORMAT`: fp32 tf32 fp16 bf16 fp8 mxfp8 fp8-rowwise fp4", DefaultText: "that of the measurements, else bf16, else fp16", Category: categoryModel},
-		&cli.StringFlag{Name: "family", Value: query.Auto, Usage: "predict by `FAMILY` of performance model; auto: one fitted to the model here that beats the analytic one on held-out rows, else the analytic one; with predict --in: hybrid", Category: categoryModel},
-		&cli.StringFlag{Name: "accelerator", Aliases: []string{"a"}, Usage: "use devices of `TYPE`, see pacer ls accelerators; or your own as FILE.yaml, see pacer ls accelerators --template", Category: categoryHardware},
-		&cli.StringFlag{Name: "node", Usage: "use machines of `TYPE`, see pacer ls nodes", DefaultText: "the accelerator's usual one", Category: categoryHardware},
-		&cli.IntFlag{Name: "per-node", Usage: "use `DEVICES` per node", DefaultText: "those of the accelerator's usual node, see pacer ls nodes", Category: categoryHardware},
-		command.GroupFlag("network", "replace figures of the interconnect", "inter-node-gbps=400,intra-node-gbytes=450", categoryHardware),
+		&cli.IntFlag{Name: "global-batch", Aliases: []string{"b"}, Usage: "train `SAMPLES` per optimizer step", DefaultText: "none", Category: command.CategoryModel},
+		&cli.IntFlag{Name: "seq", Usage: "train samples of `TOKENS`", DefaultText: "the model's own", Category: command.CategoryModel},
+		&cli.IntFlag{Name: "packed", Usage: "train samples of packed documents of `TOKENS` in the mean, which attend to themselves only", DefaultText: "a sample is one document", Category: command.CategoryModel},
+		&cli.StringFlag{Name: "adapter", Usage: "train an `ADAPTER` and freeze the weights: KIND:RANK or KIND:RANK:MODULES with lora, qlora or dora and qkv, o, mlp joined by +, such as lora:16:qkv+o+mlp", DefaultText: "none: train all weights", Category: command.CategoryModel},
+		&cli.StringFlag{Name: "framework", Usage: "predict for training `STACK`, such as Megatron Core@0.13, see pacer ls stacks", DefaultText: "that of the measurements, else any stack plausible for the device and date", Category: command.CategoryModel},
+		&cli.StringSliceFlag{Name: "stack", Usage: "predict for a training stack with `PART=VALUE`, such as launch=eager, see pacer ls parts; may be repeated", DefaultText: "the parts of --framework", Category: command.CategoryModel},
+		&cli.StringFlag{Name: "date", Usage: "predict for a training stack of `DATE` or before, such as 2024-07, where --framework states no release", DefaultText: "none", Category: command.CategoryModel},
+		&cli.StringFlag{Name: "precision", Usage: "multiply in `FORMAT`: fp32 tf32 fp16 bf16 fp8 mxfp8 fp8-rowwise fp4", DefaultText: "that of the measurements, else bf16, else fp16", Category: command.CategoryModel},
+		&cli.StringFlag{Name: "family", Value: query.Auto, Usage: "predict by `FAMILY` of performance model; auto: one fitted to the model here that beats the analytic one on held-out rows, else the analytic one; with predict --in: hybrid", Category: command.CategoryModel},
+		&cli.StringFlag{Name: "accelerator", Aliases: []string{"a"}, Usage: "use devices of `TYPE`, see pacer ls accelerators; or your own as FILE.yaml, see pacer ls accelerators --template", Category: command.CategoryHardware},
+		&cli.StringFlag{Name: "node", Usage: "use machines of `TYPE`, see pacer ls nodes", DefaultText: "the accelerator's usual one", Category: command.CategoryHardware},
+		&cli.IntFlag{Name: "per-node", Usage: "use `DEVICES` per node", DefaultText: "those of the accelerator's usual node, see pacer ls nodes", Category: command.CategoryHardware},
+		command.GroupFlag("network", "replace figures of the interconnect", "inter-node-gbps=400,intra-node-gbytes=450", command.CategoryHardware),
 	}
 }
 
@@ -58,7 +56,7 @@ func batchRangeFlag() cli.Flag {
 
 // devicesFlagOf is the number of devices.
 func devicesFlagOf(defaultText string) cli.Flag {
-	return &cli.IntFlag{Name: "devices", Aliases: []string{"n"}, Usage: "use `N` devices", DefaultText: defaultText, Category: categoryHardware}
+	return &cli.IntFlag{Name: "devices", Aliases: []string{"n"}, Usage: "use `N` devices", DefaultText: defaultText, Category: command.CategoryHardware}
 }
 
 // planRequest is a request and the planner that answers it.
@@ -91,7 +89,7 @@ func resolveOn(c *cli.Context, accelerator, devices string, fixed *query.FixedPl
 			return planRequest{}, command.ForVerb(c, err)
 		}
 	}
-	d, err := dataDir(c).Resolver()
+	d, err := datadir.Of(c).Resolver()
 	if err != nil {
 		return planRequest{}, err
 	}

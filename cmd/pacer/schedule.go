@@ -15,6 +15,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/datasets/catalog"
@@ -64,7 +65,7 @@ The script of a job starts its command by pacer run, which gives it the plan.`,
 			&cli.StringFlag{Name: "policy", Aliases: []string{"p"}, Value: "fifo", Usage: "decide by `NAME[:key[=value]...]`, see pacer ls policies", Category: "Scheduler"},
 			&cli.StringFlag{Name: "placement", Usage: "place jobs by `NAME`, see pacer ls placements", DefaultText: "packed", Category: "Scheduler"},
 			&cli.StringFlag{Name: "family", Value: query.Auto, Usage: "predict by models of `FAMILY`, see pacer ls families; auto: the most accurate of each model and accelerator", Category: "Scheduler"},
-			&cli.StringFlag{Name: "server", Usage: "predict by the pacer serve at `URL`; while it does not answer, in this process. $" + tokenVariable + " is its token", DefaultText: "in this process", Category: "Scheduler"},
+			&cli.StringFlag{Name: "server", Usage: "predict by the pacer serve at `URL`; while it does not answer, in this process. $" + command.TokenVariable + " is its token", DefaultText: "in this process", Category: "Scheduler"},
 			&cli.DurationFlag{Name: "start-cost", Value: time.Minute, Usage: "expect training to begin `TIME` after a start", Category: "Scheduler"},
 			&cli.IntFlag{Name: "max-restarts-per-hour", Usage: "stop at most `N` running jobs within an hour, 0 = no limit; further restarts wait", Category: "Scheduler"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "print what would be decided, and write nothing", Category: "Run"},
@@ -201,7 +202,7 @@ func leadByLock(c *cli.Context, run func(context.Context) error) error {
 func scheduleLock(c *cli.Context) (unlock func(), err error) {
 	path := c.String("lock")
 	if path == "" {
-		dir, err := dataDir(c).Path()
+		dir, err := datadir.Of(c).Path()
 		if err != nil {
 			return nil, err
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -36,7 +37,7 @@ var _ scheduler.Oracle = (*estimates)(nil)
 
 // newEstimates reads --family and --server.
 func newEstimates(c *cli.Context) (*estimates, error) {
-	resolver, err := dataDir(c).Resolver()
+	resolver, err := datadir.Of(c).Resolver()
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +51,7 @@ func newEstimates(c *cli.Context) (*estimates, error) {
 		if family == query.Auto {
 			family = ""
 		}
-		if e.server, err = remote.New(url, remote.Options{Token: os.Getenv(tokenVariable), Family: family, Retries: -1}); err != nil {
+		if e.server, err = remote.New(url, remote.Options{Token: os.Getenv(command.TokenVariable), Family: family, Retries: -1}); err != nil {
 			return nil, command.ForVerb(c, err)
 		}
 	}

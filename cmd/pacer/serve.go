@@ -21,9 +21,6 @@ import (
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
-// tokenVariable holds the bearer token where --token-file names no file.
-const tokenVariable = "PACER_TOKEN"
-
 // serveGC is the growth of the heap in percent before a collection. The live heap is a few MiB
 // and requests allocate much; --memory-gib bounds large heaps.
 const serveGC = 800
@@ -40,12 +37,12 @@ func serveCommand() *cli.Command {
           "global_batch":128}'
 
 While it runs, only the server has the store open: post measurements to it. An
-address that other machines reach needs a token, in a file or in $` + tokenVariable + `. On
+address that other machines reach needs a token, in a file or in $` + command.TokenVariable + `. On
 SIGTERM it finishes running requests and ends; acknowledged measurements are on disk.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "listen", Value: "127.0.0.1:8470", Usage: "listen at `ADDRESS`; port 0 is any free port", Category: "Network"},
 			&cli.StringFlag{Name: "tokens", Usage: "require a token of `FILE`, which pacer token writes", Category: "Network"},
-			&cli.StringFlag{Name: "token-file", Usage: "require the bearer token in `FILE`", DefaultText: "$" + tokenVariable, Category: "Network"},
+			&cli.StringFlag{Name: "token-file", Usage: "require the bearer token in `FILE`", DefaultText: "$" + command.TokenVariable, Category: "Network"},
 			&cli.StringSliceFlag{Name: "allowed-hosts", Usage: "answer requests to `HOST` too, besides localhost and loopback addresses (repeatable)", DefaultText: "with tokens any, without none", Category: "Network"},
 			&cli.StringFlag{Name: "tls-cert", Usage: "answer over TLS with the certificate in `FILE`, read again when it changes", Category: "Network"},
 			&cli.StringFlag{Name: "tls-key", Usage: "use the key in `FILE` for --tls-cert", Category: "Network"},
@@ -86,7 +83,7 @@ func runServe(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	d := dataDir(c)
+	d := datadir.Of(c)
 	if c.Bool("demo") {
 		remove, bad := useDemo(d)
 		if bad != nil {
@@ -184,7 +181,7 @@ func serverOptions(c *cli.Context) (server.Options, error) {
 	} else if fam.Fit == nil {
 		return o, fail.Usagef("serve: --fit-family %s is not fitted", o.FitFamily)
 	}
-	rows, err := rowsFlag(c, "fit-rows")
+	rows, err := command.Rows(c, "fit-rows")
 	if o.FitRows = rows; rows == 0 {
 		o.FitRows = -1
 	}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -32,7 +33,7 @@ func startServing(t *testing.T, pacer, data string, flags ...string) *serving {
 	t.Helper()
 	args := append([]string{"--data", data, "serve", "--listen", "127.0.0.1:0", "--refit", "20ms"}, flags...)
 	s := &serving{cmd: exec.Command(pacer, args...), done: make(chan struct{})}
-	s.cmd.Env = append(os.Environ(), tokenVariable+"=")
+	s.cmd.Env = append(os.Environ(), command.TokenVariable+"=")
 	errs, err := s.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

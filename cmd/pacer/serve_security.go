@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/server"
@@ -43,7 +44,7 @@ func secure(c *cli.Context, o *server.Options) (err error) {
 	if guarded, err := server.Guarded(c.String("listen")); err != nil {
 		return fail.Usagef("serve: --listen: %w", err)
 	} else if guarded && o.Token == "" && o.TokensFile == "" {
-		return fail.Usagef("serve: --listen %s is reached by other machines, which needs a token: --tokens FILE, --token-file FILE, or $%s", c.String("listen"), tokenVariable)
+		return fail.Usagef("serve: --listen %s is reached by other machines, which needs a token: --tokens FILE, --token-file FILE, or $%s", c.String("listen"), command.TokenVariable)
 	}
 	return nil
 }
@@ -51,8 +52,8 @@ func secure(c *cli.Context, o *server.Options) (err error) {
 // bearerToken returns the token of the file, else that of the environment, ""
 // where there is neither.
 func bearerToken(c *cli.Context) (string, error) {
-	path, from := c.String("token-file"), "$"+tokenVariable
-	token := os.Getenv(tokenVariable)
+	path, from := c.String("token-file"), "$"+command.TokenVariable
+	token := os.Getenv(command.TokenVariable)
 	if path != "" {
 		b, err := os.ReadFile(path)
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/experiment"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/scheduler/report"
 	studies "github.com/pacer-ml/pacer/scheduler/study"
@@ -36,10 +37,10 @@ Each result is also given as a multiple of the best lower bound.
 
 docs/guides/studies.md describes the file.`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "out", Usage: "keep results in `DIR`", DefaultText: "sweeps/NAME in --data", Category: categoryOutput},
-			&cli.StringFlag{Name: "runs-out", Usage: "write one CSV row per run to `FILE`", Category: categoryOutput},
-			&cli.StringFlag{Name: "svg", Usage: "draw the mean JCTs over the loads, or all intervals without loads, into `FILE`", Category: categoryOutput},
-			&cli.StringFlag{Name: "markdown", Usage: "write the rows into `FILE`, between its lines <!-- NAME --> and <!-- /NAME -->, NAME being the study's", Category: categoryOutput},
+			&cli.StringFlag{Name: "out", Usage: "keep results in `DIR`", DefaultText: "sweeps/NAME in --data", Category: command.CategoryOutput},
+			&cli.StringFlag{Name: "runs-out", Usage: "write one CSV row per run to `FILE`", Category: command.CategoryOutput},
+			&cli.StringFlag{Name: "svg", Usage: "draw the mean JCTs over the loads, or all intervals without loads, into `FILE`", Category: command.CategoryOutput},
+			&cli.StringFlag{Name: "markdown", Usage: "write the rows into `FILE`, between its lines <!-- NAME --> and <!-- /NAME -->, NAME being the study's", Category: command.CategoryOutput},
 		},
 		Action: runSweep,
 	}
@@ -103,7 +104,7 @@ type sweep struct {
 func (s *sweep) run(c *cli.Context) error {
 	path := c.String("out")
 	if path == "" {
-		data, err := dataDir(c).Path()
+		data, err := datadir.Of(c).Path()
 		if err != nil {
 			return err
 		}

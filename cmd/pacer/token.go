@@ -11,6 +11,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/server"
 )
@@ -46,7 +47,7 @@ func tokenFile(c *cli.Context) (string, error) {
 	if f := c.String("file"); f != "" {
 		return f, nil
 	}
-	dir, err := dataDir(c).Path()
+	dir, err := datadir.Of(c).Path()
 	return filepath.Join(dir, tokensFile), err
 }
 

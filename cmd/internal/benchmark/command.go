@@ -2,18 +2,16 @@ package benchmark
 
 import (
 	"github.com/urfave/cli/v2"
-
-	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 )
 
-// Categories of flags.
-const category, categoryOutput = "Benchmark", "Output"
+// category is that of flags of every benchmark.
+const category = "Benchmark"
 
-// Command is pacer bench. dataDir is the directory of --data.
-func Command(dataDir func(*cli.Context) *datadir.Dir) *cli.Command {
+// Command is pacer bench.
+func Command() *cli.Command {
 	return &cli.Command{
 		Name:        "bench",
 		Usage:       "measure pacer itself on the published data sets",
-		Subcommands: []*cli.Command{accuracyCommand(), plannerCommand(), schedulingCommand(dataDir)},
+		Subcommands: []*cli.Command{accuracyCommand(), plannerCommand(), schedulingCommand()},
 	}
 }

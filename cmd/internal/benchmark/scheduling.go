@@ -27,7 +27,7 @@ import (
 	studies "github.com/pacer-ml/pacer/scheduler/study"
 )
 
-func schedulingCommand(dataDir func(*cli.Context) *datadir.Dir) *cli.Command {
+func schedulingCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "scheduling",
 		Usage:       "compare scheduling policies on generated and recorded workloads",
@@ -42,11 +42,11 @@ func schedulingCommand(dataDir func(*cli.Context) *datadir.Dir) *cli.Command {
 			&cli.StringFlag{Name: "cluster", Usage: "run the jobs of --workload on `SPEC` such as 8x8xA800, or a YAML file", Category: category},
 			&cli.StringFlag{Name: "truth", Usage: "run the jobs of --workload at the speeds of `TRUTH`, as pacer simulate", Category: category},
 			&cli.StringFlag{Name: "shared", Usage: "read recorded workloads of cells below `DIR`", DefaultText: "the working directory", Category: category, EnvVars: []string{"PACER_SHARED"}},
-			&cli.StringFlag{Name: "out", Usage: "keep results in `DIR`", DefaultText: "sweeps/scheduling in --data", Category: categoryOutput},
-			&cli.StringFlag{Name: "runs-out", Usage: "write one CSV row per run to `FILE`", Category: categoryOutput},
+			&cli.StringFlag{Name: "out", Usage: "keep results in `DIR`", DefaultText: "sweeps/scheduling in --data", Category: command.CategoryOutput},
+			&cli.StringFlag{Name: "runs-out", Usage: "write one CSV row per run to `FILE`", Category: command.CategoryOutput},
 		},
 		Before: command.NoArgs,
-		Action: func(c *cli.Context) error { return runScheduling(c, dataDir(c)) },
+		Action: func(c *cli.Context) error { return runScheduling(c, datadir.Of(c)) },
 	}
 }
 

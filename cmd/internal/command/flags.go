@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -11,6 +12,16 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 )
+
+// Categories of flags that several verbs have.
+const (
+	CategoryModel    = "Model"
+	CategoryHardware = "Hardware"
+	CategoryOutput   = "Output"
+)
+
+// TokenVariable holds the bearer token of a server, where no flag names a file of it.
+const TokenVariable = "PACER_TOKEN"
 
 // GlobalFlags are the flags of every command.
 func GlobalFlags() []cli.Flag {
@@ -109,4 +120,17 @@ func Pairs(c *cli.Context, flag string) (map[string]string, error) {
 		out[key] = value
 	}
 	return out, nil
+}
+
+// Rows reads the number of rows to fit to, 0 = all.
+func Rows(c *cli.Context, name string) (int, error) {
+	r := c.String(name)
+	if r == "all" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(r)
+	if err != nil || n < 1 {
+		return 0, fail.Usagef("%s: --%s %q is neither all nor a number of at least 1", c.Command.Name, name, r)
+	}
+	return n, nil
 }

@@ -10,6 +10,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/registry"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -26,6 +29,17 @@ type Dir struct {
 	Log io.Writer
 
 	noted bool // that the directory does not exist
+}
+
+// Of returns the directory of --data, one Dir for the whole run.
+func Of(c *cli.Context) *Dir {
+	const key = "data directory"
+	d, ok := c.App.Metadata[key].(*Dir)
+	if !ok {
+		d = &Dir{Given: command.Global(c, "data"), Verb: c.Command.Name, Log: c.App.ErrWriter}
+		c.App.Metadata[key] = d
+	}
+	return d
 }
 
 // Path returns the directory: Given, else $XDG_DATA_HOME/pacer, else ~/.local/share/pacer.

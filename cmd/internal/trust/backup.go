@@ -17,15 +17,12 @@ import (
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
-// tokenVariable holds the bearer token of the server that has the store open.
-const tokenVariable = "PACER_TOKEN"
-
-func backupCommand(dataDir func(*cli.Context) *datadir.Dir) *cli.Command {
+func backupCommand() *cli.Command {
 	return &cli.Command{
 		Name: "backup", Usage: "copy the store to a file", ArgsUsage: "FILE",
 		Description: `The file has all measurements, marks and tombstones as of the start, and a
 checksum. While pacer serve has the store open, the server writes the copy; it
-wants a token with scope admin in $` + tokenVariable + `, if it has tokens.
+wants a token with scope admin in $` + command.TokenVariable + `, if it has tokens.
 
    pacer store backup pacer.backup
    pacer --data /srv/new store restore pacer.backup`,
@@ -34,7 +31,7 @@ wants a token with scope admin in $` + tokenVariable + `, if it has tokens.
 			if err != nil {
 				return err
 			}
-			if err := backup(c.Context, dataDir(c), path); err != nil {
+			if err := backup(c.Context, datadir.Of(c), path); err != nil {
 				return err
 			}
 			return store.CheckBackup(path)
@@ -42,7 +39,7 @@ wants a token with scope admin in $` + tokenVariable + `, if it has tokens.
 	}
 }
 
-func restoreCommand(dataDir func(*cli.Context) *datadir.Dir) *cli.Command {
+func restoreCommand() *cli.Command {
 	return &cli.Command{
 		Name: "restore", Usage: "make the store of --data from a backup", ArgsUsage: "FILE",
 		Description: `The data directory must have no store. The whole file is checked before anything
@@ -52,7 +49,7 @@ is written.`,
 			if err != nil {
 				return err
 			}
-			dir, err := dataDir(c).Path()
+			dir, err := datadir.Of(c).Path()
 			if err != nil {
 				return err
 			}
@@ -84,7 +81,7 @@ func fetchBackup(ctx context.Context, url string, w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	if token := os.Getenv(tokenVariable); token != "" {
+	if token := os.Getenv(command.TokenVariable); token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	res, err := http.DefaultClient.Do(r)

@@ -10,8 +10,8 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 )
 
-// Command is pacer store. dataDir is the directory of --data.
-func Command(dataDir func(*cli.Context) *datadir.Dir) *cli.Command {
+// Command is pacer store.
+func Command() *cli.Command {
 	return &cli.Command{
 		Name:  "store",
 		Usage: "choose which stored measurements to believe: quarantine, forget, release, list",
@@ -26,26 +26,26 @@ both. Each change is on disk, whole, when the command ends:
    pacer store release --source lab
    pacer fit --family hybrid`,
 		Subcommands: []*cli.Command{
-			changeCommand(dataDir, "quarantine", "keep measurements, but do not use them", `The rows stay stored and are counted as left out by pacer fit. Exported files and
+			changeCommand("quarantine", "keep measurements, but do not use them", `The rows stay stored and are counted as left out by pacer fit. Exported files and
 pacer serve return them as doubted ("quarantined: REASON"). A row that is imported
 again stays quarantined. --outliers selects the rows with a step time that the
 other rows of their model and accelerator contradict, from any source, as fitted
 by family hybrid; each is quarantined with the factor as the reason:
 
    pacer store quarantine --outliers --model gpt2-xl --dry-run`),
-			changeCommand(dataDir, "forget", "delete measurements for good, and refuse them when they are imported again", `Deleted rows are gone: look first with --dry-run. What remains of each is a hash
+			changeCommand("forget", "delete measurements for good, and refuse them when they are imported again", `Deleted rows are gone: look first with --dry-run. What remains of each is a hash
 and its origin, so that importing its file again, from any folder, does not bring
 it back; the import says how many rows were refused, and why. Other measurements
 of the same plans are welcome: a campaign measures forgotten points anew. To keep
 the rows, quarantine them.
 
    pacer store forget --source campaign/smoke --reason "driver 1.2" --dry-run`),
-			changeCommand(dataDir, "release", "end the quarantine of measurements, and admit forgotten ones again", `Quarantined rows are used again, exactly as before. Forgotten rows are not brought
+			changeCommand("release", "end the quarantine of measurements, and admit forgotten ones again", `Quarantined rows are used again, exactly as before. Forgotten rows are not brought
 back by it: import their file again. Fitted models do not change until the next
 pacer fit.`),
-			listCommand(dataDir),
-			backupCommand(dataDir),
-			restoreCommand(dataDir),
+			listCommand(),
+			backupCommand(),
+			restoreCommand(),
 		},
 	}
 }
@@ -60,7 +60,7 @@ func selectionOf(c *cli.Context) Selection {
 	return Selection{Filter: command.StoreFilter(c), Origins: c.StringSlice("origin")}
 }
 
-func changeCommand(dataDir func(*cli.Context) *datadir.Dir, verb, usage, description string) *cli.Command {
+func changeCommand(verb, usage, description string) *cli.Command {
 	flags := append(selectionFlags(), &cli.BoolFlag{Name: "dry-run", Usage: "print what would change, and change nothing"})
 	switch verb {
 	case "quarantine":
@@ -72,7 +72,7 @@ func changeCommand(dataDir func(*cli.Context) *datadir.Dir, verb, usage, descrip
 	}
 	return &cli.Command{
 		Name: verb, Usage: usage, Description: description, Flags: flags, Before: command.NoArgs,
-		Action: func(c *cli.Context) error { return runChange(c, dataDir(c), verb) },
+		Action: func(c *cli.Context) error { return runChange(c, datadir.Of(c), verb) },
 	}
 }
 
@@ -98,7 +98,7 @@ func runChange(c *cli.Context, d *datadir.Dir, verb string) error {
 	return err
 }
 
-func listCommand(dataDir func(*cli.Context) *datadir.Dir) *cli.Command {
+func listCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "ls",
 		Usage: "count stored measurements by source, state, reason and provenance",
@@ -109,7 +109,7 @@ time; for quarantined and forgotten rows, the user and time of that. They are
 empty for rows of earlier releases.`,
 		Flags: selectionFlags(), Before: command.NoArgs,
 		Action: func(c *cli.Context) error {
-			gs, err := List(c.Context, dataDir(c), selectionOf(c))
+			gs, err := List(c.Context, datadir.Of(c), selectionOf(c))
 			if err != nil {
 				return err
 			}
