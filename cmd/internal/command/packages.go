@@ -6,8 +6,8 @@ import (
 )
 
 // errorPackages are the packages that begin their errors with their names, as libraries do;
-// messages leave the names out. calibrate and learn are missing, being verbs as well. A test
-// compares the list with the sources.
+// messages leave the names out. Packages named as their verb are missing. A test compares the list
+// with the sources.
 var errorPackages = strings.Fields(`
 	accuracy admission analytic bayes catalog colocation compat compose datasets device drift executor
 	experiment family goodput gp hook hostspeed huggingface hybrid kubernetes kubetest launch

@@ -1,4 +1,4 @@
-package main
+package profile
 
 import (
 	"errors"
@@ -12,7 +12,8 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 )
 
-func profileCommand() *cli.Command {
+// Command is pacer profile.
+func Command() *cli.Command {
 	return &cli.Command{
 		Name:  "profile",
 		Usage: "measure step times on this machine, the points with the most information first",
@@ -28,7 +29,7 @@ nothing measured is lost when the machine goes down:
 docs/guides/campaigns.md describes the file. Measuring needs python3 with PyTorch;
 PACER_PYTHON names another interpreter.`,
 		Subcommands: []*cli.Command{
-			profileRunCommand(), profilePlanCommand(), profileScoreCommand(), profileExplainCommand(), profileStatusCommand(), profileDevicesCommand(), profilePointCommand(),
+			runCommand(), planCommand(), scoreCommand(), explainCommand(), statusCommand(), devicesCommand(), pointCommand(),
 		},
 	}
 }
@@ -52,15 +53,15 @@ func devicesListFlag() cli.Flag {
 	return &cli.StringFlag{Name: "devices", Usage: "use only these devices, by index: `0,1`, see pacer profile devices; cpu for the CPU", DefaultText: "all", Category: command.CategoryHardware}
 }
 
-// openCampaign prepares the run of the campaign file that is the command's only argument.
-func openCampaign(c *cli.Context, dry bool, rows campaign.RowSource) (*campaign.Session, error) {
+// openDry prepares the campaign file that is the command's only argument, to measure nothing.
+func openDry(c *cli.Context) (*campaign.Session, error) {
 	o := campaignOptions(c)
-	o.Dry = dry
-	return openWith(c, o, rows)
+	o.Dry = true
+	return openWith(c, o, datadir.Of(c).Rows)
 }
 
-// openCampaignOn is openCampaign for a run, here or on the cluster of --on.
-func openCampaignOn(c *cli.Context, rows campaign.RowSource) (*campaign.Session, error) {
+// openCampaign prepares that file for a run, here or on the cluster of --on.
+func openCampaign(c *cli.Context, rows campaign.RowSource) (*campaign.Session, error) {
 	o := campaignOptions(c)
 	if o.On = c.String("on"); o.On == "" {
 		for _, name := range []string{"gpus", "parallel"} {

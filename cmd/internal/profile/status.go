@@ -1,4 +1,4 @@
-package main
+package profile
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-func profileStatusCommand() *cli.Command {
+func statusCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "status",
 		Usage:     "progress and cost of campaigns, from the store alone",
@@ -25,7 +25,7 @@ func profileStatusCommand() *cli.Command {
 run. For a campaign file the budget is shown too. Example:
 
    pacer profile status cpu-smoke`,
-		Action: runProfileStatus,
+		Action: runStatus,
 	}
 }
 
@@ -35,7 +35,7 @@ type statusRun struct {
 	Budget *campaign.Budget `json:"budget,omitempty"` // if the argument is a campaign file
 }
 
-func runProfileStatus(c *cli.Context) error {
+func runStatus(c *cli.Context) error {
 	if c.NArg() > 1 {
 		return fail.Usagef("status takes one argument at most, a campaign file or name, got %d", c.NArg())
 	}

@@ -1,4 +1,4 @@
-package main
+package profile
 
 import (
 	"fmt"
@@ -11,11 +11,10 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/campaign"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
-	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-func profilePlanCommand() *cli.Command {
+func planCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "plan",
 		Usage:     "dry run: what a campaign would measure, what cannot be run, what it would cost",
@@ -32,15 +31,15 @@ pacer profile score.`,
 		Flags: append(machineFlags(),
 			&cli.StringFlag{Name: "predict", Usage: "write predictions of the points to `FILE`, for profile score", Category: command.CategoryOutput},
 			&cli.IntFlag{Name: "top", Value: 40, Usage: "show the first `N` points, 0 = all; json and csv have all", Category: command.CategoryOutput}),
-		Action: runProfilePlan,
+		Action: runPlan,
 	}
 }
 
-func runProfilePlan(c *cli.Context) error {
+func runPlan(c *cli.Context) error {
 	if err := command.NotNegative(c, "top"); err != nil {
 		return err
 	}
-	s, err := openCampaign(c, true, datadir.Of(c).Rows)
+	s, err := openDry(c)
 	if err != nil {
 		return err
 	}

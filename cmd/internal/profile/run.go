@@ -1,4 +1,4 @@
-package main
+package profile
 
 import (
 	"cmp"
@@ -23,7 +23,7 @@ import (
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
-func profileRunCommand() *cli.Command {
+func runCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "run",
 		Usage:     "measure the points of a campaign, each stored before the next begins",
@@ -57,11 +57,11 @@ point, standard error has a line like
 			&cli.IntFlag{Name: "max-points", Usage: "stop at `N` points in all instead of the file's budget", DefaultText: "the file's", Category: categoryCampaign},
 			&cli.DurationFlag{Name: "max-wall", Usage: "stop after `TIME` such as 30m, earlier sessions of the run included, instead of the file's budget", DefaultText: "the file's", Category: categoryCampaign},
 		),
-		Action: runProfileRun,
+		Action: runCampaign,
 	}
 }
 
-func runProfileRun(c *cli.Context) (err error) {
+func runCampaign(c *cli.Context) (err error) {
 	if err := checkBudget(c); err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func runProfileRun(c *cli.Context) (err error) {
 			err = errors.Join(err, db.Close())
 		}
 	}()
-	s, err := openCampaignOn(c, func(ctx context.Context, f store.Filter) (_ []spec.Measurement, err error) {
+	s, err := openCampaign(c, func(ctx context.Context, f store.Filter) (_ []spec.Measurement, err error) {
 		if db == nil {
 			if db, err = datadir.Of(c).Open(store.Options{From: "pacer profile run"}); err != nil {
 				return nil, err

@@ -1,4 +1,4 @@
-package main
+package profile
 
 import (
 	"fmt"
@@ -10,11 +10,10 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/campaign"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
-	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-func profileExplainCommand() *cli.Command {
+func explainCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "explain",
 		Usage:     "what a campaign would measure next, and why",
@@ -24,15 +23,15 @@ each were measured as predicted. Example:
 
    pacer profile explain bench/campaigns/cpu-smoke.yaml --next 3`,
 		Flags:  append(machineFlags(), &cli.IntFlag{Name: "next", Value: 5, Usage: "explain the next `N` points", Category: command.CategoryOutput}),
-		Action: runProfileExplain,
+		Action: runExplain,
 	}
 }
 
-func runProfileExplain(c *cli.Context) error {
+func runExplain(c *cli.Context) error {
 	if err := command.InRange(c, "next", c.Int("next"), 1000); err != nil {
 		return err
 	}
-	s, err := openCampaign(c, true, datadir.Of(c).Rows)
+	s, err := openDry(c)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package main
+package profile
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func profileDevicesCommand() *cli.Command {
+func devicesCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "devices",
 		Usage: "list the devices of this machine that can be measured",
@@ -26,11 +26,11 @@ a device per core; --devices takes no single cores. Example:
    pacer profile devices --output json`,
 		Flags:  []cli.Flag{devicesListFlag()},
 		Before: command.NoArgs,
-		Action: runProfileDevices,
+		Action: runDevices,
 	}
 }
 
-func runProfileDevices(c *cli.Context) error {
+func runDevices(c *cli.Context) error {
 	inv := campaign.Inspect(c.Context)
 	o := campaignOptions(c)
 	m, notes, err := o.Machine(inv, profiler.Campaign{})

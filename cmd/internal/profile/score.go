@@ -1,4 +1,4 @@
-package main
+package profile
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ import (
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
-func profileScoreCommand() *cli.Command {
+func scoreCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "score",
 		Usage:     "compare predictions that were recorded before a campaign with its measurements",
@@ -28,7 +28,7 @@ count if they were measured after the file was written. Example:
    pacer profile plan bench/campaigns/cpu-smoke.yaml --predict before.json
    pacer profile run bench/campaigns/cpu-smoke.yaml
    pacer profile score before.json`,
-		Action: runProfileScore,
+		Action: runScore,
 	}
 }
 
@@ -42,7 +42,7 @@ type score struct {
 	Points   []campaign.Scored     `json:"points"`
 }
 
-func runProfileScore(c *cli.Context) error {
+func runScore(c *cli.Context) error {
 	path, err := command.OnePath(c, "FILE")
 	if err != nil {
 		return err

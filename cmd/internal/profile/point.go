@@ -1,4 +1,4 @@
-package main
+package profile
 
 import (
 	"github.com/urfave/cli/v2"
@@ -7,8 +7,8 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 )
 
-// profilePointCommand is what the jobs of profile run --on run.
-func profilePointCommand() *cli.Command {
+// pointCommand is what the jobs of profile run --on run.
+func pointCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "point",
 		Usage:     "measure the point of a request file that profile run wrote for a job of a cluster",
