@@ -7,6 +7,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/benchmark"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/profile"
+	"github.com/pacer-ml/pacer/cmd/internal/serve"
 	"github.com/pacer-ml/pacer/cmd/internal/trust"
 	"github.com/urfave/cli/v2"
 )
@@ -40,7 +41,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no answer, 4 done in part.`,
 		Commands: []*cli.Command{
 			demoCommand(), importCommand(), exportCommand(), profile.Command(), calibrateCommand(), fitCommand(), predictCommand(),
 			planCommand(), curveCommand(), fitCheckCommand(), checkCommand(), recommendCommand(), simulateCommand(), sweepCommand(), learnCommand(),
-			reportCommand(), serveCommand(), tokenCommand(), scheduleCommand(), runCommand(), lsCommand(), trust.Command(), benchmark.Command(), versionCommand(),
+			reportCommand(), serve.Command(), serve.TokenCommand(), scheduleCommand(), runCommand(), lsCommand(), trust.Command(), benchmark.Command(), versionCommand(),
 		},
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package serve
 
 import (
 	"errors"
@@ -25,7 +25,8 @@ import (
 // and requests allocate much; --memory-gib bounds large heaps.
 const serveGC = 800
 
-func serveCommand() *cli.Command {
+// Command is pacer serve.
+func Command() *cli.Command {
 	return &cli.Command{
 		Name:  "serve",
 		Usage: "serve predictions, plans, curves and fit checks over HTTP, and store measurements",
@@ -168,7 +169,7 @@ func serverOptions(c *cli.Context) (server.Options, error) {
 	o := server.Options{
 		MaxBody: c.Int64("max-body"), MaxAnswer: c.Int64("max-answer"), MaxBuffered: c.Int64("max-buffered"), MaxRequests: c.Int("max-requests"), MaxSearches: c.Int("max-searches"),
 		Timeout: c.Duration("timeout"), FitTimeout: c.Duration("fit-timeout"), Drain: c.Duration("drain"), ShutdownDelay: c.Duration("shutdown-delay"), AllowedHosts: c.StringSlice("allowed-hosts"),
-		Refit: c.Duration("refit"), FitFamily: c.String("fit-family"), Seed: command.Seed(c), Version: versionString(),
+		Refit: c.Duration("refit"), FitFamily: c.String("fit-family"), Seed: command.Seed(c), Version: c.App.Version,
 		Log: slog.New(slog.NewTextHandler(c.App.ErrWriter, nil)),
 	}
 	for _, f := range []string{"max-body", "max-answer", "max-requests", "timeout", "fit-timeout", "drain"} {

@@ -1,4 +1,4 @@
-package main
+package serve
 
 import (
 	"testing"
@@ -12,7 +12,7 @@ import (
 func TestMemoryLimit(t *testing.T) {
 	limit := func(args ...string) (n int64) {
 		app := cli.NewApp()
-		app.Flags = serveCommand().Flags
+		app.Flags = Command().Flags
 		app.Action = func(c *cli.Context) (err error) {
 			n, err = memoryLimit(c)
 			return err

@@ -1,4 +1,4 @@
-package main
+package serve
 
 import (
 	"fmt"
@@ -19,7 +19,8 @@ import (
 // tokensFile, in the data directory, has the tokens of pacer serve.
 const tokensFile = "tokens.json"
 
-func tokenCommand() *cli.Command {
+// TokenCommand is pacer token.
+func TokenCommand() *cli.Command {
 	file := &cli.StringFlag{Name: "file", Usage: "keep the tokens in `FILE`", DefaultText: tokensFile + " of --data"}
 	name := &cli.StringFlag{Name: "name", Usage: "`NAME` of the token, in logs and lists"}
 	return &cli.Command{
