@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +17,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/experiment"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/importer"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/datasets/measured"
@@ -27,7 +27,6 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 	"github.com/pacer-ml/pacer/planner"
-	"github.com/pacer-ml/pacer/profiler/store"
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
@@ -218,7 +217,7 @@ func (d *demo) fit() error {
 	if err != nil {
 		return err
 	}
-	rows, err := measuredRows(set)
+	rows, err := importer.Measured(set)
 	if err != nil {
 		return err
 	}
@@ -248,17 +247,6 @@ func (d *demo) fit() error {
 		"ga the micro-batches per step; sp splits sequences over tp, zero=1, 2 or 3 splits optimizer states, gradients or weights\n"+
 		"too, over shard devices; recompute and offload save device memory; see docs/reference/execution-plans.md")
 	return nil
-}
-
-// measuredRows reads the rows of an embedded set.
-func measuredRows(s measured.Set) (rows []spec.Measurement, err error) {
-	for m, err := range store.ReadParquetFrom(s.Name+".parquet", bytes.NewReader(s.Parquet), int64(len(s.Parquet))) {
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, m)
-	}
-	return rows, nil
 }
 
 // fitModel fits one model and returns its line of the scores, and examples of its predictions,

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-ml/pacer/cmd/internal/importer"
 	"github.com/pacer-ml/pacer/datasets/measured"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family"
@@ -19,7 +20,7 @@ func TestMeasuredSets(t *testing.T) {
 		t.Fatal("no set is embedded")
 	}
 	for _, s := range sets {
-		rows, err := measuredRows(s)
+		rows, err := importer.Measured(s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +57,7 @@ func TestMeasuredPredicted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := measuredRows(s)
+	rows, err := importer.Measured(s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,9 +14,9 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/internal/importer"
 	"github.com/pacer-ml/pacer/cmd/server"
 	"github.com/pacer-ml/pacer/datasets/measured"
-	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
@@ -136,14 +135,11 @@ func useDemo(d *datadir.Dir) (remove func() error, err error) {
 // fillDemo stores the built-in measurements and fits models to them.
 func fillDemo(ctx context.Context, s *server.Server, db *store.DB) error {
 	for _, set := range measured.Sets() {
-		var rows []spec.Measurement
-		for m, err := range store.ReadParquetFrom(set.Name+".parquet", bytes.NewReader(set.Parquet), int64(len(set.Parquet))) {
-			if err != nil {
-				return fmt.Errorf("serve: --demo: %w", err)
-			}
-			rows = append(rows, m)
+		rows, err := importer.Measured(set)
+		if err == nil {
+			err = db.Put(ctx, rows...)
 		}
-		if err := db.Put(ctx, rows...); err != nil {
+		if err != nil {
 			return fmt.Errorf("serve: --demo: %w", err)
 		}
 	}

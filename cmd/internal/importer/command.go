@@ -1,4 +1,4 @@
-package main
+package importer
 
 import (
 	"bytes"
@@ -16,14 +16,15 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
-	"github.com/pacer-ml/pacer/cmd/internal/importer"
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/datasets/measured"
+	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
-func importCommand() *cli.Command {
+// Command is pacer import.
+func Command() *cli.Command {
 	cmd := &cli.Command{
 		Name:  "import",
 		Usage: "read measurements into the store",
@@ -95,9 +96,24 @@ func measuredCommand() *cli.Command {
 			if err != nil {
 				return fail.Usagef("import measured: %w", err)
 			}
-			return runImport(c, "measured", set.Rows, store.ReadParquetFrom(set.Name+".parquet", bytes.NewReader(set.Parquet), int64(len(set.Parquet))))
+			rows, err := Measured(set)
+			if err != nil {
+				return err
+			}
+			return runImport(c, "measured", set.Rows, perfmodel.Rows(rows))
 		},
 	}
+}
+
+// Measured returns the rows of a set that is built in.
+func Measured(s measured.Set) (rows []spec.Measurement, err error) {
+	for m, err := range store.ReadParquetFrom(s.Name+".parquet", bytes.NewReader(s.Parquet), int64(len(s.Parquet))) {
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, m)
+	}
+	return rows, nil
 }
 
 // fileCommand imports one file of measurements.
@@ -135,7 +151,7 @@ refused.`,
 			if c.String("config") == "" {
 				return fail.Usagef("import log: --config is missing, want the file that describes the run")
 			}
-			m, err := importer.Log(file, c.String("config"))
+			m, err := Log(file, c.String("config"))
 			if err != nil {
 				return err
 			}
@@ -159,7 +175,7 @@ func runImport(c *cli.Context, name string, total int, seq iter.Seq2[spec.Measur
 	if err != nil {
 		return err
 	}
-	r, err := importer.Store(c.Context, db, name, total, seq, c.App.ErrWriter)
+	r, err := Store(c.Context, db, name, total, seq, c.App.ErrWriter)
 	if err = errors.Join(err, db.Close()); err != nil {
 		return err
 	}
