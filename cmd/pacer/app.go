@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/pacer-ml/pacer/cmd/internal/benchmark"
+	"github.com/pacer-ml/pacer/cmd/internal/calibrate"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/importer"
 	"github.com/pacer-ml/pacer/cmd/internal/profile"
@@ -40,7 +41,7 @@ From measurements to a scheduling study:
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no answer, 4 done in part.`,
 		Version: versionString(),
 		Commands: []*cli.Command{
-			demoCommand(), importer.Command(), exportCommand(), profile.Command(), calibrateCommand(), fitCommand(), predictCommand(),
+			demoCommand(), importer.Command(), exportCommand(), profile.Command(), calibrate.Command(), fitCommand(), predictCommand(),
 			planCommand(), curveCommand(), fitCheckCommand(), checkCommand(), recommendCommand(), simulateCommand(), sweepCommand(), learnCommand(),
 			reportCommand(), serve.Command(), serve.TokenCommand(), scheduleCommand(), runCommand(), lsCommand(), trust.Command(), benchmark.Command(), versionCommand(),
 		},

@@ -39,7 +39,7 @@ five best single changes with the diff of the file. No program is run. Examples:
 What the format cannot hold comes by flag: without it the exit code is 2. It is 3 if the plan is
 illegal or does not fit.` + flagGroups.Help("model", "network"),
 		Flags: append(requestFlags(),
-			devicesFlagOf("those of the file"),
+			command.DevicesFlag("those of the file"),
 			&cli.StringFlag{Name: "format", Usage: "read the file as `FORMAT`: " + strings.Join(recipeFormats(), " "), DefaultText: "the one that has its keys", Category: command.CategoryModel},
 			&cli.StringSliceFlag{Name: "set", Usage: "set a shell variable or a field of the file, `NAME=VALUE`; may be repeated", DefaultText: "none", Category: command.CategoryModel},
 			&cli.StringFlag{Name: "to", Usage: "port the recipe to accelerator `TYPE`", DefaultText: "none", Category: command.CategoryHardware},

@@ -29,7 +29,7 @@ Examples:
 Exit code 3 when it does not fit; what would make it fit is printed all the same.` + flagGroups.Help("model", "network", "space"),
 		Flags: append(requestFlags(), spaceFlag(),
 			&cli.StringFlag{Name: "plan", Usage: "check `PLAN`, such as dp=2,tp=4,pp=1,mb=2,ga=8,zero=1,recompute=full", DefaultText: "the best one", Category: command.CategoryModel},
-			devicesFlagOf("those of the plan"),
+			command.DevicesFlag("those of the plan"),
 			&cli.StringFlag{Name: "shape", Usage: "place the plan on nodes of `N+N...` devices, or 2x8", DefaultText: "as few nodes as possible", Category: command.CategoryHardware},
 		),
 		Before: command.NoArgs,

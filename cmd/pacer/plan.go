@@ -37,7 +37,7 @@ throughput, or by --objective. Examples:
        --objective goodput:noise-scale=500
    pacer plan -m llama3-8b -a h100 -n 16 -b 128 \
        --from dp=16,mb=1,ga=8,zero=3 --move remaining=1e6` + flagGroups.Help("model", "network", "space", "objective", "move"),
-		Flags: slices.Concat(requestFlags(), []cli.Flag{devicesFlagOf("none"), spaceFlag()}, objectiveFlags(), moveFlags(), emitFlags(), reportFlags(), []cli.Flag{
+		Flags: slices.Concat(requestFlags(), []cli.Flag{command.DevicesFlag("none"), spaceFlag()}, objectiveFlags(), moveFlags(), emitFlags(), reportFlags(), []cli.Flag{
 			&cli.IntFlag{Name: "top", Value: 10, Usage: "show the best `N` plans, 0 = all", Category: command.CategoryOutput},
 			&cli.BoolFlag{Name: "rejected", Usage: "show plans that do not fit too, with the reason", Category: command.CategoryOutput},
 			&cli.BoolFlag{Name: "explain", Usage: "show where the time and memory of the best plan go", Category: command.CategoryOutput},

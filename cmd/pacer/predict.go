@@ -44,7 +44,7 @@ what an accelerator is that the catalog lacks.
 Rows that cannot be predicted get no time and the reason; the exit code is then 4.` + flagGroups.Help("model", "network"),
 		Flags: append(append(append(requestFlags(), batchFlags()...), emitFlags()...),
 			&cli.StringFlag{Name: "plan", Usage: "predict `PLAN`, such as dp=2,tp=4,pp=1,mb=2,ga=8,zero=1,recompute=full", Category: command.CategoryModel},
-			devicesFlagOf("those of the plan"),
+			command.DevicesFlag("those of the plan"),
 			&cli.StringFlag{Name: "shape", Usage: "place the plan on nodes of `N+N...` devices, or 2x8", DefaultText: "as few nodes as possible", Category: command.CategoryHardware},
 			&cli.BoolFlag{Name: "explain", Usage: "show where time and memory go, and which training stacks the prediction assumes", Category: command.CategoryOutput},
 		),

@@ -54,11 +54,6 @@ func batchRangeFlag() cli.Flag {
 	return &cli.StringFlag{Name: "batch-range", Usage: "choose the global batch in `MIN-MAX` samples, instead of --global-batch", DefaultText: "none", Category: categoryObjective}
 }
 
-// devicesFlagOf is the number of devices.
-func devicesFlagOf(defaultText string) cli.Flag {
-	return &cli.IntFlag{Name: "devices", Aliases: []string{"n"}, Usage: "use `N` devices", DefaultText: defaultText, Category: command.CategoryHardware}
-}
-
 // planRequest is a request and the planner that answers it.
 type planRequest struct {
 	planner.Request

@@ -4,7 +4,7 @@
 // Some of the plans are drawn at random and held out. The others are chosen by the expected gain of
 // measuring them. Only these are fitted for the score. The fit that is stored uses both.
 //
-// Start with open.go (Run and what is calibrated), calibrate.go (measuring on this machine) and score.go
-// (predictions before and after). launch.go writes plans that others run, rows.go reads their results, and
-// space.go proposes plans.
+// Start with command.go and open.go (Run and what is calibrated), calibrate.go (measuring on this machine)
+// and score.go (predictions before and after). launch.go writes plans that others run, rows.go reads their
+// results, and space.go proposes plans.
 package calibrate

@@ -33,6 +33,11 @@ func GlobalFlags() []cli.Flag {
 	}
 }
 
+// DevicesFlag is the number of devices.
+func DevicesFlag(defaultText string) cli.Flag {
+	return &cli.IntFlag{Name: "devices", Aliases: []string{"n"}, Usage: "use `N` devices", DefaultText: defaultText, Category: CategoryHardware}
+}
+
 // checkOutput rejects an unknown --output before any work is done.
 func checkOutput(c *cli.Context) error {
 	if f := Global(c, "output"); !slices.Contains(console.Formats, f) {

@@ -1,17 +1,17 @@
-package main
+package calibrate
 
 import (
 	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pacer-ml/pacer/cmd/internal/calibrate"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 )
 
-func calibrateCommand() *cli.Command {
+// Command is pacer calibrate.
+func Command() *cli.Command {
 	const measuring, others = "Measuring here", "Measuring elsewhere"
 	return &cli.Command{
 		Name:  "calibrate",
@@ -40,7 +40,7 @@ reads them, with each row predicted by a fit to the others.`,
 			&cli.IntFlag{Name: "global-batch", Aliases: []string{"b"}, Usage: "likely plans train `SAMPLES` per step on all devices, and down to a sixteenth", DefaultText: "16 per device", Category: command.CategoryModel},
 			&cli.IntFlag{Name: "seq", Usage: "train samples of `TOKENS`", DefaultText: "the model's own", Category: command.CategoryModel},
 			&cli.StringFlag{Name: "accelerator", Aliases: []string{"a"}, Usage: "use devices of `TYPE`, see pacer ls accelerators; cpu for the CPU", DefaultText: "that of this machine", Category: command.CategoryHardware},
-			devicesFlagOf("all of this machine"),
+			command.DevicesFlag("all of this machine"),
 			&cli.DurationFlag{Name: "budget", Value: 5 * time.Minute, Usage: "measure for `TIME`, earlier sessions included", Category: measuring},
 			&cli.StringFlag{Name: "label", Aliases: []string{"l"}, Value: "1", Usage: "`NAME` of the calibration: one with stored points is continued", Category: measuring},
 			&cli.StringFlag{Name: "runner", Usage: "measure by `NAME`: torchrun, synthetic, or replay:SOURCE of stored rows", DefaultText: "torchrun, or that of the campaign file", Category: measuring},
@@ -49,11 +49,11 @@ reads them, with each row predicted by a fit to the others.`,
 			&cli.StringFlag{Name: "rows", Usage: "`FILE` of rows: written by --emit, read without it", DefaultText: "none", Category: others},
 		},
 		Before: command.NoArgs,
-		Action: runCalibrate,
+		Action: run,
 	}
 }
 
-func runCalibrate(c *cli.Context) error {
+func run(c *cli.Context) error {
 	if c.Path("model") == "" {
 		return fail.Usagef("calibrate: --model is missing; pacer ls models lists the known ones")
 	}
@@ -68,10 +68,10 @@ func runCalibrate(c *cli.Context) error {
 	if c.IsSet("points") && !c.IsSet("emit") {
 		return fail.Usagef("calibrate: --points goes with --emit")
 	}
-	o := calibrate.Options{Model: c.Path("model"), Only: c.String("only"), Likely: c.Bool("likely"), Accelerator: c.String("accelerator"), Devices: c.Int("devices"),
+	o := Options{Model: c.Path("model"), Only: c.String("only"), Likely: c.Bool("likely"), Accelerator: c.String("accelerator"), Devices: c.Int("devices"),
 		GlobalBatch: c.Int("global-batch"), Seq: c.Int("seq"), Budget: c.Duration("budget"), Label: c.String("label"), Runner: c.String("runner"), Seed: command.Seed(c),
 		Emit: c.String("emit"), Points: c.Int("points"), Rows: c.String("rows")}
-	result, partial, err := calibrate.Run(c.Context, o, datadir.Of(c), c.App.Reader, c.App.ErrWriter)
+	result, partial, err := Run(c.Context, o, datadir.Of(c), c.App.Reader, c.App.ErrWriter)
 	if err != nil {
 		return command.ForVerb(c, err)
 	}
