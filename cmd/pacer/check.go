@@ -133,24 +133,6 @@ func readCheck(c *cli.Context) (q query.CheckRequest, err error) {
 	return q, err
 }
 
-// looseRequest reads requestFlags. Model, accelerator and batch may be missing.
-func looseRequest(c *cli.Context) (q query.Request, err error) {
-	q = query.Request{
-		Model: c.String("model"), Accelerator: c.String("accelerator"), GlobalBatch: c.Int("global-batch"), Seq: c.Int("seq"), PerNode: c.Int("per-node"), Node: c.String("node"),
-		Adapter: c.String("adapter"), Packed: c.Int("packed"), Framework: c.String("framework"), Stack: strings.Join(c.StringSlice("stack"), " "), Date: c.String("date"), Precision: c.String("precision"),
-		Family: c.String("family"), InterNodeGbps: c.Float64("inter-node-gbps"), IntraNodeGBytes: c.Float64("intra-node-gbytes"),
-	}
-	if q.Network, err = networkOf(c); err != nil {
-		return q, err
-	}
-	if query.IsChipFile(q.Accelerator) {
-		if q.Chip, err = query.ReadChip(q.Accelerator); err != nil {
-			return q, command.ForVerb(c, err)
-		}
-	}
-	return q, command.NotZero(c, "global-batch", "seq", "packed", "per-node", "inter-node-gbps", "intra-node-gbytes")
-}
-
 // seconds reads a duration in seconds or with a unit, 0 where the flag is not given.
 func seconds(c *cli.Context, flag string) (float64, error) {
 	text := c.String(flag)

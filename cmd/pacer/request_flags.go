@@ -111,9 +111,12 @@ func resolveOn(c *cli.Context, accelerator, devices string, fixed *query.FixedPl
 	return planRequest{Request: found.Request, planner: planner.New(found.Predictor, planner.Options{Space: space}), predictor: found.Predictor, family: found.Family}, nil
 }
 
-// requestOf reads requestFlags.
-func requestOf(c *cli.Context) (query.Request, error) {
-	q := query.Request{
+// positiveFlags are those of requestFlags that may not be 0.
+var positiveFlags = []string{"global-batch", "seq", "packed", "per-node", "inter-node-gbps", "intra-node-gbytes"}
+
+// givenRequest reads requestFlags as they are given.
+func givenRequest(c *cli.Context) (q query.Request, err error) {
+	q = query.Request{
 		Model: c.String("model"), Accelerator: c.String("accelerator"), GlobalBatch: c.Int("global-batch"), Seq: c.Int("seq"),
 		PerNode: c.Int("per-node"), Node: c.String("node"), Adapter: c.String("adapter"), Packed: c.Int("packed"), Framework: c.String("framework"), Stack: strings.Join(c.StringSlice("stack"), " "), Date: c.String("date"), Precision: c.String("precision"),
 		Family: c.String("family"), InterNodeGbps: c.Float64("inter-node-gbps"), IntraNodeGBytes: c.Float64("intra-node-gbytes"),
@@ -121,8 +124,14 @@ func requestOf(c *cli.Context) (query.Request, error) {
 	if err := q.AssumeStackOf(c.String("emit")); err != nil {
 		return q, command.ForVerb(c, err)
 	}
-	var err error
-	if q.Network, err = networkOf(c); err != nil {
+	q.Network, err = networkOf(c)
+	return q, err
+}
+
+// requestOf reads requestFlags.
+func requestOf(c *cli.Context) (query.Request, error) {
+	q, err := givenRequest(c)
+	if err != nil {
 		return q, err
 	}
 	for _, f := range []string{"model", "accelerator"} {
@@ -130,10 +139,23 @@ func requestOf(c *cli.Context) (query.Request, error) {
 			return q, fail.Usagef("%s: --%s is missing; pacer ls %ss lists the known ones", c.Command.Name, f, f)
 		}
 	}
-	if err := command.NotZero(c, "global-batch", "seq", "packed", "per-node", "inter-node-gbps", "intra-node-gbytes"); err != nil {
+	if err := command.NotZero(c, positiveFlags...); err != nil {
 		return q, err
 	}
 	return q, command.ForVerb(c, q.Check())
+}
+
+// looseRequest reads requestFlags. Model, accelerator and batch may be missing.
+func looseRequest(c *cli.Context) (query.Request, error) {
+	q, err := givenRequest(c)
+	if err == nil && query.IsChipFile(q.Accelerator) {
+		q.Chip, err = query.ReadChip(q.Accelerator)
+		err = command.ForVerb(c, err)
+	}
+	if err != nil {
+		return q, err
+	}
+	return q, command.NotZero(c, positiveFlags...)
 }
 
 // devicesFlag reads a device count.
