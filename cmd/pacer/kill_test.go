@@ -4,7 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io"
+	"iter"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -68,6 +68,22 @@ func selfAs(t *testing.T, name string) string {
 	return path
 }
 
+// start starts a command and returns the lines of its standard error.
+func start(t *testing.T, cmd *exec.Cmd) iter.Seq[string] {
+	t.Helper()
+	errs, err := cmd.StderrPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(yield func(string) bool) {
+		for sc := bufio.NewScanner(errs); sc.Scan() && yield(sc.Text()); {
+		}
+	}
+}
+
 func inventedRows(n int) []spec.Measurement {
 	rows := make([]spec.Measurement, n)
 	for i := range rows {
@@ -99,18 +115,11 @@ var storedLine = regexp.MustCompile(`stored (\d+) rows`)
 func killImport(t *testing.T, pacer, data, file string, after time.Duration) (acked int, done bool) {
 	t.Helper()
 	cmd := exec.Command(pacer, "--data", data, "import", "parquet", file)
-	errs, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stdout = io.Discard
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	lines := start(t, cmd)
 	timer := time.AfterFunc(after, func() { _ = cmd.Process.Kill() }) // SIGKILL; it may have ended
 	defer timer.Stop()
-	for sc := bufio.NewScanner(errs); sc.Scan(); {
-		if m := storedLine.FindStringSubmatch(sc.Text()); m != nil {
+	for line := range lines {
+		if m := storedLine.FindStringSubmatch(line); m != nil {
 			acked, _ = strconv.Atoi(m[1])
 		}
 	}

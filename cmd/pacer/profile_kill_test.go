@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -54,7 +52,7 @@ func TestE2EKilledCampaigns(t *testing.T) {
 			}
 		}
 		if !k.run(t, nil) {
-			t.Fatalf("%s campaign %d was killed by somebody else", order, i)
+			t.Fatalf("%s campaign %d was killed, though not by this test", order, i)
 		}
 		if err := k.check(want[order]); err != nil {
 			t.Fatalf("%s campaign %d: %v", order, i, err)
@@ -234,14 +232,7 @@ var (
 func (k *killedCampaign) run(t *testing.T, at *kill) (done bool) {
 	t.Helper()
 	cmd := exec.Command(k.pacer, "--data", k.data, "profile", "run", k.file)
-	errs, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stdout = io.Discard
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	text := start(t, cmd)
 	lines, progress, had := []string{}, 0, len(k.said)
 	aim := func() {
 		if at != nil && progress == at.line {
@@ -249,14 +240,14 @@ func (k *killedCampaign) run(t *testing.T, at *kill) (done bool) {
 		}
 	}
 	aim()
-	for sc := bufio.NewScanner(errs); sc.Scan(); {
-		lines = append(lines, sc.Text())
-		if k.take(t, sc.Text(), had) {
+	for line := range text {
+		lines = append(lines, line)
+		if k.take(t, line, had) {
 			progress++
 			aim()
 		}
 	}
-	err = cmd.Wait()
+	err := cmd.Wait()
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); err != nil && (!ok || status.Signal() != syscall.SIGKILL) {
 		t.Fatalf("%v\n%s", err, strings.Join(lines, "\n"))
 	}

@@ -3,12 +3,10 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	cryptorand "crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -61,7 +59,7 @@ for i in range(steps):
 func TestE2EKilledProcesses(t *testing.T) {
 	python, err := exec.LookPath("/usr/bin/python3")
 	if err != nil {
-		t.Skip("needs /usr/bin/python3")
+		spectest.Lacks(t, "no /usr/bin/python3")
 	}
 	kills := 8
 	if os.Getenv("PACER_SOAK") != "" {
@@ -119,14 +117,7 @@ func (k *processKills) session(t *testing.T, kill bool) (killed bool) {
 	t.Helper()
 	cmd := exec.Command(k.pacer, "--data", k.data, "profile", "run", k.file, "--devices", "cpu")
 	cmd.Env = append(os.Environ(), k.mark)
-	cmd.Stdout = io.Discard
-	errs, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	lines := start(t, cmd)
 	if k.said == nil {
 		k.said = map[string]int{}
 	}
@@ -135,16 +126,16 @@ func (k *processKills) session(t *testing.T, kill bool) (killed bool) {
 	after := time.Duration(k.random.Float64() * float64(spectest.Scaled(3*time.Second)))
 	share := k.random.Float64()
 	var text []string
-	for sc := bufio.NewScanner(errs); sc.Scan(); {
-		text = append(text, sc.Text())
-		if m := saidOrphans.FindStringSubmatch(sc.Text()); m != nil {
+	for line := range lines {
+		text = append(text, line)
+		if m := saidOrphans.FindStringSubmatch(line); m != nil {
 			k.said[m[1]]++
 		}
-		if kill && timer == nil && strings.HasPrefix(sc.Text(), "profile orphans: ") {
+		if kill && timer == nil && strings.HasPrefix(line, "profile orphans: ") {
 			timer = time.AfterFunc(after, func() { attack <- k.killSome(share) })
 		}
 	}
-	err = cmd.Wait()
+	err := cmd.Wait()
 	if timer != nil && !timer.Stop() {
 		killed = <-attack
 	}

@@ -3,9 +3,7 @@
 package main
 
 import (
-	"bufio"
 	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -106,18 +104,10 @@ type slurmSession struct {
 func (s *slurmSession) run(t *testing.T) error {
 	t.Helper()
 	cmd := exec.Command(s.args[0], s.args[1:]...)
-	cmd.Stdout = io.Discard
 	cmd.Env = append(os.Environ(), "SBATCH_EXCLUSIVE=exclusive") // one point on a node, so that four need all nodes
-	errs, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for sc := bufio.NewScanner(errs); sc.Scan(); {
-		s.text = append(s.text, sc.Text())
-		if !strings.Contains(sc.Text(), " ok ") {
+	for line := range start(t, cmd) {
+		s.text = append(s.text, line)
+		if !strings.Contains(line, " ok ") {
 			continue
 		}
 		s.points++
@@ -126,7 +116,7 @@ func (s *slurmSession) run(t *testing.T) error {
 			do(cmd)
 		}
 	}
-	err = cmd.Wait()
+	err := cmd.Wait()
 	s.exit = cmd.ProcessState.ExitCode()
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signal() == syscall.SIGKILL {
 		s.killed++

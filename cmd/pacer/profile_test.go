@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -40,17 +39,10 @@ runner: {name: synthetic, delay: 150ms}
 	cmd := exec.Command(pacer, "--data", data, "profile", "run", file)
 	var out bytes.Buffer
 	cmd.Stdout = &out
-	errs, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
 	var text strings.Builder
-	for sc := bufio.NewScanner(errs); sc.Scan(); {
-		text.WriteString(sc.Text() + "\n")
-		if strings.Contains(sc.Text(), ": 2 of 4 points: ") {
+	for line := range start(t, cmd) {
+		text.WriteString(line + "\n")
+		if strings.Contains(line, ": 2 of 4 points: ") {
 			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 				t.Fatal(err)
 			}

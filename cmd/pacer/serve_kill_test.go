@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -34,19 +33,13 @@ func startServing(t *testing.T, pacer, data string, flags ...string) *serving {
 	args := append([]string{"--data", data, "serve", "--listen", "127.0.0.1:0", "--refit", "20ms"}, flags...)
 	s := &serving{cmd: exec.Command(pacer, args...), done: make(chan struct{})}
 	s.cmd.Env = append(os.Environ(), command.TokenVariable+"=")
-	errs, err := s.cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	lines := start(t, s.cmd)
 	url := make(chan string, 1)
 	go func() {
 		defer close(s.done)
 		defer close(url)
-		for sc := bufio.NewScanner(errs); sc.Scan(); {
-			if m := servingLine.FindStringSubmatch(sc.Text()); m != nil {
+		for line := range lines {
+			if m := servingLine.FindStringSubmatch(line); m != nil {
 				url <- m[1]
 			}
 		}

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -64,7 +62,7 @@ func TestE2EKilledSweeps(t *testing.T) {
 	}
 }
 
-// swept is what became of one start of a study.
+// swept is the outcome of one start of a study.
 type swept struct {
 	ran, kept int    // runs said to be done, and to be there from before
 	output    []byte // nil if it was killed
@@ -74,21 +72,15 @@ type swept struct {
 func sweepOnce(t *testing.T, pacer, file, dir string, after time.Duration) (s swept) {
 	t.Helper()
 	cmd := exec.Command(pacer, "sweep", file, "--out", dir, "--output", "json")
-	errs, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var out bytes.Buffer
-	cmd.Stdout = io.Writer(&out)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	cmd.Stdout = &out
+	lines := start(t, cmd)
 	if after > 0 {
 		timer := time.AfterFunc(after, func() { _ = cmd.Process.Kill() }) // SIGKILL; it may have ended
 		defer timer.Stop()
 	}
-	for sc := bufio.NewScanner(errs); sc.Scan(); {
-		switch m := sweptLine.FindStringSubmatch(sc.Text()); {
+	for line := range lines {
+		switch m := sweptLine.FindStringSubmatch(line); {
 		case m == nil:
 		case m[1] == "":
 			s.ran++
