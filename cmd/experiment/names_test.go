@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/cmd/internal/query/querytest"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/measured"
@@ -86,14 +86,7 @@ func checkFitted(t *testing.T, fam perfmodel.Family, stored string) {
 // rowsOfLlama returns invented rows of Llama3-8B under a name.
 func rowsOfLlama(t *testing.T, name string) (out []spec.Measurement) {
 	t.Helper()
-	m, err := catalog.Model("llama3-8b")
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := catalog.Accelerator("h100")
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, a := querytest.Named(t, "llama3-8b", "h100")
 	m.Name = name
 	for dp := 1; dp <= 4; dp++ {
 		c := spec.Config{Model: m, SeqLen: 2048, Accelerator: a, Plan: spec.Plan{DP: dp, MicroBatch: 2}.Normal(), Shape: spec.NewShape(dp)}

@@ -18,23 +18,24 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
-// serve runs s on a loopback port until the test ends and returns its address.
-func serve(t testing.TB, s *Server) (addr string) {
+// serve runs s on a loopback port until end or the end of the test, and returns its address.
+func serve(t testing.TB, s *Server) (addr string, end func()) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, end := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ctx, l) }()
-	t.Cleanup(func() {
-		end()
+	end = sync.OnceFunc(func() {
+		cancel()
 		if err := <-served; err != nil {
 			t.Error(err)
 		}
 	})
-	return l.Addr().String()
+	t.Cleanup(end)
+	return l.Addr().String(), end
 }
 
 // The queue that was served least has the next seat, whatever its flow sends.
@@ -147,7 +148,7 @@ func latencies(t *testing.T, addr string, n int) []time.Duration {
 // Clients that send or read slowly take no seat of others.
 func TestAbuseSlowClients(t *testing.T) {
 	s := newServer(t, Options{MaxSearches: 2, MaxRequests: 4})
-	addr := serve(t, s)
+	addr, _ := serve(t, s)
 	each := 200
 	if testing.Short() {
 		each = 50
@@ -177,7 +178,7 @@ func TestAbuseSlowClients(t *testing.T) {
 // Clients with long searches do not delay short ones.
 func TestAbuseHeavyClients(t *testing.T) {
 	s := newServer(t, Options{})
-	addr := serve(t, s)
+	addr, _ := serve(t, s)
 	heavy, light := 200, 200
 	if testing.Short() {
 		heavy, light = 40, 50

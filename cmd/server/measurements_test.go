@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/cmd/internal/query"
-	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/cmd/internal/query/querytest"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/profiler/store"
@@ -21,14 +21,7 @@ import (
 // times a factor.
 func measured(t *testing.T, s *Server, factor float64) []spec.Measurement {
 	t.Helper()
-	m, err := catalog.Model("llama3-8b")
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := catalog.Accelerator("h100")
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, a := querytest.Named(t, "llama3-8b", "h100")
 	node := query.NodeOf(a)
 	p, err := query.Analytic()
 	if err != nil {

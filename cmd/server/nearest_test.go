@@ -8,21 +8,13 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/cmd/internal/query/querytest"
-	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
 // measuredRow returns a row of Llama3-8B on H100s.
 func measuredRow(t *testing.T, plan, source string, sec float64) spec.Measurement {
 	t.Helper()
-	m, err := catalog.Model("llama3-8b")
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := catalog.Accelerator("h100")
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, a := querytest.Named(t, "llama3-8b", "h100")
 	p, err := spec.ParsePlan(plan)
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -16,7 +15,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/pacer-ml/pacer/cmd/internal/query"
-	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/cmd/internal/query/querytest"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/planner/remote"
@@ -78,13 +77,7 @@ func TestHangingUpIsNoPanic(t *testing.T) {
 // server cuts off does not count as 499.
 func TestHangingUpEndsASearch(t *testing.T) {
 	s := newServer(t, Options{})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	serving, end := context.WithCancel(t.Context())
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(serving, l) }()
+	addr, end := serve(t, s)
 	ctx, hangUp := context.WithCancel(t.Context())
 	defer hangUp()
 	go func() {
@@ -94,7 +87,7 @@ func TestHangingUpEndsASearch(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		hangUp()
 	}()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+l.Addr().String()+"/v1/curve",
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+"/v1/curve",
 		strings.NewReader(`{"model":"llama3.1-405b","accelerator":"h100","max_devices":65536,"global_batch":5040}`))
 	if err != nil {
 		t.Fatal(err)
@@ -105,9 +98,6 @@ func TestHangingUpEndsASearch(t *testing.T) {
 		t.Fatal("answered in no time")
 	}
 	end() // waits for the handler
-	if err := <-served; err != nil {
-		t.Fatal(err)
-	}
 	hasCount(t, s, "/v1/curve", "499", 1)
 	if panicsOf(s) != 0 {
 		t.Error("a panic")
@@ -222,14 +212,7 @@ func TestAnswersAreBounded(t *testing.T) {
 // large is a request with more plans than maxRows.
 func large(t *testing.T) planner.Request {
 	t.Helper()
-	m, err := catalog.Model("llama3.1-405b")
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := catalog.Accelerator("h100")
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, a := querytest.Named(t, "llama3.1-405b", "h100")
 	return planner.Request{Model: m, Accelerator: a, Link: query.NodeOf(a).Link, Devices: 5040, GlobalBatch: 5040, SeqLen: 4096}
 }
 

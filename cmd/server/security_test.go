@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"iter"
 	"log/slog"
 	"math/big"
 	"net/http"
@@ -22,6 +23,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
@@ -214,33 +216,20 @@ func TestStreams(t *testing.T) {
 	if err := store.CheckBackup(path); err != nil {
 		t.Error(err)
 	}
-	for format, read := range map[string]func(string) (n int, err error){
-		"arrow": func(p string) (n int, err error) {
-			for _, err := range store.ReadArrow(p) {
-				if err != nil {
-					return n, err
-				}
-				n++
-			}
-			return n, nil
-		},
-		"parquet": func(p string) (n int, err error) {
-			for _, err := range store.ReadParquet(p) {
-				if err != nil {
-					return n, err
-				}
-				n++
-			}
-			return n, nil
-		},
-	} {
+	for format, read := range map[string]func(string) iter.Seq2[spec.Measurement, error]{"arrow": store.ReadArrow, "parquet": store.ReadParquet} {
 		for query, want := range map[string]int{"": len(rows), "&model=llama3-8b": len(rows), "&source=nosuch": 0} {
 			w := do(s, http.MethodGet, "/v1/measurements/export?format="+format+query, "")
 			if err := os.WriteFile(path, w.Body.Bytes(), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if n, err := read(path); err != nil || n != want || w.Code != http.StatusOK {
-				t.Errorf("%s%s: %d, %d rows, want %d, %v", format, query, w.Code, n, want, err)
+			n := 0
+			for _, err := range read(path) {
+				if n++; err != nil {
+					t.Fatalf("%s%s: %v", format, query, err)
+				}
+			}
+			if n != want || w.Code != http.StatusOK {
+				t.Errorf("%s%s: %d, %d rows, want %d", format, query, w.Code, n, want)
 			}
 		}
 	}
@@ -334,7 +323,7 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newServer(t, Options{TLS: config})
-	addr := serve(t, s)
+	addr, _ := serve(t, s)
 	pool := x509.NewCertPool()
 	pool.AddCert(ca.cert)
 	pair, err := tls.LoadX509KeyPair(at("client.crt"), at("client.key"))

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -133,14 +132,7 @@ func TestMethodsAndPaths(t *testing.T) {
 // store.
 func TestShutdownLosesNothing(t *testing.T) {
 	s := newServer(t, Options{Refit: time.Millisecond})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, end := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(ctx, l) }()
-
+	addr, end := serve(t, s)
 	rows := measured(t, s, 1)
 	var acked sync.Map
 	var posted atomic.Int64
@@ -150,7 +142,7 @@ func TestShutdownLosesNothing(t *testing.T) {
 			for i := range 10000 {
 				m := rows[i%len(rows)]
 				m.Origin = fmt.Sprintf("%d/%d", k, i)
-				res, err := http.Post("http://"+l.Addr().String()+"/v1/measurements", "application/json", strings.NewReader(bodyOf(t, rowsToPost{[]spec.Measurement{m}})))
+				res, err := http.Post("http://"+addr+"/v1/measurements", "application/json", strings.NewReader(bodyOf(t, rowsToPost{[]spec.Measurement{m}})))
 				if err != nil {
 					return // it has ended
 				}
@@ -167,9 +159,6 @@ func TestShutdownLosesNothing(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	end()
-	if err := <-served; err != nil {
-		t.Fatal(err)
-	}
 	wg.Wait()
 	if w := do(s, http.MethodGet, "/readyz", ""); w.Code != http.StatusServiceUnavailable {
 		t.Errorf("ready after its end: %d", w.Code)

@@ -200,7 +200,7 @@ func TestParseCPUTimes(t *testing.T) {
 // TestWatchThisCPU finds the CPU time of a measured process on this machine.
 func TestWatchThisCPU(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("needs /proc")
+		spectest.Lacks(t, "no /proc")
 	}
 	spectest.Retry(t, func() error { return watchSpinning(t) })
 }

@@ -128,7 +128,7 @@ func TestBrowserFirstView(t *testing.T) {
 		t.Errorf("%d requests, want at most 10: %q", len(b.requests), b.requests)
 	}
 	if strings.Contains(b.address(), "?") {
-		t.Errorf("the address %s has a question that nobody asked", b.address())
+		t.Errorf("the address %s has parameters, want none before the user submits the form", b.address())
 	}
 }
 
