@@ -191,25 +191,36 @@ func TestLocalSupervisorKilled(t *testing.T) {
 
 // TestLocalParentKilled: all processes end when this program is killed.
 func TestLocalParentKilled(t *testing.T) {
-	word := "evil-" + rand.Text()
-	if os.Getenv("LOCAL_TEST_WORD") != "" {
-		script := `setsid sh -c 'trap "" TERM; while :; do sleep 0.1; done' "$0" & echo up >"$1"; while :; do sleep 0.1; done`
-		_, _ = Local{}.Run(context.Background(), profiler.Command{
-			Args: []string{"sh", "-c", script, os.Getenv("LOCAL_TEST_WORD"), os.Getenv("LOCAL_TEST_FILE")}})
-		t.Fatal("came back")
-	}
-	up := filepath.Join(t.TempDir(), "up")
-	parent := exec.Command("/proc/self/exe", "-test.run=^TestLocalParentKilled$")
-	parent.Env = append(os.Environ(), "LOCAL_TEST_WORD="+word, "LOCAL_TEST_FILE="+up)
-	if err := parent.Start(); err != nil {
-		t.Fatal(err)
-	}
-	within(t, spectest.Patience(20*time.Second), "start", func() bool { _, err := os.Stat(up); return err == nil })
+	parent, word, _ := startParent(t, Local{}, `setsid sh -c 'trap "" TERM; while :; do sleep 0.1; done' "$0" & echo up >"$1"; while :; do sleep 0.1; done`)
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = parent.Wait()
 	within(t, spectest.Patience(20*time.Second), "everything to end", func() bool { return len(withWord(word)) == 0 })
+}
+
+// startParent starts this test again, as a program that runs a script of sh by l. In the script $0 is word, which all its
+// processes have in their arguments, and $1 a file. It returns what the script wrote into the file first.
+func startParent(t *testing.T, l Local, script string) (parent *exec.Cmd, word, written string) {
+	t.Helper()
+	const wordVariable, fileVariable = "EXECUTOR_TEST_WORD", "EXECUTOR_TEST_FILE"
+	if word := os.Getenv(wordVariable); word != "" {
+		_, _ = l.Run(context.Background(), profiler.Command{Args: []string{"sh", "-c", script, word, os.Getenv(fileVariable)}})
+		t.Fatal("came back")
+	}
+	word = "evil-" + rand.Text()
+	file := filepath.Join(t.TempDir(), "up")
+	parent = exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$")
+	parent.Env = append(os.Environ(), wordVariable+"="+word, fileVariable+"="+file)
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	within(t, spectest.Patience(20*time.Second), "start", func() bool {
+		b, _ := os.ReadFile(file)
+		written = strings.TrimSpace(string(b))
+		return written != ""
+	})
+	return parent, word, written
 }
 
 func within(t *testing.T, d time.Duration, what string, done func() bool) {

@@ -4,10 +4,6 @@ package executor
 
 import (
 	"context"
-	"crypto/rand"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -21,25 +17,8 @@ import (
 
 // TestSweep: a daemon is ended by Sweep after its pacer, guard and supervisor were killed; a running command is not.
 func TestSweep(t *testing.T) {
-	word := "evil-" + rand.Text()
-	if os.Getenv("SWEEP_TEST_WORD") != "" {
-		script := `setsid sh -c 'echo $PPID >"$1"; while :; do sleep 0.1; done' "$0" "$1" & wait`
-		_, _ = Local{}.Run(context.Background(), profiler.Command{
-			Args: []string{"sh", "-c", script, os.Getenv("SWEEP_TEST_WORD"), os.Getenv("SWEEP_TEST_FILE")}})
-		t.Fatal("came back")
-	}
-	up := filepath.Join(t.TempDir(), "up")
-	parent := exec.Command("/proc/self/exe", "-test.run=^TestSweep$")
-	parent.Env = append(os.Environ(), "SWEEP_TEST_WORD="+word, "SWEEP_TEST_FILE="+up)
-	if err := parent.Start(); err != nil {
-		t.Fatal(err)
-	}
-	within(t, spectest.Patience(20*time.Second), "start", func() bool { b, _ := os.ReadFile(up); return len(b) > 0 })
-	b, err := os.ReadFile(up)
-	if err != nil {
-		t.Fatal(err)
-	}
-	shell, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	parent, word, pid := startParent(t, Local{}, `setsid sh -c 'echo $PPID >"$1"; while :; do sleep 0.1; done' "$0" "$1" & wait`)
+	shell, err := strconv.Atoi(pid)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,20 +55,7 @@ func TestSweep(t *testing.T) {
 
 // TestSweepWaits: Sweep returns once a supervisor has ended its processes after its parent was killed.
 func TestSweepWaits(t *testing.T) {
-	word := "evil-" + rand.Text()
-	if os.Getenv("SWEEP_TEST_WAIT") != "" {
-		script := `trap "" TERM; echo up >"$1"; while :; do sleep 0.1; done`
-		_, _ = Local{Grace: time.Second}.Run(context.Background(), profiler.Command{
-			Args: []string{"sh", "-c", script, os.Getenv("SWEEP_TEST_WAIT"), os.Getenv("SWEEP_TEST_FILE")}})
-		t.Fatal("came back")
-	}
-	up := filepath.Join(t.TempDir(), "up")
-	parent := exec.Command("/proc/self/exe", "-test.run=^TestSweepWaits$")
-	parent.Env = append(os.Environ(), "SWEEP_TEST_WAIT="+word, "SWEEP_TEST_FILE="+up)
-	if err := parent.Start(); err != nil {
-		t.Fatal(err)
-	}
-	within(t, spectest.Patience(20*time.Second), "start", func() bool { _, err := os.Stat(up); return err == nil })
+	parent, word, _ := startParent(t, Local{Grace: time.Second}, `trap "" TERM; echo up >"$1"; while :; do sleep 0.1; done`)
 	_ = parent.Process.Kill()
 	_ = parent.Wait()
 	if _, err := Sweep(context.Background()); err != nil {
