@@ -10,6 +10,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/importer"
 	"github.com/pacer-ml/pacer/cmd/internal/profile"
 	"github.com/pacer-ml/pacer/cmd/internal/serve"
+	"github.com/pacer-ml/pacer/cmd/internal/simulate"
 	"github.com/pacer-ml/pacer/cmd/internal/trust"
 	"github.com/urfave/cli/v2"
 )
@@ -42,8 +43,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no answer, 4 done in part.`,
 		Version: versionString(),
 		Commands: []*cli.Command{
 			demoCommand(), importer.Command(), exportCommand(), profile.Command(), calibrate.Command(), fitCommand(), predictCommand(),
-			planCommand(), curveCommand(), fitCheckCommand(), checkCommand(), recommendCommand(), simulateCommand(), sweepCommand(), learnCommand(),
-			reportCommand(), serve.Command(), serve.TokenCommand(), scheduleCommand(), runCommand(), lsCommand(), trust.Command(), benchmark.Command(), versionCommand(),
+			planCommand(), curveCommand(), fitCheckCommand(), checkCommand(), recommendCommand(), simulate.Command(), simulate.SweepCommand(), simulate.LearnCommand(),
+			simulate.ReportCommand(), serve.Command(), serve.TokenCommand(), scheduleCommand(), runCommand(), lsCommand(), trust.Command(), benchmark.Command(), versionCommand(),
 		},
 	}
 }

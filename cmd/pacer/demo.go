@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -19,6 +18,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/importer"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/cmd/internal/simulate"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/datasets/measured"
 	"github.com/pacer-ml/pacer/datasets/synthetic"
@@ -144,7 +144,7 @@ func (d *demo) curve() error {
 }
 
 // schedule compares the policies on a synthetic workload.
-func (d *demo) schedule() (err error) {
+func (d *demo) schedule() error {
 	d.title(4, "Policies that choose plans and devices together")
 	s, err := d.simulation()
 	if err != nil {
@@ -153,13 +153,7 @@ func (d *demo) schedule() (err error) {
 	fmt.Fprintf(d.w, "%d synthetic jobs on %s; ground truth: the analytic model with %.0f %% noise,\nestimate of the policies: the analytic model; start cost 60 s\n\n",
 		len(s.Jobs), experiment.ClusterText(s.Cluster), 100*demoNoise)
 	path := filepath.Join(d.out, "report.html")
-	html, err := console.Create(path)
-	if err != nil {
-		return err
-	}
-	files := &simulateFiles{html: html, htmlPath: path, log: io.Discard}
-	defer func() { err = errors.Join(err, files.discard()) }()
-	results, err := simulate(d.ctx, s, files, experiment.Hooks{}, io.Discard)
+	results, err := simulate.Page(d.ctx, s, path, versionString())
 	if err != nil {
 		return err
 	}
@@ -168,9 +162,6 @@ func (d *demo) schedule() (err error) {
 	}
 	fmt.Fprintln(d.w, "JCT: job completion time, from submission to finish; device-h: device-hours that jobs hold, starts included;\n"+
 		"util: share of the cluster's devices held, mean over the makespan")
-	if err := files.write(s, results); err != nil {
-		return err
-	}
 	fmt.Fprintf(d.w, "\nCharts of this comparison: %s (open it in a browser)\n", path)
 	return nil
 }

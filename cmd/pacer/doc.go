@@ -1,6 +1,6 @@
-// Command pacer predicts the throughput of training jobs, ranks parallelism plans, and
-// compares scheduling policies.
+// Command pacer predicts the throughput of training jobs, plans their parallelism and compares
+// schedulers.
 //
-// One file per verb declares its flags, calls the packages below, and prints. Start with
-// app.go (the commands), request_flags.go (the flags of planning requests) and simulate.go.
+// Start with app.go (the table of verbs) and plan.go (a verb here). Verbs with more than a file are
+// packages below cmd/internal.
 package main

@@ -1,4 +1,4 @@
-package main
+package simulate
 
 import (
 	"errors"
@@ -22,7 +22,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
-func learnCommand() *cli.Command {
+// LearnCommand is pacer learn.
+func LearnCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "learn",
 		Usage: "train scheduling policies that learn",
@@ -180,7 +181,7 @@ func (run *learnRun) train(c *cli.Context, out string) error {
 		return err
 	}
 	t.Save = func(m *dl2.Model) error {
-		return savePolicy(out, m, run.Origin(versionString()), c.Bool("compact"))
+		return savePolicy(out, m, run.Origin(c.App.Version), c.Bool("compact"))
 	}
 	t.OnPoint = func(p learn.Point) error {
 		if p.Best {

@@ -1,4 +1,4 @@
-package main
+package simulate
 
 import (
 	"fmt"
@@ -13,7 +13,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
-func reportCommand() *cli.Command {
+// ReportCommand is pacer report.
+func ReportCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "report",
 		Usage: "compare results",

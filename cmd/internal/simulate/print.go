@@ -1,4 +1,4 @@
-package main
+package simulate
 
 import (
 	"errors"
@@ -89,12 +89,12 @@ func reasons(r *sim.Result, of func(*sim.JobRecord) string) []string {
 	return out
 }
 
-// simulationPage is the HTML report of a simulation.
-func simulationPage(s *experiment.Simulation, results []*sim.Result, gantts []*report.Gantt) report.HTMLInput {
+// page is the HTML report of a simulation.
+func (o *outputs) page(s *experiment.Simulation, results []*sim.Result) report.HTMLInput {
 	return report.HTMLInput{
 		Title:   fmt.Sprintf("%d jobs on %d devices", len(s.Jobs), s.Cluster.Devices()),
-		Results: results, Gantts: gantts, Score: s.Score,
-		Facts: append(s.Facts(), report.Fact{Name: "Pacer", Value: versionString()}),
+		Results: results, Gantts: o.gantts, Score: s.Score,
+		Facts: append(s.Facts(), report.Fact{Name: "Pacer", Value: o.version}),
 	}
 }
 
@@ -109,12 +109,12 @@ func writeReplay(w io.Writer, r replay.Report) {
 	}
 }
 
-// simulateFiles are the files that pacer simulate writes; nil = not wanted.
-type simulateFiles struct {
+// outputs are the files that pacer simulate writes; nil = not wanted.
+type outputs struct {
 	jobs, events, html *console.File
 	jobsFormat         report.Format
 	eventsFormat       report.Format
-	htmlPath           string
+	htmlPath, version  string // version is in html
 	log                io.Writer
 
 	rows   *report.EventWriter // into events
@@ -122,21 +122,21 @@ type simulateFiles struct {
 	gantts []*report.Gantt     // of those done, for html
 }
 
-// createSimulateFiles opens the files of the flags.
-func createSimulateFiles(c *cli.Context) (*simulateFiles, error) {
+// createFiles opens the files of the flags.
+func createFiles(c *cli.Context) (*outputs, error) {
 	files, err := command.OpenFiles(c, "jobs-out", "events-out", "html")
-	return &simulateFiles{
-		jobs: files["jobs-out"], events: files["events-out"], html: files["html"], htmlPath: c.String("html"), log: c.App.ErrWriter,
+	return &outputs{
+		jobs: files["jobs-out"], events: files["events-out"], html: files["html"], htmlPath: c.String("html"), version: c.App.Version, log: c.App.ErrWriter,
 		jobsFormat: report.FormatOf(c.String("jobs-out")), eventsFormat: report.FormatOf(c.String("events-out")),
 	}, err
 }
 
-func (o *simulateFiles) discard() error {
+func (o *outputs) discard() error {
 	return errors.Join(o.jobs.Discard(), o.events.Discard(), o.html.Discard())
 }
 
 // begin starts the file of events; stop ends the runs if it cannot be written.
-func (o *simulateFiles) begin(stop func(error)) (err error) {
+func (o *outputs) begin(stop func(error)) (err error) {
 	if o.events == nil {
 		return nil
 	}
@@ -145,7 +145,7 @@ func (o *simulateFiles) begin(stop func(error)) (err error) {
 }
 
 // failed returns why the file of events cannot be written, if it cannot.
-func (o *simulateFiles) failed() error {
+func (o *outputs) failed() error {
 	if o.rows == nil {
 		return nil
 	}
@@ -156,7 +156,7 @@ func (o *simulateFiles) failed() error {
 }
 
 // observer returns the receiver of the events of a run, nil if no file needs them.
-func (o *simulateFiles) observer(c sim.Config) func(sim.Event) {
+func (o *outputs) observer(c sim.Config) func(sim.Event) {
 	var all []func(sim.Event)
 	if o.rows != nil {
 		all = append(all, o.rows.Observer(c.PolicyName))
@@ -179,7 +179,7 @@ func (o *simulateFiles) observer(c sim.Config) func(sim.Event) {
 }
 
 // ran completes the chart of a run.
-func (o *simulateFiles) ran(r *sim.Result) {
+func (o *outputs) ran(r *sim.Result) {
 	switch {
 	case o.html == nil:
 	case r.Failed != "":
@@ -191,7 +191,7 @@ func (o *simulateFiles) ran(r *sim.Result) {
 }
 
 // write completes all files.
-func (o *simulateFiles) write(s *experiment.Simulation, results []*sim.Result) error {
+func (o *outputs) write(s *experiment.Simulation, results []*sim.Result) error {
 	if o.events != nil {
 		if err := o.events.Finish(o.rows.Close()); err != nil {
 			return err
@@ -205,7 +205,7 @@ func (o *simulateFiles) write(s *experiment.Simulation, results []*sim.Result) e
 	if o.html == nil {
 		return nil
 	}
-	if err := o.html.Write(func(w io.Writer) error { return report.WriteHTML(w, simulationPage(s, results, o.gantts)) }); err != nil {
+	if err := o.html.Write(func(w io.Writer) error { return report.WriteHTML(w, o.page(s, results)) }); err != nil {
 		return err
 	}
 	fmt.Fprintln(o.log, "report:", o.htmlPath)

@@ -1,4 +1,4 @@
-package main
+package simulate
 
 import (
 	"encoding/csv"
@@ -21,7 +21,8 @@ import (
 	studies "github.com/pacer-ml/pacer/scheduler/study"
 )
 
-func sweepCommand() *cli.Command {
+// SweepCommand is pacer sweep.
+func SweepCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "sweep",
 		Usage:     "run a scheduling study: policies x loads x seeds x traces",

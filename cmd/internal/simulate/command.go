@@ -1,4 +1,4 @@
-package main
+package simulate
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/experiment"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
@@ -21,7 +22,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-func simulateCommand() *cli.Command {
+// Command is pacer simulate.
+func Command() *cli.Command {
 	return &cli.Command{
 		Name:        "simulate",
 		Aliases:     []string{"sim"},
@@ -71,7 +73,7 @@ func runSimulate(c *cli.Context) (err error) {
 		}
 		fmt.Fprintln(c.App.ErrWriter, "warning:", doubt)
 	}
-	out, err := createSimulateFiles(c)
+	out, err := createFiles(c)
 	if err != nil {
 		return err
 	}
@@ -146,7 +148,7 @@ func explanations(ids []string, s *experiment.Simulation) (*report.Explanations,
 
 // simulate runs every policy in turn. If ctx ends, it returns the results so far with the
 // error.
-func simulate(ctx context.Context, s *experiment.Simulation, files *simulateFiles, h experiment.Hooks, log io.Writer) ([]*sim.Result, error) {
+func simulate(ctx context.Context, s *experiment.Simulation, files *outputs, h experiment.Hooks, log io.Writer) ([]*sim.Result, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	if err := files.begin(stop); err != nil {
@@ -165,6 +167,21 @@ func simulate(ctx context.Context, s *experiment.Simulation, files *simulateFile
 		err = errors.Join(files.failed(), fmt.Errorf("simulate: %w", err))
 	}
 	return results, err
+}
+
+// Page runs every policy of s in turn and writes the HTML report to a file.
+func Page(ctx context.Context, s *experiment.Simulation, path, version string) (_ []*sim.Result, err error) {
+	html, err := console.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	out := &outputs{html: html, htmlPath: path, version: version, log: io.Discard}
+	defer func() { err = errors.Join(err, out.discard()) }()
+	results, err := simulate(ctx, s, out, experiment.Hooks{}, io.Discard)
+	if err != nil {
+		return nil, err
+	}
+	return results, out.write(s, results)
 }
 
 const simulateHelp = `The truth is the real speed of jobs, the belief the estimate that policies use.
