@@ -1,5 +1,5 @@
-// Command pacer predicts the throughput of training jobs, plans their parallelism and compares
-// schedulers.
+// Command pacer predicts the throughput of training jobs, ranks parallelism plans, and
+// compares scheduling policies.
 //
 // Start with app.go (the table of verbs) and plan.go (a verb here). Verbs with more than a file are
 // packages below cmd/internal.

@@ -40,9 +40,6 @@ type nodeAnswer struct {
 	Notes   []string         `json:"notes"`
 }
 
-// ClusterNames are the values of Options.On.
-var ClusterNames = []string{"slurm"}
-
 // limitSlack is the time that a job has in addition to that of its point: to start, and to import torch.
 const limitSlack = 10 * time.Minute
 

@@ -151,7 +151,7 @@ refused.`,
 			if c.String("config") == "" {
 				return fail.Usagef("import log: --config is missing, want the file that describes the run")
 			}
-			m, err := Log(file, c.String("config"))
+			m, err := readLog(file, c.String("config"))
 			if err != nil {
 				return err
 			}
@@ -179,7 +179,7 @@ func runImport(c *cli.Context, name string, total int, seq iter.Seq2[spec.Measur
 	if err = errors.Join(err, db.Close()); err != nil {
 		return err
 	}
-	r.PrintSources(c.App.ErrWriter)
+	r.printSources(c.App.ErrWriter)
 	if err := command.Print(c, console.Result{
 		JSON: r,
 		CSV: [][]string{{"source", "rows", "added", "updated", "unchanged", "warnings", "bad", "forgotten"},

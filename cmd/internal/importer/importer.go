@@ -191,8 +191,8 @@ func (im *importer) warnSummary() {
 	}
 }
 
-// PrintSources prints the sources of the rows unless there is one, with the name of the import.
-func (r *Result) PrintSources(w io.Writer) {
+// printSources prints the sources of the rows unless there is one, with the name of the import.
+func (r *Result) printSources(w io.Writer) {
 	if s := r.Sources; len(s) == 1 && s[0] != r.Source {
 		fmt.Fprintf(w, "import %s: the source of these rows is %s, as in pacer fit --source %s\n", r.Source, s[0], s[0])
 	} else if len(s) > 1 {

@@ -29,8 +29,8 @@ type logRun struct {
 // maxRunFile bounds that file, in bytes.
 const maxRunFile = 1 << 20
 
-// Log returns the measurement in the log of a training run; config is a file that describes the run.
-func Log(file, config string) (spec.Measurement, error) {
+// readLog returns the measurement in the log of a training run; config is a file that describes the run.
+func readLog(file, config string) (spec.Measurement, error) {
 	run, err := readLogRun(config)
 	if err != nil {
 		return spec.Measurement{}, err

@@ -46,7 +46,7 @@ func TestLog(t *testing.T) {
 		// 8 samples of 4096 tokens on 2 devices at 4096 tokens/s of each are 4 s.
 		{titan, "model: Llama2-7B\naccelerator: H100\nplan: dp=2,mb=4,zero=3\nseq: 4096\nwarmup_steps: 1\nsource: mine\nframework: torchtitan\n", []float64{4}, 40 << 30, "reserved"},
 	} {
-		m, err := Log(c.log, write(t, "run.yaml", c.run))
+		m, err := readLog(c.log, write(t, "run.yaml", c.run))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +75,7 @@ func TestLogRunErrors(t *testing.T) {
 		"model: Llama2-7B\naccelerator: H100\nplan: dp=1,mb=1\nsteps: 3\n":     `unknown key "steps"`,
 		"model: Llama2-7B\naccelerator: H100\nplan: dp=4,mb=1\nshape: 2\n":     `run.yaml:1:1: `,
 	} {
-		if _, err := Log(log, write(t, "run.yaml", run)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := readLog(log, write(t, "run.yaml", run)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", run, err, want)
 		}
 	}
