@@ -9,6 +9,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/importer"
 	"github.com/pacer-ml/pacer/cmd/internal/profile"
+	"github.com/pacer-ml/pacer/cmd/internal/schedule"
 	"github.com/pacer-ml/pacer/cmd/internal/serve"
 	"github.com/pacer-ml/pacer/cmd/internal/simulate"
 	"github.com/pacer-ml/pacer/cmd/internal/trust"
@@ -44,7 +45,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no answer, 4 done in part.`,
 		Commands: []*cli.Command{
 			demoCommand(), importer.Command(), exportCommand(), profile.Command(), calibrate.Command(), fitCommand(), predictCommand(),
 			planCommand(), curveCommand(), fitCheckCommand(), checkCommand(), recommendCommand(), simulate.Command(), simulate.SweepCommand(), simulate.LearnCommand(),
-			simulate.ReportCommand(), serve.Command(), serve.TokenCommand(), scheduleCommand(), runCommand(), lsCommand(), trust.Command(), benchmark.Command(), versionCommand(),
+			simulate.ReportCommand(), serve.Command(), serve.TokenCommand(), schedule.Command(), schedule.RunCommand(), lsCommand(), trust.Command(), benchmark.Command(), versionCommand(),
 		},
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package schedule
 
 import (
 	"context"
@@ -42,7 +42,8 @@ type engine struct {
 // engines are the clusters of --on.
 var engines = map[string]func(c *cli.Context) (engine, error){"slurm": slurmEngine, "kubernetes": kubernetesEngine}
 
-func scheduleCommand() *cli.Command {
+// Command is pacer schedule.
+func Command() *cli.Command {
 	return &cli.Command{
 		Name:  "schedule",
 		Usage: "drive a real cluster by a scheduling policy",

@@ -1,6 +1,6 @@
 //go:build !nokubernetes
 
-package main
+package schedule
 
 import (
 	"context"
@@ -68,7 +68,7 @@ func kubeConfig(c *cli.Context) (*rest.Config, error) {
 		return nil, fmt.Errorf("no cluster of Kubernetes: %w", err)
 	}
 	config.QPS = -1
-	config.UserAgent = "pacer/" + version
+	config.UserAgent = "pacer/" + c.App.Version
 	return config, nil
 }
 

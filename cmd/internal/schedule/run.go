@@ -1,4 +1,4 @@
-package main
+package schedule
 
 import (
 	"cmp"
@@ -26,7 +26,8 @@ const preempted = 75
 // planVariable has the plan of a job that is not started by Slurm.
 const planVariable = "PACER_PLAN"
 
-func runCommand() *cli.Command {
+// RunCommand is pacer run.
+func RunCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "run",
 		Usage:     "run the command of a training job with the plan that pacer schedule chose",
