@@ -111,11 +111,16 @@ func (r *Command) emit(c spec.Config) (launch.Script, error) {
 func (r *Command) Run(ctx context.Context, c spec.Config) (spec.Measurement, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return runHere(c, r.o.Machine, func(m *spec.Measurement) error { return r.measure(ctx, m) })
+}
+
+// runHere calls measure if the machine has the devices of c, and adds the time that it took.
+func runHere(c spec.Config, on profiler.Machine, measure func(*spec.Measurement) error) (spec.Measurement, error) {
 	begin := time.Now()
 	m := spec.Measurement{Config: c, At: begin.UTC(), Env: map[string]string{}}
-	if n, have := c.Plan.Devices(), len(r.o.Machine.Devices); n > have {
+	if n, have := c.Plan.Devices(), len(on.Devices); n > have {
 		m.Outcome, m.Reason = spec.Failed, fmt.Sprintf("plan %s needs %d devices, the machine has %d", c.Plan, n, have)
-	} else if err := r.measure(ctx, &m); err != nil {
+	} else if err := measure(&m); err != nil {
 		return spec.Measurement{}, err
 	}
 	m.Env[profiler.EnvWall] = number(time.Since(begin).Seconds())

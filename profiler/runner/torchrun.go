@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -94,15 +93,7 @@ func (t *Torchrun) Run(ctx context.Context, c spec.Config) (spec.Measurement, er
 	if _, err := t.setup(ctx); err != nil {
 		return spec.Measurement{}, err
 	}
-	begin := time.Now()
-	m := spec.Measurement{Config: c, At: begin.UTC(), Env: map[string]string{}}
-	if n, have := c.Plan.Devices(), len(t.o.Machine.Devices); n > have {
-		m.Outcome, m.Reason = spec.Failed, fmt.Sprintf("plan %s needs %d devices, the machine has %d", c.Plan, n, have)
-	} else if err := t.measure(ctx, &m); err != nil {
-		return spec.Measurement{}, err
-	}
-	m.Env[profiler.EnvWall] = strconv.FormatFloat(time.Since(begin).Seconds(), 'g', -1, 64)
-	return m, nil
+	return runHere(c, t.o.Machine, func(m *spec.Measurement) error { return t.measure(ctx, m) })
 }
 
 // measure runs the worker on the configuration of m and stores the results in m.
