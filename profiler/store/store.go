@@ -77,7 +77,7 @@ type DB struct {
 
 	writing sync.Mutex // serializes transactions and syncs
 	tallies tallies
-	// The newest logs whose space is allocated.
+	// The newest logs with allocated space.
 	filledTable, filledValues string
 
 	mu     sync.Mutex
