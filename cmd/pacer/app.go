@@ -8,6 +8,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/calibrate"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/importer"
+	"github.com/pacer-ml/pacer/cmd/internal/plan"
 	"github.com/pacer-ml/pacer/cmd/internal/profile"
 	"github.com/pacer-ml/pacer/cmd/internal/schedule"
 	"github.com/pacer-ml/pacer/cmd/internal/serve"
@@ -18,7 +19,7 @@ import (
 
 // run is the whole program: it returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return command.Run(ctx, args, stdin, stdout, stderr, newApp, flagGroups)
+	return command.Run(ctx, args, stdin, stdout, stderr, newApp, plan.Groups)
 }
 
 func newApp() *cli.App {
@@ -43,8 +44,8 @@ From measurements to a scheduling study:
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no answer, 4 done in part.`,
 		Version: versionString(),
 		Commands: []*cli.Command{
-			demoCommand(), importer.Command(), exportCommand(), profile.Command(), calibrate.Command(), fitCommand(), predictCommand(),
-			planCommand(), curveCommand(), fitCheckCommand(), checkCommand(), recommendCommand(), simulate.Command(), simulate.SweepCommand(), simulate.LearnCommand(),
+			demoCommand(), importer.Command(), exportCommand(), profile.Command(), calibrate.Command(), fitCommand(), plan.PredictCommand(),
+			plan.Command(), plan.CurveCommand(), plan.FitCheckCommand(), plan.CheckCommand(), plan.RecommendCommand(), simulate.Command(), simulate.SweepCommand(), simulate.LearnCommand(),
 			simulate.ReportCommand(), serve.Command(), serve.TokenCommand(), schedule.Command(), schedule.RunCommand(), lsCommand(), trust.Command(), benchmark.Command(), versionCommand(),
 		},
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/importer"
+	"github.com/pacer-ml/pacer/cmd/internal/plan"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/cmd/internal/simulate"
 	"github.com/pacer-ml/pacer/datasets/catalog"
@@ -118,29 +119,14 @@ func (d *demo) truth() noisy { return noisy{d.analytic, d.seed, demoNoise} }
 
 func (d *demo) plan() error {
 	d.title(2, "Rank the execution plans of a model without measurements")
-	r := d.request
-	ranking, err := d.planner.Rank(d.ctx, r)
-	if err != nil {
-		return err
-	}
-	rows := query.PlanRows(ranking, 5, false)
-	if err := query.SetBeatsBest(d.ctx, d.planner, r, ranking, rows); err != nil {
-		return err
-	}
-	out := newPlanAnswer(r, ranking)
-	out.rows = planRowsOf(rows)
-	return out.print(d.w)
+	return plan.PrintRanking(d.ctx, d.w, d.planner, d.request, 5)
 }
 
 func (d *demo) curve() error {
 	d.title(3, "Throughput added by each device")
 	r := d.request
 	r.Devices = 64
-	curve, err := d.planner.Curve(d.ctx, r)
-	if err != nil {
-		return err
-	}
-	return curveTable(curve).print(d.w)
+	return plan.PrintCurve(d.ctx, d.w, d.planner, r)
 }
 
 // schedule compares the policies on a synthetic workload.
@@ -261,9 +247,9 @@ func (d *demo) fitModel(fam perfmodel.Family, rows []spec.Measurement) (score []
 		}
 		sec, lo, hi := p.StepSec(m.Config.Plan.GlobalBatch())
 		was := m.MedianStepSec()
-		plan := m.Config.Plan
-		plan.Precision = "" // the same for all
-		examples = append(examples, []string{card.Model, plan.String(), console.Significant(was, 3), console.Significant(sec, 3),
+		shown := m.Config.Plan
+		shown.Precision = "" // the same for all
+		examples = append(examples, []string{card.Model, shown.String(), console.Significant(was, 3), console.Significant(sec, 3),
 			console.Significant(lo, 3) + " - " + console.Significant(hi, 3), console.Percent(math.Abs(sec-was) / was)})
 	}
 	return score, examples, nil

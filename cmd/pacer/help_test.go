@@ -8,13 +8,14 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/internal/plan"
 	"github.com/urfave/cli/v2"
 )
 
 // Help fits a terminal of 80 columns, and what is set by hand is not set anew,
 // which would join the lines of examples.
 func TestHelpFits(t *testing.T) {
-	app := command.Prepare(newApp(), flagGroups)
+	app := command.Prepare(newApp(), plan.Groups)
 	helpFits(t, []string{"pacer"}, app.Description)
 	eachCommand(app.Commands, []string{"pacer"}, func(path []string, c *cli.Command) { helpFits(t, path, c.Description) })
 }

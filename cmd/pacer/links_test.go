@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/plan"
 )
 
 var (
@@ -156,7 +157,7 @@ var submission = regexp.MustCompile(`(?m)\bsbatch (?:.*\\\n)*.*`)
 // command. Pages with flags of other programs or of earlier versions are not read.
 func TestDocumentedFlags(t *testing.T) {
 	known := map[string]bool{"help": true, "version": true, "no-install-recommends": true}
-	eachCommand(command.Prepare(newApp(), flagGroups).Commands, nil, func(_ []string, c *cli.Command) {
+	eachCommand(command.Prepare(newApp(), plan.Groups).Commands, nil, func(_ []string, c *cli.Command) {
 		for _, f := range c.Flags {
 			for _, name := range f.Names() {
 				known[name] = true

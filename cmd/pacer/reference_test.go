@@ -15,6 +15,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/internal/plan"
 	"github.com/pacer-ml/pacer/datasets/trace"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
@@ -42,7 +43,7 @@ func TestReference(t *testing.T) {
 // cliPage lists every command with its flags.
 func cliPage(t *testing.T) string {
 	var b strings.Builder
-	app := command.Prepare(newApp(), flagGroups)
+	app := command.Prepare(newApp(), plan.Groups)
 	b.WriteString("# Command line\n\nEvery command and flag, as the program declares them. [The contract](contract.md) says what scripts may rely on.\n\n")
 	var toc, body strings.Builder
 	keys := refKeys{}

@@ -42,7 +42,7 @@ func TestErrorPackages(t *testing.T) {
 }
 
 // verbs are packages with the name of their verb, which stays in messages.
-var verbs = []string{"calibrate", "learn", "profile", "schedule", "serve", "simulate"}
+var verbs = []string{"calibrate", "learn", "plan", "profile", "schedule", "serve", "simulate"}
 
 // namesItself reports whether a text in a file begins with the name of its package and a colon,
 // or it is given as the package of a YAML file or of a set of names.

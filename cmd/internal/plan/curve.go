@@ -1,6 +1,7 @@
-package main
+package plan
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -16,7 +17,8 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-func curveCommand() *cli.Command {
+// CurveCommand is pacer curve.
+func CurveCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "curve",
 		Usage: "best throughput of a model for every number of devices",
@@ -37,7 +39,7 @@ surface: the curve for each combination, on which more is never slower either:
 The batch can be free, and the objective goodput:
 
    pacer curve -m llama3-8b -a h100 --max-devices 32 \
-       --batch-range 64-2048 --objective goodput:noise-scale=500` + flagGroups.Help("axes", "model", "network", "space", "objective"),
+       --batch-range 64-2048 --objective goodput:noise-scale=500` + Groups.Help("axes", "model", "network", "space", "objective"),
 		Flags:  append(requestFlags(), curveFlags()...),
 		Before: command.NoArgs,
 		Action: runCurve,
@@ -77,6 +79,15 @@ func runCurve(c *cli.Context) error {
 	t := curveTable(curve)
 	t.plot = c.Bool("plot")
 	return command.Print(c, t.result())
+}
+
+// PrintCurve writes the curve of a request.
+func PrintCurve(ctx context.Context, w io.Writer, p *planner.Planner, r planner.Request) error {
+	curve, err := p.Curve(ctx, r)
+	if err != nil {
+		return err
+	}
+	return curveTable(curve).print(w)
 }
 
 // curveRequests are the requests of a curve, one for each accelerator.

@@ -1,4 +1,4 @@
-package main
+package plan
 
 import (
 	"errors"
@@ -20,7 +20,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-func predictCommand() *cli.Command {
+// PredictCommand is pacer predict.
+func PredictCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "predict",
 		Usage: "predict step time and memory of an execution plan, or of every row of a file",
@@ -41,7 +42,7 @@ by --family (hybrid unless another is named), calibrated to the rows of
 --calibrate alone: the stored fits and measurements are not looked at, but for
 what an accelerator is that the catalog lacks.
 
-Rows that cannot be predicted get no time and the reason; the exit code is then 4.` + flagGroups.Help("model", "network"),
+Rows that cannot be predicted get no time and the reason; the exit code is then 4.` + Groups.Help("model", "network"),
 		Flags: append(append(append(requestFlags(), batchFlags()...), emitFlags()...),
 			&cli.StringFlag{Name: "plan", Usage: "predict `PLAN`, such as dp=2,tp=4,pp=1,mb=2,ga=8,zero=1,recompute=full", Category: command.CategoryModel},
 			command.DevicesFlag("those of the plan"),

@@ -1,7 +1,8 @@
-package main
+package plan
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +21,8 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-func planCommand() *cli.Command {
+// Command is pacer plan.
+func Command() *cli.Command {
 	return &cli.Command{
 		Name:  "plan",
 		Usage: "rank execution plans of a model on given devices",
@@ -36,7 +38,7 @@ throughput, or by --objective. Examples:
    pacer plan -m llama3-8b -a h100 -n 16 --batch-range 64-2048 \
        --objective goodput:noise-scale=500
    pacer plan -m llama3-8b -a h100 -n 16 -b 128 \
-       --from dp=16,mb=1,ga=8,zero=3 --move remaining=1e6` + flagGroups.Help("model", "network", "space", "objective", "move"),
+       --from dp=16,mb=1,ga=8,zero=3 --move remaining=1e6` + Groups.Help("model", "network", "space", "objective", "move"),
 		Flags: slices.Concat(requestFlags(), []cli.Flag{command.DevicesFlag("none"), spaceFlag()}, objectiveFlags(), moveFlags(), emitFlags(), reportFlags(), []cli.Flag{
 			&cli.IntFlag{Name: "top", Value: 10, Usage: "show the best `N` plans, 0 = all", Category: command.CategoryOutput},
 			&cli.BoolFlag{Name: "rejected", Usage: "show plans that do not fit too, with the reason", Category: command.CategoryOutput},
@@ -99,6 +101,21 @@ func runPlan(c *cli.Context) error {
 		return err
 	}
 	return out.err
+}
+
+// PrintRanking writes the best top plans of a request.
+func PrintRanking(ctx context.Context, w io.Writer, p *planner.Planner, r planner.Request, top int) error {
+	ranking, err := p.Rank(ctx, r)
+	if err != nil {
+		return err
+	}
+	rows := query.PlanRows(ranking, top, false)
+	if err := query.SetBeatsBest(ctx, p, r, ranking, rows); err != nil {
+		return err
+	}
+	out := newPlanAnswer(r, ranking)
+	out.rows = planRowsOf(rows)
+	return out.print(w)
 }
 
 // readPlanRequest reads the flags of plan.

@@ -1,4 +1,4 @@
-package main
+package plan
 
 import (
 	"cmp"
@@ -21,7 +21,8 @@ import (
 	"github.com/pacer-ml/pacer/planner/launch/recipe"
 )
 
-func checkCommand() *cli.Command {
+// CheckCommand is pacer check.
+func CheckCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "check",
 		Usage:     "read a launch file: does it fit, how fast is it, what would be better",
@@ -37,7 +38,7 @@ five best single changes with the diff of the file. No program is run. Examples:
    pacer check -a h100 --measured 12.3s --set NNODES=4 train.sh
 
 What the format cannot hold comes by flag: without it the exit code is 2. It is 3 if the plan is
-illegal or does not fit.` + flagGroups.Help("model", "network"),
+illegal or does not fit.` + Groups.Help("model", "network"),
 		Flags: append(requestFlags(),
 			command.DevicesFlag("those of the file"),
 			&cli.StringFlag{Name: "format", Usage: "read the file as `FORMAT`: " + strings.Join(recipeFormats(), " "), DefaultText: "the one that has its keys", Category: command.CategoryModel},

@@ -1,4 +1,4 @@
-package main
+package plan
 
 import (
 	"fmt"
@@ -16,7 +16,8 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 )
 
-func recommendCommand() *cli.Command {
+// RecommendCommand is pacer recommend.
+func RecommendCommand() *cli.Command {
 	flags := slices.DeleteFunc(requestFlags(), func(f cli.Flag) bool {
 		return slices.Contains([]string{"accelerator", "node", "per-node", "adapter"}, f.Names()[0])
 	})
@@ -34,7 +35,7 @@ cost at once, and what would change if the things that are not known were otherw
    pacer recommend -m llama3-8b --tokens 1e8 --have h100:8@2 --method lora
 
 h100:256@2.1 is at most 256 devices at 2.1 per device-hour. Prices are yours. Without --global-batch the
-usual one is assumed, and said. Exit code 3 if nothing fits, or nothing is within budget and deadline.` + flagGroups.Help("model", "network", "space"),
+usual one is assumed, and said. Exit code 3 if nothing fits, or nothing is within budget and deadline.` + Groups.Help("model", "network", "space"),
 		Flags: append(flags, spaceFlag(),
 			&cli.Float64Flag{Name: "tokens", Usage: "train on `N` tokens, such as 1e12", DefaultText: "none", Category: command.CategoryModel},
 			&cli.StringFlag{Name: "method", Usage: "train by `METHOD`: full, or an adapter such as lora or qlora:64:qkv+o+mlp", DefaultText: "full", Category: command.CategoryModel},

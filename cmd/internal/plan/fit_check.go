@@ -1,4 +1,4 @@
-package main
+package plan
 
 import (
 	"cmp"
@@ -16,7 +16,8 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-func fitCheckCommand() *cli.Command {
+// FitCheckCommand is pacer fit-check.
+func FitCheckCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "fit-check",
 		Usage: "does it fit in memory, by how much, and what would make it fit",
@@ -26,7 +27,7 @@ Examples:
    pacer fit-check -m llama3-8b -a h100 --plan dp=8,mb=4,ga=2,zero=2
    pacer fit-check -m llama3-70b -a a100 --devices 8 --global-batch 64
 
-Exit code 3 when it does not fit; what would make it fit is printed all the same.` + flagGroups.Help("model", "network", "space"),
+Exit code 3 when it does not fit; what would make it fit is printed all the same.` + Groups.Help("model", "network", "space"),
 		Flags: append(requestFlags(), spaceFlag(),
 			&cli.StringFlag{Name: "plan", Usage: "check `PLAN`, such as dp=2,tp=4,pp=1,mb=2,ga=8,zero=1,recompute=full", DefaultText: "the best one", Category: command.CategoryModel},
 			command.DevicesFlag("those of the plan"),

@@ -1,4 +1,4 @@
-package main
+package plan
 
 import (
 	"cmp"
@@ -61,7 +61,7 @@ func reportInput(c *cli.Context, q planRequest, rk planner.Ranking) (in report.I
 	in = report.Input{Request: q.Request, Ranking: rk, Facts: []report.Fact{
 		{Name: "Command", Value: console.ShellLine(append([]string{"pacer"}, os.Args[1:]...)...)},
 		{Name: "Performance model", Value: best.Prediction.By},
-		{Name: "Pacer", Value: versionString()},
+		{Name: "Pacer", Value: c.App.Version},
 	}}
 	if err := addParts(&in, q, best); err != nil {
 		return in, err

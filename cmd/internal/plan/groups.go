@@ -1,4 +1,4 @@
-package main
+package plan
 
 import (
 	"fmt"
@@ -12,8 +12,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/yamlfile"
 )
 
-// flagGroups are the flags that hold several settings.
-var flagGroups = command.Groups{
+// Groups are the flags that hold several settings.
+var Groups = command.Groups{
 	{Name: "network", Parts: interconnectFlags},
 	{Name: "space", Parts: spaceFlags},
 	{Name: "axes", Parts: axesFlags},
