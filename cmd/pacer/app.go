@@ -8,6 +8,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/calibrate"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/importer"
+	"github.com/pacer-ml/pacer/cmd/internal/listing"
 	"github.com/pacer-ml/pacer/cmd/internal/plan"
 	"github.com/pacer-ml/pacer/cmd/internal/profile"
 	"github.com/pacer-ml/pacer/cmd/internal/schedule"
@@ -46,7 +47,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no answer, 4 done in part.`,
 		Commands: []*cli.Command{
 			demoCommand(), importer.Command(), exportCommand(), profile.Command(), calibrate.Command(), fitCommand(), plan.PredictCommand(),
 			plan.Command(), plan.CurveCommand(), plan.FitCheckCommand(), plan.CheckCommand(), plan.RecommendCommand(), simulate.Command(), simulate.SweepCommand(), simulate.LearnCommand(),
-			simulate.ReportCommand(), serve.Command(), serve.TokenCommand(), schedule.Command(), schedule.RunCommand(), lsCommand(), trust.Command(), benchmark.Command(), versionCommand(),
+			simulate.ReportCommand(), serve.Command(), serve.TokenCommand(), schedule.Command(), schedule.RunCommand(), listing.Command(), trust.Command(), benchmark.Command(), versionCommand(),
 		},
 	}
 }

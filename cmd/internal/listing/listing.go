@@ -26,24 +26,24 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 )
 
-// Listing is one kind of things that pacer ls lists.
-type Listing struct {
+// listing is one kind of things that pacer ls lists.
+type listing struct {
 	Name, Usage string
 	Header      []string
 	// Entries reads the entries, some of them from a data directory.
-	Entries func(context.Context, *datadir.Dir) ([]Entry, error)
+	Entries func(context.Context, *datadir.Dir) ([]entry, error)
 }
 
-// Entry is one listed thing.
-type Entry struct {
+// entry is one listed thing.
+type entry struct {
 	Names  []string   // its names, the main one first
 	Lines  [][]string // of a table
 	Brief  [][]string // of a table with other entries; nil = Lines
 	Object any        // for JSON and CSV
 }
 
-// Has reports whether every word is part of a name, whatever the case and punctuation.
-func (e *Entry) Has(words []string) bool {
+// has reports whether every word is part of a name, whatever the case and punctuation.
+func (e *entry) has(words []string) bool {
 	for _, w := range words {
 		if !slices.ContainsFunc(e.Names, func(name string) bool { return strings.Contains(named.Fold(name), named.Fold(w)) }) {
 			return false
@@ -52,22 +52,22 @@ func (e *Entry) Has(words []string) bool {
 	return true
 }
 
-// Is reports whether the words are the main name.
-func (e *Entry) Is(words []string) bool {
+// is reports whether the words are the main name.
+func (e *entry) is(words []string) bool {
 	return named.Fold(e.Names[0]) == named.Fold(strings.Join(words, ""))
 }
 
-// Find returns the entries that have all words, sorted by name.
-func (l *Listing) Find(ctx context.Context, d *datadir.Dir, words []string) ([]Entry, error) {
+// find returns the entries that have all words, sorted by name.
+func (l *listing) find(ctx context.Context, d *datadir.Dir, words []string) ([]entry, error) {
 	entries, err := l.Entries(ctx, d)
-	found := slices.DeleteFunc(entries, func(e Entry) bool { return !e.Has(words) })
-	slices.SortStableFunc(found, func(a, b Entry) int { return slices.CompareFunc(a.Names, b.Names, named.Compare) })
+	found := slices.DeleteFunc(entries, func(e entry) bool { return !e.has(words) })
+	slices.SortStableFunc(found, func(a, b entry) int { return slices.CompareFunc(a.Names, b.Names, named.Compare) })
 	return found, err
 }
 
-// All are the listings, by name.
-func All() []Listing {
-	return []Listing{
+// all are the listings, by name.
+func all() []listing {
+	return []listing{
 		{"accelerators", "device types, of datasheets and of stored measurements", []string{"name", "fp16 TFLOP/s", "GiB", "GB/s", "link GB/s", "also called"}, accelerators},
 		{"models", "neural networks with a known shape, and those of stored measurements", []string{"name", "kind", "params", "active", "layers", "hidden", "seq", "also called"}, models},
 		{"nodes", "machines with accelerators", []string{"name", "devices", "accelerator", "intra GB/s", "inter Gbit/s", "cpus", "GiB"}, nodes},
@@ -86,14 +86,14 @@ func All() []Listing {
 	}
 }
 
-func accelerators(ctx context.Context, d *datadir.Dir) (out []Entry, err error) {
+func accelerators(ctx context.Context, d *datadir.Dir) (out []entry, err error) {
 	r, err := d.Resolver()
 	if err != nil {
 		return nil, err
 	}
 	known, err := r.Accelerators(ctx)
 	for _, e := range known {
-		out = append(out, Entry{Names: slices.Concat([]string{e.Name}, e.Aliases, []string{e.Vendor}),
+		out = append(out, entry{Names: slices.Concat([]string{e.Name}, e.Aliases, []string{e.Vendor}),
 			Lines: [][]string{acceleratorCells(e.Accelerator, alsoCalled(e.Aliases, e.Measured))}, Object: e})
 	}
 	return out, err
@@ -111,14 +111,14 @@ func acceleratorCells(a spec.Accelerator, also string) []string {
 	return []string{a.Name, console.Figure(a.Peak(spec.FP16) / 1e12), console.Figure(a.MemBytes / memory.GiB), console.Figure(a.MemBps / 1e9), console.Figure(a.ScaleUpBps / 1e9), also}
 }
 
-func models(ctx context.Context, d *datadir.Dir) (out []Entry, err error) {
+func models(ctx context.Context, d *datadir.Dir) (out []entry, err error) {
 	r, err := d.Resolver()
 	if err != nil {
 		return nil, err
 	}
 	known, err := r.Models(ctx)
 	for _, e := range known {
-		out = append(out, Entry{Names: slices.Concat([]string{e.Name}, e.Aliases, []string{string(e.Kind)}),
+		out = append(out, entry{Names: slices.Concat([]string{e.Name}, e.Aliases, []string{string(e.Kind)}),
 			Lines: [][]string{modelCells(e.Model, alsoCalled(e.Aliases, e.Measured))}, Object: e})
 	}
 	return out, err
@@ -129,10 +129,10 @@ func modelCells(m spec.Model, also string) []string {
 		console.Figure(float64(m.Layers)), console.Figure(float64(m.Hidden)), console.Figure(float64(m.SeqLen)), also}
 }
 
-func nodes(context.Context, *datadir.Dir) (out []Entry, err error) {
+func nodes(context.Context, *datadir.Dir) (out []entry, err error) {
 	for _, e := range catalog.Nodes() {
 		n := e.Node
-		out = append(out, Entry{Names: slices.Concat([]string{n.Name}, e.Aliases, []string{n.Accelerator}),
+		out = append(out, entry{Names: slices.Concat([]string{n.Name}, e.Aliases, []string{n.Accelerator}),
 			Lines: [][]string{{n.Name, strconv.Itoa(n.Devices), n.Accelerator, console.Figure(n.Link.IntraBps / 1e9),
 				console.Figure(n.Link.InterBps * 8 / 1e9), console.Figure(float64(n.CPUs)), console.Figure(n.HostBytes / memory.GiB)}},
 			Object: struct {
@@ -145,28 +145,28 @@ func nodes(context.Context, *datadir.Dir) (out []Entry, err error) {
 	return out, nil
 }
 
-func families(context.Context, *datadir.Dir) (out []Entry, err error) {
+func families(context.Context, *datadir.Dir) (out []entry, err error) {
 	for _, f := range family.All() {
 		out = append(out, described(f.Name, f.Doc))
 	}
 	return out, nil
 }
 
-func policies(context.Context, *datadir.Dir) (out []Entry, err error) {
+func policies(context.Context, *datadir.Dir) (out []entry, err error) {
 	for _, p := range builtin.Policies.All() {
 		out = append(out, withOptions(p.Name, p.Doc, p.Options))
 	}
 	return out, nil
 }
 
-func placements(context.Context, *datadir.Dir) (out []Entry, err error) {
+func placements(context.Context, *datadir.Dir) (out []entry, err error) {
 	for _, p := range place.All() {
 		out = append(out, described(p.Name, p.Doc))
 	}
 	return out, nil
 }
 
-func admissions(context.Context, *datadir.Dir) (out []Entry, err error) {
+func admissions(context.Context, *datadir.Dir) (out []entry, err error) {
 	for _, a := range admission.All() {
 		out = append(out, withOptions(a.Name, a.Doc, a.Options))
 	}
@@ -174,12 +174,12 @@ func admissions(context.Context, *datadir.Dir) (out []Entry, err error) {
 }
 
 // described is an entry with a name and a description.
-func described(name, doc string) Entry {
-	return Entry{Names: []string{name}, Lines: [][]string{{name, doc}}, Object: map[string]string{"name": name, "doc": doc}}
+func described(name, doc string) entry {
+	return entry{Names: []string{name}, Lines: [][]string{{name, doc}}, Object: map[string]string{"name": name, "doc": doc}}
 }
 
 // withOptions is an entry with a name, a description and options.
-func withOptions(name, doc string, has []policy.Option) Entry {
+func withOptions(name, doc string, has []policy.Option) entry {
 	type option struct {
 		Name    string `json:"name"`
 		Default string `json:"default"`
@@ -193,59 +193,59 @@ func withOptions(name, doc string, has []policy.Option) Entry {
 		options, names = append(options, option{o.Name, o.Default, o.Range(), o.Doc}), append(names, o.Name)
 		lines = append(lines, []string{"  :" + o.Name, fmt.Sprintf("%s (%s; default %s)", o.Doc, cmp.Or(o.Range(), "file"), cmp.Or(o.Default, "none"))})
 	}
-	e := Entry{Names: []string{name}, Lines: lines, Object: map[string]any{"name": name, "doc": doc, "options": options}}
+	e := entry{Names: []string{name}, Lines: lines, Object: map[string]any{"name": name, "doc": doc, "options": options}}
 	if len(names) > 0 {
 		e.Brief = [][]string{{name, doc + "; options: " + strings.Join(names, ", ")}}
 	}
 	return e
 }
 
-func compats(context.Context, *datadir.Dir) (out []Entry, err error) {
+func compats(context.Context, *datadir.Dir) (out []entry, err error) {
 	for _, m := range compat.Modes() {
 		lines, quirks := [][]string{{m.Name, m.Doc}}, []map[string]string{}
 		for _, k := range m.Has() {
 			lines = append(lines, []string{"  :" + k.Name, k.Doc})
 			quirks = append(quirks, map[string]string{"name": k.Name, "doc": k.Doc})
 		}
-		out = append(out, Entry{Names: []string{m.Name}, Lines: lines, Object: map[string]any{"name": m.Name, "doc": m.Doc, "round_s": m.Round.Seconds(), "start_cost_s": m.StartCost.Seconds(),
+		out = append(out, entry{Names: []string{m.Name}, Lines: lines, Object: map[string]any{"name": m.Name, "doc": m.Doc, "round_s": m.Round.Seconds(), "start_cost_s": m.StartCost.Seconds(),
 			"placement": m.Placement, "policies": m.Policies, "quirks": quirks}})
 	}
 	return out, nil
 }
 
-func frameworks(context.Context, *datadir.Dir) (out []Entry, err error) {
+func frameworks(context.Context, *datadir.Dir) (out []entry, err error) {
 	for _, f := range launch.Frameworks() {
-		out = append(out, Entry{Names: []string{f.Name}, Lines: [][]string{{f.Name, f.Doc, f.Version, f.Stack}},
+		out = append(out, entry{Names: []string{f.Name}, Lines: [][]string{{f.Name, f.Doc, f.Version, f.Stack}},
 			Object: map[string]string{"name": f.Name, "doc": f.Doc, "version": f.Version, "stack": f.Stack, "file": f.File}})
 	}
 	return out, nil
 }
 
-func importers(context.Context, *datadir.Dir) (out []Entry, err error) {
+func importers(context.Context, *datadir.Dir) (out []entry, err error) {
 	for _, i := range datasets.Importers() {
-		out = append(out, Entry{Names: []string{i.Name}, Lines: [][]string{{i.Name, i.Doc, i.URL, i.License}},
+		out = append(out, entry{Names: []string{i.Name}, Lines: [][]string{{i.Name, i.Doc, i.URL, i.License}},
 			Object: map[string]string{"name": i.Name, "doc": i.Doc, "url": i.URL, "commit": i.Commit, "license": i.License}})
 	}
 	return out, nil
 }
 
-func measuredSets(context.Context, *datadir.Dir) (out []Entry, err error) {
+func measuredSets(context.Context, *datadir.Dir) (out []entry, err error) {
 	for _, s := range measured.Sets() {
-		out = append(out, Entry{Names: []string{s.Name}, Lines: [][]string{{s.Name, strconv.Itoa(s.Rows), s.Date, s.Doc, s.Machine}}, Object: s})
+		out = append(out, entry{Names: []string{s.Name}, Lines: [][]string{{s.Name, strconv.Itoa(s.Rows), s.Date, s.Doc, s.Machine}}, Object: s})
 	}
 	return out, nil
 }
 
-func measurements(ctx context.Context, d *datadir.Dir) (out []Entry, err error) {
+func measurements(ctx context.Context, d *datadir.Dir) (out []entry, err error) {
 	tallies, err := d.Summary(ctx)
 	for _, t := range tallies {
 		key := []string{t.Source, t.Model, t.Accelerator, string(t.Outcome)}
-		out = append(out, Entry{Names: key, Lines: [][]string{append(key[:len(key):len(key)], strconv.Itoa(t.Rows))}, Object: t})
+		out = append(out, entry{Names: key, Lines: [][]string{append(key[:len(key):len(key)], strconv.Itoa(t.Rows))}, Object: t})
 	}
 	return out, err
 }
 
-func cards(ctx context.Context, d *datadir.Dir) (out []Entry, err error) {
+func cards(ctx context.Context, d *datadir.Dir) (out []entry, err error) {
 	reg, err := d.Fitted()
 	if err != nil {
 		return nil, err
@@ -256,7 +256,7 @@ func cards(ctx context.Context, d *datadir.Dir) (out []Entry, err error) {
 	}
 	for _, k := range cards {
 		key := []string{k.Model, k.Accelerator, k.Family}
-		out = append(out, Entry{Names: key, Lines: [][]string{append(key[:len(key):len(key)], strconv.Itoa(k.NFit), strconv.Itoa(k.NHeldOut), console.Percent(k.MAPE))}, Object: k})
+		out = append(out, entry{Names: key, Lines: [][]string{append(key[:len(key):len(key)], strconv.Itoa(k.NFit), strconv.Itoa(k.NHeldOut), console.Percent(k.MAPE))}, Object: k})
 	}
 	return out, nil
 }

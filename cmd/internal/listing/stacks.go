@@ -18,7 +18,7 @@ type stackEntry struct {
 }
 
 // stacks lists the training stacks: a line for each release, with the parts that differ from the release before.
-func stacks(context.Context, *datadir.Dir) (out []Entry, err error) {
+func stacks(context.Context, *datadir.Dir) (out []entry, err error) {
 	for _, name := range stack.Names() {
 		e := stackEntry{Name: name, Aliases: query.OrEmpty(stack.Aliases(name))}
 		for _, r := range stack.All() {
@@ -28,7 +28,7 @@ func stacks(context.Context, *datadir.Dir) (out []Entry, err error) {
 		}
 		brief := e.lines()
 		full := append(brief[:len(brief):len(brief)], []string{"", "", "", "source: " + e.Source, ""})
-		out = append(out, Entry{Names: append([]string{name}, e.Aliases...), Lines: full, Brief: brief, Object: e})
+		out = append(out, entry{Names: append([]string{name}, e.Aliases...), Lines: full, Brief: brief, Object: e})
 	}
 	return out, nil
 }
@@ -46,7 +46,7 @@ func (e *stackEntry) lines() (out [][]string) {
 }
 
 // parts lists the parts of training stacks: a line for each value.
-func parts(context.Context, *datadir.Dir) (out []Entry, err error) {
+func parts(context.Context, *datadir.Dir) (out []entry, err error) {
 	type value struct {
 		Name  string `json:"name"`
 		Doc   string `json:"doc"`
@@ -63,7 +63,7 @@ func parts(context.Context, *datadir.Dir) (out []Entry, err error) {
 			lines = append(lines, []string{"", v.Name, doc})
 			values = append(values, value{v.Name, v.Doc, v.Name == k.Of(&usual)})
 		}
-		out = append(out, Entry{Names: []string{k.Name}, Lines: lines, Object: map[string]any{"name": k.Name, "doc": k.Doc, "values": values}})
+		out = append(out, entry{Names: []string{k.Name}, Lines: lines, Object: map[string]any{"name": k.Name, "doc": k.Doc, "values": values}})
 	}
 	return out, nil
 }

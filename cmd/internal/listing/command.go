@@ -1,4 +1,4 @@
-package main
+package listing
 
 import (
 	"fmt"
@@ -9,13 +9,13 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
-	"github.com/pacer-ml/pacer/cmd/internal/listing"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 	"github.com/urfave/cli/v2"
 )
 
-func lsCommand() *cli.Command {
+// Command is pacer ls.
+func Command() *cli.Command {
 	cmd := &cli.Command{
 		Name:  "ls",
 		Usage: "list known names: models, accelerators, policies, stored measurements, ...",
@@ -24,11 +24,11 @@ With words, entries that have each word in one of their names are listed:
 
    pacer ls models llama 70b`,
 	}
-	for _, l := range listing.All() {
+	for _, l := range all() {
 		sub := &cli.Command{
 			Name: l.Name, Usage: l.Usage, ArgsUsage: "[WORD...]",
 			Description: "With words, entries that have each word in one of their names.",
-			Action:      func(c *cli.Context) error { return runLs(c, &l) },
+			Action:      func(c *cli.Context) error { return run(c, &l) },
 		}
 		if l.Name == "accelerators" {
 			sub.Flags = []cli.Flag{&cli.BoolFlag{Name: "template", Usage: "print an example of a file for --accelerator FILE.yaml instead"}}
@@ -38,7 +38,7 @@ With words, entries that have each word in one of their names are listed:
 	return cmd
 }
 
-func runLs(c *cli.Context, l *listing.Listing) error {
+func run(c *cli.Context, l *listing) error {
 	words := c.Args().Slice()
 	if c.Bool("template") {
 		if len(words) > 0 {
@@ -52,7 +52,7 @@ func runLs(c *cli.Context, l *listing.Listing) error {
 			return fail.Usagef("ls %s: %q has no letter or digit to find names by", l.Name, w)
 		}
 	}
-	found, err := l.Find(c.Context, datadir.Of(c), words)
+	found, err := l.find(c.Context, datadir.Of(c), words)
 	if err != nil {
 		return err
 	}
@@ -65,11 +65,11 @@ func runLs(c *cli.Context, l *listing.Listing) error {
 	return nil
 }
 
-func printListing(c *cli.Context, l *listing.Listing, entries []listing.Entry) error {
+func printListing(c *cli.Context, l *listing, entries []entry) error {
 	objects, lines, short := []any{}, [][]string{l.Header}, false
 	for _, e := range entries {
 		objects = append(objects, e.Object)
-		if e.Brief == nil || len(entries) == 1 || e.Is(c.Args().Slice()) {
+		if e.Brief == nil || len(entries) == 1 || e.is(c.Args().Slice()) {
 			lines = append(lines, e.Lines...)
 			continue
 		}
