@@ -87,10 +87,10 @@ func InRange(c *cli.Context, flag string, n, most int) error {
 	return nil
 }
 
-// NotNegative returns a usage error if an integer flag is below 0.
+// NotNegative returns a usage error if a flag, an integer or a duration, is below 0.
 func NotNegative(c *cli.Context, flag string) error {
-	if n := c.Int(flag); n < 0 {
-		return fail.Usagef("%s: --%s %d is negative", c.Command.Name, flag, n)
+	if c.Int(flag) < 0 || c.Duration(flag) < 0 {
+		return fail.Usagef("%s: --%s %v is negative", c.Command.Name, flag, c.Value(flag))
 	}
 	return nil
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/campaign"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
-	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/planner"
 )
@@ -124,8 +123,8 @@ func readPlanRequest(c *cli.Context) (planRequest, error) {
 	if err != nil {
 		return q, err
 	}
-	if c.Int("top") < 0 {
-		return q, fail.Usagef("plan: --top %d is negative", c.Int("top"))
+	if err := command.NotNegative(c, "top"); err != nil {
+		return q, err
 	}
 	if c.IsSet("probe") {
 		if err := command.InRange(c, "probe", c.Int("probe"), 100); err != nil {
