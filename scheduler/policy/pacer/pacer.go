@@ -24,11 +24,11 @@ var Info = policy.Info{
 }
 
 var options = []policy.Option{
-	{Name: "span", Default: "0", Max: 1, Doc: "0 for the mean completion time, 1 for the makespan: interpolates price, makespan, value and window towards 24, 30, 60 and 10800 unless given"},
+	{Name: "span", Default: "0", Max: 1, Doc: "0 for the mean completion time, 1 for the makespan: interpolates price, makespan, value and window towards 24, 30, 2.5 and 10800 unless given"},
 	{Name: "fairness", Default: "0", Max: 0.9, Doc: "0 minimises the mean completion time; higher values the sum over jobs of (completion time / time alone as submitted) to the power 1/(1-fairness), close to the worst ratio"},
-	{Name: "price", Default: "12", Max: 1e6, Doc: "price of the whole cluster, in waiting jobs (not the price of policy rubick); higher keeps jobs small. load: the mean number of jobs in the system. learned: what devices were worth lately beyond what schedules foresaw"},
+	{Name: "price", Default: "learned", Example: "12", Max: 1e6, Words: []string{"learned", "load"}, Doc: "price of the whole cluster, in waiting jobs (not the price of policy rubick); higher keeps jobs small. learned: what devices were worth lately beyond what schedules foresaw. load: the mean number of jobs in the system, the default with steps=unknown"},
 	{Name: "makespan", Default: "1", Max: 1e6, Doc: "cost of a second of makespan, in jobs"},
-	{Name: "value", Default: "6", Max: 1e6, Doc: "value of work done within the window, in the unit of price; higher starts long jobs earlier"},
+	{Name: "value", Default: "0.5", Max: 1e6, Doc: "value of work done within the window, in prices; higher starts long jobs earlier"},
 	{Name: "window", Default: "3600", Unit: "s", Max: 1e6, Doc: "seconds within which work has the value of option value"},
 	{Name: "late", Default: "1000", Max: 1e6, Doc: "cost of each of the first hundred seconds by which a guaranteed job ends later than under fifo-backfill, in jobs; a tenth of that for further seconds"},
 	{Name: "caution", Default: "1", Max: 1e6, Doc: "fraction of the 90 % interval of speeds over which the cases for guaranteed jobs are spread"},
@@ -41,17 +41,17 @@ var options = []policy.Option{
 // now. docs/design/joint-scheduling.md states the problem it solves. The deadline of a
 // guaranteed job is its end in a reference run, see deadlines.
 //
-// The terms of the objective were chosen by measurements on Rubick's base trace. They
-// include the cost of a restart, so there is no separate threshold for restarts. The
-// defaults of price, value and window were chosen on that trace made 10 % denser and 15 %
-// sparser.
+// The terms include the cost of a restart, so there is no separate threshold for restarts. The default of value was
+// chosen on generated workloads (training seeds of pacer bench scheduling), what span=1 has on Rubick's base trace made
+// 10 % denser and 15 % sparser.
 type pacer struct {
 	finder    *candidate.Finder
 	deadlines *deadlines
 
 	price, makespan, value, window float64
-	byLoad                         bool          // option price=load: use the measured load as price
-	learned                        *learnedPrice // option price=learned, else nil
+	span                           float64       // option span, 0 if a price is given
+	byLoad                         bool          // use the measured load as price
+	learned                        *learnedPrice // nil unless the price is learned
 	late, caution, fairness        float64
 	tries, rounds                  int
 	guess                          bool // remaining steps are unknown
@@ -66,6 +66,9 @@ type pacer struct {
 
 	last, before warmStart // the last schedule, and the last of an earlier time
 }
+
+// priceAt1 is the default price with span 1.
+const priceAt1 = 24
 
 // minLoad is the load of a single job.
 const minLoad = 1
@@ -109,35 +112,39 @@ func newPacer(d policy.Deps) (scheduler.Policy, error) {
 	b := candidate.NewFinder(d)
 	p := &pacer{finder: b, seed: d.Seed}
 	v := d.Values(options)
-	span := v.Float("span")
 	p.fairness = v.Float("fairness")
-	p.byLoad = v.Text("price") == "load"
-	if v.Text("price") == "learned" {
-		p.learned = &learnedPrice{}
+	steps := v.Text("steps")
+	switch steps {
+	case "known", "unknown":
+		p.guess = steps == "unknown"
+	default:
+		return nil, fmt.Errorf("steps=%s is neither known nor unknown", steps)
 	}
-	if !p.byLoad && p.learned == nil {
+	switch price := v.Text("price"); {
+	case price == "load" || p.guess && !v.Given("price"): // schedules of guessed ends foresee no prices
+		p.byLoad = true
+	case price == "learned":
+		p.learned = &learnedPrice{}
+	default:
 		p.price = v.Float("price")
 	}
 	p.makespan, p.value, p.window = v.Float("makespan"), v.Float("value"), v.Float("window")
 	p.late, p.caution = v.Float("late"), v.Float("caution")
+	if !v.Given("price") {
+		p.span = v.Float("span")
+	}
 	for _, o := range []struct {
 		name    string
 		at1     float64 // default with span 1
 		setting *float64
-	}{{"price", 24, &p.price}, {"makespan", 30, &p.makespan}, {"value", 60, &p.value}, {"window", 10800, &p.window}} {
+	}{{"makespan", 30, &p.makespan}, {"value", 2.5, &p.value}, {"window", 10800, &p.window}} {
 		if !v.Given(o.name) {
-			*o.setting *= math.Pow(o.at1 / *o.setting, span)
+			*o.setting *= math.Pow(o.at1 / *o.setting, v.Float("span"))
 		}
 	}
 	p.tries, p.rounds = v.Int("tries"), v.Int("rounds")
 	if err := v.Err(); err != nil {
 		return nil, err
-	}
-	switch steps := v.Text("steps"); steps {
-	case "known", "unknown":
-		p.guess = steps == "unknown"
-	default:
-		return nil, fmt.Errorf("steps=%s is neither known nor unknown", steps)
 	}
 	p.deadlines = newDeadlines(b, p.caution)
 	if oracle, ok := d.Oracle.(scheduler.Elastic); ok {

@@ -241,15 +241,17 @@ func TestLoad(t *testing.T) {
 // Option span interpolates the other options, except those that are given.
 func TestSpanOption(t *testing.T) {
 	for _, c := range []struct {
-		text                           string
-		price, makespan, value, window float64
-		byLoad                         bool
+		text                                 string
+		price, span, makespan, value, window float64
+		byLoad, learned                      bool
 	}{
-		{"pacer", 12, 1, 6, 3600, false},
-		{"pacer:price=load:value=3", 0, 1, 3, 3600, true},
-		{"pacer:span=1", 24, 30, 60, 10800, false},
-		{"pacer:span=0.5", 12 * math.Sqrt2, math.Sqrt(30), 6 * math.Sqrt(10), 3600 * math.Sqrt(3), false},
-		{"pacer:span=1:value=0", 24, 30, 0, 10800, false},
+		{"pacer", 0, 0, 1, 0.5, 3600, false, true},
+		{"pacer:price=load:value=3", 0, 0, 1, 3, 3600, true, false},
+		{"pacer:steps=unknown", 0, 0, 1, 0.5, 3600, true, false},
+		{"pacer:steps=unknown:price=learned", 0, 0, 1, 0.5, 3600, false, true},
+		{"pacer:span=1", 0, 1, 30, 2.5, 10800, false, true},
+		{"pacer:span=0.5", 0, 0.5, math.Sqrt(30), 0.5 * math.Sqrt(5), 3600 * math.Sqrt(3), false, true},
+		{"pacer:span=1:price=7:value=0", 7, 0, 30, 0, 10800, false, false},
 	} {
 		specs, err := policy.NewRegistry(Info).Parse(c.text)
 		if err != nil {
@@ -260,10 +262,10 @@ func TestSpanOption(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := made.(*pacer)
-		if p.byLoad != c.byLoad {
-			t.Errorf("%s: the price is the load: %v", c.text, p.byLoad)
+		if p.byLoad != c.byLoad || (p.learned != nil) != c.learned {
+			t.Errorf("%s: the price is the load: %v, is learned: %v", c.text, p.byLoad, p.learned != nil)
 		}
-		for _, v := range [][2]float64{{p.price, c.price}, {p.makespan, c.makespan}, {p.value, c.value}, {p.window, c.window}, {p.late, 1000}, {float64(p.tries), 600}} {
+		for _, v := range [][2]float64{{p.price, c.price}, {p.span, c.span}, {p.makespan, c.makespan}, {p.value, c.value}, {p.window, c.window}, {p.late, 1000}, {float64(p.tries), 600}} {
 			if math.Abs(v[0]-v[1]) > 1e-9*v[1] {
 				t.Errorf("%s: %+v, want %+v", c.text, p, c)
 			}
