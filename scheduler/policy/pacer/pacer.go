@@ -26,7 +26,7 @@ var Info = policy.Info{
 var options = []policy.Option{
 	{Name: "span", Default: "0", Max: 1, Doc: "0 for the mean completion time, 1 for the makespan: interpolates price, makespan, value and window towards 24, 30, 2.5 and 10800 unless given"},
 	{Name: "fairness", Default: "0", Max: 0.9, Doc: "0 minimises the mean completion time; higher values the sum over jobs of (completion time / time alone as submitted) to the power 1/(1-fairness), close to the worst ratio"},
-	{Name: "price", Default: "learned", Example: "12", Max: 1e6, Words: []string{"learned", "load"}, Doc: "price of the whole cluster, in waiting jobs (not the price of policy rubick); higher keeps jobs small. learned: what devices were worth lately beyond what schedules foresaw. load: the mean number of jobs in the system, the default with steps=unknown"},
+	{Name: "price", Default: "arrivals", Example: "12", Max: 1e6, Words: []string{"arrivals", "load"}, Doc: "price of the whole cluster, in waiting jobs (not the price of policy rubick); higher keeps jobs small. load: the mean number of jobs in the system. arrivals: of these, the share that came within the mean time until a job ends"},
 	{Name: "makespan", Default: "1", Max: 1e6, Doc: "cost of a second of makespan, in jobs"},
 	{Name: "value", Default: "0.5", Max: 1e6, Doc: "value of work done within the window, in prices; higher starts long jobs earlier"},
 	{Name: "window", Default: "3600", Unit: "s", Max: 1e6, Doc: "seconds within which work has the value of option value"},
@@ -49,16 +49,17 @@ type pacer struct {
 	deadlines *deadlines
 
 	price, makespan, value, window float64
-	span                           float64       // option span, 0 if a price is given
-	byLoad                         bool          // use the measured load as price
-	learned                        *learnedPrice // nil unless the price is learned
+	span                           float64 // option span, 0 if a price is given
+	byLoad, byArrivals             bool    // use the measured load as price, or the part of it that comes later
 	late, caution, fairness        float64
 	tries, rounds                  int
 	guess                          bool // remaining steps are unknown
 	seed                           uint64
 
-	load          float64 // mean number of jobs in the system, see count
-	counted, next int     // jobs in load, and the Order of the next new job
+	load          float64       // mean number of jobs in the system, see count
+	counted, next int           // jobs in load, and the Order of the next new job
+	first         time.Duration // time of the first decision, valid if started
+	started       bool
 
 	useful candidate.PerCurve[[]candidate.Config] // the undominated candidates
 
@@ -79,6 +80,9 @@ const loadWindow = 50
 // count updates the load: the mean number of jobs in the system at arrivals, including the
 // new job. For Poisson arrivals it is the mean number of jobs at any time.
 func (p *pacer) count(s *scheduler.Snapshot) {
+	if !p.started {
+		p.first, p.started = s.Now, true
+	}
 	jobs := s.Jobs()
 	next := p.next
 	for _, j := range jobs {
@@ -92,9 +96,27 @@ func (p *pacer) count(s *scheduler.Snapshot) {
 	p.next, p.load = next, max(p.load, minLoad)
 }
 
+// later returns the part of the load that arrives after a decision, while the jobs that it schedules are there: the load
+// times the share of present jobs that came within the mean time until a job of the last schedule ends. Jobs of the first
+// decision did not come later than any. If all times are multiplied by a number, it stays the same.
+func (p *pacer) later(s *scheduler.Snapshot) float64 {
+	jobs := s.Jobs()
+	if len(jobs) == 0 {
+		return 0
+	}
+	came := 0
+	for _, j := range jobs {
+		if j.Job.Submit > p.first && (s.Now-j.Job.Submit).Seconds() < p.before.meanEnd {
+			came++
+		}
+	}
+	return p.load * float64(came) / float64(len(jobs))
+}
+
 // warmStart is the last schedule, from which the next search starts.
 type warmStart struct {
 	at      time.Duration
+	meanEnd float64 // mean time until a job ends, seconds
 	entries []entry // in order
 	prices  lookahead.Prices
 	jobs    []spec.JobID // by task of the last problem
@@ -113,18 +135,11 @@ func newPacer(d policy.Deps) (scheduler.Policy, error) {
 	p := &pacer{finder: b, seed: d.Seed}
 	v := d.Values(options)
 	p.fairness = v.Float("fairness")
-	steps := v.Text("steps")
-	switch steps {
-	case "known", "unknown":
-		p.guess = steps == "unknown"
-	default:
-		return nil, fmt.Errorf("steps=%s is neither known nor unknown", steps)
-	}
-	switch price := v.Text("price"); {
-	case price == "load" || p.guess && !v.Given("price"): // schedules of guessed ends foresee no prices
+	switch v.Text("price") {
+	case "load":
 		p.byLoad = true
-	case price == "learned":
-		p.learned = &learnedPrice{}
+	case "arrivals":
+		p.byArrivals = true
 	default:
 		p.price = v.Float("price")
 	}
@@ -146,6 +161,12 @@ func newPacer(d policy.Deps) (scheduler.Policy, error) {
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
+	switch steps := v.Text("steps"); steps {
+	case "known", "unknown":
+		p.guess = steps == "unknown"
+	default:
+		return nil, fmt.Errorf("steps=%s is neither known nor unknown", steps)
+	}
 	p.deadlines = newDeadlines(b, p.caution)
 	if oracle, ok := d.Oracle.(scheduler.Elastic); ok {
 		return newElasticPacer(d, oracle, p.guess)
@@ -160,19 +181,19 @@ const maxSteps = 300_000_000
 // applies the starts and preemptions that are due now.
 func (p *pacer) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
 	p.count(s)
+	if p.last.at < s.Now { // once per instant, so that Decide is idempotent
+		p.before = p.last
+	}
 	o := &decision{pacer: p, s: s, free: s.Free()}
 	if err := o.prepare(ctx); err != nil {
 		return scheduler.Decision{}, err
 	}
-	o.advance()
+	o.number()
 	schedule, err := lookahead.Search(ctx, &o.problem, lookahead.Options{Tries: p.tries, Rounds: p.rounds, Steps: maxSteps, Seed: p.seed, Hint: o.hint(), Prices: o.prices()})
 	if err != nil {
 		return scheduler.Decision{}, fmt.Errorf("policy: pacer: %w", err)
 	}
 	o.remember(&schedule)
-	if p.learned != nil {
-		p.learned.observe(s.Now, s.Cluster, &schedule)
-	}
 	o.apply(&schedule)
 	if gap := o.problem.Gap(&schedule); !math.IsInf(gap, 0) {
 		o.d.Gap = &gap

@@ -28,8 +28,8 @@ func (o *decision) prepare(ctx context.Context) error {
 	switch {
 	case o.byLoad:
 		price = o.load
-	case o.learned != nil:
-		price = o.learned.price(o.s.Now, o.s.Cluster)
+	case o.byArrivals:
+		price = o.later(o.s)
 	}
 	price += o.span * (priceAt1 - price)
 	o.problem = lookahead.Problem{Price: price / all, End: o.makespan, Value: o.value * price / all, Window: o.window, Power: 1 / (1 - o.fairness)}
