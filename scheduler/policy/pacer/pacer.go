@@ -27,7 +27,7 @@ var options = []policy.Option{
 	{Name: "span", Default: "0", Max: 1, Doc: "0 for the mean completion time, 1 for the makespan: interpolates price, makespan, value and window towards 24, 30, 2.5 and 10800 unless given"},
 	{Name: "fairness", Default: "0", Max: 0.9, Doc: "0 minimises the mean completion time; higher values the sum over jobs of (completion time / time alone as submitted) to the power 1/(1-fairness), close to the worst ratio"},
 	{Name: "price", Default: "arrivals", Example: "12", Max: 1e6, Words: []string{"arrivals", "load"}, Doc: "price of the whole cluster, in waiting jobs (not the price of policy rubick); higher keeps jobs small. load: the mean number of jobs in the system. arrivals: of these, the share that came within the mean time until a job ends"},
-	{Name: "makespan", Default: "1", Max: 1e6, Doc: "cost of a second of makespan, in jobs"},
+	{Name: "makespan", Default: "0", Max: 1e6, Doc: "cost of a second of makespan, in jobs"},
 	{Name: "value", Default: "0.5", Max: 1e6, Doc: "value of work done within the window, in prices; higher starts long jobs earlier"},
 	{Name: "window", Default: "3600", Unit: "s", Max: 1e6, Doc: "seconds within which work has the value of option value"},
 	{Name: "late", Default: "1000", Max: 1e6, Doc: "cost of each of the first hundred seconds by which a guaranteed job ends later than under fifo-backfill, in jobs; a tenth of that for further seconds"},
@@ -68,8 +68,13 @@ type pacer struct {
 	last, before warmStart // the last schedule, and the last of an earlier time
 }
 
-// priceAt1 is the default price with span 1.
-const priceAt1 = 24
+// Defaults with span 1, in the units of the options.
+const (
+	priceAt1    = 24
+	makespanAt1 = 30
+	valueAt1    = 2.5
+	windowAt1   = 10800
+)
 
 // minLoad is the load of a single job.
 const minLoad = 1
@@ -145,17 +150,18 @@ func newPacer(d policy.Deps) (scheduler.Policy, error) {
 	}
 	p.makespan, p.value, p.window = v.Float("makespan"), v.Float("value"), v.Float("window")
 	p.late, p.caution = v.Float("late"), v.Float("caution")
+	span := v.Float("span")
 	if !v.Given("price") {
-		p.span = v.Float("span")
+		p.span = span
 	}
-	for _, o := range []struct {
-		name    string
-		at1     float64 // default with span 1
-		setting *float64
-	}{{"makespan", 30, &p.makespan}, {"value", 2.5, &p.value}, {"window", 10800, &p.window}} {
-		if !v.Given(o.name) {
-			*o.setting *= math.Pow(o.at1 / *o.setting, v.Float("span"))
-		}
+	if !v.Given("makespan") {
+		p.makespan = makespanAt1 * span * span
+	}
+	if !v.Given("value") {
+		p.value *= math.Pow(valueAt1/p.value, span)
+	}
+	if !v.Given("window") {
+		p.window *= math.Pow(windowAt1/p.window, span)
 	}
 	p.tries, p.rounds = v.Int("tries"), v.Int("rounds")
 	if err := v.Err(); err != nil {

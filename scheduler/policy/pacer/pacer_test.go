@@ -272,10 +272,10 @@ func TestSpanOption(t *testing.T) {
 		price, span, makespan, value, window float64
 		byLoad, byArrivals                   bool
 	}{
-		{"pacer", 0, 0, 1, 0.5, 3600, false, true},
-		{"pacer:price=load:value=3", 0, 0, 1, 3, 3600, true, false},
+		{"pacer", 0, 0, 0, 0.5, 3600, false, true},
+		{"pacer:price=load:value=3", 0, 0, 0, 3, 3600, true, false},
 		{"pacer:span=1", 0, 1, 30, 2.5, 10800, false, true},
-		{"pacer:span=0.5", 0, 0.5, math.Sqrt(30), 0.5 * math.Sqrt(5), 3600 * math.Sqrt(3), false, true},
+		{"pacer:span=0.5", 0, 0.5, 7.5, 0.5 * math.Sqrt(5), 3600 * math.Sqrt(3), false, true},
 		{"pacer:span=1:price=7:value=0", 7, 0, 30, 0, 10800, false, false},
 	} {
 		specs, err := policy.NewRegistry(Info).Parse(c.text)
@@ -311,7 +311,7 @@ func TestPacerPlansHosts(t *testing.T) {
 	decide := func(jobs ...*scheduler.JobState) (granted []spec.JobID, why map[spec.JobID]string) {
 		s := scheduler.NewSnapshot(0, c, jobs)
 		s.Reasons, s.Explain = true, jobs
-		d, err := pacerOf(t, policy.Deps{Oracle: w.Oracle(0, 0)}).Decide(t.Context(), s)
+		d, err := pacerOf(t, policy.Deps{Oracle: w.Oracle(0, 0), Options: map[string]string{"makespan": "1"}}).Decide(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}
