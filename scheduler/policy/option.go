@@ -14,10 +14,11 @@ import (
 type Option struct {
 	Name     string
 	Default  string
-	Unit     string  // of a number, such as "s"; empty for counts and ratios
-	Min, Max float64 // range of a number, both included; Max may be Unbounded
-	Example  string  // of a text: a valid value other than Default
-	Doc      string  // one line without the unit and range: what it sets
+	Unit     string   // of a number, such as "s"; empty for counts and ratios
+	Min, Max float64  // range of a number, both included; Max may be Unbounded
+	Words    []string // texts that a number may be instead
+	Example  string   // of a text or a word: a valid value other than Default
+	Doc      string   // one line without the unit and range: what it sets
 }
 
 // Unbounded is the Max of a number without an upper bound.
@@ -31,9 +32,9 @@ func (o Option) isBool() bool   { return o.Default == "true" || o.Default == "fa
 func (o Option) Range() string {
 	switch {
 	case o.isNumber() && o.Max == Unbounded:
-		return strings.TrimSpace("at least " + number(o.Min) + " " + o.Unit)
+		return strings.Join(append([]string{strings.TrimSpace("at least " + number(o.Min) + " " + o.Unit)}, o.Words...), " or ")
 	case o.isNumber():
-		return strings.TrimSpace(number(o.Min) + " to " + number(o.Max) + " " + o.Unit)
+		return strings.Join(append([]string{strings.TrimSpace(number(o.Min) + " to " + number(o.Max) + " " + o.Unit)}, o.Words...), " or ")
 	case o.isBool():
 		return "true or false"
 	case o.Example != "":
@@ -57,7 +58,7 @@ func (o Option) Other() string {
 	}
 	x, err := strconv.ParseFloat(o.Default, 64)
 	if err != nil {
-		return ""
+		return o.Example
 	}
 	half := x / 2
 	if whole := x == math.Trunc(x); x == 0 || whole && half != math.Trunc(half) {
@@ -78,7 +79,7 @@ func CheckOptions(options []Option, files []string) error {
 		if slices.ContainsFunc(options[:i], func(p Option) bool { return p.Name == o.Name }) {
 			return fmt.Errorf("option %s is declared twice", o.Name)
 		}
-		if x, err := strconv.ParseFloat(o.Default, 64); o.isNumber() && !(err == nil && x >= o.Min && x <= o.Max) {
+		if x, err := strconv.ParseFloat(o.Default, 64); o.isNumber() && !(err == nil && x >= o.Min && x <= o.Max) && !slices.Contains(o.Words, o.Default) {
 			return fmt.Errorf("option %s: default %q, want %s", o.Name, o.Default, o.Range())
 		}
 		if o.Other() == "" && !slices.Contains(files, o.Name) {

@@ -1,6 +1,7 @@
 package pacer
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -238,18 +239,44 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// The price is the load times the share of jobs that came within the mean time until a job of the last schedule ends, in
+// any unit of time. Jobs of the first decision are none of these, and without a schedule there is no price.
+func TestLater(t *testing.T) {
+	for _, unit := range []time.Duration{time.Millisecond, time.Second, time.Hour} {
+		at := func(now int, submits ...int) *scheduler.Snapshot {
+			var jobs []*scheduler.JobState
+			for i, submit := range submits {
+				jobs = append(jobs, &scheduler.JobState{Order: i, Job: &spec.Job{ID: spec.JobID(fmt.Sprint(i)), Submit: time.Duration(submit) * unit}})
+			}
+			return scheduler.NewSnapshot(time.Duration(now)*unit, schedulertest.Nodes(1, 1), jobs)
+		}
+		p := &pacer{}
+		p.count(at(5, 0, 5))
+		p.load = 3
+		if got := p.later(at(10, 0, 5, 6, 8)); got != 0 {
+			t.Errorf("%v: %g without a schedule, want 0", unit, got)
+		}
+		p.before.meanEnd = (10 * unit).Seconds()
+		for now, want := range map[int]float64{10: 1.5, 17: 0.75, 18: 0} {
+			if got := p.later(at(now, 0, 5, 6, 8)); math.Abs(got-want) > 1e-12 {
+				t.Errorf("%v: %g at %d, want %g", unit, got, now, want)
+			}
+		}
+	}
+}
+
 // Option span interpolates the other options, except those that are given.
 func TestSpanOption(t *testing.T) {
 	for _, c := range []struct {
-		text                           string
-		price, makespan, value, window float64
-		byLoad                         bool
+		text                                 string
+		price, span, makespan, value, window float64
+		byLoad, byArrivals                   bool
 	}{
-		{"pacer", 12, 1, 6, 3600, false},
-		{"pacer:price=load:value=3", 0, 1, 3, 3600, true},
-		{"pacer:span=1", 24, 30, 60, 10800, false},
-		{"pacer:span=0.5", 12 * math.Sqrt2, math.Sqrt(30), 6 * math.Sqrt(10), 3600 * math.Sqrt(3), false},
-		{"pacer:span=1:value=0", 24, 30, 0, 10800, false},
+		{"pacer", 0, 0, 0, 0.5, 3600, false, true},
+		{"pacer:price=load:value=3", 0, 0, 0, 3, 3600, true, false},
+		{"pacer:span=1", 0, 1, 30, 2.5, 10800, false, true},
+		{"pacer:span=0.5", 0, 0.5, 7.5, 0.5 * math.Sqrt(5), 3600 * math.Sqrt(3), false, true},
+		{"pacer:span=1:price=7:value=0", 7, 0, 30, 0, 10800, false, false},
 	} {
 		specs, err := policy.NewRegistry(Info).Parse(c.text)
 		if err != nil {
@@ -260,10 +287,10 @@ func TestSpanOption(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := made.(*pacer)
-		if p.byLoad != c.byLoad {
-			t.Errorf("%s: the price is the load: %v", c.text, p.byLoad)
+		if p.byLoad != c.byLoad || p.byArrivals != c.byArrivals {
+			t.Errorf("%s: the price is the load: %v, is the load of later arrivals: %v", c.text, p.byLoad, p.byArrivals)
 		}
-		for _, v := range [][2]float64{{p.price, c.price}, {p.makespan, c.makespan}, {p.value, c.value}, {p.window, c.window}, {p.late, 1000}, {float64(p.tries), 600}} {
+		for _, v := range [][2]float64{{p.price, c.price}, {p.span, c.span}, {p.makespan, c.makespan}, {p.value, c.value}, {p.window, c.window}, {p.late, 1000}, {float64(p.tries), 600}} {
 			if math.Abs(v[0]-v[1]) > 1e-9*v[1] {
 				t.Errorf("%s: %+v, want %+v", c.text, p, c)
 			}
@@ -284,7 +311,7 @@ func TestPacerPlansHosts(t *testing.T) {
 	decide := func(jobs ...*scheduler.JobState) (granted []spec.JobID, why map[spec.JobID]string) {
 		s := scheduler.NewSnapshot(0, c, jobs)
 		s.Reasons, s.Explain = true, jobs
-		d, err := pacerOf(t, policy.Deps{Oracle: w.Oracle(0, 0)}).Decide(t.Context(), s)
+		d, err := pacerOf(t, policy.Deps{Oracle: w.Oracle(0, 0), Options: map[string]string{"makespan": "1"}}).Decide(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}

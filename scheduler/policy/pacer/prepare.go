@@ -25,13 +25,14 @@ type plannedJob struct {
 func (o *decision) prepare(ctx context.Context) error {
 	all := float64(o.s.Cluster.Devices())
 	price := o.price
-	if o.byLoad {
+	switch {
+	case o.byLoad:
 		price = o.load
+	case o.byArrivals:
+		price = o.later(o.s)
 	}
-	if o.learned != nil {
-		price = o.learned.price(o.s.Now, o.s.Cluster)
-	}
-	o.problem = lookahead.Problem{Price: price / all, End: o.makespan, Value: o.value / all, Window: o.window, Power: 1 / (1 - o.fairness)}
+	price += o.span * (priceAt1 - price)
+	o.problem = lookahead.Problem{Price: price / all, End: o.makespan, Value: o.value * price / all, Window: o.window, Power: 1 / (1 - o.fairness)}
 	o.up = make([]int, len(o.s.Cluster.Groups))
 	for node, devices := range o.s.Idle().Free {
 		group := o.free.Group[node]

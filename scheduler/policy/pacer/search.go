@@ -8,12 +8,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/internal/lookahead"
 )
 
-// advance makes the last schedule the warm start, once per instant, so that Decide is
-// idempotent.
-func (o *decision) advance() {
-	if o.last.at < o.s.Now {
-		o.before = o.last
-	}
+// number numbers the tasks of the problem.
+func (o *decision) number() {
 	o.taskOf = make(map[spec.JobID]int, len(o.jobs))
 	for i, p := range o.jobs {
 		o.taskOf[p.Job.ID] = i
@@ -48,7 +44,7 @@ func (o *decision) hint() (h lookahead.Hint) {
 
 // remember keeps a schedule for the next warm start.
 func (o *decision) remember(schedule *lookahead.Schedule) {
-	o.last = warmStart{at: o.s.Now, prices: schedule.Prices}
+	o.last = warmStart{at: o.s.Now, meanEnd: meanEnd(schedule), prices: schedule.Prices}
 	for _, p := range o.jobs {
 		o.last.jobs = append(o.last.jobs, p.Job.ID)
 	}
@@ -56,4 +52,15 @@ func (o *decision) remember(schedule *lookahead.Schedule) {
 		c := &o.jobs[i].options[schedule.Assignments[i].Candidate]
 		o.last.entries = append(o.last.entries, entry{o.jobs[i].Job.ID, c.Group, c.Shape.Devices, schedule.Strict[i]})
 	}
+}
+
+// meanEnd returns the mean time in seconds until a job of a schedule ends, 0 without jobs.
+func meanEnd(schedule *lookahead.Schedule) float64 {
+	sum, jobs := 0.0, 0
+	for i := range schedule.Assignments {
+		if a := &schedule.Assignments[i]; a.Keep || a.Candidate >= 0 {
+			sum, jobs = sum+a.End, jobs+1
+		}
+	}
+	return sum / float64(max(jobs, 1))
 }
