@@ -85,8 +85,8 @@ type Controller struct {
 	jobs     map[spec.JobID]*job
 	order    []*job // managed jobs, by arrival
 	ended    []scheduler.JobState
-	numbered int               // numbers of jobs used so far
-	faults   map[string]string // reported, by object
+	numbered int                 // numbers of jobs used so far
+	faults   map[string][]string // reported, by object
 	policy   scheduler.Policy
 	truth    sim.Truth
 	checker  *scheduler.Ledger // of the nodes of this tick, without jobs
@@ -114,7 +114,7 @@ func New(o Options) (*Controller, error) {
 		return nil, err
 	}
 	o.setDefaults()
-	return &Controller{Options: o, epoch: o.Epoch, jobs: map[spec.JobID]*job{}, faults: map[string]string{}}, nil
+	return &Controller{Options: o, epoch: o.Epoch, jobs: map[spec.JobID]*job{}, faults: map[string][]string{}}, nil
 }
 
 // Stats returns the sums so far. It may not be called during Tick.
@@ -130,7 +130,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		next, err := c.Tick(ctx)
 		if err != nil && ctx.Err() == nil {
-			c.event(Event{Kind: Faulty, Object: "cluster", Message: err.Error(), Warning: true})
+			c.faulty(Fault{"cluster", err})
 		}
 		timer := time.NewTimer(max(next.Sub(c.Now()), minTick))
 		select {
@@ -163,6 +163,7 @@ func (c *Controller) Tick(ctx context.Context) (next time.Time, err error) {
 	if err != nil {
 		return now.Add(retryWrite), err
 	}
+	delete(c.faults, "cluster")
 	c.merge(ctx, now, state)
 	if c.due(now) {
 		began = time.Now()
@@ -226,21 +227,33 @@ func (c *Controller) event(e Event) {
 	}
 }
 
-// faulty reports a fault of an object, unless it did so before. It returns the object.
-func (c *Controller) faulty(f Fault) string {
-	if text := f.Err.Error(); c.faults[f.Object] != text {
-		c.faults[f.Object] = text
-		c.event(Event{Kind: Faulty, Object: f.Object, Message: text, Warning: true})
+// maxFaults bounds the faults of an object that are known to be reported.
+const maxFaults = 16
+
+// faulty reports a fault of an object, unless it did so before.
+func (c *Controller) faulty(f Fault) {
+	text := f.Err.Error()
+	known := c.faults[f.Object]
+	if slices.Contains(known, text) {
+		return
 	}
-	return f.Object
+	if len(known) == maxFaults {
+		known = slices.Delete(known, 0, 1)
+	}
+	c.faults[f.Object] = append(known, text)
+	c.event(Event{Kind: Faulty, Object: f.Object, Message: text, Warning: true})
 }
 
-// countRestart reports whether another running job may be stopped now, and counts it.
-func (c *Controller) countRestart(now time.Time) bool {
+// countRestart reports whether a running job may be stopped now, and counts that once for its target.
+func (c *Controller) countRestart(now time.Time, j *job) bool {
+	if j.counted == j.want.Generation || c.on(j.holds(), Down) {
+		return true
+	}
 	c.restarts = slices.DeleteFunc(c.restarts, func(t time.Time) bool { return now.Sub(t) >= time.Hour })
 	if c.MaxRestarts > 0 && len(c.restarts) >= c.MaxRestarts {
 		return false
 	}
 	c.restarts = append(c.restarts, now)
+	j.counted = j.want.Generation
 	return true
 }

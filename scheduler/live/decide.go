@@ -166,14 +166,15 @@ func decided(r *Record, plan string, slots Slots, why string) string {
 func (j *job) setTarget(now time.Time, generation int64, plan string, slots Slots, at time.Duration) {
 	r := &j.want
 	r.Attained, r.Done = j.state.Attained, j.state.Done
-	if r.Plan != "" {
-		r.Restarts++
-	} else {
+	switch {
+	case r.Plan == "":
 		r.Waited = max(r.Waited, (at - j.state.Since).Seconds())
+	case !j.void: // else it is one of Failures
+		r.Restarts++
 	}
 	if plan != "" && r.FirstRun.IsZero() {
 		r.FirstRun = now.UTC()
 	}
 	r.Generation, r.Plan, r.Slots, r.Since = generation, plan, slots, now.UTC()
-	j.delayed = false
+	j.delayed, j.void = false, false
 }

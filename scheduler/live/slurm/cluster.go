@@ -87,9 +87,13 @@ func New(ctx context.Context, o Options) (*Cluster, error) {
 func (c *Cluster) run(ctx context.Context, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Limit)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, args[0], args[1:]...).Output()
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.WaitDelay = time.Second // a script around the command may leave a process that holds its output
+	out, err := cmd.Output()
 	var exit *exec.ExitError
 	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return nil, fmt.Errorf("slurm: %s: no answer within %v: %w", strings.Join(args[:min(2, len(args))], " "), c.Limit, ctx.Err())
 	case errors.As(err, &exit):
 		return nil, fmt.Errorf("slurm: %s: %w: %.300s", strings.Join(args[:min(2, len(args))], " "), err, strings.TrimSpace(string(exit.Stderr)))
 	case err != nil:
