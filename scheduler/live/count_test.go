@@ -19,12 +19,15 @@ import (
 type director struct {
 	node     map[spec.JobID]int // index, -1 = none
 	warnings []string
+	why      string // of jobs without a node
 }
 
 func (p *director) Decide(_ context.Context, s *scheduler.Snapshot) (d scheduler.Decision, err error) {
 	for _, j := range s.Jobs() {
 		if n := p.node[j.Job.ID]; n >= 0 {
 			d.Grants = append(d.Grants, &scheduler.Grant{Job: j.Job.ID, Plan: schedulertest.OnePlan(1), Shape: spec.NewShape(1), Slots: []scheduler.Slot{{Node: n, Devices: 1}}})
+		} else if p.why != "" {
+			d.Because(s, j.Job.ID, "%s", p.why)
 		}
 	}
 	d.Warnings, d.Wake = p.warnings, s.Now+time.Second
@@ -227,5 +230,31 @@ func TestUnreachable(t *testing.T) {
 	}
 	if i := slices.IndexFunc(r.events, func(e live.Event) bool { return e.Object != "cluster" }); len(r.events) != 1 || i >= 0 {
 		t.Errorf("events %+v", r.events)
+	}
+}
+
+// TestWaiting: a job that waits is reported once, with the reason, until it has had a target.
+func TestWaiting(t *testing.T) {
+	r := newDirected(t, 2, nil)
+	r.why = "no room"
+	r.node["j1"] = -1
+	r.run(5)
+	waits := func() (out []string) {
+		for _, e := range r.events {
+			if e.Kind == live.Waiting {
+				out = append(out, e.Object+": "+e.Message)
+			}
+		}
+		return out
+	}
+	if got := waits(); !slices.Equal(got, []string{"job j1: no room"}) {
+		t.Errorf("reported %q", got)
+	}
+	r.node["j1"] = 0
+	r.run(5)
+	r.node["j1"] = -1
+	r.run(5)
+	if got := waits(); !slices.Equal(got, []string{"job j1: no room", "job j1: no room"}) {
+		t.Errorf("after it ran: reported %q", got)
 	}
 }

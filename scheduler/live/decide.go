@@ -131,10 +131,15 @@ func (c *Controller) setTargets(now time.Time, changes scheduler.Changes, d *sch
 		if slots != nil {
 			plan = j.state.Grant.Plan.String()
 		}
+		why := d.Why[j.state.Job.ID]
 		if plan == j.want.Plan && sameSlots(slots, j.want.Slots) {
+			if plan == "" && why != "" && !j.waits {
+				j.waits = true
+				c.event(Event{Kind: Waiting, Job: &j.observed, Message: why})
+			}
 			continue
 		}
-		why := d.Why[j.state.Job.ID]
+		j.waits = false
 		c.event(Event{Kind: Decided, Job: &j.observed, Message: decided(&j.want, plan, slots, why)})
 		if c.DryRun {
 			j.state.Grant = nil // made again from the record

@@ -37,6 +37,7 @@ type job struct {
 	work, rate float64 // steps in all; steps/s on the grant that rateOf is of, 0 = unknown
 	rateOf     *scheduler.Grant
 	delayed    bool // a Delayed event was sent for the present target
+	waits      bool // a Waiting event was sent since it last had a target
 }
 
 // settled reports whether the job was last started with its target.
