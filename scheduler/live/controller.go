@@ -40,6 +40,8 @@ type Options struct {
 	Now        func() time.Time // the clock, nil = time.Now
 	// OnEvent, if set, receives every event, one at a time. It must be fast.
 	OnEvent func(Event)
+	// OnTick, if set, receives a report at the end of every Tick.
+	OnTick func(Report)
 }
 
 func (o *Options) setDefaults() {
@@ -56,6 +58,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.OnEvent == nil {
 		o.OnEvent = func(Event) {}
+	}
+	if o.OnTick == nil {
+		o.OnTick = func(Report) {}
 	}
 }
 
@@ -100,14 +105,6 @@ type Controller struct {
 	refusal    string      // reported last
 }
 
-// Stats sums the work of a controller.
-type Stats struct {
-	Ticks, Decisions, Refused, Failed int
-	Writes, FailedWrites              int
-	Starts, Stops, Lost               int
-	Observe, Decide, Write            time.Duration // last durations
-}
-
 // New returns a controller. The error is that of Validate.
 func New(o Options) (*Controller, error) {
 	if err := o.Validate(); err != nil {
@@ -116,9 +113,6 @@ func New(o Options) (*Controller, error) {
 	o.setDefaults()
 	return &Controller{Options: o, epoch: o.Epoch, jobs: map[spec.JobID]*job{}, faults: map[string][]string{}}, nil
 }
-
-// Stats returns the sums so far. It may not be called during Tick.
-func (c *Controller) Stats() Stats { return c.stats }
 
 // Run repeats Tick when the cluster changes or the policy asks for it, until ctx is done; then
 // it returns nil, and jobs run on. An error of Watch ends it, all others are events.
@@ -156,11 +150,14 @@ const (
 // returns when it should be called again at the latest. The error is that of Observe.
 func (c *Controller) Tick(ctx context.Context) (next time.Time, err error) {
 	c.stats.Ticks++
+	c.stats.Decide, c.stats.Write = 0, 0
+	defer func() { c.report(err == nil) }()
 	began := time.Now()
 	state, err := c.Cluster.Observe(ctx)
 	c.stats.Observe = time.Since(began)
 	now := c.Now()
 	if err != nil {
+		c.stats.FailedObservations++
 		return now.Add(retryWrite), err
 	}
 	delete(c.faults, "cluster")

@@ -45,6 +45,7 @@ func (c *Controller) decide(ctx context.Context, now time.Time) {
 		c.refuse(now, Refused, err)
 		return
 	}
+	c.stats.Made++
 	c.ended, c.changed, c.wake, c.refusal = nil, false, time.Time{}, ""
 	if d.Wake > 0 {
 		c.wake = c.epoch.Add(d.Wake)
