@@ -61,8 +61,8 @@ func testRequest(t *testing.T, devices int) planner.Request {
 	return planner.Request{Model: m, GlobalBatch: 64, Accelerator: g.Accelerator, Link: g.Link, Devices: devices, PerNode: g.Devices, NodeHostBytes: g.HostBytes}
 }
 
-// TestServerFails: while a server hangs, is overloaded or broken, models of this process answer. It is asked again only
-// some time later.
+// TestServerFails: while a server hangs, is overloaded or broken, models of this process answer. The next request to it
+// comes some time later.
 func TestServerFails(t *testing.T) {
 	hanging := make(chan struct{})
 	for name, handler := range map[string]http.HandlerFunc{
@@ -97,7 +97,7 @@ func TestServerFails(t *testing.T) {
 	}
 }
 
-// TestServerRefuses: that no plan fits is an answer of the server, which is asked on.
+// TestServerRefuses: that no plan fits is an answer of the server, which gets the next request too.
 func TestServerRefuses(t *testing.T) {
 	var asked atomic.Int32
 	e, warnings := testEstimates(t, func(w http.ResponseWriter, _ *http.Request) {

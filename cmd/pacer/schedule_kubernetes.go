@@ -32,7 +32,7 @@ func kubernetesFlags() []cli.Flag {
 	}
 }
 
-// leaseLimit is the longest request for the lease, less than the lease lasts: a server that hangs is asked again.
+// leaseLimit is the longest request for the lease, less than the lease lasts: a server that hangs gets another request.
 const leaseLimit = 5 * time.Second
 
 // kubernetesEngine returns the engine of the cluster that the flags name, once it has read it.

@@ -43,7 +43,7 @@ func recordedSlurm(t *testing.T) {
 
 var scheduleArgs = []string{"schedule", "--on", "slurm", "--policy", "optimus", "--gres", "a100=a100-80gb", "--gres", "v100=v100-32gb"}
 
-// TestE2EScheduleMetrics scrapes a scheduler whose performance server hangs and whose Slurm refuses every change: it
+// TestE2EScheduleMetrics scrapes a scheduler with a performance server that hangs and a Slurm that refuses every change: it
 // decides all the same, and counts what failed.
 func TestE2EScheduleMetrics(t *testing.T) {
 	recordedSlurm(t)

@@ -86,13 +86,13 @@ func (r *directed) count(kind live.EventKind) (n int) {
 	return n
 }
 
-// stubborn is a cluster that refuses the first stops.
-type stubborn struct {
+// refusing is a cluster that refuses the first stops.
+type refusing struct {
 	*livetest.Cluster
 	refuses *int
 }
 
-func (s stubborn) Stop(ctx context.Context, j *live.Job) error {
+func (s refusing) Stop(ctx context.Context, j *live.Job) error {
 	if *s.refuses--; *s.refuses >= 0 {
 		return errors.New("no answer")
 	}
@@ -103,7 +103,7 @@ func (s stubborn) Stop(ctx context.Context, j *live.Job) error {
 func TestFailedStops(t *testing.T) {
 	refuses := 6
 	r := newDirected(t, 2, func(o *live.Options) {
-		o.MaxRestarts, o.Cluster = 2, stubborn{o.Cluster.(*livetest.Cluster), &refuses}
+		o.MaxRestarts, o.Cluster = 2, refusing{o.Cluster.(*livetest.Cluster), &refuses}
 	})
 	r.run(2)
 	r.node["j0"] = 1
@@ -166,7 +166,7 @@ func TestFaultsOnce(t *testing.T) {
 	}
 }
 
-// silent is a cluster whose writes get no answer.
+// silent is a cluster that does not answer writes.
 type silent struct {
 	*livetest.Cluster
 	writes chan struct{}

@@ -24,7 +24,7 @@ type firstTask struct{ place, line int }
 
 func earlier(a, b firstTask) bool { return a.place < b.place }
 
-// join adds a line whose first task comes after those of all other lines.
+// join adds a line. Its first task comes after those of all other lines.
 func (q *shapeQueue) join(place, line int) {
 	q.open.Items = append(q.open.Items, firstTask{place, line}) // ascending, so a heap
 }
