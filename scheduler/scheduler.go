@@ -37,6 +37,27 @@ type ShapeRanker interface {
 	PerShape(ctx context.Context, r planner.Request, accept func(*spec.Config) bool) ([]planner.Choice, error)
 }
 
+// PerShape returns the answer of o if it is a ShapeRanker, and the same from its Rank otherwise.
+func PerShape(ctx context.Context, o Oracle, r planner.Request, accept func(*spec.Config) bool) ([]planner.Choice, error) {
+	if s, ok := o.(ShapeRanker); ok {
+		return s.PerShape(ctx, r, accept)
+	}
+	ranking, err := o.Rank(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[spec.Shape]bool{}
+	var out []planner.Choice
+	for i := range ranking.Choices {
+		c := &ranking.Choices[i]
+		if c.Fits && !seen[c.Config.Shape] && c.Prediction.Throughput > 0 && accept(&c.Config) {
+			seen[c.Config.Shape] = true
+			out = append(out, *c)
+		}
+	}
+	return out, nil
+}
+
 // Elastic is an Oracle for jobs that change their batch as they train. It may be used by
 // one run only.
 type Elastic interface {

@@ -10,19 +10,28 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/live/livetest"
 )
 
-// BenchmarkFirstDecision observes 5000 held jobs on 1000 nodes of 4 devices, and decides, with a
-// planner in this process. decide-sec is the part of the decision.
+// BenchmarkFirstDecision observes 5000 held jobs on 1000 nodes of 4 devices, 64 CPUs and 512 GiB, and decides, with a
+// planner in this process. The jobs request a number of different CPUs and memory, of at most the share of their devices.
+// decide-sec is the part of the decision.
 func BenchmarkFirstDecision(b *testing.B) {
+	for _, hosts := range []int{1, 100, 1000} {
+		benchmarkFirstDecision(b, hosts)
+	}
+}
+
+func benchmarkFirstDecision(b *testing.B, hosts int) {
 	tr := newTrace(5000, 1)
 	for i := range tr.cluster.Groups {
-		tr.cluster.Groups[i].Count = 500
+		g := &tr.cluster.Groups[i]
+		g.Count, g.CPUs, g.HostBytes = 500, 64, 512<<30
 	}
 	c := livetest.New(epoch, tr.nodes()...)
-	for _, j := range tr.jobs {
+	for i, j := range tr.jobs {
+		j.Host = spec.Host{MilliCPUs: 4000, Bytes: int64(1+i%hosts) * (128 << 30) / int64(hosts)}
 		c.Submit(j, tr.cost, j.Steps, tr.rate(&j))
 	}
 	for _, name := range conforming {
-		b.Run(fmt.Sprintf("policy=%s/jobs=5000/nodes=1000", name), func(b *testing.B) {
+		b.Run(fmt.Sprintf("policy=%s/jobs=5000/nodes=1000/hosts=%d", name, hosts), func(b *testing.B) {
 			var decide float64
 			for b.Loop() {
 				controller, err := live.New(live.Options{

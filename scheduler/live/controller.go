@@ -40,6 +40,8 @@ type Options struct {
 	Now        func() time.Time // the clock, nil = time.Now
 	// OnEvent, if set, receives every event, one at a time. It must be fast.
 	OnEvent func(Event)
+	// OnTick, if set, receives a report at the end of every Tick.
+	OnTick func(Report)
 }
 
 func (o *Options) setDefaults() {
@@ -56,6 +58,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.OnEvent == nil {
 		o.OnEvent = func(Event) {}
+	}
+	if o.OnTick == nil {
+		o.OnTick = func(Report) {}
 	}
 }
 
@@ -85,8 +90,8 @@ type Controller struct {
 	jobs     map[spec.JobID]*job
 	order    []*job // managed jobs, by arrival
 	ended    []scheduler.JobState
-	numbered int               // numbers of jobs used so far
-	faults   map[string]string // reported, by object
+	numbered int                 // numbers of jobs used so far
+	faults   map[string][]string // reported, by object
 	policy   scheduler.Policy
 	truth    sim.Truth
 	checker  *scheduler.Ledger // of the nodes of this tick, without jobs
@@ -100,25 +105,14 @@ type Controller struct {
 	refusal    string      // reported last
 }
 
-// Stats sums the work of a controller.
-type Stats struct {
-	Ticks, Decisions, Refused, Failed int
-	Writes, FailedWrites              int
-	Starts, Stops, Lost               int
-	Observe, Decide, Write            time.Duration // last durations
-}
-
 // New returns a controller. The error is that of Validate.
 func New(o Options) (*Controller, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	o.setDefaults()
-	return &Controller{Options: o, epoch: o.Epoch, jobs: map[spec.JobID]*job{}, faults: map[string]string{}}, nil
+	return &Controller{Options: o, epoch: o.Epoch, jobs: map[spec.JobID]*job{}, faults: map[string][]string{}}, nil
 }
-
-// Stats returns the sums so far. It may not be called during Tick.
-func (c *Controller) Stats() Stats { return c.stats }
 
 // Run repeats Tick when the cluster changes or the policy asks for it, until ctx is done; then
 // it returns nil, and jobs run on. An error of Watch ends it, all others are events.
@@ -130,7 +124,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		next, err := c.Tick(ctx)
 		if err != nil && ctx.Err() == nil {
-			c.event(Event{Kind: Faulty, Object: "cluster", Message: err.Error(), Warning: true})
+			c.faulty(Fault{"cluster", err})
 		}
 		timer := time.NewTimer(max(next.Sub(c.Now()), minTick))
 		select {
@@ -156,13 +150,17 @@ const (
 // returns when it should be called again at the latest. The error is that of Observe.
 func (c *Controller) Tick(ctx context.Context) (next time.Time, err error) {
 	c.stats.Ticks++
+	c.stats.Decide, c.stats.Write = 0, 0
+	defer func() { c.report(err == nil) }()
 	began := time.Now()
 	state, err := c.Cluster.Observe(ctx)
 	c.stats.Observe = time.Since(began)
 	now := c.Now()
 	if err != nil {
+		c.stats.FailedObservations++
 		return now.Add(retryWrite), err
 	}
+	delete(c.faults, "cluster")
 	c.merge(ctx, now, state)
 	if c.due(now) {
 		began = time.Now()
@@ -226,21 +224,33 @@ func (c *Controller) event(e Event) {
 	}
 }
 
-// faulty reports a fault of an object, unless it did so before. It returns the object.
-func (c *Controller) faulty(f Fault) string {
-	if text := f.Err.Error(); c.faults[f.Object] != text {
-		c.faults[f.Object] = text
-		c.event(Event{Kind: Faulty, Object: f.Object, Message: text, Warning: true})
+// maxFaults bounds the faults of an object that are known to be reported.
+const maxFaults = 16
+
+// faulty reports a fault of an object, unless it did so before.
+func (c *Controller) faulty(f Fault) {
+	text := f.Err.Error()
+	known := c.faults[f.Object]
+	if slices.Contains(known, text) {
+		return
 	}
-	return f.Object
+	if len(known) == maxFaults {
+		known = slices.Delete(known, 0, 1)
+	}
+	c.faults[f.Object] = append(known, text)
+	c.event(Event{Kind: Faulty, Object: f.Object, Message: text, Warning: true})
 }
 
-// countRestart reports whether another running job may be stopped now, and counts it.
-func (c *Controller) countRestart(now time.Time) bool {
+// countRestart reports whether a running job may be stopped now, and counts that once for its target.
+func (c *Controller) countRestart(now time.Time, j *job) bool {
+	if j.counted == j.want.Generation || c.on(j.holds(), Down) {
+		return true
+	}
 	c.restarts = slices.DeleteFunc(c.restarts, func(t time.Time) bool { return now.Sub(t) >= time.Hour })
 	if c.MaxRestarts > 0 && len(c.restarts) >= c.MaxRestarts {
 		return false
 	}
 	c.restarts = append(c.restarts, now)
+	j.counted = j.want.Generation
 	return true
 }

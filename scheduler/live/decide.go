@@ -45,6 +45,7 @@ func (c *Controller) decide(ctx context.Context, now time.Time) {
 		c.refuse(now, Refused, err)
 		return
 	}
+	c.stats.Made++
 	c.ended, c.changed, c.wake, c.refusal = nil, false, time.Time{}, ""
 	if d.Wake > 0 {
 		c.wake = c.epoch.Add(d.Wake)
@@ -131,10 +132,15 @@ func (c *Controller) setTargets(now time.Time, changes scheduler.Changes, d *sch
 		if slots != nil {
 			plan = j.state.Grant.Plan.String()
 		}
+		why := d.Why[j.state.Job.ID]
 		if plan == j.want.Plan && sameSlots(slots, j.want.Slots) {
+			if plan == "" && why != "" && !j.waits {
+				j.waits = true
+				c.event(Event{Kind: Waiting, Job: &j.observed, Message: why})
+			}
 			continue
 		}
-		why := d.Why[j.state.Job.ID]
+		j.waits = false
 		c.event(Event{Kind: Decided, Job: &j.observed, Message: decided(&j.want, plan, slots, why)})
 		if c.DryRun {
 			j.state.Grant = nil // made again from the record
@@ -166,14 +172,15 @@ func decided(r *Record, plan string, slots Slots, why string) string {
 func (j *job) setTarget(now time.Time, generation int64, plan string, slots Slots, at time.Duration) {
 	r := &j.want
 	r.Attained, r.Done = j.state.Attained, j.state.Done
-	if r.Plan != "" {
-		r.Restarts++
-	} else {
+	switch {
+	case r.Plan == "":
 		r.Waited = max(r.Waited, (at - j.state.Since).Seconds())
+	case !j.void: // else it is one of Failures
+		r.Restarts++
 	}
 	if plan != "" && r.FirstRun.IsZero() {
 		r.FirstRun = now.UTC()
 	}
 	r.Generation, r.Plan, r.Slots, r.Since = generation, plan, slots, now.UTC()
-	j.delayed = false
+	j.delayed, j.void = false, false
 }

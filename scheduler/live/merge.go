@@ -28,10 +28,16 @@ type job struct {
 
 	ran  bool // it ran with its target, and was not stopped by a decision since
 	left bool // it stopped running with its target without a decision, and has not been seen held since
+	void bool // its devices were lost, not taken by a decision, since it was last seen running with its target
+
+	counted int64     // generation of the target that its restart was counted for
+	stopped time.Time // until when a stop that was made need not be seen yet, zero = none was made
+	failure string    // of its last write, as reported; "" = the write was made
 
 	work, rate float64 // steps in all; steps/s on the grant that rateOf is of, 0 = unknown
 	rateOf     *scheduler.Grant
 	delayed    bool // a Delayed event was sent for the present target
+	waits      bool // a Waiting event was sent since it last had a target
 }
 
 // settled reports whether the job was last started with its target.
@@ -168,18 +174,23 @@ func (c *Controller) mergeJob(ctx context.Context, now time.Time, o *Job) {
 		j.state.Grant = nil
 		return
 	}
+	runs := o.Phase == Running && !c.on(j.holds(), Down)
 	switch {
-	case o.Phase == Running:
+	case runs:
 		j.ran = j.want.settled()
+		j.void = j.void && !j.ran
 	case j.ran && j.want.settled() && !j.pending: // it completes, or was stopped without a decision
 		j.ran, j.left = false, true
 		j.want.Attained, j.want.Done = j.state.Attained, j.state.Done
 	}
 	if j.left && o.Phase != Stopping {
 		j.left = false
-		if o.Phase != Running {
+		if !runs {
 			c.lost(j)
 		}
+	}
+	if o.Phase == Held || o.Phase == Stopping {
+		j.stopped = time.Time{}
 	}
 	c.adopt(j)
 	c.setGrant(j)
@@ -206,6 +217,7 @@ func (c *Controller) mergeRecord(now time.Time, j *job) {
 
 // lost counts that a job was stopped without a decision. Its target stays.
 func (c *Controller) lost(j *job) {
+	j.void = true
 	j.want.Failures++
 	c.stats.Lost++
 	c.event(Event{Kind: Lost, Job: &j.observed, Message: "stopped on " + j.want.RunSlots.String() + " without a decision", Warning: true})
@@ -231,6 +243,7 @@ func (c *Controller) adopt(j *job) {
 // policy decides anew.
 func (c *Controller) setGrant(j *job) {
 	if j.want.Plan != "" && (c.on(j.want.Slots, Down) || c.on(j.want.Slots, Draining)) {
+		j.void = true
 		j.state.Grant, c.changed = nil, c.changed || j.state.Grant != nil
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -52,7 +53,10 @@ func (c *Controller) nextSteps(now time.Time) (out []*action) {
 			r.RunGeneration, r.RunPlan, r.RunSlots = r.Generation, r.Plan, r.Slots
 			out = append(out, &action{job: j, kind: StartedJob, next: r})
 		case phase == Requeued, (phase == Running || phase == Released) && !(wanted && j.want.settled()):
-			if phase == Running && !c.countRestart(now) {
+			if now.Before(j.stopped) {
+				continue
+			}
+			if phase == Running && !c.countRestart(now, j) {
 				c.delay(j)
 				continue
 			}
@@ -73,11 +77,17 @@ func (c *Controller) delay(j *job) {
 // write does actions, several at a time. It reports whether one is to be tried again soon.
 func (c *Controller) write(ctx context.Context, actions []*action) (again bool) {
 	var wait sync.WaitGroup
+	var silent atomic.Bool // a write got no answer in time: the others wait for another time, not each for its own
 	next := make(chan *action)
 	for range min(c.Writers, len(actions)) {
 		wait.Go(func() {
 			for a := range next {
-				a.err = c.do(ctx, a)
+				if a.err = errSilent; silent.Load() {
+					continue
+				}
+				if a.err = c.do(ctx, a); errors.Is(a.err, context.DeadlineExceeded) {
+					silent.Store(true)
+				}
 			}
 		})
 	}
@@ -91,6 +101,9 @@ func (c *Controller) write(ctx context.Context, actions []*action) (again bool) 
 	}
 	return again
 }
+
+// errSilent is the error of a write that was not tried.
+var errSilent = errors.New("live: the cluster does not answer")
 
 func (c *Controller) do(ctx context.Context, a *action) error {
 	if err := ctx.Err(); err != nil {
@@ -107,16 +120,21 @@ func (c *Controller) do(ctx context.Context, a *action) error {
 
 // wrote takes the result of an action over.
 func (c *Controller) wrote(ctx context.Context, a *action) (again bool) {
+	if errors.Is(a.err, errSilent) {
+		return true
+	}
 	c.stats.Writes++
 	j := a.job
 	switch {
 	case a.err == nil:
+		j.failure = ""
 	case ctx.Err() != nil, errors.Is(a.err, ErrGone): // the next observation tells
 		return false
 	default:
 		c.stats.FailedWrites++
-		if !errors.Is(a.err, ErrConflict) {
-			c.event(Event{Kind: WriteFailed, Job: &j.observed, Message: a.err.Error(), Warning: true})
+		if text := a.err.Error(); !errors.Is(a.err, ErrConflict) && text != j.failure {
+			j.failure = text
+			c.event(Event{Kind: WriteFailed, Job: &j.observed, Message: text, Warning: true})
 		}
 		return true
 	}
@@ -127,7 +145,7 @@ func (c *Controller) wrote(ctx context.Context, a *action) (again bool) {
 		c.event(Event{Kind: StartedJob, Job: &j.observed, Message: a.next.RunPlan + " on " + a.next.RunSlots.String()})
 	case StoppedJob:
 		c.stats.Stops++
-		j.ran = false
+		j.ran, j.stopped = false, c.Now().Add(c.StaleAfter)
 		c.event(Event{Kind: StoppedJob, Job: &j.observed, Message: "for " + decided(&Record{}, j.want.Plan, j.want.Slots, "")})
 		return false
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -26,14 +28,20 @@ type estimates struct {
 	resolver *query.Resolver
 	family   string
 	server   *remote.Client // nil = none
+	limit    time.Duration  // longest wait for an answer of the server
 	warn     func(error)
 
 	mu       sync.Mutex
 	planners map[spec.Key]*planner.Planner
-	silent   bool // the server did not answer last time
+	silent   time.Time // until when the server is not asked, since it did not answer; zero = it answered last time
 }
 
-var _ scheduler.Oracle = (*estimates)(nil)
+const (
+	serverLimit = 5 * time.Second
+	serverPause = 30 * time.Second // a decision asks hundreds of questions: not all may wait for a server that hangs
+)
+
+var _ scheduler.ShapeRanker = (*estimates)(nil)
 
 // newEstimates reads --family and --server.
 func newEstimates(c *cli.Context) (*estimates, error) {
@@ -41,7 +49,7 @@ func newEstimates(c *cli.Context) (*estimates, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &estimates{resolver: resolver, family: c.String("family"), planners: map[spec.Key]*planner.Planner{}}
+	e := &estimates{resolver: resolver, family: c.String("family"), limit: serverLimit, planners: map[spec.Key]*planner.Planner{}}
 	e.warn = func(err error) { fmt.Fprintln(c.App.ErrWriter, "warning:", err) }
 	if _, _, err := resolver.Predictor(nil, e.family); err != nil && len(resolver.Cards()) == 0 {
 		return nil, command.ForVerb(c, err)
@@ -78,12 +86,13 @@ func (e *estimates) of(k spec.Key) (*planner.Planner, error) {
 	return p, nil
 }
 
-// answer asks the server, if there is one that answers, else the planner of a key.
-func answer[A any](ctx context.Context, e *estimates, k spec.Key, ask func(scheduler.Oracle) (A, error)) (A, error) {
-	if e.server != nil {
-		a, err := ask(e.server)
-		var refused *remote.Error
-		if err == nil || errors.As(err, &refused) || errors.Is(err, planner.ErrInfeasible) || errors.Is(err, perfmodel.ErrNotCovered) || ctx.Err() != nil {
+// answer asks the server, if there is one that answers in time, else the planner of a key.
+func answer[A any](ctx context.Context, e *estimates, k spec.Key, ask func(context.Context, scheduler.Oracle) (A, error)) (A, error) {
+	if e.asks() {
+		limited, cancel := context.WithTimeout(ctx, e.limit)
+		a, err := ask(limited, e.server)
+		cancel()
+		if answers(err) || ctx.Err() != nil {
 			e.answered(nil)
 			return a, err
 		}
@@ -94,17 +103,40 @@ func answer[A any](ctx context.Context, e *estimates, k spec.Key, ask func(sched
 		var none A
 		return none, err
 	}
-	return ask(p)
+	return ask(ctx, p)
+}
+
+// answers reports whether an error, or none, is the server's answer: not one of a server that is down or overloaded.
+func answers(err error) bool {
+	var refused *remote.Error
+	if errors.As(err, &refused) {
+		return refused.Status < http.StatusInternalServerError && refused.Status != http.StatusTooManyRequests
+	}
+	return err == nil || errors.Is(err, planner.ErrInfeasible) || errors.Is(err, perfmodel.ErrNotCovered)
+}
+
+// asks reports whether there is a server to ask now.
+func (e *estimates) asks() bool {
+	if e.server == nil {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return !time.Now().Before(e.silent)
 }
 
 // answered warns when the server ceases to answer, once each time.
 func (e *estimates) answered(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err != nil && !e.silent {
+	if err == nil {
+		e.silent = time.Time{}
+		return
+	}
+	if e.silent.IsZero() {
 		e.warn(fmt.Errorf("the server does not answer, models of this process do: %w", err))
 	}
-	e.silent = err != nil
+	e.silent = time.Now().Add(serverPause)
 }
 
 func keyOf(r planner.Request) spec.Key {
@@ -113,27 +145,27 @@ func keyOf(r planner.Request) spec.Key {
 
 // Predict implements scheduler.Oracle.
 func (e *estimates) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
-	return answer(ctx, e, c.Key(), func(o scheduler.Oracle) (spec.Prediction, error) { return o.Predict(ctx, c) })
+	return answer(ctx, e, c.Key(), func(ctx context.Context, o scheduler.Oracle) (spec.Prediction, error) { return o.Predict(ctx, c) })
 }
 
 // Best implements scheduler.Oracle.
 func (e *estimates) Best(ctx context.Context, r planner.Request) (planner.Choice, error) {
-	return answer(ctx, e, keyOf(r), func(o scheduler.Oracle) (planner.Choice, error) { return o.Best(ctx, r) })
+	return answer(ctx, e, keyOf(r), func(ctx context.Context, o scheduler.Oracle) (planner.Choice, error) { return o.Best(ctx, r) })
 }
 
 // Curve implements scheduler.Oracle.
 func (e *estimates) Curve(ctx context.Context, r planner.Request) (planner.Curve, error) {
-	return answer(ctx, e, keyOf(r), func(o scheduler.Oracle) (planner.Curve, error) { return o.Curve(ctx, r) })
+	return answer(ctx, e, keyOf(r), func(ctx context.Context, o scheduler.Oracle) (planner.Curve, error) { return o.Curve(ctx, r) })
 }
 
 // Rank implements scheduler.Oracle. Choices with different numbers of devices on their nodes are
 // left out: no engine can start them.
 func (e *estimates) Rank(ctx context.Context, r planner.Request) (planner.Ranking, error) {
-	out, err := answer(ctx, e, keyOf(r), func(o scheduler.Oracle) (planner.Ranking, error) { return o.Rank(ctx, r) })
+	out, err := answer(ctx, e, keyOf(r), func(ctx context.Context, o scheduler.Oracle) (planner.Ranking, error) { return o.Rank(ctx, r) })
 	if err == nil {
 		choices := make([]planner.Choice, 0, len(out.Choices)) // the ranking may be shared
 		for _, ch := range out.Choices {
-			if ch.Config.Shape.Most() == ch.Config.Shape.Least() {
+			if isEven(&ch.Config) {
 				choices = append(choices, ch)
 			}
 		}
@@ -141,3 +173,12 @@ func (e *estimates) Rank(ctx context.Context, r planner.Request) (planner.Rankin
 	}
 	return out, err
 }
+
+// PerShape implements scheduler.ShapeRanker, without the choices that Rank leaves out.
+func (e *estimates) PerShape(ctx context.Context, r planner.Request, accept func(*spec.Config) bool) ([]planner.Choice, error) {
+	return answer(ctx, e, keyOf(r), func(ctx context.Context, o scheduler.Oracle) ([]planner.Choice, error) {
+		return scheduler.PerShape(ctx, o, r, func(c *spec.Config) bool { return isEven(c) && accept(c) })
+	})
+}
+
+func isEven(c *spec.Config) bool { return c.Shape.Most() == c.Shape.Least() }

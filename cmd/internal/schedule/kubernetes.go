@@ -32,6 +32,9 @@ func kubernetesFlags() []cli.Flag {
 	}
 }
 
+// leaseLimit is the longest request for the lease, less than the lease lasts: a server that hangs gets another request.
+const leaseLimit = 5 * time.Second
+
 // kubernetesEngine returns the engine of the cluster that the flags name, once it has read it.
 func kubernetesEngine(c *cli.Context) (engine, error) {
 	config, err := kubeConfig(c)
@@ -39,6 +42,12 @@ func kubernetesEngine(c *cli.Context) (engine, error) {
 		return engine{}, err
 	}
 	client, err := kube.NewForConfig(config)
+	if err != nil {
+		return engine{}, err
+	}
+	config = rest.CopyConfig(config)
+	config.Timeout = leaseLimit
+	leaseClient, err := kube.NewForConfig(config)
 	if err != nil {
 		return engine{}, err
 	}
@@ -53,7 +62,7 @@ func kubernetesEngine(c *cli.Context) (engine, error) {
 		return engine{}, err
 	}
 	lead := func(c *cli.Context, run func(context.Context) error) error {
-		return leadByLease(c.Context, c.App.ErrWriter, client, lease, c.Bool("once"), run)
+		return leadByLease(c.Context, c.App.ErrWriter, leaseClient, lease, c.Bool("once"), run)
 	}
 	return engine{Cluster: cluster, lead: lead, settle: cluster.Settle}, cluster.Run(c.Context)
 }

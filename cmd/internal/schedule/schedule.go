@@ -69,6 +69,7 @@ The script of a job starts its command by pacer run, which gives it the plan.`,
 			&cli.StringFlag{Name: "server", Usage: "predict by the pacer serve at `URL`; while it does not answer, in this process. $" + command.TokenVariable + " is its token", DefaultText: "in this process", Category: "Scheduler"},
 			&cli.DurationFlag{Name: "start-cost", Value: time.Minute, Usage: "expect training to begin `TIME` after a start", Category: "Scheduler"},
 			&cli.IntFlag{Name: "max-restarts-per-hour", Usage: "stop at most `N` running jobs within an hour, 0 = no limit; further restarts wait", Category: "Scheduler"},
+			&cli.StringFlag{Name: "metrics", Usage: "serve metrics for Prometheus at `HOST:PORT`, path /metrics, such as 127.0.0.1:9470", DefaultText: "none", Category: "Run"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "print what would be decided, and write nothing", Category: "Run"},
 			&cli.BoolFlag{Name: "once", Usage: "observe, decide and write once, then end", Category: "Run"},
 		}...),
@@ -95,12 +96,19 @@ func runSchedule(c *cli.Context) error {
 	if err != nil {
 		return fmt.Errorf("schedule: %w", err)
 	}
+	metrics := newScheduleMetrics()
 	controller, err := live.New(live.Options{
+		OnTick:  metrics.onTick,
 		Cluster: engine.Cluster, Policy: makePolicy, Estimate: estimate, StartCost: c.Duration("start-cost"),
 		MaxRestarts: c.Int("max-restarts-per-hour"), DryRun: c.Bool("dry-run"), OnEvent: eventPrinter(c.App.Writer, command.Global(c, "output") == "json"),
 	})
 	if err != nil {
 		return fmt.Errorf("schedule: %w", err)
+	}
+	if address := c.String("metrics"); address != "" {
+		if err := metrics.serve(c.Context, address, c.App.ErrWriter); err != nil {
+			return err
+		}
 	}
 	run := controller.Run
 	if c.Bool("once") {

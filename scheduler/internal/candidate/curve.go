@@ -73,7 +73,7 @@ func (f *Finder) Curve(ctx context.Context, c spec.Cluster, j *spec.Job) (*Curve
 // fixed plan is not feasible at any size, the curve is the set of AsSubmitted.
 func (f *Finder) CurveOf(ctx context.Context, c spec.Cluster, j *spec.Job, fixed Fixed) (*Curve, error) {
 	fixed.Plan = fixed.Plan && j.Plan != (spec.Plan{})
-	key := curveKey{Kind: KindOf(j), precision: j.Plan.Precision, accelerator: j.Accelerator, fixed: fixed}
+	key := curveKey{Kind: f.kindOn(c, j), precision: j.Plan.Precision, accelerator: j.Accelerator, fixed: fixed}
 	if fixed.Plan {
 		key.plan = j.Plan
 	}

@@ -115,6 +115,24 @@ func KeyOf(j *spec.Job) SubmittedKey {
 // KindOf returns the kind of j.
 func KindOf(j *spec.Job) Kind { return Kind{j.Model, j.SeqLen, j.Batch(), j.Host} }
 
+// kindOn returns the kind of j on c. Jobs that need no more of a host than the share of their devices have the same
+// candidates, whatever they need. Where CPUs are a part of candidates the least number of them remains.
+func (f *Finder) kindOn(c spec.Cluster, j *spec.Job) Kind {
+	k := KindOf(j)
+	most, same := j.Host, spec.Host{}
+	if f.Cpus {
+		same.MilliCPUs = 1000 * int64(leastCPUs(j))
+		most = most.Max(same)
+	}
+	for i := range c.Groups {
+		if g := &c.Groups[i]; !g.Host().Covers(most.Times(g.Devices)) {
+			return k
+		}
+	}
+	k.host = same
+	return k
+}
+
 // RequestFor returns the request for plans of j on devices of a group.
 func RequestFor(j *spec.Job, g *spec.NodeGroup, devices int) planner.Request {
 	return planner.Request{
@@ -129,6 +147,7 @@ func RequestFor(j *spec.Job, g *spec.NodeGroup, devices int) planner.Request {
 // do not change it.
 func (f *Finder) AsSubmitted(ctx context.Context, c spec.Cluster, j *spec.Job) (*Set, error) {
 	key := KeyOf(j)
+	key.Kind = f.kindOn(c, j)
 	revision := f.Revision(c, j)
 	if w, ok := f.submitted[key]; ok && w.revision == revision {
 		return w, nil
@@ -210,7 +229,7 @@ func (f *Finder) Query(ctx context.Context, group int, g *spec.NodeGroup, r plan
 	accept := func(c *spec.Config) bool {
 		return c.Shape.Most() <= g.Room(need.Max(taken(c, g))) && c.Shape.Nodes() <= g.Count && allowed(c.Plan)
 	}
-	choices, err := f.perShape(ctx, r, accept)
+	choices, err := scheduler.PerShape(ctx, f.Oracle, r, accept)
 	if errors.Is(err, planner.ErrInfeasible) || errors.Is(err, perfmodel.ErrNotCovered) {
 		return nil, nil
 	}
@@ -229,23 +248,6 @@ func (f *Finder) Query(ctx context.Context, group int, g *spec.NodeGroup, r plan
 		})
 	}
 	return f.choose(out), nil
-}
-
-// perShape returns the fastest accepted choice of each shape, fastest first.
-func (f *Finder) perShape(ctx context.Context, r planner.Request, accept func(*spec.Config) bool) ([]planner.Choice, error) {
-	if o, ok := f.Oracle.(scheduler.ShapeRanker); ok {
-		return o.PerShape(ctx, r, accept)
-	}
-	ranking, err := f.Oracle.Rank(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	seen := map[spec.Shape]bool{}
-	return slices.DeleteFunc(ranking.Choices, func(c planner.Choice) bool {
-		out := !c.Fits || seen[c.Config.Shape] || !(c.Prediction.Throughput > 0) || !accept(&c.Config)
-		seen[c.Config.Shape] = seen[c.Config.Shape] || !out
-		return out
-	}), nil
 }
 
 // choose leaves out the candidates that the placer rules out.

@@ -65,10 +65,12 @@ func (f *Finder) withCPUs(ctx context.Context, group int, g *spec.NodeGroup, j *
 	return out, nil
 }
 
+// leastCPUs returns the least number of CPUs per device of a candidate of j that has CPUs.
+func leastCPUs(j *spec.Job) int { return max(1, int((j.Host.MilliCPUs+999)/1000)) }
+
 // cpuLevels returns an offloading candidate with increasing numbers of CPUs.
 func (f *Finder) cpuLevels(ctx context.Context, group int, g *spec.NodeGroup, j *spec.Job, o Config, allowed func(spec.Plan) bool) (levels []Config, err error) {
-	least := max(1, int((j.Host.MilliCPUs+999)/1000))
-	for each := least; each <= g.CPUs/o.Shape.Most(); each *= 2 {
+	for each := leastCPUs(j); each <= g.CPUs/o.Shape.Most(); each *= 2 {
 		r := RequestFor(j, g, o.Devices)
 		r.Shape = o.Shape
 		r.Shape.CPUs = each * o.Devices

@@ -6,19 +6,18 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// footprint is the resources that a candidate needs on nodes. Candidates with the same footprint fit at the same times.
-type footprint struct {
+// shape is the devices that a candidate needs on nodes.
+type shape struct {
 	group, devices int
-	counts         []int // devices on each node, most first
-	host           spec.Host
+	counts         []int  // devices on each node, most first
 	needs          []need // by distinct count, most first
 }
 
 // need says that at least nodes nodes must have count free devices or more.
 type need struct{ count, nodes int }
 
-func newFootprint(w *Candidate) footprint {
-	f := footprint{group: w.Group, devices: w.Devices, counts: w.Counts, host: w.Host}
+func newShape(w *Candidate) shape {
+	f := shape{group: w.Group, devices: w.Devices, counts: w.Counts}
 	for i, count := range w.Counts {
 		if i+1 == len(w.Counts) || w.Counts[i+1] < count {
 			f.needs = append(f.needs, need{count, i + 1})
@@ -27,20 +26,25 @@ func newFootprint(w *Candidate) footprint {
 	return f
 }
 
-func (f *footprint) is(w *Candidate) bool {
-	return f.group == w.Group && f.devices == w.Devices && f.host == w.Host && slices.Equal(f.counts, w.Counts)
+// footprint is a shape with host resources per device. Candidates with the same footprint fit at the same times.
+type footprint struct {
+	shape int // index in footprints.shapes
+	host  spec.Host
 }
 
 // footprints numbers the footprints of candidates, and remembers the number of each.
 type footprints struct {
-	all   []footprint
-	alike map[[2]int][]int // by group and number of devices
-	first []int            // by task, index of its first candidate in known
-	known []int32          // by task and candidate, 1 + the index in all, 0 = not looked up yet
+	all    []footprint
+	shapes []shape
+	hosts  bool             // nodes limit host resources; else footprints have none
+	alike  map[[2]int][]int // shapes, by group and number of devices
+	number map[footprint]int
+	first  []int   // by task, index of its first candidate in known
+	known  []int32 // by task and candidate, 1 + the index in all, 0 = not looked up yet
 }
 
 func newFootprints(p *Problem) *footprints {
-	f := &footprints{alike: map[[2]int][]int{}}
+	f := &footprints{alike: map[[2]int][]int{}, number: map[footprint]int{}, hosts: slices.ContainsFunc(p.Nodes, Node.limited)}
 	n := 0
 	for i := range p.Tasks {
 		f.first = append(f.first, n)
@@ -60,13 +64,28 @@ func (f *footprints) of(task, candidate int, w *Candidate) int {
 }
 
 func (f *footprints) find(w *Candidate) int {
+	print := footprint{shape: f.shapeOf(w)}
+	if f.hosts {
+		print.host = w.Host
+	}
+	n, ok := f.number[print]
+	if !ok {
+		n = len(f.all)
+		f.number[print] = n
+		f.all = append(f.all, print)
+	}
+	return n
+}
+
+// shapeOf returns the index in shapes of the shape of w.
+func (f *footprints) shapeOf(w *Candidate) int {
 	key := [2]int{w.Group, w.Devices}
 	for _, i := range f.alike[key] {
-		if f.all[i].is(w) {
+		if slices.Equal(f.shapes[i].counts, w.Counts) {
 			return i
 		}
 	}
-	f.all = append(f.all, newFootprint(w))
-	f.alike[key] = append(f.alike[key], len(f.all)-1)
-	return len(f.all) - 1
+	f.shapes = append(f.shapes, newShape(w))
+	f.alike[key] = append(f.alike[key], len(f.shapes)-1)
+	return len(f.shapes) - 1
 }

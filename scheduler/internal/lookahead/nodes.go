@@ -121,7 +121,7 @@ func (n *nodes) take(slots []Slot) {
 }
 
 // room reports whether enough nodes have enough free devices for p. Only fit checks host resources.
-func (n *nodes) room(p *footprint) bool {
+func (n *nodes) room(p *shape) bool {
 	if n.total[p.group] < p.devices {
 		return false
 	}

@@ -35,10 +35,11 @@ type rollout struct {
 	left    int               // number of them that have not started
 	strict  int               // number of strict ones among these
 	lines   []line            // by footprint
-	waiting [][]int           // by group, footprints with waiting tasks
+	shapes  []shapeQueue      // by shape
+	waiting [][]int           // by group, shapes with waiting tasks
 	freed   []int             // by group, number of ends there
 	tried   []int             // by group, freed at the last try of all waiting tasks, -1 = never
-	room    []int             // scratch of start: footprints with room
+	room    []int             // scratch of start: shapes with room
 	least   float64           // cost of the tasks left if they start now
 	weight  float64           // least cost of delaying them by a second
 	last    float64           // latest end of the other tasks
@@ -50,15 +51,6 @@ type rollout struct {
 
 // moveSteps is the work of a start or an end, which changes nodes and the queue, in steps.
 const moveSteps = 16
-
-// line is the queue of the tasks that wait for room for a footprint.
-type line struct {
-	places  []int // indices in pending, ascending
-	started int   // number of them that have started
-	full    int   // freed of the group when the footprint last had no room, -1 = it always had
-}
-
-func (l *line) head() int { return l.places[l.started] }
 
 func newRollout(p *Problem) *rollout {
 	f := &rollout{p: p, queue: heap.Heap[finish]{Less: sooner}, base: newNodes(p.Nodes), now: newNodes(p.Nodes), prints: newFootprints(p),
@@ -111,11 +103,11 @@ func (f *rollout) begin(s *proposal) (cost float64) {
 
 // lineUp puts all tasks to start into the lines of their footprints.
 func (f *rollout) lineUp(s *proposal) {
-	for g, prints := range f.waiting {
-		for _, k := range prints { // left over from a run that ended at its limit
-			f.lines[k].places = f.lines[k].places[:0]
+	for g, shapes := range f.waiting {
+		for _, k := range shapes { // left over from a run that ended at its limit
+			f.reset(&f.shapes[k])
 		}
-		f.waiting[g], f.tried[g] = prints[:0], -1
+		f.waiting[g], f.tried[g] = shapes[:0], -1
 	}
 	f.strict = 0
 	for _, k := range s.order {
@@ -133,10 +125,19 @@ func (f *rollout) lineUp(s *proposal) {
 		for len(f.lines) <= print {
 			f.lines = append(f.lines, line{})
 		}
+		for len(f.shapes) < len(f.prints.shapes) {
+			f.shapes = append(f.shapes, shapeQueue{open: heap.Heap[firstTask]{Less: earlier}})
+		}
 		l := &f.lines[print]
 		if len(l.places) == 0 {
-			l.started, l.full = 0, -1
-			f.waiting[w.Group] = append(f.waiting[w.Group], print)
+			l.started = 0
+			shape := f.prints.all[print].shape
+			q := &f.shapes[shape]
+			if q.len() == 0 {
+				q.full, q.tested = -1, -1
+				f.waiting[w.Group] = append(f.waiting[w.Group], shape)
+			}
+			q.join(len(f.pending), print)
 		}
 		l.places = append(l.places, len(f.pending))
 		f.pending = append(f.pending, k)
@@ -149,22 +150,31 @@ func (f *rollout) start(s *proposal, at float64) (cost float64) {
 	barrier := f.findRoom(s)
 	for len(f.room) > 0 {
 		k := f.next()
-		l := &f.lines[f.room[k]]
-		if l.head() > barrier {
+		q := &f.shapes[f.room[k]]
+		place := q.open.Items[0].place
+		if place > barrier {
 			break
 		}
-		task := f.pending[l.head()]
+		task := f.pending[place]
 		t := &f.p.Tasks[task]
 		w := &t.Candidates[s.candidate[task]]
 		on, ok := f.now.fit(w, slices.Grow(f.on[task][:0], len(w.Counts)))
 		f.on[task] = on
-		if !ok {
-			barrier = min(barrier, f.fail(s, l, w.Group))
+		switch {
+		case ok:
+			f.advance(q)
+		case f.now.room(&f.prints.shapes[f.room[k]]):
+			barrier = min(barrier, f.putAside(s, q))
+		default:
+			barrier = min(barrier, f.fail(s, q, w.Group))
 			f.room = slices.Delete(f.room, k, k+1)
 			continue
 		}
-		if l.started++; l.started == len(l.places) {
+		if len(q.open.Items) == 0 {
 			f.room = slices.Delete(f.room, k, k+1)
+		}
+		if !ok {
+			continue
 		}
 		if s.strict[task] {
 			f.strict--
@@ -182,10 +192,10 @@ func (f *rollout) start(s *proposal, at float64) (cost float64) {
 	return cost
 }
 
-// next returns the index in room of the footprint with the first waiting task.
+// next returns the index in room of the shape with the first waiting task.
 func (f *rollout) next() (first int) {
-	for k, print := range f.room {
-		if f.lines[print].head() < f.lines[f.room[first]].head() {
+	for k, shape := range f.room {
+		if earlier(f.shapes[shape].open.Items[0], f.shapes[f.room[first]].open.Items[0]) {
 			first = k
 		}
 	}
@@ -196,44 +206,34 @@ func (f *rollout) next() (first int) {
 // start. A group without an end since the last try has no room.
 func (f *rollout) findRoom(s *proposal) (barrier int) {
 	f.room, barrier = f.room[:0], len(f.pending)
-	for g, prints := range f.waiting {
+	for g, shapes := range f.waiting {
 		if f.strict == 0 {
 			if f.tried[g] == f.freed[g] {
 				continue
 			}
 			f.tried[g] = f.freed[g]
 		}
-		wait := prints[:0]
-		for _, k := range prints {
-			l := &f.lines[k]
-			if l.started == len(l.places) {
-				l.places = l.places[:0]
+		wait := shapes[:0]
+		for _, k := range shapes {
+			q := &f.shapes[k]
+			if q.len() == 0 {
 				continue
 			}
 			wait = append(wait, k)
 			f.steps++
-			if l.full < f.freed[g] && f.now.room(&f.prints.all[k]) {
+			f.reopen(q, f.freed[g])
+			if q.full == f.freed[g] || !f.now.room(&f.prints.shapes[k]) {
+				barrier = min(barrier, f.fail(s, q, g))
+				continue
+			}
+			barrier = min(barrier, f.firstAside(s, q))
+			if len(q.open.Items) > 0 {
 				f.room = append(f.room, k)
-			} else {
-				barrier = min(barrier, f.fail(s, l, g))
 			}
 		}
 		f.waiting[g] = wait
 	}
 	return barrier
-}
-
-// fail records that a group has no room for a line, and returns the index in pending of its first strict task.
-func (f *rollout) fail(s *proposal, l *line, group int) int {
-	l.full = f.freed[group]
-	if f.strict > 0 {
-		for _, place := range l.places[l.started:] {
-			if s.strict[f.pending[place]] {
-				return place
-			}
-		}
-	}
-	return len(f.pending)
 }
 
 // end ends the tasks with the earliest end, and returns that time.

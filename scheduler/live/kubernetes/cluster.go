@@ -43,12 +43,17 @@ type Options struct {
 	NodeType func(accelerator string, devices int) (spec.NodeGroup, error)
 	// ReadOnly refuses every write.
 	ReadOnly bool
+	// Limit is the longest time of one request that is no watch, 0 = 30 s.
+	Limit time.Duration
 }
 
 // Validate returns an error that names the field.
 func (o Options) Validate() error {
 	if o.Model == nil || o.NodeType == nil {
 		return errors.New("kubernetes: options without Model or NodeType")
+	}
+	if o.Limit < 0 {
+		return fmt.Errorf("kubernetes: limit of requests is %v, want at least 0", o.Limit)
 	}
 	return nil
 }
@@ -80,6 +85,9 @@ var _ live.Notifier = (*Cluster)(nil)
 func New(client kubernetes.Interface, o Options) (*Cluster, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
+	}
+	if o.Limit == 0 {
+		o.Limit = 30 * time.Second
 	}
 	factory := func(tweak func(*meta.ListOptions), more ...informers.SharedInformerOption) informers.SharedInformerFactory {
 		return informers.NewSharedInformerFactoryWithOptions(client, 0, append(more, informers.WithTransform(strip), informers.WithTweakListOptions(tweak))...)
@@ -136,6 +144,8 @@ func (c *Cluster) Run(ctx context.Context) error {
 
 // access returns the error of reading one object of each kind, which names the missing right.
 func (c *Cluster) access(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, c.Limit)
+	defer cancel()
 	one := meta.ListOptions{Limit: 1}
 	if _, err := c.client.CoreV1().Nodes().List(ctx, one); err != nil {
 		return err
@@ -196,7 +206,7 @@ func strip(o any) (any, error) {
 		for i := range o.Spec.Containers {
 			o.Spec.Containers[i] = core.Container{Resources: o.Spec.Containers[i].Resources}
 		}
-		o.Status = core.PodStatus{Phase: o.Status.Phase}
+		o.Status = core.PodStatus{Phase: o.Status.Phase, StartTime: o.Status.StartTime}
 	case *core.Node:
 		o.ManagedFields = nil
 		o.Status.Images, o.Status.Addresses, o.Status.VolumesAttached, o.Status.VolumesInUse = nil, nil, nil, nil

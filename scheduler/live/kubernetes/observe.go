@@ -120,6 +120,11 @@ func withState(out live.Job, j *batch.Job, phase live.Phase, h *held) live.Job {
 	out.Phase, out.Version, out.Ref = phase, j.ResourceVersion, j
 	if t := j.Status.StartTime; t != nil && phase == live.Running {
 		out.Started = t.Time
+		for _, p := range h.pods { // it trains once all its pods have a node
+			if t := p.Status.StartTime; t != nil && t.After(out.Started) {
+				out.Started = t.Time
+			}
+		}
 	}
 	if phase == live.Running && len(h.pods) >= int(*j.Spec.Parallelism) || phase == live.Stopping {
 		out.Slots = h.slots()

@@ -48,14 +48,16 @@ func (c *Cluster) Start(ctx context.Context, j *live.Job, r live.Record) error {
 	if err != nil {
 		return fmt.Errorf("kubernetes: job %s: %w", j.Spec.ID, err)
 	}
+	was := j.Ref.(*batch.Job)
+	if len(r.RunSlots) > 1 { // before the patch: pods may be placed before its answer arrives
+		c.await(was.UID, len(r.RunSlots))
+	}
 	if err := c.patch(ctx, j, p); err != nil {
+		c.await(was.UID, 0)
 		if apierrors.IsInvalid(err) {
 			err = fmt.Errorf("%w (servers before 1.36 do not change the devices of a suspended job, or the pods of one that has run)", err)
 		}
 		return err
-	}
-	if was := j.Ref.(*batch.Job); len(r.RunSlots) > 1 {
-		c.await(was.UID, len(r.RunSlots))
 	}
 	return nil
 }
@@ -171,6 +173,8 @@ func (c *Cluster) patch(ctx context.Context, j *live.Job, p object) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, c.Limit)
+	defer cancel()
 	now, err := c.client.BatchV1().Jobs(was.Namespace).Patch(ctx, was.Name, types.StrategicMergePatchType, body, meta.PatchOptions{FieldManager: FieldManager})
 	switch {
 	case apierrors.IsConflict(err):

@@ -87,9 +87,13 @@ func New(ctx context.Context, o Options) (*Cluster, error) {
 func (c *Cluster) run(ctx context.Context, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Limit)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, args[0], args[1:]...).Output()
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.WaitDelay = time.Second // a script around the command may leave a process that holds its output
+	out, err := cmd.Output()
 	var exit *exec.ExitError
 	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return nil, fmt.Errorf("slurm: %s: no answer within %v: %w", strings.Join(args[:min(2, len(args))], " "), c.Limit, ctx.Err())
 	case errors.As(err, &exit):
 		return nil, fmt.Errorf("slurm: %s: %w: %.300s", strings.Join(args[:min(2, len(args))], " "), err, strings.TrimSpace(string(exit.Stderr)))
 	case err != nil:
@@ -170,13 +174,16 @@ func (c *Cluster) Start(ctx context.Context, j *live.Job, r live.Record) error {
 	slices.Sort(names)
 	devices := r.RunSlots.Devices()
 	cpus := max(int(ref.request.CPUs*float64(devices)+0.5), devices)
-	gres := fmt.Sprintf("gpu:%d", per)
+	gpus := "gpu:"
 	if ref.request.Type != "" {
-		gres = fmt.Sprintf("gpu:%s:%d", ref.request.Type, per)
+		gpus += ref.request.Type + ":"
 	}
 	args := []string{
 		fmt.Sprintf("NumNodes=%d-%d", len(names), len(names)), fmt.Sprintf("NumTasks=%d", devices), fmt.Sprintf("NumCPUs=%d-%d", cpus, cpus),
-		"Gres=" + gres, fmt.Sprintf("MinCPUsNode=%d", cpus/len(names)), "ReqNodeList=" + strings.Join(names, ","), "StartTime=now", "AdminComment=" + kept.String(),
+		fmt.Sprintf("Gres=%s%d", gpus, per), fmt.Sprintf("MinCPUsNode=%d", cpus/len(names)), "ReqNodeList=" + strings.Join(names, ","), "StartTime=now", "AdminComment=" + kept.String(),
+	}
+	if prefix, _, found := strings.Cut(ref.TresPerJob, "gpu"); found { // submitted with a number of GPUs on any nodes, which binds too
+		args = append(args, fmt.Sprintf("TresPerJob=%s%s%d", prefix, gpus, devices))
 	}
 	if ref.request.MiB > 0 {
 		args = append(args, fmt.Sprintf("MinMemoryNode=%d", ref.request.MiB*int64(per)))
@@ -187,11 +194,12 @@ func (c *Cluster) Start(ctx context.Context, j *live.Job, r live.Record) error {
 	return c.control(ctx, j, "release")
 }
 
-// Stop implements live.Cluster.
+// Stop implements live.Cluster. A job that has completed since it was observed stays so: without Incomplete Slurm would
+// run it again.
 func (c *Cluster) Stop(ctx context.Context, j *live.Job) error {
 	switch j.Phase {
 	case live.Running:
-		return c.control(ctx, j, "requeuehold")
+		return c.control(ctx, j, "requeuehold", "Incomplete")
 	case live.Released, live.Requeued:
 		return c.control(ctx, j, "hold")
 	}
@@ -203,8 +211,8 @@ func (c *Cluster) update(ctx context.Context, j *live.Job, fields ...string) err
 	return gone(err)
 }
 
-func (c *Cluster) control(ctx context.Context, j *live.Job, verb string) error {
-	_, err := c.run(ctx, "scontrol", verb, string(j.Spec.ID))
+func (c *Cluster) control(ctx context.Context, j *live.Job, verb ...string) error {
+	_, err := c.run(ctx, append(append([]string{"scontrol"}, verb...), string(j.Spec.ID))...)
 	return gone(err)
 }
 

@@ -155,6 +155,73 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// TestTotalGPUs resizes a job that was submitted with a number of GPUs in all, as --gpus does.
+func TestTotalGPUs(t *testing.T) {
+	real := slurmtest.Start(t, 2, 0)
+	c, err := slurm.New(t.Context(), options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, request := range []string{"--gpus=2", "--gpus=a100:2"} {
+		id := real.Submit(fmt.Sprintf(sleeper, "600"), "-n1", request, "--comment=pacer:model=m,batch=1,steps=100000")
+		for i, want := range []string{"a-1=2+a-2=2", "a-2=1"} {
+			slots, err := live.ParseSlots(want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := live.Record{Generation: int64(i + 1), Plan: "tp=4", Slots: slots, RunGeneration: int64(i + 1), RunPlan: "tp=4", RunSlots: slots}
+			await(t, c, id, func(j *live.Job) bool {
+				if j.Spec.Devices != 2 {
+					t.Fatalf("%s: the job requests %d devices", request, j.Spec.Devices)
+				}
+				switch {
+				case j.Phase == live.Running && j.Slots.String() == want:
+					return true
+				case j.Phase == live.Running:
+					err = c.Stop(t.Context(), j)
+				case j.Phase == live.Held:
+					err = c.Start(t.Context(), j, r)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				return false
+			})
+		}
+		real.Run("scancel", id)
+		for end := time.Now().Add(spectest.Patience(30 * time.Second)); real.Run("squeue", "-h") != ""; time.Sleep(100 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("the job does not end")
+			}
+		}
+	}
+}
+
+// TestStopCompleted stops a job that has completed since it was observed: it does not run again.
+func TestStopCompleted(t *testing.T) {
+	real := slurmtest.Start(t, 1, 0)
+	c, err := slurm.New(t.Context(), options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := real.Submit("#!/bin/bash\necho run\nsleep 2\n", "-n1", "--gres=gpu:1", "--comment=pacer:model=m,batch=1,steps=100")
+	real.Run("scontrol", "release", id)
+	var observed live.Job
+	await(t, c, id, func(j *live.Job) bool { observed = *j; return j.Phase == live.Running })
+	state := func() string { return real.Run("scontrol", "-o", "show", "job", id) }
+	for end := time.Now().Add(spectest.Patience(30 * time.Second)); !strings.Contains(state(), "JobState=COMPLETED"); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the job does not complete")
+		}
+	}
+	if err := c.Stop(t.Context(), &observed); err != nil {
+		t.Error(err)
+	}
+	if out := state(); !strings.Contains(out, "JobState=COMPLETED") || real.Output(id) != "run\n" {
+		t.Errorf("after a late stop: %s\noutput %q", out, real.Output(id))
+	}
+}
+
 // await observes until a condition holds for a job.
 func await(t *testing.T, c live.Cluster, id string, holds func(j *live.Job) bool) {
 	t.Helper()

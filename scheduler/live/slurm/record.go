@@ -2,10 +2,12 @@ package slurm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/pacer-ml/pacer/scheduler/live"
 )
@@ -19,7 +21,7 @@ var progressKey = regexp.MustCompile(`(?:^| )Comment=pacer:(?:\S*,)?progress=([^
 // ReadRecord returns the record of a job, and the file that it is to report its steps in, ""
 // if there is none; for the job's own script. It needs no rights but to see the job.
 func ReadRecord(ctx context.Context, id string) (r live.Record, progress string, err error) {
-	out, err := exec.CommandContext(ctx, "scontrol", "-o", "show", "job", id).Output()
+	out, err := showJob(ctx, id)
 	if err != nil {
 		return r, "", fmt.Errorf("slurm: scontrol show job %s: %w", id, err)
 	}
@@ -28,6 +30,36 @@ func ReadRecord(ctx context.Context, id string) (r live.Record, progress string,
 	}
 	r, err = findRecord(string(out), id)
 	return r, progress, err
+}
+
+// A job that starts while slurmctld restarts waits for it, since it is lost if its script fails.
+var (
+	showLimit    = 30 * time.Second // of one attempt
+	showPatience = 3 * time.Minute  // until the last attempt
+	showPause    = 2 * time.Second  // between two
+)
+
+// showJob returns what scontrol shows of a job. It tries again while there is no answer.
+func showJob(ctx context.Context, id string) (out []byte, err error) {
+	for end := time.Now().Add(showPatience); ; {
+		limited, cancel := context.WithTimeout(ctx, showLimit)
+		cmd := exec.CommandContext(limited, "scontrol", "-o", "show", "job", id)
+		cmd.WaitDelay = time.Second
+		out, err = cmd.Output()
+		cancel()
+		var exit *exec.ExitError
+		switch {
+		case err == nil, errors.Is(err, exec.ErrNotFound), time.Now().After(end):
+			return out, err
+		case errors.As(err, &exit) && strings.Contains(string(exit.Stderr), "Invalid job id"):
+			return nil, fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(showPause):
+		}
+	}
 }
 
 // progressPath replaces %j by the ID of the job, as sbatch does in names of files.

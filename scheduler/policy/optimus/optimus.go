@@ -162,7 +162,11 @@ func (p *Sizing) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 			}
 		}
 		if g == nil {
-			d.Because(s, j.Job.ID, "too few devices are left for its smallest size, in order of arrival")
+			if settled {
+				d.Because(s, j.Job.ID, "too few devices are left for its smallest size until sizes of running jobs change, in %.0f s", (p.last + p.interval - s.Now).Seconds())
+			} else {
+				d.Because(s, j.Job.ID, "too few devices are left for its smallest size, in order of arrival")
+			}
 			continue
 		}
 		g.Arrival = i

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/pacer-ml/pacer/scheduler/live"
+)
+
+// scheduleMetrics are the metrics of pacer schedule, in Prometheus format.
+type scheduleMetrics struct {
+	registry               *prometheus.Registry
+	observe, decide, write prometheus.Histogram
+
+	mu       sync.Mutex
+	last     live.Report
+	observed time.Time // last successful observation
+}
+
+func newScheduleMetrics() *scheduleMetrics {
+	seconds := func(name, help string) prometheus.Histogram {
+		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: "pacer_schedule_" + name + "_seconds", Help: help, Buckets: prometheus.ExponentialBuckets(1e-3, 4, 9)})
+	}
+	m := &scheduleMetrics{registry: prometheus.NewRegistry(),
+		observe: seconds("observation", "Time to read the state of the cluster."),
+		decide:  seconds("decision", "Time of a decision of the policy, with its check."),
+		write:   seconds("action", "Time of all actions of one pass over the jobs that has some."),
+	}
+	m.registry.MustRegister(m.observe, m.decide, m.write, m)
+	return m
+}
+
+// onTick takes a report over.
+func (m *scheduleMetrics) onTick(r live.Report) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.observe.Observe(r.Observe.Seconds())
+	if r.Decide > 0 {
+		m.decide.Observe(r.Decide.Seconds())
+	}
+	if r.Writes > m.last.Writes {
+		m.write.Observe(r.Write.Seconds())
+	}
+	if m.last = r; r.Observed {
+		m.observed = time.Now()
+	}
+}
+
+// Metrics that are read from the last report.
+var (
+	decisionsDesc = prometheus.NewDesc("pacer_schedule_decisions_total", "Decisions, by result: made, refused (not possible on the cluster), failed (the policy has an error).", []string{"result"}, nil)
+	actionsDesc   = prometheus.NewDesc("pacer_schedule_actions_total", "Writes to the cluster, by result: done or failed. Failed ones are tried again.", []string{"result"}, nil)
+	observedDesc  = prometheus.NewDesc("pacer_schedule_observations_total", "Observations of the cluster, by result: done or failed.", []string{"result"}, nil)
+	changesDesc   = prometheus.NewDesc("pacer_schedule_job_changes_total", "Changes of jobs: started, stopped, lost (stopped without a decision).", []string{"change"}, nil)
+	jobsDesc      = prometheus.NewDesc("pacer_schedule_jobs", "Jobs that pacer schedules, by state.", []string{"state"}, nil)
+	ageDesc       = prometheus.NewDesc("pacer_schedule_state_age_seconds", "Time since the cluster was observed last.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (m *scheduleMetrics) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{decisionsDesc, actionsDesc, observedDesc, changesDesc, jobsDesc, ageDesc} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *scheduleMetrics) Collect(out chan<- prometheus.Metric) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	count := func(d *prometheus.Desc, label string, n int) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), label)
+	}
+	r := &m.last
+	count(decisionsDesc, "made", r.Made)
+	count(decisionsDesc, "refused", r.Refused)
+	count(decisionsDesc, "failed", r.Failed)
+	count(actionsDesc, "done", r.Writes-r.FailedWrites)
+	count(actionsDesc, "failed", r.FailedWrites)
+	count(observedDesc, "done", r.Ticks-r.FailedObservations)
+	count(observedDesc, "failed", r.FailedObservations)
+	count(changesDesc, "started", r.Starts)
+	count(changesDesc, "stopped", r.Stops)
+	count(changesDesc, "lost", r.Lost)
+	for _, p := range []live.Phase{live.Held, live.Released, live.Running, live.Stopping, live.Requeued} {
+		out <- prometheus.MustNewConstMetric(jobsDesc, prometheus.GaugeValue, float64(r.Jobs[p]), p.String())
+	}
+	if !m.observed.IsZero() {
+		out <- prometheus.MustNewConstMetric(ageDesc, prometheus.GaugeValue, time.Since(m.observed).Seconds())
+	}
+}
+
+// serve serves /metrics at an address until ctx is done. It says where, on log.
+func (m *scheduleMetrics) serve(ctx context.Context, address string, log io.Writer) error {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("schedule: --metrics %q: %w", address, err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute}
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	fmt.Fprintf(log, "metrics at http://%s/metrics\n", listener.Addr())
+	go func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			fmt.Fprintln(log, "warning: metrics:", err)
+		}
+	}()
+	return nil
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
+)
+
+// recordedSlurm puts commands into the PATH that show recorded nodes and jobs: one held, one running. They refuse every
+// change.
+func recordedSlurm(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"nodes", "jobs"} {
+		text, err := os.ReadFile(filepath.Join(moduleDir(t), "scheduler/live/slurm/testdata", name+"-v0.0.40.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, filepath.Join(dir, name+".json"), strings.ReplaceAll(string(text), "model=m,", "model=GPT2-small,"))
+	}
+	for name, script := range map[string]string{
+		"sinfo":    "echo slurm 24.05.1",
+		"squeue":   "cat " + dir + "/jobs.json",
+		"scontrol": `if [ "$1" = show ]; then cat ` + dir + "/nodes.json; else echo refused >&2; exit 1; fi",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+}
+
+var scheduleArgs = []string{"schedule", "--on", "slurm", "--policy", "optimus", "--gres", "a100=a100-80gb", "--gres", "v100=v100-32gb"}
+
+// TestE2EScheduleMetrics scrapes a scheduler with a performance server that hangs and a Slurm that refuses every change: it
+// decides all the same, and counts what failed.
+func TestE2EScheduleMetrics(t *testing.T) {
+	recordedSlurm(t)
+	hangs, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections, and answers nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hangs.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	var stdout, stderr syncBuffer
+	ended := make(chan int)
+	data := t.TempDir()
+	go func() {
+		ended <- run(ctx, append(append([]string{"pacer", "--data", data}, scheduleArgs...), "--server", "http://"+hangs.Addr().String(), "--metrics", "127.0.0.1:0"), nil, &stdout, &stderr)
+	}()
+	url, text := "", ""
+	value := func(name string) float64 {
+		found := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) + ` (\S+)$`).FindStringSubmatch(text)
+		if found == nil {
+			return -1
+		}
+		v, err := strconv.ParseFloat(found[1], 64)
+		if err != nil {
+			t.Error(err)
+		}
+		return v
+	}
+	for end := time.Now().Add(spectest.Patience(10 * time.Second)); ; time.Sleep(200 * time.Millisecond) {
+		if found := regexp.MustCompile(`metrics at (\S+)`).FindStringSubmatch(stderr.String()); found != nil {
+			url = found[1]
+			text = scrape(t, url)
+		}
+		if value(`pacer_schedule_decisions_total{result="made"}`) > 0 && value(`pacer_schedule_actions_total{result="failed"}`) > 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("no decision, or no failed action:\n%s\n%s\n%s", text, stdout.String(), stderr.String())
+		}
+	}
+	for name, want := range map[string]float64{
+		`pacer_schedule_jobs{state="held"}`: 1, `pacer_schedule_jobs{state="running"}`: 1, `pacer_schedule_jobs{state="stopping"}`: 0,
+		`pacer_schedule_actions_total{result="done"}`: 0, `pacer_schedule_decisions_total{result="failed"}`: 0,
+		`pacer_schedule_decision_seconds_count`:              value(`pacer_schedule_decisions_total{result="made"}`),
+		`pacer_schedule_observations_total{result="failed"}`: 0, `pacer_schedule_job_changes_total{change="started"}`: 0,
+	} {
+		if got := value(name); got != want {
+			t.Errorf("%s is %g, want %g", name, got, want)
+		}
+	}
+	if age := value("pacer_schedule_state_age_seconds"); !(age >= 0) || age > 60 {
+		t.Errorf("the state is %g s old", age)
+	}
+	if !strings.Contains(stderr.String(), "warning: the server does not answer, models of this process do") {
+		t.Errorf("no warning of the server: %s", stderr.String())
+	}
+	stop()
+	if code := <-ended; code != 0 {
+		t.Errorf("exit code %d: %s", code, stderr.String())
+	}
+	if _, err := http.Get(url); err == nil {
+		t.Error("the metrics are served after the end")
+	}
+}
+
+func scrape(t *testing.T, url string) string {
+	t.Helper()
+	res, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("status %d, %v", res.StatusCode, err)
+	}
+	return string(b)
+}
+
+// TestScheduleMetricsAddress: an address that cannot be used is an error that names it.
+func TestScheduleMetricsAddress(t *testing.T) {
+	recordedSlurm(t)
+	var stdout, stderr syncBuffer
+	code := run(t.Context(), append(append([]string{"pacer", "--data", t.TempDir()}, scheduleArgs...), "--dry-run", "--once", "--metrics", "nowhere"), nil, &stdout, &stderr)
+	if code != fail.Failed || !strings.Contains(stderr.String(), `--metrics "nowhere"`) {
+		t.Errorf("exit code %d: %s", code, stderr.String())
+	}
+}

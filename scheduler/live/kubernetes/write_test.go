@@ -1,0 +1,106 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/pacer-ml/pacer/scheduler/live"
+	"github.com/pacer-ml/pacer/scheduler/live/kubernetes/kubetest"
+)
+
+// served returns an engine that has read two nodes and a held job, and writes to an API server with a handler.
+func served(t *testing.T, handler http.HandlerFunc) (*Cluster, *live.Job) {
+	t.Helper()
+	s := httptest.NewServer(handler)
+	t.Cleanup(s.Close)
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: s.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := filled(t, 2, 0)
+	c.client, c.Limit, c.placing = client, 10*time.Second, map[types.UID]int{}
+	j := kubetest.Job("a", 1, 1, map[string]string{"model": "a", "steps": "1000", "batch": "64"})
+	j.UID, j.ResourceVersion = "a", "1"
+	parsed, err := c.jobOf(j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed.Version, parsed.Ref = j.ResourceVersion, j
+	return c, &parsed
+}
+
+var twoNodes = live.Record{Plan: "dp=2", RunPlan: "dp=2", Slots: live.Slots{"n0": 1, "n1": 1}, RunSlots: live.Slots{"n0": 1, "n1": 1}}
+
+// TestPlacedEarly: pods that are placed before the server has answered the start of their job are placed all the same.
+func TestPlacedEarly(t *testing.T) {
+	yes := true
+	pod := &core.Pod{ObjectMeta: meta.ObjectMeta{OwnerReferences: []meta.OwnerReference{{UID: "a", Controller: &yes}}}}
+	var c *Cluster
+	c, j := served(t, func(w http.ResponseWriter, _ *http.Request) {
+		if c.Settled() {
+			t.Error("no pod is awaited during a start")
+		}
+		c.placed(pod)
+		c.placed(pod)
+		w.Header().Set("Content-Type", "application/json")
+		started := kubetest.Job("a", 1, 1, nil)
+		started.Kind, started.APIVersion, started.ResourceVersion = "Job", "batch/v1", "2"
+		_ = json.NewEncoder(w).Encode(started)
+	})
+	if err := c.Start(t.Context(), j, twoNodes); err != nil {
+		t.Fatal(err)
+	}
+	if !c.Settled() || j.Version != "2" {
+		t.Errorf("pods are awaited that were placed: %v, version %s", c.placing, j.Version)
+	}
+}
+
+// TestStartFails: no pods are awaited of a job that was not started.
+func TestStartFails(t *testing.T) {
+	c, j := served(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusConflict) })
+	if err := c.Start(t.Context(), j, twoNodes); !errors.Is(err, live.ErrConflict) || !c.Settled() {
+		t.Errorf("%v, awaited %v", err, c.placing)
+	}
+}
+
+// TestHang: an API server that does not answer a request is an error after the limit.
+func TestHang(t *testing.T) {
+	end := make(chan struct{})
+	c, j := served(t, func(http.ResponseWriter, *http.Request) { <-end })
+	defer close(end)
+	c.Limit = 100 * time.Millisecond
+	for name, write := range map[string]func() error{
+		"start":  func() error { return c.Start(t.Context(), j, twoNodes) },
+		"record": func() error { return c.Record(t.Context(), j, twoNodes) },
+		"access": func() error { return c.access(t.Context()) },
+	} {
+		if err := write(); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestStarted: a job trains from when the last of its pods has a node, not from when it was let run.
+func TestStarted(t *testing.T) {
+	at := func(seconds int64) *meta.Time { v := meta.Unix(seconds, 0); return &v }
+	j := kubetest.Job("a", 2, 1, nil)
+	j.Status.StartTime = at(100)
+	pods := []*core.Pod{{Status: core.PodStatus{StartTime: at(160)}}, {Status: core.PodStatus{StartTime: at(130)}}, {}}
+	for n, want := range []int64{100, 160, 160, 160} {
+		got := withState(live.Job{}, j, live.Running, &held{pods: pods[:n]})
+		if got.Started.Unix() != want {
+			t.Errorf("with %d pods: started at %d, want %d", n, got.Started.Unix(), want)
+		}
+	}
+}

@@ -1,0 +1,32 @@
+package live
+
+import "time"
+
+// Stats sums the work of a controller.
+type Stats struct {
+	Ticks, FailedObservations int
+	Decisions                 int // calls of the policy
+	Made, Refused, Failed     int // decisions: made, refused by scheduler.Check, errors of the policy
+	Writes, FailedWrites      int
+	Starts, Stops, Lost       int
+	Observe, Decide, Write    time.Duration // of the last Tick; 0 = it did not
+}
+
+// Report is what a Tick leaves behind.
+type Report struct {
+	Stats
+	Observed bool          // the cluster could be observed
+	Jobs     map[Phase]int // of pacer, by their phase when observed last; those left alone included
+}
+
+// Stats returns the sums so far. It may not be called during Tick.
+func (c *Controller) Stats() Stats { return c.stats }
+
+// report calls OnTick.
+func (c *Controller) report(observed bool) {
+	r := Report{Stats: c.stats, Observed: observed, Jobs: map[Phase]int{}}
+	for _, j := range c.jobs {
+		r.Jobs[j.observed.Phase]++
+	}
+	c.OnTick(r)
+}
