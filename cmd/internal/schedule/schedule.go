@@ -96,7 +96,7 @@ func runSchedule(c *cli.Context) error {
 	if err != nil {
 		return fmt.Errorf("schedule: %w", err)
 	}
-	metrics := newScheduleMetrics()
+	metrics := newMetrics()
 	controller, err := live.New(live.Options{
 		OnTick:  metrics.onTick,
 		Cluster: engine.Cluster, Policy: makePolicy, Estimate: estimate, StartCost: c.Duration("start-cost"),

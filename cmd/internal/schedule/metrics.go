@@ -1,4 +1,4 @@
-package main
+package schedule
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/live"
 )
 
-// scheduleMetrics are the metrics of pacer schedule, in Prometheus format.
-type scheduleMetrics struct {
+// metrics are the metrics of pacer schedule, in Prometheus format.
+type metrics struct {
 	registry               *prometheus.Registry
 	observe, decide, write prometheus.Histogram
 
@@ -26,11 +26,11 @@ type scheduleMetrics struct {
 	observed time.Time // last successful observation
 }
 
-func newScheduleMetrics() *scheduleMetrics {
+func newMetrics() *metrics {
 	seconds := func(name, help string) prometheus.Histogram {
 		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: "pacer_schedule_" + name + "_seconds", Help: help, Buckets: prometheus.ExponentialBuckets(1e-3, 4, 9)})
 	}
-	m := &scheduleMetrics{registry: prometheus.NewRegistry(),
+	m := &metrics{registry: prometheus.NewRegistry(),
 		observe: seconds("observation", "Time to read the state of the cluster."),
 		decide:  seconds("decision", "Time of a decision of the policy, with its check."),
 		write:   seconds("action", "Time of all actions of one pass over the jobs that has some."),
@@ -40,7 +40,7 @@ func newScheduleMetrics() *scheduleMetrics {
 }
 
 // onTick takes a report over.
-func (m *scheduleMetrics) onTick(r live.Report) {
+func (m *metrics) onTick(r live.Report) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.observe.Observe(r.Observe.Seconds())
@@ -66,14 +66,14 @@ var (
 )
 
 // Describe implements prometheus.Collector.
-func (m *scheduleMetrics) Describe(out chan<- *prometheus.Desc) {
+func (m *metrics) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{decisionsDesc, actionsDesc, observedDesc, changesDesc, jobsDesc, ageDesc} {
 		out <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (m *scheduleMetrics) Collect(out chan<- prometheus.Metric) {
+func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	count := func(d *prometheus.Desc, label string, n int) {
@@ -99,7 +99,7 @@ func (m *scheduleMetrics) Collect(out chan<- prometheus.Metric) {
 }
 
 // serve serves /metrics at an address until ctx is done. It says where, on log.
-func (m *scheduleMetrics) serve(ctx context.Context, address string, log io.Writer) error {
+func (m *metrics) serve(ctx context.Context, address string, log io.Writer) error {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return fmt.Errorf("schedule: --metrics %q: %w", address, err)
