@@ -18,7 +18,7 @@ E2E := ^Test(E2E|Script)
 # Packages with code in several goroutines, and packages with results that must also be equal on one
 # core and on two. The race detector makes tests several times as long: it runs the shorter ones, and a
 # fifth of the draws of random tests, of the scheduler 5. All of them run in unit.
-RACE       ?= ./perfmodel/... ./planner/... ./profiler/... ./cmd/server ./scheduler/goodput
+RACE       ?= ./perfmodel/... ./planner/... ./profiler/... ./cmd/server ./scheduler/goodput ./scheduler/live
 RACE_CORES ?= ./scheduler/policy/... ./scheduler/admission ./scheduler/sim ./scheduler/study ./scheduler/schedulertest
 
 FUZZTIME ?= 30s
