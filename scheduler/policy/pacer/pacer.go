@@ -26,8 +26,8 @@ var Info = policy.Info{
 var options = []policy.Option{
 	{Name: "span", Default: "0", Max: 1, Doc: "0 for the mean completion time, 1 for the makespan: interpolates price, makespan, value and window towards 24, 30, 2.5 and 10800 unless given"},
 	{Name: "fairness", Default: "0", Max: 0.9, Doc: "0 minimises the mean completion time; higher values the sum over jobs of (completion time / time alone as submitted) to the power 1/(1-fairness), close to the worst ratio"},
-	{Name: "price", Default: "arrivals", Example: "12", Max: 1e6, Words: []string{"arrivals", "load"}, Doc: "price of the whole cluster, in waiting jobs (not the price of policy rubick); higher keeps jobs small. load: the mean number of jobs in the system. arrivals: of these, the share that came within the mean time until a job ends"},
-	{Name: "makespan", Default: "0", Max: 1e6, Doc: "cost of a second of makespan, in jobs"},
+	{Name: "price", Default: "arrivals", Example: "12", Max: 1e6, Words: []string{"arrivals", "load"}, Doc: "price of the whole cluster, in waiting jobs (not the price of policy rubick); higher keeps jobs small. load: the mean number of jobs in the system. arrivals: of these, the share that came within the mean time until a job ends. 12 with steps=unknown"},
+	{Name: "makespan", Default: "0", Max: 1e6, Doc: "cost of a second of makespan, in jobs; 1 with steps=unknown"},
 	{Name: "value", Default: "0.5", Max: 1e6, Doc: "value of work done within the window, in prices; higher starts long jobs earlier"},
 	{Name: "window", Default: "3600", Unit: "s", Max: 1e6, Doc: "seconds within which work has the value of option value"},
 	{Name: "late", Default: "1000", Max: 1e6, Doc: "cost of each of the first hundred seconds by which a guaranteed job ends later than under fifo-backfill, in jobs; a tenth of that for further seconds"},
@@ -68,8 +68,11 @@ type pacer struct {
 	last, before warmStart // the last schedule, and the last of an earlier time
 }
 
-// Defaults with span 1, in the units of the options.
+// Defaults with steps=unknown, where schedules do not know when jobs end, and with span 1, in the units of the options.
 const (
+	guessPrice    = 12
+	guessMakespan = 1
+
 	priceAt1    = 24
 	makespanAt1 = 30
 	valueAt1    = 2.5
@@ -140,10 +143,18 @@ func newPacer(d policy.Deps) (scheduler.Policy, error) {
 	p := &pacer{finder: b, seed: d.Seed}
 	v := d.Values(options)
 	p.fairness = v.Float("fairness")
-	switch v.Text("price") {
-	case "load":
+	switch steps := v.Text("steps"); steps {
+	case "known", "unknown":
+		p.guess = steps == "unknown"
+	default:
+		return nil, fmt.Errorf("steps=%s is neither known nor unknown", steps)
+	}
+	switch price := v.Text("price"); {
+	case p.guess && !v.Given("price"):
+		p.price = guessPrice
+	case price == "load":
 		p.byLoad = true
-	case "arrivals":
+	case price == "arrivals":
 		p.byArrivals = true
 	default:
 		p.price = v.Float("price")
@@ -155,7 +166,10 @@ func newPacer(d policy.Deps) (scheduler.Policy, error) {
 		p.span = span
 	}
 	if !v.Given("makespan") {
-		p.makespan = makespanAt1 * span * span
+		if p.guess {
+			p.makespan = guessMakespan
+		}
+		p.makespan += span * span * (makespanAt1 - p.makespan)
 	}
 	if !v.Given("value") {
 		p.value *= math.Pow(valueAt1/p.value, span)
@@ -166,12 +180,6 @@ func newPacer(d policy.Deps) (scheduler.Policy, error) {
 	p.tries, p.rounds = v.Int("tries"), v.Int("rounds")
 	if err := v.Err(); err != nil {
 		return nil, err
-	}
-	switch steps := v.Text("steps"); steps {
-	case "known", "unknown":
-		p.guess = steps == "unknown"
-	default:
-		return nil, fmt.Errorf("steps=%s is neither known nor unknown", steps)
 	}
 	p.deadlines = newDeadlines(b, p.caution)
 	if oracle, ok := d.Oracle.(scheduler.Elastic); ok {

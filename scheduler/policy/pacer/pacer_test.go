@@ -274,6 +274,8 @@ func TestSpanOption(t *testing.T) {
 	}{
 		{"pacer", 0, 0, 0, 0.5, 3600, false, true},
 		{"pacer:price=load:value=3", 0, 0, 0, 3, 3600, true, false},
+		{"pacer:steps=unknown", 12, 0, 1, 0.5, 3600, false, false},
+		{"pacer:steps=unknown:price=load:makespan=0", 0, 0, 0, 0.5, 3600, true, false},
 		{"pacer:span=1", 0, 1, 30, 2.5, 10800, false, true},
 		{"pacer:span=0.5", 0, 0.5, 7.5, 0.5 * math.Sqrt(5), 3600 * math.Sqrt(3), false, true},
 		{"pacer:span=1:price=7:value=0", 7, 0, 30, 0, 10800, false, false},
