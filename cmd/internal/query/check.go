@@ -296,9 +296,8 @@ func (c *checker) changes(ctx context.Context) ([]Change, error) {
 		to spec.Config
 	}
 	var all []option
-	sequence, _ := c.file.Number(recipe.SP)
 	for _, s := range planner.SingleChanges(base.Config.Plan, &c.found.Request) {
-		s.Plan.SequenceParallel = s.Plan.SequenceParallel || sequence == 1 && s.Plan.TP > 1
+		s.Plan.SequenceParallel = s.Plan.SequenceParallel || c.file.ImpliesSP() && s.Plan.TP > 1
 		at := c.found.Request
 		at.Plan = &s.Plan
 		ch, err := c.planner.Fixed(ctx, at)
