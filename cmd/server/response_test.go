@@ -177,8 +177,8 @@ func TestPanicOfItsOwnAfterHangingUp(t *testing.T) {
 	}
 }
 
-// A stream that fails counts and is logged as a 5xx: midway it is cut off, before its first byte it is a problem. One
-// whose client disconnects is no failure of the server.
+// A stream that fails counts and is logged as a 5xx: midway it is cut off, before its first byte it is a problem. A
+// client that disconnects is no failure of the server.
 func TestFailedStream(t *testing.T) {
 	failed := errors.New("a damaged block")
 	for _, c := range []struct {
