@@ -12,14 +12,14 @@ import (
 )
 
 // boundedServer answers over at most most connections; /slow answers once release is closed.
-func boundedServer(t *testing.T, most int) (addr string, release chan struct{}) {
+func boundedServer(t *testing.T, most int) (c *connections, release chan struct{}) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	release = make(chan struct{})
-	c := newConnections(l, most)
+	c = newConnections(l, most)
 	srv := &http.Server{ReadHeaderTimeout: time.Minute, ConnState: c.changed, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/slow" {
 			<-release
@@ -32,7 +32,7 @@ func boundedServer(t *testing.T, most int) (addr string, release chan struct{}) 
 			t.Error(err)
 		}
 	})
-	return l.Addr().String(), release
+	return c, release
 }
 
 // client is one connection.
@@ -41,9 +41,9 @@ type client struct {
 	r *bufio.Reader
 }
 
-func dial(t *testing.T, addr string) client {
+func dial(t *testing.T, to *connections) client {
 	t.Helper()
-	c, err := net.Dial("tcp", addr)
+	c, err := net.Dial("tcp", to.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,15 +68,31 @@ func (c client) answered(d time.Duration) error {
 
 func (c client) ask(path string) error { return errors.Join(c.send(path), c.answered(10*time.Second)) }
 
+// idle waits until the server knows that c was idle last, some time after it has answered.
+func (c client) idle(t *testing.T, s *connections) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		n := len(s.idle)
+		last := n > 0 && s.idle[n-1].RemoteAddr().String() == c.LocalAddr().String()
+		s.mu.Unlock()
+		if last {
+			return
+		}
+	}
+	t.Fatal("the connection is not idle")
+}
+
 // Idle connections are used again up to the bound. At the bound a new one takes the place of that which is idle longest.
 func TestIdleConnectionsGiveWay(t *testing.T) {
-	addr, _ := boundedServer(t, 3)
+	s, _ := boundedServer(t, 3)
 	var all []client
 	for range 3 {
-		c := dial(t, addr)
+		c := dial(t, s)
 		if err := c.ask("/"); err != nil {
 			t.Fatal(err)
 		}
+		c.idle(t, s)
 		all = append(all, c)
 	}
 	for range 3 { // the first one is then idle for the shortest time
@@ -84,9 +100,10 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 			if err := all[i].ask("/"); err != nil {
 				t.Fatalf("connection %d is not used again: %v", i, err)
 			}
+			all[i].idle(t, s)
 		}
 	}
-	if err := dial(t, addr).ask("/"); err != nil {
+	if err := dial(t, s).ask("/"); err != nil {
 		t.Fatalf("a connection at the bound: %v", err)
 	}
 	if err := all[1].answered(10 * time.Second); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
@@ -101,8 +118,8 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 
 // A connection with a request is never closed for another one, which waits until a place is free.
 func TestBusyConnectionsStay(t *testing.T) {
-	addr, release := boundedServer(t, 1)
-	busy, next := dial(t, addr), dial(t, addr)
+	s, release := boundedServer(t, 1)
+	busy, next := dial(t, s), dial(t, s)
 	if err := errors.Join(busy.send("/slow"), next.send("/")); err != nil {
 		t.Fatal(err)
 	}
