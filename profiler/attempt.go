@@ -46,11 +46,11 @@ func (r *run) finish() error {
 	return nil
 }
 
-// sinkJournal returns the Journal of the run, nil if there is none. Simulated points need none, since they
-// cannot crash anything.
+// sinkJournal returns the Journal of the run, nil if there is none. Simulated points and those on a cluster need none,
+// since they cannot crash this process.
 func (r *run) sinkJournal() Journal {
 	j, ok := r.o.Sink.(Journal)
-	if !ok || r.simulated() || r.o.Parallel > 1 {
+	if !ok || r.simulated() || r.onCluster() {
 		return nil
 	}
 	return j

@@ -16,6 +16,12 @@ type Resumer interface {
 	UnderWay(ctx context.Context, open []spec.Config) ([]spec.Config, error)
 }
 
+// onCluster reports whether points are measured elsewhere: several at a time, or by jobs that outlive this process.
+func (r *run) onCluster() bool {
+	_, resumes := r.o.Runner.(Resumer)
+	return resumes || r.o.Parallel > 1
+}
+
 // A measuredPoint is the result of a point of a concurrent session.
 type measuredPoint struct {
 	number int
@@ -45,7 +51,7 @@ func (r *run) concurrent(outer context.Context) (State, error) {
 		begin(s)
 	}
 	for {
-		for failure == nil && len(running) < r.o.Parallel {
+		for failure == nil && len(running) < max(r.o.Parallel, 1) {
 			step, ok, err := r.nextBeside(ctx, running)
 			if failure = err; err != nil || !ok {
 				break

@@ -142,3 +142,31 @@ func TestParallelResumes(t *testing.T) {
 		}
 	}
 }
+
+// TestOneAtATimeResumes: with one job at a time too, points under way come first. Kills of this process say nothing about
+// a point that a cluster measures, so that none counts as an attempt.
+func TestOneAtATimeResumes(t *testing.T) {
+	for _, parallel := range []int{0, 1} {
+		for _, order := range []Order{Adaptive, Random, Grid} {
+			var sink memorySink
+			o, _ := options(t, &sink)
+			c := smallCampaign(order)
+			points, _, err := c.Points(o.Machine)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := &nodes{want: 1, left: []spec.Config{points[len(points)-1].Config}}
+			o.Runner, o.Parallel, o.Now = n, parallel, nil
+			s, err := Run(t.Context(), c, o)
+			if err != nil || s.Done != 36 || n.most != 1 {
+				t.Errorf("%s, parallel %d: %d done, %d at a time, %v", order, parallel, s.Done, n.most, err)
+			}
+			if len(n.begun) != 36 || n.begun[0] != n.left[0] {
+				t.Errorf("%s, parallel %d: %d points, the first is %s, want that under way: %s", order, parallel, len(n.begun), n.begun[0].Plan, n.left[0].Plan)
+			}
+			if r := (&run{o: o}); r.sinkJournal() != nil {
+				t.Error("points of a cluster have a journal")
+			}
+		}
+	}
+}

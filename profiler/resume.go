@@ -123,7 +123,8 @@ func (r *run) deviceSec() float64 {
 // one. Points that are measured at the same time share it.
 func (r *run) wallSec() float64 {
 	sum := 0.0
-	if n := r.o.Parallel; n > 1 {
+	if r.onCluster() {
+		n := max(r.o.Parallel, 1)
 		for _, m := range r.rows[:r.resumed] {
 			sum += HeldSec(m) / float64(n)
 		}

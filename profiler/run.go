@@ -35,8 +35,8 @@ type Options struct {
 	// Again measures the points once in this session, also those that earlier sessions of the run measured.
 	Again bool
 	// Parallel is the number of points that are measured at the same time, on nodes of a cluster; 0 and 1 = one after the
-	// other. Run then calls the Runner from several goroutines and writes no Journal, since a point cannot crash this
-	// process.
+	// other. Above 1 or with a Resumer, Run calls the Runner from several goroutines and writes no Journal, since a point
+	// cannot crash this process.
 	Parallel int
 	Seed     uint64
 	// Progress, if set, is called before and after every point, from one goroutine.
@@ -118,7 +118,7 @@ func Run(ctx context.Context, c Campaign, o Options) (State, error) {
 		return State{}, err
 	}
 	session := r.session
-	if o.Parallel > 1 {
+	if r.onCluster() {
 		session = r.concurrent
 	}
 	s, err := session(ctx)

@@ -138,7 +138,10 @@ func (s *Server) recovered(w *responseWriter, r *http.Request) {
 		return
 	}
 	if v == http.ErrAbortHandler { //nolint:errorlint // the value itself, as net/http does
-		w.lost, w.sent = http.ErrAbortHandler, true
+		if w.status < 500 {
+			w.lost = http.ErrAbortHandler
+		}
+		w.sent = true
 		panic(v)
 	}
 	if err, ok := v.(error); ok && w.lost != nil && errors.Is(err, w.lost) {
@@ -147,8 +150,7 @@ func (s *Server) recovered(w *responseWriter, r *http.Request) {
 	s.metrics.panics.Inc()
 	s.o.Log.Error("panic", "id", requestOf(r.Context()).id, "path", r.URL.Path, "value", fmt.Sprint(v), "stack", string(debug.Stack()))
 	if w.sent {
-		w.status = http.StatusInternalServerError
-		panic(http.ErrAbortHandler)
+		w.cut(http.StatusInternalServerError)
 	}
 	w.status = 0
 	writeProblem(w, newProblem(http.StatusInternalServerError, "", "an internal error, which was logged"))

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"regexp"
@@ -36,5 +37,9 @@ func TestDocs(t *testing.T) {
 	before, after := rows[0], rows[1]
 	if before.By != "analytic" || after.By != "hybrid" || after.StepTimeSec < 1.3*before.StepTimeSec {
 		t.Errorf("%g s by %s, then %g s by %s", before.StepTimeSec, before.By, after.StepTimeSec, after.By)
+	}
+	said := fmt.Sprintf("The first answer is %.1f s `by` `%s`, the last %.1f s `by` `%s`.", before.StepTimeSec, before.By, after.StepTimeSec, after.By)
+	if !strings.Contains(string(text), said) {
+		t.Errorf("the guide does not say %q", said)
 	}
 }

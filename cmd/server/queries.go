@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -204,13 +205,16 @@ func (s *Server) batchRow(ctx context.Context, q *PredictRequest) (out BatchRow)
 	defer func() { // net/http does not recover panics of other goroutines
 		if v := recover(); v != nil {
 			s.metrics.panics.Inc()
-			s.o.Log.Error("panic", "path", "/v1/predict/batch", "value", fmt.Sprint(v))
+			s.o.Log.Error("panic", "id", requestOf(ctx).id, "path", "/v1/predict/batch", "value", fmt.Sprint(v), "stack", string(debug.Stack()))
 			out = BatchRow{Problem: newProblem(http.StatusInternalServerError, "", "an internal error, which was logged")}
 		}
 	}()
 	row, begin, err := s.predictRow(ctx, q)
 	if err != nil {
 		p := problem(err)
+		if p.Status == http.StatusInternalServerError {
+			s.o.Log.Error("row failed", "id", requestOf(ctx).id, "path", "/v1/predict/batch", "error", err)
+		}
 		shorten(&p.ErrorModel)
 		return BatchRow{Problem: p}
 	}

@@ -174,7 +174,7 @@ func (f *refitter) fitTaken(ctx context.Context) {
 // before.
 func (f *refitter) refit(ctx context.Context, keys map[spec.Key]bool) error {
 	var failed []error
-	byFamily := map[string]map[spec.Key]bool{f.s.o.FitFamily: keys}
+	byFamily := map[string]map[spec.Key]bool{f.s.o.FitFamily: maps.Clone(keys)} // save reads keys meanwhile
 	for _, c := range f.s.resolver.Cards() {
 		k := query.CanonicalKey(c.Key)
 		if !keys[k] {

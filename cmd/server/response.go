@@ -85,6 +85,13 @@ func (w *responseWriter) send() {
 	w.ResponseWriter.WriteHeader(w.status)
 }
 
+// cut closes the connection amid a response, so that no client takes it for complete.
+// The request counts with status, unless the client disconnected.
+func (w *responseWriter) cut(status int) {
+	w.status, w.sent = status, true
+	panic(http.ErrAbortHandler)
+}
+
 // outcome returns the status to count for a finished request with context ctx.
 func (w *responseWriter) outcome(ctx context.Context) int {
 	if w.lost != nil || ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) {

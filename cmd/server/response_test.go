@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -173,6 +174,54 @@ func TestPanicOfItsOwnAfterHangingUp(t *testing.T) {
 	}()
 	if panicsOf(s) != 1 {
 		t.Errorf("%g panics", panicsOf(s))
+	}
+}
+
+// A stream that fails counts and is logged as a 5xx: midway it is cut off, before its first byte it is a problem. A
+// client that disconnects is no failure of the server.
+func TestFailedStream(t *testing.T) {
+	failed := errors.New("a damaged block")
+	for _, c := range []struct {
+		name, status string
+		sent         int
+		w            http.ResponseWriter
+		cut          bool
+		lines        int // of the log
+	}{
+		{"midway", "500", 200 << 10, httptest.NewRecorder(), true, 1},
+		{"at the start", "500", 100, httptest.NewRecorder(), false, 1},
+		{"no reader", "499", 200 << 10, &broken{sink: sink{header: http.Header{}}}, true, 0},
+	} {
+		var log, access bytes.Buffer
+		s := newServer(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil)), AccessLog: slog.New(slog.NewJSONHandler(&access, nil))})
+		s.router.stream("/v1/failing", ScopeRead, func(*http.Request) (string, func(io.Writer) error, error) {
+			return "a.file", func(w io.Writer) error {
+				if _, err := w.Write(make([]byte, c.sent)); err != nil {
+					return err
+				}
+				return failed
+			}, nil
+		})
+		v := func() (v any) {
+			defer func() { v = recover() }()
+			s.Handler().ServeHTTP(c.w, httptest.NewRequest(http.MethodGet, "http://localhost/v1/failing", nil))
+			return nil
+		}()
+		if cut := v == http.ErrAbortHandler; cut != c.cut { //nolint:errorlint // the value itself
+			t.Errorf("%s: panics with %v", c.name, v)
+		}
+		hasCount(t, s, "/v1/failing", c.status, 1)
+		if !strings.Contains(access.String(), `"status":`+c.status) {
+			t.Errorf("%s: access log %s", c.name, &access)
+		}
+		if n := strings.Count(log.String(), "\n"); n != c.lines || n > 0 && !strings.Contains(log.String(), failed.Error()) {
+			t.Errorf("%s: log %s", c.name, &log)
+		}
+		if r, ok := c.w.(*httptest.ResponseRecorder); ok && !c.cut {
+			if r.Code != http.StatusInternalServerError || r.Header().Get("Content-Type") != "application/problem+json" || r.Header().Get("Content-Disposition") != "" {
+				t.Errorf("%s: %d %v", c.name, r.Code, r.Header())
+			}
+		}
 	}
 }
 

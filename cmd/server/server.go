@@ -83,7 +83,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	requests, cancel := context.WithCancelCause(context.Background())
 	abort := func() { cancel(errShutdown) }
 	defer abort()
+	bounded := newConnections(l, maxConnections())
 	srv := &http.Server{
+		ConnState:         bounded.changed,
 		Handler:           s.handler,
 		BaseContext:       func(net.Listener) context.Context { return requests },
 		ReadHeaderTimeout: 10 * time.Second,
@@ -94,11 +96,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	failed := make(chan error, 1)
 	go func() {
 		if s.o.TLS == nil {
-			failed <- srv.Serve(l)
+			failed <- srv.Serve(bounded)
 			return
 		}
 		srv.TLSConfig = s.o.TLS
-		failed <- srv.ServeTLS(l, "", "")
+		failed <- srv.ServeTLS(bounded, "", "")
 	}()
 	select {
 	case err := <-failed:

@@ -53,7 +53,7 @@ func (s *Server) export(r *http.Request) (name string, write func(io.Writer) err
 }
 
 // stream adds an operation with an answer of any length. An answer that fails midway
-// ends without its end, so that no client takes it for whole.
+// is cut off, so that no client takes it for complete, and counts as a failed request.
 func (m *router) stream(path, scope string, of func(*http.Request) (name string, write func(io.Writer) error, err error)) {
 	m.scopes["GET "+path] = scope
 	places := m.streams
@@ -71,16 +71,23 @@ func (m *router) stream(path, scope string, of func(*http.Request) (name string,
 			writeProblem(w, problem(err))
 			return
 		}
-		if rw, ok := w.(*responseWriter); ok {
-			rw.most = math.MaxInt64
-		}
+		response := w.(*responseWriter) // of watched
+		response.most = math.MaxInt64
 		w.Header().Set("Content-Type", "application/octet-stream")
 		w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
 		w.Header().Set(gzhttp.HeaderNoCompression, "1") // it is compressed
 		out := bufio.NewWriterSize(w, 64<<10)
-		if err := write(out); err != nil || out.Flush() != nil {
-			m.s.o.Log.Error("stream failed", "id", requestOf(r.Context()).id, "path", path, "error", err)
-			panic(http.ErrAbortHandler)
+		if err = write(out); err == nil {
+			err = out.Flush()
 		}
+		if err == nil {
+			return
+		}
+		requestOf(r.Context()).err = err
+		if response.sent {
+			response.cut(problem(err).Status)
+		}
+		w.Header().Del("Content-Disposition")
+		writeProblem(w, problem(err))
 	})
 }

@@ -73,9 +73,9 @@ const (
 // RemoteResult returns the file of the result for a request file.
 func RemoteResult(request string) string { return filepath.Join(filepath.Dir(request), remoteResult) }
 
-// prefix is that of the keys of all jobs of the run.
+// prefix is that of the keys of all jobs of the run. A cluster has jobs of many directories, and runs of one name in each.
 func (r *Remote) prefix() string {
-	return fmt.Sprintf("pacer-%.10x-", sha256.Sum256([]byte(r.o.Run)))
+	return fmt.Sprintf("pacer-%.10x-", sha256.Sum256([]byte(r.o.Dir+"\x00"+r.o.Run)))
 }
 
 func (r *Remote) key(c spec.Config) string {

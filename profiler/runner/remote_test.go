@@ -165,3 +165,21 @@ func TestRemoteUnderWay(t *testing.T) {
 		t.Errorf("the result is measured again: %+v, %v", m, err)
 	}
 }
+
+// TestRemoteKeys: runs of the same name in two directories have jobs of their own, since one never sees the results of the
+// other. A later process has the keys of the one before, however it writes the directory.
+func TestRemoteKeys(t *testing.T) {
+	a, b := t.TempDir(), t.TempDir()
+	t.Chdir(a)
+	one, two, again := newRemote(t, a, &jobs{}), newRemote(t, b, &jobs{}), newRemote(t, ".", &jobs{})
+	x := remoteConfig(1)
+	if one.key(x) == two.key(x) {
+		t.Errorf("the key of both directories is %s", one.key(x))
+	}
+	if one.key(x) != again.key(x) {
+		t.Errorf("key %s, later %s", one.key(x), again.key(x))
+	}
+	if one.key(x) == one.key(remoteConfig(2)) {
+		t.Errorf("two points have the key %s", one.key(x))
+	}
+}

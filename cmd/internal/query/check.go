@@ -113,6 +113,11 @@ func (c *checker) resolve(ctx context.Context) error {
 		q.Adapter = c.file.AdapterText()
 	}
 	found, err := c.r.Resolve(ctx, q.Request)
+	if name := c.file.Stack(); err == nil && found.Framework == "" && name != "" {
+		q.Framework = name
+		c.assume("the training stack is " + name + ", by the format of the file")
+		found, err = c.r.Resolve(ctx, q.Request)
+	}
 	if err != nil {
 		return err
 	}
@@ -296,9 +301,8 @@ func (c *checker) changes(ctx context.Context) ([]Change, error) {
 		to spec.Config
 	}
 	var all []option
-	sequence, _ := c.file.Number(recipe.SP)
 	for _, s := range planner.SingleChanges(base.Config.Plan, &c.found.Request) {
-		s.Plan.SequenceParallel = s.Plan.SequenceParallel || sequence == 1 && s.Plan.TP > 1
+		s.Plan.SequenceParallel = s.Plan.SequenceParallel || c.file.ImpliesSP() && s.Plan.TP > 1
 		at := c.found.Request
 		at.Plan = &s.Plan
 		ch, err := c.planner.Fixed(ctx, at)

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -306,4 +307,31 @@ func checkBars(t *testing.T, name string, pp, vp, ga int, apart bool, wait float
 	if got := 1 - busy/last/float64(pp); wait >= 0 && (got < wait-1e-6 || got > wait+1e-6) {
 		t.Errorf("%s: stages wait for %g of the time, want %g", name, got, wait)
 	}
+}
+
+// TestBrowserLastChoice: the plan that was chosen last is shown, also where the answer about an earlier one comes later.
+func TestBrowserLastChoice(t *testing.T) {
+	b := open(t, server.Options{})
+	b.load(question(""))
+	b.wait(settled["answer"])
+	plan := func(row int) string { return b.text(fmt.Sprintf(`.grid tr[data-row="%d"] code`, row)) }
+	slow, last := plan(1), plan(2)
+	b.run(chromedp.Evaluate(fmt.Sprintf(`window.late = 0; const ask = window.fetch;
+window.fetch = async (url, o) => {
+  const answer = await ask(url, o);
+  if (String(o?.body).includes(%q) && String(url).includes("fit-check")) { await new Promise((f) => setTimeout(f, 1000)); window.late++; }
+  return answer;
+}; 0`, slow), nil))
+	for _, row := range []int{1, 2} {
+		b.run(chromedp.Evaluate(fmt.Sprintf(`document.querySelectorAll('.grid tr[data-row="%d"] button')[0].click()`, row), nil))
+	}
+	b.wait(`window.late === 1`)
+	time.Sleep(200 * time.Millisecond) // for the page to draw
+	if got := b.text("#h-plan"); got != last {
+		t.Errorf("the page shows %q, want the plan chosen last, %q", got, last)
+	}
+	if busy := eval[string](b, `document.querySelector("#plan").getAttribute("aria-busy")`); busy != "false" {
+		t.Errorf("aria-busy is %q", busy)
+	}
+	b.clean()
 }

@@ -143,6 +143,7 @@ func TestBrowserFigures(t *testing.T) {
 			Samples float64 `json:"samples_per_s"`
 			GiB     float64 `json:"mem_gib"`
 			TFLOPs  float64 `json:"tflops_per_gpu"`
+			MFU     float64 `json:"mfu"`
 		} `json:"plans"`
 		Fitting int `json:"fitting"`
 	}
@@ -155,7 +156,7 @@ func TestBrowserFigures(t *testing.T) {
 		t.Errorf("best plan %q, want %q", got, best.Plan)
 	}
 	tiles := b.text(".tiles")
-	for _, want := range []string{fmt.Sprintf("%.2f s", best.StepSec), fmt.Sprintf("%.1f", best.GiB), fmt.Sprintf("%.0f", best.TFLOPs), fmt.Sprintf("%.1f %%", 100*best.TFLOPs/989)} {
+	for _, want := range []string{fmt.Sprintf("%.2f s", best.StepSec), fmt.Sprintf("%.1f", best.GiB), fmt.Sprintf("%.0f", best.TFLOPs), fmt.Sprintf("%.1f %%", 100*best.MFU), "of 989 TFLOP/s"} {
 		if !strings.Contains(tiles, want) {
 			t.Errorf("no %q in %q", want, tiles)
 		}

@@ -34,24 +34,44 @@ type change struct {
 // false where the format has no key for the change, or a value is written in a way that an edit does not follow: the
 // edited file is read back before it is offered.
 func (r *Recipe) Diff(from, to spec.Config, o Options) (text string, ok bool) {
-	changes := r.changes(&from, &to)
-	if len(changes) == 0 {
-		return "", false
+	for _, changes := range r.alternatives(&from, &to) {
+		if edited, ok := r.edited(changes); ok && len(changes) > 0 && r.gives(edited, changes, &to, o) {
+			return string(diff.Diff(r.name, []byte(r.text), r.name, []byte(edited))), true
+		}
 	}
-	edited, ok := r.edited(changes)
-	if !ok {
-		return "", false
+	return "", false
+}
+
+// alternatives returns the changes to try, in order.
+func (r *Recipe) alternatives(from, to *spec.Config) [][]change {
+	if r.format.emitted == torchtitanTOML.emitted {
+		return r.titanChanges(from, to)
 	}
+	return [][]change{r.changes(from, to)}
+}
+
+// gives reports whether the edited file says the plan of to, and all else that the file said.
+func (r *Recipe) gives(edited string, changes []change, to *spec.Config, o Options) bool {
 	o.Format = r.Format
 	again, err := Read(r.name, []byte(edited), o)
 	if err != nil {
-		return "", false
+		return false
+	}
+	if _, known := r.numbers[Layers]; known {
+		again.SetLayers(to.Model.Layers)
 	}
 	got, _, err := again.Plan(to.Plan.Devices())
-	if err != nil || !samePlan(got, to.Plan) {
-		return "", false
+	return err == nil && samePlan(got, to.Plan) && (r.format.syntax != isTOML || again.keeps(r.entries, changes))
+}
+
+// keeps reports whether r has the entries of a file that no change is about.
+func (r *Recipe) keeps(entries []entry, changes []change) bool {
+	for _, e := range entries {
+		if !slices.ContainsFunc(changes, func(c change) bool { return c.key == e.key }) && (!r.has(e.key) || r.valueOf(e.key) != e.value) {
+			return false
+		}
 	}
-	return string(diff.Diff(r.name, []byte(r.text), r.name, []byte(edited))), true
+	return true
 }
 
 // samePlan compares plans; a format that is not written is the device's.
@@ -121,12 +141,8 @@ func (r *Recipe) written(of Field, value string) (string, bool) {
 
 // emittedChanges compares what package launch writes for both plans.
 func (r *Recipe) emittedChanges(from, to *spec.Config) []change {
-	f, err := launch.Lookup(r.format.emitted)
-	if err != nil {
-		return nil
-	}
-	was, ok := settings(f, from)
-	now, ok2 := settings(f, to)
+	was, ok := r.settings(from)
+	now, ok2 := r.settings(to)
 	if !ok || !ok2 {
 		return nil
 	}
@@ -144,26 +160,34 @@ func (r *Recipe) emittedChanges(from, to *spec.Config) []change {
 	return out
 }
 
-// settings are the keys that a framework is started with.
-func settings(f launch.Framework, c *spec.Config) ([]entry, bool) {
+// settings are the keys that package launch writes for c in r's format.
+func (r *Recipe) settings(c *spec.Config) ([]entry, bool) {
+	f, err := launch.Lookup(r.format.emitted)
+	if err != nil {
+		return nil, false
+	}
 	s, err := f.Emit(*c)
 	if err != nil {
 		return nil, false
 	}
-	r, err := Read(f.File, []byte(s.Text), Options{Format: f.Name})
+	written, err := Read(f.File, []byte(s.Text), Options{Format: f.Name})
 	if err != nil {
 		return nil, false
 	}
-	return r.entries, true
+	for i := range written.entries {
+		e := &written.entries[i]
+		e.written = s.Text[e.start:e.end]
+	}
+	return written.entries, true
 }
 
 // edited applies changes to the text of the file.
 func (r *Recipe) edited(changes []change) (string, bool) {
 	text := r.text
-	if r.format.syntax == isShell {
+	if edit := r.format.oneByOne(); edit != nil {
 		for _, c := range changes {
 			var ok bool
-			if text, ok = editArguments(text, c, r.format.assignments); !ok {
+			if text, ok = edit(text, c); !ok {
 				return "", false
 			}
 		}
@@ -205,6 +229,17 @@ func (r *Recipe) edited(changes []change) (string, bool) {
 	return text, true
 }
 
+// oneByOne returns how a syntax is edited by one change after the other, nil for the others.
+func (f *format) oneByOne() func(text string, c change) (string, bool) {
+	switch f.syntax {
+	case isShell:
+		return func(text string, c change) (string, bool) { return editArguments(text, c, f.assignments) }
+	case isTOML:
+		return editTOML
+	}
+	return nil
+}
+
 // value writes a value as the syntax has it.
 func (r *Recipe) value(v string) string {
 	if _, err := strconv.ParseFloat(v, 64); err == nil || v == "true" || v == "false" || v == "null" || r.format.syntax == isYAML {
@@ -244,8 +279,6 @@ func (r *Recipe) insertion(key, value string) (at int, line string, ok bool) {
 		switch r.format.syntax {
 		case isYAML:
 			return start, indent + name + ": " + value + "\n", true
-		case isTOML:
-			return start, indent + name + " = " + value + "\n", true
 		case isJSON:
 			quoted := strconv.Quote(name) + ": " + value + ","
 			if strings.Count(lead, `"`) == 2 { // the key stands alone on its line

@@ -28,7 +28,8 @@ type entry struct {
 	list   []string // of plain values; nil for other values
 	isNull bool
 
-	start, end int // bytes of the value in the file; end 0 = not known
+	start, end int    // bytes of the value in the file; end 0 = not known
+	written    string // the value in the syntax of the file, of settings only
 }
 
 // maxEntries bounds the keys of a file, and so the growth of YAML by aliases.
@@ -311,9 +312,9 @@ func tomlEntries(name string, text []byte) ([]entry, error) {
 	if err := tomlWalk(&out, "", top, 0); err != nil {
 		return nil, fmt.Errorf("recipe: %s: %w", name, err)
 	}
-	places := tomlPlaces(text)
+	at := layoutOf(string(text))
 	for i := range out {
-		if p, ok := places[out[i].key]; ok {
+		if p, ok := at.values[out[i].key]; ok {
 			out[i].start, out[i].end = p[0], p[1]
 		}
 	}
@@ -348,31 +349,4 @@ func tomlWalk(out *[]entry, key string, v any, depth int) error {
 		*out = append(*out, entry{key: key, value: fmt.Sprint(v)})
 	}
 	return nil
-}
-
-// tomlPlaces returns the bytes of the values that are written on one line as KEY = VALUE.
-func tomlPlaces(text []byte) map[string][2]int {
-	out := map[string][2]int{}
-	table, at := "", 0
-	for line := range strings.Lines(string(text)) {
-		from := at
-		at += len(line)
-		trimmed := strings.TrimSpace(line)
-		if name, ok := strings.CutPrefix(trimmed, "["); ok && !strings.HasPrefix(name, "[") {
-			name, _, _ = strings.Cut(name, "]")
-			table = strings.TrimSpace(name)
-			continue
-		}
-		key, value, ok := strings.Cut(line, "=")
-		if !ok || strings.HasPrefix(trimmed, "#") {
-			continue
-		}
-		written := strings.TrimSpace(value)
-		if plain, _, comment := strings.Cut(written, "#"); comment && !strings.ContainsAny(written, `"'`) {
-			written = strings.TrimSpace(plain)
-		}
-		start := from + len(key) + 1 + strings.Index(value, written)
-		out[joined(table, strings.Trim(strings.TrimSpace(key), `"`))] = [2]int{start, start + len(written)}
-	}
-	return out
 }

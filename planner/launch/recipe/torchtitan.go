@@ -1,6 +1,9 @@
 package recipe
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // torchtitanTOML is a job file of torchtitan 0.2 and before (torchtitan/config/job_config.py), with the older names.
 var torchtitanTOML = format{
@@ -82,11 +85,11 @@ func torchtitanFinish(r *Recipe) {
 	switch {
 	case sharded && shard*r.degree(CP) == 1:
 		r.setDefault(ZeRO, 0)
-	case pp > 1 && never:
+	case pp > 1 && !always: // unless told otherwise, torchtitan does not gather again with a pipeline
 		r.setDefault(ZeRO, 1)
-	case pp > 1 && always, pp == 1 && !never:
+	case pp > 1, !never:
 		r.setDefault(ZeRO, 3)
-	case pp == 1:
+	default:
 		r.setDefault(ZeRO, 2)
 	}
 	if strings.Contains(r.texts[Offload], "params") {
@@ -142,4 +145,14 @@ func (r *Recipe) valueOf(key string) string {
 		}
 	}
 	return ""
+}
+
+// has reports whether the file has a key.
+func (r *Recipe) has(key string) bool {
+	return slices.ContainsFunc(r.entries, func(e entry) bool { return e.key == key })
+}
+
+// ImpliesSP reports whether tensor parallelism of the file's format, or of the file, is sequence parallel.
+func (r *Recipe) ImpliesSP() bool {
+	return r.format == &torchtitanTOML || r.numbers[SP] == 1
 }

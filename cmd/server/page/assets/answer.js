@@ -1,6 +1,6 @@
 // The answer to a question: the best plans, the memory and the time of one of them, changes that make it fit, and its launch file.
 
-import {h, api, ApiError, body, tokensOf, peakOf, accelerators, frameworks, named, table, plainTable, bar, tiles, planCode, sig, big, percent, duration, problemBox} from "./core.js";
+import {h, api, ApiError, body, tokensOf, accelerators, frameworks, named, table, plainTable, bar, tiles, planCode, sig, big, percent, duration, problemBox} from "./core.js";
 
 const most = 200; // plans of the first answer; a button loads the others
 
@@ -22,14 +22,13 @@ export async function show(root, q, page) {
   }
   const tokens = await tokensOf(q);
   const detail = h("div", {id: "plan"});
+  let chosen = 0; // an answer to an earlier choice may come after that to the last one
   const choose = async (plan, row) => {
+    const choice = ++chosen;
     detail.setAttribute("aria-busy", "true");
-    try {
-      detail.replaceChildren(...await details(plan, row, q, page, tokens));
-    } catch (err) {
-      if (page.signal.aborted) return;
-      detail.replaceChildren(problemBox(err));
-    }
+    const parts = await details(plan, row, q, page, tokens).catch((err) => [problemBox(err)]);
+    if (page.signal.aborted || choice !== chosen) return;
+    detail.replaceChildren(...parts);
     detail.setAttribute("aria-busy", "false");
   };
   const best = answer.plans[0], picked = q.plan || best.plan;
@@ -44,18 +43,17 @@ async function details(plan, row, q, page, tokens) {
     row || api("/v1/predict", body(q, {plan, devices: q.devices, explain: true}), page.signal).then((out) => out.plans[0]),
     api("/v1/fit-check", body(q, {plan, devices: q.devices}), page.signal),
   ]);
-  return [await headline(predicted, fit, q, tokens), remedies(fit, page), h("div", {class: "bars"}, memoryBar(fit, predicted), waterfall(predicted)), pipeline(predicted, fit, page), launch(predicted, q, page)].filter(Boolean);
+  return [headline(predicted, fit, tokens), remedies(fit, page), h("div", {class: "bars"}, memoryBar(fit, predicted), waterfall(predicted)), pipeline(predicted, fit, page), launch(predicted, q, page)].filter(Boolean);
 }
 
-async function headline(r, fit, q, tokens) {
-  const peak = await peakOf(q, r.plan_parts.precision), mfu = r.tflops_per_gpu * 1e12 / peak;
+function headline(r, fit, tokens) {
   return h("section", {"aria-labelledby": "h-plan"}, h("h1", {id: "h-plan"}, fit.fits ? "" : fit.verdict === "unsure" ? "May not fit: " : "Does not fit: ", planCode(r.plan)),
     r.warnings.map((w) => h("p", {class: "note"}, w)),
     tiles([
       ["Step time", duration(r.step_time_s), "", "90 %: " + duration(r.step_time_lo_s) + " – " + duration(r.step_time_hi_s)],
       tokens > 0 ? ["Throughput", big(r.samples_per_s * tokens), "tokens/s", big(r.samples_per_s * tokens / r.devices) + " per device"] : ["Throughput", big(r.samples_per_s), "samples/s"],
       ["Model FLOP/s", sig(r.tflops_per_gpu, 3), "TFLOP/s", "per device"],
-      peak && ["MFU", percent(mfu), "", "of " + sig(peak / 1e12, 3) + " TFLOP/s"],
+      r.mfu && ["MFU", percent(r.mfu), "", "of " + sig(r.tflops_per_gpu / r.mfu, 3) + " TFLOP/s"],
       ["Memory", sig(r.mem_gib, 3), "GiB", fit.device_gib > 0 ? fit.verdict + ", " + percent(fit.probability) + " sure, of " + sig(fit.device_gib, 3) + " GiB" : "the device's is not known"],
       ["Devices", big(r.devices), "", "nodes of " + r.shape],
     ]));
@@ -191,12 +189,6 @@ const matches = (r, words) => words.every((w) => r.plan.includes(w) || r.verdict
 
 async function ranking(answer, q, page, tokens, ask, picked, choose) {
   const pinned = new Map(), compare = h("div", {id: "pinned", "aria-live": "polite"});
-  const peaks = new Map();
-  for (const r of answer.plans) {
-    const f = r.plan_parts.precision;
-    if (!peaks.has(f)) peaks.set(f, await peakOf(q, f));
-  }
-  const mfu = (r) => r.tflops_per_gpu * 1e12 / peaks.get(r.plan_parts.precision);
   const rank = new Map(answer.plans.map((r, i) => [r, i + 1]));
   let now = picked;
   const columns = [
@@ -207,7 +199,7 @@ async function ranking(answer, q, page, tokens, ask, picked, choose) {
     tokens > 0 ? {name: "Tokens/s", about: "tokens per second of all devices", width: 6.5, num: true, down: true, value: (r) => r.samples_per_s, cell: (r) => big(r.samples_per_s * tokens)}
       : {name: "Samples/s", about: "samples per second", width: 6.5, num: true, down: true, value: (r) => r.samples_per_s, cell: (r) => big(r.samples_per_s)},
     {name: "TFLOP/s", about: "model TFLOP/s per device", width: 6, num: true, down: true, value: (r) => r.tflops_per_gpu, cell: (r) => sig(r.tflops_per_gpu, 3)},
-    {name: "MFU", about: "share of the device's rate", width: 5, num: true, down: true, value: mfu, cell: (r) => percent(mfu(r))},
+    {name: "MFU", about: "share of the device's rate", width: 5, num: true, down: true, value: (r) => r.mfu, cell: (r) => percent(r.mfu)},
     {name: "GiB", about: "memory of the fullest device", width: 5, num: true, value: (r) => r.mem_gib, cell: (r) => sig(r.mem_gib, 3)},
     {name: "Beats #1", about: "probability that it is faster than the first plan", width: 6, num: true, down: true, value: (r) => r.p_beats_best, cell: (r) => r.p_beats_best == null ? "" : percent(r.p_beats_best)},
     {name: "Pin", about: "put it into the comparison", width: 4.6, cell: (r) => h("button", {type: "button", class: "pin", "aria-pressed": String(pinned.has(r.plan)), "aria-label": "Pin " + r.plan, onclick: () => pin(r)}, pinned.has(r.plan) ? "✓" : "+")},

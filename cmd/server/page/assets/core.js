@@ -178,13 +178,6 @@ export async function tokensOf(q) {
   return q.seq || q.network?.seq_len || (q.model && named(await models(), q.model)?.seq_len) || 0;
 }
 
-// peakOf returns the rate of matrix multiplications of a device in a plan's format, in FLOP/s, undefined where it is not known.
-export async function peakOf(q, precision) {
-  const a = named(await accelerators(), q.accelerator.replace(/^\d+\s*x\s*/i, ""));
-  const wider = {fp4: ["fp4", "fp8", "bf16"], fp8: ["fp8", "bf16"], bf16: ["bf16"], fp16: ["fp16"], tf32: ["tf32", "fp32"], fp32: ["fp32"]}[precision || "bf16"] || [];
-  return a && wider.map((f) => a[f + "_flops"]).find((v) => v > 0);
-}
-
 // ---- Figures ----
 
 // duration writes seconds in the unit that suits them.

@@ -1,6 +1,6 @@
 // What changes with the numbers of devices and samples, with the type of device, and with its price.
 
-import {h, api, charts, ApiError, body, tokensOf, peakOf, accelerators, named, plainTable, planCode, parse, sig, big, brief, percent, duration, problemBox} from "./core.js";
+import {h, api, charts, ApiError, body, tokensOf, accelerators, named, plainTable, planCode, parse, sig, big, brief, percent, duration, problemBox} from "./core.js";
 import {drawCurve, drawGain, drawFront, keepDrawn} from "./charts.js";
 
 const largest = 4096; // devices of a curve on the page
@@ -123,7 +123,7 @@ function prices(q, page, perSample) {
     {name: "Type", cell: (r) => r.name},
     {name: "Plan", cell: (r) => r.best ? planCode(r.best.plan) : r.why},
     {name: "Step", num: true, cell: (r) => r.best ? duration(r.best.step_time_s) : ""},
-    {name: "MFU", num: true, cell: (r) => r.best && r.peak ? percent(r.best.tflops_per_gpu * 1e12 / r.peak) : ""},
+    {name: "MFU", num: true, cell: (r) => r.best ? percent(r.best.mfu) : ""},
     {name: "GiB", num: true, cell: (r) => r.best ? sig(r.best.mem_gib, 3) : ""},
     {name: "Time", num: true, cell: (r) => r.best && perSample ? h("span", {title: "90 %: " + duration(run(r, r.best.step_time_lo_s)) + " – " + duration(run(r, r.best.step_time_hi_s))}, duration(run(r, r.best.step_time_s))) : ""},
     {name: "Price per device-hour", cell: (r) => h("input", {type: "text", inputmode: "decimal", value: r.price || "", "aria-label": "Price per device-hour of " + r.name, maxlength: 12, onchange: (e) => setPrice(r, e.target)})},
@@ -156,7 +156,6 @@ function prices(q, page, perSample) {
       const row = {name, price: [...known].find(([n]) => named(list, n)?.name === name || n === name)?.[1]};
       try {
         row.best = (await api("/v1/plan", body({...q, accelerator: name}, {devices: q.devices, top: 1}), page.signal)).plans[0];
-        row.peak = await peakOf({accelerator: name}, row.best.plan_parts.precision);
       } catch (err) {
         if (!(err instanceof ApiError)) throw err;
         row.why = err.problem.infeasible ? "no plan fits on " + q.devices : err.message;

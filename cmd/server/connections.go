@@ -1,0 +1,93 @@
+package server
+
+import (
+	"net"
+	"net/http"
+	"sync"
+)
+
+// connections bounds the open connections, since the store needs file descriptors too. Where all are taken, a new one takes
+// the place of the one that is idle longest, else it waits until one is closed.
+type connections struct {
+	most   int
+	mu     sync.Mutex
+	freed  *sync.Cond
+	open   int
+	ended  bool
+	idle   []net.Conn // by the time since when they are
+	accept net.Listener
+}
+
+// mostConnections bounds the open connections where file descriptors do not: each needs some 20 KiB.
+const mostConnections = 16384
+
+func newConnections(l net.Listener, most int) *connections {
+	c := &connections{most: most, accept: l}
+	c.freed = sync.NewCond(&c.mu)
+	return c
+}
+
+// Accept implements net.Listener.
+func (c *connections) Accept() (net.Conn, error) {
+	conn, err := c.accept.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for closing := false; c.open >= c.most && !c.ended; c.freed.Wait() {
+		if len(c.idle) > 0 && !closing {
+			oldest := c.idle[0]
+			c.idle, closing = c.idle[1:], true
+			go oldest.Close() // of TLS, it writes
+		}
+	}
+	c.open++
+	return &counted{Conn: conn, in: c}, nil
+}
+
+// Close implements net.Listener.
+func (c *connections) Close() error {
+	c.mu.Lock()
+	c.ended = true
+	c.freed.Broadcast()
+	c.mu.Unlock()
+	return c.accept.Close()
+}
+
+// Addr implements net.Listener.
+func (c *connections) Addr() net.Addr { return c.accept.Addr() }
+
+// changed is http.Server.ConnState.
+func (c *connections) changed(conn net.Conn, state http.ConnState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, other := range c.idle {
+		if other == conn {
+			c.idle = append(c.idle[:i:i], c.idle[i+1:]...)
+			break
+		}
+	}
+	if state == http.StateIdle {
+		c.idle = append(c.idle, conn)
+		c.freed.Signal() // one that waits takes its place
+	}
+}
+
+// counted is an open connection.
+type counted struct {
+	net.Conn
+	in   *connections
+	once sync.Once
+}
+
+func (c *counted) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(func() {
+		c.in.mu.Lock()
+		c.in.open--
+		c.in.freed.Signal()
+		c.in.mu.Unlock()
+	})
+	return err
+}

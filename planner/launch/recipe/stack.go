@@ -1,0 +1,29 @@
+package recipe
+
+import (
+	"slices"
+	"strings"
+)
+
+// stacks are the training stacks of the formats, as package stack names them.
+var stacks = map[string]string{
+	"torchtitan": "torchtitan", "torchrun": "PyTorch", "deepspeed": "DeepSpeed", "maxtext": "MaxText", "nemo": "NeMo Megatron",
+	"accelerate": "Accelerate", "axolotl": "Accelerate", "trainer": "Hugging Face",
+}
+
+// coreOptions are arguments that Megatron-LM has had since it is built on Megatron Core.
+var coreOptions = []string{"--use-mcore-models", "--use-megatron-fsdp", "--context-parallel-size", "--cp-comm-type", "--overlap-param-gather", "--ckpt-format", "--attention-backend"}
+
+// Stack names the training stack that the file is for, "" where more than one reads such files.
+func (r *Recipe) Stack() string {
+	if r.Format != "megatron" {
+		return stacks[r.Format]
+	}
+	switch {
+	case slices.ContainsFunc(r.entries, func(e entry) bool { return strings.HasPrefix(e.key, "--deepspeed") }):
+		return "Megatron-DeepSpeed"
+	case slices.ContainsFunc(coreOptions, r.has):
+		return "Megatron Core"
+	}
+	return ""
+}
