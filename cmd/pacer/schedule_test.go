@@ -103,7 +103,8 @@ func TestE2EScheduleMetrics(t *testing.T) {
 	if code := <-ended; code != 0 {
 		t.Errorf("exit code %d: %s", code, stderr.String())
 	}
-	if _, err := http.Get(url); err == nil {
+	if resp, err := http.Get(url); err == nil {
+		_ = resp.Body.Close()
 		t.Error("the metrics are served after the end")
 	}
 }
