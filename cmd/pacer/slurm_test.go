@@ -104,7 +104,7 @@ func TestE2ESlurmTorch(t *testing.T) {
 	end()
 	other := real.Submit("#!/bin/bash\nsleep 5\n", "-n1", "-N1", "--gres=gpu:1", "--comment=pacer:model=GPT2-small,batch=8,steps=100000")
 	at := last()
-	end = under("pacer") // which makes room
+	end = under("pacer:price=12:makespan=1") // which makes room, since others are said to wait
 	until("the other job ends", func() bool { return strings.Contains(state(other), "JobState=COMPLETED") })
 	until("training on fewer devices", func() bool { return last() >= at+40 })
 	end()
