@@ -5,7 +5,7 @@ go test -c -o "$scratch/bench.test" ./bench
 for policy in pacer rubick; do
   for jobs in 1000 5000; do
     for _ in 1 2 3; do # one process each: peak memory is that of a process
-      "$scratch/bench.test" -test.run xxx -test.cpu 1 -test.benchtime 1x -test.bench "FirstDecision/policy=$policy/jobs=$jobs/"
+      "$scratch/bench.test" -test.run xxx -test.cpu 1 -test.benchtime 1x -test.bench "^BenchmarkFirstDecision\$/policy=$policy/jobs=$jobs/"
     done
   done
 done | awk "$interval"'
