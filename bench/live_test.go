@@ -54,28 +54,16 @@ func BenchmarkLiveFirstDecision(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				decide := 0.0
-				for b.Loop() {
+				livetest.BenchmarkDecision(b, func() live.Options {
 					oracle := planner.New(analytic.Family.Unfitted, planner.Options{})
-					controller, err := live.New(live.Options{
-						Cluster: cluster, StartCost: time.Minute, DryRun: true, Now: cluster.Now,
+					return live.Options{
+						Cluster: cluster, StartCost: time.Minute, Now: cluster.Now,
 						Policy: func(spec.Cluster) (scheduler.Policy, error) {
 							return builtin.Policies.New(specs[0], policy.Deps{Oracle: oracle, Placer: place.Even(placer), Seed: 1})
 						},
 						Estimate: func(c spec.Cluster) sim.Truth { return sim.Predicted{Predictor: oracle, Cluster: c} },
-					})
-					if err != nil {
-						b.Fatal(err)
 					}
-					if _, err := controller.Tick(b.Context()); err != nil {
-						b.Fatal(err)
-					}
-					if s := controller.Stats(); s.Decisions != 1 || s.Failed+s.Refused > 0 {
-						b.Fatalf("%+v", s)
-					}
-					decide += controller.Stats().Decide.Seconds()
-				}
-				b.ReportMetric(decide/float64(b.N), "decide-sec")
+				})
 			})
 		}
 	}

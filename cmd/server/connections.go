@@ -1,6 +1,7 @@
 package server
 
 import (
+	"container/list"
 	"net"
 	"net/http"
 	"sync"
@@ -14,7 +15,8 @@ type connections struct {
 	freed  *sync.Cond
 	open   int
 	ended  bool
-	idle   []net.Conn // by the time since when they are
+	idle   *list.List                 // of net.Conn, idle longest first
+	place  map[net.Conn]*list.Element // in idle
 	accept net.Listener
 }
 
@@ -22,7 +24,7 @@ type connections struct {
 const mostConnections = 16384
 
 func newConnections(l net.Listener, most int) *connections {
-	c := &connections{most: most, accept: l}
+	c := &connections{most: most, idle: list.New(), place: map[net.Conn]*list.Element{}, accept: l}
 	c.freed = sync.NewCond(&c.mu)
 	return c
 }
@@ -36,10 +38,11 @@ func (c *connections) Accept() (net.Conn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for closing := false; c.open >= c.most && !c.ended; c.freed.Wait() {
-		if len(c.idle) > 0 && !closing {
-			oldest := c.idle[0]
-			c.idle, closing = c.idle[1:], true
-			go oldest.Close() // of TLS, it writes
+		if oldest := c.idle.Front(); oldest != nil && !closing {
+			conn := c.idle.Remove(oldest).(net.Conn)
+			delete(c.place, conn)
+			closing = true
+			go conn.Close() // of TLS, it writes
 		}
 	}
 	c.open++
@@ -62,14 +65,12 @@ func (c *connections) Addr() net.Addr { return c.accept.Addr() }
 func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i, other := range c.idle {
-		if other == conn {
-			c.idle = append(c.idle[:i:i], c.idle[i+1:]...)
-			break
-		}
+	if at, ok := c.place[conn]; ok {
+		c.idle.Remove(at)
+		delete(c.place, conn)
 	}
 	if state == http.StateIdle {
-		c.idle = append(c.idle, conn)
+		c.place[conn] = c.idle.PushBack(conn)
 		c.freed.Signal() // one that waits takes its place
 	}
 }

@@ -73,8 +73,8 @@ func (c client) idle(t *testing.T, s *connections) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		s.mu.Lock()
-		n := len(s.idle)
-		last := n > 0 && s.idle[n-1].RemoteAddr().String() == c.LocalAddr().String()
+		newest := s.idle.Back()
+		last := newest != nil && newest.Value.(net.Conn).RemoteAddr().String() == c.LocalAddr().String()
 		s.mu.Unlock()
 		if last {
 			return

@@ -32,24 +32,10 @@ func benchmarkFirstDecision(b *testing.B, hosts int) {
 	}
 	for _, name := range conforming {
 		b.Run(fmt.Sprintf("policy=%s/jobs=5000/nodes=1000/hosts=%d", name, hosts), func(b *testing.B) {
-			var decide float64
-			for b.Loop() {
-				controller, err := live.New(live.Options{
-					Cluster: c, StartCost: tr.cost, DryRun: true, Now: c.Now,
-					Policy: func(spec.Cluster) (scheduler.Policy, error) { return tr.policy(b, name), nil },
-				})
-				if err != nil {
-					b.Fatal(err)
-				}
-				if _, err := controller.Tick(b.Context()); err != nil {
-					b.Fatal(err)
-				}
-				if s := controller.Stats(); s.Decisions != 1 || s.Failed+s.Refused > 0 {
-					b.Fatalf("%+v", s)
-				}
-				decide += controller.Stats().Decide.Seconds()
-			}
-			b.ReportMetric(decide/float64(b.N), "decide-sec")
+			livetest.BenchmarkDecision(b, func() live.Options {
+				return live.Options{Cluster: c, StartCost: tr.cost, Now: c.Now,
+					Policy: func(spec.Cluster) (scheduler.Policy, error) { return tr.policy(b, name), nil }}
+			})
 		})
 	}
 }

@@ -31,10 +31,12 @@ func (o Option) isBool() bool   { return o.Default == "true" || o.Default == "fa
 // of a text; empty for a text without an example.
 func (o Option) Range() string {
 	switch {
-	case o.isNumber() && o.Max == Unbounded:
-		return strings.Join(append([]string{strings.TrimSpace("at least " + number(o.Min) + " " + o.Unit)}, o.Words...), " or ")
 	case o.isNumber():
-		return strings.Join(append([]string{strings.TrimSpace(number(o.Min) + " to " + number(o.Max) + " " + o.Unit)}, o.Words...), " or ")
+		span := number(o.Min) + " to " + number(o.Max)
+		if o.Max == Unbounded {
+			span = "at least " + number(o.Min)
+		}
+		return strings.Join(append([]string{strings.TrimSpace(span + " " + o.Unit)}, o.Words...), " or ")
 	case o.isBool():
 		return "true or false"
 	case o.Example != "":

@@ -202,7 +202,7 @@ func (p *pacer) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.De
 	if err := o.prepare(ctx); err != nil {
 		return scheduler.Decision{}, err
 	}
-	o.number()
+	o.index()
 	schedule, err := lookahead.Search(ctx, &o.problem, lookahead.Options{Tries: p.tries, Rounds: p.rounds, Steps: maxSteps, Seed: p.seed, Hint: o.hint(), Prices: o.prices()})
 	if err != nil {
 		return scheduler.Decision{}, fmt.Errorf("policy: pacer: %w", err)

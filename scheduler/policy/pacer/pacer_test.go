@@ -265,6 +265,36 @@ func TestLater(t *testing.T) {
 	}
 }
 
+// A decision takes the mean end of the last schedule of an earlier time, also when it is repeated.
+func TestLaterFollowsSchedules(t *testing.T) {
+	c := schedulertest.Nodes(1, 1)
+	w := &schedulertest.World{}
+	w.Add("m", c.Groups[0].Accelerator.Name, schedulertest.OnePlan(1), spec.NewShape(1), 1)
+	job := func(order int, id spec.JobID, submit time.Duration, steps float64) *scheduler.JobState {
+		return &scheduler.JobState{Order: order, Remaining: steps, Job: &spec.Job{ID: id, Submit: submit, Model: spec.Model{Name: "m"}, Plan: schedulertest.OnePlan(1), Devices: 1, Steps: steps}}
+	}
+	p := pacerOf(t, policy.Deps{Oracle: w.Oracle(0, 0)}).(*pacer)
+	decide := func(now time.Duration, jobs ...*scheduler.JobState) float64 {
+		s := scheduler.NewSnapshot(now, c, jobs)
+		if _, err := p.Decide(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		return p.later(s)
+	}
+	a, b := job(0, "a", 0, 100), job(1, "b", 50*time.Second, 300)
+	if got := decide(0, a); got != 0 {
+		t.Errorf("the first decision has price %g, want 0", got)
+	}
+	for range 2 { // the schedule of time 0 ends after 100 s: b came within that, and two jobs are there at its arrival
+		if got := decide(50*time.Second, a, b); math.Abs(got-0.75) > 1e-12 {
+			t.Errorf("price %g, want 0.75: half of a load of 1.5", got)
+		}
+	}
+	if got := decide(500*time.Second, b); got != 0 {
+		t.Errorf("price %g long after the last arrival, want 0", got)
+	}
+}
+
 // Option span interpolates the other options, except those that are given.
 func TestSpanOption(t *testing.T) {
 	for _, c := range []struct {

@@ -8,8 +8,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/internal/lookahead"
 )
 
-// number numbers the tasks of the problem.
-func (o *decision) number() {
+// index maps jobs to the tasks of the problem.
+func (o *decision) index() {
 	o.taskOf = make(map[spec.JobID]int, len(o.jobs))
 	for i, p := range o.jobs {
 		o.taskOf[p.Job.ID] = i
