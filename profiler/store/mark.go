@@ -203,7 +203,7 @@ func (db *DB) change(ctx context.Context, what string, rs []Record, each func(tx
 func (db *DB) changeBatch(from, to int, each func(txn *badger.Txn, i int) (bool, error)) (n int, err error) {
 	db.writing.Lock()
 	defer db.writing.Unlock()
-	if err := errors.Join(checkSpace(db.dir, minFreeSpace), db.fillLogs()); err != nil {
+	if err := checkSpace(db.dir, minFreeSpace); err != nil {
 		return 0, err
 	}
 	defer recoverPanic(&err)

@@ -146,9 +146,6 @@ func batchLen(rows []row) int {
 // commit writes rows in one transaction and waits until it is on disk. The caller holds writing.
 func (db *DB) commit(rows []row) (c Counts, err error) {
 	defer recoverPanic(&err)
-	if err := db.fillLogs(); err != nil {
-		return Counts{}, err
-	}
 	txn := db.bdb.NewTransaction(true)
 	defer txn.Discard()
 	changes := map[tallyKey]int{}

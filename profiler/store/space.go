@@ -7,7 +7,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
@@ -17,11 +16,10 @@ import (
 // has in memory after other programs have filled the disk. It exists after a crash too; Open deletes it first.
 const reserveFile = "RESERVE"
 
-// The engine writes through memory maps of files, and a write for which the disk has no room ends the program. So its
-// logs get their space at once (fillLogs), a write needs minFreeSpace for the tables that it may cause, and on a disk
-// with less than tightSpace it waits until they are written (settle). One table of a memtable and one merge of tables
-// take less than half of minFreeSpace: the program ends only if others take the rest, 192 MiB, during one write.
-// Recovery needs openSpace, which the reserve of a server that was killed gives.
+// The engine writes through memory maps of files, and a write for which the disk has no room ends the program. So a write
+// needs minFreeSpace for the logs and tables that it may cause, and on a disk with less than tightSpace it waits until the
+// tables are written (settle). What remains is other programs that take much of minFreeSpace during one write: 128 MiB are
+// tested. Recovery needs openSpace, which the reserve of a server that was killed gives.
 const (
 	openSpace    = 64 << 20 // bytes
 	minFreeSpace = 384 << 20
@@ -60,28 +58,6 @@ func (db *DB) reserve() error {
 		return unreserve(db.dir)
 	}
 	return err
-}
-
-// fillLogs allocates the space of the logs that the engine has created since the last call.
-func (db *DB) fillLogs() error {
-	for _, kind := range []struct {
-		pattern string
-		filled  *string
-	}{{"*.mem", &db.filledTable}, {"*.vlog", &db.filledValues}} {
-		logs, err := filepath.Glob(filepath.Join(db.dir, kind.pattern))
-		if err != nil || len(logs) == 0 {
-			return err
-		}
-		newest := slices.Max(logs) // names are numbers of equal length
-		if newest == *kind.filled {
-			continue
-		}
-		if err := allocateFile(newest); err != nil {
-			return fmt.Errorf("allocating %s: %w", newest, err)
-		}
-		*kind.filled = newest
-	}
-	return nil
 }
 
 // settle waits, on a disk with little space, for the tables that a write has caused.

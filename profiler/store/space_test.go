@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -104,13 +105,11 @@ func smallDisk(t *testing.T, mib int) string {
 	return dir
 }
 
-// On a disk that another program fills, by up to 128 MiB during a call, reads are answered, a call stores all of its
-// rows or none, and rows are stored again once there is space.
+// On a disk with just enough space another program takes up to 128 MiB during each call, and all of it when a call has
+// caused a table: reads are answered, a call stores all of its rows or none, and rows are stored again once there is space.
 func TestStoreOnFullDisk(t *testing.T) {
 	disk := smallDisk(t, 1024)
-	dir := filepath.Join(disk, "store")
-	o := Options{Reserve: 96 << 20}
-	db, err := Open(dir, o)
+	db, err := Open(filepath.Join(disk, "store"), Options{Reserve: 96 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,68 +118,94 @@ func TestStoreOnFullDisk(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	times := 20
+	tables := 12
 	if testing.Short() {
-		times = 4
+		tables = 6
 	}
+	rest := fileOn(t, disk, "rest") // all but the space that the store needs and 32 MiB
+	other := fileOn(t, disk, "other")
 	rng := rand.New(rand.NewPCG(3, 4))
 	next, refused := 0, 0
-	for round := range times {
-		filler, err := os.Create(filepath.Join(disk, "filler"))
-		if err != nil {
+	for refused < tables {
+		if free, err := freeSpace(disk); err != nil {
+			t.Fatal(err)
+		} else if err := grow(rest, int(free>>20)-(minFreeSpace>>20)-32); err != nil {
 			t.Fatal(err)
 		}
-		for calls, full := rng.IntN(200), false; !full; calls-- {
+		log, tries := newestLog(t, db), 0
+		for newestLog(t, db) == log {
+			tries++
 			var ms []spec.Measurement
-			for i := range 50 {
+			for i := range 500 {
 				m := numbered(next + i)
 				m.StepSec = m.StepSec[:1]
 				ms = append(ms, m)
 			}
 			taken := make(chan error, 1)
-			mib := 0
-			if calls < 0 {
-				mib = rng.IntN(128)
-			}
-			go func() { taken <- grow(filler, mib) }()
+			mib := rng.IntN(128)
+			go func() { taken <- grow(other, mib) }()
 			c, err := db.PutAll(t.Context(), ms...)
 			switch {
 			case err == nil:
 				next += len(ms)
-			case errors.Is(err, ErrNoSpace) && c.Total() == 0:
-				full = true
-				refused++
-			default:
-				t.Fatalf("round %d: %v, %+v", round, err, c)
+			case !errors.Is(err, ErrNoSpace) || c.Total() > 0 || tries == 100:
+				t.Fatalf("%d rows stored: %v, %+v", next, err, c)
 			}
 			if err := <-taken; err != nil {
 				t.Fatal(err)
 			}
+			if newestLog(t, db) == log {
+				empty(t, other)
+			}
 		}
-		if err := grow(filler, 1024); err != nil {
+		if err := grow(other, 1024); err != nil {
 			t.Fatal(err)
 		}
 		if err := db.CheckSpace(); !errors.Is(err, ErrNoSpace) {
-			t.Errorf("round %d: a full disk: %v", round, err)
+			t.Errorf("a full disk: %v", err)
 		}
+		if c, err := db.PutAll(t.Context(), numbered(next)); !errors.Is(err, ErrNoSpace) || c.Total() > 0 {
+			t.Errorf("a full disk: %v, %+v", err, c)
+		}
+		refused++
 		if n, err := db.Len(t.Context(), Filter{}); err != nil || n != next {
-			t.Fatalf("round %d: %d rows, want %d, %v", round, n, next, err)
+			t.Fatalf("%d rows, want %d, %v", n, next, err)
 		}
-		if err := errors.Join(filler.Close(), os.Remove(filler.Name())); err != nil {
-			t.Fatal(err)
-		}
-		if err := db.CheckSpace(); err != nil {
-			t.Errorf("round %d: space is back: %v", round, err)
-		}
-		if err := db.Put(t.Context(), numbered(next)); err != nil {
-			t.Fatalf("round %d: space is back: %v", round, err)
+		empty(t, other)
+		empty(t, rest)
+		if err := errors.Join(db.CheckSpace(), db.Put(t.Context(), numbered(next))); err != nil {
+			t.Fatalf("space is back: %v", err)
 		}
 		next++
 	}
-	if next < 1000*times {
-		t.Errorf("%d rows stored: the disk was full nearly all the time", next)
+	t.Logf("%d rows stored, the disk was full %d times", next, refused)
+}
+
+// newestLog returns the log of the memtable that is written.
+func newestLog(t *testing.T, db *DB) string {
+	t.Helper()
+	logs, err := filepath.Glob(filepath.Join(db.dir, "*.mem"))
+	if err != nil || len(logs) == 0 {
+		t.Fatal(logs, err)
 	}
-	t.Logf("%d rows stored, %d calls refused", next, refused)
+	return slices.Max(logs)
+}
+
+func fileOn(t *testing.T, disk, name string) *os.File {
+	t.Helper()
+	f, err := os.OpenFile(filepath.Join(disk, name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return f
+}
+
+func empty(t *testing.T, f *os.File) {
+	t.Helper()
+	if err := f.Truncate(0); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // grow appends n MiB to f, or what the disk has room for.
@@ -218,12 +243,7 @@ func TestOpenOnFullDisk(t *testing.T) {
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
-	filler, err := os.Create(filepath.Join(disk, "filler"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer filler.Close()
-	if err := grow(filler, 640); err != nil {
+	if err := grow(fileOn(t, disk, "other"), 640); err != nil {
 		t.Fatal(err)
 	}
 	read, err := Open(killed, Options{ReadOnly: true})

@@ -77,8 +77,6 @@ type DB struct {
 
 	writing sync.Mutex // serializes transactions and syncs
 	tallies tallies
-	// The newest logs with allocated space.
-	filledTable, filledValues string
 
 	mu     sync.Mutex
 	users  int // active calls and iterations
