@@ -39,8 +39,16 @@ func Command() *cli.Command {
 
 While it runs, only the server has the store open: post measurements to it. An
 address that other machines reach needs a token, in a file or in $` + command.TokenVariable + `. On
-SIGTERM it finishes running requests and ends; acknowledged measurements are on disk.`,
+SIGTERM it finishes running requests and ends; acknowledged measurements are on disk.
+
+A flag that is not given has the value of its variable, $` + variablePrefix + `MAX_BODY for
+--max-body, else that of --config:
+
+   listen: 127.0.0.1:8470
+   max-body: 1048576
+   allowed-hosts: [pacer.example.org]`,
 		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "config", Usage: "take flags that are not given from the YAML `FILE`", Category: "Global"},
 			&cli.StringFlag{Name: "listen", Value: "127.0.0.1:8470", Usage: "listen at `ADDRESS`; port 0 is any free port", Category: "Network"},
 			&cli.StringFlag{Name: "tokens", Usage: "require a token of `FILE`, which pacer token writes", Category: "Network"},
 			&cli.StringFlag{Name: "token-file", Usage: "require the bearer token in `FILE`", DefaultText: "$" + command.TokenVariable, Category: "Network"},
@@ -64,7 +72,7 @@ SIGTERM it finishes running requests and ends; acknowledged measurements are on 
 			&cli.StringFlag{Name: "fit-family", Value: family.Default, Usage: "fit `FAMILY` of performance model, see pacer ls families", Category: "Fitting"},
 			&cli.StringFlag{Name: "fit-rows", Value: "all", Usage: "fit each model to `N` rows, or all", Category: "Fitting"},
 		},
-		Before: command.NoArgs,
+		Before: settle,
 		Action: runServe,
 	}
 }

@@ -1,0 +1,88 @@
+package serve
+
+import (
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/perfmodel/yamlfile"
+)
+
+// variablePrefix begins the environment variable of a flag: PACER_SERVE_LISTEN is --listen.
+const variablePrefix = "PACER_SERVE_"
+
+// settle is the Before of the command. Flags that the command line does not give have the value of their
+// environment variable, and those without one that of the file of --config.
+func settle(c *cli.Context) error {
+	if err := command.NoArgs(c); err != nil {
+		return err
+	}
+	var names []string
+	for _, f := range c.Command.Flags {
+		if name := f.Names()[0]; name != "config" && name != "help" {
+			names = append(names, name)
+		}
+	}
+	given := givenFlags(c)
+	for _, name := range names {
+		variable := variablePrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+		value, ok := os.LookupEnv(variable)
+		if !ok || slices.Contains(given, name) {
+			continue
+		}
+		given = append(given, name)
+		if err := c.Set(name, value); err != nil {
+			return fail.Usagef("serve: $%s %q is no value of --%s", variable, value, name)
+		}
+	}
+	if path := c.String("config"); path != "" {
+		return readConfig(c, path, names, given)
+	}
+	return nil
+}
+
+// givenFlags are the names of the flags on the command line, before or after the verb.
+func givenFlags(c *cli.Context) (names []string) {
+	for _, ctx := range c.Lineage() {
+		for _, set := range ctx.LocalFlagNames() {
+			if set == "o" {
+				set = "output"
+			}
+			names = append(names, set)
+		}
+	}
+	return names
+}
+
+// readConfig sets the flags of names that are not given to the values of a YAML file, whose keys are names of flags.
+func readConfig(c *cli.Context, path string, names, given []string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fail.Usagef("serve: --config: %w", err)
+	}
+	f := &yamlfile.File{Name: path, Package: "serve", Kind: "configuration"}
+	for _, e := range f.Parse(text).Entries(names...) {
+		var values []string
+		faults := f.Count()
+		for _, n := range e.Value.List() {
+			values = append(values, n.Scalar())
+		}
+		switch {
+		case len(values) == 0 && !e.Value.Given():
+			f.Fail(e.At, "%s has no value", e.Key)
+		case slices.Contains(given, e.Key) || f.Count() > faults:
+		default:
+			if err := c.Set(e.Key, strings.Join(values, ",")); err != nil {
+				e.Value.Fail("%s is no value of %s", e.Value.What(), e.Key)
+			}
+		}
+	}
+	if err := f.Err(); err != nil {
+		return fail.Usagef("%w", err)
+	}
+	return nil
+}
