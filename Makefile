@@ -69,6 +69,18 @@ dist: need-go ## build out/pacer-OS-ARCH.zst without Kubernetes, to copy to a ma
 	zstd -q -f -9 --long=27 -T0 --rm out/pacer-dist -o "out/pacer-$$($(GO) env GOOS)-$$($(GO) env GOARCH).zst"
 	@ls -l out/pacer-*.zst | awk '{printf "%s: %.1f MB\n", $$NF, $$5 / 1e6; if ($$5 > 25e6) {print "make: larger than 25 MB"; exit 1}}'
 
+# Static, so that the image needs nothing else, and without NVML and Kubernetes, which pacer serve does not need.
+IMAGE   ?= pacer
+BUILDER ?= $(firstword $(foreach b,buildah podman docker,$(if $(shell command -v $(b)),$(b))))
+
+.PHONY: image
+image: need-go ## build an image of pacer serve with buildah, podman or docker: make image IMAGE=registry/pacer:1
+	@[ -n '$(BUILDER)' ] || { echo "make: buildah, podman or docker is missing: apt-get install -y buildah"; exit 1; }
+	@mkdir -p out/image
+	CGO_ENABLED=0 $(GO) build -trimpath -tags nokubernetes -ldflags '-s -w $(LDFLAGS)' -o out/image/pacer ./cmd/pacer
+	@cp /etc/ssl/certs/ca-certificates.crt out/image/
+	$(BUILDER) build -t '$(IMAGE)' -f cmd/server/deploy/Containerfile out/image
+
 .PHONY: check
 check: need-go ## quick: formatting, vet, the shorter tests
 	@$(gofmt)

@@ -150,8 +150,8 @@ var docFlag = regexp.MustCompile(`(?:^|[^\w-])--([a-z][a-z0-9-]+)`)
 // commandKey is the key command of a campaign file: a command line of other programs, in a block of several lines.
 var commandKey = regexp.MustCompile(`(?m)^( *)command: >\n(?:    +.*\n)+`)
 
-// submission is a command line of sbatch, with the lines that it continues on.
-var submission = regexp.MustCompile(`(?m)\bsbatch (?:.*\\\n)*.*`)
+// otherProgram is a command line of another program, with the lines that it continues on.
+var otherProgram = regexp.MustCompile(`(?m)\b(?:sbatch|kubectl|systemctl|useradd) (?:.*\\\n)*.*`)
 
 // TestDocumentedFlags: every flag that a page or an experiment names is a flag of some
 // command. Pages with flags of other programs or of earlier versions are not read.
@@ -177,7 +177,7 @@ func TestDocumentedFlags(t *testing.T) {
 		if err != nil {
 			continue // deleted, not yet committed
 		}
-		for _, m := range docFlag.FindAllStringSubmatch(submission.ReplaceAllString(commandKey.ReplaceAllString(string(text), ""), ""), -1) {
+		for _, m := range docFlag.FindAllStringSubmatch(otherProgram.ReplaceAllString(commandKey.ReplaceAllString(string(text), ""), ""), -1) {
 			if !known[m[1]] {
 				t.Errorf("%s names --%s: no command has that flag", file, m[1])
 			}

@@ -34,6 +34,7 @@ func startServing(t *testing.T, pacer, data string, flags ...string) *serving {
 	s := &serving{cmd: exec.Command(pacer, args...), done: make(chan struct{})}
 	s.cmd.Env = append(os.Environ(), command.TokenVariable+"=")
 	lines := start(t, s.cmd)
+	t.Cleanup(func() { _ = s.cmd.Process.Kill() })
 	url := make(chan string, 1)
 	go func() {
 		defer close(s.done)

@@ -58,7 +58,7 @@ func givenFlags(c *cli.Context) (names []string) {
 	return names
 }
 
-// readConfig sets the flags of names that are not given to the values of a YAML file, whose keys are names of flags.
+// readConfig sets the flags of names that are not given to the values of a YAML file. Its keys are names of flags.
 func readConfig(c *cli.Context, path string, names, given []string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
