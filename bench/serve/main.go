@@ -24,6 +24,8 @@ func main() {
 	flag.DurationVar(&o.duration, "duration", 10*time.Second, "duration of the measurement")
 	flag.DurationVar(&o.warm, "warm", 2*time.Second, "duration of the warm-up before it")
 	flag.IntVar(&o.conns, "connections", 32, "kept connections")
+	flag.StringVar(&o.load, "load", "", "time small plans beside a load instead: quiet, heavy (200 clients with long curves) or slow (1000 slow writers, 1000 slow readers)")
+	flag.BoolVar(&o.hostile, "hostile", false, "measure the processor time of refused bodies of 8 MiB instead")
 	flag.Parse()
 	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "serve:", err)
@@ -36,6 +38,8 @@ type options struct {
 	rate           float64
 	duration, warm time.Duration
 	conns          int
+	load           string
+	hostile        bool
 }
 
 func run(o options) error {
@@ -50,6 +54,12 @@ func run(o options) error {
 		}
 		defer stop()
 		address = started
+	}
+	switch {
+	case o.hostile:
+		return hostile(address)
+	case o.load != "":
+		return abuse(o, address)
 	}
 	warm := int(o.rate * o.warm.Seconds())
 	count := warm + int(o.rate*o.duration.Seconds())
@@ -110,18 +120,15 @@ func start(pacer string) (address string, stop func(), err error) {
 
 // report prints the latencies after the warm-up.
 func report(w io.Writer, results []time.Duration, o options) {
-	failed := 0
-	var ok []time.Duration
-	for _, r := range results {
-		if r == failure {
-			failed++
-		} else {
-			ok = append(ok, r)
-		}
-	}
-	slices.Sort(ok)
 	fmt.Fprintf(w, "%g predictions/s for %v over %d connections, all distinct; %d cores for client and server\n", o.rate, o.duration, o.conns, runtime.NumCPU())
-	fmt.Fprintf(w, "answered %d, failed %d\n", len(ok), failed)
+	quantiles(w, results)
+}
+
+// quantiles prints how many requests were answered, and their latencies.
+func quantiles(w io.Writer, results []time.Duration) {
+	ok := slices.DeleteFunc(slices.Clone(results), func(r time.Duration) bool { return r == failure })
+	slices.Sort(ok)
+	fmt.Fprintf(w, "answered %d, failed %d\n", len(ok), len(results)-len(ok))
 	for _, q := range []float64{0.5, 0.9, 0.99, 0.999, 1} {
 		if len(ok) > 0 {
 			fmt.Fprintf(w, "p%-5g %8.3f ms\n", 100*q, ok[min(int(q*float64(len(ok))), len(ok)-1)].Seconds()*1e3)
