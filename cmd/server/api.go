@@ -98,7 +98,8 @@ func (s *Server) routes() (http.Handler, error) {
 	c.Info.Description = "Predicts training throughput and memory for every parallelism plan. Units: seconds, samples/s, GiB of 2^30 bytes; lo and hi bound a 90 % interval. Responses have the fields of pacer's JSON output."
 	c.Servers = []*huma.Server{{URL: "/", Description: "This server"}}
 	c.Tags = []*huma.Tag{{Name: "questions", Description: "Predictions, plans and curves, by names."}, {Name: "oracle", Description: "The same for programs, by figures."},
-		{Name: "listings", Description: "What is known, stored and fitted."}, {Name: "measurements", Description: "Measurements in, models fitted."}}
+		{Name: "listings", Description: "What is known, stored and fitted."}, {Name: "measurements", Description: "Measurements in, models fitted."},
+		{Name: "simulations", Description: "Scheduling policies on a simulated cluster."}}
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
 	c.Security = []map[string][]string{{"token": {}}, {}}
 	c.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
@@ -116,9 +117,11 @@ func (s *Server) routes() (http.Handler, error) {
 	s.registerStreams(m)
 	s.registerNetwork(api, m)
 	s.registerNearest(api, m)
+	s.registerSimulations(api, m)
 	s.registerHealth(m)
 	s.registerPage(m)
 	describeLists(api.OpenAPI())
+	describeFigures(api.OpenAPI())
 	m.ServeMux.HandleFunc("/", m.noSuchPath)
 	compressed, err := gzhttp.NewWrapper(gzhttp.MinSize(minCompressed), gzhttp.CompressionLevel(gzip.BestSpeed), gzhttp.EnableZstd(true), gzhttp.PreferZstd(true))
 	if err != nil {
@@ -193,7 +196,7 @@ func register[I, O any](s *Server, api huma.API, m *router, op operation, handle
 	})
 	if path := api.OpenAPI().Paths[op.path]; path != nil {
 		e.schema = bodySchema(path.Post)
-		describeProblems(api.OpenAPI(), path.Get, path.Post)
+		describeProblems(api.OpenAPI(), path.Get, path.Post, path.Delete)
 	}
 }
 
@@ -218,6 +221,16 @@ func describeLists(doc *huma.OpenAPI) {
 			if p.Type == huma.TypeArray {
 				p.Nullable = false
 			}
+		}
+	}
+}
+
+// describeFigures says that figures of simulations may be undefined, which is null.
+func describeFigures(doc *huma.OpenAPI) {
+	schemas := doc.Components.Schemas.Map()
+	for _, name := range []string{"Summary", "Learned", "Lateness", "Gaps"} {
+		for _, p := range schemas[name].Properties {
+			p.Nullable = p.Nullable || p.Type == huma.TypeNumber
 		}
 	}
 }

@@ -49,7 +49,7 @@ func (r *reference) page() string {
 		"Fields in bold are required. Requests have the media type `application/json`, errors `application/problem+json` (RFC 9457).\n\n")
 	for _, op := range ops {
 		title := op.method + " " + op.path
-		fmt.Fprintf(&r.b, "- [`%s`](#%s): %s\n", title, strings.ToLower(strings.NewReplacer(" ", "-", "/", "").Replace(title)), op.Summary)
+		fmt.Fprintf(&r.b, "- [`%s`](#%s): %s\n", title, strings.ToLower(strings.NewReplacer(" ", "-", "/", "", "{", "", "}", "").Replace(title)), op.Summary)
 	}
 	for _, op := range ops {
 		r.operation(op)
@@ -66,13 +66,13 @@ func (r *reference) page() string {
 func (r *reference) operations() []referenceOp {
 	var out []referenceOp
 	for path, item := range r.api.Paths {
-		for method, op := range map[string]*huma.Operation{http.MethodGet: item.Get, http.MethodPost: item.Post} {
+		for method, op := range map[string]*huma.Operation{http.MethodGet: item.Get, http.MethodPost: item.Post, http.MethodDelete: item.Delete} {
 			if op != nil {
 				out = append(out, referenceOp{method, path, op})
 			}
 		}
 	}
-	tags := []string{"questions", "listings", "measurements", "oracle"}
+	tags := []string{"questions", "listings", "measurements", "simulations", "oracle"}
 	slices.SortFunc(out, func(a, b referenceOp) int {
 		return cmp.Or(cmp.Compare(slices.Index(tags, a.Tags[0]), slices.Index(tags, b.Tags[0])), cmp.Compare(a.path, b.path), cmp.Compare(a.method, b.method))
 	})

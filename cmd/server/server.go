@@ -34,6 +34,8 @@ type Server struct {
 	answers  answerCache
 	tokens   *tokenSet
 	ending   atomic.Bool // shutting down
+
+	simulations *simulations
 }
 
 // New returns a server over db and reg. The caller owns both and closes db after
@@ -53,6 +55,7 @@ func New(db *store.DB, reg *registry.Registry, o Options) (*Server, error) {
 	s.memory = newMemoryBudget(s.o.MaxBuffered)
 	s.metrics = newMetrics(s.o.Version)
 	s.fits = newRefitter(s)
+	s.simulations = newSimulations(s)
 	s.metrics.watchRefit(s.fits)
 	s.metrics.watchStore(s)
 	if err := s.fits.load(); err != nil {
@@ -78,6 +81,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	wg.Go(func() { s.fits.run(background) })
 	defer wg.Wait()
 	defer stop()
+	defer s.simulations.close()
 
 	// Handlers are cancelled only after Options.Drain.
 	requests, cancel := context.WithCancelCause(context.Background())

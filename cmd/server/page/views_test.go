@@ -40,19 +40,21 @@ func measurements(t testing.TB) (rows []spec.Measurement) {
 
 // settled are conditions under which nothing of a view is missing any more.
 var settled = map[string]string{
-	"answer":  `document.querySelectorAll(".grid tbody tr[data-row]").length > 10`,
-	"trust":   `document.querySelector("#h-stack")`,
-	"explore": `!document.querySelector("#view [aria-busy=true]") && document.querySelectorAll(".uplot").length === 3`,
-	"operate": `document.querySelector("#h-sources") && document.querySelectorAll(".uplot").length === 1`,
+	"answer":   `document.querySelectorAll(".grid tbody tr[data-row]").length > 10`,
+	"trust":    `document.querySelector("#h-stack")`,
+	"explore":  `!document.querySelector("#view [aria-busy=true]") && document.querySelectorAll(".uplot").length === 3`,
+	"simulate": `document.querySelectorAll("#view table").length === 3`,
+	"operate":  `document.querySelector("#h-sources") && document.querySelectorAll(".uplot").length === 1`,
 }
 
 // TestBrowserViews shows every view in both themes on a phone and a desktop. PACER_SHOTS names a directory for pictures.
 func TestBrowserViews(t *testing.T) {
 	b := open(t, server.Options{}, measurements(t)...)
 	post(t, b.site+"/v1/fit", `{"rows":8}`)
-	for _, view := range []string{"answer", "trust", "explore", "operate"} {
+	post(t, b.site+"/v1/simulations", `{"workload":"jobs=20,per-hour=20,models=llama3-8b+opt-1.3b","cluster":"2x8xH100","policies":["fifo-backfill","rubick","pacer"],"truth":"fitted:analytic","explain":["job-0007"]}`)
+	for _, view := range []string{"answer", "trust", "explore", "simulate", "operate"} {
 		for _, width := range []int64{390, 1280, 2560} {
-			if width == 2560 && (view == "trust" || view == "operate") {
+			if width == 2560 && (view == "trust" || view == "simulate" || view == "operate") {
 				continue // they are as wide as answer
 			}
 			t.Run(fmt.Sprintf("%s-%d", view, width), func(t *testing.T) { b.in(t).inBothThemes(view, width) })

@@ -41,26 +41,27 @@ const mostAtATime = 3;
 let running = 0;
 const waiting = [];
 
-// api returns the answer of the server: to a POST where there is a body, else to a GET. Errors are ApiError.
-export async function api(path, body, signal) {
+// api returns the answer of the server: to a POST where there is a body, else to a GET, unless method says otherwise. Errors are
+// ApiError.
+export async function api(path, body, signal, method) {
   if (running >= mostAtATime) await new Promise((go) => waiting.push(go));
   running++;
   try {
     signal?.throwIfAborted();
-    return await request(path, body, signal);
+    return await request(path, body, signal, method);
   } finally {
     running--;
     waiting.shift()?.();
   }
 }
 
-async function request(path, body, signal) {
+async function request(path, body, signal, method) {
   for (let tries = 0; ; tries++) {
     const sent = token, headers = sent ? {Authorization: "Bearer " + sent} : {};
     if (body) headers["Content-Type"] = "application/json";
     let r;
     try {
-      r = await fetch(path, {method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), signal});
+      r = await fetch(path, {method: method || (body ? "POST" : "GET"), headers, body: body && JSON.stringify(body), signal});
     } catch (err) {
       if (err.name === "AbortError") throw err;
       throw new ApiError({detail: "The server does not answer. Is pacer serve still running?"});
@@ -78,6 +79,17 @@ async function request(path, body, signal) {
     if (!r.ok) throw new ApiError(out, r.status);
     return out;
   }
+}
+
+// withToken says whether requests need a token, which a link cannot have.
+export const withToken = () => token !== "";
+
+// file saves an answer of the server as a file.
+export async function file(path, name) {
+  const r = await fetch(path, {headers: {Authorization: "Bearer " + token}});
+  const link = h("a", {href: URL.createObjectURL(await r.blob()), download: name});
+  link.click();
+  URL.revokeObjectURL(link.href);
 }
 
 // askToken asks for the token, which stays in this tab until it is closed.

@@ -6,6 +6,7 @@ const views = {
   answer: ["Plan", () => import("./answer.js")],
   trust: ["Trust", () => import("./trust.js")],
   explore: ["Explore", () => import("./explore.js")],
+  simulate: ["Simulate", () => import("./simulate.js")],
   operate: ["Operate", () => import("./operate.js")],
 };
 const [nav, form, view, status] = ["views", "question", "view", "status"].map((id) => document.getElementById(id));
@@ -48,6 +49,7 @@ async function show(q, notes) {
   question = complete || Object.keys(q).some((k) => k !== "view") ? q : {...example, ...q};
   drawNav();
   drawForm();
+  form.hidden = question.view === "simulate";
   const [title, load] = views[question.view || "answer"] || [];
   view.setAttribute("aria-busy", "true");
   view.setAttribute("aria-label", title || "Answer");
@@ -56,7 +58,7 @@ async function show(q, notes) {
   const root = h("div");
   try {
     if (!load) throw new Error("view " + JSON.stringify(question.view) + " is unknown, want " + Object.keys(views).join(", "));
-    if (question.view !== "operate" && !((question.model || question.network) && question.accelerator && question.devices && question.batch)) {
+    if (question.view !== "operate" && question.view !== "simulate" && !((question.model || question.network) && question.accelerator && question.devices && question.batch)) {
       throw new Error("The question lacks a model, an accelerator, devices or a batch.");
     }
     const module = await load();
