@@ -69,6 +69,10 @@ type Accelerator struct {
 	ScaleUpBps float64 `json:"scale_up_bps,omitempty"` // NVLink or alike, one direction per device, bytes/s
 	HostBps    float64 `json:"host_bps,omitempty"`     // PCIe, one direction per device, bytes/s
 	Watts      float64 `json:"watts,omitempty"`        // board power limit
+
+	// Measured is the Digest of micro-benchmarks on the devices at hand, "" = none. The store adds it to the rows that it
+	// returns; no file has it.
+	Measured string `json:"-"`
 }
 
 // cpuPrefix begins the name of a device that is cores of a CPU. No GPU has a name with this prefix.

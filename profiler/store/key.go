@@ -19,6 +19,7 @@ const (
 	provenancePrefix = 'p' // Provenance of a row; the rest is that of the row's key, also below
 	quarantinePrefix = 'q' // Mark of a quarantined row
 	forgottenPrefix  = 't' // tombstone of a forgotten row
+	microPrefix      = 'b' // spec.Microbenchmarks of an accelerator; the rest is its name
 	formatKey        = "f" // format of the rows, in decimal digits
 
 	identityLen = 16
@@ -26,7 +27,7 @@ const (
 )
 
 // ourPrefixes begin the keys of a store, those of format 1 included.
-var ourPrefixes = []byte{rowPrefix, provenancePrefix, quarantinePrefix, forgottenPrefix, rowPrefix1}
+var ourPrefixes = []byte{rowPrefix, provenancePrefix, quarantinePrefix, forgottenPrefix, microPrefix, rowPrefix1}
 
 // group is the leading part of a key. Rows of one group are adjacent.
 type group struct{ model, accelerator, source string }

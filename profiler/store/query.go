@@ -45,8 +45,20 @@ func (f Filter) skip(prefix byte, g group) []byte {
 func (db *DB) Query(ctx context.Context, f Filter) iter.Seq2[spec.Measurement, error] {
 	return func(yield func(spec.Measurement, error) bool) {
 		stop := false
-		err := db.view(func(txn *badger.Txn) error {
+		measured, err := db.Measured(ctx)
+		if err != nil {
+			yield(spec.Measurement{}, err)
+			return
+		}
+		err = db.view(func(txn *badger.Txn) error {
 			anyMark := holds(txn, quarantinePrefix)
+			of := func(accelerator string) string {
+				i := slices.IndexFunc(measured, func(a spec.Accelerator) bool { return a.Name == accelerator })
+				if i < 0 {
+					return ""
+				}
+				return measured[i].Measured
+			}
 			return scan(ctx, txn, rowPrefix, f, func(g group, it *badger.Item) (bool, error) {
 				m, err := readRowOf(g, it)
 				if err == nil && anyMark {
@@ -55,6 +67,7 @@ func (db *DB) Query(ctx context.Context, f Filter) iter.Seq2[spec.Measurement, e
 				if err != nil {
 					return false, badRow(g, it, err)
 				}
+				m.Config.Accelerator.Measured = of(g.accelerator)
 				stop = !yield(m, nil)
 				return !stop, nil
 			})

@@ -6,9 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/dgraph-io/badger/v4/options"
 )
 
@@ -77,6 +80,8 @@ type DB struct {
 
 	writing sync.Mutex // serializes transactions and syncs
 	tallies tallies
+
+	measured atomic.Pointer[[]spec.Accelerator] // see Measured; nil = not read yet
 
 	mu     sync.Mutex
 	users  int // active calls and iterations

@@ -66,7 +66,11 @@ func (r Request) Write(file string) error {
 		return err
 	}
 	r.Version = Version
-	text, err := json.Marshal(r)
+	return writeJSON(file, r)
+}
+
+func writeJSON(file string, request any) error {
+	text, err := json.Marshal(request)
 	if err != nil {
 		return fmt.Errorf("worker: request: %w", err)
 	}

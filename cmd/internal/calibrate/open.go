@@ -141,7 +141,7 @@ func open(ctx context.Context, o Options, d *query.Resolver, rows campaign.RowSo
 		return nil, nil, err
 	}
 	out := &session{o: o}
-	with := campaign.Options{Label: o.Label, Runner: o.Runner, Seed: o.Seed}
+	with := campaign.Options{Label: o.Label, Runner: o.Runner, Seed: o.Seed, Measured: d.MeasuredText}
 	with.Space = func(ctx context.Context, m profiler.Machine) (profiler.Space, error) {
 		if err := out.o.check(m); err != nil {
 			return profiler.Space{}, err

@@ -39,7 +39,9 @@ type Options struct {
 	Poll           time.Duration
 	// Space, if set, returns the space on a machine in place of that of the campaign.
 	Space func(context.Context, profiler.Machine) (profiler.Space, error)
-	job   bool // this process is a job
+	// Measured, if set, returns spec.Accelerator.Measured of an accelerator by name.
+	Measured func(ctx context.Context, accelerator string) (string, error)
+	job      bool // this process is a job
 }
 
 // RowSource reads stored rows.
@@ -81,6 +83,9 @@ func Prepare(ctx context.Context, camp profiler.Campaign, o Options, rows RowSou
 		return nil, err
 	}
 	setup, err := newSetup(ctx, camp, o, rows)
+	if a := &setup.Machine.Accelerator; err == nil && o.Measured != nil {
+		a.Measured, err = o.Measured(ctx, a.Name)
+	}
 	s := &Session{Campaign: camp, Setup: &setup}
 	defer func() {
 		if err != nil {

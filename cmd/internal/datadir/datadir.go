@@ -134,6 +134,11 @@ func (d *Dir) Rows(ctx context.Context, f store.Filter) ([]spec.Measurement, err
 	return (&query.Resolver{Read: d.Read}).Rows(ctx, f)
 }
 
+// MeasuredText returns spec.Accelerator.Measured of an accelerator by name, "" if it has no micro-benchmarks.
+func (d *Dir) MeasuredText(ctx context.Context, accelerator string) (string, error) {
+	return (&query.Resolver{Read: d.Read}).MeasuredText(ctx, accelerator)
+}
+
 // Summary counts the stored measurements.
 func (d *Dir) Summary(ctx context.Context) ([]store.Tally, error) {
 	return (&query.Resolver{Read: d.Read}).Summary(ctx)

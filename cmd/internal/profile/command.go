@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
 
@@ -29,7 +30,7 @@ nothing measured is lost when the machine goes down:
 docs/guides/campaigns.md describes the file. Measuring needs python3 with PyTorch;
 PACER_PYTHON names another interpreter.`,
 		Subcommands: []*cli.Command{
-			runCommand(), planCommand(), scoreCommand(), explainCommand(), statusCommand(), devicesCommand(), pointCommand(),
+			runCommand(), planCommand(), scoreCommand(), explainCommand(), statusCommand(), devicesCommand(), pointCommand(), machineCommand(),
 		},
 	}
 }
@@ -56,13 +57,14 @@ func devicesListFlag() cli.Flag {
 // openDry prepares the campaign file that is the command's only argument, to measure nothing.
 func openDry(c *cli.Context) (*campaign.Session, error) {
 	o := campaignOptions(c)
-	o.Dry = true
+	o.Dry, o.Measured = true, datadir.Of(c).MeasuredText
 	return openWith(c, o, datadir.Of(c).Rows)
 }
 
 // openCampaign prepares that file for a run, here or on the cluster of --on.
-func openCampaign(c *cli.Context, rows campaign.RowSource) (*campaign.Session, error) {
+func openCampaign(c *cli.Context, rows campaign.RowSource, measured func(context.Context, string) (string, error)) (*campaign.Session, error) {
 	o := campaignOptions(c)
+	o.Measured = measured
 	if o.On = c.String("on"); o.On == "" {
 		for _, name := range []string{"gpus", "parallel"} {
 			if c.IsSet(name) {

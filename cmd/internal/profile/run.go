@@ -78,6 +78,11 @@ func runCampaign(c *cli.Context) (err error) {
 			}
 		}
 		return query.RowsOf(ctx, db, f)
+	}, func(ctx context.Context, accelerator string) (string, error) {
+		if db == nil {
+			return datadir.Of(c).MeasuredText(ctx, accelerator)
+		}
+		return db.MeasuredText(ctx, accelerator)
 	})
 	if err != nil {
 		return err

@@ -50,6 +50,35 @@ func (r *Resolver) findModel(ctx context.Context, name string) (m spec.Model, st
 // one, words of its name that no other has suffice: cpu. The error of a name that
 // neither has is a catalog.UnknownError.
 func (r *Resolver) FindAccelerator(ctx context.Context, name string) (a spec.Accelerator, stored bool, err error) {
+	a, stored, err = r.findAccelerator(ctx, name)
+	if err == nil && a.Measured == "" {
+		a.Measured, err = r.MeasuredText(ctx, a.Name)
+		if r.lockedOut(err) {
+			err = nil
+		}
+	}
+	return a, stored, err
+}
+
+// MeasuredText returns spec.Accelerator.Measured of an accelerator by name, "" if it has no micro-benchmarks.
+func (r *Resolver) MeasuredText(ctx context.Context, accelerator string) (text string, err error) {
+	err = r.Read(func(db *store.DB) error {
+		text, err = db.MeasuredText(ctx, accelerator)
+		return err
+	})
+	return text, err
+}
+
+// measuredOnly returns the accelerators with micro-benchmarks that the catalog lacks.
+func (r *Resolver) measuredOnly(ctx context.Context) (out []spec.Accelerator, err error) {
+	err = r.Read(func(db *store.DB) error {
+		out, err = db.Measured(ctx)
+		return err
+	})
+	return slices.DeleteFunc(slices.Clone(out), func(a spec.Accelerator) bool { return isCatalogAccelerator(a.Name) }), err
+}
+
+func (r *Resolver) findAccelerator(ctx context.Context, name string) (a spec.Accelerator, stored bool, err error) {
 	a, err = catalog.Accelerator(name)
 	var unknown *catalog.UnknownError
 	if !errors.As(err, &unknown) {
@@ -58,6 +87,15 @@ func (r *Resolver) FindAccelerator(ctx context.Context, name string) (a spec.Acc
 	names, err := r.storedOnly(ctx, AcceleratorOf, isCatalogAccelerator)
 	if err != nil {
 		return a, false, notSeen(unknown, err)
+	}
+	measured, err := r.measuredOnly(ctx)
+	if err != nil {
+		return a, false, notSeen(unknown, err)
+	}
+	for _, m := range measured {
+		if !slices.Contains(names, m.Name) {
+			names = append(names, m.Name)
+		}
 	}
 	found := Match(name, names)
 	switch len(found) {
@@ -68,6 +106,9 @@ func (r *Resolver) FindAccelerator(ctx context.Context, name string) (a spec.Acc
 		}
 		return a, false, err
 	case 1:
+		if i := slices.IndexFunc(measured, func(m spec.Accelerator) bool { return m.Name == found[0] }); i >= 0 {
+			return measured[i], true, nil
+		}
 		row, err := r.firstRow(ctx, store.Filter{Accelerators: found})
 		return row.Config.Accelerator, true, err
 	}

@@ -237,7 +237,7 @@ var params = []parameter{
 	{"score passes", 0.3, one(func(k *constants) *float64 { return &k.unfusedPasses })},
 	{"attention saturation", 0.3, one(func(k *constants) *float64 { return &k.flashHalf })},
 	{"asynchronous attention", 0.15, one(func(k *constants) *float64 { return &k.hopperFlash })},
-	{"32-bit gemm", 0.2, one(func(k *constants) *float64 { return &k.fp32GEMM })},
+	{fp32Param, 0.2, one(func(k *constants) *float64 { return &k.fp32GEMM })},
 	{"PyTorch attention", 0.2, one(func(k *constants) *float64 { return &k.torchFlash })},
 	{"memory bandwidth", 0.1, one(func(k *constants) *float64 { return &k.memShare })},
 	{"passes outside TP", 0.25, one(func(k *constants) *float64 { return &k.passesOutside })},

@@ -70,6 +70,8 @@ type Layout struct {
 	Sites      []Site
 	// Evidence says which stacks a site may be, where that is not stated; see Calibration.Weigh.
 	Evidence map[Site][]Evidence
+	// Measured holds the micro-benchmarks of accelerators, see spec.Accelerator.Measured.
+	Measured map[string]string
 }
 
 // Size returns the number of parameters.
@@ -103,6 +105,12 @@ func (l *Layout) Add(rows []spec.Measurement) {
 		if !slices.Contains(l.Sites, s) {
 			l.Sites = append(l.Sites, s)
 		}
+		if text := rows[i].Config.Accelerator.Measured; text != "" {
+			if l.Measured == nil {
+				l.Measured = map[string]string{}
+			}
+			l.Measured[s.Accelerator] = text
+		}
 	}
 	slices.Sort(l.Frameworks)
 	slices.SortFunc(l.Sites, compareSites)
@@ -118,6 +126,11 @@ func compareSites(a, b Site) int {
 // constants sets k to base with the parameters x of one site. A negative index means no effect.
 func (l *Layout) constants(x []float64, framework, at int, k *constants) {
 	*k = base
+	if at >= 0 && l.Measured != nil {
+		if m := measurementsOf(l.Measured[l.Sites[l.siteIndex(at)].Accelerator]); m != nil {
+			m.apply(k)
+		}
+	}
 	k.move(params, x[:len(params)])
 	l.effects(x, framework, k)
 	l.effects(x, at, k)
@@ -171,9 +184,12 @@ func extend(g *bayes.Gaussian, from, to *Layout) bayes.Gaussian {
 // in shared cores, and in the overhead per layer.
 const cpuSpread = 5
 
+// siteIndex returns the index in Sites of the site with the effect at index k, below 0 if that is one of a framework.
+func (l *Layout) siteIndex(k int) int { return (k-len(params))/len(effects) - len(l.Frameworks) }
+
 // spread returns the factor on the usual standard deviation of the effect at index k.
 func (l *Layout) spread(k int) float64 {
-	i := (k-len(params))/len(effects) - len(l.Frameworks)
+	i := l.siteIndex(k)
 	if i >= 0 && l.Sites[i].isCPU() {
 		return cpuSpread
 	}

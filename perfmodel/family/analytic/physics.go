@@ -62,6 +62,11 @@ func (ph *Physics) variants(c *spec.Config, choices *stack.Choices) (first varia
 		if k == nil {
 			at.Framework = of.Name
 			v.k = ph.constantsFor(at)
+			if m := measurementsOf(c.Accelerator.Measured); m != nil {
+				measured := *v.k
+				m.apply(&measured)
+				v.k = &measured
+			}
 		}
 		return v
 	}

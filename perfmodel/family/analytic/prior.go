@@ -46,16 +46,25 @@ var priorJSON []byte
 // Shipped returns the prior that comes with the program. bench/prior trains it on published measurements. If
 // the embedded file does not match the program's parameters, for example before bench/prior writes a new one,
 // Shipped returns the untrained prior; a test fails then.
-var Shipped = sync.OnceValue(func() *Prior {
-	p, err := ReadPrior(priorJSON)
-	if err != nil {
-		return Untrained()
-	}
-	// Package memory ships the same calibration in full precision. The planner uses that one.
-	p.Memory = memory.Shipped()
-	p.Physics.Memory = p.Memory
-	return p
-})
+func Shipped() *Prior {
+	shipped.Do(func() {
+		p, err := ReadPrior(priorJSON)
+		if err != nil {
+			shipped.prior = Untrained()
+			return
+		}
+		// Package memory ships the same calibration in full precision. The planner uses that one.
+		p.Memory = memory.Shipped()
+		p.Physics.Memory = p.Memory
+		shipped.prior = p
+	})
+	return shipped.prior
+}
+
+var shipped struct {
+	sync.Once
+	prior *Prior
+}
 
 // Untrained returns the prior without training data, with the constants of base.
 func Untrained() *Prior {
@@ -124,7 +133,15 @@ func Train(ctx context.Context, rows []spec.Measurement, mem *memory.Calibration
 
 // DistributionOf returns the distribution of the constants and of the effects in l. CPUs have that before training,
 // since the training data has none, and the kernels and links of accelerators say little about them.
+//
+// Where all sites are of devices with the same micro-benchmarks, the constants that these determine have their spread.
 func (p *Prior) DistributionOf(l *Layout) bayes.Gaussian {
+	dist := p.distributionOf(l)
+	narrowTo(&dist, l.measuredSD())
+	return dist
+}
+
+func (p *Prior) distributionOf(l *Layout) bayes.Gaussian {
 	if len(l.Sites) > 0 && !slices.ContainsFunc(l.Sites, func(s Site) bool { return !s.isCPU() }) {
 		return extend(&Untrained().dist, &Layout{}, l)
 	}

@@ -23,6 +23,7 @@ type fileRecord struct {
 	Frameworks []string            `json:"frameworks,omitempty"`
 	Sites      [][2]string         `json:"sites,omitempty"`
 	Evidence   []siteEvidence      `json:"evidence,omitempty"`
+	Measured   map[string]string   `json:"measured,omitempty"` // see analytic.Layout
 	X          []float64           `json:"x,omitempty"`
 	Widths     []analytic.Widths   `json:"widths,omitempty"` // of each site
 	Scale      float64             `json:"scale,omitempty"`
@@ -58,6 +59,7 @@ func (h *Model) MarshalBinary() ([]byte, error) {
 	}
 	if m := h.base; m.residual != nil {
 		r.Params, r.Frameworks, r.X, r.Scale = analytic.ParamNames(), m.layout.Frameworks, m.x, m.scale
+		r.Measured = m.layout.Measured
 		r.Kernel = m.residual.Kernel
 		for _, s := range m.layout.Sites {
 			r.Sites = append(r.Sites, [2]string{s.Framework, s.Accelerator})
@@ -113,7 +115,7 @@ func (p *Prior) loadCalibrated(r *fileRecord) (*calibrated, error) {
 	if len(r.Points) == 0 {
 		return p.uncalibrated(), nil
 	}
-	m := &calibrated{layout: analytic.Layout{Frameworks: r.Frameworks}, x: r.X, wide: map[analytic.Site]analytic.Widths{}, elsewhere: p.consts.Widths, scale: r.Scale}
+	m := &calibrated{layout: analytic.Layout{Frameworks: r.Frameworks, Measured: r.Measured}, x: r.X, wide: map[analytic.Site]analytic.Widths{}, elsewhere: p.consts.Widths, scale: r.Scale}
 	for i, s := range r.Sites {
 		m.layout.Sites = append(m.layout.Sites, siteAt(s))
 		if i < len(r.Widths) {

@@ -1,6 +1,7 @@
 """python3 pacer_worker --request FILE --out FILE
 
-Measures one configuration and writes the result. Start one process per device
+Measures one configuration and writes the result; with machine_s in the request,
+seconds of micro-benchmarks of the devices instead. Start one process per device
 by torchrun, or one alone. Rank 0 writes --out; a rank on which the point fails
 writes OUT.rankN and exits with status 1.
 
@@ -63,11 +64,14 @@ def write_features(out: str | None) -> int:
 def measure(request: dict[str, Any], out: str) -> int:
     rank = int(os.environ.get("RANK", "0"))
     try:
-        from pacer_worker import point
+        from pacer_worker import machine, point
         from pacer_worker.process import Process
 
         process = Process(request)
-        measured, phases = point.measure(process, request)
+        if "machine_s" in request:
+            measured, phases = machine.measure(process, request["machine_s"]), None
+        else:
+            measured, phases = point.measure(process, request)
         if rank == 0:
             result.write(out, measured)
         process.largest([0.0])  # a barrier: the result is on disk before anything else can fail

@@ -1,0 +1,268 @@
+"""Micro-benchmarks of the devices: the parts of a training step alone, and collectives of two ranks.
+
+Each row has an operation, its sizes and the seconds of each repetition. The rows of all
+operations take turns until the time is spent, so that a burst of other load falls on a
+few repetitions of every row and leaves the medians alone.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from typing import Any, Callable
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from pacer_worker import engine
+from pacer_worker.collectives import Group
+from pacer_worker.config import Config, Model, Plan
+from pacer_worker.models_attention import attend
+from pacer_worker.models_decoder import GPT, LLAMA, Logits
+from pacer_worker.models_attention import Rotary
+from pacer_worker.models_layers import Layer
+from pacer_worker.models_site import Site
+from pacer_worker.optimizer import Settings, adamw
+from pacer_worker.phases import Phases, no_clock
+from pacer_worker.precision import Precision, default
+from pacer_worker.process import Process
+from pacer_worker.recompute import Recompute
+from pacer_worker.tensor_parallel import TensorParallel
+
+Run = Callable[[], object]
+
+MIN_REPEATS, MAX_REPEATS = 5, 40
+MIN_TIMED = 1e-3  # seconds of one repetition; shorter operations run several times
+SLOWEST = 100  # an operation that takes more than the time over SLOWEST is left out
+
+
+class Scale:
+    """Sizes that take a CPU core milliseconds, or a GPU that long."""
+
+    def __init__(self, cuda: bool) -> None:
+        self.widths = (1024, 2048, 4096, 8192) if cuda else (64, 128, 256, 512)
+        self.tokens = (1024, 4096, 16384) if cuda else (64, 256, 1024)
+        self.sequence = (512, 1024, 2048, 4096) if cuda else (64, 128, 256)
+        self.head = 128 if cuda else 32
+        self.vocabulary = 32768 if cuda else 2048
+        self.parameters = (1 << 24, 1 << 27) if cuda else (1 << 20, 1 << 22)
+        self.bytes = (1 << 27, 1 << 29) if cuda else (1 << 24, 1 << 26)
+        self.messages = (1 << 12, 1 << 16, 1 << 20, 1 << 23)
+        self.formats = ("bf16", "tf32", "fp32") if cuda else ("fp32",)
+
+
+def measure(process: Process, seconds: float) -> dict[str, Any]:
+    """Returns the rows: those of one device if the process is alone, else those of collectives."""
+    scale = Scale(process.device.type == "cuda")
+    torch.manual_seed(0)
+    cases = collectives(process, scale) if process.world > 1 else alone(process.device, scale)
+    begin = time.perf_counter()
+    rows: list[dict[str, Any]] = []
+    turns: list[tuple[Run, int]] = []
+    for row, run in cases:
+        first = _time(process, run, 1)  # loads and allocates
+        if first < seconds / SLOWEST:
+            rows.append({**row, "sec": []})
+            turns.append((run, max(1, round(MIN_TIMED / max(_time(process, run, 1), 1e-7)))))
+    for turn in range(MAX_REPEATS):
+        spent = process.largest([time.perf_counter() - begin])[0]
+        if turn >= MIN_REPEATS and spent * (turn + 2) / (turn + 1) > seconds:
+            break
+        for row, (run, n) in zip(rows, turns):
+            row["sec"].append(_time(process, run, n))
+    return {"rows": rows, "torch": str(torch.__version__)}
+
+
+def _time(process: Process, run: Run, n: int) -> float:
+    """Returns the seconds of one of n runs, the largest over the ranks."""
+    process.largest([0.0])  # a barrier
+    process.synchronize()
+    begin = time.perf_counter()
+    for _ in range(n):
+        run()
+    process.synchronize()
+    return process.largest([(time.perf_counter() - begin) / n])[0]
+
+
+def alone(device: torch.device, scale: Scale) -> list[tuple[dict[str, Any], Run]]:
+    cases: list[tuple[dict[str, Any], Run]] = []
+    for name in scale.formats:
+        precision = Precision(name, device) if name == default(device) or device.type == "cuda" else None
+        if precision is not None:
+            cases += multiplications(precision, scale)
+    precision = Precision("", device)
+    cases += [*attention(precision, scale), *layers(precision, scale), *heads(precision, scale)]
+    cases += [*updates(device, scale), *streams(device, scale), smallest(device)]
+    return cases
+
+
+def multiplications(precision: Precision, scale: Scale) -> list[tuple[dict[str, Any], Run]]:
+    """The three multiplications of linear layers and of their shards: forward, dgrad, wgrad."""
+    w, cases = scale.widths, []
+    shapes = [(w[1], w[1]), (w[1], w[3]), (w[2], w[0]), (w[2], w[2]), (w[3], w[1])]
+    for tokens in scale.tokens:
+        for inputs, outputs in shapes:
+            x = torch.randn(tokens, inputs, device=precision.device, dtype=precision.dtype)
+            weight = torch.randn(outputs, inputs, device=precision.device, dtype=precision.dtype)
+            grad = torch.randn(tokens, outputs, device=precision.device, dtype=precision.dtype)
+            row = {"precision": precision.name, "rows": tokens, "cols": outputs, "depth": inputs}
+            for op, run in (
+                ("forward", lambda x=x, weight=weight: x @ weight.t()),
+                ("dgrad", lambda grad=grad, weight=weight: grad @ weight),
+                ("wgrad", lambda grad=grad, x=x: grad.t() @ x),
+            ):
+                cases.append(({"op": f"gemm {op}", **row}, _in(precision, run)))
+    return cases
+
+
+def attention(precision: Precision, scale: Scale) -> list[tuple[dict[str, Any], Run]]:
+    """The attention core, forward and backward, causal, by the kernel that the worker's models use."""
+    cases = []
+    for sequence in scale.sequence:
+        heads = scale.widths[2] // scale.head
+        for batch in (1, 4):
+            q, k, v = (
+                torch.randn(
+                    batch, heads, sequence, scale.head, device=precision.device, dtype=precision.dtype
+                ).requires_grad_()
+                for _ in range(3)
+            )
+            model = Model(kind="decoder", layers=1, hidden=scale.widths[2], heads=heads, seq_len=sequence)
+            run = _trained(lambda q=q, k=k, v=v: attend(q, k, v, None, True), (q, k, v))
+            cases.append((_of(model, "attention", precision, batch), _in(precision, run)))
+    return cases
+
+
+def layers(precision: Precision, scale: Scale) -> list[tuple[dict[str, Any], Run]]:
+    """One transformer layer, forward and backward, from one that waits for the host to one that keeps it waiting."""
+    cases = []
+    site = _site(precision)
+    for hidden, sequence, batch in (
+        (scale.head, 8, 1),
+        (scale.widths[1], scale.sequence[0], 1),
+        (scale.widths[1], scale.sequence[1], 4),
+        (scale.widths[2], scale.sequence[1], 1),
+        (scale.widths[2], scale.sequence[2], 2),
+    ):
+        for style in (GPT, LLAMA):
+            inner = hidden * 8 // 3 // 32 * 32 if style.gated else hidden * 4
+            heads = max(hidden // scale.head, 1)
+            model = Model(
+                kind="decoder", layers=1, hidden=hidden, ffn=inner, heads=heads, seq_len=sequence, gated_mlp=style.gated
+            )
+            layer = Layer(site, "layer", model, style)
+            _fill(layer)
+            x = torch.randn(batch, sequence, hidden, device=site.compute, dtype=site.dtype).requires_grad_()
+            tables = {"rotary": Rotary(site, sequence, model.head)()} if style.rotary else {}
+            inputs = (x, *layer.parameters())
+            run = _trained(lambda layer=layer, x=x, tables=tables: layer((x,), tables)[0], inputs)
+            cases.append((_of(model, "layer", precision, batch), _in(precision, run)))
+    return cases
+
+
+def heads(precision: Precision, scale: Scale) -> list[tuple[dict[str, Any], Run]]:
+    """The logits and the loss of them, forward and backward."""
+    cases = []
+    site = _site(precision)
+    for batch in (1, 4):
+        hidden, sequence, vocab = scale.widths[1], scale.sequence[1], scale.vocabulary
+        head = Logits(site, "head", vocab, hidden)
+        _fill(head)
+        x = torch.randn(batch, sequence, hidden, device=site.compute, dtype=site.dtype).requires_grad_()
+        labels = torch.randint(0, vocab, (batch, sequence), device=site.compute)
+        model = Model(kind="decoder", layers=1, hidden=hidden, ffn=hidden, heads=1, vocab=vocab, seq_len=sequence)
+        inputs = (x, *head.parameters())
+        run = _trained(lambda head=head, x=x, labels=labels: head(x, labels).mean(), inputs)
+        cases.append((_of(model, "head", precision, batch), _in(precision, run)))
+    return cases
+
+
+def updates(device: torch.device, scale: Scale) -> list[tuple[dict[str, Any], Run]]:
+    """AdamW over fp32 parameters in tensors like those of a layer, and the sum of two gradients."""
+    cases: list[tuple[dict[str, Any], Run]] = []
+    for n in scale.parameters:
+        tensors = [torch.nn.Parameter(torch.zeros(n // 8, device=device)) for _ in range(8)]
+        for p in tensors:
+            p.grad = torch.full_like(p, 1e-3)
+        optimizer = adamw(tensors, **Settings().kwargs())
+        cases.append(({"op": "optimizer", "parameters": n}, optimizer.step))
+        a, b = torch.zeros(n, device=device), torch.ones(n, device=device)
+        cases.append(({"op": "accumulate", "parameters": n}, lambda a=a, b=b: a.add_(b)))
+    return cases
+
+
+def streams(device: torch.device, scale: Scale) -> list[tuple[dict[str, Any], Run]]:
+    """A copy: bytes are those read and written."""
+    cases = []
+    for n in scale.bytes:
+        a, b = torch.zeros(n // 8, device=device), torch.zeros(n // 8, device=device)
+        cases.append(({"op": "copy", "bytes": n}, lambda a=a, b=b: a.copy_(b)))
+    return cases
+
+
+def smallest(device: torch.device) -> tuple[dict[str, Any], Run]:
+    """A whole step of a network without work: what a step takes besides its layers."""
+    model = Model(kind="decoder", layers=1, hidden=16, ffn=16, heads=1, vocab=64, seq_len=8, tied_embeddings=True)
+    made = engine.build({"model": asdict(model), "plan": {"mb": 1}, "seq_len": 8}, device, {})
+    row = {"op": "step", "model": _shape(model), "micro_batch": 1, "precision": made.precision.name}
+    return row, lambda: made.step(no_clock)
+
+
+def collectives(process: Process, scale: Scale) -> list[tuple[dict[str, Any], Run]]:
+    """All-reduces, all-gathers and transfers to the next rank; bytes are those at each rank."""
+    group = Group(range(process.world), process.rank, dist.group.WORLD, Phases())
+    cases: list[tuple[dict[str, Any], Run]] = []
+    for n in scale.messages:
+        x = torch.zeros(n // 4, device=process.device)
+        row = {"ranks": process.world, "bytes": n}
+        cases.append(({"op": "all-reduce", **row}, lambda x=x: group.all_reduce(x)))
+        cases.append(({"op": "send", **row}, lambda x=x: _send(process, x)))
+        share = torch.zeros(n // 4 // process.world, device=process.device)
+        cases.append(({"op": "all-gather", **row}, lambda share=share: group.all_gather(share, 0)))
+    return cases
+
+
+def _send(process: Process, x: Tensor) -> None:
+    if process.rank == 0:
+        dist.send(x, 1)
+    elif process.rank == 1:
+        dist.recv(x, 0)
+
+
+def _in(precision: Precision, run: Run) -> Run:
+    def inside() -> None:
+        precision.use()
+        with precision.autocast():
+            run()
+
+    return inside
+
+
+def _trained(forward: Callable[[], Tensor], inputs: tuple[Tensor, ...]) -> Run:
+    """Returns forward followed by the backward pass to inputs."""
+
+    def run() -> None:
+        y = forward()
+        torch.autograd.grad(y, inputs, torch.ones_like(y))
+
+    return run
+
+
+def _site(precision: Precision) -> Site:
+    tp = TensorParallel(Group([0], 0, None, Phases()), False)
+    return Site(precision.device, precision.device, precision.dtype, tp, Recompute("none"))
+
+
+def _fill(module: torch.nn.Module) -> None:
+    with torch.no_grad():
+        for p in module.parameters():
+            p.normal_(0, 0.02)
+
+
+def _of(model: Model, op: str, precision: Precision, batch: int) -> dict[str, Any]:
+    return {"op": op, "model": _shape(model), "micro_batch": batch, "precision": precision.name}
+
+
+def _shape(model: Model) -> dict[str, Any]:
+    return {key: value for key, value in asdict(model).items() if value}
