@@ -53,9 +53,9 @@ func TestMicrobenchmarksFail(t *testing.T) {
 	for lines, want := range map[string]string{
 		`echo "no room" >&2; exit 3`: `no result in result.json: exit status 3, last line "no room"`,
 		`echo '{"version":1,"outcome":"oom","reason":"too big","rank":0}' >"$out.rank0"; exit 1`: "oom: too big",
-		`echo '{"version":1,"rows":[]}' >"$out"`:                                                "have no rows",
-		`echo '{"version":9}' >"$out"`:                                                          "version 9, want 1",
-		`echo '{' >"$out"`:                                                                      "unexpected end of JSON",
+		`echo '{"version":1,"rows":[]}' >"$out"`:                                                 "have no rows",
+		`echo '{"version":9}' >"$out"`:                                                           "version 9, want 1",
+		`echo '{' >"$out"`:                                                                       "unexpected end of JSON",
 	} {
 		python, _ := fakePython(t, lines)
 		r := newTorchrun(t, TorchrunOptions{Python: python, Executor: executor.Local{}})

@@ -11,8 +11,8 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 
-	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/dgraph-io/badger/v4/options"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
 // Sentinel errors for callers to branch on. Errors that wrap them name the directory and say what to do.
