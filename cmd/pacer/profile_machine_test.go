@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// fakeMicrobenchmarks is a worker whose device copies 20 GB/s and updates a parameter in a nanosecond.
+// fakeMicrobenchmarks is a worker with a device that copies 20 GB/s and updates a parameter in a nanosecond.
 const fakeMicrobenchmarks = `echo '{"version":1,"torch":"9.9","rows":[
 {"op":"copy","bytes":2e8,"sec":[0.01,0.01,0.01]},
 {"op":"copy","bytes":4e8,"sec":[0.02,0.02,0.02]},

@@ -94,7 +94,13 @@ func here(ctx context.Context, o Options, d *datadir.Dir, log io.Writer) (_ *Rep
 			err = errors.Join(err, db.Close())
 		}
 	}()
-	s, warnings, err := open(ctx, o, &query.Resolver{Read: d.Read}, func(ctx context.Context, f store.Filter) (_ []spec.Measurement, err error) {
+	read := func(use func(*store.DB) error) error {
+		if db != nil {
+			return use(db)
+		}
+		return d.Read(use)
+	}
+	s, warnings, err := open(ctx, o, &query.Resolver{Read: read}, func(ctx context.Context, f store.Filter) (_ []spec.Measurement, err error) {
 		if db == nil {
 			if db, err = d.Open(store.Options{}); err != nil {
 				return nil, err

@@ -27,8 +27,8 @@ type Constant struct {
 }
 
 const (
-	// microbenchmarkSD is the standard deviation of the logarithm of a part's time that no constant explains: shapes whose
-	// kernels are better or worse than the formula.
+	// microbenchmarkSD is the standard deviation of the logarithm of a part's time that no constant explains: kernels of some
+	// shapes are better or worse than the formula.
 	microbenchmarkSD = 0.15
 	// measuredFreedom widens the standard deviations of constants before the micro-benchmarks, which say more about the
 	// devices at hand than what was known of all of them.

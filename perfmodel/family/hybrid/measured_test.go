@@ -7,8 +7,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// slowCore returns a CPU core whose micro-benchmarks found a tenth of the assumed rate of multiplications, and rows of
-// training on it that took as long as predicted with that.
+// slowCore returns rows of training on a CPU core with a tenth of the assumed rate of multiplications by its
+// micro-benchmarks; the steps took as long as predicted with that.
 func slowCore(t *testing.T) (rows []spec.Measurement) {
 	t.Helper()
 	a := spec.Accelerator{Name: "CPU test, 1 thread", Arch: "AVX-512", FP32: 100e9, BF16: 100e9, MemBytes: 16e9, MemBps: 10e9, HostBps: 10e9}
