@@ -48,12 +48,13 @@ func (r *Resolver) findModel(ctx context.Context, name string) (m spec.Model, st
 // FindAccelerator returns the catalog's accelerator of a name, else the one the
 // store has measurements of; stored is whether the catalog lacks it. Of a stored
 // one, words of its name that no other has suffice: cpu. The error of a name that
-// neither has is a catalog.UnknownError.
+// neither has is a catalog.UnknownError. It comes with its micro-benchmarks; without a readable
+// store it does not, with a warning.
 func (r *Resolver) FindAccelerator(ctx context.Context, name string) (a spec.Accelerator, stored bool, err error) {
 	a, stored, err = r.findAccelerator(ctx, name)
 	if err == nil && a.Measured == "" {
-		a.Measured, err = r.MeasuredText(ctx, a.Name)
-		if r.lockedOut(err) {
+		if a.Measured, err = r.MeasuredText(ctx, a.Name); err != nil && ctx.Err() == nil {
+			r.warn(fmt.Errorf("%w; answered without the micro-benchmarks that it may have", err))
 			err = nil
 		}
 	}
