@@ -103,7 +103,8 @@ def alone(device: torch.device, scale: Scale) -> list[tuple[dict[str, Any], Run]
 def multiplications(precision: Precision, scale: Scale) -> list[tuple[dict[str, Any], Run]]:
     """The three multiplications of linear layers and of their shards: forward, dgrad, wgrad."""
     w, cases = scale.widths, []
-    shapes = [(w[1], w[1]), (w[1], w[3]), (w[2], w[0]), (w[2], w[2]), (w[3], w[1])]
+    odd = w[1] + 32  # no multiple of 64, as in small models and in shards of others
+    shapes = [(w[1], w[1]), (w[1], w[3]), (w[2], w[0]), (w[2], w[2]), (w[3], w[1]), (odd, w[2]), (w[2], odd)]
     sizes = (max(scale.tokens) * w[3], w[3] * w[3], max(scale.tokens) * w[3])
     xs, weights, grads = (torch.randn(n, device=precision.device, dtype=precision.dtype) for n in sizes)
     for tokens in scale.tokens:
