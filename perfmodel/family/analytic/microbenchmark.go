@@ -103,11 +103,17 @@ func measurementsOf(text string) *measurements {
 	return m
 }
 
-// fitMicrobenchmarks fits the constants to the rows of b. Constants that no row depends on are left out.
+// fitMicrobenchmarks fits the constants to the rows of b. Constants that no row depends on are left out. Collectives of
+// processes on CPUs do not count: in training they share the cores with its compute, which takes most of their time.
 func fitMicrobenchmarks(b *spec.Microbenchmarks) (*measurements, error) {
 	m := &measurements{assumed: *Shipped().Physics.any, generation: generationOf(b.Accelerator.Arch)}
 	if b.Accelerator.IsCPU() {
 		m.assumed = base // see Prior.DistributionOf
+	}
+	if b.Accelerator.IsCPU() {
+		alone := *b
+		alone.Rows = slices.DeleteFunc(slices.Clone(b.Rows), func(r spec.Microbenchmark) bool { return r.Ranks > 1 })
+		b = &alone
 	}
 	parts := make([]part, len(b.Rows))
 	r := bayes.Regression{Tail: 1}

@@ -3,6 +3,7 @@ package analytic
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,7 +63,6 @@ func odd() constants {
 	k.accumBytes *= 0.7
 	k.launch[launchEager] *= 0.4
 	k.fixedSec *= 0.2
-	k.shares[g].ring *= 2
 	return k
 }
 
@@ -75,7 +75,7 @@ func TestMicrobenchmarksRecover(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]float64{"gemm CPU": 0.25, "memory bandwidth": 1.5, "optimizer bytes": 1.6, "accumulation bytes": 0.7, "launch, eager": 0.4, "fixed": 0.2, "ring share CPU": 2}
+	want := map[string]float64{"gemm CPU": 0.25, "memory bandwidth": 1.5, "optimizer bytes": 1.6, "accumulation bytes": 0.7, "launch, eager": 0.4, "fixed": 0.2}
 	for _, c := range got {
 		w, ok := want[c.Name]
 		if !ok {
@@ -91,6 +91,28 @@ func TestMicrobenchmarksRecover(t *testing.T) {
 	}
 	for name := range want {
 		t.Errorf("%s is not among %v", name, got)
+	}
+}
+
+// TestCollectivesCount: collectives correct the links of GPUs; those of processes on CPUs correct nothing.
+func TestCollectivesCount(t *testing.T) {
+	b := spec.Microbenchmarks{Accelerator: core, Link: spec.Link{IntraBps: 1e11}, Framework: spec.FrameworkWorker}
+	b.Rows = []spec.Microbenchmark{{Op: "copy", Bytes: 1e9, Sec: []float64{0.1}}}
+	for _, bytes := range []float64{1e7, 1e8, 1e9} {
+		b.Rows = append(b.Rows, spec.Microbenchmark{Op: "all-reduce", Ranks: 2, Bytes: bytes, Sec: []float64{bytes / 1e10}})
+	}
+	for arch, want := range map[string]bool{"AVX-512": false, "Hopper": true} {
+		if b.Accelerator.Arch = arch; want {
+			b.Accelerator.Name = "GPU test"
+		}
+		got, err := MeasuredConstants(&b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i := slices.IndexFunc(got, func(c Constant) bool { return strings.HasPrefix(c.Name, "ring share") }); (i >= 0) != want || want && got[i].Ratio > 0.5 {
+			t.Errorf("%s: %+v", arch, got)
+		}
+		b.Accelerator.Name = core.Name
 	}
 }
 
