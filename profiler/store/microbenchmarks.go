@@ -87,6 +87,8 @@ func (db *DB) Measured(ctx context.Context) ([]spec.Accelerator, error) {
 	if known := db.measured.Load(); known != nil {
 		return *known, nil
 	}
+	db.writing.Lock() // what is read now is kept before it can change
+	defer db.writing.Unlock()
 	all, err := db.Microbenchmarks(ctx)
 	if err != nil {
 		return nil, err
