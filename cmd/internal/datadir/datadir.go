@@ -134,9 +134,12 @@ func (d *Dir) Rows(ctx context.Context, f store.Filter) ([]spec.Measurement, err
 	return (&query.Resolver{Read: d.Read}).Rows(ctx, f)
 }
 
-// MeasuredText returns spec.Accelerator.Measured of an accelerator by name, "" if it has no micro-benchmarks.
+// MeasuredText returns spec.Accelerator.Measured of an accelerator by name, "" if it has no micro-benchmarks. A directory
+// that does not exist is one that a campaign is about to make.
 func (d *Dir) MeasuredText(ctx context.Context, accelerator string) (string, error) {
-	return (&query.Resolver{Read: d.Read}).MeasuredText(ctx, accelerator)
+	quiet := *d
+	quiet.noted = true
+	return (&query.Resolver{Read: quiet.Read}).MeasuredText(ctx, accelerator)
 }
 
 // Summary counts the stored measurements.
