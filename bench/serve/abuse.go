@@ -94,7 +94,7 @@ func heavyClients(ctx context.Context, address string) error {
 
 // slowClients are 1000 that send a body byte by byte, and 1000 that read a large answer so.
 func slowClients(ctx context.Context, address string) error {
-	slowly := func(ctx context.Context, step func() error) {
+	slowly := func(step func() error) {
 		for ctx.Err() == nil && step() == nil {
 			time.Sleep(100 * time.Millisecond)
 		}
@@ -115,13 +115,13 @@ func slowClients(ctx context.Context, address string) error {
 			defer c.Close()
 			if i%2 == 0 {
 				rest := request
-				slowly(ctx, func() error {
+				slowly(func() error {
 					_, err := c.Write(rest[:1])
 					rest = rest[1:]
 					return err
 				})
 			} else if _, err := c.Write(request); err == nil {
-				slowly(ctx, func() error { _, err := c.Read(make([]byte, 1)); return err })
+				slowly(func() error { _, err := c.Read(make([]byte, 1)); return err })
 			}
 		})
 	}

@@ -38,6 +38,18 @@ type SimulationRequest struct {
 	Seed      uint64   `json:"seed,omitempty" doc:"Of all randomness; 1 if absent."`
 }
 
+// What names no file of the server.
+var (
+	truths  = regexp.MustCompile(`^(duration(:.+)?|rubick:(measured|nearest)|fitted:.+)$`)
+	beliefs = regexp.MustCompile(`^(perfect|fitted:.+|noisy:.+|online:.+)$`)
+)
+
+// What does.
+var (
+	fromFile = regexp.MustCompile(`(^|,)\s*(fit|resample)=`)
+	yamlFile = regexp.MustCompile(`(?i)\.ya?ml$`)
+)
+
 // read checks a request and makes its simulation. Nothing in it may name a file.
 func (m *simulations) read(ctx context.Context, in *SimulationRequest) (run *experiment.Simulation, warnings []string, err error) {
 	o := experiment.Options{Cluster: in.Cluster, Policy: strings.Join(in.Policies, ","), Truth: in.Truth, Belief: in.Belief, Seed: cmp.Or(in.Seed, 1),
@@ -48,12 +60,18 @@ func (m *simulations) read(ctx context.Context, in *SimulationRequest) (run *exp
 	invalid := func(field string, value any, why string) error {
 		return &query.FieldError{Field: field, Value: value, Why: why}
 	}
-	for _, f := range []struct{ field, value, files string }{
-		{"workload", in.Workload, `(^|,)(fit|resample)=`}, {"cluster", in.Cluster, `(?i)\.ya?ml$`},
-		{"truth", in.Truth, `^(gavel|goodput|dl2):`}, {"belief", in.Belief, `\b(gavel|goodput|dl2):`},
+	for _, f := range []struct {
+		field, value string
+		ok           bool
+		want         string
+	}{
+		{"workload", in.Workload, !fromFile.MatchString(in.Workload), "options without fit and resample"},
+		{"cluster", in.Cluster, !yamlFile.MatchString(in.Cluster), "nodes x devices x type"},
+		{"truth", in.Truth, in.Truth == "" || truths.MatchString(in.Truth), "duration, rubick:measured, rubick:nearest or fitted:FAMILY"},
+		{"belief", in.Belief, in.Belief == "" || beliefs.MatchString(in.Belief), "perfect, fitted:FAMILY, noisy:SIGMA or online:FAMILY"},
 	} {
-		if regexp.MustCompile(f.files).MatchString(f.value) {
-			return nil, nil, invalid(f.field, f.value, "names a file: the server reads none")
+		if !f.ok {
+			return nil, nil, invalid(f.field, f.value, "is not "+f.want+": the server reads no file")
 		}
 	}
 	specs, err := builtin.Policies.Parse(o.Policy)
@@ -106,12 +124,13 @@ func (m *simulations) read(ctx context.Context, in *SimulationRequest) (run *exp
 	return run, warnings, err
 }
 
-// jobsOf is the number of jobs in the options of a synthetic workload, 0 where they do not say it.
+// jobsOf is the largest number of jobs in the options of a synthetic workload, 0 where they do not say it.
 func jobsOf(options string) (n int) {
 	for _, item := range strings.Split(options, ",") {
 		for _, key := range []string{"jobs=", "ones="} {
 			if text, ok := strings.CutPrefix(item, key); ok {
-				n, _ = strconv.Atoi(text) // what is no number is refused later
+				jobs, _ := strconv.Atoi(strings.TrimSpace(text)) // what is no number is refused later
+				n = max(n, jobs)
 			}
 		}
 	}
@@ -125,5 +144,8 @@ func temporary(text string) (path string, err error) {
 		return "", err
 	}
 	_, err = f.WriteString(text)
-	return f.Name(), errors.Join(err, f.Close())
+	if err = errors.Join(err, f.Close()); err != nil {
+		err = errors.Join(err, os.Remove(f.Name()))
+	}
+	return f.Name(), err
 }

@@ -101,11 +101,14 @@ func TestSimulationOfJobs(t *testing.T) {
 func TestSimulationRefused(t *testing.T) {
 	s := newServer(t, Options{})
 	for _, c := range []struct{ body, status, says string }{
-		{`"workload":"fit=/etc/passwd"`, "422", "names a file"},
-		{`"workload":"jobs=10,resample=x"`, "422", "names a file"},
-		{`"workload":"jobs=10","cluster":"here.yaml"`, "422", "names a file"},
-		{`"workload":"jobs=10","truth":"gavel:x"`, "422", "names a file"},
-		{`"workload":"jobs=10","belief":"online:goodput:x"`, "422", "names a file"},
+		{`"workload":"fit=/etc/passwd"`, "422", "the server reads no file"},
+		{`"workload":"jobs=10,resample=x"`, "422", "the server reads no file"},
+		{`"workload":"jobs=10","cluster":"here.yaml"`, "422", "the server reads no file"},
+		{`"workload":"jobs=10","truth":"gavel:x"`, "422", "the server reads no file"},
+		{`"workload":"jobs=10","truth":" gavel:x"`, "422", "the server reads no file"},
+		{`"workload":"jobs=10","belief":"goodput:x"`, "422", "the server reads no file"},
+		{`"workload":"jobs=10","belief":"online:goodput:x"`, "422", "goodput"},
+		{`"workload":"jobs=3000,jobs=10"`, "422", "3000 jobs"},
 		{`"workload":"jobs=10","policies":["dl2:model=x"]`, "422", "reads a file"},
 		{`"workload":"jobs=10","policies":["nosuch"]`, "422", "nosuch"},
 		{`"workload":"jobs=10","policies":["` + "fifo,fifo-backfill,las,srtf,edf,tiresias,gittins,themis,optimus,gavel-las,sia,rubick,pacer" + `"]`, "422", "13 policies"},

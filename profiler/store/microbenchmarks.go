@@ -17,7 +17,7 @@ import (
 func microKey(accelerator string) []byte { return append([]byte{microPrefix}, accelerator...) }
 
 // PutMicrobenchmarks stores b in place of earlier micro-benchmarks of its accelerator; when it returns nil, they are on
-// disk. From then on Query returns rows of that accelerator with spec.Accelerator.Measured.
+// disk. From then on rows of that accelerator are returned with spec.Accelerator.Measured.
 func (db *DB) PutMicrobenchmarks(ctx context.Context, b spec.Microbenchmarks) error {
 	err := b.Validate()
 	if err == nil {
@@ -107,9 +107,13 @@ func (db *DB) Measured(ctx context.Context) ([]spec.Accelerator, error) {
 // MeasuredText returns spec.Accelerator.Measured of an accelerator by name, "" if it has no micro-benchmarks.
 func (db *DB) MeasuredText(ctx context.Context, accelerator string) (string, error) {
 	all, err := db.Measured(ctx)
-	i := slices.IndexFunc(all, func(a spec.Accelerator) bool { return a.Name == accelerator })
-	if err != nil || i < 0 {
-		return "", err
+	return textOf(all, accelerator), err
+}
+
+func textOf(measured []spec.Accelerator, name string) string {
+	i := slices.IndexFunc(measured, func(a spec.Accelerator) bool { return a.Name == name })
+	if i < 0 {
+		return ""
 	}
-	return all[i].Measured, nil
+	return measured[i].Measured
 }

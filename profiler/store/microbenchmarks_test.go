@@ -33,6 +33,10 @@ func TestMicrobenchmarks(t *testing.T) {
 				t.Errorf("the row has %q, %v; want %q", m.Config.Accelerator.Measured, err, want)
 			}
 		}
+		rs, err := db.Records(t.Context(), Filter{})
+		if err != nil || len(rs) != 1 || rs[0].Row.Config.Accelerator.Measured != want {
+			t.Errorf("the records are %+v, %v; want one with %q", rs, err, want)
+		}
 		if got, err := db.MeasuredText(t.Context(), row.Config.Accelerator.Name); err != nil || got != want {
 			t.Errorf("measured %q, %v; want %q", got, err, want)
 		}

@@ -45,29 +45,21 @@ func (f Filter) skip(prefix byte, g group) []byte {
 func (db *DB) Query(ctx context.Context, f Filter) iter.Seq2[spec.Measurement, error] {
 	return func(yield func(spec.Measurement, error) bool) {
 		stop := false
-		measured, err := db.Measured(ctx)
+		read, err := db.rowReader(ctx)
 		if err != nil {
 			yield(spec.Measurement{}, err)
 			return
 		}
 		err = db.view(func(txn *badger.Txn) error {
 			anyMark := holds(txn, quarantinePrefix)
-			of := func(accelerator string) string {
-				i := slices.IndexFunc(measured, func(a spec.Accelerator) bool { return a.Name == accelerator })
-				if i < 0 {
-					return ""
-				}
-				return measured[i].Measured
-			}
 			return scan(ctx, txn, rowPrefix, f, func(g group, it *badger.Item) (bool, error) {
-				m, err := readRowOf(g, it)
+				m, err := read(g, it)
 				if err == nil && anyMark {
 					m, _, err = readQuarantine(txn, it.Key(), m)
 				}
 				if err != nil {
 					return false, badRow(g, it, err)
 				}
-				m.Config.Accelerator.Measured = of(g.accelerator)
 				stop = !yield(m, nil)
 				return !stop, nil
 			})
@@ -78,13 +70,17 @@ func (db *DB) Query(ctx context.Context, f Filter) iter.Seq2[spec.Measurement, e
 	}
 }
 
-// readRowOf reads a row of group g.
-func readRowOf(g group, it *badger.Item) (spec.Measurement, error) {
-	m, err := readRow(it)
-	if err == nil && groupOf(m) != g {
-		err = fmt.Errorf("%w: the row is of %v", ErrCorrupt, groupOf(m))
-	}
-	return m, err
+// rowReader returns what reads a row of a group, with the micro-benchmarks of its accelerator.
+func (db *DB) rowReader(ctx context.Context) (func(group, *badger.Item) (spec.Measurement, error), error) {
+	measured, err := db.Measured(ctx)
+	return func(g group, it *badger.Item) (spec.Measurement, error) {
+		m, err := readRow(it)
+		if err == nil && groupOf(m) != g {
+			err = fmt.Errorf("%w: the row is of %v", ErrCorrupt, groupOf(m))
+		}
+		m.Config.Accelerator.Measured = textOf(measured, g.accelerator)
+		return m, err
+	}, err
 }
 
 // badRow names the row of an error.

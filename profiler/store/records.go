@@ -63,9 +63,17 @@ func readQuarantine(txn *badger.Txn, rowKey []byte, m spec.Measurement) (spec.Me
 // Records returns the rows that f selects with what is known about them, in the order of Query, then the forgotten
 // ones.
 func (db *DB) Records(ctx context.Context, f Filter) (out []Record, err error) {
+	read, err := db.rowReader(ctx)
+	if err != nil {
+		return nil, err
+	}
 	err = db.view(func(txn *badger.Txn) error {
 		err := scan(ctx, txn, rowPrefix, f, func(g group, it *badger.Item) (bool, error) {
-			r, err := recordOf(txn, g, it)
+			row, err := read(g, it)
+			if err != nil {
+				return false, badRow(g, it, err)
+			}
+			r, err := recordOf(txn, row, it)
 			if err != nil {
 				return false, badRow(g, it, err)
 			}
@@ -80,13 +88,10 @@ func (db *DB) Records(ctx context.Context, f Filter) (out []Record, err error) {
 	return out, err
 }
 
-// recordOf reads a row of group g with what is known about it.
-func recordOf(txn *badger.Txn, g group, it *badger.Item) (r Record, err error) {
+// recordOf returns the row of an item with what is known about it.
+func recordOf(txn *badger.Txn, row spec.Measurement, it *badger.Item) (r Record, err error) {
 	r.key = it.KeyCopy(nil)
-	if r.Row, err = readRowOf(g, it); err != nil {
-		return r, err
-	}
-	if r.Row, r.Quarantined, err = readQuarantine(txn, r.key, r.Row); err != nil {
+	if r.Row, r.Quarantined, err = readQuarantine(txn, r.key, row); err != nil {
 		return r, err
 	}
 	var p Provenance

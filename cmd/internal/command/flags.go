@@ -46,11 +46,17 @@ func checkOutput(c *cli.Context) error {
 	return nil
 }
 
-// OutputGiven reports whether --output is on the command line.
-func OutputGiven(c *cli.Context) bool {
-	return slices.ContainsFunc(c.Lineage(), func(ctx *cli.Context) bool {
-		return slices.ContainsFunc(ctx.LocalFlagNames(), func(f string) bool { return f == "output" || f == "o" })
-	})
+// Given returns the names of the flags on the command line, before or after the verb; output for -o.
+func Given(c *cli.Context) (names []string) {
+	for _, ctx := range c.Lineage() {
+		for _, name := range ctx.LocalFlagNames() {
+			if name == "o" {
+				name = "output"
+			}
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Print writes a result to standard output in the format of --output.

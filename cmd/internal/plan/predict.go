@@ -165,7 +165,7 @@ func runPredictRows(c *cli.Context) error {
 	}
 	write := func(w io.Writer) error {
 		format := "csv"
-		if command.OutputGiven(c) {
+		if slices.Contains(command.Given(c), "output") {
 			format = command.Global(c, "output")
 		}
 		rows, err := batch.NewWriter(w, format, b.Family, c.Bool("explain"))

@@ -27,7 +27,7 @@ func settle(c *cli.Context) error {
 			names = append(names, name)
 		}
 	}
-	given := givenFlags(c)
+	given := command.Given(c)
 	for _, name := range names {
 		variable := variablePrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 		value, ok := os.LookupEnv(variable)
@@ -43,19 +43,6 @@ func settle(c *cli.Context) error {
 		return readConfig(c, path, names, given)
 	}
 	return nil
-}
-
-// givenFlags are the names of the flags on the command line, before or after the verb.
-func givenFlags(c *cli.Context) (names []string) {
-	for _, ctx := range c.Lineage() {
-		for _, set := range ctx.LocalFlagNames() {
-			if set == "o" {
-				set = "output"
-			}
-			names = append(names, set)
-		}
-	}
-	return names
 }
 
 // readConfig sets the flags of names that are not given to the values of a YAML file. Its keys are names of flags.

@@ -99,8 +99,8 @@ func measurementsOf(text string) *measurements {
 	if json.Unmarshal([]byte(text), &b) == nil && b.Validate() == nil {
 		m, _ = fitMicrobenchmarks(&b)
 	}
-	measured.Store(text, m)
-	return m
+	kept, _ := measured.LoadOrStore(text, m) // one for all, which measuredSD compares
+	return kept.(*measurements)
 }
 
 // fitMicrobenchmarks fits the constants to the rows of b. Constants that no row depends on are left out. Collectives of
@@ -109,8 +109,6 @@ func fitMicrobenchmarks(b *spec.Microbenchmarks) (*measurements, error) {
 	m := &measurements{assumed: *Shipped().Physics.any, generation: generationOf(b.Accelerator.Arch)}
 	if b.Accelerator.IsCPU() {
 		m.assumed = base // see Prior.DistributionOf
-	}
-	if b.Accelerator.IsCPU() {
 		alone := *b
 		alone.Rows = slices.DeleteFunc(slices.Clone(b.Rows), func(r spec.Microbenchmark) bool { return r.Ranks > 1 })
 		b = &alone

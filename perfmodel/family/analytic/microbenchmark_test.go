@@ -5,7 +5,9 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
@@ -213,6 +215,29 @@ func TestMicrobenchmarksWithoutPrediction(t *testing.T) {
 	for _, text := range []string{"", "{", `{"rows":[{}]}`} {
 		if measurementsOf(text) != nil {
 			t.Errorf("%q has measurements", text)
+		}
+	}
+}
+
+// TestMeasurementsAreOne: all callers have the same measurements of a text, also the first ones at the same time. Sites of
+// equal devices are known by that.
+func TestMeasurementsAreOne(t *testing.T) {
+	truth := odd()
+	b := invented(t, &truth)
+	b.At = time.Unix(1, 0) // a text that no other test has
+	text, err := b.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got [8]*measurements
+	var wg sync.WaitGroup
+	for i := range got {
+		wg.Go(func() { got[i] = measurementsOf(text) })
+	}
+	wg.Wait()
+	for _, m := range got {
+		if m == nil || m != got[0] {
+			t.Fatalf("%p beside %p", m, got[0])
 		}
 	}
 }
