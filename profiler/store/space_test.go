@@ -127,11 +127,7 @@ func TestStoreOnFullDisk(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	next, refused := 0, 0
 	for refused < tables {
-		if free, err := freeSpace(disk); err != nil {
-			t.Fatal(err)
-		} else if err := grow(rest, int(free>>20)-(minFreeSpace>>20)-32); err != nil {
-			t.Fatal(err)
-		}
+		leaveFree(t, rest, minFreeSpace>>20+32)
 		log, tries := newestLog(t, db), 0
 		for newestLog(t, db) == log {
 			tries++
@@ -156,6 +152,7 @@ func TestStoreOnFullDisk(t *testing.T) {
 			}
 			if newestLog(t, db) == log {
 				empty(t, other)
+				leaveFree(t, rest, minFreeSpace>>20+32) // compactions may have taken space
 			}
 		}
 		if err := grow(other, 1024); err != nil {
@@ -199,6 +196,26 @@ func fileOn(t *testing.T, disk, name string) *os.File {
 	}
 	t.Cleanup(func() { _ = f.Close() })
 	return f
+}
+
+// leaveFree makes f as large as leaves mib MiB of its disk free.
+func leaveFree(t *testing.T, f *os.File, mib int) {
+	t.Helper()
+	free, err := freeSpace(filepath.Dir(f.Name()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	more := int(free>>20) - mib
+	if more < 0 {
+		err = f.Truncate(max(0, info.Size()+int64(more)<<20))
+	}
+	if err := errors.Join(err, grow(f, more)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func empty(t *testing.T, f *os.File) {
