@@ -18,6 +18,7 @@ import (
 // TestNothingIsDropped reads the settings back as a plan, which must equal the plan
 // they were written from. Parts without a setting are refused.
 func TestNothingIsDropped(t *testing.T) {
+	spectest.Checks(t, 500)
 	models := []spec.Config{
 		config(t, "Llama3-8B", "H100", "1", "dp=1"), config(t, "Mixtral-8x7B", "H100", "1", "dp=1"),
 		config(t, "Qwen3-30B-A3B", "H100", "1", "dp=1"), config(t, "GPT3-5B", "H100", "1", "dp=1"), config(t, "BERT-large", "H100", "1", "dp=1"),

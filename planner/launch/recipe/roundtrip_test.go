@@ -14,6 +14,7 @@ import (
 
 // What package launch writes is read back as the same plan and network, and every key is known.
 func TestRoundTrip(t *testing.T) {
+	spectest.Checks(t, 500)
 	read := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawConfig(t)

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/planner/launch"
 )
@@ -123,6 +124,7 @@ func count(lines []string, line string) (n int) {
 
 // What package launch writes for a plan is edited to each single change of the plan that torchtitan can run.
 func TestTorchtitanEditsOfAnyPlan(t *testing.T) {
+	spectest.Checks(t, 500)
 	f, err := launch.Lookup("torchtitan")
 	if err != nil {
 		t.Fatal(err)
