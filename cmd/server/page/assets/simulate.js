@@ -6,7 +6,7 @@ const labels = {
   jobs: ["Jobs", "how many jobs are drawn, at most 2000"], rate: ["Jobs per hour", "mean rate at which they are submitted"],
   models: ["Models", "that the jobs train, separated by +"], cluster: ["Cluster", "nodes x devices x type, such as 4x8xH100"],
   policies: ["Policies", "separated by commas; pacer ls policies lists them"], start: ["Start cost, s", "time of a start or resume"],
-  explain: ["Tell about job", "such as job-0007; nothing if empty"],
+  explain: ["Explain job", "its events, with their reasons; such as job-0007; nothing if empty"],
 };
 
 export async function show(root, q, page) {
@@ -92,7 +92,7 @@ export async function show(root, q, page) {
     const time = (name, about, key) => ({name, about, num: true, cell: (r) => duration(r[key])});
     result.append(plainTable([
       {name: "Policy", cell: (r) => r.policy}, {name: "Average JCT", num: true, cell: (r) => r.error ? h("span", {class: "doubt"}, r.error) : length(r.avg_jct_s)},
-      time("Median", "median time from submission to completion", "median_jct_s"), time("99 of 100", "", "p99_jct_s"), time("Makespan", "", "makespan_s"),
+      time("Median", "median time from submission to completion", "median_jct_s"), time("99th percentile", "99 of 100 jobs take at most this long from submission to completion", "p99_jct_s"), time("Makespan", "", "makespan_s"),
       {name: "Device-hours", num: true, cell: (r) => big(r.device_hours)}, {name: "Utilisation", num: true, cell: (r) => percent(r.utilisation)},
       {name: "Restarts", num: true, cell: (r) => big(r.restarts)}, {name: "Worst ρ", num: true, cell: (r) => r.max_rho == null ? "–" : sig(r.max_rho, 3)},
       {name: "Finished", num: true, cell: (r) => big(r.finished) + " of " + big(r.jobs)},
