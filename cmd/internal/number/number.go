@@ -1,4 +1,5 @@
-package console
+// Package number writes numbers, for people and for machines.
+package number
 
 import (
 	"math"
