@@ -59,6 +59,11 @@ func costOf(in any) float64 {
 		return float64(lines) * sizeOf(q.MaxDevices, 1, planner.Cost, q.MinBatch, q.MaxBatch, q.GlobalBatch, share(&q.Space)).pruned()
 	case *body[answer.FitCheckRequest]:
 		return sizeOf(in.Body.Devices, 0, planner.Throughput, 0, 0, in.Body.GlobalBatch, 1).ranked()
+	case *body[answer.CheckRequest]: // single changes, and with another device all plans
+		if in.Body.To == "" {
+			return shortSearch / 2
+		}
+		return sizeOf(max(in.Body.Devices, 1024), 0, planner.Throughput, 0, 0, max(in.Body.GlobalBatch, 1024), 1).ranked()
 	case *body[remote.PlanRequest]:
 		q := &in.Body.Request
 		return sizeOf(max(q.Devices, q.Shape.Total()), q.MinDevices, q.Objective, q.MinBatch, q.MaxBatch, q.GlobalBatch, 1).ranked()

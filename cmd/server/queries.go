@@ -64,6 +64,11 @@ func (s *Server) registerQueries(api huma.API, m *router) {
 		func(ctx context.Context, in *body[answer.FitCheckRequest]) (query.FitCheck, error) {
 			return s.models.FitCheck(ctx, &in.Body)
 		})
+	register(s, api, m, operation{http.MethodPost, "/v1/check", "check", tag, search, "Read a launch file: whether it fits, its speed, and what would be better",
+		"As pacer check. What neither the file nor the request says is in missing; then there is no plan.", []int{404, 422}},
+		func(ctx context.Context, in *body[answer.CheckRequest]) (query.Check, error) {
+			return s.models.Check(ctx, &in.Body)
+		})
 }
 
 // batch answers requests on all cores.

@@ -36,6 +36,7 @@ func NewLocal() (*Local, error) {
 		"/v1/curve":     local(a.Curve),
 		"/v1/recommend": local(a.Recommend),
 		"/v1/fit-check": local(a.FitCheck),
+		"/v1/check":     local(a.Check),
 		"/v1/network":   local(func(_ context.Context, in *NetworkRequest) (Network, error) { return ReadNetwork(in.Config) }),
 		"/v1/frameworks": func(context.Context, []byte) (any, error) {
 			return NewFrameworks(), nil

@@ -1,4 +1,3 @@
-// Package number writes numbers, for people and for machines.
 package number
 
 import (

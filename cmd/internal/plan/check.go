@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -162,23 +162,16 @@ func assignments(c *cli.Context, flag string) (map[string]string, error) {
 
 func checkResult(r *query.Check, q *query.CheckRequest) console.Result {
 	csv := [][]string{{"field", "value"}}
-	for _, f := range r.Understood.Given() {
-		csv = append(csv, []string{string(f), factText(r.Understood, f)})
+	for _, f := range slices.Sorted(maps.Keys(r.Understood)) {
+		csv = append(csv, []string{string(f), fmt.Sprint(r.Understood[f])})
 	}
 	return console.Result{JSON: r, CSV: csv, Table: func(w io.Writer) error { return printCheck(w, r, q) }}
 }
 
-func factText(f recipe.Facts, of recipe.Field) string {
-	if n, ok := f.Number(of); ok {
-		return strconv.Itoa(n)
-	}
-	return f.Text(of)
-}
-
 func printCheck(w io.Writer, r *query.Check, q *query.CheckRequest) error {
 	var said []string
-	for _, f := range r.Understood.Given() {
-		said = append(said, string(f)+"="+factText(r.Understood, f))
+	for _, f := range slices.Sorted(maps.Keys(r.Understood)) {
+		said = append(said, fmt.Sprintf("%s=%v", f, r.Understood[f]))
 	}
 	console.Wrap(w, fmt.Sprintf("%s is a file of %s: %s", q.File, r.Format, strings.Join(said, " ")))
 	for _, list := range []struct {

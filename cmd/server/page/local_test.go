@@ -38,7 +38,13 @@ func drawAsked(rng *rand.Rand) asked {
 			body[name] = v
 		}
 	}
-	switch rng.IntN(8) {
+	switch rng.IntN(9) {
+	case 8:
+		if body["file"], body["text"] = "launch.sh", launchFile; rng.IntN(3) == 0 {
+			body["to"] = "b200"
+		}
+		delete(body, one("accelerator", "model", "global_batch").(string))
+		return asked{"/v1/check", body}
 	case 0:
 		body["max_devices"] = devices
 		return asked{"/v1/curve", body}

@@ -6,6 +6,7 @@ const views = {
   answer: ["Plan", () => import("./answer.js")],
   trust: ["Trust", () => import("./trust.js")],
   explore: ["Explore", () => import("./explore.js")],
+  check: ["Check", () => import("./check.js")],
   simulate: ["Simulate", () => import("./simulate.js")],
   operate: ["Operate", () => import("./operate.js")],
 };
@@ -50,7 +51,7 @@ async function show(q, notes) {
   question = complete || Object.keys(q).some((k) => k !== "view") ? q : {...example, ...q};
   drawNav();
   drawForm();
-  form.hidden = question.view === "simulate";
+  form.hidden = ["check", "simulate"].includes(question.view);
   const [title, load] = views[question.view || "answer"] || [];
   view.setAttribute("aria-busy", "true");
   view.setAttribute("aria-label", title || "Answer");
@@ -59,7 +60,7 @@ async function show(q, notes) {
   const root = h("div");
   try {
     if (!load) throw new Error("view " + JSON.stringify(question.view) + " is unknown, want " + Object.keys(views).join(", "));
-    if (question.view !== "operate" && question.view !== "simulate" && !((question.model || question.network) && question.accelerator && question.devices && question.batch)) {
+    if (!["check", "operate", "simulate"].includes(question.view) && !((question.model || question.network) && question.accelerator && question.devices && question.batch)) {
       throw new Error("The question lacks a model, an accelerator, devices or a batch.");
     }
     const module = await load();
