@@ -15,8 +15,8 @@ type CheckRequest struct {
 	Described
 	Model       string            `json:"model,omitempty" maxLength:"256" doc:"Model to train; that of the file if absent."`
 	Accelerator string            `json:"accelerator,omitempty" maxLength:"256" doc:"Type of device. Most formats do not hold it."`
-	File        string            `json:"file" minLength:"1" maxLength:"256" example:"train.sh" doc:"Name of the file, whose end tells YAML, TOML, JSON and shell scripts apart."`
-	Text        string            `json:"text" maxLength:"81920" example:"torchrun --nproc-per-node 8 pretrain_gpt.py --tensor-model-parallel-size 8" doc:"The file itself. Nothing of it is run."`
+	File        string            `json:"file" minLength:"1" maxLength:"256" example:"job.toml" doc:"Name of the file. Its end tells YAML, TOML, JSON and shell scripts apart."`
+	Text        string            `json:"text" maxLength:"81920" example:"[parallelism]\ntensor_parallel_degree = 2" doc:"The file itself. Nothing of it is run."`
 	Format      string            `json:"format,omitempty" maxLength:"32" example:"megatron" doc:"Format of the file, by a name of pacer check; found by its keys if absent."`
 	Set         map[string]string `json:"set,omitempty" doc:"Shell variables, and fields of the file, by name."`
 	Devices     int               `json:"devices,omitempty" minimum:"1" maximum:"1048576" doc:"Number of devices; that of the file if absent."`

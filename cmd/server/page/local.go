@@ -23,8 +23,8 @@ const localHead = `<meta name="pacer-local" content="">
 var ErrNoWasm = errors.New("this pacer was built without the WebAssembly of the page: make build, in a clone of the source, builds one with it")
 
 // Write writes the page to the directory dir, with WebAssembly that answers its questions in the browser, so that any
-// host of static files can serve it, from any path. dir is made; one that exists must be empty or have such a page,
-// whose files are replaced. The error wraps ErrNoWasm in a program without WebAssembly.
+// host of static files can serve it, from any path. dir is made; one that exists must be empty, or have such a page:
+// its files are replaced. The error wraps ErrNoWasm in a program without WebAssembly.
 func Write(dir string) error {
 	files, err := localFiles(wasm)
 	if err != nil {
