@@ -57,8 +57,16 @@ help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
 
 .PHONY: build
-build: need-go ## build bin/pacer
-	$(GO) build -ldflags '$(LDFLAGS)' -o bin/pacer ./cmd/pacer
+build: need-go wasm ## build bin/pacer
+	$(GO) build -tags wasmpage -ldflags '$(LDFLAGS)' -o bin/pacer ./cmd/pacer
+
+# What pacer page writes: the planner for browsers. gzip -n keeps the file equal for equal code.
+WASM := cmd/server/page/wasm
+
+.PHONY: wasm
+wasm: need-go
+	GOOS=js GOARCH=wasm $(GO) build -trimpath -ldflags '-s -w' -o $(WASM)/pacer.wasm ./$(WASM)
+	@gzip -n -9 -c $(WASM)/pacer.wasm > $(WASM)/pacer.wasm.gz && cp "$$($(GO) env GOROOT)/lib/wasm/wasm_exec.js" $(WASM)/
 
 # The symbols are left out, and the paths of this machine. zstd needs no more than 128 MiB to unpack it.
 .PHONY: dist

@@ -17,6 +17,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/importer"
+	"github.com/pacer-ml/pacer/cmd/internal/number"
 	"github.com/pacer-ml/pacer/cmd/internal/plan"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/cmd/internal/simulate"
@@ -234,7 +235,7 @@ func (d *demo) fitModel(fam perfmodel.Family, rows []spec.Measurement) (score []
 		return nil, nil, err
 	}
 	score = []string{card.Model, strconv.Itoa(len(rows)), strconv.Itoa(card.NFit), strconv.Itoa(card.NHeldOut),
-		console.Percent(card.MAPE), console.Percent(card.P95APE), console.Fixed(100*card.Coverage, 0) + " %"}
+		number.Percent(card.MAPE), number.Percent(card.P95APE), number.Fixed(100*card.Coverage, 0) + " %"}
 	_, held, err := perfmodel.Split(fam, rows, demoFit)
 	if err != nil {
 		return nil, nil, err
@@ -249,8 +250,8 @@ func (d *demo) fitModel(fam perfmodel.Family, rows []spec.Measurement) (score []
 		was := m.MedianStepSec()
 		shown := m.Config.Plan
 		shown.Precision = "" // the same for all
-		examples = append(examples, []string{card.Model, shown.String(), console.Significant(was, 3), console.Significant(sec, 3),
-			console.Significant(lo, 3) + " - " + console.Significant(hi, 3), console.Percent(math.Abs(sec-was) / was)})
+		examples = append(examples, []string{card.Model, shown.String(), number.Significant(was, 3), number.Significant(sec, 3),
+			number.Significant(lo, 3) + " - " + number.Significant(hi, 3), number.Percent(math.Abs(sec-was) / was)})
 	}
 	return score, examples, nil
 }

@@ -163,8 +163,8 @@ func (m *router) noSuchPath(w http.ResponseWriter, r *http.Request) {
 // body is a request with a JSON body.
 type body[T any] struct{ Body T }
 
-// answer is a response with a JSON body.
-type answer[T any] struct{ Body T }
+// reply is a response with a JSON body.
+type reply[T any] struct{ Body T }
 
 // register adds an operation with a JSON response.
 func register[I, O any](s *Server, api huma.API, m *router, op operation, handle func(context.Context, *I) (O, error)) {
@@ -181,7 +181,7 @@ func register[I, O any](s *Server, api huma.API, m *router, op operation, handle
 	huma.Register(api, huma.Operation{
 		OperationID: op.id, Method: op.method, Path: op.path, Summary: op.summary, Description: op.doc, Tags: []string{op.tag},
 		Errors: errs, MaxBodyBytes: s.o.MaxBody + 1, BodyReadTimeout: -1, SkipValidateBody: true, // withBody does
-	}, func(ctx context.Context, in *I) (*answer[O], error) {
+	}, func(ctx context.Context, in *I) (*reply[O], error) {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		out, err := admitted(ctx, s, op.weight, costOf(in), func() (O, error) { return handle(ctx, in) })
@@ -192,7 +192,7 @@ func register[I, O any](s *Server, api huma.API, m *router, op operation, handle
 			}
 			return nil, p
 		}
-		return &answer[O]{out}, nil
+		return &reply[O]{out}, nil
 	})
 	if path := api.OpenAPI().Paths[op.path]; path != nil {
 		e.schema = bodySchema(path.Post)

@@ -52,7 +52,7 @@ func (s *Server) withBody(o *endpoint, next http.HandlerFunc) http.HandlerFunc {
 		}
 		var key answerKey
 		if o.weight == search {
-			key = s.answers.key(o.path, buf.Bytes(), s.models.now())
+			key = s.answers.key(o.path, buf.Bytes(), s.models.Generation())
 			if answer := s.answers.get(key); answer != nil {
 				s.metrics.cached.Inc()
 				w.Header().Set("Content-Type", "application/json")

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 
+	"github.com/pacer-ml/pacer/cmd/internal/answer"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/planner/remote"
@@ -45,19 +46,24 @@ func costOf(in any) float64 {
 	switch in := in.(type) {
 	case *body[BatchRequest]:
 		return questionSec * float64(len(in.Body.Questions))
-	case *body[PlanRequest]:
+	case *body[answer.PlanRequest]:
 		q := &in.Body
 		extra := 1 + float64(q.Probe)
 		if q.Pareto {
 			extra += 2
 		}
 		return extra * sizeOf(q.Devices, q.MinDevices, planner.Objective(q.Objective), q.MinBatch, q.MaxBatch, q.GlobalBatch, share(&q.Space)).ranked()
-	case *body[CurveRequest]:
+	case *body[answer.CurveRequest]:
 		q := &in.Body
 		lines := max(len(q.CPUs), 1) * max(len(q.HostGiB), 1) * max(len(q.NetworkGbps), 1)
 		return float64(lines) * sizeOf(q.MaxDevices, 1, planner.Cost, q.MinBatch, q.MaxBatch, q.GlobalBatch, share(&q.Space)).pruned()
-	case *body[FitCheckRequest]:
+	case *body[answer.FitCheckRequest]:
 		return sizeOf(in.Body.Devices, 0, planner.Throughput, 0, 0, in.Body.GlobalBatch, 1).ranked()
+	case *body[answer.CheckRequest]: // single changes, and with another device all plans
+		if in.Body.To == "" {
+			return shortSearch / 2
+		}
+		return sizeOf(max(in.Body.Devices, 1024), 0, planner.Throughput, 0, 0, max(in.Body.GlobalBatch, 1024), 1).ranked()
 	case *body[remote.PlanRequest]:
 		q := &in.Body.Request
 		return sizeOf(max(q.Devices, q.Shape.Total()), q.MinDevices, q.Objective, q.MinBatch, q.MaxBatch, q.GlobalBatch, 1).ranked()

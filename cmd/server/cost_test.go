@@ -7,12 +7,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-ml/pacer/cmd/internal/answer"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 )
 
 // Small questions are short searches, large ones long.
 func TestCostTellsShortFromLong(t *testing.T) {
-	plan := func(devices, batch int) PlanRequest { return PlanRequest{Devices: devices, Request: of(batch)} }
+	plan := func(devices, batch int) answer.PlanRequest {
+		return answer.PlanRequest{Devices: devices, Request: of(batch)}
+	}
 	wide := plan(512, 512)
 	wide.Objective, wide.MinDevices = "cost", 1
 	front := plan(5040, 5040)
@@ -21,10 +24,10 @@ func TestCostTellsShortFromLong(t *testing.T) {
 		in   any
 		long bool
 	}{
-		{&body[PlanRequest]{plan(8, 8)}, false}, {&body[PlanRequest]{plan(512, 512)}, false}, {&body[PlanRequest]{wide}, true}, {&body[PlanRequest]{front}, true},
-		{&body[CurveRequest]{CurveRequest{MaxDevices: 64, Request: of(64)}}, false}, {&body[CurveRequest]{CurveRequest{MaxDevices: 4096, Request: of(4096)}}, true},
-		{&body[BatchRequest]{BatchRequest{make([]PredictRequest, 10)}}, false}, {&body[BatchRequest]{BatchRequest{make([]PredictRequest, 10000)}}, true},
-		{&body[PredictRequest]{}, false}, {&body[PlanRequest]{plan(-1, -1)}, false}, {&body[PlanRequest]{plan(1<<62, 1<<62)}, true},
+		{&body[answer.PlanRequest]{plan(8, 8)}, false}, {&body[answer.PlanRequest]{plan(512, 512)}, false}, {&body[answer.PlanRequest]{wide}, true}, {&body[answer.PlanRequest]{front}, true},
+		{&body[answer.CurveRequest]{answer.CurveRequest{MaxDevices: 64, Request: of(64)}}, false}, {&body[answer.CurveRequest]{answer.CurveRequest{MaxDevices: 4096, Request: of(4096)}}, true},
+		{&body[BatchRequest]{BatchRequest{make([]answer.PredictRequest, 10)}}, false}, {&body[BatchRequest]{BatchRequest{make([]answer.PredictRequest, 10000)}}, true},
+		{&body[answer.PredictRequest]{}, false}, {&body[answer.PlanRequest]{plan(-1, -1)}, false}, {&body[answer.PlanRequest]{plan(1<<62, 1<<62)}, true},
 	} {
 		if cost := costOf(c.in); (cost > shortSearch) != c.long || cost < 0 {
 			t.Errorf("%T: %g s, want long %v", c.in, cost, c.long)
@@ -48,12 +51,12 @@ func BenchmarkSearchCost(b *testing.B) {
 		name, path, body string
 		cost             float64
 	}{
-		{"plan/devices=8", "/v1/plan", known + `%d,"devices":8}`, costOf(&body[PlanRequest]{PlanRequest{Devices: 8, Request: of(512)}})},
-		{"plan/devices=512", "/v1/plan", known + `%d,"devices":512}`, costOf(&body[PlanRequest]{PlanRequest{Devices: 512, Request: of(512)}})},
-		{"plan/devices=5040", "/v1/plan", known + `%d,"devices":5040}`, costOf(&body[PlanRequest]{PlanRequest{Devices: 5040, Request: of(512)}})},
-		{"fit-check/devices=512", "/v1/fit-check", known + `%d,"devices":512}`, costOf(&body[FitCheckRequest]{FitCheckRequest{Devices: 512, Request: of(512)}})},
-		{"curve/devices=64", "/v1/curve", known + `%d,"max_devices":64}`, costOf(&body[CurveRequest]{CurveRequest{MaxDevices: 64, Request: of(512)}})},
-		{"curve/devices=2048", "/v1/curve", known + `%d,"max_devices":2048}`, costOf(&body[CurveRequest]{CurveRequest{MaxDevices: 2048, Request: of(512)}})},
+		{"plan/devices=8", "/v1/plan", known + `%d,"devices":8}`, costOf(&body[answer.PlanRequest]{answer.PlanRequest{Devices: 8, Request: of(512)}})},
+		{"plan/devices=512", "/v1/plan", known + `%d,"devices":512}`, costOf(&body[answer.PlanRequest]{answer.PlanRequest{Devices: 512, Request: of(512)}})},
+		{"plan/devices=5040", "/v1/plan", known + `%d,"devices":5040}`, costOf(&body[answer.PlanRequest]{answer.PlanRequest{Devices: 5040, Request: of(512)}})},
+		{"fit-check/devices=512", "/v1/fit-check", known + `%d,"devices":512}`, costOf(&body[answer.FitCheckRequest]{answer.FitCheckRequest{Devices: 512, Request: of(512)}})},
+		{"curve/devices=64", "/v1/curve", known + `%d,"max_devices":64}`, costOf(&body[answer.CurveRequest]{answer.CurveRequest{MaxDevices: 64, Request: of(512)}})},
+		{"curve/devices=2048", "/v1/curve", known + `%d,"max_devices":2048}`, costOf(&body[answer.CurveRequest]{answer.CurveRequest{MaxDevices: 2048, Request: of(512)}})},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			s := newServer(b, Options{})

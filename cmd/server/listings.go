@@ -6,20 +6,10 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/cmd/internal/answer"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
-
-// Models is the JSON of pacer ls models.
-type Models struct {
-	Models []query.ModelEntry `json:"models"`
-}
-
-// Accelerators is the JSON of pacer ls accelerators.
-type Accelerators struct {
-	Accelerators []query.AcceleratorEntry `json:"accelerators"`
-}
 
 // Cards is the JSON of pacer ls cards.
 type Cards struct {
@@ -37,14 +27,14 @@ func (s *Server) registerListings(api huma.API, m *router) {
 		return operation{http.MethodGet, path, id, tag, light, summary, doc, nil}
 	}
 	register(s, api, m, get("/v1/models", "models", "Known networks", "As pacer ls models."),
-		func(ctx context.Context, _ *struct{}) (Models, error) {
+		func(ctx context.Context, _ *struct{}) (answer.Models, error) {
 			out, err := s.resolver.Models(ctx)
-			return Models{out}, err
+			return answer.Models{Models: out}, err
 		})
 	register(s, api, m, get("/v1/accelerators", "accelerators", "Known device types", "As pacer ls accelerators."),
-		func(ctx context.Context, _ *struct{}) (Accelerators, error) {
+		func(ctx context.Context, _ *struct{}) (answer.Accelerators, error) {
 			out, err := s.resolver.Accelerators(ctx)
-			return Accelerators{out}, err
+			return answer.Accelerators{Accelerators: out}, err
 		})
 	register(s, api, m, get("/v1/cards", "cards", "Performance models fitted here", "As pacer ls cards: the rows each was fitted to, and its error on held-out rows."),
 		func(context.Context, *struct{}) (Cards, error) {

@@ -76,7 +76,7 @@ func (s *Server) store(ctx context.Context, rows []spec.Measurement) (Stored, er
 	}
 	if n.Added+n.Updated > 0 {
 		keys := keysOf(rows)
-		s.models.measured(keys)
+		s.models.Measured(keys)
 		err = errors.Join(err, s.fits.stale(keys))
 	}
 	return Stored{Rows: len(rows), Added: n.Added, Updated: n.Updated, Unchanged: n.Unchanged, Forgotten: n.Forgotten, Refit: s.o.Refit > 0}, err

@@ -183,7 +183,7 @@ func TestMeasurementsByName(t *testing.T) {
 			t.Errorf("%s: %+v", body, got)
 		}
 	}
-	r, a, err := s.models.resolve(t.Context(), &query.Request{Model: "llama3-8b", Accelerator: "h100"})
+	r, a, err := s.models.Resolve(t.Context(), &query.Request{Model: "llama3-8b", Accelerator: "h100"})
 	if err != nil || a == nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/answer"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/cmd/internal/trust"
 	"github.com/pacer-ml/pacer/datasets"
@@ -24,7 +25,7 @@ import (
 type NearestRequest struct {
 	query.Request
 	query.FixedPlan
-	Described
+	answer.Described
 	Top int `json:"top,omitempty" minimum:"1" maximum:"100" doc:"Number of measurements; 10 if absent."`
 }
 
@@ -88,15 +89,15 @@ func (s *Server) registerNearest(api huma.API, m *router) {
 }
 
 func (s *Server) nearest(ctx context.Context, in *NearestRequest) (Nearest, error) {
-	in.into(&in.Request)
-	r, a, err := s.models.resolve(ctx, &in.Request)
+	in.Into(&in.Request)
+	r, a, err := s.models.Resolve(ctx, &in.Request)
 	if err == nil {
 		err = r.Fix(&in.Request, in.FixedPlan)
 	}
 	if err != nil {
 		return Nearest{}, err
 	}
-	choice, err := a.planner.Fixed(ctx, r.Request)
+	choice, err := a.Planner.Fixed(ctx, r.Request)
 	if err != nil {
 		return Nearest{}, err
 	}
@@ -144,11 +145,11 @@ func (s *Server) nearRow(ctx context.Context, asked *spec.Config, n *neighbour, 
 	row := NearRow{Distance: n.distance, Differs: differences(asked, c), Model: c.Model.Name, Accelerator: c.Accelerator.Name, Devices: c.Plan.Devices(),
 		Plan: c.Plan.String(), Outcome: n.Outcome, StepTimeSec: n.MedianStepSec(), MemGiB: n.PeakBytes / memory.GiB, Doubt: n.DoubtReason(),
 		Source: n.Source, Origin: n.Origin, Document: documentOf(n.Env), URL: sourceURL(n.Source), Framework: c.Framework}
-	a, err := s.models.bestFor(spec.Key{Model: c.Model.Name, Accelerator: c.Accelerator.Name}, family)
+	a, err := s.models.BestFor(spec.Key{Model: c.Model.Name, Accelerator: c.Accelerator.Name}, family)
 	if err != nil {
 		return row // the row has no prediction
 	}
-	if p, err := a.predictor.Predict(ctx, *c); err == nil && p.Throughput > 0 {
+	if p, err := a.Predictor.Predict(ctx, *c); err == nil && p.Throughput > 0 {
 		sec, lo, hi := p.StepSec(c.Plan.GlobalBatch())
 		row.Predicted = &NearPredicted{sec, lo, hi, p.By}
 	}

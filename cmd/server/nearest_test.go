@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-ml/pacer/cmd/internal/answer"
 	"github.com/pacer-ml/pacer/cmd/internal/query/querytest"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
@@ -90,7 +91,7 @@ func TestSources(t *testing.T) {
 func TestNetwork(t *testing.T) {
 	s := newServer(t, Options{})
 	const config = `{"model_type":"llama","hidden_size":4096,"intermediate_size":14336,"num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":8,"vocab_size":128256,"max_position_embeddings":8192}`
-	got := post[Network](t, s, "/v1/network", `{"config":`+config+`}`)
+	got := post[answer.Network](t, s, "/v1/network", `{"config":`+config+`}`)
 	if math.Abs(got.Params/8030261248-1) > 1e-3 || got.Network.Layers != 32 || got.Network.KVHeads != 8 {
 		t.Errorf("%.0f parameters, %+v", got.Params, got.Network)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/answer"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
@@ -41,11 +42,11 @@ func oracle[A, B any](s *Server, of func(context.Context, *planner.Planner, plan
 		if err := checkRequest(&r); err != nil {
 			return none, err
 		}
-		a, err := s.models.bestFor(spec.Key{Model: r.Model.Name, Accelerator: r.Accelerator.Name}, in.Body.Family)
+		a, err := s.models.BestFor(spec.Key{Model: r.Model.Name, Accelerator: r.Accelerator.Name}, in.Body.Family)
 		if err != nil {
 			return none, err
 		}
-		out, err := of(ctx, a.planner, r)
+		out, err := of(ctx, a.Planner, r)
 		if err != nil {
 			p := problem(err)
 			p.Infeasible, p.Planner = nil, remote.FromInfeasible(err)
@@ -59,14 +60,14 @@ func best(ctx context.Context, pl *planner.Planner, r planner.Request) (planner.
 	return pl.Best(ctx, r)
 }
 
-// boundedRank returns at most maxRows choices that fit and as many that do not. A
+// boundedRank returns at most answer.MaxRows choices that fit and as many that do not. A
 // request for more is an error.
 func boundedRank(ctx context.Context, pl *planner.Planner, r planner.Request) (planner.Ranking, error) {
 	all := r.Top == 0
 	if all {
-		r.Top = maxRows
+		r.Top = answer.MaxRows
 	}
-	if most := max(r.Top, r.TopMisses); most > maxRows {
+	if most := max(r.Top, r.TopMisses); most > answer.MaxRows {
 		return planner.Ranking{}, tooManyChoices(most)
 	}
 	out, err := pl.Rank(ctx, r)
@@ -74,14 +75,14 @@ func boundedRank(ctx context.Context, pl *planner.Planner, r planner.Request) (p
 	if r.TopMisses == 0 {
 		found += out.Misses
 	}
-	if err == nil && all && found > maxRows {
+	if err == nil && all && found > answer.MaxRows {
 		return planner.Ranking{}, tooManyChoices(found)
 	}
 	return out, err
 }
 
 func tooManyChoices(n int) error {
-	return newProblem(http.StatusUnprocessableEntity, typeTooLarge, fmt.Sprintf("the answer has %d choices, which is more than %d: ask for fewer with top", n, maxRows))
+	return newProblem(http.StatusUnprocessableEntity, typeTooLarge, fmt.Sprintf("the answer has %d choices, which is more than %d: ask for fewer with top", n, answer.MaxRows))
 }
 
 // maxPoints bounds the points of a curve.
@@ -107,11 +108,11 @@ func (s *Server) oraclePredict(ctx context.Context, in *remote.PredictRequest) (
 	if err != nil {
 		return remote.Prediction{}, err
 	}
-	a, err := s.models.bestFor(c.Key(), in.Family)
+	a, err := s.models.BestFor(c.Key(), in.Family)
 	if err != nil {
 		return remote.Prediction{}, err
 	}
-	p, err := a.planner.Predict(ctx, *c)
+	p, err := a.Planner.Predict(ctx, *c)
 	return remote.FromPrediction(p), err
 }
 

@@ -10,19 +10,17 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/answer"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
-	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/planner/remote"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
-// Types of problems besides those of package remote.
+// Types of problems besides those of packages answer and remote.
 const (
-	typeUnknownName = "urn:pacer:problem:unknown-name"
-	typeNoAnswer    = "urn:pacer:problem:no-answer"
-	typeOverloaded  = "urn:pacer:problem:overloaded"
-	typeTimeout     = "urn:pacer:problem:timeout"
-	typeTooLarge    = "urn:pacer:problem:answer-too-large"
+	typeOverloaded = "urn:pacer:problem:overloaded"
+	typeTimeout    = "urn:pacer:problem:timeout"
+	typeTooLarge   = "urn:pacer:problem:answer-too-large"
 )
 
 // Problem is an error response (RFC 9457), with the planner's explanation where no
@@ -45,22 +43,14 @@ func (p *Problem) GetHeaders() http.Header {
 
 // problem returns the error response of err.
 func problem(err error) *Problem {
-	var (
-		ready   *Problem
-		field   *query.FieldError
-		unknown *catalog.UnknownError
-	)
-	switch {
-	case errors.As(err, &ready):
+	var ready *Problem
+	if errors.As(err, &ready) {
 		return ready
-	case errors.As(err, &field):
-		return fieldProblem(field)
-	case errors.As(err, &unknown):
-		return about(newProblem(http.StatusNotFound, typeUnknownName, err.Error()), strings.TrimSuffix(unknown.What, " type"), unknown.Name, err.Error())
-	case remote.TypeOf(err) != "":
-		p := newProblem(http.StatusUnprocessableEntity, remote.TypeOf(err), err.Error())
-		p.Infeasible = query.NewInfeasibleRow(err)
-		return p
+	}
+	if p := answer.ProblemOf(err); p.Status < http.StatusInternalServerError {
+		return problemWith(p, err)
+	}
+	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return newProblem(http.StatusServiceUnavailable, typeTimeout, "timeout: "+err.Error())
 	case errors.Is(err, context.Canceled), errors.Is(err, store.ErrClosed):
@@ -71,18 +61,17 @@ func problem(err error) *Problem {
 	return newProblem(http.StatusInternalServerError, "", "an internal error, which was logged")
 }
 
-func fieldProblem(e *query.FieldError) *Problem {
-	kind := ""
-	if e.NoAnswer {
-		kind = typeNoAnswer
+// problemWith returns p, the problem of err, as a response.
+func problemWith(p answer.Problem, err error) *Problem {
+	if len(p.Errors) == 0 {
+		p.Type = remote.TypeOf(err)
 	}
-	return about(newProblem(http.StatusUnprocessableEntity, kind, e.Error()), e.Field, e.Value, e.Error())
-}
-
-// about adds the field of the body with the error.
-func about(p *Problem, field string, value any, message string) *Problem {
-	p.Errors = append(p.Errors, &huma.ErrorDetail{Location: "body." + field, Message: message, Value: value})
-	return p
+	out := newProblem(p.Status, p.Type, p.Detail)
+	out.Infeasible = p.Infeasible
+	for _, e := range p.Errors {
+		out.Errors = append(out.Errors, &huma.ErrorDetail{Location: e.Location, Message: e.Message, Value: e.Value})
+	}
+	return out
 }
 
 func newProblem(status int, kind, detail string) *Problem {

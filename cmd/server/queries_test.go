@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pacer-ml/pacer/cmd/internal/answer"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/planner"
 )
@@ -82,18 +83,18 @@ func TestPredictionsOverHTTP(t *testing.T) {
 		`{"model":"llama3-8b","accelerator":"16xh100","plan":"dp=16,zero=3"}`,
 		`{"model":"llama3-8b","accelerator":"mine","plan":"dp=8,zero=3","device":{"name":"","bf16_flops":4e14,"mem_bytes":1e11,"mem_bps":3e12,"host_bps":6e10}}`,
 	} {
-		answer := do(s, http.MethodPost, "/v1/predict", body)
-		var in PredictRequest
+		w := do(s, http.MethodPost, "/v1/predict", body)
+		var in answer.PredictRequest
 		if err := json.Unmarshal([]byte(body), &in); err != nil {
 			t.Fatal(err)
 		}
-		want, err := s.predict(t.Context(), &in)
+		want, err := s.models.Predict(t.Context(), &in)
 		if err != nil {
 			t.Fatal(body, err)
 		}
 		var got query.Plans
-		if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || answer.Code != http.StatusOK {
-			t.Fatalf("%s: %d %s", body, answer.Code, answer.Body)
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != http.StatusOK {
+			t.Fatalf("%s: %d %s", body, w.Code, w.Body)
 		}
 		got.ElapsedS, want.ElapsedS = 0, 0
 		if !reflect.DeepEqual(got, want) {
@@ -209,7 +210,7 @@ func TestBatch(t *testing.T) {
 	if len(got.Rows) != 4 || got.Rows[0].Plan == nil || got.Rows[3].Plan == nil || got.Rows[3].Plan.Shape != "8+8" {
 		t.Fatalf("%+v", got)
 	}
-	for i, kind := range map[int]string{1: typeUnknownName, 2: "urn:pacer:problem:infeasible"} {
+	for i, kind := range map[int]string{1: answer.TypeUnknownName, 2: "urn:pacer:problem:infeasible"} {
 		if p := got.Rows[i].Problem; p == nil || p.Type != kind || got.Rows[i].Plan != nil {
 			t.Errorf("row %d: %+v", i, got.Rows[i])
 		}

@@ -15,6 +15,7 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/pacer-ml/pacer/cmd/internal/answer"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/cmd/internal/query/querytest"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
@@ -258,7 +259,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// large is a request with more plans than maxRows.
+// large is a request with more plans than answer.MaxRows.
 func large(t *testing.T) planner.Request {
 	t.Helper()
 	m, a := querytest.Named(t, "llama3.1-405b", "h100")
@@ -275,11 +276,11 @@ func TestRankingsAreBounded(t *testing.T) {
 	if w := ask(); w.Code != 422 || !strings.Contains(w.Body.String(), typeTooLarge) {
 		t.Errorf("all of them: %d, %d bytes", w.Code, w.Body.Len())
 	}
-	r.Top = maxRows + 1
+	r.Top = answer.MaxRows + 1
 	if w := ask(); w.Code != 422 || !strings.Contains(w.Body.String(), typeTooLarge) {
 		t.Errorf("top %d: %d, %d bytes", r.Top, w.Code, w.Body.Len())
 	}
-	r.Top, r.TopMisses = 3, maxRows+1
+	r.Top, r.TopMisses = 3, answer.MaxRows+1
 	if w := ask(); w.Code != 422 || !strings.Contains(w.Body.String(), typeTooLarge) {
 		t.Errorf("%d misses: %d, %d bytes", r.TopMisses, w.Code, w.Body.Len())
 	}

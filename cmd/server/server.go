@@ -12,9 +12,11 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/answer"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/registry"
 	"github.com/pacer-ml/pacer/profiler/store"
+	"github.com/pacer-ml/pacer/profiler/store/reader"
 )
 
 // Server answers queries over HTTP from a store and a registry of fitted models. No
@@ -23,7 +25,7 @@ type Server struct {
 	o        Options
 	db       *store.DB
 	resolver *query.Resolver
-	models   *modelCache
+	models   *answer.Answerer
 	fits     *refitter
 	metrics  *metrics
 	api      huma.API
@@ -46,11 +48,11 @@ func New(db *store.DB, reg *registry.Registry, o Options) (*Server, error) {
 	}
 	s := &Server{o: o.withDefaults(), db: db}
 	s.resolver = &query.Resolver{
-		Read:   func(use func(*store.DB) error) error { return use(db) },
+		Read:   func(use func(reader.Store) error) error { return use(db) },
 		Fitted: reg,
 		Warn:   func(err error) { s.o.Log.Warn(err.Error()) },
 	}
-	s.models = newModelCache(s.resolver)
+	s.models = answer.New(s.resolver)
 	s.limit = newLimiter(&s.o)
 	s.memory = newMemoryBudget(s.o.MaxBuffered)
 	s.metrics = newMetrics(s.o.Version)

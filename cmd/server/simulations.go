@@ -21,6 +21,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pacer-ml/pacer/cmd/experiment"
+	"github.com/pacer-ml/pacer/cmd/internal/answer"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler/report"
@@ -239,7 +240,7 @@ func (m *simulations) turnOf(ctx context.Context, n *simulation, run *experiment
 func (m *simulations) find(id string) (int, error) {
 	i := slices.IndexFunc(m.all, func(n *simulation) bool { return n.state.ID == id })
 	if i < 0 {
-		return 0, newProblem(http.StatusNotFound, typeUnknownName, fmt.Sprintf("no simulation %q: /v1/simulations lists the last %d", id, maxSimulations))
+		return 0, newProblem(http.StatusNotFound, answer.TypeUnknownName, fmt.Sprintf("no simulation %q: /v1/simulations lists the last %d", id, maxSimulations))
 	}
 	return i, nil
 }

@@ -52,7 +52,7 @@ func invalid(schemas huma.Registry, s *huma.Schema, body []byte) *Problem {
 }
 
 // freeTexts are the fields with text that may have several lines.
-var freeTexts = []string{"reason", "doubt", "env"}
+var freeTexts = []string{"reason", "doubt", "env", "text", "set"}
 
 // plainText reports whether s can be a name: two equal names have the same bytes, and
 // nothing in a name is invisible. Format characters such as U+202E reorder text.

@@ -9,12 +9,11 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/profiler/store/reader"
 )
 
-// Filter selects rows. An empty list selects all; names must match exactly.
-type Filter struct {
-	Models, Accelerators, Sources []string
-}
+// Filter selects rows.
+type Filter = reader.Filter
 
 func matches(names []string, name string) bool {
 	return len(names) == 0 || slices.Contains(names, name)
@@ -22,7 +21,7 @@ func matches(names []string, name string) bool {
 
 // skip returns nil if f selects the keys of g that begin with prefix, else the first later one that it may select. Names
 // in a key end in 00, so name + 01 is after every key that begins with the name.
-func (f Filter) skip(prefix byte, g group) []byte {
+func skip(f Filter, prefix byte, g group) []byte {
 	b := append([]byte{prefix}, g.model...)
 	if !matches(f.Models, g.model) {
 		return append(b, 1)
@@ -130,7 +129,7 @@ func scan(ctx context.Context, txn *badger.Txn, prefix byte, f Filter, each func
 				return fmt.Errorf("%w: key %q is not that of a row", ErrCorrupt, it.Item().Key())
 			}
 			within = nil
-			if to := f.skip(prefix, g); to != nil {
+			if to := skip(f, prefix, g); to != nil {
 				it.Seek(to)
 				continue
 			}

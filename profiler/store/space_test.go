@@ -80,7 +80,7 @@ func TestSummaryIsKept(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			n[Tally{m.Config.Model.Name, m.Config.Accelerator.Name, m.Source, m.Outcome, 0}]++
+			n[Tally{Model: m.Config.Model.Name, Accelerator: m.Config.Accelerator.Name, Source: m.Source, Outcome: m.Outcome}]++
 		}
 		for _, c := range got {
 			rows := c.Rows

@@ -13,11 +13,12 @@ import (
 
 	"github.com/dgraph-io/badger/v4/options"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/profiler/store/reader"
 )
 
 // Sentinel errors for callers to branch on. Errors that wrap them name the directory and say what to do.
 var (
-	ErrLocked   = errors.New("store in use")
+	ErrLocked   = reader.ErrLocked
 	ErrCorrupt  = errors.New("store corrupt")
 	ErrNewer    = errors.New("store written by a newer program")
 	ErrReadOnly = errors.New("store opened read-only")

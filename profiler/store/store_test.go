@@ -312,7 +312,7 @@ func TestSummary(t *testing.T) {
 	db := filled(t, 300)
 	want := map[Tally]int{}
 	for _, m := range collect(t, db, Filter{}) {
-		want[Tally{m.Config.Model.Name, m.Config.Accelerator.Name, m.Source, m.Outcome, 0}]++
+		want[Tally{Model: m.Config.Model.Name, Accelerator: m.Config.Accelerator.Name, Source: m.Source, Outcome: m.Outcome}]++
 	}
 	got, err := db.Summary(context.Background())
 	if err != nil || len(got) != len(want) {

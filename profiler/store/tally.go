@@ -8,17 +8,11 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 
-	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/profiler/store/reader"
 )
 
 // Tally is the number of rows with one model, accelerator, source and outcome.
-type Tally struct {
-	Model       string       `json:"model"`
-	Accelerator string       `json:"accelerator"`
-	Source      string       `json:"source"`
-	Outcome     spec.Outcome `json:"outcome"`
-	Rows        int          `json:"rows"`
-}
+type Tally = reader.Tally
 
 // tallies are the numbers of rows by group and outcome code. The first Summary counts them; writes keep them up to date.
 type tallies struct {
@@ -66,7 +60,7 @@ func (db *DB) Summary(ctx context.Context) ([]Tally, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, Tally{k.model, k.accelerator, k.source, o, n})
+		out = append(out, Tally{Model: k.model, Accelerator: k.accelerator, Source: k.source, Outcome: o, Rows: n})
 	}
 	slices.SortFunc(out, func(a, b Tally) int {
 		return cmp.Or(cmp.Compare(a.Model, b.Model), cmp.Compare(a.Accelerator, b.Accelerator), cmp.Compare(a.Source, b.Source),

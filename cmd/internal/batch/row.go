@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/number"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 )
@@ -63,16 +63,16 @@ var Columns = []string{"row_id", "step_time_s", "step_time_lo_s", "step_time_hi_
 
 // Cells is the row under Columns.
 func (r *Row) Cells() []string {
-	number := func(v *float64) string {
+	text := func(v *float64) string {
 		if v == nil {
 			return ""
 		}
-		return console.Float(*v)
+		return number.Float(*v)
 	}
 	fits := ""
 	if r.Fits != nil {
 		fits = strconv.FormatBool(*r.Fits)
 	}
-	return []string{r.ID, number(r.StepTimeSec), number(r.StepTimeLo), number(r.StepTimeHi), number(r.SamplesPerS),
-		number(r.TFLOPsPerGPU), number(r.MemGiB), fits, string(r.Verdict), r.Family, strings.Join(r.Warnings, "; ")}
+	return []string{r.ID, text(r.StepTimeSec), text(r.StepTimeLo), text(r.StepTimeHi), text(r.SamplesPerS),
+		text(r.TFLOPsPerGPU), text(r.MemGiB), fits, string(r.Verdict), r.Family, strings.Join(r.Warnings, "; ")}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/number"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 )
@@ -96,20 +97,20 @@ func printRows(w io.Writer, rows []Row, parts [][]string, by string) error {
 
 // rowFigures are the cells of a row in a table.
 func rowFigures(r *Row) []string {
-	number := func(v *float64) string {
+	text := func(v *float64) string {
 		if v == nil {
 			return "-"
 		}
-		return console.Significant(*v, 3)
+		return number.Significant(*v, 3)
 	}
 	interval, fits := "-", "-"
 	if r.StepTimeLo != nil {
-		interval = number(r.StepTimeLo) + " - " + number(r.StepTimeHi)
+		interval = text(r.StepTimeLo) + " - " + text(r.StepTimeHi)
 	}
 	if r.Verdict != "" {
 		fits = map[memory.Verdict]string{memory.Fits: "yes", memory.Unsure: "unsure", memory.Exceeds: "no"}[r.Verdict]
 	}
-	return []string{r.ID, number(r.StepTimeSec), interval, number(r.SamplesPerS), number(r.TFLOPsPerGPU), number(r.MemGiB), fits}
+	return []string{r.ID, text(r.StepTimeSec), interval, text(r.SamplesPerS), text(r.TFLOPsPerGPU), text(r.MemGiB), fits}
 }
 
 // shortened writes a figure of CSV with three digits.
@@ -118,7 +119,7 @@ func shortened(cell string) string {
 	if err != nil {
 		return "-"
 	}
-	return console.Significant(v, 3)
+	return number.Significant(v, 3)
 }
 
 // notedRows is the number of rows that a note names.

@@ -12,6 +12,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/internal/number"
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
@@ -121,13 +122,13 @@ func accuracyCSV(results []accuracy.Result) [][]string {
 		if r.Regret != nil {
 			g = *r.Regret
 		}
-		line := []string{r.Protocol, r.Family, string(r.Standing), r.Unable, strconv.Itoa(r.Rows), strconv.Itoa(r.Refused), console.Float(r.Mean), console.Float(r.Median),
-			console.Float(r.P95), strconv.Itoa(r.Intervals), console.Float(r.Coverage), console.Float(r.HalfWidth), console.Float(g.Mean), strconv.Itoa(g.Groups)}
+		line := []string{r.Protocol, r.Family, string(r.Standing), r.Unable, strconv.Itoa(r.Rows), strconv.Itoa(r.Refused), number.Float(r.Mean), number.Float(r.Median),
+			number.Float(r.P95), strconv.Itoa(r.Intervals), number.Float(r.Coverage), number.Float(r.HalfWidth), number.Float(g.Mean), strconv.Itoa(g.Groups)}
 		if len(r.Figures) == 0 {
 			out = append(out, append(line, "", "", "", "", ""))
 		}
 		for _, f := range r.Figures {
-			out = append(out, append(line[:len(line):len(line)], f.Name, console.Float(f.Value), f.Unit, bound(f.Must.AtLeast), bound(f.Must.AtMost)))
+			out = append(out, append(line[:len(line):len(line)], f.Name, number.Float(f.Value), f.Unit, bound(f.Must.AtLeast), bound(f.Must.AtMost)))
 		}
 	}
 	return out

@@ -19,6 +19,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/store"
+	"github.com/pacer-ml/pacer/profiler/store/reader"
 )
 
 // site is a runner on a machine slower than the analytic model predicts: by a factor, and by another one with
@@ -74,7 +75,7 @@ func options() Options {
 // openAt opens a calibration that s measures, with the rows of db.
 func openAt(t *testing.T, s *site, o Options, db *store.DB) *session {
 	t.Helper()
-	out, _, err := open(t.Context(), o, &query.Resolver{Read: func(use func(*store.DB) error) error { return use(db) }},
+	out, _, err := open(t.Context(), o, &query.Resolver{Read: func(use func(reader.Store) error) error { return use(db) }},
 		func(ctx context.Context, f store.Filter) ([]spec.Measurement, error) { return query.RowsOf(ctx, db, f) })
 	if err != nil {
 		t.Fatal(err)
@@ -389,7 +390,7 @@ func TestOpenErrors(t *testing.T) {
 	} {
 		o := options()
 		c.change(&o)
-		_, _, err := open(t.Context(), o, &query.Resolver{Read: func(func(*store.DB) error) error { return nil }},
+		_, _, err := open(t.Context(), o, &query.Resolver{Read: func(func(reader.Store) error) error { return nil }},
 			func(context.Context, store.Filter) ([]spec.Measurement, error) { return nil, nil })
 		if err == nil || fail.Code(err) != c.code || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: code %d, %v; want %d, %q", o, fail.Code(err), err, c.code, c.want)

@@ -16,6 +16,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner/launch"
 	"github.com/pacer-ml/pacer/profiler/store"
+	"github.com/pacer-ml/pacer/profiler/store/reader"
 )
 
 func openFile(path string) (io.ReadCloser, string, error) {
@@ -109,7 +110,7 @@ func TestEmitErrors(t *testing.T) {
 func TestOwnModelInRows(t *testing.T) {
 	m := spec.Model{Name: "mine", Kind: spec.Decoder, Layers: 24, Hidden: 2048, Heads: 16, KVHeads: 8, FFN: 5632, Vocab: 32000, SeqLen: 4096, GatedMLP: true}
 	a := options()
-	r, _, err := a.request(t.Context(), &query.Resolver{Read: func(func(*store.DB) error) error { return nil }}, "")
+	r, _, err := a.request(t.Context(), &query.Resolver{Read: func(func(reader.Store) error) error { return nil }}, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/store"
+	"github.com/pacer-ml/pacer/profiler/store/reader"
 )
 
 // Options select what is calibrated, and where.
@@ -94,11 +95,11 @@ func here(ctx context.Context, o Options, d *datadir.Dir, log io.Writer) (_ *Rep
 			err = errors.Join(err, db.Close())
 		}
 	}()
-	read := func(use func(*store.DB) error) error {
+	read := func(use func(reader.Store) error) error {
 		if db != nil {
 			return use(db)
 		}
-		return d.Read(use)
+		return d.ReadRows(use)
 	}
 	s, warnings, err := open(ctx, o, &query.Resolver{Read: read}, func(ctx context.Context, f store.Filter) (_ []spec.Measurement, err error) {
 		if db == nil {

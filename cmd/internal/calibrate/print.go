@@ -8,6 +8,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/campaign"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/number"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -59,13 +60,13 @@ func (r *Report) printPlans(w io.Writer) error {
 		}
 		measured := seconds3(s.MeasuredSec)
 		if s.Noise > 0 {
-			measured += " ±" + console.Significant(100*s.Noise, 2) + " %"
+			measured += " ±" + number.Significant(100*s.Noise, 2) + " %"
 		}
 		line := append([]string{name, measured}, s.Before.cells()...)
 		line = append(line, s.After.cells()...)
 		interval := "-"
 		if s.After != nil && s.After.Lo > 0 {
-			interval = console.Significant(s.After.Lo, 3) + " - " + seconds3(s.After.Hi)
+			interval = number.Significant(s.After.Lo, 3) + " - " + seconds3(s.After.Hi)
 		}
 		table = append(table, append(line, interval))
 	}
@@ -84,7 +85,7 @@ func brief(p spec.Plan) string {
 	return p.String()
 }
 
-func seconds3(s float64) string { return console.Significant(s, 3) + " s" }
+func seconds3(s float64) string { return number.Significant(s, 3) + " s" }
 
 // cells are the step time and the error of a prediction.
 func (p *StepSec) cells() []string {
@@ -96,9 +97,9 @@ func (p *StepSec) cells() []string {
 
 func signedPercent(v float64) string {
 	if v > 0 {
-		return "+" + console.Percent(v)
+		return "+" + number.Percent(v)
 	}
-	return console.Percent(v)
+	return number.Percent(v)
 }
 
 func (r *Report) accuracyTable() [][]string {
@@ -107,7 +108,7 @@ func (r *Report) accuracyTable() [][]string {
 		name string
 		Accuracy
 	}{{"before", r.Before}, {"after", r.After}} {
-		table = append(table, []string{a.name, console.Percent(a.Mean), console.Percent(a.Median), campaign.PlusMinus(a.HalfWidth), console.Fixed(100*a.Coverage, 0) + " %"})
+		table = append(table, []string{a.name, number.Percent(a.Mean), number.Percent(a.Median), campaign.PlusMinus(a.HalfWidth), number.Fixed(100*a.Coverage, 0) + " %"})
 	}
 	return table
 }
@@ -125,12 +126,12 @@ func (r *Report) printBest(w io.Writer) error {
 			}
 			interval, measured := "-", "-"
 			if p.Lo > 0 {
-				interval = console.Significant(p.Lo, 3) + " - " + console.Significant(p.Hi, 3)
+				interval = number.Significant(p.Lo, 3) + " - " + number.Significant(p.Hi, 3)
 			}
 			if p.Measured > 0 {
-				measured = console.Significant(p.Measured, 3)
+				measured = number.Significant(p.Measured, 3)
 			}
-			table = append(table, []string{p.when, strconv.Itoa(b.Devices), strconv.Itoa(b.GlobalBatch), p.brief, console.Significant(p.Throughput, 3), interval, measured})
+			table = append(table, []string{p.when, strconv.Itoa(b.Devices), strconv.Itoa(b.GlobalBatch), p.brief, number.Significant(p.Throughput, 3), interval, measured})
 		}
 	}
 	return console.WriteTable(w, table)
@@ -153,9 +154,9 @@ func (r *Report) printVerdict(w io.Writer) {
 	case r.After.Plans == 0:
 		fmt.Fprintf(w, "The error is not known (%s).\n", how)
 	case r.Halved:
-		fmt.Fprintf(w, "The mean error fell from %s to %s (%s).\n", console.Percent(r.Before.Mean), console.Percent(r.After.Mean), how)
+		fmt.Fprintf(w, "The mean error fell from %s to %s (%s).\n", number.Percent(r.Before.Mean), number.Percent(r.After.Mean), how)
 	default:
-		fmt.Fprintf(w, "The mean error was not halved: %s before, %s after (%s): %s.\n", console.Percent(r.Before.Mean), console.Percent(r.After.Mean), how, strings.Join(r.Reasons, "; "))
+		fmt.Fprintf(w, "The mean error was not halved: %s before, %s after (%s): %s.\n", number.Percent(r.Before.Mean), number.Percent(r.After.Mean), how, strings.Join(r.Reasons, "; "))
 	}
 	for _, warning := range r.Warnings {
 		fmt.Fprintf(w, "Warning: %s.\n", warning)

@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/number"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
@@ -36,7 +36,7 @@ func (r *Report) reasons(rows []spec.Measurement, fitted int, outliers []perfmod
 		out = append(out, "the predictions were good before")
 	}
 	if noise := medianNoise(r.Plans); noise > 0 && r.After.Mean <= 2*noise {
-		out = append(out, fmt.Sprintf("the measurements themselves are uncertain: their 95 %% intervals are ±%s (median)", console.Percent(noise)))
+		out = append(out, fmt.Sprintf("the measurements themselves are uncertain: their 95 %% intervals are ±%s (median)", number.Percent(noise)))
 	}
 	if text := leftOut(rows); text != "" {
 		out = append(out, text)
@@ -102,7 +102,7 @@ func (r *Report) drift() string {
 	if m2 < m1 {
 		became = "faster"
 	}
-	return fmt.Sprintf("the machine became about %s times %s meanwhile, by the plans held out: measure again with nothing else running, under another --label", console.Significant(ratio, 2), became)
+	return fmt.Sprintf("the machine became about %s times %s meanwhile, by the plans held out: measure again with nothing else running, under another --label", number.Significant(ratio, 2), became)
 }
 
 // medianNoise is the median half width of the measurements' intervals, 0 if unknown.
@@ -132,5 +132,5 @@ func (r *Report) worst() string {
 	if after.Mean > before.Mean/2 {
 		return ""
 	}
-	return fmt.Sprintf("one plan stands out: without %s the mean error is %s, before %s", worst.brief, console.Percent(after.Mean), console.Percent(before.Mean))
+	return fmt.Sprintf("one plan stands out: without %s the mean error is %s, before %s", worst.brief, number.Percent(after.Mean), number.Percent(before.Mean))
 }

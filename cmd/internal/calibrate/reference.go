@@ -11,7 +11,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/pacer-ml/pacer/cmd/internal/campaign"
-	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/number"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
@@ -187,5 +187,5 @@ func (r *Reference) text() string {
 	}
 	at := func(t RefTime) string { return seconds3(t.Sec) + " at " + campaign.Duration(t.AtSec) }
 	return fmt.Sprintf("the machine was up to %s times slower meanwhile: %s took %s and %s; calibrate again when it is idle, under another --label",
-		console.Significant(r.Ratio, 2), r.brief, at(first), at(second))
+		number.Significant(r.Ratio, 2), r.brief, at(first), at(second))
 }

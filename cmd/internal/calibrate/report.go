@@ -8,6 +8,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/campaign"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/number"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family"
@@ -206,13 +207,13 @@ func best(ctx context.Context, p perfmodel.Predictor, configs []spec.Config, row
 func (r *Report) CSV() [][]string {
 	csv := [][]string{{"model", "accelerator", "plan", "shape", "seq_len", "measured_s", "noise", "before_s", "before_lo_s", "before_hi_s", "after_s", "after_lo_s", "after_hi_s"}}
 	for _, s := range r.Plans {
-		line := []string{s.Model, s.Accelerator, s.Plan, s.Shape, strconv.Itoa(s.SeqLen), console.Float(s.MeasuredSec), console.Float(s.Noise)}
+		line := []string{s.Model, s.Accelerator, s.Plan, s.Shape, strconv.Itoa(s.SeqLen), number.Float(s.MeasuredSec), number.Float(s.Noise)}
 		for _, p := range []*StepSec{s.Before, s.After} {
 			if p == nil {
 				line = append(line, "", "", "")
 				continue
 			}
-			line = append(line, console.Float(p.Sec), console.Float(p.Lo), console.Float(p.Hi))
+			line = append(line, number.Float(p.Sec), number.Float(p.Lo), number.Float(p.Hi))
 		}
 		csv = append(csv, line)
 	}

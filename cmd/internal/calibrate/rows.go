@@ -25,7 +25,7 @@ func fromRows(ctx context.Context, o Options, open func(string) (io.ReadCloser, 
 	if len(usable(rows)) == 0 {
 		return nil, false, fail.NoAnswerf("calibrate: %s has no row with a step time that can be fitted", o.Rows)
 	}
-	request, warnings, err := o.request(ctx, &query.Resolver{Read: d.Read}, query.Common(rows, func(c spec.Config) string { return c.Framework }))
+	request, warnings, err := o.request(ctx, &query.Resolver{Read: d.ReadRows}, query.Common(rows, func(c spec.Config) string { return c.Framework }))
 	if err != nil {
 		return nil, false, err
 	}

@@ -7,13 +7,13 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
-	"github.com/pacer-ml/pacer/profiler/store"
+	"github.com/pacer-ml/pacer/profiler/store/reader"
 )
 
 // TestLikely: the likely plans fit, are fast, can run, and differ in every way that matters.
 func TestLikely(t *testing.T) {
 	o := Options{Model: "llama3-8b", Accelerator: "h100", Devices: 8}
-	r, _, err := o.request(t.Context(), &query.Resolver{Read: func(func(*store.DB) error) error { return nil }}, "")
+	r, _, err := o.request(t.Context(), &query.Resolver{Read: func(func(reader.Store) error) error { return nil }}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestLikely(t *testing.T) {
 // TestLikelySmallBatch: shares of a batch below one sample are left out.
 func TestLikelySmallBatch(t *testing.T) {
 	o := Options{Model: "gpt2-xl", Accelerator: "h100", Devices: 8, GlobalBatch: 8}
-	r, _, err := o.request(t.Context(), &query.Resolver{Read: func(func(*store.DB) error) error { return nil }}, "")
+	r, _, err := o.request(t.Context(), &query.Resolver{Read: func(func(reader.Store) error) error { return nil }}, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/number"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
 )
@@ -124,7 +125,7 @@ func DeviceHours(h float64) string {
 	if h < 1e-5 {
 		return "0"
 	}
-	return console.Significant(h, 2)
+	return number.Significant(h, 2)
 }
 
 // pointsWanted returns the most points of a run: those of the space that are not skipped,
@@ -161,9 +162,9 @@ func lastResult(m spec.Measurement) string {
 	if m.Outcome != spec.OK {
 		return fmt.Sprintf("%s: %s", m.Outcome, firstLine(m.Reason))
 	}
-	s := fmt.Sprintf("%s %s s", m.Outcome, console.Significant(m.MedianStepSec(), 3))
+	s := fmt.Sprintf("%s %s s", m.Outcome, number.Significant(m.MedianStepSec(), 3))
 	if half, ok := HalfWidth(m); ok {
-		s += " ±" + console.Significant(100*half, 2) + " %"
+		s += " ±" + number.Significant(100*half, 2) + " %"
 	}
 	if m.Env[profiler.EnvThrottle] != "" {
 		s += ", throttled"

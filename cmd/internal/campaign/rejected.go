@@ -57,12 +57,12 @@ type reason struct {
 	numbers []string
 }
 
-var number = regexp.MustCompile(`\d+(\.\d+)?`)
+var digits = regexp.MustCompile(`\d+(\.\d+)?`)
 
 const numberMark = "\x00"
 
 func newReason(text string) reason {
-	return reason{number.ReplaceAllString(text, numberMark), number.FindAllString(text, -1)}
+	return reason{digits.ReplaceAllString(text, numberMark), digits.FindAllString(text, -1)}
 }
 
 // merge keeps the numbers that r shares with a reason of the same words.

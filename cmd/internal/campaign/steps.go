@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/number"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -87,7 +88,7 @@ func PlusMinus(half float64) string {
 	if half <= 0 {
 		return "-"
 	}
-	return "±" + console.Significant(100*math.Expm1(half), 2) + " %"
+	return "±" + number.Significant(100*math.Expm1(half), 2) + " %"
 }
 
 // Cost is the expected cost of the remaining points of a run.

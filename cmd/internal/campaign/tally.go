@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/internal/number"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/store"
@@ -168,8 +168,8 @@ func TallyCSV(runs []Tally) [][]string {
 		for _, m := range r.Models {
 			n := m.Outcomes
 			csv = append(csv, []string{r.Campaign, r.Label, m.Model, m.Accelerator, strconv.Itoa(m.Points), strconv.Itoa(n.OK), strconv.Itoa(n.OOM),
-				strconv.Itoa(n.Timeout), strconv.Itoa(n.Failed), strconv.Itoa(m.Noisy), strconv.Itoa(m.Flagged), console.Float(m.DeviceHours),
-				console.Float(m.HeldSec), r.First.Format(time.RFC3339), r.Last.Format(time.RFC3339), strconv.Itoa(m.Doubted)})
+				strconv.Itoa(n.Timeout), strconv.Itoa(n.Failed), strconv.Itoa(m.Noisy), strconv.Itoa(m.Flagged), number.Float(m.DeviceHours),
+				number.Float(m.HeldSec), r.First.Format(time.RFC3339), r.Last.Format(time.RFC3339), strconv.Itoa(m.Doubted)})
 		}
 	}
 	return csv

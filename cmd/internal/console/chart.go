@@ -5,6 +5,8 @@ import (
 	"io"
 	"math"
 	"strings"
+
+	"github.com/pacer-ml/pacer/cmd/internal/number"
 )
 
 // Chart is a line through points, drawn with braille characters of 2 x 4 dots.
@@ -62,7 +64,7 @@ func (c Chart) Write(w io.Writer) error {
 
 func (c Chart) write(w io.Writer, dots *[4 * chartHeight][2 * chartWidth]bool, low, high [2]float64) error {
 	var b strings.Builder
-	top, bottom := Significant(unscaled(high[1], c.LogY), 3), Significant(unscaled(low[1], c.LogY), 3)
+	top, bottom := number.Significant(unscaled(high[1], c.LogY), 3), number.Significant(unscaled(low[1], c.LogY), 3)
 	margin := max(len(top), len(bottom))
 	fmt.Fprintf(&b, "%*s  %s\n", margin, "", c.Y)
 	for row := range chartHeight {
@@ -81,7 +83,7 @@ func (c Chart) write(w io.Writer, dots *[4 * chartHeight][2 * chartWidth]bool, l
 		b.WriteString(strings.TrimRight(string(line), "\u2800") + "\n")
 	}
 	fmt.Fprintf(&b, "%*s └%s\n", margin, "", strings.Repeat("─", chartWidth))
-	left, right := Significant(unscaled(low[0], c.LogX), 3), Significant(unscaled(high[0], c.LogX), 3)
+	left, right := number.Significant(unscaled(low[0], c.LogX), 3), number.Significant(unscaled(high[0], c.LogX), 3)
 	gap := max(chartWidth-len(left)-len(right)-len(c.X), 2)
 	fmt.Fprintf(&b, "%*s  %s%s%s%s%s\n", margin, "", left, strings.Repeat(" ", gap/2), c.X, strings.Repeat(" ", gap-gap/2), right)
 	_, err := io.WriteString(w, b.String())

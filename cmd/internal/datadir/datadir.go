@@ -17,6 +17,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/registry"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler/store"
+	"github.com/pacer-ml/pacer/profiler/store/reader"
 )
 
 // Dir is a data directory. It is created when something is first written to it.
@@ -92,6 +93,11 @@ func (d *Dir) Read(use func(*store.DB) error) error {
 	return errors.Join(use(db), db.Close())
 }
 
+// ReadRows is Read for a query.Resolver.
+func (d *Dir) ReadRows(use func(reader.Store) error) error {
+	return d.Read(func(db *store.DB) error { return use(db) })
+}
+
 // Change calls use with the store opened for writing. Without a store it returns nil.
 func (d *Dir) Change(use func(*store.DB) error) error {
 	dir, err := d.Path()
@@ -126,12 +132,12 @@ func (d *Dir) Resolver() (*query.Resolver, error) {
 		return nil, err
 	}
 	warn := func(err error) { fmt.Fprintln(d.Log, "warning:", err) }
-	return &query.Resolver{Read: d.Read, Fitted: fitted, Warn: warn}, nil
+	return &query.Resolver{Read: d.ReadRows, Fitted: fitted, Warn: warn}, nil
 }
 
 // Rows returns the stored measurements that match f.
 func (d *Dir) Rows(ctx context.Context, f store.Filter) ([]spec.Measurement, error) {
-	return (&query.Resolver{Read: d.Read}).Rows(ctx, f)
+	return (&query.Resolver{Read: d.ReadRows}).Rows(ctx, f)
 }
 
 // MeasuredText returns spec.Accelerator.Measured of an accelerator by name, "" if it has no micro-benchmarks. A directory
@@ -139,10 +145,10 @@ func (d *Dir) Rows(ctx context.Context, f store.Filter) ([]spec.Measurement, err
 func (d *Dir) MeasuredText(ctx context.Context, accelerator string) (string, error) {
 	quiet := *d
 	quiet.noted = true
-	return (&query.Resolver{Read: quiet.Read}).MeasuredText(ctx, accelerator)
+	return (&query.Resolver{Read: quiet.ReadRows}).MeasuredText(ctx, accelerator)
 }
 
 // Summary counts the stored measurements.
 func (d *Dir) Summary(ctx context.Context) ([]store.Tally, error) {
-	return (&query.Resolver{Read: d.Read}).Summary(ctx)
+	return (&query.Resolver{Read: d.ReadRows}).Summary(ctx)
 }

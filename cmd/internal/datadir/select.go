@@ -20,7 +20,7 @@ const maxNearest = 20
 // ones in case and punctuation; an accelerator may be given by words that no other has. It
 // returns an error if there are none.
 func (d *Dir) Select(ctx context.Context, f store.Filter) ([]spec.Measurement, error) {
-	f, err := (&query.Resolver{Read: d.Read}).StoredFilter(ctx, f)
+	f, err := (&query.Resolver{Read: d.ReadRows}).StoredFilter(ctx, f)
 	if err != nil {
 		return nil, err
 	}

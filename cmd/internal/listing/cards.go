@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/number"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel"
 )
@@ -15,8 +16,8 @@ import (
 func Cards(cards []perfmodel.Card, crossValidated bool) console.Result {
 	csv := [][]string{{"model", "accelerator", "family", "n_fit", "n_held_out", "n_left_out", "mape", "p95_ape", "mape_all", "mape_unfitted", "coverage", "n_pooled"}}
 	for _, k := range cards {
-		csv = append(csv, []string{k.Model, k.Accelerator, k.Family, strconv.Itoa(k.NFit), strconv.Itoa(k.NHeldOut), strconv.Itoa(k.NLeftOut), console.Float(k.MAPE), console.Float(k.P95APE), console.Float(k.MAPEAll),
-			console.Float(k.MAPEUnfitted), console.Float(k.Coverage), strconv.Itoa(k.NPooled)})
+		csv = append(csv, []string{k.Model, k.Accelerator, k.Family, strconv.Itoa(k.NFit), strconv.Itoa(k.NHeldOut), strconv.Itoa(k.NLeftOut), number.Float(k.MAPE), number.Float(k.P95APE), number.Float(k.MAPEAll),
+			number.Float(k.MAPEUnfitted), number.Float(k.Coverage), strconv.Itoa(k.NPooled)})
 	}
 	return console.Result{
 		JSON:  query.Fits{Cards: cards, Pooled: query.Pool(cards)},
@@ -36,11 +37,11 @@ func cardTable(cards []perfmodel.Card, crossValidated bool) [][]string {
 	for _, k := range cards {
 		analytic := "-"
 		if k.MAPEUnfitted > 0 {
-			analytic = console.Percent(k.MAPEUnfitted)
+			analytic = number.Percent(k.MAPEUnfitted)
 		}
 		scores := []string{"-", "-", "-", analytic}
 		if k.NHeldOut > 0 {
-			scores = []string{console.Percent(k.MAPE), console.Percent(k.P95APE), console.Fixed(100*k.Coverage, 0) + " %", analytic}
+			scores = []string{number.Percent(k.MAPE), number.Percent(k.P95APE), number.Fixed(100*k.Coverage, 0) + " %", analytic}
 		}
 		table = append(table, append([]string{k.Model, k.Accelerator, strconv.Itoa(k.NFit), strconv.Itoa(k.NHeldOut), strconv.Itoa(k.NLeftOut)}, scores...))
 	}
@@ -66,9 +67,9 @@ func printCards(w io.Writer, cards []perfmodel.Card, crossValidated bool) error 
 	if crossValidated {
 		how = "rows, each predicted by a fit to the other folds of a cross-validation"
 	}
-	fmt.Fprintf(w, "  %s over the %d %s\n", console.Percent(p.MAPE), p.NHeldOut, how)
+	fmt.Fprintf(w, "  %s over the %d %s\n", number.Percent(p.MAPE), p.NHeldOut, how)
 	if p.NAll > p.NHeldOut {
-		fmt.Fprintf(w, "  %s over %d, with the rows in doubt\n", console.Percent(p.MAPEAll), p.NAll)
+		fmt.Fprintf(w, "  %s over %d, with the rows in doubt\n", number.Percent(p.MAPEAll), p.NAll)
 	}
 	return nil
 }

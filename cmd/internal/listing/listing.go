@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/datadir"
+	"github.com/pacer-ml/pacer/cmd/internal/number"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/datasets/catalog"
@@ -108,7 +108,7 @@ func alsoCalled(aliases []string, measured bool) string {
 }
 
 func acceleratorCells(a spec.Accelerator, also string) []string {
-	return []string{a.Name, console.Figure(a.Peak(spec.FP16) / 1e12), console.Figure(a.MemBytes / memory.GiB), console.Figure(a.MemBps / 1e9), console.Figure(a.ScaleUpBps / 1e9), also}
+	return []string{a.Name, number.Figure(a.Peak(spec.FP16) / 1e12), number.Figure(a.MemBytes / memory.GiB), number.Figure(a.MemBps / 1e9), number.Figure(a.ScaleUpBps / 1e9), also}
 }
 
 func models(ctx context.Context, d *datadir.Dir) (out []entry, err error) {
@@ -125,16 +125,16 @@ func models(ctx context.Context, d *datadir.Dir) (out []entry, err error) {
 }
 
 func modelCells(m spec.Model, also string) []string {
-	return []string{m.Name, string(m.Kind), console.Count(m.Params()), console.Count(m.ActiveParams()),
-		console.Figure(float64(m.Layers)), console.Figure(float64(m.Hidden)), console.Figure(float64(m.SeqLen)), also}
+	return []string{m.Name, string(m.Kind), number.Count(m.Params()), number.Count(m.ActiveParams()),
+		number.Figure(float64(m.Layers)), number.Figure(float64(m.Hidden)), number.Figure(float64(m.SeqLen)), also}
 }
 
 func nodes(context.Context, *datadir.Dir) (out []entry, err error) {
 	for _, e := range catalog.Nodes() {
 		n := e.Node
 		out = append(out, entry{Names: slices.Concat([]string{n.Name}, e.Aliases, []string{n.Accelerator}),
-			Lines: [][]string{{n.Name, strconv.Itoa(n.Devices), n.Accelerator, console.Figure(n.Link.IntraBps / 1e9),
-				console.Figure(n.Link.InterBps * 8 / 1e9), console.Figure(float64(n.CPUs)), console.Figure(n.HostBytes / memory.GiB)}},
+			Lines: [][]string{{n.Name, strconv.Itoa(n.Devices), n.Accelerator, number.Figure(n.Link.IntraBps / 1e9),
+				number.Figure(n.Link.InterBps * 8 / 1e9), number.Figure(float64(n.CPUs)), number.Figure(n.HostBytes / memory.GiB)}},
 			Object: struct {
 				spec.Node
 				Aliases []string `json:"aliases"`
@@ -256,7 +256,7 @@ func cards(ctx context.Context, d *datadir.Dir) (out []entry, err error) {
 	}
 	for _, k := range cards {
 		key := []string{k.Model, k.Accelerator, k.Family}
-		out = append(out, entry{Names: key, Lines: [][]string{append(key[:len(key):len(key)], strconv.Itoa(k.NFit), strconv.Itoa(k.NHeldOut), console.Percent(k.MAPE))}, Object: k})
+		out = append(out, entry{Names: key, Lines: [][]string{append(key[:len(key):len(key)], strconv.Itoa(k.NFit), strconv.Itoa(k.NHeldOut), number.Percent(k.MAPE))}, Object: k})
 	}
 	return out, nil
 }

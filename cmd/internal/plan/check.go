@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -16,6 +16,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/internal/number"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/planner/launch/recipe"
@@ -161,23 +162,16 @@ func assignments(c *cli.Context, flag string) (map[string]string, error) {
 
 func checkResult(r *query.Check, q *query.CheckRequest) console.Result {
 	csv := [][]string{{"field", "value"}}
-	for _, f := range r.Understood.Given() {
-		csv = append(csv, []string{string(f), factText(r.Understood, f)})
+	for _, f := range slices.Sorted(maps.Keys(r.Understood)) {
+		csv = append(csv, []string{string(f), fmt.Sprint(r.Understood[f])})
 	}
 	return console.Result{JSON: r, CSV: csv, Table: func(w io.Writer) error { return printCheck(w, r, q) }}
 }
 
-func factText(f recipe.Facts, of recipe.Field) string {
-	if n, ok := f.Number(of); ok {
-		return strconv.Itoa(n)
-	}
-	return f.Text(of)
-}
-
 func printCheck(w io.Writer, r *query.Check, q *query.CheckRequest) error {
 	var said []string
-	for _, f := range r.Understood.Given() {
-		said = append(said, string(f)+"="+factText(r.Understood, f))
+	for _, f := range slices.Sorted(maps.Keys(r.Understood)) {
+		said = append(said, fmt.Sprintf("%s=%v", f, r.Understood[f]))
 	}
 	console.Wrap(w, fmt.Sprintf("%s is a file of %s: %s", q.File, r.Format, strings.Join(said, " ")))
 	for _, list := range []struct {
@@ -218,12 +212,12 @@ func printTotals(w io.Writer, r *query.Check, q *query.CheckRequest) {
 	if r.Days == 0 {
 		return
 	}
-	text := fmt.Sprintf("%s tokens take %s days and %s device-hours", console.Count(r.Tokens), console.Significant(r.Days, 3), console.Significant(r.DeviceHrs, 3))
+	text := fmt.Sprintf("%s tokens take %s days and %s device-hours", number.Count(r.Tokens), number.Significant(r.Days, 3), number.Significant(r.DeviceHrs, 3))
 	if q.Price > 0 {
-		text += fmt.Sprintf(", %s in money", console.Significant(r.Cost, 4))
+		text += fmt.Sprintf(", %s in money", number.Significant(r.Cost, 4))
 	}
 	if r.EnergyKWh > 0 {
-		text += fmt.Sprintf(", at most %s kWh of the devices", console.Significant(r.EnergyKWh, 3))
+		text += fmt.Sprintf(", at most %s kWh of the devices", number.Significant(r.EnergyKWh, 3))
 	}
 	console.Wrap(w, text+".")
 }
@@ -236,7 +230,7 @@ func printChanges(w io.Writer, r *query.Check) error {
 	fmt.Fprintln(w)
 	table := [][]string{{"best single changes", "gain", "step s", "GiB"}}
 	for _, c := range r.Changes {
-		table = append(table, []string{c.Change, fmt.Sprintf("%+.1f %%", 100*c.Gain), console.Significant(c.StepS, 3), console.Fixed(c.MemGiB, 1)})
+		table = append(table, []string{c.Change, fmt.Sprintf("%+.1f %%", 100*c.Gain), number.Significant(c.StepS, 3), number.Fixed(c.MemGiB, 1)})
 	}
 	if err := console.WriteTable(w, table); err != nil {
 		return err
@@ -276,7 +270,7 @@ func printComparison(w io.Writer, m *query.Comparison) error {
 		return nil
 	}
 	fmt.Fprintln(w)
-	console.Wrap(w, fmt.Sprintf("A measured step of %s s is %.2f times the predicted one; %.0f %% of the predicted distribution is faster.", console.Significant(m.StepS, 4), m.Ratio, 100*m.Quantile))
+	console.Wrap(w, fmt.Sprintf("A measured step of %s s is %.2f times the predicted one; %.0f %% of the predicted distribution is faster.", number.Significant(m.StepS, 4), m.Ratio, 100*m.Quantile))
 	table := [][]string{{"where the difference may come from", "probability"}}
 	for _, c := range m.Causes {
 		table = append(table, []string{c.Cause, fmt.Sprintf("%.0f %%", 100*c.Probability)})

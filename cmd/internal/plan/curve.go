@@ -13,6 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/internal/number"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/planner"
 )
@@ -144,8 +145,8 @@ func (t *curveRows) result() console.Result {
 		csv[0] = append(csv[0], "accelerator", "network_gbps", "host_gib", "cpus")
 	}
 	for _, p := range t.rows {
-		line := []string{strconv.Itoa(p.Devices), p.Plan, console.Float(p.SamplesPerS), console.Float(p.Lo), console.Float(p.Hi), strconv.Itoa(p.Used), p.By, strings.Join(p.Warnings, "; "),
-			console.Float(p.Marginal), strconv.Itoa(p.GlobalBatch), console.Float(p.GoodputPerS)}
+		line := []string{strconv.Itoa(p.Devices), p.Plan, number.Float(p.SamplesPerS), number.Float(p.Lo), number.Float(p.Hi), strconv.Itoa(p.Used), p.By, strings.Join(p.Warnings, "; "),
+			number.Float(p.Marginal), strconv.Itoa(p.GlobalBatch), number.Float(p.GoodputPerS)}
 		if t.surface {
 			line = append(line, p.Accelerator, given(p.NetworkGbps), given(p.HostGiB), given(float64(p.CPUs)))
 		}
@@ -159,7 +160,7 @@ func given(v float64) string {
 	if v == 0 {
 		return ""
 	}
-	return console.Float(v)
+	return number.Float(v)
 }
 
 // print shows only the points at which something changes, each accelerator by
@@ -243,15 +244,15 @@ func (t *curveRows) line(p *query.CurveRow, axes []curveAxis, common string) (ou
 	for _, a := range axes {
 		out = append(out, a.of(p))
 	}
-	out = append(out, strconv.Itoa(p.Devices), strings.TrimSuffix(p.Plan, common), console.Significant(p.SamplesPerS, 4),
-		console.Significant(p.Lo, 3)+" - "+console.Significant(p.Hi, 3))
+	out = append(out, strconv.Itoa(p.Devices), strings.TrimSuffix(p.Plan, common), number.Significant(p.SamplesPerS, 4),
+		number.Significant(p.Lo, 3)+" - "+number.Significant(p.Hi, 3))
 	if t.freeBatch {
-		out = append(out, strconv.Itoa(p.GlobalBatch), console.Significant(p.GoodputPerS, 4))
+		out = append(out, strconv.Itoa(p.GlobalBatch), number.Significant(p.GoodputPerS, 4))
 	}
 	if !t.surface && !t.freeBatch {
-		out = append(out, console.Significant(p.SamplesPerS/float64(p.Devices), 3))
+		out = append(out, number.Significant(p.SamplesPerS/float64(p.Devices), 3))
 	}
-	return append(out, console.Significant(p.Marginal, 3))
+	return append(out, number.Significant(p.Marginal, 3))
 }
 
 // by names the performance models that answered, each once.

@@ -11,6 +11,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/internal/number"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -113,7 +114,7 @@ func instead(f *launch.Framework, best planner.Choice, all func() ([]planner.Cho
 			continue
 		}
 		return hint + fmt.Sprintf("\nthe best plan %s can start has %s %% of its throughput: pacer predict --plan %s --emit %s",
-			f.Name, console.Fixed(100*ch.Prediction.Throughput/best.Prediction.Throughput, 0), ch.Config.Plan, f.Name)
+			f.Name, number.Fixed(100*ch.Prediction.Throughput/best.Prediction.Throughput, 0), ch.Config.Plan, f.Name)
 	}
 	return hint
 }

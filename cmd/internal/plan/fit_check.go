@@ -11,6 +11,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/internal/number"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/planner"
@@ -68,8 +69,8 @@ func fitCheckResult(r query.FitCheck, about planner.Request) console.Result {
 		JSON: r,
 		CSV: [][]string{
 			{"plan", "shape", "fits", "probability", "mem_gib", "budget_gib", "device_gib", "headroom_gib", "host_gib", "why", "fix", "by"},
-			{r.Plan, r.Shape, fmt.Sprint(r.Fits), console.Float(r.Probability), console.Float(r.MemGiB), console.Float(r.BudgetGiB), console.Float(r.DeviceGiB), console.Float(r.HeadroomGiB),
-				console.Float(r.HostGiB), r.Why, firstFix(r), r.By},
+			{r.Plan, r.Shape, fmt.Sprint(r.Fits), number.Float(r.Probability), number.Float(r.MemGiB), number.Float(r.BudgetGiB), number.Float(r.DeviceGiB), number.Float(r.HeadroomGiB),
+				number.Float(r.HostGiB), r.Why, firstFix(r), r.By},
 		},
 		Table: func(w io.Writer) error { return printFitCheck(w, r, about) },
 	}
@@ -83,7 +84,7 @@ func firstFix(r query.FitCheck) string {
 }
 
 func printFitCheck(w io.Writer, r query.FitCheck, about planner.Request) error {
-	verdict := fmt.Sprintf("fits, %s GiB of each device to spare", console.Fixed(r.HeadroomGiB, 1))
+	verdict := fmt.Sprintf("fits, %s GiB of each device to spare", number.Fixed(r.HeadroomGiB, 1))
 	switch {
 	case !r.Fits:
 		verdict = "does not fit"
@@ -96,10 +97,10 @@ func printFitCheck(w io.Writer, r query.FitCheck, about planner.Request) error {
 	case !r.Fits:
 		console.Wrap(w, r.Why)
 	case r.BudgetGiB > 0:
-		fmt.Fprintf(w, "needs %s GiB; up to %s of %s GiB are sure enough to fit (%s %% likely)\n", console.Fixed(r.MemGiB, 1), console.Fixed(r.BudgetGiB, 1), console.Fixed(r.DeviceGiB, 1), console.Fixed(100*r.Probability, 0))
+		fmt.Fprintf(w, "needs %s GiB; up to %s of %s GiB are sure enough to fit (%s %% likely)\n", number.Fixed(r.MemGiB, 1), number.Fixed(r.BudgetGiB, 1), number.Fixed(r.DeviceGiB, 1), number.Fixed(100*r.Probability, 0))
 	}
 	if r.Offloads {
-		console.Wrap(w, fmt.Sprintf("It fits because it moves something to host memory, %s GiB of it in all; nothing fits without (see --space offload=none).", console.Fixed(r.HostGiB, 1)))
+		console.Wrap(w, fmt.Sprintf("It fits because it moves something to host memory, %s GiB of it in all; nothing fits without (see --space offload=none).", number.Fixed(r.HostGiB, 1)))
 	}
 	if err := printShares(w, partsOf(r), "GiB", 2); err != nil {
 		return err
@@ -127,7 +128,7 @@ func printFixes(w io.Writer, r query.FitCheck) error {
 	fmt.Fprintln(w)
 	table := [][]string{{"what would make it fit", "devices", "GiB", "samples/s", "plan"}}
 	for _, f := range r.Fixes {
-		table = append(table, []string{cmp.Or(f.Change, "-"), strconv.Itoa(f.Devices), console.Fixed(f.MemGiB, 1), console.Significant(f.SamplesPerS, 3), f.Plan})
+		table = append(table, []string{cmp.Or(f.Change, "-"), strconv.Itoa(f.Devices), number.Fixed(f.MemGiB, 1), number.Significant(f.SamplesPerS, 3), f.Plan})
 	}
 	return console.WriteTable(w, table)
 }

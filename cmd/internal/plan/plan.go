@@ -16,6 +16,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/campaign"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/number"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/planner"
 )
@@ -255,15 +256,15 @@ func (a *planAnswer) result() console.Result {
 	}
 	a.Plans.Plans = a.plainRows()
 	for _, p := range a.rows {
-		line := []string{p.Plan, console.Float(p.StepTimeSec), console.Float(p.StepTimeLo), console.Float(p.StepTimeHi), console.Float(p.SamplesPerS),
-			console.Float(p.MemGiB), fmt.Sprint(p.Fits), console.Float(p.TFLOPsPerGPU), p.Shape, p.By, p.Why, strings.Join(p.Warnings, "; "),
-			strconv.Itoa(p.Devices), strconv.Itoa(p.GlobalBatch), console.Float(p.CostPerSample), console.Float(p.GoodputPerS),
+		line := []string{p.Plan, number.Float(p.StepTimeSec), number.Float(p.StepTimeLo), number.Float(p.StepTimeHi), number.Float(p.SamplesPerS),
+			number.Float(p.MemGiB), fmt.Sprint(p.Fits), number.Float(p.TFLOPsPerGPU), p.Shape, p.By, p.Why, strings.Join(p.Warnings, "; "),
+			strconv.Itoa(p.Devices), strconv.Itoa(p.GlobalBatch), number.Float(p.CostPerSample), number.Float(p.GoodputPerS),
 			given(p.MFU), given(p.HFU), given(p.TokensPerDevice), given(p.JoulesPerSample)}
 		if p.explained != nil {
 			line = append(line, p.explained.Cells()...)
 		}
 		if a.ranked {
-			line = append(line, beatsBest(p.PBeatsBest, console.Float))
+			line = append(line, beatsBest(p.PBeatsBest, number.Float))
 		}
 		csv = append(csv, line)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/number"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/planner"
 )
@@ -89,9 +90,9 @@ func printMove(w io.Writer, m *query.MoveRow) {
 		answer = "not worth it"
 	}
 	text := fmt.Sprintf("Going over from %s to %s is %s (probability %.2f). With the move the job ends in %s s, the %s s of the move itself included, without it in %s s; a checkpoint is %s GiB.",
-		m.From, m.To, answer, m.Probability, console.Significant(m.GoS, 4), console.Significant(m.CostS, 3), console.Significant(m.StayS, 4), console.Significant(m.StateGiB, 3))
+		m.From, m.To, answer, m.Probability, number.Significant(m.GoS, 4), number.Significant(m.CostS, 3), number.Significant(m.StayS, 4), number.Significant(m.StateGiB, 3))
 	if m.BreakEven > 0 {
-		text += fmt.Sprintf(" It pays from %s samples on.", console.Significant(m.BreakEven, 3))
+		text += fmt.Sprintf(" It pays from %s samples on.", number.Significant(m.BreakEven, 3))
 	}
 	console.Wrap(w, text)
 }
@@ -130,10 +131,10 @@ func printUtilization(w io.Writer, p *query.PlanRow) {
 		parts = append(parts, "HFU "+percent(p.HFU))
 	}
 	if p.TokensPerDevice > 0 {
-		parts = append(parts, console.Significant(p.TokensPerDevice, 4)+" tokens/s of each device")
+		parts = append(parts, number.Significant(p.TokensPerDevice, 4)+" tokens/s of each device")
 	}
 	if p.JoulesPerSample > 0 {
-		parts = append(parts, "at most "+console.Significant(p.JoulesPerSample, 3)+" J of the devices a sample")
+		parts = append(parts, "at most "+number.Significant(p.JoulesPerSample, 3)+" J of the devices a sample")
 	}
 	if len(parts) > 0 {
 		console.Wrap(w, strings.Join(parts, "; "))
@@ -162,22 +163,22 @@ func (with *columns) head() []string {
 
 // line is row i, of a plan to be called so.
 func (with *columns) line(i int, p *query.PlanRow, plan string) []string {
-	out := []string{plan, console.Significant(p.StepTimeSec, 3), console.Significant(p.StepTimeLo, 3) + " - " + console.Significant(p.StepTimeHi, 3),
-		console.Significant(p.SamplesPerS, 4), console.Fixed(p.MemGiB, 1), tflops(p.TFLOPsPerGPU), percent(p.MFU)}
+	out := []string{plan, number.Significant(p.StepTimeSec, 3), number.Significant(p.StepTimeLo, 3) + " - " + number.Significant(p.StepTimeHi, 3),
+		number.Significant(p.SamplesPerS, 4), number.Fixed(p.MemGiB, 1), tflops(p.TFLOPsPerGPU), percent(p.MFU)}
 	if with.devices {
 		out = append(out, strconv.Itoa(p.Devices))
 	}
 	if with.cost {
-		out = append(out, console.Significant(p.CostPerSample*1e6, 3))
+		out = append(out, number.Significant(p.CostPerSample*1e6, 3))
 	}
 	if with.batch {
-		out = append(out, strconv.Itoa(p.GlobalBatch), console.Significant(p.GoodputPerS, 4))
+		out = append(out, strconv.Itoa(p.GlobalBatch), number.Significant(p.GoodputPerS, 4))
 	}
 	if with.gain != nil {
-		out = append(out, console.Fixed(100*with.gain[i], 1)+" %")
+		out = append(out, number.Fixed(100*with.gain[i], 1)+" %")
 	}
 	if with.beatsBest {
-		out = append(out, beatsBest(p.PBeatsBest, func(v float64) string { return console.Fixed(100*v, 0) + " %" }))
+		out = append(out, beatsBest(p.PBeatsBest, func(v float64) string { return number.Fixed(100*v, 0) + " %" }))
 	}
 	return out
 }
@@ -206,7 +207,7 @@ func tflops(v float64) string {
 	if v < 0.5 {
 		return "-"
 	}
-	return console.Fixed(v, 0)
+	return number.Fixed(v, 0)
 }
 
 // commonPrecision returns the ",precision=..." all plans end in, "" if they

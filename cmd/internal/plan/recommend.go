@@ -13,6 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/internal/number"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 )
 
@@ -87,7 +88,7 @@ func runRecommend(c *cli.Context) error {
 	}
 	if !out.Within {
 		return fail.NoAnswerf("recommend: no choice is within budget and deadline: the least cost is %s, the least time %s days",
-			console.Significant(out.Cheapest.Cost, 4), console.Significant(out.Fastest.Days, 3))
+			number.Significant(out.Cheapest.Cost, 4), number.Significant(out.Fastest.Days, 3))
 	}
 	return nil
 }
@@ -95,8 +96,8 @@ func runRecommend(c *cli.Context) error {
 func recommendResult(r *query.Recommendation, plot bool) console.Result {
 	csv := [][]string{{"accelerator", "devices", "plan", "days", "days_lo", "days_hi", "cost", "cost_lo", "cost_hi", "energy_kwh", "mfu", "samples_per_s"}}
 	for _, p := range r.Front {
-		csv = append(csv, []string{p.Accelerator, strconv.Itoa(p.Devices), p.Plan, console.Float(p.Days), console.Float(p.DaysLo), console.Float(p.DaysHi),
-			console.Float(p.Cost), console.Float(p.CostLo), console.Float(p.CostHi), given(p.EnergyKWh), given(p.MFU), console.Float(p.SamplesPerS)})
+		csv = append(csv, []string{p.Accelerator, strconv.Itoa(p.Devices), p.Plan, number.Float(p.Days), number.Float(p.DaysLo), number.Float(p.DaysHi),
+			number.Float(p.Cost), number.Float(p.CostLo), number.Float(p.CostHi), given(p.EnergyKWh), given(p.MFU), number.Float(p.SamplesPerS)})
 	}
 	return console.Result{JSON: r, CSV: csv, Table: func(w io.Writer) error {
 		if err := printRecommendation(w, r); err != nil || !plot {
@@ -108,7 +109,7 @@ func recommendResult(r *query.Recommendation, plot bool) console.Result {
 }
 
 func printRecommendation(w io.Writer, r *query.Recommendation) error {
-	console.Wrap(w, fmt.Sprintf("%s on %s tokens, global batch %d of %d tokens (%s)", r.Model, console.Count(r.Tokens), r.GlobalBatch, r.SeqLen, r.BatchSource))
+	console.Wrap(w, fmt.Sprintf("%s on %s tokens, global batch %d of %d tokens (%s)", r.Model, number.Count(r.Tokens), r.GlobalBatch, r.SeqLen, r.BatchSource))
 	for _, text := range r.None {
 		console.Wrap(w, "nothing fits on "+text)
 	}
@@ -147,8 +148,8 @@ func printRecommendation(w io.Writer, r *query.Recommendation) error {
 }
 
 func recommendLine(name string, p *query.RecommendRow) []string {
-	return []string{name, p.Accelerator, strconv.Itoa(p.Devices), console.Significant(p.Days, 3), console.Significant(p.DaysLo, 3) + " - " + console.Significant(p.DaysHi, 3),
-		console.Significant(p.Cost, 4), unless0(p.EnergyKWh/1000, 3), percent(p.MFU), p.Plan}
+	return []string{name, p.Accelerator, strconv.Itoa(p.Devices), number.Significant(p.Days, 3), number.Significant(p.DaysLo, 3) + " - " + number.Significant(p.DaysHi, 3),
+		number.Significant(p.Cost, 4), unless0(p.EnergyKWh/1000, 3), percent(p.MFU), p.Plan}
 }
 
 // unless0 writes a number, - for 0.
@@ -156,7 +157,7 @@ func unless0(v float64, digits int) string {
 	if v == 0 {
 		return "-"
 	}
-	return console.Significant(v, digits)
+	return number.Significant(v, digits)
 }
 
 // percent writes a share, - for 0.
@@ -164,7 +165,7 @@ func percent(v float64) string {
 	if v == 0 {
 		return "-"
 	}
-	return console.Fixed(100*v, 0) + " %"
+	return number.Fixed(100*v, 0) + " %"
 }
 
 // recommendChart is the front, time against cost.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/number"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 )
@@ -78,9 +79,9 @@ func printShares(w io.Writer, shares []query.Share, unit string, digits int) err
 		switch {
 		case s.Size < total/1e4:
 		case s.Name == "host":
-			table = append(table, []string{s.What, console.Significant(s.Size, digits), ""})
+			table = append(table, []string{s.What, number.Significant(s.Size, digits), ""})
 		default:
-			table = append(table, []string{s.What, console.Significant(s.Size, digits), fmt.Sprintf("%.1f %%", 100*s.Size/total)})
+			table = append(table, []string{s.What, number.Significant(s.Size, digits), fmt.Sprintf("%.1f %%", 100*s.Size/total)})
 		}
 	}
 	fmt.Fprintln(w)

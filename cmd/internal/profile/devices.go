@@ -9,6 +9,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/internal/number"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
@@ -59,8 +60,8 @@ func runDevices(c *cli.Context) error {
 func printDevices(w io.Writer, rows []campaign.DeviceRow) error {
 	table := [][]string{{"device", "name", "GiB", "in use", "link GB/s", "host GB/s", "limit W", ""}}
 	for _, r := range rows {
-		table = append(table, []string{strconv.Itoa(r.Device), r.Name, console.Figure(r.MemGiB), console.Figure(r.UsedGiB), console.Figure(r.LinkBps / 1e9),
-			console.Figure(r.HostBps / 1e9), console.Figure(r.Watts), r.Note})
+		table = append(table, []string{strconv.Itoa(r.Device), r.Name, number.Figure(r.MemGiB), number.Figure(r.UsedGiB), number.Figure(r.LinkBps / 1e9),
+			number.Figure(r.HostBps / 1e9), number.Figure(r.Watts), r.Note})
 	}
 	return console.WriteTable(w, table)
 }
@@ -69,7 +70,7 @@ func printDevices(w io.Writer, rows []campaign.DeviceRow) error {
 func printInventory(w io.Writer, inv device.Inventory, m profiler.Machine, notes []string) error {
 	cpu := inv.CPU
 	fmt.Fprintf(w, "CPU: %s, %s, %s of %d usable, %s GiB\n", cpu.Brand, spec.Count(cpu.Cores, "core"), spec.Count(cpu.UsableThreads, "thread"),
-		cpu.Threads, console.Significant(cpu.MemBytes/memory.GiB, 3))
+		cpu.Threads, number.Significant(cpu.MemBytes/memory.GiB, 3))
 	if inv.Driver != "" {
 		fmt.Fprintf(w, "NVIDIA driver %s, CUDA up to %s\n", inv.Driver, inv.CUDA)
 	}

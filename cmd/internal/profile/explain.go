@@ -10,6 +10,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/campaign"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/number"
 	"github.com/pacer-ml/pacer/profiler"
 )
 
@@ -43,7 +44,7 @@ func runExplain(c *cli.Context) error {
 	next := campaign.NextPoints(steps)
 	csv := [][]string{{"model", "accelerator", "plan", "shape", "seq_len", "why", "gain", "half_width", "hold_s"}}
 	for _, e := range next {
-		csv = append(csv, []string{e.Model, e.Accelerator, e.Plan, e.Shape, strconv.Itoa(e.SeqLen), e.Why, console.Float(e.Gain), console.Float(e.HalfWidth), console.Float(e.HoldSec)})
+		csv = append(csv, []string{e.Model, e.Accelerator, e.Plan, e.Shape, strconv.Itoa(e.SeqLen), e.Why, number.Float(e.Gain), number.Float(e.HalfWidth), number.Float(e.HoldSec)})
 	}
 	return command.Print(c, console.Result{
 		JSON: map[string]any{"campaign": s.Campaign.Name, "label": state.Label, "done": state.Done, "points": state.Points,

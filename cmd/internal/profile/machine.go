@@ -12,6 +12,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/datadir"
+	"github.com/pacer-ml/pacer/cmd/internal/number"
 	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler/store"
@@ -91,8 +92,8 @@ func runMachine(c *cli.Context) (err error) {
 func printMachine(w io.Writer, r machineReport) error {
 	table := [][]string{{"constant", "assumed", "measured", "ratio", "spread"}}
 	for _, k := range r.Constants {
-		table = append(table, []string{k.Name, console.Significant(k.Assumed, 3), console.Significant(k.Measured, 3), console.Significant(k.Ratio, 3),
-			"±" + console.Significant(100*k.Spread, 2) + " %"})
+		table = append(table, []string{k.Name, number.Significant(k.Assumed, 3), number.Significant(k.Measured, 3), number.Significant(k.Ratio, 3),
+			"±" + number.Significant(100*k.Spread, 2) + " %"})
 	}
 	if err := console.WriteTable(w, table); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/campaign"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/number"
 	"github.com/pacer-ml/pacer/profiler"
 )
 
@@ -61,7 +62,7 @@ func runPlan(c *cli.Context) error {
 	points, cost := campaign.PlanPoints(steps), campaign.Estimate(s.Campaign, state, steps)
 	csv := [][]string{{"model", "accelerator", "plan", "shape", "seq_len", "hold_s", "mem_gib"}}
 	for _, p := range points {
-		csv = append(csv, []string{p.Model, p.Accelerator, p.Plan, p.Shape, strconv.Itoa(p.SeqLen), console.Float(p.HoldSec), console.Float(p.MemGiB)})
+		csv = append(csv, []string{p.Model, p.Accelerator, p.Plan, p.Shape, strconv.Itoa(p.SeqLen), number.Float(p.HoldSec), number.Float(p.MemGiB)})
 	}
 	err = command.Print(c, console.Result{
 		JSON: map[string]any{
@@ -95,7 +96,7 @@ func printPlanPoints(w io.Writer, points []campaign.PlanPoint, top int) error {
 	}
 	table := [][]string{{"model", "plan", "shape", "seq", "holds", "GiB"}}
 	for _, p := range shown {
-		table = append(table, []string{p.Model, p.Plan, p.Shape, console.Figure(float64(p.SeqLen)), campaign.Duration(p.HoldSec), console.Fixed(p.MemGiB, 2)})
+		table = append(table, []string{p.Model, p.Plan, p.Shape, number.Figure(float64(p.SeqLen)), campaign.Duration(p.HoldSec), number.Fixed(p.MemGiB, 2)})
 	}
 	if err := console.WriteTable(w, table); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/internal/number"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/store"
@@ -75,7 +76,7 @@ func runScore(c *cli.Context) error {
 }
 
 func printScore(w io.Writer, s score, p campaign.Predictions) error {
-	percent := func(v float64) string { return console.Fixed(100*v, 1) + " %" }
+	percent := func(v float64) string { return number.Fixed(100*v, 1) + " %" }
 	table := [][]string{{"model", "accelerator", "points", "median error", "mean", "90 % below", "bias", "in interval", "memory"}}
 	for _, m := range s.Models {
 		table = append(table, []string{m.Model, m.Accelerator, strconv.Itoa(m.Points), percent(m.MedianError), percent(m.MeanError), percent(m.P90Error),

@@ -8,7 +8,7 @@ import (
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
-	"github.com/pacer-ml/pacer/profiler/store"
+	"github.com/pacer-ml/pacer/profiler/store/reader"
 )
 
 // CanonicalKey returns the form in which keys are compared: the model by catalog.CanonicalModel.
@@ -45,9 +45,9 @@ func OneName(rows []spec.Measurement) []spec.Measurement {
 
 // KeyRows returns the stored measurements of keys, which are CanonicalKeys. Models keep their stored names.
 func (r *Resolver) KeyRows(ctx context.Context, keys map[spec.Key]bool) (rows []spec.Measurement, err error) {
-	err = r.Read(func(db *store.DB) error {
+	err = r.Read(func(db reader.Store) error {
 		tallies, err := db.Summary(ctx)
-		var f store.Filter
+		var f reader.Filter
 		for _, t := range tallies {
 			if keys[CanonicalKey(spec.Key{Model: t.Model, Accelerator: t.Accelerator})] {
 				f.Models, f.Accelerators = append(f.Models, t.Model), append(f.Accelerators, t.Accelerator)
@@ -64,7 +64,7 @@ func (r *Resolver) KeyRows(ctx context.Context, keys map[spec.Key]bool) (rows []
 // StoredFilter returns f with the names of stored measurements. The names of f may differ from
 // these in case and punctuation, models and accelerators may have any name of the catalog, and an
 // accelerator may be given by words that no other stored one has.
-func (r *Resolver) StoredFilter(ctx context.Context, f store.Filter) (store.Filter, error) {
+func (r *Resolver) StoredFilter(ctx context.Context, f reader.Filter) (reader.Filter, error) {
 	if len(f.Models)+len(f.Sources)+len(f.Accelerators) == 0 {
 		return f, nil
 	}
@@ -73,7 +73,7 @@ func (r *Resolver) StoredFilter(ctx context.Context, f store.Filter) (store.Filt
 }
 
 // FilterOf is StoredFilter for the rows of tallies.
-func FilterOf(f store.Filter, tallies []store.Tally) store.Filter {
+func FilterOf(f reader.Filter, tallies []reader.Tally) reader.Filter {
 	f.Models = storedNames(f.Models, tallies, ModelOf, catalog.CanonicalModel)
 	f.Sources = storedNames(f.Sources, tallies, SourceOf, named.Fold)
 	f.Accelerators = CatalogNames(f.Accelerators)
@@ -88,7 +88,7 @@ func FilterOf(f store.Filter, tallies []store.Tally) store.Filter {
 
 // storedNames replaces each name by the stored ones with the same canonical form; a name without
 // any stays.
-func storedNames(given []string, tallies []store.Tally, of func(store.Tally) string, canonical func(string) string) []string {
+func storedNames(given []string, tallies []reader.Tally, of func(reader.Tally) string, canonical func(string) string) []string {
 	stored := map[string][]string{} // by canonical form
 	for _, name := range names(tallies, of) {
 		form := canonical(name)
@@ -106,7 +106,7 @@ func storedNames(given []string, tallies []store.Tally, of func(store.Tally) str
 }
 
 // names returns the distinct names of tallies, sorted.
-func names(tallies []store.Tally, of func(store.Tally) string) []string {
+func names(tallies []reader.Tally, of func(reader.Tally) string) []string {
 	var out []string
 	for _, t := range tallies {
 		out = append(out, of(t))

@@ -63,6 +63,10 @@ func (r *Resolver) CheckFile(ctx context.Context, q CheckRequest) (*Check, error
 	}
 	c.start()
 	if err := c.resolve(ctx); err != nil {
+		var field *FieldError
+		if errors.As(err, &field) && field.Value == "" {
+			c.out.Missing = &MissingField{field.Field, err.Error()}
+		}
 		return c.out, err
 	}
 	if c.found.Plan == nil {
@@ -74,7 +78,7 @@ func (r *Resolver) CheckFile(ctx context.Context, q CheckRequest) (*Check, error
 // start copies what was read.
 func (c *checker) start() {
 	f := c.file
-	c.out = &Check{Format: f.Format, Understood: f.Facts.Clone(), Unknown: OrEmpty(f.Unknown), Ignored: OrEmpty(f.Ignored), Assumed: OrEmpty(f.Assumed), Problems: OrEmpty(f.Problems),
+	c.out = &Check{Format: f.Format, Understood: f.Given(), Unknown: OrEmpty(f.Unknown), Ignored: OrEmpty(f.Ignored), Assumed: OrEmpty(f.Assumed), Problems: OrEmpty(f.Problems),
 		Unset: OrEmpty(f.Unset), Uncounted: []UncountedKey{}, Changes: []Change{}}
 	var time, mem float64
 	for _, u := range f.Uncounted {
@@ -181,7 +185,7 @@ func (c *checker) model() error {
 		if m.SeqLen == 0 && q.Seq == 0 {
 			return &FieldError{Field: "seq", Value: "", Why: "is missing: the file does not say how many tokens a sample has"}
 		}
-		q.Network, c.out.Model = m, m.Name
+		q.Network, c.out.Model, c.out.Network = m, m.Name, &m
 		return nil
 	}
 	name := c.file.Text(recipe.ModelName)

@@ -1,6 +1,9 @@
 package query
 
-import "github.com/pacer-ml/pacer/planner/launch/recipe"
+import (
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner/launch/recipe"
+)
 
 // CheckRequest asks about a launch file. Fields of Request replace what the file says.
 type CheckRequest struct {
@@ -18,27 +21,35 @@ type CheckRequest struct {
 
 // Check is the JSON of pacer check.
 type Check struct {
-	Format     string             `json:"format" doc:"Format of the file."`
-	Understood recipe.Facts       `json:"understood" doc:"What the file says, by field."`
-	Unknown    []string           `json:"unknown_keys" doc:"Keys that are not known. Each makes the prediction less certain."`
-	Uncounted  []UncountedKey     `json:"uncounted_keys" doc:"Keys that change time or memory in a way that predictions do not count. Each makes the prediction less certain."`
-	Ignored    []string           `json:"ignored_keys" doc:"Keys without an effect on time and memory."`
-	Assumed    []string           `json:"assumed" doc:"What is not in the file and was assumed."`
-	Problems   []string           `json:"problems" doc:"Contradictions, and what is illegal."`
-	Unset      []string           `json:"unset_variables" doc:"Shell variables without a value."`
-	Model      string             `json:"model,omitempty"`
-	Plan       *PlanRow           `json:"plan,omitempty" doc:"The plan with its prediction. The interval has the keys that are not counted."`
-	Verdict    string             `json:"verdict,omitempty" doc:"fits, unsure or does not fit, with the keys that are not counted."`
-	FitChance  float64            `json:"fit_probability,omitempty" doc:"Probability that the plan fits, with the keys that are not counted."`
-	Parts      map[string]float64 `json:"parts_gib,omitempty" doc:"Memory by part."`
-	Tokens     float64            `json:"tokens,omitempty" doc:"Tokens to train on, of the request or the file."`
-	Days       float64            `json:"days,omitempty"`
-	DeviceHrs  float64            `json:"device_hours,omitempty"`
-	Cost       float64            `json:"cost,omitempty" doc:"In the currency of the price."`
-	EnergyKWh  float64            `json:"energy_kwh,omitempty" doc:"Of the devices at their power limit."`
-	Changes    []Change           `json:"changes" doc:"The five best single changes, the best first."`
-	Port       *Port              `json:"port,omitempty" doc:"The recipe on another accelerator."`
-	Measured   *Comparison        `json:"measured,omitempty" doc:"Comparison with a measured step."`
+	Format     string               `json:"format" doc:"Format of the file."`
+	Understood map[recipe.Field]any `json:"understood" doc:"What the file says, by field."`
+	Unknown    []string             `json:"unknown_keys" doc:"Keys that are not known. Each makes the prediction less certain."`
+	Uncounted  []UncountedKey       `json:"uncounted_keys" doc:"Keys that change time or memory in a way that predictions do not count. Each makes the prediction less certain."`
+	Ignored    []string             `json:"ignored_keys" doc:"Keys without an effect on time and memory."`
+	Assumed    []string             `json:"assumed" doc:"What is not in the file and was assumed."`
+	Problems   []string             `json:"problems" doc:"Contradictions, and what is illegal."`
+	Missing    *MissingField        `json:"missing,omitempty" doc:"What neither the file nor the request says; then there is no plan."`
+	Unset      []string             `json:"unset_variables" doc:"Shell variables without a value."`
+	Model      string               `json:"model,omitempty"`
+	Network    *spec.Model          `json:"network,omitempty" doc:"The network that the file describes itself."`
+	Plan       *PlanRow             `json:"plan,omitempty" doc:"The plan with its prediction. The interval has the keys that are not counted."`
+	Verdict    string               `json:"verdict,omitempty" doc:"fits, unsure or does not fit, with the keys that are not counted."`
+	FitChance  float64              `json:"fit_probability,omitempty" doc:"Probability that the plan fits, with the keys that are not counted."`
+	Parts      map[string]float64   `json:"parts_gib,omitempty" doc:"Memory by part."`
+	Tokens     float64              `json:"tokens,omitempty" doc:"Tokens to train on, of the request or the file."`
+	Days       float64              `json:"days,omitempty"`
+	DeviceHrs  float64              `json:"device_hours,omitempty"`
+	Cost       float64              `json:"cost,omitempty" doc:"In the currency of the price."`
+	EnergyKWh  float64              `json:"energy_kwh,omitempty" doc:"Of the devices at their power limit."`
+	Changes    []Change             `json:"changes" doc:"The five best single changes, the best first."`
+	Port       *Port                `json:"port,omitempty" doc:"The recipe on another accelerator."`
+	Measured   *Comparison          `json:"measured,omitempty" doc:"Comparison with a measured step."`
+}
+
+// MissingField is a field that a request must give, since the file does not.
+type MissingField struct {
+	Field string `json:"field" example:"accelerator"`
+	Why   string `json:"why"`
 }
 
 // UncountedKey is a key that predictions do not count.

@@ -2,8 +2,8 @@ package query
 
 import (
 	"fmt"
+	"strconv"
 
-	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
@@ -137,10 +137,10 @@ func ExplanationColumns() []string {
 func (e *Explanation) Cells() []string {
 	var out []string
 	for _, s := range e.Sec {
-		out = append(out, console.Float(s.Size))
+		out = append(out, strconv.FormatFloat(s.Size, 'g', -1, 64))
 	}
 	for _, s := range e.GiB {
-		out = append(out, console.Float(s.Size))
+		out = append(out, strconv.FormatFloat(s.Size, 'g', -1, 64))
 	}
 	return append(out, make([]string, len(ExplanationColumns())-len(out))...)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/registry"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/profiler/store"
+	"github.com/pacer-ml/pacer/profiler/store/reader"
 )
 
 // Fits is the JSON of pacer fit.
@@ -69,7 +69,7 @@ func FitAll(ctx context.Context, fam perfmodel.Family, reg *registry.Registry, r
 
 // WithPool limits o to the keys of rows and returns the rows that take part in their fit: those of all models and
 // accelerators of the sources, all sources if there are none, if fam fits several keys at once; else rows.
-func WithPool(fam perfmodel.Family, rows []spec.Measurement, sources []string, o *perfmodel.PoolOptions, read func(store.Filter) ([]spec.Measurement, error)) ([]spec.Measurement, error) {
+func WithPool(fam perfmodel.Family, rows []spec.Measurement, sources []string, o *perfmodel.PoolOptions, read func(reader.Filter) ([]spec.Measurement, error)) ([]spec.Measurement, error) {
 	if fam.Condition == nil || o.Alone {
 		return rows, nil
 	}
@@ -78,7 +78,7 @@ func WithPool(fam perfmodel.Family, rows []spec.Measurement, sources []string, o
 		keys[CanonicalKey(rows[i].Config.Key())] = true
 	}
 	o.Keys = func(k spec.Key) bool { return keys[CanonicalKey(k)] }
-	return read(store.Filter{Sources: sources})
+	return read(reader.Filter{Sources: sources})
 }
 
 // replaceCard stores a fitted model and removes those of other names of its key.

@@ -10,6 +10,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler/store"
+	"github.com/pacer-ml/pacer/profiler/store/reader"
 )
 
 // rowsNamed returns rows of a model on 1 to n devices.
@@ -27,7 +28,7 @@ func rowsNamed(model string, n int) []spec.Measurement {
 func resolverOf(t *testing.T, rows ...spec.Measurement) *Resolver {
 	t.Helper()
 	db, reg := querytest.Open(t, rows...)
-	return &Resolver{Fitted: reg, Read: func(use func(*store.DB) error) error { return use(db) }}
+	return &Resolver{Fitted: reg, Read: func(use func(reader.Store) error) error { return use(db) }}
 }
 
 // TestFitOneModelOfAllNames: rows of all names of a model make one fitted model, which replaces those of each

@@ -10,7 +10,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 	"github.com/pacer-ml/pacer/planner/launch"
-	"github.com/pacer-ml/pacer/profiler/store"
+	"github.com/pacer-ml/pacer/profiler/store/reader"
 )
 
 // AssumeStackOf makes the training stack of the framework that launch files are written for that of q, unless q
@@ -66,7 +66,7 @@ func (r *Resolver) stackText(ctx context.Context, q *Request, measured string) (
 // error is a *FieldError if there is none.
 func (r *Resolver) storedStack(ctx context.Context, text string, unknown *stack.UnknownError) (string, error) {
 	name := unknown.Name
-	_, err := r.findRow(ctx, store.Filter{}, func(m *spec.Measurement) bool {
+	_, err := r.findRow(ctx, reader.Filter{}, func(m *spec.Measurement) bool {
 		stored, _ := stack.Parse(m.Config.Framework)
 		if !strings.EqualFold(stored.Name, unknown.Name) {
 			return false
@@ -74,7 +74,7 @@ func (r *Resolver) storedStack(ctx context.Context, text string, unknown *stack.
 		name = stored.Name
 		return true
 	})
-	if err == nil || errors.Is(err, store.ErrLocked) {
+	if err == nil || errors.Is(err, reader.ErrLocked) {
 		return name, nil
 	}
 	if !errors.Is(err, errNoRow) {

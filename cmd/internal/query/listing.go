@@ -7,7 +7,7 @@ import (
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
-	"github.com/pacer-ml/pacer/profiler/store"
+	"github.com/pacer-ml/pacer/profiler/store/reader"
 )
 
 // AcceleratorEntry is one device type of pacer ls accelerators.
@@ -29,7 +29,7 @@ func (r *Resolver) Accelerators(ctx context.Context) (out []AcceleratorEntry, er
 		err = nil
 	}
 	for _, name := range names {
-		m, err := r.firstRow(ctx, store.Filter{Accelerators: []string{name}})
+		m, err := r.firstRow(ctx, reader.Filter{Accelerators: []string{name}})
 		if err != nil {
 			return nil, err
 		}
@@ -61,7 +61,7 @@ func (r *Resolver) Models(ctx context.Context) (out []ModelEntry, err error) {
 		err = nil
 	}
 	for _, name := range names {
-		row, err := r.firstRow(ctx, store.Filter{Models: []string{name}})
+		row, err := r.firstRow(ctx, reader.Filter{Models: []string{name}})
 		if err != nil {
 			return nil, err
 		}

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/number"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/datasets/huggingface"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
@@ -90,7 +90,7 @@ func (o *OwnModel) Model() (m spec.Model, warning string, err error) {
 		return m, "", &FieldError{Field: "seq", Value: "", Why: "is missing: how many tokens has a sample?"}
 	}
 	if m.ParamCount > 0 && !slices.ContainsFunc(o.Given, func(f string) bool { return f != "params" && f != "vocab" }) {
-		m.Name = cmp.Or(m.Name, "GPT-"+strings.ReplaceAll(console.Count(m.ParamCount), " ", ""))
+		m.Name = cmp.Or(m.Name, "GPT-"+strings.ReplaceAll(number.Count(m.ParamCount), " ", ""))
 		m.GatedMLP = false
 		m, _ = memory.GuessShape(m)
 		return m, fmt.Sprintf("assumes %d layers of width %d; keys layers, hidden, heads, ffn and vocab of --model replace them", m.Layers, m.Hidden), nil

@@ -10,7 +10,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/registry"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
-	"github.com/pacer-ml/pacer/profiler/store"
+	"github.com/pacer-ml/pacer/profiler/store/reader"
 )
 
 // Resolver looks requests up in a store of measurements and a registry of fitted
@@ -18,7 +18,7 @@ import (
 type Resolver struct {
 	// Read calls use with the store opened for reading. Without a store it does not
 	// call use and returns nil.
-	Read func(use func(*store.DB) error) error
+	Read func(use func(reader.Store) error) error
 	// Fitted holds the fitted models.
 	Fitted *registry.Registry
 	// Warn receives errors that do not stop a request; nil drops them.
@@ -114,8 +114,8 @@ func Unfitted(name string) (perfmodel.Predictor, error) {
 }
 
 // Rows returns the stored measurements that f chooses.
-func (r *Resolver) Rows(ctx context.Context, f store.Filter) (rows []spec.Measurement, err error) {
-	err = r.Read(func(db *store.DB) error {
+func (r *Resolver) Rows(ctx context.Context, f reader.Filter) (rows []spec.Measurement, err error) {
+	err = r.Read(func(db reader.Store) error {
 		rows, err = RowsOf(ctx, db, f)
 		return err
 	})
@@ -123,7 +123,7 @@ func (r *Resolver) Rows(ctx context.Context, f store.Filter) (rows []spec.Measur
 }
 
 // RowsOf returns the measurements of an open store that f chooses.
-func RowsOf(ctx context.Context, db *store.DB, f store.Filter) (rows []spec.Measurement, err error) {
+func RowsOf(ctx context.Context, db reader.Store, f reader.Filter) (rows []spec.Measurement, err error) {
 	for m, err := range db.Query(ctx, f) {
 		if err != nil {
 			return nil, err
@@ -134,8 +134,8 @@ func RowsOf(ctx context.Context, db *store.DB, f store.Filter) (rows []spec.Meas
 }
 
 // Summary counts what is stored.
-func (r *Resolver) Summary(ctx context.Context) (tallies []store.Tally, err error) {
-	err = r.Read(func(db *store.DB) error {
+func (r *Resolver) Summary(ctx context.Context) (tallies []reader.Tally, err error) {
+	err = r.Read(func(db reader.Store) error {
 		tallies, err = db.Summary(ctx)
 		return err
 	})
@@ -149,14 +149,14 @@ var (
 )
 
 // firstRow returns the first stored row that f chooses.
-func (r *Resolver) firstRow(ctx context.Context, f store.Filter) (spec.Measurement, error) {
+func (r *Resolver) firstRow(ctx context.Context, f reader.Filter) (spec.Measurement, error) {
 	return r.findRow(ctx, f, func(*spec.Measurement) bool { return true })
 }
 
 // findRow returns the first stored row that f chooses and that is accepted by ok. If there is none,
 // the error wraps errNoRow.
-func (r *Resolver) findRow(ctx context.Context, f store.Filter, ok func(*spec.Measurement) bool) (row spec.Measurement, err error) {
-	err = r.Read(func(db *store.DB) error {
+func (r *Resolver) findRow(ctx context.Context, f reader.Filter, ok func(*spec.Measurement) bool) (row spec.Measurement, err error) {
+	err = r.Read(func(db reader.Store) error {
 		for m, err := range db.Query(ctx, f) {
 			if err != nil {
 				return err

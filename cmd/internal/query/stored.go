@@ -10,7 +10,7 @@ import (
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
-	"github.com/pacer-ml/pacer/profiler/store"
+	"github.com/pacer-ml/pacer/profiler/store/reader"
 )
 
 // FindModel returns the catalog's model of a name, else the one the store has
@@ -41,7 +41,7 @@ func (r *Resolver) findModel(ctx context.Context, name string) (m spec.Model, st
 		}
 		return m, false, unknown.With(names)
 	}
-	row, err := r.firstRow(ctx, store.Filter{Models: names[i : i+1]})
+	row, err := r.firstRow(ctx, reader.Filter{Models: names[i : i+1]})
 	return row.Config.Model, true, err
 }
 
@@ -63,7 +63,7 @@ func (r *Resolver) FindAccelerator(ctx context.Context, name string) (a spec.Acc
 
 // MeasuredText returns spec.Accelerator.Measured of an accelerator by name, "" if it has no micro-benchmarks.
 func (r *Resolver) MeasuredText(ctx context.Context, accelerator string) (text string, err error) {
-	err = r.Read(func(db *store.DB) error {
+	err = r.Read(func(db reader.Store) error {
 		text, err = db.MeasuredText(ctx, accelerator)
 		return err
 	})
@@ -72,7 +72,7 @@ func (r *Resolver) MeasuredText(ctx context.Context, accelerator string) (text s
 
 // measuredOnly returns the accelerators with micro-benchmarks that the catalog lacks.
 func (r *Resolver) measuredOnly(ctx context.Context) (out []spec.Accelerator, err error) {
-	err = r.Read(func(db *store.DB) error {
+	err = r.Read(func(db reader.Store) error {
 		out, err = db.Measured(ctx)
 		return err
 	})
@@ -110,7 +110,7 @@ func (r *Resolver) findAccelerator(ctx context.Context, name string) (a spec.Acc
 		if i := slices.IndexFunc(measured, func(m spec.Accelerator) bool { return m.Name == found[0] }); i >= 0 {
 			return measured[i], true, nil
 		}
-		row, err := r.firstRow(ctx, store.Filter{Accelerators: found})
+		row, err := r.firstRow(ctx, reader.Filter{Accelerators: found})
 		return row.Config.Accelerator, true, err
 	}
 	return a, false, &FieldError{Field: "accelerator", Value: name, NoAnswer: true, Err: fmt.Errorf("accelerator %q is any of %q: name one of them", name, found)}
@@ -152,13 +152,13 @@ func notSeen(unknown *catalog.UnknownError, err error) error {
 }
 
 // ModelOf returns the model of a tally.
-func ModelOf(t store.Tally) string { return t.Model }
+func ModelOf(t reader.Tally) string { return t.Model }
 
 // SourceOf returns the source of a tally.
-func SourceOf(t store.Tally) string { return t.Source }
+func SourceOf(t reader.Tally) string { return t.Source }
 
 // AcceleratorOf returns the accelerator of a tally.
-func AcceleratorOf(t store.Tally) string { return t.Accelerator }
+func AcceleratorOf(t reader.Tally) string { return t.Accelerator }
 
 func isCatalogModel(name string) bool {
 	_, err := catalog.Model(name)
@@ -171,7 +171,7 @@ func isCatalogAccelerator(name string) bool {
 }
 
 // storedOnly returns the names in the store that the catalog lacks, sorted.
-func (r *Resolver) storedOnly(ctx context.Context, of func(store.Tally) string, known func(string) bool) ([]string, error) {
+func (r *Resolver) storedOnly(ctx context.Context, of func(reader.Tally) string, known func(string) bool) ([]string, error) {
 	tallies, err := r.Summary(ctx)
 	return slices.DeleteFunc(names(tallies, of), known), err
 }
@@ -179,7 +179,7 @@ func (r *Resolver) storedOnly(ctx context.Context, of func(store.Tally) string, 
 // lockedOut reports whether err is that another process has the store open, and warns about
 // it: only the names of the catalog are available then.
 func (r *Resolver) lockedOut(err error) bool {
-	if !errors.Is(err, store.ErrLocked) {
+	if !errors.Is(err, reader.ErrLocked) {
 		return false
 	}
 	r.warn(fmt.Errorf("%w; only what the catalog knows is listed", err))

@@ -6,7 +6,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/query/querytest"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/profiler/store"
+	"github.com/pacer-ml/pacer/profiler/store/reader"
 )
 
 // An accelerator is meant by its whole name or by whole words of it; a name
@@ -38,7 +38,7 @@ func TestMeant(t *testing.T) {
 // TestMeasuredAccelerator: a machine is known once its micro-benchmarks are stored, and one of the catalog comes with them.
 func TestMeasuredAccelerator(t *testing.T) {
 	db, reg := querytest.Open(t)
-	r := &Resolver{Read: func(use func(*store.DB) error) error { return use(db) }, Fitted: reg}
+	r := &Resolver{Read: func(use func(reader.Store) error) error { return use(db) }, Fitted: reg}
 	if _, _, err := r.FindAccelerator(t.Context(), "cpu"); err == nil {
 		t.Error("an empty store knows a CPU")
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/profiler/store"
+	"github.com/pacer-ml/pacer/profiler/store/reader"
 )
 
 // Target is what a request is about: a model on an accelerator, and the
@@ -69,7 +69,7 @@ func (r *Resolver) Target(ctx context.Context, q *Request) (*Target, error) {
 	}
 	if t.card != nil {
 		err = t.fromMeasurements(ctx, r, q)
-		if errors.Is(err, store.ErrLocked) && q.Family == Auto && unknown == nil && !t.stored {
+		if errors.Is(err, reader.ErrLocked) && q.Family == Auto && unknown == nil && !t.stored {
 			r.warn(fmt.Errorf("%w; answered from the catalog alone, not by the model fitted to %s", err, t.card.Key))
 			t.card, err = nil, nil
 		}
@@ -250,7 +250,7 @@ func (t *Target) fromMeasurements(ctx context.Context, r *Resolver, q *Request) 
 // model on the accelerator. Without any, and if machine says that only the store
 // knows the accelerator, all measurements on it count.
 func (t *Target) measuredAt(ctx context.Context, r *Resolver, q *Request, machine bool) error {
-	rows, err := r.Rows(ctx, store.Filter{Accelerators: []string{t.accelerator.Name}})
+	rows, err := r.Rows(ctx, reader.Filter{Accelerators: []string{t.accelerator.Name}})
 	rows = slices.DeleteFunc(rows, spec.Measurement.Quarantined)
 	if err != nil || len(rows) == 0 {
 		return err

@@ -74,10 +74,7 @@ const patience = time.Minute
 // open returns a tab without a page; the server has the rows as measurements.
 func open(t testing.TB, o server.Options, rows ...spec.Measurement) *tab {
 	t.Helper()
-	chromium.once.Do(startChromium)
-	if chromium.err != nil {
-		spectest.Lacks(t, "needs chromium, apt-get install chromium: ", chromium.err)
-	}
+	needChromium(t)
 	db, reg := querytest.Open(t, rows...)
 	s, err := server.New(db, reg, o)
 	if err != nil {
@@ -85,9 +82,24 @@ func open(t testing.TB, o server.Options, rows ...spec.Measurement) *tab {
 	}
 	site := httptest.NewServer(s.Handler())
 	t.Cleanup(site.Close)
+	return openAt(t, site.URL)
+}
+
+func needChromium(t testing.TB) {
+	t.Helper()
+	chromium.once.Do(startChromium)
+	if chromium.err != nil {
+		spectest.Lacks(t, "needs chromium, apt-get install chromium: ", chromium.err)
+	}
+}
+
+// openAt returns a tab without a page of a site.
+func openAt(t testing.TB, site string) *tab {
+	t.Helper()
+	needChromium(t)
 	ctx, cancel := chromedp.NewContext(chromium.ctx)
 	t.Cleanup(cancel)
-	b := &tab{t: t, ctx: ctx, site: site.URL}
+	b := &tab{t: t, ctx: ctx, site: site}
 	chromedp.ListenTarget(ctx, b.listen)
 	b.run(network.Enable(), log.Enable(), runtime.Enable())
 	return b

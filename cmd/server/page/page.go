@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -51,7 +52,9 @@ func files() []*File {
 		panic(err) // the pattern is wrong
 	}
 	for _, name := range names {
-		out = append(out, newFile(Prefix+path.Base(name), ".js", read(path.Base(name))))
+		if name = path.Base(name); !slices.Contains(localOnly, name) {
+			out = append(out, newFile(Prefix+name, ".js", read(name)))
+		}
 	}
 	return out
 }

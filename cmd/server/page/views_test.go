@@ -43,6 +43,7 @@ var settled = map[string]string{
 	"answer":   `document.querySelectorAll(".grid tbody tr[data-row]").length > 10`,
 	"trust":    `document.querySelector("#h-stack")`,
 	"explore":  `!document.querySelector("#view [aria-busy=true]") && document.querySelectorAll(".uplot").length === 3`,
+	"check":    `document.querySelector("#view .facts")`,
 	"simulate": `document.querySelectorAll("#view table").length === 3`,
 	"operate":  `document.querySelector("#h-sources") && document.querySelectorAll(".uplot").length === 1`,
 }
@@ -52,9 +53,9 @@ func TestBrowserViews(t *testing.T) {
 	b := open(t, server.Options{}, measurements(t)...)
 	post(t, b.site+"/v1/fit", `{"rows":8}`)
 	post(t, b.site+"/v1/simulations", `{"workload":"jobs=20,per-hour=20,models=llama3-8b+opt-1.3b","cluster":"2x8xH100","policies":["fifo-backfill","rubick","pacer"],"truth":"fitted:analytic","explain":["job-0007"]}`)
-	for _, view := range []string{"answer", "trust", "explore", "simulate", "operate"} {
+	for _, view := range []string{"answer", "trust", "explore", "check", "simulate", "operate"} {
 		for _, width := range []int64{390, 1280, 2560} {
-			if width == 2560 && (view == "trust" || view == "simulate" || view == "operate") {
+			if width == 2560 && (view != "answer" && view != "explore") {
 				continue // they are as wide as answer
 			}
 			t.Run(fmt.Sprintf("%s-%d", view, width), func(t *testing.T) { b.in(t).inBothThemes(view, width) })
@@ -67,6 +68,9 @@ func TestBrowserViews(t *testing.T) {
 func (b *tab) inBothThemes(view string, width int64) {
 	b.screen(width, 900, "light")
 	b.load(question("&view=%s", view))
+	if view == "check" {
+		b.paste(launchFile, nil)
+	}
 	for _, theme := range []string{"light", "dark"} {
 		b.screen(width, 900, theme)
 		b.wait(settled[view])

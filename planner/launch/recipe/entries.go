@@ -33,7 +33,7 @@ type entry struct {
 }
 
 // maxEntries bounds the keys of a file, and so the growth of YAML by aliases.
-const maxEntries = 1 << 14
+const maxEntries = 1 << 12
 
 // maxDepth bounds the nesting of a file.
 const maxDepth = 64

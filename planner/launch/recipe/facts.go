@@ -1,9 +1,7 @@
 package recipe
 
 import (
-	"encoding/json"
 	"maps"
-	"slices"
 )
 
 // Field is something that a launch file can say. The names are those of the JSON output of pacer check.
@@ -86,9 +84,6 @@ type Facts struct {
 
 func newFacts() Facts { return Facts{map[Field]int{}, map[Field]string{}} }
 
-// Clone returns a copy.
-func (f Facts) Clone() Facts { return Facts{maps.Clone(f.numbers), maps.Clone(f.texts)} }
-
 // Number returns a number; ok is false where the file does not give it.
 func (f Facts) Number(of Field) (n int, ok bool) { n, ok = f.numbers[of]; return n, ok }
 
@@ -113,8 +108,8 @@ func (f Facts) setDefault(of Field, n int) {
 	}
 }
 
-// MarshalJSON writes the fields that are given, by name.
-func (f Facts) MarshalJSON() ([]byte, error) {
+// Given returns the fields that are given, each a number or a text.
+func (f Facts) Given() map[Field]any {
 	out := map[Field]any{}
 	for k, v := range f.numbers {
 		out[k] = v
@@ -123,13 +118,5 @@ func (f Facts) MarshalJSON() ([]byte, error) {
 		out[k] = v
 	}
 	maps.DeleteFunc(out, func(k Field, _ any) bool { return internal[k] })
-	return json.Marshal(out)
-}
-
-// Given lists the fields that are given, by name.
-func (f Facts) Given() []Field {
-	out := append(slices.Collect(maps.Keys(f.numbers)), slices.Collect(maps.Keys(f.texts))...)
-	out = slices.DeleteFunc(out, func(k Field) bool { return internal[k] })
-	slices.Sort(out)
 	return out
 }

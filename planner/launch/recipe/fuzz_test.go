@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
@@ -33,7 +34,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if _, err := r.Facts.MarshalJSON(); err != nil {
+		if _, err := json.Marshal(r.Given()); err != nil {
 			t.Fatal(err)
 		}
 		r.SetLayers(32)

@@ -70,6 +70,9 @@ func Read(name string, text []byte, o Options) (*Recipe, error) {
 		return nil, fmt.Errorf("recipe: %s: the file is empty", name)
 	}
 	kind := syntaxOf(name, text)
+	if err := checkNesting(kind, text); err != nil {
+		return nil, fmt.Errorf("recipe: %s: %w", name, err)
+	}
 	var candidates []*format
 	for _, f := range formats() {
 		if f.syntax == kind && (o.Format == "" || o.Format == f.name) {
@@ -175,6 +178,9 @@ func readScript(name, text string, candidates []*format, o Options) (*Recipe, er
 	}
 	r := newRecipe(name, text, best)
 	for v := range s.unset {
+		if v == "PWD" && !strings.Contains(text, v) {
+			continue // the library asks for it
+		}
 		if len(v) > 0 && (v[0] >= 'A' && v[0] <= 'Z' || v[0] >= 'a' && v[0] <= 'z') {
 			r.Unset = append(r.Unset, v)
 		}

@@ -174,7 +174,7 @@ function launch(r, q, page) {
   }}, h("summary", {}, "Launch file"), h("div", {class: "tools"}, h("label", {for: "emit"}, "Framework"), select), out);
 }
 
-async function copy(text, said) {
+export async function copy(text, said) {
   try {
     await navigator.clipboard.writeText(text);
     said.textContent = "copied";

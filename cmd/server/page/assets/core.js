@@ -55,7 +55,15 @@ export async function api(path, body, signal, method) {
   }
 }
 
+// local says that the page has no server: its files were written by pacer page, and WebAssembly answers.
+export const local = document.querySelector("meta[name=pacer-local]") !== null;
+
 async function request(path, body, signal, method) {
+  if (local) {
+    const {status, out} = await (await import("./local.js")).ask(path, body, signal);
+    if (status >= 400) throw new ApiError(out, status);
+    return out;
+  }
   for (let tries = 0; ; tries++) {
     const sent = token, headers = sent ? {Authorization: "Bearer " + sent} : {};
     if (body) headers["Content-Type"] = "application/json";
@@ -175,7 +183,7 @@ export function urlOf(q) {
     const v = q[name];
     if (v != null && v !== "") p.set(name, typeof v === "object" ? JSON.stringify(v) : v);
   }
-  const s = p.toString(), url = "/" + (s && "?" + s);
+  const s = p.toString(), url = location.pathname + (s && "?" + s);
   return location.origin.length + url.length > maxURL ? "" : url;
 }
 

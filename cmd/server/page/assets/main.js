@@ -1,21 +1,23 @@
 // The question, and the view that answers it. The URL holds the question; the history of the browser holds those before.
 
-import {h, api, example, fields, models, accelerators, parse, readURL, urlOf, problemBox, brief} from "./core.js";
+import {h, local, api, example, fields, models, accelerators, parse, readURL, urlOf, problemBox, brief} from "./core.js";
 
 const views = {
   answer: ["Plan", () => import("./answer.js")],
   trust: ["Trust", () => import("./trust.js")],
   explore: ["Explore", () => import("./explore.js")],
+  check: ["Check", () => import("./check.js")],
   simulate: ["Simulate", () => import("./simulate.js")],
   operate: ["Operate", () => import("./operate.js")],
 };
+if (local) for (const needsServer of ["simulate", "operate"]) delete views[needsServer];
 const [nav, form, view, status] = ["views", "question", "view", "status"].map((id) => document.getElementById(id));
 let question = {}, ending = null;
 
 // go asks q. Where the URL cannot hold it, only this tab does.
 function go(q, replace) {
   const url = urlOf(q);
-  history[replace ? "replaceState" : "pushState"]({q}, "", url || "/");
+  history[replace ? "replaceState" : "pushState"]({q}, "", url || location.pathname);
   show(q, url ? [] : ["The question is longer than 8 kB, so the address does not hold it: it cannot be shared or loaded again."]);
 }
 
@@ -25,14 +27,14 @@ const change = (more) => go({...question, plan: undefined, ...more});
 // update puts values into the URL that need no new answer.
 function update(more) {
   question = {...question, ...more};
-  history.replaceState({q: question}, "", urlOf(question) || "/");
+  history.replaceState({q: question}, "", urlOf(question) || location.pathname);
   drawNav();
 }
 
 function drawNav() {
   const now = question.view || "answer", held = nav.contains(document.activeElement);
   nav.replaceChildren(...Object.entries(views).map(([name, [title]]) => h("a", {
-    href: urlOf({...question, view: name}) || "/?view=" + name, "aria-current": now === name && "page",
+    href: urlOf({...question, view: name}) || location.pathname + "?view=" + name, "aria-current": now === name && "page",
     onclick: (e) => {
       if (e.metaKey || e.ctrlKey || e.shiftKey) return;
       e.preventDefault();
@@ -49,7 +51,7 @@ async function show(q, notes) {
   question = complete || Object.keys(q).some((k) => k !== "view") ? q : {...example, ...q};
   drawNav();
   drawForm();
-  form.hidden = question.view === "simulate";
+  form.hidden = ["check", "simulate"].includes(question.view);
   const [title, load] = views[question.view || "answer"] || [];
   view.setAttribute("aria-busy", "true");
   view.setAttribute("aria-label", title || "Answer");
@@ -58,7 +60,7 @@ async function show(q, notes) {
   const root = h("div");
   try {
     if (!load) throw new Error("view " + JSON.stringify(question.view) + " is unknown, want " + Object.keys(views).join(", "));
-    if (question.view !== "operate" && question.view !== "simulate" && !((question.model || question.network) && question.accelerator && question.devices && question.batch)) {
+    if (!["check", "operate", "simulate"].includes(question.view) && !((question.model || question.network) && question.accelerator && question.devices && question.batch)) {
       throw new Error("The question lacks a model, an accelerator, devices or a batch.");
     }
     const module = await load();

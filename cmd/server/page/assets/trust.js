@@ -1,11 +1,11 @@
 // What an answer rests on: the nearest measurements and their sources, and the training stack assumed.
 
-import {h, api, body, planCode, sig, big, percent, duration, plainTable} from "./core.js";
+import {h, local, api, body, planCode, sig, big, percent, duration, plainTable} from "./core.js";
 
 export async function show(root, q, page) {
   const plan = q.plan || (await api("/v1/plan", body(q, {devices: q.devices, top: 1}), page.signal)).plans[0].plan;
   const asked = body(q, {plan, devices: q.devices});
-  const [near, predicted] = await Promise.all([api("/v1/nearest", {...asked, top: 12}, page.signal), api("/v1/predict", {...asked, explain: true}, page.signal)]);
+  const [near, predicted] = await Promise.all([local ? null : api("/v1/nearest", {...asked, top: 12}, page.signal), api("/v1/predict", {...asked, explain: true}, page.signal)]);
   const r = predicted.plans[0];
   root.append(h("h1", {}, planCode(plan)),
     h("p", {}, "Step time " + duration(r.step_time_s) + ", 90 % interval " + duration(r.step_time_lo_s) + " – " + duration(r.step_time_hi_s) + ", memory " + sig(r.mem_gib, 3) + " GiB. Predicted by: " + r.by + "."),
@@ -16,6 +16,10 @@ const link = (url, text) => /^https:\/\//.test(url || "") ? h("a", {href: url, r
 
 function nearest(near) {
   const section = h("section", {"aria-labelledby": "h-near"}, h("h2", {id: "h-near"}, "Nearest measurements"));
+  if (!near) {
+    section.append(h("p", {}, "This page has no server and no measurements: the prediction comes from datasheets and published calibrations alone. “pacer serve --demo” has the same page with measurements."));
+    return section;
+  }
   if (!near.rows.length) {
     section.append(h("p", {}, "The store has no measurements: the prediction comes from datasheets and published calibrations alone. “pacer import” reads published ones, and “pacer calibrate” measures your own devices."));
     return section;

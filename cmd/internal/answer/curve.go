@@ -1,4 +1,4 @@
-package server
+package answer
 
 import (
 	"context"
@@ -21,13 +21,13 @@ type CurveRequest struct {
 // maxSurface bounds the points of one surface.
 const maxSurface = 1 << 16
 
-// curve answers like pacer curve.
-func (s *Server) curve(ctx context.Context, in *CurveRequest) (query.Curve, error) {
+// Curve answers like pacer curve.
+func (c *Answerer) Curve(ctx context.Context, in *CurveRequest) (query.Curve, error) {
 	axes, err := in.Axes.Planner(in.InterNodeGbps)
 	if err != nil {
 		return query.Curve{}, err
 	}
-	lines, err := s.curveLines(ctx, in)
+	lines, err := c.curveLines(ctx, in)
 	if err != nil {
 		return query.Curve{}, err
 	}
@@ -40,7 +40,7 @@ func (s *Server) curve(ctx context.Context, in *CurveRequest) (query.Curve, erro
 }
 
 // curveLines are the requests of in, one for each accelerator.
-func (s *Server) curveLines(ctx context.Context, in *CurveRequest) ([]query.SurfaceLine, error) {
+func (c *Answerer) curveLines(ctx context.Context, in *CurveRequest) ([]query.SurfaceLine, error) {
 	names, err := query.AcceleratorList(in.Accelerator)
 	if err != nil {
 		return nil, err
@@ -51,20 +51,20 @@ func (s *Server) curveLines(ctx context.Context, in *CurveRequest) ([]query.Surf
 	if err := in.CheckPoints(len(names), in.MaxDevices, maxSurface); err != nil {
 		return nil, err
 	}
-	in.into(&in.Request)
+	in.Into(&in.Request)
 	out := make([]query.SurfaceLine, len(names))
 	for i, name := range names {
-		if out[i], err = s.curveLine(ctx, in, name); err != nil {
+		if out[i], err = c.curveLine(ctx, in, name); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-func (s *Server) curveLine(ctx context.Context, in *CurveRequest, accelerator string) (query.SurfaceLine, error) {
+func (c *Answerer) curveLine(ctx context.Context, in *CurveRequest, accelerator string) (query.SurfaceLine, error) {
 	q := in.Request
 	q.Accelerator = accelerator
-	r, a, err := s.models.resolve(ctx, &q)
+	r, a, err := c.Resolve(ctx, &q)
 	if err != nil {
 		return query.SurfaceLine{}, err
 	}
@@ -75,5 +75,5 @@ func (s *Server) curveLine(ctx context.Context, in *CurveRequest, accelerator st
 		return query.SurfaceLine{}, err
 	}
 	err = aim(&query.Goal{Objective: in.Objective, BatchRange: in.BatchRange}, &r.Request)
-	return query.SurfaceLine{Request: r.Request, Planner: a.planner}, err
+	return query.SurfaceLine{Request: r.Request, Planner: a.Planner}, err
 }

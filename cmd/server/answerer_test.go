@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pacer-ml/pacer/cmd/internal/answer"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/registry"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -34,18 +35,18 @@ func TestOthersAreKept(t *testing.T) {
 	}
 	ofMeasured := rows[0].Config.Key()
 	ofOther := spec.Key{Model: other, Accelerator: ofMeasured.Accelerator}
-	answererOf := func(k spec.Key) *answerer {
+	answererOf := func(k spec.Key) *answer.Model {
 		t.Helper()
-		a, err := s.models.bestFor(k, "hybrid")
+		a, err := s.models.BestFor(k, "hybrid")
 		if err != nil {
 			t.Fatal(err)
 		}
 		return a
 	}
-	about := func(model string) target {
+	about := func(model string) answer.Target {
 		t.Helper()
 		q := query.Request{Model: model, Accelerator: "h100", Family: "hybrid"}
-		sub, err := s.models.of(t.Context(), &q)
+		sub, err := s.models.Target(t.Context(), &q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +55,7 @@ func TestOthersAreKept(t *testing.T) {
 	inLower := spec.Key{Model: strings.ToLower(ofMeasured.Model), Accelerator: ofMeasured.Accelerator}
 	old, oldLower, otherAnswerer := answererOf(ofMeasured), answererOf(inLower), answererOf(ofOther)
 	oldAbout, otherAbout := about("llama3-8b"), about("llama2-7b")
-	if old != oldLower || old != oldAbout.answerer || otherAnswerer != otherAbout.answerer || old == otherAnswerer {
+	if old != oldLower || old != oldAbout.Model || otherAnswerer != otherAbout.Model || old == otherAnswerer {
 		t.Fatal("not one planner for each performance model")
 	}
 
@@ -62,7 +63,7 @@ func TestOthersAreKept(t *testing.T) {
 	if about("llama2-7b") != otherAbout || answererOf(ofOther) != otherAnswerer || answererOf(ofMeasured) != old {
 		t.Error("measurements of one model made others, or their planners, be looked up again")
 	}
-	if now := about("llama3-8b"); now.Target == oldAbout.Target || now.answerer != old {
+	if now := about("llama3-8b"); now.Target == oldAbout.Target || now.Model != old {
 		t.Error("what was measured is not looked up again, or not with its planner")
 	}
 
@@ -70,7 +71,7 @@ func TestOthersAreKept(t *testing.T) {
 	if about("llama2-7b") != otherAbout || answererOf(ofOther) != otherAnswerer {
 		t.Error("a fit of one model made others be looked up again")
 	}
-	if now := answererOf(ofMeasured); now == old || answererOf(inLower) != now || about("llama3-8b").answerer != now {
+	if now := answererOf(ofMeasured); now == old || answererOf(inLower) != now || about("llama3-8b").Model != now {
 		t.Error("the old model answers about what was fitted again")
 	}
 }
@@ -113,16 +114,16 @@ func TestOutOfDateLookups(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "damaged.model"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	about := func() (target, error) {
-		return s.models.of(t.Context(), &query.Request{Model: "llama3-8b", Accelerator: "h100", Family: "hybrid"})
+	about := func() (answer.Target, error) {
+		return s.models.Target(t.Context(), &query.Request{Model: "llama3-8b", Accelerator: "h100", Family: "hybrid"})
 	}
-	best := func() (target, error) {
-		a, err := s.models.bestFor(keys[0], query.Auto)
-		return target{answerer: a}, err
+	best := func() (answer.Target, error) {
+		a, err := s.models.BestFor(keys[0], query.Auto)
+		return answer.Target{Model: a}, err
 	}
-	for name, invalidate := range map[string]func([]spec.Key){"fitted": s.models.fitted, "measured": s.models.measured} {
-		for _, lookUp := range []func() (target, error){about, best} {
-			s.models.fitted(keys)
+	for name, invalidate := range map[string]func([]spec.Key){"fitted": s.models.Fitted, "measured": s.models.Measured} {
+		for _, lookUp := range []func() (answer.Target, error){about, best} {
+			s.models.Fitted(keys)
 			s.resolver.Warn = func(error) { invalidate(keys) }
 			old, err1 := lookUp()
 			s.resolver.Warn = nil
@@ -131,7 +132,7 @@ func TestOutOfDateLookups(t *testing.T) {
 			if err := errors.Join(err1, err2, err3); err != nil {
 				t.Fatal(err)
 			}
-			if now.answerer == old.answerer || now.Target != nil && now.Target == old.Target {
+			if now.Model == old.Model || now.Target != nil && now.Target == old.Target {
 				t.Errorf("%s during a look-up: its result was cached", name)
 			}
 			if again != now {

@@ -1,4 +1,4 @@
-package server
+package answer
 
 import (
 	"cmp"
@@ -26,36 +26,36 @@ type PlanRequest struct {
 	Emit string `json:"emit,omitempty" maxLength:"64" example:"megatron" doc:"Add the files that start the best plan under this training framework, as launch. Without framework, its training stack is predicted for."`
 }
 
-// maxRows bounds the plans of one answer.
-const maxRows = 10000
+// MaxRows bounds the plans of one answer.
+const MaxRows = 10000
 
 // top is how many plans are shown.
 func (in *PlanRequest) top() int {
 	if in.Top == nil {
 		return 10
 	}
-	return cmp.Or(*in.Top, maxRows)
+	return cmp.Or(*in.Top, MaxRows)
 }
 
-// plan answers like pacer plan.
-func (s *Server) plan(ctx context.Context, in *PlanRequest) (query.Plans, error) {
+// Plan answers like pacer plan.
+func (c *Answerer) Plan(ctx context.Context, in *PlanRequest) (query.Plans, error) {
 	start := time.Now()
-	r, a, err := s.planRequest(ctx, in)
+	r, a, err := c.planRequest(ctx, in)
 	if err != nil {
 		return query.Plans{}, err
 	}
-	ranking, err := a.planner.Rank(ctx, r)
+	ranking, err := a.Planner.Rank(ctx, r)
 	if err != nil {
 		return query.Plans{}, err
 	}
 	out := query.Plans{Plans: query.PlanRows(ranking, in.top(), in.Rejected), Evaluated: ranking.Evaluated, Fitting: ranking.Fitting}
 	if ranking.Fitting == 0 && !in.Rejected {
-		if _, err := a.planner.Best(ctx, r); err != nil { // says what would help
+		if _, err := a.Planner.Best(ctx, r); err != nil { // says what would help
 			return query.Plans{}, err
 		}
 	}
 	if ranking.Fitting > 0 {
-		if err := query.SetBeatsBest(ctx, a.planner, r, ranking, out.Plans); err != nil {
+		if err := query.SetBeatsBest(ctx, a.Planner, r, ranking, out.Plans); err != nil {
 			return query.Plans{}, err
 		}
 		err = a.extras(ctx, in, r, ranking.Choices[0], &out)
@@ -65,14 +65,14 @@ func (s *Server) plan(ctx context.Context, in *PlanRequest) (query.Plans, error)
 }
 
 // planRequest checks and resolves in.
-func (s *Server) planRequest(ctx context.Context, in *PlanRequest) (planner.Request, *answerer, error) {
+func (c *Answerer) planRequest(ctx context.Context, in *PlanRequest) (planner.Request, *Model, error) {
 	for _, err := range []error{in.Migration.Check(), in.AssumeStackOf(in.Emit)} {
 		if err != nil {
 			return planner.Request{}, nil, err
 		}
 	}
-	in.into(&in.Request)
-	r, a, err := s.models.resolve(ctx, &in.Request)
+	in.Into(&in.Request)
+	r, a, err := c.Resolve(ctx, &in.Request)
 	if err != nil {
 		return r.Request, nil, err
 	}
@@ -102,9 +102,9 @@ func aim(g *query.Goal, r *planner.Request) error {
 	return nil
 }
 
-// within returns an answerer for the plans of one space; precision is the requested
+// within returns the model for the plans of one space; precision is the requested
 // format, "" = none.
-func (a *answerer) within(space *query.Space, precision string) (*answerer, error) {
+func (a *Model) within(space *query.Space, precision string) (*Model, error) {
 	if space.Default() {
 		return a, nil
 	}
@@ -113,26 +113,26 @@ func (a *answerer) within(space *query.Space, precision string) (*answerer, erro
 		return nil, err
 	}
 	narrow := *a
-	narrow.planner = planner.New(a.predictor, planner.Options{Space: e})
+	narrow.Planner = planner.New(a.Predictor, planner.Options{Space: e})
 	return &narrow, nil
 }
 
 // extras adds the parts of the response besides the best plans.
-func (a *answerer) extras(ctx context.Context, in *PlanRequest, r planner.Request, best planner.Choice, out *query.Plans) (err error) {
+func (a *Model) extras(ctx context.Context, in *PlanRequest, r planner.Request, best planner.Choice, out *query.Plans) (err error) {
 	if in.Explain {
 		if out.Plans[0].Explain, err = a.explain(best.Config); err != nil {
 			return err
 		}
 	}
 	if in.Pareto {
-		front, err := a.planner.Pareto(ctx, r)
+		front, err := a.Planner.Pareto(ctx, r)
 		if err != nil {
 			return err
 		}
 		out.Pareto = query.PlanRows(front, 0, false)
 	}
 	if in.Probe > 0 {
-		probes, err := a.planner.Probes(ctx, r, in.Probe)
+		probes, err := a.Planner.Probes(ctx, r, in.Probe)
 		if err != nil {
 			return err
 		}
@@ -148,12 +148,12 @@ func (a *answerer) extras(ctx context.Context, in *PlanRequest, r planner.Reques
 }
 
 // move returns whether migrating to best pays, nil where g has no plan to move from.
-func (a *answerer) move(ctx context.Context, g *query.Migration, best planner.Choice) (*query.MoveRow, error) {
+func (a *Model) move(ctx context.Context, g *query.Migration, best planner.Choice) (*query.MoveRow, error) {
 	m, err := g.Move(best.Config)
 	if m == nil || err != nil {
 		return nil, err
 	}
-	moving, err := a.planner.Migrate(ctx, *m)
+	moving, err := a.Planner.Migrate(ctx, *m)
 	if err != nil {
 		return nil, &query.FieldError{Field: "from", Value: g.From, NoAnswer: true, Err: err}
 	}

@@ -1,4 +1,4 @@
-package server
+package answer
 
 import (
 	"context"
@@ -11,29 +11,28 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// modelCache keeps the targets and planners that requests are answered with. Each
-// performance model has a planner of its own, so that a refit drops only the cached
-// answers of that model. Safe for concurrent use.
-type modelCache struct {
+// Answerer answers requests. It keeps the targets and planners that it answered with; each performance model has a
+// planner of its own, so that a refit drops only the cached answers of that model. Safe for concurrent use.
+type Answerer struct {
 	resolver *query.Resolver
 
 	mu         sync.RWMutex
 	generation uint64 // rises with every invalidation; results of an older one are not cached
-	targets    map[query.Request]target
-	planners   map[modelKey]*answerer
+	targets    map[query.Request]Target
+	planners   map[modelKey]*Model
 }
 
-// target is a model on an accelerator, and its answerer.
-type target struct {
+// Target is a model on an accelerator, and the performance model that answers about it.
+type Target struct {
 	*query.Target
-	*answerer
+	*Model
 }
 
-// answerer is a planner with its predictor and family name.
-type answerer struct {
-	planner   *planner.Planner
-	predictor perfmodel.Predictor
-	family    string
+// Model is a performance model with its planner.
+type Model struct {
+	Planner   *planner.Planner
+	Predictor perfmodel.Predictor
+	Family    string
 }
 
 // modelKey identifies a performance model: the one fitted to Key or, with the zero
@@ -47,39 +46,40 @@ type modelKey struct {
 // maxTargets bounds the cached targets and planners.
 const maxTargets = 4096
 
-func newModelCache(d *query.Resolver) *modelCache {
-	return &modelCache{resolver: d, targets: map[query.Request]target{}, planners: map[modelKey]*answerer{}}
+// New returns an Answerer of what d resolves.
+func New(d *query.Resolver) *Answerer {
+	return &Answerer{resolver: d, targets: map[query.Request]Target{}, planners: map[modelKey]*Model{}}
 }
 
-// now returns the generation of the answers given now.
-func (c *modelCache) now() uint64 {
+// Generation returns the generation of the answers given now.
+func (c *Answerer) Generation() uint64 {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.generation
 }
 
-// measured drops the targets that new measurements of keys may change. Cached
+// Measured drops the targets that new measurements of keys may change. Cached
 // answers stay: their keys are figures, not names.
-func (c *modelCache) measured(keys []spec.Key) {
+func (c *Answerer) Measured(keys []spec.Key) {
 	changed := query.CanonicalKeys(keys)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.generation++
-	maps.DeleteFunc(c.targets, func(_ query.Request, t target) bool { return t.MeasuredIn(changed) })
+	maps.DeleteFunc(c.targets, func(_ query.Request, t Target) bool { return t.MeasuredIn(changed) })
 }
 
-// fitted drops the targets and planners of refitted keys.
-func (c *modelCache) fitted(keys []spec.Key) {
+// Fitted drops the targets and planners of refitted keys.
+func (c *Answerer) Fitted(keys []spec.Key) {
 	changed := query.CanonicalKeys(keys)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.generation++
-	maps.DeleteFunc(c.targets, func(_ query.Request, t target) bool { return t.FittedBy(changed) })
-	maps.DeleteFunc(c.planners, func(m modelKey, _ *answerer) bool { return changed[m.Key] })
+	maps.DeleteFunc(c.targets, func(_ query.Request, t Target) bool { return t.FittedBy(changed) })
+	maps.DeleteFunc(c.planners, func(m modelKey, _ *Model) bool { return changed[m.Key] })
 }
 
-// of returns the target of q, which passes Check.
-func (c *modelCache) of(ctx context.Context, q *query.Request) (target, error) {
+// Target returns the target of q, which passes Check.
+func (c *Answerer) Target(ctx context.Context, q *query.Request) (Target, error) {
 	key := q.TargetKey()
 	c.mu.RLock()
 	t, ok := c.targets[key]
@@ -92,7 +92,7 @@ func (c *modelCache) of(ctx context.Context, q *query.Request) (target, error) {
 	if t.Target, err = c.resolver.Target(ctx, &key); err != nil {
 		return t, err
 	}
-	if t.answerer, err = c.answering(t.Card(), key.Family, generation); err != nil {
+	if t.Model, err = c.answering(t.Card(), key.Family, generation); err != nil {
 		return t, err
 	}
 	c.mu.Lock()
@@ -106,8 +106,8 @@ func (c *modelCache) of(ctx context.Context, q *query.Request) (target, error) {
 	return t, nil
 }
 
-// bestFor returns the answerer of a key given by its figures.
-func (c *modelCache) bestFor(key spec.Key, family string) (*answerer, error) {
+// BestFor returns the performance model of a key given by its figures.
+func (c *Answerer) BestFor(key spec.Key, family string) (*Model, error) {
 	if family == "" {
 		family = query.Auto
 	}
@@ -130,8 +130,8 @@ func (c *modelCache) bestFor(key spec.Key, family string) (*answerer, error) {
 	return a, nil
 }
 
-// answering returns the answerer of card, or of family where card is nil.
-func (c *modelCache) answering(card *perfmodel.Card, family string, generation uint64) (*answerer, error) {
+// answering returns the performance model of card, or of family where card is nil.
+func (c *Answerer) answering(card *perfmodel.Card, family string, generation uint64) (*Model, error) {
 	name := modelKey{family: family}
 	if card != nil {
 		name = modelKey{query.CanonicalKey(card.Key), card.Model, card.Family}
@@ -146,11 +146,11 @@ func (c *modelCache) answering(card *perfmodel.Card, family string, generation u
 	if err != nil {
 		return nil, err
 	}
-	return c.keep(name, &answerer{planner: planner.New(p, planner.Options{}), predictor: p, family: by}, generation), nil
+	return c.keep(name, &Model{Planner: planner.New(p, planner.Options{}), Predictor: p, Family: by}, generation), nil
 }
 
-// keep caches a unless generation is out of date, and returns the cached answerer.
-func (c *modelCache) keep(name modelKey, a *answerer, generation uint64) *answerer {
+// keep caches a unless generation is out of date, and returns the cached one.
+func (c *Answerer) keep(name modelKey, a *Model, generation uint64) *Model {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.generation != generation {
@@ -166,15 +166,15 @@ func (c *modelCache) keep(name modelKey, a *answerer, generation uint64) *answer
 	return a
 }
 
-// resolve looks up the names of q.
-func (c *modelCache) resolve(ctx context.Context, q *query.Request) (query.Resolved, *answerer, error) {
+// Resolve looks up the names of q.
+func (c *Answerer) Resolve(ctx context.Context, q *query.Request) (query.Resolved, *Model, error) {
 	if err := q.Check(); err != nil {
 		return query.Resolved{}, nil, err
 	}
-	t, err := c.of(ctx, q)
+	t, err := c.Target(ctx, q)
 	if err != nil {
 		return query.Resolved{}, nil, err
 	}
 	r, err := q.PlannerRequest(t.Target)
-	return query.Resolved{Request: r, Predictor: t.predictor, Family: t.family, Card: t.Card()}, t.answerer, err
+	return query.Resolved{Request: r, Predictor: t.Predictor, Family: t.Family, Card: t.Card()}, t.Model, err
 }

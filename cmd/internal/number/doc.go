@@ -1,0 +1,2 @@
+// Package number writes numbers, for people and for machines.
+package number

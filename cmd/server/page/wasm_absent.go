@@ -1,0 +1,7 @@
+//go:build !wasmpage
+
+package page
+
+import "embed"
+
+var wasm embed.FS // make build makes and embeds it

@@ -1,0 +1,35 @@
+package recipe
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// maxNesting bounds how deep brackets nest, and the parts of a dotted key: the time of parsers grows with the square of
+// both. Launch files have a tenth of it.
+const maxNesting = 128
+
+// checkNesting returns an error if text nests deeper than maxNesting. Brackets in quotes and comments count too.
+func checkNesting(kind syntaxKind, text []byte) error {
+	depth := 0
+	for _, c := range text {
+		switch c {
+		case '(', '[', '{':
+			if depth++; depth > maxNesting {
+				return fmt.Errorf("brackets nest deeper than %d", maxNesting)
+			}
+		case ')', ']', '}':
+			depth = max(depth-1, 0)
+		}
+	}
+	if kind != isTOML {
+		return nil
+	}
+	for line := range bytes.Lines(text) {
+		key, _, _ := bytes.Cut(line, []byte("="))
+		if bytes.Count(key, []byte(".")) > maxNesting {
+			return fmt.Errorf("a key has more than %d parts", maxNesting)
+		}
+	}
+	return nil
+}
