@@ -7,8 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -48,7 +47,7 @@ var settled = map[string]string{
 	"operate":  `document.querySelector("#h-sources") && document.querySelectorAll(".uplot").length === 1`,
 }
 
-// TestBrowserViews shows every view in both themes on a phone and a desktop. PACER_SHOTS names a directory for pictures.
+// TestBrowserViews shows every view in both themes on a phone and a desktop.
 func TestBrowserViews(t *testing.T) {
 	b := open(t, server.Options{}, measurements(t)...)
 	post(t, b.site+"/v1/fit", `{"rows":8}`)
@@ -84,7 +83,9 @@ func (b *tab) inBothThemes(view string, width int64) {
 		default:
 			b.accessible("color-contrast")
 		}
-		b.shot(fmt.Sprintf("%s-%d-%s.png", view, width, theme))
+		if name := fmt.Sprintf("%d-%s", width, theme); slices.Contains(inDocs, name) {
+			b.looks(view + "-" + name)
+		}
 	}
 	b.clean()
 }
@@ -93,20 +94,6 @@ func (b *tab) inBothThemes(view string, width int64) {
 func (b *tab) in(t testing.TB) *tab {
 	b.t = t
 	return b
-}
-
-// shot keeps a picture of the whole page in the directory PACER_SHOTS, if that is set.
-func (b *tab) shot(name string) {
-	b.t.Helper()
-	dir := os.Getenv("PACER_SHOTS")
-	if dir == "" {
-		return
-	}
-	var png []byte
-	b.run(chromedp.FullScreenshot(&png, 100))
-	if err := os.WriteFile(filepath.Join(dir, name), png, 0o644); err != nil {
-		b.t.Fatal(err)
-	}
 }
 
 // post sends a request and returns the answer.

@@ -20,7 +20,7 @@ function fits(cards) {
   // error draws the error of a card, on a scale on which 50 % is the whole width.
   const error = (v, before) => h("span", {class: "error"}, h("span", {class: "gauge", "aria-hidden": "true"}, h("span", {class: "c1", style: {width: Math.min(200 * v, 100) + "%"}}),
     before != null && h("span", {class: "limit", style: {left: Math.min(200 * before, 100) + "%"}})), percent(v));
-  section.append(h("p", {}, "Error over the rows left out of the fit; the mark is the error of the analytic model over the same rows. Coverage is the share of these rows inside their 90 % interval."),
+  section.append(h("p", {}, "Error over rows held out of the fit; the mark is the error of the analytic model over the same rows. Coverage is the share of these rows inside their 90 % interval."),
     table([
       {name: "Model", about: "model", width: 14, value: (c) => c.model, cell: (c) => c.model},
       {name: "Accelerator", about: "accelerator", width: 12, value: (c) => c.accelerator, cell: (c) => c.accelerator},
@@ -30,7 +30,8 @@ function fits(cards) {
       {name: "95 %", about: "95th percentile of the error", width: 6, num: true, value: (c) => c.n_held_out ? c.p95_ape : null, cell: (c) => c.n_held_out ? percent(c.p95_ape) : "–"},
       {name: "Coverage", about: "share inside the 90 % interval", width: 6.5, num: true, value: (c) => c.n_held_out ? c.coverage : null, cell: (c) => c.n_held_out ? percent(c.coverage) : "–"},
       {name: "Fitted", about: "rows fitted", width: 5.5, num: true, down: true, value: (c) => c.n_fit, cell: (c) => big(c.n_fit)},
-      {name: "Left out", about: "rows in doubt or without a step time", width: 6, num: true, down: true, value: (c) => c.n_left_out, cell: (c) => big(c.n_left_out || 0)},
+      {name: "Held out", about: "rows that the errors are over", width: 6.5, num: true, down: true, value: (c) => c.n_held_out, cell: (c) => big(c.n_held_out || 0)},
+      {name: "Unused", about: "rows in doubt or without a step time", width: 6, num: true, down: true, value: (c) => c.n_left_out, cell: (c) => big(c.n_left_out || 0)},
       {name: "Date", about: "date of the fit", width: 7, value: (c) => c.created, cell: (c) => date(c.created)},
     ], cards, {label: "Fitted performance models", hint: "model or accelerator", filter: words((c) => c.model, (c) => c.accelerator, (c) => c.family), sort: {column: 3}}).element);
   const warned = cards.filter((c) => c.warnings?.length);
@@ -49,7 +50,7 @@ async function accuracy(root, cards, page) {
   const box = h("figure", {class: "chart", "aria-label": "Errors of all fits"});
   root.addEventListener("shown", () => page.signal.addEventListener("abort", keepDrawn(() => [drawShares(box, "share of " + both.length + " pairs of model and accelerator", "mean error of at most", [
     {name: "fitted", color: "--c1", values: both.map((c) => c.mape)}, {name: "analytic", color: "--c2", values: both.map((c) => c.mape_unfitted)}])])), {once: true});
-  return h("section", {"aria-labelledby": "h-errors"}, h("h2", {id: "h-errors"}, "Errors over rows left out"), h("p", {}, "Higher and further left is better."), box);
+  return h("section", {"aria-labelledby": "h-errors"}, h("h2", {id: "h-errors"}, "Errors over held-out rows"), h("p", {}, "Higher and further left is better."), box);
 }
 
 function drifts(cards) {
