@@ -194,6 +194,7 @@ func (f *format) weight(key string) (effect, bool) {
 	if w, ok := f.weighs[key]; ok {
 		return w, true
 	}
+	key = plainKey.Replace(key)
 	for _, pattern := range slices.Sorted(maps.Keys(f.weighs)) {
 		if matched(pattern, key) {
 			return f.weighs[pattern], true
@@ -203,14 +204,18 @@ func (f *format) weight(key string) (effect, bool) {
 }
 
 func (f *format) isInert(key string) bool {
+	key = plainKey.Replace(key)
 	return slices.ContainsFunc(f.inert, func(pattern string) bool { return matched(pattern, key) })
 }
 
-// matched reports whether a key matches a pattern in which * stands for anything.
+// matched reports whether a plain key matches a pattern in which * stands for anything.
 func matched(pattern, key string) bool {
-	ok, err := path.Match(pattern, strings.NewReplacer("[]", "", "/", "_").Replace(key))
+	ok, err := path.Match(pattern, key)
 	return ok && err == nil
 }
+
+// plainKey makes a key one name for path.Match.
+var plainKey = strings.NewReplacer("[]", "", "/", "_")
 
 // score is the number of entries that f knows.
 func (f *format) score(entries []entry) (n int) {
