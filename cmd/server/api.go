@@ -118,6 +118,7 @@ func (s *Server) routes() (http.Handler, error) {
 	s.registerNetwork(api, m)
 	s.registerNearest(api, m)
 	s.registerSimulations(api, m)
+	s.registerCampaigns(api, m)
 	s.registerHealth(m)
 	s.registerPage(m)
 	describeLists(api.OpenAPI())

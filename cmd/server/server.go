@@ -38,6 +38,7 @@ type Server struct {
 	ending   atomic.Bool // shutting down
 
 	simulations *simulations
+	campaigns   campaigns
 }
 
 // New returns a server over db and reg. The caller owns both and closes db after

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -39,6 +41,10 @@ a row has failed. Example:
 
    pacer profile run bench/campaigns/cpu-smoke.yaml --max-wall 2m
 
+Where pacer serve has the data directory open, rows and progress are posted to it, and
+its page shows how far the campaign is. A server with tokens needs one with scope
+ingest in $PACER_TOKEN.
+
 With --on slurm each point is a job, several at a time, on one node. The nodes need
 this program and the data directory at the same paths. sbatch reads account and
 partition from its variables, such as SBATCH_PARTITION. Interrupted, the jobs go on,
@@ -66,23 +72,31 @@ func runCampaign(c *cli.Context) (err error) {
 		return err
 	}
 	var db *store.DB // opened at the first use, once
+	var served *datadir.Served
 	defer func() {
 		if db != nil {
 			err = errors.Join(err, db.Close())
 		}
 	}()
 	s, err := openCampaign(c, func(ctx context.Context, f store.Filter) (_ []spec.Measurement, err error) {
-		if db == nil {
-			if db, err = datadir.Of(c).Open(store.Options{From: "pacer profile run"}); err != nil {
+		if db == nil && served == nil {
+			if db, served, err = datadir.Of(c).OpenServed(store.Options{From: "pacer profile run"}, os.Getenv(command.TokenVariable)); err != nil {
 				return nil, err
 			}
 		}
+		if served != nil {
+			return served.Rows(ctx, f)
+		}
 		return query.RowsOf(ctx, db, f)
 	}, func(ctx context.Context, accelerator string) (string, error) {
-		if db == nil {
-			return datadir.Of(c).MeasuredText(ctx, accelerator)
+		if db != nil {
+			return db.MeasuredText(ctx, accelerator)
 		}
-		return db.MeasuredText(ctx, accelerator)
+		text, err := datadir.Of(c).MeasuredText(ctx, accelerator)
+		if _, at := datadir.Of(c).Server(err); at {
+			return "", nil // a server has no operation for micro-benchmarks
+		}
+		return text, err
 	})
 	if err != nil {
 		return err
@@ -105,8 +119,13 @@ func runCampaign(c *cli.Context) (err error) {
 	if c.IsSet("max-wall") {
 		s.Campaign.Budget.Wall = c.Duration("max-wall")
 	}
-	s.Profiler.Sink = db
-	return measure(c, s)
+	if served == nil {
+		s.Profiler.Sink = db
+		return measure(c, s, func(campaign.Progress) {})
+	}
+	s.Notes = append(s.Notes, "pacer serve at "+served.URL+" has the store open: rows and progress are posted to it")
+	s.Profiler.Sink = served
+	return measure(c, s, func(p campaign.Progress) { _ = served.Post(context.WithoutCancel(c.Context), "/v1/campaigns", p, time.Second) }) // the rows matter, and are not lost
 }
 
 // checkBudget checks the flags that replace the budget of the file.
@@ -121,20 +140,22 @@ func checkBudget(c *cli.Context) error {
 }
 
 // measure runs the campaign and prints its summary, also after an interruption.
-func measure(c *cli.Context, s *campaign.Session) error {
+func measure(c *cli.Context, s *campaign.Session, report func(campaign.Progress)) error {
 	own := s.OwnRows()
 	s.PrintNotes(c.App.ErrWriter)
 	fmt.Fprintln(c.App.ErrWriter, s.Intent(profiler.State{Label: s.Profiler.Label, Done: len(own), Points: s.Count}))
 	show := campaign.NewDisplay(c.App.ErrWriter, s.Campaign)
-	o := s.Profiler
+	o, reporter := s.Profiler, campaign.NewReporter(s)
 	o.Progress = func(e profiler.Event) {
 		if e.Last != nil {
 			own = append(own, *e.Last)
 		}
 		show.Event(e)
+		report(reporter.Event(e))
 	}
 	state, err := profiler.Run(c.Context, s.Campaign, o)
 	show.Finish()
+	report(reporter.State(state))
 	if state.Campaign == "" { // it never began
 		return campaign.SetupError(err)
 	}

@@ -59,7 +59,7 @@ func TestFullDisk(t *testing.T) {
 		Writer: &out, ErrWriter: &errs, Flags: command.GlobalFlags(), ExitErrHandler: func(*cli.Context, error) {},
 		Action: func(c *cli.Context) error {
 			s.Profiler.Sink = &fullDisk{room: 2}
-			return measure(c, s)
+			return measure(c, s, func(campaign.Progress) {})
 		},
 	}
 	err := app.Run([]string{"pacer"})

@@ -1,11 +1,32 @@
 // What the server knows: fitted performance models with their accuracy, changes of the step times, and measurements by source.
 
-import {h, api, charts, sig, big, percent, table} from "./core.js";
+import {h, api, charts, sig, big, percent, duration, table} from "./core.js";
 import {drawShares, keepDrawn} from "./charts.js";
 
 export async function show(root, q, page) {
   const [{cards}, {measurements}, {groups}] = await Promise.all(["/v1/cards", "/v1/measurements", "/v1/sources"].map((path) => api(path, undefined, page.signal)));
-  root.append(h("h1", {}, "What the predictions rest on"), fits(cards), await accuracy(root, cards, page), drifts(cards), sources(groups, measurements));
+  root.append(h("h1", {}, "What the predictions rest on"), await campaigns(page), fits(cards), await accuracy(root, cards, page), drifts(cards), sources(groups, measurements));
+}
+
+// campaigns follows the campaigns that measure into this store, as long as the view is shown.
+async function campaigns(page) {
+  const place = h("div", {"aria-live": "polite"});
+  const draw = async () => {
+    const {campaigns: runs} = await api("/v1/campaigns", undefined, page.signal);
+    place.replaceChildren(...(runs.length ? [h("section", {"aria-labelledby": "h-campaigns"}, h("h2", {id: "h-campaigns"}, "Campaigns"), runs.map(run))] : []));
+  };
+  await draw();
+  const timer = setInterval(() => draw().catch(() => {}), 2000); // a server that is restarted answers again
+  page.signal.addEventListener("abort", () => clearInterval(timer));
+  return place;
+}
+
+function run(c) {
+  const ended = c.stopped ? "Ended: " + c.stopped + "." : c.left_s > 0 ? "About " + duration(c.left_s) + " to go." : "";
+  const apart = [[c.out_of_memory, "out of memory"], [c.failed, "failed"], [c.in_doubt, "in doubt"]].filter(([n]) => n > 0).map(([n, what]) => n + " " + what);
+  return h("div", {class: "block"}, h("p", {}, h("strong", {}, c.name + (c.label && c.label !== "1" ? " #" + c.label : "")), " on " + c.machine + ": " + c.done + " of " + c.wanted + " points" + (apart.length ? ", " + apart.join(", ") : "") + ". " + ended),
+    h("progress", {max: Math.max(c.wanted, 1), value: c.done, "aria-label": "Points of " + c.name}),
+    c.next && h("p", {class: "hint"}, "Now: ", h("code", {}, c.next)), c.last && h("p", {class: "hint"}, "Last: ", h("code", {}, c.last)));
 }
 
 const date = (text) => text ? text.slice(0, 10) : "–";
