@@ -125,7 +125,9 @@ func runCampaign(c *cli.Context) (err error) {
 	}
 	s.Notes = append(s.Notes, "pacer serve at "+served.URL+" has the store open: rows and progress are posted to it")
 	s.Profiler.Sink = served
-	return measure(c, s, func(p campaign.Progress) { _ = served.Post(context.WithoutCancel(c.Context), "/v1/campaigns", p, time.Second) }) // the rows matter, and are not lost
+	return measure(c, s, func(p campaign.Progress) {
+		_ = served.Post(context.WithoutCancel(c.Context), "/v1/campaigns", p, time.Second)
+	}) // the rows matter, and are not lost
 }
 
 // checkBudget checks the flags that replace the budget of the file.
