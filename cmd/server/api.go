@@ -114,6 +114,7 @@ func (s *Server) routes() (http.Handler, error) {
 	s.registerOracle(api, m)
 	s.registerListings(api, m)
 	s.registerMeasurements(api, m)
+	s.registerRows(api, m)
 	s.registerStreams(m)
 	s.registerNetwork(api, m)
 	s.registerNearest(api, m)

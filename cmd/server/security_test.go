@@ -56,7 +56,7 @@ func TestScopes(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newServer(t, Options{TokensFile: file})
-	wants := map[string]string{"POST /v1/measurements": ScopeIngest, "POST /v1/campaigns": ScopeIngest, "POST /v1/fit": ScopeFit, "GET /v1/backup": ScopeAdmin, "POST /v1/simulations": ScopeFit, "DELETE /v1/simulations/{id}": ScopeFit}
+	wants := map[string]string{"POST /v1/measurements": ScopeIngest, "POST /v1/campaigns": ScopeIngest, "POST /v1/fit": ScopeFit, "GET /v1/backup": ScopeAdmin, "DELETE /v1/measurements": ScopeAdmin, "POST /v1/simulations": ScopeFit, "DELETE /v1/simulations/{id}": ScopeFit}
 	routes := 0
 	for pattern := range s.router.routes {
 		method, path, _ := strings.Cut(pattern, " ")

@@ -115,11 +115,16 @@ func (db *DB) view(read func(*badger.Txn) error) error {
 // scan calls each with the keys that begin with prefix and that f selects, in order, until it returns false. Items are
 // valid only during the call. It reads only selected groups and skips the others.
 func scan(ctx context.Context, txn *badger.Txn, prefix byte, f Filter, each func(group, *badger.Item) (bool, error)) error {
+	return scanFrom(ctx, txn, prefix, []byte{prefix}, f, each)
+}
+
+// scanFrom is scan from a key on.
+func scanFrom(ctx context.Context, txn *badger.Txn, prefix byte, from []byte, f Filter, each func(group, *badger.Item) (bool, error)) error {
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{prefix}})
 	defer it.Close()
 	var within []byte // start of the keys of the selected group that the iterator is in
 	var g group
-	for it.Rewind(); it.Valid(); {
+	for it.Seek(from); it.Valid(); {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

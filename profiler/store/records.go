@@ -60,6 +60,48 @@ func readQuarantine(txn *badger.Txn, rowKey []byte, m spec.Measurement) (spec.Me
 	return m.Quarantine(mark.Reason), &mark, nil
 }
 
+// ErrPosition is the error of a position that Page did not return.
+var ErrPosition = errors.New("not the position of a row")
+
+// Page returns the rows that f selects after a position, in the order of Query: at most limit of them, and no more once
+// their records have most bytes. after is nil at first, then next of the page before; next is nil after the last page.
+// Rows that are there from the first page to the last are given once, whatever is stored or forgotten meanwhile. A page
+// reads its rows alone. Forgotten rows are not given.
+func (db *DB) Page(ctx context.Context, f Filter, after []byte, limit, most int) (out []Record, next []byte, err error) {
+	from := []byte{rowPrefix}
+	if after != nil {
+		if _, _, ok := parseKey(after); !ok || after[0] != rowPrefix {
+			return nil, nil, ErrPosition
+		}
+		from = append(slices.Clone(after), 0) // the first key after it
+	}
+	read, err := db.rowReader(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	size := 0
+	err = db.view(func(txn *badger.Txn) error {
+		return scanFrom(ctx, txn, rowPrefix, from, f, func(g group, it *badger.Item) (bool, error) {
+			if len(out) == limit || size >= most {
+				next = out[len(out)-1].key
+				return false, nil
+			}
+			size += int(it.ValueSize())
+			row, err := read(g, it)
+			if err != nil {
+				return false, badRow(g, it, err)
+			}
+			r, err := recordOf(txn, row, it)
+			if err != nil {
+				return false, badRow(g, it, err)
+			}
+			out = append(out, r)
+			return true, nil
+		})
+	})
+	return out, next, err
+}
+
 // Records returns the rows that f selects with what is known about them, in the order of Query, then the forgotten
 // ones.
 func (db *DB) Records(ctx context.Context, f Filter) (out []Record, err error) {
