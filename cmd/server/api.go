@@ -62,6 +62,9 @@ func (m *router) HandleFunc(pattern string, h func(http.ResponseWriter, *http.Re
 	if method == http.MethodPost {
 		next = m.s.withBody(m.ops[pattern], next)
 	}
+	if slices.Contains(tagged, pattern) {
+		next = withETag(next)
+	}
 	m.routes[pattern] = m.s.metrics.route(path)
 	m.ServeMux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		m.s.limit.under.Add(1)

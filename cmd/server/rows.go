@@ -26,7 +26,7 @@ type Rows struct {
 type Row struct {
 	Measurement spec.Measurement  `json:"measurement"`
 	Provenance  *store.Provenance `json:"provenance,omitempty" doc:"How it came into the store; absent if an earlier release stored it."`
-	Quarantined *store.Mark       `json:"quarantined,omitempty" doc:"Why it is neither fitted nor scored, and who decided it; absent if it is not quarantined."`
+	Quarantined *store.Mark       `json:"quarantined,omitempty" doc:"Why it is neither fitted nor scored, with user and time; absent if it is not quarantined."`
 }
 
 // rowsRequest selects a page of measurements.

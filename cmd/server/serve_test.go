@@ -120,7 +120,7 @@ func TestMethodsAndPaths(t *testing.T) {
 	if w := do(s, http.MethodGet, "/nosuch", ""); w.Code != 404 || w.Header().Get("Content-Type") != "application/problem+json" {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	if w := do(s, http.MethodPut, "/v1/measurements", ""); w.Code != 405 || w.Header().Get("Allow") != "GET, POST" {
+	if w := do(s, http.MethodPut, "/v1/measurements", ""); w.Code != 405 || w.Header().Get("Allow") != "DELETE, GET, POST" {
 		t.Errorf("%d %s, Allow %q", w.Code, w.Body, w.Header().Get("Allow"))
 	}
 	if w := do(s, http.MethodGet, "/metrics", ""); !strings.Contains(w.Body.String(), `pacer_http_requests_total{route="other",status="404"} 1`) {
