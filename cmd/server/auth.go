@@ -51,7 +51,7 @@ func (s *Server) auth(m *router) http.Handler {
 				s.o.Log.Warn("token refused", "id", requestOf(r.Context()).id, "token", t.Name, "wants", scope)
 				writeProblem(w, newProblem(http.StatusForbidden, "", fmt.Sprintf("token %q has scopes %q, this request needs %q", t.Name, t.Scopes, scope)))
 			default:
-				requestOf(r.Context()).client = t.Name
+				requestOf(r.Context()).client, requestOf(r.Context()).token = t.Name, t.Name
 				m.ServeHTTP(w, r)
 			}
 		}

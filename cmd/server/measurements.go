@@ -29,6 +29,7 @@ type Stored struct {
 	Unchanged int  `json:"unchanged" doc:"Stored already."`
 	Forgotten int  `json:"forgotten" doc:"Not stored: pacer store forget deleted them, and pacer store release admits them."`
 	Refit     bool `json:"refit" doc:"The server will refit the models of these measurements by itself."`
+	Replayed  bool `json:"replayed,omitempty" doc:"This is the answer to an earlier request with the same Idempotency-Key, and nothing was stored now."`
 }
 
 // FitRequest selects stored measurements to refit models from.
@@ -49,28 +50,21 @@ type FitResponse struct {
 func (s *Server) registerMeasurements(api huma.API, m *router) {
 	const tag = "measurements"
 	register(s, api, m, operation{http.MethodPost, "/v1/measurements", "post-measurements", tag, light, "Store measurements",
-		"Measurements are on disk when the response arrives. Fitted models do not change until they are refitted: by the server, where serve has --refit, or by /v1/fit.", []int{404, 422, 507}},
-		func(ctx context.Context, in *body[MeasurementsRequest]) (Stored, error) {
-			rows, err := s.measurements(ctx, in.Body.Measurements)
-			if err != nil {
-				return Stored{}, err
-			}
-			return s.store(ctx, rows)
-		})
+		"Measurements are on disk when the response arrives. Fitted models do not change until they are refitted: by the server, where serve has --refit, or by /v1/fit.", []int{404, 409, 422, 507}},
+		s.postMeasurements)
 	register(s, api, m, operation{http.MethodPost, "/v1/fit", "fit", tag, fit, "Fit performance models again",
 		"As pacer fit. Later requests are answered with the new models.", []int{422}},
 		func(ctx context.Context, in *body[FitRequest]) (FitResponse, error) { return s.fit(ctx, &in.Body) })
 }
 
-// store stores measurements and drops what they make out of date.
-func (s *Server) store(ctx context.Context, rows []spec.Measurement) (Stored, error) {
+// store stores measurements by put and drops what they make out of date.
+func (s *Server) store(rows []spec.Measurement, put func(...spec.Measurement) (store.Counts, error)) (Stored, error) {
 	for i := range rows {
 		if err := checkMeasurement(&rows[i]); err != nil {
 			return Stored{}, &query.FieldError{Field: fmt.Sprintf("measurements[%d]", i), Err: fmt.Errorf("measurement %d (source %q, origin %q): %w", i, rows[i].Source, rows[i].Origin, err)}
 		}
 	}
-	// A client that disconnects does not stop the write, which is all or nothing.
-	n, err := s.db.PutAll(context.WithoutCancel(ctx), rows...)
+	n, err := put(rows...)
 	for result, count := range map[string]int{"added": n.Added, "updated": n.Updated, "unchanged": n.Unchanged, "forgotten": n.Forgotten} {
 		s.metrics.stored.WithLabelValues(result).Add(float64(count))
 	}
@@ -79,7 +73,7 @@ func (s *Server) store(ctx context.Context, rows []spec.Measurement) (Stored, er
 		s.models.Measured(keys)
 		err = errors.Join(err, s.fits.stale(keys))
 	}
-	return Stored{Rows: len(rows), Added: n.Added, Updated: n.Updated, Unchanged: n.Unchanged, Forgotten: n.Forgotten, Refit: s.o.Refit > 0}, err
+	return s.stored(n), err
 }
 
 func checkMeasurement(m *spec.Measurement) error {

@@ -13,6 +13,7 @@ import (
 type requestInfo struct {
 	id     string // trace id of W3C Trace Context: the client's, or a new one
 	client string // name of its token, or its address
+	token  string // name of its token, "" without one
 	err    error  // why the status is 5xx
 }
 

@@ -39,6 +39,7 @@ type Server struct {
 
 	simulations *simulations
 	campaigns   campaigns
+	underWay    underWay
 }
 
 // New returns a server over db and reg. The caller owns both and closes db after

@@ -199,11 +199,11 @@ func readEntry(b []byte) (e logEntry, ok bool) {
 	}
 	klen, vlen, expiry := nums[0], nums[1], nums[2]
 	room := uint64(len(b) - at)
-	if klen < 9 || klen > 1<<16 || vlen > room || klen+vlen+crc32.Size > room || expiry != 0 {
+	if klen < 9 || klen > 1<<16 || vlen > room || klen+vlen+crc32.Size > room {
 		return e, false
 	}
 	key := b[at : at+int(klen)]
-	if !ourLogKey(key[:klen-8]) {
+	if !ourLogKey(key[:klen-8]) || expiry != 0 && key[0] != answeredPrefix {
 		return e, false
 	}
 	at += int(klen + vlen)

@@ -20,6 +20,7 @@ const (
 	quarantinePrefix = 'q' // Mark of a quarantined row
 	forgottenPrefix  = 't' // tombstone of a forgotten row
 	microPrefix      = 'b' // spec.Microbenchmarks of an accelerator; the rest is its name
+	answeredPrefix   = 'i' // Answered of an idempotency key; the rest is the hash of client and key
 	formatKey        = "f" // format of the rows, in decimal digits
 
 	identityLen = 16
@@ -27,7 +28,7 @@ const (
 )
 
 // ourPrefixes begin the keys of a store, those of format 1 included.
-var ourPrefixes = []byte{rowPrefix, provenancePrefix, quarantinePrefix, forgottenPrefix, microPrefix, rowPrefix1}
+var ourPrefixes = []byte{rowPrefix, provenancePrefix, quarantinePrefix, forgottenPrefix, microPrefix, answeredPrefix, rowPrefix1}
 
 // group is the leading part of a key. Rows of one group are adjacent.
 type group struct{ model, accelerator, source string }

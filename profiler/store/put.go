@@ -53,6 +53,11 @@ func (db *DB) Put(ctx context.Context, ms ...spec.Measurement) error {
 // is too large, nothing is stored and the error names the row. If ctx has ended, or the disk has no room for all rows,
 // nothing is stored. If the disk fails midway, the first rows of ms are stored and counted.
 func (db *DB) PutAll(ctx context.Context, ms ...spec.Measurement) (Counts, error) {
+	return db.putAll(ctx, ms, func(*badger.Txn, Counts) error { return nil })
+}
+
+// putAll is PutAll. It calls last with the counts of all rows in the transaction of the last ones.
+func (db *DB) putAll(ctx context.Context, ms []spec.Measurement, last func(*badger.Txn, Counts) error) (Counts, error) {
 	if err := db.use(); err != nil {
 		return Counts{}, err
 	}
@@ -79,7 +84,13 @@ func (db *DB) PutAll(ctx context.Context, ms ...spec.Measurement) (Counts, error
 	var sum Counts
 	for len(rows) > 0 {
 		n := batchLen(rows)
-		c, err := db.commit(rows[:n])
+		c, err := db.commit(rows[:n], func(txn *badger.Txn, c Counts) error {
+			if n < len(rows) {
+				return nil
+			}
+			c.Add(sum)
+			return last(txn, c)
+		})
 		if err != nil {
 			return sum, fmt.Errorf("store: %s: %d of %d rows stored: %w", db.dir, sum.Total(), len(ms), err)
 		}
@@ -143,8 +154,8 @@ func batchLen(rows []row) int {
 	return len(rows)
 }
 
-// commit writes rows in one transaction and waits until it is on disk. The caller holds writing.
-func (db *DB) commit(rows []row) (c Counts, err error) {
+// commit writes rows, and what also writes, in one transaction and waits until it is on disk. The caller holds writing.
+func (db *DB) commit(rows []row, also func(*badger.Txn, Counts) error) (c Counts, err error) {
 	defer recoverPanic(&err)
 	txn := db.bdb.NewTransaction(true)
 	defer txn.Discard()
@@ -153,6 +164,9 @@ func (db *DB) commit(rows []row) (c Counts, err error) {
 		if err := putRow(txn, r, &c, changes); err != nil {
 			return Counts{}, err
 		}
+	}
+	if err := also(txn, c); err != nil {
+		return Counts{}, err
 	}
 	if err := txn.Commit(); err != nil {
 		return Counts{}, err

@@ -70,7 +70,7 @@ func TestBrowserBadAddresses(t *testing.T) {
 		question("&colour=red"):                            `"colour", which is no part of a question`,
 		question("&network=%%7Bnot"):                       "is not a network as JSON",
 		question("&network=[1]"):                           "is not a network as JSON",
-		question("&view=nothing"):                          `view "nothing" is unknown, want answer, trust, explore, simulate, operate`,
+		question("&view=nothing"):                          `view "nothing" is unknown, want answer, trust, explore, check, simulate, operate`,
 		question("&plan=%%E0%%A4%%A"):                      "plan",
 		question("&plan=dp%%3D3"):                          "global_batch 128, but dp x mb x ga of the plan is 3",
 		"/?model=" + url.QueryEscape(markup):               "The question lacks",

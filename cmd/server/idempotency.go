@@ -1,0 +1,87 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/profiler/store"
+)
+
+// putRequest is a MeasurementsRequest that may be repeated.
+type putRequest struct {
+	Key     string `header:"Idempotency-Key" maxLength:"255" doc:"Any text of the client's, new for each request. A request that is repeated with it within 24 hours, also after the server was killed, gets the first answer. Tokens have keys of their own."`
+	Body    MeasurementsRequest
+	RawBody []byte
+}
+
+// underWay are the idempotency keys of requests that are being answered.
+type underWay struct {
+	mu   sync.Mutex
+	keys map[[2]string]bool
+}
+
+// begin reports whether no other request has the key; end must be called then.
+func (u *underWay) begin(key [2]string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.keys[key] {
+		return false
+	}
+	if u.keys == nil {
+		u.keys = map[[2]string]bool{}
+	}
+	u.keys[key] = true
+	return true
+}
+
+func (u *underWay) end(key [2]string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.keys, key)
+}
+
+// postMeasurements stores measurements, once for each idempotency key. A client that disconnects does not stop the
+// write, which is all or nothing.
+func (s *Server) postMeasurements(ctx context.Context, in *putRequest) (Stored, error) {
+	ctx = context.WithoutCancel(ctx)
+	if in.Key == "" {
+		rows, err := s.measurements(ctx, in.Body.Measurements)
+		if err != nil {
+			return Stored{}, err
+		}
+		return s.store(rows, func(ms ...spec.Measurement) (store.Counts, error) { return s.db.PutAll(ctx, ms...) })
+	}
+	client, sum := requestOf(ctx).token, sha256.Sum256(in.RawBody)
+	key := [2]string{client, in.Key}
+	if !s.underWay.begin(key) {
+		return Stored{}, newProblem(http.StatusConflict, "", fmt.Sprintf("a request with Idempotency-Key %q is being answered: repeat it later", cut(in.Key, maxEcho)))
+	}
+	defer s.underWay.end(key)
+	kept, found, err := s.db.Answered(client, in.Key)
+	switch {
+	case err != nil:
+		return Stored{}, err
+	case found && kept.Body != sum:
+		return Stored{}, newProblem(http.StatusUnprocessableEntity, "", fmt.Sprintf("Idempotency-Key %q was that of another body: use a new one for each request", cut(in.Key, maxEcho)))
+	case found:
+		out := s.stored(kept.Counts)
+		out.Replayed = true
+		return out, nil
+	}
+	rows, err := s.measurements(ctx, in.Body.Measurements)
+	if err != nil {
+		return Stored{}, err
+	}
+	return s.store(rows, func(ms ...spec.Measurement) (store.Counts, error) {
+		return s.db.PutOnce(ctx, client, in.Key, sum, ms...)
+	})
+}
+
+// stored is the answer with counts.
+func (s *Server) stored(n store.Counts) Stored {
+	return Stored{Rows: n.Total(), Added: n.Added, Updated: n.Updated, Unchanged: n.Unchanged, Forgotten: n.Forgotten, Refit: s.o.Refit > 0}
+}
