@@ -84,8 +84,13 @@ func (s *Served) ask(ctx context.Context, method, path string, body any) (answer
 	}
 }
 
+// maxAsk bounds the time of one request.
+const maxAsk = time.Minute
+
 // once sends a request; again is whether it may succeed later.
-func (s *Served) once(ctx context.Context, method, path string, body []byte) (answer []byte, again bool, err error) {
+func (s *Served) once(outer context.Context, method, path string, body []byte) (answer []byte, again bool, err error) {
+	ctx, cancel := context.WithTimeout(outer, maxAsk)
+	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, s.URL+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, false, fmt.Errorf("server: %w", err)
@@ -98,7 +103,7 @@ func (s *Served) once(ctx context.Context, method, path string, body []byte) (an
 	}
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return nil, ctx.Err() == nil, fmt.Errorf("server: %w", err)
+		return nil, outer.Err() == nil, fmt.Errorf("server: %w", err)
 	}
 	defer res.Body.Close()
 	answer, err = io.ReadAll(io.LimitReader(res.Body, maxServed))
