@@ -6,6 +6,7 @@ import (
 	"image/color"
 	"image/draw"
 	"image/png"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -114,6 +115,7 @@ func writePicture(b *tab, file string, m image.Image) {
 // sameFonts reports whether text is as wide as in the kept pictures.
 func (b *tab) sameFonts() bool {
 	b.t.Helper()
-	width := eval[float64](b, `(() => { const c = document.createElement("canvas").getContext("2d"); c.font = "100px system-ui"; return c.measureText("Hamburgefonstiv 0123456789").width; })()`)
-	return width > 1531 && width < 1531.5
+	widths := eval[[]float64](b, `["system-ui", "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"].map((family) => {
+		const c = document.createElement("canvas").getContext("2d"); c.font = "100px " + family; return c.measureText("Hamburgefonstiv 0123456789").width; })`)
+	return math.Abs(widths[0]-1531.2) < 0.3 && math.Abs(widths[1]-1565.3) < 0.3
 }

@@ -3,6 +3,7 @@ package querytest
 import (
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel/registry"
@@ -24,11 +25,12 @@ func Named(t testing.TB, model, accelerator string) (spec.Model, spec.Accelerato
 	return m, a
 }
 
-// Open returns a store with rows, which is closed with the test, and a registry without fitted models.
+// Open returns a store with rows, which is closed with the test, and a registry without fitted models. Its rows have the
+// same provenance on every machine.
 func Open(t testing.TB, rows ...spec.Measurement) (*store.DB, *registry.Registry) {
 	t.Helper()
 	dir := t.TempDir()
-	db, err := store.Open(filepath.Join(dir, "store"), store.Options{})
+	db, err := store.Open(filepath.Join(dir, "store"), store.Options{By: "tester@host", Now: func() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }})
 	if err != nil {
 		t.Fatal(err)
 	}
