@@ -234,25 +234,28 @@ func TestInexpressible(t *testing.T) {
 		{"torchrun", "Llama3-8B", "8", "dp=4,tp=2,precision=bf16", "torchrun cannot express tp=2: no single call splits a model, so it would have to be written into the program; deepspeed and megatron and torchtitan can"},
 		{"torchrun", "Llama3-8B", "8", "dp=8,precision=fp8", "precision=fp8: torch has no such format without a library; megatron and torchtitan can"},
 		{"torchrun", "Llama3-8B", "8", "dp=8,zero=1,shard=4,precision=bf16", "shard=4: ZeroRedundancyOptimizer shards over all; megatron and torchtitan can"},
-		{"torchrun", "Llama3-8B", "8", "dp=8,zero=2,offload=optimizer,precision=bf16", "offload=optimizer: CPUOffloadPolicy moves parameters and gradients too, which is offload=params; deepspeed can"},
-		{"megatron", "Llama3-8B", "8", "dp=8,zero=3,offload=params,precision=bf16", "offload=params: parameters stay on the devices; deepspeed and torchrun and torchtitan can"},
+		{"torchrun", "Llama3-8B", "8", "dp=8,zero=2,offload=optimizer,precision=bf16", "offload=optimizer: CPUOffloadPolicy moves parameters and gradients too, which is offload=params; accelerate and deepspeed can"},
+		{"megatron", "Llama3-8B", "8", "dp=8,zero=3,offload=params,precision=bf16", "offload=params: parameters stay on the devices; accelerate and deepspeed and torchrun and torchtitan can"},
 		{"megatron", "Llama3-8B", "8", "dp=4,pp=2,ga=4,schedule=zb-v,precision=bf16", "schedule=zb-v: pipelines run 1F1B; torchtitan can"},
 		{"megatron", "Llama3-8B", "8", "dp=4,pp=2,ga=4,schedule=zb-h1,precision=bf16", "only the authors' fork"},
 		{"megatron", "Mixtral-8x7B", "8", "dp=4,tp=2,ep=2,precision=bf16", "sp=0: experts with tp > 1"},
-		{"megatron", "ResNet-50", "8", "dp=8,precision=bf16", "model=opaque: pretrain_gpt.py and pretrain_bert.py train decoders and encoders of known shape; deepspeed and torchrun can"},
+		{"megatron", "ResNet-50", "8", "dp=8,precision=bf16", "model=opaque: pretrain_gpt.py and pretrain_bert.py train decoders and encoders of known shape; accelerate and deepspeed and torchrun can"},
 		{"megatron", "T5-3B", "8", "dp=8,precision=bf16", "model=encoder-decoder"},
 		{"deepspeed", "Llama3-8B", "8", "dp=4,pp=2,ga=4,precision=bf16", "pp=2: pipelines are written into the program (PipelineModule), not configured; megatron and torchtitan can"},
 		{"deepspeed", "Llama3-8B", "8", "dp=4,cp=2,precision=bf16", "cp=2: ring attention is not there"},
 		{"deepspeed", "Llama3-8B", "8", "dp=8,recompute=selective,precision=bf16", "recompute=selective: activation checkpointing is of whole layers; megatron and torchrun can"},
 		{"deepspeed", "Llama3-8B", "4+2", "dp=6,precision=bf16", "shape=4+2: its launcher starts as many processes on every node; megatron and torchrun can"},
-		{"torchtitan", "Llama3-8B", "8", "dp=8,zero=1,precision=bf16", "zero=1: gradients are reduced and sharded with every micro-batch: zero=2; deepspeed and megatron and torchrun can"},
-		{"torchtitan", "Llama3-8B", "8", "dp=4,tp=2,zero=3,precision=bf16", "sp=0: its tensor parallelism is sequence parallel; deepspeed and megatron and torchrun can"},
+		{"torchtitan", "Llama3-8B", "8", "dp=8,zero=1,precision=bf16", "zero=1: gradients are reduced and sharded with every micro-batch: zero=2; accelerate and deepspeed and megatron and torchrun can"},
+		{"torchtitan", "Llama3-8B", "8", "dp=4,tp=2,zero=3,precision=bf16", "sp=0: its tensor parallelism is sequence parallel; accelerate and deepspeed and megatron and torchrun can"},
 		{"torchtitan", "Llama3-8B", "8", "tp=8,sp=1,precision=bf16", "precision=bf16: mixed precision comes with data or context parallelism"},
 		{"torchtitan", "Qwen3-8B", "8", "dp=4,pp=2,ga=4,zero=1,precision=bf16", "pp=2: its Qwen 3 has no pipeline; megatron can"},
 		{"torchtitan", "Mixtral-8x7B", "8", "dp=8,ep=8,zero=3,precision=bf16", "model=32 layers of width 4096 with 8 experts"},
 		{"torchtitan", "Qwen3-30B-A3B", "8", "dp=8,ep=8,zero=3,shard=4,precision=bf16", "ep=8: it must divide the 4 devices of a shard group x cp x tp; megatron can"},
-		{"torchtitan", "GPT3-175B", "8", "dp=8,zero=3,precision=bf16", "model=decoder with a plain MLP: it has Llama 3, Qwen 3 and DeepSeek V3 models, and those of llama3's form; deepspeed and megatron and torchrun can"},
-		{"torchtitan", "latent", "8", "dp=8,zero=3,precision=bf16", "model=latent attention: only its DeepSeek V3 models have it; deepspeed and megatron and torchrun can"},
+		{"torchtitan", "GPT3-175B", "8", "dp=8,zero=3,precision=bf16", "model=decoder with a plain MLP: it has Llama 3, Qwen 3 and DeepSeek V3 models, and those of llama3's form; accelerate and deepspeed and megatron and torchrun can"},
+		{"torchtitan", "latent", "8", "dp=8,zero=3,precision=bf16", "model=latent attention: only its DeepSeek V3 models have it; accelerate and deepspeed and megatron and torchrun can"},
+		{"accelerate", "Llama3-8B", "8", "dp=4,pp=2,ga=2,precision=bf16", "pp=2: pipelines are those of its Megatron-LM plugin"},
+		{"accelerate", "Llama3-8B", "8", "dp=4,tp=2,zero=1,precision=bf16", "tp=2: it goes with FSDP: zero=2 or 3, the optimizer not offloaded alone; deepspeed and megatron and torchtitan can"},
+		{"accelerate", "Llama3-8B", "8", "dp=8,zero=1,recompute=full,precision=bf16", "recompute=full: it goes with FSDP: zero=2 or 3, the optimizer not offloaded alone; else the program calls"},
 		{"torchtitan", "Llama3-8B", "8", "dp=8,ps=2,async=1,precision=bf16", "ps=2: replicas reduce gradients among themselves; none here can; async=1: replicas step together; none here can"},
 	} {
 		_, err := emit(t, tc.framework, config(t, tc.model, "H100", tc.shape, tc.plan))
@@ -300,7 +303,7 @@ func TestEmitRefusesWhatIsNoJob(t *testing.T) {
 	if _, err := Lookup("megatronn"); err == nil || !strings.Contains(err.Error(), "megatron") {
 		t.Errorf("%v", err)
 	}
-	if got := Able(good); len(got) != 4 {
+	if got := Able(good); len(got) != len(Frameworks()) {
 		t.Errorf("plain data parallelism is for %v", got)
 	}
 }

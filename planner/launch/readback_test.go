@@ -3,6 +3,7 @@ package launch
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -53,7 +54,7 @@ func TestNothingIsDropped(t *testing.T) {
 
 // readBack reads a framework's settings as a plan.
 var readBack = map[string]func(*rapid.T, *spec.Config, Script) spec.Plan{
-	"megatron": readMegatron, "torchrun": readTorchrun, "deepspeed": readDeepspeed, "torchtitan": readTorchtitan,
+	"megatron": readMegatron, "torchrun": readTorchrun, "deepspeed": readDeepspeed, "torchtitan": readTorchtitan, "accelerate": readAccelerate,
 }
 
 // options returns the options of a script's arrays with their values, "" for options
@@ -212,6 +213,41 @@ func readDeepspeed(t *rapid.T, c *spec.Config, s Script) spec.Plan {
 	if d.TrainBatch != p.GlobalBatch() {
 		t.Fatalf("train_batch_size %d of %s", d.TrainBatch, p)
 	}
+	return p
+}
+
+func readAccelerate(t *rapid.T, c *spec.Config, s Script) spec.Plan {
+	key := map[string]string{}
+	for line := range strings.Lines(s.Text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		key[name] = strings.Trim(value, "'")
+	}
+	p := spec.Plan{ZeRO: number(t, key["zero_stage"]), TP: number(t, key["parallelism_config_tp_size"]), CP: number(t, key["parallelism_config_cp_size"])}
+	if _, err := fmt.Sscanf(s.Notes[1], "the program sets a micro-batch of %d (per_device_train_batch_size) and %d micro-batches", &p.MicroBatch, &p.AccumSteps); err != nil {
+		t.Fatal(err, s.Notes)
+	}
+	if n := key["gradient_accumulation_steps"]; n != "" && number(t, n) != p.AccumSteps {
+		t.Fatalf("gradient_accumulation_steps %s of %s", n, p)
+	}
+	if key["fsdp_version"] == "2" {
+		p.ZeRO = 2
+		if key["fsdp_reshard_after_forward"] == "true" {
+			p.ZeRO = 3
+		}
+	}
+	if key["fsdp_offload_params"] == "true" {
+		p.Offload = spec.OffloadParams
+	} else if key["offload_optimizer_device"] == "cpu" {
+		p.Offload = spec.OffloadOptimizer
+	}
+	if key["fsdp_activation_checkpointing"] == "true" {
+		p.Recompute = spec.RecomputeFull
+	}
+	p.DP = number(t, key["num_processes"]) / (max(p.TP, 1) * max(p.CP, 1))
+	if number(t, key["parallelism_config_dp_replicate_size"]) > 1 {
+		p.Shard = number(t, key["parallelism_config_dp_shard_size"]) * max(p.CP, 1)
+	}
+	p.Precision = map[string]spec.Precision{"bf16": spec.BF16, "fp16": spec.FP16, "no": spec.FP32}[key["mixed_precision"]]
 	return p
 }
 

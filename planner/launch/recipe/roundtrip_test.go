@@ -2,6 +2,7 @@ package recipe
 
 import (
 	"errors"
+	"strconv"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -33,6 +34,13 @@ func TestRoundTrip(t *testing.T) {
 				t.Fatalf("read as %s, unknown %v, problems %v\n%s", r.Format, r.Unknown, r.Problems, s.Text)
 			}
 			r.SetLayers(c.Model.Layers)
+			if f.Name == "accelerate" { // the program has them, not the file
+				for field, n := range map[Field]int{MicroBatch: c.Plan.MicroBatch, GradAccum: c.Plan.Normal().AccumSteps} {
+					if err := r.Set(string(field), strconv.Itoa(n)); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
 			devices := 0
 			if f.Name == "deepspeed" || f.Name == "torchtitan" && c.Plan.ZeRO == 0 {
 				devices = c.Shape.Total()
