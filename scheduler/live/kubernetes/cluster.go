@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -179,11 +180,11 @@ func (c *Cluster) Watch(ctx context.Context) (<-chan struct{}, error) {
 
 // Notify implements live.Notifier: an Event of the job.
 func (c *Cluster) Notify(e live.Event) {
-	if c.ReadOnly || e.Job == nil || e.DryRun {
+	if c.ReadOnly || e.DryRun {
 		return
 	}
-	j, ok := e.Job.Ref.(*batch.Job)
-	if !ok {
+	j := c.subject(e)
+	if j == nil {
 		return
 	}
 	kind := core.EventTypeNormal
@@ -195,6 +196,24 @@ func (c *Cluster) Notify(e live.Event) {
 		e.Message = e.Message[:most]
 	}
 	c.recorder.Event(j, kind, string(e.Kind), e.Message)
+}
+
+// subject returns the job that e is about, nil without one. A fault has only the name of its job.
+func (c *Cluster) subject(e live.Event) *batch.Job {
+	if e.Job != nil {
+		j, _ := e.Job.Ref.(*batch.Job)
+		return j
+	}
+	id, isJob := strings.CutPrefix(e.Object, "job ")
+	namespace, name, ok := strings.Cut(id, "/")
+	if !isJob || !ok {
+		return nil
+	}
+	j, err := c.jobs.Jobs(namespace).Get(name)
+	if err != nil {
+		return nil // it was deleted
+	}
+	return j
 }
 
 // strip removes what is never read, which is most of a pod.

@@ -311,16 +311,18 @@ func TestFaultyJob(t *testing.T) {
 	if j := jobs(t, c)["bad"]; !*j.Spec.Suspend || j.Annotations[kubernetes.RecordAnnotation] != "" {
 		t.Errorf("the faulty job was written: %+v", j)
 	}
-	kubetest.Wait(t, "events of Kubernetes", func() error {
-		list, err := c.Client.CoreV1().Events("default").List(t.Context(), meta.ListOptions{FieldSelector: "involvedObject.name=good"})
-		if err != nil {
-			return err
-		}
-		for _, e := range list.Items {
-			if e.Reason == string(live.StartedJob) && strings.Contains(e.Message, "on n0=1") {
-				return nil
+	for _, want := range []struct{ job, reason, says string }{{"good", string(live.StartedJob), "on n0=1"}, {"bad", string(live.Faulty), `unknown model "nope"`}} {
+		kubetest.Wait(t, "event of Kubernetes of "+want.job, func() error {
+			list, err := c.Client.CoreV1().Events("default").List(t.Context(), meta.ListOptions{FieldSelector: "involvedObject.name=" + want.job})
+			if err != nil {
+				return err
 			}
-		}
-		return fmt.Errorf("%d events, none of the start", len(list.Items))
-	})
+			for _, e := range list.Items {
+				if e.Reason == want.reason && strings.Contains(e.Message, want.says) {
+					return nil
+				}
+			}
+			return fmt.Errorf("%d events, none %s with %q", len(list.Items), want.reason, want.says)
+		})
+	}
 }
