@@ -51,6 +51,7 @@ type router struct {
 	routes  map[string]*route    // by pattern
 	other   *route               // of requests without a route
 	scopes  map[string]string    // by pattern; read where absent
+	queries map[string][]string  // by pattern: the parameters of the query; any where absent
 	streams chan struct{}
 }
 
@@ -64,6 +65,9 @@ func (m *router) HandleFunc(pattern string, h func(http.ResponseWriter, *http.Re
 	}
 	if slices.Contains(tagged, pattern) {
 		next = withETag(next)
+	}
+	if names, ok := m.queries[pattern]; ok {
+		next = withQuery(names, next)
 	}
 	m.routes[pattern] = m.s.metrics.route(path)
 	m.ServeMux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -96,7 +100,7 @@ func (s *Server) routes() (http.Handler, error) {
 	m := &router{ServeMux: http.NewServeMux(), s: s, methods: map[string][]string{}, ops: map[string]*endpoint{},
 		routes: map[string]*route{}, other: s.metrics.route("other"),
 		scopes:  map[string]string{"POST /v1/measurements": ScopeIngest, "POST /v1/fit": ScopeFit},
-		streams: make(chan struct{}, maxStreams)}
+		queries: map[string][]string{}, streams: make(chan struct{}, maxStreams)}
 	c := huma.DefaultConfig("Pacer", s.o.Version)
 	c.Info.Description = "Predicts training throughput and memory for every parallelism plan. Units: seconds, samples/s, GiB of 2^30 bytes; lo and hi bound a 90 % interval. Responses have the fields of pacer's JSON output."
 	c.Servers = []*huma.Server{{URL: "/", Description: "This server"}}
@@ -175,6 +179,7 @@ type reply[T any] struct{ Body T }
 func register[I, O any](s *Server, api huma.API, m *router, op operation, handle func(context.Context, *I) (O, error)) {
 	e := &endpoint{operation: op}
 	m.ops[op.method+" "+op.path] = e
+	m.queries[op.method+" "+op.path] = queryOf[I]()
 	errs := append([]int{http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusUnauthorized, http.StatusForbidden}, op.errors...)
 	if op.method == http.MethodPost {
 		errs = append(errs, http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)

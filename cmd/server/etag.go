@@ -12,7 +12,8 @@ import (
 // tagged are the answers with an ETag: lists that change seldom and that programs ask for often.
 var tagged = []string{"GET /v1/models", "GET /v1/accelerators", "GET /v1/frameworks", "GET /v1/cards"}
 
-// withETag gives the answers of next a strong ETag, a hash of the content, and answers 304 to a client that has it.
+// withETag gives the answers of next a ETag, a hash of the content before it is
+// compressed and so a weak one, and answers 304 to a client that has it.
 //
 // Source: RFC 9110, sections 8.8.3 and 13.1.2.
 func withETag(next http.HandlerFunc) http.HandlerFunc {
@@ -21,7 +22,7 @@ func withETag(next http.HandlerFunc) http.HandlerFunc {
 		next(kept, r)
 		if kept.status == http.StatusOK {
 			sum := sha256.Sum256(kept.body.Bytes())
-			tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:18]) + `"`
+			tag := `W/"` + base64.RawURLEncoding.EncodeToString(sum[:18]) + `"`
 			w.Header().Set("ETag", tag)
 			if hasTag(r.Header.Values("If-None-Match"), tag) {
 				w.Header().Del("Content-Type")
@@ -37,8 +38,8 @@ func withETag(next http.HandlerFunc) http.HandlerFunc {
 // hasTag reports whether values of If-None-Match have a tag, weak or strong.
 func hasTag(values []string, tag string) bool {
 	return slices.ContainsFunc(strings.Split(strings.Join(values, ","), ","), func(v string) bool {
-		v = strings.TrimPrefix(strings.TrimSpace(v), "W/")
-		return v == tag || v == "*"
+		v = strings.TrimSpace(v)
+		return v == "*" || strings.TrimPrefix(v, "W/") == strings.TrimPrefix(tag, "W/")
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 
 // putRequest is a MeasurementsRequest that may be repeated.
 type putRequest struct {
-	Key     string `header:"Idempotency-Key" maxLength:"255" doc:"Any text of the client's, new for each request. A request that is repeated with it within 24 hours, also after the server was killed, gets the first answer. Tokens have keys of their own."`
+	Key     string `header:"Idempotency-Key" maxLength:"255" pattern:"^[!-~ ]*$" patternDescription:"printable ASCII" doc:"Any printable ASCII text of the client's, new for each request. A request that is repeated with it within 24 hours, also after the server was killed, gets the first answer. Tokens have keys of their own."`
 	Body    MeasurementsRequest
 	RawBody []byte
 }

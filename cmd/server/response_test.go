@@ -195,7 +195,7 @@ func TestFailedStream(t *testing.T) {
 	} {
 		var log, access bytes.Buffer
 		s := newServer(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil)), AccessLog: slog.New(slog.NewJSONHandler(&access, nil))})
-		s.router.stream("/v1/failing", ScopeRead, func(*http.Request) (string, func(io.Writer) error, error) {
+		s.router.stream("/v1/failing", ScopeRead, nil, func(*http.Request) (string, func(io.Writer) error, error) {
 			return "a.file", func(w io.Writer) error {
 				if _, err := w.Write(make([]byte, c.sent)); err != nil {
 					return err

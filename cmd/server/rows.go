@@ -34,6 +34,7 @@ type rowsRequest struct {
 	Models       []string `query:"model,explode" maxItems:"1000" doc:"Only measurements of these, by any of their names."`
 	Accelerators []string `query:"accelerator,explode" maxItems:"1000" doc:"Only measurements on these, by any of their names."`
 	Sources      []string `query:"source,explode" maxItems:"1000" doc:"Only measurements from these."`
+	Outcomes     []string `query:"outcome,explode" maxItems:"4" enum:"ok,oom,timeout,failed" doc:"Only measurements that ended so."`
 	Limit        int      `query:"limit" minimum:"1" maximum:"1000" doc:"Number of rows of a page, 100 if absent. A page of large rows has fewer."`
 	Cursor       string   `query:"cursor" maxLength:"4096" doc:"next of the page before; the first page if absent."`
 }
@@ -77,6 +78,9 @@ func (s *Server) rows(ctx context.Context, in *rowsRequest) (Rows, error) {
 	if err != nil {
 		return Rows{}, err
 	}
+	for _, o := range in.Outcomes {
+		f.Outcomes = append(f.Outcomes, spec.Outcome(o))
+	}
 	found, next, err := s.db.Page(ctx, f, after, cmp.Or(in.Limit, 100), maxPage)
 	if errors.Is(err, store.ErrPosition) {
 		return Rows{}, wrong
@@ -88,54 +92,55 @@ func (s *Server) rows(ctx context.Context, in *rowsRequest) (Rows, error) {
 	return out, err
 }
 
-// badParameter is the problem with a parameter of the query.
-func badParameter(name, value, why string) *Problem {
-	p := newProblem(http.StatusUnprocessableEntity, "", why)
-	p.Errors = append(p.Errors, &huma.ErrorDetail{Location: "query." + name, Message: why, Value: cut(value, maxEcho)})
-	return p
-}
-
-// forget deletes the measurements of a source, a page at a time.
+// forget deletes the measurements of a source. A client that disconnects does not stop it.
 func (s *Server) forget(ctx context.Context, in *forgetRequest) (Forgotten, error) {
+	ctx = context.WithoutCancel(ctx)
 	out := Forgotten{DryRun: in.DryRun}
 	if err := store.CheckReason(in.Reason); err != nil {
 		return out, badParameter("reason", in.Reason, err.Error())
 	}
-	var keys []spec.Key
+	rows, keys, err := s.forgetRows(ctx, in)
+	out.Rows = rows
+	switch {
+	case rows == 0 && err == nil:
+		return out, newProblem(http.StatusNotFound, "", fmt.Sprintf("no measurement is from source %q: /v1/measurements lists the sources", in.Source))
+	case rows == 0 || in.DryRun:
+		return out, err
+	}
+	s.o.Log.Info("measurements deleted", "id", requestOf(ctx).id, "client", requestOf(ctx).client, "source", in.Source, "rows", rows, "reason", in.Reason)
+	out.Refit = s.o.Refit > 0
+	if err != nil {
+		err = fmt.Errorf("%d measurements deleted, then: %w", rows, err)
+	}
+	err = errors.Join(err, s.dropUnmeasured(ctx, keys))
+	s.models.Measured(keys)
+	return out, errors.Join(err, s.fits.stale(keys))
+}
+
+// forgetRows deletes or counts the measurements of a source, a page at a time. Beside an error it returns what was
+// deleted until then.
+func (s *Server) forgetRows(ctx context.Context, in *forgetRequest) (rows int, keys []spec.Key, err error) {
 	for after := []byte(nil); ; {
 		found, next, err := s.db.Page(ctx, store.Filter{Sources: []string{in.Source}}, after, 1000, maxPage)
 		if err != nil {
-			return out, err
+			return rows, keys, err
 		}
 		n := len(found)
 		if !in.DryRun {
 			if n, err = s.db.Forget(ctx, found, in.Reason); err != nil {
-				return out, err
+				return rows, keys, err
 			}
 		}
-		out.Rows += n
+		rows += n
 		for _, r := range found {
 			if k := r.Row.Config.Key(); !slices.Contains(keys, k) {
 				keys = append(keys, k)
 			}
 		}
 		if after = next; after == nil {
-			break
+			return rows, keys, nil
 		}
 	}
-	if out.Rows == 0 {
-		return out, newProblem(http.StatusNotFound, "", fmt.Sprintf("no measurement is from source %q: /v1/measurements lists the sources", in.Source))
-	}
-	if in.DryRun {
-		return out, nil
-	}
-	s.o.Log.Info("measurements deleted", "id", requestOf(ctx).id, "client", requestOf(ctx).client, "source", in.Source, "rows", out.Rows, "reason", in.Reason)
-	out.Refit = s.o.Refit > 0
-	if err := s.dropUnmeasured(ctx, keys); err != nil {
-		return out, err
-	}
-	s.models.Measured(keys)
-	return out, s.fits.stale(keys)
 }
 
 // dropUnmeasured removes the fitted models of those keys that no measurement is left of: nothing would refit them.

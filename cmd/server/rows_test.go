@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -72,9 +73,26 @@ func TestRowsPageByPage(t *testing.T) {
 	if got := pageOf(t, s, "source=nobody"); len(got.Rows) != 0 || got.Next != "" {
 		t.Errorf("%+v", got)
 	}
-	for q, says := range map[string]string{"cursor=***": "query.cursor", "cursor=YWJj": "query.cursor", "limit=0": "query.limit", "limit=1001": "query.limit", "limit=x": "query.limit"} {
+	for q, says := range map[string]string{"outcome=bad": "query.outcome", "outcomes=oom": "query.outcomes", "%zz": "invalid URL escape", "cursor=***": "query.cursor", "cursor=YWJj": "query.cursor", "limit=0": "query.limit", "limit=1001": "query.limit", "limit=x": "query.limit"} {
 		if w := do(s, http.MethodGet, "/v1/measurements/rows?"+q, ""); w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), says) {
 			t.Errorf("%s: %d %s", q, w.Code, w.Body)
+		}
+	}
+}
+
+// Pages select by how measurements ended.
+func TestRowsByOutcome(t *testing.T) {
+	s := newServer(t, Options{})
+	rows := measured(t, s, 1)
+	full := as(rows[:2], "Llama2-7B")
+	for i := range full {
+		full[i].Outcome, full[i].StepSec, full[i].PhaseSec = spec.OOM, nil, nil
+	}
+	post[Stored](t, s, "/v1/measurements", bodyOf(t, rowsToPost{slices.Concat(rows, full)}))
+	for q, want := range map[string]int{"outcome=oom": 2, "outcome=oom&outcome=timeout": 2, "outcome=failed": 0, "outcome=ok": len(rows),
+		"outcome=ok&outcome=oom": len(rows) + 2, "outcome=ok&model=llama2-7b": 0} {
+		if got := pageOf(t, s, "limit=1000&"+q); len(got.Rows) != want {
+			t.Errorf("%s: %d rows, want %d", q, len(got.Rows), want)
 		}
 	}
 }
@@ -97,6 +115,31 @@ func TestPageIsBounded(t *testing.T) {
 	}
 	if n != len(rows) {
 		t.Errorf("%d rows, want %d", n, len(rows))
+	}
+}
+
+// A client that disconnects gets all rows of a source deleted, and its models refitted.
+func TestForgetIsNotCut(t *testing.T) {
+	s := newServer(t, Options{})
+	rows := measured(t, s, 1)
+	post[Stored](t, s, "/v1/measurements", bodyOf(t, rowsToPost{rows}))
+	before := s.models.Generation()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	got, err := s.forget(ctx, &forgetRequest{Source: rows[0].Source})
+	if err != nil || got.Rows != len(rows) || len(pageOf(t, s, "").Rows) != 0 || s.models.Generation() == before {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// A parameter with a typing error deletes nothing.
+func TestForgetUnknownParameter(t *testing.T) {
+	s := newServer(t, Options{})
+	rows := measured(t, s, 1)
+	post[Stored](t, s, "/v1/measurements", bodyOf(t, rowsToPost{rows}))
+	w := do(s, http.MethodDelete, "/v1/measurements?dryrun=true&source="+url.QueryEscape(rows[0].Source), "")
+	if w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "want source, reason, dry_run") || len(pageOf(t, s, "limit=1000").Rows) != len(rows) {
+		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
 

@@ -20,23 +20,16 @@ const maxStreams = 2
 // registerStreams adds the answers that are written while the store is read. They are
 // not JSON, so they are not in the OpenAPI document.
 func (s *Server) registerStreams(m *router) {
-	m.stream("/v1/backup", ScopeAdmin, func(*http.Request) (string, func(io.Writer) error, error) {
+	m.stream("/v1/backup", ScopeAdmin, nil, func(*http.Request) (string, func(io.Writer) error, error) {
 		return "pacer.backup", s.db.Backup, nil
 	})
-	m.stream("/v1/measurements/export", ScopeRead, s.export)
+	m.stream("/v1/measurements/export", ScopeRead, []string{"model", "accelerator", "source", "format"}, s.export)
 }
 
 // export returns the writer of the stored rows that the query selects with model,
 // accelerator, source and format, arrow or parquet.
 func (s *Server) export(r *http.Request) (name string, write func(io.Writer) error, err error) {
 	q := r.URL.Query()
-	for field := range q {
-		switch field {
-		case "model", "accelerator", "source", "format":
-		default:
-			return "", nil, newProblem(http.StatusUnprocessableEntity, "", fmt.Sprintf("parameter %q: want model, accelerator, source or format", cut(field, maxEcho)))
-		}
-	}
 	f, err := s.resolver.StoredFilter(r.Context(), store.Filter{Models: q["model"], Accelerators: q["accelerator"], Sources: q["source"]})
 	if err != nil {
 		return "", nil, err
@@ -54,8 +47,8 @@ func (s *Server) export(r *http.Request) (name string, write func(io.Writer) err
 
 // stream adds an operation with an answer of any length. An answer that fails midway
 // is cut off, so that no client takes it for complete, and counts as a failed request.
-func (m *router) stream(path, scope string, of func(*http.Request) (name string, write func(io.Writer) error, err error)) {
-	m.scopes["GET "+path] = scope
+func (m *router) stream(path, scope string, query []string, of func(*http.Request) (name string, write func(io.Writer) error, err error)) {
+	m.scopes["GET "+path], m.queries["GET "+path] = scope, query
 	places := m.streams
 	m.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
 		select {

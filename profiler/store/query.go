@@ -140,13 +140,19 @@ func scanFrom(ctx context.Context, txn *badger.Txn, prefix byte, from []byte, f 
 			}
 			within = beside(prefix, g.appendPrefix(nil))
 		}
-		more, err := each(g, it.Item())
-		if err != nil || !more {
-			return err
+		if f.Outcomes == nil || hasOutcome(f.Outcomes, it.Item().UserMeta()) {
+			more, err := each(g, it.Item())
+			if err != nil || !more {
+				return err
+			}
 		}
 		it.Next()
 	}
 	return nil
+}
+
+func hasOutcome(want []spec.Outcome, code byte) bool {
+	return slices.ContainsFunc(want, func(o spec.Outcome) bool { return outcomeCode(o) == code })
 }
 
 // Len returns the number of rows that f selects.

@@ -14,6 +14,7 @@ var ErrLocked = errors.New("store in use")
 // Filter selects rows. An empty list selects all; names must match exactly.
 type Filter struct {
 	Models, Accelerators, Sources []string
+	Outcomes                      []spec.Outcome
 }
 
 // Tally is the number of rows with one model, accelerator, source and outcome.
