@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -58,21 +59,19 @@ docs/guides/slurm.md and kubernetes.md go from a dry run to control.
    pacer schedule --on kubernetes --policy rubick
 
 The script of a job starts its command by pacer run, which gives it the plan.`,
-		Flags: append(kubernetesFlags(), []cli.Flag{
+		Flags: slices.Concat(kubernetesFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "on", Usage: "drive `CLUSTER`: slurm or kubernetes", Category: "Cluster"},
-			&cli.StringSliceFlag{Name: "gres", Usage: "nodes with GRES `TYPE=ACCELERATOR` have that accelerator, see pacer ls accelerators (repeatable); other types are names of accelerators themselves", Category: "Cluster"},
+			gresFlag(),
 			&cli.StringFlag{Name: "partition", Usage: "schedule the nodes and jobs of `NAME,...`", DefaultText: "all", Category: "Cluster"},
 			&cli.StringFlag{Name: "lock", Usage: "let one pacer at a time write, by a lock on `FILE` on a file system that all share", DefaultText: "schedule.lock in the data directory", Category: "Cluster"},
 			&cli.StringFlag{Name: "policy", Aliases: []string{"p"}, Value: "fifo", Usage: "decide by `NAME[:key[=value]...]`, see pacer ls policies", Category: "Scheduler"},
 			&cli.StringFlag{Name: "placement", Usage: "place jobs by `NAME`, see pacer ls placements", DefaultText: "packed", Category: "Scheduler"},
-			&cli.StringFlag{Name: "family", Value: query.Auto, Usage: "predict by models of `FAMILY`, see pacer ls families; auto: the most accurate of each model and accelerator", Category: "Scheduler"},
-			&cli.StringFlag{Name: "server", Usage: "predict by the pacer serve at `URL`; while it does not answer, in this process. $" + command.TokenVariable + " is its token", DefaultText: "in this process", Category: "Scheduler"},
 			&cli.DurationFlag{Name: "start-cost", Value: time.Minute, Usage: "expect training to begin `TIME` after a start", Category: "Scheduler"},
 			&cli.IntFlag{Name: "max-restarts-per-hour", Usage: "stop at most `N` running jobs within an hour, 0 = no limit; further restarts wait", Category: "Scheduler"},
 			&cli.StringFlag{Name: "metrics", Usage: "serve metrics for Prometheus at `HOST:PORT`, path /metrics, such as 127.0.0.1:9470", DefaultText: "none", Category: "Run"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "print what would be decided, and write nothing", Category: "Run"},
 			&cli.BoolFlag{Name: "once", Usage: "observe, decide and write once, then end", Category: "Run"},
-		}...),
+		}, estimateFlags("Scheduler")),
 		Before: command.NoArgs,
 		Action: runSchedule,
 	}
@@ -163,13 +162,20 @@ func scheduleParts(c *cli.Context) (func(spec.Cluster) (scheduler.Policy, error)
 }
 
 func slurmEngine(c *cli.Context) (engine, error) {
-	types, err := command.Pairs(c, "gres")
+	options, err := slurmOptions(c)
 	if err != nil {
 		return engine{}, err
 	}
-	cluster, err := slurm.New(c.Context, slurm.Options{
-		Partitions: command.List(c, "partition"),
-		Model:      catalog.Model,
+	options.Partitions = command.List(c, "partition")
+	cluster, err := slurm.New(c.Context, options)
+	return engine{Cluster: cluster, lead: leadByLock}, err
+}
+
+// slurmOptions reads --gres.
+func slurmOptions(c *cli.Context) (slurm.Options, error) {
+	types, err := command.Pairs(c, "gres")
+	return slurm.Options{
+		Model: catalog.Model,
 		NodeType: func(gres string, devices int) (spec.NodeGroup, error) {
 			name, ok := types[gres]
 			if !ok {
@@ -184,8 +190,19 @@ func slurmEngine(c *cli.Context) (engine, error) {
 			}
 			return group, nil
 		},
-	})
-	return engine{Cluster: cluster, lead: leadByLock}, err
+	}, err
+}
+
+func gresFlag() cli.Flag {
+	return &cli.StringSliceFlag{Name: "gres", Usage: "nodes with GRES `TYPE=ACCELERATOR` have that accelerator, see pacer ls accelerators (repeatable); other types are names of accelerators themselves", Category: "Cluster"}
+}
+
+// estimateFlags are those of newEstimates.
+func estimateFlags(category string) []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "family", Value: query.Auto, Usage: "predict by models of `FAMILY`, see pacer ls families; auto: the most accurate of each model and accelerator", Category: category},
+		&cli.StringFlag{Name: "server", Usage: "predict by the pacer serve at `URL`; while it does not answer, in this process. $" + command.TokenVariable + " is its token", DefaultText: "in this process", Category: category},
+	}
 }
 
 // nodeType returns a node with a number of devices of an accelerator of the catalog.
