@@ -65,7 +65,7 @@ func TestE2EKubernetesGuide(t *testing.T) {
 		}
 		output.Write(out)
 	}
-	for _, want := range []string{"default/train", "WouldDecide", "Started", "deployment.apps/pacer created", "deployment.apps/pacer configured"} {
+	for _, want := range []string{"pacer: best: 16 devices (4+4+4+4)", "job.batch/train created (server dry run)", "default/train", "WouldDecide", "Started", "deployment.apps/pacer created", "deployment.apps/pacer configured"} {
 		if !strings.Contains(output.String(), want) {
 			t.Errorf("the output does not have %q:\n%s", want, output.String())
 		}

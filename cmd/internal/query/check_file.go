@@ -29,7 +29,8 @@ func (r *Resolver) CheckFile(ctx context.Context, q CheckRequest) (*Check, error
 	return c.out, c.answer(ctx)
 }
 
-// LaunchFile returns the request of the file of q, with its plan, and the format of the file. An illegal plan is an error.
+// LaunchFile returns the request of the file of q, with its plan, and the format of the file. An illegal plan is an error,
+// and a file without a batch: its plan would be a guess.
 func (r *Resolver) LaunchFile(ctx context.Context, q CheckRequest) (found Resolved, format string, err error) {
 	c, err := r.checker(q)
 	if err == nil {
@@ -37,6 +38,10 @@ func (r *Resolver) LaunchFile(ctx context.Context, q CheckRequest) (found Resolv
 	}
 	if err != nil {
 		return found, "", err
+	}
+	_, micro := c.file.Number(recipe.MicroBatch)
+	if _, global := c.file.Number(recipe.GlobalBatch); !micro && !global {
+		return found, "", fmt.Errorf("query: %s: no batch in the arguments of the launch command", q.File)
 	}
 	if c.found.Plan == nil {
 		return found, "", fmt.Errorf("query: %s: %s", q.File, strings.Join(c.out.Problems, "; "))

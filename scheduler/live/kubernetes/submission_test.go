@@ -108,7 +108,7 @@ func TestManifestSet(t *testing.T) {
 // TestManifestFaults: what cannot be used is named.
 func TestManifestFaults(t *testing.T) {
 	for text, want := range map[string]string{
-		"a: [":                       "document 1",
+		"a: [":                 "document 1",
 		"a: b\n---\nkind: [\n": "document 2",
 		"apiVersion: batch/v1\nkind: Job\nspec: 7\n": "document 1",
 	} {
