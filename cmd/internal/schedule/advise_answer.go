@@ -93,7 +93,7 @@ func (a *adviser) job(ctx context.Context, j *submitted) (out advice, err error)
 	if err != nil {
 		return out, err
 	}
-	out = advice{By: by, Model: r.Model.Name, Accelerator: r.Accelerator.Name, GlobalBatch: r.GlobalBatch, Devices: r.Devices, Shape: r.Shape.Devices}
+	out = advice{By: by, Model: r.Model.Name, Accelerator: r.Accelerator.Name, GlobalBatch: r.GlobalBatch, Devices: r.Devices, Shape: query.ShapeText(r.Shape)}
 	if r.Plan != nil {
 		out.Plan = r.Plan.String()
 	}

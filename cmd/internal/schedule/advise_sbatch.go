@@ -19,7 +19,7 @@ const maxSubmission = 4 << 20
 func readLimited(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxSubmission) {
-		err = fmt.Errorf("advise: %s is no file of at most %d MiB", path, maxSubmission>>20)
+		err = fmt.Errorf("%s is no file of at most %d MiB", path, maxSubmission>>20)
 	}
 	if err != nil {
 		return nil, err

@@ -70,6 +70,7 @@ The script of a job starts its command by pacer run, which gives it the plan.`,
 			&cli.IntFlag{Name: "max-restarts-per-hour", Usage: "stop at most `N` running jobs within an hour, 0 = no limit; further restarts wait", Category: "Scheduler"},
 			&cli.StringFlag{Name: "metrics", Usage: "serve metrics for Prometheus at `HOST:PORT`, path /metrics, such as 127.0.0.1:9470", DefaultText: "none", Category: "Run"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "print what would be decided, and write nothing", Category: "Run"},
+			&cli.BoolFlag{Name: "advise", Usage: "a dry run that annotates each job with what would be decided, and writes nothing else; Kubernetes only", Category: "Run"},
 			&cli.BoolFlag{Name: "once", Usage: "observe, decide and write once, then end", Category: "Run"},
 		}, estimateFlags("Scheduler")),
 		Before: command.NoArgs,
@@ -81,6 +82,9 @@ func runSchedule(c *cli.Context) error {
 	makeEngine, ok := engines[c.String("on")]
 	if !ok {
 		return fail.Usagef("schedule: --on %q is no cluster, want slurm or kubernetes", c.String("on"))
+	}
+	if c.Bool("advise") && c.String("on") != "kubernetes" {
+		return fail.Usagef("schedule: --advise needs --on kubernetes")
 	}
 	for _, flag := range []string{"max-restarts-per-hour", "start-cost"} {
 		if err := command.NotNegative(c, flag); err != nil {
@@ -96,10 +100,15 @@ func runSchedule(c *cli.Context) error {
 		return fmt.Errorf("schedule: %w", err)
 	}
 	metrics := newMetrics()
+	onEvent, onTick := eventPrinter(c.App.Writer, command.Global(c, "output") == "json"), metrics.onTick
+	dry := c.Bool("dry-run") || c.Bool("advise")
+	if a, ok := engine.Cluster.(advisor); ok && c.Bool("advise") && !c.Bool("dry-run") {
+		onEvent, onTick = advising(c, a, onEvent, onTick)
+	}
 	controller, err := live.New(live.Options{
-		OnTick:  metrics.onTick,
+		OnTick:  onTick,
 		Cluster: engine.Cluster, Policy: makePolicy, Estimate: estimate, StartCost: c.Duration("start-cost"),
-		MaxRestarts: c.Int("max-restarts-per-hour"), DryRun: c.Bool("dry-run"), OnEvent: eventPrinter(c.App.Writer, command.Global(c, "output") == "json"),
+		MaxRestarts: c.Int("max-restarts-per-hour"), DryRun: dry, OnEvent: onEvent,
 	})
 	if err != nil {
 		return fmt.Errorf("schedule: %w", err)
@@ -113,10 +122,31 @@ func runSchedule(c *cli.Context) error {
 	if c.Bool("once") {
 		run = func(ctx context.Context) error { return scheduleOnce(ctx, controller, engine) }
 	}
-	if c.Bool("dry-run") {
+	if dry {
 		return run(c.Context)
 	}
 	return engine.lead(c, run)
+}
+
+// advisor is a cluster that shows the decisions of a dry run to the owners of jobs.
+type advisor interface {
+	Advise(e live.Event)
+	WriteAdvice(ctx context.Context) error
+}
+
+// advising adds advice on jobs to the events and ticks of a dry run.
+func advising(c *cli.Context, a advisor, onEvent func(live.Event), onTick func(live.Report)) (func(live.Event), func(live.Report)) {
+	event := func(e live.Event) {
+		onEvent(e)
+		a.Advise(e)
+	}
+	tick := func(r live.Report) {
+		onTick(r)
+		if err := a.WriteAdvice(c.Context); err != nil {
+			fmt.Fprintln(c.App.ErrWriter, "warning:", err)
+		}
+	}
+	return event, tick
 }
 
 // scheduleOnce observes, decides and writes once.
