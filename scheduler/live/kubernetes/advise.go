@@ -42,7 +42,7 @@ type jobAdvice struct {
 	message string
 }
 
-// WriteAdvice writes what Advise kept into the annotation of each job whose advice is another one, with an Event that has
+// WriteAdvice writes what Advise kept into the annotation of each job with another advice, with an Event that has
 // the reason. It writes nothing else, also where the engine is ReadOnly. What fails is tried again at the next call.
 func (c *Cluster) WriteAdvice(ctx context.Context) error {
 	var failed []error
