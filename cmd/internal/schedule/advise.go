@@ -71,7 +71,10 @@ the command, unchanged unless --set is given.
 
 What is not understood or takes longer than --timeout gets a line on standard error, and
 the unchanged command runs. The exit code is that of the command.
-docs/guides/slurm.md and kubernetes.md have examples.`,
+docs/guides/slurm.md and kubernetes.md have examples. For all users of a Slurm:
+
+   pacer advise --spool /var/spool/pacer --lua >/etc/slurm/job_submit.lua
+   pacer advise --spool /var/spool/pacer`,
 		Flags: slices.Concat([]cli.Flag{
 			&cli.BoolFlag{Name: "set", Usage: "submit with the best size and plan", Category: "Run"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "print advice and the command, and run nothing", Category: "Run"},
@@ -80,6 +83,9 @@ docs/guides/slurm.md and kubernetes.md have examples.`,
 			gresFlag(),
 			&cli.IntFlag{Name: "per-node", Usage: "nodes have `N` devices", DefaultText: "those of a job on several nodes, else of the accelerator's usual node", Category: "Cluster"},
 			&cli.IntFlag{Name: "max-devices", Usage: "consider at most `N` devices", DefaultText: "twice those requested; with --set those requested", Category: "Cluster"},
+			&cli.StringFlag{Name: "spool", Usage: "answer the submissions that job_submit.lua writes into `DIR`", DefaultText: "none", Category: "Spool"},
+			&cli.BoolFlag{Name: "lua", Usage: "print a job_submit.lua of the directory of --spool", Category: "Spool"},
+			&cli.BoolFlag{Name: "once", Usage: "answer the submissions that are there, then end", Category: "Spool"},
 		}, estimateFlags("Prediction")),
 		Action: runAdvise,
 	}
@@ -87,13 +93,20 @@ docs/guides/slurm.md and kubernetes.md have examples.`,
 
 func runAdvise(c *cli.Context) error {
 	args := c.Args().Slice()
-	if len(args) == 0 {
-		return fail.Usagef("advise: no command, want pacer advise -- sbatch or kubectl with its arguments")
-	}
 	for _, flag := range []string{"per-node", "max-devices"} {
 		if err := errors.Join(command.NotNegative(c, flag), command.NotZero(c, flag)); err != nil {
 			return err
 		}
+	}
+	switch spools := c.IsSet("spool"); {
+	case spools && (len(args) > 0 || c.Bool("set") || c.Bool("dry-run")):
+		return fail.Usagef("advise: --spool is without a command, --set and --dry-run")
+	case spools:
+		return runSpool(c)
+	case c.Bool("lua") || c.Bool("once"):
+		return fail.Usagef("advise: --lua and --once need --spool")
+	case len(args) == 0:
+		return fail.Usagef("advise: no command, want pacer advise -- sbatch or kubectl with its arguments")
 	}
 	original := &call{args: args}
 	end := time.Now().Add(c.Duration("timeout"))

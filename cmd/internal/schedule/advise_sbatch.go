@@ -32,6 +32,15 @@ func sbatchStdin(args []string) bool {
 	return err == nil && s.Stdin
 }
 
+// adviseOptions reads --gres, or --accelerator for all types.
+func adviseOptions(c *cli.Context) (slurm.Options, error) {
+	options, err := slurmOptions(c)
+	if a := c.String("accelerator"); a != "" {
+		options.NodeType = func(_ string, devices int) (spec.NodeGroup, error) { return nodeType(a, devices) }
+	}
+	return options, err
+}
+
 // readSbatch reads a call of sbatch. A script that sbatch finds in PATH only is not found.
 func readSbatch(c *cli.Context, submit *call) (*submission, error) {
 	s, err := slurm.ParseSubmission(submit.args[1:])
@@ -48,12 +57,9 @@ func readSbatch(c *cli.Context, submit *call) (*submission, error) {
 		}
 		name = filepath.Base(s.Script)
 	}
-	options, err := slurmOptions(c)
+	options, err := adviseOptions(c)
 	if err != nil {
 		return nil, err
-	}
-	if a := c.String("accelerator"); a != "" {
-		options.NodeType = func(_ string, devices int) (spec.NodeGroup, error) { return nodeType(a, devices) }
 	}
 	if err := s.Read(script, options); err != nil {
 		return nil, err

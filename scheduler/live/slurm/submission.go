@@ -132,6 +132,11 @@ func (s *Submission) read(script []byte, o Options) error {
 			s.options[name] = value
 		}
 	}
+	return s.fill(o)
+}
+
+// fill reads the job that the options describe.
+func (s *Submission) fill(o Options) (err error) {
 	if _, ok := s.options["array"]; ok {
 		return errors.New("an array, want a job for each of its tasks")
 	}
@@ -151,6 +156,8 @@ func (s *Submission) read(script []byte, o Options) error {
 	if s.Managed = ours; !ours {
 		return nil
 	}
+	// No file is read that a submission names.
+	text = strings.Join(slices.DeleteFunc(splitKeys(text), func(k string) bool { return strings.HasPrefix(k, "progress=") }), ",")
 	out := live.Job{Spec: s.Job}
 	out.Spec.ID = "submitted"
 	if err := c.readKeys(&out, text); err != nil {
