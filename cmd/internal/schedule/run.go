@@ -16,7 +16,6 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/scheduler/live"
 	"github.com/pacer-ml/pacer/scheduler/live/slurm"
 )
 
@@ -32,9 +31,9 @@ func RunCommand() *cli.Command {
 		Name:      "run",
 		Usage:     "run the command of a training job with the plan that pacer schedule chose",
 		ArgsUsage: "-- COMMAND [ARGUMENT...]",
-		Description: `In the script of a Slurm job: reads the plan of this start from Slurm, and starts a
-task for each device with srun. Elsewhere: reads it from $` + planVariable + `, and starts the
-command once.
+		Description: `In the script of a Slurm job: reads the plan of this start from Slurm, or from
+$` + planVariable + ` if pacer advise set it, and starts a task for each device with srun.
+Elsewhere: reads it from $` + planVariable + `, and starts the command once.
 
    sbatch --hold --requeue --gres=gpu:2 \
        --comment="pacer:model=GPT2-small,batch=64,steps=20000" job.sh
@@ -76,15 +75,19 @@ func runJob(c *cli.Context) error {
 		return runChild(exec.Command(command[0], command[1:]...), planEnv(plan, c.String("steps-file")))
 	}
 	r, steps, err := slurm.ReadRecord(c.Context, id)
+	text, nodes := r.RunPlan, len(r.RunSlots)
+	if advised := os.Getenv(planVariable); errors.Is(err, slurm.ErrNoRecord) && advised != "" {
+		text, nodes, err = advised, leadingNumber(os.Getenv("SLURM_JOB_NUM_NODES")), nil
+	}
 	if err != nil {
 		return fmt.Errorf("run: %w", err)
 	}
 	steps = cmp.Or(c.String("steps-file"), steps)
-	plan, err := parsePlan(r.RunPlan)
+	plan, err := parsePlan(text)
 	if err != nil {
 		return fmt.Errorf("run: %w", err)
 	}
-	args, err := srunArgs(c, &r, command)
+	args, err := srunArgs(c, max(nodes, 1), plan.Devices(), command)
 	if err != nil {
 		return err
 	}
@@ -96,8 +99,8 @@ func parsePlan(text string) (spec.Plan, error) {
 	return p.Normal(), err
 }
 
-// srunArgs returns the arguments of srun for a start.
-func srunArgs(c *cli.Context, r *live.Record, command []string) ([]string, error) {
+// srunArgs returns the arguments of srun for a start with a task for each device.
+func srunArgs(c *cli.Context, nodes, tasks int, command []string) ([]string, error) {
 	self, err := exec.LookPath(os.Args[0])
 	if err == nil {
 		self, err = filepath.Abs(self)
@@ -105,7 +108,6 @@ func srunArgs(c *cli.Context, r *live.Record, command []string) ([]string, error
 	if err != nil {
 		return nil, fmt.Errorf("run: %w", err)
 	}
-	nodes, tasks := len(r.RunSlots), r.RunSlots.Devices()
 	if c.String("tasks") == "node" {
 		tasks = nodes
 	}
