@@ -233,8 +233,7 @@ func (o *decision) task(p *plannedJob) lookahead.Task {
 	return t
 }
 
-// guarantee sets the latest start of p in every candidate and case: early enough to end by
-// the deadline, and no later than the latest start as submitted.
+// guarantee sets the latest start of p in every candidate and case: early enough to end by the deadline.
 func (o *decision) guarantee(t *lookahead.Task, p *plannedJob) {
 	deadlinesOf := o.deadlines.deadlinesOf(p.JobState)
 	if len(deadlinesOf) == 0 {
@@ -246,7 +245,7 @@ func (o *decision) guarantee(t *lookahead.Task, p *plannedJob) {
 		w := &t.Candidates[i]
 		for k := range deadlinesOf {
 			d := &deadlinesOf[k]
-			w.By = append(w.By, min(from(d.end)-w.Idle-d.runTime(p.JobState, &p.options[i]), from(d.start)))
+			w.By = append(w.By, from(d.end)-w.Idle-d.runTime(p.JobState, &p.options[i]))
 		}
 		slices.Sort(w.By)
 	}
@@ -255,6 +254,6 @@ func (o *decision) guarantee(t *lookahead.Task, p *plannedJob) {
 	}
 	ready := max(from(p.Ready), 0)
 	for k := range deadlinesOf {
-		t.Tardy += lookahead.Lateness(ready + deadlinesOf[k].runTime(p.JobState, p.now) - from(deadlinesOf[k].end))
+		t.Tardy += max(ready+deadlinesOf[k].runTime(p.JobState, p.now)-from(deadlinesOf[k].end), 0)
 	}
 }
