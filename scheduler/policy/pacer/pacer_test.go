@@ -56,11 +56,12 @@ func TestPacerPreemptsOnlyIfTheOtherJobFits(t *testing.T) {
 }
 
 // The deadline of a guaranteed job is its end in the reference run. In every case it starts
-// early enough to meet it at the speeds of that case.
+// early enough to meet it at the speeds of that case, and no later than it would need to on no
+// more devices than it asked for.
 func TestGuarantee(t *testing.T) {
 	own := candidate.Config{Devices: 2, Shape: spec.NewShape(2), Rate: 1, Spread: 0.5}
 	other := candidate.Config{Devices: 4, Shape: spec.NewShape(4), Rate: 2, Spread: 0.4}
-	j := &scheduler.JobState{Job: &spec.Job{ID: "j", Guaranteed: true}, Done: 20, Remaining: 20, StartCost: 10 * time.Second}
+	j := &scheduler.JobState{Job: &spec.Job{ID: "j", Guaranteed: true, Devices: 2}, Done: 20, Remaining: 20, StartCost: 10 * time.Second}
 	twice := func(_ *spec.Job, w *candidate.Config) float64 {
 		if w.Devices == own.Devices {
 			return 2
@@ -84,13 +85,17 @@ func TestGuarantee(t *testing.T) {
 		return o.task(&plannedJob{JobState: j, options: []candidate.Config{own, other}})
 	}
 	got := task(in(nil, 40, 160), in(twice, 80, 180), in(half, 20, 150))
-	// As submitted: 160-100-10-20; 180-100-10-40; 150-100-10-10. On 4 devices:
-	// 160-100-10-10, 180-100-10-10, 150-100-10-15.
+	// As submitted: 160-100-10-20; 180-100-10-40; 150-100-10-10. On 4 devices no later
+	// than that, and 160-100-10-10, 180-100-10-10, 150-100-10-15.
 	if want := []float64{30, 30, 30}; !slices.Equal(got.Candidates[0].By, want) || got.Late != 2 {
 		t.Errorf("as submitted to start by %v, %g per second, want %v and 2", got.Candidates[0].By, got.Late, want)
 	}
-	if want := []float64{25, 40, 60}; !slices.Equal(got.Candidates[1].By, want) {
+	if want := []float64{25, 30, 30}; !slices.Equal(got.Candidates[1].By, want) {
 		t.Errorf("on 4 devices to start by %v, want %v", got.Candidates[1].By, want)
+	}
+	got = o.task(&plannedJob{JobState: j, options: []candidate.Config{other}})
+	if want := []float64{25, 40, 60}; !slices.Equal(got.Candidates[0].By, want) {
+		t.Errorf("on 4 devices alone to start by %v, want %v", got.Candidates[0].By, want)
 	}
 	o.jobs, j.Grant, j.Ready = nil, &scheduler.Grant{Job: "j", Slots: slots}, 90*time.Second
 	p.deadlines.cases = []*reference{in(nil, 40, 105), in(half, 20, 105)}
