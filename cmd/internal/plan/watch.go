@@ -41,8 +41,8 @@ step, memory and MFU beside the predicted ones to standard error, and stores one
 the command trains is read from its launch command or the files that it names, as pacer
 check reads them, or comes by --plan and flags, or by --config:
 
-   pacer watch --model llama3-8b --plan dp=8,mb=2,ga=4,zero=3 -- python train.py
-   pacer watch --accelerator h100 -- torchrun --nproc-per-node=8 pretrain_gpt.py ...
+   pacer watch -m llama3-8b --plan dp=1,mb=2,ga=4 -- python train.py
+   pacer watch --accelerator h100 -- bash pretrain_gpt.sh
    pacer watch --config run.yaml --every 60s -- ./train.sh
 
 A run that contradicts the configuration is not stored. An error of watch itself is one line
