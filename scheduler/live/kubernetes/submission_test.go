@@ -128,3 +128,27 @@ func TestManifestFaults(t *testing.T) {
 		}
 	}
 }
+
+// FuzzManifest: no text makes it panic, and what is set can be read again.
+func FuzzManifest(f *testing.F) {
+	f.Add(testManifest)
+	f.Add("kind: Job\napiVersion: batch/v1\nspec: {parallelism: -1}\n---\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		m, err := ReadManifest([]byte(text), testOptions)
+		if err != nil {
+			return
+		}
+		for i := range m.Jobs {
+			if m.Jobs[i].Err != nil {
+				continue
+			}
+			if err := m.Set(&m.Jobs[i], spec.NewShape(2), spec.Plan{DP: 2, MicroBatch: 1, AccumSteps: 1}); err != nil {
+				continue
+			}
+			again, err := ReadManifest([]byte(m.String()), testOptions)
+			if err != nil || len(again.Jobs) != len(m.Jobs) || again.Jobs[i].Job.Devices != 2 {
+				t.Fatalf("%v of\n%s", err, m)
+			}
+		}
+	})
+}

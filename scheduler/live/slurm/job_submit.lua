@@ -1,6 +1,6 @@
 -- job_submit.lua for Slurm, printed by pacer advise. It writes each submission with GPUs into a directory that
--- pacer advise reads, and shows the user what pacer said of the last one like it. It does no network call, changes
--- no job, and an error of its own is logged only. Lua 5.1 or later.
+-- pacer advise reads, and shows a user what pacer said of that user's last submission like it. It does no network
+-- call, changes no job, and an error of its own is logged only. Lua 5.1 or later.
 
 local dir = "@DIR@"
 local slots = 1000 -- submissions that pacer has not read yet; older ones are overwritten
@@ -33,7 +33,8 @@ end
 local function advise(job)
    local fields = {
       comment = job.comment, tres_per_node = job.tres_per_node, tres_per_job = job.tres_per_job, tres_per_task = job.tres_per_task,
-      nodes = job.min_nodes, tasks = job.num_tasks, array = job.array_inx, script = job.script
+      nodes = job.min_nodes, tasks = job.num_tasks, array = job.array_inx, script = job.script,
+      user = job.user_name or tostring(job.user_id) -- what others submit is not shown
    }
    local all = (job.tres_per_node or "") .. (job.tres_per_job or "") .. (job.tres_per_task or "")
    if not all:find("gpu") then return end
@@ -43,7 +44,7 @@ local function advise(job)
       for line in known:lines() do slurm.log_user("%s", line) end
       known:close()
    end
-   fields.key, fields.name, fields.user = key, job.name, job.user_name or tostring(job.user_id)
+   fields.key, fields.name = key, job.name
    local path = string.format("%s/new/%03d", dir, next_slot)
    next_slot = (next_slot + 1) % slots
    local file = assert(io.open(path .. ".part", "w"))

@@ -321,11 +321,11 @@ func (s *Submission) Set(shape spec.Shape, plan spec.Plan) ([]string, error) {
 	ntasks, _ := s.number("ntasks")
 	perNode, _ := s.number("ntasks-per-node")
 	if ntasks > 0 || perNode > 0 {
-		switch t := s.tasks(); {
-		case t == s.Job.Devices:
+		switch t := s.tasks(); t {
+		case s.Job.Devices:
 			tasksPerDevice = true
 			ntasks, perNode = min(ntasks, 1)*nodes*per, min(perNode, 1)*per
-		case t == wasNodes:
+		case wasNodes:
 			ntasks, perNode = min(ntasks, 1)*nodes, min(perNode, 1)
 		default:
 			return nil, fmt.Errorf("slurm: sbatch: %d tasks for %d devices on %d nodes: one per device or node can be changed", t, s.Job.Devices, wasNodes)
