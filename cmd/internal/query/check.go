@@ -234,7 +234,7 @@ func (c *checker) answer(ctx context.Context) error {
 		return err
 	}
 	if c.q.Measured > 0 {
-		c.out.Measured = c.compare(&row)
+		c.out.Measured = Compare(&c.found, c.report.Config, &row, c.q.Measured)
 	}
 	if c.q.To != "" {
 		c.out.Port, err = c.port(ctx)

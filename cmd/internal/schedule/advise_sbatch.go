@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/child"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler/live/slurm"
 )
@@ -71,7 +72,7 @@ func readSbatch(c *cli.Context, submit *call) (*submission, error) {
 			args, err := s.Set(shape, plan)
 			if err == nil {
 				out.args = append([]string{submit.args[0]}, args...)
-				out.env = []string{planVariable + "=" + plan.String()}
+				out.env = []string{child.PlanVariable + "=" + plan.String()}
 			}
 			return err
 		}

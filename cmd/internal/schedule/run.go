@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/child"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler/live/slurm"
@@ -22,9 +22,6 @@ import (
 // preempted is the exit code of a job that was stopped (EX_TEMPFAIL): it is to run again.
 const preempted = 75
 
-// planVariable has the plan of a job that is not started by Slurm.
-const planVariable = "PACER_PLAN"
-
 // RunCommand is pacer run.
 func RunCommand() *cli.Command {
 	return &cli.Command{
@@ -32,8 +29,8 @@ func RunCommand() *cli.Command {
 		Usage:     "run the command of a training job with the plan that pacer schedule chose",
 		ArgsUsage: "-- COMMAND [ARGUMENT...]",
 		Description: `In the script of a Slurm job: reads the plan of this start from Slurm, or from
-$` + planVariable + ` if pacer advise set it, and starts a task for each device with srun.
-Elsewhere: reads it from $` + planVariable + `, and starts the command once.
+$` + child.PlanVariable + ` if pacer advise set it, and starts a task for each device with srun.
+Elsewhere: reads it from $` + child.PlanVariable + `, and starts the command once.
 
    sbatch --hold --requeue --gres=gpu:2 \
        --comment="pacer:model=GPT2-small,batch=64,steps=20000" job.sh
@@ -68,15 +65,15 @@ func runJob(c *cli.Context) error {
 	}
 	id := os.Getenv("SLURM_JOB_ID")
 	if id == "" {
-		plan, err := parsePlan(os.Getenv(planVariable))
+		plan, err := parsePlan(os.Getenv(child.PlanVariable))
 		if err != nil {
-			return fmt.Errorf("run: $%s: %w", planVariable, err)
+			return fmt.Errorf("run: $%s: %w", child.PlanVariable, err)
 		}
 		return runChild(exec.Command(command[0], command[1:]...), planEnv(plan, c.String("steps-file")))
 	}
 	r, steps, err := slurm.ReadRecord(c.Context, id)
 	text, nodes := r.RunPlan, len(r.RunSlots)
-	if advised := os.Getenv(planVariable); errors.Is(err, slurm.ErrNoRecord) && advised != "" {
+	if advised := os.Getenv(child.PlanVariable); errors.Is(err, slurm.ErrNoRecord) && advised != "" {
 		text, nodes, err = advised, leadingNumber(os.Getenv("SLURM_JOB_NUM_NODES")), nil
 	}
 	if err != nil {
@@ -140,7 +137,7 @@ func planEnv(p spec.Plan, stepsFile string) []string {
 		}
 	}
 	set := func(name string, value any) { env = append(env, fmt.Sprintf("%s=%v", name, value)) }
-	set(planVariable, p)
+	set(child.PlanVariable, p)
 	set("PACER_DP", p.DP)
 	set("PACER_TP", p.TP)
 	set("PACER_PP", p.PP)
@@ -155,28 +152,12 @@ func planEnv(p spec.Plan, stepsFile string) []string {
 	return env
 }
 
-// runChild runs a command until it ends, passes SIGTERM on, and returns its exit code as an
-// error: preempted if it was stopped.
+// runChild runs a command until it ends, passes signals on, and returns its exit code as an error: preempted if it was
+// stopped.
 func runChild(cmd *exec.Cmd, env []string) error {
-	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = env, os.Stdin, os.Stdout, os.Stderr
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	defer signal.Stop(signals)
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("run: %w", err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	stopped := false
-	for {
-		select {
-		case s := <-signals:
-			stopped = true
-			_ = cmd.Process.Signal(s)
-		case err := <-ended:
-			return childError(err, stopped)
-		}
-	}
+	cmd.Env = env
+	stopped, err := child.Run(cmd)
+	return childError(err, stopped)
 }
 
 func childError(err error, stopped bool) error {
