@@ -234,7 +234,7 @@ func (o *decision) task(p *plannedJob) lookahead.Task {
 }
 
 // guarantee sets the latest start of p in every candidate and case: early enough to end by the deadline, and no later
-// than if no more devices than it asked for were to be had.
+// than if at most as many devices as it asked for were available.
 func (o *decision) guarantee(t *lookahead.Task, p *plannedJob) {
 	deadlinesOf := o.deadlines.deadlinesOf(p.JobState)
 	if len(deadlinesOf) == 0 {
