@@ -206,6 +206,11 @@ func (w *watch) repeat(every time.Duration) (stop func()) {
 
 // finish measures the run that ended, prints the report and stores the row.
 func (w *watch) finish(log *trainlog.Log, err error, stopped bool) {
+	defer func() {
+		if p := recover(); p != nil { // the exit code is that of the command
+			w.complain(fmt.Errorf("internal error: %v", p))
+		}
+	}()
 	if w.subject == nil {
 		return
 	}
