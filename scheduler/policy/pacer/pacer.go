@@ -30,7 +30,7 @@ var options = []policy.Option{
 	{Name: "makespan", Default: "0", Max: 1e6, Doc: "cost of a second of makespan, in jobs; 1 with steps=unknown"},
 	{Name: "value", Default: "0", Max: 1e6, Doc: "value of work done within the window, in prices; higher starts long jobs earlier; 0.5 with steps=unknown"},
 	{Name: "window", Default: "3600", Unit: "s", Max: 1e6, Doc: "seconds within which work has the value of option value"},
-	{Name: "late", Default: "50", Max: 1e6, Doc: "cost of a second by which a guaranteed job ends later than under fifo-backfill, in jobs: as if so many jobs waited"},
+	{Name: "late", Default: "200", Max: 1e6, Doc: "cost of a second by which a guaranteed job ends later than under fifo-backfill, in jobs: as if so many jobs waited"},
 	{Name: "caution", Default: "1", Max: 1e6, Doc: "fraction of the 90 % interval of speeds over which the cases for guaranteed jobs are spread"},
 	{Name: "steps", Default: "known", Example: "unknown", Doc: "known; or unknown: assume as many remaining steps as were done, at least a minute's worth; without a performance model, the service that like jobs received. Guarantees are not kept then"},
 	{Name: "rounds", Default: "60", Max: 1e6, Doc: "iterations of device prices that bound the gap of a schedule and, with many jobs, improve it; 0 = none"},

@@ -326,7 +326,7 @@ func TestSpanOption(t *testing.T) {
 		if p.byLoad != c.byLoad || p.byArrivals != c.byArrivals {
 			t.Errorf("%s: the price is the load: %v, is the load of later arrivals: %v", c.text, p.byLoad, p.byArrivals)
 		}
-		for _, v := range [][2]float64{{p.price, c.price}, {p.span, c.span}, {p.makespan, c.makespan}, {p.value, c.value}, {p.window, c.window}, {p.late, 50}, {float64(p.tries), 600}} {
+		for _, v := range [][2]float64{{p.price, c.price}, {p.span, c.span}, {p.makespan, c.makespan}, {p.value, c.value}, {p.window, c.window}, {p.late, 200}, {float64(p.tries), 600}} {
 			if math.Abs(v[0]-v[1]) > 1e-9*v[1] {
 				t.Errorf("%s: %+v, want %+v", c.text, p, c)
 			}
