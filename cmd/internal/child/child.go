@@ -2,12 +2,17 @@ package child
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
+	"regexp"
+	"slices"
+	"strings"
 	"syscall"
 
 	"golang.org/x/term"
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // PlanVariable has the plan that a command is to run with, in the form of spec.ParsePlan.
@@ -47,6 +52,24 @@ func Run(cmd *exec.Cmd) (stopped bool, err error) {
 			return stopped, err
 		}
 	}
+}
+
+// plainFlag matches flags that need no quotes: syntax.Quote quotes any word with =, which might assign a variable.
+var plainFlag = regexp.MustCompile(`^-[\w./:=,+@%-]+$`)
+
+// Quote writes a command for a shell. The error names a word that no shell can have.
+func Quote(args []string) (string, error) {
+	words := slices.Clone(args)
+	for i, a := range args {
+		if plainFlag.MatchString(a) {
+			continue
+		}
+		var err error
+		if words[i], err = syntax.Quote(a, syntax.LangBash); err != nil {
+			return "", fmt.Errorf("word %q: %w", a, err)
+		}
+	}
+	return strings.Join(words, " "), nil
 }
 
 // Code returns the exit code for the error of a command: its own, or as a shell 128 and the number of the signal that

@@ -70,7 +70,7 @@ func (r *Run) measurement(l *trainlog.Log) (spec.Measurement, error) {
 func ReadRun(path, source string) (Run, error) {
 	text, err := query.ReadFile("config", path, maxRunFile)
 	if err != nil {
-		return Run{}, fmt.Errorf("import log: %w", err)
+		return Run{}, fmt.Errorf("--config: %w", err)
 	}
 	f := yamlfile.File{Name: path, Package: "import", Kind: "run"}
 	top := f.Parse(text)

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/urfave/cli/v2"
-	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/pacer-ml/pacer/cmd/internal/campaign"
 	"github.com/pacer-ml/pacer/cmd/internal/child"
@@ -116,13 +114,11 @@ func (w *watch) thisMachine(r *query.Resolver, q *query.Request) (here spec.Acce
 
 // fromCommand reads what a command trains from its arguments, else from the files that they name.
 func (w *watch) fromCommand(r *query.Resolver, s *watchSubject, q query.Request, args []string) (err error) {
-	words := make([]string, len(args))
-	for i, a := range args {
-		if words[i], err = syntax.Quote(a, syntax.LangBash); err != nil {
-			return err
-		}
+	text, err := child.Quote(args)
+	if err != nil {
+		return err
 	}
-	check := query.CheckRequest{Request: q, File: "launch.sh", Text: []byte(strings.Join(words, " ") + "\n"), Devices: w.c.Int("devices")}
+	check := query.CheckRequest{Request: q, File: "launch.sh", Text: []byte(text + "\n"), Devices: w.c.Int("devices")}
 	found, _, first := r.LaunchFile(w.c.Context, check)
 	if s.found = found; first == nil {
 		return nil

@@ -25,8 +25,8 @@ type Comparison struct {
 	MFU      float64 `json:"mfu,omitempty" doc:"Of the measured step."`
 }
 
-// Compare sets a measured step of cfg, in seconds, against its prediction row by found. It weighs reasons by Bayes' rule. The logarithm of the ratio is normal under each: with the spread of the
-// prediction, and shifted and spread further by what the reason adds to the step. The probabilities before the
+// Compare sets a measured step of cfg, in seconds, against its prediction row by found. It weighs reasons by Bayes' rule.
+// The logarithm of the ratio is normal under each: with the spread of the prediction, and shifted and spread further by what the reason adds to the step. The probabilities before the
 // measurement, and how much data loading and a throttled device add, are assumptions.
 func Compare(found *Resolved, cfg spec.Config, row *PlanRow, measured float64) *Comparison {
 	out := &Comparison{StepS: measured, Ratio: measured / row.StepTimeSec}

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -201,15 +200,4 @@ func (s *call) replaceStdin() error {
 		err = errors.New("standard input cannot be replaced")
 	}
 	return errors.Join(err, os.Remove(f.Name()))
-}
-
-// quoted writes a command for a shell.
-func quoted(args []string) string {
-	out := make([]string, len(args))
-	for i, a := range args {
-		if out[i] = a; a == "" || strings.ContainsAny(a, " \t\n'\"\\$`*?[]{}()<>|&;#~!") {
-			out[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(out, " ")
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/child"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler/live/kubernetes"
@@ -54,7 +56,7 @@ func readKubectl(_ *cli.Context, submit *call) (*submission, error) {
 	}
 	text := submit.stdin
 	if file != "-" {
-		if text, err = readLimited(file); err != nil {
+		if text, err = query.ReadFile("file", file, maxSubmission); err != nil {
 			return nil, fmt.Errorf("advise: %w", err)
 		}
 	}
@@ -68,7 +70,8 @@ func readKubectl(_ *cli.Context, submit *call) (*submission, error) {
 		s := &m.Jobs[i]
 		j := submitted{name: s.Name, job: s.Job, managed: s.Managed, by: "its annotations", nodes: s.Pods, err: s.Err}
 		if len(s.Command) > 0 {
-			j.launch = []byte("#!/bin/sh\n" + quoted(s.Command) + "\n")
+			text, err := child.Quote(s.Command)
+			j.launch, j.err = []byte("#!/bin/sh\n"+text+"\n"), errors.Join(j.err, err)
 		}
 		if s.Managed {
 			j.set = func(shape spec.Shape, plan spec.Plan) error {

@@ -7,10 +7,12 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/child"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/number"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
 // adviceOutput is the JSON of pacer advise.
@@ -49,7 +51,11 @@ func printAdvice(c *cli.Context, a *answered) error {
 			}
 		}
 		if set || dry {
-			fmt.Fprintln(w, "pacer: command:", quoted(out.Command))
+			text, err := child.Quote(out.Command)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(w, "pacer: command:", text)
 		}
 		if dry && out.Stdin != "" {
 			fmt.Fprint(w, "\n", out.Stdin)
@@ -101,11 +107,7 @@ func (a *advice) print(w io.Writer) {
 }
 
 func sizeText(r *query.PlanRow) string {
-	unit := "devices"
-	if r.Devices == 1 {
-		unit = "device"
-	}
-	return fmt.Sprintf("%d %s (%s), %s: %s", r.Devices, unit, r.Shape, r.Plan, stepText(r))
+	return fmt.Sprintf("%s (%s), %s: %s", spec.Count(r.Devices, "device"), r.Shape, r.Plan, stepText(r))
 }
 
 func stepText(r *query.PlanRow) string {

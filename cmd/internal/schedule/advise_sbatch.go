@@ -3,30 +3,18 @@ package schedule
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/child"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler/live/slurm"
 )
 
 // maxSubmission bounds a script or manifest, bytes.
 const maxSubmission = 4 << 20
-
-// readLimited returns a file that is not too large.
-func readLimited(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxSubmission) {
-		err = fmt.Errorf("%s is no file of at most %d MiB", path, maxSubmission>>20)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return os.ReadFile(path)
-}
 
 func sbatchStdin(args []string) bool {
 	s, err := slurm.ParseSubmission(args)
@@ -53,7 +41,7 @@ func readSbatch(c *cli.Context, submit *call) (*submission, error) {
 	case s.Wrap != "":
 		script, name = []byte("#!/bin/sh\n"+s.Wrap+"\n"), "wrap"
 	case !s.Stdin:
-		if script, err = readLimited(s.Script); err != nil {
+		if script, err = query.ReadFile("file", s.Script, maxSubmission); err != nil {
 			return nil, fmt.Errorf("advise: %w", err)
 		}
 		name = filepath.Base(s.Script)

@@ -17,6 +17,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/atomicfile"
 	"github.com/pacer-ml/pacer/scheduler/live/slurm"
 )
@@ -76,7 +77,7 @@ func (s *spool) pass() error {
 		return err
 	}
 	for _, path := range files {
-		text, err := readLimited(path)
+		text, err := query.ReadFile("file", path, maxSubmission)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
