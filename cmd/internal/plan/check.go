@@ -239,7 +239,8 @@ func printChanges(w io.Writer, r *query.Check) error {
 		if c.Diff != "" {
 			fmt.Fprintf(w, "\n%s:\n%s", c.Change, c.Diff)
 		} else {
-			fmt.Fprintf(w, "\n%s: no diff, since the file has no key for it or computes the value\n", c.Change)
+			fmt.Fprintln(w)
+			console.Wrap(w, fmt.Sprintf("%s: no diff: %s", c.Change, c.NoDiff))
 		}
 	}
 	return nil

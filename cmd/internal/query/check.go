@@ -301,7 +301,8 @@ func (c *checker) changes(ctx context.Context) ([]Change, error) {
 	slices.SortStableFunc(all, func(a, b option) int { return cmp.Compare(a.StepS, b.StepS) })
 	out := []Change{}
 	for _, o := range all[:min(5, len(all))] {
-		o.Diff, _ = c.file.Diff(base.Config, o.to, recipe.Options{Set: c.q.Set})
+		o.Diff, o.NoDiff = c.file.Diff(base.Config, o.to, recipe.Options{Set: c.q.Set})
+		o.NoDiff = strings.TrimPrefix(o.NoDiff, o.Change.Change+": ")
 		out = append(out, o.Change)
 	}
 	return out, nil
@@ -351,7 +352,7 @@ func (c *checker) port(ctx context.Context) (*Port, error) {
 		if !ch.Fits {
 			break
 		}
-		if text, ok := c.file.Diff(c.report.Config, ch.Config, recipe.Options{Set: c.q.Set}); ok {
+		if text, why := c.file.Diff(c.report.Config, ch.Config, recipe.Options{Set: c.q.Set}); why == "" {
 			out.Diff = text
 			break
 		}

@@ -67,7 +67,8 @@ type Change struct {
 	StepS   float64 `json:"step_time_s"`
 	MemGiB  float64 `json:"mem_gib"`
 	Verdict string  `json:"verdict"`
-	Diff    string  `json:"diff,omitempty" doc:"Unified diff of the file; absent where the format has no key for the change or its value is computed."`
+	Diff    string  `json:"diff,omitempty" doc:"Unified diff of the file, which then says the plan."`
+	NoDiff  string  `json:"no_diff,omitempty" doc:"Why there is no diff: what the format has no key for, or which key is not written as a plain value."`
 }
 
 // Port is a recipe on another accelerator.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,6 +29,7 @@ type entry struct {
 	list   []string // of plain values; nil for other values
 	isNull bool
 
+	follows    bool   // the value is computed from those of other keys
 	start, end int    // bytes of the value in the file; end 0 = not known
 	written    string // the value in the syntax of the file, of settings only
 }
@@ -124,6 +126,10 @@ func (w *yamlWalk) walk(key string, n ast.Node, depth int) error {
 		if _, merge := v.Key.(*ast.MergeKeyNode); merge {
 			return w.walk(key, v.Value, depth+1)
 		}
+		if _, null := v.Value.(*ast.NullNode); null {
+			w.out = append(w.out, w.null(joined(key, name), v.Key.GetToken()))
+			return nil
+		}
 		return w.walk(joined(key, name), v.Value, depth+1)
 	case *ast.AnchorNode:
 		w.anchors[v.Name.GetToken().Value] = v.Value
@@ -179,6 +185,20 @@ func (w *yamlWalk) scalar(key string, n ast.Node) entry {
 	}
 	e.value = t.Value
 	e.start, e.end = w.place(t)
+	return e
+}
+
+var nullWord = regexp.MustCompile(`^[ \t]*(?:null|Null|NULL|~)?`)
+
+// null is a value of nothing, whose place is all after the colon.
+func (w *yamlWalk) null(key string, name *token.Token) entry {
+	e := entry{key: key, isNull: true}
+	if _, end := w.place(name); end > 0 && end < len(w.text) && w.text[end] == ':' {
+		e.start = end + 1
+		if e.end = e.start + len(nullWord.Find(w.text[e.start:])); strings.TrimSpace(string(w.text[e.start:e.end])) == "" {
+			e.end = e.start
+		}
+	}
 	return e
 }
 

@@ -21,15 +21,16 @@ var megatronYAML = format{
 }
 
 // modelArguments turns MODEL_ARGS.--key into --key. Options that are false are not given.
-func modelArguments(_ *Recipe, entries []entry) []entry {
+func modelArguments(r *Recipe, entries []entry) []entry {
 	var out []entry
 	for _, e := range entries {
 		name, ok := strings.CutPrefix(e.key, "MODEL_ARGS.")
-		if ok && strings.EqualFold(e.value, "false") {
-			continue
-		}
 		if ok {
 			e.key = strings.ReplaceAll(name, "_", "-")
+		}
+		if ok && strings.EqualFold(e.value, "false") {
+			r.off = append(r.off, e)
+			continue
 		}
 		out = append(out, e)
 	}

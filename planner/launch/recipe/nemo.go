@@ -103,7 +103,7 @@ func resolved(entries []entry, given map[string]string) []entry {
 		if strings.Contains(entries[i].value, "${") {
 			entries[i].value = o.text(entries[i].key, entries[i].value, 0)
 			entries[i].isNull = entries[i].value == ""
-			entries[i].start, entries[i].end = 0, 0
+			entries[i].follows = true
 		}
 	}
 	return entries

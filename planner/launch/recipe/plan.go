@@ -284,6 +284,10 @@ func (r *Recipe) AdapterText() string {
 // Set replaces a number or text that a file gives, by the name of its field.
 func (r *Recipe) Set(name, value string) error {
 	of := Field(name)
+	if r.replaced == nil {
+		r.replaced = map[string]string{}
+	}
+	r.replaced[name] = value
 	switch of {
 	case ModelName, Offload, Recompute, Precision, Optimizer, Adapter, Schedule:
 		r.texts[of] = value

@@ -24,7 +24,9 @@ type Recipe struct {
 	name, text string
 	format     *format
 	entries    []entry
-	explicit   map[Field]bool // numbers that do not follow from others
+	off        []entry           // options of MODEL_ARGS that are false
+	replaced   map[string]string // what Set replaced
+	explicit   map[Field]bool    // numbers that do not follow from others
 }
 
 // Uncounted is a key with an effect that predictions do not count. Time and Memory are standard deviations of the

@@ -96,7 +96,7 @@ var networks = []spec.Model{
 
 func drawConfig(t *rapid.T) spec.Config {
 	m := rapid.SampledFrom(networks).Draw(t, "model")
-	a := spec.Accelerator{Name: "H100-80GB-SXM", Arch: "Hopper", BF16: 989e12, FP16: 989e12, FP8: 1979e12, MemBytes: 80e9}
+	a := h100
 	p := spectest.DrawPlan(t)
 	if q := p.Normal(); q.Check(m) != nil || planner.Redundant(&q) != "" || planner.CannotOffload(&q) != "" {
 		t.Skip("not legal")

@@ -21,7 +21,7 @@ type format struct {
 	weighs      map[string]effect
 	prepare     func(*Recipe, []entry) []entry // before the keys are read; nil = nothing
 	finish      func(*Recipe)                  // after the keys are read
-	edits       map[Field]string               // keys that an edit of a plan changes; nil for formats that package launch writes
+	edits       map[Field]planEdit             // of the parts of a plan; nil for formats that package launch writes
 	emitted     string                         // framework of package launch that writes the format
 }
 
@@ -220,9 +220,10 @@ var plainKey = strings.NewReplacer("[]", "", "/", "_")
 // score is the number of entries that f knows.
 func (f *format) score(entries []entry) (n int) {
 	for i := range entries {
-		if f.keys[entries[i].key] != nil {
+		key := strings.TrimPrefix(entries[i].key, "MODEL_ARGS.")
+		if f.keys[key] != nil {
 			n += 2
-		} else if _, ok := f.weight(entries[i].key); ok || f.isInert(entries[i].key) {
+		} else if _, ok := f.weight(key); ok || f.isInert(key) {
 			n++
 		}
 	}

@@ -40,9 +40,10 @@ func (r *Recipe) titanChanges(from, to *spec.Config) [][]change {
 	if was.Plan.Recompute = spec.RecomputeNone; keepsRecompute {
 		now.Plan.Recompute = spec.RecomputeNone
 	}
-	before, known := r.settings(&was)
-	after, ok := r.settings(&now)
-	if !ok {
+	before, err := r.settings(&was)
+	known := err == nil
+	after, err := r.settings(&now)
+	if err != nil {
 		return nil
 	}
 	differ := func(e *entry) bool {
@@ -70,7 +71,8 @@ func (r *Recipe) titanChanges(from, to *spec.Config) [][]change {
 				changes = append(changes, change{key: e.key, value: e.written, remove: true})
 			}
 		}
-		if changes, ok = r.titanNames(changes); !ok {
+		changes, ok := r.titanNames(changes)
+		if !ok {
 			continue
 		}
 		if shards := r.titanName(titanShards); !r.has(shards) || r.valueOf(shards) == "-1" {

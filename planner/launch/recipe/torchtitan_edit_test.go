@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/diff"
 	"pgregory.net/rapid"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -16,16 +15,11 @@ import (
 
 // edit returns the file after the changes that Diff offers, and fails where these are not those of the diff.
 func edit(t interface{ Fatalf(string, ...any) }, r *Recipe, from, to spec.Config) (edited string, ok bool) {
-	text, ok := r.Diff(from, to, Options{})
-	for _, changes := range r.alternatives(&from, &to) {
-		if edited, done := r.edited(changes); done && string(diff.Diff(r.name, []byte(r.text), r.name, []byte(edited))) == text {
-			return edited, ok
-		}
+	text, why := r.Diff(from, to, Options{})
+	if why != "" {
+		return "", false
 	}
-	if ok {
-		t.Fatalf("no changes give the diff\n%s", text)
-	}
-	return "", false
+	return patched(t, r.text, text), true
 }
 
 func planned(t *testing.T, p string) spec.Config {
@@ -35,7 +29,7 @@ func planned(t *testing.T, p string) spec.Config {
 		t.Fatal(err)
 	}
 	c := spec.Config{Model: networks[0], Plan: plan, Shape: spec.Packed(plan.Devices(), 8)}
-	c.Accelerator = spec.Accelerator{Name: "H100-80GB-SXM", Arch: "Hopper", BF16: 989e12, FP16: 989e12, FP8: 1979e12, MemBytes: 80e9}
+	c.Accelerator = h100
 	return c
 }
 

@@ -18,7 +18,7 @@ var trainerKeys = map[string]rule{
 	"model_name_or_path": text(ModelName), "model": text(ModelName), "model_name": text(ModelName), "model_id": text(ModelName),
 	"per_device_train_batch_size": number(MicroBatch), "micro_batch_size": number(MicroBatch), "gradient_accumulation_steps": number(GradAccum), "global_batch_size": number(GlobalBatch),
 	"cutoff_len": number(SeqLen), "max_length": number(SeqLen), "max_seq_length": number(SeqLen), "max_seq_len": number(SeqLen), "gradient_checkpointing": word(Recompute, "full", "none"),
-	"bf16": word(Precision, "bf16", ""), "fp16": word(Precision, "fp16", ""), "pure_bf16": word(Precision, "bf16", ""), "fp8": word(Precision, "fp8", ""), "optim": lower(Optimizer), "use_muon": word(Optimizer, "muon", ""), "use_adam_mini": word(Optimizer, "adam_mini", ""),
+	"bf16": word(Precision, "bf16", ""), "fp16": word(Precision, "fp16", ""), "pure_bf16": word(Precision, "bf16", ""), "fp8": nothing, "optim": lower(Optimizer), "use_muon": word(Optimizer, "muon", ""), "use_adam_mini": word(Optimizer, "adam_mini", ""),
 	"use_peft": nothing, "finetuning_type": nothing, "lora_r": number(LoRARank), "lora_rank": number(LoRARank), "lora_target": text(Modules), "lora_target_modules": text(Modules), "use_dora": nothing,
 	"load_in_4bit": when(Bits, 4), "load_in_8bit": when(Bits, 8), "quantization_bit": number(Bits), "packing": yesNo(Packed), "neat_packing": yesNo(Packed),
 	"tensor_model_parallel_size": number(TP), "pipeline_model_parallel_size": number(PP), "context_parallel_size": number(CP), "cp_size": number(CP), "expert_model_parallel_size": number(EP), "virtual_pipeline_model_parallel_size": number(VPP), "sequence_parallel_size": number(CP), "tp_size": number(TP), "ep_size": number(EP),
@@ -67,6 +67,9 @@ var trainerWeighs = map[string]effect{
 }
 
 func trainerFinish(r *Recipe) {
+	if r.flagOf("fp8") {
+		r.texts[Precision] = "fp8"
+	}
 	kind := strings.ToLower(r.valueOf("finetuning_type"))
 	r.adapterOf(r.flagOf("use_peft") || kind == "lora" || kind == "" && r.numbers[LoRARank] > 0 && !r.hasKey("use_peft"))
 	if kind != "" && kind != "lora" && kind != "full" {

@@ -1,0 +1,271 @@
+package recipe
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// The edits of formats that package launch does not write, or writes in another version.
+
+var nemoEdits = map[Field]planEdit{
+	TP: writes(TP, "model.tensor_model_parallel_size"), PP: writes(PP, "model.pipeline_model_parallel_size"), CP: writes(CP, "model.context_parallel_size"),
+	EP: writes(EP, "model.expert_model_parallel_size"), VPP: nemoStages, MicroBatch: writes(MicroBatch, "model.micro_batch_size"),
+	Recompute: words("model.activations_checkpoint_granularity", map[spec.Recompute]string{spec.RecomputeNone: "null", spec.RecomputeSelective: "selective", spec.RecomputeFull: "full"}),
+	SP:        writes(SP, "model.sequence_parallel"), ZeRO: nemoOptimizer, Offload: nemoOffload,
+	Precision: fp8(change{key: "model.transformer_engine", value: "true"}, change{key: "model.fp8", value: "true"}, change{key: "model.fp8_hybrid", value: "true"}),
+}
+
+// nemoStages writes virtual stages: null without.
+func nemoStages(_ *Recipe, p *spec.Plan) ([]change, string) {
+	value := strconv.Itoa(p.VirtualStages)
+	if p.VirtualStages == 1 {
+		value = "null"
+	}
+	return []change{{key: "model.virtual_pipeline_model_parallel_size", value: value}}, ""
+}
+
+// nemoOptimizer chooses the optimizer that shards its states, or FSDP.
+func nemoOptimizer(r *Recipe, p *spec.Plan) (out []change, why string) {
+	name := "fused_adam"
+	switch {
+	case p.ZeRO == 1 && r.flagOf("model.mcore_gpt"):
+		name = "mcore_distributed_optim"
+	case p.ZeRO == 1:
+		name = "distributed_fused_adam"
+	case p.ZeRO > 1:
+		out = []change{{key: "model.fsdp", value: "true"}, {key: "model.fsdp_sharding_strategy", value: map[int]string{2: "grad", 3: "full"}[p.ZeRO]}}
+	}
+	if p.ZeRO < 2 && r.flagOf("model.fsdp") {
+		out = append(out, change{key: "model.fsdp", value: "false"})
+	}
+	return append(out, change{key: "model.optim.name", value: name}), ""
+}
+
+func nemoOffload(_ *Recipe, p *spec.Plan) ([]change, string) {
+	if p.Offload == spec.OffloadParams {
+		return nil, "NeMo offloads the optimizer only"
+	}
+	return []change{{key: "model.optim.cpu_offload", value: strconv.FormatBool(p.Offload == spec.OffloadOptimizer)}}, ""
+}
+
+var automodelEdits = map[Field]planEdit{
+	DP: automodelReplicas, TP: writes(TP, "distributed.tp_size"), CP: writes(CP, "distributed.cp_size"), EP: writes(EP, "distributed.ep_size"),
+	PP: automodelStages, MicroBatch: automodelBatch, Recompute: wholeLayers("distributed.activation_checkpointing"), ZeRO: automodelStage,
+	Precision: fp8(change{key: "fp8.enabled", value: "true"}), VPP: cannot("layers_per_stage of the pipeline decides it"),
+	Offload: cannot("an offload policy is a class, which the program makes"), SP: writes(SP, "distributed.sequence_parallel"),
+}
+
+// automodelReplicas writes the data parallel degree where the file has a number.
+func automodelReplicas(r *Recipe, p *spec.Plan) ([]change, string) {
+	e := entry{value: r.valueOf("distributed.dp_size")}
+	if n, ok := e.whole(); !ok || n < 1 {
+		return nil, ""
+	}
+	return writes(DP, "distributed.dp_size")(r, p)
+}
+
+// automodelStages changes a pipeline, or ends it.
+func automodelStages(r *Recipe, p *spec.Plan) ([]change, string) {
+	if r.degree(PP) == 1 {
+		return nil, "a pipeline needs a section of its own, with the schedule and the split of the layers"
+	}
+	return writes(PP, "distributed.pp_size")(r, p)
+}
+
+// automodelBatch writes the micro-batch, which with a pipeline is another key.
+func automodelBatch(r *Recipe, p *spec.Plan) ([]change, string) {
+	if p.PP > 1 {
+		return writes(MicroBatch, "distributed.pipeline.pp_microbatch_size", "autopipeline.pp_microbatch_size")(r, p)
+	}
+	return writes(MicroBatch, "step_scheduler.local_batch_size")(r, p)
+}
+
+// automodelStage changes to and from DDP. FSDP2 of Automodel has no key of the stage.
+func automodelStage(r *Recipe, p *spec.Plan) ([]change, string) {
+	strategy := r.valueOf("distributed.strategy")
+	switch {
+	case strategy == "":
+		return nil, "the strategy is a class, which sets the stage"
+	case p.ZeRO == 3:
+		return []change{{key: "distributed.strategy", value: "fsdp2"}}, ""
+	case p.ZeRO == 0 && p.TP*p.PP*p.CP*p.EP == 1:
+		return []change{{key: "distributed.strategy", value: "ddp"}}, ""
+	}
+	return nil, "fsdp2 has no key of the stage, and ddp has no other parallelism"
+}
+
+var axolotlEdits = map[Field]planEdit{
+	DP: meshShards("dp_shard_size"), TP: writes(TP, "tensor_parallel_size"), CP: writes(CP, "context_parallel_size", "sequence_parallel_degree"), EP: writes(EP, "expert_parallel_size"),
+	PP: cannot("axolotl has no pipelines"), MicroBatch: writes(MicroBatch, "micro_batch_size"), GradAccum: writes(GradAccum, "gradient_accumulation_steps"),
+	Recompute: wholeLayers("gradient_checkpointing"), Precision: fp8(change{key: "fp8", value: "true"}), SP: cannot("the plan of tensor parallelism of transformers decides it"),
+	Offload: fsdpMoves("fsdp_config.offload_params", "fsdp_config.fsdp_offload_params"),
+	Shard:   wholeShard("dp_replicate_size", "dp_shard_size"),
+	ZeRO: fsdpStage(func(zero int) []change {
+		return []change{{key: "fsdp_version", value: "2"}, {key: "fsdp_config.auto_wrap_policy", value: "TRANSFORMER_BASED_WRAP"}, {key: "fsdp_config.reshard_after_forward", value: strconv.FormatBool(zero == 3)}}
+	}, []string{"fsdp_config.reshard_after_forward", "fsdp_config.fsdp_reshard_after_forward"}, []string{"fsdp_config.sharding_strategy", "fsdp_config.fsdp_sharding_strategy"}),
+}
+
+// meshShards writes how many devices share the states where the file says it, and its degrees are those of all devices.
+func meshShards(key string) planEdit {
+	return func(r *Recipe, p *spec.Plan) ([]change, string) {
+		copies := r.degree(replicas)
+		if !r.has(key) || mul(mul(r.degree(shards), copies), mul(r.degree(TP), r.degree(CP))) != p.Devices() {
+			return nil, ""
+		}
+		if p.DP%copies != 0 {
+			return nil, fmt.Sprintf("%d copies of the weights do not divide dp=%d", copies, p.DP)
+		}
+		return []change{{key: key, value: strconv.Itoa(p.DP / copies)}}, ""
+	}
+}
+
+// wholeShard writes that all devices share the states.
+func wholeShard(copies, key string) planEdit {
+	return func(_ *Recipe, p *spec.Plan) ([]change, string) {
+		if p.Shard != 0 {
+			return nil, "an edit shards over all devices only"
+		}
+		return []change{{key: copies, value: "1"}, {key: key, value: strconv.Itoa(p.DP)}}, ""
+	}
+}
+
+const inAccelerate = "the file of Accelerate has it"
+
+var trainerEdits = map[Field]planEdit{
+	TP: trainerDegree(TP, "tensor_model_parallel_size", "tp_size"), PP: trainerDegree(PP, "pipeline_model_parallel_size"), CP: trainerDegree(CP, "context_parallel_size", "cp_size", "sequence_parallel_size"),
+	EP: trainerDegree(EP, "expert_model_parallel_size", "ep_size"), VPP: trainerDegree(VPP, "virtual_pipeline_model_parallel_size"), SP: trainerDegree(SP, "sequence_parallel"),
+	MicroBatch: writes(MicroBatch, "per_device_train_batch_size", "micro_batch_size"), GradAccum: writes(GradAccum, "gradient_accumulation_steps"),
+	Recompute: trainerRecompute, Precision: trainerPrecision, Offload: fsdpMoves("fsdp_config.offload_params"),
+	ZeRO: fsdpStage(func(zero int) []change {
+		return []change{{key: "fsdp", value: map[int]string{2: "shard_grad_op auto_wrap", 3: "full_shard auto_wrap"}[zero]}}
+	}, []string{"fsdp_config.reshard_after_forward"}, nil),
+}
+
+// megatronTrainer reports whether a file is for Megatron-LM under LLaMA-Factory.
+func (r *Recipe) megatronTrainer() bool {
+	return slices.ContainsFunc(r.entries, func(e entry) bool { return strings.HasSuffix(e.key, "_model_parallel_size") })
+}
+
+// trainerDegree writes a degree where the file has such degrees.
+func trainerDegree(of Field, keys ...string) planEdit {
+	return func(r *Recipe, p *spec.Plan) ([]change, string) {
+		if !r.megatronTrainer() && !slices.ContainsFunc(keys, r.has) {
+			return nil, inAccelerate
+		}
+		return writes(of, keys...)(r, p)
+	}
+}
+
+func trainerRecompute(r *Recipe, p *spec.Plan) ([]change, string) {
+	if r.has("recompute_granularity") {
+		if p.Recompute == spec.RecomputeNone {
+			return []change{{key: "recompute_granularity", remove: true}}, ""
+		}
+		return []change{{key: "recompute_granularity", value: string(p.Recompute)}}, ""
+	}
+	return wholeLayers("gradient_checkpointing")(r, p)
+}
+
+func trainerPrecision(r *Recipe, p *spec.Plan) ([]change, string) {
+	if r.megatronTrainer() || !slices.ContainsFunc([]string{"finetuning_type", "cutoff_len", "template"}, r.has) { // LLaMA-Factory
+		return nil, "TrainingArguments has no key for it; " + inAccelerate
+	}
+	return fp8(change{key: "fp8", value: "true"})(r, p)
+}
+
+const (
+	meshSize = "parallelism_config.parallelism_config_"
+	byFSDP   = "it goes with FSDP: zero=2 or 3"
+)
+
+var accelerateEdits = map[Field]planEdit{
+	DP: meshShards(meshSize + "dp_shard_size"), TP: accelerateDegree(TP, "megatron_lm_config.megatron_lm_tp_degree", meshSize+"tp_size"),
+	CP: accelerateDegree(CP, meshSize+"sp_size", meshSize+"cp_size"), PP: accelerateStages, EP: cannot("experts are split by the program"),
+	MicroBatch: accelerateBatch, GradAccum: accelerateSteps, Shard: wholeShard(meshSize+"dp_replicate_size", meshSize+"dp_shard_size"), ZeRO: accelerateStage, Offload: accelerateOffload,
+	Recompute: accelerateRecompute, SP: accelerateSequence, Precision: fp8(change{key: "mixed_precision", value: "fp8"}),
+}
+
+func (r *Recipe) distributedBy(kind string) bool {
+	return strings.EqualFold(r.valueOf("distributed_type"), kind)
+}
+
+// accelerateDegree writes a degree of Megatron-LM, or of FSDP, for which the sizes of the mesh go together.
+func accelerateDegree(of Field, keys ...string) planEdit {
+	return func(r *Recipe, p *spec.Plan) ([]change, string) {
+		if i := slices.IndexFunc(keys, func(key string) bool { v := r.valueOf(key); return v != "" && v != "1" }); i >= 0 {
+			return writes(of, keys[i])(r, p)
+		}
+		if !r.distributedBy("FSDP") || p.ZeRO < 2 {
+			return nil, byFSDP
+		}
+		out, why := writes(of, keys[len(keys)-1])(r, p)
+		if !r.has(meshSize + "dp_shard_size") {
+			out = append(out, change{key: meshSize + "dp_shard_size", value: strconv.Itoa(p.DP)})
+		}
+		return out, why
+	}
+}
+
+func accelerateStages(r *Recipe, p *spec.Plan) ([]change, string) {
+	if !r.has("megatron_lm_config.megatron_lm_pp_degree") {
+		return nil, "pipelines are those of its Megatron-LM plugin, which the program has to be written for"
+	}
+	return writes(PP, "megatron_lm_config.megatron_lm_pp_degree")(r, p)
+}
+
+func accelerateBatch(_ *Recipe, p *spec.Plan) ([]change, string) {
+	return nil, fmt.Sprintf("the program sets it: per_device_train_batch_size=%d", p.MicroBatch)
+}
+
+func accelerateSteps(r *Recipe, p *spec.Plan) ([]change, string) {
+	keys := []string{"deepspeed_config.gradient_accumulation_steps", "megatron_lm_config.megatron_lm_num_micro_batches", "gradient_accumulation_steps"}
+	if !slices.ContainsFunc(keys, r.has) {
+		return nil, fmt.Sprintf("the program sets it: gradient_accumulation_steps=%d", p.AccumSteps)
+	}
+	return writes(GradAccum, keys...)(r, p)
+}
+
+var accelerateFSDP = fsdpStage(func(zero int) []change {
+	return []change{{key: "distributed_type", value: "FSDP"}, {key: "fsdp_config.fsdp_version", value: "2"}, {key: "fsdp_config.fsdp_auto_wrap_policy", value: "TRANSFORMER_BASED_WRAP"},
+		{key: "fsdp_config.fsdp_reshard_after_forward", value: strconv.FormatBool(zero == 3)}}
+}, []string{"fsdp_config.fsdp_reshard_after_forward"}, []string{"fsdp_config.fsdp_sharding_strategy"})
+
+func accelerateStage(r *Recipe, p *spec.Plan) ([]change, string) {
+	switch {
+	case r.distributedBy("MEGATRON_LM") && p.ZeRO < 2:
+		return []change{{key: "megatron_lm_config.megatron_lm_use_distributed_optimizer", value: strconv.FormatBool(p.ZeRO == 1)}}, ""
+	case r.distributedBy("DEEPSPEED") && r.elsewhere() == "":
+		return writes(ZeRO, "deepspeed_config.zero_stage")(r, p)
+	}
+	return accelerateFSDP(r, p)
+}
+
+func accelerateOffload(r *Recipe, p *spec.Plan) ([]change, string) {
+	if !r.distributedBy("DEEPSPEED") || r.elsewhere() != "" {
+		return fsdpMoves("fsdp_config.fsdp_offload_params", "fsdp_config.fsdp_cpu_offload")(r, p)
+	}
+	device := map[bool]string{true: "cpu", false: "none"}
+	return []change{{key: "deepspeed_config.offload_optimizer_device", value: device[p.Offload != spec.OffloadNone]},
+		{key: "deepspeed_config.offload_param_device", value: device[p.Offload == spec.OffloadParams]}}, ""
+}
+
+func accelerateRecompute(r *Recipe, p *spec.Plan) ([]change, string) {
+	switch {
+	case r.distributedBy("MEGATRON_LM") && p.Recompute != spec.RecomputeFull:
+		return []change{{key: "megatron_lm_config.megatron_lm_recompute_activations", value: strconv.FormatBool(p.Recompute == spec.RecomputeSelective)}}, ""
+	case !r.distributedBy("FSDP"):
+		return nil, "the program calls gradient_checkpointing_enable()"
+	}
+	return wholeLayers("fsdp_config.fsdp_activation_checkpointing")(r, p)
+}
+
+func accelerateSequence(r *Recipe, p *spec.Plan) ([]change, string) {
+	if !r.distributedBy("MEGATRON_LM") {
+		return nil, "the program's plan of tensor parallelism decides it"
+	}
+	return writes(SP, "megatron_lm_config.megatron_lm_sequence_parallelism")(r, p)
+}

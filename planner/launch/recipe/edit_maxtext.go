@@ -1,0 +1,60 @@
+package recipe
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+var maxtextEdits = map[Field]planEdit{
+	DP: maxtextShards, TP: maxtextAxis(TP, "tensor"), CP: maxtextAxis(CP, "context"), EP: maxtextAxis(EP, "expert"), PP: maxtextAxis(PP, "pipeline"),
+	MicroBatch: maxtextBatch, GradAccum: writes(GradAccum, "gradient_accumulation_steps"),
+	Recompute: words("remat_policy", map[spec.Recompute]string{spec.RecomputeNone: "none", spec.RecomputeSelective: "minimal", spec.RecomputeFull: "full"}),
+	Precision: fp8(change{key: "quantization", value: "fp8"}), ZeRO: cannot("MaxText shards weights, gradients and states together, by its mesh"),
+	Offload: maxtextOffload, SP: cannot("MaxText splits sequences by the rules of its mesh"),
+}
+
+// maxtextAxis writes the size of an axis within a slice.
+func maxtextAxis(of Field, axis string) planEdit { return writes(of, "ici_"+axis+"_parallelism") }
+
+// maxtextShards writes the axis that shards states, unless the file leaves it to the devices.
+func maxtextShards(r *Recipe, p *spec.Plan) ([]change, string) {
+	for _, axis := range []string{"fsdp", "data"} {
+		e := entry{value: r.valueOf("ici_" + axis + "_parallelism")}
+		n, ok := e.whole()
+		if !ok || n < 1 || n == 1 && axis == "fsdp" {
+			continue
+		}
+		split := r.degree(TP) * r.degree(PP) * r.degree(CP)
+		samples := p.Devices() / max(split, 1) // the present degree
+		if n*p.DP%max(samples, 1) != 0 {
+			return nil, fmt.Sprintf("an axis of %d is not scaled to dp=%d", n, p.DP)
+		}
+		return []change{{key: "ici_" + axis + "_parallelism", value: strconv.Itoa(n * p.DP / samples)}}, ""
+	}
+	return nil, ""
+}
+
+// maxtextBatch writes the samples of a chip: those of a replica over its chips, and with a pipeline all of a step.
+func maxtextBatch(r *Recipe, p *spec.Plan) ([]change, string) {
+	e := entry{value: r.valueOf("per_device_batch_size")}
+	if n, ok := e.whole(); p.MicroBatch == 1 && (!ok || n < 1) {
+		return nil, "" // as it is read without the key
+	}
+	samples, chips := p.MicroBatch, p.TP*p.PP*p.CP
+	if p.PP > 1 {
+		samples *= p.AccumSteps
+	}
+	if samples%chips != 0 {
+		return nil, fmt.Sprintf("per_device_batch_size would be %d samples over %d chips", samples, chips)
+	}
+	return []change{{key: "per_device_batch_size", value: strconv.Itoa(samples / chips)}}, ""
+}
+
+func maxtextOffload(_ *Recipe, p *spec.Plan) ([]change, string) {
+	if p.Offload == spec.OffloadParams {
+		return nil, "weights on the host are not read from such files"
+	}
+	return []change{{key: "optimizer_memory_host_offload", value: strconv.FormatBool(p.Offload == spec.OffloadOptimizer)}}, ""
+}

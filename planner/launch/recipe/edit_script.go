@@ -1,0 +1,102 @@
+package recipe
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// maxAnchors bounds the options that a new one is put before, to try.
+const maxAnchors = 8
+
+// scriptEdits are the texts that a change of an option may lead to: the variable that an option takes its value from
+// assigned anew, the option with another value in each place where it stands, or a new option before one of the script's.
+func scriptEdits(text string, c *change, assignments bool, entries []entry) (out []string) {
+	name := strings.ReplaceAll(regexp.QuoteMeta(strings.TrimPrefix(c.key, "--")), "-", "[-_]")
+	before, between := `(^|[\s"'(])--`, `(?:[ \t]+|=)`
+	if assignments {
+		before, between = `(^|[\s"'(])`, "="
+	}
+	flag := c.value == present || c.remove && isFlag(entries, c.key)
+	pattern := before + name
+	if !flag {
+		pattern += between + `("[^"\n]*"|'[^'\n]*'|[^\s"'\\)]+)`
+		if c.remove { // all of its values
+			pattern += `(?:[ \t]+[^\s"'\\)-][^\s"'\\)]*)*`
+		}
+	}
+	re, err := regexp.Compile(pattern + `([\s"'\\)]|$)`)
+	if err != nil {
+		return nil
+	}
+	for _, m := range re.FindAllStringSubmatchIndex(text, -1) {
+		start, end := m[3], m[len(m)-2]
+		switch {
+		case c.remove:
+			out = append(out, withoutOption(text, start, end))
+		case !flag:
+			out = append(assignedAnew(text, text[m[4]:m[5]], c.value), append(out, text[:m[4]]+c.value+text[m[5]:])...)
+		}
+	}
+	if c.remove || len(out) > 0 {
+		return out
+	}
+	return insertedOption(text, c, assignments, entries)
+}
+
+// isFlag reports whether an option of the script has no value.
+func isFlag(entries []entry, key string) bool {
+	return slices.ContainsFunc(entries, func(e entry) bool { return e.key == key && e.value == present && e.list == nil })
+}
+
+// withoutOption removes an option, with its line where it stands alone on it.
+func withoutOption(text string, start, end int) string {
+	if line, after := lineOf(text, start); strings.TrimSpace(text[line:start])+strings.Trim(text[end:after], " \t\\\n") == "" && strings.Contains(text[end:after], `\`) {
+		return text[:line] + text[after:]
+	}
+	return text[:start] + strings.TrimPrefix(text[end:], " ")
+}
+
+var variable = regexp.MustCompile(`^"?\$\{?(\w+)(?::?-[^}]*)?\}?"?$`)
+
+// assignedAnew gives the variable of a value such as ${TP} or ${TP:-8} another one, in each place that assigns a plain one.
+func assignedAnew(text, written, value string) (out []string) {
+	v := variable.FindStringSubmatch(written)
+	if v == nil {
+		return nil
+	}
+	re := regexp.MustCompile(`(?m)(?:^|[\s;])` + v[1] + `=["']?(?:\$\{\w+:?-)?([\w.+]+)["'}]*(?:[\s;]|$)`)
+	for _, m := range re.FindAllStringSubmatchIndex(text, -1) {
+		out = append(out, text[:m[2]]+value+text[m[3]:])
+	}
+	return out
+}
+
+var anchorOption = regexp.MustCompile(`--(?:micro-batch-size|num-layers|hidden-size|global-batch-size)\b`)
+
+// insertedOption puts an option before one that the script has: before one that every script has, or else before others.
+func insertedOption(text string, c *change, assignments bool, entries []entry) (out []string) {
+	option := c.key + " " + c.value + " "
+	places := anchorOption.FindAllStringIndex(text, maxAnchors)
+	switch {
+	case assignments:
+		option, places = c.key+"="+c.value+" ", regexp.MustCompile(`\b(?:model_name|per_device_batch_size|steps)=`).FindAllStringIndex(text, maxAnchors)
+	case c.value == present:
+		option = c.key + " "
+	}
+	for _, e := range entries {
+		anchor := e.key + " "
+		if assignments {
+			anchor = e.key + "="
+		}
+		if m := strings.Index(text, anchor); m >= 0 && len(places) < maxAnchors && (assignments || strings.HasPrefix(e.key, "--")) {
+			places = append(places, []int{m})
+		}
+	}
+	for _, m := range places {
+		if m[0] == 0 || text[m[0]-1] != '"' && text[m[0]-1] != '\'' { // not quoted with its value
+			out = append(out, text[:m[0]]+option+text[m[0]:])
+		}
+	}
+	return out
+}
