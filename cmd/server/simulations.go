@@ -41,6 +41,7 @@ type Simulation struct {
 	Runs     []report.Summary `json:"runs,omitempty" doc:"A row per policy, as pacer simulate."`
 	Events   []SimulatedEvent `json:"events,omitempty" doc:"Those of the explained jobs, by policy."`
 	Report   string           `json:"report,omitempty" doc:"Path of the report: charts, the jobs on every device, and fairness, as a page."`
+	Charts   string           `json:"charts,omitempty" doc:"Path of the data of the report's charts, as JSON."`
 	Warnings []string         `json:"warnings,omitempty" doc:"Rows of jobs that are not used, and what else stops nothing."`
 	Error    string           `json:"error,omitempty"`
 }
@@ -69,7 +70,8 @@ type simulation struct {
 	explain  *report.Explanations   // nil = no job
 	finished atomic.Int64
 	cancel   context.CancelFunc
-	html     []byte
+	html     []byte // its report
+	charts   []byte // the data of the report's charts, JSON
 }
 
 // simulations keeps the last simulations and runs them one at a time.
@@ -116,8 +118,18 @@ func (s *Server) registerSimulations(api huma.API, m *router) {
 		func(_ context.Context, in *simulationID) (Simulation, error) { return s.simulations.get(in.ID) })
 	register(s, api, m, operation{http.MethodDelete, one, "delete-simulation", tag, light, "Delete a simulation", "One that has not ended is cancelled.", []int{404}},
 		func(_ context.Context, in *simulationID) (Simulation, error) { return s.simulations.remove(in.ID) })
+	m.HandleFunc("GET "+one+"/charts", func(w http.ResponseWriter, r *http.Request) {
+		_, charts, err := s.simulations.report(r.PathValue("id"))
+		if err != nil {
+			writeProblem(w, problem(err))
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		_, _ = w.Write(charts)
+	})
 	m.HandleFunc("GET "+one+"/report", func(w http.ResponseWriter, r *http.Request) {
-		html, err := s.simulations.report(r.PathValue("id"))
+		html, _, err := s.simulations.report(r.PathValue("id"))
 		if err != nil {
 			writeProblem(w, problem(err))
 			return
@@ -166,7 +178,7 @@ func (m *simulations) add(ctx context.Context, in *SimulationRequest) (Simulatio
 // simulate runs n after those before it, and keeps its figures.
 func (m *simulations) simulate(ctx context.Context, n *simulation, run *experiment.Simulation) {
 	defer n.cancel()
-	results, html, err := m.turnOf(ctx, n, run)
+	results, drawn, err := m.turnOf(ctx, n, run)
 	var events []SimulatedEvent
 	if err == nil && n.explain != nil {
 		var text []byte
@@ -179,8 +191,9 @@ func (m *simulations) simulate(ctx context.Context, n *simulation, run *experime
 	n.run = nil
 	switch {
 	case err == nil:
-		n.state.Status, n.state.Runs, n.state.Events, n.html = "done", report.SummarizeAll(results, run.Score), events, html
-		n.state.Report = "/v1/simulations/" + n.state.ID + "/report"
+		n.state.Status, n.state.Runs, n.state.Events, n.html = "done", report.SummarizeAll(results, run.Score), events, drawn.html
+		n.charts = drawn.charts
+		n.state.Report, n.state.Charts = "/v1/simulations/"+n.state.ID+"/report", "/v1/simulations/"+n.state.ID+"/charts"
 	case errors.Is(err, context.Canceled):
 		n.state.Status = "cancelled"
 	default:
@@ -188,13 +201,16 @@ func (m *simulations) simulate(ctx context.Context, n *simulation, run *experime
 	}
 }
 
+// drawn is how a simulation is shown: its report, and the data of the report's charts.
+type drawn struct{ html, charts []byte }
+
 // turnOf waits for the simulations before n, runs it and writes its report. A panic is an error.
-func (m *simulations) turnOf(ctx context.Context, n *simulation, run *experiment.Simulation) (results []*sim.Result, html []byte, err error) {
+func (m *simulations) turnOf(ctx context.Context, n *simulation, run *experiment.Simulation) (results []*sim.Result, drawn drawn, err error) {
 	select {
 	case m.turn <- struct{}{}:
 		defer func() { <-m.turn }()
 	case <-ctx.Done():
-		return nil, nil, context.Cause(ctx)
+		return nil, drawn, context.Cause(ctx)
 	}
 	m.mu.Lock()
 	n.state.Status = "running"
@@ -228,12 +244,16 @@ func (m *simulations) turnOf(ctx context.Context, n *simulation, run *experiment
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, drawn, err
 	}
-	var out bytes.Buffer
-	err = report.WriteHTML(&out, report.HTMLInput{Title: fmt.Sprintf("%d jobs on %d devices", len(run.Jobs), run.Cluster.Devices()), Results: results, Gantts: gantts,
-		Score: run.Score, Facts: append(run.Facts(), report.Fact{Name: "Pacer", Value: m.s.o.Version})})
-	return results, out.Bytes(), err
+	var html, charts bytes.Buffer
+	in := report.HTMLInput{Title: fmt.Sprintf("%d jobs on %d devices", len(run.Jobs), run.Cluster.Devices()), Results: results, Gantts: gantts,
+		Score: run.Score, Facts: append(run.Facts(), report.Fact{Name: "Pacer", Value: m.s.o.Version})}
+	if err = report.WriteHTML(&html, in); err == nil {
+		err = report.WriteCharts(&charts, in)
+	}
+	drawn.html, drawn.charts = html.Bytes(), charts.Bytes()
+	return results, drawn, err
 }
 
 // find returns a kept simulation. The caller holds mu.
@@ -287,8 +307,8 @@ func (m *simulations) remove(id string) (Simulation, error) {
 	return n.now(), nil
 }
 
-// report returns the page of a simulation that is done.
-func (m *simulations) report(id string) ([]byte, error) {
+// report returns the page of a simulation that is done, and the data of its charts.
+func (m *simulations) report(id string) (html, charts []byte, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	i, err := m.find(id)
@@ -296,9 +316,9 @@ func (m *simulations) report(id string) ([]byte, error) {
 		err = newProblem(http.StatusNotFound, "", fmt.Sprintf("simulation %s is %s: there is no report", id, m.all[i].state.Status))
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return m.all[i].html, nil
+	return m.all[i].html, m.all[i].charts, nil
 }
 
 // inlined is a script or a style sheet within a page.

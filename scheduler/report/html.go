@@ -2,6 +2,7 @@ package report
 
 import (
 	_ "embed" // the page's parts
+	"encoding/json"
 	"html/template"
 	"io"
 
@@ -45,7 +46,7 @@ var (
 var (
 	pageTemplate = template.Must(template.New("page").Parse(pageHTML))
 	pageStyle    = pageparts.Style(pageCSS)
-	pageScript   = pageparts.Charts + template.JS("\n"+pageJS)
+	pageScript   = pageparts.Charts + "\n" + pageparts.Schedules + template.JS("\n"+pageJS)
 )
 
 // page is the data of the template.
@@ -77,6 +78,9 @@ type pageWarning struct {
 	Policy string
 	Texts  []string
 }
+
+// WriteCharts writes the data of the charts of WriteHTML, a JSON object, for a page that draws them itself.
+func WriteCharts(w io.Writer, in HTMLInput) error { return json.NewEncoder(w).Encode(newCharts(in)) }
 
 type pageCharts struct {
 	Policies []string `json:"policies"`

@@ -46,7 +46,8 @@ func files() []*File {
 	out := []*File{newFile("/", ".html", read("index.html")),
 		newFile(Prefix+"style.css", ".css", []byte(pageparts.PlanStyle(string(read("page.css"))))),
 		newFile(Prefix+"uplot.js", ".js", []byte(pageparts.PlotModule())),
-		newFile(Prefix+"charts.js", ".js", []byte(pageparts.Charts))}
+		newFile(Prefix+"charts.js", ".js", []byte(pageparts.Charts)),
+		newFile(Prefix+"schedules.js", ".js", []byte(pageparts.ScheduleModule()))}
 	names, err := fs.Glob(assets, "assets/*.js")
 	if err != nil {
 		panic(err) // the pattern is wrong

@@ -43,7 +43,7 @@ var settled = map[string]string{
 	"trust":    `document.querySelector("#h-stack")`,
 	"explore":  `!document.querySelector("#view [aria-busy=true]") && document.querySelectorAll(".uplot").length === 3`,
 	"check":    `document.querySelector("#view .facts")`,
-	"simulate": `document.querySelectorAll("#view table").length === 3`,
+	"simulate": `document.querySelectorAll("#view table:not(.u-legend)").length === 3 && document.querySelectorAll("#view .uplot").length === 5 && document.querySelector("#view .gantt canvas")`,
 	"operate":  `document.querySelector("#h-sources") && document.querySelectorAll(".uplot").length === 1`,
 }
 

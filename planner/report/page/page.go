@@ -21,6 +21,8 @@ var (
 	plansCSS string
 	//go:embed assets/charts.js
 	chartsJS string
+	//go:embed assets/schedules.js
+	schedulesJS string
 )
 
 // Plot is the script of uPlot with its licence, which every copy must contain.
@@ -45,3 +47,11 @@ var Charts = template.JS(chartsJS)
 
 // PlotModule returns Plot as a module with uPlot as its default export.
 func PlotModule() string { return string(Plot) + "\nexport default uPlot;\n" }
+
+// Schedules is the module with the charts of schedules, which comes after Charts in a page that is one file.
+var Schedules = template.JS(schedulesJS)
+
+// ScheduleModule returns Schedules as a module beside charts.js, which has Charts.
+func ScheduleModule() string {
+	return "import {css, axes, element} from \"./charts.js\";\n" + schedulesJS
+}

@@ -1,6 +1,7 @@
 // Scheduling policies on a simulated cluster: start simulations, follow them, and compare their figures.
 
-import {h, api, file, withToken, big, duration, percent, sig, plainTable, table, problemBox} from "./core.js";
+import {h, api, file, withToken, big, duration, percent, sig, plainTable, table, charts, problemBox} from "./core.js";
+import {keepDrawn} from "./charts.js";
 
 const labels = {
   jobs: ["Jobs", "how many jobs are drawn, at most 2000"], rate: ["Jobs per hour", "mean rate at which they are submitted"],
@@ -91,7 +92,7 @@ export async function show(root, q, page) {
     const length = (v) => v == null ? "–" : h("span", {class: "error"}, h("span", {class: "gauge", "aria-hidden": "true"}, h("span", {class: "c1", style: {width: 100 * v / worst + "%"}})), duration(v));
     const time = (name, about, key) => ({name, about, num: true, cell: (r) => duration(r[key])});
     result.append(plainTable([
-      {name: "Policy", cell: (r) => r.policy}, {name: "Average JCT", num: true, cell: (r) => r.error ? h("span", {class: "doubt"}, r.error) : length(r.avg_jct_s)},
+      {name: "Policy", cell: (r) => h("span", {class: "policy"}, h("span", {class: "swatch c" + (s.runs.indexOf(r) % 8 + 1)}), h("span", {}, r.policy))}, {name: "Average JCT", num: true, cell: (r) => r.error ? h("span", {class: "doubt"}, r.error) : length(r.avg_jct_s)},
       time("Median", "median time from submission to completion", "median_jct_s"), time("99th percentile", "99 of 100 jobs take at most this long from submission to completion", "p99_jct_s"), time("Makespan", "", "makespan_s"),
       {name: "Device-hours", num: true, cell: (r) => big(r.device_hours)}, {name: "Utilisation", num: true, cell: (r) => percent(r.utilisation)},
       {name: "Restarts", num: true, cell: (r) => big(r.restarts)}, {name: "Worst ρ", num: true, cell: (r) => r.max_rho == null ? "–" : sig(r.max_rho, 3)},
@@ -99,7 +100,8 @@ export async function show(root, q, page) {
     ], s.runs, "Figures of the policies"),
     h("p", {class: "hint"}, "JCT is the time from a job's submission to its completion; ρ compares it with the time of the job alone on its share of the cluster."),
     h("p", {}, withToken() ? h("button", {type: "button", onclick: () => file(s.report, "simulation-" + s.id + ".html")}, "Save the report")
-      : h("a", {href: s.report, target: "_blank", rel: "noopener"}, "Open the report"), ": distributions, utilisation, waiting jobs, the jobs on every device, and fairness."));
+      : h("a", {href: s.report, target: "_blank", rel: "noopener"}, "Open the report"), ": this as one file, with fairness and lateness in figures."));
+    if (s.charts) drawCharts(s.charts, result.appendChild(h("div")), ending.signal).catch((err) => { if (err.name !== "AbortError") result.append(problemBox(err)); });
     if (s.events) {
       result.append(h("h2", {}, "What happened to " + s.events[0].job_id), table([
         {name: "Policy", about: "policy", width: 11, value: (e) => e.policy, cell: (e) => e.policy}, {name: "Time", about: "since the first submission", width: 7, num: true, value: (e) => e.at_s, cell: (e) => duration(e.at_s)},
@@ -108,6 +110,29 @@ export async function show(root, q, page) {
       ], s.events, {label: "Events of a job"}).element);
     }
   }
+}
+
+// drawn are the charts of a report, with their title, what they show, and why they may be empty.
+const drawn = {
+  jct: ["Job completion time", "Share of the admitted jobs that finished within the time below after their submission; higher and further left is better.", "no job finished"],
+  delay: ["Queueing delay", "Share of the admitted jobs that started within the time below after their submission.", "no job had to wait"],
+  rho: ["Finish-time fairness", "Share of the jobs with a ρ of at most the number below; 1 is as fast as alone on an equal share of the cluster, less is faster.", "no job finished, or run times alone are not known"],
+  used: ["Utilisation", "Share of the cluster's devices that jobs hold", "nothing happened"],
+  waiting: ["Waiting jobs", "Admitted jobs that hold no device", "nothing happened"],
+};
+
+// drawCharts draws the charts of a simulation into a box until the signal ends them.
+async function drawCharts(path, box, signal) {
+  const [data, {drawPolicies, drawGantt, meanOver}] = await Promise.all([api(path, undefined, signal), import("./schedules.js"), charts()]);
+  signal.throwIfAborted();
+  const boxes = {}, sections = Object.entries(drawn).map(([name, [title, about, none]]) => h("section", {"aria-label": title}, h("h2", {}, title),
+    h("p", {}, about + (name === "used" || name === "waiting" ? meanOver(data[name]) + "." : "")), boxes[name] = h("figure", {class: "chart", "aria-label": title, "data-none": none})));
+  const parts = {canvas: h("canvas", {role: "img", "aria-label": "Jobs on every device over time"}), picks: h("div", {class: "picks", role: "group", "aria-label": "Policy drawn"}), about: h("p"), under: h("p", {class: "hint under"})};
+  const devices = h("section", {"aria-label": "Devices"}, h("h2", {}, "Devices"), parts.about, parts.picks, h("div", {class: "gantt"}, parts.canvas), parts.under);
+  box.append(h("div", {class: "two"}, sections), h("p", {class: "hint"}, "Drag across a chart to zoom in, double-click to zoom out. A policy's name hides or shows its line."), devices);
+  const ends = [keepDrawn(() => drawPolicies(boxes, data)), drawGantt(parts, data)];
+  if (!ends[1]) devices.remove();
+  signal.addEventListener("abort", () => ends.forEach((end) => end?.()));
 }
 
 // amount reads a field that must be a number above 0.
