@@ -6,6 +6,8 @@
 // open loop: request i is due i/rate seconds after the start, and its latency counts
 // from then. All requests are distinct. Client and server share the cores.
 //
+// With -check the requests are launch files to /v1/check, each with its five best changes and their diffs.
+//
 // Start with main.go; requests.go makes the requests, load.go sends them, and conn.go
 // is a minimal HTTP client.
 package main

@@ -25,6 +25,7 @@ func main() {
 	flag.DurationVar(&o.warm, "warm", 2*time.Second, "duration of the warm-up before it")
 	flag.IntVar(&o.conns, "connections", 32, "kept connections")
 	flag.StringVar(&o.load, "load", "", "time small plans beside a load instead: quiet, heavy (200 clients with long curves) or slow (1000 slow writers, 1000 slow readers)")
+	flag.BoolVar(&o.check, "check", false, "send launch files to /v1/check in place of predictions")
 	flag.BoolVar(&o.hostile, "hostile", false, "measure the processor time of refused bodies of 8 MiB instead")
 	flag.Parse()
 	if err := run(o); err != nil {
@@ -39,7 +40,7 @@ type options struct {
 	duration, warm time.Duration
 	conns          int
 	load           string
-	hostile        bool
+	hostile, check bool
 }
 
 func run(o options) error {
@@ -64,6 +65,9 @@ func run(o options) error {
 	warm := int(o.rate * o.warm.Seconds())
 	count := warm + int(o.rate*o.duration.Seconds())
 	requests := newRequests(address, count)
+	if o.check {
+		requests = newChecks(address, count)
+	}
 	runtime.GC()
 	before, err := used(address)
 	if err != nil {
@@ -78,7 +82,7 @@ func run(o options) error {
 		return err
 	}
 	report(os.Stdout, results[warm:], o)
-	fmt.Printf("processor time per prediction: server %.1f us, client %.1f us\n", each(after.server-before.server, count), each(after.client-before.client, count))
+	fmt.Printf("processor time per request: server %.1f us, client %.1f us\n", each(after.server-before.server, count), each(after.client-before.client, count))
 	return nil
 }
 
@@ -120,7 +124,11 @@ func start(pacer string) (address string, stop func(), err error) {
 
 // report prints the latencies after the warm-up.
 func report(w io.Writer, results []time.Duration, o options) {
-	fmt.Fprintf(w, "%g predictions/s for %v over %d connections, all distinct; %d cores for client and server\n", o.rate, o.duration, o.conns, runtime.NumCPU())
+	what := "predictions"
+	if o.check {
+		what = "launch files"
+	}
+	fmt.Fprintf(w, "%g %s/s for %v over %d connections, all distinct; %d cores for client and server\n", o.rate, what, o.duration, o.conns, runtime.NumCPU())
 	quantiles(w, results)
 }
 
