@@ -78,7 +78,7 @@ func (c *checker) resolve(ctx context.Context) error {
 	if q.Devices > 0 {
 		devices = q.Devices
 	} else if !ok {
-		return &FieldError{Field: "devices", Value: "", Why: "is missing: the file does not say how many devices it is for"}
+		return &FieldError{Field: "devices", Value: "", Why: "is missing: the file does not say how many devices it is for, such as 8"}
 	}
 	if q.Seq == 0 {
 		q.Seq = c.file.Samples()

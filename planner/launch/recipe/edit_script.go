@@ -72,6 +72,21 @@ func assignedAnew(text, written, value string) (out []string) {
 	return out
 }
 
+// ownLine puts an option on a line of its own before the line that begins with another one, and ends it as its neighbours.
+func ownLine(text string, at int, option string) []string {
+	start, end := lineOf(text, at)
+	if start == 0 || strings.TrimSpace(text[start:at]) != "" {
+		return nil
+	}
+	last := "\n"
+	for _, line := range []string{text[start:end], text[:start]} {
+		if strings.HasSuffix(strings.TrimRight(line, " \t\r\n"), `\`) {
+			last = " \\\n"
+		}
+	}
+	return []string{text[:start] + text[start:at] + strings.TrimSpace(option) + last + text[start:]}
+}
+
 var anchorOption = regexp.MustCompile(`--(?:micro-batch-size|num-layers|hidden-size|global-batch-size)\b`)
 
 // insertedOption puts an option before one that the script has: before one that every script has, or else before others.
@@ -95,6 +110,7 @@ func insertedOption(text string, c *change, assignments bool, entries []entry) (
 	}
 	for _, m := range places {
 		if m[0] == 0 || text[m[0]-1] != '"' && text[m[0]-1] != '\'' { // not quoted with its value
+			out = append(out, ownLine(text, m[0], option)...)
 			out = append(out, text[:m[0]]+option+text[m[0]:])
 		}
 	}

@@ -190,7 +190,7 @@ func (w *yamlWalk) scalar(key string, n ast.Node) entry {
 
 var nullWord = regexp.MustCompile(`^[ \t]*(?:null|Null|NULL|~)?`)
 
-// null is a value of nothing, whose place is all after the colon.
+// null is a value of nothing. Its place is all after the colon.
 func (w *yamlWalk) null(key string, name *token.Token) entry {
 	e := entry{key: key, isNull: true}
 	if _, end := w.place(name); end > 0 && end < len(w.text) && w.text[end] == ':' {
