@@ -86,16 +86,17 @@ func (m Mode) String() string { return [...]string{"up", "draining", "down"}[m] 
 type Phase uint8
 
 const (
-	Held     Phase = iota // exists, holds nothing, does not start by itself
-	Released              // holds nothing yet, and may start at any time
-	Running               // holds devices
-	Stopping              // on its way from Running to Held, and holds devices; also while the cluster refuses to start it again
-	Requeued              // stopped and released again by the cluster itself; it is stopped before its next start
-	Ended                 // completed, failed or cancelled; a job that is missing has ended too
+	Held      Phase = iota // exists, holds nothing, does not start by itself
+	Releasing              // was let run, and may start at any time; the cluster has not answered, and a stop now could come too late
+	Released               // holds nothing yet, may start at any time, and can be stopped
+	Running                // holds devices
+	Stopping               // on its way from Running to Held, and holds devices; also while the cluster refuses to start it again
+	Requeued               // stopped and released again by the cluster itself; it is stopped before its next start
+	Ended                  // completed, failed or cancelled; a job that is missing has ended too
 )
 
 func (p Phase) String() string {
-	return [...]string{"held", "released", "running", "stopping", "requeued", "ended"}[p]
+	return [...]string{"held", "releasing", "released", "running", "stopping", "requeued", "ended"}[p]
 }
 
 // Job is a job that pacer schedules, as the cluster has it.
