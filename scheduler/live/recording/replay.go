@@ -1,0 +1,184 @@
+package recording
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/sim"
+)
+
+// Truth is a truth in which the speed of each job is that of the recording. What policies are
+// told of a job, its request and the estimates of its speed, stays as it was.
+type Truth struct {
+	sim.Truth
+	factors map[spec.JobID]float64 // on the speed of the inner truth
+}
+
+// StepsPerSec implements sim.Truth.
+func (t Truth) StepsPerSec(ctx context.Context, j *spec.Job, g *scheduler.Grant, group *spec.NodeGroup) (float64, error) {
+	rate, err := t.Truth.StepsPerSec(ctx, j, g, group)
+	if f, ok := t.factors[j.ID]; ok {
+		rate *= f
+	}
+	return rate, err
+}
+
+// In returns t with another inner truth, of the same speeds.
+func (t Truth) In(inner sim.Truth) Truth { return Truth{inner, t.factors} }
+
+// Calibrate returns the jobs as the simulator takes them, and the truth at which they take as long
+// as they did: by its own factor on the speeds of base, each job does its work in exactly its
+// recorded runs. base knows how speeds differ between devices and plans. A job that has not
+// ended goes on at the speed that its progress shows, else at that of base. Under a base of
+// durations, a job without a duration gets the one that it turned out to have.
+func (r *Recording) Calibrate(ctx context.Context, base sim.Truth) ([]spec.Job, Truth, error) {
+	jobs, t := make([]spec.Job, len(r.Jobs)), Truth{base, map[spec.JobID]float64{}}
+	_, durations := base.(sim.Durations)
+	for i := range r.Jobs {
+		j := &r.Jobs[i]
+		jobs[i] = j.Job
+		by := r.To
+		if !j.Ended && j.Trained > 0 {
+			by = j.Seen
+		}
+		var trained time.Duration
+		for k := range j.Runs {
+			trained += j.Runs[k].trained(by)
+		}
+		if durations && jobs[i].Duration == 0 {
+			jobs[i].Duration = max(trained, time.Second)
+		}
+		done, err := r.work(ctx, base, &jobs[i], j.Runs, by)
+		if err != nil {
+			return nil, t, err
+		}
+		switch {
+		case j.Ended:
+			work, err := base.Steps(ctx, &jobs[i])
+			if err != nil {
+				return nil, t, fmt.Errorf("recording: job %s: %w", j.ID, err)
+			}
+			t.factors[j.ID] = round(work / done)
+		case j.Trained > 0 && trained > 0:
+			t.factors[j.ID] = round(j.Trained / done)
+		}
+		if f, ok := t.factors[j.ID]; ok && !(f > 0 && !math.IsInf(f, 0)) {
+			return nil, t, fmt.Errorf("recording: job %s: %g steps in its runs at the speeds of the truth", j.ID, done)
+		}
+	}
+	return jobs, t, nil
+}
+
+// round rounds to nine digits: times are recorded to a nanosecond. A truth that is right is then
+// exactly right, and policies break ties as they did.
+func round(v float64) float64 {
+	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 9, 64), 64)
+	return v
+}
+
+// work returns the steps that a job does in its runs up to a time at the speeds of base. A job
+// that never trained did a second's.
+func (r *Recording) work(ctx context.Context, base sim.Truth, j *spec.Job, runs []Run, by time.Duration) (steps float64, err error) {
+	rate := 0.0
+	for k := range runs {
+		run := &runs[k]
+		group := &r.Cluster.Groups[r.Cluster.GroupOf(run.Grant.Slots[0].Node)]
+		if rate, err = base.StepsPerSec(ctx, j, run.Grant, group); err != nil {
+			return 0, fmt.Errorf("recording: job %s ran with %s on %s of %s: %w", j.ID, run.Grant.Plan, spec.Count(run.Grant.Devices(), "device"), group.Accelerator.Name, err)
+		}
+		steps += rate * run.trained(by).Seconds()
+	}
+	if steps == 0 {
+		steps = rate
+	}
+	return steps, nil
+}
+
+// Result returns the run as it was, of the jobs that Calibrate returned.
+func (r *Recording) Result(jobs []spec.Job) *sim.Result {
+	out := &sim.Result{Policy: strings.Join(r.Policies, "+") + " [live]", Devices: r.Cluster.Devices()}
+	change := map[time.Duration]sim.Usage{} // differences
+	add := func(at time.Duration, held, waiting int) {
+		u := change[at]
+		change[at] = sim.Usage{Held: u.Held + held, Waiting: u.Waiting + waiting}
+	}
+	for i := range r.Jobs {
+		j := &r.Jobs[i]
+		rec := sim.JobRecord{
+			Job: jobs[i], Finished: j.Ended, Scored: j.Counts(), Restarts: j.Restarts, Preemptions: j.Preemptions, Failures: j.Failures,
+		}
+		if !j.Ended {
+			rec.Unfinished = "had not ended when the recording did"
+		}
+		add(j.Submit, 0, 1)
+		for k := range j.Runs {
+			run := &j.Runs[k]
+			devices := run.Grant.Devices()
+			rec.Attained += float64(devices) * (run.End - run.Start).Seconds()
+			add(run.Start, devices, -1)
+			add(run.End, -devices, 1)
+			if k == 0 {
+				rec.Start = run.Start
+			}
+			rec.End = run.End
+		}
+		if j.Ended {
+			add(rec.End, 0, -1)
+		}
+		out.Jobs = append(out.Jobs, rec)
+	}
+	var now sim.Usage
+	for at, u := range change {
+		out.Usage = append(out.Usage, sim.Usage{At: at, Held: u.Held, Waiting: u.Waiting})
+	}
+	slices.SortFunc(out.Usage, func(a, b sim.Usage) int { return cmp.Compare(a.At, b.At) })
+	for i := range out.Usage {
+		u := &out.Usage[i]
+		now.Held, now.Waiting = now.Held+u.Held, now.Waiting+u.Waiting
+		u.Held, u.Waiting = now.Held, now.Waiting
+	}
+	return out
+}
+
+// Notes say what a replay leaves out or assumes.
+func (r *Recording) Notes() (out []string) {
+	open, early := 0, 0
+	for i := range r.Jobs {
+		switch j := &r.Jobs[i]; {
+		case j.Early:
+			early++
+		case !j.Ended:
+			open++
+		}
+	}
+	for _, n := range []struct {
+		count int
+		text  string
+	}{
+		{open, "had not ended when the recording did: replayed, but not counted"},
+		{early, "had run before the recording began: replayed with the rest of their work, but not counted"},
+		{len(r.LeftOut), "never ran, or were not started by pacer: left out"},
+	} {
+		if n.count > 0 {
+			out = append(out, fmt.Sprintf("%s %s", spec.Count(n.count, "job"), n.text))
+		}
+	}
+	if r.Torn > 0 {
+		out = append(out, fmt.Sprintf("%s of the recording is torn and left out", spec.Count(r.Torn, "line")))
+	}
+	if r.Away > 0 {
+		out = append(out, fmt.Sprintf("pacer was away for %s in %d times, the replayed policy is not", r.Away.Round(time.Second), r.Sessions-1))
+	}
+	if hours := r.Others / 3600; hours > 0 {
+		out = append(out, fmt.Sprintf("jobs that pacer does not schedule held devices for %.4g device-hours: they are free in the replay", hours))
+	}
+	return out
+}

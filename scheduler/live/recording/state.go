@@ -1,0 +1,398 @@
+package recording
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/live"
+	"github.com/pacer-ml/pacer/scheduler/sim"
+)
+
+// state is what the lines read so far say.
+type state struct {
+	out    Recording
+	types  []spec.NodeGroup // of the session
+	models []spec.Model     // of the session
+	from   time.Time
+	now    time.Time
+	cost   time.Duration // start cost of the session
+
+	nodes []*nodeState
+	names map[string]*nodeState // present nodes
+	jobs  map[spec.JobID]*jobState
+}
+
+// nodeState is a node. A node that comes back with another type is another node.
+type nodeState struct {
+	live.Node        // the name is unique
+	name      string // in the file
+	outages   []outage
+	drained   time.Time // since when it drains, zero = it does not
+}
+
+// outage is a time at which a node is down.
+type outage struct{ drained, down, up time.Time } // zero = was not drained; since before the recording; still down
+
+// jobState is a job.
+type jobState struct {
+	out       Job // as far as it is known
+	last      job // as seen last
+	submitted time.Time
+	runs      []runState
+	ended     time.Time // zero = it has not
+	done      float64   // steps as reported last, negative = never
+	seen      time.Time // when that was
+	first     job       // as seen first
+}
+
+// runState is a run. It is under way if end is zero.
+type runState struct {
+	start, end, started time.Time // started as the cluster says
+	cost                time.Duration
+	plan                string
+	slots               live.Slots
+}
+
+func newState() *state {
+	return &state{names: map[string]*nodeState{}, jobs: map[spec.JobID]*jobState{}}
+}
+
+// add takes a line over.
+func (s *state) add(l *line) error {
+	at := l.At
+	if s.from.IsZero() {
+		s.from, s.now = at, at
+	}
+	if at.Before(s.now) { // written by a machine with another clock
+		at = s.now
+	}
+	for _, n := range s.nodes {
+		s.out.Others += float64(n.UsedDevices) * at.Sub(s.now).Seconds()
+	}
+	if l.Version > 0 {
+		s.begin(l, at)
+	}
+	s.now = at
+	for i := range l.Types {
+		g := l.Types[i].group()
+		one := g
+		one.Count = 1
+		if err := (spec.Cluster{Groups: []spec.NodeGroup{one}}).Validate(); err != nil {
+			return fmt.Errorf("type %d: %w", len(s.types), err)
+		}
+		s.types = append(s.types, g)
+	}
+	s.models = append(s.models, l.Models...)
+	for i := range l.Nodes {
+		if err := s.addNode(&l.Nodes[i]); err != nil {
+			return err
+		}
+	}
+	for _, name := range l.NodesGone {
+		n := s.names[name]
+		if n == nil {
+			return fmt.Errorf("nodes_gone %q: no such node", name)
+		}
+		s.gone(n)
+	}
+	for i := range l.Jobs {
+		if err := s.addJob(&l.Jobs[i]); err != nil {
+			return err
+		}
+	}
+	for _, id := range l.Ended {
+		j := s.jobs[id]
+		if j == nil {
+			return fmt.Errorf("ended %q: no such job", id)
+		}
+		s.end(j)
+	}
+	return nil
+}
+
+// begin begins a session.
+func (s *state) begin(l *line, at time.Time) {
+	if s.out.Sessions > 0 {
+		s.out.Away += at.Sub(s.now)
+	}
+	s.now = at
+	s.out.Sessions++
+	even := s.out.Last.Even || l.Even
+	s.out.Last, s.cost = l.Session, seconds(min(max(l.StartSec, 0), maxSec))
+	s.out.Last.Even = even
+	if !slices.Contains(s.out.Policies, l.Policy) {
+		s.out.Policies = append(s.out.Policies, l.Policy)
+	}
+	s.types, s.models = nil, nil
+	here := map[string]bool{}
+	for i := range l.Nodes {
+		here[l.Nodes[i].Name] = true
+	}
+	for name, n := range s.names {
+		if !here[name] {
+			s.gone(n)
+		}
+	}
+	jobs := map[spec.JobID]bool{}
+	for i := range l.Jobs {
+		jobs[l.Jobs[i].ID] = true
+	}
+	for id, j := range s.jobs {
+		if !jobs[id] && j.ended.IsZero() {
+			s.end(j)
+		}
+	}
+}
+
+// addNode takes the state of a node over.
+func (s *state) addNode(o *node) error {
+	if o.Name == "" || o.Type < 0 || o.Type >= len(s.types) {
+		return fmt.Errorf("node %q: type %d is not one of the %d of the session", o.Name, o.Type, len(s.types))
+	}
+	kind := s.types[o.Type]
+	if o.Used < 0 || o.Used > kind.Devices {
+		return fmt.Errorf("node %q: %d used devices of %d", o.Name, o.Used, kind.Devices)
+	}
+	n := s.names[o.Name]
+	if n != nil && n.Type != kind {
+		s.gone(n)
+		n = nil
+	}
+	for _, known := range s.nodes {
+		if n == nil && known.name == o.Name && known.Type == kind {
+			n = known
+		}
+	}
+	if n == nil {
+		n = &nodeState{name: o.Name, Node: live.Node{Name: o.Name, Type: kind, Mode: live.Down}}
+		for _, known := range s.nodes {
+			if known.Name == n.Name {
+				n.Name += "'"
+			}
+		}
+		n.outages = []outage{{}}
+		s.nodes = append(s.nodes, n)
+	}
+	s.names[o.Name] = n
+	n.UsedDevices = o.Used
+	s.setMode(n, o.Mode)
+	return nil
+}
+
+// gone takes a node out of the cluster.
+func (s *state) gone(n *nodeState) {
+	s.setMode(n, live.Down)
+	n.UsedDevices = 0
+	delete(s.names, n.name)
+}
+
+// setMode takes the mode of a node over.
+func (s *state) setMode(n *nodeState, m live.Mode) {
+	switch {
+	case n.Mode != live.Down && m == live.Down:
+		n.outages = append(n.outages, outage{drained: n.drained, down: s.now})
+	case n.Mode == live.Down && m != live.Down:
+		n.outages[len(n.outages)-1].up = s.now
+	}
+	if m != live.Draining {
+		n.drained = time.Time{}
+	} else if n.drained.IsZero() {
+		n.drained = s.now
+	}
+	n.Mode = m
+}
+
+// addJob takes the state of a job over.
+func (s *state) addJob(o *job) error {
+	j := s.jobs[o.ID]
+	if o.ID == "" || j == nil && o.Request == nil {
+		return fmt.Errorf("job %q has no id or no request", o.ID)
+	}
+	if j == nil {
+		j = &jobState{first: *o, submitted: s.now, done: -1}
+		s.jobs[o.ID] = j
+	}
+	if err := s.setRequest(j, o); err != nil {
+		return err
+	}
+	if o.Done != nil {
+		if !(*o.Done >= 0) {
+			return fmt.Errorf("job %q: done %g, want at least 0", o.ID, *o.Done)
+		}
+		j.done, j.seen = *o.Done, s.now
+	}
+	if o.RunPlan != "" {
+		if _, err := spec.ParsePlan(o.RunPlan); err != nil {
+			return fmt.Errorf("job %q: run_plan: %w", o.ID, err)
+		}
+	}
+	held := make(live.Slots, len(o.Held))
+	for name, devices := range o.Held {
+		n := s.names[name]
+		if n == nil {
+			return fmt.Errorf("job %q: held %q: no node %q", o.ID, o.Held, name)
+		}
+		held[n.Name] = devices
+	}
+	j.last, j.ended = *o, time.Time{}
+	s.run(j, held)
+	return nil
+}
+
+// setRequest takes the request of a job over, if it is new or changed.
+func (s *state) setRequest(j *jobState, o *job) error {
+	if o.Request == nil {
+		return nil
+	}
+	request, err := o.Request.job(o.ID, s.models)
+	if err == nil {
+		err = request.Validate()
+	}
+	if err != nil {
+		return err
+	}
+	if at := o.Request.Submitted; !at.IsZero() {
+		if s.now.Sub(at) > maxSec*time.Second {
+			return fmt.Errorf("job %q: submitted %q, a hundred years ago", o.ID, at.Format(time.RFC3339))
+		}
+		j.submitted = at
+	}
+	j.out.Job = request
+	return nil
+}
+
+// run takes over what a job holds.
+func (s *state) run(j *jobState, held live.Slots) {
+	o := &j.last
+	runs := o.RunPlan != "" && len(held) > 0
+	var last *runState
+	if n := len(j.runs); n > 0 {
+		last = &j.runs[n-1]
+	}
+	if last != nil && last.end.IsZero() {
+		if runs && last.plan == o.RunPlan && last.started.Equal(o.Started) && maps.Equal(last.slots, held) {
+			return
+		}
+		last.end = s.now
+		if runs && o.Started.After(last.start) && o.Started.Before(s.now) {
+			last.end = o.Started
+		}
+		if !runs && o.Plan == "" {
+			j.out.Preemptions++
+		}
+	}
+	if !runs {
+		return
+	}
+	r := runState{start: s.now, started: o.Started, cost: s.cost, plan: o.RunPlan, slots: held}
+	if at := o.Started; !at.IsZero() && at.Before(r.start) {
+		r.start = at
+		if r.start.Before(s.from) {
+			r.start = s.from
+		}
+		if last != nil && r.start.Before(last.end) {
+			r.start = last.end
+		}
+	}
+	j.runs = append(j.runs, r)
+}
+
+// end ends a job.
+func (s *state) end(j *jobState) {
+	j.ended = s.now
+	if n := len(j.runs); n > 0 && j.runs[n-1].end.IsZero() {
+		j.runs[n-1].end = s.now
+	}
+}
+
+// finish returns the recording.
+func (s *state) finish() (*Recording, error) {
+	r := &s.out
+	r.Epoch = s.from
+	for _, j := range s.jobs {
+		if j.submitted.Before(r.Epoch) {
+			r.Epoch = j.submitted
+		}
+	}
+	r.From, r.To = s.since(s.from), s.since(s.now)
+	nodes := make([]live.Node, len(s.nodes))
+	for i, n := range s.nodes {
+		nodes[i] = n.Node
+	}
+	cluster, number, grant := live.Arrange(nodes)
+	if err := cluster.Validate(); err != nil {
+		return nil, err
+	}
+	r.Cluster, r.Failures, r.Drains = cluster, sim.OutageTable{}, sim.OutageTable{}
+	for _, n := range s.nodes {
+		s.addOutages(n, number[n.Name])
+	}
+	for id, j := range s.jobs {
+		if len(j.runs) == 0 && (!j.ended.IsZero() || j.last.Paused || j.last.Phase == live.Running) {
+			r.LeftOut = append(r.LeftOut, id)
+			continue
+		}
+		out, err := s.job(j, grant)
+		if err != nil {
+			return nil, fmt.Errorf("job %q: %w", id, err)
+		}
+		r.Jobs = append(r.Jobs, out)
+	}
+	slices.Sort(r.LeftOut)
+	slices.SortFunc(r.Jobs, func(a, b Job) int { return cmp.Or(cmp.Compare(a.Submit, b.Submit), cmp.Compare(a.ID, b.ID)) })
+	return r, nil
+}
+
+// job returns a job as far as it is known.
+func (s *state) job(j *jobState, grant func(*spec.Job, string, live.Slots) (*scheduler.Grant, error)) (Job, error) {
+	out := j.out
+	out.Submit, out.Ended, out.Early = s.since(j.submitted), !j.ended.IsZero(), j.first.RunPlan != ""
+	out.Restarts, out.Failures = max(j.last.Restarts-j.first.Restarts, 0), max(j.last.Failures-j.first.Failures, 0)
+	out.Trained, out.Seen = -1, s.since(j.seen)
+	switch {
+	case j.done < 0:
+	case !out.Early:
+		out.Trained = j.done
+	case j.first.Done != nil:
+		out.Trained = j.done - *j.first.Done
+	}
+	for _, run := range j.runs {
+		g, err := grant(&out.Job, run.plan, run.slots)
+		if err != nil {
+			return out, err
+		}
+		if run.end.IsZero() {
+			run.end = s.now
+		}
+		out.Runs = append(out.Runs, Run{s.since(run.start), s.since(run.end), run.cost, g})
+	}
+	return out, nil
+}
+
+// addOutages adds the outages of a node.
+func (s *state) addOutages(n *nodeState, number int) {
+	for _, o := range n.outages {
+		out := sim.Outage{Up: math.MaxInt64}
+		if !o.down.IsZero() {
+			out.Down = s.since(o.down)
+		}
+		if !o.up.IsZero() {
+			out.Up = s.since(o.up)
+		}
+		table := s.out.Failures
+		if !o.drained.IsZero() {
+			table, out.Notice = s.out.Drains, o.down.Sub(o.drained)
+		}
+		if out.Up > out.Down {
+			table[number] = append(table[number], out)
+		}
+	}
+}
+
+func (s *state) since(t time.Time) time.Duration { return max(t.Sub(s.out.Epoch), 0) }
