@@ -89,7 +89,8 @@ func read(t *testing.T, path string) *recording.Recording {
 // replay simulates a recording under a policy, and returns the run as it was beside it.
 func replay(t *testing.T, tr *livetest.Trace, r *recording.Recording, policy string) (was, is *sim.Result) {
 	t.Helper()
-	jobs, truth, err := r.Calibrate(t.Context(), tr.World.Truth(r.Cluster))
+	jobs := r.Requests()
+	truth, err := r.Calibrate(t.Context(), tr.World.Truth(r.Cluster), jobs)
 	if err != nil {
 		t.Fatal(err)
 	}

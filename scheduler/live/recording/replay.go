@@ -34,17 +34,25 @@ func (t Truth) StepsPerSec(ctx context.Context, j *spec.Job, g *scheduler.Grant,
 // In returns t with another inner truth, of the same speeds.
 func (t Truth) In(inner sim.Truth) Truth { return Truth{inner, t.factors} }
 
-// Calibrate returns the jobs as the simulator takes them, and the truth at which they take as long
-// as they did: by its own factor on the speeds of base, each job does its work in exactly its
+// Requests returns the jobs as submitted, in the order of r.Jobs.
+func (r *Recording) Requests() []spec.Job {
+	out := make([]spec.Job, len(r.Jobs))
+	for i := range r.Jobs {
+		out[i] = r.Jobs[i].Job
+	}
+	return out
+}
+
+// Calibrate returns the truth at which jobs, those of Requests, take as long as they did: by its own
+// factor on the speeds of base, each job does its work in exactly its
 // recorded runs. base knows how speeds differ between devices and plans. A job that has not
 // ended goes on at the speed that its progress shows, else at that of base. Under a base of
 // durations, a job without a duration gets the one that it turned out to have.
-func (r *Recording) Calibrate(ctx context.Context, base sim.Truth) ([]spec.Job, Truth, error) {
-	jobs, t := make([]spec.Job, len(r.Jobs)), Truth{base, map[spec.JobID]float64{}}
+func (r *Recording) Calibrate(ctx context.Context, base sim.Truth, jobs []spec.Job) (Truth, error) {
+	t := Truth{base, map[spec.JobID]float64{}}
 	_, durations := base.(sim.Durations)
 	for i := range r.Jobs {
 		j := &r.Jobs[i]
-		jobs[i] = j.Job
 		by := r.To
 		if !j.Ended && j.Trained > 0 {
 			by = j.Seen
@@ -58,23 +66,23 @@ func (r *Recording) Calibrate(ctx context.Context, base sim.Truth) ([]spec.Job, 
 		}
 		done, err := r.work(ctx, base, &jobs[i], j.Runs, by)
 		if err != nil {
-			return nil, t, err
+			return t, err
 		}
 		switch {
 		case j.Ended:
 			work, err := base.Steps(ctx, &jobs[i])
 			if err != nil {
-				return nil, t, fmt.Errorf("recording: job %s: %w", j.ID, err)
+				return t, fmt.Errorf("recording: job %s: %w", j.ID, err)
 			}
 			t.factors[j.ID] = round(work / done)
 		case j.Trained > 0 && trained > 0:
 			t.factors[j.ID] = round(j.Trained / done)
 		}
 		if f, ok := t.factors[j.ID]; ok && !(f > 0 && !math.IsInf(f, 0)) {
-			return nil, t, fmt.Errorf("recording: job %s: %g steps in its runs at the speeds of the truth", j.ID, done)
+			return t, fmt.Errorf("recording: job %s: %g steps in its runs at the speeds of the truth", j.ID, done)
 		}
 	}
-	return jobs, t, nil
+	return t, nil
 }
 
 // round rounds to nine digits: times are recorded to a nanosecond. A truth that is right is then
@@ -102,7 +110,7 @@ func (r *Recording) work(ctx context.Context, base sim.Truth, j *spec.Job, runs 
 	return steps, nil
 }
 
-// Result returns the run as it was, of the jobs that Calibrate returned.
+// Result returns the run as it was, of the jobs that Calibrate took.
 func (r *Recording) Result(jobs []spec.Job) *sim.Result {
 	out := &sim.Result{Policy: strings.Join(r.Policies, "+") + " [live]", Devices: r.Cluster.Devices()}
 	change := map[time.Duration]sim.Usage{} // differences
