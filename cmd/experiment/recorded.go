@@ -3,10 +3,13 @@ package experiment
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"time"
 
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 	"github.com/pacer-ml/pacer/scheduler/live/recording"
 	"github.com/pacer-ml/pacer/scheduler/report"
 	"github.com/pacer-ml/pacer/scheduler/sim"
@@ -85,6 +88,10 @@ func (s *Simulation) calibrate(ctx context.Context) (err error) {
 	s.recorded.truth, err = s.recorded.Calibrate(ctx, s.truth.truth(s.recorded.Cluster, s.Seed), s.Jobs)
 	if err != nil {
 		err = noAnswer("replay", s.options.Replay, "{truth} %s: %w", s.truth.Name, err)
+	}
+	if all := s.recorded.truth.Relative; len(all) > 0 && err == nil && s.truth.predictor != nil {
+		warn(&s.options, "replay", "", []string{fmt.Sprintf("%s that reported progress ran at %.2g times the speed of %s, median; nine in ten at %.2g to %.2g times",
+			spec.Count(len(all), "job"), stats.Median(all), s.truth.Name, stats.NearestRank(all, 0.05), stats.NearestRank(all, 0.95))})
 	}
 	return err
 }

@@ -22,7 +22,7 @@ const format = `{"pacer_recording":1,"at":"2026-01-01T00:00:00Z","policy":"p","s
 {"at":"2026-01-01T00:00:10Z","models":[{"name":"a","layers":2}],"jobs":[{"id":"j","request":{"submitted":"2026-01-01T00:00:05Z",` +
 	`"model":0,"global_batch":8,"plan":"dp=2,tp=1,pp=1,mb=4,ga=1","devices":2,"milli_cpus":1000,"steps":100,"tenant":"t","guaranteed":true},"phase":"held","done":0}]}
 {"at":"2026-01-01T00:00:11Z","jobs":[{"id":"j","phase":"running","plan":"dp=2,mb=4","slots":"n1=2","run_plan":"dp=2,mb=4","held":"n1=2","started":"2026-01-01T00:00:10.5Z","done":0}]}
-{"at":"2026-01-01T00:01:10.5Z","ended":["j"]}
+{"at":"2026-01-01T00:01:10.5Z","jobs":[{"id":"j","phase":"running","plan":"dp=2,mb=4","slots":"n1=2","run_plan":"dp=2,mb=4","held":"n1=2","started":"2026-01-01T00:00:10.5Z","done":50,"done_at":"2026-01-01T00:00:30Z"}],"ended":["j"]}
 {"at":"2026-01-01T00:02:00Z"}
 `
 

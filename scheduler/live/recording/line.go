@@ -78,6 +78,7 @@ type job struct {
 	Held    live.Slots `json:"held,omitempty"`     // the devices it has now
 	Started time.Time  `json:"started,omitzero"`   // when its present run began, zero = unknown
 	Done    *float64   `json:"done,omitempty"`     // steps completed, absent = unknown
+	DoneAt  time.Time  `json:"done_at,omitzero"`   // when that was, zero = now
 
 	Restarts int `json:"restarts,omitempty"`
 	Failures int `json:"failures,omitempty"`

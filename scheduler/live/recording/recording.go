@@ -58,3 +58,11 @@ func (j *Job) Counts() bool { return j.Ended && !j.Early }
 func (r *Run) trained(by time.Duration) time.Duration {
 	return max(min(r.End, by)-r.Start-r.StartCost, 0)
 }
+
+// trained returns the time in which j trained up to a time.
+func (j *Job) trained(by time.Duration) (d time.Duration) {
+	for k := range j.Runs {
+		d += j.Runs[k].trained(by)
+	}
+	return d
+}

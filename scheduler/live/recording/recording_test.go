@@ -94,6 +94,9 @@ func replay(t *testing.T, tr *livetest.Trace, r *recording.Recording, policy str
 	if err != nil {
 		t.Fatal(err)
 	}
+	if all := truth.Relative; len(all) > 0 && (all[0] < 1-1e-6 || all[len(all)-1] > 1+1e-6) {
+		t.Errorf("relative speeds %v, want 1", all)
+	}
 	is, err = sim.Run(t.Context(), sim.Config{
 		Cluster: r.Cluster, Jobs: jobs, Policy: tr.Policy(t, policy), PolicyName: policy, Truth: truth, Audit: true, Observe: func(sim.Event) {},
 		Costs: sim.PerStart(func(spec.Job) time.Duration { return tr.Cost }), Failures: r.Failures, Maintenance: r.Drains,

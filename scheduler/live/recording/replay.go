@@ -20,6 +20,9 @@ import (
 type Truth struct {
 	sim.Truth
 	factors map[spec.JobID]float64 // on the speed of the inner truth
+	// Relative are the speeds of the jobs that reported their progress, relative to those of the
+	// inner truth on the same devices and plans, ascending.
+	Relative []float64
 }
 
 // StepsPerSec implements sim.Truth.
@@ -32,7 +35,10 @@ func (t Truth) StepsPerSec(ctx context.Context, j *spec.Job, g *scheduler.Grant,
 }
 
 // In returns t with another inner truth, of the same speeds.
-func (t Truth) In(inner sim.Truth) Truth { return Truth{inner, t.factors} }
+func (t Truth) In(inner sim.Truth) Truth {
+	t.Truth = inner
+	return t
+}
 
 // Requests returns the jobs as submitted, in the order of r.Jobs.
 func (r *Recording) Requests() []spec.Job {
@@ -49,39 +55,43 @@ func (r *Recording) Requests() []spec.Job {
 // ended goes on at the speed that its progress shows, else at that of base. Under a base of
 // durations, a job without a duration gets the one that it turned out to have.
 func (r *Recording) Calibrate(ctx context.Context, base sim.Truth, jobs []spec.Job) (Truth, error) {
-	t := Truth{base, map[spec.JobID]float64{}}
+	t := Truth{Truth: base, factors: map[spec.JobID]float64{}}
 	_, durations := base.(sim.Durations)
 	for i := range r.Jobs {
 		j := &r.Jobs[i]
-		by := r.To
-		if !j.Ended && j.Trained > 0 {
-			by = j.Seen
-		}
-		var trained time.Duration
-		for k := range j.Runs {
-			trained += j.Runs[k].trained(by)
-		}
 		if durations && jobs[i].Duration == 0 {
-			jobs[i].Duration = max(trained, time.Second)
+			jobs[i].Duration = max(j.trained(r.To), time.Second)
 		}
-		done, err := r.work(ctx, base, &jobs[i], j.Runs, by)
+		speed := 0.0 // as its progress shows, 0 = unknown
+		if j.Trained > 0 && j.trained(j.Seen) > 0 {
+			done, err := r.work(ctx, base, &jobs[i], j, j.Seen)
+			if err != nil {
+				return t, err
+			}
+			speed = j.Trained / done
+			t.Relative = append(t.Relative, speed)
+		}
+		if !j.Ended {
+			if speed > 0 {
+				t.factors[j.ID] = round(speed)
+			}
+			continue
+		}
+		work, err := base.Steps(ctx, &jobs[i])
+		if err != nil {
+			return t, fmt.Errorf("recording: job %s: %w", j.ID, err)
+		}
+		done, err := r.work(ctx, base, &jobs[i], j, r.To)
 		if err != nil {
 			return t, err
 		}
-		switch {
-		case j.Ended:
-			work, err := base.Steps(ctx, &jobs[i])
-			if err != nil {
-				return t, fmt.Errorf("recording: job %s: %w", j.ID, err)
-			}
-			t.factors[j.ID] = round(work / done)
-		case j.Trained > 0 && trained > 0:
-			t.factors[j.ID] = round(j.Trained / done)
+		f := round(work / done)
+		if !(f > 0) || math.IsInf(f, 0) {
+			return t, fmt.Errorf("recording: job %s: %g of %g steps in its runs at the speeds of the truth", j.ID, done, work)
 		}
-		if f, ok := t.factors[j.ID]; ok && !(f > 0 && !math.IsInf(f, 0)) {
-			return t, fmt.Errorf("recording: job %s: %g steps in its runs at the speeds of the truth", j.ID, done)
-		}
+		t.factors[j.ID] = f
 	}
+	slices.Sort(t.Relative)
 	return t, nil
 }
 
@@ -94,12 +104,12 @@ func round(v float64) float64 {
 
 // work returns the steps that a job does in its runs up to a time at the speeds of base. A job
 // that never trained did a second's.
-func (r *Recording) work(ctx context.Context, base sim.Truth, j *spec.Job, runs []Run, by time.Duration) (steps float64, err error) {
+func (r *Recording) work(ctx context.Context, base sim.Truth, request *spec.Job, j *Job, by time.Duration) (steps float64, err error) {
 	rate := 0.0
-	for k := range runs {
-		run := &runs[k]
+	for k := range j.Runs {
+		run := &j.Runs[k]
 		group := &r.Cluster.Groups[r.Cluster.GroupOf(run.Grant.Slots[0].Node)]
-		if rate, err = base.StepsPerSec(ctx, j, run.Grant, group); err != nil {
+		if rate, err = base.StepsPerSec(ctx, request, run.Grant, group); err != nil {
 			return 0, fmt.Errorf("recording: job %s ran with %s on %s of %s: %w", j.ID, run.Grant.Plan, spec.Count(run.Grant.Devices(), "device"), group.Accelerator.Name, err)
 		}
 		steps += rate * run.trained(by).Seconds()

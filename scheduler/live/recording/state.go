@@ -222,6 +222,9 @@ func (s *state) addJob(o *job) error {
 			return fmt.Errorf("job %q: done %g, want at least 0", o.ID, *o.Done)
 		}
 		j.done, j.seen = *o.Done, s.now
+		if at := o.DoneAt; at.After(s.from) && at.Before(s.now) {
+			j.seen = at
+		}
 	}
 	if o.RunPlan != "" {
 		if _, err := spec.ParsePlan(o.RunPlan); err != nil {

@@ -38,6 +38,7 @@ type Writer struct {
 	fresh  bool      // the next line begins a session
 	retry  time.Time // not before, if fresh
 	last   time.Time // of the last line
+	seen   time.Time // of the last observation
 	types  map[spec.NodeGroup]int
 	models map[spec.Model]int
 	nodes  map[string]node
@@ -100,6 +101,7 @@ func (w *Writer) Observe(at time.Time, s *live.State) {
 		w.fresh = false
 		w.send(&l)
 	}
+	w.seen = at
 }
 
 // addNodes adds new, changed and gone nodes.
@@ -159,11 +161,18 @@ func (w *Writer) addJobs(l *line, s *live.State) {
 	}
 	for id := range w.jobs {
 		if !here[id] {
-			delete(w.jobs, id)
 			l.Ended = append(l.Ended, id)
 		}
 	}
 	slices.Sort(l.Ended)
+	for _, id := range l.Ended {
+		if o := w.jobs[id]; o.Done > 0 {
+			j := w.job(&o) // how far it came
+			j.DoneAt = w.seen.UTC()
+			l.Jobs = append(l.Jobs, j)
+		}
+		delete(w.jobs, id)
+	}
 }
 
 // model returns the number of a model.
