@@ -292,8 +292,8 @@ func (s *state) run(j *jobState, held live.Slots) {
 	r := runState{start: s.now, started: o.Started, cost: s.cost, plan: o.RunPlan, slots: held}
 	if at := o.Started; !at.IsZero() && at.Before(r.start) {
 		r.start = at
-		if r.start.Before(s.from) {
-			r.start = s.from
+		if early := s.from.Sub(r.start); early > 0 {
+			r.start, r.cost = s.from, max(r.cost-early, 0)
 		}
 		if last != nil && r.start.Before(last.end) {
 			r.start = last.end
