@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -95,11 +94,13 @@ func (r *Recording) Calibrate(ctx context.Context, base sim.Truth, jobs []spec.J
 	return t, nil
 }
 
-// round rounds to nine digits: times are recorded to a nanosecond. A truth that is right is then
-// exactly right, and policies break ties as they did.
-func round(v float64) float64 {
-	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 9, 64), 64)
-	return v
+// round returns 1 for what is 1 to nine digits, as times are recorded to a nanosecond: with a truth
+// that is right, policies break ties as they did.
+func round(factor float64) float64 {
+	if math.Abs(factor-1) < 1e-9 {
+		return 1
+	}
+	return factor
 }
 
 // work returns the steps that a job does in its runs up to a time at the speeds of base. A job
@@ -177,23 +178,19 @@ func (r *Recording) Notes() (out []string) {
 			open++
 		}
 	}
-	for _, n := range []struct {
-		count int
-		text  string
-	}{
-		{open, "had not ended when the recording did: replayed, but not counted"},
-		{early, "had run before the recording began: replayed with the rest of their work, but not counted"},
-		{len(r.LeftOut), "never ran, or were not started by pacer: left out"},
-	} {
-		if n.count > 0 {
-			out = append(out, fmt.Sprintf("%s %s", spec.Count(n.count, "job"), n.text))
+	note := func(n int, format string) {
+		if n > 0 {
+			out = append(out, fmt.Sprintf(format, spec.Count(n, "job")))
 		}
 	}
+	note(open, "%s had not ended when the recording did: replayed, but not counted")
+	note(early, "%s had run before the recording began: replayed with the rest of the work, but not counted")
+	note(len(r.LeftOut), "%s without a run by pacer: left out")
 	if r.Torn > 0 {
-		out = append(out, fmt.Sprintf("%s of the recording is torn and left out", spec.Count(r.Torn, "line")))
+		out = append(out, fmt.Sprintf("%s torn and left out", spec.Count(r.Torn, "line")))
 	}
 	if r.Away > 0 {
-		out = append(out, fmt.Sprintf("pacer was away for %s in %d times, the replayed policy is not", r.Away.Round(time.Second), r.Sessions-1))
+		out = append(out, fmt.Sprintf("pacer was away for %s between %s: the replayed policy is not", r.Away.Round(time.Second), spec.Count(r.Sessions, "session")))
 	}
 	if hours := r.Others / 3600; hours > 0 {
 		out = append(out, fmt.Sprintf("jobs that pacer does not schedule held devices for %.4g device-hours: they are free in the replay", hours))
