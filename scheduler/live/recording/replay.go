@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -123,7 +122,11 @@ func (r *Recording) work(ctx context.Context, base sim.Truth, request *spec.Job,
 
 // Result returns the run as it was, of the jobs that Calibrate took.
 func (r *Recording) Result(jobs []spec.Job) *sim.Result {
-	out := &sim.Result{Policy: strings.Join(r.Policies, "+") + " [live]", Devices: r.Cluster.Devices()}
+	name := r.Policies[0]
+	if n := len(r.Policies); n > 1 {
+		name = fmt.Sprintf("%d policies", n)
+	}
+	out := &sim.Result{Policy: name + " [live]", Devices: r.Cluster.Devices()}
 	change := map[time.Duration]sim.Usage{} // differences
 	add := func(at time.Duration, held, waiting int) {
 		u := change[at]
@@ -189,7 +192,7 @@ func (r *Recording) Notes() (out []string) {
 	if r.Torn > 0 {
 		out = append(out, fmt.Sprintf("%s torn and left out", spec.Count(r.Torn, "line")))
 	}
-	if r.Away > 0 {
+	if r.Away >= time.Second {
 		out = append(out, fmt.Sprintf("pacer was away for %s between %s: the replayed policy is not", r.Away.Round(time.Second), spec.Count(r.Sessions, "session")))
 	}
 	if hours := r.Others / 3600; hours > 0 {
