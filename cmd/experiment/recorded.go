@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/pacer-ml/pacer/datasets/trace"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 	"github.com/pacer-ml/pacer/scheduler/live/recording"
@@ -41,14 +42,19 @@ func (o *Options) readRecording() (*recorded, error) {
 	if !recording.Is(begins[:n]) {
 		return nil, nil
 	}
-	for _, name := range []string{"workload", "window", "load-scale"} {
+	for _, name := range []string{"workload", "load-scale"} {
 		for _, s := range settings {
 			if s.name == name && *s.value(o) != "" {
 				return nil, invalid("replay", o.Replay, "is a recording, with jobs of its own: leave {%s} out", fieldName(name))
 			}
 		}
 	}
-	read, err := recording.Read(f, o.Replay)
+	window, err := trace.ParseWindow(o.Window)
+	from, to, byTime := window.Times()
+	if err != nil || !byTime {
+		return nil, invalid("window", o.Window, "is not two ascending times since the recording began, such as 7d-14d")
+	}
+	read, err := recording.Read(f, o.Replay, recording.Window{From: from, To: to})
 	if err != nil {
 		return nil, invalidBecause("replay", o.Replay, err)
 	}

@@ -156,7 +156,7 @@ func TestScheduleRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	r, err := recording.Read(f, path)
+	r, err := recording.Read(f, path, recording.Window{})
 	if err != nil || r.Sessions != 2 || r.Cluster.Devices() < 1 || len(r.Jobs) != 2 || r.Policies[0] != "optimus" || r.Last.StartSec != 60 || !r.Last.Even {
 		t.Fatalf("%+v, %v", r, err)
 	}

@@ -119,13 +119,13 @@ func TestReadErrors(t *testing.T) {
 			if c.text == format {
 				t.Fatal("the text is not changed")
 			}
-			_, err := recording.Read(strings.NewReader(c.text), "f")
+			_, err := recording.Read(strings.NewReader(c.text), "f", recording.Window{})
 			if err == nil || !strings.HasPrefix(err.Error(), "recording: "+c.want) {
 				t.Errorf("error %v, want %s", err, c.want)
 			}
 		})
 	}
-	plain, err := recording.Read(strings.NewReader(format), "f")
+	plain, err := recording.Read(strings.NewReader(format), "f", recording.Window{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestReadErrors(t *testing.T) {
 		strings.ReplaceAll(format, "\n", "\r\n\n"),
 		strings.TrimRight(format, "\n"),
 	} {
-		got, err := recording.Read(strings.NewReader(text), "f")
+		got, err := recording.Read(strings.NewReader(text), "f", recording.Window{})
 		if err != nil || !reflect.DeepEqual(got, plain) {
 			t.Errorf("read %+v, %v, want %+v, of\n%s", got, err, plain, text)
 		}
@@ -153,7 +153,7 @@ func TestTorn(t *testing.T) {
 	jobs := 0
 	for range 300 {
 		cut := rng.IntN(len(text))
-		r, err := recording.Read(bytes.NewReader(text[:cut]), "f")
+		r, err := recording.Read(bytes.NewReader(text[:cut]), "f", recording.Window{})
 		switch {
 		case cut < first && (err == nil || !strings.Contains(err.Error(), "no whole line")):
 			t.Fatalf("cut at %d: %v", cut, err)

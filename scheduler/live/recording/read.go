@@ -22,12 +22,15 @@ func Is(begins []byte) bool {
 	return bytes.HasPrefix(begins, []byte(beginning[:min(len(begins), len(beginning))])) && len(begins) > 0
 }
 
-// Read reads a recording; name is that of the file, for errors. A torn line is left out if
+// Window is a part of a recording: times since its first line. To 0 = until its end.
+type Window struct{ From, To time.Duration }
+
+// Read reads a part of a recording; name is that of the file, for errors. A torn line is left out if
 // nothing or a session follows it, as after a kill or a full disk. Any other mistake is an
 // error with its line and value.
-func Read(r io.Reader, name string) (*Recording, error) {
+func Read(r io.Reader, name string, w Window) (*Recording, error) {
 	in := bufio.NewReaderSize(r, 1<<20)
-	s := newState()
+	s := newState(w)
 	var torn error // of the line before
 	for number := 1; ; number++ {
 		text, err := readLine(in)
@@ -43,7 +46,7 @@ func Read(r io.Reader, name string) (*Recording, error) {
 			torn = nil
 		}
 		if len(text) > 0 {
-			l, err := parseLine(text, s.out.Sessions == 0)
+			l, err := parseLine(text, s.began.IsZero())
 			switch {
 			case err == nil:
 				err = s.add(&l)
@@ -59,8 +62,11 @@ func Read(r io.Reader, name string) (*Recording, error) {
 			break
 		}
 	}
-	if s.out.Sessions == 0 {
+	if s.began.IsZero() {
 		return nil, fmt.Errorf("recording: %s: no whole line, want a file of pacer schedule --record", name)
+	}
+	if s.now.Before(s.began.Add(w.From)) {
+		return nil, fmt.Errorf("recording: %s ends after %v, the window begins after %v", name, s.now.Sub(s.began).Round(time.Second), w.From)
 	}
 	out, err := s.finish()
 	if err != nil {

@@ -79,7 +79,7 @@ func read(t *testing.T, path string) *recording.Recording {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := recording.Read(bytes.NewReader(text), "f")
+	r, err := recording.Read(bytes.NewReader(text), "f", recording.Window{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,5 +313,75 @@ func TestNodes(t *testing.T) {
 	}
 	if _, is := replay(t, tr, r, "fifo"); len(is.Jobs) != 30 {
 		t.Errorf("%d jobs replayed", len(is.Jobs))
+	}
+}
+
+// TestWindow: a part of a recording is what one that began and ended with it would be.
+func TestWindow(t *testing.T) {
+	tr := livetest.NewTrace(60, 3)
+	const from, to = 20 * time.Minute, 40 * time.Minute
+	path := recorded(t, tr, "rubick", func(r *run) bool {
+		if r.at() > 25*time.Minute {
+			r.c.SetNode("x0", func(n *live.Node) { n.Mode = live.Down })
+		}
+		return false
+	})
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := read(t, path)
+	r, err := recording.Read(bytes.NewReader(text), "f", recording.Window{From: from, To: to})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begins := r.From // the waiting job that was submitted first is older
+	if length := r.To - begins; length != to-from || r.Sessions != 1 {
+		t.Fatalf("from %v to %v, %d sessions", begins, r.To, r.Sessions)
+	}
+	byID := map[spec.JobID]*recording.Job{}
+	for i := range r.Jobs {
+		byID[r.Jobs[i].ID] = &r.Jobs[i]
+	}
+	counts, early, open := 0, 0, 0
+	for i := range whole.Jobs {
+		a := &whole.Jobs[i]
+		first, last := a.Runs[0].Start, a.Runs[len(a.Runs)-1].End
+		b := byID[a.ID]
+		if last <= from || a.Submit > to {
+			if b != nil {
+				t.Errorf("job %s ran %v to %v, and is in the window", a.ID, first, last)
+			}
+			continue
+		}
+		if b == nil || b.Early != (first < from) || b.Ended != (last < to) {
+			t.Fatalf("job %s ran %v to %v: %+v", a.ID, first, last, b)
+		}
+		switch {
+		case b.Early:
+			early++
+		case !b.Ended:
+			open++
+		default:
+			counts++
+			for k, run := range b.Runs {
+				if w := a.Runs[k]; run.Start-begins != w.Start-from || run.End-begins != w.End-from || len(a.Runs) != len(b.Runs) {
+					t.Errorf("job %s ran %v to %v, in the window %v to %v", a.ID, w.Start, w.End, run.Start, run.End)
+				}
+			}
+			if a.Restarts != b.Restarts || a.Preemptions != b.Preemptions {
+				t.Errorf("job %s: %d restarts, %d preemptions; in the window %d, %d", a.ID, a.Restarts, a.Preemptions, b.Restarts, b.Preemptions)
+			}
+		}
+	}
+	if counts < 5 || early < 3 || open < 3 {
+		t.Errorf("%d count, %d are early, %d open", counts, early, open)
+	}
+	if o := r.Failures[0]; len(o) == 0 || o[len(o)-1].Down-begins != whole.Failures[0][0].Down-from {
+		t.Errorf("x0 is down %+v, in the whole %+v", o, whole.Failures[0])
+	}
+	replay(t, tr, r, "rubick")
+	if _, err := recording.Read(bytes.NewReader(text), "f", recording.Window{From: 1000 * time.Hour}); err == nil || !strings.Contains(err.Error(), "the window begins after 1000h0m0s") {
+		t.Errorf("after the end: %v", err)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// Truth is a truth in which the speed of each job is that of the recording. What policies are
-// told of a job, its request and the estimates of its speed, stays as it was.
+// Truth is a truth in which the speed of each job is that of the recording. What policies
+// know of a job, its request and the estimates of its speed, stays as it was.
 type Truth struct {
 	sim.Truth
 	factors map[spec.JobID]float64 // on the speed of the inner truth

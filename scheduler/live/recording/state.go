@@ -15,8 +15,11 @@ type state struct {
 	out    Recording
 	types  []spec.NodeGroup // of the session
 	models []spec.Model     // of the session
-	from   time.Time
+	window Window
+	began  time.Time // the first line
+	from   time.Time // that, or the beginning of the window
 	now    time.Time
+	over   bool          // the window
 	cost   time.Duration // start cost of the session
 
 	nodes []*nodeState
@@ -55,26 +58,32 @@ type runState struct {
 	slots               live.Slots
 }
 
-func newState() *state {
-	return &state{names: map[string]*nodeState{}, jobs: map[spec.JobID]*jobState{}}
+func newState(w Window) *state {
+	return &state{window: w, names: map[string]*nodeState{}, jobs: map[spec.JobID]*jobState{}}
 }
 
 // add takes a line over.
 func (s *state) add(l *line) error {
 	at := l.At
-	if s.from.IsZero() {
-		s.from, s.now = at, at
+	if s.began.IsZero() {
+		s.began, s.from, s.now = at, at, at
 	}
-	if at.Before(s.now) { // written by a machine with another clock
-		at = s.now
+	if begin := s.began.Add(s.window.From); s.from.Before(begin) && !at.Before(begin) {
+		s.advance(begin)
+		s.cut()
 	}
-	for _, n := range s.nodes {
-		s.out.Others += float64(n.UsedDevices) * at.Sub(s.now).Seconds()
+	if end := s.began.Add(s.window.To); s.window.To > 0 && !at.Before(end) && !s.over {
+		s.advance(end)
+		s.over = true
 	}
+	if s.over {
+		return nil
+	}
+	last := s.now
+	s.advance(at)
 	if l.Version > 0 {
-		s.begin(l, at)
+		s.begin(l, s.now.Sub(last))
 	}
-	s.now = at
 	for i := range l.Types {
 		g := l.Types[i].group()
 		one := g
@@ -112,12 +121,56 @@ func (s *state) add(l *line) error {
 	return nil
 }
 
-// begin begins a session.
-func (s *state) begin(l *line, at time.Time) {
-	if s.out.Sessions > 0 {
-		s.out.Away += at.Sub(s.now)
+// advance brings the state to a time. Lines written by a machine with another clock do not turn it
+// back.
+func (s *state) advance(at time.Time) {
+	if !at.After(s.now) {
+		return
+	}
+	for _, n := range s.nodes {
+		s.out.Others += float64(n.UsedDevices) * at.Sub(s.now).Seconds()
 	}
 	s.now = at
+}
+
+// cut forgets what was before now.
+func (s *state) cut() {
+	s.from = s.now
+	s.out = Recording{Torn: s.out.Torn, Sessions: 1, Policies: []string{s.out.Last.Policy}, Last: s.out.Last}
+	s.nodes = slices.DeleteFunc(s.nodes, func(n *nodeState) bool { return s.names[n.name] != n })
+	for _, n := range s.nodes {
+		n.outages = []outage{{}}
+		if n.Mode != live.Down {
+			n.outages[0].up = s.now
+		}
+	}
+	for id, j := range s.jobs {
+		if !j.ended.IsZero() {
+			delete(s.jobs, id)
+			continue
+		}
+		j.first, j.out.Preemptions = j.last, 0
+		if n := len(j.runs); n > 0 {
+			j.runs = slices.DeleteFunc(j.runs[n-1:], func(r runState) bool { return !r.end.IsZero() })
+		}
+		for i := range j.runs {
+			j.runs[i].cut(s.now)
+		}
+	}
+}
+
+// cut lets a run begin at a time, if it began earlier.
+func (r *runState) cut(from time.Time) {
+	if early := from.Sub(r.start); early > 0 {
+		r.start, r.cost = from, max(r.cost-early, 0)
+	}
+}
+
+// begin begins a session, after a time without one.
+func (s *state) begin(l *line, away time.Duration) {
+	if s.out.Sessions > 0 {
+		s.out.Away += away
+	}
 	s.out.Sessions++
 	even := s.out.Last.Even || l.Even
 	s.out.Last, s.cost = l.Session, seconds(min(max(l.StartSec, 0), maxSec))
@@ -292,9 +345,7 @@ func (s *state) run(j *jobState, held live.Slots) {
 	r := runState{start: s.now, started: o.Started, cost: s.cost, plan: o.RunPlan, slots: held}
 	if at := o.Started; !at.IsZero() && at.Before(r.start) {
 		r.start = at
-		if early := s.from.Sub(r.start); early > 0 {
-			r.start, r.cost = s.from, max(r.cost-early, 0)
-		}
+		r.cut(s.from)
 		if last != nil && r.start.Before(last.end) {
 			r.start = last.end
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/live"
 )
 
-// testWriter returns a writer to a file, the first lines of which go nowhere. Its goroutine does not run.
+// testWriter returns a writer to a file, and the number of its warnings. Its goroutine does not run.
 func testWriter(t testing.TB) (w *Writer, warned *atomic.Int32) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "record.jsonl")
@@ -26,7 +26,7 @@ func testWriter(t testing.TB) (w *Writer, warned *atomic.Int32) {
 	return &Writer{file: f, warn: warn, lines: make(chan []byte, queued), done: make(chan struct{}), fresh: true}, warned
 }
 
-// bigState is a cluster of nodes and jobs, of which a fifth runs.
+// bigState is a cluster of nodes and jobs. Every fifth job runs.
 func bigState(nodes, jobs int) *live.State {
 	s := &live.State{}
 	for i := range nodes {
@@ -54,7 +54,7 @@ func readFile(t testing.TB, w *Writer) *Recording {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	r, err := Read(f, "f")
+	r, err := Read(f, "f", Window{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestSlowDisk(t *testing.T) {
 	}
 }
 
-// BenchmarkObserve observes 5000 jobs on 1000 nodes, of which a number changes each time. change-bytes is the size of a change,
+// BenchmarkObserve observes 5000 jobs on 1000 nodes. Some jobs change each time. change-bytes is the size of a change,
 // session-bytes that of the first line.
 func BenchmarkObserve(b *testing.B) {
 	for _, changes := range []int{0, 20} {
