@@ -3,7 +3,6 @@ package recording
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -82,10 +81,11 @@ func (s *state) early(first *job) bool {
 	return first.RunPlan != "" && (first.Started.Before(s.from) || first.Restarts+first.Failures > 0)
 }
 
-// addOutages adds the outages of a node.
+// addOutages adds the outages of a node. They end with the recording at the latest: every job that
+// ran in it then has the nodes to run on.
 func (s *state) addOutages(n *nodeState, number int) {
 	for _, o := range n.outages {
-		out := sim.Outage{Up: math.MaxInt64}
+		out := sim.Outage{Up: s.since(s.now)}
 		if !o.down.IsZero() {
 			out.Down = s.since(o.down)
 		}

@@ -20,7 +20,7 @@ type Recording struct {
 
 	Cluster spec.Cluster // all nodes that ever were, as policies see them
 	// Failures are the times at which nodes were down, or not in the cluster, without having been
-	// drained; Drains are those after a drain, known from its beginning.
+	// drained; Drains are those after a drain, known from its beginning. All end by To.
 	Failures, Drains sim.OutageTable
 	Others           float64 // device-seconds held by jobs that pacer does not schedule
 	Jobs             []Job   // by submission, then ID

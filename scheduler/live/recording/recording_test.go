@@ -377,7 +377,7 @@ func TestWindow(t *testing.T) {
 	if counts < 5 || early < 3 || open < 3 {
 		t.Errorf("%d count, %d are early, %d open", counts, early, open)
 	}
-	if o := r.Failures[0]; len(o) == 0 || o[len(o)-1].Down-begins != whole.Failures[0][0].Down-from {
+	if o := r.Failures[0]; len(o) == 0 || o[len(o)-1].Down-begins != whole.Failures[0][0].Down-from || o[len(o)-1].Up != r.To || whole.Failures[0][0].Up != whole.To {
 		t.Errorf("x0 is down %+v, in the whole %+v", o, whole.Failures[0])
 	}
 	replay(t, tr, r, "rubick")
