@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/live"
 	"github.com/pacer-ml/pacer/scheduler/live/livetest"
 	"github.com/pacer-ml/pacer/scheduler/live/recording"
+	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
 // format is the recording of a job that runs a minute on a node. It may only be added to: older files stay readable.
@@ -144,10 +147,7 @@ func TestReadErrors(t *testing.T) {
 
 // TestTorn: a file that ends anywhere is read up to its last whole line.
 func TestTorn(t *testing.T) {
-	text, err := os.ReadFile(recorded(t, livetest.NewTrace(20, 3), "srtf", nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := recordedText(t, livetest.NewTrace(20, 3))
 	first := bytes.IndexByte(text, '\n')
 	rng := rand.New(rand.NewPCG(1, 1))
 	jobs := 0
@@ -195,4 +195,66 @@ func TestNewWriter(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// FuzzRead: no file makes Read or a replay panic. Lines of a recording are dropped, doubled, swapped and cut, and their
+// values replaced by those of others.
+func FuzzRead(f *testing.F) {
+	for seed := range uint64(1000) {
+		f.Add(seed)
+	}
+	tr := livetest.NewTrace(12, 3)
+	lines := bytes.SplitAfter(recordedText(f, tr), []byte("\n"))
+	value := regexp.MustCompile(`"[^"]*"|-?[0-9.]+`)
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		text := slices.Clone(lines)
+		for range 1 + rng.IntN(4) {
+			i, j := rng.IntN(len(text)), rng.IntN(len(text))
+			switch rng.IntN(8) {
+			case 0:
+				text = slices.Delete(text, i, i+1)
+			case 1:
+				text = slices.Insert(text, i, text[j])
+			case 2:
+				text[i], text[j] = text[j], text[i]
+			case 3:
+				text[i] = text[i][:rng.IntN(len(text[i])+1)]
+			default:
+				others := append(value.FindAll(text[j], -1), []byte("-1"), []byte("1e300"), []byte(`"0001-01-01T00:00:00Z"`), []byte(`"2200-01-01T00:00:00Z"`), []byte("null"))
+				if at := value.FindAllIndex(text[i], -1); len(at) > 0 {
+					a := at[rng.IntN(len(at))]
+					text[i] = slices.Concat(text[i][:a[0]], others[rng.IntN(len(others))], text[i][a[1]:])
+				}
+			}
+		}
+		r, err := recording.Read(bytes.NewReader(bytes.Join(text, nil)), "f", recording.Window{From: time.Duration(rng.IntN(3)) * 10 * time.Minute})
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "recording: f") {
+				t.Errorf("error %v", err)
+			}
+			return
+		}
+		r.Notes()
+		jobs := r.Requests()
+		truth, err := r.Calibrate(t.Context(), tr.World.Truth(r.Cluster), jobs)
+		if err != nil {
+			return
+		}
+		r.Result(jobs)
+		if _, err := sim.Run(t.Context(), sim.Config{
+			Cluster: r.Cluster, Jobs: jobs, Policy: tr.Policy(t, "fifo"), PolicyName: "fifo", Truth: truth, Failures: r.Failures, Maintenance: r.Drains,
+		}); err != nil && !strings.HasPrefix(err.Error(), "sim: ") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+func recordedText(tb testing.TB, tr *livetest.Trace) []byte {
+	tb.Helper()
+	text, err := os.ReadFile(recorded(tb, tr, "srtf", nil))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return text
 }

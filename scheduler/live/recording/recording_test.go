@@ -20,7 +20,7 @@ import (
 
 // run is a recording under way.
 type run struct {
-	t    *testing.T
+	t    testing.TB
 	tr   *livetest.Trace
 	c    *livetest.Cluster
 	path string
@@ -29,7 +29,7 @@ type run struct {
 
 // recorded drives a cluster in memory by a policy and returns the file of its recording. step, if set, is called before
 // each tick; it ends the recording by true.
-func recorded(t *testing.T, tr *livetest.Trace, policy string, step func(*run) bool) string {
+func recorded(t testing.TB, tr *livetest.Trace, policy string, step func(*run) bool) string {
 	t.Helper()
 	r := &run{t: t, tr: tr, c: livetest.New(livetest.Epoch, tr.Nodes()...), path: filepath.Join(t.TempDir(), "record.jsonl")}
 	r.open()
