@@ -18,6 +18,7 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/planner/remote"
 	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/place"
 )
 
 func testResolver(tb testing.TB) *query.Resolver {
@@ -116,7 +117,8 @@ func TestServerRefuses(t *testing.T) {
 
 // TestEstimatesPerShape: the best plan of each shape is that of the ranking, and shapes are even.
 func TestEstimatesPerShape(t *testing.T) {
-	e, _ := testEstimates(t, nil)
+	made, _ := testEstimates(t, nil)
+	e := place.EvenOracle{Oracle: made}
 	for _, devices := range []int{4, 8, 12, 16} {
 		accept := func(c *spec.Config) bool { return c.Plan.Normal().TP <= 4 }
 		got, err := e.PerShape(t.Context(), testRequest(t, devices), accept)
