@@ -46,8 +46,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no answer, 4 done in part.`,
 		Version: versionString(),
 		Commands: []*cli.Command{
 			demoCommand(), importer.Command(), exportCommand(), profile.Command(), calibrate.Command(), fitCommand(), plan.PredictCommand(),
-			plan.Command(), plan.CurveCommand(), plan.FitCheckCommand(), plan.CheckCommand(), plan.RecommendCommand(), simulate.Command(), simulate.SweepCommand(), simulate.LearnCommand(),
-			simulate.ReportCommand(), serve.Command(), serve.TokenCommand(), serve.PageCommand(), schedule.Command(), schedule.RunCommand(), listing.Command(), trust.Command(), benchmark.Command(), versionCommand(),
+			plan.Command(), plan.CurveCommand(), plan.FitCheckCommand(), plan.CheckCommand(), plan.RecommendCommand(), plan.WatchCommand(), simulate.Command(), simulate.SweepCommand(), simulate.LearnCommand(),
+			simulate.ReportCommand(), serve.Command(), serve.TokenCommand(), serve.PageCommand(), schedule.Command(), schedule.RunCommand(), schedule.AdviseCommand(), listing.Command(), trust.Command(), benchmark.Command(), versionCommand(),
 		},
 	}
 }

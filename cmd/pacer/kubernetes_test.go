@@ -65,7 +65,7 @@ func TestE2EKubernetesGuide(t *testing.T) {
 		}
 		output.Write(out)
 	}
-	for _, want := range []string{"default/train", "WouldDecide", "Started", "deployment.apps/pacer created", "deployment.apps/pacer configured"} {
+	for _, want := range []string{"pacer: best: 16 devices (4+4+4+4)", "job.batch/train created (server dry run)", "advice: dp=", "Advice", "default/train", "WouldDecide", "Started", "deployment.apps/pacer created", "deployment.apps/pacer configured"} {
 		if !strings.Contains(output.String(), want) {
 			t.Errorf("the output does not have %q:\n%s", want, output.String())
 		}
@@ -91,7 +91,7 @@ func runs(t *testing.T, c *kubetest.Cluster, name string) {
 }
 
 // TestE2EKubernetesRights runs pacer as the service account of the manifests: it can do all that it
-// does, and read no secret. One that may only read makes a dry run, and no write.
+// does, and read no secret. One that may only read makes a dry run, and no write; advice writes nothing but advice.
 func TestE2EKubernetesRights(t *testing.T) {
 	c := kubernetesCluster(t)
 	kubectl := func(args ...string) {
@@ -119,6 +119,17 @@ func TestE2EKubernetesRights(t *testing.T) {
 	if out, err := pacer("--dry-run", "--once"); err != nil || !strings.Contains(out, "default/wide") {
 		t.Errorf("a dry run with the rights to read: %v\n%s", err, out)
 	}
+	kubectl("apply", "-k", filepath.Join(deploy, "advise"))
+	if out, err := pacer("--advise", "--once"); err != nil || strings.Contains(out, "warning") {
+		t.Errorf("advice with its rights: %v\n%s", err, out)
+	}
+	switch j, err := c.Client.BatchV1().Jobs("default").Get(t.Context(), "wide", meta.GetOptions{}); {
+	case err != nil:
+		t.Error(err)
+	case !strings.HasPrefix(j.Annotations["pacer.dev/advice"], "dp="), j.Annotations["pacer.dev/record"] != "", !*j.Spec.Suspend, j.Generation != 1:
+		t.Errorf("after advice: %+v", j)
+	}
+	kubectl("delete", "-f", filepath.Join(deploy, "advise/advise.yaml"), "--wait=false", "--cascade=background")
 	kubectl("apply", "-k", filepath.Join(deploy, "control"))
 	if out, err := pacer("--once"); err != nil {
 		t.Errorf("with the rights to write: %v\n%s", err, out)

@@ -47,6 +47,69 @@ func TestE2ESlurmPage(t *testing.T) {
 	runPage(t, "docs/guides/slurm.md", 2)
 }
 
+// TestE2ESlurmSpool submits by plain sbatch to a real Slurm with the job_submit.lua of pacer: the second submission of a job
+// shows what pacer said of the first.
+func TestE2ESlurmSpool(t *testing.T) {
+	spool, pacer := filepath.Join(t.TempDir(), "spool"), pacerBinary(t)
+	advise := func(args ...string) string {
+		t.Helper()
+		cmd := exec.Command(pacer, append([]string{"advise", "--spool", spool, "--data", t.TempDir()}, args...)...)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("advise %v: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	real := slurmtest.Start(t, 2, 0, advise("--lua"))
+	script := filepath.Join(t.TempDir(), "job.sh")
+	writeFile(t, script, "#!/bin/bash\n# \"quoted\" \\ and ünicode\n#SBATCH -o /dev/null --hold\ntrue\n")
+	const comment = "--comment=pacer:model=GPT2-small,batch=64"
+	submit := func(args ...string) string { return real.Run("sbatch", append(args, script)...) }
+	if out := submit("--gres=gpu:1", comment); !strings.HasPrefix(out, "Submitted") { // the spool does not exist yet
+		t.Errorf("without a spool: %s", out)
+	}
+	if out := advise("--once"); out != "" {
+		t.Errorf("of an empty spool: %s", out)
+	}
+	for name, args := range map[string][]string{"known": {"-J", "night", "--gres=gpu:a100:1", comment}, "wrong": {"-G1", "--comment=pacer:model=nosuch"},
+		"other": {"--gres=gpu:1"}, "no GPU": {comment}} {
+		if out := submit(args...); !strings.HasPrefix(out, "Submitted") {
+			t.Errorf("%s: %s", name, out)
+		}
+	}
+	writeFile(t, filepath.Join(spool, "new", "x.json"), `{"key":"../../etc/passwd"}`)
+	out := advise("--once", "-a", "a100-80gb")
+	for _, want := range []string{"user root\npacer: night: GPT2-small, batch 64, on 1 x A100-80GB-SXM (1)", "pacer: best: 2 devices (2), dp=2,", `unknown model "nosuch"`,
+		`warning: submission: key "../../etc/passwd" is not what job_submit.lua writes`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if n := strings.Count(out, "user "); n != 2 {
+		t.Errorf("%d submissions, want 2:\n%s", n, out)
+	}
+	if left, err := filepath.Glob(filepath.Join(spool, "new", "*")); err != nil || len(left) > 0 {
+		t.Errorf("files left %v, %v", left, err)
+	}
+	if out := submit("-J", "again", "--gres=gpu:a100:1", comment); !strings.Contains(out, "sbatch: pacer: best: 2 devices (2), dp=2,") {
+		t.Errorf("second submission: %s", out)
+	}
+	if out := submit("-G1", "--comment=pacer:model=nosuch"); !strings.Contains(out, `unknown model "nosuch"`) || !strings.Contains(out, "Submitted") {
+		t.Errorf("second submission of a wrong job: %s", out)
+	}
+	rows := json.NewDecoder(strings.NewReader(advise("--once", "-a", "a100-80gb", "--output", "json")))
+	for _, want := range []string{"again", ""} {
+		var row struct {
+			User, Job, Error string
+			Devices          int
+			Best             *struct{ Devices int }
+		}
+		if err := rows.Decode(&row); err != nil || row.User != "root" || row.Job != want || (want == "") != (row.Error != "") || want != "" && (row.Devices != 1 || row.Best.Devices != 2) {
+			t.Errorf("%+v, %v", row, err)
+		}
+	}
+}
+
 // TestE2ESlurmTorch trains a network on a real Slurm under a policy that changes its plan: no
 // step is repeated or skipped, and the loss is that of an uninterrupted run.
 func TestE2ESlurmTorch(t *testing.T) {

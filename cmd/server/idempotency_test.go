@@ -34,6 +34,11 @@ func TestIdempotencyKeys(t *testing.T) {
 	if w, _ := put(strings.Repeat("k", 256), body); w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "Idempotency-Key") {
 		t.Errorf("a long key: %d %s", w.Code, w.Body)
 	}
+	for _, key := range []string{"ü", "a\tb"} {
+		if w, _ := put(key, body); w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "printable ASCII") {
+			t.Errorf("key %q: %d %s", key, w.Code, w.Body)
+		}
+	}
 	// A refused request keeps no answer.
 	if w, _ := put("c", `{"measurements":[{}]}`); w.Code != http.StatusUnprocessableEntity {
 		t.Errorf("%d %s", w.Code, w.Body)

@@ -171,8 +171,12 @@ func TestForgetSource(t *testing.T) {
 	if got := forget("source=mine&dry_run=true", http.StatusOK); got.Rows != len(mine) || !got.DryRun || len(pageOf(t, s, "source=mine").Rows) != len(mine) {
 		t.Errorf("%+v", got)
 	}
+	clear(s.fits.keys)
 	if got := forget("source=mine&reason=a+wrong+clock", http.StatusOK); got.Rows != len(mine) || got.DryRun {
 		t.Errorf("%+v", got)
+	}
+	if keys, _ := s.fits.waiting(); keys != 1 {
+		t.Errorf("%d models are to be refitted, want 1", keys)
 	}
 	if got := pageOf(t, s, "limit=1000"); len(got.Rows) != len(rows) || slices.ContainsFunc(got.Rows, func(r Row) bool { return r.Measurement.Source == "mine" }) {
 		t.Errorf("%d rows are left", len(got.Rows))

@@ -24,7 +24,7 @@ type Timing struct {
 const maxSpread = 0.05
 
 // Time returns the timed steps of the processes of a program on n devices: the steps after the first warmup ones, at
-// most timed of them. A rank that several processes claim counts by the one with most steps. The mean over the ranks is
+// most timed of them, 0 = all. A rank that several processes claim counts by the one with most steps. The mean over the ranks is
 // taken, since a rank that is late at the end of one step is early in the next one.
 func Time(all []Process, n, warmup, timed int) (Timing, error) {
 	ranks, err := byRank(all, n)
@@ -40,7 +40,10 @@ func Time(all []Process, n, warmup, timed int) (Timing, error) {
 		return Timing{}, fmt.Errorf("hook: %s, want more than the %d of the warm-up", spec.Count(have, "training step"), warmup)
 	}
 	t := Timing{Process: *ranks[0]}
-	last := min(have, warmup+timed)
+	last := have
+	if timed > 0 {
+		last = min(have, warmup+timed)
+	}
 	for i := warmup; i < last; i++ {
 		sum := 0.0
 		for _, p := range ranks {

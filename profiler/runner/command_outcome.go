@@ -57,7 +57,11 @@ func (e *commandExit) readLog() {
 	}
 	var err error
 	e.logTiming, err = e.log.Time(c.Plan, c.Seq(), e.spec.WarmUp, e.spec.Timed)
-	if err != nil || len(e.processes) > 0 {
+	if len(e.processes) > 0 {
+		return
+	}
+	if err != nil {
+		e.noTiming = err
 		return
 	}
 	e.timing = hook.Timing{StepSec: e.logTiming.StepSec, Warnings: e.logTiming.Warnings}
@@ -160,7 +164,7 @@ func (e *commandExit) leastTimed() int {
 	if e.fromLog || e.spec.EndsItself() && e.exit.Code == 0 && !e.exit.TimedOut {
 		return 1 // a line of a log is of several steps; else wrongSteps compares all of them
 	}
-	return e.spec.Timed
+	return max(e.spec.Timed, 1)
 }
 
 // wrongSteps returns why the steps contradict the number that the command received, "" if they do not.

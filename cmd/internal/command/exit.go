@@ -55,6 +55,9 @@ func printError(ctx context.Context, stderr io.Writer, err error, asJSON bool, g
 	}
 }
 
+// Message is the text of an error for people, as at the end of a command.
+func Message(err error) string { return message(err, nil) }
+
 // message is the text of an error for people: options are flags, and packages are not named.
 func message(err error, groups Groups) string {
 	text := plain(err)

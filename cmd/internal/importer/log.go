@@ -2,36 +2,37 @@ package importer
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 	"github.com/pacer-ml/pacer/perfmodel/yamlfile"
-	"github.com/pacer-ml/pacer/profiler"
+	"github.com/pacer-ml/pacer/profiler/runner"
 	"github.com/pacer-ml/pacer/profiler/trainlog"
 )
 
-// logRun is what a log does not say about its run: the file of --config.
-type logRun struct {
-	config spec.Config
-	warmUp int
-	format trainlog.Format
-	source string
+// Run is what a training run does not say about itself: the file of --config.
+type Run struct {
+	Config spec.Config
+	WarmUp int             // steps that are left out
+	Format trainlog.Format // of its log, "" = what it is
+	Source string          // of its row
 }
+
+// DefaultWarmUp is the number of steps at the start of a run that are not timed.
+const DefaultWarmUp = 5
 
 // maxRunFile bounds that file, in bytes.
 const maxRunFile = 1 << 20
 
 // readLog returns the measurement in the log of a training run; config is a file that describes the run.
 func readLog(file, config string) (spec.Measurement, error) {
-	run, err := readLogRun(config)
+	run, err := ReadRun(config, "log")
 	if err != nil {
 		return spec.Measurement{}, err
 	}
@@ -40,7 +41,7 @@ func readLog(file, config string) (spec.Measurement, error) {
 		return spec.Measurement{}, fmt.Errorf("import log: %w", err)
 	}
 	defer f.Close()
-	l, err := trainlog.Read(f, run.format)
+	l, err := trainlog.Read(f, run.Format)
 	if err != nil {
 		return spec.Measurement{}, fmt.Errorf("import log: %s: %w", file, err)
 	}
@@ -56,45 +57,24 @@ func readLog(file, config string) (spec.Measurement, error) {
 }
 
 // measurement returns the row of l.
-func (r *logRun) measurement(l *trainlog.Log) (spec.Measurement, error) {
-	c := r.config
-	m := spec.Measurement{Config: c, Outcome: spec.OK, Source: r.source, PeakBytes: l.PeakBytes, Env: map[string]string{
-		profiler.EnvTiming: string(l.Format), profiler.EnvWarmUp: strconv.Itoa(r.warmUp)}}
-	if err := l.Check(c.Plan, c.Seq(), 0); err != nil {
-		return m, err
-	}
-	t, err := l.Time(c.Plan, c.Seq(), r.warmUp, 0)
-	if err != nil {
-		return m, err
-	}
-	m.StepSec = t.StepSec
-	if l.ReservedBytes > 0 {
-		m.Env[profiler.EnvReserved] = strconv.FormatFloat(l.ReservedBytes, 'g', -1, 64)
-	}
-	switch {
-	case l.PeakBytes > 0:
-		m.Env[spec.EnvMemKind] = "allocated"
-	case l.ReservedBytes > 0:
-		m.PeakBytes, m.Env[spec.EnvMemKind] = l.ReservedBytes, "reserved"
-	}
-	if half := stats.MedianHalfWidth(t.StepSec); half > 0 {
-		m.Env[profiler.EnvHalfWidth] = strconv.FormatFloat(half, 'g', -1, 64)
-	}
-	if len(t.Warnings) > 0 {
-		m.Env[profiler.EnvWarning] = strings.Join(t.Warnings, "; ")
+func (r *Run) measurement(l *trainlog.Log) (spec.Measurement, error) {
+	m := runner.Observation{Config: r.Config, WarmUp: r.WarmUp, Log: l}.Measurement()
+	m.Source = r.Source
+	if m.Outcome != spec.OK {
+		return m, errors.New(m.Reason)
 	}
 	return m, m.Validate()
 }
 
-// readLogRun reads the description of a run.
-func readLogRun(path string) (logRun, error) {
+// ReadRun reads the description of a run; source is that of its row unless the file has one.
+func ReadRun(path, source string) (Run, error) {
 	text, err := query.ReadFile("config", path, maxRunFile)
 	if err != nil {
-		return logRun{}, fmt.Errorf("import log: %w", err)
+		return Run{}, fmt.Errorf("--config: %w", err)
 	}
 	f := yamlfile.File{Name: path, Package: "import", Kind: "run"}
 	top := f.Parse(text)
-	r := logRun{warmUp: 5, source: "log"}
+	r := Run{WarmUp: DefaultWarmUp, Source: source}
 	if f.Count() == 0 {
 		r.read(top)
 	}
@@ -104,8 +84,8 @@ func readLogRun(path string) (logRun, error) {
 	return r, nil
 }
 
-func (r *logRun) read(top yamlfile.Node) {
-	c := &r.config
+func (r *Run) read(top yamlfile.Node) {
+	c := &r.Config
 	given := map[string]yamlfile.Node{}
 	for _, e := range top.Entries("model", "accelerator", "plan", "shape", "seq", "framework", "warmup_steps", "format", "source") {
 		given[e.Key] = e.Value
@@ -124,11 +104,11 @@ func (r *logRun) read(top yamlfile.Node) {
 		case "framework":
 			c.Framework = n.Text()
 		case "warmup_steps":
-			r.warmUp = n.Whole(1, 1<<30)
+			r.WarmUp = n.Whole(1, 1<<30)
 		case "format":
-			r.format = yamlfile.Word(n, trainlog.Formats()...)
+			r.Format = yamlfile.Word(n, trainlog.Formats()...)
 		case "source":
-			r.source = n.Text()
+			r.Source = n.Text()
 		}
 		if err != nil {
 			e.Value.Fail("%s: %w", e.Key, err)
@@ -144,8 +124,8 @@ func (r *logRun) read(top yamlfile.Node) {
 }
 
 // complete sets what follows from the rest.
-func (r *logRun) complete(top yamlfile.Node) {
-	c := &r.config
+func (r *Run) complete(top yamlfile.Node) {
+	c := &r.Config
 	c.Plan = c.Plan.Normal()
 	c.Plan.Precision = cmp.Or(c.Plan.Precision, c.Accelerator.DefaultPrecision())
 	if c.Shape.Total() == 0 {

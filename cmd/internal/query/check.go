@@ -45,36 +45,6 @@ type checker struct {
 	memorySD float64
 }
 
-// CheckFile answers q. If err is a *FieldError of a field that the file does not have, the returned Check says what was
-// understood. If the plan is illegal, Check has Problems, no Plan and err is nil.
-func (r *Resolver) CheckFile(ctx context.Context, q CheckRequest) (*Check, error) {
-	file, err := recipe.Read(q.File, q.Text, recipe.Options{Format: q.Format, Set: q.Set})
-	if err != nil {
-		return nil, &FieldError{Field: "file", Value: q.File, Err: err}
-	}
-	c := &checker{r: r, q: q, file: file}
-	for name, value := range q.Set {
-		if !recipe.Settable(name) {
-			continue
-		}
-		if err := file.Set(name, value); err != nil {
-			return nil, &FieldError{Field: "set", Value: name + "=" + value, Err: err}
-		}
-	}
-	c.start()
-	if err := c.resolve(ctx); err != nil {
-		var field *FieldError
-		if errors.As(err, &field) && field.Value == "" {
-			c.out.Missing = &MissingField{field.Field, err.Error()}
-		}
-		return c.out, err
-	}
-	if c.found.Plan == nil {
-		return c.out, nil
-	}
-	return c.out, c.answer(ctx)
-}
-
 // start copies what was read.
 func (c *checker) start() {
 	f := c.file
@@ -264,7 +234,7 @@ func (c *checker) answer(ctx context.Context) error {
 		return err
 	}
 	if c.q.Measured > 0 {
-		c.out.Measured = c.compare(&row)
+		c.out.Measured = Compare(&c.found, c.report.Config, &row, c.q.Measured)
 	}
 	if c.q.To != "" {
 		c.out.Port, err = c.port(ctx)

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
 // Cause is a reason why a measured step differs from the prediction.
@@ -23,11 +25,11 @@ type Comparison struct {
 	MFU      float64 `json:"mfu,omitempty" doc:"Of the measured step."`
 }
 
-// compare weighs reasons by Bayes' rule. The logarithm of the ratio is normal under each: with the spread of the
-// prediction, and shifted and spread further by what the reason adds to the step. The probabilities before the
+// Compare sets a measured step of cfg, in seconds, against its prediction row by found. It weighs reasons by Bayes' rule.
+// The logarithm of the ratio is normal under each: with the spread of the prediction, and shifted and spread further by what the reason adds to the step. The probabilities before the
 // measurement, and how much data loading and a throttled device add, are assumptions.
-func (c *checker) compare(row *PlanRow) *Comparison {
-	out := &Comparison{StepS: c.q.Measured, Ratio: c.q.Measured / row.StepTimeSec}
+func Compare(found *Resolved, cfg spec.Config, row *PlanRow, measured float64) *Comparison {
+	out := &Comparison{StepS: measured, Ratio: measured / row.StepTimeSec}
 	sd := max(math.Log(row.StepTimeHi/row.StepTimeLo)/(2*quantile95), 0.02)
 	at := math.Log(out.Ratio)
 	out.Quantile = distuv.UnitNormal.CDF(at / sd)
@@ -35,8 +37,8 @@ func (c *checker) compare(row *PlanRow) *Comparison {
 		out.MFU = row.MFU / out.Ratio
 	}
 	network, launches := 0.1, 0.05
-	if e, err := ExplainerOf(c.found.Predictor, c.found.Family); err == nil {
-		if p, err := e.Explain(c.report.Config); err == nil && p.Total() > 0 {
+	if e, err := ExplainerOf(found.Predictor, found.Family); err == nil {
+		if p, err := e.Explain(cfg); err == nil && p.Total() > 0 {
 			network = max((p.TP+p.CP+p.EP+p.DP+p.Pipeline)/p.Total(), 0.02)
 			launches = max(p.Launch/p.Total(), 0.05)
 		}

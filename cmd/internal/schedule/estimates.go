@@ -106,11 +106,12 @@ func answer[A any](ctx context.Context, e *estimates, k spec.Key, ask func(conte
 	return ask(ctx, p)
 }
 
-// answers reports whether an error, or none, is the server's answer: not one of a server that is down or overloaded.
+// answers reports whether an error, or none, is the server's answer: not one of a server that is down or overloaded,
+// wants another token or is none of pacer.
 func answers(err error) bool {
 	var refused *remote.Error
 	if errors.As(err, &refused) {
-		return refused.Status < http.StatusInternalServerError && refused.Status != http.StatusTooManyRequests
+		return refused.Status == http.StatusUnprocessableEntity
 	}
 	return err == nil || errors.Is(err, planner.ErrInfeasible) || errors.Is(err, perfmodel.ErrNotCovered)
 }

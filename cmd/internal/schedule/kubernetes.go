@@ -56,7 +56,7 @@ func kubernetesEngine(c *cli.Context) (engine, error) {
 		return engine{}, err
 	}
 	cluster, err := kubernetes.New(client, kubernetes.Options{
-		Namespace: c.String("namespace"), ReadOnly: c.Bool("dry-run"), Model: catalog.Model, NodeType: nodeType,
+		Namespace: c.String("namespace"), ReadOnly: c.Bool("dry-run") || c.Bool("advise"), Model: catalog.Model, NodeType: nodeType,
 	})
 	if err != nil {
 		return engine{}, err

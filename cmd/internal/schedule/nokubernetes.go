@@ -15,3 +15,9 @@ func kubernetesFlags() []cli.Flag { return nil }
 func kubernetesEngine(*cli.Context) (engine, error) {
 	return engine{}, errors.New("this pacer was built with the tag nokubernetes: --on kubernetes needs one built without it")
 }
+
+func kubectlStdin([]string) bool { return false }
+
+func readKubectl(*cli.Context, *call) (*submission, error) {
+	return nil, errors.New("advise: this pacer was built with the tag nokubernetes, and reads no manifests")
+}

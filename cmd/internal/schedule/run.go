@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -14,17 +13,14 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/child"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/scheduler/live"
 	"github.com/pacer-ml/pacer/scheduler/live/slurm"
 )
 
 // preempted is the exit code of a job that was stopped (EX_TEMPFAIL): it is to run again.
 const preempted = 75
-
-// planVariable has the plan of a job that is not started by Slurm.
-const planVariable = "PACER_PLAN"
 
 // RunCommand is pacer run.
 func RunCommand() *cli.Command {
@@ -32,9 +28,9 @@ func RunCommand() *cli.Command {
 		Name:      "run",
 		Usage:     "run the command of a training job with the plan that pacer schedule chose",
 		ArgsUsage: "-- COMMAND [ARGUMENT...]",
-		Description: `In the script of a Slurm job: reads the plan of this start from Slurm, and starts a
-task for each device with srun. Elsewhere: reads it from $` + planVariable + `, and starts the
-command once.
+		Description: `In the script of a Slurm job: reads the plan of this start from Slurm, or from
+$` + child.PlanVariable + ` if pacer advise set it, and starts a task for each device with srun.
+Elsewhere: reads it from $` + child.PlanVariable + `, and starts the command once.
 
    sbatch --hold --requeue --gres=gpu:2 \
        --comment="pacer:model=GPT2-small,batch=64,steps=20000" job.sh
@@ -69,22 +65,26 @@ func runJob(c *cli.Context) error {
 	}
 	id := os.Getenv("SLURM_JOB_ID")
 	if id == "" {
-		plan, err := parsePlan(os.Getenv(planVariable))
+		plan, err := parsePlan(os.Getenv(child.PlanVariable))
 		if err != nil {
-			return fmt.Errorf("run: $%s: %w", planVariable, err)
+			return fmt.Errorf("run: $%s: %w", child.PlanVariable, err)
 		}
 		return runChild(exec.Command(command[0], command[1:]...), planEnv(plan, c.String("steps-file")))
 	}
 	r, steps, err := slurm.ReadRecord(c.Context, id)
+	text, nodes := r.RunPlan, len(r.RunSlots)
+	if advised := os.Getenv(child.PlanVariable); errors.Is(err, slurm.ErrNoRecord) && advised != "" {
+		text, nodes, err = advised, leadingNumber(os.Getenv("SLURM_JOB_NUM_NODES")), nil
+	}
 	if err != nil {
 		return fmt.Errorf("run: %w", err)
 	}
 	steps = cmp.Or(c.String("steps-file"), steps)
-	plan, err := parsePlan(r.RunPlan)
+	plan, err := parsePlan(text)
 	if err != nil {
 		return fmt.Errorf("run: %w", err)
 	}
-	args, err := srunArgs(c, &r, command)
+	args, err := srunArgs(c, max(nodes, 1), plan.Devices(), command)
 	if err != nil {
 		return err
 	}
@@ -96,8 +96,8 @@ func parsePlan(text string) (spec.Plan, error) {
 	return p.Normal(), err
 }
 
-// srunArgs returns the arguments of srun for a start.
-func srunArgs(c *cli.Context, r *live.Record, command []string) ([]string, error) {
+// srunArgs returns the arguments of srun for a start with a task for each device.
+func srunArgs(c *cli.Context, nodes, tasks int, command []string) ([]string, error) {
 	self, err := exec.LookPath(os.Args[0])
 	if err == nil {
 		self, err = filepath.Abs(self)
@@ -105,7 +105,6 @@ func srunArgs(c *cli.Context, r *live.Record, command []string) ([]string, error
 	if err != nil {
 		return nil, fmt.Errorf("run: %w", err)
 	}
-	nodes, tasks := len(r.RunSlots), r.RunSlots.Devices()
 	if c.String("tasks") == "node" {
 		tasks = nodes
 	}
@@ -138,7 +137,7 @@ func planEnv(p spec.Plan, stepsFile string) []string {
 		}
 	}
 	set := func(name string, value any) { env = append(env, fmt.Sprintf("%s=%v", name, value)) }
-	set(planVariable, p)
+	set(child.PlanVariable, p)
 	set("PACER_DP", p.DP)
 	set("PACER_TP", p.TP)
 	set("PACER_PP", p.PP)
@@ -153,28 +152,12 @@ func planEnv(p spec.Plan, stepsFile string) []string {
 	return env
 }
 
-// runChild runs a command until it ends, passes SIGTERM on, and returns its exit code as an
-// error: preempted if it was stopped.
+// runChild runs a command until it ends, passes signals on, and returns its exit code as an error: preempted if it was
+// stopped.
 func runChild(cmd *exec.Cmd, env []string) error {
-	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = env, os.Stdin, os.Stdout, os.Stderr
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	defer signal.Stop(signals)
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("run: %w", err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	stopped := false
-	for {
-		select {
-		case s := <-signals:
-			stopped = true
-			_ = cmd.Process.Signal(s)
-		case err := <-ended:
-			return childError(err, stopped)
-		}
-	}
+	cmd.Env = env
+	stopped, err := child.Run(cmd)
+	return childError(err, stopped)
 }
 
 func childError(err error, stopped bool) error {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -58,21 +59,20 @@ docs/guides/slurm.md and kubernetes.md go from a dry run to control.
    pacer schedule --on kubernetes --policy rubick
 
 The script of a job starts its command by pacer run, which gives it the plan.`,
-		Flags: append(kubernetesFlags(), []cli.Flag{
+		Flags: slices.Concat(kubernetesFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "on", Usage: "drive `CLUSTER`: slurm or kubernetes", Category: "Cluster"},
-			&cli.StringSliceFlag{Name: "gres", Usage: "nodes with GRES `TYPE=ACCELERATOR` have that accelerator, see pacer ls accelerators (repeatable); other types are names of accelerators themselves", Category: "Cluster"},
+			gresFlag(),
 			&cli.StringFlag{Name: "partition", Usage: "schedule the nodes and jobs of `NAME,...`", DefaultText: "all", Category: "Cluster"},
 			&cli.StringFlag{Name: "lock", Usage: "let one pacer at a time write, by a lock on `FILE` on a file system that all share", DefaultText: "schedule.lock in the data directory", Category: "Cluster"},
 			&cli.StringFlag{Name: "policy", Aliases: []string{"p"}, Value: "fifo", Usage: "decide by `NAME[:key[=value]...]`, see pacer ls policies", Category: "Scheduler"},
 			&cli.StringFlag{Name: "placement", Usage: "place jobs by `NAME`, see pacer ls placements", DefaultText: "packed", Category: "Scheduler"},
-			&cli.StringFlag{Name: "family", Value: query.Auto, Usage: "predict by models of `FAMILY`, see pacer ls families; auto: the most accurate of each model and accelerator", Category: "Scheduler"},
-			&cli.StringFlag{Name: "server", Usage: "predict by the pacer serve at `URL`; while it does not answer, in this process. $" + command.TokenVariable + " is its token", DefaultText: "in this process", Category: "Scheduler"},
 			&cli.DurationFlag{Name: "start-cost", Value: time.Minute, Usage: "expect training to begin `TIME` after a start", Category: "Scheduler"},
 			&cli.IntFlag{Name: "max-restarts-per-hour", Usage: "stop at most `N` running jobs within an hour, 0 = no limit; further restarts wait", Category: "Scheduler"},
 			&cli.StringFlag{Name: "metrics", Usage: "serve metrics for Prometheus at `HOST:PORT`, path /metrics, such as 127.0.0.1:9470", DefaultText: "none", Category: "Run"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "print what would be decided, and write nothing", Category: "Run"},
+			&cli.BoolFlag{Name: "advise", Usage: "a dry run that annotates each job with what would be decided, and writes nothing else; Kubernetes only", Category: "Run"},
 			&cli.BoolFlag{Name: "once", Usage: "observe, decide and write once, then end", Category: "Run"},
-		}...),
+		}, estimateFlags("Scheduler")),
 		Before: command.NoArgs,
 		Action: runSchedule,
 	}
@@ -82,6 +82,9 @@ func runSchedule(c *cli.Context) error {
 	makeEngine, ok := engines[c.String("on")]
 	if !ok {
 		return fail.Usagef("schedule: --on %q is no cluster, want slurm or kubernetes", c.String("on"))
+	}
+	if c.Bool("advise") && c.String("on") != "kubernetes" {
+		return fail.Usagef("schedule: --advise needs --on kubernetes")
 	}
 	for _, flag := range []string{"max-restarts-per-hour", "start-cost"} {
 		if err := command.NotNegative(c, flag); err != nil {
@@ -97,10 +100,15 @@ func runSchedule(c *cli.Context) error {
 		return fmt.Errorf("schedule: %w", err)
 	}
 	metrics := newMetrics()
+	onEvent, onTick := eventPrinter(c.App.Writer, command.Global(c, "output") == "json"), metrics.onTick
+	dry := c.Bool("dry-run") || c.Bool("advise")
+	if a, ok := engine.Cluster.(advisor); ok && c.Bool("advise") && !c.Bool("dry-run") {
+		onEvent, onTick = advising(c, a, onEvent, onTick)
+	}
 	controller, err := live.New(live.Options{
-		OnTick:  metrics.onTick,
+		OnTick:  onTick,
 		Cluster: engine.Cluster, Policy: makePolicy, Estimate: estimate, StartCost: c.Duration("start-cost"),
-		MaxRestarts: c.Int("max-restarts-per-hour"), DryRun: c.Bool("dry-run"), OnEvent: eventPrinter(c.App.Writer, command.Global(c, "output") == "json"),
+		MaxRestarts: c.Int("max-restarts-per-hour"), DryRun: dry, OnEvent: onEvent,
 	})
 	if err != nil {
 		return fmt.Errorf("schedule: %w", err)
@@ -114,10 +122,31 @@ func runSchedule(c *cli.Context) error {
 	if c.Bool("once") {
 		run = func(ctx context.Context) error { return scheduleOnce(ctx, controller, engine) }
 	}
-	if c.Bool("dry-run") {
+	if dry {
 		return run(c.Context)
 	}
 	return engine.lead(c, run)
+}
+
+// advisor is a cluster that shows the decisions of a dry run to the owners of jobs.
+type advisor interface {
+	Advise(e live.Event)
+	WriteAdvice(ctx context.Context) error
+}
+
+// advising adds advice on jobs to the events and ticks of a dry run.
+func advising(c *cli.Context, a advisor, onEvent func(live.Event), onTick func(live.Report)) (func(live.Event), func(live.Report)) {
+	event := func(e live.Event) {
+		onEvent(e)
+		a.Advise(e)
+	}
+	tick := func(r live.Report) {
+		onTick(r)
+		if err := a.WriteAdvice(c.Context); err != nil {
+			fmt.Fprintln(c.App.ErrWriter, "warning:", err)
+		}
+	}
+	return event, tick
 }
 
 // scheduleOnce observes, decides and writes once.
@@ -163,13 +192,20 @@ func scheduleParts(c *cli.Context) (func(spec.Cluster) (scheduler.Policy, error)
 }
 
 func slurmEngine(c *cli.Context) (engine, error) {
-	types, err := command.Pairs(c, "gres")
+	options, err := slurmOptions(c)
 	if err != nil {
 		return engine{}, err
 	}
-	cluster, err := slurm.New(c.Context, slurm.Options{
-		Partitions: command.List(c, "partition"),
-		Model:      catalog.Model,
+	options.Partitions = command.List(c, "partition")
+	cluster, err := slurm.New(c.Context, options)
+	return engine{Cluster: cluster, lead: leadByLock}, err
+}
+
+// slurmOptions reads --gres.
+func slurmOptions(c *cli.Context) (slurm.Options, error) {
+	types, err := command.Pairs(c, "gres")
+	return slurm.Options{
+		Model: catalog.Model,
 		NodeType: func(gres string, devices int) (spec.NodeGroup, error) {
 			name, ok := types[gres]
 			if !ok {
@@ -184,8 +220,19 @@ func slurmEngine(c *cli.Context) (engine, error) {
 			}
 			return group, nil
 		},
-	})
-	return engine{Cluster: cluster, lead: leadByLock}, err
+	}, err
+}
+
+func gresFlag() cli.Flag {
+	return &cli.StringSliceFlag{Name: "gres", Usage: "nodes with GRES `TYPE=ACCELERATOR` have that accelerator, see pacer ls accelerators (repeatable); other types are names of accelerators themselves", Category: "Cluster"}
+}
+
+// estimateFlags are those of newEstimates.
+func estimateFlags(category string) []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "family", Value: query.Auto, Usage: "predict by models of `FAMILY`, see pacer ls families; auto: the most accurate of each model and accelerator", Category: category},
+		&cli.StringFlag{Name: "server", Usage: "predict by the pacer serve at `URL`; while it does not answer, in this process. $" + command.TokenVariable + " is its token", DefaultText: "in this process", Category: category},
+	}
 }
 
 // nodeType returns a node with a number of devices of an accelerator of the catalog.

@@ -36,8 +36,8 @@ type Task struct {
 	Age        float64     // seconds since its submission
 	Alone      float64     // completion time on an idle cluster, in seconds; used if Power > 1
 	Work       float64     // least device-seconds it needs, without idle ones
-	Tardy      float64     // its Lateness if it keeps Held, summed over scenarios
-	Late       float64     // cost of a second of Lateness
+	Tardy      float64     // seconds it is late if it keeps Held, summed over scenarios
+	Late       float64     // cost of a second of lateness in one scenario
 }
 
 // Problem is the tasks to be scheduled, the nodes, and the objective.
@@ -102,7 +102,7 @@ type Schedule struct {
 // run is the times of a task in a schedule.
 type run struct {
 	start, from, end float64 // seconds from now at which it gets devices, makes progress, ends
-	late             float64 // Lateness summed over scenarios
+	late             float64 // seconds late, summed over scenarios
 	devices          int
 }
 
@@ -116,30 +116,18 @@ func (w *Candidate) at(start float64) run {
 	return run{start: start, from: start + w.Idle, end: start + w.Seconds, late: w.late(start), devices: w.Devices}
 }
 
-// lateCap is the number of late seconds that count in full.
-const lateCap = 100
-
-// Lateness weighs lateness in one scenario: seconds after the first lateCap count a tenth. Otherwise tasks that are
-// far behind in one unlikely scenario would run before tasks that are about to be late in all of them.
-func Lateness(seconds float64) float64 {
-	if seconds > lateCap {
-		return lateCap + (seconds-lateCap)/10
-	}
-	return max(seconds, 0)
-}
-
-// late returns the Lateness of a task that starts in w at start, summed over scenarios.
+// late returns the seconds by which a task that starts in w at start is late, summed over scenarios.
 func (w *Candidate) late(start float64) (sum float64) {
 	for _, by := range w.By {
 		if start <= by {
 			break
 		}
-		sum += Lateness(start - by)
+		sum += start - by
 	}
 	return sum
 }
 
-// leastLate returns the least Lateness that t can have.
+// leastLate returns the least lateness that t can have.
 func (t *Task) leastLate() float64 {
 	least := inf
 	if len(t.Held) > 0 {

@@ -74,6 +74,7 @@ type Cluster struct {
 
 	events   record.EventBroadcaster
 	recorder record.EventRecorder
+	advice   map[types.UID]jobAdvice
 
 	mu      sync.Mutex
 	parsed  map[types.UID]*parsedJob
@@ -191,11 +192,7 @@ func (c *Cluster) Notify(e live.Event) {
 	if e.Warning {
 		kind = core.EventTypeWarning
 	}
-	const most = 1000 // longer messages are refused
-	if len(e.Message) > most {
-		e.Message = e.Message[:most]
-	}
-	c.recorder.Event(j, kind, string(e.Kind), e.Message)
+	c.recorder.Event(j, kind, string(e.Kind), shortened(e.Message))
 }
 
 // subject returns the job that e is about, nil without one. A fault has only the name of its job.

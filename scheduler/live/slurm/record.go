@@ -18,6 +18,9 @@ var adminComment = regexp.MustCompile(`(?:^| )AdminComment=(\{\S*\})`)
 // progressKey matches the file of key progress in the comment of a job.
 var progressKey = regexp.MustCompile(`(?:^| )Comment=pacer:(?:\S*,)?progress=([^\s,]+)`)
 
+// ErrNoRecord is the error of a job that pacer schedule has not decided on.
+var ErrNoRecord = errors.New("has no record of pacer")
+
 // ReadRecord returns the record of a job, and the file that it is to report its steps in, ""
 // if there is none; for the job's own script. It needs no rights but to see the job.
 func ReadRecord(ctx context.Context, id string) (r live.Record, progress string, err error) {
@@ -68,7 +71,7 @@ func progressPath(path, id string) string { return strings.ReplaceAll(path, "%j"
 func findRecord(shown, id string) (live.Record, error) {
 	found := adminComment.FindStringSubmatch(shown)
 	if found == nil {
-		return live.Record{}, fmt.Errorf("slurm: job %s has no record of pacer: it was not started by pacer schedule", id)
+		return live.Record{}, fmt.Errorf("slurm: job %s %w: it was not started by pacer schedule", id, ErrNoRecord)
 	}
 	r, err := live.ParseRecord(found[1])
 	if err == nil && r.RunPlan == "" {

@@ -243,23 +243,16 @@ func draw(key drawKey) *[drawnPairs]float64 {
 
 // deadline is the deadline of a job in one case.
 type deadline struct {
-	end, start time.Duration // latest end, and latest start as submitted
-	slowdown   func(*spec.Job, *candidate.Config) float64
+	end      time.Duration
+	slowdown func(*spec.Job, *candidate.Config) float64
 }
 
-// deadlinesOf returns the deadline of j in each case in which it ends. The latest start is
-// the end minus the remaining run time as submitted.
+// deadlinesOf returns the deadline of j in each case in which it ends.
 func (p *deadlines) deadlinesOf(j *scheduler.JobState) (out []deadline) {
-	share := 0.0
-	if j.Remaining > 0 {
-		share = j.Remaining / (j.Done + j.Remaining)
-	}
 	for _, h := range p.cases {
-		mine := h.of(j.Job.ID)
-		if mine == nil || mine.slots == nil {
-			continue
+		if mine := h.of(j.Job.ID); mine != nil && mine.slots != nil {
+			out = append(out, deadline{mine.end, h.slowdown})
 		}
-		out = append(out, deadline{mine.end, mine.end - j.StartCost - time.Duration(share*float64(mine.run)), h.slowdown})
 	}
 	return out
 }

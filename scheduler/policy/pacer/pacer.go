@@ -28,9 +28,9 @@ var options = []policy.Option{
 	{Name: "fairness", Default: "0", Max: 0.9, Doc: "0 minimises the mean completion time; higher values the sum over jobs of (completion time / time alone as submitted) to the power 1/(1-fairness), close to the worst ratio"},
 	{Name: "price", Default: "arrivals", Example: "12", Max: 1e6, Words: []string{"arrivals", "load"}, Doc: "price of the whole cluster, in waiting jobs (not the price of policy rubick); higher keeps jobs small. load: the mean number of jobs in the system. arrivals: of these, the share that came within the mean time until a job ends. 12 with steps=unknown"},
 	{Name: "makespan", Default: "0", Max: 1e6, Doc: "cost of a second of makespan, in jobs; 1 with steps=unknown"},
-	{Name: "value", Default: "0.5", Max: 1e6, Doc: "value of work done within the window, in prices; higher starts long jobs earlier"},
+	{Name: "value", Default: "0", Max: 1e6, Doc: "value of work done within the window, in prices; higher starts long jobs earlier; 0.5 with steps=unknown"},
 	{Name: "window", Default: "3600", Unit: "s", Max: 1e6, Doc: "seconds within which work has the value of option value"},
-	{Name: "late", Default: "1000", Max: 1e6, Doc: "cost of each of the first hundred seconds by which a guaranteed job ends later than under fifo-backfill, in jobs; a tenth of that for further seconds"},
+	{Name: "late", Default: "200", Max: 1e6, Doc: "cost of a second by which a guaranteed job ends later than under fifo-backfill, in jobs: as if so many jobs waited"},
 	{Name: "caution", Default: "1", Max: 1e6, Doc: "fraction of the 90 % interval of speeds over which the cases for guaranteed jobs are spread"},
 	{Name: "steps", Default: "known", Example: "unknown", Doc: "known; or unknown: assume as many remaining steps as were done, at least a minute's worth; without a performance model, the service that like jobs received. Guarantees are not kept then"},
 	{Name: "rounds", Default: "60", Max: 1e6, Doc: "iterations of device prices that bound the gap of a schedule and, with many jobs, improve it; 0 = none"},
@@ -41,7 +41,7 @@ var options = []policy.Option{
 // now. docs/design/joint-scheduling.md states the problem it solves. The deadline of a
 // guaranteed job is its end in a reference run, see deadlines.
 //
-// The terms include the cost of a restart, so there is no separate threshold for restarts. The default of value was
+// The terms include the cost of a restart, so there is no separate threshold for restarts. The default of late was
 // chosen on generated workloads (training seeds of pacer bench scheduling), what span=1 has on Rubick's base trace made
 // 10 % denser and 15 % sparser.
 type pacer struct {
@@ -72,6 +72,7 @@ type pacer struct {
 const (
 	guessPrice    = 12
 	guessMakespan = 1
+	guessValue    = 0.5
 
 	priceAt1    = 24
 	makespanAt1 = 30
@@ -172,7 +173,10 @@ func newPacer(d policy.Deps) (scheduler.Policy, error) {
 		p.makespan += span * span * (makespanAt1 - p.makespan)
 	}
 	if !v.Given("value") {
-		p.value *= math.Pow(valueAt1/p.value, span)
+		if p.guess {
+			p.value = guessValue
+		}
+		p.value += span * (valueAt1 - p.value)
 	}
 	if !v.Given("window") {
 		p.window *= math.Pow(windowAt1/p.window, span)

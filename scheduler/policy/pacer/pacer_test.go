@@ -56,12 +56,12 @@ func TestPacerPreemptsOnlyIfTheOtherJobFits(t *testing.T) {
 }
 
 // The deadline of a guaranteed job is its end in the reference run. In every case it starts
-// early enough to meet it at the speeds of that case, and no later than its latest start
-// as submitted.
+// early enough to meet it at the speeds of that case, and no later than it would need to on no
+// more devices than it asked for.
 func TestGuarantee(t *testing.T) {
 	own := candidate.Config{Devices: 2, Shape: spec.NewShape(2), Rate: 1, Spread: 0.5}
 	other := candidate.Config{Devices: 4, Shape: spec.NewShape(4), Rate: 2, Spread: 0.4}
-	j := &scheduler.JobState{Job: &spec.Job{ID: "j", Guaranteed: true}, Done: 20, Remaining: 20, StartCost: 10 * time.Second}
+	j := &scheduler.JobState{Job: &spec.Job{ID: "j", Guaranteed: true, Devices: 2}, Done: 20, Remaining: 20, StartCost: 10 * time.Second}
 	twice := func(_ *spec.Job, w *candidate.Config) float64 {
 		if w.Devices == own.Devices {
 			return 2
@@ -92,6 +92,10 @@ func TestGuarantee(t *testing.T) {
 	}
 	if want := []float64{25, 30, 30}; !slices.Equal(got.Candidates[1].By, want) {
 		t.Errorf("on 4 devices to start by %v, want %v", got.Candidates[1].By, want)
+	}
+	got = o.task(&plannedJob{JobState: j, options: []candidate.Config{other}})
+	if want := []float64{25, 40, 60}; !slices.Equal(got.Candidates[0].By, want) {
+		t.Errorf("on 4 devices alone to start by %v, want %v", got.Candidates[0].By, want)
 	}
 	o.jobs, j.Grant, j.Ready = nil, &scheduler.Grant{Job: "j", Slots: slots}, 90*time.Second
 	p.deadlines.cases = []*reference{in(nil, 40, 105), in(half, 20, 105)}
@@ -302,12 +306,12 @@ func TestSpanOption(t *testing.T) {
 		price, span, makespan, value, window float64
 		byLoad, byArrivals                   bool
 	}{
-		{"pacer", 0, 0, 0, 0.5, 3600, false, true},
+		{"pacer", 0, 0, 0, 0, 3600, false, true},
 		{"pacer:price=load:value=3", 0, 0, 0, 3, 3600, true, false},
 		{"pacer:steps=unknown", 12, 0, 1, 0.5, 3600, false, false},
 		{"pacer:steps=unknown:price=load:makespan=0", 0, 0, 0, 0.5, 3600, true, false},
 		{"pacer:span=1", 0, 1, 30, 2.5, 10800, false, true},
-		{"pacer:span=0.5", 0, 0.5, 7.5, 0.5 * math.Sqrt(5), 3600 * math.Sqrt(3), false, true},
+		{"pacer:span=0.5", 0, 0.5, 7.5, 1.25, 3600 * math.Sqrt(3), false, true},
 		{"pacer:span=1:price=7:value=0", 7, 0, 30, 0, 10800, false, false},
 	} {
 		specs, err := policy.NewRegistry(Info).Parse(c.text)
@@ -322,7 +326,7 @@ func TestSpanOption(t *testing.T) {
 		if p.byLoad != c.byLoad || p.byArrivals != c.byArrivals {
 			t.Errorf("%s: the price is the load: %v, is the load of later arrivals: %v", c.text, p.byLoad, p.byArrivals)
 		}
-		for _, v := range [][2]float64{{p.price, c.price}, {p.span, c.span}, {p.makespan, c.makespan}, {p.value, c.value}, {p.window, c.window}, {p.late, 1000}, {float64(p.tries), 600}} {
+		for _, v := range [][2]float64{{p.price, c.price}, {p.span, c.span}, {p.makespan, c.makespan}, {p.value, c.value}, {p.window, c.window}, {p.late, 200}, {float64(p.tries), 600}} {
 			if math.Abs(v[0]-v[1]) > 1e-9*v[1] {
 				t.Errorf("%s: %+v, want %+v", c.text, p, c)
 			}

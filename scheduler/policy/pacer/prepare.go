@@ -233,8 +233,8 @@ func (o *decision) task(p *plannedJob) lookahead.Task {
 	return t
 }
 
-// guarantee sets the latest start of p in every candidate and case: early enough to end by
-// the deadline, and no later than the latest start as submitted.
+// guarantee sets the latest start of p in every candidate and case: early enough to end by the deadline, and no later
+// than if at most as many devices as it asked for were available.
 func (o *decision) guarantee(t *lookahead.Task, p *plannedJob) {
 	deadlinesOf := o.deadlines.deadlinesOf(p.JobState)
 	if len(deadlinesOf) == 0 {
@@ -242,19 +242,31 @@ func (o *decision) guarantee(t *lookahead.Task, p *plannedJob) {
 	}
 	t.Late = o.late * t.Weight / float64(len(deadlinesOf))
 	from := func(at time.Duration) float64 { return (at - o.s.Now).Seconds() } // subtract before converting, to stay exact
-	for i := range t.Candidates {
-		w := &t.Candidates[i]
-		for k := range deadlinesOf {
-			d := &deadlinesOf[k]
-			w.By = append(w.By, min(from(d.end)-w.Idle-d.runTime(p.JobState, &p.options[i]), from(d.start)))
+	for k := range deadlinesOf {
+		d, asked := &deadlinesOf[k], math.Inf(-1)
+		for i := range t.Candidates {
+			w := &t.Candidates[i]
+			w.By = append(w.By, from(d.end)-w.Idle-d.runTime(p.JobState, &p.options[i]))
+			if w.Devices <= p.Job.Devices {
+				asked = max(asked, w.By[k])
+			}
 		}
-		slices.Sort(w.By)
+		if math.IsInf(asked, -1) { // too few nodes are up
+			continue
+		}
+		for i := range t.Candidates {
+			by := t.Candidates[i].By
+			by[k] = min(by[k], asked)
+		}
+	}
+	for i := range t.Candidates {
+		slices.Sort(t.Candidates[i].By)
 	}
 	if p.Grant == nil || p.now == nil {
 		return
 	}
 	ready := max(from(p.Ready), 0)
 	for k := range deadlinesOf {
-		t.Tardy += lookahead.Lateness(ready + deadlinesOf[k].runTime(p.JobState, p.now) - from(deadlinesOf[k].end))
+		t.Tardy += max(ready+deadlinesOf[k].runTime(p.JobState, p.now)-from(deadlinesOf[k].end), 0)
 	}
 }

@@ -28,8 +28,8 @@ var programs = []string{"slurmctld", "slurmd", "munged", "sbatch", "scontrol", "
 
 // Start starts Slurm with some nodes of type a100 and of type v100, each with 2 GPUs, 4 CPUs and
 // 4000 MiB, and stops it at the end of the test. Without Slurm, or unless root, the test is
-// skipped; it fails if CI is true.
-func Start(t testing.TB, a100, v100 int) *Cluster {
+// skipped; it fails if CI is true. jobSubmit, if given, is the job_submit.lua of slurmctld.
+func Start(t testing.TB, a100, v100 int, jobSubmit ...string) *Cluster {
 	t.Helper()
 	for _, p := range programs {
 		if _, err := exec.LookPath(p); err != nil {
@@ -47,6 +47,14 @@ func Start(t testing.TB, a100, v100 int) *Cluster {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	t.Setenv("SLURM_CONF", c.path("slurm.conf"))
 	c.configure(a100, v100)
+	for _, text := range jobSubmit {
+		c.write("job_submit.lua", text, 0o644)
+		conf, err := os.ReadFile(c.path("slurm.conf"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.write("slurm.conf", string(conf)+"JobSubmitPlugins=lua\n", 0o644)
+	}
 	c.daemon("munged", "--foreground", "--force", "--key-file="+c.path("munge.key"), "--socket="+c.path("munge.sock"),
 		"--pid-file="+c.path("munged.pid"), "--log-file="+c.path("munged.log"), "--seed-file="+c.path("munge.seed"))
 	c.waitFor("munge.sock", func() bool { _, err := os.Stat(c.path("munge.sock")); return err == nil })

@@ -1,0 +1,268 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
+
+	"github.com/pacer-ml/pacer/cmd/internal/child"
+	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/datadir"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/internal/importer"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/tempdir"
+	"github.com/pacer-ml/pacer/profiler"
+	"github.com/pacer-ml/pacer/profiler/hook"
+	"github.com/pacer-ml/pacer/profiler/runner"
+	"github.com/pacer-ml/pacer/profiler/store"
+	"github.com/pacer-ml/pacer/profiler/trainlog"
+)
+
+// WatchCommand is pacer watch.
+func WatchCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "watch",
+		Usage:     "run a training command and measure it, unchanged",
+		ArgsUsage: "-- COMMAND [ARGUMENT...]",
+		Description: `Runs the command with its input, output, signals and exit code, times the optimizer steps of
+PyTorch, and reads the logs that pacer import log reads. At the end it prints the measured
+step, memory and MFU beside the predicted ones to standard error, and stores one row. What
+the command trains is read from its launch command or the files that it names, as pacer
+check reads them, or comes by --plan and flags, or by --config:
+
+   pacer watch -m llama3-8b --plan dp=1,mb=2,ga=4 -- python train.py
+   pacer watch --accelerator h100 -- bash pretrain_gpt.sh
+   pacer watch --config run.yaml --every 60s -- ./train.sh
+
+A run that contradicts the configuration is not stored. An error of watch itself is one line
+on standard error, and the command runs on. Output to a terminal is not read. Where pacer
+serve has the data directory open, the row is posted to it, with the token in $PACER_TOKEN.
+
+Exit codes: that of the command, 128 and the number of the signal that ended it, or 127 if
+it did not start.` + Groups.Help("network"),
+		Flags: append(requestFlags(),
+			&cli.StringFlag{Name: "plan", Usage: "compare with `PLAN`, such as dp=2,tp=4,mb=2,ga=8,zero=1", DefaultText: "$" + child.PlanVariable + " of pacer run, else that of the launch command", Category: command.CategoryModel},
+			command.DevicesFlag("those of the plan or the launch command"),
+			&cli.StringFlag{Name: "shape", Usage: "place --plan on nodes of `N+N...` devices, or 2x8", DefaultText: "as few nodes as possible", Category: command.CategoryHardware},
+			&cli.StringFlag{Name: "config", Usage: "read model, accelerator and plan from the YAML `FILE` of pacer import log", DefaultText: "none", Category: command.CategoryModel},
+			&cli.IntFlag{Name: "warmup-steps", Value: importer.DefaultWarmUp, Usage: "leave out the first `N` steps", Category: command.CategoryOutput},
+			&cli.DurationFlag{Name: "every", Usage: "also print the step time every `TIME` during the run, such as 60s", DefaultText: "at the end only", Category: command.CategoryOutput},
+		),
+		Action: runWatch,
+	}
+}
+
+// watch is one run that is measured.
+type watch struct {
+	c       *cli.Context
+	ctx     context.Context // goes on when the run is interrupted
+	run     importer.Run
+	subject *watchSubject // nil = the run is not measured
+	hook    string        // directory of hook.Out
+	began   time.Time
+}
+
+func runWatch(c *cli.Context) error {
+	args := c.Args().Slice()
+	if len(args) == 0 {
+		return fail.Usagef("watch: no command, want pacer watch -- COMMAND")
+	}
+	if err := command.InRange(c, "warmup-steps", c.Int("warmup-steps"), 1<<30); err != nil {
+		return err
+	}
+	if c.Duration("every") < 0 {
+		return fail.Usagef("watch: --every %s is negative", c.Duration("every"))
+	}
+	command.ShowProgress(c, nil) // the command has the terminal
+	w := &watch{c: c, ctx: context.WithoutCancel(c.Context)}
+	cmd := exec.Command(args[0], args[1:]...)
+	logs, end := w.begin(cmd)
+	defer end()
+	stop := w.repeat(c.Duration("every"))
+	stopped, err := child.Run(cmd)
+	stop()
+	w.finish(logs(), err, stopped)
+	var exit *exec.ExitError
+	if err == nil || errors.As(err, &exit) {
+		if code := child.Code(err); code != 0 {
+			return fail.WithCode(code, fmt.Errorf("watch: the command failed: %s", err.Error())) // not wrapped: its type has an exit code of its own
+		}
+		return nil
+	}
+	return fail.WithCode(child.Code(err), fmt.Errorf("watch: %w", err))
+}
+
+// begin prepares cmd to be measured. It returns the log at the end of cmd, and what is to be called last.
+func (w *watch) begin(cmd *exec.Cmd) (logs func() *trainlog.Log, end func()) {
+	logs, end = func() *trainlog.Log { return nil }, func() {}
+	subject, err := w.resolve(cmd.Args)
+	var dir *tempdir.Dir
+	if err == nil {
+		dir, err = tempdir.New("", "pacer-watch-")
+	}
+	if err != nil {
+		w.complain(fmt.Errorf("the run is not measured: %w", err))
+		return logs, end
+	}
+	vars, err := hook.Write(dir.Path(""), os.Getenv("PYTHONPATH"))
+	if err != nil {
+		dir.Remove()
+		w.complain(fmt.Errorf("the run is not measured: %w", err))
+		return logs, end
+	}
+	w.subject, w.hook, w.began = subject, hook.Out(dir.Path("")), time.Now()
+	cmd.Env = append(os.Environ(), vars...)
+	return readOutput(cmd, w.run.Format), dir.Remove
+}
+
+// complain prints an error of watch itself.
+func (w *watch) complain(err error) {
+	text := strings.Join(strings.Fields(command.Message(err)), " ")
+	fmt.Fprintf(w.c.App.ErrWriter, "pacer watch: %s\n", strings.ReplaceAll(text, "watch: ", ""))
+}
+
+// tee writes to a file and reads what is written as a log.
+type tee struct {
+	out *os.File
+	log trainlog.Reader
+}
+
+func (t *tee) Write(p []byte) (int, error) {
+	n, err := t.out.Write(p)
+	_, _ = t.log.Write(p[:n])
+	return n, err
+}
+
+// readOutput reads the output of cmd that is no terminal as a log. A command that sees a pipe in place of one prints other
+// things.
+func readOutput(cmd *exec.Cmd, format trainlog.Format) (logs func() *trainlog.Log) {
+	var tees []*tee
+	open := func(f *os.File) *tee {
+		if term.IsTerminal(int(f.Fd())) {
+			return nil
+		}
+		t := &tee{out: f}
+		tees = append(tees, t)
+		return t
+	}
+	if t := open(os.Stdout); t != nil {
+		cmd.Stdout = t
+	}
+	out, outErr := os.Stdout.Stat()
+	both, bothErr := os.Stderr.Stat()
+	if outErr == nil && bothErr == nil && os.SameFile(out, both) {
+		cmd.Stderr = cmd.Stdout // one pipe keeps the order
+	} else if t := open(os.Stderr); t != nil {
+		cmd.Stderr = t
+	}
+	return func() *trainlog.Log {
+		for _, t := range tees {
+			if l, ok := t.log.Log(format); ok {
+				return &l
+			}
+		}
+		return nil
+	}
+}
+
+// pollShare is the least time between two looks at a running command in terms of the time of a look.
+const pollShare = 200
+
+// repeat prints the step time again and again; 0 = never.
+func (w *watch) repeat(every time.Duration) (stop func()) {
+	if every <= 0 || w.subject == nil {
+		return func() {}
+	}
+	ended, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for wait := every; ; {
+			select {
+			case <-ended:
+				return
+			case <-time.After(wait):
+			}
+			began := time.Now()
+			m := runner.Observation{Config: w.subject.config, WarmUp: w.run.WarmUp, Hook: w.hook}.Measurement()
+			if m.Outcome == spec.OK {
+				fmt.Fprintln(w.c.App.ErrWriter, "pacer watch:", w.subject.line(&m))
+			}
+			wait = max(every, time.Since(began)*pollShare)
+		}
+	}()
+	return func() { close(ended); <-done }
+}
+
+// finish measures the run that ended, prints the report and stores the row.
+func (w *watch) finish(log *trainlog.Log, err error, stopped bool) {
+	defer func() {
+		if p := recover(); p != nil { // the exit code is that of the command
+			w.complain(fmt.Errorf("internal error: %v", p))
+		}
+	}()
+	if w.subject == nil {
+		return
+	}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return // it did not start
+	}
+	o := runner.Observation{Config: w.subject.config, WarmUp: w.run.WarmUp, Hook: w.hook, Log: log}
+	if exit != nil && !stopped {
+		if o.Exit.Code = exit.ExitCode(); o.Exit.Code < 0 {
+			o.Exit.Signal = exit.Sys().(syscall.WaitStatus).Signal().String()
+		}
+	}
+	m := o.Measurement()
+	host, _ := os.Hostname()
+	m.Source, m.Origin = w.run.Source, host+" "+w.began.UTC().Format(time.RFC3339Nano)
+	m.Env[profiler.EnvWall] = fmt.Sprintf("%.3f", time.Since(w.began).Seconds())
+	r := w.subject.report(&m)
+	switch {
+	case m.Outcome != spec.OK && m.Outcome != spec.OOM:
+		r.NotStored = m.Reason
+	case m.DoubtReason() != "":
+		r.NotStored = m.DoubtReason()
+	default:
+		if r.Stored, err = w.store(m); err != nil {
+			r.NotStored = command.Message(err)
+		}
+	}
+	if err := printWatch(w.c, r); err != nil {
+		w.complain(err)
+	}
+}
+
+// store stores a row and says where.
+func (w *watch) store(m spec.Measurement) (where string, err error) {
+	if err := store.Check(m); err != nil {
+		return "", err
+	}
+	db, served, err := datadir.Of(w.c).OpenServed(store.Options{}, os.Getenv(command.TokenVariable))
+	switch {
+	case err != nil:
+		return "", err
+	case served != nil:
+		return served.URL, served.Put(w.ctx, m)
+	}
+	where, err = datadir.Of(w.c).Path()
+	return where, errors.Join(err, db.Put(w.ctx, m), db.Close())
+}
+
+// isScript reports whether a word of a command is a file that may say what is trained.
+func isScript(word string) bool {
+	kinds := []string{".sh", ".toml", ".json", ".yaml", ".yml"}
+	st, err := os.Stat(word)
+	return err == nil && st.Mode().IsRegular() && st.Size() <= maxRecipe && slices.Contains(kinds, strings.ToLower(filepath.Ext(word)))
+}
