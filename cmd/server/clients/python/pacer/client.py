@@ -1,4 +1,4 @@
-"""Client has a method for each operation of the API, whose requests and answers are those of docs/reference/api.md."""
+"""Client has a method for each operation of the API. docs/reference/api.md describes requests and answers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import shutil
 import socket
 import ssl
 import tempfile
-import threading
 import time
 import uuid
+import zlib
 from typing import TYPE_CHECKING, Any, BinaryIO, Iterator, Mapping, Sequence
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
@@ -36,12 +36,13 @@ class Error(Exception):
 
     status is 0 where there is no complete answer: no connection, a timeout, a connection that is lost midway.
     errors lists what is wrong, each with "location", "message" and "value". problem has all fields, such as
-    "infeasible".
+    "infeasible". request_id is the id of the request in the server's logs.
     """
 
-    def __init__(self, problem: types.Problem) -> None:
-        super().__init__(problem)
+    def __init__(self, problem: types.Problem, request_id: str = "") -> None:
+        super().__init__(problem, request_id)
         self.problem = problem
+        self.request_id = request_id
         self.status = problem.get("status", 0)
         self.type = problem.get("type", "")
         self.title = problem.get("title", "")
@@ -51,6 +52,8 @@ class Error(Exception):
     def __str__(self) -> str:
         parts = [f"{self.status} {self.title}", self.detail]
         parts += [f"{e.get('location', '')}: {e.get('message', '')}" for e in self.errors]
+        if self.status >= 500 and self.request_id:
+            parts.append(f"request {self.request_id}")
         return "; ".join(p for p in parts if p)
 
 
@@ -66,13 +69,16 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 class Client:
-    """Sends requests to pacer serve. Threads may share it: each has a connection of its own, which is kept open.
+    """Sends requests to pacer serve. Threads may share it; its connections are kept open.
 
     url is http://HOST:PORT, https://HOST:PORT, unix:/PATH or http+unix://PATH with %2F for /. token is the bearer
     token. timeout bounds each wait for the server, in seconds. ca is a file with the certificates to trust instead of
-    the system's; client_cert is a file with certificate and key, or a pair of files. A request is repeated up to
-    retries times while the server is overloaded (429, or 503, with Retry-After, of which max_wait seconds are waited
-    at most), or where the connection is lost and repeating changes nothing.
+    the system's; client_cert is a file with certificate and key, or a pair of files.
+
+    A request is repeated up to retries times while the server refuses connections or is overloaded: 429, or 503, with
+    Retry-After. It waits for max_wait seconds at most before each. Where the connection is lost midway, questions, listings
+    and put_measurements are repeated, other writes are not: the server may have carried them out. A timeout is an Error
+    at once.
     """
 
     def __init__(self, url: str, token: str | None = None, timeout: float = 60.0, ca: str | None = None,
@@ -85,8 +91,9 @@ class Client:
             self._socket = unquote(parts.netloc)
         elif parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"{url!r} is not the address of a server, want a form like http://127.0.0.1:8470")
-        self.url, self.token, self.timeout, self.retries, self.max_wait = url, token, timeout, retries, max_wait
-        self._parts = parts
+        self.url, self.timeout, self.retries, self.max_wait = url, timeout, retries, max_wait
+        self.token = (token or "").strip()  # files of tokens end with a new line
+        self._host, self._port = parts.hostname or "", parts.port
         self._prefix = "" if self._socket else parts.path.rstrip("/")
         self._tls = None
         if parts.scheme == "https":
@@ -95,7 +102,7 @@ class Client:
                 self._tls.load_cert_chain(*((client_cert,) if isinstance(client_cert, str) else client_cert))
         elif ca is not None or client_cert is not None:
             raise ValueError(f"{url!r} is not https: leave out ca and client_cert")
-        self._local = threading.local()
+        self._idle: list[tuple[int, http.client.HTTPConnection]] = []  # each with the process that opened it
 
     def __enter__(self) -> Client:
         return self
@@ -104,10 +111,9 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Closes the connection of this thread. The next request opens a new one."""
-        if getattr(self._local, "connection", None) is not None:
-            self._local.connection.close()
-            self._local.connection = None
+        """Closes the connections that are idle. The next request opens a new one."""
+        while (connection := self._idle_connection()) is not None:
+            connection.close()
 
     # Questions.
 
@@ -230,7 +236,7 @@ class Client:
 
     def fit(self, **request: Unpack[types.FitRequest]) -> types.FitResponse:
         """Fits performance models to stored measurements again. This may take minutes."""
-        return self._post("/v1/fit", request, timeout=max(self.timeout, FIT_TIMEOUT))
+        return self._post("/v1/fit", request, repeat=False, timeout=max(self.timeout, FIT_TIMEOUT))
 
     def campaigns(self) -> types.Campaigns:
         """How far the campaigns are that measure into the store of the server."""
@@ -238,7 +244,7 @@ class Client:
 
     def post_campaign(self, **request: Unpack[types.Progress]) -> types.Progress:
         """Says how far a campaign is."""
-        return self._post("/v1/campaigns", request)
+        return self._post("/v1/campaigns", request, repeat=False)
 
     def backup(self, file: str | os.PathLike[str]) -> None:
         """Writes a copy of the server's store to a file, for pacer store restore."""
@@ -309,11 +315,16 @@ class Client:
         return self._json("GET", path, query)
 
     def _post(self, path: str, body: Mapping[str, Any], **how: Any) -> Any:
-        # A field whose name is a keyword of Python is an argument with a _ behind it.
+        # Arguments have a _ behind names that are keywords of Python.
         return self._json("POST", path, body={name.rstrip("_"): value for name, value in body.items()}, **how)
 
     def _json(self, method: str, path: str, query: Mapping[str, Any] = {}, **how: Any) -> Any:
-        return json.loads(self._call(method, path, query, **how).read())
+        answer = self._call(method, path, query, **how).read()
+        try:
+            return json.loads(answer)
+        except ValueError as e:
+            detail = f"{method} {path} of {self.url}: {answer[:200].decode(errors='replace')!r} is no JSON"
+            raise Error({"status": 0, "title": "No answer of pacer serve", "detail": detail}) from e
 
     def _text(self, path: str) -> str:
         return self._call("GET", path).read().decode()
@@ -367,9 +378,8 @@ class Client:
         while True:
             try:
                 response, answer = self._once(method, target, data, headers, timeout or self.timeout, out)
-            except (OSError, EOFError, http.client.HTTPException) as e:
-                self.close()
-                lost = isinstance(e, (ConnectionError, EOFError, http.client.HTTPException))
+            except (OSError, EOFError, zlib.error, http.client.HTTPException) as e:
+                lost = isinstance(e, (ConnectionError, EOFError, ssl.SSLEOFError, http.client.HTTPException))
                 if left <= 0 or not (lost and repeat or isinstance(e, ConnectionRefusedError)):
                     detail = f"{method} {path} of {self.url}: {e or type(e).__name__}"
                     raise Error({"status": 0, "title": "No complete answer", "detail": detail}) from e
@@ -381,7 +391,7 @@ class Client:
                 if key and response.status == 409:
                     after = 1.0  # the server still answers the request before
                 if left <= 0 or after is None:
-                    raise Error(_problem(response, answer.read()))
+                    raise Error(_problem(response, answer.read()), response.headers.get("X-Request-Id", ""))
                 wait = after
             left -= 1
             time.sleep(min(wait, self.max_wait))
@@ -389,44 +399,56 @@ class Client:
     def _once(self, method: str, target: str, data: bytes | None, headers: Mapping[str, str], timeout: float,
               out: BinaryIO | None) -> tuple[http.client.HTTPResponse, BinaryIO]:
         """Sends a request once. Returns its response and the body, which is in out where the status is 200."""
-        connection = self._connection(timeout)
-        whole = True
+        connection, whole = self._connection(timeout), True
         try:
-            connection.request(method, target, body=data, headers=headers)
-        except (BrokenPipeError, ConnectionResetError):
-            whole = False  # the server has refused the rest of the body: its answer says why
-        response = connection.getresponse()
-        answer = out if out and response.status == 200 else io.BytesIO()
-        answer.seek(0)
-        answer.truncate()
-        compressed = response.headers.get("Content-Encoding") == "gzip"
-        shutil.copyfileobj(gzip.GzipFile(fileobj=response) if compressed else response, answer)
-        if response.length:
-            raise http.client.IncompleteRead(b"", response.length)
-        answer.seek(0)
-        if not whole:
-            self.close()
+            try:
+                connection.request(method, target, body=data, headers=headers)
+            except (BrokenPipeError, ConnectionResetError):
+                whole = False  # the server has refused the rest of the body: its answer says why
+            response = connection.getresponse()
+            answer = out if out and response.status == 200 else io.BytesIO()
+            answer.seek(0)
+            answer.truncate()
+            compressed = response.headers.get("Content-Encoding") == "gzip"
+            shutil.copyfileobj(gzip.GzipFile(fileobj=response) if compressed else response, answer)
+            if response.length:
+                raise http.client.IncompleteRead(b"", response.length)
+            answer.seek(0)
+        except BaseException:
+            connection.close()
+            raise
+        if whole and connection.sock:
+            self._idle.append((os.getpid(), connection))
+        else:
+            connection.close()
         return response, answer
 
     def _connection(self, timeout: float) -> http.client.HTTPConnection:
-        """Returns the connection of this thread and process, open."""
-        connection = getattr(self._local, "connection", None)
-        if connection and connection.sock and (self._local.pid != os.getpid() or _readable(connection.sock)):
-            self.close()  # of the parent process, or closed by the server
-            connection = None
-        if connection is None:
-            if self._socket:
-                connection = _UnixConnection(self._socket, timeout)
-            elif self._tls:
-                connection = http.client.HTTPSConnection(self._parts.hostname, self._parts.port, context=self._tls)
-            else:
-                connection = http.client.HTTPConnection(self._parts.hostname, self._parts.port)
-            self._local.connection, self._local.pid = connection, os.getpid()
-        connection.timeout = timeout
-        if connection.sock is None:
-            connection.connect()
-        connection.sock.settimeout(timeout)
+        """Returns an open connection: an idle one that the server has not closed, else a new one."""
+        while (idle := self._idle_connection()) is not None:
+            if idle.sock and not _readable(idle.sock):
+                idle.sock.settimeout(timeout)
+                return idle
+            idle.close()
+        if self._socket:
+            connection: http.client.HTTPConnection = _UnixConnection(self._socket, timeout)
+        elif self._tls:
+            connection = http.client.HTTPSConnection(self._host, self._port, timeout=timeout, context=self._tls)
+        else:
+            connection = http.client.HTTPConnection(self._host, self._port, timeout=timeout)
+        connection.connect()
         return connection
+
+    def _idle_connection(self) -> http.client.HTTPConnection | None:
+        """Takes an idle connection of this process. Those of the parent process are closed here, not there."""
+        while True:
+            try:
+                process, connection = self._idle.pop()
+            except IndexError:
+                return None
+            if process == os.getpid():
+                return connection
+            connection.close()
 
 
 def _readable(sock: socket.socket) -> bool:
@@ -453,6 +475,7 @@ def _retry_after(response: http.client.HTTPResponse) -> float | None:
 def _problem(response: http.client.HTTPResponse, body: bytes) -> types.Problem:
     problem: Any = {"status": response.status, "title": response.reason}
     try:
-        return {**problem, **json.loads(body)}
+        problem.update(json.loads(body))
     except (TypeError, ValueError):  # not a response of pacer serve
-        return {**problem, "detail": body[:200].decode(errors="replace")}
+        problem["detail"] = body[:200].decode(errors="replace")
+    return problem

@@ -4,7 +4,9 @@ import ast
 import json
 import os
 import pathlib
+import pickle
 import random
+import socket
 import sys
 import tempfile
 import threading
@@ -52,7 +54,10 @@ class Operations(Test):
         self.assertEqual(len(c.curve(**LLAMA, max_devices=8, global_batch=8)["points"]), 8)
         self.assertGreater(c.recommend(model="llama3-8b", tokens=1e9, have="h100:16@2.1")["cheapest"]["days"], 0)
         self.assertTrue(c.fit_check(**LLAMA, plan=PLAN)["fits"])
-        self.assertEqual(c.check(file="train.yaml", text="a: 1\n")["missing"][0]["field"], "model")
+        launch = c.predict(**LLAMA, plan=PLAN, emit="torchtitan")["launch"]
+        file = {"file": launch["file"], "text": launch["text"], "devices": 8}
+        self.assertEqual(c.check(**file)["missing"]["field"], "accelerator")
+        self.assertEqual(c.check(**file, accelerator="h100")["plan"]["plan"], one["plan"])
         config = {"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
                   "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256,
                   "max_position_embeddings": 8192}
@@ -74,7 +79,7 @@ class Operations(Test):
         rows = list(c.rows(model=["llama3-8b"], accelerator="h100", source="ours", outcome=("ok", "oom"), page=3))
         self.assertEqual(sorted(round(r["measurement"]["step_sec"][0] / 1.9) for r in rows), [1, 2, 3, 4, 5, 6, 7])
         self.assertEqual(c.measurements()["measurements"][0]["source"], "ours")
-        self.assertEqual(c.sources()["rows"][0]["source"], "ours")
+        self.assertEqual(c.sources()["groups"][0]["source"], "ours")
         self.assertEqual(c.nearest(**LLAMA, plan=PLAN, top=2)["rows"][0]["source"], "ours")
         self.assertEqual(len(c.fit(rows=0)["cards"]), 1)
         self.assertEqual(c.cards()["cards"][0]["n_all"], 7)
@@ -153,11 +158,17 @@ class Errors(Test):
         self.assertTrue(reader.models()["models"])
         self.fails(403, reader.delete_measurements, "ours")
 
+    def test_whitespace_around_a_token(self):
+        with Client(SERVER["url"], token=SERVER["read"] + "\n") as c:
+            self.assertTrue(c.cards())
+
     def test_problem(self):
         c = self.client()
         e = self.fails(422, c.plan, **LLAMA, devices=-1, global_batch=8, nosuch=1)
         self.assertEqual({x["location"] for x in e.errors}, {"body.devices", "body.nosuch"})
         self.assertIn("body.devices: ", str(e))
+        self.assertRegex(e.request_id, "^[0-9a-f]{32}$")
+        self.assertEqual(str(pickle.loads(pickle.dumps(e))), str(e))
         e = self.fails(404, c.predict, model="llama3-9b", accelerator="h100", plan="dp=1")
         self.assertEqual(e.type, "urn:pacer:problem:unknown-name")
         e = self.fails(422, c.plan, model="llama3-70b", accelerator="h100", devices=1, global_batch=1)
@@ -171,7 +182,7 @@ class Errors(Test):
         e = self.fails(0, Client("http://127.0.0.1:9", retries=0).models)
         self.assertIn("/v1/models of http://127.0.0.1:9", str(e))
         self.assertFalse(Client("http://127.0.0.1:9").ready())
-        for url in ("localhost:8470", "ftp://x", "http://"):
+        for url in ("localhost:8470", "ftp://x", "http://", "http://127.0.0.1:x"):
             with self.assertRaises(ValueError):
                 Client(url)
 
@@ -184,12 +195,82 @@ class Errors(Test):
         self.assertTrue(c.models()["models"])
         self.fails(0, c.simulate, workload="jobs=5,models=opt-1.3b", cluster="1x8xH100", policies=["fifo"])
         self.assertEqual(len(c.simulations()["simulations"]), 1)
+        self.fails(0, c.fit, rows=0)
+        self.assertEqual(len(c.cards()["cards"]), 1)
         self.fails(0, c.delete_measurements, "flaky")
         self.assertEqual(list(c.rows(source="flaky")), [])
-        self.fails(429, self.client("flaky", retries=1).cards)
+        self.fails(429, self.client("flaky", retries=1).sources)
+
+
+class Answers(Test):
+    """What the client does with answers that a server or a proxy before it may give."""
+
+    def serve(self, *answers, timeout=20.0):
+        """A client of a server that gives these answers, one for each connection, and none after them."""
+        listener, served = socket.create_server(("127.0.0.1", 0)), []
+        listener.settimeout(20)  # where the client does not come back
+
+        def run():
+            for answer in answers:
+                connection, _ = listener.accept()
+                with connection:
+                    while not connection.recv(1 << 16).endswith(b"\r\n\r\n"):
+                        pass
+                    served.append(answer)
+                    if answer is None:
+                        connection.recv(1)  # until the client gives up
+                    else:
+                        connection.sendall(("HTTP/1.1 " + answer).replace("\n", "\r\n").encode())
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        self.addCleanup(listener.close)
+        self.addCleanup(lambda: (thread.join(), self.assertEqual(len(served), len(answers))))
+        c = Client(f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=timeout, max_wait=0.01)
+        self.addCleanup(c.close)
+        return c
+
+    def test_overloaded(self):
+        ok = '200 OK\nContent-Length: 13\nConnection: close\n\n{"cards": []}'
+        for wait in ("0", "3600", "Thu, 01 Jan 1970 00:00:00 GMT"):
+            for status in ("429 Too Many Requests", "503 Service Unavailable"):
+                busy = f"{status}\nRetry-After: {wait}\nContent-Length: 0\n\n"
+                self.assertEqual(self.serve(busy, busy, ok).cards(), {"cards": []})
+        self.assertEqual(self.serve(ok[:-1], "", ok).cards(), {"cards": []})  # incomplete, none, complete
+
+    def test_ended(self):
+        for status in ("503 Overloaded\nRetry-After: soon", "503 Overloaded", "500 Oops\nRetry-After: 0"):
+            self.fails(int(status[:3]), self.serve(f"{status}\nContent-Length: 0\n\n").cards)
+
+    def test_of_a_proxy(self):
+        page = "<html>a proxy's page</html>"
+        for status, want in (("200 OK", 0), ("302 Found", 302), ("502 Bad Gateway", 502)):
+            e = self.fails(want, self.serve(f"{status}\nContent-Length: {len(page)}\n\n{page}").cards)
+            self.assertIn(page, str(e))
+
+    def test_late(self):
+        self.assertIn("timed out", self.fails(0, self.serve(None, timeout=0.1).cards).detail)
 
 
 class Transports(Test):
+    def test_connections_are_kept(self):
+        c = self.client()
+        for _ in range(3):
+            c.cards()
+            self.fails(404, c.simulation, "unknown")
+        self.assertEqual(len(c._idle), 1)
+        kept = c._idle[0][1].sock
+        c.cards()
+        self.assertIs(c._idle[0][1].sock, kept)
+        process = os.fork()
+        if process == 0:
+            os._exit(0 if c.cards() and c._idle[0][1].sock is not kept else 1)  # a child has its own connection
+        self.assertEqual(os.waitpid(process, 0)[1], 0)
+        c.cards()
+        self.assertIs(c._idle[0][1].sock, kept)
+        c.close()
+        self.assertEqual((c._idle, kept.fileno()), ([], -1))
+
     def test_unix(self):
         for url in ("unix:" + SERVER["socket"], "http+unix://" + SERVER["socket"].replace("/", "%2F")):
             with Client(url, token=SERVER["admin"]) as c:
