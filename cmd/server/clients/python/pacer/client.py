@@ -76,9 +76,9 @@ class Client:
     the system's; client_cert is a file with certificate and key, or a pair of files.
 
     A request is repeated up to retries times while the server refuses connections or is overloaded: 429, or 503, with
-    Retry-After. It waits for max_wait seconds at most before each. Where the connection is lost midway, questions, listings
-    and put_measurements are repeated, other writes are not: the server may have carried them out. A timeout is an Error
-    at once.
+    Retry-After. Each wait is max_wait seconds at most. Where the connection is lost midway, questions, listings and
+    put_measurements are repeated, other writes are not: the server may have carried them out. A timeout is an Error at
+    once.
     """
 
     def __init__(self, url: str, token: str | None = None, timeout: float = 60.0, ca: str | None = None,
