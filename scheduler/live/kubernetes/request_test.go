@@ -178,9 +178,11 @@ func TestPhaseOf(t *testing.T) {
 		{"released", &no, batch.JobStatus{StartTime: &now}, held{}, live.Released},
 		{"never suspended", nil, batch.JobStatus{StartTime: &now}, held{}, live.Released},
 		{"on a node", &no, batch.JobStatus{StartTime: &now}, held{pods: make([]*core.Pod, 1)}, live.Running},
-		{"its last pod succeeded", &no, batch.JobStatus{StartTime: &now}, held{succeeded: []int{0}}, live.Ended},
-		{"suspended after its last pod succeeded", &yes, suspendedCondition, held{succeeded: []int{0}}, live.Ended},
-		{"only another pod of a larger run succeeded", &no, batch.JobStatus{StartTime: &now}, held{succeeded: []int{1}}, live.Released},
+		{"its last pod succeeded", &no, batch.JobStatus{StartTime: &now}, held{succeeded: true}, live.Stopping},
+		{"one of its pods succeeded", &no, batch.JobStatus{StartTime: &now}, held{succeeded: true, pods: make([]*core.Pod, 1)}, live.Running},
+		{"another pod of it is to start", &no, batch.JobStatus{StartTime: &now}, held{succeeded: true, unbound: 1}, live.Released},
+		{"a pod succeeded while it was suspended", &yes, batch.JobStatus{StartTime: &now}, held{succeeded: true}, live.Stopping},
+		{"that pod was not counted", &yes, suspendedCondition, held{succeeded: true}, live.Held},
 		{"failed", &no, batch.JobStatus{Conditions: []batch.JobCondition{{Type: batch.JobFailed, Status: core.ConditionTrue}}}, held{pods: make([]*core.Pod, 1)}, live.Ended},
 	} {
 		j := &batch.Job{Spec: batch.JobSpec{Suspend: tc.suspend, Completions: &one}, Status: tc.status}

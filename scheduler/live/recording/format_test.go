@@ -99,7 +99,7 @@ func TestReadErrors(t *testing.T) {
 		{"kind", strings.Replace(format, `"steps":100`, `"steps":"many"`, 1), `f:2: jobs.request.steps: string, want a float64`},
 		{"time", strings.Replace(format, `"2026-01-01T00:00:10Z"`, `"0001-01-01T00:00:10Z"`, 1), `f:2: at "0001-01-01T00:00:10Z"`},
 		{"no time", strings.Replace(format, `"2026-01-01T00:00:10Z"`, `"yesterday"`, 1), `f:2: parsing time`},
-		{"phase", strings.Replace(format, `"held","done"`, `"idle","done"`, 1), `f:2: live: phase "idle" is none of held, released,`},
+		{"phase", strings.Replace(format, `"held","done"`, `"idle","done"`, 1), `f:2: live: phase "idle" is none of held, releasing, released,`},
 		{"mode", strings.Replace(format, `"up"`, `"on"`, 1), `f:1: live: mode "on" is none of up,`},
 		{"plan", strings.Replace(format, `"plan":"dp=2,tp=1,pp=1,mb=4,ga=1","devices"`, `"plan":"dp=x","devices"`, 1), `f:2: job "j": spec: plan "dp=x"`},
 		{"run plan", strings.Replace(format, `"run_plan":"dp=2,mb=4"`, `"run_plan":"dp=x"`, 1), `f:3: job "j": run_plan: spec: plan "dp=x"`},
