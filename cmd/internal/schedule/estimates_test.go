@@ -67,9 +67,11 @@ func testRequest(t *testing.T, devices int) planner.Request {
 func TestServerFails(t *testing.T) {
 	hanging := make(chan struct{})
 	for name, handler := range map[string]http.HandlerFunc{
-		"hangs":      func(_ http.ResponseWriter, r *http.Request) { <-hanging },
-		"overloaded": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) },
-		"broken":     func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) },
+		"hangs":               func(_ http.ResponseWriter, r *http.Request) { <-hanging },
+		"overloaded":          func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) },
+		"wants another token": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },
+		"is none of pacer":    func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) },
+		"broken":              func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var asked atomic.Int32
