@@ -22,6 +22,7 @@ type composition struct {
 	admission, placement string
 	round                time.Duration
 	mode                 compat.Mode // zero = Pacer's own semantics
+	even                 bool        // jobs have the same number of devices on each of their nodes
 }
 
 // readScheduler fills in the options that the file of o.Scheduler gives.
@@ -98,6 +99,12 @@ func (o composition) config(d *policy.Deps) (sim.Config, error) {
 	var err error
 	if d.Placer, err = parts.Placer(o.placement); err != nil {
 		return c, err
+	}
+	if o.even {
+		d.Placer = place.Even(d.Placer)
+		if d.Oracle != nil {
+			d.Oracle = place.EvenOracle{Oracle: d.Oracle}
+		}
 	}
 	c.Admission, err = admission.New(o.admission, *d)
 	return c, err

@@ -46,7 +46,7 @@ type Options struct {
 	Round     string // seconds between decisions; "" = that of Compat, else whenever something happens
 	Compat    string // NAME[:QUIRK=false...] of another simulator; "" = Pacer's own semantics
 	Score     string // FIRST-LAST job numbers that count; "" = all
-	Replay    string // CSV file of recorded decisions; "" = the policy decides
+	Replay    string // recording of pacer schedule, with jobs and cluster; or CSV file of recorded decisions; "" = neither
 
 	Seed uint64 // of all randomness
 

@@ -26,7 +26,15 @@ type Hooks struct {
 	Replayed func(replay.Report)
 }
 
-// Run simulates the policies one after another. If ctx ends, it returns the results so far
+// Results returns the number of results of Run: of each of Runs, and of the recording that is replayed.
+func (s *Simulation) Results() int {
+	if s.recorded != nil {
+		return len(s.Runs()) + 1
+	}
+	return len(s.Runs())
+}
+
+// Run simulates the policies one after another. With a recording, what happened is the first result. If ctx ends, it returns the results so far
 // with the error. A policy that cannot run the workload ends its run: its result has Failed.
 // If every run ends so, Run returns the first error. Jobs have their times alone, and
 // guaranteed ones their completions under fifo-backfill.
@@ -34,6 +42,17 @@ func (s *Simulation) Run(ctx context.Context, h Hooks) (done []*sim.Result, err 
 	backfill := sync.OnceValue(func() map[spec.JobID]time.Duration { return s.backfillEnds(ctx) })
 	var first error
 	failed := 0
+	if s.recorded != nil {
+		live, err := s.recordedRun(ctx)
+		if err != nil {
+			return nil, err
+		}
+		live.SetBackfill(backfill())
+		if h.Done != nil {
+			h.Done(live)
+		}
+		done = append(done, live)
+	}
 	for _, r := range s.Runs() {
 		config, err := r.Config(ctx)
 		if err != nil {
@@ -62,7 +81,7 @@ func (s *Simulation) Run(ctx context.Context, h Hooks) (done []*sim.Result, err 
 		}
 		done = append(done, result)
 	}
-	if failed == len(done) {
+	if failed == len(s.Runs()) {
 		return nil, first
 	}
 	return done, nil

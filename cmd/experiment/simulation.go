@@ -42,6 +42,7 @@ type Simulation struct {
 	pooled      bool             // jobs of one model share the models they fit
 	failures    failures
 	composition composition
+	recorded    *recorded     // what is replayed; nil = nothing
 	replay      replay.Rounds // to impose, nil = the policies decide
 	lossNoise   float64       // deviation of ln(loss)
 }
@@ -52,11 +53,14 @@ func New(ctx context.Context, o Options) (*Simulation, error) {
 	if err := o.readScheduler(); err != nil {
 		return nil, err
 	}
+	recorded, err := o.readRecording()
+	if err != nil {
+		return nil, err
+	}
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Simulation{Seed: o.Seed, options: o, lossNoise: number(o.LossNoise, 0.02)}
-	var err error
+	s := &Simulation{Seed: o.Seed, options: o, lossNoise: number(o.LossNoise, 0.02), recorded: recorded}
 	if s.composition, err = o.composition(); err != nil {
 		return nil, err
 	}
@@ -76,7 +80,13 @@ func New(ctx context.Context, o Options) (*Simulation, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.readReplay(o.Replay); err != nil {
+	if recorded != nil {
+		format = "recording"
+		err = s.useRecording()
+	} else {
+		err = s.readReplay(o.Replay)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := s.resolveSources(ctx, format); err != nil {
@@ -203,6 +213,9 @@ func (r *Run) Frame(ctx context.Context) (f Frame, err error) {
 		return f, err
 	}
 	truth := r.truth.truth(r.Cluster, r.Seed)
+	if r.recorded != nil {
+		truth = r.recorded.truth.In(truth)
+	}
 	if f.agents = r.agents(); f.agents != nil {
 		oracle, truth = f.agents.Oracle(), f.agents.Truth()
 	}

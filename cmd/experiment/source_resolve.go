@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -30,6 +31,9 @@ func (s *Simulation) resolveSources(ctx context.Context, format string) error {
 	if s.Jobs, err = s.prepare(ctx, s.Jobs); err != nil {
 		return err
 	}
+	if err = s.calibrate(ctx); err != nil {
+		return err
+	}
 	if l := s.belief.learning; l != nil {
 		if err := l.profile(ctx, s); err != nil {
 			return err
@@ -42,7 +46,12 @@ func (s *Simulation) resolveSources(ctx context.Context, format string) error {
 	if strings.HasPrefix(name, "rubick:") {
 		startCost = cmp.Or(startCost, rubickStartCost)
 	}
-	s.failures, err = s.readFailureOptions(o, startCost)
+	if s.recorded != nil {
+		startCost = cmp.Or(startCost, s.recorded.startCost())
+	}
+	if s.failures, err = s.readFailureOptions(o, startCost); err == nil {
+		s.recordedOutages()
+	}
 	return err
 }
 
@@ -60,6 +69,8 @@ func (s *Simulation) resolveTruth(ctx context.Context, format string) (name stri
 		switch format {
 		case "rubick":
 			name = "rubick:measured"
+		case "recording":
+			name = "fitted:" + analytic.Family.Name
 		case "gavel", "gavel-trace":
 			return "", invalid("workload", s.Workload, "of format %s needs {truth} gavel:FILE (a throughput table) or another truth", format)
 		case "pollux", "sia":

@@ -71,6 +71,10 @@ func TestE2EKubernetesGuide(t *testing.T) {
 		}
 	}
 	runs(t, c, "train")
+	record, err := os.ReadFile(filepath.Join(dir, "record.jsonl"))
+	if err != nil || !strings.Contains(string(record), `"default/train"`) {
+		t.Errorf("recorded %s, %v", record, err)
+	}
 }
 
 // runs waits until every pod of a job is ready and has a plan.

@@ -10,11 +10,13 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
+	"github.com/pacer-ml/pacer/scheduler/live/recording"
 )
 
 // recordedSlurm puts commands into the PATH that show recorded nodes and jobs: one held, one running. They refuse every
@@ -130,5 +132,48 @@ func TestScheduleMetricsAddress(t *testing.T) {
 	code := run(t.Context(), append(append([]string{"pacer", "--data", t.TempDir()}, scheduleArgs...), "--dry-run", "--once", "--metrics", "nowhere"), nil, &stdout, &stderr)
 	if code != fail.Failed || !strings.Contains(stderr.String(), `--metrics "nowhere"`) {
 		t.Errorf("exit code %d: %s", code, stderr.String())
+	}
+}
+
+// TestScheduleRecord: each run of a scheduler appends a session to the recording, and no run writes to another file, nor to
+// one that another process writes.
+func TestScheduleRecord(t *testing.T) {
+	recordedSlurm(t)
+	path, data := filepath.Join(t.TempDir(), "week.jsonl"), t.TempDir()
+	schedule := func(args ...string) (code int, errors string) {
+		t.Helper()
+		var stdout, stderr syncBuffer
+		code = run(t.Context(), append(append([]string{"pacer", "--data", data}, scheduleArgs...), args...), nil, &stdout, &stderr)
+		return code, stderr.String()
+	}
+	for range 2 {
+		if code, text := schedule("--once", "--record", path); code != fail.Failed || !strings.Contains(text, "writes failed") { // this Slurm refuses all
+			t.Fatalf("exit code %d: %s", code, text)
+		}
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r, err := recording.Read(f, path, recording.Window{})
+	if err != nil || r.Sessions != 2 || r.Cluster.Devices() < 1 || len(r.Jobs) != 2 || r.Policies[0] != "optimus" || r.Last.StartSec != 60 || !r.Last.Even {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	if code, text := schedule("--once", "--record", path); code != fail.Failed || !strings.Contains(text, "another pacer writes "+path) {
+		t.Errorf("exit code %d: %s", code, text)
+	}
+	other := filepath.Join(t.TempDir(), "jobs.csv")
+	writeFile(t, other, "job_id,submit_s\n")
+	if code, text := schedule("--once", "--record", other); code != fail.Failed || !strings.Contains(text, "jobs.csv:1: ") || !strings.Contains(text, "is no recording") {
+		t.Errorf("exit code %d: %s", code, text)
+	}
+	for _, flag := range []string{"--dry-run", "--record="} {
+		if code, text := schedule("--once", "--record", path, flag); code != fail.Usage || !strings.Contains(text, "--record wants a FILE") {
+			t.Errorf("%s: exit code %d: %s", flag, code, text)
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/procfs"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
+	"github.com/pacer-ml/pacer/planner/remote"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
@@ -93,15 +94,24 @@ func TestE2EAbuse(t *testing.T) {
 	res.Body.Close()
 }
 
-// TestE2EOnlineBackup copies the store of a running server, and restores it elsewhere.
+// TestE2EOnlineBackup copies the store of a running server, and restores it elsewhere, by TCP and by a socket file.
 func TestE2EOnlineBackup(t *testing.T) {
+	for _, listen := range []string{"127.0.0.1:0", "unix:" + filepath.Join(t.TempDir(), "socket")} {
+		checkOnlineBackup(t, listen)
+	}
+}
+
+func checkOnlineBackup(t *testing.T, listen string) {
+	t.Helper()
 	pacer, data, other := selfAs(t, "pacer"), t.TempDir(), filepath.Join(t.TempDir(), "other")
-	s := startServing(t, pacer, data)
+	s := startServing(t, pacer, data, "--listen", listen)
 	rows := inventedRows(50)
-	for _, m := range rows {
-		if !postRow(s.url, m) {
-			t.Fatal("a row was refused")
-		}
+	client, err := remote.New(s.url, remote.Options{})
+	if err == nil {
+		err = client.Put(t.Context(), rows...)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "copy")
 	for _, args := range [][]string{{"--data", data, "store", "backup", file}, {"--data", other, "store", "restore", file}} {

@@ -19,7 +19,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-var servingLine = regexp.MustCompile(`listening on (http://\S+?),`)
+var servingLine = regexp.MustCompile(`listening on ((?:http://|unix:)\S+?),`)
 
 // serving is a server under test.
 type serving struct {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -125,10 +126,11 @@ func TestE2ESlurmTorch(t *testing.T) {
 	id := real.Submit(job, "-n1", "-N1", "--gres=gpu:1", fmt.Sprintf("--comment=pacer:model=GPT2-small,batch=8,steps=%d,progress=%s", steps, filepath.Join(dir, "progress.json")))
 
 	data := t.TempDir()
+	record := filepath.Join(data, "record.jsonl")
 	var log syncBuffer
 	// under starts pacer schedule with a policy; end ends it, and jobs run on.
 	under := func(policy string) (end func()) {
-		cmd := exec.Command(pacer, "schedule", "--on", "slurm", "--policy", policy, "--gres", "a100=a100-80gb", "--start-cost", "5s", "--data", data)
+		cmd := exec.Command(pacer, "schedule", "--on", "slurm", "--policy", policy, "--gres", "a100=a100-80gb", "--start-cost", "5s", "--data", data, "--record", record)
 		cmd.Stdout, cmd.Stderr = &log, &log
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -175,7 +177,19 @@ func TestE2ESlurmTorch(t *testing.T) {
 	end = under("rubick")
 	until("training after the other job", func() bool { return last() >= min(at+40, steps) })
 	until("the job ends", func() bool { return strings.Contains(state(id), "JobState=COMPLETED") })
+	until("the end is recorded", func() bool {
+		text, err := os.ReadFile(record)
+		return err == nil && strings.Contains(string(text), `"ended":["`+id)
+	})
 	end()
+
+	var replayed, warned syncBuffer
+	code := run(t.Context(), []string{"pacer", "--data", data, "simulate", "--replay", record, "--policy", "fifo,rubick"}, nil, &replayed, &warned)
+	t.Logf("replayed:\n%s%s", replayed.String(), warned.String())
+	if code != 0 || !regexp.MustCompile(`(?m)^3 policies \[live\] +2 `).MatchString(replayed.String()) ||
+		!regexp.MustCompile(`(?m)^fifo +2 `).MatchString(replayed.String()) || !strings.Contains(warned.String(), "1 job that reported progress ran at") {
+		t.Errorf("replay: exit code %d", code)
+	}
 
 	alone := t.TempDir()
 	cmd := exec.Command(pacer, "run", "--steps-file", filepath.Join(alone, "progress.json"), "--", "/usr/bin/python3", script, alone, fmt.Sprint(steps))

@@ -79,6 +79,12 @@ func parseSpan(s string) (time.Duration, error) {
 	return d, err
 }
 
+// Times returns the times since the trace began, to excluded and 0 for the end; false if w is by job
+// number.
+func (w Window) Times() (from, to time.Duration, ok bool) {
+	return w.from, max(w.to, 0), w.byTime || w.text == ""
+}
+
 // String returns the parsed text.
 func (w Window) String() string { return w.text }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -25,40 +26,63 @@ type Options struct {
 	// Family is the family of performance models to use; "" = the best for each model
 	// and accelerator.
 	Family string
-	// HTTP sends the requests; nil = a client with up to 256 idle connections.
+	// HTTP sends the requests; nil = a client with up to 256 idle connections, which a unix: address needs.
 	HTTP *http.Client
 	// Retries is how often a request is repeated while the server is overloaded and
 	// sends Retry-After; 0 = 4, below 0 = never.
 	Retries int
 	// MaxWait bounds the wait before each repetition; 0 = 10 s.
 	MaxWait time.Duration
+	// Timeout bounds each try, the answer included; 0 = only the context bounds it.
+	Timeout time.Duration
+	// Patience is how long a request that changes nothing, or has an idempotency key, is repeated while the server is
+	// overloaded, hangs or is restarted; 0 = only Retries bounds repetitions.
+	Patience time.Duration
 }
 
 // Client sends requests to pacer serve. It is safe for concurrent use and implements
 // scheduler.Oracle. Errors of the server are *Error.
 type Client struct {
-	base string
-	o    Options
+	address, base string // base is the address for HTTP
+	o             Options
 }
 
-// New returns a client of the server at base, such as http://127.0.0.1:8470.
-func New(base string, o Options) (*Client, error) {
-	u, err := url.Parse(base)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("remote: %q is not the address of a server, want a form like http://127.0.0.1:8470", base)
+// New returns a client of the server at address, such as http://127.0.0.1:8470 or unix:/run/pacer.sock.
+func New(address string, o Options) (*Client, error) {
+	base := strings.TrimSuffix(address, "/")
+	socket, unix := strings.CutPrefix(address, "unix:")
+	if unix {
+		base = "http://localhost"
 	}
-	if o.MaxWait < 0 {
-		return nil, fmt.Errorf("remote: longest wait %v is negative", o.MaxWait)
+	u, err := url.Parse(base)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || unix && socket == "" {
+		return nil, fmt.Errorf("remote: %q is not the address of a server, want a form like http://127.0.0.1:8470 or unix:/run/pacer.sock", address)
+	}
+	for name, d := range map[string]time.Duration{"longest wait": o.MaxWait, "timeout": o.Timeout, "patience": o.Patience} {
+		if d < 0 {
+			return nil, fmt.Errorf("remote: %s %v is negative", name, d)
+		}
+	}
+	if unix && o.HTTP != nil {
+		return nil, fmt.Errorf("remote: %q needs a client of its own: leave out Options.HTTP", address)
 	}
 	if o.HTTP == nil {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
 		transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, 256
+		if unix {
+			transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, "unix", socket)
+			}
+		}
 		o.HTTP = &http.Client{Transport: transport}
 	}
 	o.Retries = cmp.Or(o.Retries, 4)
 	o.MaxWait = cmp.Or(o.MaxWait, 10*time.Second)
-	return &Client{base: strings.TrimSuffix(base, "/"), o: o}, nil
+	return &Client{address, base, o}, nil
 }
+
+// Address returns the address that New was given.
+func (c *Client) Address() string { return c.address }
 
 // Predict returns the prediction of the server's performance model.
 func (c *Client) Predict(ctx context.Context, cfg spec.Config) (spec.Prediction, error) {
@@ -95,48 +119,72 @@ func (c *Client) Curve(ctx context.Context, r planner.Request) (planner.Curve, e
 
 func (c *Client) plan(r planner.Request) PlanRequest { return PlanRequest{FromRequest(r), c.o.Family} }
 
-// post sends in as JSON and decodes the response into out. It repeats the request
-// while the server sends Retry-After.
+// Do sends a request of docs/reference/api.md that has no method here, such as POST /v1/fit. in is sent as JSON unless
+// it is nil, and the answer is decoded into out unless that is nil. path has the query. Patience is for method GET.
+func (c *Client) Do(ctx context.Context, method, path string, in, out any) error {
+	return c.send(ctx, &request{method: method, path: path, in: in, repeat: method == http.MethodGet, read: decoder(out)})
+}
+
+// post sends a question.
 func (c *Client) post(ctx context.Context, path string, in, out any) error {
-	body, err := json.Marshal(in)
-	if err != nil {
-		return fmt.Errorf("remote: %w", err) // a number that is not finite
-	}
-	for try := 0; ; try++ {
-		wait, again, err := c.once(ctx, path, body, out)
-		if err == nil || !again || try >= c.o.Retries {
-			return err
+	return c.send(ctx, &request{method: http.MethodPost, path: path, in: in, repeat: true, read: decoder(out)})
+}
+
+// request is what is sent, and what is done with its answer.
+type request struct {
+	method, path string
+	in           any    // the body; nil = none
+	key          string // the idempotency key; "" = none
+	repeat       bool   // whether a repetition changes nothing
+	read         func(io.Reader) error
+
+	body []byte
+}
+
+// decoder decodes JSON into out, unless that is nil.
+func decoder(out any) func(io.Reader) error {
+	return func(r io.Reader) error {
+		if out == nil {
+			return nil
 		}
-		if stopped := sleep(ctx, wait); stopped != nil {
-			return fmt.Errorf("remote: %w (after %d tries: %w)", stopped, try+1, err)
-		}
+		return json.NewDecoder(r).Decode(out)
 	}
 }
 
-// once sends the request once. again is whether to repeat it, after wait.
-func (c *Client) once(ctx context.Context, path string, body []byte, out any) (wait time.Duration, again bool, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+path, bytes.NewReader(body))
-	if err != nil {
-		return 0, false, fmt.Errorf("remote: %w", err)
+// once sends a request once.
+func (c *Client) once(ctx context.Context, r *request) (failure, error) {
+	outer := ctx
+	if c.o.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.o.Timeout)
+		defer cancel()
 	}
-	req.Header.Set("Content-Type", "application/json")
+	req, err := http.NewRequestWithContext(ctx, r.method, c.base+r.path, bytes.NewReader(r.body))
+	if err != nil {
+		return failure{}, fmt.Errorf("remote: %w", err)
+	}
+	if r.in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
 	if c.o.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.o.Token)
 	}
+	if r.key != "" {
+		req.Header.Set("Idempotency-Key", r.key)
+	}
 	res, err := c.o.HTTP.Do(req)
 	if err != nil {
-		return 0, false, fmt.Errorf("remote: %w", err)
+		return failure{lost: outer.Err() == nil}, fmt.Errorf("remote: %w", err)
 	}
 	defer res.Body.Close()
 	if res.StatusCode == http.StatusOK {
-		if err := json.NewDecoder(res.Body).Decode(out); err != nil {
-			return 0, false, fmt.Errorf("remote: answer of %s: %w", path, err)
+		if err := r.read(res.Body); err != nil {
+			return failure{}, fmt.Errorf("remote: answer of %s: %w", r.path, err)
 		}
 		_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 1<<10)) // keeps the connection alive
-		return 0, false, nil
+		return failure{}, nil
 	}
-	wait, again = waitOf(res, time.Now(), c.o.MaxWait)
-	return wait, again, problemOf(res)
+	return failureOf(res, time.Now(), c.o.MaxWait), problemOf(res)
 }
 
 // maxProblem bounds the bytes read of an error response.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -136,6 +137,34 @@ func TestRetries(t *testing.T) {
 	}
 }
 
+// With patience, a question is repeated where the server hangs, hangs up or is overloaded. Other requests are not.
+func TestPatience(t *testing.T) {
+	var tries atomic.Int64
+	answer := func(w http.ResponseWriter, r *http.Request) {
+		switch tries.Add(1) {
+		case 1:
+			_, _ = io.Copy(io.Discard, r.Body)
+			<-r.Context().Done()
+		case 2:
+			panic(http.ErrAbortHandler)
+		case 3:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		default:
+			fmt.Fprint(w, `{"throughput":2}`)
+		}
+	}
+	o := Options{Retries: -1, Patience: time.Minute, Timeout: 100 * time.Millisecond}
+	if got, err := newClient(t, o, answer).Predict(t.Context(), spec.Config{}); err != nil || got.Throughput != 2 || tries.Load() < 4 {
+		t.Errorf("%+v, %v after %d tries", got, err, tries.Load())
+	}
+	for first := range int64(3) {
+		tries.Store(first)
+		if err := newClient(t, o, answer).Do(t.Context(), http.MethodPost, "/v1/fit", map[string]int{}, nil); err == nil || tries.Load() != first+1 {
+			t.Errorf("%v after %d tries", err, tries.Load()-first)
+		}
+	}
+}
+
 // A context that ends while the client waits ends the call.
 func TestContextEndsTheWait(t *testing.T) {
 	c := newClient(t, Options{}, func(w http.ResponseWriter, _ *http.Request) {
@@ -198,12 +227,17 @@ func TestTokenAndFamilyAreSent(t *testing.T) {
 }
 
 func TestNew(t *testing.T) {
-	for _, base := range []string{"", "localhost:8470", "ftp://x", "http://", "://"} {
+	for _, base := range []string{"", "localhost:8470", "ftp://x", "http://", "://", "unix:"} {
 		if _, err := New(base, Options{}); err == nil {
 			t.Errorf("%q is an address", base)
 		}
 	}
-	if _, err := New("http://x", Options{MaxWait: -1}); err == nil {
-		t.Error("a negative wait")
+	for _, o := range []Options{{MaxWait: -1}, {Timeout: -1}, {Patience: -1}} {
+		if _, err := New("http://x", o); err == nil {
+			t.Errorf("%+v is negative", o)
+		}
+	}
+	if _, err := New("unix:/x", Options{HTTP: http.DefaultClient}); err == nil {
+		t.Error("a client that cannot reach a socket")
 	}
 }

@@ -128,7 +128,11 @@ func TestTorchrunEvil(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			python, word := fakePython(t, c.script)
-			r := newTorchrun(t, TorchrunOptions{Python: python, Point: profiler.PointOptions{Timeout: 3 * time.Second},
+			timeout := 10 * time.Minute
+			if c.outcome == spec.Timeout {
+				timeout = 3 * time.Second
+			}
+			r := newTorchrun(t, TorchrunOptions{Python: python, Point: profiler.PointOptions{Timeout: timeout},
 				Executor: executor.Local{Grace: 300 * time.Millisecond}})
 			m, err := r.Run(context.Background(), tiny(c.devices))
 			if err != nil {

@@ -20,21 +20,21 @@ func BenchmarkFirstDecision(b *testing.B) {
 }
 
 func benchmarkFirstDecision(b *testing.B, hosts int) {
-	tr := newTrace(5000, 1)
-	for i := range tr.cluster.Groups {
-		g := &tr.cluster.Groups[i]
+	tr := livetest.NewTrace(5000, 1)
+	for i := range tr.Cluster.Groups {
+		g := &tr.Cluster.Groups[i]
 		g.Count, g.CPUs, g.HostBytes = 500, 64, 512<<30
 	}
-	c := livetest.New(epoch, tr.nodes()...)
-	for i, j := range tr.jobs {
+	c := livetest.New(livetest.Epoch, tr.Nodes()...)
+	for i, j := range tr.Jobs {
 		j.Host = spec.Host{MilliCPUs: 4000, Bytes: int64(1+i%hosts) * (128 << 30) / int64(hosts)}
-		c.Submit(j, tr.cost, j.Steps, tr.rate(&j))
+		c.Submit(j, tr.Cost, j.Steps, tr.Rate(&j))
 	}
 	for _, name := range conforming {
 		b.Run(fmt.Sprintf("policy=%s/jobs=5000/nodes=1000/hosts=%d", name, hosts), func(b *testing.B) {
 			livetest.BenchmarkDecision(b, func() live.Options {
-				return live.Options{Cluster: c, StartCost: tr.cost, Now: c.Now,
-					Policy: func(spec.Cluster) (scheduler.Policy, error) { return tr.policy(b, name), nil }}
+				return live.Options{Cluster: c, StartCost: tr.Cost, Now: c.Now,
+					Policy: func(spec.Cluster) (scheduler.Policy, error) { return tr.Policy(b, name), nil }}
 			})
 		})
 	}

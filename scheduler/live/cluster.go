@@ -3,6 +3,9 @@ package live
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -80,23 +83,48 @@ const (
 	Down                 // lost, or empty and drained: nothing runs on it
 )
 
-func (m Mode) String() string { return [...]string{"up", "draining", "down"}[m] }
+var modes = [...]string{"up", "draining", "down"}
+
+func (m Mode) String() string { return modes[m] }
+
+// MarshalText writes the form of String.
+func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText reads the form of String.
+func (m *Mode) UnmarshalText(b []byte) error { return parseEnum(m, "mode", modes[:], b) }
+
+// parseEnum sets v to the number of a name.
+func parseEnum[T ~uint8](v *T, what string, names []string, b []byte) error {
+	i := slices.Index(names, string(b))
+	if i < 0 {
+		return fmt.Errorf("live: %s %q is none of %s", what, b, strings.Join(names, ", "))
+	}
+	*v = T(i)
+	return nil
+}
 
 // Phase is what the cluster does with a job.
 type Phase uint8
 
 const (
-	Held     Phase = iota // exists, holds nothing, does not start by itself
-	Released              // holds nothing yet, and may start at any time
-	Running               // holds devices
-	Stopping              // on its way from Running to Held, and holds devices; also while the cluster refuses to start it again
-	Requeued              // stopped and released again by the cluster itself; it is stopped before its next start
-	Ended                 // completed, failed or cancelled; a job that is missing has ended too
+	Held      Phase = iota // exists, holds nothing, does not start by itself
+	Releasing              // was let run, and may start at any time; the cluster has not answered, and a stop now could come too late
+	Released               // holds nothing yet, may start at any time, and can be stopped
+	Running                // holds devices
+	Stopping               // on its way from Running to Held, and holds devices; also while the cluster refuses to start it again
+	Requeued               // stopped and released again by the cluster itself; it is stopped before its next start
+	Ended                  // completed, failed or cancelled; a job that is missing has ended too
 )
 
-func (p Phase) String() string {
-	return [...]string{"held", "released", "running", "stopping", "requeued", "ended"}[p]
-}
+var phases = [...]string{"held", "releasing", "released", "running", "stopping", "requeued", "ended"}
+
+func (p Phase) String() string { return phases[p] }
+
+// MarshalText writes the form of String.
+func (p Phase) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText reads the form of String.
+func (p *Phase) UnmarshalText(b []byte) error { return parseEnum(p, "phase", phases[:], b) }
 
 // Job is a job that pacer schedules, as the cluster has it.
 type Job struct {

@@ -3,7 +3,6 @@ package live_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -13,87 +12,11 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/live"
 	"github.com/pacer-ml/pacer/scheduler/live/livetest"
-	"github.com/pacer-ml/pacer/scheduler/policy"
-	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
-	"github.com/pacer-ml/pacer/scheduler/schedulertest"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// trace is a workload with the speeds of all configurations.
-type trace struct {
-	world   *schedulertest.World
-	cluster spec.Cluster
-	jobs    []spec.Job
-	cost    time.Duration
-	seed    uint64
-}
-
-// newTrace draws jobs of three models on two groups of nodes.
-func newTrace(jobs int, seed uint64) *trace {
-	rng := rand.New(rand.NewPCG(seed, 0))
-	t := &trace{world: &schedulertest.World{}, cost: 20 * time.Second, seed: seed}
-	for i, name := range []string{"x", "y"} {
-		t.cluster.Groups = append(t.cluster.Groups, spec.NodeGroup{Count: 4, Devices: 4, Accelerator: spec.Accelerator{Name: name}})
-		for m, model := range []string{"a", "b", "c"} {
-			for n := 1; n <= 8; n *= 2 {
-				rate := 0.3 * float64(m+1) * float64(2-i) * float64(n) / (1 + 0.1*float64(m*n))
-				t.world.Add(model, name, schedulertest.OnePlan(n), spec.Packed(n, 4), rate)
-			}
-		}
-	}
-	at := time.Duration(0)
-	for i := range jobs {
-		n := []int{1, 1, 2, 4, 8}[rng.IntN(5)]
-		model := []string{"a", "b", "c"}[rng.IntN(3)]
-		t.jobs = append(t.jobs, spec.Job{
-			ID: spec.JobID(fmt.Sprintf("j%03d", i)), Model: spec.Model{Name: model}, Plan: schedulertest.OnePlan(n), Devices: n,
-			Submit: at, Steps: float64(50 + rng.IntN(2000)),
-		})
-		at += time.Duration(rng.ExpFloat64() * float64(60*time.Second)).Truncate(time.Millisecond)
-	}
-	return t
-}
-
-func (t *trace) policy(tb testing.TB, name string) scheduler.Policy {
-	p, err := builtin.Policies.New(policy.Spec{Name: name}, policy.Deps{Oracle: t.world.Oracle(0.2, t.seed), Seed: t.seed})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return p
-}
-
-// rate returns the true speed of a job as package livetest asks for it.
-func (t *trace) rate(j *spec.Job) func(plan string, slots live.Slots) float64 {
-	return func(plan string, slots live.Slots) float64 {
-		p, err := spec.ParsePlan(plan)
-		if err != nil {
-			panic(err)
-		}
-		var counts []int
-		group := &t.cluster.Groups[0]
-		for name, n := range slots {
-			counts = append(counts, n)
-			if name[0] == 'y' {
-				group = &t.cluster.Groups[1]
-			}
-		}
-		g := &scheduler.Grant{Job: j.ID, Plan: p, Shape: spec.NewShape(counts...)}
-		rate, err := t.world.Truth(t.cluster).StepsPerSec(context.Background(), j, g, group)
-		if err != nil {
-			panic(err)
-		}
-		return rate
-	}
-}
-
-func (t *trace) nodes() (out []live.Node) {
-	for _, g := range t.cluster.Groups {
-		for i := range g.Count {
-			out = append(out, live.Node{Name: fmt.Sprintf("%s%d", g.Accelerator.Name, i), Type: g})
-		}
-	}
-	return out
-}
+// trace is a trace that is simulated, or runs on a cluster in memory.
+type trace struct{ *livetest.Trace }
 
 // recorder writes the decisions of a policy down.
 type recorder struct {
@@ -139,7 +62,7 @@ func TestConformance(t *testing.T) {
 	}
 	for _, name := range conforming {
 		t.Run(name, func(t *testing.T) {
-			tr := newTrace(jobs, 7)
+			tr := trace{livetest.NewTrace(jobs, 7)}
 			simulated, lived := tr.simulate(t, name), tr.live(t, name, nil)
 			for i := range min(len(simulated), len(lived)) {
 				if simulated[i] != lived[i] {
@@ -154,10 +77,10 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-func (t *trace) simulate(tb testing.TB, name string) (decisions []string) {
+func (t trace) simulate(tb testing.TB, name string) (decisions []string) {
 	_, err := sim.Run(tb.Context(), sim.Config{
-		Cluster: t.cluster, Jobs: t.jobs, Policy: recorder{t.policy(tb, name), &decisions}, PolicyName: name, Truth: t.world.Truth(t.cluster),
-		Costs:   sim.PerStart(func(spec.Job) time.Duration { return t.cost }),
+		Cluster: t.Cluster, Jobs: t.Jobs, Policy: recorder{t.Policy(tb, name), &decisions}, PolicyName: name, Truth: t.World.Truth(t.Cluster),
+		Costs:   sim.PerStart(func(spec.Job) time.Duration { return t.Cost }),
 		Observe: func(sim.Event) {}, // reasons are requested, as they are live
 	})
 	if err != nil {
@@ -166,16 +89,13 @@ func (t *trace) simulate(tb testing.TB, name string) (decisions []string) {
 	return decisions
 }
 
-// epoch is the time at which traces begin.
-var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-
 // live runs the trace on a cluster in memory. change, if set, changes the options.
-func (t *trace) live(tb testing.TB, name string, change func(*live.Options)) (decisions []string) {
-	c := livetest.New(epoch, t.nodes()...)
+func (t trace) live(tb testing.TB, name string, change func(*live.Options)) (decisions []string) {
+	c := livetest.New(livetest.Epoch, t.Nodes()...)
 	c.Violation = func(text string) { tb.Errorf("at %v: %s", c.Now(), text) }
 	o := live.Options{
-		Cluster: c, StartCost: t.cost, Epoch: epoch, Now: c.Now,
-		Policy: func(spec.Cluster) (scheduler.Policy, error) { return recorder{t.policy(tb, name), &decisions}, nil },
+		Cluster: c, StartCost: t.Cost, Epoch: livetest.Epoch, Now: c.Now,
+		Policy: func(spec.Cluster) (scheduler.Policy, error) { return recorder{t.Policy(tb, name), &decisions}, nil },
 		OnEvent: func(e live.Event) {
 			if e.Warning {
 				tb.Errorf("at %v: %s %s: %s", e.At, e.Object, e.Kind, e.Message)
@@ -189,29 +109,6 @@ func (t *trace) live(tb testing.TB, name string, change func(*live.Options)) (de
 	if err != nil {
 		tb.Fatal(err)
 	}
-	next := 0
-	for wake := epoch; ; {
-		at := wake
-		if end, ok := c.NextEnd(); ok && end.Before(at) {
-			at = end
-		}
-		if next < len(t.jobs) {
-			if arrival := epoch.Add(t.jobs[next].Submit); arrival.Before(at) {
-				at = arrival
-			}
-		}
-		c.Advance(at)
-		for ; next < len(t.jobs) && !epoch.Add(t.jobs[next].Submit).After(at); next++ {
-			c.Submit(t.jobs[next], t.cost, t.jobs[next].Steps, t.rate(&t.jobs[next]))
-		}
-		for before := -1; before != c.Writes(); {
-			before = c.Writes()
-			if wake, err = controller.Tick(tb.Context()); err != nil {
-				tb.Fatal(err)
-			}
-		}
-		if next == len(t.jobs) && len(c.Jobs()) == 0 {
-			return decisions
-		}
-	}
+	t.Drive(tb, c, controller, nil)
+	return decisions
 }

@@ -40,6 +40,9 @@ type Options struct {
 	Now        func() time.Time // the clock, nil = time.Now
 	// OnEvent, if set, receives every event, one at a time. It must be fast.
 	OnEvent func(Event)
+	// OnState, if set, receives every observation before the decision on it. It must be fast, and
+	// may not change the state.
+	OnState func(at time.Time, s *State)
 	// OnTick, if set, receives a report at the end of every Tick.
 	OnTick func(Report)
 }
@@ -58,6 +61,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.OnEvent == nil {
 		o.OnEvent = func(Event) {}
+	}
+	if o.OnState == nil {
+		o.OnState = func(time.Time, *State) {}
 	}
 	if o.OnTick == nil {
 		o.OnTick = func(Report) {}
@@ -161,6 +167,7 @@ func (c *Controller) Tick(ctx context.Context) (next time.Time, err error) {
 		return now.Add(retryWrite), err
 	}
 	delete(c.faults, "cluster")
+	c.OnState(now, state)
 	c.merge(ctx, now, state)
 	if c.due(now) {
 		began = time.Now()

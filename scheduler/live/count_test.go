@@ -46,14 +46,14 @@ type directed struct {
 func newDirected(t *testing.T, jobs int, change func(*live.Options)) *directed {
 	r := &directed{director: &director{node: map[spec.JobID]int{}}, t: t}
 	group := spec.NodeGroup{Devices: jobs, Accelerator: spec.Accelerator{Name: "x"}}
-	r.c = livetest.New(epoch, live.Node{Name: "x0", Type: group}, live.Node{Name: "x1", Type: group})
+	r.c = livetest.New(livetest.Epoch, live.Node{Name: "x0", Type: group}, live.Node{Name: "x1", Type: group})
 	r.c.Violation = func(text string) { t.Error(text) }
 	for i := range jobs {
 		j := spec.Job{ID: spec.JobID(fmt.Sprintf("j%d", i)), Model: spec.Model{Name: "a"}, Devices: 1, Steps: 1e6}
 		r.c.Submit(j, 0, 1e6, func(string, live.Slots) float64 { return 1 })
 	}
 	o := live.Options{
-		Cluster: r.c, Epoch: epoch, Now: r.c.Now, Writers: 2, OnEvent: func(e live.Event) { r.events = append(r.events, e) },
+		Cluster: r.c, Epoch: livetest.Epoch, Now: r.c.Now, Writers: 2, OnEvent: func(e live.Event) { r.events = append(r.events, e) },
 		Policy: func(spec.Cluster) (scheduler.Policy, error) { return r.director, nil },
 	}
 	if change != nil {

@@ -18,7 +18,7 @@ import (
 
 // faultRun drives a cluster in memory through faults.
 type faultRun struct {
-	*trace
+	*livetest.Trace
 	t       *testing.T
 	rng     *rand.Rand
 	c       *livetest.Cluster
@@ -34,10 +34,12 @@ type faultRun struct {
 }
 
 func newFaultRun(t *testing.T, policy string, seed uint64, jobs int) *faultRun {
-	tr := newTrace(jobs, seed)
-	r := &faultRun{trace: tr, t: t, rng: rand.New(rand.NewPCG(seed, 5)), policy: policy, kill: func(int) bool { return false }}
-	r.c = livetest.New(epoch, tr.nodes()...)
-	r.c.Violation = func(text string) { t.Errorf("policy %s, seed %d at %v: %s", policy, seed, r.c.Now().Sub(epoch), text) }
+	tr := livetest.NewTrace(jobs, seed)
+	r := &faultRun{Trace: tr, t: t, rng: rand.New(rand.NewPCG(seed, 5)), policy: policy, kill: func(int) bool { return false }}
+	r.c = livetest.New(livetest.Epoch, tr.Nodes()...)
+	r.c.Violation = func(text string) {
+		t.Errorf("policy %s, seed %d at %v: %s", policy, seed, r.c.Now().Sub(livetest.Epoch), text)
+	}
 	r.c.After = func(n int) error {
 		if r.kill(n) {
 			r.kills++
@@ -57,8 +59,8 @@ func (r *faultRun) start() {
 	r.fresh = true
 	var err error
 	r.live, err = live.New(live.Options{
-		Cluster: r.c, StartCost: r.cost, Epoch: epoch, Now: r.c.Now, Writers: 1, Resync: 20 * time.Second, StaleAfter: 30 * time.Second,
-		Policy: func(spec.Cluster) (scheduler.Policy, error) { return r.trace.policy(r.t, r.policy), nil },
+		Cluster: r.c, StartCost: r.Cost, Epoch: livetest.Epoch, Now: r.c.Now, Writers: 1, Resync: 20 * time.Second, StaleAfter: 30 * time.Second,
+		Policy: func(spec.Cluster) (scheduler.Policy, error) { return r.Trace.Policy(r.t, r.policy), nil },
 	})
 	if err != nil {
 		r.t.Fatal(err)
@@ -68,24 +70,24 @@ func (r *faultRun) start() {
 // run runs the trace until every job has ended.
 func (r *faultRun) run() {
 	r.start()
-	next, wake := 0, epoch
-	for steps := 0; next < len(r.jobs) || len(r.c.Jobs()) > 0; steps++ {
-		if steps > 40*len(r.jobs)+4000 {
-			r.t.Errorf("policy %s, seed %d: %d jobs do not end, such as %+v", r.policy, r.seed, len(r.c.Jobs()), r.c.Jobs()[0])
+	next, wake := 0, livetest.Epoch
+	for steps := 0; next < len(r.Jobs) || len(r.c.Jobs()) > 0; steps++ {
+		if steps > 40*len(r.Jobs)+4000 {
+			r.t.Errorf("policy %s, seed %d: %d jobs do not end, such as %+v", r.policy, r.Seed, len(r.c.Jobs()), r.c.Jobs()[0])
 			return
 		}
 		at := wake
 		if end, ok := r.c.NextEnd(); ok && end.Before(at) {
 			at = end
 		}
-		if next < len(r.jobs) {
-			if arrival := epoch.Add(r.jobs[next].Submit); arrival.Before(at) {
+		if next < len(r.Jobs) {
+			if arrival := livetest.Epoch.Add(r.Jobs[next].Submit); arrival.Before(at) {
 				at = arrival
 			}
 		}
 		r.c.Advance(at)
-		for ; next < len(r.jobs) && !epoch.Add(r.jobs[next].Submit).After(at); next++ {
-			r.c.Submit(r.jobs[next], r.cost, r.jobs[next].Steps, r.rate(&r.jobs[next]))
+		for ; next < len(r.Jobs) && !livetest.Epoch.Add(r.Jobs[next].Submit).After(at); next++ {
+			r.c.Submit(r.Jobs[next], r.Cost, r.Jobs[next].Steps, r.Rate(&r.Jobs[next]))
 		}
 		if r.faults {
 			r.fault()
@@ -109,7 +111,7 @@ func (r *faultRun) run() {
 
 // fault changes something that controllers do not do.
 func (r *faultRun) fault() {
-	nodes := r.nodes()
+	nodes := r.Nodes()
 	node := nodes[r.rng.IntN(len(nodes))].Name
 	jobs := r.c.Jobs()
 	switch r.rng.IntN(12) {

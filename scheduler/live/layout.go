@@ -44,6 +44,14 @@ func newLayout(nodes []Node) layout {
 	return l
 }
 
+// Arrange returns the cluster of some nodes as policies see it, the number of each node by its
+// name, and what makes the grant of a plan on slots: nil for plan "", an error for nodes that
+// do not exist.
+func Arrange(nodes []Node) (c spec.Cluster, number map[string]int, grant func(j *spec.Job, plan string, slots Slots) (*scheduler.Grant, error)) {
+	l := newLayout(nodes)
+	return l.cluster, l.index, l.grant
+}
+
 // clear makes the modes and usages anew.
 func (l *layout) clear() {
 	n := len(l.names)

@@ -1,9 +1,11 @@
 package place
 
 import (
+	"context"
 	"slices"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
@@ -62,3 +64,26 @@ func (e evenChooser) Place(free *scheduler.Inventory, group int, want spec.Shape
 func (e evenChooser) Lay(free *scheduler.Inventory, group, devices int) (spec.Shape, bool) {
 	return e.even.Lay(free, group, devices)
 }
+
+// EvenOracle is an oracle for such clusters: it ranks even shapes only.
+type EvenOracle struct{ scheduler.Oracle }
+
+// Rank implements scheduler.Oracle.
+func (e EvenOracle) Rank(ctx context.Context, r planner.Request) (planner.Ranking, error) {
+	out, err := e.Oracle.Rank(ctx, r)
+	choices := make([]planner.Choice, 0, len(out.Choices)) // the ranking may be shared
+	for _, ch := range out.Choices {
+		if isEven(&ch.Config) {
+			choices = append(choices, ch)
+		}
+	}
+	out.Choices = choices
+	return out, err
+}
+
+// PerShape implements scheduler.ShapeRanker.
+func (e EvenOracle) PerShape(ctx context.Context, r planner.Request, accept func(*spec.Config) bool) ([]planner.Choice, error) {
+	return scheduler.PerShape(ctx, e.Oracle, r, func(c *spec.Config) bool { return isEven(c) && accept(c) })
+}
+
+func isEven(c *spec.Config) bool { return c.Shape.Most() == c.Shape.Least() }

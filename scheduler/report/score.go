@@ -9,11 +9,15 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
+// JobSet is a set of jobs.
+type JobSet map[spec.JobID]bool
+
 // Score selects the jobs that count by the number at the end of their id: "7" and
 // "vit-7" are both job 7. Bounds are inclusive, an empty one is open, and the zero
 // Score selects every job. With a bound, ids without a number do not count.
 type Score struct {
 	First, Last spec.JobID
+	Only        *JobSet // of these jobs; nil = of all
 }
 
 // ParseScore reads FIRST-LAST, such as "300-600", "vit-3-vit-90" (split at the
@@ -60,9 +64,12 @@ func (s Score) Validate() error {
 	return nil
 }
 
+// all reports that there are no bounds.
+func (s Score) all() bool { return s.First == "" && s.Last == "" }
+
 // String writes s as ParseScore reads it.
 func (s Score) String() string {
-	if s == (Score{}) {
+	if s.all() {
 		return ""
 	}
 	return string(s.First) + "-" + string(s.Last)
@@ -71,7 +78,7 @@ func (s Score) String() string {
 // words describes s, "" for every job.
 func (s Score) words() string {
 	switch {
-	case s == (Score{}):
+	case s.all():
 		return ""
 	case s.Last == "":
 		return "from " + string(s.First) + " on"
@@ -83,7 +90,10 @@ func (s Score) words() string {
 
 // Has reports whether the job counts.
 func (s Score) Has(id spec.JobID) bool {
-	if s == (Score{}) {
+	if s.Only != nil && !(*s.Only)[id] {
+		return false
+	}
+	if s.all() {
 		return true
 	}
 	n, ok := jobNumber(id)

@@ -14,12 +14,12 @@ func TestParseScore(t *testing.T) {
 		want Score
 	}{
 		{"", Score{}},
-		{"300-600", Score{"300", "600"}},
-		{"7-7", Score{"7", "7"}},
+		{"300-600", Score{First: "300", Last: "600"}},
+		{"7-7", Score{First: "7", Last: "7"}},
 		{"300-", Score{First: "300"}},
 		{"-600", Score{Last: "600"}},
-		{"vit-3-vit-90", Score{"vit-3", "vit-90"}},
-		{"a-b-1-a-b-2", Score{"a-b-1", "a-b-2"}},
+		{"vit-3-vit-90", Score{First: "vit-3", Last: "vit-90"}},
+		{"a-b-1-a-b-2", Score{First: "a-b-1", Last: "a-b-2"}},
 	} {
 		got, err := ParseScore(c.in)
 		if err != nil || got != c.want {
@@ -43,13 +43,13 @@ func TestScoreHas(t *testing.T) {
 		want  bool
 	}{
 		{Score{}, "anything", true},
-		{Score{"9", "10"}, "9", true},
-		{Score{"9", "10"}, "10", true}, // "10" < "9" as text
-		{Score{"9", "10"}, "100", false},
-		{Score{"9", "10"}, "8", false},
-		{Score{"9", "10"}, "vit-9", true},
-		{Score{"vit-9", "vit-10"}, "0010", true},
-		{Score{"9", "10"}, "anything", false},
+		{Score{First: "9", Last: "10"}, "9", true},
+		{Score{First: "9", Last: "10"}, "10", true}, // "10" < "9" as text
+		{Score{First: "9", Last: "10"}, "100", false},
+		{Score{First: "9", Last: "10"}, "8", false},
+		{Score{First: "9", Last: "10"}, "vit-9", true},
+		{Score{First: "vit-9", Last: "vit-10"}, "0010", true},
+		{Score{First: "9", Last: "10"}, "anything", false},
 		{Score{First: "9"}, "18446744073709551615", true},
 		{Score{Last: "9"}, "0", true},
 		{Score{Last: "9"}, "10", false},
@@ -65,7 +65,7 @@ func TestScoreIsAnInterval(t *testing.T) {
 		num := rapid.Uint64Range(0, 2000)
 		a, b, n := num.Draw(t, "first"), num.Draw(t, "last"), num.Draw(t, "job")
 		id := func(n uint64) spec.JobID { return spec.JobID(Number(n).String()) }
-		s := Score{id(a), id(b)}
+		s := Score{First: id(a), Last: id(b)}
 		if (s.Validate() == nil) != (a <= b) {
 			t.Fatalf("Validate of %s: %v", s, s.Validate())
 		}

@@ -12,7 +12,7 @@ var errorPackages = strings.Fields(`
 	accuracy admission analytic bayes catalog colocation compat compose datasets device drift executor
 	experiment family goodput gp hook hostspeed huggingface hybrid kubernetes kubetest launch
 	lbfgsb live lp measured memory named nn nnls online optimus order perfmodel place planner
-	policy profiler query recipe registry remote replay report rubick runner scheduler
+	policy profiler query recipe recording registry remote replay report rubick runner scheduler
 	schedulertest server sim slurm slurmtest spec stack store study synthetic trainlog worker
 `)
 

@@ -249,12 +249,12 @@ func (w *watch) store(m spec.Measurement) (where string, err error) {
 	if err := store.Check(m); err != nil {
 		return "", err
 	}
-	db, served, err := datadir.Of(w.c).OpenServed(store.Options{}, os.Getenv(command.TokenVariable))
+	db, served, err := datadir.Of(w.c).OpenServed(store.Options{})
 	switch {
 	case err != nil:
 		return "", err
 	case served != nil:
-		return served.URL, served.Put(w.ctx, m)
+		return served.Address(), served.Put(w.ctx, m)
 	}
 	where, err = datadir.Of(w.c).Path()
 	return where, errors.Join(err, db.Put(w.ctx, m), db.Close())

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +21,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/cmd/internal/trust"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner/remote"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
@@ -72,7 +73,7 @@ func runCampaign(c *cli.Context) (err error) {
 		return err
 	}
 	var db *store.DB // opened at the first use, once
-	var served *datadir.Served
+	var served *remote.Client
 	defer func() {
 		if db != nil {
 			err = errors.Join(err, db.Close())
@@ -80,12 +81,12 @@ func runCampaign(c *cli.Context) (err error) {
 	}()
 	s, err := openCampaign(c, func(ctx context.Context, f store.Filter) (_ []spec.Measurement, err error) {
 		if db == nil && served == nil {
-			if db, served, err = datadir.Of(c).OpenServed(store.Options{From: "pacer profile run"}, os.Getenv(command.TokenVariable)); err != nil {
+			if db, served, err = datadir.Of(c).OpenServed(store.Options{From: "pacer profile run"}); err != nil {
 				return nil, err
 			}
 		}
 		if served != nil {
-			return served.Rows(ctx, f)
+			return datadir.ServedRows(ctx, served, f)
 		}
 		return query.RowsOf(ctx, db, f)
 	}, func(ctx context.Context, accelerator string) (string, error) {
@@ -123,11 +124,13 @@ func runCampaign(c *cli.Context) (err error) {
 		s.Profiler.Sink = db
 		return measure(c, s, func(campaign.Progress) {})
 	}
-	s.Notes = append(s.Notes, "pacer serve at "+served.URL+" has the store open: rows and progress are posted to it")
+	s.Notes = append(s.Notes, "pacer serve at "+served.Address()+" has the store open: rows and progress are posted to it")
 	s.Profiler.Sink = served
 	return measure(c, s, func(p campaign.Progress) {
-		_ = served.Post(context.WithoutCancel(c.Context), "/v1/campaigns", p, time.Second)
-	}) // the rows matter, and are not lost
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context), time.Second)
+		defer cancel()
+		_ = served.Do(ctx, http.MethodPost, "/v1/campaigns", p, nil) // the rows matter, and are not lost
+	})
 }
 
 // checkBudget checks the flags that replace the budget of the file.

@@ -14,6 +14,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
+	"github.com/pacer-ml/pacer/scheduler/place"
 )
 
 // advice is the JSON of a job of pacer advise.
@@ -99,7 +100,7 @@ func (a *adviser) job(ctx context.Context, j *submitted) (out advice, err error)
 	}
 	at := r
 	at.Top = 1
-	ranking, err := a.oracle.Rank(ctx, at)
+	ranking, err := place.EvenOracle{Oracle: a.oracle}.Rank(ctx, at)
 	switch {
 	case errors.Is(err, planner.ErrInfeasible):
 	case err != nil:

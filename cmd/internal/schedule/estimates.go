@@ -159,27 +159,14 @@ func (e *estimates) Curve(ctx context.Context, r planner.Request) (planner.Curve
 	return answer(ctx, e, keyOf(r), func(ctx context.Context, o scheduler.Oracle) (planner.Curve, error) { return o.Curve(ctx, r) })
 }
 
-// Rank implements scheduler.Oracle. Choices with different numbers of devices on their nodes are
-// left out: no engine can start them.
+// Rank implements scheduler.Oracle.
 func (e *estimates) Rank(ctx context.Context, r planner.Request) (planner.Ranking, error) {
-	out, err := answer(ctx, e, keyOf(r), func(ctx context.Context, o scheduler.Oracle) (planner.Ranking, error) { return o.Rank(ctx, r) })
-	if err == nil {
-		choices := make([]planner.Choice, 0, len(out.Choices)) // the ranking may be shared
-		for _, ch := range out.Choices {
-			if isEven(&ch.Config) {
-				choices = append(choices, ch)
-			}
-		}
-		out.Choices = choices
-	}
-	return out, err
+	return answer(ctx, e, keyOf(r), func(ctx context.Context, o scheduler.Oracle) (planner.Ranking, error) { return o.Rank(ctx, r) })
 }
 
-// PerShape implements scheduler.ShapeRanker, without the choices that Rank leaves out.
+// PerShape implements scheduler.ShapeRanker.
 func (e *estimates) PerShape(ctx context.Context, r planner.Request, accept func(*spec.Config) bool) ([]planner.Choice, error) {
 	return answer(ctx, e, keyOf(r), func(ctx context.Context, o scheduler.Oracle) ([]planner.Choice, error) {
-		return scheduler.PerShape(ctx, o, r, func(c *spec.Config) bool { return isEven(c) && accept(c) })
+		return scheduler.PerShape(ctx, o, r, accept)
 	})
 }
-
-func isEven(c *spec.Config) bool { return c.Shape.Most() == c.Shape.Least() }

@@ -18,6 +18,7 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/planner/remote"
 	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/place"
 )
 
 func testResolver(tb testing.TB) *query.Resolver {
@@ -66,9 +67,11 @@ func testRequest(t *testing.T, devices int) planner.Request {
 func TestServerFails(t *testing.T) {
 	hanging := make(chan struct{})
 	for name, handler := range map[string]http.HandlerFunc{
-		"hangs":      func(_ http.ResponseWriter, r *http.Request) { <-hanging },
-		"overloaded": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) },
-		"broken":     func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) },
+		"hangs":               func(_ http.ResponseWriter, r *http.Request) { <-hanging },
+		"overloaded":          func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) },
+		"wants another token": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },
+		"is none of pacer":    func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) },
+		"broken":              func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var asked atomic.Int32
@@ -116,7 +119,8 @@ func TestServerRefuses(t *testing.T) {
 
 // TestEstimatesPerShape: the best plan of each shape is that of the ranking, and shapes are even.
 func TestEstimatesPerShape(t *testing.T) {
-	e, _ := testEstimates(t, nil)
+	made, _ := testEstimates(t, nil)
+	e := place.EvenOracle{Oracle: made}
 	for _, devices := range []int{4, 8, 12, 16} {
 		accept := func(c *spec.Config) bool { return c.Plan.Normal().TP <= 4 }
 		got, err := e.PerShape(t.Context(), testRequest(t, devices), accept)

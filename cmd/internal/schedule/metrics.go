@@ -90,7 +90,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	count(changesDesc, "started", r.Starts)
 	count(changesDesc, "stopped", r.Stops)
 	count(changesDesc, "lost", r.Lost)
-	for _, p := range []live.Phase{live.Held, live.Released, live.Running, live.Stopping, live.Requeued} {
+	for _, p := range []live.Phase{live.Held, live.Releasing, live.Released, live.Running, live.Stopping, live.Requeued} {
 		out <- prometheus.MustNewConstMetric(jobsDesc, prometheus.GaugeValue, float64(r.Jobs[p]), p.String())
 	}
 	if !m.observed.IsZero() {

@@ -69,6 +69,7 @@ The script of a job starts its command by pacer run, which gives it the plan.`,
 			&cli.DurationFlag{Name: "start-cost", Value: time.Minute, Usage: "expect training to begin `TIME` after a start", Category: "Scheduler"},
 			&cli.IntFlag{Name: "max-restarts-per-hour", Usage: "stop at most `N` running jobs within an hour, 0 = no limit; further restarts wait", Category: "Scheduler"},
 			&cli.StringFlag{Name: "metrics", Usage: "serve metrics for Prometheus at `HOST:PORT`, path /metrics, such as 127.0.0.1:9470", DefaultText: "none", Category: "Run"},
+			&cli.StringFlag{Name: "record", Usage: "append what happens to `FILE`, for pacer simulate --replay", DefaultText: "nothing", Category: "Run"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "print what would be decided, and write nothing", Category: "Run"},
 			&cli.BoolFlag{Name: "advise", Usage: "a dry run that annotates each job with what would be decided, and writes nothing else; Kubernetes only", Category: "Run"},
 			&cli.BoolFlag{Name: "once", Usage: "observe, decide and write once, then end", Category: "Run"},
@@ -91,6 +92,10 @@ func runSchedule(c *cli.Context) error {
 			return err
 		}
 	}
+	dry := c.Bool("dry-run") || c.Bool("advise")
+	if c.IsSet("record") && (dry || c.String("record") == "") {
+		return fail.Usagef("schedule: --record wants a FILE, and neither --dry-run nor --advise: nothing happens then")
+	}
 	makePolicy, estimate, err := scheduleParts(c)
 	if err != nil {
 		return err
@@ -101,12 +106,12 @@ func runSchedule(c *cli.Context) error {
 	}
 	metrics := newMetrics()
 	onEvent, onTick := eventPrinter(c.App.Writer, command.Global(c, "output") == "json"), metrics.onTick
-	dry := c.Bool("dry-run") || c.Bool("advise")
 	if a, ok := engine.Cluster.(advisor); ok && c.Bool("advise") && !c.Bool("dry-run") {
 		onEvent, onTick = advising(c, a, onEvent, onTick)
 	}
+	record := recorder{cli: c}
 	controller, err := live.New(live.Options{
-		OnTick:  onTick,
+		OnTick: onTick, OnState: record.observe,
 		Cluster: engine.Cluster, Policy: makePolicy, Estimate: estimate, StartCost: c.Duration("start-cost"),
 		MaxRestarts: c.Int("max-restarts-per-hour"), DryRun: dry, OnEvent: onEvent,
 	})
@@ -125,7 +130,7 @@ func runSchedule(c *cli.Context) error {
 	if dry {
 		return run(c.Context)
 	}
-	return engine.lead(c, run)
+	return engine.lead(c, record.during(run))
 }
 
 // advisor is a cluster that shows the decisions of a dry run to the owners of jobs.
@@ -183,7 +188,7 @@ func scheduleParts(c *cli.Context) (func(spec.Cluster) (scheduler.Policy, error)
 		return nil, nil, err
 	}
 	makePolicy := func(spec.Cluster) (scheduler.Policy, error) {
-		return builtin.Policies.New(specs[0], policy.Deps{Oracle: oracle, Placer: place.Even(placer), Seed: command.Seed(c)})
+		return builtin.Policies.New(specs[0], policy.Deps{Oracle: place.EvenOracle{Oracle: oracle}, Placer: place.Even(placer), Seed: command.Seed(c)})
 	}
 	if _, err := makePolicy(spec.Cluster{}); err != nil {
 		return nil, nil, fail.Usagef("schedule: --policy: %w", err)
@@ -272,11 +277,11 @@ func scheduleLock(c *cli.Context) (unlock func(), err error) {
 		return nil, fmt.Errorf("schedule: --lock: %w", err)
 	}
 	for said := false; ; said = true {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
+		held, err := lockFile(f)
+		if err == nil && !held {
 			return func() { _ = f.Close() }, nil
 		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
+		if err != nil {
 			return nil, errors.Join(fmt.Errorf("schedule: --lock %s: %w", path, err), f.Close())
 		}
 		if c.Bool("once") {
@@ -291,6 +296,15 @@ func scheduleLock(c *cli.Context) (unlock func(), err error) {
 		case <-time.After(time.Second):
 		}
 	}
+}
+
+// lockFile locks a file until it is closed. held says that another process has it locked.
+func lockFile(f *os.File) (held bool, err error) {
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return true, nil
+	}
+	return false, err
 }
 
 // eventPrinter writes a line per event, or a JSON object.

@@ -53,7 +53,7 @@ func schedulerFlags() []cli.Flag {
 		&cli.StringFlag{Name: "placement", Usage: "place jobs by `NAME`, see pacer ls placements", DefaultText: "packed", Category: category},
 		&cli.StringFlag{Name: "round", Usage: "let policies decide every `SECONDS`", DefaultText: "whenever something happens", Category: category},
 		&cli.StringFlag{Name: "compat", Usage: "reproduce another simulator's semantics: `NAME[:QUIRK=false...]`, see pacer ls compats", Category: category},
-		&cli.StringFlag{Name: "replay", Usage: "impose the decisions recorded in `ROUNDS.csv` and compare everything else with the record", Category: category},
+		&cli.StringFlag{Name: "replay", Usage: "replay `FILE`, a recording of pacer schedule --record, beside what happened; or, if it is CSV, impose the decisions recorded in it and compare everything else with the record", Category: category},
 	}
 }
 
@@ -94,7 +94,7 @@ func runSimulate(c *cli.Context) (err error) {
 	warnUnfinished(c.App.ErrWriter, results, s.Score)
 	switch {
 	case runErr != nil:
-		return fail.Partialf("simulate: %s of %d done: %w", spec.Count(len(results), "run"), len(s.Runs()), runErr)
+		return fail.Partialf("simulate: %s of %d done: %w", spec.Count(len(results), "run"), s.Results(), runErr)
 	case failedRuns(results) > 0:
 		return fail.Partialf("simulate: %d of %s failed, see above", failedRuns(results), spec.Count(len(results), "run"))
 	case s.Bad > 0:
@@ -159,6 +159,9 @@ func simulate(ctx context.Context, s *experiment.Simulation, files *outputs, h e
 		if files.ran(r); r.Failed != "" {
 			fmt.Fprintf(log, "failed: %s: %s\n", r.Policy, r.Failed)
 			return
+		}
+		if r.Elapsed == 0 {
+			return // it is recorded
 		}
 		fmt.Fprintf(log, "simulate: %s done in %.2f s\n", r.Policy, r.Elapsed.Seconds())
 	}

@@ -15,7 +15,7 @@ func workloadFlags() []cli.Flag {
 	const category = "Workload and cluster"
 	return []cli.Flag{
 		&cli.StringFlag{Name: "workload", Aliases: []string{"w"}, Usage: "read jobs from `FILE[:FORMAT]`, or make them by synthetic:OPTIONS", Category: category},
-		&cli.StringFlag{Name: "window", Usage: "take jobs number `A-B` in order of submission, from 0, or submitted at times such as 1d-8d", DefaultText: "all", Category: category},
+		&cli.StringFlag{Name: "window", Usage: "take jobs number `A-B` in order of submission, from 0, or submitted at times such as 1d-8d; of a recording, times", DefaultText: "all", Category: category},
 		&cli.Float64Flag{Name: "load-scale", Value: 1, Usage: "divide the times between submissions by `X`", Category: category},
 		&cli.StringFlag{Name: "cluster", Usage: "simulate these machines: `SPEC` such as 8x8xA800, or a YAML file", Category: category},
 	}
@@ -25,7 +25,7 @@ func workloadFlags() []cli.Flag {
 func truthFlags() []cli.Flag {
 	const category = "Speed of jobs"
 	return []cli.Flag{
-		&cli.StringFlag{Name: "truth", Usage: "run jobs at the speeds of `TRUTH`", DefaultText: "rubick:measured for rubick workloads, else duration", Category: category},
+		&cli.StringFlag{Name: "truth", Usage: "run jobs at the speeds of `TRUTH`", DefaultText: "rubick:measured for rubick workloads, fitted:analytic for recordings, else duration", Category: category},
 		&cli.StringFlag{Name: "belief", Usage: "tell policies the speeds of `BELIEF`", DefaultText: "fitted:rubick with a rubick: truth, else perfect", Category: category},
 		&cli.StringFlag{Name: "host-speeds", Usage: "make speeds depend on CPUs and memory of hosts by `FILE.csv`, with a row for each model, gpus, cpus_per_gpu and mem_gb_per_gpu", DefaultText: "no effect", Category: category},
 	}
@@ -35,7 +35,7 @@ func truthFlags() []cli.Flag {
 func failureFlags() []cli.Flag {
 	const category = "Costs and failures"
 	return []cli.Flag{
-		&cli.StringFlag{Name: "start-cost", Usage: "charge `SECONDS` or MODEL=SECONDS,... per start, resume or change", DefaultText: "that of --compat, or 260 with a rubick: truth, else 0", Category: category},
+		&cli.StringFlag{Name: "start-cost", Usage: "charge `SECONDS` or MODEL=SECONDS,... per start, resume or change", DefaultText: "that of --compat or of the recording, or 260 with a rubick: truth, else 0", Category: category},
 		&cli.StringFlag{Name: "costs", Usage: "charge starts and checkpoints by model, in place of --start-cost: `FILE.csv`, or state[:restart=S][:gbytes=G] by the bytes of the state", Category: category},
 		&cli.StringFlag{Name: "resize-cost", Usage: "charge `SECONDS` when a running job changes its devices and keeps some on one of its nodes", DefaultText: "as a start", Category: category},
 		&cli.StringFlag{Name: "checkpoint-every", Usage: "write a checkpoint after each `SECONDS` of training; a failure loses the rest", DefaultText: "only when a job is stopped or moved", Category: category},

@@ -178,16 +178,17 @@ func (o *outputs) observer(c sim.Config) func(sim.Event) {
 	}
 }
 
-// ran completes the chart of a run.
+// ran completes the chart of a run; a recorded one has none.
 func (o *outputs) ran(r *sim.Result) {
 	switch {
 	case o.html == nil:
-	case r.Failed != "":
+	case r.Failed != "" || o.gantt == nil:
 		o.gantts = append(o.gantts, nil)
 	default:
 		o.gantt.End(report.RunEnd(r))
 		o.gantts = append(o.gantts, o.gantt)
 	}
+	o.gantt = nil
 }
 
 // write completes all files.

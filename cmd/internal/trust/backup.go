@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/perfmodel/atomicfile"
+	"github.com/pacer-ml/pacer/planner/remote"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
@@ -66,35 +66,15 @@ func backup(ctx context.Context, d *datadir.Dir, path string) error {
 	return atomicfile.Write(path, 0o600, func(w io.Writer) error {
 		db, err := d.Open(store.Options{ReadOnly: true})
 		if url, served := d.Server(err); served {
-			return fetchBackup(ctx, url, w)
+			client, err := remote.New(url, remote.Options{Token: os.Getenv(command.TokenVariable)})
+			if err != nil {
+				return err
+			}
+			return client.Backup(ctx, w)
 		}
 		if err != nil {
 			return err
 		}
 		return errors.Join(db.Backup(w), db.Close())
 	})
-}
-
-// fetchBackup copies the backup of the server at url to w.
-func fetchBackup(ctx context.Context, url string, w io.Writer) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/v1/backup", nil)
-	if err != nil {
-		return fmt.Errorf("backup: %w", err)
-	}
-	if token := os.Getenv(command.TokenVariable); token != "" {
-		r.Header.Set("Authorization", "Bearer "+token)
-	}
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return fmt.Errorf("backup: %w", err)
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		why, _ := io.ReadAll(io.LimitReader(res.Body, 4096)) // part of the message only
-		return fmt.Errorf("backup: %s/v1/backup answers %s: %s", url, res.Status, why)
-	}
-	if _, err := io.Copy(w, res.Body); err != nil {
-		return fmt.Errorf("backup: %s/v1/backup: %w", url, err)
-	}
-	return nil
 }

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
@@ -42,7 +43,7 @@ func filled(tb testing.TB, nodes, jobs int) *Cluster {
 			node := fmt.Sprintf("n%d", i/8)
 			slots := live.Slots{node: 1}
 			j.Annotations[RecordAnnotation] = live.Record{Generation: 1, RunGeneration: 1, Plan: "dp=1", RunPlan: "dp=1", Slots: slots, RunSlots: slots}.String()
-			*j.Spec.Suspend = false
+			*j.Spec.Suspend, j.Status.StartTime = false, &meta.Time{Time: time.Unix(1, 0)}
 			p := &core.Pod{ObjectMeta: meta.ObjectMeta{Name: j.Name + "-0", Namespace: j.Namespace, OwnerReferences: []meta.OwnerReference{{UID: j.UID, Controller: &yes}}}}
 			p.Spec = j.Spec.Template.Spec
 			p.Spec.NodeName = node
@@ -112,7 +113,7 @@ func TestUsage(t *testing.T) {
 			t.Errorf("phases %v, want %v", got, phases)
 		}
 	}
-	check(1, map[string]live.Phase{"default/j0": live.Released, "default/j1": live.Running})
+	check(1, map[string]live.Phase{"default/j0": live.Released, "default/j1": live.Running, "default/j2": live.Stopping})
 	failed.Status.Conditions = []batch.JobCondition{{Type: batch.JobFailed, Status: core.ConditionTrue}}
-	check(2, map[string]live.Phase{"default/j0": live.Released})
+	check(2, map[string]live.Phase{"default/j0": live.Released, "default/j2": live.Stopping})
 }

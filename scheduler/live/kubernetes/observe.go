@@ -26,7 +26,7 @@ type held struct {
 	run       string      // the slots of the present run, as its pods have them
 	pods      []*core.Pod // of this run that are bound to a node
 	unbound   int
-	succeeded int
+	succeeded bool // a pod of this run
 }
 
 // Observe implements live.Cluster. It reads what Run keeps, and sends no request.
@@ -57,8 +57,8 @@ func (c *Cluster) Observe(context.Context) (*live.State, error) {
 		}
 		switch {
 		case p.Status.Phase == core.PodSucceeded:
-			if job != nil {
-				job.succeeded++
+			if job != nil && p.Annotations[SlotsAnnotation] == job.run {
+				job.succeeded = true
 			}
 		case down[p.Spec.NodeName]: // what was on a lost node holds nothing
 		case p.Spec.NodeName == "":
@@ -126,7 +126,7 @@ func withState(out live.Job, j *batch.Job, phase live.Phase, h *held) live.Job {
 			}
 		}
 	}
-	if phase == live.Running && len(h.pods) >= int(*j.Spec.Parallelism) || phase == live.Stopping {
+	if phase == live.Running && len(h.pods) >= int(*j.Spec.Parallelism) || phase == live.Stopping && len(h.pods) > 0 {
 		out.Slots = h.slots()
 	}
 	return out
@@ -138,10 +138,16 @@ func phaseOf(j *batch.Job, h *held) live.Phase {
 	switch {
 	case j.DeletionTimestamp != nil || ended(j):
 		return live.Ended
+	case !suspended && (j.Status.StartTime == nil || has(j, batch.JobSuspended)):
+		// If it is suspended before the controller of Jobs has seen it released, its status still
+		// says suspended, while the controller may make pods of what it sees next: the release.
+		return live.Releasing
 	case !suspended && len(h.pods) > 0:
 		return live.Running
-	case !suspended && j.Spec.Completions != nil && h.succeeded >= int(*j.Spec.Completions):
-		return live.Ended // the controller of Jobs has not said so yet
+	case !suspended && h.succeeded && h.unbound == 0:
+		// It completes, unless a suspension that is not seen yet was first: the pods that are
+		// deleted for it do not count.
+		return live.Stopping
 	case !suspended:
 		return live.Released
 	case len(h.pods)+h.unbound > 0 || j.Status.Active > 0 || j.Status.StartTime != nil && !has(j, batch.JobSuspended):

@@ -170,6 +170,9 @@ func (j *entry) steps(now time.Time) float64 {
 	return j.begun
 }
 
+// released reports whether a job may start at any time.
+func (j *entry) released() bool { return j.Phase == live.Releasing || j.Phase == live.Released }
+
 // halt stops the run of a job.
 func (c *Cluster) halt(j *entry) {
 	j.begun = j.steps(c.now)
@@ -188,7 +191,11 @@ func (c *Cluster) settle() {
 func (c *Cluster) settleAll() {
 	for _, id := range slices.Sorted(maps.Keys(c.jobs)) {
 		j := c.jobs[id]
-		if j.Phase == live.Released && c.free(j.Record.RunSlots, id) {
+		switch {
+		case j.Phase == live.Releasing:
+			j.Phase = live.Released
+			j.vers++
+		case j.Phase == live.Released && c.free(j.Record.RunSlots, id):
 			j.Phase, j.Slots, j.Started = live.Running, maps.Clone(j.Record.RunSlots), c.now
 			j.vers++
 			c.Starts++
@@ -208,7 +215,7 @@ func (c *Cluster) free(s live.Slots, but spec.JobID) bool {
 			if id == but {
 				continue
 			}
-			if j.Phase == live.Released {
+			if j.released() {
 				left -= j.Record.RunSlots[name]
 			}
 			left -= j.Slots[name]
@@ -225,7 +232,7 @@ func (c *Cluster) ours(s live.Slots) bool {
 	for name, n := range s {
 		for _, j := range c.jobs {
 			n += j.Slots[name]
-			if j.Phase == live.Released {
+			if j.released() {
 				n += j.Record.RunSlots[name]
 			}
 		}
@@ -317,6 +324,9 @@ func (c *Cluster) Start(_ context.Context, o *live.Job, r live.Record) error {
 			c.Violation(fmt.Sprintf("job %s is started on %s, which is not free", o.Spec.ID, r.RunSlots))
 		}
 		j.Job.Record, j.Phase = r, live.Released
+		if c.Slow {
+			j.Phase = live.Releasing
+		}
 	})
 }
 
@@ -328,6 +338,8 @@ func (c *Cluster) Stop(_ context.Context, o *live.Job) error {
 			c.Violation(fmt.Sprintf("job %s is stopped, though it runs with its target", o.Spec.ID))
 		}
 		switch {
+		case j.Phase == live.Releasing:
+			c.Violation(fmt.Sprintf("job %s is stopped while %s", o.Spec.ID, j.Phase))
 		case j.Phase == live.Running && c.Slow:
 			j.Phase = live.Stopping
 		case j.Phase == live.Running || j.Phase == live.Released:

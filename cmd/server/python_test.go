@@ -1,0 +1,154 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pacer-ml/pacer/cmd/server/page"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
+)
+
+// python runs a program of Python that imports the client, and returns what it prints.
+func python(t *testing.T, env []string, args ...string) string {
+	t.Helper()
+	const interpreter = "/usr/bin/python3"
+	if err := exec.Command(interpreter, "-c", "import sys; sys.exit(sys.version_info < (3, 9))").Run(); err != nil {
+		spectest.Lacks(t, "no "+interpreter+" from 3.9 on: ", err)
+	}
+	cmd := exec.CommandContext(t.Context(), interpreter, args...)
+	cmd.Env = append(os.Environ(), append(env, "PYTHONPATH=clients/python", "PYTHONDONTWRITEBYTECODE=1")...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("python %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// lossy loses the first answer to each operation, though it was carried out, and
+// refuses the second request of it.
+type lossy struct {
+	http.Handler
+	mu   sync.Mutex
+	seen map[string]int
+}
+
+func (l *lossy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	l.mu.Lock()
+	op := r.Method + " " + r.URL.Path
+	l.seen[op]++
+	n := l.seen[op]
+	l.mu.Unlock()
+	switch n {
+	case 1:
+		l.Handler.ServeHTTP(httptest.NewRecorder(), r)
+		panic(http.ErrAbortHandler)
+	case 2:
+		w.Header().Set("Retry-After", "0")
+		w.WriteHeader(http.StatusTooManyRequests)
+	default:
+		l.Handler.ServeHTTP(w, r)
+	}
+}
+
+// The Python client has a method for every route, which the server answers.
+func TestPythonClient(t *testing.T) {
+	dir := t.TempDir()
+	tokens, server := []Token{}, map[string]string{"version": "1.2.3", "certs": dir, "socket": filepath.Join(dir, "socket")}
+	for _, scope := range []string{ScopeAdmin, ScopeRead} {
+		tok, secret, err := NewToken(scope, []string{scope}, time.Now(), time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens, server[scope] = append(tokens, tok), secret
+	}
+	file := filepath.Join(dir, "tokens.json")
+	if err := WriteTokens(file, tokens); err != nil {
+		t.Fatal(err)
+	}
+	ca := (*authority)(nil).sign(t, dir, "ca", 1)
+	ca.sign(t, dir, "server", 2)
+	ca.sign(t, dir, "client", 3)
+	config, err := TLSConfig(filepath.Join(dir, "server.crt"), filepath.Join(dir, "server.key"), filepath.Join(dir, "ca.crt"), func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	s := newServer(t, Options{TokensFile: file, Version: server["version"], AccessLog: slog.New(slog.NewJSONHandler(&log, nil))})
+	plain := httptest.NewServer(s.Handler())
+	defer plain.Close()
+	flaky := httptest.NewServer(&lossy{Handler: newServer(t, Options{TokensFile: file}).Handler(), seen: map[string]int{}})
+	defer flaky.Close()
+	secure := newServer(t, Options{TokensFile: file, TLS: config})
+	addr, _ := serve(t, secure)
+	server["url"], server["flaky"], server["tls"] = plain.URL, flaky.URL, "https://localhost"+addr[strings.LastIndex(addr, ":"):]
+	socket, err := net.Listen("unix", server["socket"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	local := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: time.Minute}
+	go func() { _ = local.Serve(socket) }() // until it is closed
+	defer local.Close()
+
+	python(t, []string{"PACER_TEST_SERVER=" + bodyOf(t, server)}, "clients/python/tests/test_client.py")
+	plain.Close()
+	local.Close()
+	missing := maps.Clone(s.router.routes)
+	maps.DeleteFunc(missing, func(pattern string, _ *route) bool {
+		path := strings.TrimSuffix(strings.TrimPrefix(pattern, "GET "), "{$}")
+		return page.Public(path) || strings.HasPrefix(path, "/openapi") && path != "/openapi.json" // other forms of it
+	})
+	for line := range strings.Lines(log.String()) {
+		var call struct {
+			Method, Route string
+			Status        int
+		}
+		if err := json.Unmarshal([]byte(line), &call); err != nil {
+			t.Fatal(err)
+		}
+		if call.Status == http.StatusOK {
+			delete(missing, call.Method+" "+call.Route)
+		}
+	}
+	if len(missing) > 0 {
+		t.Errorf("no test of the Python client has an answer of %q", slices.Sorted(maps.Keys(missing)))
+	}
+}
+
+// pythonExample is the program in docs/guides/serve.md.
+var pythonExample = regexp.MustCompile("(?s)\n```python\n(.*?)```\n")
+
+// The program of docs/guides/serve.md prints what the comments behind its lines say.
+func TestPythonExample(t *testing.T) {
+	guide, err := os.ReadFile("../../docs/guides/serve.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := pythonExample.FindStringSubmatch(string(guide))
+	if program == nil {
+		t.Fatal("the guide has no example in Python")
+	}
+	web := httptest.NewServer(newServer(t, Options{}).Handler())
+	defer web.Close()
+	var want strings.Builder
+	for _, m := range regexp.MustCompile(`(?m)print\(.*\)  # (.*)$`).FindAllStringSubmatch(program[1], -1) {
+		want.WriteString(m[1] + "\n")
+	}
+	got := python(t, nil, "-c", strings.ReplaceAll(program[1], "http://127.0.0.1:8470", web.URL))
+	if got != want.String() || got == "" {
+		t.Errorf("the example prints\n%s\nand the guide says\n%s", got, &want)
+	}
+}

@@ -1,0 +1,79 @@
+package remote
+
+import (
+	"context"
+	"crypto/rand"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Filter selects stored measurements by any of the names that the server knows; an empty field selects all.
+type Filter struct {
+	Models, Accelerators, Sources []string
+}
+
+func (f Filter) query() url.Values {
+	return url.Values{"model": f.Models, "accelerator": f.Accelerators, "source": f.Sources}
+}
+
+// Put stores up to 10,000 measurements, all or none: when it returns nil, the server has them on disk. A repetition
+// stores none twice, since each call has an idempotency key. It implements profiler.Sink.
+func (c *Client) Put(ctx context.Context, ms ...spec.Measurement) error {
+	if len(ms) == 0 {
+		return nil
+	}
+	in := struct {
+		Measurements []spec.Measurement `json:"measurements"`
+	}{ms}
+	return c.send(ctx, &request{method: http.MethodPost, path: "/v1/measurements", in: in, key: rand.Text(), repeat: true, read: decoder(nil)})
+}
+
+// Rows yields the stored measurements that f selects, reading them page by page. It ends with the first error.
+func (c *Client) Rows(ctx context.Context, f Filter) iter.Seq2[spec.Measurement, error] {
+	return func(yield func(spec.Measurement, error) bool) {
+		for q := f.query(); ; {
+			var page struct {
+				Rows []struct {
+					Measurement spec.Measurement `json:"measurement"`
+				} `json:"rows"`
+				Next string `json:"next"`
+			}
+			if err := c.Do(ctx, http.MethodGet, "/v1/measurements/rows?"+q.Encode(), nil, &page); err != nil {
+				yield(spec.Measurement{}, err)
+				return
+			}
+			for i := range page.Rows {
+				if !yield(page.Rows[i].Measurement, nil) {
+					return
+				}
+			}
+			if page.Next == "" {
+				return
+			}
+			q.Set("cursor", page.Next)
+		}
+	}
+}
+
+// Export writes the stored measurements that f selects to w in a format, "arrow" or "parquet". After an error w may have
+// a part of them.
+func (c *Client) Export(ctx context.Context, w io.Writer, format string, f Filter) error {
+	q := f.query()
+	q.Set("format", format)
+	return c.copy(ctx, w, "/v1/measurements/export?"+q.Encode())
+}
+
+// Backup writes a copy of the server's store to w, for pacer store restore. After an error w may have a part of it.
+func (c *Client) Backup(ctx context.Context, w io.Writer) error { return c.copy(ctx, w, "/v1/backup") }
+
+// copy writes an answer to w.
+func (c *Client) copy(ctx context.Context, w io.Writer, path string) error {
+	return c.send(ctx, &request{method: http.MethodGet, path: path, repeat: true, read: func(r io.Reader) error {
+		_, err := io.Copy(w, r)
+		return err
+	}})
+}
