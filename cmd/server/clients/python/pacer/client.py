@@ -279,6 +279,10 @@ class Client:
             time.sleep(pause)
             pause = min(1.5 * pause, 2.0)
 
+    def simulation_charts(self, id: str) -> dict[str, Any]:
+        """The data of the charts of a simulation that is done."""
+        return json.loads(self._text(f"/v1/simulations/{quote(id, safe='')}/charts"))
+
     def simulation_report(self, id: str) -> str:
         """The report of a simulation that is done, as a web page."""
         return self._text(f"/v1/simulations/{quote(id, safe='')}/report")

@@ -111,6 +111,7 @@ class Change(TypedDict):
     diff: NotRequired[str]
     gain: float
     mem_gib: float
+    no_diff: NotRequired[str]
     plan: str
     step_time_s: float
     verdict: str
@@ -1111,6 +1112,7 @@ class SimulatedEvent(TypedDict):
 
 
 class Simulation(TypedDict):
+    charts: NotRequired[str]
     cluster: str
     created: str
     error: NotRequired[str]

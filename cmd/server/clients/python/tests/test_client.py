@@ -129,6 +129,7 @@ class Operations(Test):
         done = c.wait_simulation(c.simulate(**request)["id"], timeout=60)
         self.assertEqual((done["status"], done["finished"]), ("done", 5))
         self.assertIn("<html", c.simulation_report(done["id"]))
+        self.assertEqual(c.simulation_charts(done["id"])["policies"], done["policies"])
         self.assertEqual(c.simulations()["simulations"][0]["id"], done["id"])
         self.assertEqual(c.delete_simulation(done["id"])["id"], done["id"])
         with self.assertRaises(Error) as unknown:
