@@ -73,16 +73,6 @@ func (r *Recipe) named(keys ...string) string {
 	return keys[max(slices.IndexFunc(keys, r.has), 0)]
 }
 
-// only writes a part where the file has one of keys; elsewhere it follows from the devices.
-func only(of Field, keys ...string) planEdit {
-	return func(r *Recipe, p *spec.Plan) ([]change, string) {
-		if !slices.ContainsFunc(keys, r.has) {
-			return nil, ""
-		}
-		return writes(of, keys...)(r, p)
-	}
-}
-
 // cannot is the edit of a part that a format has no key for.
 func cannot(why string) planEdit {
 	return func(*Recipe, *spec.Plan) ([]change, string) { return nil, why }

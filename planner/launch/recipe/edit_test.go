@@ -141,7 +141,7 @@ func TestDiffsOfPublishedFiles(t *testing.T) {
 }
 
 // drawn are the values of a file of TestDiffsOfAnyFile.
-type drawn struct{ tp, pp, cp, mb, ga, dp, zero, global int }
+type drawn struct{ tp, pp, mb, ga, dp, zero, global int }
 
 // files are launch files of each format, in the ways in which people write them.
 var files = []struct {
