@@ -14,7 +14,7 @@ import (
 var nemoEdits = map[Field]planEdit{
 	TP: writes(TP, "model.tensor_model_parallel_size"), PP: writes(PP, "model.pipeline_model_parallel_size"), CP: writes(CP, "model.context_parallel_size"),
 	EP: writes(EP, "model.expert_model_parallel_size"), VPP: nemoStages, MicroBatch: writes(MicroBatch, "model.micro_batch_size"),
-	Recompute: words("model.activations_checkpoint_granularity", map[spec.Recompute]string{spec.RecomputeNone: "null", spec.RecomputeSelective: "selective", spec.RecomputeFull: "full"}),
+	Recompute: nemoRecompute,
 	SP:        writes(SP, "model.sequence_parallel"), ZeRO: nemoOptimizer, Offload: nemoOffload,
 	Precision: fp8(change{key: "model.transformer_engine", value: "true"}, change{key: "model.fp8", value: "true"}, change{key: "model.fp8_hybrid", value: "true"}),
 }
@@ -45,9 +45,34 @@ func nemoOptimizer(r *Recipe, p *spec.Plan) (out []change, why string) {
 	return append(out, change{key: "model.optim.name", value: name}), ""
 }
 
-func nemoOffload(_ *Recipe, p *spec.Plan) ([]change, string) {
-	if p.Offload == spec.OffloadParams {
-		return nil, "NeMo offloads the optimizer only"
+// nemoRecompute writes what is recomputed, null for nothing.
+func nemoRecompute(r *Recipe, p *spec.Plan) ([]change, string) {
+	const key = "model.activations_checkpoint_"
+	value := string(p.Recompute)
+	if p.Recompute == spec.RecomputeNone {
+		value = "null"
+	}
+	return append([]change{{key: key + "granularity", value: value}}, r.wholeLayerKeys(p, key, change{value: "null"})...), ""
+}
+
+// wholeLayerKeys changes the keys that Megatron Core demands with full recomputation, and refuses without.
+func (r *Recipe) wholeLayerKeys(p *spec.Plan, prefix string, none change) (out []change) {
+	for _, c := range []change{{key: "method", value: "uniform"}, {key: "num_layers", value: "1"}} {
+		c.key = prefix + c.key
+		has := !slices.Contains([]string{"", "null", "~"}, r.valueOf(c.key))
+		switch full := p.Recompute == spec.RecomputeFull; {
+		case full && !has:
+			out = append(out, c)
+		case !full && has:
+			out = append(out, change{key: c.key, value: none.value, remove: none.remove})
+		}
+	}
+	return out
+}
+
+func nemoOffload(r *Recipe, p *spec.Plan) ([]change, string) {
+	if p.Offload == spec.OffloadParams || !r.has("model.optim.cpu_offload") {
+		return nil, "optimizers of NeMo that run on the host are not known to pacer"
 	}
 	return []change{{key: "model.optim.cpu_offload", value: strconv.FormatBool(p.Offload == spec.OffloadOptimizer)}}, ""
 }
@@ -162,10 +187,11 @@ func trainerDegree(of Field, keys ...string) planEdit {
 
 func trainerRecompute(r *Recipe, p *spec.Plan) ([]change, string) {
 	if r.has("recompute_granularity") {
+		granularity := change{key: "recompute_granularity", value: string(p.Recompute)}
 		if p.Recompute == spec.RecomputeNone {
-			return []change{{key: "recompute_granularity", remove: true}}, ""
+			granularity = change{key: granularity.key, remove: true}
 		}
-		return []change{{key: "recompute_granularity", value: string(p.Recompute)}}, ""
+		return append([]change{granularity}, r.wholeLayerKeys(p, "recompute_", change{remove: true})...), ""
 	}
 	return wholeLayers("gradient_checkpointing")(r, p)
 }
