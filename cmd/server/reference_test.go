@@ -101,10 +101,12 @@ func (r *reference) operation(op referenceOp) {
 	r.link("Problem")
 }
 
-// schemaOf returns the name of the JSON schema of a body.
+// schemaOf returns the name of the schema of a body that has one: that of JSON.
 func schemaOf(content map[string]*huma.MediaType) string {
 	for _, media := range content {
-		return nameOf(media.Schema.Ref)
+		if media.Schema.Ref != "" {
+			return nameOf(media.Schema.Ref)
+		}
 	}
 	return ""
 }
