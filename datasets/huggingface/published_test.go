@@ -7,15 +7,13 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // The parameters of the published shapes are right within 0.1 %, those per token within the rounding of the model card.
 func TestPublishedCounts(t *testing.T) {
-	dir := os.Getenv("PACER_SHARED")
-	if dir == "" {
-		t.Skip("PACER_SHARED is not set")
-	}
-	dir = filepath.Join(dir, "data", "configs")
+	dir := filepath.Join(spectest.Shared(t), "data", "configs")
 	f, err := os.Open(filepath.Join(dir, "counts.csv"))
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package recipe
 
 import (
-	"encoding/csv"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -103,20 +102,7 @@ func checkDiffs(t interface{ Fatalf(string, ...any) }, name, text string, device
 
 // Every change of a published file has a diff that gives its plan, or a reason.
 func TestDiffsOfPublishedFiles(t *testing.T) {
-	dir := os.Getenv("PACER_SHARED")
-	if dir == "" {
-		t.Skip("PACER_SHARED is not set")
-	}
-	dir = filepath.Join(dir, "data", "launch")
-	f, err := os.Open(filepath.Join(dir, "expected.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	rows, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir, rows := published(t)
 	reasons, diffs, changes := map[string]string{}, map[string]int{}, map[string]int{}
 	for _, row := range rows[1:] {
 		text, err := os.ReadFile(filepath.Join(dir, row[0]))

@@ -7,27 +7,32 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // columns are those of expected.csv that a recipe states.
 var columns = []Field{ModelName, Layers, Hidden, Heads, KVHeads, FFN, Vocab, SeqLen, DP, TP, PP, CP, EP, VPP, ZeRO, Offload, Recompute, MicroBatch, GradAccum, GlobalBatch, Precision, Optimizer, Adapter, LoRARank, Devices}
 
-// Every value that two careful readers find in the published launch files is read.
-func TestPublishedFiles(t *testing.T) {
-	dir := os.Getenv("PACER_SHARED")
-	if dir == "" {
-		t.Skip("PACER_SHARED is not set")
-	}
-	dir = filepath.Join(dir, "data", "launch")
+// published returns the directory of published launch files, and the rows of what each says, below a header.
+func published(t *testing.T) (dir string, rows [][]string) {
+	t.Helper()
+	dir = filepath.Join(spectest.Shared(t), "data", "launch")
 	f, err := os.Open(filepath.Join(dir, "expected.csv"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	rows, err := csv.NewReader(f).ReadAll()
+	rows, err = csv.NewReader(f).ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return dir, rows
+}
+
+// Every value that two careful readers find in the published launch files is read.
+func TestPublishedFiles(t *testing.T) {
+	dir, rows := published(t)
 	column := map[string]int{}
 	for i, name := range rows[0] {
 		column[name] = i
