@@ -34,8 +34,8 @@ func (s *Simulation) Results() int {
 	return len(s.Runs())
 }
 
-// Run simulates the policies one after another. With a recording, what happened is the first result. If ctx ends, it returns the results so far
-// with the error. A policy that cannot run the workload ends its run: its result has Failed.
+// Run simulates the policies one after another. With a recording, what happened is the first result.
+// If ctx ends, it returns the results so far with the error. A policy that cannot run the workload ends its run: its result has Failed.
 // If every run ends so, Run returns the first error. Jobs have their times alone, and
 // guaranteed ones their completions under fifo-backfill.
 func (s *Simulation) Run(ctx context.Context, h Hooks) (done []*sim.Result, err error) {

@@ -123,6 +123,6 @@ func TestRemotePatience(t *testing.T) {
 		t.Errorf("%d rows, want %d", rows, want)
 	}
 	if err := client.Do(t.Context(), http.MethodPost, "/v1/fit", FitRequest{}, nil); err == nil || !strings.Contains(err.Error(), "EOF") {
-		t.Errorf("a fit whose answer was lost: %v", err)
+		t.Errorf("a fit without an answer: error %v", err)
 	}
 }

@@ -212,7 +212,11 @@ func printTotals(w io.Writer, r *query.Check, q *query.CheckRequest) {
 	if r.Days == 0 {
 		return
 	}
-	text := fmt.Sprintf("%s tokens take %s days and %s device-hours", number.Count(r.Tokens), number.Significant(r.Days, 3), number.Significant(r.DeviceHrs, 3))
+	time := number.Significant(r.Days, 3) + " days"
+	if r.Days < 1 {
+		time = number.Significant(24*r.Days, 3) + " hours"
+	}
+	text := fmt.Sprintf("%s tokens take %s and %s device-hours", number.Count(r.Tokens), time, number.Significant(r.DeviceHrs, 3))
 	if q.Price > 0 {
 		text += fmt.Sprintf(", %s in money", number.Significant(r.Cost, 4))
 	}
