@@ -76,7 +76,7 @@ func BenchmarkObserve(b *testing.B) {
 // TestUsage: devices of pods that pacer does not schedule, or no more, are usage; those of its own
 // jobs are their slots.
 func TestUsage(t *testing.T) {
-	c := filled(t, 1, 3)
+	c := filled(t, 1, 4)
 	list, err := c.pods.Pods("default").List(labels.Everything())
 	if err != nil {
 		t.Fatal(err)
@@ -87,6 +87,8 @@ func TestUsage(t *testing.T) {
 			p.OwnerReferences = nil // another's
 		case "j2-0":
 			p.Status.Phase = core.PodSucceeded
+		case "j3-0": // of an earlier run
+			p.Status.Phase, p.Annotations = core.PodSucceeded, map[string]string{SlotsAnnotation: "n9=1"}
 		}
 	}
 	failed, err := c.jobs.Jobs("default").Get("j1")
@@ -108,12 +110,15 @@ func TestUsage(t *testing.T) {
 			if j.Phase == live.Running && j.Slots.String() != "n0=1" {
 				t.Errorf("job %s holds %q", j.Spec.ID, j.Slots)
 			}
+			if j.Phase == live.Stopping && j.Slots != nil {
+				t.Errorf("job %s, whose pod has ended, holds %q, want what it was started on", j.Spec.ID, j.Slots)
+			}
 		}
 		if fmt.Sprint(got) != fmt.Sprint(phases) {
 			t.Errorf("phases %v, want %v", got, phases)
 		}
 	}
-	check(1, map[string]live.Phase{"default/j0": live.Released, "default/j1": live.Running, "default/j2": live.Stopping})
+	check(1, map[string]live.Phase{"default/j0": live.Released, "default/j1": live.Running, "default/j2": live.Stopping, "default/j3": live.Released})
 	failed.Status.Conditions = []batch.JobCondition{{Type: batch.JobFailed, Status: core.ConditionTrue}}
-	check(2, map[string]live.Phase{"default/j0": live.Released, "default/j2": live.Stopping})
+	check(2, map[string]live.Phase{"default/j0": live.Released, "default/j2": live.Stopping, "default/j3": live.Released})
 }

@@ -97,7 +97,13 @@ func replay(t *testing.T, tr *livetest.Trace, r *recording.Recording, policy str
 	if all := truth.Relative; len(r.Failures) == 0 && (len(all) < len(jobs)/2 || all[0] < 1-1e-6 || all[len(all)-1] > 1+1e-6) {
 		t.Errorf("relative speeds %v, want 1", all)
 	}
-	is, err = sim.Run(t.Context(), sim.Config{
+	return r.Result(jobs), simulate(t, tr, r, policy, truth, jobs)
+}
+
+// simulate simulates jobs of a recording under a policy.
+func simulate(t *testing.T, tr *livetest.Trace, r *recording.Recording, policy string, truth sim.Truth, jobs []spec.Job) *sim.Result {
+	t.Helper()
+	out, err := sim.Run(t.Context(), sim.Config{
 		Cluster: r.Cluster, Jobs: jobs, Policy: tr.Policy(t, policy), PolicyName: policy, Truth: truth, Audit: true, Observe: func(sim.Event) {},
 		Costs: sim.PerStart(func(spec.Job) time.Duration { return tr.Cost }), Failures: r.Failures, Maintenance: r.Drains,
 		Score: func(id spec.JobID) bool {
@@ -108,7 +114,7 @@ func replay(t *testing.T, tr *livetest.Trace, r *recording.Recording, policy str
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r.Result(jobs), is
+	return out
 }
 
 // differing describes the jobs with other starts or ends, beyond the rounding of speeds, or other counts of restarts.
