@@ -120,12 +120,7 @@ func (d *demo) truth() noisy { return noisy{d.analytic, d.seed, demoNoise} }
 
 func (d *demo) plan() error {
 	d.title(2, "Rank the execution plans of a model without measurements")
-	if err := plan.PrintRanking(d.ctx, d.w, d.planner, d.request, 5); err != nil {
-		return err
-	}
-	fmt.Fprintln(d.w, "plan: devices in data (dp), tensor (tp) and pipeline (pp) parallelism; mb: samples of a micro-batch; ga: micro-batches\n"+
-		"accumulated in a step; zero: ZeRO stage; shard: devices that share a copy of the states; sp=1: sequence parallelism")
-	return nil
+	return plan.PrintRanking(d.ctx, d.w, d.planner, d.request, 5)
 }
 
 func (d *demo) curve() error {

@@ -25,7 +25,7 @@ func TestSweep(t *testing.T) {
 	t.Fatal("the daemon ended by itself each time: there is nothing to sweep")
 }
 
-// sweeps checks Sweep on a command that daemonized, whose supervisors were killed. It returns false if none is left.
+// sweeps checks Sweep on a command that daemonized, after its supervisors were killed. It returns false if none is left.
 func sweeps(t *testing.T) bool {
 	parent, word, pid := startParent(t, Local{}, `setsid sh -c 'echo $PPID >"$1"; while :; do sleep 0.1; done' "$0" "$1" & wait`)
 	shell, err := strconv.Atoi(pid)
