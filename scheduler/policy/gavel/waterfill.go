@@ -79,8 +79,8 @@ const leastDual = 1e-2
 
 // margins are the shares of its level that a job may lose to others, so that rounding does not
 // make a program infeasible. What little it loses can give another thousands of times as much:
-// the first that is feasible counts.
-var margins = []float64{1e-9, 1e-7, 1e-5}
+// the first that is feasible counts. Levels may be optimal to coarsest only.
+var margins = []float64{1e-9, 1e-7, 1e-5, 1e-4, coarsest}
 
 // rising is a program that raises levels.
 type rising struct {
