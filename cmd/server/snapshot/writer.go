@@ -31,6 +31,7 @@ type Writer struct {
 	fullBytes int               // of the last full snapshot
 	fulls     []place           // of this term, oldest first
 
+	tookOver   bool
 	pending    atomic.Bool // something may not be put yet
 	newModels  atomic.Bool // fitted or removed since the last put
 	put, wrong atomic.Int64
@@ -50,24 +51,22 @@ const (
 	minFullBytes = 4 << 20
 )
 
-// NewWriter takes the lease of b, which may wait for another writer, and then puts the store and models of dir, which it
-// opens with open. If another writer has put newer ones, it begins with these instead. The caller closes DB after Close.
-func NewWriter(ctx context.Context, b *Bucket, dir string, open func() (*store.DB, error), models *registry.Registry, o WriterOptions) (*Writer, error) {
+// NewWriter takes the lease of b, which may wait for another writer, and then puts db and models, which are those of the
+// data directory dir. If another writer has put newer ones, it begins with these instead, in a store that it opens with
+// open. The caller closes DB after Close; db is closed where that is another one, and after an error.
+func NewWriter(ctx context.Context, b *Bucket, dir string, db *store.DB, open func() (*store.DB, error), models *registry.Registry, o WriterOptions) (*Writer, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s, err := readState(dir)
+	var holder string
+	if err == nil {
+		holder, err = s.holder(dir)
+	}
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, db.Close())
 	}
-	holder, err := s.holder(dir)
-	if err != nil {
-		return nil, err
-	}
-	w := &Writer{o: o, turn: make(chan struct{}, 1), copier: copier{bucket: b, dir: dir, models: models, state: s}}
-	if w.db, err = open(); err != nil { // no other process has it open from here on
-		return nil, err
-	}
+	w := &Writer{o: o, turn: make(chan struct{}, 1), copier: copier{bucket: b, dir: dir, db: db, models: models, state: s}}
 	if w.lease, err = Acquire(ctx, b, LeaseOptions{Holder: holder, URL: o.URL, TTL: o.TTL, Log: o.Log}); err == nil {
 		err = w.begin(ctx, open)
 	}
@@ -88,6 +87,9 @@ func NewWriter(ctx context.Context, b *Bucket, dir string, open func() (*store.D
 
 // DB returns the store.
 func (w *Writer) DB() *store.DB { return w.db }
+
+// TookOver reports whether the store and models began as those of another data directory.
+func (w *Writer) TookOver() bool { return w.tookOver }
 
 // begin makes the store the newest there is, and puts the first object of the term.
 func (w *Writer) begin(ctx context.Context, open func() (*store.DB, error)) error {
@@ -142,6 +144,7 @@ func (w *Writer) catchUp(ctx context.Context, open func() (*store.DB, error)) er
 		}
 	}
 	_, err = w.load(ctx)
+	w.tookOver = true
 	return err
 }
 
