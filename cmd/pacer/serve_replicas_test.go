@@ -355,3 +355,35 @@ func (c *rolling) holds(i int, all []writes) {
 		}
 	}
 }
+
+// TestE2EGuideOfReplicas runs the commands of the guide, with free ports and a temporary directory.
+func TestE2EGuideOfReplicas(t *testing.T) {
+	_, section, _ := strings.Cut(fileText(t, filepath.Join(moduleDir(t), "docs/guides/serve.md")), "\n## Scale\n")
+	_, block, _ := strings.Cut(section, "```console\n")
+	block, _, _ = strings.Cut(block, "```")
+	lines := strings.Split(strings.TrimSpace(block), "\n")
+	if len(lines) != 2 {
+		t.Fatalf("%d commands of %q", len(lines), block)
+	}
+	dir, urls := t.TempDir(), []string{}
+	for _, line := range lines {
+		words := strings.Fields(strings.ReplaceAll(line, "/srv/pacer", dir))
+		if len(words) < 5 || words[0] != "pacer" || words[1] != "--data" || words[3] != "serve" {
+			t.Fatalf("another form: %s", line)
+		}
+		flags := strings.Fields(strings.ReplaceAll(strings.Join(words[4:], " "), "127.0.0.1:8471", "127.0.0.1:0"))
+		urls = append(urls, startServing(t, selfAs(t, "pacer"), filepath.Join(dir, words[2]), flags...).url)
+	}
+	c := &rolling{t: t, client: http.DefaultClient}
+	for until := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		if status, err := c.get(urls[1] + "/readyz"); err == nil && status == http.StatusOK {
+			break
+		}
+		if time.Now().After(until) {
+			t.Fatal("the replica is not ready after a minute")
+		}
+	}
+	c.servers[1], c.servers[0] = &serving{url: urls[1]}, &serving{url: urls[0]}
+	c.writer.Store(&urls[0])
+	c.refuses()
+}

@@ -41,10 +41,12 @@ func TestInstall(t *testing.T) {
 	}
 
 	for what, bad := range map[string]func(files map[string][]byte, all map[string]string, name string){
-		"damaged":      func(f map[string][]byte, _ map[string]string, n string) { f[n] = append(slices.Clone(f[n]), 'x') },
-		"missing":      func(f map[string][]byte, all map[string]string, n string) { delete(f, n); all[n] = "1" },
-		"another":      func(_ map[string][]byte, all map[string]string, n string) { all[n] = "1" },
-		"another name": func(f map[string][]byte, all map[string]string, n string) { f["../x.model"], all["../x.model"] = f[n], all[n] },
+		"damaged": func(f map[string][]byte, _ map[string]string, n string) { f[n] = append(slices.Clone(f[n]), 'x') },
+		"missing": func(f map[string][]byte, all map[string]string, n string) { delete(f, n); all[n] = "1" },
+		"another": func(_ map[string][]byte, all map[string]string, n string) { all[n] = "1" },
+		"another name": func(f map[string][]byte, all map[string]string, n string) {
+			f["../x.model"], all["../x.model"] = f[n], all[n]
+		},
 	} {
 		files, all := maps.Clone(files), maps.Clone(all)
 		bad(files, all, slices.Sorted(maps.Keys(files))[0])

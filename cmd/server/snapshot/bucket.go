@@ -39,7 +39,9 @@ var (
 
 // NewBucket returns a Bucket of objects, called name in messages. Objects that are created with IfNotExist must be
 // created by one of several processes only.
-func NewBucket(objects *blob.Bucket, name string) *Bucket { return &Bucket{objects: objects, name: name} }
+func NewBucket(objects *blob.Bucket, name string) *Bucket {
+	return &Bucket{objects: objects, name: name}
+}
 
 // OpenBucket opens file:///DIR, which is made, or s3://BUCKET/PREFIX. The query of an s3 URL has the parameters of
 // s3blob.URLOpener: region, endpoint, use_path_style, profile and others. The caller calls Close.

@@ -69,8 +69,10 @@ func (p place) next(q place) bool { return p == place{q.term, q.number + 1} }
 
 const snapshotDir = "snapshots/"
 
-func (p place) full() string    { return fmt.Sprintf("%s%012d-%012d.full", snapshotDir, p.term, p.number) }
-func (p place) changes() string { return fmt.Sprintf("%s%012d-%012d.changes", snapshotDir, p.term, p.number) }
+func (p place) full() string { return fmt.Sprintf("%s%012d-%012d.full", snapshotDir, p.term, p.number) }
+func (p place) changes() string {
+	return fmt.Sprintf("%s%012d-%012d.changes", snapshotDir, p.term, p.number)
+}
 
 // parsePlace returns the place in the name of an object; ok is false if it is no name of a snapshot.
 func parsePlace(name string) (p place, full, ok bool) {
