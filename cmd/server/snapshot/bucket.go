@@ -150,7 +150,7 @@ type object struct {
 	at   time.Time // when it was put, by the clock of the store
 }
 
-// list returns the objects whose names begin with prefix, in order of their names.
+// list returns the objects with names that begin with prefix, in order of their names.
 func (b *Bucket) list(ctx context.Context, prefix string) (out []object, err error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()

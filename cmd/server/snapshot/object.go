@@ -53,7 +53,7 @@ const (
 	maxModel  = 64 << 20
 )
 
-// ErrRelease means that a release of pacer wrote an object whose format this one does not read.
+// ErrRelease means that another release of pacer wrote an object, in a format that this one does not read.
 var ErrRelease = errors.New("written by another release")
 
 // ErrDamaged means that an object is truncated, or has other bytes than were written.

@@ -46,8 +46,8 @@ const (
 // pollTimeout bounds one poll with all that it reads.
 const pollTimeout = 10 * time.Minute
 
-// NewReplica returns the Replica of what a writer puts into b. It changes db and models, whose data directory is dir;
-// nothing else may. A store that was no replica, and is not empty, is an error.
+// NewReplica returns the Replica of what a writer puts into b. It changes db and models, which are those of the
+// data directory dir; nothing else may. A store that was no replica, and is not empty, is an error.
 func NewReplica(ctx context.Context, b *Bucket, dir string, db *store.DB, models *registry.Registry, o ReplicaOptions) (*Replica, error) {
 	if o.Poll < 0 || o.MaxAge < 0 {
 		return nil, fmt.Errorf("snapshot: poll %v, longest age %v: must not be negative", o.Poll, o.MaxAge)

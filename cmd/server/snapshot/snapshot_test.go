@@ -434,8 +434,7 @@ func TestReplicaOfBadObjects(t *testing.T) {
 	}
 }
 
-// resealed returns an object whose header has another text, with a right checksum. The archive stores no sums that are
-// checked before the header is read.
+// resealed returns an object with another text in its header, and a right checksum.
 func resealed(t *testing.T, content []byte, old, new string) []byte {
 	t.Helper()
 	z, err := zip.NewReader(bytes.NewReader(content[:len(content)-sha256.Size]), int64(len(content)-sha256.Size))

@@ -39,7 +39,7 @@ type Writer struct {
 
 // WriterOptions configure a Writer.
 type WriterOptions struct {
-	URL     string // address, for those who ask a replica to write
+	URL     string // address, for clients that ask a replica to write
 	Release string // of pacer
 	TTL     time.Duration
 	Log     *slog.Logger // nil drops
