@@ -35,7 +35,7 @@ LINTER := $(TOOLS)/golangci-lint-$(LINTER_VERSION)-$(shell PATH='$(PATH)' $(GO) 
 # The control plane of Kubernetes and an S3 server, likewise built once per machine for every version of their
 # sources. Tests use them where they are built. bin/engines is for tests that run without make.
 ENGINES_SRC := scheduler/live/engines
-ENGINES     := $(TOOLS)/engines-$(shell cat $(ENGINES_SRC)/go.* $(ENGINES_SRC)/*/*.go $(ENGINES_SRC)/*/go.* | sha256sum | cut -c1-16)
+ENGINES     := $(TOOLS)/engines-$(shell cat $(ENGINES_SRC)/go.* $(ENGINES_SRC)/crds.txt $(ENGINES_SRC)/*/*.go $(ENGINES_SRC)/*/go.* | sha256sum | cut -c1-16)
 ifneq ($(wildcard $(ENGINES)/kubectl),)
 export PACER_ENGINES := $(ENGINES)
 endif
@@ -234,7 +234,11 @@ $(LINTER): | need-go
 
 # The link is made last: it says that the engines are complete.
 $(ENGINES)/kubectl: | need-go
-	@mkdir -p '$(ENGINES)'
+	@mkdir -p '$(ENGINES)/crds'
+	while read -r module file; do \
+		dir=$$(cd '$(ENGINES)' && $(GO) mod download -json "$$module" | sed -n 's/.*"Dir": "\(.*\)".*/\1/p') && \
+		cp --no-preserve=mode "$$dir/$$file" '$(ENGINES)/crds/' || exit 1; \
+	done <$(ENGINES_SRC)/crds.txt
 	cd $(ENGINES_SRC) && $(GO) build -trimpath -ldflags '-s -w' -o '$(ENGINES)/' ./...
 	cd $(ENGINES_SRC)/versitygw && $(GO) build -trimpath -ldflags '-s -w' -o '$(ENGINES)/' tool
 	ln -sf kubemin $@

@@ -11,6 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/pacer-ml/pacer/cmd/server/snapshot"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 )
@@ -68,6 +72,12 @@ type Options struct {
 
 	// Version is the version in the API's description and the metrics.
 	Version string
+	// Tracing, if not nil, receives a span for each request, with spans below it.
+	Tracing trace.TracerProvider
+	// Meters, if not nil, has the metrics of OpenTelemetry for HTTP servers.
+	Meters metric.MeterProvider
+	// Registry receives the metrics of /metrics; nil = one of the server's own.
+	Registry *prometheus.Registry
 	// AccessLog receives a line for each request; nil drops them.
 	AccessLog *slog.Logger
 	// Log receives warnings and errors for operators; nil drops them.
@@ -117,6 +127,9 @@ func (o Options) withDefaults() Options {
 	o.FitFamily = cmp.Or(o.FitFamily, family.Default)
 	o.FitRows = cmp.Or(o.FitRows, 8)
 	o.Version = cmp.Or(o.Version, "unknown")
+	if o.Registry == nil {
+		o.Registry = prometheus.NewRegistry()
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}

@@ -23,7 +23,8 @@ import (
 // other process may write to these while the server runs.
 type Server struct {
 	o        Options
-	db       *store.DB
+	db       database
+	trace    tracing
 	resolver *query.Resolver
 	models   *answer.Answerer
 	fits     *refitter
@@ -48,16 +49,20 @@ func New(db *store.DB, reg *registry.Registry, o Options) (*Server, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Server{o: o.withDefaults(), db: db}
+	s := &Server{o: o.withDefaults()}
+	if s.o.Tracing != nil {
+		s.trace.Tracer = s.o.Tracing.Tracer("github.com/pacer-ml/pacer/cmd/server")
+	}
+	s.db = database{db, s.trace}
 	s.resolver = &query.Resolver{
-		Read:   func(use func(reader.Store) error) error { return use(db) },
+		Read:   func(use func(reader.Store) error) error { return use(s.db) },
 		Fitted: reg,
 		Warn:   func(err error) { s.o.Log.Warn(err.Error()) },
 	}
 	s.models = answer.New(s.resolver)
 	s.limit = newLimiter(&s.o)
 	s.memory = newMemoryBudget(s.o.MaxBuffered)
-	s.metrics = newMetrics(s.o.Version)
+	s.metrics = newMetrics(s.o.Registry, s.o.Version)
 	s.fits = newRefitter(s)
 	s.simulations = newSimulations(s)
 	s.metrics.watchRefit(s.fits)
