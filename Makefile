@@ -172,7 +172,7 @@ abuse: need-go ## hostile clients of pacer serve, on an idle machine: large bodi
 	PACER_ABUSE=1 $(GO) test -count=1 -timeout 30m -run '^Test(StoreOnFullDisk|OpenOnFullDisk)$$' -v ./profiler/store
 
 .PHONY: soak
-soak: need-go ## hours of kills and random runs, before a release: RAPID_CHECKS=20000 make soak
+soak: need-go ## hours of kills, random runs and a loaded server, before a release: RAPID_CHECKS=20000 make soak
 	PACER_SOAK=1 RAPID_CHECKS=$${RAPID_CHECKS:-20000} $(GO) test -count=1 -timeout 0 ./...
 
 .PHONY: soak-sim
