@@ -169,7 +169,7 @@ bench-planner: build ## regret of the planner's choices among measured plans; wh
 .PHONY: abuse
 abuse: need-go ## hostile clients of pacer serve, on an idle machine: large bodies, slow and heavy clients, a full disk
 	PACER_ABUSE=1 $(GO) test -count=1 -timeout 30m -run '^Test(E2E)?Abuse' -v ./cmd/server ./cmd/pacer
-	PACER_ABUSE=1 $(GO) test -count=1 -timeout 30m -run '^Test(StoreOnFullDisk|OpenOnFullDisk)$$' -v ./profiler/store
+	$(GO) test -count=1 -timeout 30m -run '^Test(StoreOnFullDisk|OpenOnFullDisk)$$' -v ./profiler/store
 
 .PHONY: soak
 soak: need-go ## hours of kills, random runs and a loaded server, before a release: RAPID_CHECKS=20000 make soak

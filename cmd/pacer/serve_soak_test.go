@@ -89,18 +89,20 @@ func metric(t *testing.T, url, name string) float64 {
 	return v
 }
 
-// soakRequest sends request n of a mix: predictions, plans, pages of rows, a listing, and few new measurements.
+// soakRequest sends request n of a mix: predictions, plans, pages of rows, a listing, and few measurements, which replace
+// those of 100 configurations with other figures.
 func soakRequest(url string, n int) error {
 	method, path, body := http.MethodPost, "/v1/predict", ""
+	k := n / 20 // of each kind
 	switch n % 20 {
 	case 0:
-		path, body = "/v1/plan", fmt.Sprintf(`{"model":"llama3-8b","accelerator":"h100","devices":8,"global_batch":%d}`, 8*(1+n/20%500))
+		path, body = "/v1/plan", fmt.Sprintf(`{"model":"llama3-8b","accelerator":"h100","devices":8,"global_batch":%d}`, 8*(1+k%500))
 	case 1:
 		method, path = http.MethodGet, "/v1/measurements/rows?limit=10"
 	case 2:
 		method, path = http.MethodGet, "/v1/models"
 	case 3:
-		path, body = "/v1/measurements", fmt.Sprintf(`{"measurements":[{"config":{"model":"llama3-8b","accelerator":"h100","plan":"dp=8,ga=%d,zero=3,recompute=full","shape":"8"},"outcome":"ok","source":"soak","step_sec":[%d]}]}`, 1+n/20%100, 2+n/20%100*2)
+		path, body = "/v1/measurements", fmt.Sprintf(`{"measurements":[{"config":{"model":"llama3-8b","accelerator":"h100","plan":"dp=8,ga=%d,zero=3,recompute=full","shape":"8"},"outcome":"ok","source":"soak","step_sec":[%g]}]}`, 1+k%100, 2*float64(1+k%100)*(1+float64(k/100%50)/100))
 	default:
 		body = fmt.Sprintf(`{"model":"llama3-8b","accelerator":"h100","plan":"dp=8,zero=3,recompute=full","seq":%d}`, 512+n%5000)
 	}
