@@ -71,7 +71,7 @@ func backupBody(f *os.File) (*io.SectionReader, error) {
 		return nil, err
 	}
 	if string(head) != backupHeader {
-		return nil, fmt.Errorf("it begins with %q, want %q: %w", head, backupHeader, otherBackup(head))
+		return nil, fmt.Errorf("it begins with %q, want %q: %w", head, backupHeader, otherFormat(head, "pacer measurement backup, format %d"))
 	}
 	sum, want := sha256.New(), make([]byte, sha256.Size)
 	if _, err := io.Copy(sum, io.NewSectionReader(f, 0, size)); err != nil {
@@ -86,10 +86,10 @@ func backupBody(f *os.File) (*io.SectionReader, error) {
 	return io.NewSectionReader(f, int64(len(backupHeader)), size-int64(len(backupHeader))), nil
 }
 
-// otherBackup is ErrNewer for the header of a later format, else ErrCorrupt.
-func otherBackup(head []byte) error {
+// otherFormat is ErrNewer for the header of a later format, which pattern reads, else ErrCorrupt.
+func otherFormat(head []byte, pattern string) error {
 	var format int
-	if _, err := fmt.Sscanf(string(head), "pacer measurement backup, format %d", &format); err == nil && format > formatVersion {
+	if _, err := fmt.Sscanf(string(head), pattern, &format); err == nil && format > formatVersion {
 		return ErrNewer
 	}
 	return ErrCorrupt
