@@ -225,7 +225,7 @@ func entryOf(key, value, meta []byte, expires uint64) *badger.Entry {
 	return e
 }
 
-// Become makes the content of the store that of the backup at path, of which it checks the whole first. Only what
+// Become makes the content of the store that of the backup at path. It checks the whole backup first. Only what
 // differs is written. Readers see all differences at once, unless they are more than fit in one transaction.
 func (db *DB) Become(path string) (t Touched, err error) {
 	dir := db.dir + ".next"

@@ -18,6 +18,9 @@ const (
 	rowFormat     = 2
 )
 
+// FormatVersion is the format of a store, of its backups and of its changes.
+const FormatVersion = formatVersion
+
 // versionFile contains the newest format of any part of the store. It is read before the engine opens, so that
 // a newer store is not touched, and is raised before a migration starts. The key "f" records the progress of a
 // migration.

@@ -141,15 +141,19 @@ func (b *Bucket) read(ctx context.Context, name string) ([]byte, error) {
 	return content, nil
 }
 
+// listTimeout bounds a listing, so that a store that does not answer is noticed.
+const listTimeout = 30 * time.Second
+
 // object is an object of a listing.
 type object struct {
 	name string
 	at   time.Time // when it was put, by the clock of the store
-	size int64
 }
 
-// list returns the objects whose names begin with prefix, in order of their names.
+// list returns the objects with names that begin with prefix, in order of their names.
 func (b *Bucket) list(ctx context.Context, prefix string) (out []object, err error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
 	err = b.do(func() error {
 		for it := b.objects.List(&blob.ListOptions{Prefix: prefix}); ; {
 			o, err := it.Next(ctx)
@@ -159,7 +163,7 @@ func (b *Bucket) list(ctx context.Context, prefix string) (out []object, err err
 			case err != nil:
 				return err
 			case !o.IsDir:
-				out = append(out, object{o.Key, o.ModTime, o.Size})
+				out = append(out, object{o.Key, o.ModTime})
 			}
 		}
 	})
@@ -167,6 +171,13 @@ func (b *Bucket) list(ctx context.Context, prefix string) (out []object, err err
 		return nil, fmt.Errorf("snapshot: list %s of %s: %w", prefix, b, err)
 	}
 	return out, nil
+}
+
+// sweep removes what processes that were killed left in a shared directory.
+func (b *Bucket) sweep(prefix string) {
+	if b.dir != "" {
+		atomicfile.Sweep(filepath.Join(b.dir, filepath.FromSlash(prefix)), time.Hour)
+	}
 }
 
 // remove deletes an object. It is no error if there is none.

@@ -16,7 +16,7 @@ import (
 // Lease is the right of one process to write, until a time that renewals move on.
 //
 // It is a sequence of numbered objects, each created only if there is none of its number. To take or to renew the lease
-// is to create the number after the greatest. An object says who holds the lease and for how long (TTL).
+// is to create the number after the greatest. An object names the process that holds the lease, and says for how long (TTL).
 //
 // Two processes never hold it at the same time, provided that their clocks run at rates that differ by less than a
 // quarter, and that listings are consistent:
@@ -27,7 +27,7 @@ import (
 //   - A holder that renewed in between created the next number. The number that the other would create exists then, and
 //     its attempt fails.
 //   - A holder that is late, because it was paused or cut off, finds the number that it would create taken. Numbers are
-//     deleted only pruneAge after their successors were created. A holder whose time has ended lists the numbers before it
+//     deleted only pruneAge after their successors were created. After its time has ended, a holder lists the numbers before it
 //     creates one, and counts from before that.
 //
 // What a holder puts counts only if the lease is valid after the object store has confirmed it. So it was in the store
@@ -47,7 +47,7 @@ type Lease struct {
 	lost   error     // another process took it
 }
 
-// LeaseOptions say who takes a lease.
+// LeaseOptions describe the process that takes a lease.
 type LeaseOptions struct {
 	// Holder identifies a data directory. A process takes a lease of its own holder at once: the caller guarantees that no
 	// other process has that directory open.

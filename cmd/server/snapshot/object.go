@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/registry"
+	"github.com/pacer-ml/pacer/profiler/store"
 )
 
 // An object of snapshots is a zip archive, followed by the SHA-256 of it (32 bytes). The archive has
@@ -27,16 +28,17 @@ import (
 
 // Header is what an object of snapshots says of itself.
 type Header struct {
-	Format  string            `json:"format"`  // objectFormat
-	Version int               `json:"version"` // objectVersion
-	Term    int64             `json:"term"`
-	Number  int64             `json:"number"`
-	Full    bool              `json:"full"`
-	Writer  string            `json:"writer"`  // address
-	Release string            `json:"release"` // of pacer that wrote it
-	At      time.Time         `json:"at"`
-	Store   uint64            `json:"store"`  // store.DB.Version of the writer, after it
-	Models  map[string]string `json:"models"` // SHA-256 of the file of each model after it, by name
+	Format      string            `json:"format"`  // objectFormat
+	Version     int               `json:"version"` // objectVersion
+	Term        int64             `json:"term"`
+	Number      int64             `json:"number"`
+	Full        bool              `json:"full"`
+	Writer      string            `json:"writer"`  // address
+	Release     string            `json:"release"` // of pacer that wrote it
+	At          time.Time         `json:"at"`
+	StoreFormat int               `json:"store_format"` // store.FormatVersion of the writer
+	Store       uint64            `json:"store"`        // store.DB.Version of the writer, after it
+	Models      map[string]string `json:"models"`       // SHA-256 of the file of each model after it, by name
 }
 
 const (
@@ -51,8 +53,8 @@ const (
 	maxModel  = 64 << 20
 )
 
-// ErrNewer means that a newer release of pacer wrote an object.
-var ErrNewer = errors.New("written by a newer release: upgrade this one")
+// ErrRelease means that another release of pacer wrote an object, in a format that this one does not read.
+var ErrRelease = errors.New("written by another release")
 
 // ErrDamaged means that an object is truncated, or has other bytes than were written.
 var ErrDamaged = errors.New("object damaged")
@@ -63,9 +65,6 @@ type place struct{ term, number int64 }
 func (p place) compare(q place) int {
 	return cmp.Or(cmp.Compare(p.term, q.term), cmp.Compare(p.number, q.number))
 }
-
-// next reports whether changes at p follow those at q.
-func (p place) next(q place) bool { return p == place{q.term, q.number + 1} }
 
 const snapshotDir = "snapshots/"
 
@@ -120,10 +119,10 @@ type decoded struct {
 	models map[string][]byte
 }
 
-// decode checks and opens an object. Errors wrap ErrDamaged or ErrNewer.
+// decode checks and opens an object. Errors wrap ErrDamaged or ErrRelease.
 func decode(content []byte, p place, full bool) (d decoded, err error) {
 	defer func() {
-		if err != nil && !errors.Is(err, ErrNewer) {
+		if err != nil && !errors.Is(err, ErrRelease) {
 			err = fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
 	}()
@@ -166,9 +165,13 @@ func (d *decoded) check(p place, full bool) error {
 	case d.Format != objectFormat:
 		return fmt.Errorf("format %q, want %q", d.Format, objectFormat)
 	case d.Version > objectVersion:
-		return fmt.Errorf("version %d by pacer %s, this release reads %d: %w", d.Version, d.Release, objectVersion, ErrNewer)
+		return fmt.Errorf("version %d of pacer %s, this one reads %d: upgrade it: %w", d.Version, d.Release, objectVersion, ErrRelease)
 	case d.Version != objectVersion:
 		return fmt.Errorf("version %d, want %d", d.Version, objectVersion)
+	case d.StoreFormat > store.FormatVersion:
+		return fmt.Errorf("rows of format %d of pacer %s, this one reads %d: upgrade it: %w", d.StoreFormat, d.Release, store.FormatVersion, ErrRelease)
+	case d.StoreFormat < store.FormatVersion:
+		return fmt.Errorf("rows of format %d of pacer %s, this one reads %d: upgrade the writer: %w", d.StoreFormat, d.Release, store.FormatVersion, ErrRelease)
 	case place{d.Term, d.Number} != p || d.Full != full:
 		return fmt.Errorf("it says that it is %d-%d, full %v", d.Term, d.Number, d.Full)
 	case d.rows == nil:

@@ -46,8 +46,8 @@ const (
 // pollTimeout bounds one poll with all that it reads.
 const pollTimeout = 10 * time.Minute
 
-// NewReplica returns the Replica of what a writer puts into b. It changes db and models, whose data directory is dir;
-// nothing else may. A store that was no replica, and is not empty, is an error.
+// NewReplica returns the Replica of what a writer puts into b. It changes db and models, which are those of the
+// data directory dir; nothing else may. A store that was no replica, and is not empty, is an error.
 func NewReplica(ctx context.Context, b *Bucket, dir string, db *store.DB, models *registry.Registry, o ReplicaOptions) (*Replica, error) {
 	if o.Poll < 0 || o.MaxAge < 0 {
 		return nil, fmt.Errorf("snapshot: poll %v, longest age %v: must not be negative", o.Poll, o.MaxAge)
@@ -126,8 +126,8 @@ func (r *Replica) Poll(ctx context.Context, changed func(Applied)) {
 // failureOf classifies the failure of a poll.
 func failureOf(err error) string {
 	switch {
-	case errors.Is(err, ErrNewer), errors.Is(err, store.ErrNewer):
-		return "newer"
+	case errors.Is(err, ErrRelease), errors.Is(err, store.ErrNewer):
+		return "release"
 	case errors.Is(err, ErrDamaged), errors.Is(err, store.ErrCorrupt):
 		return "damaged"
 	case errors.Is(err, errGap), errors.Is(err, errMissing):
@@ -139,7 +139,7 @@ func failureOf(err error) string {
 }
 
 // FailureReasons are those of ReplicaCounts.Failed.
-var FailureReasons = []string{"damaged", "missing", "newer", "space", "unreachable"}
+var FailureReasons = []string{"damaged", "missing", "release", "space", "unreachable"}
 
 // Age returns how old the answers may be: the time since everything that the writer had acknowledged was applied here. ok
 // is false before the first time.

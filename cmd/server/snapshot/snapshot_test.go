@@ -232,7 +232,7 @@ func testReplica(t *testing.T, b *Bucket) {
 		t.Errorf("%v, writer %q", follower.Ready(), follower.Writer())
 	}
 	for range 2 {
-		if err := w.putFull(t.Context()); err != nil {
+		if err := w.putFull(t.Context(), w.number, w.files); err != nil {
 			t.Fatal(err)
 		}
 		for i := range 3 {
@@ -373,7 +373,7 @@ func TestReplicaOfBadObjects(t *testing.T) {
 		check(fmt.Sprint("flipped ", at), "damaged", flipped)
 		check("truncated", "damaged", whole[:random.IntN(len(whole))])
 	}
-	h := Header{Term: w.lease.Term(), Number: 1}
+	h := Header{Term: w.lease.Term(), Number: 1, StoreFormat: store.FormatVersion, Release: "v9"}
 	for what, change := range map[string]func(*Header){
 		"another term": func(h *Header) { h.Term++ }, "another number": func(h *Header) { h.Number++ }, "full": func(h *Header) { h.Full = true },
 	} {
@@ -385,14 +385,22 @@ func TestReplicaOfBadObjects(t *testing.T) {
 		}
 		check(what, "damaged", content)
 	}
-	h.Release = "v9"
-	newer, err := encode(h, func(io.Writer) error { return nil }, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	check("newer", "newer", resealed(t, newer, fmt.Sprintf(`"version":%d`, objectVersion), fmt.Sprintf(`"version":%d`, objectVersion+1)))
-	if !strings.Contains(r.failure, "v9") {
-		t.Errorf("it does not name the release: %s", r.failure)
+	for what, change := range map[string]func(*Header){
+		"newer rows": func(h *Header) { h.StoreFormat++ }, "older rows": func(h *Header) { h.StoreFormat-- }, "newer": func(*Header) {},
+	} {
+		h := h
+		change(&h)
+		content, err := encode(h, func(io.Writer) error { return nil }, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if what == "newer" {
+			content = resealed(t, content, fmt.Sprintf(`"version":%d`, objectVersion), fmt.Sprintf(`"version":%d`, objectVersion+1))
+		}
+		check(what, "release", content)
+		if !strings.Contains(r.failure, "pacer v9") || !strings.Contains(r.failure, "upgrade") {
+			t.Errorf("%s: it does not name the release: %s", what, r.failure)
+		}
 	}
 
 	if err := os.WriteFile(path, whole, 0o600); err != nil {
@@ -426,8 +434,7 @@ func TestReplicaOfBadObjects(t *testing.T) {
 	}
 }
 
-// resealed returns an object whose header has another text, with a right checksum. The archive stores no sums that are
-// checked before the header is read.
+// resealed returns an object with another text in its header, and a right checksum.
 func resealed(t *testing.T, content []byte, old, new string) []byte {
 	t.Helper()
 	z, err := zip.NewReader(bytes.NewReader(content[:len(content)-sha256.Size]), int64(len(content)-sha256.Size))

@@ -25,13 +25,13 @@ type Writer struct {
 	turn    chan struct{} // held while an object is put
 
 	number    int64             // of the last changes
-	sums      map[string]string // of the models that were put
-	sinceFull int               // changes since the last full snapshot
-	bytes     int               // of these
+	files     map[string][]byte // of the models that were put; never changed
+	fullAt    int64             // number of the last full snapshot
+	bytes     int               // of the changes since
 	fullBytes int               // of the last full snapshot
 	fulls     []place           // of this term, oldest first
+	tookOver  bool
 
-	tookOver   bool
 	pending    atomic.Bool // something may not be put yet
 	newModels  atomic.Bool // fitted or removed since the last put
 	put, wrong atomic.Int64
@@ -39,7 +39,7 @@ type Writer struct {
 
 // WriterOptions configure a Writer.
 type WriterOptions struct {
-	URL     string // address, for those who ask a replica to write
+	URL     string // address, for clients that ask a replica to write
 	Release string // of pacer
 	TTL     time.Duration
 	Log     *slog.Logger // nil drops
@@ -108,7 +108,8 @@ func (w *Writer) begin(ctx context.Context, open func() (*store.DB, error)) erro
 	if w.changes, err = w.db.Changes(); err != nil {
 		return err
 	}
-	if err := w.putFull(ctx); err != nil {
+	w.files = w.fitted()
+	if err := w.putFull(ctx, 0, w.files); err != nil {
 		return err
 	}
 	return w.lease.Valid()
@@ -232,17 +233,18 @@ func (w *Writer) putChanges(ctx context.Context) error {
 // tryChanges is putChanges, once.
 func (w *Writer) tryChanges(ctx context.Context) error {
 	h := w.header()
-	all, changed, err := w.fitted()
-	if err != nil {
-		return err
+	files := w.files
+	if w.newModels.Swap(false) {
+		files = w.fitted()
 	}
-	h.Models = all
+	h.Models = sums(files)
+	changed, same := w.since(files)
 	var rows bytes.Buffer
 	keys, seen, err := w.changes.Next(&rows)
 	if err != nil {
 		return err
 	}
-	if keys == 0 && changed == nil {
+	if keys == 0 && same {
 		seen()
 		return nil
 	}
@@ -264,8 +266,8 @@ func (w *Writer) tryChanges(ctx context.Context) error {
 			return err
 		}
 		seen()
-		w.number, w.sums = h.Number, all
-		w.sinceFull, w.bytes = w.sinceFull+1, w.bytes+len(content)
+		w.number, w.files = h.Number, files
+		w.bytes += len(content)
 		w.put.Add(1)
 		return nil
 	}
@@ -273,43 +275,34 @@ func (w *Writer) tryChanges(ctx context.Context) error {
 
 // header is that of an object which has at least what is written now.
 func (w *Writer) header() Header {
-	return Header{Term: w.lease.Term(), Writer: w.o.URL, Release: w.o.Release, At: time.Now().UTC(), Store: w.db.Version()}
+	return Header{Term: w.lease.Term(), Writer: w.o.URL, Release: w.o.Release, At: time.Now().UTC(), StoreFormat: store.FormatVersion, Store: w.db.Version()}
 }
 
-// fitted returns the sums of all models, and the files of those that were not put yet; nil = all were.
-func (w *Writer) fitted() (all map[string]string, changed map[string][]byte, err error) {
-	if !w.newModels.Swap(false) && w.sums != nil {
-		return w.sums, nil, nil
-	}
+// fitted returns the files of the models that can be read now.
+func (w *Writer) fitted() map[string][]byte {
 	files, bad := w.models.Files()
 	if bad != nil {
 		w.o.Log.Warn(bad.Error()) // the others are put all the same
 	}
-	all = sums(files)
-	different := len(all) != len(w.sums)
-	for name, sum := range all {
-		if w.sums[name] == sum {
-			delete(files, name)
-		} else {
-			different = true
-		}
-	}
-	if !different {
-		return all, nil, nil
-	}
-	return all, files, nil
+	return files
 }
 
-// putFull puts a full snapshot at the number of the last changes, and deletes what is older than the one before. The
-// caller holds turn, or is alone.
-func (w *Writer) putFull(ctx context.Context) error {
-	h := w.header()
-	h.Full, h.Number = true, w.number
-	files, bad := w.models.Files()
-	if bad != nil {
-		w.o.Log.Warn(bad.Error())
+// since returns those of files that were not put yet; same is that nothing else changed either.
+func (w *Writer) since(files map[string][]byte) (changed map[string][]byte, same bool) {
+	changed, same = map[string][]byte{}, len(files) == len(w.files)
+	for name, b := range files {
+		if !bytes.Equal(w.files[name], b) {
+			changed[name], same = b, false
+		}
 	}
-	h.Models = sums(files)
+	return changed, same
+}
+
+// putFull puts a full snapshot that has at least the rows of the changes up to n, and the models as of n. It deletes what
+// is older than the full snapshot before.
+func (w *Writer) putFull(ctx context.Context, n int64, files map[string][]byte) error {
+	h := w.header()
+	h.Full, h.Number, h.Models = true, n, sums(files)
 	content, err := encode(h, w.db.Backup, files)
 	if err != nil {
 		return err
@@ -320,10 +313,9 @@ func (w *Writer) putFull(ctx context.Context) error {
 		return err
 	}
 	w.put.Add(1)
-	w.sinceFull, w.bytes, w.fullBytes = 0, 0, len(content)
-	if h.Number == 0 {
-		w.sums = h.Models
-	}
+	w.turn <- struct{}{}
+	w.fullAt, w.bytes, w.fullBytes = n, 0, len(content)
+	<-w.turn
 	w.fulls = append(w.fulls, p)
 	w.prune(ctx)
 	return nil
@@ -336,6 +328,7 @@ func (w *Writer) prune(ctx context.Context) {
 		w.fulls = w.fulls[n-2:]
 		oldest = w.fulls[0]
 	}
+	w.bucket.sweep(snapshotDir)
 	all, err := w.bucket.list(ctx, snapshotDir)
 	if err != nil {
 		return
@@ -367,14 +360,16 @@ func (w *Writer) Run(ctx context.Context) error {
 	return <-lost
 }
 
-// putFullIfDue puts a full snapshot if there are many changes since the last.
+// putFullIfDue puts a full snapshot if there are many changes since the last. Others are acknowledged meanwhile.
 func (w *Writer) putFullIfDue(ctx context.Context) error {
 	w.turn <- struct{}{}
-	defer func() { <-w.turn }()
-	if w.sinceFull < maxChanges && w.bytes <= max(w.fullBytes, minFullBytes) {
+	n, files := w.number, w.files
+	due := n-w.fullAt >= maxChanges || w.bytes > max(w.fullBytes, minFullBytes)
+	<-w.turn
+	if !due {
 		return nil
 	}
-	return w.putFull(ctx)
+	return w.putFull(ctx, n, files)
 }
 
 // Close puts what is left and releases the lease. Nothing may be written any more.
