@@ -40,7 +40,7 @@ func (r *run) costModel() costModel {
 	for _, m := range r.rows {
 		wall, timed := HeldSec(m), 0.0
 		h.wall += wall / float64(len(r.rows))
-		h.device += wall * float64(m.Config.Plan.Devices()) / float64(len(r.rows))
+		h.device += wall * float64(m.Config.RunDevices()) / float64(len(r.rows))
 		if m.Outcome != spec.OK || len(m.StepSec) == 0 {
 			continue
 		}
@@ -145,7 +145,7 @@ func (r *run) expectedMeans(h costModel) (wall, device float64) {
 		for _, i := range k.points {
 			if r.open(i) || r.pending(i) {
 				sec := r.seconds(k, i, h)
-				wall, device, n = wall+sec, device+sec*float64(r.points[i].Config.Plan.Devices()), n+1
+				wall, device, n = wall+sec, device+sec*float64(r.points[i].Config.RunDevices()), n+1
 			}
 		}
 	}
@@ -175,7 +175,7 @@ func (r *run) eta() float64 {
 
 // fitsBudget reports whether point i, expected to take sec seconds, fits in the budget.
 func (r *run) fitsBudget(i int, sec float64, left [3]float64) bool {
-	d := float64(r.points[i].Config.Plan.Devices())
+	d := float64(r.points[i].Config.RunDevices())
 	return left[byPoints] >= 1 && left[byDeviceTime] > 0 && left[byWallTime] > 0 &&
 		sec*d <= left[byDeviceTime] && sec <= left[byWallTime]
 }

@@ -308,15 +308,20 @@ type Identity struct {
 	devices   string
 	cpus      int
 	framework string
+	stage     int // spec.Config.AloneStage
 }
 
 // IdentityOf returns the identity of c.
 func IdentityOf(c spec.Config) Identity {
-	return Identity{c.Key(), c.Plan.Normal(), c.Seq(), c.Shape.Devices, c.Shape.CPUs, c.Framework}
+	return Identity{c.Key(), c.Plan.Normal(), c.Seq(), c.Shape.Devices, c.Shape.CPUs, c.Framework, c.AloneStage}
 }
 
 // String formats all fields.
 func (id Identity) String() string {
-	return fmt.Sprintf("%s, %s, %d tokens, shape %s with %d CPUs, framework %q",
+	text := fmt.Sprintf("%s, %s, %d tokens, shape %s with %d CPUs, framework %q",
 		id.key, id.plan, id.seq, id.devices, id.cpus, id.framework)
+	if id.stage != 0 {
+		text += fmt.Sprintf(", one rank of stage %d alone", id.stage)
+	}
+	return text
 }

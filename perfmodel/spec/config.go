@@ -28,6 +28,16 @@ func (c *Config) RunDevices() int {
 	return c.Plan.Devices()
 }
 
+// RankPlan returns the normal plan p of c, for one rank alone as that of its own work: without replicas, pipeline and
+// contexts. Its tensor-parallel share and its share of states remain.
+func (c *Config) RankPlan(p *Plan) Plan {
+	own := *p
+	if c.Alone() {
+		own.DP, own.PP, own.CP, own.EP, own.VirtualStages, own.Shard, own.Schedule = 1, 1, 1, 1, 1, 0, ScheduleDefault
+	}
+	return own
+}
+
 // CheckAlone returns an error if AloneStage is not a stage of the plan.
 func (c *Config) CheckAlone() error {
 	if pp := c.Plan.Normal().PP; c.AloneStage < 0 || c.AloneStage > pp {

@@ -14,7 +14,12 @@ import (
 )
 
 // backupHeader begins a backup; the stream of the engine and a SHA-256 of all before it follow.
-var backupHeader = fmt.Sprintf("pacer measurement backup, format %d\n", formatVersion)
+var backupHeader = headerOf(formatVersion)
+
+// firstBackup is the first format with backups. Later ones have the same stream and a header of the same length.
+const firstBackup = 3
+
+func headerOf(format int) string { return fmt.Sprintf("pacer measurement backup, format %d\n", format) }
 
 // loadPending is the number of batches that a restore keeps in memory.
 const loadPending = 16
@@ -70,7 +75,11 @@ func backupBody(f *os.File) (*io.SectionReader, error) {
 	if _, err := f.ReadAt(head, 0); err != nil {
 		return nil, err
 	}
-	if string(head) != backupHeader {
+	known := false
+	for format := firstBackup; format <= formatVersion; format++ {
+		known = known || string(head) == headerOf(format)
+	}
+	if !known {
 		return nil, fmt.Errorf("it begins with %q, want %q: %w", head, backupHeader, otherBackup(head))
 	}
 	sum, want := sha256.New(), make([]byte, sha256.Size)

@@ -14,7 +14,7 @@ import (
 // formatVersion is the format of the store as a whole: its keys and files. rowFormat is the format of the rows and their
 // keys, which is converted to by moving rows.
 const (
-	formatVersion = 3
+	formatVersion = 4
 	rowFormat     = 2
 )
 

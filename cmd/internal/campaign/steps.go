@@ -106,7 +106,7 @@ func Estimate(camp profiler.Campaign, state profiler.State, steps []profiler.Ste
 	e := Cost{Open: len(steps)}
 	for _, s := range steps {
 		e.OpenHoldSec += s.Seconds
-		e.OpenHours += s.Seconds * float64(s.Point.Config.Plan.Devices()) / 3600
+		e.OpenHours += s.Seconds * float64(s.Point.Config.RunDevices()) / 3600
 	}
 	if e.Open == 0 {
 		return e
