@@ -247,6 +247,7 @@ func (f *refitter) fit(ctx context.Context, fam perfmodel.Family, filter store.F
 	}
 	cards, skipped, err := query.FitAll(ctx, fam, f.s.resolver.Fitted, rows, o)
 	f.s.models.Fitted(fitted) // where it failed some may have been renewed
+	f.s.announceFitted()
 	if err != nil {
 		return FitResponse{}, err
 	}
