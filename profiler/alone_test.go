@@ -30,7 +30,9 @@ func TestAlonePoints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(rejected, func(r Rejected) bool { return strings.Contains(r.Why, "this machine has 2") || strings.Contains(r.Why, "this machine is one") }) {
+	if !slices.ContainsFunc(rejected, func(r Rejected) bool {
+		return strings.Contains(r.Why, "this machine has 2") || strings.Contains(r.Why, "this machine is one")
+	}) {
 		t.Errorf("%+v: no plan is too large", rejected)
 	}
 	points, rejected, err := aloneCampaign(t, ", alone: true").Points(m)
