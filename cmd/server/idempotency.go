@@ -48,6 +48,18 @@ func (u *underWay) end(key [2]string) {
 // write, which is all or nothing.
 func (s *Server) postMeasurements(ctx context.Context, in *putRequest) (Stored, error) {
 	ctx = context.WithoutCancel(ctx)
+	if err := s.mayWrite(); err != nil {
+		return Stored{}, err
+	}
+	out, err := s.putMeasurements(ctx, in)
+	if err == nil {
+		err = s.acknowledge(ctx)
+	}
+	return out, err
+}
+
+// putMeasurements is postMeasurements without what a writer of replicas needs.
+func (s *Server) putMeasurements(ctx context.Context, in *putRequest) (Stored, error) {
 	if in.Key == "" {
 		rows, err := s.measurements(ctx, in.Body.Measurements)
 		if err != nil {

@@ -23,7 +23,8 @@ import (
 // other process may write to these while the server runs.
 type Server struct {
 	o        Options
-	db       *store.DB
+	db       database
+	trace    tracing
 	resolver *query.Resolver
 	models   *answer.Answerer
 	fits     *refitter
@@ -48,22 +49,34 @@ func New(db *store.DB, reg *registry.Registry, o Options) (*Server, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Server{o: o.withDefaults(), db: db}
+	s := &Server{o: o.withDefaults()}
+	if s.o.Tracing != nil {
+		s.trace.Tracer = s.o.Tracing.Tracer("github.com/pacer-ml/pacer/cmd/server")
+	}
+	s.db = database{db, s.trace}
 	s.resolver = &query.Resolver{
-		Read:   func(use func(reader.Store) error) error { return use(db) },
+		Read:   func(use func(reader.Store) error) error { return use(s.db) },
 		Fitted: reg,
 		Warn:   func(err error) { s.o.Log.Warn(err.Error()) },
 	}
 	s.models = answer.New(s.resolver)
 	s.limit = newLimiter(&s.o)
 	s.memory = newMemoryBudget(s.o.MaxBuffered)
-	s.metrics = newMetrics(s.o.Version)
+	s.metrics = newMetrics(s.o.Registry, s.o.Version)
 	s.fits = newRefitter(s)
 	s.simulations = newSimulations(s)
 	s.metrics.watchRefit(s.fits)
 	s.metrics.watchStore(s)
-	if err := s.fits.load(); err != nil {
-		return nil, err
+	s.metrics.watchSnapshots(&s.o)
+	if s.o.Replica == nil {
+		if err := s.fits.load(); err != nil {
+			return nil, err
+		}
+	}
+	if s.o.Writer != nil && s.o.Writer.TookOver() {
+		if err := s.refitAll(); err != nil {
+			return nil, err
+		}
 	}
 	var err error
 	if s.tokens, err = newTokenSet(&s.o); err != nil {
@@ -78,11 +91,14 @@ func (s *Server) Handler() http.Handler { return s.handler }
 
 // Serve answers requests on l until ctx ends. It then refuses new connections, waits
 // up to Options.Drain for running requests, stops a background fit, and returns nil
-// once the store is no longer in use. Acknowledged measurements are on disk.
+// once the store is no longer in use. Acknowledged measurements are on disk. It ends
+// in the same way, with an error that wraps snapshot.ErrLost, where another writer has
+// the lease of Options.Writer.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	background, stop := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { s.fits.run(background) })
+	lost := s.runSnapshots(background, &wg)
 	defer wg.Wait()
 	defer stop()
 	defer s.simulations.close()
@@ -113,6 +129,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	select {
 	case err := <-failed:
 		return fmt.Errorf("server: %w", err)
+	case err := <-lost:
+		s.ending.Store(true)
+		return errors.Join(fmt.Errorf("server: %w", err), s.shutdown(srv, abort))
 	case <-ctx.Done():
 	}
 	s.ending.Store(true)

@@ -3,8 +3,12 @@
 package schedule
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -17,48 +21,102 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/live/kubernetes"
 )
 
-// manifestOf returns the file that a call of kubectl applies, "-" = standard input, and the arguments before and after it.
-func manifestOf(args []string) (before []string, file string, after []string, err error) {
+// kubectlCall is what is read of the arguments of kubectl.
+type kubectlCall struct {
+	files     []string // "-" = standard input
+	recursive bool     // below directories
+	others    []string // the arguments without the files
+}
+
+// parseKubectl reads the arguments of kubectl apply or create.
+func parseKubectl(args []string) (*kubectlCall, error) {
 	if !slices.Contains(args, "apply") && !slices.Contains(args, "create") {
-		return nil, "", nil, errors.New("advise: kubectl without apply or create")
+		return nil, errors.New("advise: kubectl without apply or create")
 	}
-	found := 0
-	for i, a := range args {
-		for _, flag := range []string{"--filename", "-f"} {
-			value, ok := strings.CutPrefix(a, flag)
-			switch {
-			case !ok || value != "" && flag == "--filename" && value[0] != '=':
-				continue
-			case value != "":
-				before, file, after = args[:i], strings.TrimPrefix(value, "="), args[i+1:]
-			case i+1 < len(args):
-				before, file, after = args[:i], args[i+1], args[i+2:]
+	k := &kubectlCall{}
+	for i := 0; i < len(args); i++ {
+		name, value, has := strings.Cut(args[i], "=")
+		if strings.HasPrefix(name, "-f") { // also -fFILE
+			name, value, has = "-f", strings.TrimPrefix(args[i][len("-f"):], "="), len(args[i]) > len("-f")
+		}
+		switch name {
+		case "-f", "--filename":
+			if !has && i+1 < len(args) {
+				i++
+				value = args[i]
 			}
-			found++
+			k.files = append(k.files, strings.Split(value, ",")...)
+		case "-k", "--kustomize":
+			return nil, errors.New("advise: kubectl wants files by -f to be understood, not a kustomization")
+		case "-R", "--recursive":
+			k.recursive = !has || value == "true"
+			k.others = append(k.others, args[i])
+		default:
+			k.others = append(k.others, args[i])
 		}
 	}
-	if found != 1 || file == "" {
-		return nil, "", nil, errors.New("advise: kubectl wants one file by -f to be understood")
+	if len(k.files) == 0 || slices.Contains(k.files, "") {
+		return nil, errors.New("advise: kubectl wants files by -f to be understood")
 	}
-	return before, file, after, nil
+	return k, nil
 }
 
 func kubectlStdin(args []string) bool {
-	_, file, _, err := manifestOf(args)
-	return err == nil && file == "-"
+	k, err := parseKubectl(args)
+	return err == nil && slices.Contains(k.files, "-")
+}
+
+// read returns all files as one manifest. A directory is its files named *.json, *.yaml and *.yml, as for kubectl.
+func (k *kubectlCall) read(stdin []byte) ([]byte, error) {
+	var texts [][]byte
+	size := 0
+	add := func(text []byte, err error) error {
+		if size += len(text); err == nil && size > maxSubmission {
+			err = fmt.Errorf("the files have more than %d bytes", maxSubmission)
+		}
+		texts = append(texts, bytes.TrimSuffix(text, []byte("\n")), []byte("\n---\n"))
+		return err
+	}
+	for _, file := range k.files {
+		info, err := os.Stat(file)
+		switch {
+		case file == "-":
+			err = add(stdin, nil)
+		case strings.Contains(file, "://"):
+			err = fmt.Errorf("%s is not read: want a file", file)
+		case err == nil && info.IsDir():
+			err = filepath.WalkDir(file, func(path string, d fs.DirEntry, err error) error {
+				switch {
+				case err != nil:
+				case d.IsDir() && path != file && !k.recursive:
+					return fs.SkipDir
+				case !d.IsDir() && slices.Contains([]string{".json", ".yaml", ".yml"}, filepath.Ext(path)):
+					return add(query.ReadFile("file", path, maxSubmission))
+				}
+				return err
+			})
+		default:
+			err = add(query.ReadFile("file", file, maxSubmission))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("advise: %w", err)
+		}
+	}
+	if len(texts) == 0 {
+		return nil, fmt.Errorf("advise: no file named *.json, *.yaml or *.yml in %s", strings.Join(k.files, ", "))
+	}
+	return append(bytes.Join(texts[:len(texts)-1], nil), '\n'), nil
 }
 
 // readKubectl reads a call of kubectl apply or create.
 func readKubectl(_ *cli.Context, submit *call) (*submission, error) {
-	before, file, after, err := manifestOf(submit.args[1:])
+	k, err := parseKubectl(submit.args[1:])
 	if err != nil {
 		return nil, err
 	}
-	text := submit.stdin
-	if file != "-" {
-		if text, err = query.ReadFile("file", file, maxSubmission); err != nil {
-			return nil, fmt.Errorf("advise: %w", err)
-		}
+	text, err := k.read(submit.stdin)
+	if err != nil {
+		return nil, err
 	}
 	m, err := kubernetes.ReadManifest(text, kubernetes.Options{Model: catalog.Model})
 	if err != nil {
@@ -85,7 +143,7 @@ func readKubectl(_ *cli.Context, submit *call) (*submission, error) {
 	return &submission{jobs, func() *call {
 		if set {
 			out.stdin = []byte(m.String())
-			out.args = slices.Concat(submit.args[:1], before, []string{"-f", "-"}, after)
+			out.args = slices.Concat(submit.args[:1], k.others, []string{"-f", "-"})
 		}
 		return &out
 	}}, nil

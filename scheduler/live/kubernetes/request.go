@@ -11,6 +11,7 @@ import (
 	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler/live"
@@ -67,7 +68,7 @@ func container(pod *core.PodSpec) (index int, name core.ResourceName, devices in
 		}
 	}
 	if index < 0 {
-		return 0, "", 0, fmt.Errorf("no container has a limit of %s or another device", DeviceResources[0])
+		return 0, "", 0, errNoDevices
 	}
 	return index, name, devices, nil
 }
@@ -92,11 +93,12 @@ func requestOf(j *batch.Job) (requested, error) {
 	if pods < 1 {
 		return requested{}, fmt.Errorf("parallelism is %d, want at least 1", pods)
 	}
-	r := requested{Devices: pods * devices}
-	requests := j.Spec.Template.Spec.Containers[index].Resources.Requests
-	r.Host.MilliCPUs = share(requests.Cpu().MilliValue(), devices)
-	r.Host.Bytes = share(requests.Memory().Value(), devices)
-	return r, nil
+	return requested{pods * devices, hostOf(j.Spec.Template.Spec.Containers[index].Resources.Requests, devices)}, nil
+}
+
+// hostOf returns what a container with a number of devices requests for each.
+func hostOf(requests core.ResourceList, devices int) spec.Host {
+	return spec.Host{MilliCPUs: share(requests.Cpu().MilliValue(), devices), Bytes: share(requests.Memory().Value(), devices)}
 }
 
 // share divides n by parts, rounded up.
@@ -115,38 +117,44 @@ func (c *Cluster) jobOf(j *batch.Job) (live.Job, error) {
 	if p, n := j.Spec.Parallelism, j.Spec.Completions; n == nil || p != nil && *p != *n || p == nil && *n != 1 {
 		return out, errors.New("completions and parallelism differ, want the number of pods in both")
 	}
-	a := annotations(j.Annotations)
+	err = c.annotated(&out, j, r)
+	return out, err
+}
+
+// annotated reads the annotations of an object with a request into a job.
+func (c *Cluster) annotated(out *live.Job, of meta.Object, r requested) (err error) {
+	a := annotations(of.GetAnnotations())
 	s := &out.Spec
-	s.ID, s.Devices, s.Host = spec.JobID(j.Namespace+"/"+j.Name), r.Devices, r.Host
+	s.ID, s.Devices, s.Host = spec.JobID(of.GetNamespace()+"/"+of.GetName()), r.Devices, r.Host
 	s.Accelerator, s.Tenant = a[AcceleratorAnnotation], a[TenantAnnotation]
 	if s.Tenant == "" {
-		s.Tenant = j.Namespace
+		s.Tenant = of.GetNamespace()
 	}
 	if a[ModelAnnotation] == "" {
-		return out, fmt.Errorf("annotation %s is missing, want the name of a model", ModelAnnotation)
+		return fmt.Errorf("annotation %s is missing, want the name of a model", ModelAnnotation)
 	}
 	if s.Model, err = c.Model(a[ModelAnnotation]); err != nil {
-		return out, fmt.Errorf("annotation %s: %w", ModelAnnotation, err)
+		return fmt.Errorf("annotation %s: %w", ModelAnnotation, err)
 	}
 	if text := a[PlanAnnotation]; text != "" {
 		if s.Plan, err = spec.ParsePlan(text); err != nil {
-			return out, fmt.Errorf("annotation %s: %w", PlanAnnotation, err)
+			return fmt.Errorf("annotation %s: %w", PlanAnnotation, err)
 		}
 	}
 	if text := a[DurationAnnotation]; text != "" {
 		if s.Duration, err = time.ParseDuration(text); err != nil || s.Duration <= 0 {
-			return out, fmt.Errorf("annotation %s: %.80q is no duration above 0, such as 90m", DurationAnnotation, text)
+			return fmt.Errorf("annotation %s: %.80q is no duration above 0, such as 90m", DurationAnnotation, text)
 		}
 	}
 	err = errors.Join(a.count(BatchAnnotation, &s.GlobalBatch), a.count(SeqLenAnnotation, &s.SeqLen), a.number(StepsAnnotation, &s.Steps),
 		a.number(WeightAnnotation, &s.Weight), a.number(DoneAnnotation, &out.Done), a.flag(GuaranteedAnnotation, &s.Guaranteed), a.flag(PausedAnnotation, &out.Paused))
 	if err != nil {
-		return out, err
+		return err
 	}
 	if s.Steps == 0 && s.Duration == 0 {
 		s.Duration = 24 * time.Hour
 	}
-	return out, s.Validate()
+	return s.Validate()
 }
 
 type annotations map[string]string

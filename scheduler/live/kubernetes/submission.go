@@ -3,14 +3,15 @@ package kubernetes
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	batch "k8s.io/api/batch/v1"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	yamlreader "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
@@ -24,7 +25,7 @@ type Manifest struct {
 	documents [][]byte
 }
 
-// Submission is a Job of a Manifest.
+// Submission is an object of a Manifest that trains: a Job, JobSet, PyTorchJob or TrainJob.
 type Submission struct {
 	Name string
 	Err  error // why it cannot be used; Job has what was read before
@@ -34,11 +35,12 @@ type Submission struct {
 	Pods    int
 	Command []string // command and arguments of the container with devices
 
-	object   *batch.Job
+	object   object
+	pods     *podSets // nil if they cannot be used
 	document int
 }
 
-// ReadManifest reads the Jobs of a manifest. Model of o is required. The error says which document cannot be read.
+// ReadManifest reads what trains in a manifest. Model of o is required. The error says which document cannot be read.
 func ReadManifest(text []byte, o Options) (*Manifest, error) {
 	m := &Manifest{}
 	c := &Cluster{Options: o}
@@ -48,90 +50,101 @@ func ReadManifest(text []byte, o Options) (*Manifest, error) {
 			return m, nil
 		}
 		m.documents = append(m.documents, doc)
-		var is struct{ APIVersion, Kind string }
+		s, has := Submission{}, false
 		if err == nil {
-			err = yaml.Unmarshal(doc, &is)
-		}
-		var j batch.Job
-		if err == nil && is.APIVersion == "batch/v1" && is.Kind == "Job" {
-			err = yaml.Unmarshal(doc, &j)
+			s, has, err = c.submission(doc)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("kubernetes: document %d: %w", len(m.documents), err)
 		}
-		if j.Kind == "" {
-			continue
-		}
-		if s, has := c.submission(&j); has {
+		if has {
 			s.document = len(m.documents) - 1
 			m.Jobs = append(m.Jobs, s)
 		}
 	}
 }
 
-// submission reads a Job, false if it requests no devices.
-func (c *Cluster) submission(j *batch.Job) (s Submission, has bool) {
-	s = Submission{Name: j.Name, object: j, Pods: 1, Managed: j.Annotations[ModelAnnotation] != ""}
-	if s.Name == "" {
-		s.Name = j.GenerateName
+// submission reads a document, false if it does not train or requests no devices.
+func (c *Cluster) submission(document []byte) (s Submission, has bool, err error) {
+	var is struct{ APIVersion, Kind string }
+	if err := yaml.Unmarshal(document, &is); err != nil {
+		return s, false, err
 	}
-	index, _, _, err := container(&j.Spec.Template.Spec)
-	if err != nil && !s.Managed {
-		return s, false
+	i := slices.IndexFunc(kinds, func(k kind) bool { return k.apiVersion == is.APIVersion && k.name == is.Kind })
+	if i < 0 {
+		return s, false, nil
 	}
-	if j.Spec.Parallelism != nil {
-		s.Pods = int(*j.Spec.Parallelism)
-	}
-	if s.Managed {
-		var job live.Job
-		job, s.Err = c.jobOf(j)
-		s.Job = job.Spec
-	} else {
-		var r requested
-		r, s.Err = requestOf(j)
-		s.Job.Devices, s.Job.Host = r.Devices, r.Host
-	}
+	text, err := yaml.YAMLToJSON(document)
 	if err == nil {
-		of := &j.Spec.Template.Spec.Containers[index]
-		s.Command = append(append(s.Command, of.Command...), of.Args...)
+		err = utiljson.Unmarshal(text, &s.object)
 	}
+	of := unstructured.Unstructured{Object: s.object}
+	fields, ok := s.object["spec"].(object)
+	if err == nil && (!ok || s.object["metadata"] != nil && at(s.object, "metadata") == nil) {
+		err = fmt.Errorf("%s without a spec, or with metadata that are no map", is.Kind)
+	}
+	if err != nil {
+		return s, false, err
+	}
+	if s.Name = of.GetName(); s.Name == "" {
+		s.Name = of.GetGenerateName()
+	}
+	s.Pods, s.Managed = 1, of.GetAnnotations()[ModelAnnotation] != ""
+	pods, err := kinds[i].read(fields)
+	if err == nil {
+		err = pods.check()
+	}
+	if err != nil {
+		s.Err = err
+		return s, s.Managed || !errors.Is(err, errNoDevices), nil
+	}
+	s.pods = pods
+	s.Pods, _ = pods.pods()
+	r := pods.request()
+	s.Job.Devices, s.Job.Host = r.Devices, r.Host
+	if s.Managed {
+		s.Err = c.managed(&s, of, r)
+	}
+	first := pods.sets[0]
+	s.Command = append(append(s.Command, first.container.Command...), first.container.Args...)
 	for _, label := range AcceleratorLabels {
 		if s.Job.Accelerator == "" {
-			s.Job.Accelerator = j.Spec.Template.Spec.NodeSelector[label]
+			s.Job.Accelerator = first.nodeSelector[label]
 		}
 	}
-	return s, true
+	return s, true, nil
 }
 
-// Set changes the numbers of pods and devices and the plan of a Job. CPUs and memory change in proportion to the devices.
+// managed reads the annotations of a submission. Of a Job it demands what pacer schedule does.
+func (c *Cluster) managed(s *Submission, of unstructured.Unstructured, r requested) error {
+	var out live.Job
+	var err error
+	if of.GetKind() == "Job" {
+		var j batch.Job
+		if err = decode(s.object, &j); err == nil {
+			out, err = c.jobOf(&j)
+		}
+	} else {
+		err = c.annotated(&out, &of, r)
+	}
+	s.Job = out.Spec
+	return err
+}
+
+// Set changes the numbers of pods and devices and the plan of an object. CPUs and memory change in proportion to the devices.
 func (m *Manifest) Set(s *Submission, shape spec.Shape, plan spec.Plan) error {
-	index, resource, _, err := container(&s.object.Spec.Template.Spec)
-	if err != nil {
-		return fmt.Errorf("kubernetes: job %s: %w", s.Name, err)
+	err := s.Err
+	if s.pods != nil {
+		pods, devices := len(shape.PerNode()), shape.Most()
+		if err = s.pods.setPods(pods, devices); err == nil {
+			s.pods.setResources(devices, s.Job.Host)
+			child(s.object, "metadata", "annotations")[PlanAnnotation] = plan.String()
+			err = s.pods.setPlan(plan.String())
+		}
 	}
-	pods, of := len(shape.PerNode()), &s.object.Spec.Template.Spec.Containers[index]
-	planned := object{"annotations": object{PlanAnnotation: plan.String()}}
-	patch, err := json.Marshal(object{
-		"metadata": planned,
-		"spec": object{
-			"parallelism": pods, "completions": pods,
-			"template": object{
-				"metadata": planned,
-				"spec": object{"containers": []object{{
-					"name": of.Name, "resources": resources(of, resource, shape.Most(), &live.Job{Spec: s.Job}),
-				}}},
-			},
-		},
-	})
-	if err != nil {
-		return err
-	}
-	text, err := yaml.YAMLToJSON(m.documents[s.document])
+	var text []byte
 	if err == nil {
-		text, err = strategicpatch.StrategicMergePatch(text, patch, batch.Job{})
-	}
-	if err == nil {
-		text, err = yaml.JSONToYAML(text)
+		text, err = yaml.Marshal(s.object)
 	}
 	if err != nil {
 		return fmt.Errorf("kubernetes: job %s: %w", s.Name, err)

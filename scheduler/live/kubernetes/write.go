@@ -14,6 +14,7 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler/live"
 )
 
@@ -116,7 +117,7 @@ func (c *Cluster) starting(j *live.Job, r live.Record) (object, error) {
 					"schedulingGates": gates,
 					"containers": []object{{
 						"name":      template.Spec.Containers[index].Name,
-						"resources": resources(&template.Spec.Containers[index], resource, devices, j),
+						"resources": resources(&template.Spec.Containers[index], resource, devices, j.Spec.Host),
 					}},
 				},
 			},
@@ -126,9 +127,9 @@ func (c *Cluster) starting(j *live.Job, r live.Record) (object, error) {
 
 // resources returns what a container with a number of devices requests. What it requests of the
 // host grows with the devices; a limit keeps its ratio to the request.
-func resources(of *core.Container, device core.ResourceName, devices int, j *live.Job) object {
+func resources(of *core.Container, device core.ResourceName, devices int, host spec.Host) object {
 	limits, requests := object{string(device): devices}, object{string(device): devices}
-	for name, perDevice := range map[core.ResourceName]int64{core.ResourceCPU: j.Spec.Host.MilliCPUs, core.ResourceMemory: j.Spec.Host.Bytes} {
+	for name, perDevice := range map[core.ResourceName]int64{core.ResourceCPU: host.MilliCPUs, core.ResourceMemory: host.Bytes} {
 		if perDevice == 0 {
 			continue
 		}
