@@ -167,12 +167,12 @@ bench-planner: build ## regret of the planner's choices among measured plans; wh
 	bin/pacer bench planner --shared "$${PACER_SHARED:?set it to the directory of the data sets, see docs/benchmarks/README.md}"
 
 .PHONY: abuse
-abuse: need-go ## hostile clients of pacer serve, on loopback: large bodies, slow and heavy clients, a full disk
-	$(GO) test -count=1 -timeout 30m -run '^Test(E2E)?Abuse' -v ./cmd/server ./cmd/pacer
+abuse: need-go ## hostile clients of pacer serve, on an idle machine: large bodies, slow and heavy clients, a full disk
+	PACER_ABUSE=1 $(GO) test -count=1 -timeout 30m -run '^Test(E2E)?Abuse' -v ./cmd/server ./cmd/pacer
 	$(GO) test -count=1 -timeout 30m -run '^Test(StoreOnFullDisk|OpenOnFullDisk)$$' -v ./profiler/store
 
 .PHONY: soak
-soak: need-go ## hours of kills and random runs, before a release: RAPID_CHECKS=20000 make soak
+soak: need-go ## hours of kills, random runs and a loaded server, before a release: RAPID_CHECKS=20000 make soak
 	PACER_SOAK=1 RAPID_CHECKS=$${RAPID_CHECKS:-20000} $(GO) test -count=1 -timeout 0 ./...
 
 .PHONY: soak-sim

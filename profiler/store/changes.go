@@ -21,7 +21,9 @@ import (
 )
 
 // changesHeader begins a list of changes; messages of the engine's backups follow.
-var changesHeader = fmt.Sprintf("pacer measurement changes, format %d\n", formatVersion)
+const changesText = "pacer measurement changes, format %d\n"
+
+var changesHeader = fmt.Sprintf(changesText, FormatVersion)
 
 const (
 	deletedBit       = 1        // in pb.KV.Meta: the key was deleted, as in a backup of the engine
@@ -108,8 +110,8 @@ func readChanges(r io.Reader) (out []*pb.KV, err error) {
 	if _, err := io.ReadFull(in, head); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	if string(head) != changesHeader {
-		return nil, fmt.Errorf("it begins with %q, want %q: %w", head, changesHeader, otherFormat(head, "pacer measurement changes, format %d"))
+	if err := checkHeader(head, changesText); err != nil {
+		return nil, err
 	}
 	for {
 		var size uint64

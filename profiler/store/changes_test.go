@@ -179,7 +179,7 @@ func TestDamagedChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := content(t, to)
-	newer := strings.Replace(list.String(), fmt.Sprintf("format %d", formatVersion), fmt.Sprintf("format %d", formatVersion+1), 1)
+	newer := strings.Replace(list.String(), fmt.Sprintf("format %d", FormatVersion), fmt.Sprintf("format %d", FormatVersion+1), 1)
 	if _, err := to.Apply(strings.NewReader(newer)); !errors.Is(err, ErrNewer) {
 		t.Errorf("a newer format: %v", err)
 	}

@@ -11,15 +11,12 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/atomicfile"
 )
 
-// formatVersion is the format of the store as a whole: its keys and files. rowFormat is the format of the rows and their
-// keys, which is converted to by moving rows.
+// FormatVersion is the format of a store as a whole, its keys and files, of its backups and of its changes. rowFormat is the
+// format of the rows and their keys, which is converted to by moving rows.
 const (
-	formatVersion = 3
+	FormatVersion = 4
 	rowFormat     = 2
 )
-
-// FormatVersion is the format of a store, of its backups and of its changes.
-const FormatVersion = formatVersion
 
 // versionFile contains the newest format of any part of the store. It is read before the engine opens, so that
 // a newer store is not touched, and is raised before a migration starts. The key "f" records the progress of a

@@ -170,8 +170,8 @@ func (d *decoded) check(p place, full bool) error {
 		return fmt.Errorf("version %d, want %d", d.Version, objectVersion)
 	case d.StoreFormat > store.FormatVersion:
 		return fmt.Errorf("rows of format %d of pacer %s, this one reads %d: upgrade it: %w", d.StoreFormat, d.Release, store.FormatVersion, ErrRelease)
-	case d.StoreFormat < store.FormatVersion:
-		return fmt.Errorf("rows of format %d of pacer %s, this one reads %d: upgrade the writer: %w", d.StoreFormat, d.Release, store.FormatVersion, ErrRelease)
+	case d.StoreFormat < store.OldestCopy:
+		return fmt.Errorf("rows of format %d of pacer %s, this one reads %d and later: upgrade the writer: %w", d.StoreFormat, d.Release, store.OldestCopy, ErrRelease)
 	case place{d.Term, d.Number} != p || d.Full != full:
 		return fmt.Errorf("it says that it is %d-%d, full %v", d.Term, d.Number, d.Full)
 	case d.rows == nil:

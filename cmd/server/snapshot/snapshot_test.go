@@ -386,7 +386,7 @@ func TestReplicaOfBadObjects(t *testing.T) {
 		check(what, "damaged", content)
 	}
 	for what, change := range map[string]func(*Header){
-		"newer rows": func(h *Header) { h.StoreFormat++ }, "older rows": func(h *Header) { h.StoreFormat-- }, "newer": func(*Header) {},
+		"newer rows": func(h *Header) { h.StoreFormat++ }, "older rows": func(h *Header) { h.StoreFormat = store.OldestCopy - 1 }, "newer": func(*Header) {},
 	} {
 		h := h
 		change(&h)
