@@ -121,7 +121,7 @@ func TestWriterIsCutOff(t *testing.T) {
 	b, site := memory(), newSite(t, t.TempDir())
 	w := site.write(t, b)
 	synctest.Test(t, func(t *testing.T) {
-		w.lease.start = time.Now()
+		w.lease.start, w.lease.o.Now = time.Now(), time.Now
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- w.lease.Run(ctx) }()

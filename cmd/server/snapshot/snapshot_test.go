@@ -71,10 +71,16 @@ func newSite(t testing.TB, dir string) *site {
 	return s
 }
 
-// write makes s the writer of b; end closes both.
+// stopped returns a clock that stands still: a lease lasts, however long a test takes.
+func stopped() func() time.Time {
+	now := time.Now()
+	return func() time.Time { return now }
+}
+
+// write makes s the writer of b until the test ends.
 func (s *site) write(t testing.TB, b *Bucket) *Writer {
 	t.Helper()
-	w, err := NewWriter(t.Context(), b, s.dir, s.db, s.open, s.models, WriterOptions{URL: "http://writer", Release: "v1"})
+	w, err := NewWriter(t.Context(), b, s.dir, s.db, s.open, s.models, WriterOptions{URL: "http://writer", Release: "v1", Now: stopped()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +91,7 @@ func (s *site) write(t testing.TB, b *Bucket) *Writer {
 
 func (s *site) replica(t testing.TB, b *Bucket) *Replica {
 	t.Helper()
-	r, err := NewReplica(t.Context(), b, s.dir, s.db, s.models, ReplicaOptions{})
+	r, err := NewReplica(t.Context(), b, s.dir, s.db, s.models, ReplicaOptions{MaxAge: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -471,7 +477,7 @@ func TestReplicaAge(t *testing.T) {
 	r := second.replica(t, b)
 	poll(t, r, "")
 	synctest.Test(t, func(t *testing.T) {
-		r.current = time.Now()
+		r.current, r.o.MaxAge = time.Now(), DefaultMaxAge
 		time.Sleep(DefaultMaxAge)
 		if err := r.Ready(); err != nil {
 			t.Error(err)

@@ -42,7 +42,8 @@ type WriterOptions struct {
 	URL     string // address, for clients that ask a replica to write
 	Release string // of pacer
 	TTL     time.Duration
-	Log     *slog.Logger // nil drops
+	Log     *slog.Logger     // nil drops
+	Now     func() time.Time // the clock of the lease; nil = time.Now
 }
 
 // A full snapshot is put after maxChanges others, or when these are larger than the last full one and minFullBytes.
@@ -67,7 +68,7 @@ func NewWriter(ctx context.Context, b *Bucket, dir string, db *store.DB, open fu
 		return nil, errors.Join(err, db.Close())
 	}
 	w := &Writer{o: o, turn: make(chan struct{}, 1), copier: copier{bucket: b, dir: dir, db: db, models: models, state: s}}
-	if w.lease, err = Acquire(ctx, b, LeaseOptions{Holder: holder, URL: o.URL, TTL: o.TTL, Log: o.Log}); err == nil {
+	if w.lease, err = Acquire(ctx, b, LeaseOptions{Holder: holder, URL: o.URL, TTL: o.TTL, Log: o.Log, Now: o.Now}); err == nil {
 		err = w.begin(ctx, open)
 	}
 	if err == nil {
