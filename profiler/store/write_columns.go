@@ -118,13 +118,25 @@ func (p *position) Seek(offset int64, whence int) (int64, error) {
 	return p.n, nil
 }
 
-// writeBatches collects the rows of seq into record batches.
+// writeBatches collects the rows of seq into record batches of a file.
 func writeBatches(write func(arrow.Record) error, seq iter.Seq2[spec.Measurement, error]) (n int, err error) {
+	return Batches(write, rowsPerBatch, seq)
+}
+
+// maxBatchSteps is the number of step times from which a batch of Batches is full: 512 KiB of them.
+const maxBatchSteps = 1 << 16
+
+// Batches calls write with the rows of seq as record batches of Schema, of up to most rows, and returns the number of
+// rows. Batches with many step times are smaller. It stops at the first error of seq, and at a row that Check refuses.
+// write must not keep its record.
+func Batches(write func(arrow.Record) error, most int, seq iter.Seq2[spec.Measurement, error]) (n int, err error) {
 	b := array.NewRecordBuilder(memory.NewGoAllocator(), Schema())
 	defer b.Release()
+	rows, steps := 0, 0 // of the batch
 	flush := func() error {
 		rec := b.NewRecord()
 		defer rec.Release()
+		rows, steps = 0, 0
 		return write(rec)
 	}
 	for m, err := range seq {
@@ -137,13 +149,15 @@ func writeBatches(write func(arrow.Record) error, seq iter.Seq2[spec.Measurement
 		if err != nil {
 			return n, fmt.Errorf("row %d: %w", n+1, err)
 		}
-		if n++; n%rowsPerBatch == 0 {
+		n++
+		rows++
+		if steps += len(m.StepSec); rows == most || steps >= maxBatchSteps {
 			if err := flush(); err != nil {
 				return n, err
 			}
 		}
 	}
-	if n%rowsPerBatch == 0 {
+	if rows == 0 {
 		return n, nil
 	}
 	return n, flush()
