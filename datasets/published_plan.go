@@ -29,6 +29,10 @@ func (r *publishedRow) plan() {
 	}
 	r.batches(&p)
 	r.m.Config.Plan = p.Normal()
+	r.m.Config.AloneStage = r.Count("alone_stage")
+	if r.m.Config.CheckAlone() != nil {
+		r.Fail("alone_stage", fmt.Errorf("is not one of the %d pipeline stages", r.m.Config.Plan.PP))
+	}
 	r.unrecorded()
 }
 

@@ -18,7 +18,9 @@ import (
 
 // public reports whether a path needs no token: the checks of load balancers, and the files of the page, which have
 // no data.
-func public(path string) bool { return path == "/healthz" || path == "/readyz" || page.Public(path) }
+func public(path string) bool {
+	return path == "/healthz" || path == "/readyz" || page.Public(path) || strings.HasPrefix(path, healthService)
+}
 
 // A request without a valid token is answered after refusalDelay, so that guesses are
 // slow; beyond maxRefusals at a time it is answered at once with 429.

@@ -132,7 +132,7 @@ func (s *Server) bodyProblem(w http.ResponseWriter, err error) {
 	var slow net.Error
 	switch {
 	case errors.Is(err, errMemory):
-		s.overloaded(w, "memory", time.Second, fmt.Sprintf("the bodies and answers of running requests take the %d bytes they may", s.o.MaxBuffered))
+		writeProblem(w, s.noMemory())
 	case errors.Is(err, errEncoding):
 		writeProblem(w, newProblem(http.StatusUnsupportedMediaType, "", err.Error()))
 	case errors.As(err, &large):
@@ -142,6 +142,11 @@ func (s *Server) bodyProblem(w http.ResponseWriter, err error) {
 	default:
 		writeProblem(w, newProblem(http.StatusBadRequest, "", "the body cannot be read: "+err.Error()))
 	}
+}
+
+// noMemory refuses a request with a body that the budget has no memory for.
+func (s *Server) noMemory() *Problem {
+	return s.busy("memory", time.Second, fmt.Sprintf("the bodies and answers of running requests take the %d bytes they may", s.o.MaxBuffered))
 }
 
 // bodySchema returns the schema of the JSON body of an operation.

@@ -25,7 +25,7 @@ func serve(t testing.TB, s *Server) (addr string, end func()) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- s.Serve(ctx, l) }()
+	go func() { served <- s.Serve(ctx, l, nil) }()
 	end = sync.OnceFunc(func() {
 		cancel()
 		if err := <-served; err != nil {

@@ -44,52 +44,59 @@ func (u *underWay) end(key [2]string) {
 	delete(u.keys, key)
 }
 
-// postMeasurements stores measurements, once for each idempotency key. A client that disconnects does not stop the
-// write, which is all or nothing.
+// postMeasurements stores measurements, once for each idempotency key.
 func (s *Server) postMeasurements(ctx context.Context, in *putRequest) (Stored, error) {
+	return s.storeOnce(ctx, in.Key, sha256.Sum256(in.RawBody), func() ([]spec.Measurement, error) {
+		return s.measurements(context.WithoutCancel(ctx), in.Body.Measurements)
+	})
+}
+
+// storeOnce stores the measurements that read returns, once for each idempotency key of a client; "" is none. sum is
+// the hash of the request. A client that disconnects does not stop the write, which is all or nothing.
+func (s *Server) storeOnce(ctx context.Context, name string, sum [sha256.Size]byte, read func() ([]spec.Measurement, error)) (Stored, error) {
 	ctx = context.WithoutCancel(ctx)
 	if err := s.mayWrite(); err != nil {
 		return Stored{}, err
 	}
-	out, err := s.putMeasurements(ctx, in)
+	out, err := s.putOnce(ctx, name, sum, read)
 	if err == nil {
 		err = s.acknowledge(ctx)
 	}
 	return out, err
 }
 
-// putMeasurements is postMeasurements without what a writer of replicas needs.
-func (s *Server) putMeasurements(ctx context.Context, in *putRequest) (Stored, error) {
-	if in.Key == "" {
-		rows, err := s.measurements(ctx, in.Body.Measurements)
+// putOnce is storeOnce without what a writer of replicas needs.
+func (s *Server) putOnce(ctx context.Context, name string, sum [sha256.Size]byte, read func() ([]spec.Measurement, error)) (Stored, error) {
+	if name == "" {
+		rows, err := read()
 		if err != nil {
 			return Stored{}, err
 		}
 		return s.store(rows, func(ms ...spec.Measurement) (store.Counts, error) { return s.db.PutAll(ctx, ms...) })
 	}
-	client, sum := requestOf(ctx).token, sha256.Sum256(in.RawBody)
-	key := [2]string{client, in.Key}
+	client := requestOf(ctx).token
+	key := [2]string{client, name}
 	if !s.underWay.begin(key) {
-		return Stored{}, newProblem(http.StatusConflict, "", fmt.Sprintf("a request with Idempotency-Key %q is being answered: repeat it later", cut(in.Key, maxEcho)))
+		return Stored{}, newProblem(http.StatusConflict, "", fmt.Sprintf("a request with Idempotency-Key %q is being answered: repeat it later", cut(name, maxEcho)))
 	}
 	defer s.underWay.end(key)
-	kept, found, err := s.db.Answered(client, in.Key)
+	kept, found, err := s.db.Answered(client, name)
 	switch {
 	case err != nil:
 		return Stored{}, err
 	case found && kept.Body != sum:
-		return Stored{}, newProblem(http.StatusUnprocessableEntity, "", fmt.Sprintf("Idempotency-Key %q was that of another body: use a new one for each request", cut(in.Key, maxEcho)))
+		return Stored{}, newProblem(http.StatusUnprocessableEntity, "", fmt.Sprintf("Idempotency-Key %q was that of another body: use a new one for each request", cut(name, maxEcho)))
 	case found:
 		out := s.stored(kept.Counts)
 		out.Replayed = true
 		return out, nil
 	}
-	rows, err := s.measurements(ctx, in.Body.Measurements)
+	rows, err := read()
 	if err != nil {
 		return Stored{}, err
 	}
 	return s.store(rows, func(ms ...spec.Measurement) (store.Counts, error) {
-		return s.db.PutOnce(ctx, client, in.Key, sum, ms...)
+		return s.db.PutOnce(ctx, client, name, sum, ms...)
 	})
 }
 

@@ -35,6 +35,12 @@ func (l *lease) take(n int) bool {
 	return true
 }
 
+// give gives n bytes back.
+func (l *lease) give(n int64) {
+	l.budget.free.Release(n)
+	l.held -= n
+}
+
 // end gives all bytes back.
 func (l *lease) end() {
 	l.budget.free.Release(l.held)

@@ -85,6 +85,10 @@ func answerTooLarge(most int64) *Problem {
 
 // writeProblem writes p as the response.
 func writeProblem(w http.ResponseWriter, p *Problem) {
+	if w.Header().Get("Content-Type") == rpcType { // of rpcOnly
+		writeRPCProblem(w, p)
+		return
+	}
 	shorten(&p.ErrorModel)
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")

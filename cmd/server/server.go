@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"google.golang.org/grpc/health"
 
 	"github.com/pacer-ml/pacer/cmd/internal/answer"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
@@ -32,11 +33,16 @@ type Server struct {
 	api      huma.API
 	handler  http.Handler
 	router   *router
+	rpcs     *router // of gRPC
+	rpc      http.Handler
 	limit    limiter
 	memory   memoryBudget
 	answers  answerCache
 	tokens   *tokenSet
 	ending   atomic.Bool // shutting down
+	health   *health.Server
+	draining context.Context // ends when no new requests are answered
+	drain    context.CancelFunc
 
 	simulations *simulations
 	campaigns   campaigns
@@ -50,6 +56,7 @@ func New(db *store.DB, reg *registry.Registry, o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{o: o.withDefaults()}
+	s.draining, s.drain = context.WithCancel(context.Background())
 	if s.o.Tracing != nil {
 		s.trace.Tracer = s.o.Tracing.Tracer("github.com/pacer-ml/pacer/cmd/server")
 	}
@@ -82,19 +89,21 @@ func New(db *store.DB, reg *registry.Registry, o Options) (*Server, error) {
 	if s.tokens, err = newTokenSet(&s.o); err != nil {
 		return nil, err
 	}
-	s.handler, err = s.routes()
-	return s, err
+	if s.handler, err = s.routes(); err != nil {
+		return nil, err
+	}
+	s.rpc = s.rpcRoutes()
+	return s, nil
 }
 
 // Handler returns the HTTP handler, for tests and other servers.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Serve answers requests on l until ctx ends. It then refuses new connections, waits
-// up to Options.Drain for running requests, stops a background fit, and returns nil
-// once the store is no longer in use. Acknowledged measurements are on disk. It ends
-// in the same way, with an error that wraps snapshot.ErrLost, where another writer has
-// the lease of Options.Writer.
-func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+// Serve answers requests on l until ctx ends, and those of gRPC on rpc unless it is nil. It then refuses new
+// connections, waits up to Options.Drain for running requests, stops a background fit, and returns nil
+// once the store is no longer in use. Acknowledged measurements are on disk. It ends in the same way, with an
+// error that wraps snapshot.ErrLost, where another writer has the lease of Options.Writer.
+func (s *Server) Serve(ctx context.Context, l, rpc net.Listener) error {
 	background, stop := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { s.fits.run(background) })
@@ -107,61 +116,88 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	requests, cancel := context.WithCancelCause(context.Background())
 	abort := func() { cancel(errShutdown) }
 	defer abort()
+	failed := make(chan error, 2)
+	servers := []*http.Server{s.start(requests, l, s.handler, nil, failed)}
+	if rpc != nil {
+		servers = append(servers, s.start(requests, rpc, s.rpc, overHTTP2, failed))
+	}
+	select {
+	case err := <-failed:
+		return errors.Join(fmt.Errorf("server: %w", err), s.shutdown(servers, abort))
+	case err := <-lost:
+		s.ending.Store(true)
+		s.health.Shutdown()
+		return errors.Join(fmt.Errorf("server: %w", err), s.shutdown(servers, abort))
+	case <-ctx.Done():
+	}
+	s.ending.Store(true)
+	s.health.Shutdown()
+	select {
+	case err := <-failed:
+		return errors.Join(fmt.Errorf("server: %w", err), s.shutdown(servers, abort))
+	case <-time.After(s.o.ShutdownDelay):
+	}
+	return s.shutdown(servers, abort)
+}
+
+// start answers the requests on l with h, which have the context requests, until the server is shut down. It sends the
+// error that ends it before.
+func (s *Server) start(requests context.Context, l net.Listener, h http.Handler, change func(*http.Server), failed chan<- error) *http.Server {
 	bounded := newConnections(l, maxConnections())
 	srv := &http.Server{
 		ConnState:         bounded.changed,
-		Handler:           s.handler,
+		Handler:           h,
 		BaseContext:       func(net.Listener) context.Context { return requests },
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       max(s.o.Timeout, 10*time.Second),
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
+		TLSConfig:         s.o.TLS,
 	}
-	failed := make(chan error, 1)
+	if change != nil {
+		change(srv)
+	}
+	serve := srv.Serve
+	if s.o.TLS != nil {
+		serve = func(l net.Listener) error { return srv.ServeTLS(l, "", "") }
+	}
 	go func() {
-		if s.o.TLS == nil {
-			failed <- srv.Serve(bounded)
-			return
+		if err := serve(bounded); !errors.Is(err, http.ErrServerClosed) {
+			failed <- err
 		}
-		srv.TLSConfig = s.o.TLS
-		failed <- srv.ServeTLS(bounded, "", "")
 	}()
-	select {
-	case err := <-failed:
-		return fmt.Errorf("server: %w", err)
-	case err := <-lost:
-		s.ending.Store(true)
-		return errors.Join(fmt.Errorf("server: %w", err), s.shutdown(srv, abort))
-	case <-ctx.Done():
-	}
-	s.ending.Store(true)
-	select {
-	case err := <-failed:
-		return fmt.Errorf("server: %w", err)
-	case <-time.After(s.o.ShutdownDelay):
-	}
-	return s.shutdown(srv, abort)
+	return srv
 }
 
-// shutdown ends srv: it drains requests, then cancels their handlers, then closes
+// shutdown ends servers: it drains requests, then cancels their handlers, then closes
 // the remaining connections.
-func (s *Server) shutdown(srv *http.Server, abort func()) error {
-	patience, cancel := context.WithTimeout(context.Background(), s.o.Drain)
-	defer cancel()
-	err := srv.Shutdown(patience)
+func (s *Server) shutdown(servers []*http.Server, abort func()) error {
+	s.drain()
+	err := each(servers, s.o.Drain, (*http.Server).Shutdown)
 	if errors.Is(err, context.DeadlineExceeded) {
 		s.o.Log.Warn("running requests were cut off", "after", s.o.Drain)
 		abort()
-		last, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		err = srv.Shutdown(last)
+		err = each(servers, time.Second, (*http.Server).Shutdown)
 	}
 	if err != nil {
-		err = srv.Close()
+		err = each(servers, 0, func(srv *http.Server, _ context.Context) error { return srv.Close() })
 	}
 	s.limit.wait() // a handler may outlive its connection and use the store
 	if err != nil {
 		return fmt.Errorf("server: %w", err)
 	}
 	return nil
+}
+
+// each calls do with all servers at the same time, and a context that ends after a time.
+func each(servers []*http.Server, after time.Duration, do func(*http.Server, context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), after)
+	defer cancel()
+	errs := make([]error, len(servers))
+	var wg sync.WaitGroup
+	for i, srv := range servers {
+		wg.Go(func() { errs[i] = do(srv, ctx) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }

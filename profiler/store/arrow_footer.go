@@ -37,6 +37,41 @@ func checkArrowFooter(r *io.SectionReader) error {
 	return nil
 }
 
+// CheckArrowMessage checks the lengths in the header of a message of an Arrow stream, such as a peer sends, as
+// checkArrowFooter those of a file. Slot numbers are those of Message, RecordBatch and DictionaryBatch in Arrow's
+// format/Message.fbs.
+func CheckArrowMessage(header []byte) error {
+	const schema, dictionary, batch = 1, 2, 3 // MessageHeader
+	f := flatbuffer{b: header, left: 16 * len(header)}
+	t := f.ref(0)
+	switch kind, at := f.byte(t, 1), f.sub(t, 2); {
+	case f.bad || at == 0:
+		f.bad = true
+	case kind == schema:
+		f.schema(at)
+	case kind == batch:
+		f.batch(at)
+	case kind == dictionary:
+		f.batch(f.sub(at, 1))
+	default:
+		f.bad = true
+	}
+	if f.bad {
+		return errors.New("store: the header of an Arrow message is damaged")
+	}
+	return nil
+}
+
+// batch checks a record batch.
+func (f *flatbuffer) batch(t int) {
+	if t == 0 {
+		f.bad = true
+		return
+	}
+	f.vector(t, 1, 16) // field nodes
+	f.vector(t, 2, 16) // buffers
+}
+
 // flatbuffer reads a flatbuffer that may be damaged. After an access out of bounds, bad is set and every read
 // returns 0.
 type flatbuffer struct {
@@ -116,6 +151,19 @@ func (f *flatbuffer) sub(t, slot int) int {
 		return 0
 	}
 	return f.ref(t + off)
+}
+
+// byte returns the byte in a slot of the table at t, 0 for an empty slot.
+func (f *flatbuffer) byte(t, slot int) byte {
+	vtable := t - int(int32(f.u32(t)))
+	if 4+2*slot+2 > f.u16(vtable) {
+		return 0
+	}
+	off := f.u16(vtable + 4 + 2*slot)
+	if off == 0 || f.bad || t+off >= len(f.b) {
+		return 0
+	}
+	return f.b[t+off]
 }
 
 // vector returns the position and the length of the vector in a slot, with elements of size bytes.

@@ -72,8 +72,9 @@ func (db *DB) Query(ctx context.Context, f Filter) iter.Seq2[spec.Measurement, e
 // rowReader returns what reads a row of a group, with the micro-benchmarks of its accelerator.
 func (db *DB) rowReader(ctx context.Context) (func(group, *badger.Item) (spec.Measurement, error), error) {
 	measured, err := db.Measured(ctx)
+	var d recordDecoder
 	return func(g group, it *badger.Item) (spec.Measurement, error) {
-		m, err := readRow(it)
+		m, err := d.read(it)
 		if err == nil && groupOf(m) != g {
 			err = fmt.Errorf("%w: the row is of %v", ErrCorrupt, groupOf(m))
 		}
@@ -87,9 +88,12 @@ func badRow(g group, it *badger.Item, err error) error {
 	return fmt.Errorf("row %x of %s on %s from %s: %w", it.Key()[len(it.Key())-identityLen:], g.model, g.accelerator, g.source, err)
 }
 
-func readRow(it *badger.Item) (m spec.Measurement, err error) {
+func readRow(it *badger.Item) (spec.Measurement, error) { return new(recordDecoder).read(it) }
+
+// read reads the row of an item.
+func (d *recordDecoder) read(it *badger.Item) (m spec.Measurement, err error) {
 	verr := it.Value(func(v []byte) error {
-		m, err = decodeRecord(v)
+		m, err = d.decode(v)
 		return nil
 	})
 	if verr != nil {

@@ -69,6 +69,27 @@ func readRecord(f *ipc.FileReader, i int, at []int, yield rowYield) (more bool, 
 		return false, err
 	}
 	defer rec.Release()
+	return recordRows(rec, at, yield)
+}
+
+// ReadRecord returns the rows of a record batch with the columns of Schema, as ReadArrow those of a file.
+func ReadRecord(rec arrow.Record) iter.Seq2[spec.Measurement, error] {
+	return func(yield func(spec.Measurement, error) bool) {
+		at, err := arrowColumns(rec.Schema())
+		if err == nil {
+			err = columnar.Guard(func() error {
+				_, err := recordRows(rec, at, yield)
+				return err
+			})
+		}
+		if err != nil {
+			yield(spec.Measurement{}, fmt.Errorf("store: %w", err))
+		}
+	}
+}
+
+// recordRows yields the rows of rec, whose columns are at these indices.
+func recordRows(rec arrow.Record, at []int, yield rowYield) (more bool, err error) {
 	readers := make([]arrayReader, len(columns))
 	for k, c := range columns {
 		if at[k] < 0 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strings"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
@@ -129,66 +130,133 @@ func (p *position) Seek(offset int64, whence int) (int64, error) {
 	return p.n, nil
 }
 
-// writeBatches collects the rows of seq into record batches.
+// writeBatches collects the rows of seq into record batches of a file.
 func writeBatches(write func(arrow.Record) error, seq iter.Seq2[spec.Measurement, error]) (n int, err error) {
+	return Batches(write, rowsPerBatch, seq)
+}
+
+// maxBatchSteps is the number of step times from which a batch of Batches is full: 512 KiB of them.
+const maxBatchSteps = 1 << 16
+
+// Batches calls write with the rows of seq as record batches of Schema, of up to most rows, and returns the number of
+// rows. Batches with many step times are smaller. It stops at the first error of seq, and at a row that Check refuses.
+// write must not keep its record.
+func Batches(write func(arrow.Record) error, most int, seq iter.Seq2[spec.Measurement, error]) (n int, err error) {
 	b := array.NewRecordBuilder(memory.NewGoAllocator(), Schema())
 	defer b.Release()
+	var rows []spec.Measurement // of the batch
+	steps := 0
 	flush := func() error {
+		first := n - len(rows)
+		if at, err := appendRows(b, rows); err != nil {
+			n = first + at
+			return fmt.Errorf("row %d: %w", n+1, err)
+		}
 		rec := b.NewRecord()
 		defer rec.Release()
+		rows, steps = rows[:0], 0
 		return write(rec)
 	}
 	for m, err := range seq {
 		if err == nil {
 			err = check(m)
 		}
-		if err == nil {
-			err = appendRow(b, &m)
-		}
 		if err != nil {
 			return n, fmt.Errorf("row %d: %w", n+1, err)
 		}
-		if n++; n%rowsPerBatch == 0 {
+		rows = append(rows, m)
+		n++
+		if steps += len(m.StepSec); len(rows) == most || steps >= maxBatchSteps {
 			if err := flush(); err != nil {
 				return n, err
 			}
 		}
 	}
-	if n%rowsPerBatch == 0 {
+	if len(rows) == 0 {
 		return n, nil
 	}
 	return n, flush()
 }
 
-func appendRow(b *array.RecordBuilder, m *spec.Measurement) error {
+// appendRows appends rows column by column. Beside an error it returns the index of its row.
+func appendRows(b *array.RecordBuilder, rows []spec.Measurement) (at int, err error) {
+	runs := runsOf(rows)
 	for i, c := range columns {
-		v, err := c.get(m)
-		if err != nil {
-			return fmt.Errorf("column %q: %w", c.name, err)
+		field := b.Field(i)
+		field.Reserve(len(rows))
+		for _, run := range runs[c.part()] {
+			v, err := c.get(&rows[run.first])
+			if err != nil {
+				return run.first, fmt.Errorf("column %q: %w", c.name, err)
+			}
+			appendCell(field, c, v, run.n)
 		}
-		appendCell(b.Field(i), c, v)
 	}
-	return nil
+	return 0, nil
 }
 
-func appendCell(b array.Builder, c column, v cell) {
+// part is the part of a measurement that a column is from.
+type part int
+
+const (
+	rowPart part = iota // any
+	modelPart
+	acceleratorPart
+	numParts
+)
+
+func (c column) part() part {
+	switch {
+	case strings.HasPrefix(c.name, "model"):
+		return modelPart
+	case strings.HasPrefix(c.name, "accelerator"):
+		return acceleratorPart
+	}
+	return rowPart
+}
+
+// run is n rows with an equal part.
+type run struct{ first, n int }
+
+// runsOf returns the runs of each part of rows.
+func runsOf(rows []spec.Measurement) (out [numParts][]run) {
+	for i := range rows {
+		same := [numParts]bool{
+			modelPart:       i > 0 && rows[i].Config.Model == rows[i-1].Config.Model,
+			acceleratorPart: i > 0 && rows[i].Config.Accelerator == rows[i-1].Config.Accelerator,
+		}
+		for p := range out {
+			if same[p] {
+				out[p][len(out[p])-1].n++
+			} else {
+				out[p] = append(out[p], run{i, 1})
+			}
+		}
+	}
+	return out
+}
+
+// appendCell appends v n times. There is room for them.
+func appendCell(b array.Builder, c column, v cell, n int) {
 	if v.null && !c.required {
-		b.AppendNull()
+		b.AppendNulls(n)
 		return
 	}
-	switch b := b.(type) {
-	case *array.StringBuilder:
-		b.Append(v.s)
-	case *array.Int64Builder:
-		b.Append(v.n)
-	case *array.Float64Builder:
-		b.Append(v.f)
-	case *array.BooleanBuilder:
-		b.Append(v.n != 0)
-	case *array.TimestampBuilder:
-		b.Append(arrow.Timestamp(v.n))
-	case *array.ListBuilder:
-		b.Append(true)
-		b.ValueBuilder().(*array.Float64Builder).AppendValues(v.fs, nil)
+	for range n {
+		switch b := b.(type) {
+		case *array.StringBuilder:
+			b.Append(v.s)
+		case *array.Int64Builder:
+			b.UnsafeAppend(v.n)
+		case *array.Float64Builder:
+			b.UnsafeAppend(v.f)
+		case *array.BooleanBuilder:
+			b.UnsafeAppend(v.n != 0)
+		case *array.TimestampBuilder:
+			b.UnsafeAppend(arrow.Timestamp(v.n))
+		case *array.ListBuilder:
+			b.Append(true)
+			b.ValueBuilder().(*array.Float64Builder).AppendValues(v.fs, nil)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
 )
 
 // Described has what a request describes by figures in place of names, and the parts of its training stack.
@@ -82,6 +83,38 @@ func (c *Answerer) PredictRow(ctx context.Context, in *PredictRequest) (row quer
 		start, err = query.NewLaunch(in.Emit, choice)
 	}
 	return row, start, err
+}
+
+// Prepared is a question whose names are looked up. It answers for every length of samples.
+type Prepared struct {
+	request planner.Request
+	model   *Model
+}
+
+// Prepare looks up the names of a question, without Explain and Emit. Its Seq is read only with Packed, which depends on
+// it. What is prepared is of the present models and measurements.
+func (c *Answerer) Prepare(ctx context.Context, in PredictRequest) (*Prepared, error) {
+	in.Into(&in.Request)
+	if in.Packed == 0 {
+		in.Seq = 0
+	}
+	r, a, err := c.Resolve(ctx, &in.Request)
+	if err == nil {
+		err = r.Fix(&in.Request, in.FixedPlan)
+	}
+	return &Prepared{r.Request, a}, err
+}
+
+// Choice answers for samples of seq tokens; 0 = the model's own length. Errors are those of PredictRow.
+func (p *Prepared) Choice(ctx context.Context, seq int) (planner.Choice, error) {
+	r := p.request
+	if seq != 0 {
+		if err := query.InRange("seq", seq, query.MaxSeq); err != nil {
+			return planner.Choice{}, err
+		}
+		r.SeqLen = seq
+	}
+	return p.model.Planner.Fixed(ctx, r)
 }
 
 // explain returns the parts of the time and memory of c.

@@ -51,6 +51,7 @@ A flag that is not given has the value of its variable, $` + variablePrefix + `M
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "config", Usage: "take flags that are not given from the YAML `FILE`", Category: "Global"},
 			&cli.StringFlag{Name: "listen", Value: "127.0.0.1:8470", Usage: "listen at `ADDRESS`; port 0 is any free port", Category: "Network"},
+			&cli.StringFlag{Name: "grpc-listen", Usage: "answer gRPC and Arrow Flight at `ADDRESS`, with the same tokens, TLS and limits", DefaultText: "no gRPC", Category: "Network"},
 			&cli.StringFlag{Name: "tokens", Usage: "require a token of `FILE`, which pacer token writes", Category: "Network"},
 			&cli.StringFlag{Name: "token-file", Usage: "require the bearer token in `FILE`", DefaultText: "$" + command.TokenVariable, Category: "Network"},
 			&cli.StringSliceFlag{Name: "allowed-hosts", Usage: "answer requests to `HOST` too, besides localhost and loopback addresses (repeatable)", DefaultText: "with tokens any, without none", Category: "Network"},
@@ -132,9 +133,20 @@ func serveData(c *cli.Context, d *datadir.Dir, o server.Options) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("serve: %w", err), db.Close())
 	}
+	rpc, err := listenRPC(c)
+	if err != nil {
+		return errors.Join(fmt.Errorf("serve: %w", err), l.Close(), db.Close())
+	}
+	closeAll := func() error {
+		err := l.Close()
+		if rpc != nil {
+			err = errors.Join(err, rpc.Close())
+		}
+		return err
+	}
 	db, done, err := share(c, db, open, reg, url, &o)
 	if err != nil {
-		return errors.Join(err, l.Close())
+		return errors.Join(err, closeAll())
 	}
 	s, err := server.New(db, reg, o)
 	if err == nil && c.Bool("demo") {
@@ -145,10 +157,10 @@ func serveData(c *cli.Context, d *datadir.Dir, o server.Options) error {
 		withdraw, err = datadir.Announce(filepath.Dir(db.Dir()), url)
 	}
 	if err != nil {
-		return errors.Join(err, l.Close(), done())
+		return errors.Join(err, closeAll(), done())
 	}
 	fmt.Fprintf(c.App.ErrWriter, "serve: listening on %s, store %s\n", url, db.Dir())
-	err = errors.Join(s.Serve(c.Context, l), withdraw(), done())
+	err = errors.Join(s.Serve(c.Context, l, rpc), withdraw(), done())
 	if err == nil {
 		fmt.Fprintln(c.App.ErrWriter, "serve: ended")
 	}

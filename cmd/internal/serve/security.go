@@ -40,10 +40,16 @@ func secure(c *cli.Context, o *server.Options) (err error) {
 			return fail.Usagef("serve: --tls-cert: %w", err)
 		}
 	}
-	if guarded, err := server.Guarded(c.String("listen")); err != nil {
-		return fail.Usagef("serve: --listen: %w", err)
-	} else if guarded && o.Token == "" && o.TokensFile == "" {
-		return fail.Usagef("serve: --listen %s is reached by other machines, which needs a token: --tokens FILE, --token-file FILE, or $%s", c.String("listen"), command.TokenVariable)
+	for _, name := range []string{"listen", "grpc-listen"} {
+		addr := c.String(name)
+		if addr == "" && name == "grpc-listen" {
+			continue
+		}
+		if guarded, err := server.Guarded(addr); err != nil {
+			return fail.Usagef("serve: --%s: %w", name, err)
+		} else if guarded && o.Token == "" && o.TokensFile == "" {
+			return fail.Usagef("serve: --%s %s is reached by other machines, which needs a token: --tokens FILE, --token-file FILE, or $%s", name, addr, command.TokenVariable)
+		}
 	}
 	return nil
 }
@@ -100,6 +106,23 @@ func listen(addr string, tls bool) (net.Listener, string, error) {
 		return nil, "", errors.Join(err, l.Close())
 	}
 	return l, addr, nil
+}
+
+// listenRPC listens at the address of --grpc-listen, and prints it; nil without one.
+func listenRPC(c *cli.Context) (net.Listener, error) {
+	addr := c.String("grpc-listen")
+	if addr == "" {
+		return nil, nil
+	}
+	l, _, err := listen(addr, false)
+	if err != nil {
+		return nil, err
+	}
+	if !strings.HasPrefix(addr, server.Unix) {
+		addr = l.Addr().String()
+	}
+	fmt.Fprintf(c.App.ErrWriter, "serve: gRPC and Arrow Flight on %s\n", addr)
+	return l, nil
 }
 
 // openAccessLog opens the file of --access-log.

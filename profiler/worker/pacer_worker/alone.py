@@ -72,7 +72,7 @@ def _fake_store() -> Any:
 
 
 class AloneGroup(Group):
-    """A process group of which this rank is the only one that runs."""
+    """A process group with one running rank, this one."""
 
     def __init__(self, ranks: Sequence[int], rank: int, handle: object, phases: Phases) -> None:
         super().__init__(ranks, rank, handle, phases)
@@ -99,7 +99,7 @@ class AloneGroup(Group):
 
 
 class AloneLinks(Links):
-    """The connections of a stage whose neighbours do not run: the same numbers are received each time."""
+    """The connections of a stage without running neighbours: it receives the same numbers each time."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)

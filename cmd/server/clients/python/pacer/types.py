@@ -88,6 +88,7 @@ class Card(TypedDict):
     mape_unfitted: NotRequired[float]
     model: str
     n_all: int
+    n_alone: NotRequired[int]
     n_fit: int
     n_held_out: int
     n_left_out: int
@@ -182,6 +183,7 @@ class Comparison(TypedDict):
 
 class Config(TypedDict):
     accelerator: Accelerator
+    alone_stage: NotRequired[int]
     framework: NotRequired[str]
     link: Link
     model: Model
@@ -192,6 +194,7 @@ class Config(TypedDict):
 
 class ConfigBody(TypedDict):
     accelerator: str | Accelerator
+    alone_stage: NotRequired[int]
     framework: NotRequired[str]
     link: NotRequired[Link]
     model: str | Model

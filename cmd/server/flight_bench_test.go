@@ -1,0 +1,68 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/apache/arrow/go/v17/arrow"
+
+	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/cmd/internal/query/querytest"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/profiler/store"
+)
+
+// BenchmarkFlightPredict is the cost of a distinct question of a record batch of 10000, without a connection.
+func BenchmarkFlightPredict(b *testing.B) {
+	s := newServer(b, Options{})
+	f := &flightService{s: s}
+	models := []string{"llama3-8b", "llama2-7b", "llama2-13b", "llama3-70b"}
+	plans := []string{"dp=8,zero=3", "dp=16,zero=2,recompute=full", "dp=8,tp=2,zero=1", "dp=4,tp=4,zero=1,recompute=selective", "dp=2,tp=8", "dp=4,tp=2,pp=4,ga=8"}
+	var qs []question
+	for i := range maxBatch {
+		qs = append(qs, question{models[i%4], []string{"h100", "a100"}[i/4%2], plans[i/8%6], int64(1024 + 64*(i/48))})
+	}
+	rec := questionRecord(false, qs...)
+	b.ReportAllocs()
+	b.ResetTimer()
+	start := processorTime()
+	for range b.N {
+		out, err := f.predict(b.Context(), rec)
+		if err != nil {
+			b.Fatal(err)
+		}
+		out.Release()
+	}
+	b.ReportMetric(float64(processorTime()-start)/float64(b.N)/maxBatch, "cpu-ns/question")
+}
+
+// BenchmarkFlightGet is the cost of a distinct row of an export, without a connection.
+func BenchmarkFlightGet(b *testing.B) {
+	const rows = 20000
+	s := newServer(b, Options{})
+	m, a := querytest.Named(b, "llama3-8b", "h100")
+	node := query.NodeOf(a)
+	var batch []spec.Measurement
+	for i := range rows {
+		plan := spec.Plan{DP: 8, TP: 1 + i%2, PP: 1, MicroBatch: 1 + i%7, AccumSteps: 1 + i%64, ZeRO: i % 4, Precision: "bf16"}
+		batch = append(batch, spec.Measurement{Config: spec.Config{Model: m, SeqLen: 1024 + i%8192, Plan: plan, Accelerator: a, Shape: spec.Packed(plan.Devices(), 8), Link: node.Link, Framework: "FSDP"},
+			Outcome: spec.OK, StepSec: []float64{1 + float64(i)/rows, 1.01, 1.02}, PeakBytes: 1e9 * float64(1+i), Source: fmt.Sprintf("lab-%d", i%10), Origin: fmt.Sprintf("run %d", i)})
+		if len(batch) == 5000 {
+			if _, err := s.db.PutAll(b.Context(), batch...); err != nil {
+				b.Fatal(err)
+			}
+			batch = nil
+		}
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	start := processorTime()
+	for range b.N {
+		n, err := store.Batches(func(rec arrow.Record) error { _, err := fmt.Fprint(io.Discard, rec.NumRows()); return err }, flightRows, s.db.Query(b.Context(), store.Filter{}))
+		if n != rows || err != nil {
+			b.Fatal(n, err)
+		}
+	}
+	b.ReportMetric(float64(processorTime()-start)/float64(b.N)/rows, "cpu-ns/row")
+}

@@ -1,0 +1,190 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/flight"
+	"github.com/apache/arrow/go/v17/arrow/ipc"
+	"github.com/apache/arrow/go/v17/arrow/memory"
+
+	"github.com/pacer-ml/pacer/cmd/internal/answer"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
+	memorymodel "github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/planner"
+)
+
+// predictions is the schema of answers, a row per question in its order. Names and units are those of a plan of POST
+// /v1/predict. A question without an answer has problem and status alone.
+var predictions = arrow.NewSchema([]arrow.Field{
+	{Name: "step_time_s", Type: arrow.PrimitiveTypes.Float64, Nullable: true},
+	{Name: "step_time_lo_s", Type: arrow.PrimitiveTypes.Float64, Nullable: true},
+	{Name: "step_time_hi_s", Type: arrow.PrimitiveTypes.Float64, Nullable: true},
+	{Name: "samples_per_s", Type: arrow.PrimitiveTypes.Float64, Nullable: true},
+	{Name: "mem_gib", Type: arrow.PrimitiveTypes.Float64, Nullable: true},
+	{Name: "tflops_per_gpu", Type: arrow.PrimitiveTypes.Float64, Nullable: true},
+	{Name: "fits", Type: arrow.FixedWidthTypes.Boolean, Nullable: true},
+	{Name: "verdict", Type: arrow.BinaryTypes.String, Nullable: true},
+	{Name: "by", Type: arrow.BinaryTypes.String, Nullable: true},
+	{Name: "why", Type: arrow.BinaryTypes.String, Nullable: true},
+	{Name: "warnings", Type: arrow.ListOfNonNullable(arrow.BinaryTypes.String), Nullable: true},
+	{Name: "status", Type: arrow.PrimitiveTypes.Int32, Nullable: true},
+	{Name: "problem", Type: arrow.BinaryTypes.String, Nullable: true},
+}, nil)
+
+// DoExchange implements flight.FlightServer: it answers each record batch of questions with one of predictions.
+func (f *flightService) DoExchange(stream flight.FlightService_DoExchangeServer) error {
+	in, err := newRecordReader(stream, f.s.o.MaxBody)
+	if err != nil {
+		return err
+	}
+	defer in.release()
+	if d := in.reader.LatestFlightDescriptor(); pathOf(d) != flightPredict {
+		return noFlight(d)
+	}
+	w := flight.NewRecordWriter(stream, ipc.WithSchema(predictions))
+	defer w.Close()
+	for i := 0; ; i++ {
+		rec, _, err := in.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		out, err := f.predict(stream.Context(), rec)
+		if err != nil {
+			return inBatch(i, err)
+		}
+		err = w.Write(out)
+		out.Release()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// predict answers one record batch.
+func (f *flightService) predict(ctx context.Context, rec arrow.Record) (arrow.Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, f.s.o.Timeout)
+	defer cancel()
+	q, err := questionsOf(rec)
+	if err != nil {
+		return nil, err
+	}
+	return admitted(ctx, f.s, search, questionSec*float64(q.rows), func() (arrow.Record, error) {
+		b := newPredictionBuilder(q.rows)
+		defer b.Release()
+		prepared := map[questionKey]ready{}
+		for row := range q.rows {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			k, seq := q.key(row)
+			p, ok := prepared[k]
+			if !ok {
+				p = f.prepare(ctx, q, k)
+				prepared[k] = p
+			}
+			if p.err != nil {
+				b.fail(f.s, ctx, p.err)
+				continue
+			}
+			choice, err := p.Choice(ctx, int(seq))
+			if err != nil {
+				b.fail(f.s, ctx, err)
+				continue
+			}
+			b.add(&choice)
+		}
+		return b.NewRecord(), nil
+	})
+}
+
+// ready is a prepared question, or why there is none.
+type ready struct {
+	*answer.Prepared
+	err error
+}
+
+func (f *flightService) prepare(ctx context.Context, q *questions, k questionKey) ready {
+	request, err := q.request(k)
+	if err != nil {
+		return ready{err: err}
+	}
+	p, err := f.s.models.Prepare(ctx, request)
+	return ready{p, err}
+}
+
+// predictionBuilder builds a record batch of predictions.
+type predictionBuilder struct {
+	*array.RecordBuilder
+	numbers  [6]*array.Float64Builder
+	fits     *array.BooleanBuilder
+	texts    [3]*array.StringBuilder // verdict, by, why
+	warnings *array.ListBuilder
+	warning  *array.StringBuilder
+	status   *array.Int32Builder
+	problem  *array.StringBuilder
+}
+
+func newPredictionBuilder(rows int) *predictionBuilder {
+	b := &predictionBuilder{RecordBuilder: array.NewRecordBuilder(memory.NewGoAllocator(), predictions)}
+	b.Reserve(rows)
+	for i := range b.numbers {
+		b.numbers[i] = b.Field(i).(*array.Float64Builder)
+	}
+	b.fits = b.Field(6).(*array.BooleanBuilder)
+	for i := range b.texts {
+		b.texts[i] = b.Field(7 + i).(*array.StringBuilder)
+	}
+	b.warnings = b.Field(10).(*array.ListBuilder)
+	b.warning = b.warnings.ValueBuilder().(*array.StringBuilder)
+	b.status = b.Field(11).(*array.Int32Builder)
+	b.problem = b.Field(12).(*array.StringBuilder)
+	return b
+}
+
+// add appends a prediction.
+func (b *predictionBuilder) add(ch *planner.Choice) {
+	p := &ch.Prediction
+	var sec, lo, hi float64
+	if p.Throughput > 0 { // else it does not fit and is not covered
+		sec, lo, hi = p.StepSec(ch.Config.Plan.GlobalBatch())
+	}
+	for i, v := range [...]float64{sec, lo, hi, p.Throughput, p.MemoryBytes / memorymodel.GiB, query.TFLOPsPerDevice(&ch.Config, p.Throughput)} {
+		b.numbers[i].Append(v)
+	}
+	b.fits.Append(ch.Fits)
+	b.texts[0].Append(string(ch.Verdict))
+	b.texts[1].Append(p.By)
+	if ch.Why == "" {
+		b.texts[2].AppendNull()
+	} else {
+		b.texts[2].Append(ch.Why)
+	}
+	b.warnings.Append(true)
+	for _, w := range p.Warnings {
+		b.warning.Append(w.Error())
+	}
+	b.status.AppendNull()
+	b.problem.AppendNull()
+}
+
+// fail appends a problem.
+func (b *predictionBuilder) fail(s *Server, ctx context.Context, err error) {
+	p := problem(err)
+	if p.Status == http.StatusInternalServerError {
+		s.o.Log.Error("row failed", "id", requestOf(ctx).id, "path", flightPredict, "error", err)
+	}
+	shorten(&p.ErrorModel)
+	for i := range predictions.NumFields() - 2 {
+		b.Field(i).AppendNull()
+	}
+	b.status.Append(int32(p.Status))
+	b.problem.Append(p.Detail)
+}
