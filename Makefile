@@ -32,10 +32,10 @@ LINTER_VERSION := v2.15.0
 TOOLS  := $(or $(XDG_CACHE_HOME),$(addsuffix /.cache,$(HOME)),$(CURDIR)/bin)/pacer/tools
 LINTER := $(TOOLS)/golangci-lint-$(LINTER_VERSION)-$(shell PATH='$(PATH)' $(GO) env GOVERSION 2>/dev/null)
 
-# The control plane of Kubernetes, likewise built once per machine for every version of its sources. Tests
-# use it where it is built. bin/engines is for tests that run without make.
+# The control plane of Kubernetes and an S3 server, likewise built once per machine for every version of their
+# sources. Tests use them where they are built. bin/engines is for tests that run without make.
 ENGINES_SRC := scheduler/live/engines
-ENGINES     := $(TOOLS)/engines-$(shell cat $(ENGINES_SRC)/go.* $(ENGINES_SRC)/*/*.go | sha256sum | cut -c1-16)
+ENGINES     := $(TOOLS)/engines-$(shell cat $(ENGINES_SRC)/go.* $(ENGINES_SRC)/crds.txt $(ENGINES_SRC)/*/*.go $(ENGINES_SRC)/*/go.* | sha256sum | cut -c1-16)
 ifneq ($(wildcard $(ENGINES)/kubectl),)
 export PACER_ENGINES := $(ENGINES)
 endif
@@ -136,7 +136,7 @@ e2e: build ## the built binary, from the command line
 	PACER_BIN='$(CURDIR)/bin/pacer' $(GOTEST) -count=1 -timeout 60m -run '$(E2E)' ./cmd/...
 
 .PHONY: engines
-engines: need-go $(ENGINES)/kubectl ## a real control plane of Kubernetes for tests: 10 minutes of processor time, 3 GB of build cache
+engines: need-go $(ENGINES)/kubectl ## a real control plane of Kubernetes and an S3 server for tests: 13 minutes of processor time, 3 GB of build cache
 	@mkdir -p bin && ln -sfn '$(ENGINES)' bin/engines && echo '$(ENGINES)'
 
 .PHONY: fuzz
@@ -179,12 +179,12 @@ bench-planner: build ## regret of the planner's choices among measured plans; wh
 	bin/pacer bench planner --shared "$${PACER_SHARED:?set it to the directory of the data sets, see docs/benchmarks/README.md}"
 
 .PHONY: abuse
-abuse: need-go ## hostile clients of pacer serve, on loopback: large bodies, slow and heavy clients, a full disk
-	$(GO) test -count=1 -timeout 30m -run '^Test(E2E)?Abuse' -v ./cmd/server ./cmd/pacer
+abuse: need-go ## hostile clients of pacer serve, on an idle machine: large bodies, slow and heavy clients, a full disk
+	PACER_ABUSE=1 $(GO) test -count=1 -timeout 30m -run '^Test(E2E)?Abuse' -v ./cmd/server ./cmd/pacer
 	$(GO) test -count=1 -timeout 30m -run '^Test(StoreOnFullDisk|OpenOnFullDisk)$$' -v ./profiler/store
 
 .PHONY: soak
-soak: need-go ## hours of kills and random runs, before a release: RAPID_CHECKS=20000 make soak
+soak: need-go ## hours of kills, random runs and a loaded server, before a release: RAPID_CHECKS=20000 make soak
 	PACER_SOAK=1 RAPID_CHECKS=$${RAPID_CHECKS:-20000} $(GO) test -count=1 -timeout 0 ./...
 
 .PHONY: soak-sim
@@ -246,6 +246,11 @@ $(LINTER): | need-go
 
 # The link is made last: it says that the engines are complete.
 $(ENGINES)/kubectl: | need-go
-	@mkdir -p '$(ENGINES)'
+	@mkdir -p '$(ENGINES)/crds'
+	while read -r module file; do \
+		dir=$$(cd '$(ENGINES)' && $(GO) mod download -json "$$module" | sed -n 's/.*"Dir": "\(.*\)".*/\1/p') && \
+		cp --no-preserve=mode "$$dir/$$file" '$(ENGINES)/crds/' || exit 1; \
+	done <$(ENGINES_SRC)/crds.txt
 	cd $(ENGINES_SRC) && $(GO) build -trimpath -ldflags '-s -w' -o '$(ENGINES)/' ./...
+	cd $(ENGINES_SRC)/versitygw && $(GO) build -trimpath -ldflags '-s -w' -o '$(ENGINES)/' tool
 	ln -sf kubemin $@

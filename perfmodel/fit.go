@@ -37,7 +37,8 @@ func (o FitOptions) Validate() error {
 
 // FitKey fits f to the rows of one (model, accelerator) key and scores it on rows the fit did not use. Repeats
 // of a configuration count as one row. Rows that are not Usable are not fitted; if they have a step time and are not
-// quarantined, they count in Card.MAPEAll only. The result does not depend on the order of rows.
+// quarantined, they count in Card.MAPEAll only. Rows of one rank alone are fitted if the family is able to (see
+// Family.Alone), but not scored: the Card's errors are of whole steps. The result does not depend on the order of rows.
 //
 // A family without a Fit function is scored on all rows. The error wraps ErrTooFewPoints if the usable rows do
 // not identify the parameters.
@@ -64,6 +65,8 @@ type task struct {
 	family   Family
 	key      spec.Key
 	usable   []spec.Measurement // merged, canonical order
+	alone    []spec.Measurement // of one rank alone, merged: in every fit, never scored
+	skipped  int                // number of rows of one rank alone that the family does not fit
 	repeats  []spec.Measurement // usable, not merged
 	doubted  []spec.Measurement // with a step time, not quarantined
 	left     int                // number of rows that are not usable, doubted ones included
@@ -80,19 +83,32 @@ func newTask(f Family, rows []spec.Measurement) (*task, error) {
 		} else if k != t.key {
 			return nil, fmt.Errorf("perfmodel: rows of %s and of %s, want one key: split them with GroupByKey", t.key, k)
 		}
-		if Usable(m) {
+		if Usable(m) || f.Alone && UsableOrAlone(m) {
 			t.repeats = append(t.repeats, m)
 			continue
 		}
 		t.left++
-		if m.Outcome == spec.OK && m.MedianStepSec() > 0 && !m.Quarantined() {
+		switch {
+		case m.Config.Alone():
+			if UsableOrAlone(m) {
+				t.skipped++
+			}
+		case m.Outcome == spec.OK && m.MedianStepSec() > 0 && !m.Quarantined():
 			t.doubted = append(t.doubted, m)
 		}
 	}
 	order, _ := orderRows(t.repeats)
 	t.repeats = pick(t.repeats, order)
-	t.usable, t.doubted = MergeRepeats(t.repeats), MergeRepeats(t.doubted)
-	if len(t.usable) == 0 {
+	merged, doubted := MergeRepeats(t.repeats), MergeRepeats(t.doubted)
+	t.doubted = doubted
+	for _, m := range merged {
+		if m.Config.Alone() {
+			t.alone = append(t.alone, m)
+		} else {
+			t.usable = append(t.usable, m)
+		}
+	}
+	if len(merged) == 0 {
 		return nil, fmt.Errorf("perfmodel: %s: none of %d rows is usable%s: %w", t.key, len(rows), whyNot(rows), ErrTooFewPoints)
 	}
 	return t, nil
@@ -101,8 +117,11 @@ func newTask(f Family, rows []spec.Measurement) (*task, error) {
 // whyNot says why no row is usable, as the end of a message: the number of rows in doubt, and the most frequent
 // doubt.
 func whyNot(rows []spec.Measurement) string {
-	doubts, doubted, most := map[string]int{}, 0, ""
+	doubts, doubted, most, alone := map[string]int{}, 0, "", 0
 	for _, m := range rows {
+		if m.Config.Alone() && UsableOrAlone(m) {
+			alone++
+		}
 		why := m.DoubtReason()
 		if m.Outcome != spec.OK || why == "" {
 			continue
@@ -113,7 +132,10 @@ func whyNot(rows []spec.Measurement) string {
 			most = why
 		}
 	}
-	if doubted == 0 {
+	switch {
+	case doubted == 0 && alone > 0:
+		return fmt.Sprintf(" (%d of one rank alone, which this family does not fit)", alone)
+	case doubted == 0:
 		return ""
 	}
 	return fmt.Sprintf(" (%d in doubt: %s; measure again with nothing else running, under another label)", doubted, most)
@@ -151,7 +173,7 @@ func (t *task) holdOut(ctx context.Context, limit int) (Fitted, Card, error) {
 	if err != nil {
 		return nil, Card{}, err
 	}
-	fitted, card, err := t.family.Fit(ctx, Rows(fit))
+	fitted, card, err := t.family.Fit(ctx, Rows(slices.Concat(fit, t.alone)))
 	if err != nil {
 		return nil, Card{}, err
 	}
@@ -179,7 +201,7 @@ func (t *task) choose(n int) []int {
 
 // crossValidate fits all rows and scores each row with a fit that left out its fold.
 func (t *task) crossValidate(ctx context.Context, folds int, seed uint64) (Fitted, Card, error) {
-	fitted, card, err := t.family.Fit(ctx, Rows(t.usable))
+	fitted, card, err := t.family.Fit(ctx, Rows(slices.Concat(t.usable, t.alone)))
 	if err != nil {
 		return nil, Card{}, err
 	}
@@ -194,7 +216,7 @@ func (t *task) crossValidate(ctx context.Context, folds int, seed uint64) (Fitte
 				in = append(in, m)
 			}
 		}
-		fitted, _, err := t.family.Fit(ctx, Rows(in))
+		fitted, _, err := t.family.Fit(ctx, Rows(slices.Concat(in, t.alone)))
 		if errors.Is(err, ErrTooFewPoints) {
 			skipped += len(out)
 			continue
@@ -257,7 +279,7 @@ func (t *task) scoreHeld(ctx context.Context, p Predictor, rows []spec.Measureme
 
 // finish writes the scores to the family's card.
 func (t *task) finish(ctx context.Context, fitted Fitted, card Card) (Fitted, Card, error) {
-	card.Key, card.Family, card.NLeftOut = t.key, t.family.Name, t.left
+	card.Key, card.Family, card.NLeftOut, card.NAlone = t.key, t.family.Name, t.left, len(t.alone)
 	card.NHeldOut = len(t.score.ape)
 	card.MAPE, card.P95APE = ErrorSummary(t.score.ape)
 	card.Coverage = 0
@@ -270,6 +292,9 @@ func (t *task) finish(ctx context.Context, fitted Fitted, card Card) (Fitted, Ca
 			return nil, Card{}, err
 		}
 		card.MAPEUnfitted, _ = ErrorSummary(other.ape)
+	}
+	if t.skipped > 0 {
+		card.Warnings = append(card.Warnings, fmt.Sprintf("perfmodel: %s of one rank alone not fitted: family %s knows only whole steps", spec.Count(t.skipped, "row"), t.family.Name))
 	}
 	if n := t.score.uncovered; n > 0 {
 		card.Warnings = append(card.Warnings, fmt.Sprintf("perfmodel: %d configurations not covered, so not scored", n))

@@ -89,6 +89,9 @@ type Family struct {
 	// ErrTooFewPoints if the rows do not identify the parameters and ErrNotFinite if no fit is finite; others
 	// come from data, or from ctx within 100 ms of its end. Fit is nil for a family that is not fitted.
 	Fit func(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (Fitted, Card, error)
+	// Alone means that the family predicts one rank alone (spec.Config.AloneStage) and that Fit, Condition and Gain learn from
+	// rows of such. Other families ignore these rows.
+	Alone bool
 	// Condition fits to rows of any keys at once, and the result, a Pool, predicts keys without rows, too. Rows that are
 	// not Usable count with their recorded memory. Nil for a family with a fit per key.
 	Condition func(ctx context.Context, rows []spec.Measurement) (Fitted, error)
@@ -128,6 +131,7 @@ type Card struct {
 	spec.Key
 	Family   string  `json:"family"`
 	NFit     int     `json:"n_fit" doc:"Rows fitted."`
+	NAlone   int     `json:"n_alone,omitempty" doc:"Of the rows fitted, those of one rank alone. They are not scored."`
 	NPooled  int     `json:"n_pooled,omitempty" doc:"Rows of other models and accelerators that took part in the fit."`
 	NHeldOut int     `json:"n_held_out" doc:"Rows scored: predicted, not fitted and not in doubt."`
 	NLeftOut int     `json:"n_left_out" doc:"Rows in doubt or without a step time."`

@@ -115,6 +115,9 @@ func fitTogether(ctx context.Context, f Family, byKey map[spec.Key][]spec.Measur
 	return nil
 }
 
+// inEveryFit is the fold of rows that are not scored.
+const inEveryFit = -2
+
 // newMember returns nil for rows that FitKey does not fit.
 func newMember(f Family, rows []spec.Measurement, o FitOptions) *member {
 	t, err := newTask(f, rows)
@@ -122,16 +125,20 @@ func newMember(f Family, rows []spec.Measurement, o FitOptions) *member {
 		return nil
 	}
 	t.unfitted = o.Unfitted
-	m := &member{task: t, fit: t.usable}
+	m := &member{task: t, fit: slices.Concat(t.usable, t.alone)}
 	if o.MaxRows > 0 {
 		if m.fit, m.held, err = t.split(o.MaxRows); err != nil {
 			return nil
 		}
+		m.fit = slices.Concat(m.fit, t.alone)
 	} else {
 		m.fold = deal(t.usable, min(o.folds(), len(t.usable)), o.Seed)
+		for range t.alone {
+			m.fold = append(m.fold, inEveryFit)
+		}
 	}
-	for i := range t.usable {
-		m.stacks = append(m.stacks, stackOf(&t.usable[i]))
+	for _, row := range slices.Concat(t.usable, t.alone) {
+		m.stacks = append(m.stacks, stackOf(&row))
 	}
 	slices.Sort(m.stacks)
 	m.stacks = slices.Compact(m.stacks)

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -13,9 +14,23 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
-// Usable reports whether m may be fitted and scored: it ran, has a step time and is not doubted.
-func Usable(m spec.Measurement) bool {
+// Usable reports whether m may be fitted and scored as a step of its plan: it ran, has a step time and is not doubted, and
+// is not of one rank alone.
+func Usable(m spec.Measurement) bool { return !m.Config.Alone() && UsableOrAlone(m) }
+
+// UsableOrAlone reports whether m is usable, or would be if it were not of one rank alone (see spec.Config.AloneStage). Such
+// rows are for models that predict a rank alone, see Family.Alone.
+func UsableOrAlone(m spec.Measurement) bool {
 	return m.Outcome == spec.OK && m.DoubtReason() == "" && m.MedianStepSec() > 0
+}
+
+// NotAlone returns an error that wraps ErrNotCovered for one rank alone, nil for whole plans: for models that know only
+// whole steps. by names the model.
+func NotAlone(by string, c *spec.Config) error {
+	if !c.Alone() {
+		return nil
+	}
+	return fmt.Errorf("%s: %s, plan %s: %s: the model knows only whole steps: %w", by, c.Key(), c.Plan, c.AloneText(), ErrNotCovered)
 }
 
 // GroupByKey splits rows by (model, accelerator); rows keep their order.

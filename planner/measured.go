@@ -32,6 +32,9 @@ type measuredKey struct {
 func NewMeasured(configs []spec.Config) *Measured {
 	m := &Measured{by: map[measuredKey][]spec.Config{}}
 	for _, c := range configs {
+		if c.Alone() { // has not run as a whole
+			continue
+		}
 		c.Plan = c.Plan.Normal()
 		k := measuredKey{c.Key(), c.Plan.GlobalBatch()}
 		m.by[k] = append(m.by[k], c)

@@ -47,6 +47,9 @@ type Space struct {
 	Offload     []spec.Offload
 	Precision   []spec.Precision // default spec.Accelerator.DefaultPrecision, FP32 on CPUs
 	Plans       []spec.Plan      // exact plans in addition to the product, on Shapes of their size
+	// Alone has plans for more devices than the machine measured one rank at a time, without the others: one rank of the
+	// first, the second and the last pipeline stage. See spec.Config.AloneStage.
+	Alone bool
 	// Measured replaces all of the above by the configurations of the runner's table; for the
 	// replay runner.
 	Measured bool

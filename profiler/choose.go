@@ -202,7 +202,7 @@ func (r *run) cost(c candidate, limit budgetTerm) float64 {
 	case c.sec <= 0 || limit == byPoints:
 		return 1
 	case limit == byDeviceTime:
-		return c.sec * float64(r.points[c.point].Config.Plan.Devices())
+		return c.sec * float64(r.points[c.point].Config.RunDevices())
 	}
 	return c.sec
 }

@@ -10,11 +10,12 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
-// Assumed cost of a point before any measurement: seconds to launch and import, steps of warm-up,
-// and steps timed.
+// Assumed cost of a point before any measurement: seconds to launch and import, or to build the network of one rank alone
+// in the process that measures all of them; steps of warm-up, and steps timed.
 const (
 	launchCPU   = 5.0
 	launchOther = 15.0
+	launchAlone = 0.5
 	warmUpSteps = 6
 	timedSteps  = 20
 )
@@ -22,6 +23,7 @@ const (
 // costModel predicts the cost of a point from the points measured so far.
 type costModel struct {
 	overhead float64 // seconds per point besides its steps
+	alone    float64 // the same of one rank alone
 	warmUp   float64 // warm-up steps
 	steps    float64 // timed steps
 	wall     float64 // mean seconds per point, 0 = none measured
@@ -29,18 +31,19 @@ type costModel struct {
 }
 
 func (r *run) costModel() costModel {
-	h := costModel{overhead: launchOther, warmUp: warmUpSteps, steps: timedSteps}
+	h := costModel{overhead: launchOther, alone: launchAlone, warmUp: warmUpSteps, steps: timedSteps}
 	switch {
 	case r.simulated():
 		h.overhead, h.warmUp = r.c.Runner.Delay.Seconds(), 0
+		h.alone = h.overhead
 	case r.o.Machine.CPU:
 		h.overhead = launchCPU
 	}
-	var over, warm, steps []float64
+	var over, alone, warm, steps []float64
 	for _, m := range r.rows {
 		wall, timed := HeldSec(m), 0.0
 		h.wall += wall / float64(len(r.rows))
-		h.device += wall * float64(m.Config.Plan.Devices()) / float64(len(r.rows))
+		h.device += wall * float64(m.Config.RunDevices()) / float64(len(r.rows))
 		if m.Outcome != spec.OK || len(m.StepSec) == 0 {
 			continue
 		}
@@ -49,10 +52,21 @@ func (r *run) costModel() costModel {
 		}
 		n := float64(len(m.StepSec))
 		w := warmUpOf(m)
-		over, warm, steps = append(over, max(wall-timed*(1+w/n), 0)), append(warm, w), append(steps, n)
+		warm, steps = append(warm, w), append(steps, n)
+		if besides := max(wall-timed*(1+w/n), 0); m.Config.Alone() {
+			alone = append(alone, besides)
+		} else {
+			over = append(over, besides)
+		}
 	}
 	if len(over) > 0 {
-		h.overhead, h.warmUp, h.steps = stats.Median(over), stats.Median(warm), stats.Median(steps)
+		h.overhead = stats.Median(over)
+	}
+	if len(alone) > 0 {
+		h.alone = stats.Median(alone)
+	}
+	if len(steps) > 0 {
+		h.warmUp, h.steps = stats.Median(warm), stats.Median(steps)
 	}
 	return h
 }
@@ -64,7 +78,11 @@ func (r *run) seconds(k *keyState, i int, h costModel) float64 {
 	if !ok {
 		return min(h.wall, p.Timeout.Seconds())
 	}
-	return min(h.overhead+step*(p.warmUp(step, h)+p.timed(step, h)), p.Timeout.Seconds())
+	overhead := h.overhead
+	if i < len(r.points) && r.points[i].Config.Alone() {
+		overhead = h.alone
+	}
+	return min(overhead+step*(p.warmUp(step, h)+p.timed(step, h)), p.Timeout.Seconds())
 }
 
 // warmUpOf returns the number of warm-up steps of m, 0 if unknown.
@@ -145,7 +163,7 @@ func (r *run) expectedMeans(h costModel) (wall, device float64) {
 		for _, i := range k.points {
 			if r.open(i) || r.pending(i) {
 				sec := r.seconds(k, i, h)
-				wall, device, n = wall+sec, device+sec*float64(r.points[i].Config.Plan.Devices()), n+1
+				wall, device, n = wall+sec, device+sec*float64(r.points[i].Config.RunDevices()), n+1
 			}
 		}
 	}
@@ -175,7 +193,7 @@ func (r *run) eta() float64 {
 
 // fitsBudget reports whether point i, expected to take sec seconds, fits in the budget.
 func (r *run) fitsBudget(i int, sec float64, left [3]float64) bool {
-	d := float64(r.points[i].Config.Plan.Devices())
+	d := float64(r.points[i].Config.RunDevices())
 	return left[byPoints] >= 1 && left[byDeviceTime] > 0 && left[byWallTime] > 0 &&
 		sec*d <= left[byDeviceTime] && sec <= left[byWallTime]
 }

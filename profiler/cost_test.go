@@ -20,10 +20,16 @@ func TestExpectedCost(t *testing.T) {
 		m.Env[EnvWall] = strconv.FormatFloat(10+26*step, 'g', -1, 64)
 		return m
 	}
-	r := run{rows: []spec.Measurement{row(0.1), row(0.2), row(0.4)}}
+	alone := row(0.1)
+	alone.Config.AloneStage, alone.Env[EnvWall] = 1, strconv.FormatFloat(1+26*0.1, 'g', -1, 64)
+	r := run{rows: []spec.Measurement{row(0.1), row(0.2), row(0.4), alone}}
 	h := r.costModel()
-	if math.Abs(h.overhead-10) > 1e-9 || h.warmUp != 6 || h.steps != 20 {
-		t.Fatalf("%+v; want 10 s, 6 and 20 steps", h)
+	if math.Abs(h.overhead-10) > 1e-9 || math.Abs(h.alone-1) > 1e-9 || h.warmUp != 6 || h.steps != 20 {
+		t.Fatalf("%+v; want 10 s, 1 s for one rank alone, 6 and 20 steps", h)
+	}
+	r.points = []Point{{}, {Config: alone.Config}}
+	if got := r.seconds(&keyState{steps: map[int]float64{1: 0.5}}, 1, h); math.Abs(got-(1+26*0.5)) > 1e-9 {
+		t.Errorf("one rank alone: %g s, want 14", got)
 	}
 	for _, tc := range []struct{ step, want float64 }{
 		{0.5, 10 + 26*0.5},

@@ -24,7 +24,7 @@ func (r *run) misled() string {
 // is not usable.
 func errorOf(m *spec.Measurement) (e spacefill.Error, ok bool) {
 	sec, half := envFloat(m, EnvPredicted), envFloat(m, EnvPredictedHalf)
-	if !(sec > 0 && half > 0) || !perfmodel.Usable(*m) {
+	if !(sec > 0 && half > 0) || !perfmodel.UsableOrAlone(*m) {
 		return e, false
 	}
 	return spacefill.Error{Off: math.Log(m.MedianStepSec() / sec), HalfWidth: half}, true

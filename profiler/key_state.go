@@ -102,7 +102,7 @@ func (g *fitGroup) allRows() (out []spec.Measurement) {
 
 func (k *keyState) add(m spec.Measurement) {
 	k.rows = append(k.rows, m)
-	if perfmodel.Usable(m) {
+	if perfmodel.UsableOrAlone(m) {
 		k.usable++
 	}
 	switch {
@@ -244,7 +244,9 @@ func (k *keyState) takeGains(gains []perfmodel.Gain) {
 func (r *run) fit(ctx context.Context, g *fitGroup) (fitted perfmodel.Fitted) {
 	rows, err := g.allRows(), error(nil)
 	switch {
-	case !slices.ContainsFunc(rows, perfmodel.Usable):
+	case !slices.ContainsFunc(rows, func(m spec.Measurement) bool {
+		return perfmodel.Usable(m) || r.o.Family.Alone && perfmodel.UsableOrAlone(m)
+	}):
 		g.warn("nothing measured yet")
 		return nil
 	case r.o.Family.Condition != nil:
@@ -301,7 +303,7 @@ func (r *run) guessScale(ctx context.Context, k *keyState) float64 {
 	for _, rows := range [][]spec.Measurement{k.rows, r.rows} {
 		var ratios []float64
 		for _, m := range rows {
-			if t := r.guess(ctx, m.Config); t > 0 && perfmodel.Usable(m) {
+			if t := r.guess(ctx, m.Config); t > 0 && perfmodel.UsableOrAlone(m) {
 				ratios = append(ratios, m.MedianStepSec()/t)
 			}
 		}

@@ -30,6 +30,8 @@ func cannotRun(m spec.Model, seq int, p spec.Plan) string {
 func (m Machine) deviceMismatch(c spec.Config) string {
 	total, nodes, most, least := c.Shape.Stats()
 	switch {
+	case c.Alone() && len(m.Devices) > 0 && most%c.Plan.TP == 0 && least%c.Plan.TP == 0:
+		return ""
 	case nodes > 1:
 		return fmt.Sprintf("shape %s has %d nodes, this machine is one", c.Shape, nodes)
 	case total > len(m.Devices):
@@ -68,7 +70,7 @@ func (m Machine) tooLarge(c spec.Config) string {
 		return ""
 	}
 	b, err := memory.Estimate(c)
-	if need := b.HostBytes * float64(c.Plan.Devices()); err == nil && need > m.HostBytes {
+	if need := b.HostBytes * float64(c.RunDevices()); err == nil && need > m.HostBytes {
 		return fmt.Sprintf("offloads an estimated %.3g GiB, but this machine has %.3g GiB of host memory", need/memory.GiB, m.HostBytes/memory.GiB)
 	}
 	return ""

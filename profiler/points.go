@@ -68,6 +68,9 @@ func (s Space) combinations(models int) float64 {
 		len(s.Recompute), len(s.Offload), len(s.Precision)} {
 		each *= float64(max(l, 1))
 	}
+	if s.Alone {
+		n *= 3 // stages
+	}
 	return n * (each + float64(len(s.Plans)))
 }
 
@@ -136,18 +139,36 @@ func (e *expansion) add(model spec.Model, seq int, shape spec.Shape, p spec.Plan
 	p = p.Normal()
 	n, split := shape.Total(), p.TP*p.PP
 	p.DP = max(n/split, 1)
-	c := e.m.config(model, seq, shape, p, e.c.Point.Threads)
-	id := IdentityOf(c)
-	if e.seen[id] {
-		return
+	for i, c := range e.ranks(e.m.config(model, seq, shape, p, e.c.Point.Threads)) {
+		id := IdentityOf(c)
+		if e.seen[id] {
+			continue
+		}
+		e.seen[id] = true
+		values := valuesOf(c)
+		if r, bad := e.reject(c, n%split != 0); !bad {
+			e.take(c, values)
+		} else if i == 0 || r.Group == ForMemory { // other reasons hold for all stages
+			e.rejected = append(e.rejected, combination{r, values})
+		}
 	}
-	e.seen[id] = true
-	values := valuesOf(c)
-	if r, bad := e.reject(c, n%split != 0); bad {
-		e.rejected = append(e.rejected, combination{r, values})
-		return
+}
+
+// ranks returns c, or if it is for more devices than the machine has and the campaign measures ranks alone, one rank of
+// each different stage: the first, with the embedding and the most activations; the second, which stands for those after
+// it; and the last, with the vocabulary head. Ranks of one stage do the same work.
+func (e *expansion) ranks(c spec.Config) []spec.Config {
+	if !e.c.Space.Alone || c.Plan.Devices() <= len(e.m.Devices) {
+		return []spec.Config{c}
 	}
-	e.take(c, values)
+	var out []spec.Config
+	for _, stage := range []int{1, 2, c.Plan.PP} {
+		if stage <= c.Plan.PP && (len(out) == 0 || stage > out[len(out)-1].AloneStage) {
+			c.AloneStage = stage
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // reject returns whether c is rejected, and why.
@@ -258,14 +279,15 @@ func (e *expansion) exact() error {
 func (e *expansion) exactOn(shape spec.Shape, p spec.Plan) (errs []error) {
 	for _, model := range e.c.Models {
 		for _, seq := range orDefault(e.c.Space.SeqLens, 0) {
-			c := e.m.config(model, seq, shape, p, e.c.Point.Threads)
-			if why := cmp.Or(cannotRun(model, c.SeqLen, c.Plan), e.m.deviceMismatch(c), e.m.lacks(c)); why != "" {
-				errs = append(errs, fmt.Errorf("profiler: campaign %s: plan %s: %s", e.c.Name, p, why))
-				continue
-			}
-			if id := IdentityOf(c); !e.seen[id] {
-				e.seen[id] = true
-				e.take(c, valuesOf(c))
+			for _, c := range e.ranks(e.m.config(model, seq, shape, p, e.c.Point.Threads)) {
+				if why := cmp.Or(cannotRun(model, c.SeqLen, c.Plan), e.m.deviceMismatch(c), e.m.lacks(c)); why != "" {
+					errs = append(errs, fmt.Errorf("profiler: campaign %s: plan %s: %s", e.c.Name, p, why))
+					break
+				}
+				if id := IdentityOf(c); !e.seen[id] {
+					e.seen[id] = true
+					e.take(c, valuesOf(c))
+				}
 			}
 		}
 	}
@@ -308,15 +330,20 @@ type Identity struct {
 	devices   string
 	cpus      int
 	framework string
+	stage     int // spec.Config.AloneStage
 }
 
 // IdentityOf returns the identity of c.
 func IdentityOf(c spec.Config) Identity {
-	return Identity{c.Key(), c.Plan.Normal(), c.Seq(), c.Shape.Devices, c.Shape.CPUs, c.Framework}
+	return Identity{c.Key(), c.Plan.Normal(), c.Seq(), c.Shape.Devices, c.Shape.CPUs, c.Framework, c.AloneStage}
 }
 
 // String formats all fields.
 func (id Identity) String() string {
-	return fmt.Sprintf("%s, %s, %d tokens, shape %s with %d CPUs, framework %q",
+	text := fmt.Sprintf("%s, %s, %d tokens, shape %s with %d CPUs, framework %q",
 		id.key, id.plan, id.seq, id.devices, id.cpus, id.framework)
+	if id.stage != 0 {
+		text += fmt.Sprintf(", one rank of stage %d alone", id.stage)
+	}
+	return text
 }

@@ -15,7 +15,8 @@ var ErrSetup = errors.New("cannot measure here")
 
 // Runner measures one point. A failure of the point itself (out of memory, a hang, a crash, NaN) is reported as
 // the measurement's Outcome, with a reason. An error means that no point can be measured, or that ctx ended;
-// the caller then stores nothing. In any case Run ends all processes that it started.
+// the caller then stores nothing. In any case Run ends all processes that it started,
+// except one for further points if the Runner is an io.Closer. The campaign closes it at its end; it can be used again.
 //
 // The measurement has c unchanged and belongs to the caller. The campaign sets Source, Origin and its own Env
 // keys (see Env...). Run is called from one goroutine, or with Options.Parallel from several.

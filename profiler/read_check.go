@@ -22,6 +22,13 @@ func (r *campaignReader) check() {
 		r.checkMeasured()
 		return
 	}
+	if name := r.c.Runner.Name; r.c.Space.Alone && (name == RunnerCommand || name == RunnerReplay) {
+		for _, e := range r.spaceKeys {
+			if e.Key == "alone" {
+				r.Fail(e.At, "alone has no effect with runner %s: only Pacer's own worker runs one rank without the others", name)
+			}
+		}
+	}
 	if n := r.c.Space.combinations(len(r.c.Models)); n > maxPoints {
 		r.Fail(r.space.Token(), "the space has %.0f combinations, want at most %d", n, maxPoints)
 	}

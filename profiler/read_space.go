@@ -17,7 +17,7 @@ const (
 func (r *campaignReader) readSpace(n yamlfile.Node) {
 	s := &r.c.Space
 	r.spaceKeys = n.Entries("shapes", "seq", "micro_batch", "accumulation", "tp", "pp", "zero", "sp",
-		"recompute", "offload", "precision", "plans", "measured")
+		"recompute", "offload", "precision", "plans", "alone", "measured")
 	for _, e := range r.spaceKeys {
 		if !e.Value.Given() {
 			r.Fail(e.At, "%s has no value: omit it for its default", e.Key)
@@ -48,6 +48,8 @@ func (r *campaignReader) readSpace(n yamlfile.Node) {
 			s.Precision, _ = each(values, words(spec.Precisions()...))
 		case "plans":
 			s.Plans, r.plans = each(values, readPlan)
+		case "alone":
+			s.Alone = values.Flag()
 		case "measured":
 			s.Measured = values.Flag()
 		}

@@ -114,7 +114,7 @@ func HeldSec(m spec.Measurement) float64 {
 func (r *run) deviceSec() float64 {
 	sum := 0.0
 	for _, m := range r.rows {
-		sum += HeldSec(m) * float64(m.Config.Plan.Devices())
+		sum += HeldSec(m) * float64(m.Config.RunDevices())
 	}
 	return sum
 }

@@ -83,7 +83,7 @@ func (r *run) retries(h costModel) (from []candidate, reserve [3]float64) {
 				sec := r.seconds(k, i, h)
 				from = append(from, candidate{keyState: k, point: i, sec: sec})
 				reserve[byWallTime] += sec
-				reserve[byDeviceTime] += sec * float64(r.points[i].Config.Plan.Devices())
+				reserve[byDeviceTime] += sec * float64(r.points[i].Config.RunDevices())
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"strconv"
@@ -122,6 +123,9 @@ func Run(ctx context.Context, c Campaign, o Options) (State, error) {
 		session = r.concurrent
 	}
 	s, err := session(ctx)
+	if closer, ok := o.Runner.(io.Closer); ok {
+		err = errors.Join(err, closer.Close())
+	}
 	return s, errors.Join(err, r.finish())
 }
 

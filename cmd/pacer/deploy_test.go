@@ -69,17 +69,21 @@ func TestE2EDeployUnit(t *testing.T) {
 func TestE2EDeployKubernetes(t *testing.T) {
 	c := kubernetesCluster(t)
 	dir := t.TempDir()
-	commands := regexp.MustCompile("(?s)\n```console\n(kubectl apply -k cmd/server/deploy.*?)```").FindStringSubmatch(fileText(t, filepath.Join(moduleDir(t), "docs/guides/serve.md")))
-	if commands == nil {
-		t.Fatal("the guide does not say how to deploy")
+	var commands string
+	blocks := regexp.MustCompile("(?s)\n```console\n(kubectl apply -k cmd/server/deploy.*?)```").FindAllStringSubmatch(fileText(t, filepath.Join(moduleDir(t), "docs/guides/serve.md")), -1)
+	for _, b := range blocks {
+		commands += b[1]
+	}
+	if len(blocks) != 2 {
+		t.Fatal("the guide does not say how to deploy a server and its replicas")
 	}
 	for name, target := range map[string]string{"pacer": selfAs(t, "pacer"), "kubectl": kubetest.Program(t, "kubectl"), "cmd": filepath.Join(moduleDir(t), "cmd")} {
 		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	out := output(t, []string{"KUBECONFIG=" + c.Kubeconfig, "HOME=" + dir, "PATH=" + dir + ":" + os.Getenv("PATH")}, "sh", "-euc", "cd "+dir+"\n"+commands[1])
-	for _, object := range []string{"namespace", "configmap", "service", "statefulset.apps", "poddisruptionbudget.policy", "networkpolicy.networking.k8s.io", "secret"} {
+	out := output(t, []string{"KUBECONFIG=" + c.Kubeconfig, "HOME=" + dir, "PATH=" + dir + ":" + os.Getenv("PATH")}, "sh", "-euc", "cd "+dir+"\n"+commands)
+	for _, object := range []string{"namespace", "configmap", "service", "statefulset.apps", "deployment.apps", "poddisruptionbudget.policy", "networkpolicy.networking.k8s.io", "secret"} {
 		if !regexp.MustCompile(`(?m)^` + object + `/pacer\S* created`).MatchString(out) {
 			t.Errorf("no %s of:\n%s", object, out)
 		}
@@ -143,13 +147,15 @@ func TestE2EDeployDashboard(t *testing.T) {
 		}
 		return path
 	}
-	s := startServing(t, selfAs(t, "pacer"), filepath.Join(dir, "data"), "--token-file", write("token", token))
+	shared := "file://" + filepath.Join(dir, "shared")
+	s := startServing(t, selfAs(t, "pacer"), filepath.Join(dir, "data"), "--token-file", write("token", token), "--publish", shared)
+	replica := startServing(t, selfAs(t, "pacer"), filepath.Join(dir, "replica"), "--token-file", write("token", token), "--replica-of", shared)
 	config := write("prometheus.yml", fmt.Sprintf(`
 global: {scrape_interval: 500ms, evaluation_interval: 500ms}
 rule_files: [%s]
 scrape_configs:
-  - {job_name: pacer, authorization: {credentials: %s}, static_configs: [{targets: [%s]}]}
-`, deployFile(t, "alerts.yaml"), token, strings.TrimPrefix(s.url, "http://")))
+  - {job_name: pacer, authorization: {credentials: %s}, static_configs: [{targets: [%s, %s]}]}
+`, deployFile(t, "alerts.yaml"), token, strings.TrimPrefix(s.url, "http://"), strings.TrimPrefix(replica.url, "http://")))
 	base := startPrometheus(t, config, dir)
 
 	want := queries(t)

@@ -38,13 +38,16 @@ func TestE2EKubernetesGuide(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	job := regexp.MustCompile("(?s)\n```yaml\n(.*?)```").FindSubmatch(text)
-	if job == nil {
-		t.Fatal("the guide has no job")
+	jobs := regexp.MustCompile("(?s)\n```yaml\n(.*?)```").FindAllSubmatch(text, -1)
+	for i, name := range []string{"job.yaml", "trainjob.yaml"} {
+		if len(jobs) != 2 {
+			t.Fatalf("the guide has %d jobs, want 2", len(jobs))
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), jobs[i][1], 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "job.yaml"), job[1], 0o644); err != nil {
-		t.Fatal(err)
-	}
+	c.InstallKinds(t)
 	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +68,8 @@ func TestE2EKubernetesGuide(t *testing.T) {
 		}
 		output.Write(out)
 	}
-	for _, want := range []string{"pacer: best: 16 devices (4+4+4+4)", "job.batch/train created (server dry run)", "advice: dp=", "Advice", "default/train", "WouldDecide", "Started", "deployment.apps/pacer created", "deployment.apps/pacer configured"} {
+	for _, want := range []string{"pacer: best: 16 devices (4+4+4+4)", "job.batch/train created (server dry run)", "advice: dp=",
+		"trainjob.trainer.kubeflow.org/finetune created (server dry run)", "finetune: nothing", "Advice", "default/train", "WouldDecide", "Started", "deployment.apps/pacer created", "deployment.apps/pacer configured"} {
 		if !strings.Contains(output.String(), want) {
 			t.Errorf("the output does not have %q:\n%s", want, output.String())
 		}
@@ -152,6 +156,59 @@ func TestE2EKubernetesRights(t *testing.T) {
 			t.Errorf("deletion of a pod in %s: %v, want forbidden", namespace, err)
 		}
 	}
+}
+
+// TestE2EKubernetesKinds: what pacer advise sets in JobSets, PyTorchJobs and TrainJobs is accepted by a server with their
+// schemas, and with the rights of the manifests pacer schedule writes advice on those that are suspended.
+func TestE2EKubernetesKinds(t *testing.T) {
+	c := kubernetesCluster(t)
+	c.InstallKinds(t)
+	run := func(name string, args ...string) string {
+		t.Helper()
+		cmd := exec.Command(name, args...)
+		cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "HOME="+t.TempDir(), "PATH="+filepath.Dir(kubetest.Program(t, "kubectl"))+":"+os.Getenv("PATH"))
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+		}
+		return string(out)
+	}
+	const (
+		head = `{metadata: {name: big, labels: {pacer.dev/managed: "true"}, annotations: {pacer.dev/model: llama3-8b, pacer.dev/batch: "128"}}, `
+		pod  = `{spec: {containers: [{name: pytorch, image: i, resources: {requests: {cpu: 16}, limits: {nvidia.com/gpu: 8}}}], restartPolicy: Never}}`
+	)
+	kinds := map[string]string{
+		"jobset":     `apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, spec: {suspend: true, replicatedJobs: [{name: w, template: {spec: {completionMode: Indexed, parallelism: 2, completions: 2, template: ` + pod + `}}}]}}`,
+		"pytorchjob": `apiVersion: kubeflow.org/v1, kind: PyTorchJob, spec: {nprocPerNode: "8", runPolicy: {suspend: true}, pytorchReplicaSpecs: {Master: {template: ` + pod + `}, Worker: {replicas: 1, template: ` + pod + `}}}}`,
+		"trainjob":   `apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, spec: {suspend: true, runtimeRef: {name: torch}, trainer: {numNodes: 2, resourcesPerNode: {requests: {cpu: 16}, limits: {nvidia.com/gpu: 8}}}}}`,
+	}
+	dir := t.TempDir()
+	for kind, text := range kinds {
+		file := filepath.Join(dir, kind+".yaml")
+		if err := os.WriteFile(file, []byte("---\n"+head+text+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		for _, most := range []string{"4", "16"} { // less, and with other numbers of pods and devices
+			out := run(selfAs(t, "pacer"), "advise", "-a", "h100", "--timeout", "1m", "--set", "--per-node", "4", "--max-devices", most, "--", "kubectl", "apply", "--dry-run=server", "--validate=strict", "-f", file)
+			if !strings.Contains(out, "/big created (server dry run)") || !strings.Contains(out, "pacer: best: "+most+" devices") {
+				t.Errorf("%s with at most %s devices:\n%s", kind, most, out)
+			}
+		}
+		run("kubectl", "apply", "-f", file)
+	}
+	deploy := filepath.Join(moduleDir(t), "scheduler/live/kubernetes/deploy/advise")
+	run("kubectl", "delete", "-k", deploy, "--ignore-not-found", "--wait=false", "--cascade=background")
+	finish(t, c, "pacer-system")
+	run("kubectl", "apply", "-k", deploy)
+	run(selfAs(t, "pacer"), "schedule", "--on", "kubernetes", "--policy", "rubick", "--kubeconfig", accountConfig(t, c), "--advise", "--once")
+	for kind := range kinds {
+		if out := run("kubectl", "get", kind, "big", "-o", `jsonpath={.metadata.annotations.pacer\.dev/advice} {.metadata.generation}`); !regexp.MustCompile(`^(dp=\S+ on \S+|nothing) 1$`).MatchString(out) {
+			t.Errorf("%s: advice and generation %q", kind, out)
+		}
+		run("kubectl", "delete", kind, "big", "--cascade=background")
+	}
+	run("kubectl", "delete", "-k", deploy, "--wait=false", "--cascade=background")
+	finish(t, c, "pacer-system")
 }
 
 // finish removes the finalizer of a namespace, which no controller does here, and waits until it is gone.

@@ -50,8 +50,23 @@ var refExamples = []refExample{
 	{"ls cards", "ls cards"},
 	{"version", "version"},
 	{"calibrate", "calibrate --model gpt-mini --runner replay:campaign/cpu-small --budget 2m"},
+	{"check", "check train.toml --accelerator h100 --devices 16 --tokens 1e11"},
+	{"recommend", "recommend --model llama3-8b --tokens 1e12 --have h100:64@2.1"},
+	{"advise", "advise --dry-run --set --timeout 1m --max-devices 4 -a h100 -- kubectl apply -f job.yaml"},
 	{"calibrate --emit", "calibrate --model llama3-8b --accelerator h100 --devices 8 --emit deepspeed --points 2 --rows rows.csv"},
 }
+
+// refJob is job.yaml of refExamples, and refLaunch train.toml.
+const (
+	refJob = `{apiVersion: batch/v1, kind: Job, metadata: {name: train, annotations: {pacer.dev/model: llama3-8b, pacer.dev/batch: "128"}},
+  spec: {completionMode: Indexed, completions: 2, parallelism: 2, template: {spec: {containers: [{name: c, resources: {limits: {nvidia.com/gpu: 4}}}]}}}}
+`
+	refLaunch = `model = {name = "llama3", flavor = "8B"}
+training = {local_batch_size = 1, seq_len = 8192, steps = 1000}
+parallelism = {tensor_parallel_degree = 2}
+unknown = 1
+`
+)
 
 // outputsPage lists the fields of what commands print as JSON and CSV.
 func outputsPage(t *testing.T) string {
@@ -61,7 +76,7 @@ func outputsPage(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Chdir(dir)
-	for name, text := range map[string]string{"study.yaml": refStudy, "cells.yaml": refCells, "gpu-node.yaml": string(campaign)} {
+	for name, text := range map[string]string{"study.yaml": refStudy, "cells.yaml": refCells, "gpu-node.yaml": string(campaign), "job.yaml": refJob, "train.toml": refLaunch} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -73,9 +88,13 @@ func outputsPage(t *testing.T) string {
 	meanings := readMeanings(t)
 	for _, e := range refExamples {
 		args := strings.Fields(e.args)
-		fmt.Fprintf(&b, "\n## `pacer %s`\n\n    pacer %s --output json\n\n| field | type | meaning |\n|---|---|---|\n", e.title, e.args)
 		var v any
-		text := refOutput(t, append(slices.Clone(args), "--output", "json")...)
+		with := func(format string) []string { // before the command of advise
+			at := slices.Index(append(args, "--"), "--")
+			return slices.Insert(slices.Clone(args), at, "--output", format)
+		}
+		fmt.Fprintf(&b, "\n## `pacer %s`\n\n    pacer %s\n\n| field | type | meaning |\n|---|---|---|\n", e.title, strings.Join(with("json"), " "))
+		text := refOutput(t, with("json")...)
 		if err := json.Unmarshal(text, &v); err != nil {
 			t.Fatalf("%s: %v\n%s", e.args, err, text)
 		}
@@ -88,7 +107,7 @@ func outputsPage(t *testing.T) string {
 			}
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f, fields[f], refEscape(meaning))
 		}
-		header, _, _ := strings.Cut(string(refOutput(t, append(slices.Clone(args), "--output", "csv")...)), "\n")
+		header, _, _ := strings.Cut(string(refOutput(t, with("csv")...)), "\n")
 		fmt.Fprintf(&b, "\nCSV: `%s`\n", refParams.ReplaceAllString(strings.TrimSpace(header), ",params.NAME.value,params.NAME.unit"))
 	}
 	return b.String()

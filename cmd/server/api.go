@@ -136,7 +136,7 @@ func (s *Server) routes() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return compressed(s.watched(m, s.auth(m))), nil
+	return compressed(s.traced(s.watched(m, s.auth(m)))), nil
 }
 
 // minCompressed is the size from which an answer is compressed, bytes.
@@ -194,7 +194,11 @@ func register[I, O any](s *Server, api huma.API, m *router, op operation, handle
 	}, func(ctx context.Context, in *I) (*reply[O], error) {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
-		out, err := admitted(ctx, s, op.weight, costOf(in), func() (O, error) { return handle(ctx, in) })
+		out, err := admitted(ctx, s, op.weight, costOf(in), func() (out O, err error) {
+			ctx, span := s.trace.span(ctx, op.id)
+			defer func() { endSpan(span, err) }()
+			return handle(ctx, in)
+		})
 		if err != nil {
 			p := problem(err)
 			if p.Status >= 500 {

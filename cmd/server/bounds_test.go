@@ -130,7 +130,7 @@ func doEncoded(s *Server, path, encoding, accept string, body []byte) *httptest.
 }
 
 // Compressed bodies are read, and bounded by their plain size.
-func TestCompressedBodies(t *testing.T) {
+func TestAbuseCompressedBodies(t *testing.T) {
 	s := newServer(t, Options{MaxBody: 1 << 16})
 	plain := []byte(`{"model":"llama3-8b","accelerator":"h100","plan":"dp=8,zero=3,recompute=full"}`)
 	for _, encoding := range []string{"gzip", "zstd"} {

@@ -48,8 +48,11 @@ func (s *Server) registerCampaigns(api huma.API, m *router) {
 	const tag, path = "measurements", "/v1/campaigns"
 	m.scopes["POST "+path] = ScopeIngest
 	register(s, api, m, operation{http.MethodPost, path, "post-campaign", tag, light, "Say how far a campaign is",
-		"pacer profile run does, with every point that it measures into the store of this server.", nil},
+		"pacer profile run does, with every point that it measures into the store of this server.", []int{421}},
 		func(_ context.Context, in *body[campaign.Progress]) (campaign.Progress, error) {
+			if err := s.mayWrite(); err != nil {
+				return campaign.Progress{}, err
+			}
 			return s.campaigns.put(in.Body), nil
 		})
 	register(s, api, m, operation{http.MethodGet, path, "campaigns", tag, light, "How far campaigns are",

@@ -83,8 +83,8 @@ func (c client) idle(t *testing.T, s *connections) {
 	t.Fatal("the connection is not idle")
 }
 
-// Idle connections are used again up to the bound. At the bound a new one takes the place of that which is idle longest.
-func TestIdleConnectionsGiveWay(t *testing.T) {
+// Clients that keep connections take no place of others. Idle connections are used again up to the bound. At the bound a new one takes the place of that which is idle longest.
+func TestAbuseIdleConnections(t *testing.T) {
 	s, _ := boundedServer(t, 3)
 	var all []client
 	for range 3 {
@@ -117,7 +117,7 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 }
 
 // A connection with a request is never closed for another one, which waits until a place is free.
-func TestBusyConnectionsStay(t *testing.T) {
+func TestAbuseBusyConnections(t *testing.T) {
 	s, release := boundedServer(t, 1)
 	busy, next := dial(t, s), dial(t, s)
 	if err := errors.Join(busy.send("/slow"), next.send("/")); err != nil {

@@ -14,8 +14,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // serve runs s on a loopback port until end or the end of the test, and returns its address.
@@ -149,10 +147,7 @@ func latencies(t *testing.T, addr string, n int) []time.Duration {
 func TestAbuseSlowClients(t *testing.T) {
 	s := newServer(t, Options{MaxSearches: 2, MaxRequests: 4})
 	addr, _ := serve(t, s)
-	each := 200
-	if testing.Short() {
-		each = 50
-	}
+	each := abuseSize(1000, 200, 50)
 	const curve = `{"model":"llama3-8b","accelerator":"h100","max_devices":512,"global_batch":512}`
 	for i := range 2 * each {
 		c, err := net.Dial("tcp", addr)
@@ -170,7 +165,7 @@ func TestAbuseSlowClients(t *testing.T) {
 	}
 	took := latencies(t, addr, 100)
 	t.Logf("median %v, p99 %v beside %d slow clients", took[50], took[98], 2*each)
-	if limit := spectest.Patience(2 * time.Second); took[98] > limit {
+	if limit := abuseLimit(100 * time.Millisecond); took[98] > limit {
 		t.Errorf("p99 %v, want at most %v", took[98], limit)
 	}
 }
@@ -179,10 +174,7 @@ func TestAbuseSlowClients(t *testing.T) {
 func TestAbuseHeavyClients(t *testing.T) {
 	s := newServer(t, Options{})
 	addr, _ := serve(t, s)
-	heavy, light := 200, 200
-	if testing.Short() {
-		heavy, light = 40, 50
-	}
+	heavy, light := abuseSize(200, 200, 40), abuseSize(200, 200, 50)
 	var wg sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())
 	defer wg.Wait()
@@ -217,7 +209,7 @@ func TestAbuseHeavyClients(t *testing.T) {
 	}
 	took := latencies(t, addr, light)
 	t.Logf("median %v, p99 %v beside %d heavy clients, %d of their requests answered, %d refused", took[light/2], took[light-2], heavy, answered.Load(), busy.Load())
-	if limit := spectest.Patience(2 * time.Second); took[light-2] > limit {
+	if limit := abuseLimit(200 * time.Millisecond); took[light-2] > limit {
 		t.Errorf("p99 %v, want at most %v", took[light-2], limit)
 	}
 }

@@ -55,6 +55,18 @@ func (s *Server) postMeasurements(ctx context.Context, in *putRequest) (Stored, 
 // the hash of the request. A client that disconnects does not stop the write, which is all or nothing.
 func (s *Server) storeOnce(ctx context.Context, name string, sum [sha256.Size]byte, read func() ([]spec.Measurement, error)) (Stored, error) {
 	ctx = context.WithoutCancel(ctx)
+	if err := s.mayWrite(); err != nil {
+		return Stored{}, err
+	}
+	out, err := s.putOnce(ctx, name, sum, read)
+	if err == nil {
+		err = s.acknowledge(ctx)
+	}
+	return out, err
+}
+
+// putOnce is storeOnce without what a writer of replicas needs.
+func (s *Server) putOnce(ctx context.Context, name string, sum [sha256.Size]byte, read func() ([]spec.Measurement, error)) (Stored, error) {
 	if name == "" {
 		rows, err := read()
 		if err != nil {

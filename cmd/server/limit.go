@@ -69,7 +69,9 @@ func admitted[O any](ctx context.Context, s *Server, w weight, cost float64, han
 		return handle()
 	}
 	queued := time.Now()
+	_, span := s.trace.span(ctx, "queue")
 	release, err := q.acquire(ctx, requestOf(ctx).flow(), cost)
+	endSpan(span, err)
 	start := time.Now()
 	s.metrics.queued.Observe(start.Sub(queued).Seconds())
 	if err == errBusy { //nolint:errorlint // never wrapped

@@ -56,6 +56,12 @@ func (s *Server) registerHealth(m *router) {
 			writeProblem(w, newProblem(http.StatusServiceUnavailable, "", "the server is ending"))
 			return
 		}
+		if s.o.Replica != nil {
+			if err := s.o.Replica.Ready(); err != nil {
+				writeProblem(w, newProblem(http.StatusServiceUnavailable, "", err.Error()))
+				return
+			}
+		}
 		for _, err := range s.db.Query(r.Context(), store.Filter{}) { // reads at most one row
 			if err != nil {
 				requestOf(r.Context()).err = err

@@ -31,6 +31,7 @@ type ConfigBody struct {
 	Shape       *NameOr[spec.Shape]      `json:"shape,omitempty" doc:"Devices of each node, such as 8+8 or 2x8; as few of the accelerator's usual nodes as possible if absent."`
 	Link        *spec.Link               `json:"link,omitempty" doc:"Interconnect, bytes/s; if absent that of the usual node of an accelerator called by name."`
 	Framework   string                   `json:"framework,omitempty" maxLength:"256" doc:"Training stack, such as Megatron Core@0.13 or FSDP; any name."`
+	AloneStage  int                      `json:"alone_stage,omitempty" minimum:"0" maximum:"1048576" doc:"The row is of one rank of this pipeline stage, from 1, without the others and without communication; plan and shape are those of all ranks. 0: a whole step."`
 }
 
 // NameOr is a value or its name.
@@ -60,7 +61,7 @@ func (NameOr[T]) Schema(r huma.Registry) *huma.Schema {
 // *catalog.UnknownError.
 func (s *Server) measurement(ctx context.Context, p *MeasurementBody) (spec.Measurement, error) {
 	m, in := p.Measurement, &p.Config
-	c := spec.Config{SeqLen: in.SeqLen, Framework: in.Framework, Model: in.Model.Value, Plan: in.Plan.Value, Accelerator: in.Accelerator.Value}
+	c := spec.Config{SeqLen: in.SeqLen, Framework: in.Framework, AloneStage: in.AloneStage, Model: in.Model.Value, Plan: in.Plan.Value, Accelerator: in.Accelerator.Value}
 	var err error
 	if in.Model.Name != "" {
 		if c.Model, err = s.resolver.FindModel(ctx, in.Model.Name); err != nil {

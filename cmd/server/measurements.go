@@ -50,11 +50,20 @@ type FitResponse struct {
 func (s *Server) registerMeasurements(api huma.API, m *router) {
 	const tag = "measurements"
 	register(s, api, m, operation{http.MethodPost, "/v1/measurements", "post-measurements", tag, light, "Store measurements",
-		"Measurements are on disk when the response arrives. Fitted models do not change until they are refitted: by the server, where serve has --refit, or by /v1/fit.", []int{404, 409, 422, 507}},
+		"Measurements are on disk when the response arrives. Fitted models do not change until they are refitted: by the server, where serve has --refit, or by /v1/fit.", []int{404, 409, 421, 422, 507}},
 		s.postMeasurements)
 	register(s, api, m, operation{http.MethodPost, "/v1/fit", "fit", tag, fit, "Fit performance models again",
-		"As pacer fit. Later requests are answered with the new models.", []int{422}},
-		func(ctx context.Context, in *body[FitRequest]) (FitResponse, error) { return s.fit(ctx, &in.Body) })
+		"As pacer fit. Later requests are answered with the new models.", []int{421, 422}},
+		func(ctx context.Context, in *body[FitRequest]) (FitResponse, error) {
+			if err := s.mayWrite(); err != nil {
+				return FitResponse{}, err
+			}
+			out, err := s.fit(ctx, &in.Body)
+			if err == nil {
+				err = s.acknowledge(ctx)
+			}
+			return out, err
+		})
 }
 
 // store stores measurements by put and drops what they make out of date.

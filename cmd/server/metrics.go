@@ -29,9 +29,9 @@ type metrics struct {
 	fitting  prometheus.Histogram
 }
 
-func newMetrics(version string) *metrics {
+func newMetrics(registry *prometheus.Registry, version string) *metrics {
 	m := &metrics{
-		registry: prometheus.NewRegistry(),
+		registry: registry,
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "pacer_http_request_seconds", Help: "Time to answer, by route.",
 			Buckets: []float64{25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 0.1, 0.25, 1, 2.5, 10, 30}}, []string{"route"}),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pacer_http_requests_total", Help: "Requests answered, by route and status."}, []string{"route", "status"}),
@@ -121,12 +121,14 @@ func (s *Server) watched(m *router, next http.Handler) http.Handler {
 		s.metrics.inFlight.Inc()
 		response := writers.Get().(*responseWriter)
 		*response = responseWriter{ResponseWriter: w, most: s.o.MaxAnswer, memory: lease{budget: s.memory}}
+		outer := r
 		r, info := newRequest(r)
 		w.Header().Set("X-Request-Id", info.id)
 		defer func() {
 			s.metrics.inFlight.Dec()
 			route, status, took := m.routeOf(r), response.outcome(r.Context()), time.Since(start)
 			s.metrics.count(route, status, took)
+			nameSpan(outer, r, info, route.name)
 			s.log(r, info, route.name, status, response.bytes, took)
 			response.memory.end()
 			*response = responseWriter{}

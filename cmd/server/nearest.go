@@ -122,7 +122,7 @@ func (s *Server) nearRows(ctx context.Context, c *spec.Config, top int) (out []n
 		if err != nil {
 			return nil, 0, err
 		}
-		if m.Outcome != spec.OK && m.Outcome != spec.OOM {
+		if m.Outcome != spec.OK && m.Outcome != spec.OOM || m.Config.Alone() { // a rank alone is near no whole plan
 			continue
 		}
 		compared++

@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -10,6 +11,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/pacer-ml/pacer/cmd/server/snapshot"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 )
 
@@ -59,8 +65,19 @@ type Options struct {
 	// Seed assigns rows to the folds of cross-validations.
 	Seed uint64
 
+	// Writer, if not nil, puts what is stored and fitted into an object store, before it is acknowledged.
+	Writer *snapshot.Writer
+	// Replica, if not nil, keeps the store equal to that of a writer. The server refuses to store or fit then.
+	Replica *snapshot.Replica
+
 	// Version is the version in the API's description and the metrics.
 	Version string
+	// Tracing, if not nil, receives a span for each request, with spans below it.
+	Tracing trace.TracerProvider
+	// Meters, if not nil, has the metrics of OpenTelemetry for HTTP servers.
+	Meters metric.MeterProvider
+	// Registry receives the metrics of /metrics; nil = one of the server's own.
+	Registry *prometheus.Registry
 	// AccessLog receives a line for each request; nil drops them.
 	AccessLog *slog.Logger
 	// Log receives warnings and errors for operators; nil drops them.
@@ -78,6 +95,10 @@ func (o Options) Validate() error {
 		}
 	}
 	switch {
+	case o.Writer != nil && o.Replica != nil:
+		return errors.New("server: want a writer or a replica, not both")
+	case o.Replica != nil && o.Refit > 0:
+		return errors.New("server: a replica has the models of its writer: want no refit")
 	case o.MaxBody < 0:
 		return fmt.Errorf("server: most bytes of a body %d is negative", o.MaxBody)
 	case o.MaxAnswer < 0:
@@ -106,6 +127,9 @@ func (o Options) withDefaults() Options {
 	o.FitFamily = cmp.Or(o.FitFamily, family.Default)
 	o.FitRows = cmp.Or(o.FitRows, 8)
 	o.Version = cmp.Or(o.Version, "unknown")
+	if o.Registry == nil {
+		o.Registry = prometheus.NewRegistry()
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}

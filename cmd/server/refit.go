@@ -210,7 +210,9 @@ func (s *Server) FitStored(ctx context.Context) error {
 // nil, on at most n rows each (below 1 = all). The new models answer once it
 // returns.
 func (f *refitter) fit(ctx context.Context, fam perfmodel.Family, filter store.Filter, n int, keys map[spec.Key]bool) (out FitResponse, err error) {
+	ctx, span := f.s.trace.root(ctx, "models.fit")
 	defer func() {
+		endSpan(span, err)
 		if err != nil && ctx.Err() == nil {
 			f.s.metrics.fits.WithLabelValues("failed").Inc()
 		}
@@ -236,6 +238,7 @@ func (f *refitter) fit(ctx context.Context, fam perfmodel.Family, filter store.F
 		return FitResponse{}, err
 	}
 	fitted := keysOf(rows)
+	countRows(span, len(rows))
 	if len(rows) > 0 && (keys != nil || len(filter.Models)+len(filter.Accelerators) > 0) {
 		rows, err = query.WithPool(fam, rows, filter.Sources, &o, func(pool store.Filter) ([]spec.Measurement, error) { return f.s.resolver.Rows(ctx, pool) })
 		if err != nil {
@@ -244,6 +247,7 @@ func (f *refitter) fit(ctx context.Context, fam perfmodel.Family, filter store.F
 	}
 	cards, skipped, err := query.FitAll(ctx, fam, f.s.resolver.Fitted, rows, o)
 	f.s.models.Fitted(fitted) // where it failed some may have been renewed
+	f.s.announceFitted()
 	if err != nil {
 		return FitResponse{}, err
 	}

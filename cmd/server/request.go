@@ -6,7 +6,9 @@ import (
 	"hash/maphash"
 	"math/rand/v2"
 	"net/http"
-	"strings"
+
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // requestInfo is what is known of one request besides its body.
@@ -34,7 +36,7 @@ func (i *requestInfo) flow() uint64 { return maphash.String(flowSeed, i.client) 
 
 // newRequest returns r with its info in the context.
 func newRequest(r *http.Request) (*http.Request, *requestInfo) {
-	i := &requestInfo{id: traceID(r.Header.Get("Traceparent")), client: r.RemoteAddr}
+	i := &requestInfo{id: traceID(r), client: r.RemoteAddr}
 	// Programs of this machine share an address, so each connection is a client.
 	if host := hostOf(r.RemoteAddr); !loopback(host) && host != "" {
 		i.client = host
@@ -42,14 +44,17 @@ func newRequest(r *http.Request) (*http.Request, *requestInfo) {
 	return r.WithContext(context.WithValue(r.Context(), requestKey{}, i)), i
 }
 
-// traceID returns the trace id of a traceparent header, such as
+// traceID returns the trace id of the span of r, else that of its traceparent, such as
 // 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01, or a new one.
 //
 // Source: W3C Trace Context, section 3.2.
-func traceID(traceparent string) string {
-	parts := strings.Split(cut(traceparent, 64), "-")
-	if len(parts) == 4 && len(parts[1]) == 32 && strings.Trim(parts[1], "0123456789abcdef") == "" && strings.Trim(parts[1], "0") != "" {
-		return parts[1]
+func traceID(r *http.Request) string {
+	span := trace.SpanContextFromContext(r.Context())
+	if !span.IsValid() && r.Header.Get("Traceparent") != "" {
+		span = trace.SpanContextFromContext(propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header)))
+	}
+	if span.IsValid() {
+		return span.TraceID().String()
 	}
 	var id [16]byte
 	for i := range id {

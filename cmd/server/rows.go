@@ -62,7 +62,7 @@ func (s *Server) registerRows(api huma.API, m *router) {
 		"Measurements that are stored from the first page to the last are given once, whatever is stored or deleted meanwhile.", []int{422}}, s.rows)
 	m.scopes["DELETE /v1/measurements"] = ScopeAdmin
 	register(s, api, m, operation{http.MethodDelete, "/v1/measurements", "forget", tag, light, "Delete the measurements of a source",
-		"As pacer store forget: they are not stored again until pacer store release admits them.", []int{404, 422}}, s.forget)
+		"As pacer store forget: they are not stored again until pacer store release admits them.", []int{404, 421, 422}}, s.forget)
 }
 
 func (s *Server) rows(ctx context.Context, in *rowsRequest) (Rows, error) {
@@ -99,6 +99,11 @@ func (s *Server) forget(ctx context.Context, in *forgetRequest) (Forgotten, erro
 	if err := store.CheckReason(in.Reason); err != nil {
 		return out, badParameter("reason", in.Reason, err.Error())
 	}
+	if !in.DryRun {
+		if err := s.mayWrite(); err != nil {
+			return out, err
+		}
+	}
 	rows, keys, err := s.forgetRows(ctx, in)
 	out.Rows = rows
 	switch {
@@ -114,7 +119,10 @@ func (s *Server) forget(ctx context.Context, in *forgetRequest) (Forgotten, erro
 	}
 	err = errors.Join(err, s.dropUnmeasured(ctx, keys))
 	s.models.Measured(keys)
-	return out, errors.Join(err, s.fits.stale(keys))
+	if err = errors.Join(err, s.fits.stale(keys)); err == nil {
+		err = s.acknowledge(ctx)
+	}
+	return out, err
 }
 
 // forgetRows deletes or counts the measurements of a source, a page at a time. Beside an error it returns what was
@@ -161,5 +169,6 @@ func (s *Server) dropUnmeasured(ctx context.Context, keys []spec.Key) error {
 		}
 	}
 	s.models.Fitted(keys)
+	s.announceFitted()
 	return nil
 }

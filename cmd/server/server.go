@@ -24,7 +24,8 @@ import (
 // other process may write to these while the server runs.
 type Server struct {
 	o        Options
-	db       *store.DB
+	db       database
+	trace    tracing
 	resolver *query.Resolver
 	models   *answer.Answerer
 	fits     *refitter
@@ -54,23 +55,35 @@ func New(db *store.DB, reg *registry.Registry, o Options) (*Server, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Server{o: o.withDefaults(), db: db}
+	s := &Server{o: o.withDefaults()}
 	s.draining, s.drain = context.WithCancel(context.Background())
+	if s.o.Tracing != nil {
+		s.trace.Tracer = s.o.Tracing.Tracer("github.com/pacer-ml/pacer/cmd/server")
+	}
+	s.db = database{db, s.trace}
 	s.resolver = &query.Resolver{
-		Read:   func(use func(reader.Store) error) error { return use(db) },
+		Read:   func(use func(reader.Store) error) error { return use(s.db) },
 		Fitted: reg,
 		Warn:   func(err error) { s.o.Log.Warn(err.Error()) },
 	}
 	s.models = answer.New(s.resolver)
 	s.limit = newLimiter(&s.o)
 	s.memory = newMemoryBudget(s.o.MaxBuffered)
-	s.metrics = newMetrics(s.o.Version)
+	s.metrics = newMetrics(s.o.Registry, s.o.Version)
 	s.fits = newRefitter(s)
 	s.simulations = newSimulations(s)
 	s.metrics.watchRefit(s.fits)
 	s.metrics.watchStore(s)
-	if err := s.fits.load(); err != nil {
-		return nil, err
+	s.metrics.watchSnapshots(&s.o)
+	if s.o.Replica == nil {
+		if err := s.fits.load(); err != nil {
+			return nil, err
+		}
+	}
+	if s.o.Writer != nil && s.o.Writer.TookOver() {
+		if err := s.refitAll(); err != nil {
+			return nil, err
+		}
 	}
 	var err error
 	if s.tokens, err = newTokenSet(&s.o); err != nil {
@@ -88,11 +101,14 @@ func (s *Server) Handler() http.Handler { return s.handler }
 
 // Serve answers requests on l until ctx ends, and those of gRPC on rpc unless it is nil. It then refuses new
 // connections, waits up to Options.Drain for running requests, stops a background fit, and returns nil
-// once the store is no longer in use. Acknowledged measurements are on disk.
+// once the store is no longer in use. Acknowledged measurements are on disk. It ends
+// in the same way, with an error that wraps snapshot.ErrLost, where another writer has
+// the lease of Options.Writer.
 func (s *Server) Serve(ctx context.Context, l, rpc net.Listener) error {
 	background, stop := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { s.fits.run(background) })
+	lost := s.runSnapshots(background, &wg)
 	defer wg.Wait()
 	defer stop()
 	defer s.simulations.close()
@@ -109,16 +125,24 @@ func (s *Server) Serve(ctx context.Context, l, rpc net.Listener) error {
 	select {
 	case err := <-failed:
 		return errors.Join(fmt.Errorf("server: %w", err), s.shutdown(servers, abort))
+	case err := <-lost:
+		s.unready()
+		return errors.Join(fmt.Errorf("server: %w", err), s.shutdown(servers, abort))
 	case <-ctx.Done():
 	}
-	s.ending.Store(true)
-	s.health.Shutdown()
+	s.unready()
 	select {
 	case err := <-failed:
 		return errors.Join(fmt.Errorf("server: %w", err), s.shutdown(servers, abort))
 	case <-time.After(s.o.ShutdownDelay):
 	}
 	return s.shutdown(servers, abort)
+}
+
+// unready makes the checks of health say that the server ends.
+func (s *Server) unready() {
+	s.ending.Store(true)
+	s.health.Shutdown()
 }
 
 // start answers the requests on l with h, which have the context requests, until the server is shut down. It sends the

@@ -20,8 +20,8 @@ const maxStreams = 2
 // registerStreams adds the answers that are written while the store is read. They are
 // not JSON, so they are not in the OpenAPI document.
 func (s *Server) registerStreams(m *router) {
-	m.stream("/v1/backup", ScopeAdmin, nil, func(*http.Request) (string, func(io.Writer) error, error) {
-		return "pacer.backup", s.db.Backup, nil
+	m.stream("/v1/backup", ScopeAdmin, nil, func(r *http.Request) (string, func(io.Writer) error, error) {
+		return "pacer.backup", func(w io.Writer) error { return s.db.Backup(r.Context(), w) }, nil
 	})
 	m.stream("/v1/measurements/export", ScopeRead, []string{"model", "accelerator", "source", "format"}, s.export)
 }

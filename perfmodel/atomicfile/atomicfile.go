@@ -93,3 +93,26 @@ func Sweep(dir string, age time.Duration) {
 		}
 	}
 }
+
+// WriteNew writes b to path, where there must be no file, and returns once the file and its name are on stable storage.
+// Of several processes that write the same path, one succeeds; the error of the others wraps fs.ErrExist.
+func WriteNew(path string, mode fs.FileMode, b []byte) error {
+	f, err := Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Chmod(mode)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = os.Link(f.Name(), path) // rename would replace a file
+	}
+	if err = errors.Join(err, f.Discard()); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(path))
+}

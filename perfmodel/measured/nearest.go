@@ -65,7 +65,7 @@ func (n *Nearest) Predict(ctx context.Context, c spec.Config) (spec.Prediction, 
 		n.exact.Add(1)
 		return p, nil
 	}
-	if t, ok := n.interpolate(c); ok {
+	if t, ok := n.interpolate(c); ok && !c.Alone() {
 		n.interpolated.Add(1)
 		return spec.Prediction{Throughput: float64(c.Plan.GlobalBatch()) / t, By: "interpolated"}, nil
 	}

@@ -64,7 +64,7 @@ func ListedServers(rows []spec.Measurement) *Servers {
 	s := &Servers{tables: map[spec.Key][]*serverTable{}}
 	counts := map[*serverTable]map[numbers]int{}
 	for _, m := range rows {
-		if m.Outcome != spec.OK || !(m.MedianStepSec() > 0) || m.Config.Plan.ParamServers < 1 || m.Config.Plan.Async {
+		if m.Outcome != spec.OK || !(m.MedianStepSec() > 0) || m.Config.Plan.ParamServers < 1 || m.Config.Plan.Async || m.Config.Alone() {
 			continue
 		}
 		t := s.table(m)
@@ -159,7 +159,7 @@ func (s *Servers) find(c spec.Config) (*serverTable, numbers, bool) {
 // ErrNotMeasured and perfmodel.ErrNotCovered.
 func (s *Servers) Predict(_ context.Context, c spec.Config) (spec.Prediction, error) {
 	t, at, ok := s.find(c)
-	if !ok {
+	if !ok || c.Alone() {
 		return spec.Prediction{}, fmt.Errorf("measured: %s, plan %s: %s and %s: %w: %w",
 			c.Key(), c.Plan, spec.Count(at.replicas, "replica"), spec.Count(at.servers, "parameter server"), ErrNotMeasured, perfmodel.ErrNotCovered)
 	}

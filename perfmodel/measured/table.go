@@ -43,13 +43,13 @@ type Table struct {
 }
 
 // New returns the table of the rows that are OK, have a step time, ran the configuration they record (see
-// spec.Measurement.WrongConfig), and are neither impossible nor quarantined. Other rows in doubt are included. The table pools the step times
+// spec.Measurement.WrongConfig), and are neither impossible, nor quarantined, nor of one rank alone. Other rows in doubt are included. The table pools the step times
 // of rows with one configuration. The order of rows does not matter; New copies their step times.
 func New(rows []spec.Measurement) *Table {
 	pooled := map[key]*spec.Measurement{}
 	var order []key
 	for _, m := range rows {
-		if m.Outcome != spec.OK || !(m.MedianStepSec() > 0) || m.WrongConfig() || m.Quarantined() || m.Impossible() != "" {
+		if m.Outcome != spec.OK || !(m.MedianStepSec() > 0) || m.WrongConfig() || m.Quarantined() || m.Config.Alone() || m.Impossible() != "" {
 			continue
 		}
 		k := keyOf(m.Config)
@@ -98,7 +98,7 @@ func (t *Table) Configs() []spec.Config {
 // ErrNotMeasured.
 func (t *Table) Predict(_ context.Context, c spec.Config) (spec.Prediction, error) {
 	i, ok := t.byKey[keyOf(c)]
-	if !ok {
+	if !ok || c.Alone() {
 		return spec.Prediction{}, notMeasured(c)
 	}
 	return t.entries[i].prediction(c), nil

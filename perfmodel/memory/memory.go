@@ -58,6 +58,7 @@ type Estimator struct {
 
 	flops float64 // forward FLOPs per sample of a model without a shape
 	nn    int     // layers with those ahead as an int, for the split into stages
+	alone int     // spec.Config.AloneStage
 	stack traits
 	of    *stack.Choices
 	rest  []variant // of each of the choices; nil if there is only one
@@ -69,13 +70,13 @@ type Estimator struct {
 }
 
 // For returns the Estimator for the model, sequence length, accelerator and stack of c, with the shipped
-// calibration. It ignores the plan. The error wraps perfmodel.ErrNotCovered if the model's size is unknown.
+// calibration. It ignores the plan. For one rank alone (spec.Config.AloneStage) the peak is that of its stage. The error wraps perfmodel.ErrNotCovered if the model's size is unknown.
 func For(c spec.Config) (Estimator, error) { return Shipped().For(c) }
 
 // For returns the Estimator for the model, sequence length, accelerator and stack of c, as the function For.
 func (cal *Calibration) For(c spec.Config) (Estimator, error) {
 	m, guessed := GuessShape(c.Model)
-	e := Estimator{of: stack.Of(c.Framework, c.Accelerator.Arch), old: beforeFused(c.Accelerator.Arch), turns: anyLayout(c.Accelerator.Arch), cpu: c.Accelerator.IsCPU(), seq: float64(max(c.Seq(), 1)), nn: m.Layers}
+	e := Estimator{of: stack.Of(c.Framework, c.Accelerator.Arch), old: beforeFused(c.Accelerator.Arch), turns: anyLayout(c.Accelerator.Arch), cpu: c.Accelerator.IsCPU(), seq: float64(max(c.Seq(), 1)), nn: m.Layers, alone: c.AloneStage}
 	e.use(cal)
 	e.w = weightsOf(m)
 	e.adapter = m.Adapter
@@ -192,8 +193,11 @@ func (e *Estimator) mean(p *spec.Plan, count figure) Breakdown {
 	return out
 }
 
-// most returns the stage with the largest figure of a kind.
+// most returns the stage with the largest figure of a kind, or that of the rank that runs alone.
 func (e *Estimator) most(p *spec.Plan, kind stack.Memory) Breakdown {
+	if e.alone > 0 {
+		return e.stage(p, e.alone-1)
+	}
 	best := e.stage(p, 0)
 	if p.PP == 1 {
 		return best
@@ -307,6 +311,9 @@ func (e *Estimator) padded(p *spec.Plan) float64 {
 func (e *Estimator) outside(p *spec.Plan) float64 {
 	if e.cpu {
 		return 0
+	}
+	if e.alone > 0 {
+		return e.k.ContextBytes
 	}
 	n := 0.0
 	for _, degree := range [2]int{p.DP * p.CP, p.TP} {

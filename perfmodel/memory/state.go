@@ -348,10 +348,11 @@ type Params struct {
 	Linear float64 // of Dense: matrices of layers, 0 of adapters
 }
 
-// Owned returns the parameters on one device of the first pipeline stage, before data parallel sharding, and those with
+// Owned returns the parameters on one device of the first pipeline stage, or of that of a rank alone, before data parallel sharding, and those with
 // gradients and optimizer state: all, or the adapters in their place.
 func (e *Estimator) Owned(p *spec.Plan) (all, trained Params) {
-	o := e.own(p, e.layersOn(p, 0), 0)
+	stage := max(e.alone-1, 0)
+	o := e.own(p, e.layersOn(p, stage), stage)
 	all, trained = Params{o.dense, o.expert, o.linear}, Params{Dense: o.trained, Expert: o.trainedExpert}
 	if e.adapter.Kind == spec.FullTraining {
 		trained.Linear = o.linear

@@ -134,20 +134,14 @@ func knownKeys(cards []perfmodel.Card, familyName string) []string {
 // List returns the cards of all readable files, ordered by model, accelerator and family, and an error that
 // names every unreadable file.
 func (r *Registry) List() ([]perfmodel.Card, error) {
-	files, err := os.ReadDir(r.dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // before the first Put
-	}
+	names, err := r.fileNames()
 	if err != nil {
-		return nil, fmt.Errorf("registry: %w", err)
+		return nil, err
 	}
 	var cards []perfmodel.Card
 	var bad []error
-	for _, f := range files {
-		if f.IsDir() || filepath.Ext(f.Name()) != extension {
-			continue
-		}
-		path := filepath.Join(r.dir, f.Name())
+	for _, name := range names {
+		path := filepath.Join(r.dir, name)
 		b, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) { // removed since ReadDir
 			continue

@@ -21,7 +21,8 @@ const (
 	Failed  Outcome = "failed"
 )
 
-// Measurement is one run of a Config. It keeps the time of every step; summaries are computed from them.
+// Measurement is one run of a Config. It keeps the time of every step; summaries are computed from them. With
+// Config.AloneStage it is not of a whole step: it has the time and the memory of one rank, without communication.
 type Measurement struct {
 	Config  Config  `json:"config"`
 	Outcome Outcome `json:"outcome"`
@@ -89,14 +90,15 @@ func (m Measurement) DoubtReason() string {
 }
 
 // Impossible returns why no device of its type can have measured m: its work, without recomputation, exceeds their peak
-// rate, or its memory theirs. It is "" if neither does, or is unknown.
+// rate, or its memory theirs. It is "" if neither does, or is unknown. The work of one rank alone is not checked, since
+// stages differ.
 func (m Measurement) Impossible() string {
 	c := &m.Config
 	devices := c.Shape.Total()
 	if devices == 0 {
 		devices = c.Plan.Devices()
 	}
-	if peak := c.Accelerator.Peak(c.Plan.Precision) * float64(devices); peak > 0 && c.Seq() > 0 {
+	if peak := c.Accelerator.Peak(c.Plan.Precision) * float64(devices); peak > 0 && c.Seq() > 0 && !c.Alone() {
 		if rate := c.Model.TrainFLOPs(c.Seq()) * m.Throughput(); rate > peak {
 			return fmt.Sprintf("%.3g times the devices' peak rate", rate/peak)
 		}
@@ -123,6 +125,9 @@ func (m Measurement) Validate() error {
 		return fmt.Errorf("spec: outcome %q is not one of ok oom timeout failed", m.Outcome)
 	case m.Outcome == OK && len(m.StepSec) == 0 && m.PeakBytes == 0:
 		return errors.New("spec: an ok measurement needs a step time or peak memory")
+	}
+	if err := m.Config.CheckAlone(); err != nil {
+		return err
 	}
 	for _, t := range m.StepSec {
 		if !(t > 0) || math.IsInf(t, 0) {

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
 )
@@ -86,6 +87,9 @@ func (c *Client) Address() string { return c.address }
 
 // Predict returns the prediction of the server's performance model.
 func (c *Client) Predict(ctx context.Context, cfg spec.Config) (spec.Prediction, error) {
+	if err := perfmodel.NotAlone("remote", &cfg); err != nil {
+		return spec.Prediction{}, err
+	}
 	var out Prediction
 	err := c.post(ctx, PathPredict, PredictRequest{cfg, c.o.Family}, &out)
 	return out.Prediction(), err

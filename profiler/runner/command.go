@@ -118,7 +118,7 @@ func (r *Command) Run(ctx context.Context, c spec.Config) (spec.Measurement, err
 func runHere(c spec.Config, on profiler.Machine, measure func(*spec.Measurement) error) (spec.Measurement, error) {
 	begin := time.Now()
 	m := spec.Measurement{Config: c, At: begin.UTC(), Env: map[string]string{}}
-	if n, have := c.Plan.Devices(), len(on.Devices); n > have {
+	if n, have := c.RunDevices(), len(on.Devices); n > have {
 		m.Outcome, m.Reason = spec.Failed, fmt.Sprintf("plan %s needs %d devices, the machine has %d", c.Plan, n, have)
 	} else if err := measure(&m); err != nil {
 		return spec.Measurement{}, err

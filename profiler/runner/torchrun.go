@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -53,7 +54,8 @@ func (o TorchrunOptions) Validate() error {
 }
 
 // Torchrun trains with PyTorch: one process per device, started by torchrun (torch.distributed.run) if there
-// are several. It measures one point at a time; concurrent calls of Run wait for each other.
+// are several. It measures one point at a time; concurrent calls of Run wait for each other. Ranks that run alone are
+// measured by one process, which stays until Close or the next point of another kind.
 type Torchrun struct {
 	o     TorchrunOptions
 	point profiler.PointOptions
@@ -61,9 +63,13 @@ type Torchrun struct {
 	mu       sync.Mutex
 	program  string           // directory of the worker, set by setup
 	features *worker.Features // of the interpreter, set by setup
+	server   *aloneServer     // nil = none runs
 }
 
-var _ profiler.Runner = (*Torchrun)(nil)
+var (
+	_ profiler.Runner = (*Torchrun)(nil)
+	_ io.Closer       = (*Torchrun)(nil)
+)
 
 // NewTorchrun returns a runner. The interpreter is searched by Setup or the first Run.
 func NewTorchrun(o TorchrunOptions) (*Torchrun, error) {
@@ -93,7 +99,13 @@ func (t *Torchrun) Run(ctx context.Context, c spec.Config) (spec.Measurement, er
 	if _, err := t.setup(ctx); err != nil {
 		return spec.Measurement{}, err
 	}
-	return runHere(c, t.o.Machine, func(m *spec.Measurement) error { return t.measure(ctx, m) })
+	measure := t.measure
+	if c.Alone() {
+		measure = t.measureAlone
+	} else {
+		t.closeServer() // it holds memory of the devices
+	}
+	return runHere(c, t.o.Machine, func(m *spec.Measurement) error { return measure(ctx, m) })
 }
 
 // measure runs the worker on the configuration of m and stores the results in m.

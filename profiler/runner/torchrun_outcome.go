@@ -31,19 +31,19 @@ type workerExit struct {
 // outcome. If there is no result, or its ranks only report that a peer was lost, the exit status of the process
 // decides.
 func (e workerExit) setOutcome(m *spec.Measurement) {
-	r, reported := e.result, e.noResult == nil
+	r, reported, n := e.result, e.noResult == nil, m.Config.RunDevices()
 	switch {
 	case reported && r.Outcome == spec.OOM:
 		m.Outcome, m.Reason = spec.OOM, r.Reason
-	case e.exit.TimedOut && (!reported || r.Outcome != spec.OK || r.World != m.Config.Plan.Devices()):
+	case e.exit.TimedOut && (!reported || r.Outcome != spec.OK || r.World != n):
 		m.Outcome, m.Reason = spec.Timeout, fmt.Sprintf("did not end within %s and was killed", e.timeout)
 	case reported && r.LostPeer:
 		e.unexplained(m, "a process disappeared ("+r.Reason+")")
 	case reported && r.Outcome == spec.Failed:
 		m.Outcome, m.Reason = spec.Failed, r.Reason
-	case reported && r.World != m.Config.Plan.Devices():
+	case reported && r.World != n:
 		m.Outcome = spec.Failed
-		m.Reason = fmt.Sprintf("ran on %d devices, plan %s is for %d", r.World, m.Config.Plan, m.Config.Plan.Devices())
+		m.Reason = fmt.Sprintf("ran on %d devices, plan %s is for %d", r.World, m.Config.Plan, n)
 	case reported:
 		m.Outcome = spec.OK
 	case errors.Is(e.noResult, worker.ErrNoResult):
@@ -134,10 +134,12 @@ func (t *Torchrun) describe(m *spec.Measurement, r worker.Result) {
 	}
 	m.Env[profiler.EnvWarmUp] = strconv.Itoa(len(r.WarmupSec))
 	m.Env["warmup_stopped"], m.Env["steps_stopped"] = r.WarmupStopped, r.Stopped
-	m.Env["loss_first"], m.Env["loss_last"] = number(r.LossFirst), number(r.LossLast)
-	p := m.Config.Plan
-	if flops := m.Config.Model.TrainFLOPs(m.Config.Seq()) * m.Throughput() / float64(p.Devices()); flops > 0 {
-		m.Env[profiler.EnvFLOPS] = number(flops)
+	if !m.Config.Alone() { // the losses of a rank alone mean nothing, and stages differ in their work
+		m.Env["loss_first"], m.Env["loss_last"] = number(r.LossFirst), number(r.LossLast)
+		p := m.Config.Plan
+		if flops := m.Config.Model.TrainFLOPs(m.Config.Seq()) * m.Throughput() / float64(p.Devices()); flops > 0 {
+			m.Env[profiler.EnvFLOPS] = number(flops)
+		}
 	}
 	if why := t.noise(r); why != "" {
 		m.Env[profiler.EnvNoise] = why

@@ -13,8 +13,13 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// backupHeader begins a backup; the stream of the engine and a SHA-256 of all before it follow.
-var backupHeader = fmt.Sprintf("pacer measurement backup, format %d\n", formatVersion)
+// backupText is the header of a backup, with its format; the stream of the engine and a SHA-256 of all before it follow.
+const backupText = "pacer measurement backup, format %d\n"
+
+var backupHeader = fmt.Sprintf(backupText, FormatVersion)
+
+// OldestCopy is the oldest format of backups and changes that this program reads, the first that had them.
+const OldestCopy = 3
 
 // loadPending is the number of batches that a restore keeps in memory.
 const loadPending = 16
@@ -70,8 +75,8 @@ func backupBody(f *os.File) (*io.SectionReader, error) {
 	if _, err := f.ReadAt(head, 0); err != nil {
 		return nil, err
 	}
-	if string(head) != backupHeader {
-		return nil, fmt.Errorf("it begins with %q, want %q: %w", head, backupHeader, otherBackup(head))
+	if err := checkHeader(head, backupText); err != nil {
+		return nil, err
 	}
 	sum, want := sha256.New(), make([]byte, sha256.Size)
 	if _, err := io.Copy(sum, io.NewSectionReader(f, 0, size)); err != nil {
@@ -86,13 +91,19 @@ func backupBody(f *os.File) (*io.SectionReader, error) {
 	return io.NewSectionReader(f, int64(len(backupHeader)), size-int64(len(backupHeader))), nil
 }
 
-// otherBackup is ErrNewer for the header of a later format, else ErrCorrupt.
-func otherBackup(head []byte) error {
+// checkHeader returns an error if head is not text with a format that this program reads. It wraps ErrNewer for a later
+// format, else ErrCorrupt.
+func checkHeader(head []byte, text string) error {
 	var format int
-	if _, err := fmt.Sscanf(string(head), "pacer measurement backup, format %d", &format); err == nil && format > formatVersion {
-		return ErrNewer
+	if _, err := fmt.Sscanf(string(head), text, &format); err == nil && string(head) == fmt.Sprintf(text, format) {
+		switch {
+		case format > FormatVersion:
+			return fmt.Errorf("it has format %d, this program reads up to %d: %w", format, FormatVersion, ErrNewer)
+		case format >= OldestCopy:
+			return nil
+		}
 	}
-	return ErrCorrupt
+	return fmt.Errorf("it begins with %q, want %q: %w", head, fmt.Sprintf(text, FormatVersion), ErrCorrupt)
 }
 
 // Restore makes a store in dir, which must be empty or absent, of the backup at path. It checks the whole backup first.

@@ -2,6 +2,8 @@ package store
 
 import (
 	"bytes"
+	"context"
+	"crypto/sha256"
 	"errors"
 	"os"
 	"path/filepath"
@@ -113,8 +115,34 @@ func TestDamagedBackup(t *testing.T) {
 			t.Errorf("cut at %d: %v", at, err)
 		}
 	}
-	newer := bytes.Replace(good, []byte("format 3"), []byte("format 9"), 1)
+	newer := bytes.Replace(good, []byte("format 4"), []byte("format 9"), 1)
 	if err := try(newer); !errors.Is(err, ErrNewer) {
 		t.Errorf("a later format: %v", err)
+	}
+}
+
+// TestBackupOfFormat3: a backup of the release before format 4 is restored.
+func TestBackupOfFormat3(t *testing.T) {
+	dir, path := t.TempDir(), filepath.Join(t.TempDir(), "backup")
+	db := openTest(t, dir, Options{})
+	want := frozenWant(5)
+	if _, err := db.PutAll(context.Background(), want...); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := db.Backup(&b); err != nil {
+		t.Fatal(err)
+	}
+	body := bytes.Replace(b.Bytes()[:b.Len()-sha256.Size], []byte("format 4"), []byte("format 3"), 1)
+	sum := sha256.Sum256(body)
+	if err := os.WriteFile(path, append(body, sum[:]...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	restored := filepath.Join(t.TempDir(), "restored")
+	if err := Restore(path, restored); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, collect(t, openTest(t, restored, Options{}), Filter{})); d != "" {
+		t.Error(d)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -130,11 +131,12 @@ var columns = []column{
 	numberColumn("link_intra_bps", "bytes/s", "device to device inside a node, per device", func(m *spec.Measurement) *float64 { return &m.Config.Link.IntraBps }),
 	numberColumn("link_inter_bps", "bytes/s", "out of one node", func(m *spec.Measurement) *float64 { return &m.Config.Link.InterBps }),
 	numberColumn("link_host_bps", "bytes/s", "device to host memory, per device", func(m *spec.Measurement) *float64 { return &m.Config.Link.HostBps }),
+	wholeColumn("alone_stage", "", "the row is of one rank of this pipeline stage, from 1, without the others: step_sec and peak_bytes are its own work, without communication; null = a whole step", func(m *spec.Measurement) *int { return &m.Config.AloneStage }),
 	textColumn("framework", "training stack", func(m *spec.Measurement) *string { return &m.Config.Framework }),
 
 	required(textColumn("outcome", "ok, oom, timeout or failed", func(m *spec.Measurement) *spec.Outcome { return &m.Outcome })),
 	textColumn("reason", "why it is not ok", func(m *spec.Measurement) *string { return &m.Reason }),
-	textColumn("doubt", "rule of the source by which an ok row is neither fitted nor scored; quarantined: REASON where the user of the store said so", func(m *spec.Measurement) *string { return &m.Doubt }),
+	doubtColumn("doubt", "rule of the source by which an ok row is neither fitted nor scored; quarantined: REASON where the user of the store said so; it begins with alone: for a row of one rank"),
 	stepColumn(),
 	jsonColumn("phase_sec", "s", "mean time of each phase, a JSON object", func(m *spec.Measurement) *map[string]float64 { return &m.PhaseSec }),
 	numberColumn("peak_bytes", "bytes", "device memory, largest over devices", func(m *spec.Measurement) *float64 { return &m.PeakBytes }),
@@ -184,6 +186,29 @@ func adapterColumn() column {
 		set: func(m *spec.Measurement, c cell) (err error) {
 			m.Config.Model.Adapter, err = spec.ParseAdapter(c.s)
 			return err
+		}}
+}
+
+// aloneDoubt begins the doubt of rows of one rank in files, so that readers that do not know alone_stage leave them out.
+const aloneDoubt = "alone: not a whole step"
+
+func doubtColumn(name, doc string) column {
+	return column{name: name, doc: doc, kind: textKind,
+		get: func(m *spec.Measurement) (cell, error) {
+			text := m.Doubt
+			if m.Config.Alone() && text == "" {
+				text = aloneDoubt
+			} else if m.Config.Alone() {
+				text = aloneDoubt + "; " + text
+			}
+			return cell{null: text == "", s: text}, nil
+		},
+		set: func(m *spec.Measurement, c cell) error {
+			m.Doubt = c.s
+			if rest, ok := strings.CutPrefix(c.s, aloneDoubt); ok {
+				m.Doubt = strings.TrimPrefix(rest, "; ")
+			}
+			return nil
 		}}
 }
 

@@ -105,6 +105,7 @@ var drawn = rapid.Custom(func(t *rapid.T) spec.Measurement {
 	if len(m.StepSec) > 0 {
 		m.Outcome = spec.OK
 	}
+	m.Config.AloneStage = rapid.IntRange(0, max(m.Config.Plan.PP, 1)).Draw(t, "alone stage")
 	return m
 })
 

@@ -12,6 +12,6 @@
 // them and refuses them from then on, Release ends both.
 //
 // Start with key.go (identity and keys), record.go (values) and put.go; then query.go, mark.go (quarantine, forget) and
-// columns.go (exported files). inspect.go and seal.go check the files before badger, the storage engine, opens them;
-// migrate.go converts older stores. FORMAT.md describes the bytes on disk.
+// columns.go (exported files). changes.go and backup.go copy a store. inspect.go and seal.go check the files before
+// badger, the storage engine, opens them; migrate.go converts older stores. FORMAT.md describes the bytes on disk.
 package store

@@ -38,8 +38,8 @@ func inspect(dir string) (state, error) {
 		return st, err
 	}
 	switch {
-	case st.format > formatVersion:
-		return st, fmt.Errorf("%s is in format %d, this program reads formats up to %d: use a newer program: %w", dir, st.format, formatVersion, ErrNewer)
+	case st.format > FormatVersion:
+		return st, fmt.Errorf("%s is in format %d, this program reads formats up to %d: use a newer program: %w", dir, st.format, FormatVersion, ErrNewer)
 	case len(names) == 0:
 		st.empty = true
 		return st, nil
@@ -54,8 +54,8 @@ func inspect(dir string) (state, error) {
 
 // prepare makes inspected files ready for writing.
 func (st state) prepare(dir string) error {
-	if st.format != formatVersion {
-		if err := writeVersion(dir, formatVersion); err != nil {
+	if st.format != FormatVersion {
+		if err := writeVersion(dir, FormatVersion); err != nil {
 			return err
 		}
 	}

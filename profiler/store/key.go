@@ -100,6 +100,9 @@ func identity(m spec.Measurement) [identityLen]byte {
 	} else {
 		h.text(formatTime(m.At))
 	}
+	if c.Alone() {
+		h.num(uint64(c.AloneStage))
+	}
 	return [identityLen]byte(h.Sum(nil))
 }
 

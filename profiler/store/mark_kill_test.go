@@ -177,7 +177,7 @@ func TestFormat2(t *testing.T) {
 		t.Error("reading changed files")
 	}
 	db = openTest(t, dir, atNoon)
-	if v, err := readVersion(dir); v != formatVersion || err != nil {
+	if v, err := readVersion(dir); v != FormatVersion || err != nil {
 		t.Errorf("VERSION names format %d, %v", v, err)
 	}
 	rs := records(t, db, Filter{})

@@ -198,7 +198,7 @@ func TestMigrate(t *testing.T) {
 			if err != nil || c != (Counts{Unchanged: 3}) {
 				t.Errorf("importing the same rows again: %+v, %v, want 3 unchanged", c, err)
 			}
-			if v, err := readVersion(dir); v != formatVersion || err != nil {
+			if v, err := readVersion(dir); v != FormatVersion || err != nil {
 				t.Errorf("VERSION names format %d, %v", v, err)
 			}
 		})
@@ -257,14 +257,14 @@ func TestNewer(t *testing.T) {
 	dir := t.TempDir()
 	db, err := Open(dir, Options{})
 	if err == nil {
-		err = errors.Join(db.Close(), writeVersion(dir, formatVersion+1))
+		err = errors.Join(db.Close(), writeVersion(dir, FormatVersion+1))
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	before := snapshot(t, dir)
 	for _, o := range []Options{{}, {ReadOnly: true}} {
-		if _, err := Open(dir, o); !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), fmt.Sprint("format ", formatVersion+1)) {
+		if _, err := Open(dir, o); !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), fmt.Sprint("format ", FormatVersion+1)) {
 			t.Errorf("got %v, want ErrNewer with directory and format", err)
 		}
 		if !reflect.DeepEqual(before, snapshot(t, dir)) {

@@ -20,6 +20,9 @@ func ReadArrow(path string) iter.Seq2[spec.Measurement, error] {
 }
 
 func readArrow(r *io.SectionReader, yield rowYield) error {
+	if err := checkSum(r, arrowEnd); err != nil {
+		return err
+	}
 	if err := checkArrowFooter(r); err != nil {
 		return fmt.Errorf("not a whole Arrow file: %w", err)
 	}

@@ -163,8 +163,8 @@ func TestMissingColumns(t *testing.T) {
 	}
 }
 
-// TestDamagedFiles flips bytes and cuts files: the result is rows, or one error that names the file, and never
-// a panic.
+// TestDamagedFiles flips bytes and cuts files: the result is one error that names the file, or the rows that were
+// written. It is never other rows, or a panic.
 func TestDamagedFiles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads hundreds of damaged files")
@@ -180,18 +180,65 @@ func TestDamagedFiles(t *testing.T) {
 					t.Fatalf("cut to %d bytes: %v", cut, errs)
 				}
 			}
-			damaged := 0
-			for at := 0; at < b.Len(); at += 53 {
-				c := bytes.Clone(b.Bytes())
-				c[at] ^= 0x55
-				if _, errs := gather(f.read(c)); errs != nil {
-					damaged++
+			want, errs := gather(f.read(b.Bytes()))
+			if errs != nil {
+				t.Fatal(errs)
+			}
+			footer := bytes.Index(b.Bytes(), []byte(checksumMark)) // near it and at the end, each bit
+			accepted := 0
+			for at := 0; at < b.Len(); at++ {
+				near := at >= footer && at < footer+len(checksumMark) || at >= b.Len()-arrowEnd
+				if !near && at%41 != 0 {
+					continue
+				}
+				for bit := range 8 {
+					if !near && bit != at%8 {
+						continue
+					}
+					c := bytes.Clone(b.Bytes())
+					c[at] ^= 1 << bit
+					got, errs := gather(f.read(c))
+					switch {
+					case len(errs) > 1 || len(errs) == 1 && (len(got) > 0 || !strings.Contains(errs[0].Error(), "mem")):
+						t.Fatalf("bit %d of byte %d: %d rows, %v", bit, at, len(got), errs)
+					case len(errs) == 1:
+					default:
+						if accepted++; !cmp.Equal(want, got) {
+							t.Fatalf("bit %d of byte %d: other rows", bit, at)
+						}
+					}
 				}
 			}
-			if damaged == 0 {
-				t.Error("no flipped byte was noticed")
+			if accepted != 8*len(checksumMark) { // without its mark a file has no checksum
+				t.Errorf("%d damaged files were read, want those with a damaged mark", accepted)
 			}
 		})
+	}
+}
+
+// TestFilesWithoutChecksum: files that other tools wrote, or rewrote, are read; they find no checksum.
+func TestFilesWithoutChecksum(t *testing.T) {
+	var b bytes.Buffer
+	if _, err := WriteArrow(&b, seqOf(inventedRows(9))); err != nil {
+		t.Fatal(err)
+	}
+	want, _ := gather(formats[1].read(b.Bytes()))
+	f, err := ipc.NewFileReader(bytes.NewReader(b.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, err := f.RecordAt(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, rewritten := range [][]byte{asParquet(t, rec), asArrow(t, rec)} {
+		if bytes.Contains(rewritten, []byte(checksumMark)) {
+			t.Fatal("the checksum was copied")
+		}
+		got, errs := gather(formats[i].read(rewritten))
+		if d := cmp.Diff(want, got); d != "" || errs != nil || len(got) != 9 {
+			t.Errorf("%s: %v %s", formats[i].format, errs, d)
+		}
 	}
 }
 

@@ -91,6 +91,9 @@ func recordPanic(fault *any, yield func(spec.Measurement, error) bool) func(spec
 }
 
 func readParquet(r *io.SectionReader, yield rowYield) error {
+	if err := checkSum(r, parquetEnd); err != nil {
+		return err
+	}
 	f, err := columnar.OpenParquet(r)
 	if err != nil {
 		return err

@@ -125,12 +125,13 @@ func TestStoreOnFullDisk(t *testing.T) {
 	rest := fileOn(t, disk, "rest") // all but the space that the store needs and 32 MiB
 	other := fileOn(t, disk, "other")
 	rng := rand.New(rand.NewPCG(3, 4))
-	next, refused := 0, 0
+	next, refused, calls := 0, 0, 0
 	for refused < tables {
 		leaveFree(t, rest, minFreeSpace>>20+32)
 		log, tries := newestLog(t, db), 0
 		for newestLog(t, db) == log {
 			tries++
+			calls++
 			var ms []spec.Measurement
 			for i := range 500 {
 				m := numbered(next + i)
@@ -175,7 +176,10 @@ func TestStoreOnFullDisk(t *testing.T) {
 		}
 		next++
 	}
-	t.Logf("%d rows stored, the disk was full %d times", next, refused)
+	t.Logf("%d rows stored, the disk was full %d times, and lost space during %d calls", next, refused, calls)
+	if calls < 100 && !testing.Short() {
+		t.Errorf("%d calls, want at least 100", calls)
+	}
 }
 
 // newestLog returns the log of the memtable that is written.

@@ -143,7 +143,7 @@ func openLocked(dir string, o Options, lock *dirLock) (*DB, error) {
 		return nil, err
 	}
 	if err := migrate(bdb, nil); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: converting it to format %d: %w", dir, formatVersion, err), bdb.Close())
+		return nil, errors.Join(fmt.Errorf("%s: converting it to format %d: %w", dir, FormatVersion, err), bdb.Close())
 	}
 	db := newDB(dir, o, bdb, lock)
 	if err := db.reserve(); err != nil {

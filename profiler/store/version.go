@@ -11,10 +11,10 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/atomicfile"
 )
 
-// formatVersion is the format of the store as a whole: its keys and files. rowFormat is the format of the rows and their
-// keys, which is converted to by moving rows.
+// FormatVersion is the format of a store as a whole, its keys and files, of its backups and of its changes. rowFormat is the
+// format of the rows and their keys, which is converted to by moving rows.
 const (
-	formatVersion = 3
+	FormatVersion = 4
 	rowFormat     = 2
 )
 

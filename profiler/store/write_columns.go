@@ -60,7 +60,8 @@ func Schema() *arrow.Schema {
 	return arrow.NewSchema(fields, &md)
 }
 
-// WriteParquet writes the rows of seq as one Parquet file, compressed with zstd, and returns their number. It
+// WriteParquet writes the rows of seq as one Parquet file, compressed with zstd, with a checksum that ReadParquet
+// compares, and returns their number. It
 // stops at the first error of seq, and at a row that Check refuses; the bytes written until then are not a
 // valid file. It does not close w.
 func WriteParquet(w io.Writer, seq iter.Seq2[spec.Measurement, error]) (n int, err error) {
@@ -70,7 +71,8 @@ func WriteParquet(w io.Writer, seq iter.Seq2[spec.Measurement, error]) (n int, e
 func writeParquet(w io.Writer, seq iter.Seq2[spec.Measurement, error], codec compress.Compression) (n int, err error) {
 	props := parquet.NewWriterProperties(parquet.WithCompression(codec), parquet.WithVersion(parquet.V2_LATEST),
 		parquet.WithCreatedBy("pacer"))
-	to := &columnar.StickyWriter{W: w}
+	summed := newSummedWriter(w)
+	to := &columnar.StickyWriter{W: summed}
 	out, err := pqarrow.NewFileWriter(Schema(), to, props, pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema()))
 	if err != nil {
 		return 0, fmt.Errorf("store: parquet: %w", err)
@@ -79,7 +81,11 @@ func writeParquet(w io.Writer, seq iter.Seq2[spec.Measurement, error], codec com
 	if err != nil {
 		return n, fmt.Errorf("store: parquet: %w", err)
 	}
-	if err := errors.Join(out.Close(), to.Err); err != nil {
+	summed.hold()
+	if err = errors.Join(out.Close(), to.Err); err == nil {
+		err = summed.end(parquetEnd)
+	}
+	if err != nil {
 		return n, fmt.Errorf("store: parquet: %w", err)
 	}
 	return n, nil
@@ -87,14 +93,19 @@ func writeParquet(w io.Writer, seq iter.Seq2[spec.Measurement, error], codec com
 
 // WriteArrow is WriteParquet for the Arrow IPC file format ("Feather v2"), with buffers compressed with zstd.
 func WriteArrow(w io.Writer, seq iter.Seq2[spec.Measurement, error]) (n int, err error) {
-	out, err := ipc.NewFileWriter(&position{Writer: w}, ipc.WithSchema(Schema()), ipc.WithZstd())
+	summed := newSummedWriter(w)
+	out, err := ipc.NewFileWriter(&position{Writer: summed}, ipc.WithSchema(Schema()), ipc.WithZstd())
 	if err != nil {
 		return 0, fmt.Errorf("store: arrow: %w", err)
 	}
 	if n, err = writeBatches(out.Write, seq); err != nil {
 		return n, fmt.Errorf("store: arrow: %w", err)
 	}
-	if err := out.Close(); err != nil {
+	summed.hold()
+	if err = out.Close(); err == nil {
+		err = summed.end(arrowEnd)
+	}
+	if err != nil {
 		return n, fmt.Errorf("store: arrow: %w", err)
 	}
 	return n, nil

@@ -19,5 +19,11 @@
 //   - Selective recomputation repeats the attention core even with fused
 //     attention, which stores no scores, so nothing is saved.
 //
+// # One rank alone
+//
+// With Config.AloneStage one process does the work of one rank of a plan without the others, see alone.py and
+// serve.go: it computes and stores what that rank does, and sends nothing. Sums keep this rank's part, so the losses
+// mean nothing.
+//
 // [Result.Notes] names the implementations that a point used.
 package worker

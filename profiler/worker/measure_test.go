@@ -17,7 +17,7 @@ import (
 )
 
 // torchPython returns a python3 that imports torch, for tests of the worker itself.
-func torchPython(t *testing.T) string {
+func torchPython(t testing.TB) string {
 	t.Helper()
 	for _, python := range []string{os.Getenv("PACER_PYTHON"), "/usr/bin/python3", "python3"} {
 		if python != "" && exec.Command(python, "-c", "import torch").Run() == nil {

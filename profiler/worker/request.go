@@ -24,7 +24,7 @@ type Request struct {
 	Version int         `json:"version"` // set by Write
 	Config  spec.Config `json:"config"`
 	Device  string      `json:"device"`  // CUDA or CPU
-	Devices int         `json:"devices"` // processes, one per device of the plan
+	Devices int         `json:"devices"` // devices of the plan, one process each unless a rank runs alone
 	Seed    uint64      `json:"seed"`
 	Compile bool        `json:"compile"` // torch.compile
 	Threads int         `json:"threads"` // CPU threads per process, 0 = torch's default
@@ -44,6 +44,8 @@ func (r Request) Validate() error {
 		return fmt.Errorf("worker: device %q is not %s or %s", r.Device, CUDA, CPU)
 	case r.Devices != r.Config.Plan.Devices():
 		return fmt.Errorf("worker: %d devices, but plan %s needs %d", r.Devices, r.Config.Plan, r.Config.Plan.Devices())
+	case r.Config.CheckAlone() != nil:
+		return fmt.Errorf("worker: %w", r.Config.CheckAlone())
 	case r.Threads < 0:
 		return fmt.Errorf("worker: threads=%d is negative", r.Threads)
 	case r.MinSteps < 1 || r.MaxSteps < r.MinSteps:

@@ -177,7 +177,7 @@ const (
 	StartedJob   EventKind = "Started"      // was released on its devices
 	StoppedJob   EventKind = "Stopped"      // is stopped
 	Delayed      EventKind = "Delayed"      // its restart waits for the limit of restarts per hour
-	Waiting      EventKind = "Waiting"      // gets nothing, with the first reason of the policy
+	Waiting      EventKind = "Waiting"      // gets nothing, with the first reason of the policy; without a reason of a dry run only
 	Lost         EventKind = "Lost"         // stopped without a decision, such as when its node went down
 	Faulty       EventKind = "Faulty"       // an object that cannot be used
 	Refused      EventKind = "Refused"      // a decision that scheduler.Check refuses; targets stay

@@ -134,6 +134,9 @@ func (c *Controller) setTargets(now time.Time, changes scheduler.Changes, d *sch
 		}
 		why := d.Why[j.state.Job.ID]
 		if plan == j.want.Plan && sameSlots(slots, j.want.Slots) {
+			if why == "" && c.DryRun {
+				why = "the policy gives no reason"
+			}
 			if plan == "" && why != "" && !j.waits {
 				j.waits = true
 				c.event(Event{Kind: Waiting, Job: &j.observed, Message: why})

@@ -78,6 +78,15 @@ func (c *Answerer) Fitted(keys []spec.Key) {
 	maps.DeleteFunc(c.planners, func(m modelKey, _ *Model) bool { return changed[m.Key] })
 }
 
+// Reset drops everything that is cached.
+func (c *Answerer) Reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.generation++
+	clear(c.targets)
+	clear(c.planners)
+}
+
 // Target returns the target of q, which passes Check.
 func (c *Answerer) Target(ctx context.Context, q *query.Request) (Target, error) {
 	key := q.TargetKey()

@@ -161,7 +161,7 @@ func wallBudget(d time.Duration) profiler.Budget { return profiler.Budget{Wall: 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // inRange reports whether c runs on the requested devices.
-func (s *session) inRange(c spec.Config) bool { return c.Plan.Devices() <= s.o.Devices }
+func (s *session) inRange(c spec.Config) bool { return c.RunDevices() <= s.o.Devices }
 
 // run runs camp and adds the rows that it measures to rows. kind is that of its points, for the progress.
 func (w *work) run(ctx context.Context, camp profiler.Campaign, o profiler.Options, kind string, rows *[]spec.Measurement) (profiler.State, error) {

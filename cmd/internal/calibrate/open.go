@@ -277,6 +277,8 @@ func (o *Options) check(m profiler.Machine) error {
 func (o *Options) space(ctx context.Context, camp profiler.Campaign, m profiler.Machine) (profiler.Space, error) {
 	name, _, _ := strings.Cut(o.Runner, ":")
 	switch {
+	case o.isCampaign() && !o.Likely && camp.Space.Alone:
+		return profiler.Space{}, fail.Usagef("calibrate: %s measures ranks alone (alone: true), which cannot score predictions of whole steps: use profile run", o.Model)
 	case o.isCampaign() && !o.Likely:
 		return camp.Space, nil
 	case cmp.Or(name, camp.Runner.Name) == profiler.RunnerReplay:

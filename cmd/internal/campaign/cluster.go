@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -134,6 +135,9 @@ func (r *JobRequest) answer(ctx context.Context) (any, error) {
 		return nil, fmt.Errorf("profile: point: this node has the accelerator %q, the campaign measures %q: choose nodes of one kind: %w", have, want, profiler.ErrSetup)
 	}
 	m, err := s.Runner.Run(ctx, *r.Config)
+	if closer, ok := s.Runner.(io.Closer); ok {
+		err = errors.Join(err, closer.Close())
+	}
 	if err == nil {
 		m.Env["node"] = nodeName()
 	}

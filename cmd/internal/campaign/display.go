@@ -140,10 +140,15 @@ func pointsWanted(camp profiler.Campaign, s profiler.State) int {
 
 // PointName names a point in a line: model, sequence and plan.
 func PointName(c spec.Config) string {
+	text := c.Model.Name
 	if n := c.Seq(); n > 0 && n != c.Model.SeqLen {
-		return fmt.Sprintf("%s seq=%d %s", c.Model.Name, n, c.Plan)
+		text += fmt.Sprintf(" seq=%d", n)
 	}
-	return c.Model.Name + " " + c.Plan.String()
+	text += " " + c.Plan.String()
+	if c.Alone() {
+		text += ", " + c.AloneText()
+	}
+	return text
 }
 
 // pointNext describes the next point: why it is measured, and for how long.

@@ -43,6 +43,7 @@ type PointPredicted struct {
 	Plan        string  `json:"plan"`
 	Shape       string  `json:"shape"`
 	SeqLen      int     `json:"seq_len"`
+	AloneStage  int     `json:"alone_stage,omitempty"` // see spec.Config
 	StepSec     float64 `json:"step_s"`
 	LoSec       float64 `json:"lo_s"` // 90 % interval; both 0 = none
 	HiSec       float64 `json:"hi_s"`
@@ -77,7 +78,7 @@ func predictedPoint(x profiler.Predicted) PointPredicted {
 
 // nameOfPoint returns the fields that name c.
 func nameOfPoint(c spec.Config) PointPredicted {
-	return PointPredicted{Model: c.Model.Name, Accelerator: c.Accelerator.Name, Plan: c.Plan.Normal().String(), Shape: c.Shape.String(), SeqLen: c.Seq()}
+	return PointPredicted{Model: c.Model.Name, Accelerator: c.Accelerator.Name, Plan: c.Plan.Normal().String(), Shape: c.Shape.String(), SeqLen: c.Seq(), AloneStage: c.AloneStage}
 }
 
 // Write writes the file at path, whole or not at all.
@@ -145,12 +146,12 @@ type ModelScore struct {
 func (p *Predictions) Score(rows []spec.Measurement) (scored []Scored, older int) {
 	measured := map[PointPredicted]spec.Measurement{}
 	for _, m := range profiler.Latest(rows) {
-		if perfmodel.Usable(m) {
+		if perfmodel.UsableOrAlone(m) {
 			measured[nameOfPoint(m.Config)] = m
 		}
 	}
 	for _, x := range p.Points {
-		m, ok := measured[PointPredicted{Model: x.Model, Accelerator: x.Accelerator, Plan: x.Plan, Shape: x.Shape, SeqLen: x.SeqLen}]
+		m, ok := measured[PointPredicted{Model: x.Model, Accelerator: x.Accelerator, Plan: x.Plan, Shape: x.Shape, SeqLen: x.SeqLen, AloneStage: x.AloneStage}]
 		switch {
 		case !ok || x.StepSec == 0:
 			continue

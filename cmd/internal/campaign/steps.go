@@ -23,8 +23,9 @@ type PlanPoint struct {
 	Plan        string  `json:"plan"`
 	Shape       string  `json:"shape"`
 	SeqLen      int     `json:"seq_len"`
-	HoldSec     float64 `json:"hold_s"`  // expected, launch included
-	MemGiB      float64 `json:"mem_gib"` // estimated peak per device, 0 = unknown
+	AloneStage  int     `json:"alone_stage,omitempty"` // one rank of this stage without the others; 0 = the whole plan
+	HoldSec     float64 `json:"hold_s"`                // expected, launch included
+	MemGiB      float64 `json:"mem_gib"`               // estimated peak per device, 0 = unknown
 }
 
 // PlanPoints describes the points of steps.
@@ -32,7 +33,7 @@ func PlanPoints(steps []profiler.Step) []PlanPoint {
 	out := make([]PlanPoint, len(steps))
 	for i, step := range steps {
 		x := step.Point.Config
-		out[i] = PlanPoint{Model: x.Model.Name, Accelerator: x.Accelerator.Name, Plan: x.Plan.String(), Shape: x.Shape.String(), SeqLen: x.Seq(), HoldSec: step.Seconds}
+		out[i] = PlanPoint{Model: x.Model.Name, Accelerator: x.Accelerator.Name, Plan: x.Plan.String(), Shape: x.Shape.String(), SeqLen: x.Seq(), AloneStage: x.AloneStage, HoldSec: step.Seconds}
 		if b, err := memory.Estimate(x); err == nil {
 			out[i].MemGiB = b.Total() / memory.GiB
 		}
@@ -47,6 +48,7 @@ type NextPoint struct {
 	Plan        string  `json:"plan"`
 	Shape       string  `json:"shape"`
 	SeqLen      int     `json:"seq_len"`
+	AloneStage  int     `json:"alone_stage,omitempty"` // as in PlanPoint
 	Why         string  `json:"why"`
 	Gain        float64 `json:"gain"`       // expected fall of the mean half width, of ln step time
 	HalfWidth   float64 `json:"half_width"` // of the present 90 % interval of ln step time; 0 = none yet
@@ -58,7 +60,7 @@ func NextPoints(steps []profiler.Step) []NextPoint {
 	out := make([]NextPoint, len(steps))
 	for i, step := range steps {
 		x := step.Point.Config
-		out[i] = NextPoint{x.Model.Name, x.Accelerator.Name, x.Plan.String(), x.Shape.String(), x.Seq(), step.Why, step.Gain, step.HalfWidth, step.Seconds}
+		out[i] = NextPoint{x.Model.Name, x.Accelerator.Name, x.Plan.String(), x.Shape.String(), x.Seq(), x.AloneStage, step.Why, step.Gain, step.HalfWidth, step.Seconds}
 	}
 	return out
 }
@@ -106,7 +108,7 @@ func Estimate(camp profiler.Campaign, state profiler.State, steps []profiler.Ste
 	e := Cost{Open: len(steps)}
 	for _, s := range steps {
 		e.OpenHoldSec += s.Seconds
-		e.OpenHours += s.Seconds * float64(s.Point.Config.Plan.Devices()) / 3600
+		e.OpenHours += s.Seconds * float64(s.Point.Config.RunDevices()) / 3600
 	}
 	if e.Open == 0 {
 		return e

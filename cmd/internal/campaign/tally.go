@@ -150,7 +150,7 @@ func (t *ModelTally) add(m spec.Measurement) {
 func (t *ModelTally) addHeld(m spec.Measurement) {
 	held := profiler.HeldSec(m)
 	t.HeldSec += held
-	t.DeviceHours += held * float64(m.Config.Plan.Devices()) / 3600
+	t.DeviceHours += held * float64(m.Config.RunDevices()) / 3600
 }
 
 // HalfWidth returns half the width of the 95 % interval of the median step time,

@@ -3,6 +3,7 @@ package profile
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/number"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
 )
 
@@ -60,9 +62,9 @@ func runPlan(c *cli.Context) error {
 		return err
 	}
 	points, cost := campaign.PlanPoints(steps), campaign.Estimate(s.Campaign, state, steps)
-	csv := [][]string{{"model", "accelerator", "plan", "shape", "seq_len", "hold_s", "mem_gib"}}
+	csv := [][]string{{"model", "accelerator", "plan", "shape", "seq_len", "hold_s", "mem_gib", "alone_stage"}}
 	for _, p := range points {
-		csv = append(csv, []string{p.Model, p.Accelerator, p.Plan, p.Shape, strconv.Itoa(p.SeqLen), number.Float(p.HoldSec), number.Float(p.MemGiB)})
+		csv = append(csv, []string{p.Model, p.Accelerator, p.Plan, p.Shape, strconv.Itoa(p.SeqLen), number.Float(p.HoldSec), number.Float(p.MemGiB), strconv.Itoa(p.AloneStage)})
 	}
 	err = command.Print(c, console.Result{
 		JSON: map[string]any{
@@ -73,6 +75,7 @@ func runPlan(c *cli.Context) error {
 		Table: func(w io.Writer) error {
 			campaign.PrintRejected(w, s.Rejected, len(s.Rejected))
 			fmt.Fprintln(w, s.Intent(state))
+			printAlone(w, points, len(s.Profiler.Machine.Devices))
 			if err := printPlanPoints(w, points, c.Int("top")); err != nil {
 				return err
 			}
@@ -85,6 +88,20 @@ func runPlan(c *cli.Context) error {
 	return err
 }
 
+// printAlone says which points are of one rank alone, if any are.
+func printAlone(w io.Writer, points []campaign.PlanPoint, devices int) {
+	n := 0
+	for _, p := range points {
+		if p.AloneStage > 0 {
+			n++
+		}
+	}
+	if n > 0 {
+		fmt.Fprintf(w, "%s of one rank alone: plans for more than %s run a rank of their first, second and last stage without the others, and without communication\n",
+			spec.Count(n, "point"), spec.Count(devices, "device"))
+	}
+}
+
 // printPlanPoints lists the points, at most top of them, 0 = all.
 func printPlanPoints(w io.Writer, points []campaign.PlanPoint, top int) error {
 	shown := points
@@ -95,8 +112,19 @@ func printPlanPoints(w io.Writer, points []campaign.PlanPoint, top int) error {
 		return nil
 	}
 	table := [][]string{{"model", "plan", "shape", "seq", "holds", "GiB"}}
+	alone := slices.ContainsFunc(shown, func(p campaign.PlanPoint) bool { return p.AloneStage > 0 })
+	if alone {
+		table[0] = append(table[0], "alone")
+	}
 	for _, p := range shown {
-		table = append(table, []string{p.Model, p.Plan, p.Shape, number.Figure(float64(p.SeqLen)), campaign.Duration(p.HoldSec), number.Fixed(p.MemGiB, 2)})
+		line := []string{p.Model, p.Plan, p.Shape, number.Figure(float64(p.SeqLen)), campaign.Duration(p.HoldSec), number.Fixed(p.MemGiB, 2)}
+		switch {
+		case p.AloneStage > 0:
+			line = append(line, fmt.Sprintf("stage %d", p.AloneStage))
+		case alone:
+			line = append(line, "-")
+		}
+		table = append(table, line)
 	}
 	if err := console.WriteTable(w, table); err != nil {
 		return err

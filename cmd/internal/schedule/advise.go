@@ -68,6 +68,8 @@ the command, unchanged unless --set is given.
    pacer advise -a h100 -- sbatch --gres=gpu:8 train.sh
    pacer advise --set --max-devices 32 -- kubectl apply -f job.yaml
 
+With kubectl the jobs are Jobs, JobSets, PyTorchJobs and TrainJobs of all files.
+
 What is not understood or takes longer than --timeout gets a line on standard error, and
 the unchanged command runs. The exit code is that of the command.
 docs/guides/slurm.md and kubernetes.md have examples. For all users of a Slurm:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 	core "k8s.io/api/core/v1"
+	"k8s.io/client-go/dynamic"
 	kube "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -55,9 +56,13 @@ func kubernetesEngine(c *cli.Context) (engine, error) {
 	if err != nil {
 		return engine{}, err
 	}
-	cluster, err := kubernetes.New(client, kubernetes.Options{
-		Namespace: c.String("namespace"), ReadOnly: c.Bool("dry-run") || c.Bool("advise"), Model: catalog.Model, NodeType: nodeType,
-	})
+	o := kubernetes.Options{Namespace: c.String("namespace"), ReadOnly: c.Bool("dry-run") || c.Bool("advise"), Model: catalog.Model, NodeType: nodeType}
+	if c.Bool("advise") {
+		if o.Advised, err = dynamic.NewForConfig(config); err != nil {
+			return engine{}, err
+		}
+	}
+	cluster, err := kubernetes.New(client, o)
 	if err != nil {
 		return engine{}, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/server"
+	"github.com/pacer-ml/pacer/cmd/server/snapshot"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/profiler/device"
@@ -58,6 +59,7 @@ A flag that is not given has the value of its variable, $` + variablePrefix + `M
 			&cli.StringFlag{Name: "tls-key", Usage: "use the key in `FILE` for --tls-cert", Category: "Network"},
 			&cli.StringFlag{Name: "tls-client-ca", Usage: "require a certificate of clients that one in `FILE` signed", Category: "Network"},
 			&cli.StringFlag{Name: "access-log", Usage: "append a JSON line for each request to `FILE`; - = standard error", Category: "Network"},
+			&cli.StringFlag{Name: "otlp-endpoint", Usage: "send traces and metrics to the OpenTelemetry collector at `URL`", DefaultText: "$OTEL_EXPORTER_OTLP_ENDPOINT", Category: "Network"},
 			&cli.Int64Flag{Name: "max-buffered", Usage: "keep at most `BYTES` of bodies and answers in memory", DefaultText: "a quarter of --memory-gib, 256 MiB at most", Category: "Limits"},
 			&cli.Int64Flag{Name: "max-body", Value: 8 << 20, Usage: "reject requests of more than `BYTES`", Category: "Limits"},
 			&cli.Int64Flag{Name: "max-answer", Value: 64 << 20, Usage: "refuse responses of more than `BYTES`", Category: "Limits"},
@@ -68,6 +70,10 @@ A flag that is not given has the value of its variable, $` + variablePrefix + `M
 			&cli.DurationFlag{Name: "fit-timeout", Value: 10 * time.Minute, Usage: "end a requested fit after `TIME`", Category: "Limits"},
 			&cli.DurationFlag{Name: "drain", Value: 10 * time.Second, Usage: "finish running requests within `TIME` when the server ends", Category: "Limits"},
 			&cli.DurationFlag{Name: "shutdown-delay", Usage: "answer on for `TIME` after SIGTERM, no longer ready, so that load balancers notice", Category: "Limits"},
+			&cli.StringFlag{Name: "publish", Usage: "put what is stored and fitted into `URL`, file:///DIR or s3://BUCKET/PREFIX, for replicas, before it is acknowledged", Category: "Replicas"},
+			&cli.StringFlag{Name: "replica-of", Usage: "answer from what the server with --publish `URL` has, and store nothing", Category: "Replicas"},
+			&cli.DurationFlag{Name: "replica-poll", Value: snapshot.DefaultPoll, Usage: "look for what is new every `TIME`", Category: "Replicas"},
+			&cli.DurationFlag{Name: "replica-max-age", Value: snapshot.DefaultMaxAge, Usage: "be no longer ready when what is new was last seen this `TIME` ago", Category: "Replicas"},
 			&cli.BoolFlag{Name: "demo", Usage: "serve the built-in measurements from a temporary directory", Category: "Fitting"},
 			&cli.DurationFlag{Name: "refit", Value: 30 * time.Second, Usage: "fit models again this `TIME` after the last new measurement of them, or half as long again after the first; 0 = only on request", Category: "Fitting"},
 			&cli.StringFlag{Name: "fit-family", Value: family.Default, Usage: "fit `FAMILY` of performance model, see pacer ls families", Category: "Fitting"},
@@ -93,6 +99,9 @@ func runServe(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := checkReplicas(c, &o); err != nil {
+		return err
+	}
 	d := datadir.Of(c)
 	if c.Bool("demo") {
 		remove, bad := useDemo(d)
@@ -101,23 +110,22 @@ func runServe(c *cli.Context) (err error) {
 		}
 		defer func() { err = errors.Join(err, remove()) }()
 	}
+	endTelemetry, err := telemetry(c, &o)
+	if err != nil {
+		return errors.Join(err, closeLog())
+	}
+	defer endTelemetry()
 	return errors.Join(serveData(c, d, o), closeLog())
 }
 
 // serveData serves the data directory d.
 func serveData(c *cli.Context, d *datadir.Dir, o server.Options) error {
-	db, err := d.Open(store.Options{Reserve: serveReserve})
+	open := func() (*store.DB, error) { return d.Open(store.Options{Reserve: serveReserve}) }
+	db, err := open()
 	if err != nil {
 		return err
 	}
 	reg, err := d.Fitted()
-	if err != nil {
-		return errors.Join(err, db.Close())
-	}
-	s, err := server.New(db, reg, o)
-	if err == nil && c.Bool("demo") {
-		err = fillDemo(c.Context, s, db)
-	}
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}
@@ -129,12 +137,29 @@ func serveData(c *cli.Context, d *datadir.Dir, o server.Options) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("serve: %w", err), l.Close(), db.Close())
 	}
-	withdraw, err := datadir.Announce(filepath.Dir(db.Dir()), url)
+	closeAll := func() error {
+		if rpc == nil {
+			return l.Close()
+		}
+		return errors.Join(l.Close(), rpc.Close())
+	}
+	db, done, err := share(c, db, open, reg, url, &o)
 	if err != nil {
-		return errors.Join(err, l.Close(), db.Close())
+		return errors.Join(err, closeAll())
+	}
+	s, err := server.New(db, reg, o)
+	if err == nil && c.Bool("demo") {
+		err = fillDemo(c.Context, s, db)
+	}
+	var withdraw func() error
+	if err == nil {
+		withdraw, err = datadir.Announce(filepath.Dir(db.Dir()), url)
+	}
+	if err != nil {
+		return errors.Join(err, closeAll(), done())
 	}
 	fmt.Fprintf(c.App.ErrWriter, "serve: listening on %s, store %s\n", url, db.Dir())
-	err = errors.Join(s.Serve(c.Context, l, rpc), withdraw(), db.Close())
+	err = errors.Join(s.Serve(c.Context, l, rpc), withdraw(), done())
 	if err == nil {
 		fmt.Fprintln(c.App.ErrWriter, "serve: ended")
 	}

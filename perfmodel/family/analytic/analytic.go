@@ -93,12 +93,13 @@ type Prepared struct {
 	machine  machine   // on the first of choices
 	choice   int       // index of the variant that machine is on
 	work     work
+	alone    int // spec.Config.AloneStage
 	Memory   memory.Estimator
 	memBps   float64 // from the datasheet
 }
 
 func (pr *Prepared) init(v variant, cal *memory.Calibration, c *spec.Config) error {
-	pr.memBps = c.Accelerator.MemBps
+	pr.memBps, pr.alone = c.Accelerator.MemBps, c.AloneStage
 	if err := newMachine(v, c, &pr.machine); err != nil {
 		return err
 	}

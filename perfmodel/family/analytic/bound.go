@@ -31,7 +31,7 @@ type passKey struct {
 func (a *atLeast) sec(p *spec.Plan) float64 {
 	pr := a.pr
 	switch {
-	case !pr.work.shape:
+	case !pr.work.shape || pr.alone > 0:
 		return 0
 	case pr.variants == nil:
 		return a.one(pr, p, 0)

@@ -71,7 +71,7 @@ func NewCalibration(ctx context.Context, rows []spec.Measurement) (*Calibration,
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if !perfmodel.Usable(m) {
+		if !perfmodel.UsableOrAlone(m) {
 			continue
 		}
 		var pr Prepared

@@ -21,6 +21,9 @@ import (
 //
 // parts may change p: it sets sequence parallelism as the stack uses it.
 func (pr *Prepared) parts(p *spec.Plan) Parts {
+	if pr.alone > 0 {
+		return pr.aloneParts(p)
+	}
 	if !pr.work.shape {
 		return pr.flopsParts(p)
 	}

@@ -205,8 +205,8 @@ func (m *calibrated) plansOf(c *spec.Config) (*plans, error) {
 // is outside of the measured rows. At a site without rows the constants are as uncertain as in the prior.
 func (s *plans) logTime(p *spec.Plan, e *analytic.Estimate) (mean, half float64, beyond outside) {
 	total := e.Parts.Total()
-	at := s.at
-	at.SetPlan(p)
+	at, own := s.at, s.of.RankPlan(p)
+	at.SetPlan(&own)
 	mean, beyond = e.Log, s.beyond|s.seen.beyond(&at, ofPlan)
 	if s.residual == nil {
 		beyond &^= anotherModel // the analytic model predicts other models from their shape

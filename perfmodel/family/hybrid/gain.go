@@ -39,7 +39,7 @@ import (
 // HalfWidth is that of the fitted model's predictions. A repeat of a measured configuration adds no row, so its
 // Fall is 0. Both values are 0 for configurations that the family does not cover.
 func (p *Prior) gain(ctx context.Context, have []spec.Measurement, space, wanted []spec.Config) ([]perfmodel.Gain, error) {
-	usable := slices.DeleteFunc(slices.Clone(have), func(m spec.Measurement) bool { return !perfmodel.Usable(m) })
+	usable := slices.DeleteFunc(slices.Clone(have), func(m spec.Measurement) bool { return !perfmodel.UsableOrAlone(m) })
 	rows := perfmodel.MergeRepeats(usable)
 	if len(space) == 0 {
 		return nil, ctx.Err()
@@ -211,14 +211,14 @@ func (g *spaceGain) addRubick(ctx context.Context, key spec.Key, share []float64
 	mixed := g.fitted.mixed[key]
 	var rows []spec.Measurement
 	for _, m := range g.rows {
-		if m.Config.Key() == key {
+		if m.Config.Key() == key && !m.Config.Alone() {
 			rows = append(rows, m)
 		}
 	}
 	var configs []spec.Config
 	var candidates, targets, targetOf []int // targets among configs, and their indices in g.Targets
 	for c := range g.configs {
-		if g.configs[c].Key() != key {
+		if g.configs[c].Key() != key || g.configs[c].Alone() {
 			continue
 		}
 		if i, ok := slices.BinarySearch(g.Targets, c); ok {

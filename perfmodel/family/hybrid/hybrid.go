@@ -22,6 +22,7 @@ func (p *Prior) Family() perfmodel.Family {
 		Name:      "hybrid",
 		Doc:       "the analytic model calibrated hierarchically (all, framework, accelerator) and mixed with fitted models; needs no measurement, improves with each",
 		Fit:       p.fit,
+		Alone:     true,
 		Condition: p.Condition,
 		Load:      p.load,
 		Choose:    rubick.Choose,
@@ -53,7 +54,7 @@ func (h *Model) Drifts() []perfmodel.Drift { return h.drifts }
 // or not covered count only with their recorded memory. Without other rows the result is the prior. The error
 // is that of ctx, or wraps perfmodel.ErrNotFinite. p does not change.
 func (p *Prior) Condition(ctx context.Context, rows []spec.Measurement) (perfmodel.Fitted, error) {
-	usable := slices.DeleteFunc(slices.Clone(rows), func(m spec.Measurement) bool { return !perfmodel.Usable(m) })
+	usable := slices.DeleteFunc(slices.Clone(rows), func(m spec.Measurement) bool { return !perfmodel.UsableOrAlone(m) })
 	h, err := p.condition(ctx, usable)
 	if err != nil {
 		return nil, err
@@ -70,6 +71,7 @@ func (p *Prior) condition(ctx context.Context, rows []spec.Measurement) (*Model,
 	}
 	h := p.hybrid(f.base)
 	h.outliers, h.drifts = f.base.outliers(f.fit.Rows), f.drifts()
+	others = slices.DeleteFunc(others, func(m spec.Measurement) bool { return m.Config.Alone() })
 	if err := h.fitShapeless(ctx, perfmodel.MergeRepeats(others)); err != nil {
 		return nil, err
 	}
@@ -138,7 +140,7 @@ func oneKey(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (rows 
 		} else {
 			key = k
 		}
-		if !perfmodel.Usable(m) {
+		if !perfmodel.UsableOrAlone(m) {
 			left++
 			continue
 		}
@@ -202,6 +204,8 @@ func (h *Model) card(ctx context.Context, rows []spec.Measurement, left int) (pe
 func (h *Model) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
 	m := h.mixed[c.Key()]
 	switch {
+	case c.Alone(): // the other models know only whole steps
+		return h.base.predict(&c)
 	case h.isShapeless(&c):
 		return h.predictShapeless(ctx, &c)
 	case m != nil:
@@ -217,7 +221,7 @@ func (h *Model) isShapeless(c *spec.Config) bool {
 
 // Prepare implements perfmodel.Preparer.
 func (h *Model) Prepare(c spec.Config) (func(spec.Plan) (spec.Prediction, error), error) {
-	if h.mixed[c.Key()] == nil && c.Model.HasShape() {
+	if (h.mixed[c.Key()] == nil || c.Alone()) && c.Model.HasShape() {
 		return h.base.prepare(&c)
 	}
 	return func(p spec.Plan) (spec.Prediction, error) {

@@ -1,6 +1,7 @@
 package optimus
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -92,7 +93,7 @@ func load(b []byte) (perfmodel.Fitted, error) {
 // Predict implements perfmodel.Predictor. It warns about sizes outside of the fitted rows, and about terms that
 // these do not identify. The prediction has no interval.
 func (m *Model) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
-	if err := covers(&c); err != nil {
+	if err := cmp.Or(perfmodel.NotAlone("optimus", &c), covers(&c)); err != nil {
 		return spec.Prediction{}, err
 	}
 	if err := m.Job.Covers("optimus", &c); err != nil {

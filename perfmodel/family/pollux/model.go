@@ -133,6 +133,9 @@ func (m *Model) pinned() (out []string) {
 // Predict implements perfmodel.Predictor. It warns about sizes outside of the fitted rows. The prediction has
 // no interval.
 func (m *Model) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
+	if err := perfmodel.NotAlone(m.by(), &c); err != nil {
+		return spec.Prediction{}, err
+	}
 	x, err := m.point(&c)
 	if err != nil {
 		return spec.Prediction{}, err

@@ -1,6 +1,7 @@
 package rubick
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -187,7 +188,7 @@ func newModel(rows []row, post *posterior) *Model {
 // Predict implements perfmodel.Predictor. It warns about features that no fitted row has and about sizes more
 // than a factor of two outside theirs.
 func (m *Model) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
-	if err := m.covers(&c); err != nil {
+	if err := cmp.Or(perfmodel.NotAlone("rubick", &c), m.covers(&c)); err != nil {
 		return spec.Prediction{}, err
 	}
 	t := newTerms(&c, m.post.split)

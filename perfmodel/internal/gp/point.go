@@ -31,19 +31,23 @@ const (
 // Dimensions of Cat.
 const modelCat, deviceCat, stackCat, releaseCat = 0, 1, 2, 7
 
-// PointOf returns the Point of c.
+// PointOf returns the Point of c. One rank alone is where a plan for one device with the layers of its stage would be.
 func PointOf(c *spec.Config) Point {
 	total, machines, _, _ := c.Shape.Stats()
 	m := &c.Model
+	p, held := c.Plan.Normal(), m.Layers
+	if c.Alone() {
+		total, machines, held = 1, 1, p.StageLayers(held, c.AloneStage-1)
+		p = c.RankPlan(&p)
+	}
 	at := Point{
-		Num: [NumDims]float64{devices: log2int(total), nodes: log2int(machines), seq: log2int(c.Seq()), hidden: log2int(m.Hidden), layers: log2int(m.Layers),
+		Num: [NumDims]float64{devices: log2int(total), nodes: log2int(machines), seq: log2int(c.Seq()), hidden: log2int(m.Hidden), layers: log2int(held),
 			experts: log2int(m.Experts + 1), expertFFN: log2int(m.ExpertFFN), spaces: log2int(m.SSMLayers + 1)},
 		Cat: [CatDims]string{modelCat: m.Name, deviceCat: c.Accelerator.Name, stackCat: stackName(c.Framework), releaseCat: c.Framework},
 	}
 	if kv := m.KV(); kv > 0 {
 		at.Num[queriesPerKey] = log2int(m.Heads / kv)
 	}
-	p := c.Plan.Normal()
 	at.SetPlan(&p)
 	return at
 }
@@ -63,7 +67,7 @@ const (
 	PlanCat = 1<<CatDims - 1 - (1<<modelCat + 1<<deviceCat + 1<<stackCat + 1<<releaseCat)
 )
 
-// SetPlan moves a to the normal plan p of the same job on the same devices.
+// SetPlan moves a to the normal plan p of the same job on the same devices, for one rank alone that of RankPlan.
 func (a *Point) SetPlan(p *spec.Plan) {
 	n := &a.Num
 	n[2], n[3], n[4], n[5], n[6] = log2int(p.DP), log2int(p.TP), log2int(p.PP), log2int(p.CP), log2int(p.EP)

@@ -5,6 +5,10 @@ seconds of micro-benchmarks of the devices instead. Start one process per device
 by torchrun, or one alone. Rank 0 writes --out; a rank on which the point fails
 writes OUT.rankN and exits with status 1.
 
+python3 pacer_worker --serve FOLDER measures one configuration after another in this process, each of a
+rank that runs alone: the request in FOLDER/1.json to FOLDER/1.out, then 2.json and so on, each once it is there. Prints
+a line after each, and ends when FOLDER/end is there.
+
 python3 pacer_worker --features [--out FILE] writes the features of the installed torch.
 """
 
@@ -12,10 +16,12 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import itertools
 import json
 import os
 import platform
 import sys
+import time
 import traceback
 from typing import Any
 
@@ -29,17 +35,43 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="pacer_worker", description=__doc__)
     parser.add_argument("--request")
     parser.add_argument("--out")
+    parser.add_argument("--serve")
     parser.add_argument("--features", action="store_true")
     args = parser.parse_args()
     if args.features:
         return write_features(args.out)
+    if args.serve:
+        return serve(args.serve)
     if not args.request or not args.out:
         parser.error("--request and --out are required")
-    with open(args.request) as f:
-        request = json.load(f)
+    return measure(read(args.request), args.out)
+
+
+def read(path: str) -> dict[str, Any]:
+    with open(path) as f:
+        request: dict[str, Any] = json.load(f)
     if request["version"] != result.VERSION:
-        parser.error(f"the request has version {request['version']}, this worker reads version {result.VERSION}")
-    return measure(request, args.out)
+        sys.exit(f"the request has version {request['version']}, this worker reads version {result.VERSION}")
+    return request
+
+
+def serve(folder: str) -> int:
+    from pacer_worker import alone  # imports torch while the first request is on its way
+
+    for number in itertools.count(1):
+        request = os.path.join(folder, f"{number}.json")
+        while not os.path.exists(request):
+            if os.path.exists(os.path.join(folder, "end")):
+                return 0
+            time.sleep(POLL)
+        measure(read(request), os.path.join(folder, f"{number}.out"))
+        alone.leave()
+        print(f"{DONE} {number}", flush=True)
+    return 0
+
+
+POLL = 0.005  # seconds
+DONE = "pacer_worker: measured point"  # the Go package worker knows the text
 
 
 def write_features(out: str | None) -> int:

@@ -80,11 +80,13 @@ class Config:
     model: Model
     plan: Plan
     seq_len: int
+    alone_stage: int = 0  # from 1; 0: every rank runs. See alone.py
 
     @classmethod
     def read(cls, config: dict[str, Any]) -> Config:
         model = Model(**_known(Model, config["model"]))
-        return cls(model, Plan.read(config.get("plan", {})), config.get("seq_len") or model.seq_len)
+        plan = Plan.read(config.get("plan", {}))
+        return cls(model, plan, config.get("seq_len") or model.seq_len, config.get("alone_stage") or 0)
 
 
 def require_shape(model: Model, *fields: str) -> None:

@@ -54,7 +54,7 @@ class Engine:
         self.plan, self.device, self.phases = plan, device, Phases()
         self.precision = Precision(plan.precision, device)
         self.precision.use()
-        self.mesh = Mesh(plan, self.phases)
+        self.mesh = Mesh(plan, self.phases, config.alone_stage > 0)
         self.notes = {"precision": self.precision.name}
 
         sharded = plan.zero >= 2 and (plan.dp > 1 or plan.offload == "params")
@@ -74,7 +74,7 @@ class Engine:
         self.batches = micro_batches(self.network, plan, self.mesh.replica, seed, device)
         self.replicas = self._replicas(sharded, seed)
         self._compile(options)
-        self.can_skip_sync = self.replicas.can_skip_sync
+        self.can_skip_sync = self.replicas.can_skip_sync and not self.mesh.alone
         self.partial_sums = PartialSums(self.stage, self.mesh.tp)
         self.shared_sums = SharedSums(whole, rows, self.stage, self.mesh)
         settings = Settings(**{k: options[k] for k in ("learning_rate", "epsilon") if k in options})
@@ -155,7 +155,12 @@ class Engine:
         def shapes(part: int) -> list[tuple[int, ...]]:
             return [(self.plan.mb, *shape) for shape in self.network.parts[part].out] if part >= 0 else []
 
-        return Links(self.mesh.pp, shapes(first - 1), shapes(first + parts - 1), self.precision.dtype, self.device)
+        kind = Links
+        if self.mesh.alone:
+            from pacer_worker.alone import AloneLinks
+
+            kind = AloneLinks
+        return kind(self.mesh.pp, shapes(first - 1), shapes(first + parts - 1), self.precision.dtype, self.device)
 
     def _replicas(self, sharded: bool, seed: int) -> Replicas:
         """Initializes the weights of the stage, and shards or wraps it for data parallelism."""

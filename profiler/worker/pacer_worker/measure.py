@@ -97,7 +97,7 @@ class Measurer:
         self.process.synchronize()
         seconds = time.perf_counter() - begin
         self.steps += 1
-        value = None if loss is None else float(loss)
+        value = None if loss is None or self.process.groups else float(loss)  # the loss of a rank alone means nothing
         if value is not None:
             self.losses.append(value)
         bad = 0.0 if value is None or math.isfinite(value) else (2.0 if math.isnan(value) else 1.0)

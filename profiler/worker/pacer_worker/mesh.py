@@ -25,8 +25,9 @@ class Mesh:
     Collective: every rank must build it at the same time.
     """
 
-    def __init__(self, plan: Plan, phases: Phases) -> None:
-        self.plan, self.phases = plan, phases
+    def __init__(self, plan: Plan, phases: Phases, alone: bool = False) -> None:
+        """alone: only this rank of the world runs."""
+        self.plan, self.phases, self.alone = plan, phases, alone
         world = dist.get_world_size() if dist.is_initialized() else 1
         if world != plan.dp * plan.tp * plan.pp:
             raise Unsupported(
@@ -68,10 +69,19 @@ class Mesh:
         """Creates all of the groups, in order, and returns the one with this rank."""
         mine = None
         for ranks in groups:
+            if self.alone and self.rank not in ranks:
+                continue
             handle = self._handle(tuple(ranks))
             if self.rank in ranks:
-                mine = Group(ranks, ranks.index(self.rank), handle, self.phases)
+                mine = self._group(ranks, ranks.index(self.rank), handle)
         return mine
+
+    def _group(self, ranks: list[int], rank: int, handle: object) -> Group:
+        if self.alone:
+            from pacer_worker.alone import AloneGroup
+
+            return AloneGroup(ranks, rank, handle, self.phases)
+        return Group(ranks, rank, handle, self.phases)
 
     def _handle(self, ranks: tuple[int, ...]) -> object:
         if len(ranks) == 1:

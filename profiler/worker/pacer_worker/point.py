@@ -53,7 +53,7 @@ def _about(process: Process, engine: Any) -> dict[str, Any]:
     return {
         "world": process.world,
         "parameters": parameters,
-        "notes": dict(engine.notes),
+        "notes": dict(engine.notes, **({"alone": process.groups} if process.groups else {})),
         "features": features(),
         "python": platform.python_version(),
         "torch": str(torch.__version__),

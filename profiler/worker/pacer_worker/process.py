@@ -11,6 +11,7 @@ from typing import Any, Sequence
 import torch
 import torch.distributed as dist
 
+from pacer_worker.config import Config
 from pacer_worker.unsupported import Unsupported
 
 
@@ -19,18 +20,30 @@ class WrongDevices(Exception):
 
 
 class Process:
-    """One rank. Without torchrun it is rank 0 of 1."""
+    """One rank. Without torchrun it is rank 0 of 1.
+
+    A rank of a plan that runs alone is rank 0 of 1 too: rank and world are of the processes that were started.
+    """
 
     def __init__(self, request: dict[str, Any]) -> None:
         self.rank = int(os.environ.get("RANK", "0"))
         self.world = int(os.environ.get("WORLD_SIZE", "1"))
         local = int(os.environ.get("LOCAL_RANK", "0"))
-        if self.world != request["devices"]:
-            raise WrongDevices(f"{self.world} processes were started, the plan needs {request['devices']}")
+        config = request.get("config", {})
+        alone = bool(config.get("alone_stage"))
+        self.devices = 1 if alone else request["devices"]
+        if self.world != self.devices:
+            raise WrongDevices(f"{self.world} processes were started, the plan needs {self.devices}")
         if request["threads"] > 0:
             torch.set_num_threads(request["threads"])
-        self.device = _device(request, local)
-        _join(self, request)
+        self.device = _device(request, self.devices, local)
+        self.groups = ""  # kind of the process groups of a rank that runs alone
+        if alone:
+            from pacer_worker import alone as one_rank
+
+            self.groups = one_rank.join(Config.read(config))
+        else:
+            _join(self, request)
         self.memory = CudaMemory(self.device) if self.device.type == "cuda" else HostMemory()
 
     def synchronize(self) -> None:
@@ -64,14 +77,14 @@ class Process:
         return x.tolist()
 
 
-def _device(request: dict[str, Any], local: int) -> torch.device:
+def _device(request: dict[str, Any], devices: int, local: int) -> torch.device:
     if request["device"] != "cuda":
         return torch.device("cpu")
     if not torch.cuda.is_available():
         raise Unsupported(f"torch {torch.__version__} sees no CUDA device; it needs a CUDA build and a driver")
     count = torch.cuda.device_count()
-    if count != request["devices"]:
-        raise WrongDevices(f"{count} CUDA devices are visible, the plan needs {request['devices']}")
+    if count != devices:
+        raise WrongDevices(f"{count} CUDA devices are visible, the plan needs {devices}")
     torch.cuda.set_device(local)
     return torch.device("cuda", local)
 
@@ -115,12 +128,14 @@ class HostMemory:
     """The resident memory of the process.
 
     Torch does not count memory on the CPU. peak returns the growth of the resident set
-    since this object was made, when torch is imported but nothing is built, and the
-    largest resident set itself.
+    since the first of these objects was made, when torch is imported but nothing is
+    built, and the largest resident set itself.
     """
 
+    _before = 0.0  # the libraries load more in the first point of a process; it counts for every point
+
     def __init__(self) -> None:
-        self._before = _status("VmRSS") or _max_rss()
+        HostMemory._before = HostMemory._before or _status("VmRSS") or _max_rss()
 
     def reset(self) -> None:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from typing import Callable, ContextManager
 
@@ -18,15 +19,18 @@ Autocast = Callable[[], ContextManager[object]]
 
 
 def split(network: Network, stages: int) -> list[list[Part]]:
-    """Distributes the layers evenly over the stages; the first stages get one more.
+    """Distributes the layers evenly over the stages, like spec.Plan.StageLayers.
 
+    If they do not divide, the stages just before the last get one more.
     Parts that are no layers, such as embeddings, belong to the stage of the layer after
     them; those after the last layer belong to the last stage.
     """
     layers = sum(part.layer for part in network.parts)
     if stages > layers:
         raise Unsupported(f"pp={stages} is more than the {layers} layers of the network")
-    ends = [-(-(stage + 1) * layers // stages) for stage in range(stages)]
+    share, over = divmod(layers, stages)
+    counts = [share + (stages - 1 - over <= stage < stages - 1) for stage in range(stages)]
+    ends = list(itertools.accumulate(counts))
     rows: list[list[Part]] = [[]]
     done = 0
     for part in network.parts:

@@ -5,16 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
-	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/reference"
 
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler/live"
 )
 
@@ -33,12 +35,12 @@ func (c *Cluster) Advise(e live.Event) {
 	if c.advice == nil {
 		c.advice = map[types.UID]jobAdvice{}
 	}
-	c.advice[j.UID] = jobAdvice{j, e.Message}
+	c.advice[j.GetUID()] = jobAdvice{j, e.Message}
 }
 
 // jobAdvice is a message about a job.
 type jobAdvice struct {
-	job     *batch.Job
+	job     managed
 	message string
 }
 
@@ -52,7 +54,7 @@ func (c *Cluster) WriteAdvice(ctx context.Context) error {
 			delete(c.advice, uid)
 			continue
 		}
-		failed = append(failed, fmt.Errorf("kubernetes: advice on job %s/%s: %w", a.job.Namespace, a.job.Name, err))
+		failed = append(failed, fmt.Errorf("kubernetes: advice on job %s/%s: %w", a.job.GetNamespace(), a.job.GetName(), err))
 		if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
 			break // the server does not answer
 		}
@@ -61,12 +63,17 @@ func (c *Cluster) WriteAdvice(ctx context.Context) error {
 }
 
 func (c *Cluster) writeAdvice(ctx context.Context, a jobAdvice) error {
-	now, err := c.jobs.Jobs(a.job.Namespace).Get(a.job.Name)
 	target, _, _ := strings.Cut(a.message, ": ")
-	if err != nil || now.Annotations[AdviceAnnotation] == target {
-		return err
+	namespace, name := a.job.GetNamespace(), a.job.GetName()
+	other, isOther := a.job.(*unstructured.Unstructured)
+	id := spec.JobID(namespace + "/" + name)
+	if isOther {
+		id = advisedID(other)
 	}
-	body, err := json.Marshal(object{"metadata": object{"uid": a.job.UID, "annotations": object{AdviceAnnotation: target}}})
+	if now := c.find(id); now == nil || now.GetAnnotations()[AdviceAnnotation] == target {
+		return nil
+	}
+	body, err := json.Marshal(object{"metadata": object{"uid": a.job.GetUID(), "annotations": object{AdviceAnnotation: target}}})
 	if err != nil {
 		return err
 	}
@@ -76,12 +83,19 @@ func (c *Cluster) writeAdvice(ctx context.Context, a jobAdvice) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Limit)
 	defer cancel()
-	if _, err := c.client.BatchV1().Jobs(a.job.Namespace).Patch(ctx, a.job.Name, types.MergePatchType, body, meta.PatchOptions{FieldManager: FieldManager}); err != nil {
+	by := meta.PatchOptions{FieldManager: FieldManager}
+	if isOther {
+		i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == other.GetKind() })
+		_, err = c.Advised.Resource(kinds[i].group()).Namespace(namespace).Patch(ctx, name, types.MergePatchType, body, by)
+	} else {
+		_, err = c.client.BatchV1().Jobs(namespace).Patch(ctx, name, types.MergePatchType, body, by)
+	}
+	if err != nil {
 		return err
 	}
 	at := meta.Now()
-	_, err = c.client.CoreV1().Events(a.job.Namespace).Create(ctx, &core.Event{
-		ObjectMeta: meta.ObjectMeta{GenerateName: "pacer-advice-", Namespace: a.job.Namespace}, InvolvedObject: *about,
+	_, err = c.client.CoreV1().Events(namespace).Create(ctx, &core.Event{
+		ObjectMeta: meta.ObjectMeta{GenerateName: "pacer-advice-", Namespace: namespace}, InvolvedObject: *about,
 		Type: core.EventTypeNormal, Reason: "Advice", Message: shortened(a.message), Source: core.EventSource{Component: FieldManager}, FirstTimestamp: at, LastTimestamp: at, Count: 1,
 	}, meta.CreateOptions{})
 	return err

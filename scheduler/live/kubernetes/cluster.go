@@ -8,10 +8,11 @@ import (
 	"sync"
 	"time"
 
-	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -44,6 +45,9 @@ type Options struct {
 	NodeType func(accelerator string, devices int) (spec.NodeGroup, error)
 	// ReadOnly refuses every write.
 	ReadOnly bool
+	// Advised adds the suspended JobSets, PyTorchJobs and TrainJobs that it finds. They can be advised and not started, so it
+	// needs ReadOnly. nil = Jobs alone.
+	Advised dynamic.Interface
 	// Limit is the longest time of one request that is no watch, 0 = 30 s.
 	Limit time.Duration
 }
@@ -52,6 +56,9 @@ type Options struct {
 func (o Options) Validate() error {
 	if o.Model == nil || o.NodeType == nil {
 		return errors.New("kubernetes: options without Model or NodeType")
+	}
+	if o.Advised != nil && !o.ReadOnly {
+		return errors.New("kubernetes: options with Advised and without ReadOnly")
 	}
 	if o.Limit < 0 {
 		return fmt.Errorf("kubernetes: limit of requests is %v, want at least 0", o.Limit)
@@ -64,7 +71,8 @@ type Cluster struct {
 	Options
 	client kubernetes.Interface
 
-	factories []informers.SharedInformerFactory
+	factories []interface{ Start(stop <-chan struct{}) }
+	advised   []advised
 	nodes     corelisters.NodeLister
 	jobs      batchlisters.JobLister
 	pods      corelisters.PodLister
@@ -97,7 +105,7 @@ func New(client kubernetes.Interface, o Options) (*Cluster, error) {
 	nodes := factory(func(*meta.ListOptions) {})
 	pods := factory(func(l *meta.ListOptions) { l.FieldSelector = "status.phase!=Failed" })
 	jobs := factory(func(l *meta.ListOptions) { l.LabelSelector = ManagedLabel + "=true" }, informers.WithNamespace(o.Namespace))
-	c := &Cluster{Options: o, client: client, factories: []informers.SharedInformerFactory{nodes, pods, jobs},
+	c := &Cluster{Options: o, client: client, factories: []interface{ Start(stop <-chan struct{}) }{nodes, pods, jobs},
 		nodes: nodes.Core().V1().Nodes().Lister(), pods: pods.Core().V1().Pods().Lister(), jobs: jobs.Batch().V1().Jobs().Lister(),
 		changed: make(chan struct{}, 1), parsed: map[types.UID]*parsedJob{}, placing: map[types.UID]int{}, events: record.NewBroadcaster(),
 		gated: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](retryLeast, retryMost)),
@@ -110,6 +118,9 @@ func New(client kubernetes.Interface, o Options) (*Cluster, error) {
 			return nil, fmt.Errorf("kubernetes: %w", err)
 		}
 		c.synced = append(c.synced, r.HasSynced)
+	}
+	if o.Advised != nil {
+		return c, c.followAdvised(handler)
 	}
 	return c, nil
 }
@@ -134,7 +145,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	if !cache.WaitForCacheSync(limited.Done(), c.synced...) {
-		return fmt.Errorf("kubernetes: nodes, jobs and pods are not read after a minute: %w", c.access(ctx))
+		return fmt.Errorf("kubernetes: nodes, pods and what trains are not read after a minute: %w", c.access(ctx))
 	}
 	if !c.ReadOnly {
 		c.events.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: c.client.CoreV1().Events("")})
@@ -154,6 +165,11 @@ func (c *Cluster) access(ctx context.Context) error {
 	}
 	if _, err := c.client.CoreV1().Pods("").List(ctx, one); err != nil {
 		return err
+	}
+	for _, a := range c.advised {
+		if _, err := c.Advised.Resource(a.group()).Namespace(c.Namespace).List(ctx, one); err != nil {
+			return err
+		}
 	}
 	_, err := c.client.BatchV1().Jobs(c.Namespace).List(ctx, one)
 	return err
@@ -195,22 +211,22 @@ func (c *Cluster) Notify(e live.Event) {
 	c.recorder.Event(j, kind, string(e.Kind), shortened(e.Message))
 }
 
-// subject returns the job that e is about, nil without one. A fault has only the name of its job.
-func (c *Cluster) subject(e live.Event) *batch.Job {
+// managed is a Job, or an object of another kind that trains.
+type managed interface {
+	meta.Object
+	runtime.Object
+}
+
+// subject returns the object that e is about, nil without one. A fault has only the ID of its job.
+func (c *Cluster) subject(e live.Event) managed {
 	if e.Job != nil {
-		j, _ := e.Job.Ref.(*batch.Job)
+		j, _ := e.Job.Ref.(managed)
 		return j
 	}
-	id, isJob := strings.CutPrefix(e.Object, "job ")
-	namespace, name, ok := strings.Cut(id, "/")
-	if !isJob || !ok {
-		return nil
+	if id, isJob := strings.CutPrefix(e.Object, "job "); isJob {
+		return c.find(spec.JobID(id))
 	}
-	j, err := c.jobs.Jobs(namespace).Get(name)
-	if err != nil {
-		return nil // it was deleted
-	}
-	return j
+	return nil
 }
 
 // strip removes what is never read, which is most of a pod.
@@ -226,8 +242,8 @@ func strip(o any) (any, error) {
 	case *core.Node:
 		o.ManagedFields = nil
 		o.Status.Images, o.Status.Addresses, o.Status.VolumesAttached, o.Status.VolumesInUse = nil, nil, nil, nil
-	case *batch.Job:
-		o.ManagedFields = nil
+	case meta.Object:
+		o.SetManagedFields(nil)
 	}
 	return o, nil
 }

@@ -9,6 +9,9 @@
 // which is lifted together with a node selector for each pod: the scheduler of Kubernetes
 // places every pod where the policy decided. The numbers of devices on these nodes are equal.
 //
+// JobSets, PyTorchJobs and TrainJobs are advised and not started (advised.go); podsets.go knows where each kind says what its
+// pods request.
+//
 // Start with cluster.go (the engine), request.go (what a job says of itself), observe.go and
 // write.go.
 package kubernetes

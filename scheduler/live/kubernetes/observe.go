@@ -89,6 +89,9 @@ func (c *Cluster) Observe(context.Context) (*live.State, error) {
 			others.add(pod)
 		}
 	}
+	if err := c.observeAdvised(s, read); err != nil {
+		return nil, err
+	}
 	c.mu.Lock()
 	c.parsed = read
 	c.mu.Unlock()
@@ -102,10 +105,8 @@ func (c *Cluster) Observe(context.Context) (*live.State, error) {
 
 // parse reads a job, or returns what was read of the same version.
 func (c *Cluster) parse(j *batch.Job) *parsedJob {
-	c.mu.Lock()
-	p := c.parsed[j.UID]
-	c.mu.Unlock()
-	if p != nil && p.version == j.ResourceVersion {
+	p := c.cached(j)
+	if p != nil {
 		return p
 	}
 	p = &parsedJob{version: j.ResourceVersion}
@@ -113,6 +114,16 @@ func (c *Cluster) parse(j *batch.Job) *parsedJob {
 		p.job.Record, p.err = live.ParseRecord(j.Annotations[RecordAnnotation])
 	}
 	return p
+}
+
+// cached returns what was read of this version of an object, nil if it is new.
+func (c *Cluster) cached(of meta.Object) *parsedJob {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p := c.parsed[of.GetUID()]; p != nil && p.version == of.GetResourceVersion() {
+		return p
+	}
+	return nil
 }
 
 // withState completes a job by its phase and devices.

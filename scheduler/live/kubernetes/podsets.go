@@ -18,6 +18,8 @@ const PlanVariable = "PACER_PLAN"
 // kind is a kind of objects that train in pods with devices.
 type kind struct {
 	apiVersion, name string
+	// suspend is the field that suspends it; nil for a Job, which pacer starts and stops itself.
+	suspend []string
 	// read returns the pods with devices of the field spec of an object.
 	read func(fields object) (*podSets, error)
 }
@@ -25,10 +27,10 @@ type kind struct {
 // kinds are what a manifest may have. The fields are those of Kubernetes 1.36, JobSet 0.12, Kubeflow Training Operator 1.9
 // and Kubeflow Trainer 2.3.
 var kinds = []kind{
-	{"batch/v1", "Job", jobPods},
-	{"jobset.x-k8s.io/v1alpha2", "JobSet", jobSetPods},
-	{"kubeflow.org/v1", "PyTorchJob", pytorchJobPods},
-	{"trainer.kubeflow.org/v1alpha1", "TrainJob", trainJobPods},
+	{"batch/v1", "Job", nil, jobPods},
+	{"jobset.x-k8s.io/v1alpha2", "JobSet", []string{"spec", "suspend"}, jobSetPods},
+	{"kubeflow.org/v1", "PyTorchJob", []string{"spec", "runPolicy", "suspend"}, pytorchJobPods},
+	{"trainer.kubeflow.org/v1alpha1", "TrainJob", []string{"spec", "suspend"}, trainJobPods},
 }
 
 // podSets are the pods of an object that have devices, all with equally many.
@@ -53,7 +55,7 @@ type podSet struct {
 
 const mostPods = 1 << 16 // of one object
 
-// errNoDevices is the error of an object whose pods request no device.
+// errNoDevices is the error of an object with pods that request no device.
 var errNoDevices = fmt.Errorf("no container has a limit of %s or another device", DeviceResources[0])
 
 // pods returns the number of pods, which is at least 1, and the devices of each.

@@ -37,15 +37,19 @@ var (
 	failed error
 )
 
-// Program returns the path of a program of the engines, kubemin or kubectl. If they are not
-// built the machine lacks them.
+// Program returns the path of a program of the engines: kubemin, kubectl or versitygw. If it is not
+// built the machine lacks it.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	dir, err := engines()
 	if err != nil {
 		spectest.Lacks(t, "a real Kubernetes is not built: make engines")
 	}
-	return filepath.Join(dir, name)
+	path := filepath.Join(dir, name)
+	if _, err := os.Stat(path); err != nil {
+		spectest.Lacks(t, name+" is not built: make engines")
+	}
+	return path
 }
 
 // engines returns PACER_ENGINES, or bin/engines of the module.

@@ -2,6 +2,9 @@ package kubetest
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 
 	batch "k8s.io/api/batch/v1"
@@ -103,4 +106,23 @@ func (c *Cluster) Submit(t testing.TB, j *batch.Job) {
 	if _, err := c.Client.BatchV1().Jobs(j.Namespace).Create(t.Context(), j, meta.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// InstallKinds makes the cluster serve JobSets, PyTorchJobs and TrainJobs until the end of the test. Their controllers do
+// not run.
+func (c *Cluster) InstallKinds(t testing.TB) {
+	t.Helper()
+	program, home := Program(t, "kubectl"), t.TempDir()
+	crds := filepath.Join(filepath.Dir(program), "crds")
+	kubectl := func(args ...string) {
+		t.Helper()
+		cmd := exec.Command(program, args...)
+		cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "HOME="+home)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("kubectl %v: %v\n%s", args, err, out)
+		}
+	}
+	kubectl("apply", "--server-side", "-f", crds)
+	t.Cleanup(func() { kubectl("delete", "-f", crds, "--timeout=1m") }) // and all objects
+	kubectl("wait", "--for=condition=Established", "--timeout=1m", "-f", crds)
 }

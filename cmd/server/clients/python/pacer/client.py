@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     Names = str | Sequence[str]  # one or several
 
 GZIP_FROM = 4 << 10  # size from which a request is compressed, bytes
+MOST_TAGGED = 16  # answers that are kept
 FIT_TIMEOUT = 1230.0  # of a fit, seconds: the server lets one wait and run for 10 minutes each
 
 
@@ -79,6 +80,8 @@ class Client:
     Retry-After. Each wait is max_wait seconds at most. Where the connection is lost midway, questions, listings and
     put_measurements are repeated, other writes are not: the server may have carried them out. A timeout is an Error at
     once.
+
+    models, accelerators, frameworks and cards are kept with their ETag: the server sends them again once they change.
     """
 
     def __init__(self, url: str, token: str | None = None, timeout: float = 60.0, ca: str | None = None,
@@ -102,6 +105,7 @@ class Client:
                 self._tls.load_cert_chain(*((client_cert,) if isinstance(client_cert, str) else client_cert))
         elif ca is not None or client_cert is not None:
             raise ValueError(f"{url!r} is not https: leave out ca and client_cert")
+        self._tagged: dict[str, tuple[str, bytes]] = {}  # ETag and answer by target
         self._idle: list[tuple[int, http.client.HTTPConnection]] = []  # each with the process that opened it
 
     def __enter__(self) -> Client:
@@ -377,6 +381,9 @@ class Client:
                 headers["Content-Encoding"] = "gzip"
         selected = urlencode({name: value for name, value in query.items() if value or value == 0}, doseq=True)
         target = self._prefix + path + (f"?{selected}" if selected else "")
+        tag, kept = self._tagged.get(target, ("", b"")) if method == "GET" and out is None else ("", b"")
+        if tag:
+            headers["If-None-Match"] = tag
         left = self.retries if retries is None else retries
         pause = 0.1
         while True:
@@ -389,7 +396,11 @@ class Client:
                     raise Error({"status": 0, "title": "No complete answer", "detail": detail}) from e
                 wait, pause = pause, 2 * pause
             else:
+                if response.status == 304 and tag:
+                    return io.BytesIO(kept)
                 if response.status == 200:
+                    if out is None:
+                        self._keep(target, response.headers.get("ETag", ""), answer)
                     return answer
                 after = _retry_after(response)
                 if key and response.status == 409:
@@ -399,6 +410,12 @@ class Client:
                 wait = after
             left -= 1
             time.sleep(min(wait, self.max_wait))
+
+    def _keep(self, target: str, tag: str, answer: BinaryIO) -> None:
+        """Keeps an answer that has a tag."""
+        if tag and (target in self._tagged or len(self._tagged) < MOST_TAGGED):
+            self._tagged[target] = (tag, answer.read())
+            answer.seek(0)
 
     def _once(self, method: str, target: str, data: bytes | None, headers: Mapping[str, str], timeout: float,
               out: BinaryIO | None) -> tuple[http.client.HTTPResponse, BinaryIO]:

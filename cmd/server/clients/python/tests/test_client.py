@@ -72,6 +72,29 @@ class Operations(Test):
         self.assertTrue(c.healthy() and c.ready())
         self.assertIn("pacer_http_requests_total", c.metrics())
 
+    def test_tagged_answers_are_kept(self):
+        c, sent = self.client(), []
+        once = c._once
+
+        def counted(*args):
+            response, answer = once(*args)
+            sent.append((response.status, args[1]))
+            return response, answer
+
+        c._once = counted
+        first = c.models()
+        first["models"].clear()  # the caller's own
+        again = c.models()
+        self.assertGreater(len(again["models"]), 100)
+        self.assertEqual(c.models(), again)
+        self.assertEqual(sent, [(200, "/v1/models"), (304, "/v1/models"), (304, "/v1/models")])
+        c._tagged["/v1/models"] = ('W/"other"', b"{}")  # as if the models had changed
+        self.assertEqual(c.models(), again)
+        c.measurements()
+        self.assertEqual([s for s, _ in sent[3:]], [200, 200])
+        self.assertEqual(sorted(c._tagged), ["/v1/models"])
+        self.assertEqual(self.client(token="read").models(), again)
+
     def test_measurements(self):
         c = self.client()
         stored = c.put_measurements([measurement(n) for n in range(1, 8)])

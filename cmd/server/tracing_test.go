@@ -1,0 +1,62 @@
+package server
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/pacer-ml/pacer/profiler/store"
+)
+
+// Without tracing a span costs no memory.
+func TestTracingOff(t *testing.T) {
+	var off tracing
+	ctx := context.Background()
+	if n := testing.AllocsPerRun(100, func() {
+		_, span := off.span(ctx, "queue")
+		countRows(span, 3)
+		endSpan(span, context.Canceled)
+	}); n != 0 {
+		t.Errorf("%g allocations", n)
+	}
+}
+
+// A refit in the background is a trace of its own, with what it reads, and a failed read says why.
+func TestTracingRefit(t *testing.T) {
+	recorder := tracetest.NewSpanRecorder()
+	s := newServer(t, Options{Tracing: trace.NewTracerProvider(trace.WithSpanProcessor(recorder))})
+	stored := measured(t, s, 1.5)
+	post[Stored](t, s, "/v1/measurements", bodyOf(t, rowsToPost{stored}))
+	before := len(recorder.Ended())
+	if err := s.fits.refit(context.Background(), s.fits.take()); err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]int64{}
+	for _, span := range recorder.Ended()[before:] {
+		for _, a := range span.Attributes() {
+			if a.Key == attribute.Key("pacer.rows") {
+				rows[span.Name()] = a.Value.AsInt64()
+			}
+		}
+	}
+	if rows["models.fit"] != int64(len(stored)) || rows["store.query"] == 0 {
+		t.Errorf("rows of spans: %v", rows)
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	ctx, root := s.trace.root(ended, "test")
+	for _, err := range s.db.Query(ctx, store.Filter{}) {
+		if err == nil {
+			t.Error("a row of an ended context")
+		}
+	}
+	root.End()
+	all := recorder.Ended()
+	if failed := all[len(all)-2]; failed.Name() != "store.query" || !strings.Contains(failed.Status().Description, context.Canceled.Error()) {
+		t.Errorf("%s: %+v", failed.Name(), failed.Status())
+	}
+}

@@ -1,0 +1,79 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// aloneRow is a row of one rank of a stage.
+func aloneRow(stage int) spec.Measurement {
+	m := frozen(0)
+	m.Config.Plan.PP, m.Config.AloneStage = 4, stage
+	return m
+}
+
+// TestAloneRows: the rows of the stages of one plan, and that of the whole plan, are different rows; a stage that the plan
+// lacks is refused.
+func TestAloneRows(t *testing.T) {
+	ctx := context.Background()
+	db := openTest(t, t.TempDir(), Options{})
+	rows := []spec.Measurement{aloneRow(0), aloneRow(1), aloneRow(2), aloneRow(4)}
+	for range 2 {
+		if err := db.Put(ctx, rows...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := map[int]spec.Measurement{}
+	for _, m := range collect(t, db, Filter{}) {
+		got[m.Config.AloneStage] = m
+	}
+	if len(got) != len(rows) {
+		t.Errorf("%d rows, want %d", len(got), len(rows))
+	}
+	for _, m := range rows {
+		if d := cmp.Diff(m, got[m.Config.AloneStage]); d != "" {
+			t.Error(d)
+		}
+	}
+	if err := db.Put(ctx, aloneRow(5)); err == nil || !strings.Contains(err.Error(), "alone_stage=5 is not in [0, pp=4]") {
+		t.Errorf("stage 5 of 4: %v", err)
+	}
+}
+
+// TestAloneFiles: files have the stage, and a doubt for readers that do not know it. Reading takes that away, and keeps the
+// row's own doubt and quarantine.
+func TestAloneFiles(t *testing.T) {
+	doubted, quarantined := aloneRow(2), aloneRow(3).Quarantine("too slow")
+	doubted.Doubt = "shared device"
+	rows := []spec.Measurement{aloneRow(1), doubted, quarantined}
+	for _, f := range formats {
+		var b bytes.Buffer
+		if _, err := f.write(&b, seqOf(rows)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := gather(f.read(b.Bytes()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(rows, got); d != "" {
+			t.Errorf("%s: %s", f.format, d)
+		}
+	}
+	at := 0
+	for i, c := range columns {
+		if c.name == "doubt" {
+			at = i
+		}
+	}
+	for i, want := range []string{"alone: not a whole step", "alone: not a whole step; shared device", "alone: not a whole step; quarantined: too slow"} {
+		if c, err := columns[at].get(&rows[i]); err != nil || c.s != want {
+			t.Errorf("doubt %q in the file, %v, want %q", c.s, err, want)
+		}
+	}
+}
