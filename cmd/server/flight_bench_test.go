@@ -37,7 +37,6 @@ func BenchmarkFlightPredict(b *testing.B) {
 	b.ReportMetric(float64(processorTime()-start)/float64(b.N)/maxBatch, "cpu-ns/question")
 }
 
-
 // BenchmarkFlightGet is the cost of a distinct row of an export, without a connection.
 func BenchmarkFlightGet(b *testing.B) {
 	const rows = 20000

@@ -18,7 +18,7 @@ import (
 // rpcScopes are the scopes of the operations of gRPC; read where absent.
 var rpcScopes = map[string]string{"/arrow.flight.protocol.FlightService/DoPut": ScopeIngest}
 
-// The service whose requests need no token, as /healthz.
+// healthService has the requests that need no token, as /healthz.
 const healthService = "/grpc.health.v1.Health/"
 
 // Limits of one connection of gRPC.
