@@ -91,12 +91,12 @@ func (f *flightService) predict(ctx context.Context, rec arrow.Record) (arrow.Re
 				prepared[k] = p
 			}
 			if p.err != nil {
-				b.fail(f.s, ctx, p.err)
+				b.fail(ctx, f.s, p.err)
 				continue
 			}
 			choice, err := p.Choice(ctx, int(seq))
 			if err != nil {
-				b.fail(f.s, ctx, err)
+				b.fail(ctx, f.s, err)
 				continue
 			}
 			b.add(&choice)
@@ -176,7 +176,7 @@ func (b *predictionBuilder) add(ch *planner.Choice) {
 }
 
 // fail appends a problem.
-func (b *predictionBuilder) fail(s *Server, ctx context.Context, err error) {
+func (b *predictionBuilder) fail(ctx context.Context, s *Server, err error) {
 	p := problem(err)
 	if p.Status == http.StatusInternalServerError {
 		s.o.Log.Error("row failed", "id", requestOf(ctx).id, "path", flightPredict, "error", err)

@@ -11,12 +11,14 @@ import (
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
+
+	"github.com/pacer-ml/pacer/cmd/server/pacerpb"
 )
 
 // rpcScopes are the scopes of the operations of gRPC; read where absent.
 var rpcScopes = map[string]string{"/arrow.flight.protocol.FlightService/DoPut": ScopeIngest}
 
-// The service whose requests need no token, as /healthz.
+// healthService has the requests that need no token, as /healthz.
 const healthService = "/grpc.health.v1.Health/"
 
 // Limits of one connection of gRPC.
@@ -45,6 +47,7 @@ func (s *Server) rpcRoutes() http.Handler {
 	s.health = health.NewServer()
 	healthpb.RegisterHealthServer(g, s.health)
 	flight.RegisterFlightServiceServer(g, &flightService{s: s})
+	pacerpb.RegisterPacerServer(g, &pacerService{s: s})
 	reflection.Register(g)
 	m := &router{ServeMux: http.NewServeMux(), s: s, routes: map[string]*route{}, other: s.metrics.route("other rpc"), scopes: map[string]string{}, streams: s.router.streams}
 	for service, info := range g.GetServiceInfo() {

@@ -32,6 +32,7 @@ var rpcCodes = map[int]codes.Code{
 	http.StatusForbidden:             codes.PermissionDenied,
 	http.StatusNotFound:              codes.NotFound,
 	http.StatusConflict:              codes.Aborted,
+	http.StatusMisdirectedRequest:    codes.FailedPrecondition, // of a replica
 	http.StatusRequestTimeout:        codes.DeadlineExceeded,
 	http.StatusRequestEntityTooLarge: codes.ResourceExhausted,
 	http.StatusTooManyRequests:       codes.ResourceExhausted,
@@ -58,7 +59,7 @@ func statusOf(code string) int {
 		return http.StatusInternalServerError
 	}
 	switch codes.Code(n) {
-	case codes.InvalidArgument, codes.FailedPrecondition, codes.OutOfRange:
+	case codes.InvalidArgument, codes.OutOfRange:
 		return http.StatusUnprocessableEntity
 	case codes.ResourceExhausted:
 		return http.StatusTooManyRequests

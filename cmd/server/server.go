@@ -101,8 +101,9 @@ func (s *Server) Handler() http.Handler { return s.handler }
 
 // Serve answers requests on l until ctx ends, and those of gRPC on rpc unless it is nil. It then refuses new
 // connections, waits up to Options.Drain for running requests, stops a background fit, and returns nil
-// once the store is no longer in use. Acknowledged measurements are on disk. It ends in the same way, with an
-// error that wraps snapshot.ErrLost, where another writer has the lease of Options.Writer.
+// once the store is no longer in use. Acknowledged measurements are on disk. It ends
+// in the same way, with an error that wraps snapshot.ErrLost, where another writer has
+// the lease of Options.Writer.
 func (s *Server) Serve(ctx context.Context, l, rpc net.Listener) error {
 	background, stop := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -125,19 +126,23 @@ func (s *Server) Serve(ctx context.Context, l, rpc net.Listener) error {
 	case err := <-failed:
 		return errors.Join(fmt.Errorf("server: %w", err), s.shutdown(servers, abort))
 	case err := <-lost:
-		s.ending.Store(true)
-		s.health.Shutdown()
+		s.unready()
 		return errors.Join(fmt.Errorf("server: %w", err), s.shutdown(servers, abort))
 	case <-ctx.Done():
 	}
-	s.ending.Store(true)
-	s.health.Shutdown()
+	s.unready()
 	select {
 	case err := <-failed:
 		return errors.Join(fmt.Errorf("server: %w", err), s.shutdown(servers, abort))
 	case <-time.After(s.o.ShutdownDelay):
 	}
 	return s.shutdown(servers, abort)
+}
+
+// unready makes the checks of health say that the server ends.
+func (s *Server) unready() {
+	s.ending.Store(true)
+	s.health.Shutdown()
 }
 
 // start answers the requests on l with h, which have the context requests, until the server is shut down. It sends the

@@ -88,7 +88,7 @@ func ReadRecord(rec arrow.Record) iter.Seq2[spec.Measurement, error] {
 	}
 }
 
-// recordRows yields the rows of rec, whose columns are at these indices.
+// recordRows yields the rows of rec, with our columns at the indices at.
 func recordRows(rec arrow.Record, at []int, yield rowYield) (more bool, err error) {
 	readers := make([]arrayReader, len(columns))
 	for k, c := range columns {

@@ -138,11 +138,10 @@ func serveData(c *cli.Context, d *datadir.Dir, o server.Options) error {
 		return errors.Join(fmt.Errorf("serve: %w", err), l.Close(), db.Close())
 	}
 	closeAll := func() error {
-		err := l.Close()
-		if rpc != nil {
-			err = errors.Join(err, rpc.Close())
+		if rpc == nil {
+			return l.Close()
 		}
-		return err
+		return errors.Join(l.Close(), rpc.Close())
 	}
 	db, done, err := share(c, db, open, reg, url, &o)
 	if err != nil {
