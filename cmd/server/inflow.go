@@ -110,7 +110,7 @@ func (f *inflow) wait(most time.Duration) {
 	_ = f.control.SetReadDeadline(until) // a body that has ended has no deadline
 }
 
-// drain ends the wait for a message of which nothing has arrived.
+// drain ends the wait for a message that has not begun to arrive.
 func (f *inflow) drain() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -85,7 +85,7 @@ func (c *Answerer) PredictRow(ctx context.Context, in *PredictRequest) (row quer
 	return row, start, err
 }
 
-// Prepared is a question whose names are looked up. It answers for every length of samples.
+// Prepared is a question with names that are looked up. It answers for every length of samples.
 type Prepared struct {
 	request planner.Request
 	model   *Model
