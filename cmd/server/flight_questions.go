@@ -45,6 +45,7 @@ const (
 	seqQuestion       = "seq" // the column that differs between prepared questions
 	numTexts          = 10
 	numWholes         = 4
+	packedQuestion    = 2 // in wholeQuestion
 )
 
 // questionKey identifies what is prepared: texts by their number, and whole numbers.
@@ -210,7 +211,7 @@ func (q *questions) key(row int) (k questionKey, seq int64) {
 		k.wholes[i] = wholeOf(col, row)
 	}
 	seq = wholeOf(q.seq, row)
-	if k.wholes[2] != 0 { // packed
+	if k.wholes[packedQuestion] != 0 {
 		k.seq = seq
 	}
 	return k, seq

@@ -76,20 +76,7 @@ func rpcOf(s *Server, path string, headers ...string) (code, message string, w *
 
 // Each operation of gRPC wants its scope, as those of HTTP. The operations are those that are registered.
 func TestScopesOfRPC(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "tokens.json")
-	var tokens []Token
-	secrets := map[string]string{}
-	for _, scope := range Scopes() {
-		tok, secret, err := NewToken(scope, []string{scope}, time.Now(), time.Time{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		tokens, secrets[scope] = append(tokens, tok), secret
-	}
-	if err := WriteTokens(file, tokens); err != nil {
-		t.Fatal(err)
-	}
-	s := newServer(t, Options{TokensFile: file})
+	s, secrets, _ := newScopedServer(t)
 	s.drain() // no stream waits for messages
 	for pattern := range s.rpcs.routes {
 		_, path, _ := strings.Cut(pattern, " ")

@@ -39,12 +39,11 @@ func request(s *Server, method, url, body string, headers ...string) *httptest.R
 	return w
 }
 
-// Each route wants its scope, and none answers without one. The routes are those of the
-// route table.
-func TestScopes(t *testing.T) {
+// newScopedServer returns a server, and for each scope the secret of a token that has it alone.
+func newScopedServer(t *testing.T) (s *Server, secrets map[string]string, tokens []Token) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "tokens.json")
-	var tokens []Token
-	secrets := map[string]string{}
+	secrets = map[string]string{}
 	for _, scope := range Scopes() {
 		tok, secret, err := NewToken(scope, []string{scope}, time.Now(), time.Time{})
 		if err != nil {
@@ -55,7 +54,13 @@ func TestScopes(t *testing.T) {
 	if err := WriteTokens(file, tokens); err != nil {
 		t.Fatal(err)
 	}
-	s := newServer(t, Options{TokensFile: file})
+	return newServer(t, Options{TokensFile: file}), secrets, tokens
+}
+
+// Each route wants its scope, and none answers without one. The routes are those of the
+// route table.
+func TestScopes(t *testing.T) {
+	s, secrets, tokens := newScopedServer(t)
 	wants := map[string]string{"POST /v1/measurements": ScopeIngest, "POST /v1/campaigns": ScopeIngest, "POST /v1/fit": ScopeFit, "GET /v1/backup": ScopeAdmin, "DELETE /v1/measurements": ScopeAdmin, "POST /v1/simulations": ScopeFit, "DELETE /v1/simulations/{id}": ScopeFit}
 	routes := 0
 	for pattern := range s.router.routes {

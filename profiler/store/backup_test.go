@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -144,5 +145,22 @@ func TestBackupOfFormat3(t *testing.T) {
 	}
 	if d := cmp.Diff(want, collect(t, openTest(t, restored, Options{}), Filter{})); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestCheckHeader: copies of the formats that had them are read, and later ones are said to be.
+func TestCheckHeader(t *testing.T) {
+	for head, want := range map[string]error{
+		backupHeader:                             nil,
+		fmt.Sprintf(backupText, OldestCopy):      nil,
+		fmt.Sprintf(backupText, OldestCopy-1):    ErrCorrupt,
+		fmt.Sprintf(backupText, FormatVersion+1): ErrNewer,
+		backupHeader[:len(backupHeader)-1]:       ErrCorrupt,
+		changesHeader:                            ErrCorrupt,
+		"":                                       ErrCorrupt,
+	} {
+		if err := checkHeader([]byte(head), backupText); !errors.Is(err, want) {
+			t.Errorf("%q: %v, want %v", head, err, want)
+		}
 	}
 }

@@ -258,3 +258,25 @@ func TestWaiting(t *testing.T) {
 		t.Errorf("after it ran: reported %q", got)
 	}
 }
+
+// TestWaitingOfDryRun: a dry run reports also a job that waits without a reason.
+func TestWaitingOfDryRun(t *testing.T) {
+	for _, dry := range []bool{false, true} {
+		r := newDirected(t, 2, func(o *live.Options) { o.DryRun = dry })
+		r.node["j1"] = -1
+		r.run(5)
+		var got []string
+		for _, e := range r.events {
+			if e.Kind == live.Waiting {
+				got = append(got, e.Object+": "+e.Message)
+			}
+		}
+		want := []string{"job j1: the policy gives no reason"}
+		if !dry {
+			want = nil
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("dry run %v: reported %q, want %q", dry, got, want)
+		}
+	}
+}

@@ -26,13 +26,14 @@ import (
 
 // advisedObjects are objects that are advised, and below what must be left out.
 const advisedObjects = `
-- {kind: JobSet, apiVersion: jobset.x-k8s.io/v1alpha2, metadata: {name: s}, spec: {suspend: true, replicatedJobs: [{template: {spec: {parallelism: 2, template: POD}}}]}}
+- {kind: JobSet, apiVersion: jobset.x-k8s.io/v1alpha2, metadata: {name: s}, spec: {suspend: true, replicatedJobs: [{template: {spec: {parallelism: 2, template: POD}}}]}, status: {conditions: [{type: Failed, status: "False"}]}}
 - {kind: PyTorchJob, apiVersion: kubeflow.org/v1, metadata: {name: p}, spec: {runPolicy: {suspend: true}, pytorchReplicaSpecs: {Worker: {replicas: 3, template: POD}}}}
 - {kind: TrainJob, apiVersion: trainer.kubeflow.org/v1alpha1, metadata: {name: t}, spec: {suspend: true, trainer: {numNodes: 1, resourcesPerNode: {limits: {nvidia.com/gpu: 4}}}}}
 - {kind: TrainJob, apiVersion: trainer.kubeflow.org/v1alpha1, metadata: {name: fault}, spec: {suspend: true}}
 - {kind: JobSet, apiVersion: jobset.x-k8s.io/v1alpha2, metadata: {name: runs}, spec: {suspend: false, replicatedJobs: [{template: {spec: {template: POD}}}]}}
-- {kind: JobSet, apiVersion: jobset.x-k8s.io/v1alpha2, metadata: {name: ended}, spec: {suspend: true, replicatedJobs: [{template: {spec: {template: POD}}}]}, status: {conditions: [{type: Failed, status: "True"}]}}
+- {kind: JobSet, apiVersion: jobset.x-k8s.io/v1alpha2, metadata: {name: ended}, spec: {suspend: true, replicatedJobs: [{template: {spec: {template: POD}}}]}, status: {conditions: [{type: Completed, status: "False"}, {type: Failed, status: "True"}]}}
 - {kind: JobSet, apiVersion: jobset.x-k8s.io/v1alpha2, metadata: {name: owned, ownerReferences: [{kind: TrainJob, name: t, controller: true}]}, spec: {suspend: true, replicatedJobs: [{template: {spec: {template: POD}}}]}}
+- {kind: JobSet, apiVersion: jobset.x-k8s.io/v1alpha2, metadata: {name: deleted, deletionTimestamp: "2026-01-01T00:00:00Z", finalizers: [a]}, spec: {suspend: true, replicatedJobs: [{template: {spec: {template: POD}}}]}}
 - {kind: JobSet, apiVersion: jobset.x-k8s.io/v1alpha2, metadata: {name: other, labels: {pacer.dev/managed: "false"}}, spec: {suspend: true, replicatedJobs: [{template: {spec: {template: POD}}}]}}
 `
 
@@ -40,15 +41,10 @@ const advisedObjects = `
 // written on them.
 func TestAdvised(t *testing.T) {
 	const pod = "{spec: {containers: [{name: c, resources: {limits: {nvidia.com/gpu: 4}}}]}}"
-	var read []object
+	var read []any
 	text, err := yaml.YAMLToJSON([]byte(strings.ReplaceAll(advisedObjects, "POD", pod)))
 	if err == nil {
-		var list []any
-		if err = utiljson.Unmarshal(text, &list); err == nil {
-			for _, o := range list {
-				read = append(read, o.(object))
-			}
-		}
+		err = utiljson.Unmarshal(text, &read)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +53,7 @@ func TestAdvised(t *testing.T) {
 	lists := map[schema.GroupVersionResource]string{}
 	client := fake.NewClientset()
 	for i, o := range read {
-		u := &unstructured.Unstructured{Object: o}
+		u := &unstructured.Unstructured{Object: o.(object)}
 		u.SetNamespace("ml")
 		u.SetUID(types.UID(fmt.Sprint("u", i)))
 		u.SetResourceVersion("1")
@@ -134,8 +130,11 @@ func TestAdvised(t *testing.T) {
 			of, name, _ := strings.Cut(name, "/")
 			i := slices.IndexFunc(kinds, func(k kind) bool { return strings.ToLower(k.name) == of })
 			u, err := dynamicClient.Resource(kinds[i].group()).Namespace("ml").Get(t.Context(), name, meta.GetOptions{})
-			if err != nil || u.GetAnnotations()[AdviceAnnotation] != "dp=4 on n0=4" {
-				t.Errorf("%s: %v, %v", name, err, u.GetAnnotations())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := u.GetAnnotations()[AdviceAnnotation]; got != "dp=4 on n0=4" {
+				t.Errorf("%s: advice %q", name, got)
 			}
 		}
 		events, err := client.CoreV1().Events("ml").List(t.Context(), meta.ListOptions{})
@@ -154,5 +153,25 @@ func TestAdvised(t *testing.T) {
 		if err := c.WriteAdvice(t.Context()); err != nil || slices.ContainsFunc(dynamicClient.Actions(), func(a clienttesting.Action) bool { return a.GetVerb() == "patch" }) {
 			t.Errorf("%v, %v", err, dynamicClient.Actions())
 		}
+	}
+}
+
+// TestCached: what was read of an object counts for that version of it.
+func TestCached(t *testing.T) {
+	c := filled(t, 0, 1)
+	j, err := c.jobs.Jobs("default").Get("j0")
+	if err == nil {
+		_, err = c.Observe(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.cached(j) == nil {
+		t.Error("what was observed is read again")
+	}
+	j.ResourceVersion, j.Annotations[BatchAnnotation] = "later", "128"
+	s, err := c.Observe(t.Context())
+	if err != nil || len(s.Jobs) != 1 || s.Jobs[0].Spec.GlobalBatch != 128 {
+		t.Errorf("after a change: %+v, %v", s, err)
 	}
 }

@@ -50,8 +50,8 @@ func TestKinds(t *testing.T) {
 			`{runtimeRef: {name: torch}, podTemplateOverrides: [{spec: {nodeSelector: {nvidia.com/gpu.product: H100}}}], trainer: {numNodes: 3, numProcPerNode: 2, command: [torchrun, t.py], env: [{name: A, value: b}, {name: PACER_PLAN, value: "dp=6,tp=1,pp=1,mb=1,ga=1"}], ` +
 				`resourcesPerNode: {requests: {nvidia.com/gpu: 2, cpu: "4", memory: 16Gi}, limits: {nvidia.com/gpu: 2, memory: 16Gi}}}}`},
 		{"train job with a plan", "trainer.kubeflow.org/v1alpha1/TrainJob",
-			"{trainer: {numNodes: 2, command: [torchrun, t.py], env: [{name: PACER_PLAN, value: old}], resourcesPerNode: {limits: {nvidia.com/gpu: 4}}}}", 2,
-			"{trainer: {numNodes: 3, command: [torchrun, t.py], env: [{name: PACER_PLAN, value: 'dp=6,tp=1,pp=1,mb=1,ga=1'}], resourcesPerNode: {requests: {nvidia.com/gpu: 2}, limits: {nvidia.com/gpu: 2}}}}"},
+			"{trainer: {numNodes: 2, command: [torchrun, t.py], env: [{name: A, value: b}, {name: PACER_PLAN, valueFrom: {configMapKeyRef: {name: m, key: k}}}], resourcesPerNode: {limits: {nvidia.com/gpu: 4}}}}", 2,
+			"{trainer: {numNodes: 3, command: [torchrun, t.py], env: [{name: A, value: b}, {name: PACER_PLAN, value: 'dp=6,tp=1,pp=1,mb=1,ga=1'}], resourcesPerNode: {requests: {nvidia.com/gpu: 2}, limits: {nvidia.com/gpu: 2}}}}"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			at := strings.LastIndex(c.kind, "/")
@@ -102,6 +102,8 @@ func TestKindsFaults(t *testing.T) {
 		{"kubeflow.org/v1, kind: PyTorchJob", "{pytorchReplicaSpecs: {Master: {template: {spec: {containers: [{name: c}]}}}}}", "Master: no container", ""},
 		{"kubeflow.org/v1, kind: PyTorchJob", "{pytorchReplicaSpecs: {Worker: {replicas: 0, template: " + pod + "}}}", "number of pods is 0", ""},
 		{"kubeflow.org/v1, kind: PyTorchJob", "{pytorchReplicaSpecs: {Master: {template: " + pod + "}, Worker: {template: " + strings.Replace(pod, "4", "2", 1) + "}}}", "some pods have 4", ""},
+		{"kubeflow.org/v1, kind: PyTorchJob", "{pytorchReplicaSpecs: {Master: {template: " + pod + "}, Worker: {template: " + strings.Replace(pod, "nvidia", "amd", 1) + "}}}", "others 4 of amd.com/gpu", ""},
+		{"jobset.x-k8s.io/v1alpha2, kind: JobSet", "{replicatedJobs: [{replicas: 65536, template: {spec: {parallelism: 2, template: " + pod + "}}}]}", "number of pods is 131072", ""},
 		{"kubeflow.org/v1, kind: PyTorchJob", "{elasticPolicy: {maxReplicas: 3}, pytorchReplicaSpecs: {Worker: {replicas: 2, template: " + pod + "}}}", "", "elasticPolicy"},
 		{"trainer.kubeflow.org/v1alpha1, kind: TrainJob", "{trainer: {resourcesPerNode: {limits: {nvidia.com/gpu: 4}}}}", "numNodes is missing", ""},
 		{"trainer.kubeflow.org/v1alpha1, kind: TrainJob", "{trainer: {numNodes: 2, env: 7, resourcesPerNode: {limits: {nvidia.com/gpu: 4}}}}", "", "env is no list"},

@@ -1,0 +1,31 @@
+//go:build !nokubernetes
+
+package schedule
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestKubectlFiles: files are bounded together, not each.
+func TestKubectlFiles(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a.yaml", "b.yaml"} {
+		if err := os.WriteFile(filepath.Join(dir, name), bytes.Repeat([]byte("#"), maxSubmission/2+1), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for file, want := range map[string]string{filepath.Join(dir, "a.yaml"): "", dir: "the files have more than"} {
+		k, err := parseKubectl([]string{"apply", "-f", file})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := k.read(nil)
+		if want == "" && (err != nil || len(text) != maxSubmission/2+2) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %d bytes, %v, want %q", file, len(text), err, want)
+		}
+	}
+}
