@@ -21,7 +21,7 @@ func BenchmarkFlightPredict(b *testing.B) {
 	plans := []string{"dp=8,zero=3", "dp=16,zero=2,recompute=full", "dp=8,tp=2,zero=1", "dp=4,tp=4,zero=1,recompute=selective", "dp=2,tp=8", "dp=4,tp=2,pp=4,ga=8"}
 	var qs []question
 	for i := range maxBatch {
-		qs = append(qs, question{models[i%4], []string{"h100", "a100"}[i/4%2], plans[i/8%6], int64(1024 + 64*(i/48))})
+		qs = append(qs, question{models[i%4], []string{"h100", "a100"}[i/4%2], plans[i/8%6], int64(1024 + 64*(i/48)), 0})
 	}
 	rec := questionRecord(false, qs...)
 	b.ReportAllocs()

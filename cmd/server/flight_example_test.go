@@ -66,7 +66,7 @@ func TestFlightDocs(t *testing.T) {
 	if n, err := measurementsOver(t.Context(), conn.Target()); n != int64(len(rows)) || err != nil {
 		t.Errorf("%d rows, %v", n, err)
 	}
-	out, err := predictedOver(t.Context(), flightOf(conn), questionRecord(false, question{"llama3-8b", "h100", "dp=8,zero=3", 0}))
+	out, err := predictedOver(t.Context(), flightOf(conn), questionRecord(false, question{"llama3-8b", "h100", "dp=8,zero=3", 0, 0}))
 	if err != nil || out.NumRows() != 1 || out.ColumnName(0) != "step_time_s" {
 		t.Errorf("%v, %v", out, err)
 	}

@@ -256,7 +256,7 @@ func TestFlightPutDamaged(t *testing.T) {
 // question is a row of questions.
 type question struct {
 	model, accelerator, plan string
-	seq                      int64
+	seq, packed              int64
 }
 
 // questionRecord returns questions as a record batch, with dictionaries or plain texts.
@@ -266,7 +266,7 @@ func questionRecord(dictionaries bool, qs ...question) arrow.Record {
 		text = &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.BinaryTypes.String}
 	}
 	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema([]arrow.Field{{Name: "model", Type: text}, {Name: "accelerator", Type: text}, {Name: "plan", Type: text},
-		{Name: "seq", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil))
+		{Name: "seq", Type: arrow.PrimitiveTypes.Int64, Nullable: true}, {Name: "packed", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil))
 	defer b.Release()
 	for _, q := range qs {
 		for i, s := range []string{q.model, q.accelerator, q.plan} {
@@ -279,10 +279,12 @@ func questionRecord(dictionaries bool, qs ...question) arrow.Record {
 				}
 			}
 		}
-		if seq := b.Field(3).(*array.Int64Builder); q.seq == 0 {
-			seq.AppendNull()
-		} else {
-			seq.Append(q.seq)
+		for i, n := range []int64{q.seq, q.packed} {
+			if whole := b.Field(3 + i).(*array.Int64Builder); n == 0 {
+				whole.AppendNull()
+			} else {
+				whole.Append(n)
+			}
 		}
 	}
 	return b.NewRecord()
@@ -321,8 +323,8 @@ func predictFlight(t testing.TB, c flight.Client, rec arrow.Record) (arrow.Recor
 func TestFlightPredict(t *testing.T) {
 	s := newServer(t, Options{})
 	conn, _ := serveRPC(t, s)
-	qs := []question{{"llama3-8b", "h100", "dp=8,zero=3", 0}, {"llama3-8b", "h100", "dp=8,zero=3", 4096}, {"llama3-70b", "a100", "dp=1", 0}, {"llama3-8b", "a100", "dp=4,tp=2,mb=2", 2048},
-		{"nosuch", "h100", "dp=8", 0}, {"llama3-8b", "h100", "dp=8,nosuch=1", 0}, {"llama3-8b", "h100", "dp=8", -5}, {"llama3-8b\u202e", "h100", "dp=8", 0}, {"llama3-8b", "h100", "tp=7,dp=1", 0}}
+	qs := []question{{"llama3-8b", "h100", "dp=8,zero=3", 0, 0}, {"llama3-8b", "h100", "dp=8,zero=3", 4096, 0}, {"llama3-70b", "a100", "dp=1", 0, 0}, {"llama3-8b", "a100", "dp=4,tp=2,mb=2", 2048, 0}, {"llama3-8b", "h100", "dp=8,zero=3", 4096, 512}, {"llama3-8b", "h100", "dp=8,zero=3", 8192, 512}, {"llama3-8b", "h100", "dp=8,zero=3", 256, 512},
+		{"nosuch", "h100", "dp=8", 0, 0}, {"llama3-8b", "h100", "dp=8,nosuch=1", 0, 0}, {"llama3-8b", "h100", "dp=8", -5, 0}, {"llama3-8b\u202e", "h100", "dp=8", 0, 0}, {"llama3-8b", "h100", "tp=7,dp=1", 0, 0}}
 	for _, dictionaries := range []bool{false, true} {
 		out, err := predictFlight(t, flightOf(conn), questionRecord(dictionaries, qs...))
 		if err != nil || out.NumRows() != int64(len(qs)) {
@@ -332,6 +334,9 @@ func TestFlightPredict(t *testing.T) {
 			body := fmt.Sprintf(`{"model":%q,"accelerator":%q,"plan":%q`, q.model, q.accelerator, q.plan)
 			if q.seq != 0 {
 				body += fmt.Sprintf(`,"seq":%d`, q.seq)
+			}
+			if q.packed != 0 {
+				body += fmt.Sprintf(`,"packed":%d`, q.packed)
 			}
 			w := do(s, "POST", "/v1/predict", body+"}")
 			var plans struct {
@@ -369,7 +374,7 @@ func TestFlightPredict(t *testing.T) {
 func TestFlightPredictRefuses(t *testing.T) {
 	s := newServer(t, Options{})
 	conn, _ := serveRPC(t, s)
-	whole := questionRecord(false, question{"llama3-8b", "h100", "dp=8", 1024})
+	whole := questionRecord(false, question{"llama3-8b", "h100", "dp=8", 1024, 0})
 	fields := whole.Schema().Fields()
 	renamed := append([]arrow.Field{}, fields...)
 	renamed[3].Name = "sequence"
