@@ -13,7 +13,7 @@ var errorPackages = strings.Fields(`
 	experiment family goodput gp hook hostspeed huggingface hybrid kubernetes kubetest launch
 	lbfgsb live lp measured memory named nn nnls online optimus order perfmodel place planner
 	policy profiler query recipe recording registry remote replay report rubick runner scheduler
-	schedulertest server sim slurm slurmtest spec stack store study synthetic trainlog worker
+	schedulertest server sim slurm slurmtest snapshot spec stack store study synthetic trainlog worker
 `)
 
 // packagePrefix matches the name of a package in an error, at the beginning of each of its lines.
