@@ -66,12 +66,15 @@ WASM := cmd/server/page/wasm
 # protoc is of the system, its plugins are of these versions. The generated code is committed.
 PROTOC_GEN_GRPC := v1.6.0
 
-.PHONY: proto
-proto: need-go ## generate cmd/server/pacerpb from pacer.proto
-	@command -v protoc >/dev/null || { echo "make: protoc is missing: apt-get install -y protobuf-compiler"; exit 1; }
+.PHONY: proto-plugins
+proto-plugins: need-go
 	@mkdir -p bin/proto
 	GOBIN='$(CURDIR)/bin/proto' $(GO) install google.golang.org/protobuf/cmd/protoc-gen-go
 	GOBIN='$(CURDIR)/bin/proto' $(GO) install google.golang.org/grpc/cmd/protoc-gen-go-grpc@$(PROTOC_GEN_GRPC)
+
+.PHONY: proto
+proto: proto-plugins ## generate cmd/server/pacerpb from pacer.proto
+	@command -v protoc >/dev/null || { echo "make: protoc is missing: apt-get install -y protobuf-compiler"; exit 1; }
 	PATH='$(CURDIR)/bin/proto':"$$PATH" protoc -I cmd/server/pacerpb --go_out=cmd/server/pacerpb --go_opt=paths=source_relative \
 		--go-grpc_out=cmd/server/pacerpb --go-grpc_opt=paths=source_relative pacer.proto
 

@@ -100,7 +100,7 @@ func TestProtoFields(t *testing.T) {
 func TestProtoGenerated(t *testing.T) {
 	for _, tool := range []string{"protoc", "protoc-gen-go", "protoc-gen-go-grpc"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			spectest.Lacks(t, tool+": make proto installs it")
+			spectest.Lacks(t, tool+" is not on PATH: apt-get install protobuf-compiler, make proto-plugins, bin/proto")
 		}
 	}
 	dir := t.TempDir()
