@@ -23,10 +23,12 @@ type inflow struct {
 	s       *Server
 
 	mu       sync.Mutex
-	freed    *sync.Cond
+	freed    *sync.Cond // memory is given back, or a handler has ended
 	lease    lease
 	message  int64 // bytes of the message that the handler works on
 	awaiting bool  // the handler waits for a message
+	running  int   // handlers
+	finished bool  // no handler may begin
 	err      error // why the rest is not read
 }
 
@@ -132,10 +134,32 @@ func (f *inflow) failure(err error) error {
 	return err
 }
 
-// end gives back all memory.
+// begin notes that a handler works; it calls done at its end. It returns false if the request has ended.
+func (f *inflow) begin() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.finished {
+		return false
+	}
+	f.running++
+	return true
+}
+
+func (f *inflow) done() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.running--
+	f.freed.Broadcast()
+}
+
+// end waits for the handler, which gRPC does not where the client disconnects, and gives back all memory.
 func (f *inflow) end() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.finished = true
+	for f.running > 0 {
+		f.freed.Wait()
+	}
 	f.lease.end()
 }
 

@@ -52,3 +52,25 @@ func TestInflowWaits(t *testing.T) {
 		f.end()
 	})
 }
+
+// TestInflowEnds: the end of a request waits for its handler, and none begins after it.
+func TestInflowEnds(t *testing.T) {
+	s := newServer(t, Options{})
+	synctest.Test(t, func(t *testing.T) {
+		f := newInflow(s, httptest.NewRecorder(), httptest.NewRequest("POST", "/", strings.NewReader("")))
+		if !f.begin() {
+			t.Fatal("no handler begins")
+		}
+		ended := false
+		go func() { f.end(); ended = true }()
+		synctest.Wait()
+		if ended || f.begin() {
+			t.Errorf("ended %v beside its handler, or another begins", ended)
+		}
+		f.done()
+		synctest.Wait()
+		if !ended || f.begin() {
+			t.Errorf("ended %v after its handler, or another begins", ended)
+		}
+	})
+}

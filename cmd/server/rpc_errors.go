@@ -142,8 +142,16 @@ func rpcError(ctx context.Context, err error) error {
 	return rpcStatus(p).Err()
 }
 
+// errEnded is the error of a handler that would begin after its client has disconnected.
+var errEnded = status.Error(codes.Canceled, "the client has disconnected")
+
 // unary is a grpc.UnaryServerInterceptor.
 func (s *Server) unary(ctx context.Context, in any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (out any, err error) {
+	f := inflowOf(ctx)
+	if !f.begin() {
+		return nil, errEnded
+	}
+	defer f.done()
 	defer s.rpcRecovered(ctx, info.FullMethod, &err)
 	out, err = handle(ctx, in)
 	return out, rpcError(ctx, err)
@@ -152,8 +160,12 @@ func (s *Server) unary(ctx context.Context, in any, info *grpc.UnaryServerInfo, 
 // streaming is a grpc.StreamServerInterceptor.
 func (s *Server) streaming(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
 	ctx := stream.Context()
-	defer s.rpcRecovered(ctx, info.FullMethod, &err)
 	f := inflowOf(ctx)
+	if !f.begin() {
+		return errEnded
+	}
+	defer f.done()
+	defer s.rpcRecovered(ctx, info.FullMethod, &err)
 	defer context.AfterFunc(s.draining, f.drain)()
 	if strings.HasPrefix(info.FullMethod, healthService) { // it ends only with its context
 		watch, cancel := context.WithCancel(ctx)

@@ -157,7 +157,7 @@ func (s *Server) start(requests context.Context, l net.Listener, h http.Handler,
 		ReadTimeout:       max(s.o.Timeout, 10*time.Second),
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
-		TLSConfig:         s.o.TLS,
+		TLSConfig:         s.o.TLS.Clone(), // net/http changes it
 	}
 	if change != nil {
 		change(srv)
