@@ -84,7 +84,7 @@ func (f *inflow) Close() error {
 // next ends the work on a message; the handler waits for the next one. It returns an error if none may come.
 func (f *inflow) next() error {
 	if f.s.draining.Err() != nil {
-		return errDraining
+		return shuttingDown()
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -129,7 +129,7 @@ func (f *inflow) failure(err error) error {
 		return short.Cause
 	}
 	if f.s.draining.Err() != nil {
-		return errDraining
+		return shuttingDown()
 	}
 	return err
 }
@@ -163,8 +163,10 @@ func (f *inflow) end() {
 	f.lease.end()
 }
 
-// errDraining ends a stream of messages at shutdown.
-var errDraining = newProblem(http.StatusServiceUnavailable, "", "the server is shutting down")
+// shuttingDown is the problem that ends a stream of messages at shutdown. Each is new, since answers shorten problems.
+func shuttingDown() error {
+	return newProblem(http.StatusServiceUnavailable, "", "the server is shutting down")
+}
 
 // consumption is a stats.Handler that tells an inflow the size of its messages.
 type consumption struct{}
