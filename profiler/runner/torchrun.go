@@ -54,8 +54,9 @@ func (o TorchrunOptions) Validate() error {
 }
 
 // Torchrun trains with PyTorch: one process per device, started by torchrun (torch.distributed.run) if there
-// are several. It measures one point at a time; concurrent calls of Run wait for each other. Ranks that run alone are
-// measured by one process, which stays until Close or the next point of another kind.
+// are several. It measures one point at a time; concurrent calls of Run wait for each other. Points of one accelerator,
+// and ranks that run alone, are measured by one process, which stays until Close or the next point of another kind: it
+// takes seconds to import torch and to open an accelerator.
 type Torchrun struct {
 	o     TorchrunOptions
 	point profiler.PointOptions
@@ -63,7 +64,8 @@ type Torchrun struct {
 	mu       sync.Mutex
 	program  string           // directory of the worker, set by setup
 	features *worker.Features // of the interpreter, set by setup
-	server   *aloneServer     // nil = none runs
+	server   *server          // nil = none runs
+	serves   bool             // also points of one device that is not alone
 }
 
 var (
@@ -89,7 +91,7 @@ func NewTorchrun(o TorchrunOptions) (*Torchrun, error) {
 	if p.MinTime == 0 && !o.Machine.CPU {
 		p.MinTime = min(time.Second, p.MaxTime/2)
 	}
-	return &Torchrun{o: o, point: p}, nil
+	return &Torchrun{o: o, point: p, serves: !o.Machine.CPU}, nil
 }
 
 // Run implements profiler.Runner.
@@ -100,8 +102,8 @@ func (t *Torchrun) Run(ctx context.Context, c spec.Config) (spec.Measurement, er
 		return spec.Measurement{}, err
 	}
 	measure := t.measure
-	if c.Alone() {
-		measure = t.measureAlone
+	if c.Alone() || t.serves && c.Plan.Devices() == 1 {
+		measure = t.measureServed
 	} else {
 		t.closeServer() // it holds memory of the devices
 	}

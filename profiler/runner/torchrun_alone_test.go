@@ -55,6 +55,31 @@ func TestTorchrunAlone(t *testing.T) {
 	noneLeft(t, dir)
 }
 
+// TestTorchrunServed: points of one accelerator are measured in one process. Here it is a CPU.
+func TestTorchrunServed(t *testing.T) {
+	r := withTorch(t, TorchrunOptions{Machine: profiler.Machine{Devices: []int{0, 1}, CPU: true}})
+	r.serves = true
+	defer r.Close()
+	pgid := int64(0)
+	for i, mb := range []int{2, 4} {
+		c := tiny(1)
+		c.Plan.MicroBatch = mb
+		m, err := r.Run(context.Background(), c)
+		if err != nil || m.Outcome != spec.OK || m.Env["loss_last"] == "" || m.Env["used_alone"] != "" {
+			t.Fatalf("mb=%d: %s %s, %v\n%s", mb, m.Outcome, m.Reason, err, m.Env[profiler.EnvLog])
+		}
+		check(t, m, c)
+		if is := r.server.pgid.Load(); i > 0 && is != pgid {
+			t.Errorf("mb=%d ran in process %d, the point before in %d", mb, is, pgid)
+		} else {
+			pgid = is
+		}
+	}
+	if m, err := r.Run(context.Background(), tiny(2)); err != nil || m.Outcome != spec.OK || r.server != nil {
+		t.Errorf("two devices: %s %s, %v, the process %v", m.Outcome, m.Reason, err, r.server)
+	}
+}
+
 // serving are lines of shell that answer points of --serve by the lines in answer, with the number in $n.
 func serving(answer string) string {
 	return `dir=${all##*--serve }; n=1

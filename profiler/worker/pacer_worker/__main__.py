@@ -5,8 +5,8 @@ seconds of micro-benchmarks of the devices instead. Start one process per device
 by torchrun, or one alone. Rank 0 writes --out; a rank on which the point fails
 writes OUT.rankN and exits with status 1.
 
-python3 pacer_worker --serve FOLDER measures one configuration after another in this process, each of a
-rank that runs alone: the request in FOLDER/1.json to FOLDER/1.out, then 2.json and so on, each once it is there. Prints
+python3 pacer_worker --serve FOLDER measures one configuration after another in this process, each of one
+device or of a rank that runs alone: the request in FOLDER/1.json to FOLDER/1.out, then 2.json and so on, each once it is there. Prints
 a line after each, and ends when FOLDER/end is there.
 
 python3 pacer_worker --features [--out FILE] writes the features of the installed torch.
@@ -56,7 +56,7 @@ def read(path: str) -> dict[str, Any]:
 
 
 def serve(folder: str) -> int:
-    from pacer_worker import alone  # imports torch while the first request is on its way
+    from pacer_worker import process  # imports torch while the first request is on its way
 
     for number in itertools.count(1):
         request = os.path.join(folder, f"{number}.json")
@@ -65,7 +65,7 @@ def serve(folder: str) -> int:
                 return 0
             time.sleep(POLL)
         measure(read(request), os.path.join(folder, f"{number}.out"))
-        alone.leave()
+        process.leave()
         print(f"{DONE} {number}", flush=True)
     return 0
 

@@ -6,9 +6,6 @@ shape. So the losses and gradients mean nothing, and the times and the memory ar
 
 from __future__ import annotations
 
-import ctypes
-import gc
-import sys
 from typing import Any, Sequence
 
 import torch
@@ -46,20 +43,6 @@ def join(config: Config) -> str:
         dist.Backend.register_backend(BACKEND, lambda store, rank, size, timeout: _Silent(rank, size))
     dist.init_process_group(BACKEND, store=_Present(config.plan.devices), **where)
     return "the worker's own process group"
-
-
-def leave() -> None:
-    """Ends the world, and gives the memory of the point back so that it is not counted for the next one."""
-    if dist.is_available() and dist.is_initialized():
-        dist.destroy_process_group()
-    gc.collect()
-    if torch.cuda.is_initialized():
-        torch.cuda.synchronize()
-        torch.cuda.empty_cache()
-    if sys.platform.startswith("linux"):
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
-        if trim is not None:
-            trim(0)
 
 
 def _fake_store() -> Any:

@@ -16,8 +16,8 @@ import (
 	"github.com/pacer-ml/pacer/profiler/worker"
 )
 
-// aloneServer is a worker process that measures one rank alone, point after point.
-type aloneServer struct {
+// server is a worker process that measures on one device, point after point.
+type server struct {
 	dir      *tempdir.Dir
 	files    worker.Served
 	pgid     atomic.Int64
@@ -35,8 +35,8 @@ type aloneServer struct {
 // maxLog is the length of the log of a point that is kept, as of profiler.Exit.Tail.
 const maxLog = 8 << 10
 
-// measureAlone measures the rank of m on the first device and stores the results in m.
-func (t *Torchrun) measureAlone(ctx context.Context, m *spec.Measurement) error {
+// measureServed measures m, of one device or one rank alone, on the first device and stores the results in m.
+func (t *Torchrun) measureServed(ctx context.Context, m *spec.Measurement) error {
 	if t.server.hasEnded() {
 		t.closeServer()
 		if err := t.startServer(ctx, m.Config); err != nil {
@@ -84,7 +84,7 @@ func (t *Torchrun) measureAlone(ctx context.Context, m *spec.Measurement) error 
 var errPointTimeout = errors.New("timeout")
 
 // await returns when the point is measured or the process has ended. After the timeout, and if ctx ends, it ends the process.
-func (s *aloneServer) await(ctx context.Context, number int, timeout time.Duration) error {
+func (s *server) await(ctx context.Context, number int, timeout time.Duration) error {
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	for {
@@ -109,12 +109,12 @@ func (s *aloneServer) await(ctx context.Context, number int, timeout time.Durati
 
 // startServer starts the process on the first device, for points with the threads of c.
 func (t *Torchrun) startServer(ctx context.Context, c spec.Config) error {
-	dir, err := tempdir.New("", "pacer-alone-")
+	dir, err := tempdir.New("", "pacer-points-")
 	if err != nil {
 		return err
 	}
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx)) // await and Close end it
-	s := &aloneServer{dir: dir, files: worker.Served{Dir: dir.Path("")}, cancel: cancel, measured: make(chan int, 1), ended: make(chan struct{})}
+	s := &server{dir: dir, files: worker.Served{Dir: dir.Path("")}, cancel: cancel, measured: make(chan int, 1), ended: make(chan struct{})}
 	cmd := profiler.Command{
 		Args: []string{t.features.Executable, t.program, "--serve", s.files.Dir},
 		Env:  environment(t.o.Machine, t.o.Machine.Devices[:1], threads(t.point, c)), Dir: s.files.Dir,
@@ -129,7 +129,7 @@ func (t *Torchrun) startServer(ctx context.Context, c spec.Config) error {
 }
 
 // hasEnded reports whether s is nil or its process has ended.
-func (s *aloneServer) hasEnded() bool {
+func (s *server) hasEnded() bool {
 	if s == nil {
 		return true
 	}
@@ -174,7 +174,7 @@ func (t *Torchrun) closeServer() {
 }
 
 // Write takes the output of the process: it notes which points are measured, and keeps the rest.
-func (s *aloneServer) Write(p []byte) (int, error) {
+func (s *server) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.line = append(s.line, p...)
@@ -197,7 +197,7 @@ func (s *aloneServer) Write(p []byte) (int, error) {
 }
 
 // take returns the output since the last call.
-func (s *aloneServer) take() string {
+func (s *server) take() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := strings.ToValidUTF8(string(append(s.log, s.line...)), "?")
