@@ -184,7 +184,7 @@ class Engine:
             if self.plan.zero:
                 self.notes["zero"] = "none: there is one replica"
             return Replicas(self.stage, group)
-        replicas = Overlapped(self.stage, group) if self.plan.pp == 1 else Flushed(self.stage, group)
+        replicas = Overlapped(self.stage, group, self.mesh.alone) if self.plan.pp == 1 else Flushed(self.stage, group)
         self.notes["data_parallel"] = replicas.note
         return replicas
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Callable, ContextManager
 
+import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -38,14 +39,25 @@ class Overlapped(Replicas):
     can_skip_sync = True
     fresh = False  # gradients are in the buckets; freed ones would be allocated again outside them by no_sync
 
-    def __init__(self, stage: nn.Module, group: Group) -> None:
+    def __init__(self, stage: nn.Module, group: Group, alone: bool) -> None:
+        """alone: only this rank of the group runs."""
         super().__init__(stage, group)
         self.run = self.wrapped = DistributedDataParallel(
             stage, process_group=group.handle, gradient_as_bucket_view=True, broadcast_buffers=False
         )
 
+        if alone:
+            self.wrapped.register_comm_hook(None, _kept)
+
     def micro_batch(self, last: bool, sync: bool) -> ContextManager[object]:
         return contextlib.nullcontext() if last and sync else self.wrapped.no_sync()
+
+
+def _kept(_, bucket):  # type: ignore[no-untyped-def] # torch checks annotations, as values
+    """Sends nothing: torch's fake process group has no result that DistributedDataParallel takes."""
+    future: Any = torch.futures.Future()
+    future.set_result(bucket.buffer())
+    return future
 
 
 class Flushed(Replicas):
