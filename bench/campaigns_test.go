@@ -70,6 +70,7 @@ func TestCampaigns(t *testing.T) {
 		"gpu-smoke-compile": {machine(t, 1, true), 3},
 		"gpu-single":        {machine(t, 1, true), 6 * 6 * 2 * 2 * 2},
 		"gpu-deep":          {machine(t, 1, true), 8 * 3 * 4 * 2 * 2 * 2},
+		"gpu-alone":         {machine(t, 1, true), 180},
 		"gpu-node":          {machine(t, 8, true), 4 * (8 + 56 + 152 + 272 + 3)}, // by shape, and the plans
 	} {
 		c := readCampaign(t, "campaigns/"+name+".yaml")
@@ -160,7 +161,7 @@ func TestEveryCampaignIsTested(t *testing.T) {
 		names = append(names, strings.TrimSuffix(filepath.Base(f), ".yaml"))
 		readCampaign(t, f)
 	}
-	if want := []string{"cpu-small", "cpu-smoke", "gpu-deep", "gpu-node", "gpu-single", "gpu-smoke-compile", "gpu-smoke", "libai-replay", "rubick-replay"}; !slices.Equal(names, want) {
+	if want := []string{"cpu-small", "cpu-smoke", "gpu-alone", "gpu-deep", "gpu-node", "gpu-single", "gpu-smoke-compile", "gpu-smoke", "libai-replay", "rubick-replay"}; !slices.Equal(names, want) {
 		t.Errorf("campaigns are %v, want %v", names, want)
 	}
 }

@@ -4,13 +4,16 @@ import (
 	"context"
 
 	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
 
 // Predicted is the prediction of a point before it is measured.
 type Predicted struct {
 	Config     spec.Config
 	Prediction spec.Prediction
+	Allocated  float64 // bytes of tensors in Prediction.MemoryBytes, 0 = not predicted
 	// Err is why there is no prediction.
 	Err error
 }
@@ -41,6 +44,9 @@ func Predict(ctx context.Context, c Campaign, o Options) (out []Predicted, rows 
 		p := Predicted{Config: r.points[i].Config, Err: perfmodel.ErrTooFewPoints}
 		if fitted := by[p.Config.Key()]; fitted != nil {
 			p.Prediction, p.Err = fitted.Predict(ctx, p.Config)
+			if e, err := memory.Of(fitted, memory.Shipped(), p.Config); err == nil && p.Prediction.MemoryBytes > 0 {
+				p.Allocated = e.Measured(p.Config.Plan, stack.Allocated)
+			}
 		}
 		out = append(out, p)
 	}

@@ -15,17 +15,19 @@ import (
 //go:embed *.parquet *.json
 var files embed.FS
 
-// Set is the outcome of one campaign on one machine.
+// Set is the outcome of one or several campaigns on one machine.
 type Set struct {
 	Name     string `json:"name"`     // of the set, and of its files
 	Doc      string `json:"doc"`      // one line: what was measured
 	Machine  string `json:"machine"`  // description of the machine
 	Software string `json:"software"` // versions of the training stack
 	Command  string `json:"command"`  // that measured the set
-	Date     string `json:"date"`     // first day of measuring, 2006-01-02
-	Commit   string `json:"commit"`   // of this repository at the time
-	Rows     int    `json:"rows"`     // measurements, whatever their outcome
-	Notes    string `json:"notes,omitempty"`
+	// Campaigns are those of the rows; none = one with the name of the set.
+	Campaigns []string `json:"campaigns,omitempty"`
+	Date      string   `json:"date"`   // first day of measuring, 2006-01-02
+	Commit    string   `json:"commit"` // of this repository at the time
+	Rows      int      `json:"rows"`   // measurements, whatever their outcome
+	Notes     string   `json:"notes,omitempty"`
 
 	Parquet []byte `json:"-"` // the rows, in the columns of profiler/store/FORMAT.md
 }

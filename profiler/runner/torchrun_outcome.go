@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/worker"
 )
@@ -129,6 +130,9 @@ func (t *Torchrun) describe(m *spec.Measurement, r worker.Result) {
 	}
 	m.StepSec, m.PhaseSec, m.PeakBytes = r.StepSec, r.PhaseSec, r.PeakBytes
 	m.Env[profiler.EnvReserved] = number(r.ReservedBytes)
+	if !t.o.Machine.CPU {
+		m.Env[spec.EnvMemKind] = string(stack.Allocated)
+	}
 	if r.HalfWidth > 0 {
 		m.Env[profiler.EnvHalfWidth] = number(r.HalfWidth)
 	}

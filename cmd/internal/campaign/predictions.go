@@ -16,7 +16,9 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/atomicfile"
 	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 	"github.com/pacer-ml/pacer/profiler"
 )
@@ -47,7 +49,8 @@ type PointPredicted struct {
 	StepSec     float64 `json:"step_s"`
 	LoSec       float64 `json:"lo_s"` // 90 % interval; both 0 = none
 	HiSec       float64 `json:"hi_s"`
-	MemBytes    float64 `json:"mem_bytes"` // peak of a device, 0 = not predicted
+	MemBytes    float64 `json:"mem_bytes"`                 // peak of a device, 0 = not predicted
+	Allocated   float64 `json:"allocated_bytes,omitempty"` // of that, bytes of tensors
 	Why         string  `json:"why,omitempty"`
 }
 
@@ -68,7 +71,7 @@ func predictedPoint(x profiler.Predicted) PointPredicted {
 		p.Why = x.Err.Error()
 		return p
 	}
-	p.MemBytes = x.Prediction.MemoryBytes
+	p.MemBytes, p.Allocated = x.Prediction.MemoryBytes, x.Allocated
 	sec, lo, hi := x.Prediction.StepSec(x.Config.Plan.GlobalBatch())
 	if p.StepSec = sec; lo < hi {
 		p.LoSec, p.HiSec = lo, hi
@@ -107,7 +110,7 @@ func ReadPredictions(path string) (p Predictions, err error) {
 		return p, bad("campaign %q, created %s, want both", p.Campaign, p.Created)
 	}
 	for i, x := range p.Points {
-		for _, v := range []float64{x.StepSec, x.LoSec, x.HiSec, x.MemBytes} {
+		for _, v := range []float64{x.StepSec, x.LoSec, x.HiSec, x.MemBytes, x.Allocated} {
 			if v < 0 || math.IsInf(v, 0) {
 				return p, bad("points[%d] has the value %g, want finite ones, 0 or more", i, v)
 			}
@@ -123,7 +126,7 @@ type Scored struct {
 	Error       float64   `json:"error"`      // predicted / measured - 1
 	Within      bool      `json:"within"`     // measured is in the 90 % interval
 	PeakBytes   float64   `json:"peak_bytes"` // measured, 0 = unknown
-	MemError    float64   `json:"mem_error"`  // predicted / measured - 1, 0 = unknown
+	MemError    float64   `json:"mem_error"`  // predicted / measured - 1, of tensors where these were measured, 0 = unknown
 	At          time.Time `json:"at"`
 }
 
@@ -162,8 +165,12 @@ func (p *Predictions) Score(rows []spec.Measurement) (scored []Scored, older int
 		s := Scored{PointPredicted: x, MeasuredSec: m.MedianStepSec(), PeakBytes: m.PeakBytes, At: m.At.UTC()}
 		s.Error = x.StepSec/s.MeasuredSec - 1
 		s.Within = x.LoSec <= s.MeasuredSec && s.MeasuredSec <= x.HiSec
-		if x.MemBytes > 0 && m.PeakBytes > 0 {
-			s.MemError = x.MemBytes/m.PeakBytes - 1
+		mem := x.MemBytes
+		if memory.KindOf(&m) == stack.Allocated {
+			mem = x.Allocated
+		}
+		if mem > 0 && m.PeakBytes > 0 {
+			s.MemError = mem/m.PeakBytes - 1
 		}
 		scored = append(scored, s)
 	}

@@ -125,7 +125,7 @@ func (s *Session) NoPoints() error {
 
 // Unusable is the error of a run without a row that can be fitted, nil if it has a usable row or no rows at all.
 func (s *Session) Unusable(rows []spec.Measurement) error {
-	if len(rows) == 0 || slices.ContainsFunc(rows, perfmodel.Usable) {
+	if len(rows) == 0 || slices.ContainsFunc(rows, perfmodel.UsableOrAlone) {
 		return nil
 	}
 	last, what := rows[len(rows)-1], "ran"
