@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -9,7 +10,9 @@ import (
 	"github.com/pacer-ml/pacer/datasets/measured"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 	"github.com/pacer-ml/pacer/profiler"
 )
 
@@ -95,5 +98,47 @@ func TestMeasuredPredicted(t *testing.T) {
 		if !(card.MAPE < most) {
 			t.Errorf("%s: mean error %.3f, want below %g", key, card.MAPE, most)
 		}
+	}
+}
+
+// TestMeasuredGPU predicts the rows of an H100, which no shipped constant was fitted to.
+func TestMeasuredGPU(t *testing.T) {
+	s, err := measured.Lookup("h100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := importer.Measured(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fam, err := family.Lookup(family.Default)
+	if err != nil {
+		t.Fatal(err)
+	}
+	within, n, mean, most := 0, 0, 0.0, 0.0
+	for _, m := range rows {
+		if m.Outcome != spec.OK {
+			continue
+		}
+		p, err := fam.Unfitted.Predict(t.Context(), m.Config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, lo, hi := p.StepSec(m.Config.Plan.GlobalBatch())
+		if sec := m.MedianStepSec(); lo <= sec && sec <= hi {
+			within++
+		}
+		e, err := memory.Shipped().For(m.Config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		off := math.Abs(e.Measured(m.Config.Plan, stack.Allocated)/m.PeakBytes - 1)
+		n, mean, most = n+1, mean+off, max(most, off)
+	}
+	if mean /= float64(n); n != 47 || mean > 0.06 || most > 0.2 { // reached: 0.053, 0.19
+		t.Errorf("memory of %d rows: mean error %.3f, largest %.3f", n, mean, most)
+	}
+	if within < n*85/100 { // reached: 43
+		t.Errorf("%d of %d steps are in their 90 %% intervals", within, n)
 	}
 }

@@ -12,11 +12,12 @@ func elem(p *spec.Plan) float64 {
 
 // activations fills Activations, Working and the pipeline receive buffers of
 // one stage. It follows the stage's memory over a step: activations accumulate up to the end of the last forward
-// pass in flight, and the peak is at one of three points after it:
+// pass in flight, and the peak is at one of four points after it:
 //
 //	the loss, and the backward pass of the head (last stage)
 //	the backward pass of the stage's last layer
 //	the backward pass of its last dense layer, if layers with experts come after it and are gone by then
+//	the backward pass of its first layer, where each gradient is made in it: then all are there, and no activations
 //
 //	Activations = chunks x (layers/v x kept + out)
 //	Working     = the largest need at one of these points, on top of Activations
@@ -53,6 +54,7 @@ func (e *Estimator) activations(b *Breakdown, p *spec.Plan, stage int, layers sp
 		dense.backward -= layers.moe / v * moe.kept // those layers have been through their backward pass
 	}
 	b.Working += max(moe.backward, dense.backward)
+	last := b.Working
 	switch {
 	case layers.moe > 0 && moe.backward >= dense.backward:
 		b.At = AtExperts
@@ -84,6 +86,13 @@ func (e *Estimator) activations(b *Breakdown, p *spec.Plan, stage int, layers sp
 			b.Overhead += a * tokens * e.vocab / float64(p.TP)
 		}
 	}
+	if e.freesGradients(p) {
+		if b.Activations+b.Working >= b.Gradients+last {
+			b.Gradients = 0
+		} else {
+			b.Activations, b.Working, b.At = 0, last, AtFirst
+		}
+	}
 	if e.emptyGradients(p) && halfPrecision(p.Precision) {
 		b.Buffers += 2 * own.matrices
 	}
@@ -93,6 +102,11 @@ func (e *Estimator) activations(b *Breakdown, p *spec.Plan, stage int, layers sp
 	case p.PP > 1:
 		b.Buffers += 2 * input
 	}
+}
+
+// freesGradients reports whether a step begins without gradients and each is made once, in the only backward pass.
+func (e *Estimator) freesGradients(p *spec.Plan) bool {
+	return e.stack.freesGradients && p.AccumSteps == 1 && p.PP == 1 && (p.DP*p.CP == 1 || p.ZeRO == 3 && e.stack.fsdp)
 }
 
 // emptyGradients reports whether autograd gets empty tensors in place of the gradients of weights, see traits.core.

@@ -39,6 +39,7 @@ const (
 	AtLayer   Point = "backward pass of a layer"
 	AtDense   Point = "backward pass of a layer without experts"
 	AtExperts Point = "backward pass of a layer with experts"
+	AtFirst   Point = "backward pass of the first layer"
 )
 
 // fields returns the bytes of b.

@@ -446,7 +446,8 @@ func TestEmbeddingAndHeadCountAsLayers(t *testing.T) {
 
 // TestEstimateOfWorker: Pacer's own worker keeps fp32 weights, gradients and two moments. With the optimizer on
 // the host, it keeps a copy of weights and gradients there. Under autocast the graph holds 16-bit copies of the
-// weights.
+// weights. With one micro-batch no gradient is there yet at the loss, and with a batch so small that all gradients are
+// larger than the activations, no activation at the end of the backward pass.
 func TestEstimateOfWorker(t *testing.T) {
 	m := gpt(16, 2048, 16)
 	m.Vocab = 128256
@@ -458,9 +459,25 @@ func TestEstimateOfWorker(t *testing.T) {
 		}
 		return estimate(t, spec.Config{Model: m, Plan: p, Framework: spec.FrameworkWorker})
 	}
-	b := state("mb=1,precision=bf16")
+	b := state("mb=1,ga=2,precision=bf16")
 	near(t, "bf16 states", b.Parameters+b.Gradients+b.Optimizer, 18*n, 0.01)
-	b = state("mb=1,precision=fp32")
+	whole := b.Total()
+	for plan, want := range map[string]Breakdown{
+		"mb=1,precision=bf16":             {At: AtLoss},
+		"dp=2,mb=1,precision=bf16":        {At: AtLoss, Gradients: 4 * n}, // in buckets
+		"dp=2,zero=3,mb=1,precision=bf16": {At: AtLoss},
+	} {
+		if b := state(plan); b.At != want.At || math.Abs(b.Gradients-want.Gradients) > 0.01*n {
+			t.Errorf("%s: %g bytes of gradients at the %s, want %g at the %s", plan, b.Gradients, b.At, want.Gradients, want.At)
+		}
+	}
+	near(t, "one micro-batch", state("mb=1,precision=bf16").Total(), whole-4*n*(1+0.07), 0.01)
+	m.SeqLen = 64
+	if b := state("mb=1,precision=bf16"); b.At != AtFirst || b.Activations != 0 || math.Abs(b.Gradients-4*n) > 0.01*n {
+		t.Errorf("short sequences: %g bytes of gradients, %g of activations at the %s", b.Gradients, b.Activations, b.At)
+	}
+	m.SeqLen = 2048
+	b = state("mb=1,ga=2,precision=fp32")
 	near(t, "fp32 states", b.Parameters+b.Gradients+b.Optimizer, 16*n, 0.01)
 	b = state("mb=1,precision=bf16,offload=optimizer")
 	near(t, "host", b.HostBytes, 16*n, 0.01)

@@ -62,7 +62,10 @@ type traits struct {
 	keepsLogits bool
 	// ZeRO-3 keeps embedding and head gathered between forward and backward pass: they belong to FSDP's root.
 	keepsRoot bool
-	prints    stack.Memory
+	// Gradients are freed after each optimizer step (zero_grad of torch.optim, by default since PyTorch 2.0), unless the
+	// buckets of a reduction hold them.
+	freesGradients bool
+	prints         stack.Memory
 }
 
 // deepSpeedBucket is the default of reduce_bucket_size and allgather_bucket_size, in elements:
@@ -101,7 +104,8 @@ func traitsOf(s *stack.Stack) traits {
 		exchangesHeads: p.CP == stack.A2A,
 		padsVocab:      s.OnCore() || p.Loss == stack.Parallel && (s.Name == "Megatron-LM" || s.Name == "Megatron-DeepSpeed"),
 		keepsLogits:    p.Loss == stack.Plain, keepsRoot: p.ZeRO == stack.FSDP || p.ZeRO == stack.HSDP,
-		prints: s.Reports,
+		freesGradients: (p.Weights == stack.Autocast || p.ZeRO == stack.FSDP || p.ZeRO == stack.HSDP) && s.Date >= "2023-03",
+		prints:         s.Reports,
 	}
 	if p.Gradients == stack.Half {
 		t.gradFP16, t.gradBF16 = 2, 2
