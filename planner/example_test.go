@@ -156,8 +156,8 @@ func ExamplePlanner_Curve() {
 }
 
 // Surface varies every resource of a job: here the device type, the number of
-// devices and the CPU threads per device. On few devices the optimizer is offloaded,
-// and then CPUs matter.
+// devices and the CPU threads per device. The optimizer is offloaded, so that
+// CPUs matter.
 func ExamplePlanner_Surface() {
 	pl := planner.New(&analytic.Model{}, planner.Options{})
 
@@ -180,9 +180,9 @@ func ExamplePlanner_Surface() {
 	fmt.Println("the fourth device adds something:", s.Marginal(1, 0, 0, 1, 4) > 0)
 	// Output:
 	// 1 x A100-80GB-SXM: offload=optimizer, faster with 8 threads: true
-	// 4 x A100-80GB-SXM: offload=none, faster with 8 threads: false
+	// 4 x A100-80GB-SXM: offload=optimizer, faster with 8 threads: true
 	// 1 x H100-80GB-SXM: offload=optimizer, faster with 8 threads: true
-	// 4 x H100-80GB-SXM: offload=none, faster with 8 threads: false
+	// 4 x H100-80GB-SXM: offload=optimizer, faster with 8 threads: true
 	// the fourth device adds something: true
 }
 

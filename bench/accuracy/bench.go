@@ -159,8 +159,8 @@ func (b *Bench) published() (*tables, error) { return b.read(publishedDir) }
 
 type priorKey struct{ family, left string }
 
-// prior returns the Prior of c trained on the sources of data/published and data/field except left, and on Rubick's
-// traces. c.Train must be set.
+// prior returns the Prior of c trained on the sources of data/published and data/field except left, on Rubick's traces
+// and on OwnRows. c.Train must be set.
 func (b *Bench) prior(c Contender, left string) (Prior, error) {
 	return b.priors.get(priorKey{c.Name, left}, func() (Prior, error) {
 		rows, err := b.sourcesWithout(left)
@@ -174,7 +174,11 @@ func (b *Bench) prior(c Contender, left string) (Prior, error) {
 			}
 			rows = append(rows, traces...)
 		}
-		return c.Train(b.ctx, rows)
+		own, err := OwnRows()
+		if err != nil {
+			return nil, err
+		}
+		return c.Train(b.ctx, append(rows, own...))
 	})
 }
 

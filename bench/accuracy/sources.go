@@ -11,8 +11,10 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/datasets"
+	"github.com/pacer-ml/pacer/datasets/measured"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
+	"github.com/pacer-ml/pacer/profiler/store"
 )
 
 // Directories of tables in the published format. Each file is a source.
@@ -180,4 +182,13 @@ func targets(rows []spec.Measurement, partOf func(*spec.Measurement) string) []t
 		out[i] = target{id: m.Origin, part: partOf(m), config: m.Config, want: m.MedianStepSec(), rows: len(m.StepSec), doubt: m.Doubt}
 	}
 	return out
+}
+
+// OwnRows returns this project's own measurements on GPUs, which every prior learns from.
+func OwnRows() ([]spec.Measurement, error) {
+	set, err := measured.Lookup("h100")
+	if err != nil {
+		return nil, fmt.Errorf("accuracy: %w", err)
+	}
+	return store.RowsOfParquet(set.Name+".parquet", set.Parquet)
 }

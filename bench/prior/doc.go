@@ -4,6 +4,6 @@
 //	go run ./bench/prior DIR perfmodel/family
 //
 // DIR has the folders published, field, rubick, sia and dl2, as pacer import reads them. Of published
-// it uses the tables of large models with a recorded plan. It does not use this
-// project's own measurements, which pacer demo predicts.
+// it uses the tables of large models with a recorded plan. Of this project's own
+// measurements it uses those on GPUs, and not the set that pacer demo predicts.
 package main

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pacer-ml/pacer/bench/accuracy"
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/perfmodel/family/hybrid"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -38,7 +39,10 @@ func run(ctx context.Context) error {
 	if len(os.Args) != 3 {
 		return errors.New("want two arguments, a directory with published, field, rubick, sia and dl2, and the one of package family")
 	}
-	var rows []spec.Measurement
+	rows, err := accuracy.OwnRows()
+	if err != nil {
+		return err
+	}
 	for _, t := range tables {
 		of, err := read(ctx, t.importer, filepath.Join(os.Args[1], t.dir), t.sources)
 		if err != nil {

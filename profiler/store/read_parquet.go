@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +27,17 @@ func ReadParquet(path string) iter.Seq2[spec.Measurement, error] {
 // ReadParquetFrom is ReadParquet for size bytes of r; name is used in errors.
 func ReadParquetFrom(name string, r io.ReaderAt, size int64) iter.Seq2[spec.Measurement, error] {
 	return readRows(name, r, size, readParquet)
+}
+
+// RowsOfParquet returns the rows of a file in memory; name is used in errors, and the first one ends it.
+func RowsOfParquet(name string, file []byte) (rows []spec.Measurement, err error) {
+	for m, err := range ReadParquetFrom(name, bytes.NewReader(file), int64(len(file))) {
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, m)
+	}
+	return rows, nil
 }
 
 // rowYield receives a row or its error, and returns whether to continue.

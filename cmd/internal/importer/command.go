@@ -1,7 +1,6 @@
 package importer
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"iter"
@@ -106,14 +105,8 @@ func measuredCommand() *cli.Command {
 }
 
 // Measured returns the rows of a set that is built in.
-func Measured(s measured.Set) (rows []spec.Measurement, err error) {
-	for m, err := range store.ReadParquetFrom(s.Name+".parquet", bytes.NewReader(s.Parquet), int64(len(s.Parquet))) {
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, m)
-	}
-	return rows, nil
+func Measured(s measured.Set) ([]spec.Measurement, error) {
+	return store.RowsOfParquet(s.Name+".parquet", s.Parquet)
 }
 
 // fileCommand imports one file of measurements.

@@ -104,11 +104,11 @@ func TestWeigh(t *testing.T) {
 				t.Errorf("use %d: %s has probability %.2f after three rows of it", use, of.Parts, w[use][truth])
 			}
 		}
-		ph := prior.PhysicsAt(&c.Layout, make([]float64, c.Layout.Size()))
+		ph := prior.PhysicsAt(&c.Layout, prior.DistributionOf(&c.Layout).Mean)
 		open, stated := attentionBound("Megatron-LM", 1, 32), attentionBound("Megatron-LM "+of.Parts.String(), 1, 32)
 		a, _, _ := ph.estimate(&open)
 		b, _, _ := ph.estimate(&stated)
-		if math.Abs(a.Log-b.Log) > 0.1 || a.Between > 0.2 {
+		if math.Abs(a.Log-b.Log) > 0.05 || a.Between > 0.2 {
 			t.Errorf("%s: %.3f +- %.3f, stated %.3f", of.Parts, a.Log, a.Between, b.Log)
 		}
 	}
