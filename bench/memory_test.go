@@ -117,8 +117,11 @@ func meanErrorOf(t *testing.T, cal *memory.Calibration, rows []spec.Measurement,
 	var errs []float64
 	for i, m := range rows {
 		if !except[i] {
-			b := estimateWith(t, cal, m.Config)
-			errs = append(errs, math.Abs(b.Total()/m.PeakBytes-1))
+			e, err := cal.For(m.Config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			errs = append(errs, math.Abs(e.Measured(m.Config.Plan, memory.KindOf(&m))/m.PeakBytes-1))
 		}
 	}
 	return meanOf(errs)

@@ -263,13 +263,16 @@ func (e *Estimator) stage(p *spec.Plan, stage int) Breakdown {
 	layers := e.layersOn(p, stage)
 	own := e.own(p, layers, stage)
 	e.states(&b, p, own)
+	freed := b.Gradients
 	e.activations(&b, p, stage, layers, own)
+	freed -= b.Gradients
 	if p.DP*p.CP > 1 && e.stack.bucket == 0 && !e.stack.core {
 		b.Buffers += min(2*bucketBytes, 4*(own.trained+own.trainedExpert))
 	}
 	// Optimizer states are allocated once and in large blocks. Parameters are copied into flat buffers when a run
-	// starts, and their first blocks remain reserved; all others come and go in every step.
-	moved := b.Activations + b.Working + b.Gathered + b.Buffers + b.Parameters + b.Gradients
+	// starts, and their first blocks remain reserved; all others come and go in every step, and so do gradients that
+	// are not there at the peak.
+	moved := b.Activations + b.Working + b.Gathered + b.Buffers + b.Parameters + b.Gradients + freed
 	if e.guessed {
 		b.LogSD = math.Hypot(b.LogSD, guessedSpread*(b.Activations+b.Working)/(moved+b.Optimizer))
 	}
