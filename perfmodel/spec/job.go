@@ -123,7 +123,8 @@ func (j *Job) checkServers() error {
 	case j.OnCPUs() && j.Host == none:
 		return fmt.Errorf("plan %s: replicas run on CPUs, but the job requests none for them", j.Plan)
 	}
-	if why := j.Plan.Normal().badServers(); why != "" {
+	plan := j.Plan.Normal()
+	if why := plan.badServers(); why != "" {
 		return errors.New(why)
 	}
 	return j.ServerHost.check("parameter server")

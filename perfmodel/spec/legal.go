@@ -1,74 +1,65 @@
 package spec
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
-// A rule is one legality condition of a plan for a model. It returns why the plan breaks it, or "".
-type rule func(m Model, p Plan) string
+// broken returns the first legality rule that a normal plan breaks for m, or "".
+func (p *Plan) broken(m *Model) string {
+	return cmp.Or(p.belowOne(), divides("tp", p.TP, m.Heads, "heads"), p.uneven(m.KV()), divides("tp", p.TP, m.FFN, "ffn width"),
+		p.tooManyStages(m), p.badSchedule(m), p.badVirtual(), p.badExperts(m), p.badModes(), p.badShard(), p.badServers())
+}
 
-// Check applies rules in order and reports the first one that is broken.
-var rules = []rule{
-	func(_ Model, p Plan) string { return p.belowOne() },
-	func(m Model, p Plan) string { return divides("tp", p.TP, m.Heads, "heads") },
-	func(m Model, p Plan) string {
-		if kv := m.KV(); kv < p.TP && kv > 0 { // each key/value head is replicated on TP/kv ranks
-			if p.TP%kv != 0 {
-				return fmt.Sprintf("tp=%d is not a multiple of %d key/value heads", p.TP, kv)
-			}
-			return ""
-		}
-		return divides("tp", p.TP, m.KV(), "key/value heads")
-	},
-	func(m Model, p Plan) string { return divides("tp", p.TP, m.FFN, "ffn width") },
-	func(m Model, p Plan) string { return p.tooManyStages(m) },
-	func(m Model, p Plan) string { return p.badSchedule(m) },
-	func(_ Model, p Plan) string {
-		if p.VirtualStages > 1 && p.PP == 1 {
-			return fmt.Sprintf("vp=%d needs pp > 1", p.VirtualStages)
-		}
-		return ""
-	},
-	func(_ Model, p Plan) string {
-		if p.VirtualStages > 1 && p.AccumSteps%p.PP != 0 {
-			return fmt.Sprintf("vp=%d needs ga=%d to be a multiple of pp=%d", p.VirtualStages, p.AccumSteps, p.PP)
-		}
-		return ""
-	},
-	func(m Model, p Plan) string {
-		if p.EP > 1 && m.Experts == 0 {
-			return fmt.Sprintf("ep=%d needs a mixture of experts", p.EP)
-		}
-		return divides("ep", p.EP, m.Experts, "experts")
-	},
-	func(_ Model, p Plan) string {
-		return divides("ep", p.EP, p.DP*p.CP*p.TP, "dp x cp x tp")
-	},
-	func(_ Model, p Plan) string {
-		if p.SequenceParallel && p.TP == 1 {
-			return "sp=1 needs tp > 1"
-		}
-		return ""
-	},
-	func(_ Model, p Plan) string {
-		if p.Offload == OffloadParams && p.ZeRO != 3 {
-			return fmt.Sprintf("offload=params needs zero=3, not %d", p.ZeRO)
-		}
-		return ""
-	},
-	func(_ Model, p Plan) string {
-		if p.ZeRO >= 2 && p.PP > 1 {
-			return fmt.Sprintf("zero=%d with pp=%d: gradients would be reduced with every micro-batch", p.ZeRO, p.PP)
-		}
-		return ""
-	},
-	func(_ Model, p Plan) string { return p.badShard() },
-	func(_ Model, p Plan) string { return p.badServers() },
+// uneven returns why a normal plan cannot split kv key/value heads, or "". Each of fewer heads than ranks is replicated on
+// TP/kv ranks.
+func (p *Plan) uneven(kv int) string {
+	switch {
+	case kv >= p.TP || kv <= 0:
+		return divides("tp", p.TP, kv, "key/value heads")
+	case p.TP%kv != 0:
+		return fmt.Sprintf("tp=%d is not a multiple of %d key/value heads", p.TP, kv)
+	}
+	return ""
+}
+
+// badVirtual returns why a normal plan cannot have its virtual stages, or "".
+func (p *Plan) badVirtual() string {
+	switch {
+	case p.VirtualStages > 1 && p.PP == 1:
+		return fmt.Sprintf("vp=%d needs pp > 1", p.VirtualStages)
+	case p.VirtualStages > 1 && p.AccumSteps%p.PP != 0:
+		return fmt.Sprintf("vp=%d needs ga=%d to be a multiple of pp=%d", p.VirtualStages, p.AccumSteps, p.PP)
+	}
+	return ""
+}
+
+// badExperts returns why a normal plan cannot split the experts of m, or "".
+func (p *Plan) badExperts(m *Model) string {
+	if p.EP > 1 && m.Experts == 0 {
+		return fmt.Sprintf("ep=%d needs a mixture of experts", p.EP)
+	}
+	return cmp.Or(divides("ep", p.EP, m.Experts, "experts"), divides("ep", p.EP, p.DP*p.CP*p.TP, "dp x cp x tp"))
+}
+
+// badModes returns which modes of a normal plan exclude each other, or "".
+func (p *Plan) badModes() string {
+	switch {
+	case p.SequenceParallel && p.TP == 1:
+		return "sp=1 needs tp > 1"
+	case p.Offload == OffloadParams && p.ZeRO != 3:
+		return fmt.Sprintf("offload=params needs zero=3, not %d", p.ZeRO)
+	case p.ZeRO >= 2 && p.PP > 1:
+		return fmt.Sprintf("zero=%d with pp=%d: gradients would be reduced with every micro-batch", p.ZeRO, p.PP)
+	}
+	return ""
 }
 
 // tooManyStages returns why a normal plan splits m into too many stages or chunks, or "". Stages and chunks
 // need not have equal numbers of layers. With virtual stages, a chunk may hold only the embedding, or only the
 // head: NVIDIA's Megatron-Bridge recipes for GB200 train Llama 3 405B (126 layers) in 128 chunks of one.
 // Megatron Core calls this accounting for embedding and loss in the pipeline split.
-func (p Plan) tooManyStages(m Model) string {
+func (p *Plan) tooManyStages(m *Model) string {
 	switch {
 	case m.Layers <= 0:
 	case p.VirtualStages == 1 && p.PP > m.Layers:
@@ -83,7 +74,7 @@ func (p Plan) tooManyStages(m Model) string {
 // delay the computation of weight gradients, which needs the input of every multiplication. With full
 // recomputation, these inputs would have to be kept until then or computed a third time, so recomputation would
 // save nothing.
-func (p Plan) badSchedule(m Model) string {
+func (p *Plan) badSchedule(m *Model) string {
 	switch s := p.Schedule; {
 	case s == ScheduleDefault:
 		return ""
@@ -102,7 +93,7 @@ func (p Plan) badSchedule(m Model) string {
 }
 
 // badShard returns why the number of shards of a normal plan is invalid, or "".
-func (p Plan) badShard() string {
+func (p *Plan) badShard() string {
 	switch n := p.DP * p.CP; {
 	case p.Shard == 0:
 		return ""
@@ -117,7 +108,7 @@ func (p Plan) badShard() string {
 // badServers returns why a normal plan cannot use its parameter servers or be asynchronous, or "". Parameter
 // servers hold the parameters and run the optimizer, so a plan with them cannot split or offload these in
 // another way.
-func (p Plan) badServers() string {
+func (p *Plan) badServers() string {
 	switch {
 	case p.ParamServers < 0:
 		return fmt.Sprintf("ps=%d is below 0", p.ParamServers)
@@ -136,7 +127,7 @@ func (p Plan) badServers() string {
 }
 
 // belowOne names the first degree or count of a normal plan that is below 1.
-func (p Plan) belowOne() string {
+func (p *Plan) belowOne() string {
 	for _, f := range []struct {
 		key string
 		v   int
@@ -161,10 +152,8 @@ func divides(name string, d, n int, what string) string {
 // that does not pass is kept, with the error as a warning.
 func (p Plan) Check(m Model) error {
 	p = p.Normal()
-	for _, r := range rules {
-		if why := r(m, p); why != "" {
-			return fmt.Errorf("spec: %s: %s", m.Name, why)
-		}
+	if why := p.broken(&m); why != "" {
+		return fmt.Errorf("spec: %s: %s", m.Name, why)
 	}
 	return nil
 }
