@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
 )
 
@@ -122,5 +123,23 @@ func BenchmarkJobTypes(b *testing.B) {
 		runtime.ReadMemStats(&m)
 		b.ReportMetric(float64(m.HeapAlloc), "heap-bytes")
 		runtime.KeepAlive(surfaces)
+	}
+}
+
+// BenchmarkFixed is a fixed plan at each of many sequence lengths, four plans of each.
+func BenchmarkFixed(b *testing.B) {
+	for _, framework := range []string{"", "Megatron Core"} {
+		b.Run("framework="+framework, func(b *testing.B) {
+			b.ReportAllocs()
+			pl := planner.New(analyticModel(b), planner.Options{})
+			r := planner.Request{Model: testModel(32, 4096, 32), Accelerator: testAccelerator(80), Shape: spec.Packed(16, 8), Framework: framework}
+			plans := []spec.Plan{{DP: 16, ZeRO: 3}, {DP: 8, TP: 2, ZeRO: 1}, {DP: 2, TP: 8}, {DP: 4, TP: 2, PP: 2, AccumSteps: 8}}
+			for i := 0; b.Loop(); i++ {
+				r.Plan, r.SeqLen = &plans[i%4], 1024+64*(i/4%1000)
+				if _, err := pl.Fixed(ctx, r); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

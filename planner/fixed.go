@@ -2,7 +2,10 @@ package planner
 
 import (
 	"context"
+	"hash/maphash"
+	"sync/atomic"
 
+	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
@@ -34,15 +37,20 @@ func (pl *Planner) judgeFixed(ctx context.Context, r *Request) (out Choice, ok b
 	if plan.Devices() != r.Shape.Total() || CannotSplit(&r.Model, out.Config.Seq(), &plan) != "" || plan.Check(r.Model) != nil {
 		return out, false
 	}
-	e, err := pl.Memory(out.Config)
+	st, err := pl.fixedSite(&out.Config)
 	if err != nil {
 		return out, false
 	}
-	b := e.Plan(plan)
+	b := st.memory.Plan(plan)
 	if b.HostBytes > 0 {
 		return out, false
 	}
-	if out.Prediction, err = pl.p.Predict(ctx, out.Config); err != nil {
+	if st.predict != nil {
+		out.Prediction, err = st.predict(plan)
+	} else {
+		out.Prediction, err = pl.p.Predict(ctx, out.Config)
+	}
+	if err != nil {
 		return out, false
 	}
 	switch out.Prediction.MemoryBytes {
@@ -56,10 +64,53 @@ func (pl *Planner) judgeFixed(ctx context.Context, r *Request) (out Choice, ok b
 	budget := memory.Budget(r.Accelerator.MemBytes, b.LogSD)
 	switch out.Fits = budget <= 0 || b.Total() <= budget; {
 	case !out.Fits:
-		out.Verdict, _ = e.Open(&out.Config, "")
+		out.Verdict, _ = st.memory.Open(&out.Config, &b, "")
 		out.Why = memory.Misfit(b.Total(), budget, r.Accelerator.MemBytes) + ": " + b.String()
 	case budget > 0 && b.Total() > 0:
 		out.Verdict = memory.Fits
 	}
 	return out, true
+}
+
+// fixedSite is what fixed plans of one model on the same devices share. It is immutable.
+type fixedSite struct {
+	config  spec.Config                              // Plan is zero
+	predict func(spec.Plan) (spec.Prediction, error) // nil where the predictor is no perfmodel.Preparer
+	memory  memory.Estimator
+}
+
+// fixedSites caches opened sites, one per slot.
+type fixedSites [1 << 8]atomic.Pointer[fixedSite]
+
+var slotSeed = maphash.MakeSeed()
+
+// slot returns the slot of c. Sites that differ in other fields only share it.
+func (s *fixedSites) slot(c *spec.Config) *atomic.Pointer[fixedSite] {
+	h := maphash.Comparable(slotSeed, struct {
+		model, accelerator, devices, framework string
+		seq                                    int
+	}{c.Model.Name, c.Accelerator.Name, c.Shape.Devices, c.Framework, c.SeqLen})
+	return &s[h%uint64(len(s))]
+}
+
+// fixedSite returns the site of c, and opens it if it is not cached.
+func (pl *Planner) fixedSite(c *spec.Config) (*fixedSite, error) {
+	slot := pl.fixed.slot(c)
+	config := *c
+	config.Plan = spec.Plan{}
+	if st := slot.Load(); st != nil && st.config == config {
+		return st, nil
+	}
+	e, err := pl.Memory(config)
+	if err != nil {
+		return nil, err
+	}
+	st := &fixedSite{config: config, memory: e}
+	if p, ok := pl.p.(perfmodel.Preparer); ok {
+		if st.predict, err = p.Prepare(config); err != nil {
+			return nil, err
+		}
+	}
+	slot.Store(st)
+	return st, nil
 }

@@ -2,11 +2,16 @@ package planner_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"strings"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
@@ -103,4 +108,62 @@ func TestVerdictOfMisses(t *testing.T) {
 			t.Errorf("%s: fits %v, %q, %q, %v, want %q, %q", c.name, got.Fits, got.Verdict, got.Why, err, c.verdict, c.why)
 		}
 	}
+}
+
+// TestFixedAlikeInAnyOrder: a planner that has answered other questions gives the answers of a new one, also to concurrent
+// callers.
+func TestFixedAlikeInAnyOrder(t *testing.T) {
+	hybrid, err := family.Lookup("hybrid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	questions := fixedQuestions(400)
+	for _, model := range []perfmodel.Predictor{analyticModel(t), hybrid.Unfitted, fittedTo(t, hybrid, questions[0]), ownMemory(40 * memory.GiB)} {
+		want := make([]planner.Choice, len(questions))
+		errs := make([]error, len(questions))
+		for i, r := range questions {
+			want[i], errs[i] = planner.New(model, planner.Options{}).Fixed(t.Context(), r)
+		}
+		shared := planner.New(model, planner.Options{})
+		var g errgroup.Group
+		for at := range 4 {
+			g.Go(func() error {
+				for k := range questions {
+					i := (k*(2*at+1) + 100*at) % len(questions)
+					got, err := shared.Fixed(t.Context(), questions[i])
+					if !reflect.DeepEqual(got, want[i]) || fmt.Sprint(err) != fmt.Sprint(errs[i]) {
+						return fmt.Errorf("%+v: %+v, %v, want %+v, %v", questions[i], got, err, want[i], errs[i])
+					}
+				}
+				return nil
+			})
+		}
+		if err := g.Wait(); err != nil {
+			t.Errorf("%T: %v", model, err)
+		}
+	}
+}
+
+// fixedQuestions returns n questions with few values of each field, so that many differ in one only.
+func fixedQuestions(n int) []planner.Request {
+	rnd := rand.New(rand.NewPCG(5, 6))
+	out := make([]planner.Request, n)
+	for i := range out {
+		p := spec.Plan{DP: 1 << rnd.IntN(4), TP: 1 << rnd.IntN(3), PP: 1 + rnd.IntN(2), MicroBatch: 1 << rnd.IntN(3), ZeRO: rnd.IntN(4),
+			Recompute: []spec.Recompute{spec.RecomputeNone, spec.RecomputeSelective, spec.RecomputeFull}[rnd.IntN(3)]}
+		r := planner.Request{Model: testModel(24, 4096, 32), Accelerator: testAccelerator(80), Shape: spec.Packed(p.Devices(), 8), Plan: &p,
+			SeqLen: 1024 << rnd.IntN(3), Framework: []string{"", "Megatron Core", "DeepSpeed"}[rnd.IntN(3)]}
+		switch rnd.IntN(6) { // fields that are not in a name
+		case 0:
+			r.Model.Layers++
+		case 1:
+			r.Accelerator.MemBytes *= 2
+		case 2:
+			r.Link.InterBps = 50e9
+		case 3:
+			r.Shape.CPUs = 64
+		}
+		out[i] = r
+	}
+	return out
 }

@@ -48,6 +48,7 @@ type Planner struct {
 	bests    *cache[requestKey, answer]
 	curves   *cache[requestKey, Curve]
 	surfaces *cache[surfaceKey, *Surface]
+	fixed    fixedSites
 }
 
 // pointsPerChoice is the number of points of a surface in the memory of a Choice.

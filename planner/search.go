@@ -372,6 +372,6 @@ func (s *search) why(c spec.Config, k *candidate) (memory.Verdict, string) {
 		return peak.Verdict(s.limit), msg
 	}
 	c.Accelerator.MemBytes = s.limit
-	verdict, _ := st.memory.Open(&c, "")
+	verdict, _ := st.memory.Open(&c, &b, "")
 	return verdict, msg + ": " + b.String()
 }

@@ -2,9 +2,8 @@ package memory
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
+	"strconv"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
@@ -113,11 +112,16 @@ func (b Breakdown) Parts() []Part {
 // String lists the parts of at least 0.05 GiB, largest first, with their size in GiB: "optimizer 48.6,
 // parameters 16.2".
 func (b Breakdown) String() string {
-	var out []string
+	out := make([]byte, 0, 160)
 	for _, p := range b.Parts() {
-		if p.Bytes >= 0.05*GiB {
-			out = append(out, fmt.Sprintf("%s %.1f", p.Name, p.Bytes/GiB))
+		if !(p.Bytes >= 0.05*GiB) {
+			continue
 		}
+		if len(out) > 0 {
+			out = append(out, ", "...)
+		}
+		out = append(append(out, p.Name...), ' ')
+		out = strconv.AppendFloat(out, p.Bytes/GiB, 'f', 1, 64)
 	}
-	return strings.Join(out, ", ")
+	return string(out)
 }

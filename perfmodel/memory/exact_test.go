@@ -153,7 +153,7 @@ func TestVerdict(t *testing.T) {
 		if got := none.Verdict(x.bytes); got != x.recorded {
 			t.Errorf("%.1f GiB, no recomputation: %s, want %s", x.bytes/GiB, got, x.recorded)
 		}
-		if got, p := e.Open(&c, "dp,recompute"); got != x.open || p < 0 || p > 1 {
+		if got, p := e.Open(&c, &none, "dp,recompute"); got != x.open || p < 0 || p > 1 {
 			t.Errorf("%.1f GiB, not recorded: %s with probability %g, want %s", x.bytes/GiB, got, p, x.open)
 		}
 	}
@@ -185,7 +185,7 @@ func TestAlternativesOfUse(t *testing.T) {
 	}
 	need := e.Plan(c.Plan)
 	c.Accelerator.MemBytes = need.Total() / 3
-	if got, p := e.Open(&c, ""); got != Exceeds {
+	if got, p := e.Open(&c, &need, ""); got != Exceeds {
 		t.Errorf("%s with probability %g on a third of the memory", got, p)
 	}
 }

@@ -3,6 +3,7 @@ package memory
 import (
 	"fmt"
 	"math"
+	"strconv"
 
 	"gonum.org/v1/gonum/stat/distuv"
 )
@@ -31,10 +32,12 @@ func Budget(memBytes, logSD float64) float64 {
 
 // Misfit describes, for messages, a plan that needs more than budget, the Budget of a device of memBytes.
 func Misfit(bytes, budget, memBytes float64) string {
+	gib := func(v float64) string { return strconv.FormatFloat(v/GiB, 'f', 1, 64) + " GiB" }
+	needs := "needs " + gib(bytes) + " of " + gib(memBytes)
 	if bytes > memBytes {
-		return fmt.Sprintf("needs %.1f GiB of %.1f GiB", bytes/GiB, memBytes/GiB)
+		return needs
 	}
-	return fmt.Sprintf("needs %.1f GiB of %.1f GiB, but only up to %.1f GiB fit with %.0f %% probability", bytes/GiB, memBytes/GiB, budget/GiB, 100*Sure)
+	return needs + ", but only up to " + gib(budget) + fmt.Sprintf(" fit with %.0f %% probability", 100*Sure)
 }
 
 // Fits reports whether a device of memBytes holds the peak with a probability of at least Sure, see Budget.

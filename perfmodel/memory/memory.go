@@ -77,7 +77,8 @@ func For(c spec.Config) (Estimator, error) { return Shipped().For(c) }
 func (cal *Calibration) For(c spec.Config) (Estimator, error) {
 	m, guessed := GuessShape(c.Model)
 	e := Estimator{of: stack.Of(c.Framework, c.Accelerator.Arch), old: beforeFused(c.Accelerator.Arch), turns: anyLayout(c.Accelerator.Arch), cpu: c.Accelerator.IsCPU(), seq: float64(max(c.Seq(), 1)), nn: m.Layers, alone: c.AloneStage}
-	e.use(cal)
+	v := cal.variantsOf(e.of)
+	e.stack, e.k, e.rest, e.logSD = v.first.stack, v.first.k, v.rest, v.logSD
 	e.w = weightsOf(m)
 	e.adapter = m.Adapter
 	e.adapters.dense, e.adapters.expert = m.AdapterParams()
@@ -120,38 +121,6 @@ func (cal *Calibration) For(c spec.Config) (Estimator, error) {
 // countable reports whether m's parameters and activations can be counted per layer.
 func countable(m *spec.Model) bool {
 	return m.HasShape() && (m.Heads > 0 || m.SSMLayers > 0 && m.AttentionLayers() == 0)
-}
-
-// variant is a stack that a Config may run on, with its constants.
-type variant struct {
-	stack traits
-	k     Constants
-	logSD float64
-}
-
-// use sets the stack, or the choices of stacks, with the constants of cal. If the stated stack has its own constants,
-// all choices have them.
-func (e *Estimator) use(cal *Calibration) {
-	name := e.of.Name
-	_, known := cal.Stacks[name]
-	one := func(of *stack.Stack) variant {
-		if !known {
-			name = of.Name
-		}
-		v := variant{stack: traitsOf(of)}
-		v.k, v.logSD = cal.of(name)
-		return v
-	}
-	first := one(e.of.Stacks[0])
-	e.stack, e.k, e.logSD = first.stack, first.k, first.logSD
-	if e.of.N == 1 {
-		return
-	}
-	e.rest = make([]variant, e.of.N)
-	for i := range e.rest {
-		e.rest[i] = one(e.of.Stacks[i])
-		e.logSD = min(e.logSD, e.rest[i].logSD)
-	}
 }
 
 // Plan returns the peak over the pipeline stages of plan p. The fullest stage is the first (embedding, most

@@ -91,7 +91,15 @@ const deepSpeedBucket = 5e8
 //     a sixteenth of the tokens.
 func traitsOf(s *stack.Stack) traits {
 	p := &s.Parts
-	opt := map[string]float64{stack.Adam: 8, stack.AdamBF16: 4, stack.Adam8: 2, stack.Muon: 4, stack.Adafactor: 0, stack.SGD: 0}[p.Optimizer]
+	opt := 0.0 // Adafactor, SGD
+	switch p.Optimizer {
+	case stack.Adam:
+		opt = 8
+	case stack.AdamBF16, stack.Muon:
+		opt = 4
+	case stack.Adam8:
+		opt = 2
+	}
 	t := traits{
 		gradFP16: 4, gradBF16: 4, optHalf: 4 + opt, optFP32: opt, communicators: 1, stageCommunicators: 1,
 		fsdp: p.ZeRO != stack.DeepSpeed, autocast: p.Weights == stack.Autocast,

@@ -50,10 +50,17 @@ func (b Breakdown) Verdict(memBytes float64) Verdict {
 // (partition_activations, runtime/activation_checkpointing/checkpointing.py).
 func Alternatives(c *spec.Config, unrecorded string) []spec.Plan {
 	out := []spec.Plan{c.Plan}
-	vary := func(change func(spec.Plan) []spec.Plan) {
+	vary := func(change func(spec.Plan) []spec.Plan) { // nil = the plan alone
 		var all []spec.Plan
-		for _, p := range out {
-			for _, q := range change(p) {
+		for i, p := range out {
+			to := change(p)
+			if to == nil && len(out) == 1 {
+				return
+			}
+			if to == nil {
+				to = out[i : i+1]
+			}
+			for _, q := range to {
 				if !slices.Contains(all, q) {
 					all = append(all, q)
 				}
@@ -77,13 +84,13 @@ func Alternatives(c *spec.Config, unrecorded string) []spec.Plan {
 		if p.Recompute != spec.RecomputeSelective || !anyStack(c, p, func(s *stack.Stack) bool {
 			return s.Parts.Recompute == stack.Blocks || c.Model.Experts > 0 && s.OnCore() && s.Parts.Recompute == stack.Core
 		}) {
-			return []spec.Plan{p}
+			return nil
 		}
 		return recomputing(p, spec.RecomputeSelective, spec.RecomputeFull)
 	})
 	vary(func(p spec.Plan) []spec.Plan {
 		if !anyStack(c, p, func(s *stack.Stack) bool { return s.Parts.ZeRO == stack.DeepSpeed }) {
-			return []spec.Plan{p}
+			return nil
 		}
 		return partitioning(p)
 	})
@@ -138,13 +145,17 @@ func anyStack(c *spec.Config, p spec.Plan, has func(*stack.Stack) bool) bool {
 	return false
 }
 
-// Open returns the verdict on a plan with unrecorded settings, see Alternatives, and the probability of
-// fitting if all alternatives are equally likely. It ignores a plan in the Estimator's Config.
-func (e *Estimator) Open(c *spec.Config, unrecorded string) (Verdict, float64) {
+// Open returns the verdict on c's plan, which has the breakdown need, with unrecorded settings, see Alternatives, and the
+// probability of fitting if all alternatives are equally likely.
+func (e *Estimator) Open(c *spec.Config, need *Breakdown, unrecorded string) (Verdict, float64) {
 	least, most, sum := 1.0, 0.0, 0.0
 	all := Alternatives(c, unrecorded)
-	for _, p := range all {
-		fit := e.Plan(p).FitProbability(c.Accelerator.MemBytes)
+	for i := range all {
+		b := *need
+		if all[i] != c.Plan {
+			b = e.Plan(all[i])
+		}
+		fit := b.FitProbability(c.Accelerator.MemBytes)
 		least, most, sum = min(least, fit), max(most, fit), sum+fit
 	}
 	return Judge(least, most), sum / float64(len(all))

@@ -108,7 +108,7 @@ func (a *answer) fit(s *rowSite, c *spec.Config) {
 	if limit <= 0 {
 		return
 	}
-	if a.verdict, _ = s.memory.Open(c, a.row.Unrecorded); a.verdict != memory.Fits {
+	if a.verdict, _ = s.memory.Open(c, &need, a.row.Unrecorded); a.verdict != memory.Fits {
 		a.misfit = memory.Misfit(a.mem, memory.Budget(limit, need.LogSD), limit) + ": " + need.String()
 	}
 }

@@ -1,7 +1,6 @@
 package stack
 
 import (
-	"slices"
 	"strings"
 )
 
@@ -29,10 +28,25 @@ type Modules struct {
 
 // Modules returns what selective recomputation repeats, nothing if it repeats every other operator or block.
 func (p *Parts) Modules() Modules {
-	names := strings.Split(p.Recompute, "+")
-	has := func(name string) bool { return slices.Contains(names, name) }
-	m := Modules{Core: has(Core), MLP: has(moduleMLP), MoE: has(moduleMoE), MoEAct: has(moduleMoEAct), Norms: has(moduleNorms),
-		UpProj: has(moduleUpProj), Shared: has(moduleShared)}
+	var m Modules
+	for name := range strings.SplitSeq(p.Recompute, "+") {
+		switch name {
+		case Core:
+			m.Core = true
+		case moduleMLP:
+			m.MLP = true
+		case moduleMoE:
+			m.MoE = true
+		case moduleMoEAct:
+			m.MoEAct = true
+		case moduleNorms:
+			m.Norms = true
+		case moduleUpProj:
+			m.UpProj = true
+		case moduleShared:
+			m.Shared = true
+		}
+	}
 	if m.MoE { // which repeats these too
 		m.MoEAct, m.Shared = false, false
 	}
