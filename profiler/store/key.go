@@ -133,13 +133,13 @@ var (
 // Check returns why m cannot be stored: spec.Measurement.Validate fails, or numbers, names, texts or times
 // would not read back equal.
 func Check(m spec.Measurement) error {
-	if err := check(m); err != nil {
+	if err := check(&m); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
 	return nil
 }
 
-func check(m spec.Measurement) error {
+func check(m *spec.Measurement) error {
 	for _, err := range []error{
 		m.Validate(),
 		checkName("model", m.Config.Model.Name),
@@ -158,8 +158,8 @@ func check(m spec.Measurement) error {
 	return nil
 }
 
-func checkTexts(m spec.Measurement) error {
-	c := m.Config
+func checkTexts(m *spec.Measurement) error {
+	c := &m.Config
 	texts := []string{c.Model.Name, string(c.Model.Kind), c.Accelerator.Name, c.Accelerator.Vendor, c.Accelerator.Arch,
 		string(c.Plan.Offload), string(c.Plan.Recompute), string(c.Plan.Schedule), string(c.Plan.Precision), c.Shape.Devices, c.Framework,
 		m.Reason, m.Doubt, m.Source, m.Origin}
@@ -178,8 +178,8 @@ func checkTexts(m spec.Measurement) error {
 }
 
 // checkNumbers returns an error for NaN and infinities in m.
-func checkNumbers(m spec.Measurement) error {
-	mod, a, l := m.Config.Model, m.Config.Accelerator, m.Config.Link
+func checkNumbers(m *spec.Measurement) error {
+	mod, a, l := &m.Config.Model, &m.Config.Accelerator, &m.Config.Link
 	numbers := []float64{mod.ParamCount, mod.ActiveParamCount, mod.FLOPsPerSample,
 		a.FP32, a.TF32, a.FP16, a.BF16, a.FP8, a.FP4, a.MemBytes, a.MemBps, a.ScaleUpBps, a.HostBps, a.Watts,
 		m.Config.Shape.HostBytes, l.IntraBps, l.InterBps, l.HostBps}

@@ -121,7 +121,7 @@ func (db *DB) encodeRows(ms []spec.Measurement) ([]row, error) {
 	for i, m := range ms {
 		quarantined := m.Quarantined()
 		m, reason := m.Unquarantine()
-		err := check(m)
+		err := check(&m)
 		if err == nil && quarantined {
 			rows[i].mark, err = encodeMark(Mark{reason, now.By, now.At})
 		}

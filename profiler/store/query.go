@@ -91,15 +91,12 @@ func badRow(g group, it *badger.Item, err error) error {
 func readRow(it *badger.Item) (spec.Measurement, error) { return new(recordDecoder).read(it) }
 
 // read reads the row of an item.
-func (d *recordDecoder) read(it *badger.Item) (m spec.Measurement, err error) {
-	verr := it.Value(func(v []byte) error {
-		m, err = d.decode(v)
-		return nil
-	})
-	if verr != nil {
-		return m, fmt.Errorf("%w: value log: %w", ErrCorrupt, verr)
+func (d *recordDecoder) read(it *badger.Item) (spec.Measurement, error) {
+	var err error
+	if d.record, err = it.ValueCopy(d.record); err != nil {
+		return spec.Measurement{}, fmt.Errorf("%w: value log: %w", ErrCorrupt, err)
 	}
-	return m, err
+	return d.decode(d.record)
 }
 
 // view calls read with the present state of the store.

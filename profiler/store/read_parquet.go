@@ -72,7 +72,7 @@ func readRows(name string, r io.ReaderAt, size int64, read rowReader) iter.Seq2[
 			return read(io.NewSectionReader(r, 0, size), func(m spec.Measurement, err error) bool {
 				n++
 				if err == nil {
-					err = check(m)
+					err = check(&m)
 				}
 				if err != nil {
 					m, err = spec.Measurement{}, fmt.Errorf("store: %s: row %d: %w", name, n, err)

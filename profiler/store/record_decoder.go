@@ -21,8 +21,9 @@ type recordDecoder struct {
 	framework   string
 	source      string
 
-	rest []byte // what is not read yet
-	bad  bool   // the JSON has another form
+	record []byte // that is read
+	rest   []byte // what is not decoded yet
+	bad    bool   // the JSON has another form
 }
 
 // kept is a value with its JSON object.
@@ -86,7 +87,7 @@ func (d *recordDecoder) result(m *spec.Measurement) {
 		m.StepSec = d.numbers()
 	}
 	if d.accept(`,"phase_sec":`) {
-		d.decodeObject(&m.PhaseSec)
+		m.PhaseSec = decodeObject[map[string]float64](d, d.object())
 	}
 	if d.accept(`,"peak_bytes":`) {
 		m.PeakBytes = d.number()
@@ -105,7 +106,7 @@ func (d *recordDecoder) result(m *spec.Measurement) {
 		}
 	}
 	if d.accept(`,"env":`) {
-		d.decodeObject(&m.Env)
+		m.Env = decodeObject[map[string]string](d, d.object())
 	}
 }
 
@@ -152,38 +153,38 @@ func (d *recordDecoder) object() []byte {
 	return nil
 }
 
-func (d *recordDecoder) decodeObject(to any) {
-	if text := d.object(); text != nil && json.Unmarshal(text, to) != nil {
+// decodeObject decodes an object that object has returned.
+func decodeObject[T any](d *recordDecoder, text []byte) (out T) {
+	if text == nil || json.Unmarshal(text, &out) != nil {
 		d.bad = true
 	}
+	return out
 }
 
 // recall returns the value of the next object, from the last one if that had the same text.
-func recall[T any](d *recordDecoder, last *kept[T]) (out T) {
+func recall[T any](d *recordDecoder, last *kept[T]) T {
 	if len(last.text) > 0 && bytes.HasPrefix(d.rest, last.text) {
 		d.rest = d.rest[len(last.text):]
 		return last.value
 	}
 	text := d.object()
-	if text == nil || json.Unmarshal(text, &out) != nil {
-		d.bad = true
-		return out
+	out := decodeObject[T](d, text)
+	if !d.bad {
+		*last = kept[T]{bytes.Clone(text), out}
 	}
-	*last = kept[T]{bytes.Clone(text), out}
 	return out
 }
 
 // lookUp returns the value of the next object.
-func lookUp[T any](d *recordDecoder, known map[string]T) (out T) {
+func lookUp[T any](d *recordDecoder, known map[string]T) T {
 	text := d.object()
 	if out, ok := known[string(text)]; ok {
 		return out
 	}
-	if text == nil || json.Unmarshal(text, &out) != nil {
-		d.bad = true
-		return out
+	out := decodeObject[T](d, text)
+	if !d.bad {
+		known[string(text)] = out
 	}
-	known[string(text)] = out
 	return out
 }
 

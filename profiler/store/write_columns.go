@@ -144,52 +144,71 @@ const maxBatchSteps = 1 << 16
 func Batches(write func(arrow.Record) error, most int, seq iter.Seq2[spec.Measurement, error]) (n int, err error) {
 	b := array.NewRecordBuilder(memory.NewGoAllocator(), Schema())
 	defer b.Release()
-	var rows []spec.Measurement // of the batch
-	steps := 0
-	flush := func() error {
-		first := n - len(rows)
-		if at, err := appendRows(b, rows); err != nil {
-			n = first + at
+	var rows []spec.Measurement // not in b yet
+	batch, steps := 0, 0        // rows and step times of the batch
+	add := func() error {
+		room := len(rows)
+		if batch > len(rows) { // one of many
+			room = most - batch + len(rows)
+		}
+		if at, err := appendRows(b, rows, room); err != nil {
+			n += at - len(rows)
 			return fmt.Errorf("row %d: %w", n+1, err)
+		}
+		rows = rows[:0]
+		return nil
+	}
+	flush := func() error {
+		if err := add(); err != nil {
+			return err
 		}
 		rec := b.NewRecord()
 		defer rec.Release()
-		rows, steps = rows[:0], 0
+		batch, steps = 0, 0
 		return write(rec)
 	}
 	for m, err := range seq {
 		if err == nil {
-			err = check(m)
+			err = check(&m)
 		}
 		if err != nil {
 			return n, fmt.Errorf("row %d: %w", n+1, err)
 		}
 		rows = append(rows, m)
 		n++
-		if steps += len(m.StepSec); len(rows) == most || steps >= maxBatchSteps {
-			if err := flush(); err != nil {
-				return n, err
-			}
+		batch++
+		steps += len(m.StepSec)
+		switch {
+		case batch == most || steps >= maxBatchSteps:
+			err = flush()
+		case len(rows) == rowsAtOnce:
+			err = add()
+		}
+		if err != nil {
+			return n, err
 		}
 	}
-	if len(rows) == 0 {
+	if batch == 0 {
 		return n, nil
 	}
 	return n, flush()
 }
 
-// appendRows appends rows column by column. Beside an error it returns the index of its row.
-func appendRows(b *array.RecordBuilder, rows []spec.Measurement) (at int, err error) {
+// rowsAtOnce is the number of rows that are appended column by column: they are in the processor's cache.
+const rowsAtOnce = 64
+
+// appendRows appends rows column by column, and makes room for as many. Beside an error it returns the index of its row.
+func appendRows(b *array.RecordBuilder, rows []spec.Measurement, room int) (at int, err error) {
 	runs := runsOf(rows)
-	for i, c := range columns {
-		field := b.Field(i)
-		field.Reserve(len(rows))
+	for i := range columns {
+		c, field := &columns[i], b.Field(i)
+		field.Reserve(room)
 		for _, run := range runs[c.part()] {
 			v, err := c.get(&rows[run.first])
 			if err != nil {
 				return run.first, fmt.Errorf("column %q: %w", c.name, err)
 			}
-			appendCell(field, c, v, run.n)
+			appendCell(field, c, &v, run.n)
 		}
 	}
 	return 0, nil
@@ -205,7 +224,7 @@ const (
 	numParts
 )
 
-func (c column) part() part {
+func (c *column) part() part {
 	switch {
 	case strings.HasPrefix(c.name, "model"):
 		return modelPart
@@ -237,7 +256,7 @@ func runsOf(rows []spec.Measurement) (out [numParts][]run) {
 }
 
 // appendCell appends v n times. There is room for them.
-func appendCell(b array.Builder, c column, v cell, n int) {
+func appendCell(b array.Builder, c *column, v *cell, n int) {
 	if v.null && !c.required {
 		b.AppendNulls(n)
 		return
