@@ -132,7 +132,7 @@ func TestFixedAlikeInAnyOrder(t *testing.T) {
 					i := (k*(2*at+1) + 100*at) % len(questions)
 					got, err := shared.Fixed(t.Context(), questions[i])
 					if !reflect.DeepEqual(got, want[i]) || fmt.Sprint(err) != fmt.Sprint(errs[i]) {
-						return fmt.Errorf("%+v: %+v, %v, want %+v, %v", questions[i], got, err, want[i], errs[i])
+						return fmt.Errorf("%+v: %+v, %w, want %+v, %w", questions[i], got, err, want[i], errs[i])
 					}
 				}
 				return nil
