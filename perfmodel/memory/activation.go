@@ -104,16 +104,6 @@ func (e *Estimator) activations(b *Breakdown, p *spec.Plan, stage int, layers sp
 	}
 }
 
-// freesGradients reports whether a step begins without gradients and each is made once, in the only backward pass.
-func (e *Estimator) freesGradients(p *spec.Plan) bool {
-	return e.stack.freesGradients && p.AccumSteps == 1 && p.PP == 1 && (p.DP*p.CP == 1 || p.ZeRO == 3 && e.stack.fsdp)
-}
-
-// emptyGradients reports whether autograd gets empty tensors in place of the gradients of weights, see traits.core.
-func (e *Estimator) emptyGradients(p *spec.Plan) bool {
-	return e.stack.core && p.ZeRO < 3 && e.adapter.Kind == spec.FullTraining
-}
-
 // layerPeak is what one layer keeps of a micro-batch until its backward pass, and what that pass needs in addition.
 type layerPeak struct{ kept, backward float64 }
 

@@ -264,6 +264,16 @@ func (e *Estimator) states(b *Breakdown, p *spec.Plan, o owned) {
 	e.offload(b, p, o, updated)
 }
 
+// freesGradients reports whether a step begins without gradients and each is made once, in the only backward pass.
+func (e *Estimator) freesGradients(p *spec.Plan) bool {
+	return e.stack.freesGradients && p.AccumSteps == 1 && p.PP == 1 && (p.DP*p.CP == 1 || p.ZeRO == 3 && e.stack.fsdp)
+}
+
+// emptyGradients reports whether autograd gets empty tensors in place of the gradients of weights, see traits.core.
+func (e *Estimator) emptyGradients(p *spec.Plan) bool {
+	return e.stack.core && p.ZeRO < 3 && e.adapter.Kind == spec.FullTraining
+}
+
 // units returns the parameters that ZeRO-3 has gathered at once, and those of them in matrices of layers: without a
 // pipeline the unit being computed and the one prefetched, else the whole stage.
 func (e *Estimator) units(p *spec.Plan, o owned) (all, linear float64) {

@@ -8,7 +8,7 @@ import (
 )
 
 // Served are the files of a worker with the option --serve, which measures requests one after another in one process.
-// Each is of a rank that runs alone.
+// Each is of one device, or of one rank alone.
 type Served struct {
 	Dir string
 	n   int
