@@ -174,12 +174,17 @@ func (b *Bench) prior(c Contender, left string) (Prior, error) {
 			}
 			rows = append(rows, traces...)
 		}
-		own, err := OwnRows()
-		if err != nil {
-			return nil, err
-		}
-		return c.Train(b.ctx, append(rows, own...))
+		return b.train(c, rows)
 	})
+}
+
+// train returns the Prior of c trained on rows and on OwnRows.
+func (b *Bench) train(c Contender, rows []spec.Measurement) (Prior, error) {
+	own, err := OwnRows()
+	if err != nil {
+		return nil, err
+	}
+	return c.Train(b.ctx, append(rows, own...))
 }
 
 // sourcesWithout returns the usable rows of data/published and data/field, except those of a source; "" leaves none out.

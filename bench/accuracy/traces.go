@@ -95,11 +95,7 @@ func (b *Bench) jobFamily(c Contender, key spec.Key) (perfmodel.Family, error) {
 			}
 			rows = append(rows, slices.DeleteFunc(slices.Clone(more), func(m spec.Measurement) bool { return m.Source == "sia/dgx" })...)
 		}
-		own, err := OwnRows()
-		if err != nil {
-			return nil, err
-		}
-		return c.Train(b.ctx, append(rows, own...))
+		return b.train(c, rows)
 	})
 	if err != nil {
 		return perfmodel.Family{}, err

@@ -159,11 +159,15 @@ func (c cancelAt) Watch([]int, func() int) func(_, _ time.Time) Watched {
 // TestTorchrunAloneDevices: a rank alone needs one device, whatever its plan.
 func TestTorchrunAloneDevices(t *testing.T) {
 	python, _ := fakePython(t, serving(goodResult(1)))
-	r := newTorchrun(t, TorchrunOptions{Python: python, Machine: profiler.Machine{Devices: []int{3}}})
+	r := newTorchrun(t, TorchrunOptions{Python: python, Machine: profiler.Machine{Devices: []int{3}}, Point: profiler.PointOptions{Timeout: 30 * time.Second}})
 	defer r.Close()
 	m, err := r.Run(context.Background(), aloneAt(2))
 	if err != nil || m.Outcome != spec.OK {
 		t.Errorf("%s %s, %v", m.Outcome, m.Reason, err)
+	}
+	server := r.server
+	if m, err = r.Run(context.Background(), tiny(1)); err != nil || m.Outcome != spec.OK || r.server != server || m.Env[spec.EnvMemKind] != "allocated" {
+		t.Errorf("a point of one device: %s %s, %v, memory %q; in the same process: %t", m.Outcome, m.Reason, err, m.Env[spec.EnvMemKind], r.server == server)
 	}
 	whole := aloneAt(0)
 	if m, err := r.Run(context.Background(), whole); err != nil || !strings.Contains(m.Reason, "needs 16 devices, the machine has 1") {

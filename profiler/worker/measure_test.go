@@ -258,3 +258,13 @@ func TestMeasureOutlivesPhases(t *testing.T) {
 		}
 	}
 }
+
+// TestTimer: kernels are timed while the host runs ahead, without a GPU.
+func TestTimer(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), torchPython(t), filepath.Join("testdata", "timer.py"), ".")
+	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
