@@ -57,8 +57,11 @@ func (c CommandSpec) String() string { return strings.Join(c.Args, " ") }
 
 // Places are the values of a point that its configuration does not have.
 type Places struct {
-	Steps, Port int
-	Out, Emit   string // paths
+	Steps     int
+	Address   string // of node 0
+	Port      int
+	Node      int    // number of this node
+	Out, Emit string // paths
 }
 
 // placeholders are the names with their values.
@@ -86,7 +89,9 @@ var placeholders = []struct {
 	{"steps", "warmup_steps + timed_steps", func(_ *spec.Config, at Places) string { return strconv.Itoa(at.Steps) }},
 	{"nproc", "devices per node", func(c *spec.Config, _ Places) string { return strconv.Itoa(c.Shape.Most()) }},
 	{"nodes", "nodes", func(c *spec.Config, _ Places) string { _, n, _, _ := c.Shape.Stats(); return strconv.Itoa(n) }},
-	{"port", "a free TCP port", func(_ *spec.Config, at Places) string { return strconv.Itoa(at.Port) }},
+	{"node", "number of this node, from 0", func(_ *spec.Config, at Places) string { return strconv.Itoa(at.Node) }},
+	{"address", "address of node 0", func(_ *spec.Config, at Places) string { return at.Address }},
+	{"port", "a free TCP port of node 0", func(_ *spec.Config, at Places) string { return strconv.Itoa(at.Port) }},
 	{"out", "an empty directory, removed afterwards", func(_ *spec.Config, at Places) string { return at.Out }},
 	{"emit", "the file that emit wrote", func(_ *spec.Config, at Places) string { return at.Emit }},
 }

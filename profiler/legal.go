@@ -32,9 +32,15 @@ func (m Machine) deviceMismatch(c spec.Config) string {
 	switch {
 	case c.Alone() && len(m.Devices) > 0 && most%c.Plan.TP == 0 && least%c.Plan.TP == 0:
 		return ""
-	case nodes > 1:
+	case nodes > 1 && m.Nodes <= 1:
 		return fmt.Sprintf("shape %s has %d nodes, this machine is one", c.Shape, nodes)
-	case total > len(m.Devices):
+	case nodes > max(m.Nodes, 1):
+		return fmt.Sprintf("shape %s has %d nodes, a point may use %d", c.Shape, nodes, m.Nodes)
+	case nodes > 1 && most != least:
+		return fmt.Sprintf("shape %s has different numbers of devices on its nodes: launchers start equally many on each", c.Shape)
+	case nodes > 1 && most > len(m.Devices):
+		return fmt.Sprintf("shape %s needs %d devices on a node, nodes have %d", c.Shape, most, len(m.Devices))
+	case nodes == 1 && total > len(m.Devices):
 		return fmt.Sprintf("shape %s needs %d devices, this machine has %d", c.Shape, total, len(m.Devices))
 	case most%c.Plan.TP != 0 || least%c.Plan.TP != 0:
 		return fmt.Sprintf("tp=%d does not divide the devices of a node (%s)", c.Plan.TP, c.Shape)

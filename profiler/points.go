@@ -158,7 +158,7 @@ func (e *expansion) add(model spec.Model, seq int, shape spec.Shape, p spec.Plan
 // each different stage: the first, with the embedding and the most activations; the second, which stands for those after
 // it; and the last, with the vocabulary head. Ranks of one stage do the same work.
 func (e *expansion) ranks(c spec.Config) []spec.Config {
-	if !e.c.Space.Alone || c.Plan.Devices() <= len(e.m.Devices) {
+	if !e.c.Space.Alone || c.Plan.Devices() <= len(e.m.Devices)*max(e.m.Nodes, 1) {
 		return []spec.Config{c}
 	}
 	var out []spec.Config

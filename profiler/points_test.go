@@ -116,6 +116,28 @@ func TestUnusedValues(t *testing.T) {
 	}
 }
 
+// TestSeveralNodes: points use as many nodes as there are, with equally many devices on each.
+func TestSeveralNodes(t *testing.T) {
+	c := Campaign{Name: "c", Models: []spec.Model{tinyModel("a", 4)}, Space: Space{
+		Shapes: []spec.Shape{spec.NewShape(2), spec.NewShape(2, 2), spec.NewShape(2, 1), spec.NewShape(1, 1, 1), spec.NewShape(4, 4)}, MicroBatch: []int{1},
+	}}
+	m := cpuMachine(2)
+	m.Nodes = 2
+	points, rejected, err := c.Points(m)
+	if err != nil || len(points) != 2 || points[1].Shape != (spec.Shape{Devices: "2+2", CPUs: 4}) || points[1].Plan.DP != 4 {
+		t.Errorf("%+v, %v; want the shapes 2 and 2+2", points, err)
+	}
+	why := map[string]string{}
+	for _, r := range rejected {
+		why[r.Config.Shape.Devices] = r.Why
+	}
+	for shape, want := range map[string]string{"2+1": "different numbers of devices on its nodes", "1+1+1": "has 3 nodes, a point may use 2", "4+4": "needs 4 devices on a node, nodes have 2"} {
+		if !strings.Contains(why[shape], want) {
+			t.Errorf("%s: %q, want %q", shape, why[shape], want)
+		}
+	}
+}
+
 func TestImpossiblePlansAreErrors(t *testing.T) {
 	c := Campaign{Name: "c", Models: []spec.Model{tinyModel("a", 4)}, Space: Space{
 		Shapes: []spec.Shape{spec.NewShape(2), spec.NewShape(8)},

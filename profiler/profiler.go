@@ -65,8 +65,9 @@ type Machine struct {
 	// Accelerator is the device type of every point, with its known properties.
 	Accelerator spec.Accelerator
 	Devices     []int // indices of the devices that may be used, as the runner counts them
-	// PerNode is the number of devices per node; a machine is one node.
+	// PerNode is the number of devices per node.
 	PerNode   int
+	Nodes     int     // nodes like this one that a point may use together, 0 = only this one
 	CPUs      int     // hardware threads of a node
 	HostBytes float64 // memory of a node
 	Link      spec.Link

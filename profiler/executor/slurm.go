@@ -134,9 +134,10 @@ func script(j Job) string {
 	for i, a := range j.Args {
 		words[i] = quoteWord(a)
 	}
+	fmt.Fprintf(&b, "export %s=\"$SLURM_JOB_NUM_NODES\" %s=\"$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}\"\n", NodesVar, AttemptVar)
 	launch := "exec "
 	if j.Nodes > 1 {
-		launch = "exec srun "
+		launch = fmt.Sprintf(`exec srun sh -c 'export %s="$SLURM_NODEID"; exec "$@"' sh `, NodeVar)
 	}
 	b.WriteString(launch + strings.Join(words, " ") + "\n")
 	return b.String()

@@ -107,7 +107,7 @@ func TestSlurmSubmit(t *testing.T) {
 			t.Errorf("the script has no %q:\n%s", want, text)
 		}
 	}
-	if text := script(Job{Key: "k", Args: []string{"a"}, Nodes: 2}); !strings.Contains(text, "'--nodes=2'") || !strings.Contains(text, "exec srun 'a'") || !strings.Contains(text, "--exclusive") {
+	if text := script(Job{Key: "k", Args: []string{"a"}, Nodes: 2}); !strings.Contains(text, "'--nodes=2'") || !strings.Contains(text, `; exec "$@"' sh 'a'`) || !strings.Contains(text, "--exclusive") {
 		t.Errorf("script of two nodes:\n%s", text)
 	}
 }

@@ -58,7 +58,7 @@ func run(t *testing.T, dir string, env []string, args ...string) string {
 
 func start(t *testing.T, dir string, env []string, args ...string) (string, error) {
 	t.Helper()
-	vars, err := Write(dir, "")
+	vars, err := Write(dir, Out(dir), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestSitecustomize(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	vars, err := Write(dir, mine)
+	vars, err := Write(dir, Out(dir), mine)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,10 +18,10 @@ const programDir = "pacer_hook"
 // outVar names the directory that the processes of a program write to.
 const outVar = "PACER_HOOK_OUT"
 
-// Write writes the Python modules and an empty directory for results below dir. It returns the variables that a
-// program needs to be timed, given the value of PYTHONPATH that it would have.
-func Write(dir, pythonPath string) (env []string, err error) {
-	modules, out := filepath.Join(dir, programDir), Out(dir)
+// Write writes the Python modules below dir, and the directory out for results. It returns the variables that a program
+// needs to be timed, given the value of PYTHONPATH that it would have.
+func Write(dir, out, pythonPath string) (env []string, err error) {
+	modules := filepath.Join(dir, programDir)
 	for _, d := range []string{modules, out} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return nil, fmt.Errorf("hook: %w", err)
@@ -47,5 +47,5 @@ func Write(dir, pythonPath string) (env []string, err error) {
 	return []string{"PYTHONPATH=" + list, outVar + "=" + out}, nil
 }
 
-// Out returns the directory of results below dir, for Read.
+// Out returns the usual directory of results below dir, for Write and Read.
 func Out(dir string) string { return filepath.Join(dir, "hook-out") }

@@ -29,6 +29,7 @@ type CommandOptions struct {
 	Point    profiler.PointOptions // Timeout and Threads
 	Machine  profiler.Machine      // as in TorchrunOptions
 	Watch    Watcher               // nil = none
+	Team     *Team                 // as in TorchrunOptions
 }
 
 // Command measures points with the user's own training command. Package hook times its steps; if it saw none, package
@@ -118,7 +119,7 @@ func (r *Command) Run(ctx context.Context, c spec.Config) (spec.Measurement, err
 func runHere(c spec.Config, on profiler.Machine, measure func(*spec.Measurement) error) (spec.Measurement, error) {
 	begin := time.Now()
 	m := spec.Measurement{Config: c, At: begin.UTC(), Env: map[string]string{}}
-	if n, have := c.RunDevices(), len(on.Devices); n > have {
+	if n, have := c.RunDevices(), len(on.Devices)*max(on.Nodes, 1); n > have {
 		m.Outcome, m.Reason = spec.Failed, fmt.Sprintf("plan %s needs %d devices, the machine has %d", c.Plan, n, have)
 	} else if err := measure(&m); err != nil {
 		return spec.Measurement{}, err
@@ -134,14 +135,13 @@ func (r *Command) measure(ctx context.Context, m *spec.Measurement) error {
 		return fmt.Errorf("runner: command: %w", err)
 	}
 	defer dir.Remove()
-	devices := r.o.Machine.Devices[:m.Config.Plan.Devices()]
 	var pgid atomic.Int64
-	stop := r.o.Watch.Watch(devices, func() int { return int(pgid.Load()) })
+	stop := r.o.Watch.Watch(r.devices(m.Config), func() int { return int(pgid.Load()) })
 	kills := oomKills()
 	end, err := r.launch(ctx, m.Config, dir, func(id int) { pgid.Store(int64(id)) })
 	if err == nil {
 		end.outOfMemoryKill = oomKills() > kills
-		end.read(hook.Out(dir.Path("")))
+		end.read(r.hookOut(dir))
 		end.readLog()
 	}
 	watched := stop(end.timing.Began, end.timing.Ended)
@@ -151,21 +151,36 @@ func (r *Command) measure(ctx context.Context, m *spec.Measurement) error {
 	case err != nil:
 		return fmt.Errorf("runner: command: %w", err)
 	}
+	all, silent, err := r.o.Team.report(ctx, nodeReport{end.exit, end.outOfMemoryKill, watched})
+	if err != nil {
+		return fmt.Errorf("runner: command: %w", err)
+	}
+	end.exit, end.outOfMemoryKill = all.Exit, all.OutOfMemoryKill
 	end.setOutcome(m)
-	addObserved(m, watched)
+	addObserved(m, all.Watched)
+	warnSilent(m, silent)
 	if m.Outcome == spec.OK {
 		m.Doubt = cmp.Or(m.Doubt, end.doubt(m.Config.Plan))
 	}
 	return nil
 }
 
+// devices returns those of this node that a point uses.
+func (r *Command) devices(c spec.Config) []int {
+	return r.o.Machine.Devices[:c.Plan.Devices()/r.o.Team.Nodes()]
+}
+
+// hookOut returns the directory that the hook writes to on all nodes.
+func (r *Command) hookOut(dir *tempdir.Dir) string { return hook.Out(r.o.Team.path(dir.Path(""), "")) }
+
 // launch runs the command and waits until it ends.
 func (r *Command) launch(ctx context.Context, c spec.Config, dir *tempdir.Dir, started func(pgid int)) (commandExit, error) {
 	end := commandExit{spec: r.o.Command, config: c, timeout: r.o.Point.Timeout}
-	vars, err := hook.Write(dir.Path(""), r.pythonPath(c))
-	at := profiler.Places{Out: dir.Path("out")}
+	out := r.hookOut(dir)
+	vars, err := hook.Write(dir.Path(""), out, r.pythonPath(c))
+	at := profiler.Places{Out: r.o.Team.path(dir.Path(""), "out"), Node: r.o.Team.number()}
 	if err == nil {
-		err = os.Mkdir(at.Out, 0o700)
+		err = os.MkdirAll(at.Out, 0o700)
 	}
 	if err == nil && r.o.Command.Emit != "" {
 		at.Emit, err = r.writeScript(c, dir)
@@ -174,18 +189,21 @@ func (r *Command) launch(ctx context.Context, c spec.Config, dir *tempdir.Dir, s
 		return end, err
 	}
 	for try := 1; ; try++ {
-		if at.Port, err = freePort(); err != nil {
+		port, err := freePort("127.0.0.1")
+		if err != nil {
 			return end, err
 		}
+		meet := r.o.Team.place(port)
+		at.Address, at.Port = meet.Address, meet.Port
 		args, env := r.o.Command.Expand(c, at)
 		cmd := profiler.Command{Args: args, Dir: r.o.Command.Dir, Timeout: r.o.Point.Timeout, Started: started}
 		var log trainlog.Reader
 		cmd.Output = &log
-		cmd.Env = slices.Concat(environment(r.o.Machine, r.o.Machine.Devices[:c.Plan.Devices()], threads(r.o.Point, c)), r.emitted(at), env, vars)
-		end.exit, end.stopped, err = r.execute(ctx, cmd, hook.Out(dir.Path("")))
+		cmd.Env = slices.Concat(environment(r.o.Machine, r.devices(c), threads(r.o.Point, c), r.o.Team), r.emitted(at), env, vars)
+		end.exit, end.stopped, err = r.execute(ctx, cmd, out)
 		end.log, end.logged = log.Log("")
 		taken := end.exit.Code != 0 && strings.Contains(strings.ToLower(end.exit.Tail), "address already in use")
-		if err != nil || !taken || try == portAttempts {
+		if err != nil || !taken || try == r.o.Team.ports() {
 			return end, err
 		}
 	}
@@ -217,7 +235,7 @@ func (r *Command) emitted(at profiler.Places) []string {
 	if r.o.Command.Emit == "" {
 		return nil
 	}
-	return []string{"MASTER_ADDR=127.0.0.1", "NODE_RANK=0", "MASTER_PORT=" + strconv.Itoa(at.Port),
+	return []string{"MASTER_ADDR=" + at.Address, "NODE_RANK=" + strconv.Itoa(at.Node), "MASTER_PORT=" + strconv.Itoa(at.Port),
 		"TRAIN_ITERS=" + strconv.Itoa(r.o.Command.Steps())}
 }
 

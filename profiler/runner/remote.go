@@ -92,7 +92,7 @@ func (r *Remote) Run(ctx context.Context, c spec.Config) (spec.Measurement, erro
 			return m, fmt.Errorf("runner: remote: %w", err)
 		}
 	}
-	end, err := r.Do(ctx, r.key(c), r.o.Args, r.o.Request(c))
+	end, err := r.Do(ctx, r.key(c), nodesOf(c), r.o.Args, r.o.Request(c))
 	if err != nil {
 		return m, err
 	}
@@ -130,9 +130,17 @@ func (r *Remote) wasReturned(dir string) bool {
 	return false
 }
 
-// Do runs a job with a request and waits until its result is there or the job has ended. A result that is there already is
-// taken.
-func (r *Remote) Do(ctx context.Context, key string, args []string, request any) (executor.JobEnd, error) {
+// nodesOf returns the nodes that a point needs: a rank alone needs one.
+func nodesOf(c spec.Config) int {
+	if c.Alone() {
+		return 1
+	}
+	return max(c.Shape.Nodes(), 1)
+}
+
+// Do runs a job on nodes with a request and waits until its result is there or the job has ended. A result that is there
+// already is taken.
+func (r *Remote) Do(ctx context.Context, key string, nodes int, args []string, request any) (executor.JobEnd, error) {
 	dir := filepath.Join(r.o.Dir, key)
 	done := func() bool { _, err := os.Stat(filepath.Join(dir, remoteResult)); return err == nil }
 	if done() {
@@ -147,7 +155,7 @@ func (r *Remote) Do(ctx context.Context, key string, args []string, request any)
 		return executor.JobEnd{}, fmt.Errorf("runner: remote: %w", err)
 	}
 	h, err := r.o.Cluster.Submit(ctx, executor.Job{Key: key, Args: append(append([]string{}, args...), file), Dir: dir,
-		Output: filepath.Join(dir, remoteLog), GPUs: r.o.GPUs, Limit: r.o.Limit})
+		Output: filepath.Join(dir, remoteLog), Nodes: nodes, GPUs: r.o.GPUs, Limit: r.o.Limit})
 	if err != nil {
 		return executor.JobEnd{}, fmt.Errorf("runner: remote: %w", err)
 	}
@@ -166,7 +174,7 @@ func (r *Remote) Ask(ctx context.Context, name string, args []string, request, a
 		return fmt.Errorf("runner: remote: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	end, err := r.Do(ctx, key, args, request)
+	end, err := r.Do(ctx, key, 1, args, request)
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,7 @@ type TorchrunOptions struct {
 	Machine profiler.Machine
 	Seed    uint64  // seed of weights and data
 	Watch   Watcher // nil = none
+	Team    *Team   // the nodes that measure each point together, nil = this one
 	// Program is the directory of the worker, "" = the embedded worker, extracted.
 	Program string
 }
@@ -117,13 +118,12 @@ func (t *Torchrun) measure(ctx context.Context, m *spec.Measurement) error {
 		return fmt.Errorf("runner: torchrun: %w", err)
 	}
 	defer dir.Remove()
-	request, out := dir.Path("request.json"), dir.Path("result.json")
+	request, out := dir.Path("request.json"), t.o.Team.path(dir.Path(""), "result.json")
 	if err := t.request(m.Config).Write(request); err != nil {
 		return fmt.Errorf("runner: torchrun: %w", err)
 	}
-	devices := t.o.Machine.Devices[:m.Config.Plan.Devices()]
 	var pgid atomic.Int64
-	stop := t.o.Watch.Watch(devices, func() int { return int(pgid.Load()) })
+	stop := t.o.Watch.Watch(t.devices(m.Config), func() int { return int(pgid.Load()) })
 	kills := oomKills()
 	exit, err := t.launch(ctx, m.Config, dir.Path(""), request, out, func(id int) { pgid.Store(int64(id)) })
 	end := workerExit{exit: exit, outOfMemoryKill: oomKills() > kills, timeout: t.point.Timeout, log: exit.Tail}
@@ -137,13 +137,24 @@ func (t *Torchrun) measure(ctx context.Context, m *spec.Measurement) error {
 	case err != nil:
 		return fmt.Errorf("runner: torchrun: %w", err)
 	}
+	all, silent, err := t.o.Team.report(ctx, nodeReport{end.exit, end.outOfMemoryKill, watched})
+	if err != nil {
+		return fmt.Errorf("runner: torchrun: %w", err)
+	}
+	end.exit, end.outOfMemoryKill, end.log = all.Exit, all.OutOfMemoryKill, all.Exit.Tail
 	if errors.Is(end.noResult, worker.ErrNoResult) && strings.Contains(exit.Tail, "No space left on device") {
 		return fmt.Errorf("runner: torchrun: no space left on the disk of %s: the worker could not write its result", dir.Path(""))
 	}
 	end.setOutcome(m)
 	t.describe(m, end.result)
-	addObserved(m, watched)
+	addObserved(m, all.Watched)
+	warnSilent(m, silent)
 	return nil
+}
+
+// devices returns those of this node that a point uses.
+func (t *Torchrun) devices(c spec.Config) []int {
+	return t.o.Machine.Devices[:c.Plan.Devices()/t.o.Team.Nodes()]
 }
 
 func (t *Torchrun) request(c spec.Config) worker.Request {

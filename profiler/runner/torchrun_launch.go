@@ -20,22 +20,22 @@ const portAttempts = 3
 
 // launch runs the worker on the devices of c and waits until it ends.
 func (t *Torchrun) launch(ctx context.Context, c spec.Config, dir, request, out string, started func(pgid int)) (profiler.Exit, error) {
-	devices := t.o.Machine.Devices[:c.Plan.Devices()]
-	cmd := profiler.Command{Env: environment(t.o.Machine, devices, threads(t.point, c)), Dir: dir, Timeout: t.point.Timeout, Started: started}
+	devices := t.devices(c)
+	cmd := profiler.Command{Env: environment(t.o.Machine, devices, threads(t.point, c), t.o.Team), Dir: dir, Timeout: t.point.Timeout, Started: started}
 	work := []string{t.program, "--request", request, "--out", out}
-	if len(devices) == 1 {
+	if c.Plan.Devices() == 1 {
 		cmd.Args = append([]string{t.features.Executable}, work...)
 		return t.o.Executor.Run(ctx, cmd)
 	}
 	for try := 1; ; try++ {
-		port, err := freePort()
+		port, err := freePort("127.0.0.1")
 		if err != nil {
 			return profiler.Exit{}, err
 		}
-		cmd.Args = append(torchrunArgs(t.features.Executable, len(devices), port, dir), work...)
+		cmd.Args = append(torchrunArgs(t.features.Executable, len(devices), t.o.Team, port, dir), work...)
 		exit, err := t.o.Executor.Run(ctx, cmd)
 		taken := exit.Code != 0 && strings.Contains(strings.ToLower(exit.Tail), "address already in use")
-		if err != nil || !taken || try == portAttempts {
+		if err != nil || !taken || try == t.o.Team.ports() {
 			return exit, err
 		}
 		if err := removeResults(out); err != nil {
@@ -57,17 +57,18 @@ func removeResults(out string) error {
 	return err
 }
 
-// torchrunArgs returns the command of torchrun for n processes on this machine.
+// torchrunArgs returns the command of torchrun for n processes on this node; without a team they meet at a port of it.
 //
 // It avoids --standalone, which in torch 1.13 uses the fixed port 29400, so concurrent launches would collide.
 // The static rendezvous takes a port. The ranks use the launcher's store, which listens before they start;
 // otherwise they lose a second whenever rank 0 does not start first. The default monitor interval, 5 s in 1.13,
 // would be added to every point. Redirecting (-r) and copying (-t) standard error, "2", also avoids a bug of
 // 1.13 with Python 3.11 and the default "0".
-func torchrunArgs(python string, n, port int, logs string) []string {
+func torchrunArgs(python string, n int, team *Team, port int, logs string) []string {
+	at := team.place(port)
 	return []string{python, "-m", "torch.distributed.run",
-		"--nnodes=1", "--node_rank=0", fmt.Sprintf("--nproc_per_node=%d", n),
-		"--rdzv_backend=static", "--master_addr=127.0.0.1", fmt.Sprintf("--master_port=%d", port),
+		fmt.Sprintf("--nnodes=%d", team.Nodes()), fmt.Sprintf("--node_rank=%d", team.number()), fmt.Sprintf("--nproc_per_node=%d", n),
+		"--rdzv_backend=static", "--master_addr=" + at.Address, fmt.Sprintf("--master_port=%d", at.Port),
 		"--max_restarts=0", "--monitor_interval=0.05",
 		"-r", "2", "-t", "2", "--log_dir", logs}
 }
@@ -84,7 +85,7 @@ func threads(p profiler.PointOptions, c spec.Config) int {
 
 // environment returns the variables that the processes of a point on devices of m get in addition to this process's
 // environment. With 0 threads, torch chooses their number.
-func environment(m profiler.Machine, devices []int, threads int) []string {
+func environment(m profiler.Machine, devices []int, threads int, team *Team) []string {
 	env := []string{"PYTHONUNBUFFERED=1"}
 	if n := threads; n > 0 {
 		for _, library := range []string{"OMP", "MKL", "OPENBLAS"} {
@@ -92,8 +93,7 @@ func environment(m profiler.Machine, devices []int, threads int) []string {
 		}
 	}
 	if m.CPU {
-		// On a single machine gloo need not look up the host name.
-		return append(env, "CUDA_VISIBLE_DEVICES=", "GLOO_SOCKET_IFNAME="+loopback())
+		return append(env, "CUDA_VISIBLE_DEVICES=", "GLOO_SOCKET_IFNAME="+team.gloo())
 	}
 	index := make([]string, len(devices))
 	for i, d := range devices {
@@ -114,9 +114,9 @@ func loopback() string {
 	return ""
 }
 
-// freePort returns a TCP port of this machine that was free just now.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// freePort returns a TCP port of this machine that was free just now, at an address of it; "" = at all.
+func freePort(address string) (int, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
 	if err != nil {
 		return 0, fmt.Errorf("no free port for the rendezvous: %w", err)
 	}

@@ -117,7 +117,7 @@ func (t *Torchrun) startServer(ctx context.Context, c spec.Config) error {
 	s := &server{dir: dir, files: worker.Served{Dir: dir.Path("")}, cancel: cancel, measured: make(chan int, 1), ended: make(chan struct{})}
 	cmd := profiler.Command{
 		Args: []string{t.features.Executable, t.program, "--serve", s.files.Dir},
-		Env:  environment(t.o.Machine, t.o.Machine.Devices[:1], threads(t.point, c)), Dir: s.files.Dir,
+		Env:  environment(t.o.Machine, t.o.Machine.Devices[:1], threads(t.point, c), nil), Dir: s.files.Dir,
 		Output: s, Started: func(id int) { s.pgid.Store(int64(id)) },
 	}
 	go func() {

@@ -51,7 +51,7 @@ func (t *Torchrun) setup(ctx context.Context) (worker.Features, error) {
 	}
 	var why []string
 	for _, python := range candidates {
-		f, err := t.probe(ctx, python, environment(t.o.Machine, t.o.Machine.Devices, t.point.Threads))
+		f, err := t.probe(ctx, python, environment(t.o.Machine, t.o.Machine.Devices, t.point.Threads, nil))
 		if ctx.Err() != nil {
 			return worker.Features{}, ctx.Err()
 		}

@@ -11,12 +11,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/perfmodel/atomicfile"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
+	"github.com/pacer-ml/pacer/profiler/device"
 	"github.com/pacer-ml/pacer/profiler/executor"
 	"github.com/pacer-ml/pacer/profiler/runner"
 	"github.com/pacer-ml/pacer/profiler/worker"
@@ -39,6 +42,8 @@ type nodeAnswer struct {
 	Machine profiler.Machine `json:"machine"`
 	Torch   *worker.Features `json:"torch"` // of runner torchrun
 	Notes   []string         `json:"notes"`
+	// NetworkBps is the rate of its network, 0 = unknown.
+	NetworkBps float64 `json:"network_bps"`
 }
 
 // limitSlack is the time that a job has in addition to that of its point: to start, and to import torch.
@@ -46,8 +51,9 @@ const limitSlack = 10 * time.Minute
 
 // clusterSetup measures each point as a job of a cluster. The machine is that of a node, which a first job describes.
 func (o *Options) clusterSetup(ctx context.Context, camp profiler.Campaign) (Setup, error) {
-	if o.On != "slurm" {
-		return Setup{}, badField("on", o.On, "is not the name of a cluster, want slurm")
+	cluster, err := o.cluster()
+	if err != nil {
+		return Setup{}, err
 	}
 	self, err := thisProgram()
 	if err != nil {
@@ -56,7 +62,7 @@ func (o *Options) clusterSetup(ctx context.Context, camp profiler.Campaign) (Set
 	request := func(c *spec.Config) JobRequest { return JobRequest{jobVersion, camp, o.Devices, o.Seed, c} }
 	args := []string{self, "profile", "point"}
 	remote, err := runner.NewRemote(runner.RemoteOptions{
-		Cluster: executor.Slurm{Poll: o.Poll}, Dir: o.JobDir, Args: args, Run: camp.Source() + "#" + o.Label, GPUs: o.GPUs,
+		Cluster: cluster, Dir: o.JobDir, Args: args, Run: camp.Source() + "#" + o.Label, GPUs: o.GPUs,
 		Request: func(c spec.Config) any { return request(&c) }, Limit: camp.Point.Defaults().Timeout + limitSlack})
 	if err != nil {
 		return Setup{}, err
@@ -66,6 +72,10 @@ func (o *Options) clusterSetup(ctx context.Context, camp profiler.Campaign) (Set
 		return Setup{}, err
 	}
 	s := Setup{Machine: node.Machine, Runner: remote, Notes: node.Notes, close: func() { _ = remote.Close() }}
+	if o.Nodes > 1 {
+		s.Machine.Link.InterBps = cmp.Or(node.NetworkBps, s.Machine.Link.InterBps)
+	}
+	o.addNodes(&s.Machine)
 	if node.Torch != nil {
 		s.Machine.Lacks = lacksIn(*node.Torch, s.Machine, camp)
 		return s, nil
@@ -76,6 +86,39 @@ func (o *Options) clusterSetup(ctx context.Context, camp profiler.Campaign) (Set
 	}
 	s.Machine.Lacks, s.check = c.Lacks, c.Check
 	return s, nil
+}
+
+// cluster returns the cluster of --on.
+func (o *Options) cluster() (executor.Cluster, error) {
+	switch {
+	case o.On == "slurm" && len(o.Hosts) > 0:
+		return nil, badField("hosts", strings.Join(o.Hosts, ","), "are for --on ssh; Slurm chooses nodes")
+	case o.On == "slurm":
+		return executor.Slurm{Poll: o.Poll}, nil
+	case o.On != "ssh":
+		return nil, badField("on", o.On, "is not the name of a cluster, want slurm or ssh")
+	case o.GPUs > 0:
+		return nil, badField("gpus", strconv.Itoa(o.GPUs), "are requested of Slurm; a host of --on ssh is measured whole, or with --devices")
+	case len(o.Hosts) == 0:
+		return nil, fail.Usagef("profile: --on ssh needs --hosts, such as --hosts node1,node2")
+	}
+	var env []string
+	if v, ok := os.LookupEnv("PACER_PYTHON"); ok {
+		env = append(env, "PACER_PYTHON="+v)
+	}
+	c, err := executor.NewSSH(executor.SSHOptions{Hosts: o.Hosts, Env: env, Poll: o.Poll})
+	if err != nil {
+		return nil, fail.Usagef("profile: --hosts: %w", err)
+	}
+	return c, nil
+}
+
+// addNodes lets points use several nodes like m.
+func (o *Options) addNodes(m *profiler.Machine) {
+	m.Nodes = o.Nodes
+	if o.NetworkGbps > 0 {
+		m.Link.InterBps = o.NetworkGbps * 1e9 / 8
+	}
 }
 
 // thisProgram returns the path of this program under the name that it was started by.
@@ -89,7 +132,8 @@ func thisProgram() (string, error) {
 	return filepath.Abs(path)
 }
 
-// RunJob does what a request file asks for, and writes the answer beside it. An answer that is there already stays.
+// RunJob does what a request file asks for, and writes the answer beside it. An answer that is there already stays. Of a job
+// on several nodes, all measure and the first one answers.
 func RunJob(ctx context.Context, file string) error {
 	out := runner.RemoteResult(file)
 	if _, err := os.Stat(out); err == nil {
@@ -103,16 +147,24 @@ func RunJob(ctx context.Context, file string) error {
 	if err := json.Unmarshal(text, &r); err != nil || r.Version != jobVersion {
 		return fail.Usagef("profile: point: %s is no request of version %d (version %d, %v)", file, jobVersion, r.Version, err)
 	}
-	answer, err := r.answer(ctx)
+	node, err := executor.ThisNode()
 	if err != nil {
+		return err
+	}
+	team, err := runner.JoinTeam(ctx, node, filepath.Dir(file))
+	if err != nil {
+		return err
+	}
+	answer, err := r.answer(ctx, team)
+	if err != nil || !team.First() {
 		return err
 	}
 	return atomicfile.Write(out, fs.FileMode(0o644), func(w io.Writer) error { return json.NewEncoder(w).Encode(answer) })
 }
 
 // answer measures the point, or describes this node.
-func (r *JobRequest) answer(ctx context.Context) (any, error) {
-	o := Options{Devices: r.Devices, Seed: r.Seed, job: r.Config != nil}
+func (r *JobRequest) answer(ctx context.Context, team *runner.Team) (any, error) {
+	o := Options{Devices: r.Devices, Seed: r.Seed, job: r.Config != nil, team: team}
 	s, err := newSetup(ctx, r.Campaign, o, nil)
 	if s.close != nil {
 		defer s.close()
@@ -121,7 +173,7 @@ func (r *JobRequest) answer(ctx context.Context) (any, error) {
 		return nil, err
 	}
 	if r.Config == nil {
-		a := nodeAnswer{Machine: s.Machine, Notes: s.Notes}
+		a := nodeAnswer{Machine: s.Machine, Notes: s.Notes, NetworkBps: device.NetworkBps()}
 		if t, ok := s.Runner.(*runner.Torchrun); ok {
 			f, err := t.Setup(ctx)
 			if err != nil {
@@ -144,8 +196,8 @@ func (r *JobRequest) answer(ctx context.Context) (any, error) {
 	return m, err
 }
 
-// nodeName returns the name of this node in Slurm, or its host name.
+// nodeName returns the name of this node in its cluster, or its host name.
 func nodeName() string {
 	host, _ := os.Hostname()
-	return cmp.Or(os.Getenv("SLURMD_NODENAME"), host)
+	return cmp.Or(os.Getenv(executor.NameVar), os.Getenv("SLURMD_NODENAME"), host)
 }

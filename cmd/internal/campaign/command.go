@@ -15,13 +15,14 @@ func (o *Options) commandSetup(ctx context.Context, camp profiler.Campaign) (Set
 		return Setup{}, err
 	}
 	again, stop := interruptedAgain()
+	m.Nodes = o.team.Nodes()
 	s := Setup{Machine: m, Notes: notes, close: func() { stop(); watch.Close() }}
 	ready, err := o.clear(ctx, &s, watch)
 	if err != nil {
 		return s, err
 	}
 	ready()
-	return s, s.useCommand(m, camp, runner.CommandOptions{Watch: deviceWatch{watch}, Executor: executor.Local{Hurry: again}})
+	return s, s.useCommand(m, camp, runner.CommandOptions{Watch: deviceWatch{watch}, Executor: executor.Local{Hurry: again}, Team: o.team})
 }
 
 // useCommand makes s measure on m with the command of camp.

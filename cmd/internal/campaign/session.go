@@ -18,6 +18,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
+	"github.com/pacer-ml/pacer/profiler/runner"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
@@ -32,16 +33,20 @@ type Options struct {
 	Seed    uint64
 	Dry     bool // nothing is measured: the set-up may be incomplete
 	// On is the cluster that measures the points as jobs, "" = this machine. JobDir is a directory that its nodes see, GPUs
-	// the number per node, 0 = the CPUs, Parallel the number of jobs at a time, and Poll the time between two looks, 0 = 2 s.
-	On             string
-	JobDir         string
-	GPUs, Parallel int
-	Poll           time.Duration
+	// the number per node, 0 = the CPUs, Nodes that of nodes that a point may use, Parallel the number of jobs at a time, and
+	// Poll the time between two looks, 0 = 2 s.
+	On                    string
+	Hosts                 []string // of On "ssh"
+	JobDir                string
+	GPUs, Nodes, Parallel int
+	NetworkGbps           float64 // of a node, 0 = as it says itself, else that of the usual node
+	Poll                  time.Duration
 	// Space, if set, returns the space on a machine in place of that of the campaign.
 	Space func(context.Context, profiler.Machine) (profiler.Space, error)
 	// Measured, if set, returns spec.Accelerator.Measured of an accelerator by name.
 	Measured func(ctx context.Context, accelerator string) (string, error)
-	job      bool // this process is a job
+	job      bool         // this process is a job
+	team     *runner.Team // of the job, nil = one node
 }
 
 // RowSource reads stored rows.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
@@ -42,6 +43,8 @@ func newSetup(ctx context.Context, camp profiler.Campaign, o Options, rows RowSo
 		return o.clusterSetup(ctx, camp)
 	case o.On != "":
 		return Setup{}, badField("on", o.On, "conflicts with --assume")
+	case o.Assume == "" && o.Nodes > 1:
+		return Setup{}, badField("nodes", strconv.Itoa(o.Nodes), "needs the nodes: --on slurm, or --on ssh --hosts node1,node2; to plan, --assume 8xH100")
 	case o.Assume == "" && camp.Runner.Name == profiler.RunnerCommand:
 		return o.commandSetup(ctx, camp)
 	case o.Assume == "":
@@ -53,6 +56,7 @@ func newSetup(ctx context.Context, camp profiler.Campaign, o Options, rows RowSo
 	if err != nil {
 		return Setup{}, err
 	}
+	o.addNodes(&m)
 	if camp.Runner.Name == profiler.RunnerCommand {
 		s := Setup{Assumed: true}
 		if err = s.useCommand(m, camp, runner.CommandOptions{}); err == nil {
@@ -123,6 +127,7 @@ func (o *Options) syntheticSetup(ctx context.Context, camp profiler.Campaign, ti
 		return s, err
 	}
 	s.Machine.Framework = "synthetic"
+	o.addNodes(&s.Machine)
 	s.Machine, err = o.withDevices(s.Machine)
 	return s, err
 }

@@ -20,11 +20,11 @@ func (o *Options) torchSetup(ctx context.Context, camp profiler.Campaign) (Setup
 	if err != nil {
 		return Setup{}, err
 	}
-	m.Framework = spec.FrameworkWorker
+	m.Framework, m.Nodes = spec.FrameworkWorker, o.team.Nodes()
 	again, stop := interruptedAgain()
 	s := Setup{Machine: m, Notes: notes, close: func() { stop(); watch.Close() }}
 	t, err := runner.NewTorchrun(runner.TorchrunOptions{
-		Point: camp.Point, Machine: m, Seed: o.Seed, Watch: deviceWatch{watch}, Executor: executor.Local{Hurry: again}})
+		Point: camp.Point, Machine: m, Seed: o.Seed, Watch: deviceWatch{watch}, Executor: executor.Local{Hurry: again}, Team: o.team})
 	if err != nil {
 		return s, err
 	}

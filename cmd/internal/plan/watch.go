@@ -115,7 +115,7 @@ func (w *watch) begin(cmd *exec.Cmd) (logs func() *trainlog.Log, end func()) {
 		w.complain(fmt.Errorf("the run is not measured: %w", err))
 		return logs, end
 	}
-	vars, err := hook.Write(dir.Path(""), os.Getenv("PYTHONPATH"))
+	vars, err := hook.Write(dir.Path(""), hook.Out(dir.Path("")), os.Getenv("PYTHONPATH"))
 	if err != nil {
 		dir.Remove()
 		w.complain(fmt.Errorf("the run is not measured: %w", err))

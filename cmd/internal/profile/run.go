@@ -46,20 +46,23 @@ Where pacer serve has the data directory open, rows and progress are posted to i
 its page shows how far the campaign is. A server with tokens needs one with scope
 ingest in $PACER_TOKEN.
 
-With --on slurm each point is a job, several at a time, on one node. The nodes need
-this program and the data directory at the same paths. sbatch reads account and
-partition from its variables, such as SBATCH_PARTITION. Interrupted, the jobs go on,
-and the same command takes their results:
+With --on slurm or ssh each point is a job, several at a time. The nodes need this
+program and the data directory at the same paths. Interrupted, the jobs go on, and
+the same command takes their results. sbatch reads account and partition from its
+variables, such as SBATCH_PARTITION; ssh reads ~/.ssh/config. Points whose shape has
+several nodes, such as 2x8, are measured with --nodes:
 
    SBATCH_PARTITION=h100 pacer profile run campaign.yaml --on slurm --gpus 8
+   pacer profile run campaign.yaml --on ssh --hosts node1,node2 --nodes 2
 
 Another --label starts the campaign over, beside the first run. On every synced
 point, standard error has a line like
 
    profile cpu-smoke: 7 of 40 points: gpt-tiny dp=2,... ok 0.123 s ±1.2 % ...`,
 		Flags: append(machineFlags(),
-			&cli.StringFlag{Name: "on", Usage: "measure each point as a job of a `CLUSTER`: slurm", DefaultText: "this machine", Category: command.CategoryHardware},
-			&cli.IntFlag{Name: "gpus", Usage: "request `N` GPUs for each job of --on; 0 = measure the CPUs of whole nodes", Category: command.CategoryHardware},
+			&cli.StringFlag{Name: "on", Usage: "measure each point as a job of a `CLUSTER`: slurm, or ssh for --hosts", DefaultText: "this machine", Category: command.CategoryHardware},
+			&cli.StringSliceFlag{Name: "hosts", Usage: "log in to these `HOSTS` with --on ssh, such as node1,node2", Category: command.CategoryHardware},
+			&cli.IntFlag{Name: "gpus", Usage: "request `N` GPUs on each node of --on slurm; 0 = measure the CPUs of whole nodes", Category: command.CategoryHardware},
 			&cli.IntFlag{Name: "parallel", Value: 4, Usage: "keep up to `N` jobs of --on in the queue", Category: command.CategoryHardware},
 			&cli.IntFlag{Name: "max-points", Usage: "stop at `N` points in all instead of the file's budget", DefaultText: "the file's", Category: categoryCampaign},
 			&cli.DurationFlag{Name: "max-wall", Usage: "stop after `TIME` such as 30m, earlier sessions of the run included, instead of the file's budget", DefaultText: "the file's", Category: categoryCampaign},

@@ -38,7 +38,8 @@ class Process:
             raise WrongDevices(f"{self.world} processes were started, the plan needs {self.devices}")
         if request["threads"] > 0:
             torch.set_num_threads(request["threads"])
-        self.device = _device(request, self.devices, local)
+        here = int(os.environ.get("LOCAL_WORLD_SIZE", str(self.devices)))  # other ranks may be on other nodes
+        self.device = _device(request, here, local)
         self.groups = ""  # kind of the process groups of a rank that runs alone
         if alone:
             from pacer_worker import alone as one_rank
@@ -86,7 +87,7 @@ def _device(request: dict[str, Any], devices: int, local: int) -> torch.device:
         raise Unsupported(f"torch {torch.__version__} sees no CUDA device; it needs a CUDA build and a driver")
     count = torch.cuda.device_count()
     if count != devices:
-        raise WrongDevices(f"{count} CUDA devices are visible, the plan needs {devices}")
+        raise WrongDevices(f"{count} CUDA devices are visible, the plan needs {devices} on this node")
     torch.cuda.set_device(local)
     return torch.device("cuda", local)
 
