@@ -124,7 +124,7 @@ func TestSeveralNodes(t *testing.T) {
 	m := cpuMachine(2)
 	m.Nodes = 2
 	points, rejected, err := c.Points(m)
-	if err != nil || len(points) != 2 || points[1].Shape != (spec.Shape{Devices: "2+2", CPUs: 4}) || points[1].Plan.DP != 4 {
+	if err != nil || len(points) != 2 || points[1].Config.Shape != (spec.Shape{Devices: "2+2", CPUs: 4}) || points[1].Config.Plan.DP != 4 {
 		t.Errorf("%+v, %v; want the shapes 2 and 2+2", points, err)
 	}
 	why := map[string]string{}
