@@ -16,6 +16,7 @@ import (
 
 // Process is what one process of the program wrote. Times are in seconds, memory in bytes.
 type Process struct {
+	Node       string `json:"node"` // of NodeVar, "" without
 	PID        int    `json:"pid"`
 	Rank       int    `json:"rank"`
 	World      int    `json:"world"` // processes of the job, by torch.distributed or the launcher

@@ -15,6 +15,9 @@ var program embed.FS
 
 const programDir = "pacer_hook"
 
+// NodeVar, if set, names the node of a process. Processes of several nodes may write to one directory.
+const NodeVar = "PACER_HOOK_NODE"
+
 // outVar names the directory that the processes of a program write to.
 const outVar = "PACER_HOOK_OUT"
 

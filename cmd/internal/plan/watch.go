@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -44,7 +45,9 @@ check reads them, or comes by --plan and flags, or by --config:
    pacer watch -m llama3-8b --plan dp=1,mb=2,ga=4 -- python train.py
    pacer watch --accelerator h100 -- bash pretrain_gpt.sh
    pacer watch --config run.yaml --every 60s -- ./train.sh
+   srun pacer watch -m llama3-8b --plan dp=16,zero=3,mb=1 --shared watch -- torchrun ... train.py
 
+On several nodes each runs it with the same --shared; the node of rank 0 prints and stores.
 A run that contradicts the configuration is not stored. An error of watch itself is one line
 on standard error, and the command runs on. Output to a terminal is not read. Where pacer
 serve has the data directory open, the row is posted to it, with the token in $PACER_TOKEN.
@@ -56,6 +59,7 @@ it did not start.` + Groups.Help("network"),
 			command.DevicesFlag("those of the plan or the launch command"),
 			&cli.StringFlag{Name: "shape", Usage: "place --plan on nodes of `N+N...` devices, or 2x8", DefaultText: "as few nodes as possible", Category: command.CategoryHardware},
 			&cli.StringFlag{Name: "config", Usage: "read model, accelerator and plan from the YAML `FILE` of pacer import log", DefaultText: "none", Category: command.CategoryModel},
+			&cli.StringFlag{Name: "shared", Usage: "on several nodes: collect the steps of all ranks in `DIR`, which all nodes see; for this run alone, unless it is a job of Slurm", DefaultText: "none: one node", Category: command.CategoryHardware},
 			&cli.IntFlag{Name: "warmup-steps", Value: importer.DefaultWarmUp, Usage: "leave out the first `N` steps", Category: command.CategoryOutput},
 			&cli.DurationFlag{Name: "every", Usage: "also print the step time every `TIME` during the run, such as 60s", DefaultText: "at the end only", Category: command.CategoryOutput},
 		),
@@ -70,6 +74,7 @@ type watch struct {
 	run     importer.Run
 	subject *watchSubject // nil = the run is not measured
 	hook    string        // directory of hook.Out
+	node    string        // of this process among those of --shared, "" without
 	began   time.Time
 }
 
@@ -115,14 +120,21 @@ func (w *watch) begin(cmd *exec.Cmd) (logs func() *trainlog.Log, end func()) {
 		w.complain(fmt.Errorf("the run is not measured: %w", err))
 		return logs, end
 	}
-	vars, err := hook.Write(dir.Path(""), hook.Out(dir.Path("")), os.Getenv("PYTHONPATH"))
+	out, vars := hook.Out(dir.Path("")), []string(nil)
+	if shared := w.c.String("shared"); shared != "" {
+		w.node = rand.Text()
+		out, err = runDir(shared)
+	}
+	if err == nil {
+		vars, err = hook.Write(dir.Path(""), out, os.Getenv("PYTHONPATH"))
+	}
 	if err != nil {
 		dir.Remove()
 		w.complain(fmt.Errorf("the run is not measured: %w", err))
 		return logs, end
 	}
-	w.subject, w.hook, w.began = subject, hook.Out(dir.Path("")), time.Now()
-	cmd.Env = append(os.Environ(), vars...)
+	w.subject, w.hook, w.began = subject, out, time.Now()
+	cmd.Env = append(append(os.Environ(), vars...), hook.NodeVar+"="+w.node)
 	return readOutput(cmd, w.run.Format), dir.Remove
 }
 
@@ -194,6 +206,9 @@ func (w *watch) repeat(every time.Duration) (stop func()) {
 			case <-time.After(wait):
 			}
 			began := time.Now()
+			if !w.hasResult(0) {
+				continue
+			}
 			m := runner.Observation{Config: w.subject.config, WarmUp: w.run.WarmUp, Hook: w.hook}.Measurement()
 			if m.Outcome == spec.OK {
 				fmt.Fprintln(w.c.App.ErrWriter, "pacer watch:", w.subject.line(&m))
@@ -217,6 +232,9 @@ func (w *watch) finish(log *trainlog.Log, err error, stopped bool) {
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		return // it did not start
+	}
+	if !w.hasResult(reportWait) {
+		return
 	}
 	o := runner.Observation{Config: w.subject.config, WarmUp: w.run.WarmUp, Hook: w.hook, Log: log}
 	if exit != nil && !stopped {

@@ -21,6 +21,7 @@ import time
 import weakref
 
 _OUT = "PACER_HOOK_OUT"
+_NODE = "PACER_HOOK_NODE"
 _MODULE = "torch.optim.optimizer"
 _VERSION = 1
 _MAX_FAULTS = 20  # after this many errors the hook stops
@@ -284,7 +285,7 @@ class Recorder:
         self._file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600)
         cuda = torch.cuda.is_initialized()
         self._write(json.dumps({
-            "event": "start", "version": _VERSION, "pid": self.pid, "rank": rank, "world": world,
+            "event": "start", "version": _VERSION, "node": os.environ.get(_NODE, ""), "pid": self.pid, "rank": rank, "world": world,
             "torch": str(torch.__version__), "cuda": torch.version.cuda or "", "python": platform.python_version(),
             "device": "cuda" if cuda else "cpu", "device_name": torch.cuda.get_device_name() if cuda else "",
             "optimizer": type(opt).__name__, "backward_counted": self._counts_backward,
