@@ -284,3 +284,12 @@ func TestTruncated(t *testing.T) {
 		}
 	}
 }
+
+// TestPeaksOfAllocator: the peaks of memory are those that torch tells, read in another way.
+func TestPeaksOfAllocator(t *testing.T) {
+	cmd := exec.Command(python(t), filepath.Join("testdata", "peaks.py"))
+	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

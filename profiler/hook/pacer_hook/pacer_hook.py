@@ -274,7 +274,8 @@ class Recorder:
         """Peak bytes in tensors and in the allocator; without CUDA, growth of the resident set and the whole."""
         cuda = self._torch.cuda
         if cuda.is_initialized():
-            return cuda.max_memory_allocated(), cuda.max_memory_reserved()
+            stats = cuda.memory_stats_as_nested_dict()  # max_memory_allocated and _reserved read, flatten and sort all, twice
+            return stats["allocated_bytes"]["all"]["peak"], stats["reserved_bytes"]["all"]["peak"]
         peak = _status("VmHWM")
         return max(peak - self._base_rss, 0.0), peak
 
