@@ -72,6 +72,9 @@ type Node struct {
 	// Used is what jobs that pacer does not schedule hold.
 	UsedDevices int
 	UsedHost    spec.Host
+	// EndingDevices are held by runs of pacer's jobs that are not the present run of one of Jobs, such as those of a job that
+	// ended: nothing starts on them, and they are no usage.
+	EndingDevices int
 }
 
 // Mode says whether a node takes jobs.

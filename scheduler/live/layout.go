@@ -101,7 +101,7 @@ func (l *layout) setNodes(nodes []Node) (faults []Fault) {
 		if used != n.UsedDevices {
 			faults = append(faults, Fault{"node " + n.Name, fmt.Errorf("live: %d of %d devices are used by others", n.UsedDevices, n.Type.Devices)})
 		}
-		l.mode[i], l.real[i] = n.Mode, n.Type.Devices-used
+		l.mode[i], l.real[i] = n.Mode, n.Type.Devices-used-n.EndingDevices
 		l.usage[i].Devices, l.usage[i].Host = used, clampHost(n.UsedHost, n.Type.Host())
 	}
 	l.others = slices.Clone(l.usage)

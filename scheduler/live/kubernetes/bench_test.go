@@ -95,7 +95,7 @@ func TestUsage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check := func(used int, phases map[string]live.Phase) {
+	check := func(used, ending int, phases map[string]live.Phase) {
 		t.Helper()
 		s, err := c.Observe(t.Context())
 		if err != nil {
@@ -103,6 +103,9 @@ func TestUsage(t *testing.T) {
 		}
 		if got := s.Nodes[0].UsedDevices; got != used {
 			t.Errorf("%d devices are used by others, want %d", got, used)
+		}
+		if got := s.Nodes[0].EndingDevices; got != ending {
+			t.Errorf("%d devices are held by runs that end, want %d", got, ending)
 		}
 		got := map[string]live.Phase{}
 		for _, j := range s.Jobs {
@@ -118,7 +121,7 @@ func TestUsage(t *testing.T) {
 			t.Errorf("phases %v, want %v", got, phases)
 		}
 	}
-	check(1, map[string]live.Phase{"default/j0": live.Released, "default/j1": live.Running, "default/j2": live.Stopping, "default/j3": live.Released})
+	check(1, 0, map[string]live.Phase{"default/j0": live.Released, "default/j1": live.Running, "default/j2": live.Stopping, "default/j3": live.Released})
 	failed.Status.Conditions = []batch.JobCondition{{Type: batch.JobFailed, Status: core.ConditionTrue}}
-	check(2, map[string]live.Phase{"default/j0": live.Released, "default/j2": live.Stopping, "default/j3": live.Released})
+	check(1, 1, map[string]live.Phase{"default/j0": live.Released, "default/j2": live.Stopping, "default/j3": live.Released})
 }

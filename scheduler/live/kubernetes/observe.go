@@ -25,11 +25,16 @@ type parsedJob struct {
 type held struct {
 	run       string      // the slots of the present run, as its pods have them
 	pods      []*core.Pod // of this run that are bound to a node
+	others    []*core.Pod // of other runs that are bound: jobs and pods are followed apart, so pods may be older or newer than their job
 	unbound   int
 	succeeded bool // a pod of this run
 }
 
 // Observe implements live.Cluster. It reads what Run keeps, and sends no request.
+//
+// Jobs and pods are not of one moment. So what happens to a job is read from the job alone, in which its controller counts
+// its pods. Pods say on which devices it is, and a pod of a managed job is never usage by others: if it is not of the
+// present run, nothing starts on its devices, and no target loses them.
 func (c *Cluster) Observe(context.Context) (*live.State, error) {
 	jobs, err := c.jobs.List(labels.Everything())
 	if err != nil {
@@ -48,7 +53,7 @@ func (c *Cluster) Observe(context.Context) (*live.State, error) {
 	for _, j := range jobs {
 		byOwner[j.UID] = &held{run: j.Spec.Template.Annotations[SlotsAnnotation]}
 	}
-	others := byNode{} // what pods of other owners hold
+	used, ending := byNode{}, byNode{}
 	for _, p := range pods {
 		var job *held
 		owner := meta.GetControllerOf(p)
@@ -65,28 +70,27 @@ func (c *Cluster) Observe(context.Context) (*live.State, error) {
 			if job != nil {
 				job.unbound++
 			}
-		case job != nil && p.Annotations[SlotsAnnotation] == job.run:
+		case job == nil:
+			used.add(p)
+		case p.Annotations[SlotsAnnotation] == job.run:
 			job.pods = append(job.pods, p)
 		default:
-			others.add(p)
+			job.others = append(job.others, p)
 		}
 	}
 	read := make(map[types.UID]*parsedJob, len(jobs))
 	for _, j := range jobs {
-		p := c.parse(j)
+		p, h := c.parse(j), byOwner[j.UID]
 		read[j.UID] = p
-		switch phase := phaseOf(j, byOwner[j.UID]); {
-		case phase == live.Ended && (has(j, batch.JobSuccessCriteriaMet) || has(j, batch.JobComplete)):
-			continue // pods that seem to run have ended
-		case phase == live.Ended: // its last pods are usage
+		ending.add(h.others...)
+		switch phase := phaseOf(j, h); {
+		case phase == live.Ended:
+			ending.add(h.pods...)
 		case p.err != nil:
+			used.add(h.pods...)
 			s.Faults = append(s.Faults, live.Fault{Object: "job " + j.Namespace + "/" + j.Name, Err: p.err})
 		default:
-			s.Jobs = append(s.Jobs, withState(p.job, j, phase, byOwner[j.UID]))
-			continue
-		}
-		for _, pod := range byOwner[j.UID].pods {
-			others.add(pod)
+			s.Jobs = append(s.Jobs, withState(p.job, j, phase, h))
 		}
 	}
 	if err := c.observeAdvised(s, read); err != nil {
@@ -96,9 +100,8 @@ func (c *Cluster) Observe(context.Context) (*live.State, error) {
 	c.parsed = read
 	c.mu.Unlock()
 	for i := range s.Nodes {
-		if u, used := others[s.Nodes[i].Name]; used {
-			s.Nodes[i].UsedDevices, s.Nodes[i].UsedHost = u.devices, u.host
-		}
+		n := &s.Nodes[i]
+		n.UsedDevices, n.UsedHost, n.EndingDevices = used[n.Name].devices, used[n.Name].host, ending[n.Name].devices
 	}
 	return s, nil
 }
@@ -137,10 +140,19 @@ func withState(out live.Job, j *batch.Job, phase live.Phase, h *held) live.Job {
 			}
 		}
 	}
-	if phase == live.Running && len(h.pods) >= int(*j.Spec.Parallelism) || phase == live.Stopping && len(h.pods) > 0 {
+	if phase == live.Running && len(h.pods) >= int(*j.Spec.Parallelism) || phase == live.Stopping && len(h.pods) > 0 && len(h.pods)+h.unbound >= counted(j) {
 		out.Slots = h.slots()
 	}
 	return out
+}
+
+// counted returns the number of pods that the controller of Jobs counts, those that are deleted included.
+func counted(j *batch.Job) int {
+	n := j.Status.Active
+	if t := j.Status.Terminating; t != nil { // nil = the server is older
+		n += *t
+	}
+	return int(n)
 }
 
 // phaseOf returns the phase of a job with some pods.
@@ -161,8 +173,10 @@ func phaseOf(j *batch.Job, h *held) live.Phase {
 		return live.Stopping
 	case !suspended:
 		return live.Released
-	case len(h.pods)+h.unbound > 0 || j.Status.Active > 0 || j.Status.StartTime != nil && !has(j, batch.JobSuspended):
+	case counted(j) > 0 || j.Status.StartTime != nil && !has(j, batch.JobSuspended):
 		// Until the controller of Jobs has seen the suspension, its template may not be changed.
+		return live.Stopping
+	case len(h.pods)+len(h.others)+h.unbound > 0: // older servers do not count pods that are deleted
 		return live.Stopping
 	}
 	return live.Held
@@ -190,10 +204,12 @@ type usage struct {
 
 type byNode map[string]usage
 
-func (b byNode) add(p *core.Pod) {
-	devices, host := podRequests(p)
-	u := b[p.Spec.NodeName]
-	b[p.Spec.NodeName] = usage{u.devices + devices, u.host.Plus(host)}
+func (b byNode) add(pods ...*core.Pod) {
+	for _, p := range pods {
+		devices, host := podRequests(p)
+		u := b[p.Spec.NodeName]
+		b[p.Spec.NodeName] = usage{u.devices + devices, u.host.Plus(host)}
+	}
 }
 
 // slots returns the devices of the pods.
