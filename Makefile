@@ -250,10 +250,12 @@ $(LINTER): | need-go
 # The link is made last: it says that the engines are complete.
 $(ENGINES)/kubectl: | need-go
 	@mkdir -p '$(ENGINES)/crds'
-	while read -r module file; do \
+	while read -r module files to; do \
 		dir=$$(cd '$(ENGINES)' && $(GO) mod download -json "$$module" | sed -n 's/.*"Dir": "\(.*\)".*/\1/p') && \
-		cp --no-preserve=mode "$$dir/$$file" '$(ENGINES)/crds/' || exit 1; \
+		mkdir -p "$(ENGINES)/crds/$$to" && cp --no-preserve=mode "$$dir/"$$files "$(ENGINES)/crds/$$to" || exit 1; \
 	done <$(ENGINES_SRC)/crds.txt
 	cd $(ENGINES_SRC) && $(GO) build -trimpath -ldflags '-s -w' -o '$(ENGINES)/' ./...
-	cd $(ENGINES_SRC)/versitygw && $(GO) build -trimpath -ldflags '-s -w' -o '$(ENGINES)/' tool
+	for of in kueue versitygw; do \
+		(cd $(ENGINES_SRC)/$$of && $(GO) build -trimpath -ldflags '-s -w' -o '$(ENGINES)/' tool) || exit 1; \
+	done
 	ln -sf kubemin $@

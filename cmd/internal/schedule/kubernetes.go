@@ -28,8 +28,8 @@ func kubernetesFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "kubeconfig", Usage: "reach Kubernetes by `FILE`", DefaultText: "$KUBECONFIG, else ~/.kube/config, else the service account of the pod", Category: category},
 		&cli.StringFlag{Name: "context", Usage: "use context `NAME` of the kubeconfig", DefaultText: "its current one", Category: category},
-		&cli.StringFlag{Name: "namespace", Usage: "schedule the Jobs of namespace `NAME`", DefaultText: "all", Category: category},
-		&cli.StringFlag{Name: "lease", Usage: "let one pacer at a time write, by the lease `NAMESPACE/NAME`", DefaultText: "pacer in the namespace of the pod, else default/pacer", Category: category},
+		&cli.StringFlag{Name: "namespace", Usage: "schedule the Jobs, or answer for the workloads, of namespace `NAME`", DefaultText: "all", Category: category},
+		&cli.StringFlag{Name: "lease", Usage: "let one pacer at a time write, by the lease `NAMESPACE/NAME`", DefaultText: "pacer, or pacer-admission for kueue, in the namespace of the pod, else in default", Category: category},
 	}
 }
 
@@ -46,13 +46,7 @@ func kubernetesEngine(c *cli.Context) (engine, error) {
 	if err != nil {
 		return engine{}, err
 	}
-	config = rest.CopyConfig(config)
-	config.Timeout = leaseLimit
-	leaseClient, err := kube.NewForConfig(config)
-	if err != nil {
-		return engine{}, err
-	}
-	lease, err := leaseOf(c)
+	lease, leaseClient, err := leaseOf(c, config, "pacer")
 	if err != nil {
 		return engine{}, err
 	}
@@ -86,22 +80,28 @@ func kubeConfig(c *cli.Context) (*rest.Config, error) {
 	return config, nil
 }
 
-// leaseOf reads --lease.
-func leaseOf(c *cli.Context) (kubernetes.Lease, error) {
+// leaseOf reads --lease, which is of some name by default, and returns a client for it.
+func leaseOf(c *cli.Context, config *rest.Config, name string) (kubernetes.Lease, kube.Interface, error) {
+	config = rest.CopyConfig(config)
+	config.Timeout = leaseLimit
+	client, err := kube.NewForConfig(config)
+	if err != nil {
+		return kubernetes.Lease{}, nil, err
+	}
 	host, err := os.Hostname()
 	if err != nil {
-		return kubernetes.Lease{}, err
+		return kubernetes.Lease{}, nil, err
 	}
-	l := kubernetes.Lease{Namespace: core.NamespaceDefault, Name: "pacer", Identity: fmt.Sprintf("%s-%d-%d", host, os.Getpid(), time.Now().UnixNano())}
+	l := kubernetes.Lease{Namespace: core.NamespaceDefault, Name: name, Identity: fmt.Sprintf("%s-%d-%d", host, os.Getpid(), time.Now().UnixNano())}
 	if given := c.String("lease"); given != "" {
 		var ok bool
 		if l.Namespace, l.Name, ok = strings.Cut(given, "/"); !ok || l.Namespace == "" || l.Name == "" {
-			return l, fail.Usagef("schedule: --lease %q, want NAMESPACE/NAME", given)
+			return l, nil, fail.Usagef("schedule: --lease %q, want NAMESPACE/NAME", given)
 		}
 	} else if text, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace"); err == nil {
 		l.Namespace = strings.TrimSpace(string(text))
 	}
-	return l, nil
+	return l, client, nil
 }
 
 // leadByLease calls run while this process holds a lease. With once it does not wait for another

@@ -16,6 +16,10 @@ func kubernetesEngine(*cli.Context) (engine, error) {
 	return engine{}, errors.New("this pacer was built with the tag nokubernetes: --on kubernetes needs one built without it")
 }
 
+func answerKueue(*cli.Context) error {
+	return errors.New("schedule: this pacer was built with the tag nokubernetes: --on kueue needs one built without it")
+}
+
 func kubectlStdin([]string) bool { return false }
 
 func readKubectl(*cli.Context, *call) (*submission, error) {

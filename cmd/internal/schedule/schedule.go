@@ -58,9 +58,14 @@ docs/guides/slurm.md and kubernetes.md go from a dry run to control.
    pacer schedule --on slurm --policy rubick --gres a100=a100-80gb
    pacer schedule --on kubernetes --policy rubick
 
+With --on kueue, Kueue decides which jobs run, on which accelerators and with how many
+pods, and pacer gives each its plan by an AdmissionCheck.
+
+   pacer schedule --on kueue
+
 The script of a job starts its command by pacer run, which gives it the plan.`,
 		Flags: slices.Concat(kubernetesFlags(), []cli.Flag{
-			&cli.StringFlag{Name: "on", Usage: "drive `CLUSTER`: slurm or kubernetes", Category: "Cluster"},
+			&cli.StringFlag{Name: "on", Usage: "drive `CLUSTER`: slurm or kubernetes; kueue: choose the plans of jobs that Kueue admits", Category: "Cluster"},
 			gresFlag(),
 			&cli.StringFlag{Name: "partition", Usage: "schedule the nodes and jobs of `NAME,...`", DefaultText: "all", Category: "Cluster"},
 			&cli.StringFlag{Name: "lock", Usage: "let one pacer at a time write, by a lock on `FILE` on a file system that all share", DefaultText: "schedule.lock in the data directory", Category: "Cluster"},
@@ -80,9 +85,12 @@ The script of a job starts its command by pacer run, which gives it the plan.`,
 }
 
 func runSchedule(c *cli.Context) error {
+	if c.String("on") == "kueue" {
+		return answerKueue(c)
+	}
 	makeEngine, ok := engines[c.String("on")]
 	if !ok {
-		return fail.Usagef("schedule: --on %q is no cluster, want slurm or kubernetes", c.String("on"))
+		return fail.Usagef("schedule: --on %q is no cluster, want slurm, kubernetes or kueue", c.String("on"))
 	}
 	if c.Bool("advise") && c.String("on") != "kubernetes" {
 		return fail.Usagef("schedule: --advise needs --on kubernetes")

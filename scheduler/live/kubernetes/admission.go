@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -235,14 +236,18 @@ func (a *Admission) answer(ctx context.Context, name cache.ObjectName) error {
 	if pending < 0 {
 		return nil
 	}
-	v, err := a.judge(ctx, w)
-	if err != nil {
-		return err
+	was := states[pending].(object)
+	v, failed := a.judge(ctx, w)
+	if failed != nil { // its owner sees why it waits
+		v = verdictOf(checkPending, "%v", failed)
+		if v.state["message"] == was["message"] {
+			return failed
+		}
 	}
-	v.state["name"], v.state["lastTransitionTime"] = states[pending].(object)["name"], time.Now().UTC().Format(time.RFC3339)
+	v.state["name"], v.state["lastTransitionTime"] = was["name"], time.Now().UTC().Format(time.RFC3339)
 	states[pending] = v.state
-	if err := a.patch(ctx, workloads, w, object{"admissionChecks": states}); err != nil {
-		return err
+	if err := a.patch(ctx, workloads, w, object{"admissionChecks": states}); err != nil || failed != nil {
+		return cmp.Or(failed, err)
 	}
 	a.report(Answer{name.String(), v.state["state"].(string), v.state["message"].(string)})
 	return nil

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	batch "k8s.io/api/batch/v1"
@@ -110,19 +111,26 @@ func (c *Cluster) Submit(t testing.TB, j *batch.Job) {
 
 // InstallKinds makes the cluster serve JobSets, PyTorchJobs and TrainJobs until the end of the test. Their controllers do
 // not run.
-func (c *Cluster) InstallKinds(t testing.TB) {
+func (c *Cluster) InstallKinds(t testing.TB) { c.install(t, "crds") }
+
+// install makes the cluster serve the kinds of a directory of the engines until the end of the test.
+func (c *Cluster) install(t testing.TB, dir string) {
 	t.Helper()
-	program, home := Program(t, "kubectl"), t.TempDir()
-	crds := filepath.Join(filepath.Dir(program), "crds")
-	kubectl := func(args ...string) {
-		t.Helper()
-		cmd := exec.Command(program, args...)
-		cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "HOME="+home)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("kubectl %v: %v\n%s", args, err, out)
-		}
+	crds := filepath.Join(filepath.Dir(Program(t, "kubectl")), dir)
+	c.Kubectl(t, "", "apply", "--server-side", "-f", crds)
+	t.Cleanup(func() { c.Kubectl(t, "", "delete", "-f", crds, "--timeout=1m") }) // and all objects
+	c.Kubectl(t, "", "wait", "--for=condition=Established", "--timeout=1m", "-f", crds)
+}
+
+// Kubectl runs kubectl as an administrator, and returns what it prints.
+func (c *Cluster) Kubectl(t testing.TB, stdin string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(Program(t, "kubectl"), args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "HOME="+c.Dir)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("kubectl %v: %v\n%s", args, err, out)
 	}
-	kubectl("apply", "--server-side", "-f", crds)
-	t.Cleanup(func() { kubectl("delete", "-f", crds, "--timeout=1m") }) // and all objects
-	kubectl("wait", "--for=condition=Established", "--timeout=1m", "-f", crds)
+	return string(out)
 }
