@@ -60,10 +60,19 @@ func kubernetesEngine(c *cli.Context) (engine, error) {
 	if err != nil {
 		return engine{}, err
 	}
-	lead := func(c *cli.Context, run func(context.Context) error) error {
-		return leadByLease(c.Context, c.App.ErrWriter, leaseClient, lease, c.Bool("once"), run)
+	if o.ReadOnly {
+		return engine{Cluster: cluster}, cluster.Run(c.Context)
 	}
-	return engine{Cluster: cluster, lead: lead, settle: cluster.Settle}, cluster.Run(c.Context)
+	lead := func(c *cli.Context, run func(context.Context) error) error {
+		return leadByLease(c.Context, c.App.ErrWriter, leaseClient, lease, c.Bool("once"), func(ctx context.Context) error {
+			// What was read before this process had the lease may lack writes of the last holder.
+			if err := cluster.Run(ctx); err != nil || ctx.Err() != nil {
+				return err
+			}
+			return run(ctx)
+		})
+	}
+	return engine{Cluster: cluster, lead: lead, settle: cluster.Settle}, cluster.Check(c.Context)
 }
 
 // kubeConfig returns the connection to the cluster. Requests are limited by the server.

@@ -47,20 +47,17 @@ func answerKueue(c *cli.Context) error {
 	if err != nil {
 		return fmt.Errorf("schedule: %w", err)
 	}
-	run := func(ctx context.Context) error {
-		if err := admission.Run(ctx); err != nil {
+	if c.Bool("dry-run") {
+		if err := admission.Run(c.Context); err != nil {
 			return fmt.Errorf("schedule: %w", err)
 		}
 		return nil
-	}
-	if c.Bool("dry-run") {
-		return run(c.Context)
 	}
 	lease, leaseClient, err := leaseOf(c, config, "pacer-admission")
 	if err != nil {
 		return err
 	}
-	return leadByLease(c.Context, c.App.ErrWriter, leaseClient, lease, false, run)
+	return leadByLease(c.Context, c.App.ErrWriter, leaseClient, lease, false, admission.Run)
 }
 
 // plan returns the best plan of a job on its accelerator and a shape.

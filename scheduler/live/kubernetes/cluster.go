@@ -9,6 +9,7 @@ import (
 	"time"
 
 	core "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -136,8 +137,25 @@ func (c *Cluster) wake(o any) {
 	}
 }
 
+// Check returns nil once nodes, pods and what trains can be read. An error says what could not be read within a minute.
+func (c *Cluster) Check(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		err := c.access(limited)
+		if err == nil || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+			return err
+		}
+		select {
+		case <-limited.Done():
+			return fmt.Errorf("kubernetes: nodes, pods and what trains are not read after a minute: %w", err)
+		case <-time.After(time.Second):
+		}
+	}
+}
+
 // Run reads the state of the cluster and follows it until ctx is done. It returns once the
-// first state is there. An error says what could not be read within a minute.
+// first state is there, which has every write that was made before, or ctx is done. An error says what could not be read within a minute.
 func (c *Cluster) Run(ctx context.Context) error {
 	for _, f := range c.factories {
 		f.Start(ctx.Done())
@@ -145,6 +163,9 @@ func (c *Cluster) Run(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	if !cache.WaitForCacheSync(limited.Done(), c.synced...) {
+		if ctx.Err() != nil {
+			return nil
+		}
 		return fmt.Errorf("kubernetes: nodes, pods and what trains are not read after a minute: %w", c.access(ctx))
 	}
 	if !c.ReadOnly {
