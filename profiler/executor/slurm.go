@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -82,7 +83,7 @@ func (s Slurm) ask(ctx context.Context, f func() error) error {
 }
 
 // Submit implements Cluster. A job that is submitted twice, since an answer of the controller was lost, runs once after
-// the other and not beside it: see script.
+// the other and not beside it: see script. Arrays may run beside each other.
 func (s Slurm) Submit(ctx context.Context, j Job) (Handle, error) {
 	if err := j.Validate(); err != nil {
 		return nil, err
@@ -107,10 +108,14 @@ func (s Slurm) Submit(ctx context.Context, j Job) (Handle, error) {
 	return h, err
 }
 
-// script is the batch script of a job. --dependency=singleton lets one job of a name run at a time.
+// script is the batch script of a job. --dependency=singleton lets one job of a name run at a time, and of an array one task.
 func script(j Job) string {
-	options := []string{"--job-name=" + j.Key, "--dependency=singleton", "--requeue", "--open-mode=append",
-		fmt.Sprintf("--nodes=%d", max(j.Nodes, 1)), "--ntasks-per-node=1"}
+	options := []string{"--job-name=" + j.Key, "--requeue", "--open-mode=append", fmt.Sprintf("--nodes=%d", max(j.Nodes, 1)), "--ntasks-per-node=1"}
+	if j.Tasks > 0 {
+		options = append(options, fmt.Sprintf("--array=0-%d", j.Tasks-1))
+	} else {
+		options = append(options, "--dependency=singleton")
+	}
 	if j.GPUs > 0 {
 		options = append(options, fmt.Sprintf("--gres=gpu:%d", j.GPUs))
 	} else {
@@ -121,6 +126,9 @@ func script(j Job) string {
 	}
 	if j.Output != "" {
 		options = append(options, "--output="+strings.ReplaceAll(j.Output, "%", "%%"))
+		if j.Tasks > 0 {
+			options[len(options)-1] += ".%a"
+		}
 	}
 	if j.Dir != "" {
 		options = append(options, "--chdir="+j.Dir)
@@ -161,7 +169,7 @@ func (s Slurm) find(ctx context.Context, key string) (Handle, error) {
 	}
 	for _, j := range jobs {
 		if j.Comment == key && !j.ended() {
-			return &slurmJob{s, key, j.ID}, nil
+			return &slurmJob{s, key, j.of()}, nil
 		}
 	}
 	return nil, nil
@@ -170,6 +178,7 @@ func (s Slurm) find(ctx context.Context, key string) (Handle, error) {
 // queuedJob is a job in the JSON of squeue.
 type queuedJob struct {
 	ID      int             `json:"job_id"`
+	Array   json.RawMessage `json:"array_job_id"` // of a task, 0 = it is none
 	Comment string          `json:"comment"`
 	State   json.RawMessage `json:"job_state"` // a word in 22.05, a list of words later
 	Exit    json.RawMessage `json:"exit_code"` // a wait status in 22.05, an object later
@@ -187,6 +196,14 @@ func (s Slurm) queue(ctx context.Context) ([]queuedJob, error) {
 		return nil, fmt.Errorf("executor: output of squeue: %w", err)
 	}
 	return q.Jobs, nil
+}
+
+// of returns the ID of the array of a task, and of other jobs their own.
+func (j *queuedJob) of() int {
+	if id, ok := number(j.Array); ok && id > 0 {
+		return id
+	}
+	return j.ID
 }
 
 // is reports whether the state has one of the words.
@@ -229,16 +246,22 @@ func exitCode(text json.RawMessage) int {
 	if json.Unmarshal(text, &v) != nil {
 		return -1
 	}
-	if json.Unmarshal(v.ReturnCode, &status) == nil {
-		return status
+	if n, ok := number(v.ReturnCode); ok {
+		return n
 	}
-	var n struct {
+	return -1
+}
+
+// number reads a number, or an object with number.
+func number(text json.RawMessage) (n int, ok bool) {
+	if json.Unmarshal(text, &n) == nil {
+		return n, true
+	}
+	var v struct {
 		Number int `json:"number"`
 	}
-	if json.Unmarshal(v.ReturnCode, &n) != nil {
-		return -1
-	}
-	return n.Number
+	ok = json.Unmarshal(text, &v) == nil
+	return v.Number, ok
 }
 
 // slurmJob is a job of Slurm.
@@ -251,6 +274,7 @@ type slurmJob struct {
 // Wait implements Handle.
 func (h *slurmJob) Wait(ctx context.Context, done func() bool) (JobEnd, error) {
 	answered := time.Now()
+	ends := map[int]JobEnd{} // of tasks: the controller forgets them one by one
 	for {
 		if done != nil && done() {
 			return JobEnd{}, nil
@@ -261,12 +285,16 @@ func (h *slurmJob) Wait(ctx context.Context, done func() bool) (JobEnd, error) {
 			return JobEnd{}, ctx.Err()
 		case err == nil:
 			answered = time.Now()
-			i := slices.IndexFunc(jobs, func(j queuedJob) bool { return j.ID == h.id })
-			if i < 0 {
-				return JobEnd{JobUnknown, -1}, nil
+			left := false
+			for i := range jobs {
+				if j := &jobs[i]; j.of() == h.id && !j.ended() {
+					left = true
+				} else if j.of() == h.id {
+					ends[j.ID] = j.end()
+				}
 			}
-			if jobs[i].ended() {
-				return jobs[i].end(), nil
+			if !left {
+				return worst(ends), nil
 			}
 		case errors.Is(err, profiler.ErrSetup) || time.Since(answered) > h.s.patience():
 			return JobEnd{}, err
@@ -277,6 +305,20 @@ func (h *slurmJob) Wait(ctx context.Context, done func() bool) (JobEnd, error) {
 		case <-time.After(h.s.poll()):
 		}
 	}
+}
+
+// worst returns the end of a job by those of its tasks.
+func worst(ends map[int]JobEnd) JobEnd {
+	if len(ends) == 0 {
+		return JobEnd{JobUnknown, -1}
+	}
+	worst := JobEnd{JobEnded, 0}
+	for _, id := range slices.Sorted(maps.Keys(ends)) {
+		if worst == (JobEnd{JobEnded, 0}) {
+			worst = ends[id]
+		}
+	}
+	return worst
 }
 
 // Cancel implements Handle.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -109,6 +110,61 @@ func TestSlurmSubmit(t *testing.T) {
 	}
 	if text := script(Job{Key: "k", Args: []string{"a"}, Nodes: 2}); !strings.Contains(text, "'--nodes=2'") || !strings.Contains(text, `; exec "$@"' sh 'a'`) || !strings.Contains(text, "--exclusive") {
 		t.Errorf("script of two nodes:\n%s", text)
+	}
+}
+
+// TestSlurmArray: an array has ended once all its tasks have, as the first that failed; tasks that ended first may be
+// forgotten by then.
+func TestSlurmArray(t *testing.T) {
+	task := func(id int, array, state, exit string) string {
+		return fmt.Sprintf(`{"job_id": %d, "comment": "k", "array_job_id": %s, "job_state": %q, "exit_code": %s}`, id, array, state, exit)
+	}
+	later := `{"set": true, "infinite": false, "number": 7}`
+	for want, first := range map[JobEnd]string{
+		{JobEnded, 0}:     task(8, "7", "COMPLETED", "0"),
+		{JobEnded, 3}:     task(8, later, "FAILED", "768"),
+		{JobNodeFail, -1}: task(8, later, "NODE_FAIL", "0"),
+	} {
+		f := &fakeSlurm{answer: func(_ string, n int) (string, error) {
+			parts := map[int][]string{
+				1: {task(9, "6", "RUNNING", "0"), task(7, "7", "PENDING", "0")}, // of another array; of this
+				2: {first, task(7, "7", "RUNNING", "0")},
+				3: {task(7, later, "RUNNING", "0")},
+				4: {task(7, "7", "COMPLETED", "0")},
+			}[n]
+			return `{"jobs": [` + strings.Join(parts, ", ") + `]}`, nil
+		}}
+		end, err := (&slurmJob{f.slurm(), "k", 7}).Wait(t.Context(), nil)
+		if err != nil || end != want || f.count["squeue"] != 4 {
+			t.Errorf("%+v, %v after %d looks, want %+v after 4", end, err, f.count["squeue"], want)
+		}
+	}
+	f := &fakeSlurm{answer: func(string, int) (string, error) { return `{"jobs": [` + task(9, later, "RUNNING", "0") + `]}`, nil }}
+	if h, err := f.slurm().Find(t.Context(), "k"); err != nil || h.(*slurmJob).id != 7 {
+		t.Errorf("found %+v, %v, want array 7", h, err)
+	}
+	text := script(Job{Key: "k", Args: []string{"a"}, Tasks: 4, Output: "/d/100%"})
+	if !strings.Contains(text, "'--array=0-3'") || !strings.Contains(text, "'--output=/d/100%%.%a'") || strings.Contains(text, "singleton") {
+		t.Errorf("script of an array:\n%s", text)
+	}
+}
+
+// TestTaskNumber reads the number of a task of both clusters.
+func TestTaskNumber(t *testing.T) {
+	for _, name := range taskVariables {
+		t.Setenv(name, "")
+		os.Unsetenv(name)
+	}
+	if _, err := TaskNumber(); err == nil {
+		t.Error("a number outside of tasks")
+	}
+	t.Setenv("JOB_COMPLETION_INDEX", "5")
+	if n, err := TaskNumber(); n != 5 || err != nil {
+		t.Error(n, err)
+	}
+	t.Setenv("SLURM_ARRAY_TASK_ID", "x")
+	if n, err := TaskNumber(); err == nil || !strings.Contains(err.Error(), `$SLURM_ARRAY_TASK_ID is "x"`) {
+		t.Error(n, err)
 	}
 }
 

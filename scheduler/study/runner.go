@@ -30,6 +30,8 @@ type Runner struct {
 	Study   *Study
 	Dir     *Dir
 	Workers int // runs at a time, at least 1
+	// Shard is the part of the cells to run, the zero value all. The outcomes of other cells are zero.
+	Shard Shard
 	// Setup returns the configuration of a cell. It is called concurrently.
 	Setup func(ctx context.Context, c Cell) (Setup, error)
 	// Progress, if set, is called for every cell that is done, one call at a time.
@@ -37,6 +39,11 @@ type Runner struct {
 
 	references references
 }
+
+// Shard is a part of the cells of a study: those whose number, divided by Of, leaves the remainder Index. Of 0 is all.
+type Shard struct{ Index, Of int }
+
+func (s Shard) has(cell int) bool { return s.Of == 0 || cell%s.Of == s.Index }
 
 // Progress reports a cell that is done.
 type Progress struct {
@@ -53,7 +60,7 @@ type Outcome struct {
 	Err    error // why the run failed
 }
 
-// Run runs all cells and returns their outcomes in the order of Study.Cells. The error
+// Run runs the cells of the shard and returns their outcomes in the order of Study.Cells. The error
 // of a run is in its Outcome. Run returns an error if it did not try every cell,
 // because ctx ended or a record cannot be stored.
 func (r *Runner) Run(ctx context.Context) ([]Outcome, error) {
@@ -63,7 +70,13 @@ func (r *Runner) Run(ctx context.Context) ([]Outcome, error) {
 	out := make([]Outcome, len(cells))
 	next := make(chan int)
 	var wait sync.WaitGroup
-	notify := r.reporter(len(cells))
+	total := 0
+	for i := range cells {
+		if r.Shard.has(i) {
+			total++
+		}
+	}
+	notify := r.reporter(total)
 	for range max(r.Workers, 1) {
 		wait.Go(func() {
 			for i := range next {
@@ -80,6 +93,9 @@ func (r *Runner) Run(ctx context.Context) ([]Outcome, error) {
 		})
 	}
 	for i := range cells {
+		if !r.Shard.has(i) {
+			continue
+		}
 		select {
 		case next <- i:
 			continue

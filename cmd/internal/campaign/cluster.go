@@ -9,8 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -55,7 +53,7 @@ func (o *Options) clusterSetup(ctx context.Context, camp profiler.Campaign) (Set
 	if err != nil {
 		return Setup{}, err
 	}
-	self, err := thisProgram()
+	self, err := executor.Self()
 	if err != nil {
 		return Setup{}, err
 	}
@@ -119,17 +117,6 @@ func (o *Options) addNodes(m *profiler.Machine) {
 	if o.NetworkGbps > 0 {
 		m.Link.InterBps = o.NetworkGbps * 1e9 / 8
 	}
-}
-
-// thisProgram returns the path of this program under the name that it was started by.
-func thisProgram() (string, error) {
-	path, err := exec.LookPath(os.Args[0])
-	if err != nil {
-		if path, err = os.Executable(); err != nil {
-			return "", fmt.Errorf("profile: the path of this program: %w", err)
-		}
-	}
-	return filepath.Abs(path)
 }
 
 // RunJob does what a request file asks for, and writes the answer beside it. An answer that is there already stays. Of a job

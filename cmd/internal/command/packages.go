@@ -10,7 +10,7 @@ import (
 // with the sources.
 var errorPackages = strings.Fields(`
 	accuracy admission analytic bayes catalog colocation compat compose datasets device drift executor
-	experiment family goodput gp hook hostspeed huggingface hybrid kubernetes kubetest launch
+	experiment family goodput gp hook hostspeed huggingface hybrid kubejob kubernetes kubetest launch
 	lbfgsb live lp measured memory named nn nnls online optimus order perfmodel place planner
 	policy profiler query recipe recording registry remote replay report rubick runner scheduler
 	schedulertest server sim slurm slurmtest snapshot spec stack store study synthetic trainlog worker

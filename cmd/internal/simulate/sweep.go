@@ -36,13 +36,19 @@ Each result is also given as a multiple of the best lower bound.
 
    pacer sweep bench/studies/backfill.yaml
 
+With --on the runs are tasks of a job of a cluster, over a directory that its nodes
+share. The same command waits for that job if it was interrupted, and prints what a
+run on this machine prints.
+
+   pacer sweep --on slurm --tasks 16 --out /shared/backfill bench/studies/backfill.yaml
+
 docs/guides/studies.md describes the file.`,
-		Flags: []cli.Flag{
+		Flags: append(clusterFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "out", Usage: "keep results in `DIR`", DefaultText: "sweeps/NAME in --data", Category: command.CategoryOutput},
 			&cli.StringFlag{Name: "runs-out", Usage: "write one CSV row per run to `FILE`", Category: command.CategoryOutput},
 			&cli.StringFlag{Name: "svg", Usage: "draw the mean JCTs over the loads, or all intervals without loads, into `FILE`", Category: command.CategoryOutput},
 			&cli.StringFlag{Name: "markdown", Usage: "write the rows into `FILE`, between its lines <!-- NAME --> and <!-- /NAME -->, NAME being the study's", Category: command.CategoryOutput},
-		},
+		}...),
 		Action: runSweep,
 	}
 }
@@ -56,7 +62,13 @@ func runSweep(c *cli.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("sweep: %w", err)
 	}
-	s := &sweep{Sweep: opened}
+	s := &sweep{Sweep: opened, path: path}
+	if s.dir, err = s.outDir(c); err != nil {
+		return err
+	}
+	if c.IsSet("shard") {
+		return s.runShard(c)
+	}
 	document := c.String("markdown")
 	if document != "" {
 		if err := report.CanSplice(document, s.Name); err != nil {
@@ -68,6 +80,11 @@ func runSweep(c *cli.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, files.Discard()) }()
+	if c.IsSet("on") {
+		if err := s.runOn(c); err != nil {
+			return err
+		}
+	}
 	if err := s.run(c); err != nil {
 		return err
 	}
@@ -97,27 +114,31 @@ func (s *sweep) writeFiles(files command.Files) error {
 // sweep is a study with its results.
 type sweep struct {
 	*experiment.Sweep
+	path     string // of the study
+	dir      string // of the results
+	shard    studies.Shard
 	outcomes []studies.Outcome
 	stopped  error // why not every run was tried, nil if all were
 }
 
+// outDir returns the directory of the results.
+func (s *sweep) outDir(c *cli.Context) (string, error) {
+	if path := c.String("out"); path != "" {
+		return path, nil
+	}
+	data, err := datadir.Of(c).Path()
+	return filepath.Join(data, "sweeps", s.Name), err
+}
+
 // run runs what is not kept yet. After an interruption the runs that are done remain.
 func (s *sweep) run(c *cli.Context) error {
-	path := c.String("out")
-	if path == "" {
-		data, err := datadir.Of(c).Path()
-		if err != nil {
-			return err
-		}
-		path = filepath.Join(data, "sweeps", s.Name)
-	}
-	dir, err := studies.OpenDir(path)
+	dir, err := studies.OpenDir(s.dir)
 	if err != nil {
 		return err
 	}
 	began, kept, done := time.Now(), 0, 0
 	log := console.NewBar(c.App.ErrWriter, "sweep "+s.Name, len(s.Cells()))
-	r := studies.Runner{Study: &s.Study, Dir: dir, Workers: runtime.GOMAXPROCS(0), Setup: s.Setup, Progress: func(p studies.Progress) {
+	r := studies.Runner{Study: &s.Study, Dir: dir, Shard: s.shard, Workers: runtime.GOMAXPROCS(0), Setup: s.Setup, Progress: func(p studies.Progress) {
 		if log.Set(p.Done); p.Err == nil {
 			done++
 		}
@@ -133,7 +154,7 @@ func (s *sweep) run(c *cli.Context) error {
 	s.outcomes, err = r.Run(c.Context)
 	log.Finish()
 	fmt.Fprintf(c.App.ErrWriter, "sweep %s: %d of %d runs in %s, %d of them from before, in %.1f s\n",
-		s.Name, done, len(s.Cells()), path, kept, time.Since(began).Seconds())
+		s.Name, done, len(s.Cells()), s.dir, kept, time.Since(began).Seconds())
 	if err != nil {
 		err = fmt.Errorf("sweep: the same command goes on: %w", err)
 	}

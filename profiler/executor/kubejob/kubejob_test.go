@@ -1,0 +1,91 @@
+package kubejob
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pacer-ml/pacer/profiler/executor"
+	"github.com/pacer-ml/pacer/scheduler/live/kubernetes/kubetest"
+)
+
+func TestMain(m *testing.M) { kubetest.Main(m) }
+
+// TestJobs: tasks run with their numbers; a job is found while it runs, ends as its worst task, and can be submitted again.
+func TestJobs(t *testing.T) {
+	c := kubetest.Shared(t)
+	c.Reset(t)
+	c.AddNodes(t, 2, 4)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "pod.yaml")
+	text := "metadata: {annotations: {kubemin/run: \"true\"}}\nspec: {restartPolicy: Never, terminationGracePeriodSeconds: 1, containers: [{name: c, image: i}]}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	template, err := ReadTemplate(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := Cluster{Client: c.Client, Namespace: "default", Template: template, Poll: 20 * time.Millisecond}
+	submit := func(script string) executor.Handle {
+		t.Helper()
+		h, err := k.Submit(t.Context(), executor.Job{Key: "Key_1.a", Args: []string{"sh", "-c", script}, Dir: dir, GPUs: 1, Tasks: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	wait := func(h executor.Handle, want executor.JobEnd) {
+		t.Helper()
+		if end, err := h.Wait(t.Context(), nil); err != nil || end != want {
+			t.Errorf("%+v, %v, want %+v", end, err, want)
+		}
+	}
+	first := submit("touch task-$JOB_COMPLETION_INDEX; until [ -e go ]; do sleep 0.05; done")
+	if again := submit("false"); again.(*handle).job.UID != first.(*handle).job.UID {
+		t.Error("a job that runs is submitted again")
+	}
+	if h, err := k.Find(t.Context(), "Key_1.a"); h == nil || err != nil {
+		t.Errorf("found %v, %v", h, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wait(first, executor.JobEnd{State: executor.JobEnded})
+	if tasks, err := filepath.Glob(filepath.Join(dir, "task-[012]")); err != nil || len(tasks) != 3 {
+		t.Errorf("tasks %v, %v", tasks, err)
+	}
+	if h, err := k.Find(t.Context(), "Key_1.a"); h != nil || err != nil {
+		t.Errorf("found %v, %v after its end", h, err)
+	}
+	second := submit("sleep 100")
+	wait(first, executor.JobEnd{State: executor.JobUnknown, Code: -1})
+	if err := second.Cancel(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := second.Cancel(t.Context()); err != nil {
+		t.Error(err)
+	}
+	wait(second, executor.JobEnd{State: executor.JobUnknown, Code: -1})
+}
+
+// TestBadTemplates: errors name the file and the field.
+func TestBadTemplates(t *testing.T) {
+	for text, want := range map[string]string{
+		"spec: {containers: []}":              "image is missing",
+		"spec: {containers: [{name: c}]}":     "image is missing",
+		"spec: {container: [{name: c}]}":      `unknown field "spec.container"`,
+		"spec: [":                             "pod.yaml",
+		"spec: {containers: {name: c, a: b}}": "pod.yaml",
+	} {
+		file := filepath.Join(t.TempDir(), "pod.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadTemplate(file); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
