@@ -139,7 +139,7 @@ e2e: build ## the built binary, from the command line
 	PACER_BIN='$(CURDIR)/bin/pacer' $(GOTEST) -count=1 -timeout 60m -run '$(E2E)' ./cmd/...
 
 .PHONY: engines
-engines: need-go $(ENGINES)/kubectl ## a real control plane of Kubernetes and an S3 server for tests: 13 minutes of processor time, 3 GB of build cache
+engines: need-go $(ENGINES)/kubectl ## a real control plane of Kubernetes, Kueue and an S3 server for tests: more than 13 minutes of processor time, 3 GB of build cache
 	@mkdir -p bin && ln -sfn '$(ENGINES)' bin/engines && echo '$(ENGINES)'
 
 .PHONY: fuzz
@@ -254,7 +254,7 @@ $(ENGINES)/kubectl: | need-go
 		dir=$$(cd '$(ENGINES)' && $(GO) mod download -json "$$module" | sed -n 's/.*"Dir": "\(.*\)".*/\1/p') && \
 		mkdir -p "$(ENGINES)/crds/$$to" && cp --no-preserve=mode "$$dir/"$$files "$(ENGINES)/crds/$$to" || exit 1; \
 	done <$(ENGINES_SRC)/crds.txt
-	cd $(ENGINES_SRC) && $(GO) build -trimpath -ldflags '-s -w' -o '$(ENGINES)/' ./...
+	cd $(ENGINES_SRC) && $(GO) build -trimpath -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$$(sed -n 's|.*k8s.io/kubernetes v|v|p' go.mod)" -o '$(ENGINES)/' ./...
 	for of in kueue versitygw; do \
 		(cd $(ENGINES_SRC)/$$of && $(GO) build -trimpath -ldflags '-s -w' -o '$(ENGINES)/' tool) || exit 1; \
 	done

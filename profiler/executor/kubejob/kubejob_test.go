@@ -76,7 +76,7 @@ func TestBadTemplates(t *testing.T) {
 	for text, want := range map[string]string{
 		"spec: {containers: []}":              "image is missing",
 		"spec: {containers: [{name: c}]}":     "image is missing",
-		"spec: {container: [{name: c}]}":      `unknown field "spec.container"`,
+		"spec: {container: [{name: c}]}":      `unknown field "container"`,
 		"spec: [":                             "pod.yaml",
 		"spec: {containers: {name: c, a: b}}": "pod.yaml",
 	} {

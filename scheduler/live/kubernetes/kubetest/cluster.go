@@ -37,7 +37,7 @@ var (
 	failed error
 )
 
-// Program returns the path of a program of the engines: kubemin, kubectl or versitygw. If it is not
+// Program returns the path of a program of the engines: kubemin, kubectl, kueue or versitygw. If it is not
 // built the machine lacks it.
 func Program(t testing.TB, name string) string {
 	t.Helper()
