@@ -176,7 +176,7 @@ func (s *SSH) Submit(ctx context.Context, j Job) (Handle, error) {
 		return nil, err
 	}
 	if j.Tasks > 0 {
-		return nil, fmt.Errorf("executor: job %s is an array of %d tasks, which a list of hosts does not run", j.Key, j.Tasks)
+		return nil, fmt.Errorf("executor: ssh: job %s is an array of %d tasks, which a list of hosts does not run", j.Key, j.Tasks)
 	}
 	if n := max(j.Nodes, 1); n > len(s.o.Hosts) {
 		return nil, fmt.Errorf("executor: ssh: job %s needs %d hosts, %d are listed", j.Key, n, len(s.o.Hosts))
