@@ -3,5 +3,5 @@
 //
 // Start with local.go, then local_linux.go, which explains how all descendants of a command are found and
 // ended, and guard_linux.go and supervise_linux.go, the processes that do so. Sweep ends what is left after all of them
-// were killed. job.go has the interface of clusters, slurm.go, ssh.go and package kubejob those there are.
+// were killed. job.go has the interface of clusters, slurm.go and ssh.go those there are; package kubejob of cmd has another.
 package executor

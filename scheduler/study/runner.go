@@ -40,7 +40,7 @@ type Runner struct {
 	references references
 }
 
-// Shard is a part of the cells of a study: those whose number, divided by Of, leaves the remainder Index. Of 0 is all.
+// Shard is a part of the cells of a study: those with a number that, divided by Of, leaves the remainder Index. Of 0 is all.
 type Shard struct{ Index, Of int }
 
 func (s Shard) has(cell int) bool { return s.Of == 0 || cell%s.Of == s.Index }

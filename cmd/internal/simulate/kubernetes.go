@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/internal/kubejob"
 	"github.com/pacer-ml/pacer/profiler/executor"
-	"github.com/pacer-ml/pacer/profiler/executor/kubejob"
 )
 
 func kubernetesFlags(category string) []cli.Flag {

@@ -106,7 +106,7 @@ func admittedSets(w *unstructured.Unstructured) (admittedPods, error) {
 	return out, nil
 }
 
-// admitted reads the request of a job of which some pods are admitted.
+// admitted reads the request of a job with the pods that are admitted.
 func (c *Cluster) admitted(job *unstructured.Unstructured, sets admittedPods) (spec.Job, error) {
 	var out live.Job
 	r := requested{Host: sets[0].host}

@@ -25,8 +25,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/live/kubernetes/kubetest"
 )
 
-// skewed is a server with a controller of Jobs, of which pacer sees jobs and pods at other moments: the test says when. It
-// is the policy, too, which grants jobs the slots of a map.
+// skewed is a server with a controller of Jobs. Pacer sees its jobs and pods at other moments: the test says when. It is the
+// policy, too, which grants jobs the slots of a map.
 type skewed struct {
 	*Cluster
 	t          *testing.T

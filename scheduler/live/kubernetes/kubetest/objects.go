@@ -119,7 +119,7 @@ func (c *Cluster) install(t testing.TB, dir string) {
 	crds := filepath.Join(filepath.Dir(Program(t, "kubectl")), dir)
 	c.Kubectl(t, "", "apply", "--server-side", "-f", crds)
 	t.Cleanup(func() { c.Kubectl(t, "", "delete", "-f", crds, "--timeout=1m") }) // and all objects
-	c.Kubectl(t, "", "wait", "--for=condition=Established", "--timeout=1m", "-f", crds)
+	c.Kubectl(t, "", "wait", "--recursive=false", "--for=condition=Established", "--timeout=1m", "-f", crds)
 }
 
 // Kubectl runs kubectl as an administrator, and returns what it prints.
@@ -127,7 +127,7 @@ func (c *Cluster) Kubectl(t testing.TB, stdin string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(Program(t, "kubectl"), args...)
 	cmd.Stdin = strings.NewReader(stdin)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "HOME="+c.Dir)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "HOME="+t.TempDir()) // it caches there which kinds there are
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("kubectl %v: %v\n%s", args, err, out)
