@@ -114,7 +114,7 @@ func TestE2ESlurmSweep(t *testing.T) {
 	}
 }
 
-// TestE2EKubernetesSweep runs a study as an indexed Job of a real Kubernetes, whose pods are processes of this machine.
+// TestE2EKubernetesSweep runs a study as an indexed Job of a real Kubernetes. Its pods are processes of this machine.
 func TestE2EKubernetesSweep(t *testing.T) {
 	c := kubernetesCluster(t)
 	s := &sharedSweep{t: t, dir: t.TempDir(), env: []string{"KUBECONFIG=" + c.Kubeconfig}}
