@@ -40,10 +40,23 @@ point: {max_time: 1s}
 	}
 }
 
-// TestE2ESlurmNodes measures a user's command on two nodes of a real Slurm: it ends only if it runs on both.
+// TestE2ESlurmNodes measures a user's command on two nodes of a real Slurm.
 func TestE2ESlurmNodes(t *testing.T) {
 	slurmtest.Start(t, 2, 0)
-	rows := nodesCampaign(t, `
+	checkTogether(t, nodesCampaign(t, together, "--on", "slurm"))
+}
+
+// TestE2EKubernetesNodes measures it on two nodes of a real Kubernetes. Its pods are processes of this machine.
+func TestE2EKubernetesNodes(t *testing.T) {
+	c := kubernetesCluster(t)
+	t.Setenv("KUBECONFIG", c.Kubeconfig)
+	template := filepath.Join(t.TempDir(), "pod.yaml")
+	writeFile(t, template, "metadata: {annotations: {kubemin/run: \"true\"}}\nspec: {containers: [{name: pacer, image: pacer}]}\n")
+	checkTogether(t, nodesCampaign(t, together, "--on", "kubernetes", "--pod-template", template))
+}
+
+// together is a campaign of a command that ends only if it runs on both nodes.
+const together = `
 name: nodes
 models: [{name: gpt-a, kind: decoder, layers: 2, hidden: 32, ffn: 64, heads: 2, vocab: 128, seq_len: 16}]
 space: {shapes: [1+1], micro_batch: [1, 2]}
@@ -58,7 +71,10 @@ runner:
     fi
   warmup_steps: 2
   timed_steps: 6
-`, "--on", "slurm")
+`
+
+func checkTogether(t *testing.T, rows []spec.Measurement) {
+	t.Helper()
 	if len(rows) < 2 {
 		t.Errorf("%d rows, want 2 points", len(rows))
 	}

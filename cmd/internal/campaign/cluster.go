@@ -59,7 +59,7 @@ func (o *Options) clusterSetup(ctx context.Context, camp profiler.Campaign) (Set
 		return Setup{}, err
 	}
 	request := func(c *spec.Config) JobRequest { return JobRequest{jobVersion, camp, o.Devices, o.Seed, c} }
-	args := []string{self, "profile", "point"}
+	args := []string{cmp.Or(o.Program, self), "profile", "point"}
 	remote, err := runner.NewRemote(runner.RemoteOptions{
 		Cluster: cluster, Dir: o.JobDir, Args: args, Run: camp.Source() + "#" + o.Label, GPUs: o.GPUs,
 		Request: func(c spec.Config) any { return request(&c) }, Limit: camp.Point.Defaults().Timeout + limitSlack})
@@ -90,14 +90,16 @@ func (o *Options) clusterSetup(ctx context.Context, camp profiler.Campaign) (Set
 // cluster returns the cluster of --on.
 func (o *Options) cluster() (executor.Cluster, error) {
 	switch {
-	case o.On == "slurm" && len(o.Hosts) > 0:
-		return nil, badField("hosts", strings.Join(o.Hosts, ","), "are for --on ssh; Slurm chooses nodes")
+	case o.On != "ssh" && len(o.Hosts) > 0:
+		return nil, badField("hosts", strings.Join(o.Hosts, ","), "are for --on ssh; Slurm and Kubernetes choose nodes")
+	case o.On == "kubernetes" && o.Kubernetes != nil:
+		return o.Kubernetes, nil
 	case o.On == "slurm":
 		return executor.Slurm{Poll: o.Poll}, nil
 	case o.On != "ssh":
-		return nil, badField("on", o.On, "is not the name of a cluster, want slurm or ssh")
+		return nil, badField("on", o.On, "is not the name of a cluster, want slurm, kubernetes or ssh")
 	case o.GPUs > 0:
-		return nil, badField("gpus", strconv.Itoa(o.GPUs), "are requested of Slurm; a host of --on ssh is measured whole, or with --devices")
+		return nil, badField("gpus", strconv.Itoa(o.GPUs), "are requested of Slurm or Kubernetes; a host of --on ssh is measured whole, or with --devices")
 	case len(o.Hosts) == 0:
 		return nil, fail.Usagef("profile: --on ssh needs --hosts, such as --hosts node1,node2")
 	}

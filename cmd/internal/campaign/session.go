@@ -18,6 +18,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
+	"github.com/pacer-ml/pacer/profiler/executor"
 	"github.com/pacer-ml/pacer/profiler/runner"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
@@ -36,7 +37,9 @@ type Options struct {
 	// the number per node, 0 = the CPUs, Nodes that of nodes that a point may use, Parallel the number of jobs at a time, and
 	// Poll the time between two looks, 0 = 2 s.
 	On                    string
-	Hosts                 []string // of On "ssh"
+	Hosts                 []string         // of On "ssh"
+	Kubernetes            executor.Cluster // of On "kubernetes"
+	Program               string           // path of pacer on the nodes, "" = that of this program
 	JobDir                string
 	GPUs, Nodes, Parallel int
 	NetworkGbps           float64 // of a node, 0 = as it says itself, else that of the usual node

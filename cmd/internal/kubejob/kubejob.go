@@ -1,3 +1,5 @@
+//go:build !nokubernetes
+
 package kubejob
 
 import (
@@ -5,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -55,8 +58,8 @@ func (c Cluster) Submit(ctx context.Context, j executor.Job) (executor.Handle, e
 	if err := j.Validate(); err != nil {
 		return nil, err
 	}
-	if j.Nodes > 1 {
-		return nil, fmt.Errorf("kubejob: job %s has %d nodes, want 1", j.Key, j.Nodes)
+	if j.Nodes > 1 && j.Tasks > 0 {
+		return nil, fmt.Errorf("kubejob: job %s has %d tasks of %d nodes, want tasks of one node", j.Key, j.Tasks, j.Nodes)
 	}
 	for {
 		now, err := c.get(ctx, j.Key)
@@ -88,7 +91,8 @@ func (c Cluster) Submit(ctx context.Context, j executor.Job) (executor.Handle, e
 
 // job returns the manifest of a job.
 func (c Cluster) job(j executor.Job) *batch.Job {
-	n, mode := int32(max(j.Tasks, 1)), batch.IndexedCompletion
+	n, mode := int32(max(j.Tasks, j.Nodes, 1)), batch.IndexedCompletion
+	name := strings.ToLower(nameOf.Replace(j.Key))
 	pod := *c.Template.DeepCopy()
 	if pod.Spec.RestartPolicy == "" {
 		pod.Spec.RestartPolicy = core.RestartPolicyNever
@@ -101,13 +105,38 @@ func (c Cluster) job(j executor.Job) *batch.Job {
 		}
 		run.Resources.Limits["nvidia.com/gpu"] = *resource.NewQuantity(int64(j.GPUs), resource.DecimalSI)
 	}
-	out := &batch.Job{ObjectMeta: meta.ObjectMeta{Name: strings.ToLower(nameOf.Replace(j.Key)), Annotations: map[string]string{keyAnnotation: j.Key}},
+	out := &batch.Job{ObjectMeta: meta.ObjectMeta{Name: name, Annotations: map[string]string{keyAnnotation: j.Key}},
 		Spec: batch.JobSpec{Completions: &n, Parallelism: &n, CompletionMode: &mode, Template: pod}}
+	if j.Nodes > 1 { // all pods begin together or not at all
+		spread(&out.Spec.Template.Spec, name)
+		run.Env = append(run.Env, core.EnvVar{Name: executor.NodesVar, Value: strconv.Itoa(j.Nodes)},
+			field(executor.NodeVar, "metadata.annotations['"+batch.JobCompletionIndexAnnotation+"']"),
+			field(executor.AttemptVar, "metadata.labels['"+batch.ControllerUidLabel+"']"))
+		out.Spec.Template.Spec.Containers[0] = *run
+		out.Spec.BackoffLimit = new(int32)
+	}
 	if j.Limit > 0 { // since a pod has a node; without one it does not count
 		seconds := int64(j.Limit.Seconds() + 0.5)
 		out.Spec.Template.Spec.ActiveDeadlineSeconds = &seconds
 	}
 	return out
+}
+
+// field is a variable with a field of the pod.
+func field(name, path string) core.EnvVar {
+	return core.EnvVar{Name: name, ValueFrom: &core.EnvVarSource{FieldRef: &core.ObjectFieldSelector{FieldPath: path}}}
+}
+
+// spread places each pod of a job on a node of its own.
+func spread(pod *core.PodSpec, job string) {
+	if pod.Affinity == nil {
+		pod.Affinity = &core.Affinity{}
+	}
+	if pod.Affinity.PodAntiAffinity == nil {
+		pod.Affinity.PodAntiAffinity = &core.PodAntiAffinity{}
+	}
+	apart := &pod.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	*apart = append(*apart, core.PodAffinityTerm{TopologyKey: core.LabelHostname, LabelSelector: &meta.LabelSelector{MatchLabels: map[string]string{batch.JobNameLabel: job}}})
 }
 
 // Find implements executor.Cluster.

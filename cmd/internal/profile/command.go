@@ -11,6 +11,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/internal/kubejob"
 )
 
 // Command is pacer profile.
@@ -68,7 +69,7 @@ func openCampaign(c *cli.Context, rows campaign.RowSource, measured func(context
 	o := campaignOptions(c)
 	o.Measured = measured
 	if o.On = c.String("on"); o.On == "" {
-		for _, name := range []string{"gpus", "parallel", "hosts"} {
+		for _, name := range []string{"gpus", "parallel", "hosts", "pod-template", "program"} {
 			if c.IsSet(name) {
 				return nil, fail.Usagef("run: --%s needs --on", name)
 			}
@@ -78,6 +79,12 @@ func openCampaign(c *cli.Context, rows campaign.RowSource, measured func(context
 	dir, err := datadir.Of(c).Path()
 	if err != nil {
 		return nil, err
+	}
+	o.Program = c.String("program")
+	if o.On == "kubernetes" {
+		if o.Kubernetes, err = kubejob.Open(c); err != nil {
+			return nil, command.ForVerb(c, err)
+		}
 	}
 	o.JobDir, o.GPUs, o.Parallel, o.Hosts = filepath.Join(dir, "jobs"), c.Int("gpus"), c.Int("parallel"), c.StringSlice("hosts")
 	if err := errors.Join(command.InRange(c, "parallel", o.Parallel, 1024), command.NotNegative(c, "gpus")); err != nil {

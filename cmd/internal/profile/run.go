@@ -18,6 +18,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/internal/kubejob"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/cmd/internal/trust"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -46,7 +47,7 @@ Where pacer serve has the data directory open, rows and progress are posted to i
 its page shows how far the campaign is. A server with tokens needs one with scope
 ingest in $PACER_TOKEN.
 
-With --on slurm or ssh each point is a job, several at a time. The nodes need this
+With --on slurm, kubernetes or ssh each point is a job, several at a time. The nodes need this
 program and the data directory at the same paths. Interrupted, the jobs go on, and
 the same command takes their results. sbatch reads account and partition from its
 variables, such as SBATCH_PARTITION; ssh reads ~/.ssh/config. Points whose shape has
@@ -59,10 +60,10 @@ Another --label starts the campaign over, beside the first run. On every synced
 point, standard error has a line like
 
    profile cpu-smoke: 7 of 40 points: gpt-tiny dp=2,... ok 0.123 s ±1.2 % ...`,
-		Flags: append(machineFlags(),
-			&cli.StringFlag{Name: "on", Usage: "measure each point as a job of a `CLUSTER`: slurm, or ssh for --hosts", DefaultText: "this machine", Category: command.CategoryHardware},
+		Flags: append(append(machineFlags(), kubejob.Flags(command.CategoryHardware)...),
+			&cli.StringFlag{Name: "on", Usage: "measure each point as a job of a `CLUSTER`: slurm, kubernetes, or ssh for --hosts", DefaultText: "this machine", Category: command.CategoryHardware},
 			&cli.StringSliceFlag{Name: "hosts", Usage: "log in to these `HOSTS` with --on ssh, such as node1,node2", Category: command.CategoryHardware},
-			&cli.IntFlag{Name: "gpus", Usage: "request `N` GPUs on each node of --on slurm; 0 = measure the CPUs of whole nodes", Category: command.CategoryHardware},
+			&cli.IntFlag{Name: "gpus", Usage: "request `N` GPUs on each node of Slurm or Kubernetes; 0 = measure the CPUs of whole nodes", Category: command.CategoryHardware},
 			&cli.IntFlag{Name: "parallel", Value: 4, Usage: "keep up to `N` jobs of --on in the queue", Category: command.CategoryHardware},
 			&cli.IntFlag{Name: "max-points", Usage: "stop at `N` points in all instead of the file's budget", DefaultText: "the file's", Category: categoryCampaign},
 			&cli.DurationFlag{Name: "max-wall", Usage: "stop after `TIME` such as 30m, earlier sessions of the run included, instead of the file's budget", DefaultText: "the file's", Category: categoryCampaign},

@@ -15,6 +15,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/internal/kubejob"
 	"github.com/pacer-ml/pacer/profiler/executor"
 	studies "github.com/pacer-ml/pacer/scheduler/study"
 )
@@ -22,7 +23,7 @@ import (
 // clusterFlags are those of runs on a cluster.
 func clusterFlags() []cli.Flag {
 	const category = "Cluster"
-	return append(kubernetesFlags(category),
+	return append(kubejob.Flags(category),
 		&cli.StringFlag{Name: "on", Usage: "run as a job array of `CLUSTER`: slurm or kubernetes", DefaultText: "this machine", Category: category},
 		&cli.IntFlag{Name: "tasks", Value: 8, Usage: "divide the runs among `N` tasks, each with a node or pod", Category: category},
 		&cli.StringFlag{Name: "shard", Usage: "run only part `I/N` of the runs, counted from 0, and print nothing; task/N: the part of this task of an array", Category: category})
@@ -31,7 +32,7 @@ func clusterFlags() []cli.Flag {
 // clusters are those of --on.
 var clusters = map[string]func(c *cli.Context) (executor.Cluster, error){
 	"slurm":      func(*cli.Context) (executor.Cluster, error) { return executor.Slurm{}, nil },
-	"kubernetes": kubernetesCluster,
+	"kubernetes": kubejob.Open,
 }
 
 // parseShard reads I/N, or task/N.

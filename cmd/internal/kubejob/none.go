@@ -1,6 +1,6 @@
 //go:build nokubernetes
 
-package simulate
+package kubejob
 
 import (
 	"errors"
@@ -10,8 +10,10 @@ import (
 	"github.com/pacer-ml/pacer/profiler/executor"
 )
 
-func kubernetesFlags(string) []cli.Flag { return nil }
+// Flags returns the flags of Open.
+func Flags(string) []cli.Flag { return nil }
 
-func kubernetesCluster(*cli.Context) (executor.Cluster, error) {
+// Open returns an error.
+func Open(*cli.Context) (executor.Cluster, error) {
 	return nil, errors.New("this pacer was built with the tag nokubernetes: --on kubernetes needs one built without it")
 }

@@ -1,6 +1,6 @@
 //go:build !nokubernetes
 
-package simulate
+package kubejob
 
 import (
 	"fmt"
@@ -10,24 +10,25 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
-	"github.com/pacer-ml/pacer/cmd/internal/kubejob"
 	"github.com/pacer-ml/pacer/profiler/executor"
 )
 
-func kubernetesFlags(category string) []cli.Flag {
+// Flags returns the flags of Open.
+func Flags(category string) []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "pod-template", Usage: "run pods of Kubernetes as `FILE` says, a YAML with metadata and spec of a pod: its first container has pacer, the study and the shared directory at the paths of this machine", Category: category},
-		&cli.StringFlag{Name: "program", Usage: "run pacer at `PATH` of the nodes; another build runs all again", DefaultText: "this one", Category: category},
+		&cli.StringFlag{Name: "pod-template", Usage: "run pods of Kubernetes as `FILE` says, a YAML with metadata and spec of a pod: its first container has pacer and the shared directories at the paths of this machine", Category: category},
+		&cli.StringFlag{Name: "program", Usage: "run pacer at `PATH` of the nodes, the same build", DefaultText: "this one", Category: category},
 		&cli.StringFlag{Name: "kubeconfig", Usage: "reach Kubernetes by `FILE`", DefaultText: "$KUBECONFIG, else ~/.kube/config, else the service account of the pod", Category: category},
 		&cli.StringFlag{Name: "namespace", Usage: "submit to namespace `NAME` of Kubernetes", DefaultText: "that of the kubeconfig", Category: category},
 	}
 }
 
-func kubernetesCluster(c *cli.Context) (executor.Cluster, error) {
+// Open returns the cluster of the flags of c.
+func Open(c *cli.Context) (executor.Cluster, error) {
 	if c.String("pod-template") == "" {
 		return nil, fail.Usagef("--on kubernetes needs --pod-template, with the image and the volumes of the pods")
 	}
-	template, err := kubejob.ReadTemplate(c.String("pod-template"))
+	template, err := ReadTemplate(c.String("pod-template"))
 	if err != nil {
 		return nil, err
 	}
@@ -49,5 +50,5 @@ func kubernetesCluster(c *cli.Context) (executor.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return kubejob.Cluster{Client: client, Namespace: namespace, Template: template}, nil
+	return Cluster{Client: client, Namespace: namespace, Template: template}, nil
 }
