@@ -153,7 +153,7 @@ func TestSlurmArray(t *testing.T) {
 func TestTaskNumber(t *testing.T) {
 	for _, name := range taskVariables {
 		t.Setenv(name, "")
-		os.Unsetenv(name)
+		_ = os.Unsetenv(name)
 	}
 	if _, err := TaskNumber(); err == nil {
 		t.Error("a number outside of tasks")

@@ -338,7 +338,7 @@ func (a *Admission) flavorOf(ctx context.Context, name string) (map[string]strin
 	defer cancel()
 	f, err := a.client.Resource(resourceFlavors).Get(ctx, name, meta.GetOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("kubernetes: flavor %q: %v", name, err) // also if it is not found: it may come back
+		return nil, fmt.Errorf("kubernetes: flavor %q: %s", name, err.Error()) // not wrapped: one that is not found is waited for
 	}
 	labels, _, err := unstructured.NestedStringMap(f.Object, "spec", "nodeLabels")
 	return labels, err
