@@ -35,11 +35,14 @@ type Predictor interface {
 // Preparer is an optional interface of Predictors. It predicts many plans of one model on the same devices
 // faster than one call of Predict for each.
 type Preparer interface {
-	// Prepare fixes everything in c but its plan. The returned function predicts time only (MemoryBytes is 0),
-	// is safe for concurrent use, and belongs to the caller. Both errors have the same meaning as those of
+	// Prepare fixes everything in c but its plan and its SeqLen. Both errors have the same meaning as those of
 	// Predict.
-	Prepare(c spec.Config) (func(p spec.Plan) (spec.Prediction, error), error)
+	Prepare(c spec.Config) (Prepared, error)
 }
+
+// Prepared predicts the time of plan p on samples of seq tokens, which is spec.Config.SeqLen; MemoryBytes is 0. It is
+// safe for concurrent use.
+type Prepared func(p spec.Plan, seq int) (spec.Prediction, error)
 
 // Bounder is an optional interface of Predictors with a cheap lower bound of the step time. A search skips a
 // plan if its bound is above the best step time found.

@@ -10,72 +10,121 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Fixed returns the one choice of a request that fixes plan and shape. It equals
-// the answer of Rank and is faster for legal plans without offload.
-func (pl *Planner) Fixed(ctx context.Context, r Request) (Choice, error) {
-	if c, ok := pl.judgeFixed(ctx, &r); ok {
-		return c, nil
-	}
-	ranking, err := pl.Rank(ctx, r)
-	if err != nil {
-		return Choice{}, err
-	}
-	return ranking.Choices[0], nil // a fixed plan and shape has one choice or an error
+// FixedPlan is a request that fixes plan and shape, checked once and answered at many sequence lengths. It is immutable
+// and safe for concurrent use.
+type FixedPlan struct {
+	pl      *Planner
+	request Request
+	direct  bool       // it may be answered without a search
+	choice  Choice     // its configuration
+	site    *fixedSite // nil where it opens at some lengths only
 }
 
-// judgeFixed judges a fixed plan without a search. ok is false where the plan is
-// illegal, its memory unknown, or host memory in use; Rank then decides.
-func (pl *Planner) judgeFixed(ctx context.Context, r *Request) (out Choice, ok bool) {
+// Fixed returns the one choice of a request that fixes plan and shape. It equals
+// the answer of Rank and is faster for legal plans without offload.
+func (pl *Planner) Fixed(ctx context.Context, r Request) (out Choice, err error) {
+	var f FixedPlan
+	f.prepare(pl, r)
+	err = f.At(ctx, r.SeqLen, &out)
+	return out, err
+}
+
+// PrepareFixed prepares Fixed for many sequence lengths.
+func (pl *Planner) PrepareFixed(r Request) *FixedPlan {
+	f := &FixedPlan{}
+	f.prepare(pl, r)
+	return f
+}
+
+func (f *FixedPlan) prepare(pl *Planner, r Request) {
+	f.pl, f.request = pl, r
 	if _, all := pl.o.Space.(Enumerate); !all || r.Plan == nil || r.Shape.Devices == "" || pl.o.Reserve > 0 || r.Validate() != nil {
-		return out, false
+		return
 	}
 	if r.MinBatch > 0 || r.MinDevices > 0 || r.NoiseScale > 0 || r.TargetThroughput > 0 || r.Objective != "" {
-		return out, false
+		return
 	}
 	plan := r.Plan.Normal()
-	out.Config = spec.Config{Model: r.Model, SeqLen: r.SeqLen, Plan: plan, Accelerator: r.Accelerator, Shape: r.Shape, Link: r.Link, Framework: r.Framework}
-	if plan.Devices() != r.Shape.Total() || CannotSplit(&r.Model, out.Config.Seq(), &plan) != "" || plan.Check(r.Model) != nil {
-		return out, false
+	if plan.Devices() != r.Shape.Total() || plan.Check(r.Model) != nil {
+		return
 	}
-	st, err := pl.fixedSite(&out.Config)
+	f.direct = true
+	f.choice.Config = spec.Config{Model: r.Model, SeqLen: r.SeqLen, Plan: plan, Accelerator: r.Accelerator, Shape: r.Shape, Link: r.Link, Framework: r.Framework}
+	f.site, _ = pl.fixedSite(&f.choice.Config) // judge tries again at its length
+}
+
+// At sets out to the one choice on samples of seq tokens; 0 = the model's own length.
+func (f *FixedPlan) At(ctx context.Context, seq int, out *Choice) error {
+	if f.judge(ctx, seq, out) {
+		return nil
+	}
+	r := f.request
+	r.SeqLen = seq
+	ranking, err := f.pl.Rank(ctx, r)
 	if err != nil {
-		return out, false
+		*out = Choice{}
+		return err
 	}
-	b := st.memory.Plan(plan)
+	*out = ranking.Choices[0] // a fixed plan and shape has one choice or an error
+	return nil
+}
+
+// judge judges the plan without a search. ok is false where the plan is
+// illegal, its memory unknown, or host memory in use; Rank then decides.
+func (f *FixedPlan) judge(ctx context.Context, seq int, out *Choice) (ok bool) {
+	if !f.direct || seq < 0 {
+		return false
+	}
+	*out = f.choice
+	out.Config.SeqLen = seq
+	c := &out.Config
+	if CannotSplit(&c.Model, c.Seq(), &c.Plan) != "" {
+		return false
+	}
+	st, err := f.site, error(nil)
+	if st == nil {
+		if st, err = f.pl.fixedSite(c); err != nil {
+			return false
+		}
+	}
+	peak := st.memory.AtSeq(seq)
+	b := peak.Plan(c.Plan)
 	if b.HostBytes > 0 {
-		return out, false
+		return false
 	}
 	if st.predict != nil {
-		out.Prediction, err = st.predict(plan)
+		out.Prediction, err = st.predict(c.Plan, seq)
 	} else {
-		out.Prediction, err = pl.p.Predict(ctx, out.Config)
+		out.Prediction, err = f.pl.p.Predict(ctx, *c)
 	}
 	if err != nil {
-		return out, false
+		return false
 	}
+	total := b.Total()
 	switch out.Prediction.MemoryBytes {
 	case 0:
-		out.Prediction.MemoryBytes = b.Total()
-	case b.Total():
+		out.Prediction.MemoryBytes = total
+	case total:
 	default: // the predictor has its own memory model
-		return out, false
+		return false
 	}
-	r.setCosts(&out)
-	budget := memory.Budget(r.Accelerator.MemBytes, b.LogSD)
-	switch out.Fits = budget <= 0 || b.Total() <= budget; {
+	f.request.setCosts(out)
+	limit := c.Accelerator.MemBytes
+	budget := memory.Budget(limit, b.LogSD)
+	switch out.Fits = budget <= 0 || total <= budget; {
 	case !out.Fits:
-		out.Verdict, _ = st.memory.Open(&out.Config, &b, "")
-		out.Why = memory.Misfit(b.Total(), budget, r.Accelerator.MemBytes) + ": " + b.String()
-	case budget > 0 && b.Total() > 0:
+		out.Verdict, _ = peak.Open(c, &b, "")
+		out.Why = b.Misfit(budget, limit)
+	case budget > 0 && total > 0:
 		out.Verdict = memory.Fits
 	}
-	return out, true
+	return true
 }
 
 // fixedSite is what fixed plans of one model on the same devices share. It is immutable.
 type fixedSite struct {
-	config  spec.Config                              // Plan is zero
-	predict func(spec.Plan) (spec.Prediction, error) // nil where the predictor is no perfmodel.Preparer
+	config  spec.Config        // Plan and SeqLen are zero
+	predict perfmodel.Prepared // nil where the predictor is no perfmodel.Preparer
 	memory  memory.Estimator
 }
 
@@ -86,28 +135,33 @@ var slotSeed = maphash.MakeSeed()
 
 // slot returns the slot of c. Sites that differ in other fields only share it.
 func (s *fixedSites) slot(c *spec.Config) *atomic.Pointer[fixedSite] {
-	h := maphash.Comparable(slotSeed, struct {
-		model, accelerator, devices, framework string
-		seq                                    int
-	}{c.Model.Name, c.Accelerator.Name, c.Shape.Devices, c.Framework, c.SeqLen})
+	h := maphash.Comparable(slotSeed, struct{ model, accelerator, devices, framework string }{
+		c.Model.Name, c.Accelerator.Name, c.Shape.Devices, c.Framework})
 	return &s[h%uint64(len(s))]
+}
+
+// isOf reports whether c differs from the site only in its plan and sequence length.
+func (st *fixedSite) isOf(c *spec.Config) bool {
+	return st.config.Model == c.Model && st.config.Accelerator == c.Accelerator && st.config.Shape == c.Shape &&
+		st.config.Link == c.Link && st.config.Framework == c.Framework && st.config.AloneStage == c.AloneStage
 }
 
 // fixedSite returns the site of c, and opens it if it is not cached.
 func (pl *Planner) fixedSite(c *spec.Config) (*fixedSite, error) {
 	slot := pl.fixed.slot(c)
-	config := *c
-	config.Plan = spec.Plan{}
-	if st := slot.Load(); st != nil && st.config == config {
+	if st := slot.Load(); st != nil && st.isOf(c) {
 		return st, nil
 	}
-	e, err := pl.Memory(config)
+	opened := *c
+	opened.Plan = spec.Plan{}
+	e, err := pl.Memory(opened)
 	if err != nil {
 		return nil, err
 	}
-	st := &fixedSite{config: config, memory: e}
+	st := &fixedSite{config: opened, memory: e}
+	st.config.SeqLen = 0
 	if p, ok := pl.p.(perfmodel.Preparer); ok {
-		if st.predict, err = p.Prepare(config); err != nil {
+		if st.predict, err = p.Prepare(opened); err != nil {
 			return nil, err
 		}
 	}

@@ -29,7 +29,7 @@ type candidate struct {
 // site is what the candidates of one model on one shape share.
 type site struct {
 	config   spec.Config // Plan is zero
-	predict  func(spec.Plan) (spec.Prediction, error)
+	predict  perfmodel.Prepared
 	atLeast  func(*spec.Plan) float64 // lower bound of the step time in seconds, nil = none
 	prepared bool                     // memory need not be predicted before it is checked
 	memory   memory.Estimator
@@ -216,7 +216,7 @@ func (s *search) judge(at int32, p *spec.Plan) error {
 			return nil
 		}
 	}
-	pred, err := st.predict(k.plan)
+	pred, err := st.predict(k.plan, st.config.SeqLen)
 	if err != nil {
 		return err
 	}
@@ -306,7 +306,7 @@ func (s *search) siteOf(c *spec.Config) (int32, error) {
 	return int32(len(s.sites) - 1), nil
 }
 
-func (s *search) predictor(c spec.Config) (f func(spec.Plan) (spec.Prediction, error), prepared bool, err error) {
+func (s *search) predictor(c spec.Config) (f perfmodel.Prepared, prepared bool, err error) {
 	if p, ok := s.pl.p.(perfmodel.Preparer); ok {
 		f, err = p.Prepare(c)
 		return f, true, err
@@ -315,10 +315,10 @@ func (s *search) predictor(c spec.Config) (f func(spec.Plan) (spec.Prediction, e
 }
 
 // predictEach predicts one configuration at a time.
-func (s *search) predictEach(c *spec.Config) func(spec.Plan) (spec.Prediction, error) {
+func (s *search) predictEach(c *spec.Config) perfmodel.Prepared {
 	full := *c
-	return func(p spec.Plan) (spec.Prediction, error) {
-		full.Plan = p
+	return func(p spec.Plan, seq int) (spec.Prediction, error) {
+		full.Plan, full.SeqLen = p, seq
 		return s.pl.p.Predict(s.ctx, full)
 	}
 }

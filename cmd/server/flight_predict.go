@@ -15,6 +15,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/answer"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	memorymodel "github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
 )
 
@@ -80,6 +81,7 @@ func (f *flightService) predict(ctx context.Context, rec arrow.Record) (arrow.Re
 		b := newPredictionBuilder(q.rows)
 		defer b.Release()
 		prepared := map[questionKey]ready{}
+		var choice planner.Choice
 		for row := range q.rows {
 			if err := ctx.Err(); err != nil {
 				return nil, err
@@ -94,12 +96,11 @@ func (f *flightService) predict(ctx context.Context, rec arrow.Record) (arrow.Re
 				b.fail(ctx, f.s, p.err)
 				continue
 			}
-			choice, err := p.Choice(ctx, int(seq))
-			if err != nil {
+			if err := p.At(ctx, int(seq), &choice); err != nil {
 				b.fail(ctx, f.s, err)
 				continue
 			}
-			b.add(&choice)
+			b.add(&choice, &p.Cost)
 		}
 		return b.NewRecord(), nil
 	})
@@ -150,13 +151,13 @@ func newPredictionBuilder(rows int) *predictionBuilder {
 }
 
 // add appends a prediction.
-func (b *predictionBuilder) add(ch *planner.Choice) {
+func (b *predictionBuilder) add(ch *planner.Choice, cost *spec.TrainCost) {
 	p := &ch.Prediction
 	var sec, lo, hi float64
 	if p.Throughput > 0 { // else it does not fit and is not covered
 		sec, lo, hi = p.StepSec(ch.Config.Plan.GlobalBatch())
 	}
-	for i, v := range [...]float64{sec, lo, hi, p.Throughput, p.MemoryBytes / memorymodel.GiB, query.TFLOPsPerDevice(&ch.Config, p.Throughput)} {
+	for i, v := range [...]float64{sec, lo, hi, p.Throughput, p.MemoryBytes / memorymodel.GiB, query.TFLOPsAtCost(cost, &ch.Config, p.Throughput)} {
 		b.numbers[i].Append(v)
 	}
 	b.fits.Append(ch.Fits)

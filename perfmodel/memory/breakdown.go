@@ -41,12 +41,6 @@ const (
 	AtFirst   Point = "backward pass of the first layer"
 )
 
-// fields returns the bytes of b.
-func (b *Breakdown) fields() [10]*float64 {
-	return [...]*float64{&b.Parameters, &b.Gradients, &b.Optimizer, &b.Gathered, &b.Activations, &b.Working, &b.Buffers, &b.Overhead,
-		&b.Outside, &b.HostBytes}
-}
-
 // Total returns all bytes in use on the device, as nvidia-smi shows them. Outside is in Overhead.
 func (b Breakdown) Total() float64 {
 	return b.Parameters + b.Gradients + b.Optimizer + b.Gathered + b.Activations + b.Working + b.Buffers + b.Overhead
@@ -74,10 +68,16 @@ func (b Breakdown) only(kind stack.Memory) Breakdown {
 
 // add adds every part of c times f.
 func (b *Breakdown) add(c *Breakdown, f float64) {
-	to, from := b.fields(), c.fields()
-	for i := range to {
-		*to[i] += f * *from[i]
-	}
+	b.Parameters += f * c.Parameters
+	b.Gradients += f * c.Gradients
+	b.Optimizer += f * c.Optimizer
+	b.Gathered += f * c.Gathered
+	b.Activations += f * c.Activations
+	b.Working += f * c.Working
+	b.Buffers += f * c.Buffers
+	b.Overhead += f * c.Overhead
+	b.Outside += f * c.Outside
+	b.HostBytes += f * c.HostBytes
 }
 
 // scaled returns b with the parts of Total times f.
@@ -100,28 +100,46 @@ type Part struct {
 
 // Parts returns the parts of Total, largest first.
 func (b Breakdown) Parts() []Part {
-	parts := []Part{
+	parts := b.sorted()
+	return parts[:]
+}
+
+func (b *Breakdown) sorted() [8]Part {
+	parts := [...]Part{
 		{"parameters", b.Parameters}, {"gradients", b.Gradients}, {"optimizer", b.Optimizer},
 		{"gathered", b.Gathered}, {"activations", b.Activations}, {"working set", b.Working},
 		{"buffers", b.Buffers}, {"overhead", b.Overhead},
 	}
-	slices.SortStableFunc(parts, func(x, y Part) int { return cmp.Compare(y.Bytes, x.Bytes) })
+	slices.SortStableFunc(parts[:], func(x, y Part) int { return cmp.Compare(y.Bytes, x.Bytes) })
 	return parts
 }
 
 // String lists the parts of at least 0.05 GiB, largest first, with their size in GiB: "optimizer 48.6,
 // parameters 16.2".
 func (b Breakdown) String() string {
-	out := make([]byte, 0, 160)
-	for _, p := range b.Parts() {
+	var buf [160]byte
+	return string(b.appendText(buf[:0]))
+}
+
+func (b *Breakdown) appendText(out []byte) []byte {
+	start := len(out)
+	for _, p := range b.sorted() {
 		if !(p.Bytes >= 0.05*GiB) {
 			continue
 		}
-		if len(out) > 0 {
+		if len(out) > start {
 			out = append(out, ", "...)
 		}
 		out = append(append(out, p.Name...), ' ')
 		out = strconv.AppendFloat(out, p.Bytes/GiB, 'f', 1, 64)
 	}
-	return string(out)
+	return out
+}
+
+// Misfit describes, for messages, a plan that needs more than budget, the Budget of a device of memBytes, with the parts
+// of its memory.
+func (b *Breakdown) Misfit(budget, memBytes float64) string {
+	var buf [320]byte
+	out := appendMisfit(buf[:0], b.Total(), budget, memBytes)
+	return string(b.appendText(append(out, ": "...)))
 }

@@ -32,13 +32,24 @@ func Budget(memBytes, logSD float64) float64 {
 
 // Misfit describes, for messages, a plan that needs more than budget, the Budget of a device of memBytes.
 func Misfit(bytes, budget, memBytes float64) string {
-	gib := func(v float64) string { return strconv.FormatFloat(v/GiB, 'f', 1, 64) + " GiB" }
-	needs := "needs " + gib(bytes) + " of " + gib(memBytes)
-	if bytes > memBytes {
-		return needs
-	}
-	return needs + ", but only up to " + gib(budget) + fmt.Sprintf(" fit with %.0f %% probability", 100*Sure)
+	return string(appendMisfit(make([]byte, 0, 96), bytes, budget, memBytes))
 }
+
+func appendMisfit(out []byte, bytes, budget, memBytes float64) []byte {
+	out = appendGiB(append(out, "needs "...), bytes)
+	out = appendGiB(append(out, " of "...), memBytes)
+	if bytes > memBytes {
+		return out
+	}
+	out = appendGiB(append(out, ", but only up to "...), budget)
+	return append(out, surely...)
+}
+
+func appendGiB(out []byte, v float64) []byte {
+	return append(strconv.AppendFloat(out, v/GiB, 'f', 1, 64), " GiB"...)
+}
+
+var surely = fmt.Sprintf(" fit with %.0f %% probability", 100*Sure)
 
 // Fits reports whether a device of memBytes holds the peak with a probability of at least Sure, see Budget.
 func (b Breakdown) Fits(memBytes float64) bool {

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -27,6 +28,7 @@ func Estimate(c spec.Config) (Breakdown, error) {
 type Estimator struct {
 	shape   bool // count per tensor; otherwise use opaqueActivations
 	guessed bool // layers or width are guessed
+	ownSeq  int  // spec.Model.SeqLen
 	seq     float64
 	latent  spec.Latent // KVRank 0 = other attention
 	ssmIn   float64     // width of the input projection of a state-space mixer
@@ -56,17 +58,19 @@ type Estimator struct {
 	adapter  spec.Adapter
 	adapters struct{ dense, expert float64 } // their parameters, those of routed experts apart
 
-	flops float64 // forward FLOPs per sample of a model without a shape
-	nn    int     // layers with those ahead as an int, for the split into stages
-	alone int     // spec.Config.AloneStage
-	stack traits
-	of    *stack.Choices
-	rest  []variant // of each of the choices; nil if there is only one
-	old   bool      // the device is older than fused attention
-	turns bool      // the device multiplies 8-bit matrices in any layout
-	cpu   bool      // the device is cores of a CPU
-	k     Constants
-	logSD float64
+	flops    float64 // forward FLOPs per sample of a model without a shape
+	perToken float64 // the same per token where only that is known, else 0
+	nn       int     // layers with those ahead as an int, for the split into stages
+	alone    int     // spec.Config.AloneStage
+	stack    traits
+	of       *stack.Choices
+	rest     []variant // of each of the choices; nil if there is only one
+	old      bool      // the device is older than fused attention
+	turns    bool      // the device multiplies 8-bit matrices in any layout
+	cpu      bool      // the device is cores of a CPU
+	k        Constants
+	logSD    float64
+	kept     *keptOwned // nil outside of mean
 }
 
 // For returns the Estimator for the model, sequence length, accelerator and stack of c, with the shipped
@@ -76,7 +80,7 @@ func For(c spec.Config) (Estimator, error) { return Shipped().For(c) }
 // For returns the Estimator for the model, sequence length, accelerator and stack of c, as the function For.
 func (cal *Calibration) For(c spec.Config) (Estimator, error) {
 	m, guessed := GuessShape(c.Model)
-	e := Estimator{of: stack.Of(c.Framework, c.Accelerator.Arch), old: beforeFused(c.Accelerator.Arch), turns: anyLayout(c.Accelerator.Arch), cpu: c.Accelerator.IsCPU(), seq: float64(max(c.Seq(), 1)), nn: m.Layers, alone: c.AloneStage}
+	e := Estimator{of: stack.Of(c.Framework, c.Accelerator.Arch), old: beforeFused(c.Accelerator.Arch), turns: anyLayout(c.Accelerator.Arch), cpu: c.Accelerator.IsCPU(), ownSeq: m.SeqLen, nn: m.Layers, alone: c.AloneStage}
 	v := cal.variantsOf(e.of)
 	e.stack, e.k, e.rest, e.logSD = v.first.stack, v.first.k, v.rest, v.logSD
 	e.w = weightsOf(m)
@@ -86,11 +90,10 @@ func (cal *Calibration) For(c spec.Config) (Estimator, error) {
 		return e, fmt.Errorf("memory: model %s has neither layers and hidden size nor a parameter count: %w", m.Name, perfmodel.ErrNotCovered)
 	}
 	if !countable(&m) {
-		e.flops = m.FLOPsPerSample
-		if e.flops <= 0 {
-			e.flops = 2 * m.ActiveParams() * e.seq
+		if e.flops = m.FLOPsPerSample; e.flops <= 0 {
+			e.perToken = 2 * m.ActiveParams()
 		}
-		return e, nil
+		return e.AtSeq(c.SeqLen), nil
 	}
 	e.shape, e.guessed = true, guessed && (c.Model.Layers == 0 || c.Model.Hidden == 0)
 	e.layers, e.hidden, e.ffn = float64(m.Layers), float64(m.Hidden), float64(m.FFN)
@@ -115,7 +118,17 @@ func (cal *Calibration) For(c spec.Config) (Estimator, error) {
 		e.nn += dense + moe
 		e.project = float64(m.MTPLayers) * 2 * e.hidden * e.hidden
 	}
-	return e, nil
+	return e.AtSeq(c.SeqLen), nil
+}
+
+// AtSeq returns e for samples of seq tokens; 0 = the model's own length.
+func (e *Estimator) AtSeq(seq int) Estimator {
+	out := *e
+	out.seq = float64(max(cmp.Or(seq, e.ownSeq), 1))
+	if e.perToken > 0 {
+		out.flops = e.perToken * out.seq
+	}
+	return out
 }
 
 // countable reports whether m's parameters and activations can be counted per layer.
@@ -141,13 +154,15 @@ func (e *Estimator) mean(p *spec.Plan, count figure) Breakdown {
 	var log, square, most float64
 	normal := p.Normal()
 	one := *e
+	one.kept = &keptOwned{}
 	for i, w := range &e.of.Weight[stack.UseOf(&normal)] {
 		if w == 0 {
 			continue
 		}
 		v := &e.rest[i]
 		one.stack, one.k, one.logSD = v.stack, v.k, v.logSD
-		of := one.normal(normal)
+		of := normal
+		one.stack.apply(&of)
 		b := count.of(&one, &of)
 		if w > most {
 			most, out.Stage, out.At = w, b.Stage, b.At
@@ -205,8 +220,13 @@ func (e *Estimator) Stages(p spec.Plan) []Breakdown {
 // normal returns p with defaults written out and with the settings that the stack always uses.
 func (e *Estimator) normal(p spec.Plan) spec.Plan {
 	p = p.Normal()
-	p.SequenceParallel = p.SequenceParallel || e.stack.alwaysSequence && p.TP > 1
+	e.stack.apply(&p)
 	return p
+}
+
+// apply changes p to the settings that the stack always uses.
+func (s *traits) apply(p *spec.Plan) {
+	p.SequenceParallel = p.SequenceParallel || s.alwaysSequence && p.TP > 1
 }
 
 // Bytes returns Plan(p).Total().
@@ -253,7 +273,28 @@ func (e *Estimator) stage(p *spec.Plan, stage int) Breakdown {
 // own returns the parameters on a device, with the vocabulary as the stack pads it. Adapters are split like the
 // matrices they belong to.
 func (e *Estimator) own(p *spec.Plan, layers span, stage int) owned {
-	o := e.w.onDevice(p, layers, stage, e.padded(p))
+	pad := e.padded(p)
+	if e.kept == nil {
+		return e.countOwned(p, layers, stage, pad)
+	}
+	k := &e.kept[min(stage, 1)]
+	if !k.known || k.stage != stage || k.pad != pad {
+		k.known, k.stage, k.pad, k.owned = true, stage, pad, e.countOwned(p, layers, stage, pad)
+	}
+	return k.owned
+}
+
+// keptOwned keeps the parameters on a device of the first stage of one plan, and of the last one counted: most stacks
+// have the same.
+type keptOwned [2]struct {
+	known bool
+	stage int
+	pad   float64
+	owned owned
+}
+
+func (e *Estimator) countOwned(p *spec.Plan, layers span, stage int, pad float64) owned {
+	o := e.w.onDevice(p, layers, stage, pad)
 	if stage == headStage(p) {
 		o.dense += e.project / float64(p.TP)
 		o.linear += e.project / float64(p.TP)

@@ -89,18 +89,14 @@ func Alternatives(c *spec.Config, unrecorded string) []spec.Plan {
 		return recomputing(p, spec.RecomputeSelective, spec.RecomputeFull)
 	})
 	vary(func(p spec.Plan) []spec.Plan {
-		if !anyStack(c, p, func(s *stack.Stack) bool { return s.Parts.ZeRO == stack.DeepSpeed }) {
+		q := p
+		q.SequenceParallel = p.SequenceParallel || p.TP > 1 && p.Recompute == spec.RecomputeFull
+		if q == p || !anyStack(c, p, func(s *stack.Stack) bool { return s.Parts.ZeRO == stack.DeepSpeed }) {
 			return nil
 		}
-		return partitioning(p)
+		return []spec.Plan{p, q}
 	})
 	return out
-}
-
-func partitioning(p spec.Plan) []spec.Plan {
-	q := p
-	q.SequenceParallel = p.SequenceParallel || p.TP > 1 && p.Recompute == spec.RecomputeFull
-	return []spec.Plan{p, q}
 }
 
 func recomputing(p spec.Plan, modes ...spec.Recompute) []spec.Plan {

@@ -8,13 +8,13 @@ import (
 )
 
 // Prepare implements perfmodel.Preparer, also for models that do not implement it.
-func (p *predictor) Prepare(c spec.Config) (func(spec.Plan) (spec.Prediction, error), error) {
+func (p *predictor) Prepare(c spec.Config) (perfmodel.Prepared, error) {
 	if f, ok := p.find(&c).(perfmodel.Preparer); ok {
 		return f.Prepare(c)
 	}
-	return func(plan spec.Plan) (spec.Prediction, error) {
+	return func(plan spec.Plan, seq int) (spec.Prediction, error) {
 		of := c
-		of.Plan = plan
+		of.Plan, of.SeqLen = plan, seq
 		out, err := p.Predict(context.Background(), of)
 		out.MemoryBytes = 0
 		return out, err

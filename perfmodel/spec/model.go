@@ -335,29 +335,57 @@ func (m Model) shapeParams(routed int) float64 {
 // that is unknown. With an Adapter, frozen weights have no gradients: 4 x active parameters x tokens. seq 0 means the
 // model's SeqLen.
 func (m Model) TrainFLOPs(seq int) float64 {
-	if seq == 0 {
-		seq = m.SeqLen
-	}
+	c := m.TrainCost()
+	return c.FLOPs(seq)
+}
+
+// TrainCost is Model.TrainFLOPs for many lengths of samples.
+type TrainCost struct {
+	model    *Model
+	perToken float64 // of parameters
+	scores   float64 // of attention, times the square of the tokens and Model.ScoreShare
+	ssm      float64 // of the core of state-space mixers, per token
+	tower    float64 // per sample
+}
+
+// TrainCost returns the cost of m, which must not change while that is in use.
+func (m *Model) TrainCost() TrainCost {
+	c := TrainCost{model: m}
 	if !m.HasShape() {
-		if m.FLOPsPerSample > 0 {
-			return 3 * m.FLOPsPerSample
-		}
-		return 6 * m.ActiveParams() * math.Max(float64(seq), 1)
+		c.perToken = 6 * m.ActiveParams()
+		return c
 	}
-	s := float64(seq)
 	layers := float64(m.AttentionLayers())
-	attn := 12 * layers * float64(m.Heads*m.Head()) * s * s
+	c.scores = 12 * layers * float64(m.Heads*m.Head())
 	if l, ok := m.Latent(); ok { // scores of longer heads
-		attn = 6 * layers * (l.Q + l.Out) * s * s
+		c.scores = 6 * layers * (l.Q + l.Out)
 	}
-	attn *= m.ScoreShare(seq)
-	if m.Kind == EncoderDecoder { // half of the layers have weight 1, the other half 1/2 + 1
-		attn *= 1.25
-	}
-	attn += 3 * float64(m.SSMLayers) * m.SSMFLOPs() * s
+	c.ssm = 3 * float64(m.SSMLayers) * m.SSMFLOPs()
 	perParam := 6.0
 	if m.Adapter.Kind != FullTraining {
 		perParam = 4 // no gradients of weights
 	}
-	return perParam*(m.ActiveParams()-m.Tower.Params())*s + attn + m.Tower.TrainFLOPs()
+	c.perToken = perParam * (m.ActiveParams() - m.Tower.Params())
+	c.tower = m.Tower.TrainFLOPs()
+	return c
+}
+
+// FLOPs returns TrainFLOPs for samples of seq tokens.
+func (c *TrainCost) FLOPs(seq int) float64 {
+	m := c.model
+	if seq == 0 {
+		seq = m.SeqLen
+	}
+	s := float64(seq)
+	if !m.HasShape() {
+		if m.FLOPsPerSample > 0 {
+			return 3 * m.FLOPsPerSample
+		}
+		return c.perToken * math.Max(s, 1)
+	}
+	attn := c.scores * s * s * m.ScoreShare(seq)
+	if m.Kind == EncoderDecoder { // half of the layers have weight 1, the other half 1/2 + 1
+		attn *= 1.25
+	}
+	return c.perToken*s + (attn + c.ssm*s) + c.tower
 }

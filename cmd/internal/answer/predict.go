@@ -87,8 +87,9 @@ func (c *Answerer) PredictRow(ctx context.Context, in *PredictRequest) (row quer
 
 // Prepared is a question with names that are looked up. It answers for every length of samples.
 type Prepared struct {
-	request planner.Request
-	model   *Model
+	Cost spec.TrainCost
+	plan *planner.FixedPlan
+	seq  int // tokens of a sample, where the question does not state them
 }
 
 // Prepare looks up the names of a question, without Explain and Emit. Its Seq is read only with Packed, which depends on
@@ -102,19 +103,21 @@ func (c *Answerer) Prepare(ctx context.Context, in PredictRequest) (*Prepared, e
 	if err == nil {
 		err = r.Fix(&in.Request, in.FixedPlan)
 	}
-	return &Prepared{r.Request, a}, err
+	if err != nil {
+		return nil, err
+	}
+	return &Prepared{r.Model.TrainCost(), a.Planner.PrepareFixed(r.Request), r.SeqLen}, nil
 }
 
-// Choice answers for samples of seq tokens; 0 = the model's own length. Errors are those of PredictRow.
-func (p *Prepared) Choice(ctx context.Context, seq int) (planner.Choice, error) {
-	r := p.request
-	if seq != 0 {
-		if err := query.InRange("seq", seq, query.MaxSeq); err != nil {
-			return planner.Choice{}, err
-		}
-		r.SeqLen = seq
+// At sets out to the answer for samples of seq tokens; 0 = the question's own length. Errors are those of PredictRow.
+func (p *Prepared) At(ctx context.Context, seq int, out *planner.Choice) error {
+	if seq == 0 {
+		return p.plan.At(ctx, p.seq, out)
 	}
-	return p.model.Planner.Fixed(ctx, r)
+	if err := query.InRange("seq", seq, query.MaxSeq); err != nil {
+		return err
+	}
+	return p.plan.At(ctx, seq, out)
 }
 
 // explain returns the parts of the time and memory of c.

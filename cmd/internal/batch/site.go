@@ -12,7 +12,7 @@ import (
 // rowSite is shared by rows that differ only in their plans; it is prepared once.
 type rowSite struct {
 	config  spec.Config // Plan is zero
-	predict func(spec.Plan) (spec.Prediction, error)
+	predict perfmodel.Prepared
 	err     error    // why there is no prediction
 	unknown string   // unknown names
 	note    string   // the same, if no calibration row has them either
@@ -75,9 +75,9 @@ func (s *rowSites) prepare(ctx context.Context, c spec.Config) *rowSite {
 		site.predict, site.err = p.Prepare(c)
 		return site
 	}
-	site.predict = func(p spec.Plan) (spec.Prediction, error) {
+	site.predict = func(p spec.Plan, seq int) (spec.Prediction, error) {
 		of := c
-		of.Plan = p
+		of.Plan, of.SeqLen = p, seq
 		return s.p.Predict(ctx, of)
 	}
 	return site
@@ -86,7 +86,7 @@ func (s *rowSites) prepare(ctx context.Context, c spec.Config) *rowSite {
 // predict fills in the prediction of c at its site.
 func (a *answer) predict(s *rowSite, c *spec.Config) {
 	if a.err = s.err; a.err == nil {
-		a.pred, a.err = s.predict(c.Plan)
+		a.pred, a.err = s.predict(c.Plan, c.SeqLen)
 	}
 	switch {
 	case a.err != nil && s.unknown != "":
@@ -109,6 +109,6 @@ func (a *answer) fit(s *rowSite, c *spec.Config) {
 		return
 	}
 	if a.verdict, _ = s.memory.Open(c, &need, a.row.Unrecorded); a.verdict != memory.Fits {
-		a.misfit = memory.Misfit(a.mem, memory.Budget(limit, need.LogSD), limit) + ": " + need.String()
+		a.misfit = need.Misfit(memory.Budget(limit, need.LogSD), limit)
 	}
 }

@@ -105,7 +105,13 @@ func NewPlanRow(ch planner.Choice) PlanRow {
 
 // TFLOPsPerDevice is the TFLOP/s of a device at a throughput in samples/s.
 func TFLOPsPerDevice(c *spec.Config, throughput float64) float64 {
-	return c.Model.TrainFLOPs(c.Seq()) * throughput / float64(c.Plan.Devices()) / 1e12
+	cost := c.Model.TrainCost()
+	return TFLOPsAtCost(&cost, c, throughput)
+}
+
+// TFLOPsAtCost is TFLOPsPerDevice with the cost of the model.
+func TFLOPsAtCost(cost *spec.TrainCost, c *spec.Config, throughput float64) float64 {
+	return cost.FLOPs(c.Seq()) * throughput / float64(c.Plan.Devices()) / 1e12
 }
 
 // Texts makes a JSON array of warnings.

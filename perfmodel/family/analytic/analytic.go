@@ -1,6 +1,7 @@
 package analytic
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -40,10 +41,6 @@ type Parts struct {
 	Fixed     float64
 }
 
-func (p *Parts) fields() [11]*float64 {
-	return [...]*float64{&p.Compute, &p.Recompute, &p.TP, &p.CP, &p.EP, &p.Pipeline, &p.DP, &p.Optimizer, &p.Offload, &p.Launch, &p.Fixed}
-}
-
 // Total returns the step time.
 func (p Parts) Total() float64 {
 	return p.Compute + p.Recompute + p.TP + p.CP + p.EP + p.Pipeline + p.DP + p.Optimizer + p.Offload + p.Launch + p.Fixed
@@ -57,10 +54,17 @@ func (p Parts) Scaled(f float64) (out Parts) {
 
 // add adds every part of q times f.
 func (p *Parts) add(q *Parts, f float64) {
-	to, from := p.fields(), q.fields()
-	for i := range to {
-		*to[i] += f * *from[i]
-	}
+	p.Compute += f * q.Compute
+	p.Recompute += f * q.Recompute
+	p.TP += f * q.TP
+	p.CP += f * q.CP
+	p.EP += f * q.EP
+	p.Pipeline += f * q.Pipeline
+	p.DP += f * q.DP
+	p.Optimizer += f * q.Optimizer
+	p.Offload += f * q.Offload
+	p.Launch += f * q.Launch
+	p.Fixed += f * q.Fixed
 }
 
 // Predict returns the throughput and memory of c. If a required value is missing, the error names it and wraps
@@ -70,7 +74,7 @@ func (*Model) Predict(ctx context.Context, c spec.Config) (spec.Prediction, erro
 }
 
 // Prepare implements perfmodel.Preparer.
-func (*Model) Prepare(c spec.Config) (func(spec.Plan) (spec.Prediction, error), error) {
+func (*Model) Prepare(c spec.Config) (perfmodel.Prepared, error) {
 	return Shipped().Physics.prepare(&c, "analytic")
 }
 
@@ -93,7 +97,8 @@ type Prepared struct {
 	machine  machine   // on the first of choices
 	choice   int       // index of the variant that machine is on
 	work     work
-	alone    int // spec.Config.AloneStage
+	alone    int    // spec.Config.AloneStage
+	own      *owned // of the plan that is computed, nil where it is not known yet
 	Memory   memory.Estimator
 	memBps   float64 // from the datasheet
 }
@@ -165,7 +170,8 @@ func (pr *Prepared) at(p *spec.Plan, k *constants) (e Estimate) {
 // mean is at for the weighted geometric mean over the variants.
 func (pr *Prepared) mean(p *spec.Plan, k *constants) (e Estimate) {
 	square := 0.0
-	one := *pr
+	one, own := *pr, pr.owned(p)
+	one.own = &own
 	for i, w := range &pr.weight[stack.UseOf(p)] {
 		if w == 0 {
 			continue
@@ -211,6 +217,13 @@ func (pr *Prepared) on(i int, p *spec.Plan, k *constants) Parts {
 	pr.choice, pr.machine.stack = i, v.stack
 	pr.machine.use(k)
 	return pr.parts(&of)
+}
+
+// SetSeq changes pr to samples of seq tokens of the model m that it was opened with; 0 = the model's own length. Memory
+// stays that of the length before. The error wraps perfmodel.ErrNotCovered.
+func (pr *Prepared) SetSeq(m *spec.Model, seq int) error {
+	shape := shapeOf(m)
+	return pr.work.setSeq(&shape, cmp.Or(seq, m.SeqLen))
 }
 
 // Warnings returns the assumptions about devices and links under p. The caller must not change the slice.

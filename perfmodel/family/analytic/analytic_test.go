@@ -251,10 +251,13 @@ func TestAnalyticPreparedIsPredict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, _ := (&Model{}).Predict(context.Background(), c)
-	got, err := f(c.Plan)
-	if err != nil || got.Throughput != want.Throughput || got.MemoryBytes != 0 {
-		t.Errorf("prepared %+v, %v, directly %+v", got, err, want)
+	for _, seq := range []int{c.SeqLen, 512, 0, 6000} {
+		c.SeqLen = seq
+		want, _ := (&Model{}).Predict(context.Background(), c)
+		got, err := f(c.Plan, seq)
+		if err != nil || got.Throughput != want.Throughput || got.MemoryBytes != 0 {
+			t.Errorf("%d tokens: prepared %+v, %v, directly %+v", seq, got, err, want)
+		}
 	}
 }
 
@@ -286,7 +289,7 @@ func BenchmarkAnalyticPredict(b *testing.B) {
 		}
 		i := 0
 		for b.Loop() {
-			if _, err := f(cs[i%len(cs)].Plan); err != nil {
+			if _, err := f(cs[i%len(cs)].Plan, cs[i%len(cs)].SeqLen); err != nil {
 				b.Fatal(err)
 			}
 			i++

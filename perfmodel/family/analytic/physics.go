@@ -1,10 +1,12 @@
 package analytic
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
 
+	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
@@ -110,14 +112,22 @@ func (ph *Physics) Predict(c *spec.Config, by string) (spec.Prediction, error) {
 	return out, err
 }
 
-func (ph *Physics) prepare(c *spec.Config, by string) (func(spec.Plan) (spec.Prediction, error), error) {
+func (ph *Physics) prepare(c *spec.Config, by string) (perfmodel.Prepared, error) {
 	pr := &Prepared{}
 	if err := ph.Open(c, by, pr); err != nil {
 		return nil, err
 	}
-	return func(p spec.Plan) (spec.Prediction, error) {
+	m, own := shapeOf(&c.Model), c.SeqLen
+	return func(p spec.Plan, seq int) (spec.Prediction, error) {
 		p = p.Normal()
-		return pr.predict(&p)
+		if seq == own {
+			return pr.predict(&p)
+		}
+		other := *pr
+		if err := other.work.setSeq(&m, cmp.Or(seq, m.SeqLen)); err != nil {
+			return spec.Prediction{}, err
+		}
+		return other.predict(&p)
 	}, nil
 }
 

@@ -10,30 +10,16 @@ import (
 
 // newWork counts the layers of the model of c and their widths. The error wraps perfmodel.ErrNotCovered.
 func newWork(c *spec.Config, w *work) error {
-	model, _ := memory.GuessShape(c.Model)
+	model := shapeOf(&c.Model)
 	m := &model
-	w.seq = float64(max(c.Seq(), 1))
 	if !m.HasShape() || m.SSMLayers == 0 && (m.Heads <= 0 || m.Head() <= 0) {
-		w.flops = m.FLOPsPerSample
-		if w.flops <= 0 && m.ActiveParams() > 0 {
-			if c.Seq() == 0 {
-				return fmt.Errorf("analytic: model %q has only a parameter count: want the tokens per sample too: %w", m.Name, perfmodel.ErrNotCovered)
-			}
-			w.flops = 2 * m.ActiveParams() * w.seq
-		}
-		if w.flops <= 0 {
-			return fmt.Errorf("analytic: model %q has neither layers and hidden size nor FLOPs nor a parameter count: %w", m.Name, perfmodel.ErrNotCovered)
-		}
-		return nil
-	}
-	if c.Seq() == 0 {
-		return fmt.Errorf("analytic: model %q has no tokens per sample: %w", m.Name, perfmodel.ErrNotCovered)
+		return w.setSeq(m, c.Seq())
 	}
 	d := float64(m.Head())
 	*w = work{
 		shape: true, layers: float64(m.Layers), hidden: float64(m.Hidden), heads: float64(m.Heads),
 		query: float64(m.Heads) * d, kv: float64(m.KV()) * d, ffn: float64(m.FFN), up: 1,
-		vocab: float64(m.Vocab), seq: w.seq, causal: 1, cross: 1, scale: 1,
+		vocab: float64(m.Vocab), cross: 1, scale: 1,
 		attn: 1, halves: 1, dense: 1,
 	}
 	w.adapter = m.Adapter
@@ -44,13 +30,12 @@ func newWork(c *spec.Config, w *work) error {
 	if m.GatedMLP {
 		w.up = 2
 	}
-	switch m.Kind {
-	case "":
-		m.Kind = spec.Decoder
-	case spec.EncoderDecoder:
+	if m.Kind == spec.EncoderDecoder {
 		w.cross = 1.5
 	}
-	w.doc, w.causal = float64(m.Document(int(w.seq))), m.ScoreShare(int(w.seq))
+	if err := w.setSeq(m, c.Seq()); err != nil {
+		return err
+	}
 	w.tower = m.Tower.TrainFLOPs() / 3
 	w.hybrid(m)
 	if m.Experts > 0 {
@@ -65,6 +50,39 @@ func newWork(c *spec.Config, w *work) error {
 	}
 	if dense, moe := m.AheadLayers(); dense+moe > 0 {
 		w.predictAhead(float64(m.MTPLayers), float64(dense), float64(moe))
+	}
+	return nil
+}
+
+// shapeOf returns m with its shape completed. A transformer without a kind is a decoder.
+func shapeOf(m *spec.Model) spec.Model {
+	out, _ := memory.GuessShape(*m)
+	if out.Kind == "" {
+		out.Kind = spec.Decoder
+	}
+	return out
+}
+
+// setSeq sets the tokens of a sample of m, which shapeOf has returned; 0 = unknown. The error wraps
+// perfmodel.ErrNotCovered.
+func (w *work) setSeq(m *spec.Model, seq int) error {
+	w.seq = float64(max(seq, 1))
+	if w.shape {
+		if seq == 0 {
+			return fmt.Errorf("analytic: model %q has no tokens per sample: %w", m.Name, perfmodel.ErrNotCovered)
+		}
+		w.doc, w.causal = float64(m.Document(int(w.seq))), m.ScoreShare(int(w.seq))
+		return nil
+	}
+	w.flops = m.FLOPsPerSample
+	if w.flops <= 0 && m.ActiveParams() > 0 {
+		if seq == 0 {
+			return fmt.Errorf("analytic: model %q has only a parameter count: want the tokens per sample too: %w", m.Name, perfmodel.ErrNotCovered)
+		}
+		w.flops = 2 * m.ActiveParams() * w.seq
+	}
+	if w.flops <= 0 {
+		return fmt.Errorf("analytic: model %q has neither layers and hidden size nor FLOPs nor a parameter count: %w", m.Name, perfmodel.ErrNotCovered)
 	}
 	return nil
 }

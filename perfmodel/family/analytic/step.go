@@ -200,6 +200,9 @@ func (pr *Prepared) pipelineSec(p *spec.Plan, stage, weights float64) float64 {
 type owned struct{ all, trained memory.Params }
 
 func (pr *Prepared) owned(p *spec.Plan) (o owned) {
+	if pr.own != nil {
+		return *pr.own
+	}
 	o.all, o.trained = pr.Memory.Owned(p)
 	return o
 }

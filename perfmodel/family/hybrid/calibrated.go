@@ -243,13 +243,30 @@ func (m *calibrated) predict(c *spec.Config) (spec.Prediction, error) {
 	return out, err
 }
 
-// prepare is predict for many plans: it fixes everything else in c.
-func (m *calibrated) prepare(c *spec.Config) (func(spec.Plan) (spec.Prediction, error), error) {
+// prepare is predict for many plans and sequence lengths: it fixes everything else in c.
+func (m *calibrated) prepare(c *spec.Config) (perfmodel.Prepared, error) {
 	s, err := m.plansOf(c)
 	if err != nil {
 		return nil, err
 	}
-	return s.predict, nil
+	return func(p spec.Plan, seq int) (spec.Prediction, error) {
+		if seq == s.of.SeqLen {
+			return s.predict(p)
+		}
+		other := *s
+		if err := other.setSeq(seq); err != nil {
+			return spec.Prediction{}, err
+		}
+		return other.predict(p)
+	}, nil
+}
+
+// setSeq changes s to samples of seq tokens, but not its memory. The error wraps perfmodel.ErrNotCovered.
+func (s *plans) setSeq(seq int) error {
+	s.of.SeqLen = seq
+	s.at = gp.PointOf(&s.of)
+	s.beyond = s.seen.beyond(&s.at, ofAll&^ofPlan)
+	return s.pr.SetSeq(&s.of.Model, seq)
 }
 
 // predict returns the throughput of a plan, without its memory.

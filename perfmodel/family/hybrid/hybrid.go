@@ -220,13 +220,13 @@ func (h *Model) isShapeless(c *spec.Config) bool {
 }
 
 // Prepare implements perfmodel.Preparer.
-func (h *Model) Prepare(c spec.Config) (func(spec.Plan) (spec.Prediction, error), error) {
+func (h *Model) Prepare(c spec.Config) (perfmodel.Prepared, error) {
 	if (h.mixed[c.Key()] == nil || c.Alone()) && c.Model.HasShape() {
 		return h.base.prepare(&c)
 	}
-	return func(p spec.Plan) (spec.Prediction, error) {
+	return func(p spec.Plan, seq int) (spec.Prediction, error) {
 		of := c
-		of.Plan = p
+		of.Plan, of.SeqLen = p, seq
 		return h.Predict(context.Background(), of)
 	}, nil
 }
