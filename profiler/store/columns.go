@@ -42,12 +42,13 @@ type column struct {
 	name, unit, doc string
 	kind            kind
 	required        bool
-	get             func(*spec.Measurement) (cell, error)
+	part            part                                               // of a measurement that it is from
+	add             func(*columnBuilder, *spec.Measurement, int) error // adds the value n times
 	set             func(*spec.Measurement, cell) error
 }
 
 // The columns in file order. FORMAT.md has the same list; a test compares them.
-var columns = []column{
+var columns = withParts([]column{
 	required(textColumn("model", "name of the model trained", func(m *spec.Measurement) *string { return &m.Config.Model.Name })),
 	textColumn("model_kind", "decoder, encoder, encoder-decoder, vision or opaque", func(m *spec.Measurement) *spec.Kind { return &m.Config.Model.Kind }),
 	wholeColumn("model_layers", "", "transformer layers", func(m *spec.Measurement) *int { return &m.Config.Model.Layers }),
@@ -144,44 +145,65 @@ var columns = []column{
 	textColumn("origin", "where in it", func(m *spec.Measurement) *string { return &m.Origin }),
 	atColumn(),
 	jsonColumn("env", "", "other facts as recorded, a JSON object of texts; wrong_config says why the row ran another configuration than it records", func(m *spec.Measurement) *map[string]string { return &m.Env }),
+})
+
+// part is the part of a measurement that a column is from.
+type part int
+
+const (
+	rowPart part = iota // any
+	modelPart
+	acceleratorPart
+	numParts
+)
+
+func withParts(of []column) []column {
+	for i := range of {
+		switch {
+		case strings.HasPrefix(of[i].name, "model"):
+			of[i].part = modelPart
+		case strings.HasPrefix(of[i].name, "accelerator"):
+			of[i].part = acceleratorPart
+		}
+	}
+	return of
 }
 
 func required(c column) column { c.required = true; return c }
 
 func textColumn[T ~string](name, doc string, at func(*spec.Measurement) *T) column {
 	return column{name: name, doc: doc, kind: textKind,
-		get: func(m *spec.Measurement) (cell, error) { v := *at(m); return cell{null: v == "", s: string(v)}, nil },
+		add: func(b *columnBuilder, m *spec.Measurement, n int) error { b.addText(string(*at(m)), n); return nil },
 		set: func(m *spec.Measurement, c cell) error { *at(m) = T(c.s); return nil }}
 }
 
 func wholeColumn(name, unit, doc string, at func(*spec.Measurement) *int) column {
 	return column{name: name, unit: unit, doc: doc, kind: wholeKind,
-		get: func(m *spec.Measurement) (cell, error) { v := *at(m); return cell{null: v == 0, n: int64(v)}, nil },
+		add: func(b *columnBuilder, m *spec.Measurement, n int) error { b.addWhole(int64(*at(m)), n); return nil },
 		set: func(m *spec.Measurement, c cell) error { *at(m) = int(c.n); return nil }}
 }
 
 func numberColumn(name, unit, doc string, at func(*spec.Measurement) *float64) column {
 	return column{name: name, unit: unit, doc: doc, kind: numberKind,
-		get: func(m *spec.Measurement) (cell, error) { v := *at(m); return cell{null: v == 0, f: v}, nil },
+		add: func(b *columnBuilder, m *spec.Measurement, n int) error { b.addNumber(*at(m), n); return nil },
 		set: func(m *spec.Measurement, c cell) error { *at(m) = c.f; return nil }}
 }
 
 func flagColumn(name, doc string, at func(*spec.Measurement) *bool) column {
 	return column{name: name, doc: doc, kind: flagKind,
-		get: func(m *spec.Measurement) (cell, error) {
-			if *at(m) {
-				return cell{n: 1}, nil
-			}
-			return cell{}, nil
-		},
+		add: func(b *columnBuilder, m *spec.Measurement, n int) error { b.addFlag(*at(m), n); return nil },
 		set: func(m *spec.Measurement, c cell) error { *at(m) = c.n != 0; return nil }}
 }
 
 func adapterColumn() column {
 	return column{name: "model_adapter", doc: "adapter that is trained in place of the weights, such as lora:16; null = none", kind: textKind,
-		get: func(m *spec.Measurement) (cell, error) {
-			a := m.Config.Model.Adapter
-			return cell{null: a == spec.Adapter{}, s: a.String()}, nil
+		add: func(b *columnBuilder, m *spec.Measurement, n int) error {
+			if a := m.Config.Model.Adapter; a == (spec.Adapter{}) {
+				b.null(n)
+			} else {
+				b.addText(a.String(), n)
+			}
+			return nil
 		},
 		set: func(m *spec.Measurement, c cell) (err error) {
 			m.Config.Model.Adapter, err = spec.ParseAdapter(c.s)
@@ -194,14 +216,15 @@ const aloneDoubt = "alone: not a whole step"
 
 func doubtColumn(name, doc string) column {
 	return column{name: name, doc: doc, kind: textKind,
-		get: func(m *spec.Measurement) (cell, error) {
+		add: func(b *columnBuilder, m *spec.Measurement, n int) error {
 			text := m.Doubt
 			if m.Config.Alone() && text == "" {
 				text = aloneDoubt
 			} else if m.Config.Alone() {
 				text = aloneDoubt + "; " + text
 			}
-			return cell{null: text == "", s: text}, nil
+			b.addText(text, n)
+			return nil
 		},
 		set: func(m *spec.Measurement, c cell) error {
 			m.Doubt = c.s
@@ -214,7 +237,7 @@ func doubtColumn(name, doc string) column {
 
 func stepColumn() column {
 	return column{name: "step_sec", unit: "s", doc: "wall time of each step, one value where only a mean is known", kind: listKind, required: true,
-		get: func(m *spec.Measurement) (cell, error) { return cell{fs: m.StepSec}, nil },
+		add: func(b *columnBuilder, m *spec.Measurement, _ int) error { b.addList(m.StepSec); return nil },
 		set: func(m *spec.Measurement, c cell) error {
 			m.StepSec = nil
 			if len(c.fs) > 0 {
@@ -226,7 +249,14 @@ func stepColumn() column {
 
 func atColumn() column {
 	return column{name: "at", unit: "ns since 1970, UTC", doc: "when it was taken", kind: timeKind,
-		get: func(m *spec.Measurement) (cell, error) { return cell{null: m.At.IsZero(), n: m.At.UnixNano()}, nil },
+		add: func(b *columnBuilder, m *spec.Measurement, n int) error {
+			if m.At.IsZero() {
+				b.null(n)
+			} else {
+				b.addInt(m.At.UnixNano(), n)
+			}
+			return nil
+		},
 		set: func(m *spec.Measurement, c cell) error {
 			m.At = time.Time{}
 			if !c.null {
@@ -238,13 +268,18 @@ func atColumn() column {
 
 func jsonColumn[V any](name, unit, doc string, at func(*spec.Measurement) *map[string]V) column {
 	return column{name: name, unit: unit, doc: doc, kind: textKind,
-		get: func(m *spec.Measurement) (cell, error) {
+		add: func(b *columnBuilder, m *spec.Measurement, n int) error {
 			v := *at(m)
 			if len(v) == 0 {
-				return cell{null: true}, nil
+				b.null(n)
+				return nil
 			}
-			b, err := json.Marshal(v)
-			return cell{s: string(b)}, err
+			text, err := json.Marshal(v)
+			if err != nil {
+				return fmt.Errorf("column %q: %w", name, err)
+			}
+			b.addText(string(text), n)
+			return nil
 		},
 		set: func(m *spec.Measurement, c cell) error {
 			*at(m) = nil

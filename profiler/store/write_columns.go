@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"strings"
 
 	"github.com/apache/arrow/go/v17/arrow"
-	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
-	"github.com/apache/arrow/go/v17/arrow/memory"
 	"github.com/apache/arrow/go/v17/parquet"
 	"github.com/apache/arrow/go/v17/parquet/compress"
 	"github.com/apache/arrow/go/v17/parquet/pqarrow"
@@ -142,16 +139,11 @@ const maxBatchSteps = 1 << 16
 // rows. Batches with many step times are smaller. It stops at the first error of seq, and at a row that Check refuses.
 // write must not keep its record.
 func Batches(write func(arrow.Record) error, most int, seq iter.Seq2[spec.Measurement, error]) (n int, err error) {
-	b := array.NewRecordBuilder(memory.NewGoAllocator(), Schema())
-	defer b.Release()
+	b := newRecordBuilder(most)
 	var rows []spec.Measurement // not in b yet
 	batch, steps := 0, 0        // rows and step times of the batch
 	add := func() error {
-		room := len(rows)
-		if batch > len(rows) { // one of many
-			room = most - batch + len(rows)
-		}
-		if at, err := appendRows(b, rows, room); err != nil {
+		if at, err := b.add(rows); err != nil {
 			n += at - len(rows)
 			return fmt.Errorf("row %d: %w", n+1, err)
 		}
@@ -162,7 +154,7 @@ func Batches(write func(arrow.Record) error, most int, seq iter.Seq2[spec.Measur
 		if err := add(); err != nil {
 			return err
 		}
-		rec := b.NewRecord()
+		rec := b.record()
 		defer rec.Release()
 		batch, steps = 0, 0
 		return write(rec)
@@ -194,45 +186,8 @@ func Batches(write func(arrow.Record) error, most int, seq iter.Seq2[spec.Measur
 	return n, flush()
 }
 
-// rowsAtOnce is the number of rows that are appended column by column: they are in the processor's cache.
+// rowsAtOnce is the number of rows that are added column by column: they are in the processor's cache.
 const rowsAtOnce = 64
-
-// appendRows appends rows column by column, and makes room for as many. Beside an error it returns the index of its row.
-func appendRows(b *array.RecordBuilder, rows []spec.Measurement, room int) (at int, err error) {
-	runs := runsOf(rows)
-	for i := range columns {
-		c, field := &columns[i], b.Field(i)
-		field.Reserve(room)
-		for _, run := range runs[c.part()] {
-			v, err := c.get(&rows[run.first])
-			if err != nil {
-				return run.first, fmt.Errorf("column %q: %w", c.name, err)
-			}
-			appendCell(field, c, &v, run.n)
-		}
-	}
-	return 0, nil
-}
-
-// part is the part of a measurement that a column is from.
-type part int
-
-const (
-	rowPart part = iota // any
-	modelPart
-	acceleratorPart
-	numParts
-)
-
-func (c *column) part() part {
-	switch {
-	case strings.HasPrefix(c.name, "model"):
-		return modelPart
-	case strings.HasPrefix(c.name, "accelerator"):
-		return acceleratorPart
-	}
-	return rowPart
-}
 
 // run is n rows with an equal part.
 type run struct{ first, n int }
@@ -253,29 +208,4 @@ func runsOf(rows []spec.Measurement) (out [numParts][]run) {
 		}
 	}
 	return out
-}
-
-// appendCell appends v n times. There is room for them.
-func appendCell(b array.Builder, c *column, v *cell, n int) {
-	if v.null && !c.required {
-		b.AppendNulls(n)
-		return
-	}
-	for range n {
-		switch b := b.(type) {
-		case *array.StringBuilder:
-			b.Append(v.s)
-		case *array.Int64Builder:
-			b.UnsafeAppend(v.n)
-		case *array.Float64Builder:
-			b.UnsafeAppend(v.f)
-		case *array.BooleanBuilder:
-			b.UnsafeAppend(v.n != 0)
-		case *array.TimestampBuilder:
-			b.UnsafeAppend(arrow.Timestamp(v.n))
-		case *array.ListBuilder:
-			b.Append(true)
-			b.ValueBuilder().(*array.Float64Builder).AppendValues(v.fs, nil)
-		}
-	}
 }
