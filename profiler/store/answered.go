@@ -35,7 +35,7 @@ func (db *DB) Answered(client, key string) (a Answered, ok bool, err error) {
 }
 
 // PutOnce is PutAll, and keeps its result under a client's key for 24 hours: in the transaction of the last rows, so that
-// an answer is kept if and only if all rows are stored. body is the hash of the request.
+// an answer is kept only if all rows are stored. body is the hash of the request.
 func (db *DB) PutOnce(ctx context.Context, client, key string, body [sha256.Size]byte, ms ...spec.Measurement) (Counts, error) {
 	return db.putAll(ctx, ms, func(txn *badger.Txn, c Counts) error {
 		value, err := json.Marshal(Answered{body, c})

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/dgraph-io/badger/v4"
 )
@@ -38,6 +39,10 @@ func (db *DB) Backup(w io.Writer) error {
 	}
 	stream := db.bdb.NewStream()
 	stream.LogPrefix, stream.NumGo = "backup", 1
+	db.writing.Lock() // until the stream has begun: no call of PutAll is half stored
+	begun := sync.OnceFunc(db.writing.Unlock)
+	defer begun()
+	stream.ChooseKey = func(*badger.Item) bool { begun(); return true }
 	if _, err := stream.Backup(out, 0); err != nil {
 		return fmt.Errorf("store: backup of %s: %w", db.dir, err)
 	}

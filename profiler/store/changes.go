@@ -43,6 +43,8 @@ func (db *DB) Changes() (*Changes, error) {
 		return nil, err
 	}
 	defer db.done()
+	db.writing.Lock()
+	defer db.writing.Unlock()
 	return &Changes{db, db.bdb.NewTransaction(false)}, nil
 }
 
@@ -56,7 +58,9 @@ func (c *Changes) Next(w io.Writer) (keys int, seen func(), err error) {
 		return 0, nil, err
 	}
 	defer c.db.done()
+	c.db.writing.Lock() // no call of PutAll is half stored
 	txn := c.db.bdb.NewTransaction(false)
+	c.db.writing.Unlock()
 	out := bufio.NewWriter(w)
 	_, err = out.WriteString(changesHeader)
 	if err == nil {
@@ -314,7 +318,9 @@ func (db *DB) makeChanges(list func(make func(change) error) error) (t Touched, 
 	if db.opt.ReadOnly {
 		return t, fmt.Errorf("store: change %s: %w", db.dir, ErrReadOnly)
 	}
-	db.writing.Lock()
+	if err := db.lockWriting(); err != nil {
+		return t, fmt.Errorf("store: %w", err)
+	}
 	defer db.writing.Unlock()
 	defer func() {
 		db.tallies.forget()

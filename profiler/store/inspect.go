@@ -90,7 +90,7 @@ func engineFiles(dir string) (names, temps []string, err error) {
 		if sealedFile(n) && n != versionFile {
 			names = append(names, n)
 		}
-		for _, own := range []string{sealFile, versionFile, attemptsFile} {
+		for _, own := range []string{sealFile, versionFile, attemptsFile, batchFile} {
 			if strings.HasPrefix(n, "."+own+".") {
 				temps = append(temps, n)
 			}

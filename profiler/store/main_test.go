@@ -30,11 +30,12 @@ const (
 )
 
 var roles = map[string]func(dir string) error{
-	"write":        writeUntilKilled,
-	"hold":         holdUntilEOF,
-	"migrate":      migrateUntilKilled,
-	"mark":         changeOnRequest,
-	"mark forever": markUntilKilled,
+	"write batches": writeBatchesUntilKilled,
+	"write":         writeUntilKilled,
+	"hold":          holdUntilEOF,
+	"migrate":       migrateUntilKilled,
+	"mark":          changeOnRequest,
+	"mark forever":  markUntilKilled,
 }
 
 // helper starts this test program in a role, on dir.

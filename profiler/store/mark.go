@@ -201,7 +201,9 @@ func (db *DB) change(ctx context.Context, what string, rs []Record, each func(tx
 
 // changeBatch calls each with from to to-1 in one transaction, and waits until it is on disk.
 func (db *DB) changeBatch(from, to int, each func(txn *badger.Txn, i int) (bool, error)) (n int, err error) {
-	db.writing.Lock()
+	if err := db.lockWriting(); err != nil {
+		return 0, err
+	}
 	defer db.writing.Unlock()
 	if err := checkSpace(db.dir, minFreeSpace); err != nil {
 		return 0, err

@@ -51,7 +51,8 @@ func (db *DB) Put(ctx context.Context, ms ...spec.Measurement) error {
 // with the same identity (see FORMAT.md), and a quarantined one stays so. A forgotten row is not stored, only counted.
 // A row that comes quarantined, as from an exported file, is quarantined if it is new. If Check refuses a row, or a row
 // is too large, nothing is stored and the error names the row. If ctx has ended, or the disk has no room for all rows,
-// nothing is stored. If the disk fails midway, the first rows of ms are stored and counted.
+// nothing is stored. If the program is killed or the disk fails midway, all rows are stored when the store is next opened
+// or written to, or none. Many rows need several transactions: a reader may see the first ones before the last.
 func (db *DB) PutAll(ctx context.Context, ms ...spec.Measurement) (Counts, error) {
 	return db.putAll(ctx, ms, func(*badger.Txn, Counts) error { return nil })
 }
@@ -72,7 +73,9 @@ func (db *DB) putAll(ctx context.Context, ms []spec.Measurement, last func(*badg
 	if err := ctx.Err(); err != nil {
 		return Counts{}, fmt.Errorf("store: 0 of %d rows stored: %w", len(ms), err)
 	}
-	db.writing.Lock()
+	if err := db.lockWriting(); err != nil {
+		return Counts{}, fmt.Errorf("store: %w", err)
+	}
 	defer db.writing.Unlock()
 	size := 0
 	for i := range rows {
@@ -81,7 +84,16 @@ func (db *DB) putAll(ctx context.Context, ms []spec.Measurement, last func(*badg
 	if err := checkSpace(db.dir, minFreeSpace+spaceFactor*size); err != nil {
 		return Counts{}, fmt.Errorf("store: %w", err)
 	}
-	var sum Counts
+	c, err := db.commitBatch(rows, last)
+	if err != nil {
+		return c, fmt.Errorf("store: %s: %d of %d rows stored: %w", db.dir, c.Total(), len(ms), err)
+	}
+	return c, nil
+}
+
+// commitAll writes rows in as many transactions as they need, and calls last with the counts of all in the last one.
+// Beside an error it returns the counts of the rows that are written. The caller holds writing.
+func (db *DB) commitAll(rows []row, last func(*badger.Txn, Counts) error) (sum Counts, err error) {
 	for len(rows) > 0 {
 		n := batchLen(rows)
 		c, err := db.commit(rows[:n], func(txn *badger.Txn, c Counts) error {
@@ -92,7 +104,7 @@ func (db *DB) putAll(ctx context.Context, ms []spec.Measurement, last func(*badg
 			return last(txn, c)
 		})
 		if err != nil {
-			return sum, fmt.Errorf("store: %s: %d of %d rows stored: %w", db.dir, sum.Total(), len(ms), err)
+			return sum, err
 		}
 		sum.Add(c)
 		rows = rows[n:]

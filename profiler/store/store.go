@@ -79,8 +79,9 @@ type DB struct {
 	bdb  *badger.DB
 	lock *dirLock
 
-	writing sync.Mutex // serializes transactions and syncs
-	tallies tallies
+	writing    sync.Mutex // serializes transactions and syncs
+	unfinished bool       // a call of PutAll failed midway: batchFile has its rows
+	tallies    tallies
 
 	measured atomic.Pointer[[]spec.Accelerator] // see Measured; nil = not read yet
 
@@ -146,6 +147,9 @@ func openLocked(dir string, o Options, lock *dirLock) (*DB, error) {
 		return nil, errors.Join(fmt.Errorf("%s: converting it to format %d: %w", dir, FormatVersion, err), bdb.Close())
 	}
 	db := newDB(dir, o, bdb, lock)
+	if err := db.finishBatch(); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: storing the rows of a killed program: %w", dir, err), bdb.Close())
+	}
 	if err := db.reserve(); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: reserving %d bytes: %w", dir, o.Reserve, err), bdb.Close())
 	}
@@ -166,7 +170,7 @@ func openReadOnly(dir string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, errors.Join(err, lock.release())
 	}
-	if !st.sealed || st.format < rowFormat {
+	if !st.sealed || st.format < rowFormat || hasBatch(dir) {
 		if err := errors.Join(lock.release(), recoverStore(dir, o)); err != nil {
 			return nil, err
 		}

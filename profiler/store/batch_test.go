@@ -1,0 +1,178 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// killedRows is the number of rows of a call in these tests: they need several transactions.
+const killedRows = 2 * maxTxnRows
+
+func rowsFrom(first, n int) []spec.Measurement {
+	out := make([]spec.Measurement, n)
+	for i := range out {
+		out[i] = numbered(first + i)
+	}
+	return out
+}
+
+func stored(t *testing.T, db *DB) int {
+	t.Helper()
+	n, err := db.Len(t.Context(), Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// halfStored makes a store as of a program that was killed in the midst of a call.
+func halfStored(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	db, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := db.encodeRows(rowsFrom(0, killedRows))
+	if err == nil {
+		err = saveBatch(dir, rows)
+	}
+	if err == nil {
+		_, err = db.commit(rows[:batchLen(rows)], func(*badger.Txn, Counts) error { return nil })
+	}
+	if n := stored(t, db); n == 0 || n == killedRows {
+		t.Fatalf("%d rows are stored, want a part of %d", n, killedRows)
+	}
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestOpenFinishesBatch: a store opens with all rows of a call that a killed program has stored in part.
+func TestOpenFinishesBatch(t *testing.T) {
+	for _, readOnly := range []bool{false, true} {
+		dir := halfStored(t)
+		db, err := Open(dir, Options{ReadOnly: readOnly})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := stored(t, db); n != killedRows || hasBatch(dir) {
+			t.Errorf("%d rows, want %d; the rest is kept: %v", n, killedRows, hasBatch(dir))
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if n := checkAcked(t, dir, killedRows, true); n != killedRows {
+			t.Errorf("%d rows", n)
+		}
+	}
+}
+
+// TestDamagedBatch: a store with a damaged rest of a call does not open, and the error names the file.
+func TestDamagedBatch(t *testing.T) {
+	dir := halfStored(t)
+	path := filepath.Join(dir, batchFile)
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipped := append([]byte(nil), good...)
+	flipped[len(flipped)/2] ^= 1
+	for name, bad := range map[string][]byte{"cut": good[:len(good)-1], "flipped": flipped} {
+		if err := os.WriteFile(path, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(dir, Options{}); !errors.Is(err, ErrCorrupt) || !strings.Contains(fmt.Sprint(err), batchFile) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestPutAfterFailure: the write after one that failed midway stores the rest first.
+func TestPutAfterFailure(t *testing.T) {
+	db, err := Open(t.TempDir(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	full := errors.New("the disk has failed")
+	c, err := db.putAll(t.Context(), rowsFrom(0, killedRows), func(*badger.Txn, Counts) error { return full })
+	if n := stored(t, db); !errors.Is(err, full) || c.Total() != n || n == 0 || n == killedRows {
+		t.Fatalf("%d rows are counted, %d stored, %v", c.Total(), n, err)
+	}
+	if c, err := db.PutAll(t.Context(), numbered(killedRows)); err != nil || c.Added != 1 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if n := stored(t, db); n != killedRows+1 || hasBatch(db.dir) {
+		t.Errorf("%d rows, want %d; the rest is kept: %v", n, killedRows+1, hasBatch(db.dir))
+	}
+}
+
+// TestKillBatches kills a process that stores rows in calls of several transactions, at random moments: the store holds all
+// rows of a call or none. It runs 6 rounds, or 100 if PACER_SOAK is set.
+func TestKillBatches(t *testing.T) {
+	if testing.Short() {
+		t.Skip("kills 6 writers")
+	}
+	rounds := 6
+	if os.Getenv("PACER_SOAK") != "" {
+		rounds = 100
+	}
+	rng := rand.New(rand.NewPCG(7, uint64(rounds)))
+	left, dir := 0, ""
+	for round := range rounds {
+		if round%10 == 0 {
+			dir = t.TempDir()
+		}
+		cmd, out, _ := helper(t, "write batches", dir)
+		acked := 0
+		for out.Scan() {
+			n, err := strconv.Atoi(out.Text())
+			if err != nil {
+				t.Fatalf("writer printed %q", out.Text())
+			}
+			if acked == 0 { // it has opened the store
+				time.AfterFunc(time.Duration(rng.IntN(300))*time.Millisecond, func() { _ = cmd.Process.Kill() })
+			}
+			acked = n
+		}
+		if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+			t.Fatalf("writer ended by itself: %v", err)
+		}
+		if hasBatch(dir) {
+			left++
+		}
+		if n := checkAcked(t, dir, acked, round%2 == 0); n%killedRows != 0 || hasBatch(dir) || t.Failed() {
+			t.Fatalf("round %d: %d rows are stored, want whole calls of %d", round, n, killedRows)
+		}
+	}
+	t.Logf("%d of %d kills in the midst of a call", left, rounds)
+}
+
+func writeBatchesUntilKilled(dir string) error {
+	db, err := Open(dir, Options{})
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	next, err := db.Len(ctx, Filter{})
+	for ; err == nil; next += killedRows {
+		if err = db.Put(ctx, rowsFrom(next, killedRows)...); err == nil {
+			fmt.Println(next + killedRows)
+		}
+	}
+	return err
+}
