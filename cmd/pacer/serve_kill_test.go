@@ -19,12 +19,16 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-var servingLine = regexp.MustCompile(`listening on ((?:http://|unix:)\S+?),`)
+var (
+	servingLine = regexp.MustCompile(`listening on ((?:http://|unix:)\S+?),`)
+	rpcLine     = regexp.MustCompile(`gRPC and Arrow Flight on (\S+)`)
+)
 
 // serving is a server under test.
 type serving struct {
 	cmd  *exec.Cmd
 	url  string
+	rpc  string        // address of gRPC, "" = none
 	done chan struct{} // its standard error has ended
 }
 
@@ -40,6 +44,9 @@ func startServing(t *testing.T, pacer, data string, flags ...string) *serving {
 		defer close(s.done)
 		defer close(url)
 		for line := range lines {
+			if m := rpcLine.FindStringSubmatch(line); m != nil {
+				s.rpc = m[1]
+			}
 			if m := servingLine.FindStringSubmatch(line); m != nil {
 				url <- m[1]
 			}

@@ -3,10 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,56 +13,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
 // inSoak is set by make soak, which may take hours.
 var inSoak = os.Getenv("PACER_SOAK") != ""
-
-// TestE2EServerKills kills a server with SIGKILL at random moments under ingest, again and again over the same
-// directory: no row that it acknowledged is lost. 5 kills, 1000 with PACER_SOAK set.
-func TestE2EServerKills(t *testing.T) {
-	kills := 5
-	if inSoak {
-		kills = 1000
-	}
-	const fresh, each = 25, 300 // kills of one directory; rows between kills
-	pacer, rng := selfAs(t, "pacer"), rand.New(rand.NewPCG(5, 6))
-	var data string
-	var acked []spec.Measurement // of data
-	total := 0
-	for k := range kills {
-		if k%fresh == 0 {
-			if data != "" { // thousands of directories would fill the disk
-				if err := os.RemoveAll(data); err != nil {
-					t.Fatal(err)
-				}
-			}
-			data, acked = t.TempDir(), nil
-		}
-		rows := inventedRows(each)
-		for i := range rows {
-			rows[i].Origin = fmt.Sprintf("kill %d, row %d", k, i)
-		}
-		s := startServing(t, pacer, data)
-		wait := time.Duration(rng.IntN(int(150 * time.Millisecond)))
-		got := postRows(t, s.url, rows, func() {
-			time.AfterFunc(wait, func() { _ = s.cmd.Process.Kill() })
-		})
-		_ = s.cmd.Process.Kill() // it may have answered all
-		<-s.done
-		_ = s.cmd.Wait()
-		acked, total = append(acked, got...), total+len(got)
-		if err := holdsFirst(filepath.Join(data, "store"), acked, len(acked)); err != nil {
-			t.Fatalf("kill %d: %v", k+1, err)
-		}
-	}
-	t.Logf("%d kills, %d rows acknowledged", kills, total)
-	if total < kills {
-		t.Errorf("%d rows acknowledged in %d rounds", total, kills)
-	}
-}
 
 // metric returns the value of a metric without labels.
 func metric(t *testing.T, url, name string) float64 {
