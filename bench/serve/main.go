@@ -26,6 +26,7 @@ func main() {
 	flag.IntVar(&o.conns, "connections", 32, "kept connections")
 	flag.StringVar(&o.load, "load", "", "time small plans beside a load instead: quiet, heavy (200 clients with long curves) or slow (1000 slow writers, 1000 slow readers)")
 	flag.BoolVar(&o.check, "check", false, "send launch files to /v1/check in place of predictions")
+	flag.BoolVar(&o.batch, "batch", false, "measure the processor time of batches of questions over HTTP and Arrow Flight, and of an export, instead")
 	flag.BoolVar(&o.hostile, "hostile", false, "measure the processor time of refused bodies of 8 MiB instead")
 	flag.Parse()
 	if err := run(o); err != nil {
@@ -41,22 +42,28 @@ type options struct {
 	conns          int
 	load           string
 	hostile, check bool
+	batch          bool
 }
 
 func run(o options) error {
 	if !(o.rate > 0 && o.rate <= 1e6) || o.duration <= 0 || o.warm < 0 || o.conns < 1 {
 		return errors.New("rate, duration and connections must be positive")
 	}
-	address := o.address
+	if o.batch && o.address != "" {
+		return errors.New("-batch starts a server of its own: it cannot be used with -address")
+	}
+	address, rpc := o.address, ""
 	if address == "" {
-		started, stop, err := start(o.pacer)
-		if err != nil {
+		var stop func()
+		var err error
+		if address, rpc, stop, err = start(o.pacer); err != nil {
 			return err
 		}
 		defer stop()
-		address = started
 	}
 	switch {
+	case o.batch:
+		return batchCosts(address, rpc)
 	case o.hostile:
 		return hostile(address)
 	case o.load != "":
@@ -89,22 +96,25 @@ func run(o options) error {
 // each returns the mean of n in microseconds.
 func each(total time.Duration, n int) float64 { return total.Seconds() * 1e6 / float64(n) }
 
-var listening = regexp.MustCompile(`listening on http://(\S+?),`)
+var (
+	listening = regexp.MustCompile(`listening on http://(\S+?),`)
+	flights   = regexp.MustCompile(`gRPC and Arrow Flight on (\S+)`)
+)
 
-// start runs the server on a free port, over an empty store.
-func start(pacer string) (address string, stop func(), err error) {
+// start runs the server on free ports, over an empty store. rpc is the address of gRPC.
+func start(pacer string) (address, rpc string, stop func(), err error) {
 	data, err := os.MkdirTemp("", "serve")
 	if err != nil {
-		return "", nil, err
+		return "", "", nil, err
 	}
-	cmd := exec.Command(pacer, "--data", data, "serve", "--listen", "127.0.0.1:0")
+	cmd := exec.Command(pacer, "--data", data, "serve", "--listen", "127.0.0.1:0", "--grpc-listen", "127.0.0.1:0")
 	cmd.Env = append(os.Environ(), "PACER_TOKEN=")
 	errs, err := cmd.StderrPipe()
 	if err != nil {
-		return "", nil, err
+		return "", "", nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return "", nil, err
+		return "", "", nil, err
 	}
 	stop = func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
@@ -112,14 +122,17 @@ func start(pacer string) (address string, stop func(), err error) {
 		os.RemoveAll(data)
 	}
 	for sc := bufio.NewScanner(errs); sc.Scan(); {
+		if m := flights.FindStringSubmatch(sc.Text()); m != nil {
+			rpc = m[1]
+		}
 		if m := listening.FindStringSubmatch(sc.Text()); m != nil {
 			go func() { _, _ = io.Copy(os.Stderr, errs) }()
-			return m[1], stop, nil
+			return m[1], rpc, stop, nil
 		}
 		fmt.Fprintln(os.Stderr, sc.Text())
 	}
 	stop()
-	return "", nil, fmt.Errorf("%s did not print its address", pacer)
+	return "", "", nil, fmt.Errorf("%s did not print its address", pacer)
 }
 
 // report prints the latencies after the warm-up.
