@@ -34,9 +34,16 @@ func (s *script) launches(f *format) (out [][]entry) {
 		case expand.Indexed:
 			words = append(words, v.List...)
 		case expand.String:
-			if text := strings.TrimSpace(v.Str); strings.HasPrefix(text, "--") {
-				words = append(words, strings.Fields(text)...)
+			text := strings.TrimSpace(v.Str)
+			if !strings.HasPrefix(text, "--") {
+				continue
 			}
+			words = append(words, strings.Fields(text)...)
+		default:
+			continue
+		}
+		for _, hole := range s.holes[name] {
+			s.unset[hole] = true
 		}
 		if size(words) > maxScript {
 			break
@@ -70,7 +77,7 @@ func (f *format) arguments(words []string) (out []entry) {
 				e.list = words[from : i+1]
 			}
 			if i < from {
-				e.value = present
+				e.value, e.bare = present, true
 			}
 		}
 		out = append(out, e)

@@ -16,7 +16,7 @@ var automodelYAML = format{
 		"fp8.enabled": nothing, "packed_sequence.packed_sequence_size": nothing, "dataset.seq_len": number(SeqLen), "dataset.seq_length": number(SeqLen), "dataset.max_seq_length": number(SeqLen), "dataset.sequence_length": number(SeqLen),
 		"ci.nproc_per_node": number(PerNode), "ci.nodes": number(Nodes), "benchmark.num_nodes": number(Nodes),
 	},
-	inert: []string{"recipe", "seed", "benchmark.*", "step_scheduler.*", "dist_env.*", "rng.*", "model._target_", "model.trust_remote_code", "model.*", "checkpoint.*", "distributed.*", "distributed.moe.*", "distributed.pipeline.*", "autopipeline.*", "parallelizer.*", "loss_fn.*", "dataset.*", "validation_dataset.*", "validation_dataloader.*", "dataloader.*", "dataloader", "optimizer.*", "lr_scheduler.*", "lr_scheduler", "ci.*", "peft.*", "quantization.*", "fp8.*", "packed_sequence.*", "wandb.*", "clip_grad_norm.*", "nvtx", "freeze_config.*", "processor.*", "logging.*", "profiling.*", "mlflow.*", "slurm.*", "cluster.*"},
+	inert: []string{"recipe", "recipe.*", "autocast.*", "moe_metrics.*", "seed", "benchmark.*", "step_scheduler.*", "dist_env.*", "rng.*", "model._target_", "model.trust_remote_code", "model.*", "checkpoint.*", "distributed.*", "distributed.moe.*", "distributed.pipeline.*", "autopipeline.*", "parallelizer.*", "loss_fn.*", "dataset.*", "validation_dataset.*", "validation_dataloader.*", "dataloader.*", "dataloader", "optimizer.*", "lr_scheduler.*", "lr_scheduler", "ci.*", "peft.*", "quantization.*", "fp8.*", "packed_sequence.*", "wandb.*", "clip_grad_norm.*", "nvtx", "freeze_config.*", "processor.*", "logging.*", "profiling.*", "mlflow.*", "slurm.*", "cluster.*"},
 	weighs: map[string]effect{
 		"compile.*":                             {"the model is compiled", 0.1, 0.05},
 		"model.backend.dispatcher":              {"which dispatcher experts have", 0.1, 0.05},
@@ -26,6 +26,8 @@ var automodelYAML = format{
 		"peft.use_triton":                       {"adapters have a kernel of their own", 0.05, 0.02},
 		"model.use_liger_kernel":                {"kernels of Liger", 0.05, 0.1},
 		"dataset.*packed*":                      {"samples are packed documents", 0.1, 0.1},
+		"optimizer.master_weight_bits":          {"master weights have fewer bits", 0.02, 0.15},
+		"optimizer.*_dtype":                     {"optimizer states have another format", 0.02, 0.2},
 		"teacher_model.*":                       {"a second model computes the targets", 0.3, 0.3},
 		"freeze_config.freeze_*":                {"a part of the model is frozen", 0.1, 0.1},
 	},

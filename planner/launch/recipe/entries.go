@@ -28,6 +28,7 @@ type entry struct {
 	value  string
 	list   []string // of plain values; nil for other values
 	isNull bool
+	bare   bool // an option of a command line without a value
 
 	follows    bool   // the value is computed from those of other keys
 	start, end int    // bytes of the value in the file; end 0 = not known
@@ -233,6 +234,7 @@ func joined(key, name string) string {
 
 // jsonEntries reads a JSON object.
 func jsonEntries(name string, text []byte) ([]entry, error) {
+	text = withoutComments(text)
 	w := jsonWalk{text: text, d: json.NewDecoder(bytes.NewReader(text))}
 	w.d.UseNumber()
 	err := w.value("", 0)

@@ -52,6 +52,15 @@ const (
 	shards     Field = "shard_ranks"
 	localBatch Field = "local_batch"
 	instances  Field = "optimizer_instances"
+
+	decoderLayers Field = "decoder_layers" // of encoder and decoder
+	qkHeadDim     Field = "qk_head_dim"    // of latent attention, without the rotated part
+	sharedExperts Field = "shared_experts"
+	denseFirst    Field = "first_dense_layers"
+	mixerHeads    Field = "mixer_heads"
+	mixerHeadDim  Field = "mixer_head_dim"
+	mixerState    Field = "mixer_state"
+	mixerGroups   Field = "mixer_groups"
 )
 
 // Fields with text.
@@ -74,7 +83,8 @@ const (
 )
 
 // internal fields are not written out.
-var internal = map[Field]bool{perChunk: true, replicas: true, shards: true, localBatch: true, instances: true, flavor: true, tokenizer: true, moeFreq: true, hybrid: true, layout: true, stages: true}
+var internal = map[Field]bool{perChunk: true, replicas: true, shards: true, localBatch: true, instances: true, flavor: true, tokenizer: true, moeFreq: true, hybrid: true, layout: true, stages: true,
+	decoderLayers: true, qkHeadDim: true, sharedExperts: true, denseFirst: true, mixerHeads: true, mixerHeadDim: true, mixerState: true, mixerGroups: true}
 
 // Facts are the values that a file gives. Fields that it leaves open are absent.
 type Facts struct {

@@ -1,7 +1,9 @@
 package recipe
 
 import (
+	"fmt"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -25,7 +27,7 @@ func maxtextKeys() map[string]rule {
 	keys := map[string]rule{
 		"model_name": text(ModelName), "student_overrides.model_name": text(ModelName), "max_target_length": number(SeqLen), "per_device_batch_size": text(perDevice), "gradient_accumulation_steps": number(GradAccum),
 		"remat_policy": remat, "quantization": oneOf(Precision, map[string]string{"int8": "int8", "int4": "int4", "fp8": "fp8", "fp8_full": "fp8", "nanoo_fp8": "fp8", "fp8_gpu": "fp8", "": "", "none": ""}), "dtype": oneOf(dtype, precisions), "opt_type": lower(Optimizer),
-		"optimizer_memory_host_offload": word(Offload, "optimizer", "none"), "parameter_memory_host_offload": nothing, "config": nothing, "hardware": nothing,
+		"optimizer_memory_host_offload": word(Offload, "optimizer", "none"), "parameter_memory_host_offload": nothing, "config": nothing, "hardware": nothing, "mlp_activations": nothing, "logits_via_embedding": yesNo(Tied), "global_parameter_scale": nothing, "first_num_dense_layers": number(denseFirst), "shared_experts": number(sharedExperts), "mtp_num_layers": number(MTP), "q_lora_rank": positive(QRank), "kv_lora_rank": positive(KVRank), "qk_nope_head_dim": number(qkHeadDim),
 	}
 	for _, prefix := range []string{"", "student_overrides."} {
 		for key, of := range map[string]Field{"base_emb_dim": Hidden, "base_num_query_heads": Heads, "base_num_kv_heads": KVHeads, "base_mlp_dim": FFN, "base_num_decoder_layers": Layers, "head_dim": HeadDim, "vocab_size": Vocab, "num_experts": Experts, "num_experts_per_tok": TopK, "base_moe_mlp_dim": ExpertFFN} {
@@ -45,10 +47,9 @@ const (
 
 func init() { internal[perDevice], internal[dtype] = true, true }
 
-var maxtextInert = []string{"base_config", "run_name", "steps", "*checkpoint*", "dataset_*", "*output_directory", "tokenizer_*", "learning_rate*", "warmup_*", "adam*", "enable_nnx", "grain_*", "hf_*", "tfds_*", "log_*", "gcs_*", "profiler*", "upload_*", "reuse_example_batch", "use_iota_embed", "scan_layers", "logits_*", "max_segments*", "num_epoch", "load_*", "student_overrides.*", "teacher_overrides.*", "distill_*", "attention", "sa_*", "wi_*", "wo_*", "z_loss*", "float32_*", "rope_*", "context", "skip_jax*", "eval_*", "packing", "enable_goodput*", "monitor_*", "collect_*", "jax_*", "vertex_*", "metrics_*", "async_*", "allow_split*", "weight_dtype", "use_vertex*", "mu_dtype", "grad_dtype", "enable_dropout", "data_*", "decoder_*", "logical_axis*", "mesh_axes*", "compile_topology*", "internal_compile*", "sharding_tolerance", "megablox", "load_balance*", "expansion_factor*", "opt_*", "mgrpc*", "matmul_precision", "activations_in_float32", "save_*", "use_tokamax*", "stack_*", "init_*", "shard_mode*"}
+var maxtextInert = []string{"base_config", "run_name", "steps", "*checkpoint*", "dataset_*", "*output_directory", "tokenizer_*", "learning_rate*", "warmup_*", "adam*", "enable_nnx", "grain_*", "hf_*", "tfds_*", "log_*", "gcs_*", "profiler*", "upload_*", "reuse_example_batch", "use_iota_embed", "scan_layers", "logits_dot*", "enable_profiler", "qk_rope_head_dim", "v_head_dim", "max_segments*", "num_epoch", "load_*", "student_overrides.*", "teacher_overrides.*", "distill_*", "attention", "sa_*", "wi_*", "wo_*", "z_loss*", "float32_*", "rope_*", "context", "skip_jax*", "eval_*", "packing", "enable_goodput*", "monitor_*", "collect_*", "jax_*", "vertex_*", "metrics_*", "async_*", "allow_split*", "weight_dtype", "use_vertex*", "mu_dtype", "grad_dtype", "enable_dropout", "data_*", "decoder_*", "logical_axis*", "mesh_axes*", "compile_topology*", "internal_compile*", "sharding_tolerance", "megablox", "load_balance*", "expansion_factor*", "opt_*", "mgrpc*", "matmul_precision", "activations_in_float32", "save_*", "use_tokamax*", "stack_*", "init_*", "shard_mode*"}
 
 var maxtextWeighs = map[string]effect{
-	"global_parameter_scale":  {"the network is scaled by this factor, which is not followed", 0.5, 0.5},
 	"num_vocab_tiling":        {"logits are computed in parts", 0.03, 0.2},
 	"capacity_factor":         {"tokens beyond the capacity of an expert are dropped or padded", 0.15, 0.1},
 	"sparse_matmul":           {"how experts multiply", 0.1, 0.1},
@@ -92,6 +93,7 @@ func maxtextFinish(r *Recipe) {
 		r.assume("the settings of the network may be in " + file + ", which is not read")
 		r.Uncounted = append(r.Uncounted, Uncounted{"config", file, "further settings are in this file", 0.3, 0.3})
 	}
+	r.maxtextNetwork()
 	degrees, filled, across := map[Field]int{}, false, false
 	for axis, of := range meshAxes {
 		for _, where := range []string{"ici_", "dcn_"} {
@@ -127,5 +129,35 @@ func maxtextFinish(r *Recipe) {
 		r.numbers[MicroBatch] = n
 	} else if ok && modelAxis {
 		r.assume("per_device_batch_size is per chip: with tensor, context, pipeline or expert parallelism it is not the micro-batch of a replica")
+	}
+}
+
+// baseNetwork are the widths of MaxText's base.yml, which a file without a model's name changes.
+var baseNetwork = map[Field]int{Hidden: 2048, Heads: 16, KVHeads: 16, FFN: 7168, Layers: 16, HeadDim: 128, Vocab: 32000}
+
+// maxtextNetwork fills in what base.yml has where the file gives some widths of a network and no name. The MLP of base.yml
+// is gated (mlp_activations: silu and linear), and its embeddings are not tied.
+func (r *Recipe) maxtextNetwork() {
+	some := r.has("global_parameter_scale")
+	for of := range baseNetwork {
+		some = some || of != Vocab && r.numbers[of] > 0
+	}
+	if !some || r.texts[ModelName] != "" {
+		return
+	}
+	filled := []string{}
+	for of, n := range baseNetwork {
+		if _, ok := r.numbers[of]; !ok {
+			r.numbers[of] = n
+			filled = append(filled, fmt.Sprintf("%s=%d", of, n))
+		}
+	}
+	if len(filled) > 0 {
+		slices.Sort(filled)
+		r.assume(strings.Join(filled, ", ") + ": the values of base.yml")
+	}
+	r.setDefault(Tied, 0)
+	if n := len(strings.FieldsFunc(r.valueOf("mlp_activations"), func(c rune) bool { return strings.ContainsRune("[], '\"", c) })); n == 0 || n == 2 {
+		r.numbers[Gated] = 1
 	}
 }

@@ -45,6 +45,9 @@ var megatronKeys = map[string]rule{
 	"--hybrid-layer-pattern": text(hybrid), "--hybrid-override-pattern": text(hybrid), "--tokenizer-model": text(tokenizer), "--tokenizer-name-or-path": text(tokenizer),
 	"--multi-latent-attention": nothing, "--q-lora-rank": number(QRank), "--kv-lora-rank": number(KVRank), "--mtp-num-layers": number(MTP),
 	"--num-experts": positive(Experts), "--moe-router-topk": number(TopK), "--moe-ffn-hidden-size": number(ExpertFFN),
+	"--decoder-num-layers": number(decoderLayers), "--qk-head-dim": number(qkHeadDim), "--qk-nope-head-dim": number(qkHeadDim), "--multi-head-latent-attention": nothing,
+	"--mamba-num-heads": number(mixerHeads), "--mamba-head-dim": number(mixerHeadDim), "--mamba-state-dim": number(mixerState), "--mamba-num-groups": number(mixerGroups), "--hybrid-attention-ratio": nothing, "--hybrid-mlp-ratio": nothing,
+	"--n-shared-experts": number(sharedExperts), "--num-shared-experts": number(sharedExperts), "--moe-intermediate-size": number(ExpertFFN), "--first-k-dense-replace": number(denseFirst), "--num-moe-experts": positive(Experts),
 	"--moe-shared-expert-intermediate-size": number(SharedFFN), "--moe-layer-freq": text(moeFreq), "--topk": number(TopK),
 
 	"--tensor-model-parallel-size": number(TP), "--model-parallel-size": number(TP), "--pipeline-model-parallel-size": number(PP), "--context-parallel-size": number(CP),
@@ -55,7 +58,7 @@ var megatronKeys = map[string]rule{
 	"--use-torch-fsdp2": when(ZeRO, 3), "--data-parallel-sharding-strategy": sharding, "--num-distributed-optimizer-instances": number(instances),
 	"--optimizer-cpu-offload": when2(Offload, "optimizer"), "--cpu-optimizer": when2(Offload, "optimizer"),
 	"--recompute-activations": when2(Recompute, "selective"), "--recompute-granularity": oneOf(Recompute, map[string]string{"selective": "selective", "full": "full"}),
-	"--checkpoint-activations": when2(Recompute, "full"), "--micro-batch-size": number(MicroBatch), "--global-batch-size": number(GlobalBatch),
+	"--checkpoint-activations": when2(Recompute, "full"), "--micro-batch-size": number(MicroBatch), "--batch-size": fallback(MicroBatch), "--global-batch-size": number(GlobalBatch),
 	"--bf16": when2(Precision, "bf16"), "--fp16": when2(Precision, "fp16"), "--fp8-format": nothing, "--fp8-hybrid": nothing, "--fp8-e4m3": nothing, "--fp4-format": nothing,
 	"--optimizer": lower(Optimizer), "--nproc-per-node": number(PerNode), "--nnodes": number(Nodes), "--num-gpus": number(PerNode), "--num-nodes": number(Nodes),
 	"--lora-rank": number(LoRARank), "program": nothing,
@@ -97,43 +100,54 @@ func (r *Recipe) hasKey(key string) bool {
 }
 
 var megatronWeighs = map[string]effect{
-	"--rampup-batch-size":        {"the batch grows at the beginning: the prediction is of its full size", 0, 0},
-	"--cpu-offloading":           {"activations are moved to the host", 0.2, 0.3},
-	"--cpu-offloading-*":         {"activations are moved to the host", 0.2, 0.3},
-	"--recompute-num-layers":     {"only some layers recompute, unless it is 1 with method uniform", 0.03, 0.1},
-	"--recompute-method":         {"groups of layers may recompute together", 0.02, 0.05},
-	"--distribute-saved-act*":    {"inputs of recomputed layers are split over tensor parallel ranks", 0.02, 0.1},
-	"--partition-activations":    {"inputs of recomputed layers are split over tensor parallel ranks", 0.02, 0.1},
-	"--moe-*capacity-factor":     {"tokens beyond the capacity of an expert are dropped or padded", 0.1, 0.1},
-	"--moe-pad-expert*":          {"experts are padded to their capacity", 0.1, 0.1},
-	"--defer-embedding-wgrad*":   {"gradients of the embedding are computed in the pipeline bubble", 0.02, 0.02},
-	"--tp-comm-overlap":          {"tensor parallel traffic overlaps with multiplications", 0.05, 0.02},
-	"--overlap-moe-expert-par*":  {"expert parallel traffic overlaps with computation", 0.1, 0.05},
-	"--use-precision-aware*":     {"optimizer states may have fewer bits", 0.02, 0.1},
-	"--exp-avg*-dtype":           {"optimizer states have another format", 0.02, 0.15},
-	"--main-*-dtype":             {"main weights or gradients have another format", 0.02, 0.1},
-	"--megatron-fsdp-*-dtype":    {"gradients have another format", 0.05, 0.05},
-	"--grad-reduce-in-bf16":      {"gradients are reduced in bf16", 0.05, 0.05},
-	"--accumulate-allreduce*":    {"gradients accumulate in fp32", 0.03, 0.05},
-	"--moe-flex-dispatcher*":     {"experts have another dispatcher", 0.1, 0.05},
-	"--enable-cuda-graph":        {"kernels are launched by CUDA graphs", 0.1, 0.05},
-	"--cuda-graph-*":             {"kernels are launched by CUDA graphs", 0.1, 0.05},
-	"--external-cuda-graph":      {"kernels are launched by CUDA graphs", 0.1, 0.05},
-	"--deterministic-mode":       {"deterministic kernels are slower", 0.1, 0.02},
-	"--grpo-*":                   {"samples are generated between steps, which is not counted", 0.3, 0.2},
-	"--langrl-*":                 {"samples are generated between steps, which is not counted", 0.3, 0.2},
-	"--create-moe-param-group":   {"experts have an optimizer group of their own", 0, 0.02},
-	"--fsdp-double-buffer":       {"FSDP keeps two buffers of gathered weights", 0.02, 0.05},
-	"--use-torch-fsdp2-*":        {"FSDP2 may not reshard", 0.05, 0.1},
-	"--no-overlap*":              {"traffic does not overlap with computation", 0.1, 0},
-	"--swin-*":                   {"a vision backbone is not counted", 0.3, 0.3},
-	"--inference-*":              {"inference between steps is not counted", 0.1, 0.1},
-	"--attention-softmax-in-*":   {"scores are kept in fp32", 0.02, 0.03},
-	"--expert-tensor-parallel-*": {"experts may be split over tensor parallel ranks in another way", 0.03, 0.05},
-	"--moe-router-force-load*":   {"the router is forced to balance: real routing is slower", 0.05, 0.02},
-	"--attention-backend":        {"attention may not be a fused kernel", 0.03, 0.03},
-	"--fp8-param-gather":         {"weights are gathered in fp8", 0.03, 0.05},
-	"--fp8-recipe":               {"scales of fp8 are kept in another way", 0.05, 0.02},
+	"--rampup-batch-size":         {"the batch grows at the beginning: the prediction is of its full size", 0, 0},
+	"--cpu-offloading":            {"activations are moved to the host", 0.2, 0.3},
+	"--cpu-offloading-*":          {"activations are moved to the host", 0.2, 0.3},
+	"--recompute-num-layers":      {"only some layers recompute, unless it is 1 with method uniform", 0.03, 0.1},
+	"--recompute-method":          {"groups of layers may recompute together", 0.02, 0.05},
+	"--distribute-saved-act*":     {"inputs of recomputed layers are split over tensor parallel ranks", 0.02, 0.1},
+	"--partition-activations":     {"inputs of recomputed layers are split over tensor parallel ranks", 0.02, 0.1},
+	"--moe-*capacity-factor":      {"tokens beyond the capacity of an expert are dropped or padded", 0.1, 0.1},
+	"--moe-pad-expert*":           {"experts are padded to their capacity", 0.1, 0.1},
+	"--defer-embedding-wgrad*":    {"gradients of the embedding are computed in the pipeline bubble", 0.02, 0.02},
+	"--tp-comm-overlap":           {"tensor parallel traffic overlaps with multiplications", 0.05, 0.02},
+	"--overlap-moe-expert-par*":   {"expert parallel traffic overlaps with computation", 0.1, 0.05},
+	"--use-precision-aware*":      {"optimizer states may have fewer bits", 0.02, 0.1},
+	"--exp-avg*-dtype":            {"optimizer states have another format", 0.02, 0.15},
+	"--main-*-dtype":              {"main weights or gradients have another format", 0.02, 0.1},
+	"--megatron-fsdp-*-dtype":     {"gradients have another format", 0.05, 0.05},
+	"--grad-reduce-in-bf16":       {"gradients are reduced in bf16", 0.05, 0.05},
+	"--accumulate-allreduce*":     {"gradients accumulate in fp32", 0.03, 0.05},
+	"--moe-flex-dispatcher*":      {"experts have another dispatcher", 0.1, 0.05},
+	"--enable-cuda-graph":         {"kernels are launched by CUDA graphs", 0.1, 0.05},
+	"--cuda-graph-*":              {"kernels are launched by CUDA graphs", 0.1, 0.05},
+	"--external-cuda-graph":       {"kernels are launched by CUDA graphs", 0.1, 0.05},
+	"--deterministic-mode":        {"deterministic kernels are slower", 0.1, 0.02},
+	"--grpo-*":                    {"samples are generated between steps, which is not counted", 0.3, 0.2},
+	"--langrl-*":                  {"samples are generated between steps, which is not counted", 0.3, 0.2},
+	"--create-moe-param-group":    {"experts have an optimizer group of their own", 0, 0.02},
+	"--fsdp-double-buffer":        {"FSDP keeps two buffers of gathered weights", 0.02, 0.05},
+	"--use-torch-fsdp2-*":         {"FSDP2 may not reshard", 0.05, 0.1},
+	"--no-overlap*":               {"traffic does not overlap with computation", 0.1, 0},
+	"--swin-*":                    {"a vision backbone is not counted", 0.3, 0.3},
+	"--inference-*":               {"inference between steps is not counted", 0.1, 0.1},
+	"--attention-softmax-in-*":    {"scores are kept in fp32", 0.02, 0.03},
+	"--expert-tensor-parallel-*":  {"experts may be split over tensor parallel ranks in another way", 0.03, 0.05},
+	"--moe-router-force-load*":    {"the router is forced to balance: real routing is slower", 0.05, 0.02},
+	"--attention-backend":         {"attention may not be a fused kernel", 0.03, 0.03},
+	"--fp8-param-gather":          {"weights are gathered in fp8", 0.03, 0.05},
+	"--fp8-recipe":                {"scales of fp8 are kept in another way", 0.05, 0.02},
+	"--checkpoint-in-cpu":         {"inputs of recomputed layers are on the host", 0.1, 0.1},
+	"--checkpoint-num-layers":     {"groups of layers recompute together", 0.03, 0.1},
+	"--memory-centric-tiled-*":    {"linear layers are computed in tiles", 0.1, 0.1},
+	"--outer-dp-sharding*":        {"FSDP shards optimizer states over all replicas too", 0.03, 0.1},
+	"--reuse-fp32-param":          {"16-bit weights share memory with their fp32 masters", 0.02, 0.1},
+	"--o-lora-rank":               {"attention has a projection of low rank more", 0.05, 0.03},
+	"--csa-*":                     {"attention is sparse", 0.2, 0.1},
+	"--dsa-*":                     {"attention is sparse", 0.2, 0.1},
+	"--swap-attention":            {"activations are moved to the host", 0.2, 0.3},
+	"--fine-grained-activation-*": {"activations are moved to the host", 0.2, 0.3},
+	"--offload-*":                 {"something is moved to the host", 0.2, 0.3},
 }
 
 // megatronInert are arguments about data, logs, checkpoints, the learning rate and numerics.
@@ -147,10 +161,11 @@ var megatronInert = []string{
 	"--position-embedding-type", "--use-rotary-*", "--use-rope-*", "--rope-*", "--rotary-*", "--no-position-embedding", "--no-rope-*", "--mscale*", "--max-position-embeddings", "--beta-*", "--original-max-*",
 	"--disable-bias-linear", "--add-*", "--squared-relu", "--openai-gelu", "--onnx-safe", "--no-bias-*", "--no-masked-*", "--bias-*", "--masked-*", "--openai-*", "--no-persist-*", "--no-softmax*", "--window-*", "--softmax-*",
 	"--use-mcore-models", "--use-legacy-models", "--transformer-impl", "--spec", "--use-flash-attn*", "--export-*", "--te-*", "--main-*-functions", "--use-cpu-init*", "--init-model-with*", "--lazy-init*",
-	"--moe-router-*", "--moe-aux-*", "--moe-z-*", "--moe-loss-*", "--moe-grouped-*", "--moe-token-dispatcher*", "--moe-permute-*", "--moe-per-*", "--moe-min-*", "--moe-enable-*", "--moe-extended-*", "--moe-layer-recompute", "--disable-moe-*", "--enable-expert-*", "--mtp-*", "--qk-head-dim", "--qk-pos-*", "--v-head-dim", "--expert-interval", "--moe-deepep*",
+	"--moe-router-*", "--moe-aux-*", "--moe-z-*", "--moe-loss-*", "--moe-grouped-*", "--moe-token-dispatcher*", "--moe-permute-*", "--moe-per-*", "--moe-min-*", "--moe-enable-*", "--moe-extended-*", "--moe-layer-recompute", "--disable-moe-*", "--enable-expert-*", "--mtp-*", "--qk-pos-*", "--v-head-dim", "--expert-interval", "--moe-deepep*",
 	"--overlap-*", "--no-gradient-*", "--gradient-*", "--ddp-*", "--delay-*", "--align-*", "--use-nccl-*", "--nccl-*", "--no-async-*", "--empty-unused-*", "--manual-gc*", "--check-for-*", "--no-check-*", "--calculate-per-*", "--cross-entropy-*", "--no-contiguous-*", "--no-scatter-*", "--use-ring-*", "--high-priority-*", "--no-barrier-*", "--suggested-*", "--use-sharp", "--cp-comm-*", "--hierarchical-context*", "--microbatch-group-*", "--account-for-*", "--decoder-*-pipeline*", "--optimizer-offload-*", "--overlap-cpu-*", "--recompute-modules", "--fp8-*", "--fp4-*", "--first-last-*", "--num-layers-at-*", "--keep-fp8*", "--disable-parameter*",
+	"--megatron-fsdp-version", "--expert-outer-dp*", "--zero-*", "--warmup", "--decoder-seq-length", "--DDP-impl", "--disable-gloo*", "--extra-vocab-size", "--patch-tokenizer*", "--max-padding-length", "--dataset", "--qk-rope-head-dim", "--topk-group", "--routed-scaling-factor", "--seq-aux", "--shape-order", "--o-groups", "--moe-alltoall-*", "--moe-permutation-*", "--force-multi", "--rope-scaling*", "--synchronize-each-layer", "--contigious-*", "--tile-factor", "--per-split-*", "--inference-max*", "--attention-dropout*", "--train-mode",
 	"--distributed-*", "--local-*", "--master-*", "--node-*", "--rdzv-*", "--standalone", "--max-restarts", "--tee", "--redirects", "--role", "--start-method", "--run-path", "--hostfile", "--no-ssh*", "--launcher*", "--include", "--exclude",
-	"--deepspeed", "--deepspeed-*", "--ds-*", "--no-pipeline-parallel", "--pp-partition-*", "--use-tutel", "--abort-on-*", "--enable-*", "--inference-rng*", "--mlp-type", "--rank*", "--jobid", "--wait", "--kill-on-*", "--mpi", "--container-*", "--label", "--export", "--output", "--error", "--unbuffered", "--ntasks*", "--gpus*", "--cpu-bind*", "--hybrid-attention-ratio", "--hybrid-mlp-ratio", "--is-hybrid-model", "--mamba-*", "--group-query*", "--no-initialization", "--num-layers-in-*", "--yaml-cfg", "--no-use*", "--use-fused-*", "--adlr-*", "--use-tp-pp-*", "--replication*", "--result-*", "--rerun-*", "--error-*", "--straggler*", "--inprocess*", "--trust-remote-code", "--heterogeneous-*", "--bert-*", "--ict-*",
+	"--deepspeed", "--deepspeed-*", "--ds-*", "--no-pipeline-parallel", "--pp-partition-*", "--use-tutel", "--abort-on-*", "--enable-*", "--inference-rng*", "--mlp-type", "--rank*", "--jobid", "--wait", "--kill-on-*", "--mpi", "--container-*", "--label", "--export", "--output", "--error", "--unbuffered", "--ntasks*", "--gpus*", "--cpu-bind*", "--is-hybrid-model", "--mamba-*", "--group-query*", "--no-initialization", "--num-layers-in-*", "--yaml-cfg", "--no-use*", "--use-fused-*", "--adlr-*", "--use-tp-pp-*", "--replication*", "--result-*", "--rerun-*", "--error-*", "--straggler*", "--inprocess*", "--trust-remote-code", "--heterogeneous-*", "--bert-*", "--ict-*",
 }
 
 // megatronFinish turns what depends on several arguments into facts.
@@ -171,15 +186,29 @@ func megatronFinish(r *Recipe) {
 		r.setDefault(Tied, 1)
 	}
 	if text := r.texts[layout]; text != "" && r.numbers[Layers] > 0 {
-		if parts := strings.Split(text, "|"); len(parts)%r.degree(PP) == 0 {
-			r.numbers[VPP] = max(len(parts)/r.degree(PP), 1)
+		if chunks := strings.Count(repeated(text), "|") + 1; chunks%r.degree(PP) == 0 {
+			r.numbers[VPP] = max(chunks/r.degree(PP), 1)
 		} else {
-			r.problem("--pipeline-model-parallel-layout has %d chunks for %d stages", len(parts), r.degree(PP))
+			r.problem("--pipeline-model-parallel-layout has %d chunks for %d stages", chunks, r.degree(PP))
 		}
 	}
 	if r.texts[Recompute] == "full" && r.texts[Offload] == "" && r.hasKey("--cpu-offloading") {
 		r.problem("--cpu-offloading does not go with full recomputation")
 	}
+}
+
+var timesGroup = regexp.MustCompile(`\(([^()]*)\)\*(\d+)`)
+
+// repeated writes out the groups of a pipeline layout: (tt|)*2t is tt|tt|t.
+func repeated(layout string) string {
+	return timesGroup.ReplaceAllStringFunc(layout, func(group string) string {
+		m := timesGroup.FindStringSubmatch(group)
+		n, err := strconv.Atoi(m[2])
+		if err != nil || n*len(m[1]) > maxVariable {
+			return m[1]
+		}
+		return strings.Repeat(m[1], n)
+	})
 }
 
 var timesPart = regexp.MustCompile(`^\(?\[?([01])\]?(?:\*(\d+))?\)?$`)

@@ -1,9 +1,7 @@
 package recipe
 
 import (
-	"cmp"
 	"fmt"
-	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -37,6 +35,9 @@ func (r *Recipe) Plan(devices int) (p spec.Plan, notes []string, err error) {
 	return p.Normal(), notes, nil
 }
 
+// trainerMicroBatch is the default of per_device_train_batch_size in transformers.
+const trainerMicroBatch = 8
+
 // maxDevices bounds the devices of a plan.
 const maxDevices = 1 << 20
 
@@ -52,7 +53,10 @@ func (r *Recipe) batch(p *spec.Plan, note func(string, ...any)) error {
 				p.AccumSteps, micro = micro, 1
 			}
 		} else if r.Format != "torchtitan" && r.Format != "megatron" {
-			note("the micro-batch is not in the file: 1 is assumed")
+			if r.Format == "trainer" {
+				micro = trainerMicroBatch
+			}
+			note("the micro-batch is not in the file: %d is assumed", micro)
 		}
 	}
 	p.MicroBatch = micro
@@ -91,14 +95,28 @@ func (r *Recipe) checkBatch(p *spec.Plan) error {
 // stageInName finds the ZeRO stage in the name of a DeepSpeed file.
 var stageInName = regexp.MustCompile(`(?i)(?:zero|_z|/z|z)[-_]?(?:stage)?[-_]?([0-3])`)
 
+// offloadInName finds what a DeepSpeed file offloads by its name, such as zero3_bf16_cpuoffload_all.json.
+func offloadInName(name string) string {
+	name = strings.ToLower(name)
+	switch {
+	case !strings.Contains(name, "offload"):
+		return ""
+	case strings.Contains(name, "_all"), strings.Contains(name, "param"):
+		return "optimizer+params"
+	}
+	return "optimizer"
+}
+
 // modes sets ZeRO, offload, recomputation, schedule, sequence parallelism and precision.
 func (r *Recipe) modes(p *spec.Plan, note func(string, ...any)) {
 	stage, ok := r.numbers[ZeRO]
+	offload := r.texts[Offload]
 	if !ok {
 		for _, key := range []string{"deepspeed", "deepspeed_config.deepspeed_config_file"} {
 			if m := stageInName.FindStringSubmatch(r.valueOf(key)); m != nil {
 				stage, _ = strconv.Atoi(m[1])
 				note("zero=%d is taken from the name of %s; --set zero_stage=N replaces it", stage, r.valueOf(key))
+				offload = offloadInName(r.valueOf(key))
 			} else if v := r.valueOf(key); v != "" {
 				stage = 3
 				note("zero=3 is assumed for %s; --set zero_stage=N replaces it", v)
@@ -110,10 +128,13 @@ func (r *Recipe) modes(p *spec.Plan, note func(string, ...any)) {
 		note("zero=%d with a pipeline is predicted as zero=1", p.ZeRO)
 		p.ZeRO = 1
 	}
-	switch o := r.texts[Offload]; {
-	case strings.Contains(o, "params"):
+	if offload != r.texts[Offload] {
+		note("offload=%s is taken from the same name; --set offload=none replaces it", offload)
+	}
+	switch {
+	case strings.Contains(offload, "params"):
 		p.Offload, p.ZeRO = spec.OffloadParams, 3
-	case strings.Contains(o, "optimizer"):
+	case strings.Contains(offload, "optimizer"):
 		if p.Offload = spec.OffloadOptimizer; p.ZeRO == 0 {
 			p.ZeRO = 1
 		}
@@ -178,77 +199,44 @@ func (r *Recipe) TrainTokens(globalBatch, seq int) float64 {
 // Tokenizer returns the name of the tokenizer, "" where the file does not say.
 func (r *Recipe) Tokenizer() string { return r.texts[tokenizer] }
 
-// Network returns the network that the file describes by its widths; ok is false where it has none. notes say what was
-// assumed. vocab is the vocabulary where the file gives none.
-func (r *Recipe) Network(vocab int) (m spec.Model, notes []string, ok bool) {
-	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
-	layers, hidden := r.numbers[Layers], r.numbers[Hidden]
-	if hidden < 1 || r.numbers[Heads] < 1 || layers < 1 && r.texts[hybrid] == "" {
-		return m, nil, false
-	}
-	m = spec.Model{Kind: spec.Decoder, Layers: layers, Hidden: hidden, Heads: r.numbers[Heads], KVHeads: r.numbers[KVHeads], HeadDim: r.numbers[HeadDim], FFN: r.numbers[FFN],
-		Vocab: r.numbers[Vocab], SeqLen: r.numbers[SeqLen], QRank: r.numbers[QRank], KVRank: r.numbers[KVRank], MTPLayers: r.numbers[MTP],
-		GatedMLP: r.numbers[Gated] == 1, TiedEmbeddings: r.or(Tied, 0) == 1}
-	if strings.Contains(r.valueOf("program"), "bert") {
-		m.Kind = spec.Encoder
-	}
-	if m.Vocab == 0 {
-		m.Vocab = vocab
-		note("the vocabulary is not in the file: %d tokens are assumed; --set vocab=N replaces them", vocab)
-	}
-	if m.FFN == 0 && r.numbers[Experts] == 0 || m.FFN == 0 && r.numbers[ExpertFFN] == 0 {
-		m.FFN = 4 * hidden
-		if m.GatedMLP && r.Format == "megatron" { // arguments.py: int((4 * hidden * 2 / 3) / 64) * 64
-			m.FFN = int(float64(4*hidden)*2/3/64) * 64
+// adapterPart is a part of a layer that adapters train: words in the list of modules, and a module's name for lists that
+// are a regular expression.
+type adapterPart struct {
+	name    string
+	words   []string
+	modules []string
+}
+
+var adapterParts = []adapterPart{
+	{"qkv", []string{"q_proj", "k_proj", "v_proj", "qkv", "wqkv", "query", "c_attn", "q_a_proj", "q_b_proj", "kv_b_proj", "all", "*_proj"}, []string{"q_proj", "k_proj", "v_proj"}},
+	{"o", []string{"o_proj", "out_proj", "linear_proj", "dense", "all", "*_proj"}, []string{"o_proj"}},
+	{"mlp", []string{"gate_proj", "up_proj", "down_proj", "gate_up_proj", "fc1", "fc2", "w1", "w2", "w3", "c_fc", "dense_h_to_4h", "all", "*_proj"}, []string{"gate_proj", "up_proj", "down_proj"}},
+}
+
+// named reports whether a list of modules, or a regular expression of their names, has the part.
+func (p *adapterPart) named(list string) bool {
+	words := strings.FieldsFunc(list, func(c rune) bool { return strings.ContainsRune(" ,[]'\"\n", c) })
+	for _, w := range words {
+		for _, known := range p.words {
+			if w == known || strings.HasSuffix(w, "."+known) || known == "all" && strings.HasPrefix(w, "all") || strings.Contains(w, known) && len(known) > 3 {
+				return true
+			}
 		}
 	}
-	r.patterns(&m, note)
-	r.expertsOf(&m, note)
-	m.Name = fmt.Sprintf("%dx%d", m.Layers, m.Hidden)
-	return m, notes, true
-}
-
-// patterns reads the layers of hybrids: M is a mixer, * attention, - an MLP, E experts.
-func (r *Recipe) patterns(m *spec.Model, note func(string, ...any)) {
-	pattern := r.texts[hybrid]
-	if pattern == "" {
-		return
+	re, err := regexp.Compile("^(?:" + list + ")$")
+	if err != nil || len(words) != 1 {
+		return false
 	}
-	count := func(c string) int { return strings.Count(pattern, c) }
-	m.Layers = count("M") + count("*") + count("-") + count("E")
-	m.SSMLayers, m.MLPLayers = count("M"), count("-")+count("E")
-	m.SSMHeadDim, m.SSMState, m.SSMGroups = 64, 128, 8
-	m.SSMHeads = 2 * m.Hidden / 64
-	note("mixers of width 2 x hidden, with heads of 64, a state of 128 and 8 groups, are assumed")
-}
-
-// expertsOf reads the experts.
-func (r *Recipe) expertsOf(m *spec.Model, note func(string, ...any)) {
-	m.Experts = r.numbers[Experts]
-	if m.Experts < 2 {
-		m.Experts = 0
-		return
+	for _, module := range p.modules {
+		for _, block := range []string{"self_attn", "mlp"} {
+			for _, above := range []string{"model.layers.0.", "model.language_model.layers.0."} {
+				if re.MatchString(above + block + "." + module) {
+					return true
+				}
+			}
+		}
 	}
-	m.ExpertsPerToken = min(r.or(TopK, 2), m.Experts)
-	if r.numbers[TopK] == 0 && r.hasKey("--moe-train-capacity-factor") {
-		m.ExpertsPerToken = 1
-	}
-	m.ExpertFFN = cmp.Or(r.numbers[ExpertFFN], m.FFN)
-	if shared := r.numbers[SharedFFN]; shared > 0 && m.ExpertFFN > 0 {
-		m.SharedExperts = max(int(math.Round(float64(shared)/float64(m.ExpertFFN))), 1)
-	}
-	pattern := r.texts[moeFreq]
-	if pattern == "" || pattern == "1" {
-		return
-	}
-	dense, every, ok := denseLayers(pattern, m.LayersWithMLP())
-	if !ok {
-		note("--moe-layer-freq %s is not understood: all layers are taken to have experts", pattern)
-		return
-	}
-	if m.DenseLayers = dense; every > 1 {
-		m.MoEEvery = every
-	}
+	return false
 }
 
 // AdapterText returns the adapter as a request has it, such as lora:16:qkv+o; "" without one.
@@ -264,15 +252,9 @@ func (r *Recipe) AdapterText() string {
 	out := fmt.Sprintf("%s:%d", kind, rank)
 	text := strings.ToLower(r.texts[Modules])
 	var parts []string
-	for _, m := range []struct {
-		name  string
-		words []string
-	}{{"qkv", []string{"q_proj", "k_proj", "v_proj", "qkv", "query", "all", "*_proj"}}, {"o", []string{"o_proj", "dense", "all", "*_proj"}}, {"mlp", []string{"gate_proj", "up_proj", "down_proj", "fc1", "fc2", "all", "*_proj"}}} {
-		for _, w := range m.words {
-			if strings.Contains(text, w) {
-				parts = append(parts, m.name)
-				break
-			}
+	for _, m := range adapterParts {
+		if m.named(text) {
+			parts = append(parts, m.name)
 		}
 	}
 	if len(parts) > 0 {

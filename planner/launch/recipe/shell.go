@@ -26,11 +26,12 @@ const (
 // substitution is empty, a file that a condition looks for is there, and a loop that counts is skipped.
 type script struct {
 	vars     map[string]expand.Variable
-	given    map[string]string // of the user; they win over the file
-	commands [][]string        // every command with its arguments, in order
-	files    map[string]string // text that the script writes to files, by name
-	unset    map[string]bool   // variables that were used in a command and have no value
-	missed   map[string]bool   // variables without a value that the present word uses
+	given    map[string]string   // of the user; they win over the file
+	commands [][]string          // every command with its arguments, in order
+	files    map[string]string   // text that the script writes to files, by name
+	unset    map[string]bool     // variables that were used in a command and have no value
+	missed   map[string]bool     // variables without a value that the present word uses
+	holes    map[string][]string // variables without a value that the value of a variable would have, by its name
 	funcs    map[string]*syntax.Stmt
 	steps    int
 	depth    int
@@ -40,7 +41,7 @@ var errLong = fmt.Errorf("more than %d statements", maxSteps)
 
 // runScript follows a script. The values of given replace what the script assigns.
 func runScript(name, text string, given map[string]string) (*script, error) {
-	s := &script{vars: map[string]expand.Variable{}, given: given, files: map[string]string{}, unset: map[string]bool{}, missed: map[string]bool{}, funcs: map[string]*syntax.Stmt{}}
+	s := &script{vars: map[string]expand.Variable{}, given: given, files: map[string]string{}, unset: map[string]bool{}, missed: map[string]bool{}, holes: map[string][]string{}, funcs: map[string]*syntax.Stmt{}}
 	s.header(text)
 	if err := s.run(name, text); err != nil {
 		return nil, fmt.Errorf("recipe: %s: %w", name, err)
@@ -65,11 +66,14 @@ func (s *script) set(name, value string) {
 // layerPattern finds a word such as [0]*3+[1]*58, which in an array is not a place of it.
 var layerPattern = regexp.MustCompile(`(?m)([ \t])(\(?\[[01]\][][*+0-9()]*)([ \t]|\\?$)`)
 
+// layerVariables finds such a word with variables: [0]*$DENSE+[1]*$REST.
+var layerVariables = regexp.MustCompile(`(?m)([ \t])(\[[01]\]\*[][*+0-9$A-Za-z_{}]*\$[][*+0-9$A-Za-z_{}]*)([ \t]|\\?$)`)
+
 func (s *script) run(name, text string) error {
 	if len(text) > maxScript {
 		return fmt.Errorf("larger than %d KiB", maxScript>>10)
 	}
-	text = layerPattern.ReplaceAllString(text, "$1'$2'$3")
+	text = layerVariables.ReplaceAllString(layerPattern.ReplaceAllString(text, "$1'$2'$3"), `$1"$2"$3`)
 	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), name)
 	if err != nil {
 		return err
@@ -93,6 +97,9 @@ func (s *script) Get(name string) expand.Variable {
 	v, ok := s.vars[name]
 	if !ok {
 		s.missed[name] = true
+	}
+	for _, hole := range s.holes[name] {
+		s.missed[hole] = true
 	}
 	return v
 }
@@ -233,6 +240,7 @@ func (s *script) assign(list []*syntax.Assign) error {
 			continue
 		}
 		name, old := a.Name.Value, s.vars[a.Name.Value]
+		clear(s.missed)
 		v := expand.Variable{Set: true, Exported: true, Kind: expand.String}
 		switch {
 		case a.Naked:
@@ -255,8 +263,23 @@ func (s *script) assign(list []*syntax.Assign) error {
 		if err := s.Set(name, v); err != nil {
 			return err
 		}
+		s.holes[name] = s.without(name, a.Append)
 	}
 	return nil
+}
+
+// without returns the variables without a value that the value of a variable has just used, with those of before if it was
+// appended to.
+func (s *script) without(name string, appended bool) (out []string) {
+	if appended {
+		out = s.holes[name]
+	}
+	for hole := range s.missed {
+		if hole != name && len(out) < maxLoopItems && !slices.Contains(out, hole) {
+			out = append(out, hole)
+		}
+	}
+	return out
 }
 
 // call records a command. Scripts that it starts are followed.

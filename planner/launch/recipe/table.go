@@ -51,11 +51,14 @@ func number(of Field) rule {
 			return
 		}
 		n, ok := e.whole()
-		if !ok || n < 0 {
+		switch {
+		case e.bare:
+			r.problem("%s has no value: the shell variable that it takes is not set in the file; --set NAME=VALUE gives it", e.key)
+		case !ok || n < 0:
 			r.problem("%s: %q is not a whole number", e.key, e.value)
-			return
+		default:
+			r.numbers[of] = n
 		}
-		r.numbers[of] = n
 	}
 }
 
@@ -161,7 +164,7 @@ func (f *format) apply(r *Recipe, entries []entry) {
 			known(r, e)
 			r.Understood = append(r.Understood, e.key)
 		case weighs && f.inEffect(e):
-			r.Uncounted = append(r.Uncounted, Uncounted{Key: e.key, Value: e.value, Why: w.why, Time: w.time, Memory: w.memory})
+			r.uncounted(e.key, e.value, w)
 		case weighs || hasEffect || f.isInert(e.key):
 			r.Ignored = append(r.Ignored, e.key)
 		default:
@@ -171,10 +174,30 @@ func (f *format) apply(r *Recipe, entries []entry) {
 	if f.finish != nil {
 		f.finish(r)
 	}
+	r.optimizerStates()
 	for k := range r.numbers {
 		r.explicit[k] = true
 	}
 	derive(r)
+}
+
+// uncounted adds a key that predictions do not count. Several keys of one setting have its effect once.
+func (r *Recipe) uncounted(key, value string, of effect) {
+	if slices.ContainsFunc(r.Uncounted, func(u Uncounted) bool { return u.Why == of.why }) {
+		of.time, of.memory = 0, 0
+	}
+	r.Uncounted = append(r.Uncounted, Uncounted{Key: key, Value: value, Why: of.why, Time: of.time, Memory: of.memory})
+}
+
+// without removes the keys with a prefix from those that are not counted: another key turns them off.
+func (r *Recipe) without(prefix string) {
+	r.Uncounted = slices.DeleteFunc(r.Uncounted, func(u Uncounted) bool {
+		off := strings.HasPrefix(u.Key, prefix)
+		if off {
+			r.Ignored = append(r.Ignored, u.Key)
+		}
+		return off
+	})
 }
 
 // inEffect reports whether a key does anything by its value.
@@ -254,6 +277,9 @@ func derive(r *Recipe) {
 		r.numbers[Devices] = mul(dp, split)
 	}
 	deriveBatch(r)
+	if dp, ok := r.numbers[DP]; ok {
+		r.setDefault(Devices, mul(dp, split))
+	}
 }
 
 // deriveChunks turns layers per chunk into virtual stages, where the layers are known.

@@ -13,7 +13,7 @@ var torchtitanTOML = format{
 		"training.seq_len": number(SeqLen), "training.local_batch_size": positive(localBatch), "training.batch_size": positive(localBatch), "training.global_batch_size": number(GlobalBatch),
 		"training.enable_cpu_offload": word(Offload, "optimizer+params", "none"), "training.mixed_precision_param": oneOf(Precision, precisions),
 		"training.data_parallel_degree": number(shards), "training.data_parallel_replicate_degree": number(replicas), "training.data_parallel_shard_degree": number(shards),
-		"training.tensor_parallel_degree": number(TP), "training.enable_float8_linear": float8, "float8.enable_float8_linear": float8,
+		"training.tensor_parallel_degree": number(TP), "training.sequence_parallel_degree": number(TP), "training.pipeline_parallel_degree": number(PP), "training.context_parallel_degree": number(CP), "training.fp8_linear": fp8Linear, "training.dtype": weightsIn16Bits, "optimizer.state_dtype": weightsIn16Bits, "training.enable_float8_linear": float8, "float8.enable_float8_linear": float8,
 		"parallelism.data_parallel_replicate_degree": number(replicas), "parallelism.data_parallel_shard_degree": number(shards),
 		"parallelism.tensor_parallel_degree": number(TP), "parallelism.context_parallel_degree": number(CP), "parallelism.pipeline_parallel_degree": number(PP),
 		"parallelism.expert_parallel_degree": number(EP), "parallelism.fsdp_reshard_after_forward": nothing, "parallelism.pipeline_parallel_schedule": text(Schedule),
@@ -23,7 +23,7 @@ var torchtitanTOML = format{
 		"model.converters":           float8, "optimizer.name": lower(Optimizer),
 	},
 	inert: []string{"job.*", "profiling.*", "metrics.*", "checkpoint.*", "lr_scheduler.*", "comm.*", "fault_tolerance.*", "validation.*", "debug.*",
-		"model.*_path", "model.norm_type", "model.print_after*", "model.vocab*", "optimizer.*", "training.dataset*", "training.steps", "training.max_norm", "training.warmup_steps", "training.seed", "training.deterministic", "training.gc_*", "training.mixed_precision_reduce", "training.dtype", "training.data_parallel_type", "training.dataloader*",
+		"model.*_path", "model.norm_type", "model.print_after*", "model.vocab*", "optimizer.*", "training.dataset*", "training.steps", "training.max_norm", "training.warmup_steps", "training.seed", "training.deterministic", "training.gc_*", "training.mixed_precision_reduce", "training.checkpoint_*", "training.clear_cache*", "training.enable_detailed*", "training.aggressive_memory_verbose", "training.data_parallel_type", "training.dataloader*",
 		"quantize.*", "float8.*", "mx.*", "memory_estimation.*", "experimental.custom_*", "experimental.pipeline_parallel_split_points", "parallelism.pipeline_parallel_*_less_layers", "parallelism.disable_loss_parallel", "parallelism.context_parallel_rotate*",
 		"training.*prompt*", "encoder.*", "inference.*", "training.img_size", "training.classifier*", "activation_checkpoint.*"},
 	weighs: map[string]effect{
@@ -39,6 +39,7 @@ var torchtitanTOML = format{
 		"parallelism.expert_parallel_comm_backend":     {"experts have another dispatcher", 0.1, 0.05},
 		"training.enable_fp8_all_gather":               {"weights are gathered in fp8", 0.05, 0.05},
 		"optimizer.early_step_in_backward":             {"the optimizer runs within the backward pass", 0.05, 0.2},
+		"training.aggressive_memory_mode":              {"the allocator is emptied between parts of a step", 0.1, 0.1},
 		"training.img*":                                {"an image model", 0.1, 0.1},
 		"parallelism.fsdp_disable_prefetch":            {"gathers do not overlap with computation", 0.1, 0.05},
 		"experimental.pipeline_parallel_split_points*": {"the stages are split by hand", 0.1, 0.1},
@@ -67,6 +68,12 @@ func torchtitanFinish(r *Recipe) {
 	}
 	if m := r.texts[hfModel]; m != "" {
 		r.texts[ModelName] = m
+	}
+	if !r.flagOf("compile.enable") {
+		r.without("compile.")
+	}
+	if r.texts[Recompute] != "selective" {
+		r.without("activation_checkpoint.")
 	}
 	shard, sharded := r.numbers[shards]
 	if sharded && shard < 1 {
@@ -155,4 +162,11 @@ func (r *Recipe) has(key string) bool {
 // ImpliesSP reports whether tensor parallelism of the file's format, or of the file, is sequence parallel.
 func (r *Recipe) ImpliesSP() bool {
 	return r.format == &torchtitanTOML || r.numbers[SP] == 1
+}
+
+// fp8Linear reads the oldest name of float8: "", or how scales are found.
+func fp8Linear(r *Recipe, e *entry) {
+	if !e.open() && !strings.EqualFold(e.value, "false") {
+		r.numbers["float8"] = 1
+	}
 }

@@ -18,15 +18,15 @@ var trainerKeys = map[string]rule{
 	"model_name_or_path": text(ModelName), "model": text(ModelName), "model_name": text(ModelName), "model_id": text(ModelName),
 	"per_device_train_batch_size": number(MicroBatch), "micro_batch_size": number(MicroBatch), "gradient_accumulation_steps": number(GradAccum), "global_batch_size": number(GlobalBatch),
 	"cutoff_len": number(SeqLen), "max_length": number(SeqLen), "max_seq_length": number(SeqLen), "max_seq_len": number(SeqLen), "gradient_checkpointing": word(Recompute, "full", "none"),
-	"bf16": word(Precision, "bf16", ""), "fp16": word(Precision, "fp16", ""), "pure_bf16": word(Precision, "bf16", ""), "fp8": nothing, "optim": lower(Optimizer), "use_muon": word(Optimizer, "muon", ""), "use_adam_mini": word(Optimizer, "adam_mini", ""),
+	"bf16": word(Precision, "bf16", ""), "fp16": word(Precision, "fp16", ""), "pure_bf16": pureBF16, "fp8": nothing, "optim": lower(Optimizer), "use_muon": word(Optimizer, "muon", ""), "use_adam_mini": word(Optimizer, "adam_mini", ""),
 	"use_peft": nothing, "finetuning_type": nothing, "lora_r": number(LoRARank), "lora_rank": number(LoRARank), "lora_target": text(Modules), "lora_target_modules": text(Modules), "use_dora": nothing,
-	"load_in_4bit": when(Bits, 4), "load_in_8bit": when(Bits, 8), "quantization_bit": number(Bits), "packing": yesNo(Packed), "neat_packing": yesNo(Packed),
+	"load_in_4bit": when(Bits, 4), "load_in_8bit": when(Bits, 8), "quantization_bit": number(Bits), "disable_gradient_checkpointing": nothing, "packing": yesNo(Packed), "neat_packing": yesNo(Packed),
 	"tensor_model_parallel_size": number(TP), "pipeline_model_parallel_size": number(PP), "context_parallel_size": number(CP), "cp_size": number(CP), "expert_model_parallel_size": number(EP), "virtual_pipeline_model_parallel_size": number(VPP), "sequence_parallel_size": number(CP), "tp_size": number(TP), "ep_size": number(EP),
 	"sequence_parallel": yesNo(SP), "use_distributed_optimizer": when(ZeRO, 1), "recompute_granularity": oneOf(Recompute, map[string]string{"full": "full", "selective": "selective", "none": "none"}),
 	"fsdp": fsdpWords, "fsdp_config.offload_params": fsdpOffload, "fsdp_config.reshard_after_forward": reshard, "fsdp_config.activation_checkpointing": word(Recompute, "full", ""), "dist_config.name": nothing,
 }
 
-var trainerInert = []string{"model_*", "torch_dtype", "dtype", "attn_implementation", "trust_remote_code", "*dataset*", "dataset_mixer.*", "dataset*.*", "train_*", "template", "chat_template", "tokenizer_*", "preprocessing_*", "dataloader_*", "dataset_num*", "max_samples", "overwrite_*", "output_dir", "logging_*", "log_*", "save_*", "eval_*", "evaluation_*", "do_*", "plot_*", "report_to", "run_name", "hub_*", "push_to_hub", "seed", "data_seed", "num_train_epochs", "max_steps", "learning_rate", "lr_*", "warmup_*", "weight_decay", "adam_*", "max_grad_norm", "ddp_*", "resume_*", "remove_unused*", "lora_alpha", "lora_dropout", "gradient_checkpointing_kwargs*", "gradient_checkpointing_kwargs.*", "stage", "max_prompt_length", "beta", "per_device_eval*", "val_size", "double_quant*", "quantization_method", "quantization_*", "bnb_*", "use_bnb*", "loss_type", "pref_*", "rlhf_*", "dist_config.*", "cp_mode", "apply_*", "bias_*", "moe_*", "overlap_*", "metric_*", "load_best*", "group_by*", "disable_*", "truncation_*", "use_fast*", "special_tokens*", "num_items*", "image_*", "video_*", "enable_thinking", "cache_dir", "adapter_name*", "infer_*", "label_*", "use_cpu", "no_cuda", "tf32", "rope_*", "freeze_*", "additional_target*", "ref_*", "reward_*", "include_*", "deepspeed_*", "ray_*", "placement_*", "resources_*", "swanlab*", "mask_*", "temperature", "top_*", "do_sample", "max_new_tokens", "print_*", "fsdp_config.*", "fsdp_transformer*", "assistant_only*", "completion_only*", "sample_*", "init_*", "kernel_config*", "quant_config*", "peft_config*"}
+var trainerInert = []string{"model_*", "torch_dtype", "dtype", "attn_implementation", "trust_remote_code", "*dataset*", "dataset_mixer.*", "dataset*.*", "train_*", "template", "chat_template", "tokenizer_*", "preprocessing_*", "dataloader_*", "dataset_num*", "max_samples", "overwrite_*", "output_dir", "logging_*", "log_*", "save_*", "eval_*", "evaluation_*", "do_*", "plot_*", "report_to", "run_name", "hub_*", "push_to_hub", "seed", "data_seed", "num_train_epochs", "max_steps", "learning_rate", "lr_*", "warmup_*", "weight_decay", "adam_*", "max_grad_norm", "ddp_*", "resume_*", "remove_unused*", "lora_alpha", "lora_dropout", "gradient_checkpointing_kwargs*", "gradient_checkpointing_kwargs.*", "stage", "max_prompt_length", "beta", "per_device_eval*", "val_size", "double_quant*", "quantization_method", "quantization_*", "bnb_*", "use_bnb*", "loss_type", "pref_*", "rlhf_*", "dist_config.*", "cp_mode", "apply_*", "bias_*", "moe_*", "overlap_*", "metric_*", "load_best*", "group_by*", "disable_*", "truncation_*", "use_fast*", "special_tokens*", "num_items*", "image_*", "video_*", "use_flash_attention*", "qat_*", "fake_quant*", "fp8_backend", "eos_token", "pad_token", "average_tokens*", "enable_thinking", "cache_dir", "adapter_name*", "infer_*", "label_*", "use_cpu", "no_cuda", "tf32", "rope_*", "freeze_*", "additional_target*", "ref_*", "reward_*", "include_*", "deepspeed_*", "ray_*", "placement_*", "resources_*", "swanlab*", "mask_*", "temperature", "top_*", "do_sample", "max_new_tokens", "print_*", "fsdp_config.*", "fsdp_transformer*", "assistant_only*", "completion_only*", "sample_*", "init_*", "kernel_config*", "quant_config*", "peft_config*"}
 
 var trainerWeighs = map[string]effect{
 	"deepspeed":              {"the ZeRO stage and offload are in another file", 0.3, 0.5},
@@ -62,6 +62,9 @@ var trainerWeighs = map[string]effect{
 	"freeze_vision_tower":    {"a part of the model is frozen", 0.1, 0.1},
 	"precompute_ref_log*":    {"references are computed before", 0.1, 0.1},
 	"optim_args":             {"settings of the optimizer", 0.02, 0.1},
+	"enable_qat":             {"weights are quantized in training", 0.2, 0.1},
+	"use_v1_kernels":         {"other kernels", 0.1, 0.1},
+	"fp8_enable_fsdp*":       {"weights are gathered in fp8", 0.03, 0.05},
 	"chunked_cross_entropy*": {"the loss does not keep logits", 0.03, 0.15},
 	"moe_*capacity*":         {"tokens beyond the capacity of an expert are dropped or padded", 0.1, 0.1},
 }
@@ -83,6 +86,18 @@ func trainerFinish(r *Recipe) {
 	} else if name == "deepspeed" {
 		r.assume("the ZeRO stage is in another file, which is not read")
 	}
+	if r.has("stage") && r.has("cutoff_len") && r.texts[Recompute] == "" && !r.flagOf("disable_gradient_checkpointing") {
+		r.texts[Recompute] = "full"
+		r.assume("LLaMA-Factory recomputes each layer unless disable_gradient_checkpointing says otherwise")
+	}
 	r.fsdpDefaults("fsdp_config.")
 	r.deepspeedPath("deepspeed")
+}
+
+// pureBF16 reads LLaMA-Factory's switch for weights in bf16 without masters.
+func pureBF16(r *Recipe, e *entry) {
+	if e.flag() {
+		r.texts[Precision] = "bf16"
+		weightsIn16Bits(r, &entry{key: e.key, value: "bf16"})
+	}
 }
