@@ -37,8 +37,8 @@ const maxTrained = 8192
 
 // Read reads a config.json of the transformers library as a model. Known architectures
 // (Architectures) are read with their own field names, defaults and exceptions. Others
-// are read as decoders, with a warning, if they have the usual fields of one; otherwise they are an
-// error that names the model_type.
+// are read as decoders, with a warning, if they have the usual fields of one and no others about their
+// shape; otherwise they are an error that names the model_type.
 //
 // The name is the file's "_name_or_path", else its model_type. SeqLen is the length of pretraining
 // if the file gives it, at most 8192 tokens. ParamCount and ActiveParamCount stay 0, to be computed
@@ -58,7 +58,7 @@ func Read(r io.Reader) (spec.Model, []error, error) {
 		if err := c.unknown(); err != nil {
 			return spec.Model{}, nil, err
 		}
-		a = arch{kind: spec.Decoder, gated: strings.Contains(c.word("hidden_act"), "silu")}
+		a = arch{kind: spec.Decoder, gated: strings.Contains(c.word("hidden_act"), "silu") || strings.Contains(c.word("hidden_act"), "swiglu")}
 	}
 	m := c.model(a)
 	m.Name = cmp.Or(top.name(), c.modelType, "model")
@@ -74,28 +74,6 @@ func Read(r io.Reader) (spec.Model, []error, error) {
 // Architectures lists the known values of model_type, sorted without regard to case.
 func Architectures() []string {
 	return slices.SortedFunc(maps.Keys(architectures), func(a, b string) int { return strings.Compare(strings.ToLower(a), strings.ToLower(b)) })
-}
-
-// unknown returns why an unknown architecture cannot be read as a decoder, nil if it can.
-func (c *config) unknown() error {
-	known := strings.Join(Architectures(), " ")
-	switch {
-	case c.modelType == "" && !c.hasUsualFields():
-		return fmt.Errorf("huggingface: %w: it has no model_type; the known ones are: %s", ErrConfig, known)
-	case !c.hasUsualFields():
-		return fmt.Errorf("huggingface: %w: model_type %q is not known, and it lacks the usual num_hidden_layers, hidden_size and num_attention_heads; the known ones are: %s",
-			ErrConfig, c.modelType, known)
-	}
-	for key := range c.fields {
-		for _, prefix := range []string{"mamba", "ssm", "linear_num", "linear_attn", "time_mix"} {
-			if strings.HasPrefix(key, prefix) {
-				return fmt.Errorf("huggingface: %w: model_type %q is not known, and its %s means layers without attention; the known ones are: %s",
-					ErrConfig, c.modelType, key, known)
-			}
-		}
-	}
-	c.warn("architecture %q is not known: read as a decoder by its usual fields", c.modelType)
-	return nil
 }
 
 func (c *config) hasUsualFields() bool {
@@ -184,7 +162,7 @@ func (c *config) experts(m *spec.Model) {
 		m.Experts = 0
 		return
 	}
-	m.ExpertsPerToken = c.count(maxWidth, "num_experts_per_tok", "experts_per_token", "num_experts_per_token", "moe_topk", "moe_top_k")
+	m.ExpertsPerToken = c.count(maxWidth, "num_experts_per_tok", "experts_per_token", "num_experts_per_token", "moe_topk", "moe_top_k", "moe_k")
 	m.SharedExperts = c.count(maxWidth, "n_shared_experts", "num_shared_experts", "moe_num_shared_experts")
 	if m.ExpertFFN = c.count(maxWidth, "moe_intermediate_size"); m.ExpertFFN == 0 {
 		m.ExpertFFN = m.FFN

@@ -229,7 +229,7 @@ func TestReadErrors(t *testing.T) {
 		{`[1]`, "cannot unmarshal array"},
 		{`{"model_type":"llama"} 7`, "text after the object"},
 		{`{"model_type":"llama","vocab_size":5}`, "layers=0, hidden size=0 and heads=0 must be there"},
-		{`{"hidden_size":5}`, "it has no model_type; the known ones are: bart bert"},
+		{`{"hidden_size":5}`, "it has no model_type; the known ones are: apertus aquila"},
 		{`{"model_type":"rwkv","hidden_size":64,"num_hidden_layers":2}`, `model_type "rwkv" is not known, and it lacks the usual`},
 		{`{"model_type":"nemotron_h","hidden_size":64,"num_hidden_layers":3,"num_attention_heads":4,"vocab_size":9,"hybrid_override_pattern":"M*"}`, `hybrid_override_pattern="M*" is not of 3 layers`},
 		{`{"model_type":"gpt_oss","hidden_size":64,"num_hidden_layers":3,"num_attention_heads":4,"vocab_size":9,"layer_types":["full_attention"]}`, `is not a list of 3 names`},

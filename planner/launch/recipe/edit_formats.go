@@ -127,11 +127,11 @@ var axolotlEdits = map[Field]planEdit{
 	DP: meshShards("dp_shard_size"), TP: writes(TP, "tensor_parallel_size"), CP: writes(CP, "context_parallel_size", "sequence_parallel_degree"), EP: writes(EP, "expert_parallel_size"),
 	PP: cannot("axolotl has no pipelines"), MicroBatch: writes(MicroBatch, "micro_batch_size"), GradAccum: writes(GradAccum, "gradient_accumulation_steps"),
 	Recompute: wholeLayers("gradient_checkpointing"), Precision: fp8(change{key: "fp8", value: "true"}), SP: cannot("the plan of tensor parallelism of transformers decides it"),
-	Offload: fsdpMoves("fsdp_config.offload_params", "fsdp_config.fsdp_offload_params"),
+	Offload: orShipped(fsdpMoves("fsdp_config.offload_params", "fsdp_config.fsdp_offload_params")),
 	Shard:   wholeShard("dp_replicate_size", "dp_shard_size"),
-	ZeRO: fsdpStage(func(zero int) []change {
+	ZeRO: orShipped(fsdpStage(func(zero int) []change {
 		return []change{{key: "fsdp_version", value: "2"}, {key: "fsdp_config.auto_wrap_policy", value: "TRANSFORMER_BASED_WRAP"}, {key: "fsdp_config.reshard_after_forward", value: strconv.FormatBool(zero == 3)}}
-	}, []string{"fsdp_config.reshard_after_forward", "fsdp_config.fsdp_reshard_after_forward"}, []string{"fsdp_config.sharding_strategy", "fsdp_config.fsdp_sharding_strategy"}),
+	}, []string{"fsdp_config.reshard_after_forward", "fsdp_config.fsdp_reshard_after_forward"}, []string{"fsdp_config.sharding_strategy", "fsdp_config.fsdp_sharding_strategy"})),
 }
 
 // meshShards writes how many devices share the states where the file says it, and its degrees are those of all devices.
@@ -164,10 +164,10 @@ var trainerEdits = map[Field]planEdit{
 	TP: trainerDegree(TP, "tensor_model_parallel_size", "tp_size"), PP: trainerDegree(PP, "pipeline_model_parallel_size"), CP: trainerDegree(CP, "context_parallel_size", "cp_size", "sequence_parallel_size"),
 	EP: trainerDegree(EP, "expert_model_parallel_size", "ep_size"), VPP: trainerDegree(VPP, "virtual_pipeline_model_parallel_size"), SP: trainerDegree(SP, "sequence_parallel"),
 	MicroBatch: writes(MicroBatch, "per_device_train_batch_size", "micro_batch_size"), GradAccum: writes(GradAccum, "gradient_accumulation_steps"),
-	Recompute: trainerRecompute, Precision: trainerPrecision, Offload: fsdpMoves("fsdp_config.offload_params"),
-	ZeRO: fsdpStage(func(zero int) []change {
+	Recompute: trainerRecompute, Precision: trainerPrecision, Offload: orShipped(fsdpMoves("fsdp_config.offload_params")),
+	ZeRO: orShipped(fsdpStage(func(zero int) []change {
 		return []change{{key: "fsdp", value: map[int]string{2: "shard_grad_op auto_wrap", 3: "full_shard auto_wrap"}[zero]}}
-	}, []string{"fsdp_config.reshard_after_forward"}, nil),
+	}, []string{"fsdp_config.reshard_after_forward"}, nil)),
 }
 
 // megatronTrainer reports whether a file is for Megatron-LM under LLaMA-Factory.
@@ -192,6 +192,12 @@ func trainerRecompute(r *Recipe, p *spec.Plan) ([]change, string) {
 			granularity = change{key: granularity.key, remove: true}
 		}
 		return append([]change{granularity}, r.wholeLayerKeys(p, "recompute_", change{remove: true})...), ""
+	}
+	if r.llamaFactory() && !r.has("gradient_checkpointing") {
+		if p.Recompute == spec.RecomputeSelective {
+			return nil, "activation checkpointing is of whole layers"
+		}
+		return []change{{key: "disable_gradient_checkpointing", value: strconv.FormatBool(p.Recompute == spec.RecomputeNone)}}, ""
 	}
 	return wholeLayers("gradient_checkpointing")(r, p)
 }

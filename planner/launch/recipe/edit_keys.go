@@ -55,7 +55,11 @@ func (r *Recipe) changes(from, to *spec.Plan) (out []change, why string) {
 		if why != "" {
 			return nil, fmt.Sprintf("%s=%s: %s", part.name, value, why)
 		}
-		out = append(out, changes...)
+		for _, c := range changes {
+			if !slices.Contains(out, c) { // two parts may be one key, such as the name of a DeepSpeed file
+				out = append(out, c)
+			}
+		}
 	}
 	return out, ""
 }

@@ -38,18 +38,15 @@ func maxtextShards(r *Recipe, p *spec.Plan) ([]change, string) {
 
 // maxtextBatch writes the samples of a chip: those of a replica over its chips, and with a pipeline all of a step.
 func maxtextBatch(r *Recipe, p *spec.Plan) ([]change, string) {
-	e := entry{value: r.valueOf("per_device_batch_size")}
-	if n, ok := e.whole(); p.MicroBatch == 1 && (!ok || n < 1) {
+	if perChip, ok := r.perChip(); p.MicroBatch == 1 && (!ok || !(perChip > 0)) {
 		return nil, "" // as it is read without the key
 	}
 	samples, chips := p.MicroBatch, p.TP*p.PP*p.CP
 	if p.PP > 1 {
 		samples *= p.AccumSteps
 	}
-	if samples%chips != 0 {
-		return nil, fmt.Sprintf("per_device_batch_size would be %d samples over %d chips", samples, chips)
-	}
-	return []change{{key: "per_device_batch_size", value: strconv.Itoa(samples / chips)}}, ""
+	perChip := float64(samples) / float64(chips) // MaxText takes fractions
+	return []change{{key: "per_device_batch_size", value: strconv.FormatFloat(perChip, 'f', -1, 64)}}, ""
 }
 
 func maxtextOffload(_ *Recipe, p *spec.Plan) ([]change, string) {

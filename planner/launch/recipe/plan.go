@@ -2,6 +2,7 @@ package recipe
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -35,6 +36,12 @@ func (r *Recipe) Plan(devices int) (p spec.Plan, notes []string, err error) {
 	return p.Normal(), notes, nil
 }
 
+// perChip returns the samples of MaxText's per_device_batch_size, which may be a fraction.
+func (r *Recipe) perChip() (n float64, ok bool) {
+	n, err := strconv.ParseFloat(r.texts[perDevice], 64)
+	return n, err == nil && n < maxNumber
+}
+
 // trainerMicroBatch is the default of per_device_train_batch_size in transformers.
 const trainerMicroBatch = 8
 
@@ -46,9 +53,11 @@ func (r *Recipe) batch(p *spec.Plan, note func(string, ...any)) error {
 	micro, hasMicro := r.numbers[MicroBatch]
 	if !hasMicro {
 		micro = 1
-		per := entry{value: r.texts[perDevice]}
-		if n, ok := per.whole(); ok && n > 0 {
-			micro = mul(n, p.TP*p.PP*p.CP)
+		if perChip, ok := r.perChip(); ok && perChip > 0 {
+			samples := perChip * float64(p.TP*p.PP*p.CP)
+			if micro = int(math.Round(samples)); micro < 1 || math.Abs(samples-float64(micro)) > 1e-6 {
+				return fmt.Errorf("recipe: %s: per_device_batch_size=%s is %g samples on the %d chips of a replica: want a whole number", r.name, r.texts[perDevice], samples, p.TP*p.PP*p.CP)
+			}
 			if p.PP > 1 {
 				p.AccumSteps, micro = micro, 1
 			}
@@ -96,7 +105,10 @@ func (r *Recipe) checkBatch(p *spec.Plan) error {
 var stageInName = regexp.MustCompile(`(?i)(?:zero|_z|/z|z)[-_]?(?:stage)?[-_]?([0-3])`)
 
 // offloadInName finds what a DeepSpeed file offloads by its name, such as zero3_bf16_cpuoffload_all.json.
-func offloadInName(name string) string {
+func (r *Recipe) offloadInName(name string) string {
+	if state, ok := shippedIn(r.Format, name); ok && state.offload == spec.OffloadParams {
+		return "optimizer+params"
+	}
 	name = strings.ToLower(name)
 	switch {
 	case !strings.Contains(name, "offload"):
@@ -116,7 +128,7 @@ func (r *Recipe) modes(p *spec.Plan, note func(string, ...any)) {
 			if m := stageInName.FindStringSubmatch(r.valueOf(key)); m != nil {
 				stage, _ = strconv.Atoi(m[1])
 				note("zero=%d is taken from the name of %s; --set zero_stage=N replaces it", stage, r.valueOf(key))
-				offload = offloadInName(r.valueOf(key))
+				offload = r.offloadInName(r.valueOf(key))
 			} else if v := r.valueOf(key); v != "" {
 				stage = 3
 				note("zero=3 is assumed for %s; --set zero_stage=N replaces it", v)

@@ -71,6 +71,9 @@ func Read(name string, text []byte, o Options) (*Recipe, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, fmt.Errorf("recipe: %s: the file is empty", name)
 	}
+	if strings.EqualFold(filepath.Ext(name), ".py") {
+		return nil, fmt.Errorf("recipe: %s: a configuration in Python is not read, because it would have to be run: give the TOML, YAML or arguments that it stands for, or the plan to pacer predict --plan", name)
+	}
 	kind := syntaxOf(name, text)
 	if err := checkNesting(kind, text); err != nil {
 		return nil, fmt.Errorf("recipe: %s: %w", name, err)

@@ -86,13 +86,20 @@ func trainerFinish(r *Recipe) {
 	} else if name == "deepspeed" {
 		r.assume("the ZeRO stage is in another file, which is not read")
 	}
-	if r.has("stage") && r.has("cutoff_len") && r.texts[Recompute] == "" && !r.flagOf("disable_gradient_checkpointing") {
+	switch {
+	case r.texts[Recompute] != "" || !r.llamaFactory():
+	case r.flagOf("disable_gradient_checkpointing"):
+		r.texts[Recompute] = "none"
+	default:
 		r.texts[Recompute] = "full"
 		r.assume("LLaMA-Factory recomputes each layer unless disable_gradient_checkpointing says otherwise")
 	}
 	r.fsdpDefaults("fsdp_config.")
 	r.deepspeedPath("deepspeed")
 }
+
+// llamaFactory reports whether a file is one of LLaMA-Factory.
+func (r *Recipe) llamaFactory() bool { return r.has("stage") && r.has("cutoff_len") }
 
 // pureBF16 reads LLaMA-Factory's switch for weights in bf16 without masters.
 func pureBF16(r *Recipe, e *entry) {

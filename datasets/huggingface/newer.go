@@ -1,0 +1,96 @@
+package huggingface
+
+import (
+	"encoding/json"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// newer are further architectures, from the configuration_*.py of transformers 4.57 and 5, and of the models' own
+// repositories. Most have the fields and the layers of Llama.
+func newer() map[string]arch {
+	llama := arch{kind: spec.Decoder, gated: true}
+	tied := arch{kind: spec.Decoder, gated: true, tied: true}
+	plain := arch{kind: spec.Decoder} // an MLP of two matrices
+	out := map[string]arch{
+		"chatglm":       {kind: spec.Decoder, gated: true, adjust: chatGLM},
+		"qwen":          {kind: spec.Decoder, gated: true, adjust: qwen},
+		"dbrx":          {kind: spec.Decoder, gated: true, defaults: map[string]any{"vocab_size": 32000}, adjust: dbrx},
+		"exaone4":       {kind: spec.Decoder, gated: true, window: patternWindows},
+		"camembert":     architectures["roberta"],
+		"qwen3_vl_text": architectures["qwen3"], "qwen3_vl_moe_text": architectures["qwen3_moe"],
+		"qwen3_5_text": {kind: spec.Decoder, gated: true, adjust: qwen3Next}, "qwen3_5_moe_text": architectures["qwen3_next"],
+		"glm4_moe_lite": deepSeekArch, "glm_moe_dsa": sparseDeepSeekArch, "deepseek_vl_v2": deepSeekArch,
+		"ministral3":        architectures["ministral"],
+		"mllama_text_model": {kind: spec.Decoder, gated: true, adjust: mllama},
+	}
+	for _, name := range []string{"glm", "seed_oss", "minimax_m2", "dots1", "bailing_moe", "bailing_moe_v2", "deepseek", "baichuan", "internlm", "xverse", "orion", "helium", "mimo",
+		"granitemoeshared", "hunyuan_v1_dense", "flex_olmo", "aquila", "yi"} {
+		out[name] = llama
+	}
+	for _, name := range []string{"ernie4_5", "ernie4_5_moe", "minicpm"} {
+		out[name] = tied
+	}
+	for _, name := range []string{"apertus", "arcee", "persimmon"} {
+		out[name] = plain
+	}
+	return out
+}
+
+func init() {
+	for name, a := range newer() {
+		architectures[name] = a
+	}
+}
+
+// chatGLM has names of its own for groups of key/value heads and the vocabulary.
+func chatGLM(c *config, m *spec.Model) {
+	m.Vocab = c.count(maxVocab, "padded_vocab_size", "vocab_size")
+	m.HeadDim = c.count(maxWidth, "kv_channels")
+	if c.flag("multi_query_attention", false) {
+		m.KVHeads = c.count(maxWidth, "multi_query_group_num")
+	}
+	m.TiedEmbeddings = c.flag("tie_word_embeddings", false)
+}
+
+// qwen, the first one, states the width of both input matrices of its MLP together.
+func qwen(c *config, m *spec.Model) { m.FFN /= 2 }
+
+// dbrx has the widths of attention and experts in objects.
+func dbrx(c *config, m *spec.Model) {
+	attention, experts := &config{}, &config{}
+	if json.Unmarshal(c.fields["attn_config"], &attention.fields) != nil || json.Unmarshal(c.fields["ffn_config"], &experts.fields) != nil {
+		c.fail("attn_config and ffn_config must be objects")
+		return
+	}
+	m.KVHeads = attention.count(maxWidth, "kv_n_heads")
+	m.FFN = experts.count(maxWidth, "ffn_hidden_size")
+	m.Experts, m.ExpertFFN = experts.count(maxWidth, "moe_num_experts"), m.FFN
+	m.ExpertsPerToken = experts.count(maxWidth, "moe_top_k")
+	for _, part := range []*config{attention, experts} {
+		if part.err != nil {
+			c.fail("attn_config or ffn_config: %w", part.err)
+		}
+	}
+}
+
+// mllama has eight tokens of images more in its input embedding. Its layers with cross attention are as large as the
+// others.
+func mllama(_ *config, m *spec.Model) { extra(m, 8*float64(m.Hidden)) }
+
+// patternWindows reads the layers with a window from a pattern such as LLLG: local layers and a global one.
+func patternWindows(c *config, layers int) int {
+	if pattern := c.word("sliding_window_pattern"); pattern != "" {
+		local := 0
+		for i := range layers {
+			if p := pattern[i%len(pattern)]; p == 'L' {
+				local++
+			}
+		}
+		return local
+	}
+	if n := c.count(maxLayers, "sliding_window_pattern"); n > 0 {
+		return layers - layers/n
+	}
+	return 0
+}

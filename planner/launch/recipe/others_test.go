@@ -1,0 +1,141 @@
+package recipe
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Files as people write them for forks, newer releases and networks other than a plain decoder.
+func TestOtherFiles(t *testing.T) {
+	for _, tc := range []struct {
+		name, text string
+		want       map[Field]any
+		params     float64 // of the network, in 10⁹; 0 = none
+		kind       spec.Kind
+		uncounted  string // a key among those that are not counted
+	}{
+		{name: "mindspeed.sh", text: "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 10 --hidden-size 1024 --num-attention-heads 8 --ffn-hidden-size 4096 --swiglu --seq-length 2048 --vocab-size 32000 " +
+			"--untie-embeddings-and-output-weights --num-experts 16 --moe-intermediate-size 512 --n-shared-experts 2 --first-k-dense-replace 1 --moe-router-topk 4 --micro-batch-size 1 --global-batch-size 8 --bf16",
+			want: map[Field]any{ExpertFFN: 512, DP: 8, Experts: 16}, params: 0.3752, kind: spec.Decoder},
+		{name: "layout.yaml", text: "MODEL_ARGS:\n  --num-layers: 14\n  --hidden-size: 512\n  --num-attention-heads: 8\n  --pipeline-model-parallel-size: 4\n  --pipeline-model-parallel-layout: Et*2|(tt|)*5t|tmL\n  --micro-batch-size: 1\n",
+			want: map[Field]any{VPP: 2}},
+		{name: "hybrid.sh", text: "torchrun --nproc_per_node 8 pretrain_mamba.py --num-layers 56 --hidden-size 4096 --num-attention-heads 32 --group-query-attention --num-query-groups 8 --hybrid-attention-ratio 0.08 --hybrid-mlp-ratio 0.5 " +
+			"--seq-length 4096 --vocab-size 256000 --untie-embeddings-and-output-weights --micro-batch-size 4 --global-batch-size 32 --bf16", params: 8.653, kind: spec.Decoder},
+		{name: "pattern.sh", text: "torchrun --nproc_per_node 8 pretrain_mamba.py --hybrid-layer-pattern 'M-M-|M*-/*-' --hidden-size 1024 --num-attention-heads 8 --mamba-num-heads 32 --mamba-head-dim 64 --mamba-state-dim 64 --mamba-num-groups 4 " +
+			"--seq-length 1024 --vocab-size 1000 --micro-batch-size 1 --global-batch-size 8", params: 0.0509, kind: spec.Decoder},
+		{name: "t5.sh", text: "torchrun --nproc_per_node 8 pretrain_t5.py --encoder-num-layers 12 --decoder-num-layers 12 --hidden-size 768 --num-attention-heads 12 --kv-channels 64 --ffn-hidden-size 3072 --encoder-seq-length 512 " +
+			"--decoder-seq-length 128 --vocab-size 30000 --micro-batch-size 4 --global-batch-size 32 --bf16", params: 0.2212, kind: spec.EncoderDecoder},
+		{name: "bert.yaml", text: "name: megatron_bert\ntrainer:\n  devices: 8\n  num_nodes: 2\nmodel:\n  micro_batch_size: 4\n  global_batch_size: 64\n  num_layers: 4\n  hidden_size: 512\n  num_attention_heads: 8\n  encoder_seq_length: 512\n  vocab_size: 1000\n",
+			want: map[Field]any{DP: 16, GradAccum: 1}, params: 0.0131, kind: spec.Encoder},
+		{name: "ds.sh", text: "N=2\ncat <<EOT > ds.json\n{ \"train_micro_batch_size_per_gpu\": $N, \"gradient_accumulation_steps\": 1, \"train_batch_size\": 16, \"zero_optimization\": { \"stage\": 2 } }\nEOT\n" +
+			"deepspeed pretrain_gpt.py --num-layers 4 --hidden-size 256 --num-attention-heads 4 --seq-length 128 --batch-size $N --checkpoint-in-cpu --deepspeed_config ds.json --deepspeed",
+			want: map[Field]any{MicroBatch: 2, DP: 8, Devices: 8, ZeRO: 2}, uncounted: "--checkpoint-in-cpu"},
+		{name: "commented.json", text: "{\n  // stage\n  \"zero_optimization\": { \"stage\": 3, /* all */ \"offload_param\": { \"device\": \"nvme\", \"nvme_path\": \"/a//b\" }, }, # end\n  \"train_batch_size\": 32,\n}",
+			want: map[Field]any{ZeRO: 3, GlobalBatch: 32, Offload: "params(nvme)"}},
+		{name: "ulysses.json", text: `{"zero_optimization": {"stage": 3}, "sequence_parallel": {"enabled": true, "size": 4}, "expert_parallel": {"enabled": true, "autoep_size": 8}, "optimizer": {"type": "OneBitAdam"}}`,
+			want: map[Field]any{CP: 4, EP: 8}, uncounted: "optimizer"},
+		{name: "lf.yaml", text: "model_name_or_path: a/b\nstage: sft\ncutoff_len: 1024\nfinetuning_type: full\nper_device_train_batch_size: 2\n", want: map[Field]any{Recompute: "full"}},
+		{name: "lf2.yaml", text: "model_name_or_path: a/b\nstage: sft\ncutoff_len: 1024\ndisable_gradient_checkpointing: true\npure_bf16: true\n", want: map[Field]any{Recompute: "none", Precision: "bf16"}, uncounted: "pure_bf16"},
+		{name: "ax.yaml", text: "base_model: a/b-GPTQ\ngptq: true\nadapter: lora\nlora_r: 8\nsequence_len: 512\nmicro_batch_size: 1\noptimizer: adamw_bnb_8bit\n", want: map[Field]any{Bits: 4}, uncounted: "optimizer"},
+		{name: "titan.toml", text: "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nlocal_batch_size = 1\nseq_len = 4096\ndtype = \"bfloat16\"\n[compile]\nenable = false\ncomponents = [\"loss\"]\n", uncounted: "training.dtype"},
+		{name: "old.toml", text: "[model]\nname = \"llama\"\nflavor = \"13B\"\n[training]\nbatch_size = 8\nseq_len = 4096\ntensor_parallel_degree = 8\npipeline_parallel_degree = 2\nfp8_linear = \"dynamic\"\n", want: map[Field]any{PP: 2, Precision: "fp8"}},
+		{name: "scaled.sh", text: "python3 MaxText/train.py MaxText/configs/base.yml run_name=a global_parameter_scale=16 per_device_batch_size=2 remat_policy=full", want: map[Field]any{Layers: 16, Hidden: 2048}, params: 15.83, kind: spec.Decoder},
+	} {
+		r, err := Read(tc.name, []byte(tc.text), Options{})
+		if err != nil {
+			t.Errorf("%s: %v", tc.name, err)
+			continue
+		}
+		given := r.Given()
+		for of, want := range tc.want {
+			if given[of] != want {
+				t.Errorf("%s: %s is %v, want %v", tc.name, of, given[of], want)
+			}
+		}
+		if len(r.Unknown) > 0 || len(r.Problems) > 0 {
+			t.Errorf("%s: unknown keys %v, problems %v", tc.name, r.Unknown, r.Problems)
+		}
+		found := tc.uncounted == ""
+		for _, u := range r.Uncounted {
+			found = found || u.Key == tc.uncounted
+			if strings.HasPrefix(u.Key, "compile.") {
+				t.Errorf("%s: %s has an effect, though compile.enable is false", tc.name, u.Key)
+			}
+		}
+		if !found {
+			t.Errorf("%s: %s is not among the keys that are not counted: %v", tc.name, tc.uncounted, r.Uncounted)
+		}
+		if tc.params == 0 {
+			continue
+		}
+		m, _, ok := r.Network(50304)
+		if !ok || m.Kind != tc.kind || math.Abs(m.Params()/(tc.params*1e9)-1) > 0.002 {
+			t.Errorf("%s: network of %.4g parameters, %s; want %g·10⁹, %s", tc.name, m.Params(), m.Kind, tc.params, tc.kind)
+		}
+	}
+}
+
+// A script that another one completes names the variables that it takes, and Python is refused.
+func TestVariablesWithoutValue(t *testing.T) {
+	const text = "PARAMS=\" --num-layers ${NLS} --hidden-size ${HS} --num-attention-heads 8 --seq-length 128 --micro-batch-size 1\"\n"
+	r, err := Read("config.sh", []byte(text), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(r.Unset, " "); got != "HS NLS" {
+		t.Errorf("variables without a value: %q", got)
+	}
+	if got := strings.Join(r.Problems, "; "); !strings.Contains(got, "--num-layers has no value") || !strings.Contains(got, "--set NAME=VALUE") {
+		t.Errorf("problems: %s", got)
+	}
+	r, err = Read("config.sh", []byte(text), Options{Set: map[string]string{"NLS": "4", "HS": "256"}})
+	if n, _ := r.Number(Layers); err != nil || n != 4 || len(r.Problems) > 0 || len(r.Unset) > 0 {
+		t.Errorf("with values: %d layers, %v, %v, %v", n, r.Problems, r.Unset, err)
+	}
+	if _, err := Read("config.py", []byte("a = 1"), Options{}); err == nil || !strings.Contains(err.Error(), "Python is not read") {
+		t.Errorf("Python: %v", err)
+	}
+}
+
+// Offload and stage follow from the name of a DeepSpeed file, and a change names another one that the framework ships.
+func TestShippedDeepSpeedFiles(t *testing.T) {
+	const text = "base_model: a/b\nsequence_len: 512\nmicro_batch_size: 1\ngradient_accumulation_steps: 1\ngradient_checkpointing: true\ndeepspeed: deepspeed_configs/zero3_bf16_cpuoffload_all.json\n"
+	r, err := Read("a.yaml", []byte(text), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, _, err := r.Plan(8)
+	if err != nil || p.ZeRO != 3 || p.Offload != spec.OffloadParams {
+		t.Fatalf("plan %s, %v", p, err)
+	}
+	to := p
+	to.ZeRO, to.Offload = 2, spec.OffloadNone
+	text2, why := r.Diff(spec.Config{Plan: p}, spec.Config{Plan: to}, Options{})
+	if why != "" || !strings.Contains(text2, "+deepspeed: deepspeed_configs/zero2.json") {
+		t.Errorf("%s%s", text2, why)
+	}
+	to.Offload = spec.OffloadOptimizer
+	if _, why := r.Diff(spec.Config{Plan: p}, spec.Config{Plan: to}, Options{}); !strings.Contains(why, "no DeepSpeed file beside") {
+		t.Errorf("reason %q", why)
+	}
+}
+
+// MaxText takes fractions of a sample per chip.
+func TestFractionsOfSamples(t *testing.T) {
+	r, err := Read("a.yml", []byte("model_name: llama2-7b\nper_device_batch_size: 0.5\nici_tensor_parallelism: 2\nici_fsdp_parallelism: 4\nmax_target_length: 2048\nremat_policy: full\n"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, _, err := r.Plan(8)
+	if err != nil || p.MicroBatch != 1 || p.TP != 2 {
+		t.Fatalf("plan %s, %v", p, err)
+	}
+	to := p
+	to.MicroBatch, to.TP, to.DP = 1, 4, 2
+	if text, why := r.Diff(spec.Config{Plan: p}, spec.Config{Plan: to}, Options{}); why != "" || !strings.Contains(text, "+per_device_batch_size: 0.25") {
+		t.Errorf("%s%s", text, why)
+	}
+}
