@@ -197,6 +197,11 @@ func printCheck(w io.Writer, r *query.Check, q *query.CheckRequest) error {
 	if err := printColumns(w, []planRow{{PlanRow: p}}, fmt.Sprintf("%s, with a probability of %.0f %%.", title, 100*r.FitChance), columns{}); err != nil {
 		return err
 	}
+	plans := []string{p.Plan}
+	for _, c := range r.Changes {
+		plans = append(plans, c.Plan)
+	}
+	printLegend(w, plans...)
 	printTotals(w, r, q)
 	if err := printChanges(w, r); err != nil {
 		return err
@@ -212,11 +217,7 @@ func printTotals(w io.Writer, r *query.Check, q *query.CheckRequest) {
 	if r.Days == 0 {
 		return
 	}
-	time := number.Significant(r.Days, 3) + " days"
-	if r.Days < 1 {
-		time = number.Significant(24*r.Days, 3) + " hours"
-	}
-	text := fmt.Sprintf("%s tokens take %s and %s device-hours", number.Count(r.Tokens), time, number.Significant(r.DeviceHrs, 3))
+	text := fmt.Sprintf("%s tokens take %s and %s device-hours", number.Count(r.Tokens), daysText(r.Days), number.Significant(r.DeviceHrs, 3))
 	if q.Price > 0 {
 		text += fmt.Sprintf(", %s in money", number.Significant(r.Cost, 4))
 	}

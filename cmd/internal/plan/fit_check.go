@@ -105,7 +105,15 @@ func printFitCheck(w io.Writer, r query.FitCheck, about planner.Request) error {
 	if err := printShares(w, partsOf(r), "GiB", 2); err != nil {
 		return err
 	}
-	return printFixes(w, r)
+	if err := printFixes(w, r); err != nil {
+		return err
+	}
+	plans := []string{r.Plan}
+	for _, f := range r.Fixes {
+		plans = append(plans, f.Plan)
+	}
+	printLegend(w, plans...)
+	return nil
 }
 
 // partsOf names the parts of a report for people.

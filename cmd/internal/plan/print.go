@@ -28,6 +28,11 @@ func (a *planAnswer) print(w io.Writer) error {
 		return err
 	}
 	a.printTies(w)
+	var plans []string
+	for _, p := range a.rows {
+		plans = append(plans, p.Plan)
+	}
+	printLegend(w, plans...)
 	if len(a.Pareto) > 0 {
 		fmt.Fprintln(w)
 		if err := printColumns(w, planRowsOf(a.Pareto), "No plan beats these in speed, memory and devices at once:", a.columns); err != nil {

@@ -87,8 +87,8 @@ func runRecommend(c *cli.Context) error {
 		return err
 	}
 	if !out.Within {
-		return fail.NoAnswerf("recommend: no choice is within budget and deadline: the least cost is %s, the least time %s days",
-			number.Significant(out.Cheapest.Cost, 4), number.Significant(out.Fastest.Days, 3))
+		return fail.NoAnswerf("recommend: no choice is within budget and deadline: the least cost is %s, the least time %s",
+			number.Significant(out.Cheapest.Cost, 4), daysText(out.Fastest.Days))
 	}
 	return nil
 }
@@ -117,13 +117,14 @@ func printRecommendation(w io.Writer, r *query.Recommendation) error {
 	if r.Priced {
 		money = "cost"
 	}
-	head := []string{"", "type", "devices", "days", "90 % interval", money, "MWh", "MFU", "plan"}
+	unit := unitOf(r.Fastest.Days)
+	head := []string{"", "type", "devices", unit.name, "90 % interval", money, "MWh", "MFU", "plan"}
 	table := [][]string{head}
 	for _, a := range []struct {
 		name string
 		row  *query.RecommendRow
 	}{{"cheapest", r.Cheapest}, {"fastest", r.Fastest}, {"fewest devices", r.Fewest}} {
-		table = append(table, recommendLine(a.name, a.row))
+		table = append(table, recommendLine(a.name, a.row, unit))
 	}
 	if err := console.WriteTable(w, table); err != nil {
 		return err
@@ -131,7 +132,7 @@ func printRecommendation(w io.Writer, r *query.Recommendation) error {
 	fmt.Fprintln(w, "\nNo other choice is both faster and cheaper than these:")
 	table = [][]string{head}
 	for i := range r.Front {
-		table = append(table, recommendLine("", &r.Front[i]))
+		table = append(table, recommendLine("", &r.Front[i], unit))
 	}
 	if err := console.WriteTable(w, table); err != nil {
 		return err
@@ -144,11 +145,16 @@ func printRecommendation(w io.Writer, r *query.Recommendation) error {
 		console.Wrap(w, "Time of the cheapest with "+strings.Join(texts, "; ")+".")
 	}
 	console.Wrap(w, fmt.Sprintf("by %s; MWh is of the devices at their power limit, MFU the share of their peak", r.Cheapest.By))
+	plans := []string{r.Cheapest.Plan, r.Fastest.Plan, r.Fewest.Plan}
+	for _, p := range r.Front {
+		plans = append(plans, p.Plan)
+	}
+	printLegend(w, plans...)
 	return nil
 }
 
-func recommendLine(name string, p *query.RecommendRow) []string {
-	return []string{name, p.Accelerator, strconv.Itoa(p.Devices), number.Significant(p.Days, 3), number.Significant(p.DaysLo, 3) + " - " + number.Significant(p.DaysHi, 3),
+func recommendLine(name string, p *query.RecommendRow, unit timeUnit) []string {
+	return []string{name, p.Accelerator, strconv.Itoa(p.Devices), unit.of(p.Days), unit.of(p.DaysLo) + " - " + unit.of(p.DaysHi),
 		number.Significant(p.Cost, 4), unless0(p.EnergyKWh/1000, 3), percent(p.MFU), p.Plan}
 }
 
