@@ -191,7 +191,7 @@ func (t *curveRows) print(w io.Writer) error {
 	}
 	less := "counts not shown keep the plan of the next smaller one"
 	if t.surface {
-		less = "points not shown are as with less of something"
+		less = "points not shown are no faster than ones with fewer devices or a slower network"
 	}
 	if several {
 		fmt.Fprintln(w)

@@ -76,6 +76,9 @@ func (c *checker) resolve(ctx context.Context) error {
 	}
 	devices, ok := c.file.Number(recipe.Devices)
 	if q.Devices > 0 {
+		if ok && devices != q.Devices {
+			c.assume(fmt.Sprintf("%d devices in place of the %d of the file", q.Devices, devices))
+		}
 		devices = q.Devices
 	} else if !ok {
 		return &FieldError{Field: "devices", Value: "", Why: "is missing: the file does not say how many devices it is for, such as 8"}
@@ -170,11 +173,15 @@ func (c *checker) model() error {
 	return nil
 }
 
-// llama4Flavors are torchtitan's names of Llama 4.
-var llama4Flavors = map[string]string{"llama4/17bx16e": "Llama4-Scout", "llama4/17bx128e": "Llama4-Maverick"}
+// otherNames are torchtitan's names of Llama 4, and names on the Hub that say no size.
+var otherNames = map[string]string{"llama4/17bx16e": "Llama4-Scout", "llama4/17bx128e": "Llama4-Maverick", "gpt2": "GPT2-small", "openai-community/gpt2": "GPT2-small"}
 
-// remark matches the end of a name that does not change the shape of a network: a version, a date, a kind of training.
-var remark = regexp.MustCompile(`(?i)-(?:v\d+(?:\.\d+)*|\d{4}|dequantized|bf16|base|instruct|chat|it|hf|sft|thinking|reasoning)$`)
+// remark matches the end of a name that does not change the shape of a network: a version, a date, a kind of training, the
+// format of its weights.
+var remark = regexp.MustCompile(`(?i)-(?:v\d+(?:\.\d+)*|\d{4}|dequantized|converted|bf16|fp16|fp8|fp4|nf4|nvfp4|int[48]|[48]-?bit|bnb|gptq|awq|gguf|unsloth|base|instruct|chat|it|hf|sft|thinking|reasoning)$`)
+
+// brand is a word in front of Llama's names that others leave out.
+const brand = "Meta-"
 
 // modelNamed finds a model by its name on the Hub, or in the words of torchtitan or MaxText.
 func modelNamed(name string) (spec.Model, error) {
@@ -189,10 +196,10 @@ func modelNamed(name string) (spec.Model, error) {
 			}
 		}
 	}
-	if scale, ok := llama4Flavors[name]; ok {
+	if scale, ok := otherNames[name]; ok {
 		return catalog.Model(scale)
 	}
-	for _, other := range []string{strings.ReplaceAll(name, "/", "-"), flavor, name} {
+	for _, other := range []string{strings.ReplaceAll(name, "/", "-"), flavor, strings.TrimPrefix(flavor, brand), name} {
 		for other != "" {
 			if m, err := catalog.ModelOnHub(other); err == nil {
 				return m, nil

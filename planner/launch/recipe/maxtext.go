@@ -94,6 +94,10 @@ func maxtextFinish(r *Recipe) {
 		r.Uncounted = append(r.Uncounted, Uncounted{"config", file, "further settings are in this file", 0.3, 0.3})
 	}
 	r.maxtextNetwork()
+	if _, ok := r.numbers[SeqLen]; !ok {
+		r.numbers[SeqLen] = baseTokens
+		r.assume(fmt.Sprintf("max_target_length=%d: the value of base.yml", baseTokens))
+	}
 	degrees, filled, across := map[Field]int{}, false, false
 	for axis, of := range meshAxes {
 		for _, where := range []string{"ici_", "dcn_"} {
@@ -131,6 +135,9 @@ func maxtextFinish(r *Recipe) {
 		r.assume("per_device_batch_size is per chip: with tensor, context, pipeline or expert parallelism it is not the micro-batch of a replica")
 	}
 }
+
+// baseTokens is max_target_length of MaxText's base.yml.
+const baseTokens = 2048
 
 // baseNetwork are the widths of MaxText's base.yml, which a file without a model's name changes.
 var baseNetwork = map[Field]int{Hidden: 2048, Heads: 16, KVHeads: 16, FFN: 7168, Layers: 16, HeadDim: 128, Vocab: 32000}
