@@ -64,7 +64,7 @@ func TestRefusesUnknownShapes(t *testing.T) {
 	if _, _, err := Read(strings.NewReader(`{"model_type":"new",` + usual + "}")); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "hidden_act") {
 		t.Errorf("without an activation: %v", err)
 	}
-	m, warnings, err := Read(strings.NewReader(`{"model_type":"new","hidden_act":"silu","num_key_value_heads":2,"rope_theta":10000,"layer_types":["full_attention","sliding_attention"],"eos_token_id":7,` + usual + "}"))
+	m, warnings, err := Read(strings.NewReader(`{"model_type":"new","hidden_act":"silu","num_key_value_heads":2,"rope_theta":10000,"max_position_embeddings":4096,"num_return_sequences":1,"layer_types":["full_attention","sliding_attention"],"eos_token_id":7,` + usual + "}"))
 	if err != nil || len(warnings) == 0 || !m.GatedMLP {
 		t.Errorf("a decoder of a new name: %+v, %v, %v", m, warnings, err)
 	}

@@ -38,7 +38,7 @@ func (c *config) unknown() error {
 var mixer = regexp.MustCompile(`^(?:mamba|ssm|linear_num|linear_attn|time_mix)`)
 
 // shapely matches the names of fields that may change the shape of a network.
-var shapely = regexp.MustCompile(`(?i)linear|dim|rank|size|width|expert|moe|layer|head|conv|block|num_|n_|group|ratio|state|per_|depth|bucket|multiplier|kernel|mlp|ffn|cross`)
+var shapely = regexp.MustCompile(`(?i)linear|dim|rank|size|width|expert|moe|layer|head|conv|block|num_|^n_|_n_|group|ratio|state|per_|depth|bucket|multiplier|kernel|mlp|ffn|cross`)
 
 // usual are the fields that are read, or that change no shape.
 var usual = []string{
@@ -47,7 +47,7 @@ var usual = []string{
 	"shared_expert_intermediate_size", "decoder_sparse_step", "moe_layer_freq", "mlp_only_layers", "n_group", "topk_group", "num_expert_group", "moe_router_topk_scaling_factor",
 	"sliding_window", "sliding_window_size", "max_window_layers", "layer_norm_eps", "layer_norm_epsilon", "layernorm_epsilon", "norm_eps", "rms_norm_eps", "layerdrop", "mlp_bias", "attention_bias", "mlp_dropout", "output_hidden_states",
 	"num_return_sequences", "num_beams", "num_beam_groups", "no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "chunk_size_feed_forward", "pruned_heads", "cross_attention_hidden_size", "add_cross_attention", "num_labels", "per_channel", "mlp_layer_types",
-	"initializer_range", "attention_multiplier", "embedding_multiplier", "residual_multiplier", "logits_multiplier", "rope_parameters", "encoder_layerdrop", "decoder_layerdrop", "norm_topk_prob", "quantization_config", "text_config", "vision_config",
+	"max_position_embeddings", "original_max_position_embeddings", "max_seq_len", "max_sequence_length", "seq_length", "rope_scaling", "initializer_range", "attention_multiplier", "embedding_multiplier", "residual_multiplier", "logits_multiplier", "rope_parameters", "encoder_layerdrop", "decoder_layerdrop", "norm_topk_prob", "quantization_config", "text_config", "vision_config",
 }
 
 // shapes reports whether a field is a number, a list or an object that may describe a shape. A list of kinds of attention

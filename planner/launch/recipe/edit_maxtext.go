@@ -20,10 +20,14 @@ func maxtextAxis(of Field, axis string) planEdit { return writes(of, "ici_"+axis
 
 // maxtextShards writes the axis that shards states, unless the file leaves it to the devices.
 func maxtextShards(r *Recipe, p *spec.Plan) ([]change, string) {
-	for _, axis := range []string{"fsdp", "data"} {
-		e := entry{value: r.valueOf("ici_" + axis + "_parallelism")}
+	axes := []string{"ici_fsdp", "ici_data"}
+	if n := r.numbers[Shard]; n > 0 && p.Shard == n {
+		axes = []string{"dcn_data", "ici_data"} // the number of copies changes
+	}
+	for _, axis := range axes {
+		e := entry{value: r.valueOf(axis + "_parallelism")}
 		n, ok := e.whole()
-		if !ok || n < 1 || n == 1 && axis == "fsdp" {
+		if !ok || n < 1 || n == 1 && axis != "ici_data" {
 			continue
 		}
 		split := r.degree(TP) * r.degree(PP) * r.degree(CP)
@@ -31,7 +35,7 @@ func maxtextShards(r *Recipe, p *spec.Plan) ([]change, string) {
 		if n*p.DP%max(samples, 1) != 0 {
 			return nil, fmt.Sprintf("an axis of %d is not scaled to dp=%d", n, p.DP)
 		}
-		return []change{{key: "ici_" + axis + "_parallelism", value: strconv.Itoa(n * p.DP / samples)}}, ""
+		return []change{{key: axis + "_parallelism", value: strconv.Itoa(n * p.DP / samples)}}, ""
 	}
 	return nil, ""
 }

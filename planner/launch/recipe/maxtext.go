@@ -27,7 +27,7 @@ func maxtextKeys() map[string]rule {
 	keys := map[string]rule{
 		"model_name": text(ModelName), "student_overrides.model_name": text(ModelName), "max_target_length": number(SeqLen), "per_device_batch_size": text(perDevice), "gradient_accumulation_steps": number(GradAccum),
 		"remat_policy": remat, "quantization": oneOf(Precision, map[string]string{"int8": "int8", "int4": "int4", "fp8": "fp8", "fp8_full": "fp8", "nanoo_fp8": "fp8", "fp8_gpu": "fp8", "": "", "none": ""}), "dtype": oneOf(dtype, precisions), "opt_type": lower(Optimizer),
-		"optimizer_memory_host_offload": word(Offload, "optimizer", "none"), "parameter_memory_host_offload": nothing, "config": nothing, "hardware": nothing, "mlp_activations": nothing, "logits_via_embedding": yesNo(Tied), "global_parameter_scale": nothing, "first_num_dense_layers": number(denseFirst), "shared_experts": number(sharedExperts), "mtp_num_layers": number(MTP), "q_lora_rank": positive(QRank), "kv_lora_rank": positive(KVRank), "qk_nope_head_dim": number(qkHeadDim),
+		"optimizer_memory_host_offload": word(Offload, "optimizer", "none"), "parameter_memory_host_offload": nothing, "config": nothing, "hardware": nothing, "mlp_activations": nothing, "int8_training": word(Precision, "int8", ""), "logits_via_embedding": yesNo(Tied), "global_parameter_scale": nothing, "first_num_dense_layers": number(denseFirst), "shared_experts": number(sharedExperts), "mtp_num_layers": number(MTP), "q_lora_rank": positive(QRank), "kv_lora_rank": positive(KVRank), "qk_nope_head_dim": number(qkHeadDim),
 	}
 	for _, prefix := range []string{"", "student_overrides."} {
 		for key, of := range map[string]Field{"base_emb_dim": Hidden, "base_num_query_heads": Heads, "base_num_kv_heads": KVHeads, "base_mlp_dim": FFN, "base_num_decoder_layers": Layers, "head_dim": HeadDim, "vocab_size": Vocab, "num_experts": Experts, "num_experts_per_tok": TopK, "base_moe_mlp_dim": ExpertFFN} {
@@ -47,7 +47,7 @@ const (
 
 func init() { internal[perDevice], internal[dtype] = true, true }
 
-var maxtextInert = []string{"base_config", "run_name", "steps", "*checkpoint*", "dataset_*", "*output_directory", "tokenizer_*", "learning_rate*", "warmup_*", "adam*", "enable_nnx", "grain_*", "hf_*", "tfds_*", "log_*", "gcs_*", "profiler*", "upload_*", "reuse_example_batch", "use_iota_embed", "scan_layers", "logits_dot*", "enable_profiler", "qk_rope_head_dim", "v_head_dim", "max_segments*", "num_epoch", "load_*", "student_overrides.*", "teacher_overrides.*", "distill_*", "attention", "sa_*", "wi_*", "wo_*", "z_loss*", "float32_*", "rope_*", "context", "skip_jax*", "eval_*", "packing", "enable_goodput*", "monitor_*", "collect_*", "jax_*", "vertex_*", "metrics_*", "async_*", "allow_split*", "weight_dtype", "use_vertex*", "mu_dtype", "grad_dtype", "enable_dropout", "data_*", "decoder_*", "logical_axis*", "mesh_axes*", "compile_topology*", "internal_compile*", "sharding_tolerance", "megablox", "load_balance*", "expansion_factor*", "opt_*", "mgrpc*", "matmul_precision", "activations_in_float32", "save_*", "use_tokamax*", "stack_*", "init_*", "shard_mode*"}
+var maxtextInert = []string{"base_config", "run_name", "steps", "*checkpoint*", "dataset_*", "*output_directory", "tokenizer_*", "learning_rate*", "warmup_*", "adam*", "enable_nnx", "grain_*", "hf_*", "tfds_*", "log_*", "gcs_*", "profiler*", "upload_*", "reuse_example_batch", "use_iota_embed", "scan_layers", "logits_dot*", "enable_profiler", "enable_flash_attention", "qk_rope_head_dim", "v_head_dim", "max_segments*", "num_epoch", "load_*", "student_overrides.*", "teacher_overrides.*", "distill_*", "attention", "sa_*", "wi_*", "wo_*", "z_loss*", "float32_*", "rope_*", "context", "skip_jax*", "eval_*", "packing", "enable_goodput*", "monitor_*", "collect_*", "jax_*", "vertex_*", "metrics_*", "async_*", "allow_split*", "weight_dtype", "use_vertex*", "mu_dtype", "grad_dtype", "enable_dropout", "data_*", "decoder_*", "logical_axis*", "mesh_axes*", "compile_topology*", "internal_compile*", "sharding_tolerance", "megablox", "load_balance*", "expansion_factor*", "opt_*", "mgrpc*", "matmul_precision", "activations_in_float32", "save_*", "use_tokamax*", "stack_*", "init_*", "shard_mode*"}
 
 var maxtextWeighs = map[string]effect{
 	"num_vocab_tiling":        {"logits are computed in parts", 0.03, 0.2},
@@ -98,7 +98,7 @@ func maxtextFinish(r *Recipe) {
 		r.numbers[SeqLen] = baseTokens
 		r.assume(fmt.Sprintf("max_target_length=%d: the value of base.yml", baseTokens))
 	}
-	degrees, filled, across := map[Field]int{}, false, false
+	degrees, filled, across, sharing := map[Field]int{}, false, false, 1
 	for axis, of := range meshAxes {
 		for _, where := range []string{"ici_", "dcn_"} {
 			key := where + axis + "_parallelism"
@@ -114,9 +114,13 @@ func maxtextFinish(r *Recipe) {
 			}
 			if axis == "fsdp" || axis == "fsdp_transpose" {
 				r.numbers[ZeRO] = 3
+				sharing = mul(sharing, n)
 			}
 			degrees[of] = mul(max(degrees[of], 1), n)
 		}
+	}
+	if sharing > 1 && !filled && sharing < degrees[DP] { // the data axis holds copies of the shards
+		r.numbers[Shard] = sharing
 	}
 	modelAxis := false
 	for _, of := range []Field{TP, CP, PP, EP} {

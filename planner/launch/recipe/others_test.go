@@ -42,6 +42,8 @@ func TestOtherFiles(t *testing.T) {
 		{name: "ax.yaml", text: "base_model: a/b-GPTQ\ngptq: true\nadapter: lora\nlora_r: 8\nsequence_len: 512\nmicro_batch_size: 1\noptimizer: adamw_bnb_8bit\n", want: map[Field]any{Bits: 4}, uncounted: "optimizer"},
 		{name: "titan.toml", text: "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nlocal_batch_size = 1\nseq_len = 4096\ndtype = \"bfloat16\"\n[compile]\nenable = false\ncomponents = [\"loss\"]\n", uncounted: "training.dtype"},
 		{name: "old.toml", text: "[model]\nname = \"llama\"\nflavor = \"13B\"\n[training]\nbatch_size = 8\nseq_len = 4096\ntensor_parallel_degree = 8\npipeline_parallel_degree = 2\nfp8_linear = \"dynamic\"\n", want: map[Field]any{PP: 2, Precision: "fp8"}},
+		{name: "copies.sh", text: "python MaxText/train.py MaxText/configs/base.yml run_name=a dcn_data_parallelism=4 ici_fsdp_parallelism=8 per_device_batch_size=4 max_target_length=4096 model_name=llama2-7b remat_policy=full",
+			want: map[Field]any{DP: 32, Shard: 8, ZeRO: 3}},
 		{name: "scaled.sh", text: "python3 MaxText/train.py MaxText/configs/base.yml run_name=a global_parameter_scale=16 per_device_batch_size=2 remat_policy=full", want: map[Field]any{Layers: 16, Hidden: 2048}, params: 15.83, kind: spec.Decoder},
 	} {
 		r, err := Read(tc.name, []byte(tc.text), Options{})

@@ -22,10 +22,10 @@ var torchtitanTOML = format{
 		"activation_checkpoint.mode": oneOf(Recompute, map[string]string{"none": "none", "selective": "selective", "full": "full", "memory_budget": "selective"}),
 		"model.converters":           float8, "optimizer.name": lower(Optimizer),
 	},
-	inert: []string{"job.*", "profiling.*", "metrics.*", "checkpoint.*", "lr_scheduler.*", "comm.*", "fault_tolerance.*", "validation.*", "debug.*",
+	inert: []string{"job.*", "profiling.*", "metrics.*", "checkpoint.*", "lr_scheduler.*", "comm.*", "fault_tolerance.*", "validation.*", "debug.*", "eval.*",
 		"model.*_path", "model.norm_type", "model.print_after*", "model.vocab*", "optimizer.*", "training.dataset*", "training.steps", "training.max_norm", "training.warmup_steps", "training.seed", "training.deterministic", "training.gc_*", "training.mixed_precision_reduce", "training.checkpoint_*", "training.clear_cache*", "training.enable_detailed*", "training.aggressive_memory_verbose", "training.data_parallel_type", "training.dataloader*",
 		"quantize.*", "float8.*", "mx.*", "memory_estimation.*", "experimental.custom_*", "experimental.pipeline_parallel_split_points", "parallelism.pipeline_parallel_*_less_layers", "parallelism.disable_loss_parallel", "parallelism.context_parallel_rotate*",
-		"training.*prompt*", "encoder.*", "inference.*", "training.img_size", "training.classifier*", "activation_checkpoint.*"},
+		"training.*prompt*", "encoder.*", "inference.*", "training.img_size", "training.classif*", "activation_checkpoint.*"},
 	weighs: map[string]effect{
 		"training.compile": {"the model is compiled", 0.05, 0.05},
 		"compile.*":        {"parts are compiled", 0.05, 0.05},
