@@ -2,7 +2,7 @@ package recipe
 
 import "strings"
 
-// optimizers are names of optimizers, or parts of them, whose states differ from Adam's two fp32 values per parameter.
+// optimizers are names of optimizers, or parts of them, with other states than the two fp32 values per parameter of Adam.
 var optimizers = []struct {
 	part string
 	effect
