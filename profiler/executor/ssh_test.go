@@ -64,7 +64,7 @@ func submit(t *testing.T, s *SSH, j Job) Handle {
 	return h
 }
 
-// TestSSHEnds: a job has its directory, output and variables, and its end is told.
+// TestSSHEnds: a job has its directory, output and variables, and Wait returns its end.
 func TestSSHEnds(t *testing.T) {
 	s := newHosts(t).cluster(t, "a", "b")
 	dir := t.TempDir()

@@ -37,7 +37,7 @@ func runDir(shared string) (string, error) {
 	return dir, errors.Join(err, os.MkdirAll(dir, 0o700))
 }
 
-// hasResult reports whether this process tells the result: on several nodes that of rank 0, once all ranks have ended or the
+// hasResult reports whether this process prints the result: on several nodes that of rank 0, once all ranks have ended or the
 // time has passed.
 func (w *watch) hasResult(wait time.Duration) bool {
 	if w.node == "" {

@@ -50,8 +50,8 @@ ingest in $PACER_TOKEN.
 With --on slurm, kubernetes or ssh each point is a job, several at a time. The nodes need this
 program and the data directory at the same paths. Interrupted, the jobs go on, and
 the same command takes their results. sbatch reads account and partition from its
-variables, such as SBATCH_PARTITION; ssh reads ~/.ssh/config. Points whose shape has
-several nodes, such as 2x8, are measured with --nodes:
+variables, such as SBATCH_PARTITION; ssh reads ~/.ssh/config. With --nodes points
+may use several, such as those of shape 2x8:
 
    SBATCH_PARTITION=h100 pacer profile run campaign.yaml --on slurm --gpus 8
    pacer profile run campaign.yaml --on ssh --hosts node1,node2 --nodes 2
