@@ -175,6 +175,10 @@ func megatronFinish(r *Recipe) {
 			r.texts[Precision] = "fp8"
 		}
 	}
+	if r.hasKey("--num-query-groups") && !r.hasKey("--group-query-attention") {
+		delete(r.numbers, KVHeads)
+		r.assume("keys and values of every head: without --group-query-attention, Megatron-LM does not read --num-query-groups")
+	}
 	if r.hasKey("--fp4-format") {
 		r.texts[Precision] = "fp4"
 	}

@@ -24,6 +24,8 @@ func TestOtherFiles(t *testing.T) {
 			want: map[Field]any{VPP: 2}},
 		{name: "hybrid.sh", text: "torchrun --nproc_per_node 8 pretrain_mamba.py --num-layers 56 --hidden-size 4096 --num-attention-heads 32 --group-query-attention --num-query-groups 8 --hybrid-attention-ratio 0.08 --hybrid-mlp-ratio 0.5 " +
 			"--seq-length 4096 --vocab-size 256000 --untie-embeddings-and-output-weights --micro-batch-size 4 --global-batch-size 32 --bf16", params: 8.653, kind: spec.Decoder},
+		{name: "heads.sh", text: "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 2 --hidden-size 1024 --num-attention-heads 16 --num-query-groups 2 --seq-length 128 --vocab-size 1000 --micro-batch-size 1 --global-batch-size 8 --bf16",
+			params: 0.0262, kind: spec.Decoder},
 		{name: "pattern.sh", text: "torchrun --nproc_per_node 8 pretrain_mamba.py --hybrid-layer-pattern 'M-M-|M*-/*-' --hidden-size 1024 --num-attention-heads 8 --mamba-num-heads 32 --mamba-head-dim 64 --mamba-state-dim 64 --mamba-num-groups 4 " +
 			"--seq-length 1024 --vocab-size 1000 --micro-batch-size 1 --global-batch-size 8", params: 0.0509, kind: spec.Decoder},
 		{name: "t5.sh", text: "torchrun --nproc_per_node 8 pretrain_t5.py --encoder-num-layers 12 --decoder-num-layers 12 --hidden-size 768 --num-attention-heads 12 --kv-channels 64 --ffn-hidden-size 3072 --encoder-seq-length 512 " +
