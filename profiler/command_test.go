@@ -41,9 +41,9 @@ runner:
 func TestExpand(t *testing.T) {
 	x := spec.Config{Model: spec.Model{Name: "My model", SeqLen: 128}, Shape: spec.NewShape(8),
 		Plan: spec.Plan{DP: 2, TP: 2, PP: 2, MicroBatch: 4, AccumSteps: 8, ZeRO: 1, SequenceParallel: true, Precision: spec.BF16}}
-	at := Places{Port: 29501, Out: "/tmp/a b", Emit: "/tmp/job.toml"}
+	at := Places{Node: 3, Address: "10.0.0.7", Port: 29501, Out: "/tmp/a b", Emit: "/tmp/job.toml"}
 	all := "{" + strings.Join(Placeholders(), "} {") + "}"
-	want := []string{"2", "2", "2", "1", "1", "4", "8", "64", "1", "1", "none", "none", "bf16", "My model", "128", "7", "8", "1", "29501", "/tmp/a b", "/tmp/job.toml"}
+	want := []string{"2", "2", "2", "1", "1", "4", "8", "64", "1", "1", "none", "none", "bf16", "My model", "128", "7", "8", "1", "3", "10.0.0.7", "29501", "/tmp/a b", "/tmp/job.toml"}
 	c := CommandSpec{Args: append([]string{"run"}, strings.Fields(all)...), WarmUp: 2, Timed: 5}
 	if args, _ := c.Expand(x, at); !slices.Equal(args[1:], want) {
 		t.Errorf("%q, want %q", args[1:], want)

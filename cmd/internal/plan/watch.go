@@ -45,7 +45,7 @@ check reads them, or comes by --plan and flags, or by --config:
    pacer watch -m llama3-8b --plan dp=1,mb=2,ga=4 -- python train.py
    pacer watch --accelerator h100 -- bash pretrain_gpt.sh
    pacer watch --config run.yaml --every 60s -- ./train.sh
-   srun pacer watch -m llama3-8b --plan dp=16,zero=3,mb=1 --shared watch -- torchrun ... train.py
+   srun pacer watch -m llama3-8b --plan dp=16 --shared DIR -- ./train.sh
 
 On several nodes each runs it with the same --shared; the node of rank 0 prints and stores.
 A run that contradicts the configuration is not stored. An error of watch itself is one line

@@ -40,7 +40,7 @@ With --on the runs are tasks of a job of a cluster, over a directory that its no
 share. The same command waits for that job if it was interrupted, and prints what a
 run on this machine prints.
 
-   pacer sweep --on slurm --tasks 16 --out /shared/backfill bench/studies/backfill.yaml
+   pacer sweep --on slurm --tasks 16 --out DIR bench/studies/backfill.yaml
 
 docs/guides/studies.md describes the file.`,
 		Flags: append(clusterFlags(), []cli.Flag{
