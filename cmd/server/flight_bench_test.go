@@ -1,8 +1,11 @@
 package server
 
 import (
+	"bytes"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/apache/arrow/go/v17/arrow"
@@ -13,17 +16,44 @@ import (
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
+// distinctQuestions returns the questions of a batch that benchmarks ask.
+func distinctQuestions() (qs []question) {
+	models := []string{"llama3-8b", "llama2-7b", "llama2-13b", "llama3-70b"}
+	plans := []string{"dp=8,zero=3", "dp=16,zero=2,recompute=full", "dp=8,tp=2,zero=1", "dp=4,tp=4,zero=1,recompute=selective", "dp=2,tp=8", "dp=4,tp=2,pp=4,ga=8"}
+	for i := range maxBatch {
+		qs = append(qs, question{models[i%4], []string{"h100", "a100"}[i/4%2], plans[i/8%6], int64(1024 + 64*(i/48)), 0})
+	}
+	return qs
+}
+
+// BenchmarkBatch is the cost of a distinct question of 10000 over HTTP, without a connection.
+func BenchmarkBatch(b *testing.B) {
+	s := newServer(b, Options{})
+	var text []byte
+	for _, q := range distinctQuestions() {
+		text = fmt.Appendf(text, `,{"model":%q,"accelerator":%q,"plan":%q,"seq":%d}`, q.model, q.accelerator, q.plan, q.seq)
+	}
+	body := fmt.Appendf(nil, `{"questions":[%s]}`, text[1:])
+	r := httptest.NewRequest(http.MethodPost, "http://localhost/v1/predict/batch", nil)
+	r.Header.Set("Content-Type", "application/json")
+	b.ReportAllocs()
+	b.ResetTimer()
+	start := processorTime()
+	for range b.N {
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		w := sink{header: http.Header{}}
+		if s.Handler().ServeHTTP(&w, r); w.status > 200 || w.n == 0 {
+			b.Fatal(w.status)
+		}
+	}
+	b.ReportMetric(float64(processorTime()-start)/float64(b.N)/maxBatch, "cpu-ns/question")
+}
+
 // BenchmarkFlightPredict is the cost of a distinct question of a record batch of 10000, without a connection.
 func BenchmarkFlightPredict(b *testing.B) {
 	s := newServer(b, Options{})
 	f := &flightService{s: s}
-	models := []string{"llama3-8b", "llama2-7b", "llama2-13b", "llama3-70b"}
-	plans := []string{"dp=8,zero=3", "dp=16,zero=2,recompute=full", "dp=8,tp=2,zero=1", "dp=4,tp=4,zero=1,recompute=selective", "dp=2,tp=8", "dp=4,tp=2,pp=4,ga=8"}
-	var qs []question
-	for i := range maxBatch {
-		qs = append(qs, question{models[i%4], []string{"h100", "a100"}[i/4%2], plans[i/8%6], int64(1024 + 64*(i/48)), 0})
-	}
-	rec := questionRecord(false, qs...)
+	rec := questionRecord(false, distinctQuestions()...)
 	b.ReportAllocs()
 	b.ResetTimer()
 	start := processorTime()
