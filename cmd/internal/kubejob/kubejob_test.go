@@ -5,9 +5,13 @@ package kubejob
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	batch "k8s.io/api/batch/v1"
+	core "k8s.io/api/core/v1"
 
 	"github.com/pacer-ml/pacer/profiler/executor"
 	"github.com/pacer-ml/pacer/scheduler/live/kubernetes/kubetest"
@@ -89,5 +93,36 @@ func TestBadTemplates(t *testing.T) {
 		if _, err := ReadTemplate(file); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
+	}
+}
+
+// TestNodes: the pods of a job on several nodes are apart, know their numbers, and are not started again one by one.
+func TestNodes(t *testing.T) {
+	k := Cluster{Template: core.PodTemplateSpec{Spec: core.PodSpec{Containers: []core.Container{{Name: "c", Image: "i", Env: []core.EnvVar{{Name: "A", Value: "1"}}}}}}}
+	j := k.job(executor.Job{Key: "K.a", Args: []string{"pacer"}, Nodes: 2, GPUs: 8})
+	pod := &j.Spec.Template.Spec
+	if *j.Spec.Completions != 2 || *j.Spec.Parallelism != 2 || j.Spec.BackoffLimit == nil || *j.Spec.BackoffLimit != 0 {
+		t.Errorf("%+v, want 2 pods at once, none again", j.Spec)
+	}
+	apart := pod.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	if len(apart) != 1 || apart[0].TopologyKey != core.LabelHostname || apart[0].LabelSelector.MatchLabels[batch.JobNameLabel] != j.Name {
+		t.Errorf("%+v, want pods of %s on different hosts", apart, j.Name)
+	}
+	var names []string
+	for _, e := range pod.Containers[0].Env {
+		names = append(names, e.Name)
+	}
+	if want := []string{"A", executor.NodesVar, executor.NodeVar, executor.AttemptVar}; !slices.Equal(names, want) || pod.Containers[0].Env[1].Value != "2" {
+		t.Errorf("variables %v, want %v", names, want)
+	}
+	if gpus := pod.Containers[0].Resources.Limits["nvidia.com/gpu"]; gpus.Value() != 8 {
+		t.Errorf("%s GPUs, want 8", gpus.String())
+	}
+	one := k.job(executor.Job{Key: "k", Args: []string{"pacer"}})
+	if *one.Spec.Completions != 1 || one.Spec.BackoffLimit != nil || one.Spec.Template.Spec.Affinity != nil || len(k.Template.Spec.Containers[0].Env) != 1 {
+		t.Errorf("a job on one node: %+v; template %+v", one.Spec, k.Template)
+	}
+	if _, err := k.Submit(t.Context(), executor.Job{Key: "k", Args: []string{"pacer"}, Nodes: 2, Tasks: 3}); err == nil || !strings.Contains(err.Error(), "3 tasks of 2 nodes") {
+		t.Error(err)
 	}
 }
