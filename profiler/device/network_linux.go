@@ -11,8 +11,7 @@ import (
 const activePort = 4
 
 // NetworkBps returns the rate of the network of this machine, all NICs together, in bytes/s of one direction: that of its
-// active InfiniBand and RoCE ports, or without any of its fastest Ethernet device. 0 = unknown, as on other systems than
-// Linux.
+// active InfiniBand and RoCE ports, or without any of its fastest Ethernet device. 0 = unknown.
 func NetworkBps() float64 { return networkBps("/sys") }
 
 func networkBps(sys string) (bps float64) {
