@@ -221,9 +221,11 @@ func (d *demo) fit() error {
 	if err := console.WriteTable(d.w, shown); err != nil {
 		return err
 	}
-	fmt.Fprintln(d.w, "plan: the batch is split over dp devices, each layer over tp, and the layers over pp; mb is the samples per micro-batch,\n"+
-		"ga the micro-batches per step; sp splits sequences over tp, zero=1, 2 or 3 splits optimizer states, gradients or weights\n"+
-		"too, over shard devices; recompute and offload save device memory; see docs/reference/execution-plans.md")
+	var plans []string
+	for _, line := range shown[1:] {
+		plans = append(plans, line[1])
+	}
+	plan.PrintLegend(d.w, plans...)
 	return nil
 }
 

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // hosts runs scripts on this machine, with a directory for temporary files as each host has one.
@@ -38,7 +40,7 @@ func (h *hosts) cluster(t *testing.T, names ...string) *SSH {
 	t.Helper()
 	for _, program := range []string{"flock", "setsid", "timeout"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skip(err)
+			spectest.Lacks(t, err)
 		}
 	}
 	s, err := NewSSH(SSHOptions{Hosts: names, Env: []string{"GREETING=it's me"}, Poll: 10 * time.Millisecond, Patience: 100 * time.Millisecond, Command: h.command})

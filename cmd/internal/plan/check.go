@@ -201,7 +201,7 @@ func printCheck(w io.Writer, r *query.Check, q *query.CheckRequest) error {
 	for _, c := range r.Changes {
 		plans = append(plans, c.Plan)
 	}
-	printLegend(w, plans...)
+	PrintLegend(w, plans...)
 	printTotals(w, r, q)
 	if err := printChanges(w, r); err != nil {
 		return err

@@ -197,6 +197,11 @@ func (t *curveRows) print(w io.Writer) error {
 		fmt.Fprintln(w)
 	}
 	fmt.Fprintf(w, "by %s%s; %s\n", t.by(), strings.Replace(common, ",", "; all with ", 1), less)
+	texts := make([]string, len(plans))
+	for i := range plans {
+		texts[i] = plans[i].Plan
+	}
+	PrintLegend(w, texts...)
 	return printNotes(w, plans)
 }
 

@@ -112,7 +112,7 @@ func printFitCheck(w io.Writer, r query.FitCheck, about planner.Request) error {
 	for _, f := range r.Fixes {
 		plans = append(plans, f.Plan)
 	}
-	printLegend(w, plans...)
+	PrintLegend(w, plans...)
 	return nil
 }
 

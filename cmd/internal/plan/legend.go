@@ -30,8 +30,8 @@ var words = []struct{ name, says string }{
 // wordOf matches a part of a plan, but not one that has no effect.
 var wordOf = regexp.MustCompile(`\b([a-z]+)=(\w[\w-]*)`)
 
-// printLegend explains the words of plans that say more than the usual 1.
-func printLegend(w io.Writer, plans ...string) {
+// PrintLegend explains the words of plans that say more than the usual 1.
+func PrintLegend(w io.Writer, plans ...string) {
 	used := map[string]bool{}
 	for _, plan := range plans {
 		for _, m := range wordOf.FindAllStringSubmatch(plan, -1) {

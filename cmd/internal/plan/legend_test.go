@@ -7,7 +7,7 @@ import (
 
 func TestLegend(t *testing.T) {
 	var out strings.Builder
-	printLegend(&out, "dp=8,tp=1,pp=1,mb=4,ga=2,zero=2,precision=bf16", "dp=4,tp=2,pp=1,mb=1,ga=16,zero=2,sp=1")
+	PrintLegend(&out, "dp=8,tp=1,pp=1,mb=4,ga=2,zero=2,precision=bf16", "dp=4,tp=2,pp=1,mb=1,ga=16,zero=2,sp=1")
 	text := strings.Join(strings.Fields(out.String()), " ")
 	for _, want := range []string{"dp: replicas", "tp: devices that split each layer", "mb: samples", "zero: ZeRO stage", "sp: sequence"} {
 		if !strings.Contains(text, want) {
@@ -20,7 +20,7 @@ func TestLegend(t *testing.T) {
 		}
 	}
 	out.Reset()
-	if printLegend(&out); out.Len() > 0 {
+	if PrintLegend(&out); out.Len() > 0 {
 		t.Errorf("without plans: %q", out.String())
 	}
 }

@@ -32,7 +32,7 @@ func (a *planAnswer) print(w io.Writer) error {
 	for _, p := range a.rows {
 		plans = append(plans, p.Plan)
 	}
-	printLegend(w, plans...)
+	PrintLegend(w, plans...)
 	if len(a.Pareto) > 0 {
 		fmt.Fprintln(w)
 		if err := printColumns(w, planRowsOf(a.Pareto), "No plan beats these in speed, memory and devices at once:", a.columns); err != nil {

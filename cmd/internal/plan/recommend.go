@@ -149,7 +149,7 @@ func printRecommendation(w io.Writer, r *query.Recommendation) error {
 	for _, p := range r.Front {
 		plans = append(plans, p.Plan)
 	}
-	printLegend(w, plans...)
+	PrintLegend(w, plans...)
 	return nil
 }
 
