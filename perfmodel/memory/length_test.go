@@ -1,0 +1,73 @@
+package memory
+
+import (
+	"math"
+	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
+)
+
+// oddVocab is a model with a vocabulary that some stacks pad.
+func oddVocab() spec.Config {
+	return spec.Config{Model: spec.Model{Name: "odd", Kind: spec.Decoder, Layers: 8, Hidden: 1024, FFN: 4096, Heads: 16, Vocab: 50257, SeqLen: 1024},
+		Accelerator: spec.Accelerator{Name: "A100", Arch: "ampere", MemBytes: 80e9}, Shape: spec.NewShape(8)}
+}
+
+// TestAtSeq: an estimator at another length is that of the configuration with this length.
+func TestAtSeq(t *testing.T) {
+	counted := oddVocab()
+	counted.Model = spec.Model{Name: "counted", Kind: spec.Opaque, ParamCount: 1e9} // no guess at its shape
+	for _, c := range []spec.Config{oddVocab(), counted} {
+		c.SeqLen = 2048
+		e, err := For(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, seq := range []int{0, 512, 1024, 8192} {
+			c.SeqLen = seq
+			fresh, err := For(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			moved := e.AtSeq(seq)
+			p := spec.Plan{DP: 8, MicroBatch: 2, ZeRO: 1}
+			if got, want := moved.Plan(p), fresh.Plan(p); got != want {
+				t.Errorf("%s at %d tokens: %+v, want %+v", c.Model.Name, seq, got, want)
+			}
+		}
+	}
+}
+
+// TestMeanOfStacks: the memory of an unknown stack is the weighted geometric mean of its choices, each counted by itself,
+// though they have parameters in common.
+func TestMeanOfStacks(t *testing.T) {
+	e, err := For(oddVocab())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pads := map[float64]bool{}
+	for _, p := range []spec.Plan{{DP: 4, TP: 2, MicroBatch: 1, ZeRO: 1}, {DP: 2, TP: 2, PP: 2, MicroBatch: 1, AccumSteps: 4}} {
+		p = p.Normal()
+		log := 0.0
+		for i, w := range e.of.Weight[stack.UseOf(&p)] {
+			if w == 0 {
+				continue
+			}
+			one, q := e, p
+			one.stack, one.k, one.logSD = e.rest[i].stack, e.rest[i].k, e.rest[i].logSD
+			one.stack.apply(&q)
+			count := figure{what: fullest}
+			b := count.of(&one, &q)
+			log += w * math.Log(b.Total())
+			pads[one.padded(&q)] = true
+		}
+		got, want := e.Plan(p), math.Exp(log)
+		if math.Abs(got.Total()/want-1) > 1e-12 {
+			t.Errorf("plan %s: %.9g bytes, want %.9g", p, got.Total(), want)
+		}
+	}
+	if len(pads) < 2 {
+		t.Errorf("no choice pads the vocabulary, or all do: %v", pads)
+	}
+}
