@@ -39,6 +39,20 @@ func TestAtSeq(t *testing.T) {
 	}
 }
 
+// TestOpaqueAtSeq: the activations of a model that is known by its parameters grow with the tokens of a sample, but for a part of a thousandth.
+func TestOpaqueAtSeq(t *testing.T) {
+	c := oddVocab()
+	c.Model, c.SeqLen = spec.Model{Name: "counted", Kind: spec.Opaque, ParamCount: 1e9}, 2048
+	e, err := For(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, long := spec.Plan{DP: 8, MicroBatch: 2}, e.AtSeq(8192)
+	if got, want := long.Plan(p).Activations, 4*e.Plan(p).Activations; math.Abs(got/want-1) > 0.01 {
+		t.Errorf("activations of 8192 tokens: %g bytes, want %g", got, want)
+	}
+}
+
 // TestMeanOfStacks: the memory of an unknown stack is the weighted geometric mean of its choices, each counted by itself,
 // though they have parameters in common.
 func TestMeanOfStacks(t *testing.T) {
