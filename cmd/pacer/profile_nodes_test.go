@@ -27,7 +27,7 @@ name: hosts
 models: [{name: gpt-a, kind: decoder, layers: 2, hidden: 64, ffn: 128, heads: 2, vocab: 256, seq_len: 32}]
 space: {shapes: [1, 1+1], micro_batch: [2]}
 point: {max_time: 1s}
-`, "--on", "ssh", "--hosts", "host-a,host-b", "--network-gbps", "10")
+`, "--on", "ssh", "--hosts", "host-a,host-b", "--node-network-gbps", "10")
 	on := map[string]int{}
 	for _, m := range rows {
 		on[m.Config.Shape.Devices]++
@@ -172,6 +172,31 @@ func startHosts(t *testing.T, names ...string) {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			time.Sleep(100 * time.Millisecond)
+		}
+	}
+}
+
+// TestClusterFlags: bad flags of clusters are errors that name the flag.
+func TestClusterFlags(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "nodes.yaml")
+	writeFile(t, file, "name: nodes\nmodels: [GPT2-small]\nspace: {shapes: [1]}\n")
+	for flags, want := range map[string]string{
+		"--on mesos":                  `--on "mesos" is no cluster, want slurm, kubernetes or ssh`,
+		"--on ssh":                    "--hosts: ssh: no hosts",
+		"--on ssh --hosts a,a":        "host a is listed twice",
+		"--on ssh --hosts a --gpus 8": `--gpus is not for --on "ssh"`,
+		"--on slurm --hosts a":        `--hosts is not for --on "slurm"`,
+		"--hosts a":                   `--hosts is not for --on ""`,
+		"--parallel 2":                "--parallel needs --on",
+		"--on kubernetes":             "needs --pod-template",
+		"--nodes 2":                   `--nodes "2" needs the nodes`,
+		"--nodes 0":                   "--nodes 0 is not in 1..4096",
+		"--node-network-gbps -1":      "--node-network-gbps -1 is not in (0, 1e6]",
+		"--on slurm --assume 8xH100 --devices cpu": "conflicts with --on",
+	} {
+		cmd := exec.Command(selfAs(t, "pacer"), append(append([]string{"--data", t.TempDir(), "profile", "run"}, strings.Fields(flags)...), file)...)
+		if out, err := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), want) {
+			t.Errorf("%s: %v\n%s\nwant %s", flags, err, out, want)
 		}
 	}
 }

@@ -10,8 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
@@ -50,10 +48,6 @@ const limitSlack = 10 * time.Minute
 
 // clusterSetup measures each point as a job of a cluster. The machine is that of a node, which a first job describes.
 func (o *Options) clusterSetup(ctx context.Context, camp profiler.Campaign) (Setup, error) {
-	cluster, err := o.cluster()
-	if err != nil {
-		return Setup{}, err
-	}
 	self, err := executor.Self()
 	if err != nil {
 		return Setup{}, err
@@ -61,7 +55,7 @@ func (o *Options) clusterSetup(ctx context.Context, camp profiler.Campaign) (Set
 	request := func(c *spec.Config) JobRequest { return JobRequest{jobVersion, camp, o.Devices, o.Seed, c} }
 	args := []string{cmp.Or(o.Program, self), "profile", "point"}
 	remote, err := runner.NewRemote(runner.RemoteOptions{
-		Cluster: cluster, Dir: o.JobDir, Args: args, Run: camp.Source() + "#" + o.Label, GPUs: o.GPUs,
+		Cluster: o.Cluster, Dir: o.JobDir, Args: args, Run: camp.Source() + "#" + o.Label, GPUs: o.GPUs,
 		Request: func(c spec.Config) any { return request(&c) }, Limit: camp.Point.Defaults().Timeout + limitSlack})
 	if err != nil {
 		return Setup{}, err
@@ -85,33 +79,6 @@ func (o *Options) clusterSetup(ctx context.Context, camp profiler.Campaign) (Set
 	}
 	s.Machine.Lacks, s.check = c.Lacks, c.Check
 	return s, nil
-}
-
-// cluster returns the cluster of --on.
-func (o *Options) cluster() (executor.Cluster, error) {
-	switch {
-	case o.On != "ssh" && len(o.Hosts) > 0:
-		return nil, badField("hosts", strings.Join(o.Hosts, ","), "are for --on ssh; Slurm and Kubernetes choose nodes")
-	case o.On == "kubernetes" && o.Kubernetes != nil:
-		return o.Kubernetes, nil
-	case o.On == "slurm":
-		return executor.Slurm{Poll: o.Poll}, nil
-	case o.On != "ssh":
-		return nil, badField("on", o.On, "is not the name of a cluster, want slurm, kubernetes or ssh")
-	case o.GPUs > 0:
-		return nil, badField("gpus", strconv.Itoa(o.GPUs), "are requested of Slurm or Kubernetes; a host of --on ssh is measured whole, or with --devices")
-	case len(o.Hosts) == 0:
-		return nil, fail.Usagef("profile: --on ssh needs --hosts, such as --hosts node1,node2")
-	}
-	var env []string
-	if v, ok := os.LookupEnv("PACER_PYTHON"); ok {
-		env = append(env, "PACER_PYTHON="+v)
-	}
-	c, err := executor.NewSSH(executor.SSHOptions{Hosts: o.Hosts, Env: env, Poll: o.Poll})
-	if err != nil {
-		return nil, fail.Usagef("profile: --hosts: %w", err)
-	}
-	return c, nil
 }
 
 // addNodes lets points use several nodes like m.

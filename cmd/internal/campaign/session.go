@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
@@ -33,17 +32,13 @@ type Options struct {
 	For     string // file of pacer plan --output json with the plans to predict best; "" = all points alike
 	Seed    uint64
 	Dry     bool // nothing is measured: the set-up may be incomplete
-	// On is the cluster that measures the points as jobs, "" = this machine. JobDir is a directory that its nodes see, GPUs
-	// the number per node, 0 = the CPUs, Nodes that of nodes that a point may use, Parallel the number of jobs at a time, and
-	// Poll the time between two looks, 0 = 2 s.
-	On                    string
-	Hosts                 []string         // of On "ssh"
-	Kubernetes            executor.Cluster // of On "kubernetes"
-	Program               string           // path of pacer on the nodes, "" = that of this program
+	// Cluster measures the points as jobs, nil = this machine. JobDir is a directory that its nodes see, GPUs the number per
+	// node, 0 = the CPUs, Nodes that of nodes that a point may use, and Parallel the number of jobs at a time.
+	Cluster               executor.Cluster
+	Program               string // path of pacer on the nodes, "" = that of this program
 	JobDir                string
 	GPUs, Nodes, Parallel int
 	NetworkGbps           float64 // of a node, 0 = as it says itself, else that of the usual node
-	Poll                  time.Duration
 	// Space, if set, returns the space on a machine in place of that of the campaign.
 	Space func(context.Context, profiler.Machine) (profiler.Space, error)
 	// Measured, if set, returns spec.Accelerator.Measured of an accelerator by name.

@@ -39,10 +39,10 @@ func newSetup(ctx context.Context, camp profiler.Campaign, o Options, rows RowSo
 		return o.replaySetup(ctx, camp, rows, timing)
 	case camp.Runner.Name == profiler.RunnerSynthetic:
 		return o.syntheticSetup(ctx, camp, timing)
-	case o.On != "" && o.Assume == "":
+	case o.Cluster != nil && o.Assume == "":
 		return o.clusterSetup(ctx, camp)
-	case o.On != "":
-		return Setup{}, badField("on", o.On, "conflicts with --assume")
+	case o.Cluster != nil:
+		return Setup{}, badField("assume", o.Assume, "conflicts with --on")
 	case o.Assume == "" && o.Nodes > 1:
 		return Setup{}, badField("nodes", strconv.Itoa(o.Nodes), "needs the nodes: --on slurm, or --on ssh --hosts node1,node2; to plan, --assume 8xH100")
 	case o.Assume == "" && camp.Runner.Name == profiler.RunnerCommand:

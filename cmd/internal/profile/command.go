@@ -11,7 +11,6 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
-	"github.com/pacer-ml/pacer/cmd/internal/kubejob"
 )
 
 // Command is pacer profile.
@@ -42,7 +41,7 @@ func machineFlags() []cli.Flag {
 		devicesListFlag(),
 		&cli.StringFlag{Name: "assume", Usage: "plan for a machine with `NxACCELERATOR`, such as 8xH200, instead of this one", Category: command.CategoryHardware},
 		&cli.IntFlag{Name: "nodes", Value: 1, Usage: "let a point use up to `N` nodes, with --on or --assume", Category: command.CategoryHardware},
-		&cli.Float64Flag{Name: "network-gbps", Usage: "network of a node with --nodes, `G` Gbit/s in one direction, all NICs", DefaultText: "as the node says", Category: command.CategoryHardware},
+		&cli.Float64Flag{Name: "node-network-gbps", Usage: "network of a node with --nodes, `G` Gbit/s in one direction, all NICs", DefaultText: "as the node says", Category: command.CategoryHardware},
 		&cli.StringFlag{Name: "label", Aliases: []string{"l"}, Value: "1", Usage: "`NAME` of the run: a run with stored points is continued", Category: categoryCampaign},
 		&cli.BoolFlag{Name: "reuse", Usage: "learn from stored measurements of the same models and accelerator too, of any source", Category: categoryCampaign},
 		&cli.StringFlag{Name: "for", Usage: "choose the points that tell most about the plans in `FILE`, the output of pacer plan --output json; they may need other devices than this machine's", Category: categoryCampaign, DefaultText: "all points of the campaign"},
@@ -68,8 +67,12 @@ func openDry(c *cli.Context) (*campaign.Session, error) {
 func openCampaign(c *cli.Context, rows campaign.RowSource, measured func(context.Context, string) (string, error)) (*campaign.Session, error) {
 	o := campaignOptions(c)
 	o.Measured = measured
-	if o.On = c.String("on"); o.On == "" {
-		for _, name := range []string{"gpus", "parallel", "hosts", "pod-template", "program"} {
+	var err error
+	if o.Cluster, err = clusterOf(c); err != nil {
+		return nil, command.ForVerb(c, err)
+	}
+	if o.Cluster == nil {
+		for _, name := range []string{"parallel", "program"} {
 			if c.IsSet(name) {
 				return nil, fail.Usagef("run: --%s needs --on", name)
 			}
@@ -80,13 +83,7 @@ func openCampaign(c *cli.Context, rows campaign.RowSource, measured func(context
 	if err != nil {
 		return nil, err
 	}
-	o.Program = c.String("program")
-	if o.On == "kubernetes" {
-		if o.Kubernetes, err = kubejob.Open(c); err != nil {
-			return nil, command.ForVerb(c, err)
-		}
-	}
-	o.JobDir, o.GPUs, o.Parallel, o.Hosts = filepath.Join(dir, "jobs"), c.Int("gpus"), c.Int("parallel"), c.StringSlice("hosts")
+	o.Program, o.JobDir, o.GPUs, o.Parallel = c.String("program"), filepath.Join(dir, "jobs"), c.Int("gpus"), c.Int("parallel")
 	if err := errors.Join(command.InRange(c, "parallel", o.Parallel, 1024), command.NotNegative(c, "gpus")); err != nil {
 		return nil, err
 	}
@@ -97,8 +94,8 @@ func openWith(c *cli.Context, o campaign.Options, rows campaign.RowSource) (*cam
 	if err := command.InRange(c, "nodes", o.Nodes, 4096); err != nil {
 		return nil, err
 	}
-	if v := o.NetworkGbps; c.IsSet("network-gbps") && !(v > 0 && v <= 1e6) {
-		return nil, fail.Usagef("%s: --network-gbps %g is not in (0, 1e6]", c.Command.Name, v)
+	if v := o.NetworkGbps; c.IsSet("node-network-gbps") && !(v > 0 && v <= 1e6) {
+		return nil, fail.Usagef("%s: --node-network-gbps %g is not in (0, 1e6]", c.Command.Name, v)
 	}
 	path, err := command.OnePath(c, "CAMPAIGN.yaml")
 	if err != nil {
@@ -113,5 +110,5 @@ func openWith(c *cli.Context, o campaign.Options, rows campaign.RowSource) (*cam
 
 func campaignOptions(c *cli.Context) campaign.Options {
 	return campaign.Options{Label: c.String("label"), Reuse: c.Bool("reuse"), Devices: c.String("devices"), Runner: c.String("runner"),
-		Assume: c.String("assume"), Nodes: c.Int("nodes"), NetworkGbps: c.Float64("network-gbps"), For: c.String("for"), Seed: command.Seed(c)}
+		Assume: c.String("assume"), Nodes: c.Int("nodes"), NetworkGbps: c.Float64("node-network-gbps"), For: c.String("for"), Seed: command.Seed(c)}
 }
