@@ -4,7 +4,8 @@ Every process takes an equal part of the batch, whatever the plan splits: nothin
 a network can be split.
 
 train.py DIR STEPS writes DIR/steps.jsonl (a line per step), DIR/state.pt and $PACER_PROGRESS. The
-samples of a step depend on its number only, so the loss does not depend on the plan.
+samples of a step depend on its number only, so the loss does not depend on the plan. It rests
+$PAUSE seconds after each step until there is a file DIR/hurry.
 """
 import json
 import os
@@ -79,5 +80,6 @@ while step < steps:
     if shared[1] > 0:
         save()
         sys.exit(0)
-    time.sleep(float(os.environ.get("PAUSE", 0)))
+    if not os.path.exists(os.path.join(folder, "hurry")):
+        time.sleep(float(os.environ.get("PAUSE", 0)))
 save()
