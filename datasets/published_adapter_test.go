@@ -1,6 +1,7 @@
 package datasets
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -34,6 +35,43 @@ func TestRowsEightBitWeights(t *testing.T) {
 			if parts != want {
 				t.Errorf("%s %s: stack %q, want parts %q", cells, outcome, rows[0].Measurement.Config.Framework, want)
 			}
+		}
+	}
+}
+
+// TestRowsNotedStack: what notes say of the training stack, and releases that only documents state. Rows that state a
+// release or parts are as they are.
+func TestRowsNotedStack(t *testing.T) {
+	head := "row_id,source,framework,stack,notes,model,accelerator,num_gpus,tp,recompute,zero_stage,precision,seq_len,global_batch,step_time_s,status\n"
+	const xtuner = " overlap=none routing=fused"
+	for cells, want := range map[string]string{
+		"pytorch/torchtitan,,,FSDP2; torch.compile":                                    "torchtitan",
+		"pytorch/torchtitan,,,FSDP2; eager":                                            "torchtitan launch=eager",
+		"pytorch/torchtitan,,,2D + AsyncTP; torch.compile":                             "torchtitan tp=async",
+		"pytorch/torchtitan,,,async TP; torch.compile":                                 "torchtitan tp=async",
+		"pytorch/torchtitan,,launch=graphs,eager":                                      "torchtitan launch=graphs",
+		"foundation-model-stack/fms-fsdp,,,HSDP: sharded inside a node":                "FSDP@2024 launch=compiled zero=hsdp",
+		"foundation-model-stack/fms-fsdp,,,FSDP full shard":                            "FSDP@2024 launch=compiled",
+		"Oneflow-Inc/libai,megatron,,":                                                 "Megatron-LM@2022-03",
+		"Oneflow-Inc/libai,Megatron-LM@2021,,":                                         "Megatron-LM@2021",
+		"Oneflow-Inc/libai,OneFlow LiBai,,":                                            "LiBai",
+		"InternLM/xtuner,Megatron-LM,,\"config: tp2, ep8\"":                            "Megatron Core@2025-04" + xtuner,
+		"InternLM/xtuner,Megatron-LM,,\"config: tp2, deepep\"":                         "Megatron Core@2025-04" + xtuner + " dispatch=per-node",
+		"InternLM/xtuner,Megatron-LM,,\"config: tp2, recompute=moe\"":                  "Megatron Core@2025-04" + xtuner + " recompute=moe+layernorm",
+		"InternLM/xtuner,Megatron-LM,,\"config: tp2, recompute=select, zero overlap\"": "Megatron Core@2025-04 overlap=backward routing=fused recompute=moe_act+layernorm",
+		"somebody/else,torchtitan,,eager":                                              "torchtitan",
+	} {
+		rows, bad := readRows(t, "my.csv", head+"x,"+cells+",Llama3-8B,h100,8,4,none,1,bf16,8192,8,1,ok\n", true)
+		if len(bad) != 0 || len(rows) != 1 {
+			t.Errorf("%s: %v", cells, bad)
+			continue
+		}
+		got := strings.Fields(rows[0].Measurement.Config.Framework)
+		wanted := strings.Fields(want)
+		slices.Sort(got)
+		slices.Sort(wanted)
+		if !slices.Equal(got, wanted) {
+			t.Errorf("%s: stack %q, want %q", cells, rows[0].Measurement.Config.Framework, want)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 func TestMemKind(t *testing.T) {
 	header := "row_id,source,framework,model,layers,hidden,heads,seq_len,vocab,accelerator,num_gpus,dp,micro_batch,source_path,mem_gib,mem_kind\n"
 	for row, want := range map[string]struct{ kind, framework string }{
-		"a,MooreThreads/SimuMax,Megatron-LM,m,4,512,8,512,32000,A100-80GB-SXM,1,1,1,x,10,":         {"allocated", "Megatron-LM sequence=always cp=a2a"},
-		"b,MooreThreads/SimuMax,Megatron-LM,m,4,512,8,512,32000,A100-80GB-SXM,1,1,1,x,10,reserved": {"reserved", "Megatron-LM sequence=always cp=a2a"},
+		"a,MooreThreads/SimuMax,Megatron-LM,m,4,512,8,512,32000,A100-80GB-SXM,1,1,1,x,10,":         {"allocated", "Megatron-LM overlap=none sequence=always cp=a2a dispatch=all-to-all"},
+		"b,MooreThreads/SimuMax,Megatron-LM,m,4,512,8,512,32000,A100-80GB-SXM,1,1,1,x,10,reserved": {"reserved", "Megatron-LM overlap=none sequence=always cp=a2a dispatch=all-to-all"},
 		"c,pytorch/torchtitan,,m,4,512,8,512,32000,A100-80GB-SXM,1,1,1,b/llama3_202506_x.md,10,":   {"", "torchtitan@2025-06"},
 		"d,mine,Megatron-LM,m,4,512,8,512,32000,A100-80GB-SXM,1,1,1,x,10,device":                   {"device", "Megatron-LM"},
 		"e,mine,Megatron-LM,m,4,512,8,512,32000,A100-80GB-SXM,1,1,1,x,10,used":                     {"error", ""},

@@ -103,7 +103,7 @@ a,NVIDIA-NeMo/Megatron-Bridge,LLAMA3_8B,,,,,8192,,H100-80GB-SXM,1,8,8,8,1,1,,,1,
 b,bigscience-workshop/bigscience,GPT-181B,181,,14336,112,2048,250000,A100-80GB-SXM,48,8,384,8,4,12,full,bf16,2,2048,1,110,,,70,ok,Jean Zay
 c,Lightning-AI/litgpt,Llama 2,7,,,,,,A100-40GB-SXM,1,1,1,1,1,1,,bf16-true,1,,0,0.3,,,21,ok,LoRA finetune
 d,calculon-ai/calculon (quoting arXiv:2205.05198),GPT3-175B,175,96,12288,96,2048,51200,A100-80GB-SXM,8,8,64,1,8,8,selective,fp16,1,64,0,13.8,,,,ok,sequence parallel on
-e,foundation-model-stack/fms-fsdp,Llama2-7b,6.74,32,4096,32,4096,32000,A100-80GB-SXM,16,8,128,128,1,1,none,bf16,2,256,3,1.8,,,,ok,400 Gb/s per node
+e,foundation-model-stack/fms-fsdp,Llama2-7b,6.74,32,4096,32,4096,32000,A100-80GB-SXM,16,8,128,128,1,1,none,bf16,2,256,3,1.8,,,,ok,HSDP; 400 Gb/s per node
 f,somebody/else,NewNet,3.5,,,,2048,,A100-80GB-SXM,1,8,8,4,1,1,,bf16,1,8,,1,,,,ok,
 `
 

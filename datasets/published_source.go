@@ -1,6 +1,7 @@
 package datasets
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -13,11 +14,14 @@ type publishedSource struct {
 	table     string       // name of a file without that column
 	framework string       // training stack, in the form of package stack
 	parts     string       // parts of the stack, whatever its name, in the form of package stack
+	noted     []notedParts // the same for rows whose notes say so
 	adapted   stackParts   // the same for rows that train adapters on one training stack
 	dated     bool         // names of files in source_path end in the month of the run
 	memory    stack.Memory // what mem_gib counts, "" = what the training stack reports
 	folders   bool         // the training stack is the model's folder, "PyTorch/BERT"
 
+	// releases are those of training stacks that a row names without one.
+	releases map[string]string
 	// nodes maps accelerators to node types of the catalog, if the document describes other
 	// machines than the usual ones.
 	nodes map[string]string
@@ -39,6 +43,12 @@ type publishedSource struct {
 // stackParts are parts of a training stack of a name.
 type stackParts struct{ name, parts string }
 
+// notedParts are parts of a training stack that some words in the notes of a row stand for.
+type notedParts struct {
+	words *regexp.Regexp
+	parts string
+}
+
 // of reports whether a text states that stack.
 func (p *stackParts) of(framework string) bool {
 	s, _ := stack.Parse(framework) // with an error too, it has the name
@@ -54,8 +64,8 @@ func (s *publishedSource) documents(column string) bool {
 //
 //   - papers: the year in which they ran
 //   - bigscience: Jean Zay's nodes and the years 2021 and 2022, as its chronicles say
-//   - fms-fsdp: the network its README states, 400 and 800 Gb/s per node, HSDP
-//     and torch.compile
+//   - fms-fsdp: the network its README states, 400 and 800 Gb/s per node, and
+//     torch.compile; notes say which models were sharded inside a node (HSDP)
 //   - InternEvo: four 100 Gb/s RoCE NICs per node, as its document says
 //   - Lambda: the batch grows with the devices of the host (H100, BERT base:
 //     320, 640, 1280, 2560 on 1, 2, 4, 8)
@@ -64,25 +74,39 @@ func (s *publishedSource) documents(column string) bool {
 //     says fp8. Its recipes use the distributed optimizer
 //     (src/megatron/bridge/recipes/utils/optimizer_utils.py,
 //     scripts/performance/configs); where FSDP is used instead the tables say so
+//   - LiBai: the commit of Megatron-LM that it is compared with is not later than its first release, March 2022
+//     (docs/source/tutorials/get_started/Benchmark.md)
 //   - MLPerf Training 4.0: NeMo's LoRA keeps its frozen weights in fp8 without transposes (fp8_params and
 //     disable_parameter_transpose_cache in llama2_70b_lora/implementations/*/conf/megatron_gpt_peft_tuning_config.yaml
 //     of NVIDIA, Red Hat and GigaComputing); later rounds have other files
 //   - NeMo Framework Launcher: encoder_seq_length of its BERT configs
 //     (launcher_scripts/conf/training/bert); rows with binned lengths have at most
 //     that many tokens
-//   - SimuMax: its scripts run Megatron Core with --sequence-parallel and
-//     --cp-comm-type a2a (simu_tools/megatron_scripts), and print
+//   - SimuMax: its scripts run Megatron Core with --sequence-parallel, --cp-comm-type a2a and
+//     --moe-token-dispatcher-type alltoall, without --overlap-grad-reduce (simu_tools/megatron_scripts), and print
 //     torch.cuda.max_memory_allocated
 //   - torchtitan: as many micro-batches as pipeline stages is its default
-//     (torchtitan/parallelisms/pipeline_llama.py)
+//     (torchtitan/parallelisms/pipeline_llama.py); notes say where nothing was compiled or tensor parallel traffic
+//     asynchronous, which are no defaults
+//   - XTuner: Pai-Megatron-Patch of April 2025 with fused permutation; names of configurations, which notes repeat, say
+//     where DeepEP and overlap of gradients were on, and which modules were recomputed
+//     (docs/en/benchmark/megatron_moe_benchmark.md)
 var publishedSources = []*publishedSource{
 	{match: "2104.04473", table: "megatron_sc21", framework: "Megatron-LM@2021"},
 	{match: "2205.05198", table: "korthikanti_2205_05198", framework: "Megatron-LM@2022"},
 	{match: "bigscience", table: "bigscience", framework: "Megatron-DeepSpeed@2021",
 		nodes: map[string]string{"V100-SXM2-32GB": "Jean Zay V100", "V100-SXM2-16GB": "Jean Zay V100", "A100-80GB-SXM": "Jean Zay A100"}},
-	{match: "fms-fsdp", table: "fms_fsdp", framework: "FSDP@2024", parts: "zero=hsdp launch=compiled",
+	{match: "fms-fsdp", table: "fms_fsdp", framework: "FSDP@2024", parts: "launch=compiled", noted: []notedParts{{regexp.MustCompile(`\bHSDP\b`), "zero=hsdp"}},
 		nodes: map[string]string{"A100-80GB-SXM": "fms-fsdp A100", "H100-80GB-SXM": "fms-fsdp H100"}},
 	{match: "internevo", table: "internevo", framework: "InternEvo", nodes: map[string]string{"A100-80GB-SXM": "InternEvo A100"}},
+	{match: "internlm/xtuner", table: "xtuner_moe_h800", framework: "Megatron Core@2025-04", parts: "overlap=none routing=fused",
+		releases: map[string]string{"Megatron-LM": "Megatron Core@2025-04"}, noted: []notedParts{
+			{regexp.MustCompile(`\bdeepep\b`), "dispatch=per-node"},
+			{regexp.MustCompile(`\bzero(/tp)? overlap\b`), "overlap=backward"},
+			{regexp.MustCompile(`\bzero/tp overlap\b`), "tp=fused"},
+			{regexp.MustCompile(`\brecompute=select\b`), "recompute=moe_act+layernorm"},
+			{regexp.MustCompile(`\brecompute=moe\b`), "recompute=moe+layernorm"},
+		}},
 	{match: "lambdal/", table: "lambda_dl_benchmark", framework: "PyTorch", hostBatch: true},
 	{match: "litgpt", table: "litgpt", framework: "LitGPT", adapters: true},
 	{match: "megatron-bridge", table: "megatron_bridge", framework: "Megatron-Bridge", precision: spec.FP8, distributed: true},
@@ -90,8 +114,12 @@ var publishedSources = []*publishedSource{
 		seqLens: map[string]int{"BERT-4B": 512, "BERT-20B": 512, "BERT-100B": 512}},
 	{match: "mlcommons/training_results_v4.0", framework: "mlcommons/training_results_v4.0", adapted: stackParts{"NeMo", "weights=fp8-once"}},
 	{match: "nvidia/nemo", table: "nemo_2407", framework: "NeMo"},
-	{match: "simumax", table: "simumax_b200", framework: "Megatron Core", parts: "sequence=always cp=a2a", memory: stack.Allocated},
-	{match: "torchtitan", table: "torchtitan", framework: "torchtitan", dated: true, stageBatches: true},
+	{match: "oneflow-inc/libai", table: "oneflow_libai", framework: "LiBai", releases: map[string]string{"Megatron-LM": "Megatron-LM@2022-03"}},
+	{match: "simumax", table: "simumax_b200", framework: "Megatron Core", parts: "sequence=always cp=a2a overlap=none dispatch=all-to-all", memory: stack.Allocated},
+	{match: "torchtitan", table: "torchtitan", framework: "torchtitan", dated: true, stageBatches: true, noted: []notedParts{
+		{regexp.MustCompile(`\beager\b`), "launch=eager"},
+		{regexp.MustCompile(`(?i)\basync ?TP\b`), "tp=async"},
+	}},
 	{match: "deeplearningexamples", table: "nvidia_dle", folders: true},
 
 	// Stacks without published tables here.

@@ -46,9 +46,17 @@ func (r *publishedRow) stated(framework string) string {
 	parts := r.Str("stack")
 	if parts == "" {
 		parts = r.source.parts
+		for _, n := range r.source.noted {
+			if n.words.MatchString(r.Str("notes")) {
+				parts += " " + n.parts
+			}
+		}
 		if adapter, _, _ := r.adapterText(); adapter != "" && adapter != "none" && r.source.adapted.of(framework) {
 			parts = r.source.adapted.parts
 		}
+	}
+	if s, err := stack.Parse(framework); err == nil && r.source.releases[s.Canonical()] != "" {
+		framework = r.source.releases[s.Canonical()]
 	}
 	key := stackText{framework: framework, parts: parts, date: r.Str("source_date")}
 	if note := releaseNote.FindStringSubmatch(r.Str("notes")); note != nil && framework != "" {

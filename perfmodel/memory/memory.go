@@ -137,7 +137,7 @@ func countable(m *spec.Model) bool {
 }
 
 // Plan returns the peak over the pipeline stages of plan p. The fullest stage is the first (embedding, most
-// micro-batches in flight), the first with an extra layer (see spec.Plan.StageLayers), or the last (head,
+// micro-batches in flight), the first with an extra layer (see stageLayers), or the last (head,
 // loss). If the training stack is not stated, it is the weighted geometric mean over the choices, and LogSD has the
 // spread between them.
 func (e *Estimator) Plan(p spec.Plan) Breakdown {
@@ -198,6 +198,9 @@ func (e *Estimator) most(p *spec.Plan, kind stack.Memory) Breakdown {
 	}
 	if over := e.nn % p.PP; over > 0 && over < p.PP-1 {
 		try(p.PP - 1 - over)
+	}
+	if e.stack.middle {
+		try(max(p.PP-e.nn/p.PP, 1)) // the first with an extra layer
 	}
 	if e.leading > 0 {
 		if first := e.firstWithoutDense(p); first > 0 && first < p.PP-1 {
@@ -351,6 +354,14 @@ func (s span) all() float64 { return s.dense + s.moe }
 // kinds returns the counts by kind: layers without experts, layers with experts.
 func (s span) kinds() [2]float64 { return [2]float64{s.dense, s.moe} }
 
+// stageLayers returns the number of layers of a stage.
+func (e *Estimator) stageLayers(p *spec.Plan, stage int) int {
+	if e.stack.middle {
+		return p.MiddleLayers(e.nn, stage)
+	}
+	return p.StageLayers(e.nn, stage)
+}
+
 // layersOn returns the layers of a stage. Leading layers with a dense MLP come first in the model; without any, layers
 // with and without experts alternate, and each stage has its share of both. With more than one chunk per stage, chunk c
 // of stage i is the (c·PP + i)th of the model; the second one of ScheduleZBV is the (2·PP - 1 - i)th.
@@ -358,7 +369,7 @@ func (e *Estimator) layersOn(p *spec.Plan, stage int) span {
 	if !e.shape {
 		return span{dense: e.layers / float64(p.PP)}
 	}
-	n := p.StageLayers(e.nn, stage)
+	n := e.stageLayers(p, stage)
 	if e.leading == 0 {
 		moe := float64(n) * (e.w.layers.moe + e.ahead.moe) / float64(e.nn)
 		return span{dense: float64(n) - moe, moe: moe}
@@ -367,7 +378,7 @@ func (e *Estimator) layersOn(p *spec.Plan, stage int) span {
 	if v := p.Chunks(); v == 1 {
 		before := 0
 		for i := 0; i < stage && before < e.leading; i++ {
-			before += p.StageLayers(e.nn, i)
+			before += e.stageLayers(p, i)
 		}
 		dense = float64(min(max(e.leading-before, 0), n))
 	} else {
@@ -393,7 +404,7 @@ func (e *Estimator) firstWithoutDense(p *spec.Plan) int {
 		if before >= e.leading {
 			return i
 		}
-		before += p.StageLayers(e.nn, i)
+		before += e.stageLayers(p, i)
 	}
 	return p.PP - 1
 }

@@ -43,6 +43,8 @@ type traits struct {
 	keepsGathered bool
 	// A pipeline stage keeps its output, and not only its input, until the backward pass of the micro-batch.
 	keepsOutputs bool
+	// Stages before the last have more layers, see spec.Plan.MiddleLayers.
+	middle bool
 	// Tensor parallelism implies sequence parallelism, even if the plan has none.
 	alwaysSequence bool
 	// Megatron Core and what is built on it: gradients are summed in one buffer, inside the multiplications, and
@@ -107,7 +109,7 @@ func traitsOf(s *stack.Stack) traits {
 		unfused: p.Attention == stack.Unfused, unfusedFP32: p.Attention != stack.Torch,
 		perOperator: p.Recompute == stack.Operators, perBlock: p.Recompute == stack.Blocks,
 		modules: p.Modules(), offloads: p.Activations == stack.Offloaded,
-		keepsGathered: p.Gathered == stack.Kept, keepsOutputs: p.Outputs == stack.Kept, alwaysSequence: p.Sequence == stack.Always,
+		keepsGathered: p.Gathered == stack.Kept, keepsOutputs: p.Outputs == stack.Kept, middle: p.Stages == stack.Middle, alwaysSequence: p.Sequence == stack.Always,
 		core: s.OnCore(), innerProbabilities: s.OnCore() && s.Date >= "2025-05",
 		exchangesHeads: p.CP == stack.A2A,
 		padsVocab:      s.OnCore() || p.Loss == stack.Parallel && (s.Name == "Megatron-LM" || s.Name == "Megatron-DeepSpeed"),

@@ -147,6 +147,24 @@ func (p *Plan) StageLayers(layers, stage int) int {
 	return share
 }
 
+// MiddleLayers is StageLayers in a stack that moves layers from the last stage, which has the vocabulary head, to those
+// before it: if PP divides the layers, min(PP-1, layers/PP) of the last stages get one more each, and the last one what
+// is left. Fewer than four stages, or eight layers, are even (_init_placement_group in LiBai's libai/utils/distributed.py).
+func (p *Plan) MiddleLayers(layers, stage int) int {
+	if p.PP < 4 || layers < 8 || layers%p.PP != 0 {
+		return p.StageLayers(layers, stage)
+	}
+	share := layers / p.PP
+	moved := min(p.PP-1, share)
+	switch {
+	case stage == p.PP-1:
+		return share + 1 - moved
+	case stage >= p.PP-moved:
+		return share + 1
+	}
+	return share
+}
+
 // ChunkLayers returns the number of layers of a chunk of a pipeline stage, both numbered from 0. The stage's
 // layers are spread evenly. Remaining layers go to its last chunks, but on the last stage to its first chunks.
 // So the chunks with the embedding and the vocabulary head have fewer layers.

@@ -226,6 +226,30 @@ func TestStageLayers(t *testing.T) {
 	}
 }
 
+func TestMiddleLayers(t *testing.T) {
+	for _, tc := range []struct {
+		layers, pp int
+		want       []int
+	}{
+		{24, 4, []int{6, 7, 7, 4}}, // as counted by hand from LiBai's code
+		{48, 8, []int{6, 6, 7, 7, 7, 7, 7, 1}},
+		{8, 4, []int{2, 2, 3, 1}},
+		{24, 2, []int{12, 12}},
+		{4, 4, []int{1, 1, 1, 1}},
+		{9, 4, []int{2, 2, 3, 2}}, // StageLayers
+	} {
+		p := Plan{PP: tc.pp}
+		got, sum := make([]int, tc.pp), 0
+		for i := range got {
+			got[i] = p.MiddleLayers(tc.layers, i)
+			sum += got[i]
+		}
+		if !slices.Equal(got, tc.want) || sum != tc.layers {
+			t.Errorf("%d layers on %d stages: %v, want %v", tc.layers, tc.pp, got, tc.want)
+		}
+	}
+}
+
 // TestChunkLayers lists chunks in the order in which the model passes them: the first chunk of all stages, then
 // the second.
 func TestChunkLayers(t *testing.T) {

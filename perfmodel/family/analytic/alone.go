@@ -45,5 +45,9 @@ func (pr *Prepared) aloneParts(p *spec.Plan) Parts {
 func (pr *Prepared) layersAlone(p *spec.Plan) float64 {
 	whole := int(pr.work.layers)
 	rest := pr.work.layers - float64(whole)
-	return float64(p.StageLayers(whole, pr.alone-1)) + rest/float64(p.PP)
+	n := p.StageLayers(whole, pr.alone-1)
+	if pr.machine.stack.middle {
+		n = p.MiddleLayers(whole, pr.alone-1)
+	}
+	return float64(n) + rest/float64(p.PP)
 }

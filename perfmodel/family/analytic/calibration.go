@@ -156,7 +156,8 @@ func (c *Calibration) findMode(ctx context.Context, prior bayes.Gaussian, weight
 
 // scale returns the factor on intervals with which nine in ten rows of some models fall inside if their whole source
 // is left out. For each source it takes the 90 % quantile of |residual|/sd, and among sources the upper quartile: a new
-// source should be covered, and not only the average known one.
+// source should be covered, and not only the average known one. Both are quantiles of one more row and source, so of a few
+// sources it is the largest (Lei et al. 2018, section 2.2).
 func (c *Calibration) scale(post *bayes.Posterior, w *Widths, of func(*spec.Model) bool) float64 {
 	by := map[string][]int{}
 	for i := range c.Rows {
@@ -185,7 +186,7 @@ func (c *Calibration) scale(post *bayes.Posterior, w *Widths, of func(*spec.Mode
 	if len(quantiles) == 0 {
 		return stats.Normal90
 	}
-	return max(quantiles[(3*len(quantiles)-1)/4], 1.2)
+	return max(quantiles[min((3*(len(quantiles)+1)+3)/4, len(quantiles))-1], 1.2)
 }
 
 // Arrange lays out the effects of the frameworks and sites of the rows and of others, and groups the rows by

@@ -105,7 +105,7 @@ func TestWeigh(t *testing.T) {
 			}
 		}
 		ph := prior.PhysicsAt(&c.Layout, prior.DistributionOf(&c.Layout).Mean)
-		open, stated := attentionBound("Megatron-LM", 1, 32), attentionBound("Megatron-LM "+of.Parts.String(), 1, 32)
+		open, stated := attentionBound("Megatron-LM", 1, 32), attentionBound(of.Name+"@"+of.Date, 1, 32)
 		a, _, _ := ph.estimate(&open)
 		b, _, _ := ph.estimate(&stated)
 		if math.Abs(a.Log-b.Log) > 0.05 || a.Between > 0.2 {

@@ -26,6 +26,7 @@ type traits struct {
 	routing   routingKind
 	perNode   bool    // tokens are sent once to each node
 	exposedEP float64 // share of the all-to-alls that the stack does not overlap
+	middle    bool    // stages before the last have more layers, see spec.Plan.MiddleLayers
 	sequence  bool    // TP implies sequence parallelism, even if the plan has none
 }
 
@@ -43,7 +44,7 @@ func traitsOf(s *stack.Stack) traits {
 		gradients: p.Overlap == stack.Backward, deepSpeed: p.ZeRO == stack.DeepSpeed,
 		gradBytes: 2, unfused: p.Attention == stack.Unfused, torch: p.Attention == stack.Torch, fp8: p.Weights == stack.FP8 || p.Weights == stack.FP8Once, async: p.Attention == stack.Flash3 || p.Attention == stack.CuDNN, halfAgain: p.Recompute == stack.Operators || p.Recompute == stack.Blocks,
 		modules: p.Modules(), offloads: p.Activations == stack.Offloaded, core: s.OnCore(),
-		hybrid: p.ZeRO == stack.HSDP, sendAhead: p.Sends == stack.Ahead, sequence: p.Sequence == stack.Always,
+		hybrid: p.ZeRO == stack.HSDP, sendAhead: p.Sends == stack.Ahead, middle: p.Stages == stack.Middle, sequence: p.Sequence == stack.Always,
 	}
 	switch p.Launch {
 	case stack.Compiled:

@@ -82,6 +82,11 @@ func (pr *Prepared) passOf(p *spec.Plan) pass {
 func (pr *Prepared) pace(p *spec.Plan, perLayer, head float64) (layers, headSec float64) {
 	mean := pr.work.layers / float64(p.PP)
 	busiest, last := math.Ceil(mean), math.Floor(mean) // see spec.Plan.StageLayers
+	if whole := int(mean); pr.machine.stack.middle && mean == last {
+		if fewer := p.MiddleLayers(whole*p.PP, p.PP-1); fewer < whole {
+			busiest, last = mean+1, float64(fewer)
+		}
+	}
 	if last*perLayer+head >= busiest*perLayer {
 		return last, head
 	}

@@ -204,8 +204,8 @@ func (s *Stated) keep(c *Choices, use Use, list []*share) {
 	}
 }
 
-// kindred identifies releases of a line that count as one choice: the loss, context parallelism and kinds of flash
-// attention hardly change the step time.
+// kindred identifies releases of a line that count as one choice: the loss, context parallelism, kinds of flash attention
+// and tensor parallel traffic on another stream hardly change the step time.
 type kindred struct {
 	name  string
 	parts Parts
@@ -214,6 +214,9 @@ type kindred struct {
 func kindredOf(of *Stack) kindred {
 	k := kindred{of.Name, of.Parts}
 	k.parts.Loss, k.parts.CP = "", ""
+	if k.parts.TP == Async {
+		k.parts.TP = None
+	}
 	if k.parts.Attention == Flash3 || k.parts.Attention == CuDNN {
 		k.parts.Attention = Flash
 	}

@@ -27,6 +27,7 @@ type Parts struct {
 	Dispatch  string `json:"dispatch"`
 	Routing   string `json:"routing"`
 	Sends     string `json:"sends"`
+	Stages    string `json:"stages"`
 	Recompute string `json:"recompute"` // several values are joined by +
 
 	Activations string `json:"activations"`
@@ -85,6 +86,9 @@ const (
 
 	After = "after"
 	Ahead = "ahead"
+
+	Even   = "even"
+	Middle = "middle"
 
 	Offloaded = "offloaded"
 
@@ -201,6 +205,10 @@ var kinds = []Kind{
 		{Name: After, Doc: "between chunks"},
 		{Name: Ahead, Doc: "while the next chunk of an interleaved pipeline computes"},
 	}, func(p *Parts) *string { return &p.Sends }},
+	{"stages", "how layers are spread over pipeline stages", []Value{
+		{Name: Even, Doc: "evenly; those that remain are before the last stage"},
+		{Name: Middle, Doc: "fewer on the last of four or more stages, which has the vocabulary head, and one more on those before it"},
+	}, func(p *Parts) *string { return &p.Stages }},
 	{"recompute", "what selective recomputation repeats", []Value{
 		{Name: Core, Doc: "the attention core; this and the modules below, as in Megatron Core, can be joined by +", also: "core_attn", joins: true},
 		{Name: moduleMLP, Doc: "dense MLPs", joins: true},

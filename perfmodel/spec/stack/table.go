@@ -40,7 +40,7 @@ type release struct {
 
 // usual is a PyTorch program without further libraries.
 var usual = Parts{Attention: Unfused, Launch: Eager, Loss: Plain, Weights: Half, Gradients: FP32, Reduce: Half, Overlap: None, Optimizer: Adam,
-	ZeRO: FSDP, TP: None, Sequence: Plan, CP: Ring, EP: None, Dispatch: AllToAll, Routing: Plain, Sends: After, Recompute: Core, Activations: Kept, Gathered: Again, Outputs: Freed}
+	ZeRO: FSDP, TP: None, Sequence: Plan, CP: Ring, EP: None, Dispatch: AllToAll, Routing: Plain, Sends: After, Stages: Even, Recompute: Core, Activations: Kept, Gathered: Again, Outputs: Freed}
 
 // lines are the training stacks. Dates are those of the releases, or of the commits, that changed a part.
 //
@@ -67,10 +67,11 @@ var usual = Parts{Attention: Unfused, Launch: Eager, Loss: Plain, Weights: Half,
 var lines = []line{
 	{name: "Megatron-LM", aliases: []string{"megatron"}, after: "Megatron Core", source: "github.com/NVIDIA/Megatron-LM; Narayanan et al. SC 2021; Korthikanti et al. 2022", releases: []release{
 		{"", "2019-09", "launch=fused loss=parallel zero=buckets"},
+		{"", "2021-10", "tp=async"},
 		{"", "2023-02", "attention=flash"},
 	}},
 	{name: "Megatron Core", aliases: []string{"MCore", "Megatron-Core", "Megatron-LM Core"}, source: "github.com/NVIDIA/Megatron-LM, megatron/core, CHANGELOG.md", releases: []release{
-		{"0.3", "2023-08", "attention=flash launch=compiled loss=parallel zero=buckets tp=async overlap=backward sends=ahead"},
+		{"0.3", "2023-08", "attention=flash launch=compiled loss=parallel zero=buckets tp=async overlap=backward sends=ahead reduce=fp32"},
 		{"0.8", "2024-08", "attention=cudnn"},
 		{"0.12", "2025-05", "loss=fused"},
 		{"0.13", "2025-08", "dispatch=per-node routing=fused"},
@@ -111,7 +112,7 @@ var lines = []line{
 		{"2.0", "2023-03", "attention=torch launch=compiled"},
 	}},
 	{name: "torchtitan", source: "github.com/pytorch/torchtitan; Liang et al., ICLR 2025", reports: Reserved, releases: []release{
-		{"", "2024-04", "attention=torch launch=compiled routing=fused reduce=fp32 tp=async sequence=always recompute=operators outputs=kept gathered=kept " + fsdp},
+		{"", "2024-04", "attention=torch launch=compiled routing=fused reduce=fp32 sequence=always recompute=operators outputs=kept gathered=kept " + fsdp},
 		{"", "2025-04", "loss=compiled"},
 	}},
 	{name: "LLM Foundry", aliases: []string{"llm-foundry", "MosaicML", "Composer"}, source: "github.com/mosaicml/llm-foundry", releases: []release{
@@ -136,7 +137,7 @@ var lines = []line{
 		{"1.0", "2025-09", "attention=flash-3 launch=compiled loss=chunked ep=async " + fsdp},
 	}},
 	{name: "LiBai", aliases: []string{"OneFlow LiBai", "OneFlow"}, source: "github.com/Oneflow-Inc/libai", releases: []release{
-		{"", "2022-03", "launch=compiled loss=parallel zero=buckets overlap=backward"},
+		{"", "2022-03", "launch=compiled loss=parallel zero=buckets overlap=backward stages=middle"},
 	}},
 	{name: "PyTorch", aliases: []string{"PyTorch DDP", "DDP", "Lightning", "torchrun"}, source: "github.com/pytorch/pytorch", releases: []release{
 		{"1.5", "2020-04", fsdp + " weights=autocast reduce=fp32 outputs=kept gathered=kept"},
