@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -304,15 +303,6 @@ func scheduleLock(c *cli.Context) (unlock func(), err error) {
 		case <-time.After(time.Second):
 		}
 	}
-}
-
-// lockFile locks a file until it is closed. held says that another process has it locked.
-func lockFile(f *os.File) (held bool, err error) {
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return true, nil
-	}
-	return false, err
 }
 
 // eventPrinter writes a line per event, or a JSON object.
