@@ -88,7 +88,7 @@ func runCheck(c *cli.Context) error {
 		return command.ForVerb(c, err)
 	case out.Plan == nil:
 		return fail.NoAnswerf("check: %s: %s", q.File, cmp.Or(strings.Join(out.Problems, "; "), "the plan is illegal"))
-	case !out.Plan.Fits && out.Verdict != "unsure":
+	case !out.Plan.Fits && out.Verdict != "unsure" && (q.Accelerator != "" || out.Port == nil):
 		return fail.NoAnswerf("check: %s: the plan does not fit", q.File)
 	}
 	return nil
@@ -265,8 +265,14 @@ func printPort(w io.Writer, r *query.Check) error {
 	if err := printColumns(w, rows, title, columns{}); err != nil {
 		return err
 	}
+	for _, note := range r.Port.Notes {
+		console.Wrap(w, note)
+	}
+	fmt.Fprintln(w)
 	if r.Port.Diff != "" {
-		fmt.Fprintf(w, "\nthe file for the best plan that it can hold:\n%s", r.Port.Diff)
+		fmt.Fprintf(w, "the file for the best plan that it can hold:\n%s", r.Port.Diff)
+	} else {
+		console.Wrap(w, "no diff: "+r.Port.NoDiff)
 	}
 	return nil
 }

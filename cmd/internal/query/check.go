@@ -39,6 +39,8 @@ type checker struct {
 	out  *Check
 
 	found    Resolved
+	written  spec.Plan // as the file says it; found has the number format of the device
+	onTarget bool      // the file is checked on the accelerator that it is ported to
 	planner  *planner.Planner
 	report   planner.FitReport
 	timeSD   float64
@@ -68,8 +70,8 @@ func (c *checker) resolve(ctx context.Context) error {
 	if err := c.model(); err != nil {
 		return err
 	}
-	if q.Accelerator == "" {
-		q.Accelerator = q.To
+	if q.Accelerator == "" && q.Chip == (Chip{}) {
+		q.Accelerator, c.onTarget = q.To, true
 	}
 	if q.Accelerator == "" && q.Chip == (Chip{}) {
 		return &FieldError{Field: "accelerator", Value: "", Why: "is missing: the file does not say which devices it is for"}
@@ -116,7 +118,20 @@ func (c *checker) resolve(ctx context.Context) error {
 		return nil
 	}
 	c.planner = planner.New(found.Predictor, planner.Options{})
-	q.GlobalBatch = 0
+	q.GlobalBatch, c.written = 0, plan
+	if q.Precision != "" {
+		plan.Precision = spec.Precision(q.Precision)
+	}
+	if err := CheckPrecision(plan.Precision, found.Accelerator); err != nil && plan.Precision != "" {
+		if !c.onTarget {
+			return &FieldError{Field: "precision", Value: plan.Precision, NoAnswer: true, Err: fmt.Errorf("%w: port the file to %s, which sets another format", err, found.Accelerator.Name)}
+		}
+		plan.Precision = found.Accelerator.DefaultPrecision()
+		c.assume(fmt.Sprintf("%v: %s takes the place of %s", err, plan.Precision, c.written.Precision))
+	}
+	if !c.onTarget {
+		c.out.Problems = append(c.out.Problems, c.file.Lacks(found.Accelerator)...)
+	}
 	if err := found.Fix(&q.Request, FixedPlan{Plan: plan.String(), Devices: devices}); err != nil {
 		return err
 	}
@@ -308,61 +323,9 @@ func (c *checker) changes(ctx context.Context) ([]Change, error) {
 	slices.SortStableFunc(all, func(a, b option) int { return cmp.Compare(a.StepS, b.StepS) })
 	out := []Change{}
 	for _, o := range all[:min(5, len(all))] {
-		o.Diff, o.NoDiff = c.file.Diff(base.Config, o.to, recipe.Options{Set: c.q.Set})
+		o.Diff, o.NoDiff = c.file.Diff(c.fileConfig(), o.to, recipe.Options{Set: c.q.Set})
 		o.NoDiff = strings.TrimPrefix(o.NoDiff, o.Change.Change+": ")
 		out = append(out, o.Change)
-	}
-	return out, nil
-}
-
-// port predicts the recipe on another accelerator, with the same number of devices and batch.
-func (c *checker) port(ctx context.Context) (*Port, error) {
-	q := c.q.Request
-	q.Accelerator, q.Chip, q.Node, q.PerNode, q.Precision = c.q.To, Chip{}, "", 0, ""
-	found, err := c.r.Resolve(ctx, q)
-	if err != nil {
-		var bad *FieldError
-		if errors.As(err, &bad) && bad.Field == "accelerator" {
-			bad.Field = "to"
-		}
-		return nil, err
-	}
-	plan := c.report.Config.Plan
-	found.GlobalBatch, found.Devices = plan.GlobalBatch(), plan.Devices()
-	if slices.Contains(found.Accelerator.Formats(), plan.Precision.Format()) {
-		found.Precision = plan.Precision
-	}
-	pl := planner.New(found.Predictor, planner.Options{})
-	best, err := pl.Best(ctx, found.Request)
-	if err != nil {
-		return nil, err
-	}
-	out := &Port{Accelerator: found.Accelerator.Name, Best: NewPlanRow(best)}
-	c.widen(&out.Best)
-	at := found.Request
-	same := plan
-	same.Precision = best.Config.Plan.Precision
-	at.Plan, at.Shape = &same, spec.Packed(plan.Devices(), found.PerNode)
-	if ch, err := pl.Fixed(ctx, at); err == nil {
-		row := NewPlanRow(ch)
-		c.widen(&row)
-		out.Same = &row
-	} else if !errors.Is(err, planner.ErrInfeasible) {
-		return nil, err
-	}
-	at.Plan, at.Shape, at.Top = nil, spec.Shape{}, 200
-	ranking, err := pl.Rank(ctx, at)
-	if err != nil {
-		return nil, err
-	}
-	for _, ch := range ranking.Choices {
-		if !ch.Fits {
-			break
-		}
-		if text, why := c.file.Diff(c.report.Config, ch.Config, recipe.Options{Set: c.q.Set}); why == "" {
-			out.Diff = text
-			break
-		}
 	}
 	return out, nil
 }

@@ -74,7 +74,9 @@ type Change struct {
 // Port is a recipe on another accelerator.
 type Port struct {
 	Accelerator string   `json:"accelerator"`
+	Notes       []string `json:"notes" doc:"What the accelerator lacks that the file asks for, and what takes its place."`
 	Same        *PlanRow `json:"same_plan,omitempty" doc:"The plan of the file there; absent where it is illegal there."`
-	Best        PlanRow  `json:"best_plan" doc:"The best plan there on as many devices with the same batch."`
+	Best        PlanRow  `json:"best_plan" doc:"The best plan there with the same batch: on as many devices, or on the fewest of twice, four times as many and so on if nothing fits on them."`
 	Diff        string   `json:"diff,omitempty" doc:"Unified diff of the file to the best plan that the format can hold."`
+	NoDiff      string   `json:"no_diff,omitempty" doc:"Why there is no diff."`
 }

@@ -12,7 +12,7 @@ var automodelYAML = format{
 		"distributed.dp_size": number(DP), "distributed.dp_replicate_size": number(replicas), "distributed.activation_checkpointing": word(Recompute, "full", "none"), "distributed.sequence_parallel": yesNo(SP),
 		"distributed.pipeline.pp_microbatch_size": number(MicroBatch), "distributed.pipeline.pp_schedule": text(Schedule), "distributed.pipeline.layers_per_stage": number(perChunk), "distributed.pipeline.virtual_pipeline_parallel_size": number(VPP),
 		"autopipeline.pp_microbatch_size": number(MicroBatch), "autopipeline.pp_schedule": text(Schedule), "autopipeline.layers_per_stage": number(perChunk), "distributed.offload_policy._target_": word2(Offload, "optimizer+params"), "distributed.cpu_offload": word(Offload, "optimizer+params", "none"),
-		"optimizer._target_": className(Optimizer), "peft.dim": number(LoRARank), "peft._target_": nothing, "peft.target_modules": text(Modules), "quantization.load_in_4bit": when(Bits, 4), "quantization.load_in_8bit": when(Bits, 8),
+		"optimizer._target_": className(Optimizer), "peft.dim": number(LoRARank), "peft._target_": nothing, "peft.target_modules": text(Modules), "peft.match_all_linear": word(Modules, "all-linear", ""), "parallelizer.activation_checkpointing": word(Recompute, "full", "none"), "model.backend.te_fp8": nothing, "model.backend.te_fp8.recipe": nothing, "quantization.load_in_4bit": when(Bits, 4), "quantization.load_in_8bit": when(Bits, 8),
 		"fp8.enabled": nothing, "packed_sequence.packed_sequence_size": nothing, "dataset.seq_len": number(SeqLen), "dataset.seq_length": number(SeqLen), "dataset.max_seq_length": number(SeqLen), "dataset.sequence_length": number(SeqLen),
 		"ci.nproc_per_node": number(PerNode), "ci.nodes": number(Nodes), "benchmark.num_nodes": number(Nodes),
 	},
@@ -21,6 +21,8 @@ var automodelYAML = format{
 		"compile.*":                             {"the model is compiled", 0.1, 0.05},
 		"model.backend.dispatcher":              {"which dispatcher experts have", 0.1, 0.05},
 		"model.backend.fake_balanced_gate":      {"the router is forced to balance: real routing is slower", 0.05, 0.02},
+		"model.backend.enable_deepep":           {"which dispatcher experts have", 0.1, 0.05},
+		"parallelizer.reshard_after_forward":    {"experts are sharded by a setting of their own", 0.05, 0.1},
 		"distributed.moe.reshard_after_forward": {"experts are sharded by a setting of their own", 0.05, 0.1},
 		"distributed.defer_fsdp_grad_sync":      {"gradients are reduced once a step", 0.05, 0.05},
 		"peft.use_triton":                       {"adapters have a kernel of their own", 0.05, 0.02},
@@ -47,7 +49,7 @@ func className(of Field) rule {
 }
 
 func automodelFinish(r *Recipe) {
-	if r.flagOf("fp8.enabled") {
+	if te := r.valueOf("model.backend.te_fp8") + r.valueOf("model.backend.te_fp8.recipe"); r.flagOf("fp8.enabled") || te != "" {
 		r.texts[Precision] = "fp8"
 	}
 	size := entry{value: r.valueOf("packed_sequence.packed_sequence_size")}

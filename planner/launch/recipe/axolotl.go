@@ -8,7 +8,7 @@ var axolotlYAML = format{
 	keys: map[string]rule{
 		"base_model": text(ModelName), "sequence_len": number(SeqLen), "micro_batch_size": number(MicroBatch), "gradient_accumulation_steps": number(GradAccum), "batch_size": number(GlobalBatch), "optimizer": lower(Optimizer),
 		"adapter": nothing, "lora_r": number(LoRARank), "lora_target_modules": text(Modules), "lora_target_linear": nothing, "load_in_4bit": when(Bits, 4), "load_in_8bit": when(Bits, 8), "peft_use_dora": nothing,
-		"lora_target_parameters": text(Modules), "gptq": when(Bits, 4), "gradient_checkpointing": axolotlCheckpointing, "sample_packing": yesNo(Packed),
+		"lora_target_parameters": moreModules, "gptq": when(Bits, 4), "gradient_checkpointing": axolotlCheckpointing, "sample_packing": yesNo(Packed),
 		"dp_shard_size": number(shards), "dp_replicate_size": number(replicas), "tensor_parallel_size": number(TP), "context_parallel_size": number(CP), "sequence_parallel_degree": number(CP), "expert_parallel_size": number(EP),
 		"fsdp": fsdpWords, "fsdp_config.offload_params": fsdpOffload, "fsdp_config.fsdp_offload_params": fsdpOffload,
 		"fsdp_config.reshard_after_forward": reshard, "fsdp_config.fsdp_reshard_after_forward": reshard, "fsdp_config.sharding_strategy": shardingStrategy, "fsdp_config.fsdp_sharding_strategy": shardingStrategy,
@@ -117,6 +117,13 @@ func shardingStrategy(r *Recipe, e *entry) {
 		if !e.open() {
 			r.problem("%s: %q is not one of FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD", e.key, e.value)
 		}
+	}
+}
+
+// moreModules adds parameters that adapters train to the modules.
+func moreModules(r *Recipe, e *entry) {
+	if !e.open() {
+		r.texts[Modules] = strings.TrimSpace(r.texts[Modules] + " " + e.value)
 	}
 }
 

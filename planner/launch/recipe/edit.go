@@ -40,11 +40,15 @@ func (r *Recipe) Diff(from, to spec.Config, o Options) (text, why string) {
 func (r *Recipe) edit(from, to *spec.Config, o Options) (edited, why string) {
 	o.Format = r.Format
 	alternatives, why := r.alternatives(from, to)
+	_, device := r.unmet(to.Accelerator)
 	for _, changes := range alternatives {
+		changes = append(changes, device...)
 		text, key := r.edited(changes, o)
 		switch {
 		case key != "":
 			why = cmp.Or(why, key+" is written in a way that an edit does not follow")
+		case text == r.text && r.gives(text, to, o):
+			why = "the file says it already"
 		case len(changes) == 0 || !r.gives(text, to, o):
 			why = cmp.Or(why, r.unclear())
 		default:

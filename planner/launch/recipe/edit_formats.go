@@ -16,7 +16,17 @@ var nemoEdits = map[Field]planEdit{
 	EP: writes(EP, "model.expert_model_parallel_size"), VPP: nemoStages, MicroBatch: writes(MicroBatch, "model.micro_batch_size"),
 	Recompute: nemoRecompute,
 	SP:        writes(SP, "model.sequence_parallel"), ZeRO: nemoOptimizer, Offload: nemoOffload,
-	Precision: fp8(change{key: "model.transformer_engine", value: "true"}, change{key: "model.fp8", value: "true"}, change{key: "model.fp8_hybrid", value: "true"}),
+	Precision: nemoPrecision,
+}
+
+// nemoPrecision writes the number format; 8 bits need Transformer Engine, which other formats have too.
+func nemoPrecision(r *Recipe, p *spec.Plan) ([]change, string) {
+	out, why := multiplies([]change{{key: "model.fp8", value: "true"}, {key: "model.fp8_hybrid", value: "true"}}, "false",
+		wordOf(map[spec.Precision]string{spec.BF16: "bf16-mixed", spec.FP16: "16-mixed", spec.FP32: "32"}, "trainer.precision"))(r, p)
+	if p.Precision.Format() == spec.FP8 {
+		out = append([]change{{key: "model.transformer_engine", value: "true"}}, out...)
+	}
+	return out, why
 }
 
 // nemoStages writes virtual stages: null without.
@@ -80,7 +90,8 @@ func nemoOffload(r *Recipe, p *spec.Plan) ([]change, string) {
 var automodelEdits = map[Field]planEdit{
 	DP: automodelReplicas, TP: writes(TP, "distributed.tp_size"), CP: writes(CP, "distributed.cp_size"), EP: writes(EP, "distributed.ep_size"),
 	PP: automodelStages, MicroBatch: automodelBatch, Recompute: wholeLayers("distributed.activation_checkpointing"), ZeRO: automodelStage,
-	Precision: fp8(change{key: "fp8.enabled", value: "true"}), VPP: cannot("layers_per_stage of the pipeline decides it"),
+	Precision: multiplies([]change{{key: "fp8.enabled", value: "true"}}, "false",
+		wordOf(map[spec.Precision]string{spec.BF16: "bf16", spec.FP16: "fp16", spec.FP32: "fp32"}, "model.torch_dtype", "model.dtype")), VPP: cannot("layers_per_stage of the pipeline decides it"),
 	Offload: cannot("an offload policy is a class, which the program makes"), SP: writes(SP, "distributed.sequence_parallel"),
 }
 
@@ -126,7 +137,7 @@ func automodelStage(r *Recipe, p *spec.Plan) ([]change, string) {
 var axolotlEdits = map[Field]planEdit{
 	DP: meshShards("dp_shard_size"), TP: writes(TP, "tensor_parallel_size"), CP: writes(CP, "context_parallel_size", "sequence_parallel_degree"), EP: writes(EP, "expert_parallel_size"),
 	PP: cannot("axolotl has no pipelines"), MicroBatch: writes(MicroBatch, "micro_batch_size"), GradAccum: writes(GradAccum, "gradient_accumulation_steps"),
-	Recompute: wholeLayers("gradient_checkpointing"), Precision: fp8(change{key: "fp8", value: "true"}), SP: cannot("the plan of tensor parallelism of transformers decides it"),
+	Recompute: wholeLayers("gradient_checkpointing"), Precision: multiplies([]change{{key: "fp8", value: "true"}}, "false", switchesOf), SP: cannot("the plan of tensor parallelism of transformers decides it"),
 	Offload: orShipped(fsdpMoves("fsdp_config.offload_params", "fsdp_config.fsdp_offload_params")),
 	Shard:   wholeShard("dp_replicate_size", "dp_shard_size"),
 	ZeRO: orShipped(fsdpStage(func(zero int) []change {
@@ -203,10 +214,11 @@ func trainerRecompute(r *Recipe, p *spec.Plan) ([]change, string) {
 }
 
 func trainerPrecision(r *Recipe, p *spec.Plan) ([]change, string) {
-	if r.megatronTrainer() || !slices.ContainsFunc([]string{"finetuning_type", "cutoff_len", "template"}, r.has) { // LLaMA-Factory
+	factory := slices.ContainsFunc([]string{"finetuning_type", "cutoff_len", "template"}, r.has) // LLaMA-Factory
+	if p.Precision.Format() == spec.FP8 && (r.megatronTrainer() || !factory) {
 		return nil, "TrainingArguments has no key for it; " + inAccelerate
 	}
-	return fp8(change{key: "fp8", value: "true"})(r, p)
+	return multiplies([]change{{key: "fp8", value: "true"}}, "false", switchesOf)(r, p)
 }
 
 const (
@@ -218,7 +230,8 @@ var accelerateEdits = map[Field]planEdit{
 	DP: meshShards(meshSize + "dp_shard_size"), TP: accelerateDegree(TP, "megatron_lm_config.megatron_lm_tp_degree", meshSize+"tp_size"),
 	CP: accelerateDegree(CP, meshSize+"sp_size", meshSize+"cp_size"), PP: accelerateStages, EP: cannot("experts are split by the program"),
 	MicroBatch: accelerateBatch, GradAccum: accelerateSteps, Shard: wholeShard(meshSize+"dp_replicate_size", meshSize+"dp_shard_size"), ZeRO: accelerateStage, Offload: accelerateOffload,
-	Recompute: accelerateRecompute, SP: accelerateSequence, Precision: fp8(change{key: "mixed_precision", value: "fp8"}),
+	Recompute: accelerateRecompute, SP: accelerateSequence, Precision: multiplies([]change{{key: "mixed_precision", value: "fp8"}}, "bf16",
+		wordOf(map[spec.Precision]string{spec.BF16: "bf16", spec.FP16: "fp16", spec.FP32: "'no'"}, "mixed_precision")),
 }
 
 func (r *Recipe) distributedBy(kind string) bool {

@@ -99,14 +99,53 @@ func words(key string, names map[spec.Recompute]string) planEdit {
 	}
 }
 
-// fp8 writes the format of multiplications as keys of 8 bits.
-func fp8(changes ...change) planEdit {
-	return func(r *Recipe, p *spec.Plan) ([]change, string) {
-		if p.Precision.Format() != spec.FP8 {
-			return nil, "an edit changes to fp8 only"
+// multiplies writes the format of multiplications: the keys of 8 bits, or without them the others. Keys that turn 8 bits on
+// are turned off again, and keys that have the value already stay.
+func multiplies(eight []change, off string, wide func(r *Recipe, of spec.Precision) []change) planEdit {
+	return func(r *Recipe, p *spec.Plan) (out []change, why string) {
+		of := p.Precision.Format()
+		if of == spec.TF32 {
+			of = spec.FP32
 		}
-		return changes, ""
+		if of == spec.FP8 {
+			return eight, ""
+		}
+		if !slices.Contains([]spec.Precision{spec.BF16, spec.FP16, spec.FP32}, of) {
+			return nil, "the format has bf16, fp16, fp32 and fp8"
+		}
+		for _, c := range eight {
+			if e := (entry{value: r.valueOf(c.key)}); e.value == c.value || e.flag() {
+				out = append(out, change{key: c.key, value: off})
+			}
+		}
+		return append(out, wide(r, of)...), ""
 	}
+}
+
+// wordOf writes the number format as a word of a key, unless the key has a word for it. Files without the key are in bf16.
+func wordOf(words map[spec.Precision]string, keys ...string) func(*Recipe, spec.Precision) []change {
+	return func(r *Recipe, of spec.Precision) []change {
+		key := r.named(keys...)
+		if precisions[strings.ToLower(r.valueOf(key))] == string(of) || !r.has(key) && of == spec.BF16 {
+			return nil
+		}
+		return []change{{key: key, value: words[of]}}
+	}
+}
+
+// switchesOf writes the number format as switches of bf16 and fp16, which exclude each other.
+func switchesOf(r *Recipe, of spec.Precision) (out []change) {
+	for key, format := range map[string]spec.Precision{"bf16": spec.BF16, "bfloat16": spec.BF16, "fp16": spec.FP16, "float16": spec.FP16, "pure_bf16": spec.BF16} {
+		if v := r.valueOf(key); v != "" && format != of && strings.ToLower(v) != "false" {
+			out = append(out, change{key: key, value: "false"})
+		}
+	}
+	slices.SortFunc(out, func(a, b change) int { return strings.Compare(a.key, b.key) })
+	key := map[spec.Precision]string{spec.BF16: r.named("bf16", "bfloat16", "pure_bf16"), spec.FP16: r.named("fp16", "float16")}[of]
+	if e := (entry{value: r.valueOf(key)}); key != "" && !e.flag() && !(r.has(key) && e.open()) {
+		out = append(out, change{key: key, value: "true"})
+	}
+	return out
 }
 
 // elsewhere says which other file has ZeRO and offload, if one has.

@@ -11,7 +11,8 @@ var maxtextEdits = map[Field]planEdit{
 	DP: maxtextShards, TP: maxtextAxis(TP, "tensor"), CP: maxtextAxis(CP, "context"), EP: maxtextAxis(EP, "expert"), PP: maxtextAxis(PP, "pipeline"),
 	MicroBatch: maxtextBatch, GradAccum: writes(GradAccum, "gradient_accumulation_steps"),
 	Recompute: words("remat_policy", map[spec.Recompute]string{spec.RecomputeNone: "none", spec.RecomputeSelective: "minimal", spec.RecomputeFull: "full"}),
-	Precision: fp8(change{key: "quantization", value: "fp8"}), ZeRO: cannot("MaxText shards weights, gradients and states together, by its mesh"),
+	Precision: multiplies([]change{{key: "quantization", value: "fp8"}}, `""`,
+		wordOf(map[spec.Precision]string{spec.BF16: "bfloat16", spec.FP16: "float16", spec.FP32: "float32"}, "dtype")), ZeRO: cannot("MaxText shards weights, gradients and states together, by its mesh"),
 	Offload: maxtextOffload, SP: cannot("MaxText splits sequences by the rules of its mesh"),
 }
 

@@ -69,7 +69,15 @@ func checkDiffs(t interface{ Fatalf(string, ...any) }, name, text string, device
 		return 0, 0
 	}
 	from := spec.Config{Model: m, Accelerator: h100, Plan: plan, Shape: spec.Packed(plan.Devices(), 8), SeqLen: max(r.Samples(), 2048)}
-	for _, change := range planner.SingleChanges(plan, &planner.Request{Model: m, Accelerator: from.Accelerator}) {
+	changed := planner.SingleChanges(plan, &planner.Request{Model: m, Accelerator: from.Accelerator})
+	for _, f := range []spec.Precision{spec.BF16, spec.FP16} { // as on devices without fp8 or bf16
+		ported := plan
+		ported.Precision = f
+		if plan.Precision != "" && plan.Precision != f {
+			changed = append(changed, planner.SingleChange{Name: "precision=" + string(f), Plan: ported})
+		}
+	}
+	for _, change := range changed {
 		to := from
 		to.Plan = change.Plan
 		to.Plan.SequenceParallel = to.Plan.SequenceParallel || r.ImpliesSP() && to.Plan.TP > 1

@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -84,10 +85,8 @@ func remat(r *Recipe, e *entry) {
 }
 
 func maxtextFinish(r *Recipe) {
-	for _, f := range []Field{Precision, dtype} {
-		if r.texts[f] == "" {
-			delete(r.texts, f)
-		}
+	if r.texts[Precision] = cmp.Or(r.texts[Precision], r.texts[dtype]); r.texts[Precision] == "" {
+		delete(r.texts, Precision)
 	}
 	if file := path.Base(r.valueOf("config")); file != "." && file != "base.yml" && file != "base.yaml" {
 		r.assume("the settings of the network may be in " + file + ", which is not read")

@@ -63,7 +63,7 @@ func (r *Recipe) mixers(m *spec.Model, note func(string, ...any)) {
 	switch pattern := r.texts[hybrid]; {
 	case pattern != "":
 		attention, mlps = r.pattern(m, pattern, note)
-	case r.hasKey("--hybrid-attention-ratio"), r.hasKey("--hybrid-mlp-ratio"), strings.Contains(r.valueOf("program"), "mamba"):
+	case r.hasKey("--hybrid-attention-ratio"), r.hasKey("--hybrid-mlp-ratio"), strings.Contains(r.valueOf("program")+r.valueOf("name"), "mamba"):
 		attention, mlps = r.share("--hybrid-attention-ratio", m.Layers), r.share("--hybrid-mlp-ratio", m.Layers)
 		if m.SSMLayers = m.Layers - attention - mlps; m.SSMLayers < 0 {
 			r.problem("--hybrid-attention-ratio and --hybrid-mlp-ratio are more than 1 together")
@@ -127,7 +127,7 @@ func (r *Recipe) pattern(m *spec.Model, pattern string, note func(string, ...any
 // expertsOf reads the experts.
 func (r *Recipe) expertsOf(m *spec.Model, note func(string, ...any)) {
 	m.Experts = r.numbers[Experts]
-	if m.Experts < 2 {
+	if m.Experts < 2 || m.SSMLayers > 0 && m.MLPLayers == 0 {
 		m.Experts = 0
 		return
 	}

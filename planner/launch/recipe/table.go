@@ -208,6 +208,8 @@ func (f *format) inEffect(e *entry) bool {
 	switch strings.ToLower(e.value) {
 	case "false", "no", "off", "0", "disabled", "0.0", "fused", "flash":
 		return false
+	case "1":
+		return !strings.HasSuffix(e.key, "_degree")
 	}
 	return !e.open() || f.syntax == isShell
 }
