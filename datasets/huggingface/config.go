@@ -98,8 +98,8 @@ func (c *config) value(key string) json.RawMessage {
 	return raw
 }
 
-// count returns the first of the fields that exists, a whole number in 0..most, or 0. Anything else
-// is an error.
+// count returns the first of the fields that exists, a whole number in 0..most, or 0. A list that has the same number for
+// each layer counts as that number. Anything else is an error.
 func (c *config) count(most int, keys ...string) int {
 	for _, key := range keys {
 		raw := c.value(key)
@@ -107,7 +107,12 @@ func (c *config) count(most int, keys ...string) int {
 			continue
 		}
 		var v float64
-		if err := json.Unmarshal(raw, &v); err != nil || v != math.Trunc(v) || v < 0 || v > float64(most) {
+		var each []float64
+		err := json.Unmarshal(raw, &v)
+		if json.Unmarshal(raw, &each) == nil && len(each) > 0 && slices.Min(each) == slices.Max(each) {
+			v, err = each[0], nil
+		}
+		if err != nil || v != math.Trunc(v) || v < 0 || v > float64(most) {
 			c.fail("%s=%s is not a whole number in 0..%d", key, truncate(raw), most)
 			return 0
 		}

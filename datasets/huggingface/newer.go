@@ -22,10 +22,12 @@ func newer() map[string]arch {
 		"qwen3_5_text": {kind: spec.Decoder, gated: true, adjust: qwen3Next}, "qwen3_5_moe_text": architectures["qwen3_next"],
 		"glm4_moe_lite": deepSeekArch, "glm_moe_dsa": sparseDeepSeekArch, "deepseek_vl_v2": deepSeekArch,
 		"ministral3":        architectures["ministral"],
+		"hunyuan_v1_moe":    {kind: spec.Decoder, gated: true, tied: true, adjust: hunyuanExperts},
+		"granitemoehybrid":  {kind: spec.Decoder, gated: true, defaults: graniteDefaults, adjust: graniteHybrid},
 		"mllama_text_model": {kind: spec.Decoder, gated: true, adjust: mllama},
 	}
 	for _, name := range []string{"glm", "seed_oss", "minimax_m2", "dots1", "bailing_moe", "bailing_moe_v2", "deepseek", "baichuan", "internlm", "xverse", "orion", "helium", "mimo",
-		"granitemoeshared", "hunyuan_v1_dense", "flex_olmo", "aquila", "yi"} {
+		"granitemoeshared", "hunyuan_v1_dense", "flex_olmo", "aquila", "yi", "exaone"} {
 		out[name] = llama
 	}
 	for _, name := range []string{"ernie4_5", "ernie4_5_moe", "minicpm"} {
@@ -71,6 +73,39 @@ func dbrx(c *config, m *spec.Model) {
 		if part.err != nil {
 			c.fail("attn_config or ffn_config: %w", part.err)
 		}
+	}
+}
+
+// hunyuanExperts has switches for shared keys and values, and for the expert that all tokens take.
+func hunyuanExperts(c *config, m *spec.Model) {
+	if c.flag("use_cla", false) || c.flag("use_mla", false) {
+		c.fail("use_cla and use_mla share or compress keys and values in a way that is not known")
+	}
+	if !c.flag("use_mixed_mlp_moe", true) {
+		m.SharedExperts = 0
+	}
+}
+
+var graniteDefaults = map[string]any{"mamba_n_heads": 128, "mamba_n_groups": 1, "mamba_d_state": 256, "mamba_expand": 2, "shared_intermediate_size": 1024}
+
+// graniteHybrid has a state-space mixer or attention in each layer, and an MLP that all tokens take, beside experts if
+// there are any.
+func graniteHybrid(c *config, m *spec.Model) {
+	if types, ok := c.layerTypes("layer_types", m.Layers); ok {
+		m.SSMLayers = types["mamba"]
+	} else if types, ok := c.layerTypes("layers_block_type", m.Layers); ok {
+		m.SSMLayers = types["mamba"]
+	} else {
+		c.fail("layer_types must be there")
+	}
+	if m.SSMLayers > 0 {
+		m.SSMHeads, m.SSMState, m.SSMGroups = c.count(maxWidth, "mamba_n_heads"), c.count(maxWidth, "mamba_d_state"), c.count(maxWidth, "mamba_n_groups")
+		if m.SSMHeadDim = c.count(maxWidth, "mamba_d_head"); m.SSMHeadDim == 0 {
+			m.SSMHeadDim = c.count(maxWidth, "mamba_expand") * m.Hidden / max(m.SSMHeads, 1)
+		}
+	}
+	if m.Experts == 0 {
+		m.FFN = c.count(maxWidth, "shared_intermediate_size")
 	}
 }
 

@@ -30,6 +30,10 @@ func TestNewerArchitectures(t *testing.T) {
 		{"Apertus-8B", 8.05, 0, `"model_type":"apertus","hidden_size":4096,"intermediate_size":21504,"num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":8,"vocab_size":131072`},
 		{"Qwen3-VL-30B-A3B, its language model", 30.532, 3.35, `"model_type":"qwen3_vl_moe","text_config":{"model_type":"qwen3_vl_moe_text","head_dim":128,"hidden_size":2048,"intermediate_size":6144,"moe_intermediate_size":768,"num_attention_heads":32,"num_experts":128,"num_experts_per_tok":8,"num_hidden_layers":48,"num_key_value_heads":4,"vocab_size":151936}`},
 		{"Llama-3.2-11B-Vision, its language model", 9.775, 0, `"model_type":"mllama","text_config":{"model_type":"mllama_text_model","hidden_size":4096,"intermediate_size":14336,"num_hidden_layers":40,"num_attention_heads":32,"num_key_value_heads":8,"vocab_size":128256,"cross_attention_layers":[3,8,13,18,23,28,33,38],"tie_word_embeddings":false}`},
+		{"EXAONE-3.5-7.8B", 7.8184, 0, `"model_type":"exaone","hidden_size":4096,"intermediate_size":14336,"num_layers":32,"num_attention_heads":32,"num_key_value_heads":8,"vocab_size":102400`},
+		{"Hunyuan-A13B", 80.393, 12.747, `"model_type":"hunyuan_v1_moe","hidden_size":4096,"intermediate_size":3072,"moe_intermediate_size":[3072,3072],"num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":8,"head_dim":128,"num_experts":64,"moe_topk":[8,8],"num_shared_expert":[1,1],"vocab_size":128167,"use_cla":false`},
+		{"Granite-4.0-H-Small", 32.207, 8.80, `"model_type":"granitemoehybrid","hidden_size":4096,"intermediate_size":768,"shared_intermediate_size":1536,"num_hidden_layers":40,"num_attention_heads":32,"num_key_value_heads":8,"num_local_experts":72,"num_experts_per_tok":10,"mamba_n_heads":128,"mamba_d_head":64,"mamba_d_state":128,"mamba_n_groups":1,"vocab_size":100352,"tie_word_embeddings":true,"layer_types":[` + granite(4) + `]`},
+		{"Granite-4.0-Micro", 3.4026, 0, `"model_type":"granitemoehybrid","hidden_size":2560,"intermediate_size":8192,"shared_intermediate_size":8192,"num_hidden_layers":40,"num_attention_heads":40,"num_key_value_heads":8,"num_local_experts":0,"vocab_size":100352,"tie_word_embeddings":true,"layer_types":[` + strings.ReplaceAll(granite(4), "mamba", "attention") + `]`},
 	} {
 		m, _, err := Read(strings.NewReader("{" + tc.config + "}"))
 		if err != nil {
@@ -46,6 +50,12 @@ func TestNewerArchitectures(t *testing.T) {
 			t.Errorf("%s: %.0f parameters per token, want %g·10⁹", tc.name, m.ActiveParams(), tc.active)
 		}
 	}
+}
+
+// granite returns the kinds of n times ten layers.
+func granite(n int) string {
+	ten := strings.Repeat(`"mamba",`, 5) + `"attention",` + strings.Repeat(`"mamba",`, 4)
+	return strings.TrimSuffix(strings.Repeat(ten, n), ",")
 }
 
 // An unknown architecture with a field that may change its shape is refused by the names of both.

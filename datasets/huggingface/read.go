@@ -163,11 +163,11 @@ func (c *config) experts(m *spec.Model) {
 		return
 	}
 	m.ExpertsPerToken = c.count(maxWidth, "num_experts_per_tok", "experts_per_token", "num_experts_per_token", "moe_topk", "moe_top_k", "moe_k")
-	m.SharedExperts = c.count(maxWidth, "n_shared_experts", "num_shared_experts", "moe_num_shared_experts")
+	m.SharedExperts = c.count(maxWidth, "n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert")
 	if m.ExpertFFN = c.count(maxWidth, "moe_intermediate_size"); m.ExpertFFN == 0 {
 		m.ExpertFFN = m.FFN
 	}
-	m.DenseLayers = c.count(maxLayers, "first_k_dense_replace", "moe_layer_start_index")
+	m.DenseLayers = c.count(maxLayers, "first_k_dense_replace", "moe_layer_start_index", "moe_layer_num_skipped")
 	c.sparseLayers(m)
 	if shared := c.count(maxWidth, "shared_expert_intermediate_size", "shared_intermediate_size"); shared > 0 && m.ExpertFFN > 0 {
 		m.SharedExperts = max(int(math.Round(float64(shared)/float64(m.ExpertFFN))), 1)

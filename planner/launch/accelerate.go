@@ -40,6 +40,7 @@ func accelerateLacks(c *spec.Config) []lack {
 	l.when(p.Recompute == spec.RecomputeSelective, "recompute", p.Recompute, "activation checkpointing is of whole layers")
 	l.when(p.Recompute == spec.RecomputeFull && !viaFSDP(p), "recompute", p.Recompute, "%s; else the program calls gradient_checkpointing_enable()", onlyFSDP)
 	l.when(replicas(p) > 1 && p.ZeRO > 0 && !viaFSDP(p), "shard", p.Shard, onlyFSDP)
+	l.when(p.Shard > 0 && p.Shard%p.CP != 0 && viaFSDP(p), "shard", p.Shard, "states are sharded over all of cp=%d", p.CP)
 	l.when(p.Offload == spec.OffloadParams && !viaFSDP(p), "offload", p.Offload, onlyFSDP)
 	l.when(p.Offload == spec.OffloadOptimizer && p.ZeRO == 0, "offload", p.Offload, "DeepSpeed offloads with zero 1 to 3")
 	l.when(c.Shape.Most() != c.Shape.Least(), "shape", c.Shape.Devices, "it starts as many processes on every machine")
