@@ -71,6 +71,7 @@ func automodelFinish(r *Recipe) {
 		r.setDefault(ZeRO, 0)
 	}
 	if pp > 1 && strings.Contains(strategy, "fsdp2") {
+		r.setDefault(ZeRO, 1)
 		r.assume("FSDP with a pipeline: states are taken as sharded (zero=1) and weights as whole within a step")
 	}
 	if n := r.degree(replicas); n > 1 && r.numbers[DP] > n && r.numbers[DP]%n == 0 {

@@ -164,6 +164,13 @@ var files = []struct {
 		return fmt.Sprintf("trainer:\n  num_nodes: %d\n  devices: %d\n  precision: bf16\nmodel:\n  mcore_gpt: %v\n  num_layers: 32\n  hidden_size: 4096\n  ffn_hidden_size: ${multiply:4, ${.hidden_size}}\n  num_attention_heads: 32\n  encoder_seq_length: 4096\n  micro_batch_size: %d # per replica\n  global_batch_size: %d\n  tensor_model_parallel_size: %d\n  pipeline_model_parallel_size: %d\n  virtual_pipeline_model_parallel_size: null\n  activations_checkpoint_granularity:\n  optim:\n    name: fused_adam\n",
 			d.dp, d.tp*d.pp, yes, d.mb, d.global, d.tp, d.pp)
 	}},
+	{"n2.yaml", "nemo", func(d drawn, yes bool) string {
+		return fmt.Sprintf("_target_: nemo.collections.llm.api.pretrain\nmodel:\n  config:\n    _target_: nemo.collections.llm.gpt.model.llama.Llama31Config8B\n    seq_length: 8192\ntrainer:\n  devices: %d\n  num_nodes: 1\n  strategy:\n    tensor_model_parallel_size: %d\n    pipeline_model_parallel_size: %d\n    sequence_parallel: false\n  plugins:\n    precision: bf16-mixed\ndata:\n  global_batch_size: %d\n  micro_batch_size: %d\noptim:\n  config:\n    use_distributed_optimizer: %v\n",
+			d.dp*d.tp*d.pp, d.tp, d.pp, d.global, d.mb, yes)
+	}},
+	{"br.yaml", "nemo", func(d drawn, yes bool) string {
+		return fmt.Sprintf("model:\n  tensor_model_parallel_size: %d\n  pipeline_model_parallel_size: 1\n  sequence_parallel: %v\n  seq_length: 4096\ntrain:\n  global_batch_size: %d\n  micro_batch_size: %d\nddp:\n  use_distributed_optimizer: true\nmixed_precision: bf16_mixed\n", d.tp, yes, 16*d.mb*d.ga, d.mb)
+	}},
 	{"a.yaml", "automodel", func(d drawn, yes bool) string {
 		return fmt.Sprintf("recipe: TrainFinetuneRecipeForNextTokenPrediction\nstep_scheduler:\n  global_batch_size: %d\n  local_batch_size: %d\nmodel:\n  pretrained_model_name_or_path: meta-llama/Llama-3.1-8B\n  torch_dtype: bf16\ndistributed:\n  strategy: fsdp2\n  dp_size: none\n  tp_size: %d\n  activation_checkpointing: %v\n", d.dp*d.mb*d.ga, d.mb, d.tp, yes)
 	}},

@@ -55,6 +55,7 @@ var maxtextWeighs = map[string]effect{
 	"capacity_factor":         {"tokens beyond the capacity of an expert are dropped or padded", 0.15, 0.1},
 	"sparse_matmul":           {"how experts multiply", 0.1, 0.1},
 	"remat_policy_*":          {"which parts recompute", 0.1, 0.2},
+	"fused_*":                 {"which multiplications are one", 0.03, 0.02},
 	"num_layers_per_pipeline": {"the stages are split by hand", 0.1, 0.1},
 	"num_pipeline_*":          {"the pipeline is split by hand", 0.1, 0.1},
 	"teacher_overrides.model": {"a second model computes the targets", 0.4, 0.4},
@@ -93,6 +94,10 @@ func maxtextFinish(r *Recipe) {
 		r.Uncounted = append(r.Uncounted, Uncounted{"config", file, "further settings are in this file", 0.3, 0.3})
 	}
 	r.maxtextNetwork()
+	if r.texts[Recompute] == "" {
+		r.texts[Recompute] = "full"
+		r.assume("remat_policy=full: the value of base.yml")
+	}
 	if _, ok := r.numbers[SeqLen]; !ok {
 		r.numbers[SeqLen] = baseTokens
 		r.assume(fmt.Sprintf("max_target_length=%d: the value of base.yml", baseTokens))

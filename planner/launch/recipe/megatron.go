@@ -62,6 +62,8 @@ var megatronKeys = map[string]rule{
 	"--bf16": when2(Precision, "bf16"), "--fp16": when2(Precision, "fp16"), "--fp8-format": nothing, "--fp8-hybrid": nothing, "--fp8-e4m3": nothing, "--fp4-format": nothing,
 	"--optimizer": lower(Optimizer), "--nproc-per-node": number(PerNode), "--nnodes": number(Nodes), "--num-gpus": number(PerNode), "--num-nodes": number(Nodes),
 	"--lora-rank": number(LoRARank), "program": nothing,
+	"--max-length": fallback(SeqLen), "--packing": yesNo(Packed), "--model": text(ModelName), "--train-type": nothing, // Megatron-SWIFT
+
 }
 
 // nothing is the rule of a key that another rule looks at, or that goes with another key.

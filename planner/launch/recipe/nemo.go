@@ -20,12 +20,18 @@ var nemoYAML = format{
 		"model.sequence_parallel": yesNo(SP), "model.activations_checkpoint_granularity": oneOf(Recompute, map[string]string{"": "none", "null": "none", "none": "none", "selective": "selective", "full": "full"}),
 		"model.fp8": nothing, "model.fsdp": nothing, "model.fsdp_sharding_strategy": nothing, "model.optim.name": lower(Optimizer),
 		"model.hybrid_override_pattern": text(hybrid), "model.mamba_ngroups": number(mixerGroups), "model.ngroups_mamba": number(mixerGroups), "model.mamba_state_dim": number(mixerState), "model.mamba_head_dim": number(mixerHeadDim),
-		"model.gated_linear_unit": yesNo(Gated), "model.num_moe_experts": positive(Experts), "model.moe_router_topk": number(TopK), "model.moe_ffn_hidden_size": number(ExpertFFN), "model.share_embeddings_and_output_weights": yesNo(Tied),
+		"model.gated_linear_unit": yesNo(Gated), "_target_": nothing, "model._target_": nothing,
+		"trainer.strategy.tensor_model_parallel_size": number(TP), "trainer.strategy.pipeline_model_parallel_size": number(PP), "trainer.strategy.context_parallel_size": number(CP), "trainer.strategy.expert_model_parallel_size": number(EP),
+		"trainer.strategy.virtual_pipeline_model_parallel_size": number(VPP), "trainer.strategy.sequence_parallel": yesNo(SP), "trainer.plugins.precision": oneOf(Precision, precisions), "trainer.plugins.fp8": text(fp8Recipe),
+		"model.config._target_": nemoModel, "model.config.seq_length": number(SeqLen), "model.config.recompute_granularity": text(Recompute), "data.seq_length": fallback(SeqLen), "data.global_batch_size": number(GlobalBatch), "data.micro_batch_size": number(MicroBatch),
+		"optim.config.use_distributed_optimizer": when(ZeRO, 1), "trainer.strategy.ddp.use_distributed_optimizer": when(ZeRO, 1), "optim.config.optimizer": lower(Optimizer),
+		"train.global_batch_size": number(GlobalBatch), "train.micro_batch_size": number(MicroBatch), "optimizer.use_distributed_optimizer": when(ZeRO, 1), "ddp.use_distributed_optimizer": when(ZeRO, 1), "optimizer.optimizer": lower(Optimizer),
+		"mixed_precision": bridgePrecision, "model.recompute_granularity": text(Recompute), "dataset.seq_length": fallback(SeqLen), "dataset.sequence_length": fallback(SeqLen), "model.num_moe_experts": positive(Experts), "model.moe_router_topk": number(TopK), "model.moe_ffn_hidden_size": number(ExpertFFN), "model.share_embeddings_and_output_weights": yesNo(Tied),
 		"model.encoder.num_layers": number(Layers), "model.encoder.hidden_size": number(Hidden), "model.encoder.num_attention_heads": number(Heads), "model.encoder.ffn_hidden_size": number(FFN), "model.encoder.kv_channels": number(HeadDim), "model.decoder.num_layers": number(decoderLayers),
 		"model.encoder.activations_checkpoint_granularity": oneOf(Recompute, map[string]string{"": "none", "null": "none", "none": "none", "selective": "selective", "full": "full"}), "model.encoder.activation": nothing, "model.seq_length": number(SeqLen), "name": nothing,
 		"model.activation": nothing, "model.peft.peft_scheme": nothing, "model.peft.lora_tuning.adapter_dim": nothing, "model.tokenizer.type": text(tokenizer), "model.optim.cpu_offload": offloadFlag("optimizer"),
 	},
-	inert: []string{"restore_from_path", "defaults", "defaults.*", "hydra.*", "run.*", "exp_manager.*", "trainer.*", "model.data.*", "model.optim.*", "model.tokenizer.*", "model.nsys_profile.*", "model.peft.*", "model.seed",
+	inert: []string{"train.*", "optimizer.*", "scheduler.*", "checkpoint.*", "logger.*", "rng.*", "dist.*", "ddp.*", "dataset.*", "tokenizer.*", "data.*", "optim.*", "log.*", "resume.*", "model.tokenizer.*", "model.optim*", "restore_from_path", "defaults", "defaults.*", "hydra.*", "run.*", "exp_manager.*", "trainer.*", "model.data.*", "model.optim.*", "model.tokenizer.*", "model.nsys_profile.*", "model.peft.*", "model.seed",
 		"model.*_dropout", "model.init_method_std", "model.use_scaled_init_method", "model.*layernorm*", "model.normalization", "model.bias*", "model.do_layer_norm*", "model.make_vocab_size*", "model.p*_process", "model.persist_layer_norm", "model.gradient*", "model.masked_softmax*", "model.*_fusion", "model.native_amp*", "model.hysteresis", "model.fp32_residual*", "model.fp16_lm*", "model.megatron_amp_O2", "model.grad_*", "model.mcore_gpt", "model.transformer_engine", "model.fp8_*", "model.seed", "model.use_cpu_initialization", "model.onnx_safe", "model.apex*", "model.gc_*", "model.sync_batch_comm", "model.resume_from*", "model.restore_from*", "model.save_nemo*", "model.max_position*", "model.position_embedding*", "model.rotary*", "model.seq_len_interp*", "model.apply_*", "model.attention_type", "model.share_*", "model.headscale", "model.transformer_block*", "model.openai_gelu", "model.normalize*", "model.overlap_p2p*", "model.batch_p2p*", "model.add_bias_linear", "model.sqrt_query*", "model.sharp", "model.answer_only*", "model.wgrad*", "model.det*", "model.name", "model.activations_checkpoint_*", "model.num_micro_batches_with*", "model.moe_*", "model.fsdp_*", "model.window*", "model.use_emha", "model.use_flash_attention", "model.reduce_amax", "model.mcore_customization*", "model.encoder_type", "model.precision", "model.query_key*", "model.skip*", "model.*_type", "model.cpu_offloading_*", "model.expert_*", "model.nccl*", "model.dist_ckpt*", "model.encoder.*", "model.decoder.*", "model.bert_*", "model.scale_positional*", "model.target", "model.nemo_version", "model.mcore_*", "model.tp_comm_atomic*", "model.hidden_dropout*", "model.get_attention*", "model.*_split_rank"},
 	weighs: map[string]effect{
 		"model.rampup_batch_size*":              {"the batch grows at the beginning: the prediction is of its full size", 0, 0},
@@ -49,8 +55,38 @@ var nemoYAML = format{
 // unreadNetwork matches names of recipes whose layers are not those of a transformer or a hybrid of Mamba.
 var unreadNetwork = regexp.MustCompile(`griffin|hyena|retro|speech|asr|clip|vit|diffusion|imagen|nmt`)
 
+// fp8Recipe is how NeMo 2 scales 8 bits.
+const fp8Recipe Field = "fp8_recipe"
+
+func init() { internal[fp8Recipe] = true }
+
+var (
+	nemoClass   = regexp.MustCompile(`^(\w+?)(\d*)Config(\w*)$`)
+	nemoVersion = regexp.MustCompile(`^(\D+\d)(\d)$`)
+)
+
+// nemoModel reads the class of a network, such as Llama31Config8B, as a name on the Hub: Llama3.1-8B.
+func nemoModel(r *Recipe, e *entry) {
+	m := nemoClass.FindStringSubmatch(e.value[strings.LastIndex(e.value, ".")+1:])
+	if m == nil || m[3] == "" {
+		return
+	}
+	family := nemoVersion.ReplaceAllString(m[1]+m[2], "$1.$2")
+	r.texts[ModelName] = family + "-" + m[3]
+}
+
+// bridgePrecision reads the name of a recipe of precision of Megatron Bridge, such as bf16_with_fp8_current_scaling_mixed.
+func bridgePrecision(r *Recipe, e *entry) {
+	for _, word := range []string{"nvfp4", "fp4", "fp8", "bf16", "fp16", "fp32"} {
+		if strings.Contains(e.value, word) {
+			r.texts[Precision] = strings.TrimPrefix(word, "nv")
+			return
+		}
+	}
+}
+
 func nemoFinish(r *Recipe) {
-	if r.flagOf("model.fp8") {
+	if r.flagOf("model.fp8") || r.texts[fp8Recipe] != "" {
 		r.texts[Precision] = "fp8"
 	}
 	switch name := r.texts[Optimizer]; {
@@ -76,7 +112,7 @@ func nemoFinish(r *Recipe) {
 	} else if scheme != "" && scheme != "none" && scheme != "null" {
 		r.problem("peft_scheme %q is not predicted: want lora, qlora or none", scheme)
 	}
-	if name := strings.ToLower(r.valueOf("name")); unreadNetwork.MatchString(name) || slices.ContainsFunc(r.entries, func(e entry) bool { return strings.HasPrefix(e.key, "model.hyena.") }) {
+	if name := strings.ToLower(r.valueOf("name")); unreadNetwork.MatchString(name) || strings.Contains(name, "jamba") && r.texts[hybrid] == "" || slices.ContainsFunc(r.entries, func(e entry) bool { return strings.HasPrefix(e.key, "model.hyena.") }) {
 		r.problem("the network of %q is not one that pacer reads from such a file: name it", name)
 		delete(r.numbers, Hidden)
 	}

@@ -47,6 +47,17 @@ func TestOtherFiles(t *testing.T) {
 		{name: "copies.sh", text: "python MaxText/train.py MaxText/configs/base.yml run_name=a dcn_data_parallelism=4 ici_fsdp_parallelism=8 per_device_batch_size=4 max_target_length=4096 model_name=llama2-7b remat_policy=full",
 			want: map[Field]any{DP: 32, Shard: 8, ZeRO: 3}},
 		{name: "scaled.sh", text: "python3 MaxText/train.py MaxText/configs/base.yml run_name=a global_parameter_scale=16 per_device_batch_size=2 remat_policy=full", want: map[Field]any{Layers: 16, Hidden: 2048}, params: 15.83, kind: spec.Decoder},
+		{name: "nemo2.yaml", text: "_target_: nemo.collections.llm.api.pretrain\nmodel:\n  config:\n    _target_: nemo.collections.llm.gpt.model.llama.Llama31Config8B\n    seq_length: 8192\ntrainer:\n  devices: 8\n  num_nodes: 2\n  strategy:\n    tensor_model_parallel_size: 2\n    context_parallel_size: 2\n  plugins:\n    precision: bf16-mixed\n    fp8: hybrid\ndata:\n  global_batch_size: 64\n  micro_batch_size: 1\noptim:\n  config:\n    use_distributed_optimizer: true\n",
+			want: map[Field]any{ModelName: "Llama3.1-8B", TP: 2, CP: 2, DP: 4, GradAccum: 16, ZeRO: 1, Precision: "fp8", SeqLen: 8192}},
+		{name: "bridge.yaml", text: "model:\n  tensor_model_parallel_size: 2\n  seq_length: 4096\ntrain:\n  global_batch_size: 128\n  micro_batch_size: 2\n  train_iters: 20\nddp:\n  use_distributed_optimizer: true\nmixed_precision: bf16_with_mxfp8_mixed\n",
+			want: map[Field]any{TP: 2, MicroBatch: 2, GlobalBatch: 128, ZeRO: 1, Precision: "fp8"}},
+		{name: "mamba.yaml", text: "name: megatron_mamba\ntrainer:\n  devices: 8\n  num_nodes: 1\nmodel:\n  micro_batch_size: 1\n  global_batch_size: 8\n  hybrid_override_pattern: null\n  ngroups_mamba: 8\n  num_layers: 4\n  hidden_size: 1024\n  ffn_hidden_size: 4096\n  num_attention_heads: 16\n  encoder_seq_length: 2048\n  vocab_size: 1000\n",
+			params: 0.0347, kind: spec.Decoder},
+		{name: "te.yaml", text: "step_scheduler:\n  global_batch_size: 64\n  local_batch_size: 2\nmodel:\n  pretrained_model_name_or_path: a/b\n  backend:\n    enable_deepep: true\n    te_fp8:\n      recipe: block\npeft:\n  _target_: x.PeftConfig\n  match_all_linear: true\n  dim: 8\ndistributed:\n  strategy: fsdp2\n  pp_size: 2\n  pipeline:\n    pp_microbatch_size: 1\nparallelizer:\n  activation_checkpointing: true\n",
+			want: map[Field]any{Precision: "fp8", Recompute: "full", ZeRO: 1, MicroBatch: 1, Modules: "all-linear"}, uncounted: "model.backend.enable_deepep"},
+		{name: "experts.yaml", text: "base_model: a/b\nadapter: lora\nlora_r: 8\nlora_target_modules:\n  - q_proj\nlora_target_parameters:\n  - experts.down_proj\nsequence_len: 512\nmicro_batch_size: 1\n", want: map[Field]any{Modules: "q_proj experts.down_proj"}},
+		{name: "base.sh", text: "python3 MaxText/train.py MaxText/configs/base.yml run_name=a per_device_batch_size=1 model_name=llama2-7b dtype=float32 fused_mlp=False", want: map[Field]any{Recompute: "full", Precision: "fp32"}},
+		{name: "swift.sh", text: "megatron sft --load a --expert_model_parallel_size 8 --micro_batch_size 1 --global_batch_size 16 --packing true --max_length 8192 --recompute_granularity full", want: map[Field]any{EP: 8, SeqLen: 8192, Packed: 1, Recompute: "full"}},
 	} {
 		r, err := Read(tc.name, []byte(tc.text), Options{})
 		if err != nil {
@@ -101,6 +112,28 @@ func TestVariablesWithoutValue(t *testing.T) {
 	}
 	if _, err := Read("config.py", []byte("a = 1"), Options{}); err == nil || !strings.Contains(err.Error(), "Python is not read") {
 		t.Errorf("Python: %v", err)
+	}
+}
+
+// Arguments of other programs, and networks that are not transformers, are refused by name.
+func TestRefusesOtherPrograms(t *testing.T) {
+	for _, tc := range []struct{ text, want string }{
+		{"deepspeed --module openrlhf.cli.train_sft --max_len 4096 --train_batch_size 256 --micro_train_batch_size 2 --zero_stage 2 --bf16", "arguments of openrlhf are not read"},
+		{"python3 -m verl.trainer.main_ppo data.train_batch_size=1024 trainer.nnodes=1", "arguments of verl are not read"},
+		{"NPROC_PER_NODE=4 swift sft --model a/b --lora_rank 8 --deepspeed zero2", "arguments of swift are not read"},
+		{"FORCE_TORCHRUN=1 llamafactory-cli train examples/a.yaml", "it starts llamafactory-cli with examples/a.yaml: check that file"},
+		{"accelerate launch -m axolotl.cli.train b.yml", "it starts axolotl with b.yml: check that file"},
+	} {
+		if _, err := Read("a.sh", []byte(tc.text+"\n"), Options{}); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v", tc.text, err)
+		}
+	}
+	r, err := Read("a.yaml", []byte("name: megatron_griffin\ntrainer:\n  devices: 8\nmodel:\n  num_layers: 4\n  hidden_size: 64\n  num_attention_heads: 4\n  micro_batch_size: 1\n"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, ok := r.Network(1000); ok || !strings.Contains(strings.Join(r.Problems, " "), "megatron_griffin") {
+		t.Errorf("a network of Griffin is read as %v", r.Given())
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -170,15 +171,25 @@ func readScript(name, text string, candidates []*format, o Options) (*Recipe, er
 	}
 	var best *format
 	var entries []entry
-	most := 0
+	most, command := 0, []string(nil)
 	for _, f := range candidates {
-		for _, arguments := range s.launches(f) {
+		for i, arguments := range s.launches(f) {
 			if n := f.score(arguments); n > most {
-				best, entries, most = f, arguments, n
+				if best, entries, most, command = f, arguments, n, nil; i < len(s.commands) {
+					command = s.commands[i]
+				}
 			}
 		}
 	}
+	if why := foreignProgram(command); why != "" {
+		return nil, fmt.Errorf("recipe: %s: %s", name, why)
+	}
 	if most < 2 {
+		for _, words := range s.commands {
+			if why := foreignProgram(words); why != "" {
+				return nil, fmt.Errorf("recipe: %s: %s", name, why)
+			}
+		}
 		return nil, fmt.Errorf("recipe: %s: no command with arguments of %s; is the script started by another one?", name, namesOf(isShell))
 	}
 	r := newRecipe(name, text, best)
@@ -197,6 +208,24 @@ func readScript(name, text string, candidates []*format, o Options) (*Recipe, er
 	best.apply(r, entries)
 	s.deepspeedFile(r)
 	return r, nil
+}
+
+// foreign matches programs whose arguments are not read.
+var foreign = regexp.MustCompile(`^(?:.*/)?(openrlhf|verl|swift|ms-swift|llamafactory-cli|axolotl|xtuner|nemorl|nemo_rl|trl|tune|unsloth|colossalai)(?:[./].*)?$`)
+
+// foreignProgram says that a command starts a program whose arguments are not read, and which file of it is, if any.
+func foreignProgram(words []string) string {
+	i := slices.IndexFunc(words, foreign.MatchString)
+	if i < 0 {
+		return ""
+	}
+	program := foreign.FindStringSubmatch(words[i])[1]
+	for _, w := range words[i:] {
+		if ext := filepath.Ext(w); ext == ".yaml" || ext == ".yml" || ext == ".toml" {
+			return fmt.Sprintf("it starts %s with %s: check that file", program, w)
+		}
+	}
+	return fmt.Sprintf("arguments of %s are not read: give the plan that they stand for to pacer predict --plan", program)
 }
 
 // deepspeedFile reads the DeepSpeed configuration that a script writes and names.
