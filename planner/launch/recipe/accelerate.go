@@ -49,7 +49,7 @@ func accelerateFinish(r *Recipe) {
 	case strings.HasPrefix(kind, "MULTI"):
 		r.setDefault(ZeRO, 0)
 	}
-	if rep, shard := r.degree(replicas), r.numbers[shards]; rep > 1 && shard > 1 {
+	if rep, shard := r.degree(replicas), r.numbers[shards]; rep > 1 && mul(shard, r.degree(CP)) > 1 {
 		r.numbers[Shard] = mul(shard, r.degree(CP))
 	}
 	r.deepspeedPath("deepspeed_config.deepspeed_config_file")

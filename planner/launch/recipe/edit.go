@@ -210,6 +210,13 @@ func dense(c spec.Config) spec.Config {
 	return c
 }
 
+// llamaLike is dense with a network that torchtitan has.
+func llamaLike(c spec.Config) spec.Config {
+	c = dense(c)
+	c.Model.Name, c.Model.Layers, c.Model.Hidden, c.Model.Heads, c.Model.KVHeads, c.Model.FFN, c.Model.Vocab, c.Model.GatedMLP = "Llama3-70B", 80, 8192, 64, 8, 28672, 128256, true
+	return c
+}
+
 // sequenceParallel is c with sequence parallelism, which package launch asks for beside experts.
 func sequenceParallel(c spec.Config) spec.Config {
 	c.Plan.SequenceParallel = c.Plan.TP > 1

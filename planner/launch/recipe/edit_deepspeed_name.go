@@ -38,6 +38,10 @@ func orShipped(edit planEdit) planEdit {
 	return func(r *Recipe, p *spec.Plan) ([]change, string) {
 		now := r.valueOf("deepspeed")
 		if _, known := shippedIn(r.Format, now); !known {
+			names := shipped[r.Format][shippedState{p.ZeRO, p.Offload}]
+			if r.Format == "axolotl" && p.ZeRO == 1 && len(names) > 0 && p.TP*p.CP == 1 && now == "" && r.numbers[ZeRO] == 0 { // FSDP has no such stage
+				return []change{{key: "deepspeed", value: path.Join("deepspeed_configs", names[0])}}, ""
+			}
 			return edit(r, p)
 		}
 		names := shipped[r.Format][shippedState{p.ZeRO, p.Offload}]

@@ -12,7 +12,7 @@ var maxtextEdits = map[Field]planEdit{
 	MicroBatch: maxtextBatch, GradAccum: writes(GradAccum, "gradient_accumulation_steps"),
 	Recompute: words("remat_policy", map[spec.Recompute]string{spec.RecomputeNone: "none", spec.RecomputeSelective: "minimal", spec.RecomputeFull: "full"}),
 	Precision: multiplies([]change{{key: "quantization", value: "fp8"}}, `""`,
-		wordOf(map[spec.Precision]string{spec.BF16: "bfloat16", spec.FP16: "float16", spec.FP32: "float32"}, "dtype")), ZeRO: cannot("MaxText shards weights, gradients and states together, by its mesh"),
+		wordOf(map[spec.Precision]string{spec.BF16: "bfloat16", spec.FP16: "float16", spec.FP32: "float32"}, "dtype")), ZeRO: maxtextStage,
 	Offload: maxtextOffload, SP: cannot("MaxText splits sequences by the rules of its mesh"),
 }
 
@@ -59,4 +59,31 @@ func maxtextOffload(_ *Recipe, p *spec.Plan) ([]change, string) {
 		return nil, "weights on the host are not read from such files"
 	}
 	return []change{{key: "optimizer_memory_host_offload", value: strconv.FormatBool(p.Offload == spec.OffloadOptimizer)}}, ""
+}
+
+// maxtextStage turns the axes of the mesh that shard weights, gradients and states together into those that hold copies of
+// them, and back.
+func maxtextStage(r *Recipe, p *spec.Plan) (out []change, why string) {
+	from, to := "fsdp", "data"
+	switch {
+	case p.ZeRO == 3:
+		from, to = to, from
+	case p.ZeRO != 0:
+		return nil, "MaxText shards weights, gradients and states together, by its mesh"
+	case r.numbers[Shard] > 0 || r.has("ici_fsdp_transpose_parallelism"):
+		return nil, "more than one axis of the mesh shards"
+	}
+	for _, where := range []string{"ici_", "dcn_"} {
+		key := where + from + "_parallelism"
+		if v := r.valueOf(key); v != "" && v != "1" {
+			out = append(out, change{key: key, value: "1"}, change{key: where + to + "_parallelism", value: v})
+		}
+	}
+	if len(out) == 0 { // base.yml has -1 for the axis that shards
+		out = []change{{key: "ici_fsdp_parallelism", value: "1"}, {key: "ici_data_parallelism", value: "-1"}}
+		if p.ZeRO == 3 {
+			out = []change{{key: "ici_data_parallelism", value: "1"}, {key: "ici_fsdp_parallelism", value: "-1"}}
+		}
+	}
+	return out, ""
 }

@@ -112,16 +112,21 @@ func maxtextFinish(r *Recipe) {
 				continue
 			}
 			across = across || where == "dcn_"
+			shards := n != 1 && (axis == "fsdp" || axis == "fsdp_transpose")
 			if n < 1 {
 				filled = true
 				n = 1
 			}
-			if axis == "fsdp" || axis == "fsdp_transpose" {
+			if shards {
 				r.numbers[ZeRO] = 3
 				sharing = mul(sharing, n)
 			}
 			degrees[of] = mul(max(degrees[of], 1), n)
 		}
+	}
+	if !r.has("ici_fsdp_parallelism") {
+		r.setDefault(ZeRO, 3)
+		r.assume("ici_fsdp_parallelism=-1: the value of base.yml, which shards weights over all devices that no other axis has")
 	}
 	if sharing > 1 && !filled && sharing < degrees[DP] { // the data axis holds copies of the shards
 		r.numbers[Shard] = sharing

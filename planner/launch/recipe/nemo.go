@@ -10,7 +10,7 @@ import (
 
 // nemoYAML is the configuration of NeMo 1 and NeMo-Framework-Launcher, with OmegaConf interpolation.
 var nemoYAML = format{
-	name: "nemo", doc: "NeMo 1 and NeMo-Framework-Launcher: YAML with OmegaConf interpolation", syntax: isYAML,
+	name: "nemo", doc: "NeMo 1, NeMo-Framework-Launcher and NeMo 2: YAML with OmegaConf interpolation; Megatron Bridge: YAML", syntax: isYAML,
 	keys: map[string]rule{
 		"trainer.num_nodes": number(Nodes), "trainer.devices": number(PerNode), "trainer.precision": oneOf(Precision, precisions),
 		"model.num_layers": number(Layers), "model.hidden_size": number(Hidden), "model.num_attention_heads": number(Heads), "model.num_query_groups": number(KVHeads), "model.ffn_hidden_size": number(FFN), "model.kv_channels": number(HeadDim),

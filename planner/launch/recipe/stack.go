@@ -16,10 +16,13 @@ var coreOptions = []string{"--use-mcore-models", "--use-megatron-fsdp", "--conte
 
 // Stack names the training stack that the file is for, "" where more than one reads such files.
 func (r *Recipe) Stack() string {
-	if r.Format != "megatron" {
-		return stacks[r.Format]
-	}
 	switch {
+	case r.Format == nemoYAML.name && r.isBridge():
+		return "Megatron-Bridge"
+	case r.Format == nemoYAML.name && !r.isNeMo1():
+		return "NeMo"
+	case r.Format != "megatron":
+		return stacks[r.Format]
 	case slices.ContainsFunc(r.entries, func(e entry) bool { return strings.HasPrefix(e.key, "--deepspeed") }):
 		return "Megatron-DeepSpeed"
 	case slices.ContainsFunc(coreOptions, r.has):

@@ -43,6 +43,12 @@ func (r *Recipe) titanChanges(from, to *spec.Config) [][]change {
 	before, err := r.settings(&was)
 	known := err == nil
 	after, err := r.settings(&now)
+	if err != nil && was.Plan.EP == now.Plan.EP { // the network may be one that package launch does not write
+		was, now = llamaLike(was), llamaLike(now)
+		before, _ = r.settings(&was)
+		known = before != nil
+		after, err = r.settings(&now)
+	}
 	if err != nil {
 		return nil
 	}
