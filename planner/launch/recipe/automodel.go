@@ -12,11 +12,11 @@ var automodelYAML = format{
 		"distributed.dp_size": number(DP), "distributed.dp_replicate_size": number(replicas), "distributed.activation_checkpointing": word(Recompute, "full", "none"), "distributed.sequence_parallel": yesNo(SP),
 		"distributed.pipeline.pp_microbatch_size": number(MicroBatch), "distributed.pipeline.pp_schedule": text(Schedule), "distributed.pipeline.layers_per_stage": number(perChunk), "distributed.pipeline.virtual_pipeline_parallel_size": number(VPP),
 		"autopipeline.pp_microbatch_size": number(MicroBatch), "autopipeline.pp_schedule": text(Schedule), "autopipeline.layers_per_stage": number(perChunk), "distributed.offload_policy._target_": word2(Offload, "optimizer+params"), "distributed.cpu_offload": word(Offload, "optimizer+params", "none"),
-		"optimizer._target_": className(Optimizer), "peft.dim": number(LoRARank), "peft._target_": nothing, "peft.target_modules": text(Modules), "peft.match_all_linear": word(Modules, "all-linear", ""), "parallelizer.activation_checkpointing": word(Recompute, "full", "none"), "model.backend.te_fp8": nothing, "model.backend.te_fp8.recipe": nothing, "quantization.load_in_4bit": when(Bits, 4), "quantization.load_in_8bit": when(Bits, 8),
+		"optimizer._target_": className(Optimizer), "peft.dim": number(LoRARank), "peft._target_": nothing, "peft.target_modules": text(Modules), "distributed_config._target_": nothing, "distributed_config.sequence_parallel": yesNo(SP), "distributed_config.activation_checkpointing": word(Recompute, "full", "none"), "peft.match_all_linear": word(Modules, "all-linear", ""), "parallelizer.activation_checkpointing": word(Recompute, "full", "none"), "model.backend.te_fp8": nothing, "model.backend.te_fp8.recipe": nothing, "quantization.load_in_4bit": when(Bits, 4), "quantization.load_in_8bit": when(Bits, 8),
 		"fp8.enabled": nothing, "packed_sequence.packed_sequence_size": nothing, "dataset.seq_len": number(SeqLen), "dataset.seq_length": number(SeqLen), "dataset.max_seq_length": number(SeqLen), "dataset.sequence_length": number(SeqLen),
 		"ci.nproc_per_node": number(PerNode), "ci.nodes": number(Nodes), "benchmark.num_nodes": number(Nodes),
 	},
-	inert: []string{"recipe", "recipe.*", "autocast.*", "moe_metrics.*", "seed", "benchmark.*", "step_scheduler.*", "dist_env.*", "rng.*", "model._target_", "model.trust_remote_code", "model.*", "checkpoint.*", "distributed.*", "distributed.moe.*", "distributed.pipeline.*", "autopipeline.*", "parallelizer.*", "loss_fn.*", "dataset.*", "validation_dataset.*", "validation_dataloader.*", "dataloader.*", "dataloader", "optimizer.*", "lr_scheduler.*", "lr_scheduler", "ci.*", "peft.*", "quantization.*", "fp8.*", "packed_sequence.*", "wandb.*", "clip_grad_norm.*", "nvtx", "freeze_config.*", "processor.*", "logging.*", "profiling.*", "mlflow.*", "slurm.*", "cluster.*"},
+	inert: []string{"recipe", "recipe.*", "autocast.*", "moe_metrics.*", "seed", "benchmark.*", "step_scheduler.*", "dist_env.*", "rng.*", "model._target_", "model.trust_remote_code", "model.*", "checkpoint.*", "distributed.*", "distributed.moe.*", "distributed_config.*", "distributed.pipeline.*", "autopipeline.*", "parallelizer.*", "loss_fn.*", "dataset.*", "validation_dataset.*", "validation_dataloader.*", "dataloader.*", "dataloader", "optimizer.*", "lr_scheduler.*", "lr_scheduler", "ci.*", "peft.*", "quantization.*", "fp8.*", "packed_sequence.*", "wandb.*", "clip_grad_norm.*", "nvtx", "freeze_config.*", "processor.*", "logging.*", "profiling.*", "mlflow.*", "slurm.*", "cluster.*"},
 	weighs: map[string]effect{
 		"compile.*":                             {"the model is compiled", 0.1, 0.05},
 		"model.backend.dispatcher":              {"which dispatcher experts have", 0.1, 0.05},
@@ -63,7 +63,7 @@ func automodelFinish(r *Recipe) {
 	} else if pp == 1 {
 		delete(r.numbers, MicroBatch)
 	}
-	strategy := strings.ToLower(r.valueOf("distributed.strategy") + r.valueOf("distributed._target_"))
+	strategy := strings.ToLower(r.valueOf("distributed.strategy") + r.valueOf("distributed._target_") + r.valueOf("distributed_config._target_"))
 	switch {
 	case strings.Contains(strategy, "fsdp2") && pp == 1, strings.Contains(strategy, "megatron_fsdp"), strings.Contains(strategy, "megatronfsdp"), strings.Contains(strategy, "nvfsdp"):
 		r.setDefault(ZeRO, 3)

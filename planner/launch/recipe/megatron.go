@@ -181,6 +181,9 @@ func megatronFinish(r *Recipe) {
 		delete(r.numbers, KVHeads)
 		r.assume("keys and values of every head: without --group-query-attention, Megatron-LM does not read --num-query-groups")
 	}
+	if r.valueOf("--expert-tensor-parallel-size") == strconv.Itoa(r.degree(TP)) { // as without it
+		r.without("--expert-tensor-parallel-size")
+	}
 	if r.hasKey("--fp4-format") {
 		r.texts[Precision] = "fp4"
 	}

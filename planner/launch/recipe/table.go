@@ -206,7 +206,7 @@ func (f *format) inEffect(e *entry) bool {
 		return true
 	}
 	switch strings.ToLower(e.value) {
-	case "false", "no", "off", "0", "disabled", "0.0", "fused", "flash":
+	case "false", "no", "off", "0", "disabled", "0.0", "fused", "flash", "no_shard":
 		return false
 	case "1":
 		return !strings.HasSuffix(e.key, "_degree")
