@@ -122,7 +122,7 @@ func (r *Recipe) isBridge() bool {
 	return slices.ContainsFunc(r.entries, func(e entry) bool { return strings.HasPrefix(e.key, "train.") })
 }
 
-// isNeMo1 reports whether a file is for NeMo 1, whose keys of optimizer and recomputation are others.
+// isNeMo1 reports whether a file is for NeMo 1. Later releases have other keys of optimizer and recomputation.
 func (r *Recipe) isNeMo1() bool { return r.nemoSection() == "model." && !r.isBridge() }
 
 func nemoDegree(of Field, name string) planEdit {

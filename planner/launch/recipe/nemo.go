@@ -52,7 +52,7 @@ var nemoYAML = format{
 	finish: nemoFinish, edits: nemoEdits,
 }
 
-// unreadNetwork matches names of recipes whose layers are not those of a transformer or a hybrid of Mamba.
+// unreadNetwork matches names of recipes with layers other than those of a transformer or a hybrid of Mamba.
 var unreadNetwork = regexp.MustCompile(`griffin|hyena|retro|speech|asr|clip|vit|diffusion|imagen|nmt`)
 
 // fp8Recipe is how NeMo 2 scales 8 bits.

@@ -210,10 +210,10 @@ func readScript(name, text string, candidates []*format, o Options) (*Recipe, er
 	return r, nil
 }
 
-// foreign matches programs whose arguments are not read.
+// foreign matches programs with arguments that are not read.
 var foreign = regexp.MustCompile(`^(?:.*/)?(openrlhf|verl|swift|ms-swift|llamafactory-cli|axolotl|xtuner|nemorl|nemo_rl|trl|tune|unsloth|colossalai)(?:[./].*)?$`)
 
-// foreignProgram says that a command starts a program whose arguments are not read, and which file of it is, if any.
+// foreignProgram says that a command starts such a program, and which file of it is read, if any.
 func foreignProgram(words []string) string {
 	i := slices.IndexFunc(words, foreign.MatchString)
 	if i < 0 {
