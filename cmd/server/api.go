@@ -38,7 +38,8 @@ type operation struct {
 // endpoint is an operation with what its requests need.
 type endpoint struct {
 	operation
-	schema *huma.Schema // of the body
+	schema *huma.Schema           // of the body
+	plain  func(body []byte) bool // reports that a body is valid; false of any other, valid or not. nil = unknown of all
 }
 
 // router is the mux that huma registers operations with. It limits and counts
@@ -113,7 +114,7 @@ func (s *Server) routes() (http.Handler, error) {
 	c.DocsPath, c.SchemasPath = "", "" // that page loads scripts from another site; schemas are in the document
 	c.CreateHooks = nil                // no $schema in responses
 	c.Transformers = []huma.Transformer{shortened}
-	c.Formats = map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat}
+	c.Formats = map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat}
 	c.NoFormatFallback = false
 	api := humago.New(m, c)
 	s.api, s.router = api, m

@@ -74,6 +74,9 @@ func (s *Server) withBody(o *endpoint, next http.HandlerFunc) http.HandlerFunc {
 
 // badBody returns the problem with a body by its syntax and its schema.
 func (s *Server) badBody(o *endpoint, body []byte) *Problem {
+	if o.plain != nil && o.plain(body) {
+		return nil
+	}
 	if len(bytes.TrimSpace(body)) == 0 {
 		return newProblem(http.StatusBadRequest, "", "request body is required")
 	}

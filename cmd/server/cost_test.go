@@ -26,7 +26,7 @@ func TestCostTellsShortFromLong(t *testing.T) {
 	}{
 		{&body[answer.PlanRequest]{plan(8, 8)}, false}, {&body[answer.PlanRequest]{plan(512, 512)}, false}, {&body[answer.PlanRequest]{wide}, true}, {&body[answer.PlanRequest]{front}, true},
 		{&body[answer.CurveRequest]{answer.CurveRequest{MaxDevices: 64, Request: of(64)}}, false}, {&body[answer.CurveRequest]{answer.CurveRequest{MaxDevices: 4096, Request: of(4096)}}, true},
-		{&body[BatchRequest]{BatchRequest{make([]answer.PredictRequest, 10)}}, false}, {&body[BatchRequest]{BatchRequest{make([]answer.PredictRequest, 10000)}}, true},
+		{&body[BatchRequest]{BatchRequest{Questions: make([]answer.PredictRequest, 10)}}, false}, {&body[BatchRequest]{BatchRequest{Questions: make([]answer.PredictRequest, 10000)}}, true},
 		{&body[answer.PredictRequest]{}, false}, {&body[answer.PlanRequest]{plan(-1, -1)}, false}, {&body[answer.PlanRequest]{plan(1<<62, 1<<62)}, true},
 	} {
 		if cost := costOf(c.in); (cost > shortSearch) != c.long || cost < 0 {

@@ -80,45 +80,23 @@ func (f *flightService) predict(ctx context.Context, rec arrow.Record) (arrow.Re
 	return admitted(ctx, f.s, search, questionSec*float64(q.rows), func() (arrow.Record, error) {
 		b := newPredictionBuilder(q.rows)
 		defer b.Release()
-		prepared := map[questionKey]ready{}
+		batch := f.s.models.NewBatch(checkTexts)
+		var question answer.Question
 		var choice planner.Choice
 		for row := range q.rows {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			k, seq := q.key(row)
-			p, ok := prepared[k]
-			if !ok {
-				p = f.prepare(ctx, q, k)
-				prepared[k] = p
-			}
-			if p.err != nil {
-				b.fail(ctx, f.s, p.err)
-				continue
-			}
-			if err := p.At(ctx, int(seq), &choice); err != nil {
+			q.row(row, &question)
+			p := batch.Prepare(ctx, &question)
+			if err := p.At(ctx, question.Seq, &choice); err != nil {
 				b.fail(ctx, f.s, err)
 				continue
 			}
-			b.add(&choice, &p.Cost)
+			b.add(&choice, p.Cost())
 		}
 		return b.NewRecord(), nil
 	})
-}
-
-// ready is a prepared question, or why there is none.
-type ready struct {
-	*answer.Prepared
-	err error
-}
-
-func (f *flightService) prepare(ctx context.Context, q *questions, k questionKey) ready {
-	request, err := q.request(k)
-	if err != nil {
-		return ready{err: err}
-	}
-	p, err := f.s.models.Prepare(ctx, request)
-	return ready{p, err}
 }
 
 // predictionBuilder builds a record batch of predictions.

@@ -9,7 +9,6 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/planner"
 )
 
 // Described has what a request describes by figures in place of names, and the parts of its training stack.
@@ -83,41 +82,6 @@ func (c *Answerer) PredictRow(ctx context.Context, in *PredictRequest) (row quer
 		start, err = query.NewLaunch(in.Emit, choice)
 	}
 	return row, start, err
-}
-
-// Prepared is a question with names that are looked up. It answers for every length of samples.
-type Prepared struct {
-	Cost spec.TrainCost
-	plan *planner.FixedPlan
-	seq  int // tokens of a sample, where the question does not state them
-}
-
-// Prepare looks up the names of a question, without Explain and Emit. Its Seq is read only with Packed, which depends on
-// it. What is prepared is of the present models and measurements.
-func (c *Answerer) Prepare(ctx context.Context, in PredictRequest) (*Prepared, error) {
-	in.Into(&in.Request)
-	if in.Packed == 0 {
-		in.Seq = 0
-	}
-	r, a, err := c.Resolve(ctx, &in.Request)
-	if err == nil {
-		err = r.Fix(&in.Request, in.FixedPlan)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &Prepared{r.Model.TrainCost(), a.Planner.PrepareFixed(r.Request), r.SeqLen}, nil
-}
-
-// At sets out to the answer for samples of seq tokens; 0 = the question's own length. Errors are those of PredictRow.
-func (p *Prepared) At(ctx context.Context, seq int, out *planner.Choice) error {
-	if seq == 0 {
-		return p.plan.At(ctx, p.seq, out)
-	}
-	if err := query.InRange("seq", seq, query.MaxSeq); err != nil {
-		return err
-	}
-	return p.plan.At(ctx, seq, out)
 }
 
 // explain returns the parts of the time and memory of c.

@@ -89,18 +89,28 @@ type PlanRow struct {
 
 // NewPlanRow writes a choice out.
 func NewPlanRow(ch planner.Choice) PlanRow {
-	var sec, lo, hi float64
-	if ch.Prediction.Throughput > 0 { // else it does not fit and is not covered
-		sec, lo, hi = ch.Prediction.StepSec(ch.Config.Plan.GlobalBatch())
+	cost := ch.Config.Model.TrainCost()
+	row := PlanWords(&ch.Config)
+	row.Set(&ch, &cost)
+	return row
+}
+
+// PlanWords returns the part of a row that depends on the plan and its shape alone.
+func PlanWords(c *spec.Config) PlanRow {
+	return PlanRow{Plan: c.Plan.String(), PlanParts: c.Plan.Normal(), Devices: c.Plan.Devices(), GlobalBatch: c.Plan.GlobalBatch(), Shape: ShapeText(c.Shape)}
+}
+
+// Set sets the other part to a choice with that plan, of a model with that cost.
+func (r *PlanRow) Set(ch *planner.Choice, cost *spec.TrainCost) {
+	p := &ch.Prediction
+	r.StepTimeSec, r.StepTimeLo, r.StepTimeHi = 0, 0, 0
+	if p.Throughput > 0 { // else it does not fit and is not covered
+		r.StepTimeSec, r.StepTimeLo, r.StepTimeHi = p.StepSec(r.GlobalBatch)
 	}
-	return PlanRow{
-		Devices: ch.Config.Plan.Devices(), GlobalBatch: ch.Config.Plan.GlobalBatch(), CostPerSample: ch.CostPerSample, GoodputPerS: ch.Goodput(),
-		Plan: ch.Config.Plan.String(), PlanParts: ch.Config.Plan.Normal(), StepTimeSec: sec, StepTimeLo: lo, StepTimeHi: hi,
-		SamplesPerS: ch.Prediction.Throughput, MemGiB: ch.Prediction.MemoryBytes / memory.GiB, Fits: ch.Fits,
-		TFLOPsPerGPU: TFLOPsPerDevice(&ch.Config, ch.Prediction.Throughput),
-		Shape:        ShapeText(ch.Config.Shape), By: ch.Prediction.By, Why: ch.Why, Verdict: string(ch.Verdict), Warnings: Texts(ch.Prediction.Warnings),
-		Utilization: UtilizationOf(&ch.Config, ch.Prediction.Throughput),
-	}
+	r.SamplesPerS, r.MemGiB, r.Fits, r.CostPerSample, r.GoodputPerS = p.Throughput, p.MemoryBytes/memory.GiB, ch.Fits, ch.CostPerSample, ch.Goodput()
+	r.TFLOPsPerGPU = TFLOPsAtCost(cost, &ch.Config, p.Throughput)
+	r.By, r.Why, r.Verdict, r.Warnings = p.By, ch.Why, string(ch.Verdict), Texts(p.Warnings)
+	r.Utilization = utilizationAt(cost, &ch.Config, p.Throughput)
 }
 
 // TFLOPsPerDevice is the TFLOP/s of a device at a throughput in samples/s.

@@ -11,7 +11,13 @@ type Utilization struct {
 }
 
 // UtilizationOf returns the utilization of c at a throughput in samples/s.
-func UtilizationOf(c *spec.Config, throughput float64) (u Utilization) {
+func UtilizationOf(c *spec.Config, throughput float64) Utilization {
+	cost := c.Model.TrainCost()
+	return utilizationAt(&cost, c, throughput)
+}
+
+// utilizationAt is UtilizationOf with the cost of the model.
+func utilizationAt(cost *spec.TrainCost, c *spec.Config, throughput float64) (u Utilization) {
 	devices := float64(c.Plan.Devices())
 	if !(throughput > 0) || devices < 1 {
 		return u
@@ -21,8 +27,9 @@ func UtilizationOf(c *spec.Config, throughput float64) (u Utilization) {
 		precision = c.Accelerator.DefaultPrecision()
 	}
 	if peak := c.Accelerator.Peak(precision) * devices; peak > 0 {
-		u.MFU = c.Model.TrainFLOPs(c.Seq()) * throughput / peak
-		u.HFU = u.MFU * (1 + recomputedShare(c))
+		all := cost.FLOPs(c.Seq())
+		u.MFU = all * throughput / peak
+		u.HFU = u.MFU * (1 + recomputedShare(c, all))
 	}
 	if seq := c.Seq(); seq > 0 && c.Model.Kind != spec.Vision {
 		u.TokensPerDevice = float64(seq) * throughput / devices
@@ -33,8 +40,8 @@ func UtilizationOf(c *spec.Config, throughput float64) (u Utilization) {
 
 // recomputedShare returns the recomputed work as a share of that of the model. The forward pass, which full recomputation
 // repeats, is one of three equal parts, or with an adapter one of two. Selective recomputation repeats the attention
-// core (Korthikanti et al. 2022), a third of the work that does not grow with the parameters.
-func recomputedShare(c *spec.Config) float64 {
+// core (Korthikanti et al. 2022), a third of the work that does not grow with the parameters. all is the work in FLOPs.
+func recomputedShare(c *spec.Config, all float64) float64 {
 	forward := 1. / 3
 	if c.Model.Adapter.Kind != spec.FullTraining {
 		forward = 1. / 2
@@ -43,7 +50,6 @@ func recomputedShare(c *spec.Config) float64 {
 	case spec.RecomputeFull:
 		return forward
 	case spec.RecomputeSelective:
-		all := c.Model.TrainFLOPs(c.Seq())
 		weights := 2 / forward * c.Model.ActiveParams() * float64(c.Seq())
 		if all > weights && c.Model.HasShape() && c.Model.Tower == (spec.Tower{}) {
 			return forward * (all - weights) / all

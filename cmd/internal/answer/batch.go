@@ -1,0 +1,115 @@
+package answer
+
+import (
+	"context"
+
+	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
+)
+
+// Batch prepares the questions of a batch: it looks up the names of a site once, and reads and checks each plan on it
+// once for all lengths of samples. It is of the present models and measurements. Not safe for concurrent use.
+type Batch struct {
+	answerer *Answerer
+	check    func(*Question) error
+	sites    map[Question]*site // by fields besides those of query.FixedPlan
+	plans    map[Question]*Prepared
+}
+
+// site is a request with names that are looked up.
+type site struct {
+	resolved query.Resolved
+	model    *Model
+	cost     spec.TrainCost
+	err      error
+}
+
+// NewBatch returns a Batch of questions that pass check, unless that is nil.
+func (c *Answerer) NewBatch(check func(*Question) error) *Batch {
+	return &Batch{c, check, map[Question]*site{}, map[Question]*Prepared{}}
+}
+
+// Prepared is a plan that is looked up and checked. It answers for every length of samples. Safe for concurrent use.
+type Prepared struct {
+	site *site
+	plan *planner.FixedPlan
+	row  query.PlanRow // its words
+	head []byte        // of the JSON of row
+	err  error         // instead of an answer
+}
+
+// Prepare prepares q and what differs from it in Seq only. With Packed, Seq may not differ. It keeps no text of q.
+func (b *Batch) Prepare(ctx context.Context, q *Question) *Prepared {
+	key := q.plan()
+	p, ok := b.plans[key]
+	if !ok {
+		key = key.clone()
+		p = b.prepare(ctx, &key)
+		b.plans[key] = p
+	}
+	return p
+}
+
+func (b *Batch) prepare(ctx context.Context, q *Question) *Prepared {
+	if b.check != nil {
+		if err := b.check(q); err != nil {
+			return &Prepared{err: err}
+		}
+	}
+	in := q.request()
+	s := b.site(ctx, *q, &in.Request)
+	if s.err != nil {
+		return &Prepared{err: s.err}
+	}
+	r := s.resolved
+	if err := r.Fix(&in.Request, in.FixedPlan); err != nil {
+		return &Prepared{err: err}
+	}
+	p := &Prepared{site: s, plan: s.model.Planner.PrepareFixed(r.Request)}
+	c := r.Config()
+	p.row = query.PlanWords(&c)
+	p.head, p.err = p.row.Head()
+	return p
+}
+
+func (b *Batch) site(ctx context.Context, key Question, in *query.Request) *site {
+	key.Plan, key.Shape, key.Devices = "", "", 0
+	s, ok := b.sites[key]
+	if !ok {
+		s = &site{}
+		s.resolved, s.model, s.err = b.answerer.Resolve(ctx, in)
+		s.cost = s.resolved.Model.TrainCost()
+		b.sites[key] = s
+	}
+	return s
+}
+
+// Cost is the cost of the model.
+func (p *Prepared) Cost() *spec.TrainCost { return &p.site.cost }
+
+// At sets out to the answer for samples of seq tokens; 0 = the question's own length. Errors are those of PredictRow.
+func (p *Prepared) At(ctx context.Context, seq int, out *planner.Choice) error {
+	switch {
+	case p.err != nil:
+		return p.err
+	case seq == 0:
+		seq = p.site.resolved.SeqLen
+	default:
+		if err := query.InRange("seq", seq, query.MaxSeq); err != nil {
+			return err
+		}
+	}
+	return p.plan.At(ctx, seq, out)
+}
+
+// AppendRow appends the JSON of the query.PlanRow of At to b. After an error it returns b.
+func (p *Prepared) AppendRow(ctx context.Context, b []byte, seq int) ([]byte, error) {
+	var choice planner.Choice
+	if err := p.At(ctx, seq, &choice); err != nil {
+		return b, err
+	}
+	row := p.row
+	row.Set(&choice, p.Cost())
+	return row.AppendJSON(b, p.head)
+}

@@ -1,0 +1,123 @@
+package query
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"math"
+	"strconv"
+)
+
+// AppendJSON appends the JSON of r to b, the same bytes as of package function AppendJSON, which takes several times as
+// long. head is r.Head, which rows of one plan share.
+func (r *PlanRow) AppendJSON(b, head []byte) (_ []byte, err error) {
+	w := jsonWriter{b: append(b, head...)}
+	w.number(`,"step_time_s":`, r.StepTimeSec)
+	w.number(`,"step_time_lo_s":`, r.StepTimeLo)
+	w.number(`,"step_time_hi_s":`, r.StepTimeHi)
+	w.number(`,"samples_per_s":`, r.SamplesPerS)
+	w.number(`,"mem_gib":`, r.MemGiB)
+	w.b = strconv.AppendBool(append(w.b, `,"fits":`...), r.Fits)
+	w.number(`,"tflops_per_gpu":`, r.TFLOPsPerGPU)
+	w.b = strconv.AppendInt(append(w.b, `,"devices":`...), int64(r.Devices), 10)
+	w.b = strconv.AppendInt(append(w.b, `,"global_batch":`...), int64(r.GlobalBatch), 10)
+	w.number(`,"cost_per_sample":`, r.CostPerSample)
+	w.number(`,"goodput_samples_per_s":`, r.GoodputPerS)
+	w.text(`,"shape":`, r.Shape)
+	w.text(`,"by":`, r.By)
+	if r.PBeatsBest != nil {
+		w.number(`,"p_beats_best":`, *r.PBeatsBest)
+	}
+	if r.Why != "" {
+		w.text(`,"why":`, r.Why)
+	}
+	w.text(`,"verdict":`, r.Verdict)
+	w.texts(`,"warnings":`, r.Warnings)
+	w.known(`,"mfu":`, r.MFU)
+	w.known(`,"hfu":`, r.HFU)
+	w.known(`,"tokens_per_s_per_device":`, r.TokensPerDevice)
+	w.known(`,"energy_j_per_sample":`, r.JoulesPerSample)
+	if r.Explain != nil {
+		w.any(`,"explain":`, r.Explain)
+	}
+	return append(w.b, '}'), w.err
+}
+
+// Head returns the beginning of the JSON of r.
+func (r *PlanRow) Head() ([]byte, error) {
+	w := jsonWriter{}
+	w.text(`{"plan":`, r.Plan)
+	w.any(`,"plan_parts":`, &r.PlanParts)
+	return w.b, w.err
+}
+
+// jsonWriter appends fields, each with the text before its value.
+type jsonWriter struct {
+	b   []byte
+	err error // the first
+}
+
+func (w *jsonWriter) number(before string, v float64) {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		w.any(before, v) // is an error
+		return
+	}
+	w.b = AppendNumber(append(w.b, before...), v)
+}
+
+// AppendNumber appends v, which is finite, as encoding/json writes it.
+func AppendNumber(b []byte, v float64) []byte {
+	if abs := math.Abs(v); abs != 0 && abs < 1e-6 || abs >= 1e21 {
+		text, _ := json.Marshal(v)
+		return append(b, text...)
+	}
+	return strconv.AppendFloat(b, v, 'f', -1, 64)
+}
+
+// known is number for a figure that is left out where it is 0.
+func (w *jsonWriter) known(before string, v float64) {
+	if v != 0 {
+		w.number(before, v)
+	}
+}
+
+func (w *jsonWriter) text(before, s string) {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			w.any(before, s)
+			return
+		}
+	}
+	w.b = append(append(append(append(w.b, before...), '"'), s...), '"')
+}
+
+func (w *jsonWriter) texts(before string, all []string) {
+	if all == nil {
+		w.any(before, all)
+		return
+	}
+	w.b = append(append(w.b, before...), '[')
+	for i, s := range all {
+		if i > 0 {
+			w.b = append(w.b, ',')
+		}
+		w.text("", s)
+	}
+	w.b = append(w.b, ']')
+}
+
+func (w *jsonWriter) any(before string, v any) {
+	b, err := AppendJSON(append(w.b, before...), v)
+	w.b, w.err = b, cmp.Or(w.err, err)
+}
+
+// AppendJSON appends the JSON of v to b, without escapes for HTML. After an error it returns b.
+func AppendJSON(b []byte, v any) ([]byte, error) {
+	var buf bytes.Buffer
+	e := json.NewEncoder(&buf)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return b, err
+	}
+	return append(b, bytes.TrimSuffix(buf.Bytes(), []byte("\n"))...), nil
+}

@@ -1,0 +1,185 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pacer-ml/pacer/cmd/internal/answer"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
+)
+
+// BatchRequest asks about many plans.
+type BatchRequest struct {
+	Questions []answer.PredictRequest `json:"questions" minItems:"1" maxItems:"10000"`
+
+	plain answer.Questions // of a body that answer.ReadQuestions reads, in place of Questions
+}
+
+// readJSON reads a plain body.
+func (in *BatchRequest) readJSON(body []byte) (ok bool) {
+	in.plain, ok = answer.ReadQuestions(body, maxBatch)
+	return ok
+}
+
+func (in *BatchRequest) len() int { return max(len(in.Questions), len(in.plain.Rows)) }
+
+// Batch answers a BatchRequest, a row per question in its order.
+type Batch struct {
+	Rows     []BatchRow `json:"rows"`
+	ElapsedS float64    `json:"elapsed_s"`
+
+	text []byte // the JSON, which the server writes in place of encoding it
+}
+
+func (b Batch) writeJSON(w io.Writer) error {
+	_, err := w.Write(b.text)
+	return err
+}
+
+// BatchRow is a prediction, or why there is none.
+type BatchRow struct {
+	Plan    *query.PlanRow `json:"plan,omitempty"`
+	Launch  *query.Launch  `json:"launch,omitempty" doc:"Files that start the plan, with emit."`
+	Problem *Problem       `json:"problem,omitempty"`
+}
+
+// jsonFormat is that of huma, but for bodies and answers with a quicker one of their own.
+var jsonFormat = huma.Format{
+	Marshal: func(w io.Writer, v any) error {
+		if v, ok := v.(interface{ writeJSON(io.Writer) error }); ok {
+			return v.writeJSON(w)
+		}
+		return huma.DefaultJSONFormat.Marshal(w, v)
+	},
+	Unmarshal: func(body []byte, v any) error {
+		if v, ok := v.(interface{ readJSON([]byte) bool }); ok && v.readJSON(body) {
+			return nil
+		}
+		return huma.DefaultJSONFormat.Unmarshal(body, v)
+	},
+}
+
+// rowsPerPiece is the number of rows of a batch that a core answers at a time.
+const rowsPerPiece = 128
+
+// batch answers requests on all cores.
+func (s *Server) batch(ctx context.Context, in *BatchRequest) (Batch, error) {
+	start := time.Now()
+	rows := in.len()
+	row := func(b []byte, i int) ([]byte, error) { return s.appendAnswer(ctx, b, &in.Questions[i]) }
+	if in.Questions == nil {
+		plans, err := s.prepare(ctx, in.plain.Plans)
+		if err != nil {
+			return Batch{}, err
+		}
+		row = func(b []byte, i int) ([]byte, error) {
+			q := &in.plain.Rows[i]
+			b, err := plans[q.Plan].AppendRow(ctx, append(b, `{"plan":`...), q.Seq)
+			return append(b, '}'), err
+		}
+	}
+	pieces := make([][]byte, (rows+rowsPerPiece-1)/rowsPerPiece)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			size := 0
+			for p := int(next.Add(1)) - 1; p < len(pieces) && ctx.Err() == nil; p = int(next.Add(1)) - 1 {
+				pieces[p] = s.appendRows(ctx, make([]byte, 0, size), p*rowsPerPiece, min((p+1)*rowsPerPiece, rows), row)
+				size = len(pieces[p]) * 9 / 8
+			}
+		})
+	}
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return Batch{}, err
+	}
+	return Batch{text: joinRows(pieces, time.Since(start).Seconds())}, nil
+}
+
+// prepare looks up the plans of a batch.
+func (s *Server) prepare(ctx context.Context, plans []answer.Question) (out []*answer.Prepared, err error) {
+	b := s.models.NewBatch(nil)
+	for i := range plans {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		out = append(out, b.Prepare(ctx, &plans[i]))
+	}
+	return out, nil
+}
+
+// appendRows appends the rows from..to of the JSON of a Batch, each after a comma.
+func (s *Server) appendRows(ctx context.Context, b []byte, from, to int, row func(b []byte, i int) ([]byte, error)) []byte {
+	for i := from; i < to; i++ {
+		b = append(b, ',')
+		b = s.appendRow(ctx, b, func(b []byte) ([]byte, error) { return row(b, i) })
+	}
+	return b
+}
+
+// appendRow appends what row appends, or the problem of its error or panic.
+func (s *Server) appendRow(ctx context.Context, before []byte, row func(b []byte) ([]byte, error)) (out []byte) {
+	defer func() { // net/http does not recover panics of other goroutines
+		if v := recover(); v != nil {
+			s.metrics.panics.Inc()
+			s.o.Log.Error("panic", "id", requestOf(ctx).id, "path", "/v1/predict/batch", "value", fmt.Sprint(v), "stack", string(debug.Stack()))
+			out = appendProblem(before, newProblem(http.StatusInternalServerError, "", "an internal error, which was logged"))
+		}
+	}()
+	out, err := row(before)
+	if err == nil {
+		return out
+	}
+	p := problem(err)
+	if p.Status == http.StatusInternalServerError {
+		s.o.Log.Error("row failed", "id", requestOf(ctx).id, "path", "/v1/predict/batch", "error", err)
+	}
+	shorten(&p.ErrorModel)
+	return appendProblem(before, p)
+}
+
+func appendProblem(b []byte, p *Problem) []byte {
+	out, err := query.AppendJSON(b, BatchRow{Problem: p})
+	if err != nil { // a value of the request that JSON does not have
+		p.Errors = nil
+		out, _ = query.AppendJSON(b, BatchRow{Problem: p})
+	}
+	return out
+}
+
+// appendAnswer appends the row of any question.
+func (s *Server) appendAnswer(ctx context.Context, b []byte, q *answer.PredictRequest) ([]byte, error) {
+	row, begin, err := s.models.PredictRow(ctx, q)
+	if err != nil {
+		return b, err
+	}
+	return query.AppendJSON(b, BatchRow{Plan: &row, Launch: begin})
+}
+
+// joinRows returns the JSON of a Batch.
+func joinRows(pieces [][]byte, elapsed float64) []byte {
+	const before, between, after = `{"rows":[`, `],"elapsed_s":`, "}\n"
+	size := len(before) + len(between) + 32 + len(after)
+	for _, p := range pieces {
+		size += len(p)
+	}
+	out := append(make([]byte, 0, size), before...)
+	for i, p := range pieces {
+		if i == 0 {
+			p = p[1:] // the comma
+		}
+		out = append(out, p...)
+	}
+	out = query.AppendNumber(append(out, between...), elapsed)
+	return append(out, after...)
+}
