@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -87,15 +88,13 @@ func (s *Server) batch(ctx context.Context, in *BatchRequest) (Batch, error) {
 			return append(b, '}'), err
 		}
 	}
-	pieces := make([][]byte, (rows+rowsPerPiece-1)/rowsPerPiece)
+	pieces := make([]*bytes.Buffer, (rows+rowsPerPiece-1)/rowsPerPiece)
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
-			size := 0
 			for p := int(next.Add(1)) - 1; p < len(pieces) && ctx.Err() == nil; p = int(next.Add(1)) - 1 {
-				pieces[p] = s.appendRows(ctx, make([]byte, 0, size), p*rowsPerPiece, min((p+1)*rowsPerPiece, rows), row)
-				size = len(pieces[p]) * 9 / 8
+				pieces[p] = s.piece(ctx, p*rowsPerPiece, min((p+1)*rowsPerPiece, rows), row)
 			}
 		})
 	}
@@ -118,25 +117,29 @@ func (s *Server) prepare(ctx context.Context, plans []answer.Question) (out []*a
 	return out, nil
 }
 
-// appendRows appends the rows from..to of the JSON of a Batch, each after a comma.
-func (s *Server) appendRows(ctx context.Context, b []byte, from, to int, row func(b []byte, i int) ([]byte, error)) []byte {
+// piece returns the rows from..to of the JSON of a Batch, each after a comma.
+func (s *Server) piece(ctx context.Context, from, to int, row func(b []byte, i int) ([]byte, error)) *bytes.Buffer {
+	out := piecesOfRows.Get().(*bytes.Buffer)
 	for i := from; i < to; i++ {
-		b = append(b, ',')
-		b = s.appendRow(ctx, b, func(b []byte) ([]byte, error) { return row(b, i) })
+		out.WriteByte(',')
+		out.Write(s.appendRow(ctx, out.AvailableBuffer(), i, row))
 	}
-	return b
+	return out
 }
 
-// appendRow appends what row appends, or the problem of its error or panic.
-func (s *Server) appendRow(ctx context.Context, before []byte, row func(b []byte) ([]byte, error)) (out []byte) {
+// piecesOfRows are buffers of finished batches.
+var piecesOfRows = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// appendRow appends row i to b, which is empty, or the problem of its error or panic.
+func (s *Server) appendRow(ctx context.Context, b []byte, i int, row func(b []byte, i int) ([]byte, error)) (out []byte) {
 	defer func() { // net/http does not recover panics of other goroutines
 		if v := recover(); v != nil {
 			s.metrics.panics.Inc()
 			s.o.Log.Error("panic", "id", requestOf(ctx).id, "path", "/v1/predict/batch", "value", fmt.Sprint(v), "stack", string(debug.Stack()))
-			out = appendProblem(before, newProblem(http.StatusInternalServerError, "", "an internal error, which was logged"))
+			out, _ = query.AppendJSON(b, BatchRow{Problem: newProblem(http.StatusInternalServerError, "", "an internal error, which was logged")})
 		}
 	}()
-	out, err := row(before)
+	out, err := row(b, i)
 	if err == nil {
 		return out
 	}
@@ -145,14 +148,8 @@ func (s *Server) appendRow(ctx context.Context, before []byte, row func(b []byte
 		s.o.Log.Error("row failed", "id", requestOf(ctx).id, "path", "/v1/predict/batch", "error", err)
 	}
 	shorten(&p.ErrorModel)
-	return appendProblem(before, p)
-}
-
-func appendProblem(b []byte, p *Problem) []byte {
-	out, err := query.AppendJSON(b, BatchRow{Problem: p})
-	if err != nil { // a value of the request that JSON does not have
-		p.Errors = nil
-		out, _ = query.AppendJSON(b, BatchRow{Problem: p})
+	if out, err = query.AppendJSON(b, BatchRow{Problem: p}); err != nil {
+		panic(err)
 	}
 	return out
 }
@@ -166,19 +163,21 @@ func (s *Server) appendAnswer(ctx context.Context, b []byte, q *answer.PredictRe
 	return query.AppendJSON(b, BatchRow{Plan: &row, Launch: begin})
 }
 
-// joinRows returns the JSON of a Batch.
-func joinRows(pieces [][]byte, elapsed float64) []byte {
+// joinRows returns the JSON of a Batch, and frees its pieces.
+func joinRows(pieces []*bytes.Buffer, elapsed float64) []byte {
 	const before, between, after = `{"rows":[`, `],"elapsed_s":`, "}\n"
 	size := len(before) + len(between) + 32 + len(after)
 	for _, p := range pieces {
-		size += len(p)
+		size += p.Len()
 	}
 	out := append(make([]byte, 0, size), before...)
 	for i, p := range pieces {
 		if i == 0 {
-			p = p[1:] // the comma
+			p.Next(1) // the comma
 		}
-		out = append(out, p...)
+		out = append(out, p.Bytes()...)
+		p.Reset()
+		piecesOfRows.Put(p)
 	}
 	out = query.AppendNumber(append(out, between...), elapsed)
 	return append(out, after...)

@@ -16,55 +16,72 @@ import (
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
-// distinctQuestions returns the questions of a batch that benchmarks ask.
-func distinctQuestions() (qs []question) {
+// distinctQuestions returns the questions of a batch that benchmarks ask: 48 plans for many lengths of samples, or as many
+// plans as questions.
+func distinctQuestions(manyPlans bool) (qs []question) {
 	models := []string{"llama3-8b", "llama2-7b", "llama2-13b", "llama3-70b"}
 	plans := []string{"dp=8,zero=3", "dp=16,zero=2,recompute=full", "dp=8,tp=2,zero=1", "dp=4,tp=4,zero=1,recompute=selective", "dp=2,tp=8", "dp=4,tp=2,pp=4,ga=8"}
 	for i := range maxBatch {
-		qs = append(qs, question{models[i%4], []string{"h100", "a100"}[i/4%2], plans[i/8%6], int64(1024 + 64*(i/48)), 0})
+		plan, seq := plans[i/8%6], int64(1024+64*(i/48))
+		if manyPlans {
+			plan, seq = fmt.Sprintf("dp=%d,tp=%d,mb=%d,ga=%d,zero=1", 1<<(i/8%4), 1<<(i/32%4), 1+i/128%10, 1+i/1280), 4096
+		}
+		qs = append(qs, question{models[i%4], []string{"h100", "a100"}[i/4%2], plan, seq, 0})
 	}
 	return qs
 }
 
+// benchmarkQuestions measures the time of the processor of a distinct question of a batch.
+func benchmarkQuestions(b *testing.B, prepare func(b *testing.B, s *Server, qs []question) (ask func() error)) {
+	for name, manyPlans := range map[string]bool{"questions=lengths": false, "questions=plans": true} {
+		b.Run(name, func(b *testing.B) {
+			ask := prepare(b, newServer(b, Options{}), distinctQuestions(manyPlans))
+			b.ReportAllocs()
+			b.ResetTimer()
+			start := processorTime()
+			for range b.N {
+				if err := ask(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(processorTime()-start)/float64(b.N)/maxBatch, "cpu-ns/question")
+		})
+	}
+}
+
 // BenchmarkBatch is the cost of a distinct question of 10000 over HTTP, without a connection.
 func BenchmarkBatch(b *testing.B) {
-	s := newServer(b, Options{})
-	var text []byte
-	for _, q := range distinctQuestions() {
-		text = fmt.Appendf(text, `,{"model":%q,"accelerator":%q,"plan":%q,"seq":%d}`, q.model, q.accelerator, q.plan, q.seq)
-	}
-	body := fmt.Appendf(nil, `{"questions":[%s]}`, text[1:])
-	r := httptest.NewRequest(http.MethodPost, "http://localhost/v1/predict/batch", nil)
-	r.Header.Set("Content-Type", "application/json")
-	b.ReportAllocs()
-	b.ResetTimer()
-	start := processorTime()
-	for range b.N {
-		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-		w := sink{header: http.Header{}}
-		if s.Handler().ServeHTTP(&w, r); w.status > 200 || w.n == 0 {
-			b.Fatal(w.status)
+	benchmarkQuestions(b, func(_ *testing.B, s *Server, qs []question) func() error {
+		var text []byte
+		for _, q := range qs {
+			text = fmt.Appendf(text, `,{"model":%q,"accelerator":%q,"plan":%q,"seq":%d}`, q.model, q.accelerator, q.plan, q.seq)
 		}
-	}
-	b.ReportMetric(float64(processorTime()-start)/float64(b.N)/maxBatch, "cpu-ns/question")
+		body := fmt.Appendf(nil, `{"questions":[%s]}`, text[1:])
+		r := httptest.NewRequest(http.MethodPost, "http://localhost/v1/predict/batch", nil)
+		r.Header.Set("Content-Type", "application/json")
+		return func() error {
+			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+			w := sink{header: http.Header{}}
+			if s.Handler().ServeHTTP(&w, r); w.status > 200 || w.n == 0 {
+				return fmt.Errorf("status %d", w.status)
+			}
+			return nil
+		}
+	})
 }
 
 // BenchmarkFlightPredict is the cost of a distinct question of a record batch of 10000, without a connection.
 func BenchmarkFlightPredict(b *testing.B) {
-	s := newServer(b, Options{})
-	f := &flightService{s: s}
-	rec := questionRecord(false, distinctQuestions()...)
-	b.ReportAllocs()
-	b.ResetTimer()
-	start := processorTime()
-	for range b.N {
-		out, err := f.predict(b.Context(), rec)
-		if err != nil {
-			b.Fatal(err)
+	benchmarkQuestions(b, func(b *testing.B, s *Server, qs []question) func() error {
+		f, rec := &flightService{s: s}, questionRecord(false, qs...)
+		return func() error {
+			out, err := f.predict(b.Context(), rec)
+			if err == nil {
+				out.Release()
+			}
+			return err
 		}
-		out.Release()
-	}
-	b.ReportMetric(float64(processorTime()-start)/float64(b.N)/maxBatch, "cpu-ns/question")
+	})
 }
 
 // BenchmarkFlightGet is the cost of a distinct row of an export, without a connection.
