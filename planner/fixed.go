@@ -13,44 +13,64 @@ import (
 // FixedPlan is a request that fixes plan and shape, checked once and answered at many sequence lengths. It is immutable
 // and safe for concurrent use.
 type FixedPlan struct {
-	pl      *Planner
-	request Request
-	direct  bool       // it may be answered without a search
-	choice  Choice     // its configuration
-	site    *fixedSite // nil where it opens at some lengths only
+	pl             *Planner
+	base           *Request // all but plan, shape, batch and devices
+	plan           *spec.Plan
+	shape          spec.Shape
+	batch, devices int
+	normal         spec.Plan
+	direct         bool       // it may be answered without a search
+	site           *fixedSite // nil where it opens at some lengths only
 }
 
 // Fixed returns the one choice of a request that fixes plan and shape. It equals
 // the answer of Rank and is faster for legal plans without offload.
 func (pl *Planner) Fixed(ctx context.Context, r Request) (out Choice, err error) {
-	var f FixedPlan
-	f.prepare(pl, r)
+	f := FixedPlan{pl: pl, base: &r, plan: r.Plan, shape: r.Shape, batch: r.GlobalBatch, devices: r.Devices}
+	f.prepare()
 	err = f.At(ctx, r.SeqLen, &out)
 	return out, err
 }
 
-// PrepareFixed prepares Fixed for many sequence lengths.
-func (pl *Planner) PrepareFixed(r Request) *FixedPlan {
-	f := &FixedPlan{}
-	f.prepare(pl, r)
+// PrepareFixed prepares Fixed of a plan on a shape for many sequence lengths. The rest of the request is that of base,
+// which many plans share and which must not change.
+func (pl *Planner) PrepareFixed(base *Request, plan *spec.Plan, shape spec.Shape) *FixedPlan {
+	f := &FixedPlan{pl: pl, base: base, plan: plan, shape: shape, batch: plan.GlobalBatch(), devices: plan.Devices()}
+	f.prepare()
 	return f
 }
 
-func (f *FixedPlan) prepare(pl *Planner, r Request) {
-	f.pl, f.request = pl, r
+// request returns the whole request.
+func (f *FixedPlan) request() Request {
+	r := *f.base
+	r.Plan, r.Shape, r.GlobalBatch, r.Devices = f.plan, f.shape, f.batch, f.devices
+	return r
+}
+
+// Plan returns the plan, in normal form, and its shape.
+func (f *FixedPlan) Plan() (spec.Plan, spec.Shape) { return f.plan.Normal(), f.shape }
+
+func (f *FixedPlan) prepare() {
+	r, pl := f.request(), f.pl
 	if _, all := pl.o.Space.(Enumerate); !all || r.Plan == nil || r.Shape.Devices == "" || pl.o.Reserve > 0 || r.Validate() != nil {
 		return
 	}
 	if r.MinBatch > 0 || r.MinDevices > 0 || r.NoiseScale > 0 || r.TargetThroughput > 0 || r.Objective != "" {
 		return
 	}
-	plan := r.Plan.Normal()
-	if plan.Devices() != r.Shape.Total() || plan.Check(r.Model) != nil {
+	f.normal = r.Plan.Normal()
+	if f.normal.Devices() != r.Shape.Total() || f.normal.Check(r.Model) != nil {
 		return
 	}
 	f.direct = true
-	f.choice.Config = spec.Config{Model: r.Model, SeqLen: r.SeqLen, Plan: plan, Accelerator: r.Accelerator, Shape: r.Shape, Link: r.Link, Framework: r.Framework}
-	f.site, _ = pl.fixedSite(&f.choice.Config) // judge tries again at its length
+	c := f.config(r.SeqLen)
+	f.site, _ = pl.fixedSite(&c) // judge tries again at its length
+}
+
+// config returns the configuration at a sequence length.
+func (f *FixedPlan) config(seq int) spec.Config {
+	r := f.base
+	return spec.Config{Model: r.Model, SeqLen: seq, Plan: f.normal, Accelerator: r.Accelerator, Shape: f.shape, Link: r.Link, Framework: r.Framework}
 }
 
 // At sets out to the one choice on samples of seq tokens; 0 = the model's own length.
@@ -58,7 +78,7 @@ func (f *FixedPlan) At(ctx context.Context, seq int, out *Choice) error {
 	if f.judge(ctx, seq, out) {
 		return nil
 	}
-	r := f.request
+	r := f.request()
 	r.SeqLen = seq
 	ranking, err := f.pl.Rank(ctx, r)
 	if err != nil {
@@ -75,8 +95,7 @@ func (f *FixedPlan) judge(ctx context.Context, seq int, out *Choice) (ok bool) {
 	if !f.direct || seq < 0 {
 		return false
 	}
-	*out = f.choice
-	out.Config.SeqLen = seq
+	*out = Choice{Config: f.config(seq)}
 	c := &out.Config
 	if CannotSplit(&c.Model, c.Seq(), &c.Plan) != "" {
 		return false
@@ -108,7 +127,7 @@ func (f *FixedPlan) judge(ctx context.Context, seq int, out *Choice) (ok bool) {
 	default: // the predictor has its own memory model
 		return false
 	}
-	f.request.setCosts(out)
+	f.base.setCosts(out)
 	limit := c.Accelerator.MemBytes
 	budget := memory.Budget(limit, b.LogSD)
 	switch out.Fits = budget <= 0 || total <= budget; {

@@ -112,7 +112,7 @@ func (s *Server) prepare(ctx context.Context, plans []answer.Question) (out []*a
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		out = append(out, b.Prepare(ctx, &plans[i]))
+		out = append(out, b.PrepareRows(ctx, &plans[i]))
 	}
 	return out, nil
 }

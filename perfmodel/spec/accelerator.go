@@ -118,11 +118,13 @@ func (a Accelerator) Peak(p Precision) float64 {
 
 // Formats returns the number formats with a known rate, widest first.
 func (a Accelerator) Formats() []Precision {
-	rates := map[Precision]float64{FP32: a.FP32, TF32: a.TF32, FP16: a.FP16, BF16: a.BF16, FP8: a.FP8, FP4: a.FP4}
 	var out []Precision
-	for _, p := range Precisions() {
-		if rates[p] > 0 {
-			out = append(out, p)
+	for _, of := range [...]struct {
+		format Precision
+		rate   float64
+	}{{FP32, a.FP32}, {TF32, a.TF32}, {FP16, a.FP16}, {BF16, a.BF16}, {FP8, a.FP8}, {FP4, a.FP4}} {
+		if of.rate > 0 {
+			out = append(out, of.format)
 		}
 	}
 	return out

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -250,23 +251,23 @@ func (p Plan) String() string {
 // once. Absent degrees are 1, absent modes none. It does not apply Check, but it does apply CheckBounds.
 func ParsePlan(s string) (Plan, error) {
 	var p Plan
-	seen := map[string]bool{}
+	seen := make([]string, 0, 32) // on the stack
 	if strings.TrimSpace(s) == "" {
 		return p, fmt.Errorf("spec: empty plan, want a form like dp=2,tp=4,pp=1,mb=2,ga=8")
 	}
 	if words := strings.Fields(s); len(words) > 1 && !strings.Contains(s, ",") && strings.Count(s, "=") == len(words) {
 		return p, fmt.Errorf("spec: plan %q: items are separated by commas, not blanks: %s", s, strings.Join(words, ","))
 	}
-	for _, item := range strings.Split(s, ",") {
+	for item := range strings.SplitSeq(s, ",") {
 		k, v, ok := strings.Cut(item, "=")
 		k, v = strings.ToLower(strings.TrimSpace(k)), strings.ToLower(strings.TrimSpace(v))
 		if !ok || v == "" {
 			return Plan{}, fmt.Errorf("spec: plan %q: %q is not key=value", s, item)
 		}
-		if seen[k] {
+		if slices.Contains(seen, k) {
 			return Plan{}, fmt.Errorf("spec: plan %q: %s is given twice", s, k)
 		}
-		seen[k] = true
+		seen = append(seen, k)
 		if err := p.set(k, v); err != nil {
 			return Plan{}, fmt.Errorf("spec: plan %q: %w", s, err)
 		}

@@ -34,9 +34,25 @@ func (c *Answerer) NewBatch(check func(*Question) error) *Batch {
 type Prepared struct {
 	site *site
 	plan *planner.FixedPlan
-	row  query.PlanRow // its words
-	head []byte        // of the JSON of row
-	err  error         // instead of an answer
+	err  error // instead of an answer
+	words
+}
+
+// words are what the rows of a plan have in common.
+type words struct {
+	devices, batch int
+	shape          string
+	head           []byte // of the JSON
+}
+
+// PrepareRows is Prepare for AppendRow too.
+func (b *Batch) PrepareRows(ctx context.Context, q *Question) *Prepared {
+	p := b.Prepare(ctx, q)
+	if p.err == nil && p.head == nil {
+		plan, shape := p.plan.Plan()
+		p.words = words{plan.Devices(), plan.GlobalBatch(), query.ShapeText(shape), query.AppendHead(nil, &plan)}
+	}
+	return p
 }
 
 // Prepare prepares q and what differs from it in Seq only. With Packed, Seq may not differ. It keeps no text of q.
@@ -66,11 +82,7 @@ func (b *Batch) prepare(ctx context.Context, q *Question) *Prepared {
 	if err := r.Fix(&in.Request, in.FixedPlan); err != nil {
 		return &Prepared{err: err}
 	}
-	p := &Prepared{site: s, plan: s.model.Planner.PrepareFixed(r.Request)}
-	c := r.Config()
-	p.row = query.PlanWords(&c)
-	p.head, p.err = p.row.Head()
-	return p
+	return &Prepared{site: s, plan: s.model.Planner.PrepareFixed(&s.resolved.Request, r.Plan, r.Shape)}
 }
 
 func (b *Batch) site(ctx context.Context, key Question, in *query.Request) *site {
@@ -109,7 +121,7 @@ func (p *Prepared) AppendRow(ctx context.Context, b []byte, seq int) ([]byte, er
 	if err := p.At(ctx, seq, &choice); err != nil {
 		return b, err
 	}
-	row := p.row
+	row := query.PlanRow{Devices: p.devices, GlobalBatch: p.batch, Shape: p.shape}
 	row.Set(&choice, p.Cost())
 	return row.AppendJSON(b, p.head)
 }

@@ -90,17 +90,13 @@ type PlanRow struct {
 // NewPlanRow writes a choice out.
 func NewPlanRow(ch planner.Choice) PlanRow {
 	cost := ch.Config.Model.TrainCost()
-	row := PlanWords(&ch.Config)
+	c := &ch.Config
+	row := PlanRow{Plan: c.Plan.String(), PlanParts: c.Plan.Normal(), Devices: c.Plan.Devices(), GlobalBatch: c.Plan.GlobalBatch(), Shape: ShapeText(c.Shape)}
 	row.Set(&ch, &cost)
 	return row
 }
 
-// PlanWords returns the part of a row that depends on the plan and its shape alone.
-func PlanWords(c *spec.Config) PlanRow {
-	return PlanRow{Plan: c.Plan.String(), PlanParts: c.Plan.Normal(), Devices: c.Plan.Devices(), GlobalBatch: c.Plan.GlobalBatch(), Shape: ShapeText(c.Shape)}
-}
-
-// Set sets the other part to a choice with that plan, of a model with that cost.
+// Set sets all but the plan and its shape to a choice with these, of a model with that cost.
 func (r *PlanRow) Set(ch *planner.Choice, cost *spec.TrainCost) {
 	p := &ch.Prediction
 	r.StepTimeSec, r.StepTimeLo, r.StepTimeHi = 0, 0, 0

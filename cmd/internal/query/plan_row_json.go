@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"math"
 	"strconv"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
 // AppendJSON appends the JSON of r to b, the same bytes as of package function AppendJSON, which takes several times as
-// long. head is r.Head, which rows of one plan share.
+// long. head is from AppendHead, for all rows of a plan.
 func (r *PlanRow) AppendJSON(b, head []byte) (_ []byte, err error) {
 	w := jsonWriter{b: append(b, head...)}
 	w.number(`,"step_time_s":`, r.StepTimeSec)
@@ -43,12 +45,43 @@ func (r *PlanRow) AppendJSON(b, head []byte) (_ []byte, err error) {
 	return append(w.b, '}'), w.err
 }
 
-// Head returns the beginning of the JSON of r.
-func (r *PlanRow) Head() ([]byte, error) {
-	w := jsonWriter{}
-	w.text(`{"plan":`, r.Plan)
-	w.any(`,"plan_parts":`, &r.PlanParts)
-	return w.b, w.err
+// AppendHead appends the beginning of the JSON of a PlanRow with a normal plan.
+func AppendHead(b []byte, p *spec.Plan) []byte {
+	w := jsonWriter{b: b}
+	w.text(`{"plan":`, p.String())
+	count := func(before string, n int) {
+		if n != 0 {
+			w.b = strconv.AppendInt(append(w.b, before...), int64(n), 10)
+		}
+	}
+	word := func(before, s string) {
+		if s != "" {
+			w.text(before, s)
+		}
+	}
+	flag := func(text string, on bool) {
+		if on {
+			w.b = append(w.b, text...)
+		}
+	}
+	w.b = strconv.AppendInt(append(w.b, `,"plan_parts":{"dp":`...), int64(p.DP), 10)
+	w.b = strconv.AppendInt(append(w.b, `,"tp":`...), int64(p.TP), 10)
+	w.b = strconv.AppendInt(append(w.b, `,"pp":`...), int64(p.PP), 10)
+	count(`,"cp":`, p.CP)
+	count(`,"ep":`, p.EP)
+	count(`,"vp":`, p.VirtualStages)
+	word(`,"schedule":`, string(p.Schedule))
+	count(`,"ps":`, p.ParamServers)
+	flag(`,"async":true`, p.Async)
+	w.b = strconv.AppendInt(append(w.b, `,"mb":`...), int64(p.MicroBatch), 10)
+	w.b = strconv.AppendInt(append(w.b, `,"ga":`...), int64(p.AccumSteps), 10)
+	count(`,"zero":`, p.ZeRO)
+	count(`,"shard":`, p.Shard)
+	word(`,"offload":`, string(p.Offload))
+	word(`,"recompute":`, string(p.Recompute))
+	flag(`,"sp":true`, p.SequenceParallel)
+	word(`,"precision":`, string(p.Precision))
+	return append(w.b, '}')
 }
 
 // jsonWriter appends fields, each with the text before its value.
