@@ -2,6 +2,7 @@ package answer
 
 import (
 	"context"
+	"strings"
 
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -19,6 +20,7 @@ type Batch struct {
 
 // site is a request with names that are looked up.
 type site struct {
+	request  query.Request
 	resolved query.Resolved
 	model    *Model
 	cost     spec.TrainCost
@@ -45,22 +47,22 @@ type words struct {
 	head           []byte // of the JSON
 }
 
-// PrepareRows is Prepare for AppendRow too.
+// PrepareRows is Prepare for AppendRow too, of a question that was not prepared before.
 func (b *Batch) PrepareRows(ctx context.Context, q *Question) *Prepared {
-	p := b.Prepare(ctx, q)
-	if p.err == nil && p.head == nil {
+	p := b.prepare(ctx, q)
+	if p.err == nil {
 		plan, shape := p.plan.Plan()
 		p.words = words{plan.Devices(), plan.GlobalBatch(), query.ShapeText(shape), query.AppendHead(nil, &plan)}
 	}
 	return p
 }
 
-// Prepare prepares q and what differs from it in Seq only. With Packed, Seq may not differ. It keeps no text of q.
+// Prepare prepares q and what differs from it in Seq only. With Packed, Seq may not differ. q is in use until b is not, but nothing that
+// is kept longer has its texts.
 func (b *Batch) Prepare(ctx context.Context, q *Question) *Prepared {
 	key := q.plan()
 	p, ok := b.plans[key]
 	if !ok {
-		key = key.clone()
 		p = b.prepare(ctx, &key)
 		b.plans[key] = p
 	}
@@ -73,24 +75,23 @@ func (b *Batch) prepare(ctx context.Context, q *Question) *Prepared {
 			return &Prepared{err: err}
 		}
 	}
-	in := q.request()
-	s := b.site(ctx, *q, &in.Request)
+	s := b.site(ctx, *q)
 	if s.err != nil {
 		return &Prepared{err: s.err}
 	}
 	r := s.resolved
-	if err := r.Fix(&in.Request, in.FixedPlan); err != nil {
+	if err := r.Fix(&s.request, query.FixedPlan{Plan: q.Plan, Shape: strings.Clone(q.Shape), Devices: q.Devices}); err != nil {
 		return &Prepared{err: err}
 	}
 	return &Prepared{site: s, plan: s.model.Planner.PrepareFixed(&s.resolved.Request, r.Plan, r.Shape)}
 }
 
-func (b *Batch) site(ctx context.Context, key Question, in *query.Request) *site {
+func (b *Batch) site(ctx context.Context, key Question) *site {
 	key.Plan, key.Shape, key.Devices = "", "", 0
 	s, ok := b.sites[key]
 	if !ok {
-		s = &site{}
-		s.resolved, s.model, s.err = b.answerer.Resolve(ctx, in)
+		s = &site{request: key.clone().request()}
+		s.resolved, s.model, s.err = b.answerer.Resolve(ctx, &s.request)
 		s.cost = s.resolved.Model.TrainCost()
 		b.sites[key] = s
 	}

@@ -71,13 +71,10 @@ func bounded(fields []QuestionField) []QuestionField {
 	return fields
 }
 
-// request returns q as a request.
-func (q *Question) request() PredictRequest {
-	return PredictRequest{
-		Request: query.Request{Model: q.Model, Accelerator: q.Accelerator, Node: q.Node, Framework: q.Framework, Adapter: q.Adapter, Date: q.Date,
-			Precision: q.Precision, Family: q.Family, GlobalBatch: q.GlobalBatch, PerNode: q.PerNode, Packed: q.Packed, Seq: q.Seq},
-		FixedPlan: query.FixedPlan{Plan: q.Plan, Shape: q.Shape, Devices: q.Devices},
-	}
+// request returns q as a request, without the fields of query.FixedPlan.
+func (q Question) request() query.Request {
+	return query.Request{Model: q.Model, Accelerator: q.Accelerator, Node: q.Node, Framework: q.Framework, Adapter: q.Adapter, Date: q.Date,
+		Precision: q.Precision, Family: q.Family, GlobalBatch: q.GlobalBatch, PerNode: q.PerNode, Packed: q.Packed, Seq: q.Seq}
 }
 
 // clone returns q with texts of its own.
