@@ -63,14 +63,16 @@ func (f *FixedPlan) prepare() {
 		return
 	}
 	f.direct = true
-	c := f.config(r.SeqLen)
+	var c spec.Config
+	f.configure(&c, r.SeqLen)
 	f.site, _ = pl.fixedSite(&c) // judge tries again at its length
 }
 
-// config returns the configuration at a sequence length.
-func (f *FixedPlan) config(seq int) spec.Config {
+// configure sets c to the configuration at a sequence length.
+func (f *FixedPlan) configure(c *spec.Config, seq int) {
 	r := f.base
-	return spec.Config{Model: r.Model, SeqLen: seq, Plan: f.normal, Accelerator: r.Accelerator, Shape: f.shape, Link: r.Link, Framework: r.Framework}
+	*c = spec.Config{SeqLen: seq, Shape: f.shape, Link: r.Link, Framework: r.Framework}
+	c.Model, c.Plan, c.Accelerator = r.Model, f.normal, r.Accelerator
 }
 
 // At sets out to the one choice on samples of seq tokens; 0 = the model's own length.
@@ -95,8 +97,9 @@ func (f *FixedPlan) judge(ctx context.Context, seq int, out *Choice) (ok bool) {
 	if !f.direct || seq < 0 {
 		return false
 	}
-	*out = Choice{Config: f.config(seq)}
+	*out = Choice{}
 	c := &out.Config
+	f.configure(c, seq)
 	if CannotSplit(&c.Model, c.Seq(), &c.Plan) != "" {
 		return false
 	}

@@ -63,7 +63,7 @@ func (b *Batch) Prepare(ctx context.Context, q *Question) *Prepared {
 	key := q.plan()
 	p, ok := b.plans[key]
 	if !ok {
-		p = b.prepare(ctx, &key)
+		p = b.prepare(ctx, q)
 		b.plans[key] = p
 	}
 	return p
