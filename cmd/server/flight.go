@@ -166,6 +166,6 @@ func (f *flightService) DoGet(t *flight.Ticket, stream flight.FlightService_DoGe
 	}
 	w := flight.NewRecordWriter(stream, ipc.WithSchema(store.Schema()))
 	defer w.Close()
-	_, err = store.Batches(func(rec arrow.Record) error { return w.Write(rec) }, flightRows, s.db.Query(ctx, filter))
+	_, err = s.db.Batches(ctx, func(rec arrow.Record) error { return w.Write(rec) }, flightRows, filter)
 	return err
 }

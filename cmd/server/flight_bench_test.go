@@ -106,7 +106,7 @@ func BenchmarkFlightGet(b *testing.B) {
 	b.ResetTimer()
 	start := processorTime()
 	for range b.N {
-		n, err := store.Batches(func(rec arrow.Record) error { _, err := fmt.Fprint(io.Discard, rec.NumRows()); return err }, flightRows, s.db.Query(b.Context(), store.Filter{}))
+		n, err := s.db.Batches(b.Context(), func(rec arrow.Record) error { _, err := fmt.Fprint(io.Discard, rec.NumRows()); return err }, flightRows, store.Filter{})
 		if n != rows || err != nil {
 			b.Fatal(n, err)
 		}

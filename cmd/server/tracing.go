@@ -6,6 +6,7 @@ import (
 	"iter"
 	"net/http"
 
+	"github.com/apache/arrow/go/v17/arrow"
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -122,6 +123,16 @@ func (d database) Query(ctx context.Context, f store.Filter) iter.Seq2[spec.Meas
 			}
 		}
 	}
+}
+
+// Batches calls DB.Batches. Its span is as long as the reading and writing.
+func (d database) Batches(ctx context.Context, write func(arrow.Record) error, most int, f store.Filter) (n int, err error) {
+	ctx, span := d.trace.span(ctx, "store.query")
+	defer func() {
+		countRows(span, n)
+		endSpan(span, err)
+	}()
+	return d.DB.Batches(ctx, write, most, f)
 }
 
 // Summary calls DB.Summary.

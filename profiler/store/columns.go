@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -154,8 +155,24 @@ const (
 	rowPart part = iota // any
 	modelPart
 	acceleratorPart
+	settingPart // what most rows of a source have in common
 	numParts
 )
+
+// same reports whether two rows have an equal part.
+func (p part) same(a, b *spec.Measurement) bool {
+	x, y := &a.Config, &b.Config
+	switch p {
+	case modelPart:
+		return x.Model == y.Model
+	case acceleratorPart:
+		return x.Accelerator == y.Accelerator
+	case settingPart:
+		return x.Link == y.Link && x.Framework == y.Framework && x.AloneStage == y.AloneStage &&
+			a.Outcome == b.Outcome && a.Reason == b.Reason && a.Doubt == b.Doubt && a.Source == b.Source
+	}
+	return false
+}
 
 func withParts(of []column) []column {
 	for i := range of {
@@ -164,6 +181,8 @@ func withParts(of []column) []column {
 			of[i].part = modelPart
 		case strings.HasPrefix(of[i].name, "accelerator"):
 			of[i].part = acceleratorPart
+		case strings.HasPrefix(of[i].name, "link_"), slices.Contains([]string{"framework", "alone_stage", "outcome", "reason", "doubt", "source"}, of[i].name):
+			of[i].part = settingPart
 		}
 	}
 	return of

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -140,17 +141,13 @@ func Check(m spec.Measurement) error {
 }
 
 func check(m *spec.Measurement) error {
-	for _, err := range []error{
-		m.Validate(),
-		checkName("model", m.Config.Model.Name),
-		checkName("accelerator", m.Config.Accelerator.Name),
-		checkName("source", m.Source),
-		checkTexts(m),
-		checkNumbers(m),
-	} {
-		if err != nil {
-			return err
-		}
+	return cmp.Or(checkRead(m), checkTexts(m), checkNumbers(m))
+}
+
+// checkRead is check for a row from JSON, which has valid texts and finite numbers only.
+func checkRead(m *spec.Measurement) error {
+	if err := cmp.Or(m.Validate(), checkName("model", m.Config.Model.Name), checkName("accelerator", m.Config.Accelerator.Name), checkName("source", m.Source)); err != nil {
+		return err
 	}
 	if !m.At.IsZero() && (m.At.Before(firstTime) || m.At.After(lastTime)) {
 		return fmt.Errorf("time %v is not between %v and %v", m.At, firstTime, lastTime)

@@ -44,24 +44,9 @@ func skip(f Filter, prefix byte, g group) []byte {
 func (db *DB) Query(ctx context.Context, f Filter) iter.Seq2[spec.Measurement, error] {
 	return func(yield func(spec.Measurement, error) bool) {
 		stop := false
-		read, err := db.rowReader(ctx)
-		if err != nil {
-			yield(spec.Measurement{}, err)
-			return
-		}
-		err = db.view(func(txn *badger.Txn) error {
-			anyMark := holds(txn, quarantinePrefix)
-			return scan(ctx, txn, rowPrefix, f, func(g group, it *badger.Item) (bool, error) {
-				m, err := read(g, it)
-				if err == nil && anyMark {
-					m, _, err = readQuarantine(txn, it.Key(), m)
-				}
-				if err != nil {
-					return false, badRow(g, it, err)
-				}
-				stop = !yield(m, nil)
-				return !stop, nil
-			})
+		err := db.each(ctx, f, func(m *spec.Measurement) (bool, error) {
+			stop = !yield(*m, nil)
+			return !stop, nil
 		})
 		if err != nil && !stop {
 			yield(spec.Measurement{}, err)
@@ -69,17 +54,44 @@ func (db *DB) Query(ctx context.Context, f Filter) iter.Seq2[spec.Measurement, e
 	}
 }
 
+// each is Query. m is valid during the call, what it refers to longer.
+func (db *DB) each(ctx context.Context, f Filter, do func(m *spec.Measurement) (more bool, err error)) error {
+	read, err := db.rowReader(ctx)
+	if err != nil {
+		return err
+	}
+	var m spec.Measurement
+	return db.view(func(txn *badger.Txn) error {
+		anyMark := holds(txn, quarantinePrefix)
+		return scan(ctx, txn, rowPrefix, f, func(g group, it *badger.Item) (bool, error) {
+			err := read(g, it, &m)
+			if err == nil && anyMark {
+				m, _, err = readQuarantine(txn, it.Key(), m)
+			}
+			if err != nil {
+				return false, badRow(g, it, err)
+			}
+			return do(&m)
+		})
+	})
+}
+
 // rowReader returns what reads a row of a group, with the micro-benchmarks of its accelerator.
-func (db *DB) rowReader(ctx context.Context) (func(group, *badger.Item) (spec.Measurement, error), error) {
+func (db *DB) rowReader(ctx context.Context) (func(group, *badger.Item, *spec.Measurement) error, error) {
 	measured, err := db.Measured(ctx)
 	var d recordDecoder
-	return func(g group, it *badger.Item) (spec.Measurement, error) {
-		m, err := d.read(it)
-		if err == nil && groupOf(m) != g {
-			err = fmt.Errorf("%w: the row is of %v", ErrCorrupt, groupOf(m))
+	var of group
+	text := ""
+	return func(g group, it *badger.Item, m *spec.Measurement) error {
+		err := d.read(it, m)
+		if err == nil && groupOf(*m) != g {
+			err = fmt.Errorf("%w: the row is of %v", ErrCorrupt, groupOf(*m))
 		}
-		m.Config.Accelerator.Measured = textOf(measured, g.accelerator)
-		return m, err
+		if of != g {
+			of, text = g, textOf(measured, g.accelerator)
+		}
+		m.Config.Accelerator.Measured = text
+		return err
 	}, err
 }
 
@@ -88,15 +100,17 @@ func badRow(g group, it *badger.Item, err error) error {
 	return fmt.Errorf("row %x of %s on %s from %s: %w", it.Key()[len(it.Key())-identityLen:], g.model, g.accelerator, g.source, err)
 }
 
-func readRow(it *badger.Item) (spec.Measurement, error) { return new(recordDecoder).read(it) }
+func readRow(it *badger.Item) (m spec.Measurement, err error) {
+	err = new(recordDecoder).read(it, &m)
+	return m, err
+}
 
 // read reads the row of an item.
-func (d *recordDecoder) read(it *badger.Item) (spec.Measurement, error) {
-	var err error
+func (d *recordDecoder) read(it *badger.Item, m *spec.Measurement) (err error) {
 	if d.record, err = it.ValueCopy(d.record); err != nil {
-		return spec.Measurement{}, fmt.Errorf("%w: value log: %w", ErrCorrupt, err)
+		return fmt.Errorf("%w: value log: %w", ErrCorrupt, err)
 	}
-	return d.decode(d.record)
+	return d.decode(d.record, m)
 }
 
 // view calls read with the present state of the store.

@@ -16,8 +16,8 @@ type recordDecoder struct {
 	model       kept[spec.Model]
 	accelerator kept[spec.Accelerator]
 	link        kept[spec.Link]
-	plans       map[string]spec.Plan
-	shapes      map[string]spec.Shape
+	plans       map[string]*spec.Plan
+	shapes      map[string]*spec.Shape
 	framework   string
 	source      string
 
@@ -35,44 +35,44 @@ type kept[T any] struct {
 // maxKept bounds the kept plans and shapes.
 const maxKept = 4096
 
-// decode is decodeRecord.
-func (d *recordDecoder) decode(b []byte) (spec.Measurement, error) {
-	if len(b) > 0 && b[0] == recordVersion {
-		if m, ok := d.quick(b[1:]); ok {
-			return m, nil
-		}
+// decode is decodeRecord into m.
+func (d *recordDecoder) decode(b []byte, m *spec.Measurement) (err error) {
+	if len(b) > 0 && b[0] == recordVersion && d.quick(b[1:], m) {
+		return nil
 	}
-	return decodeRecord(b)
+	*m, err = decodeRecord(b)
+	return err
 }
 
-func (d *recordDecoder) quick(b []byte) (m spec.Measurement, ok bool) {
+func (d *recordDecoder) quick(b []byte, m *spec.Measurement) (ok bool) {
+	*m = spec.Measurement{}
 	if d.plans == nil || len(d.plans) > maxKept || len(d.shapes) > maxKept {
-		d.plans, d.shapes = map[string]spec.Plan{}, map[string]spec.Shape{}
+		d.plans, d.shapes = map[string]*spec.Plan{}, map[string]*spec.Shape{}
 	}
 	d.rest, d.bad = b, false
 	c := &m.Config
 	d.expect(`{"config":{"model":`)
-	c.Model = recall(d, &d.model)
+	recall(d, &d.model, &c.Model)
 	if d.accept(`,"seq_len":`) {
 		c.SeqLen = d.whole()
 	}
 	d.expect(`,"plan":`)
-	c.Plan = lookUp(d, d.plans)
+	lookUp(d, d.plans, &c.Plan)
 	d.expect(`,"accelerator":`)
-	c.Accelerator = recall(d, &d.accelerator)
+	recall(d, &d.accelerator, &c.Accelerator)
 	d.expect(`,"shape":`)
-	c.Shape = lookUp(d, d.shapes)
+	lookUp(d, d.shapes, &c.Shape)
 	d.expect(`,"link":`)
-	c.Link = recall(d, &d.link)
+	recall(d, &d.link, &c.Link)
 	if d.accept(`,"framework":`) {
 		d.framework = d.text(d.framework)
 		c.Framework = d.framework
 	}
 	d.expect(`},"outcome":`)
 	m.Outcome = spec.Outcome(d.text(string(spec.OK)))
-	d.result(&m)
+	d.result(m)
 	d.expect(`}`)
-	return m, !d.bad && len(d.rest) == 0
+	return !d.bad && len(d.rest) == 0
 }
 
 // result reads the fields after the outcome.
@@ -161,31 +161,34 @@ func decodeObject[T any](d *recordDecoder, text []byte) (out T) {
 	return out
 }
 
-// recall returns the value of the next object, from the last one if that had the same text.
-func recall[T any](d *recordDecoder, last *kept[T]) T {
+// recall sets out to the value of the next object, the last one if that had the same text.
+func recall[T any](d *recordDecoder, last *kept[T], out *T) {
 	if len(last.text) > 0 && bytes.HasPrefix(d.rest, last.text) {
 		d.rest = d.rest[len(last.text):]
-		return last.value
+		*out = last.value
+		return
 	}
 	text := d.object()
-	out := decodeObject[T](d, text)
+	*out = decodeObject[T](d, text)
 	if !d.bad {
-		*last = kept[T]{bytes.Clone(text), out}
+		*last = kept[T]{bytes.Clone(text), *out}
 	}
-	return out
 }
 
-// lookUp returns the value of the next object.
-func lookUp[T any](d *recordDecoder, known map[string]T) T {
+// lookUp sets out to the value of the next object. One that is known ends at the first brace.
+func lookUp[T any](d *recordDecoder, known map[string]*T, out *T) {
+	end := bytes.IndexByte(d.rest, '}') + 1
+	if value, ok := known[string(d.rest[:end])]; ok && !d.bad {
+		d.rest = d.rest[end:]
+		*out = *value
+		return
+	}
 	text := d.object()
-	if out, ok := known[string(text)]; ok {
-		return out
+	*out = decodeObject[T](d, text)
+	if !d.bad && len(text) == end {
+		value := *out
+		known[string(text)] = &value
 	}
-	out := decodeObject[T](d, text)
-	if !d.bad {
-		known[string(text)] = out
-	}
-	return out
 }
 
 // text reads a string without escapes. It returns last if that is equal.
@@ -247,17 +250,29 @@ func (d *recordDecoder) whole() int {
 	return v
 }
 
+// inNumber has the characters of numbers.
+var inNumber = func() (set [256]bool) {
+	for _, c := range []byte("0123456789+-.eE") {
+		set[c] = true
+	}
+	return set
+}()
+
 // digits returns the text of a number of JSON: no sign or zero before its digits but "-" and "0.".
 func (d *recordDecoder) digits() []byte {
-	n := 0
-	for n < len(d.rest) && (d.rest[n] >= '0' && d.rest[n] <= '9' || bytes.IndexByte([]byte("+-.eE"), d.rest[n]) >= 0) {
+	n, exponent := 0, false
+	for n < len(d.rest) && inNumber[d.rest[n]] {
+		exponent = exponent || d.rest[n] == 'e' || d.rest[n] == 'E'
 		n++
 	}
 	out := d.rest[:n]
 	d.rest = d.rest[n:]
-	plain := bytes.TrimPrefix(out, []byte("-"))
+	plain := out
+	if len(out) > 0 && out[0] == '-' {
+		plain = out[1:]
+	}
 	if len(plain) == 0 || plain[0] < '0' || plain[0] > '9' || len(plain) > 1 && plain[0] == '0' && plain[1] >= '0' && plain[1] <= '9' || plain[len(plain)-1] == '.' ||
-		bytes.Contains(plain, []byte(".e")) || bytes.Contains(plain, []byte(".E")) {
+		exponent && (bytes.Contains(plain, []byte(".e")) || bytes.Contains(plain, []byte(".E"))) {
 		d.bad = true
 	}
 	return out

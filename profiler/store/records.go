@@ -87,8 +87,8 @@ func (db *DB) Page(ctx context.Context, f Filter, after []byte, limit, most int)
 				return false, nil
 			}
 			size += int(it.ValueSize())
-			row, err := read(g, it)
-			if err != nil {
+			var row spec.Measurement
+			if err := read(g, it, &row); err != nil {
 				return false, badRow(g, it, err)
 			}
 			r, err := recordOf(txn, row, it)
@@ -111,8 +111,8 @@ func (db *DB) Records(ctx context.Context, f Filter) (out []Record, err error) {
 	}
 	err = db.view(func(txn *badger.Txn) error {
 		err := scan(ctx, txn, rowPrefix, f, func(g group, it *badger.Item) (bool, error) {
-			row, err := read(g, it)
-			if err != nil {
+			var row spec.Measurement
+			if err := read(g, it, &row); err != nil {
 				return false, badRow(g, it, err)
 			}
 			r, err := recordOf(txn, row, it)

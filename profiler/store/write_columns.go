@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -139,51 +140,87 @@ const maxBatchSteps = 1 << 16
 // rows. Batches with many step times are smaller. It stops at the first error of seq, and at a row that Check refuses.
 // write must not keep its record.
 func Batches(write func(arrow.Record) error, most int, seq iter.Seq2[spec.Measurement, error]) (n int, err error) {
-	b := newRecordBuilder(most)
-	var rows []spec.Measurement // not in b yet
-	batch, steps := 0, 0        // rows and step times of the batch
-	add := func() error {
-		if at, err := b.add(rows); err != nil {
-			n += at - len(rows)
-			return fmt.Errorf("row %d: %w", n+1, err)
-		}
-		rows = rows[:0]
-		return nil
-	}
-	flush := func() error {
-		if err := add(); err != nil {
-			return err
-		}
-		rec := b.record()
-		defer rec.Release()
-		batch, steps = 0, 0
-		return write(rec)
-	}
+	b := newBatcher(write, most)
 	for m, err := range seq {
 		if err == nil {
 			err = check(&m)
 		}
 		if err != nil {
-			return n, fmt.Errorf("row %d: %w", n+1, err)
+			return b.n, fmt.Errorf("row %d: %w", b.n+1, err)
 		}
-		rows = append(rows, m)
-		n++
-		batch++
-		steps += len(m.StepSec)
-		switch {
-		case batch == most || steps >= maxBatchSteps:
-			err = flush()
-		case len(rows) == rowsAtOnce:
-			err = add()
-		}
-		if err != nil {
-			return n, err
+		if err := b.add(&m); err != nil {
+			return b.n, err
 		}
 	}
-	if batch == 0 {
-		return n, nil
+	err = b.flush()
+	return b.n, err
+}
+
+// Batches is package function Batches of the rows of Query, which it does not copy as often.
+func (db *DB) Batches(ctx context.Context, write func(arrow.Record) error, most int, f Filter) (n int, err error) {
+	b := newBatcher(write, most)
+	err = db.each(ctx, f, func(m *spec.Measurement) (bool, error) {
+		if err := checkRead(m); err != nil {
+			return false, fmt.Errorf("row %d: %w", b.n+1, err)
+		}
+		return true, b.add(m)
+	})
+	if err == nil {
+		err = b.flush()
 	}
-	return n, flush()
+	return b.n, err
+}
+
+// batcher collects rows into record batches.
+type batcher struct {
+	write        func(arrow.Record) error
+	most         int // rows of a batch
+	columns      *recordBuilder
+	rows         []spec.Measurement // not in columns yet
+	n            int                // rows until now
+	batch, steps int                // rows and step times of the batch
+}
+
+func newBatcher(write func(arrow.Record) error, most int) *batcher {
+	return &batcher{write: write, most: most, columns: newRecordBuilder(most), rows: make([]spec.Measurement, 0, rowsAtOnce)}
+}
+
+func (b *batcher) add(m *spec.Measurement) error {
+	b.rows = append(b.rows, *m)
+	b.n++
+	b.batch++
+	b.steps += len(m.StepSec)
+	switch {
+	case b.batch == b.most || b.steps >= maxBatchSteps:
+		return b.flush()
+	case len(b.rows) == rowsAtOnce:
+		return b.fill()
+	}
+	return nil
+}
+
+// fill adds the rows to the columns.
+func (b *batcher) fill() error {
+	if at, err := b.columns.add(b.rows); err != nil {
+		b.n += at - len(b.rows)
+		return fmt.Errorf("row %d: %w", b.n+1, err)
+	}
+	b.rows = b.rows[:0]
+	return nil
+}
+
+// flush writes the batch, if there is one.
+func (b *batcher) flush() error {
+	if b.batch == 0 {
+		return nil
+	}
+	if err := b.fill(); err != nil {
+		return err
+	}
+	rec := b.columns.record()
+	defer rec.Release()
+	b.batch, b.steps = 0, 0
+	return b.write(rec)
 }
 
 // rowsAtOnce is the number of rows that are added column by column: they are in the processor's cache.
@@ -195,12 +232,8 @@ type run struct{ first, n int }
 // runsOf returns the runs of each part of rows.
 func runsOf(rows []spec.Measurement) (out [numParts][]run) {
 	for i := range rows {
-		same := [numParts]bool{
-			modelPart:       i > 0 && rows[i].Config.Model == rows[i-1].Config.Model,
-			acceleratorPart: i > 0 && rows[i].Config.Accelerator == rows[i-1].Config.Accelerator,
-		}
 		for p := range out {
-			if same[p] {
+			if i > 0 && part(p).same(&rows[i], &rows[i-1]) {
 				out[p][len(out[p])-1].n++
 			} else {
 				out[p] = append(out[p], run{i, 1})
