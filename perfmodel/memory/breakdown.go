@@ -2,8 +2,6 @@ package memory
 
 import (
 	"cmp"
-	"slices"
-	"strconv"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
@@ -110,7 +108,11 @@ func (b *Breakdown) sorted() [8]Part {
 		{"gathered", b.Gathered}, {"activations", b.Activations}, {"working set", b.Working},
 		{"buffers", b.Buffers}, {"overhead", b.Overhead},
 	}
-	slices.SortStableFunc(parts[:], func(x, y Part) int { return cmp.Compare(y.Bytes, x.Bytes) })
+	for i := range parts { // by insertion: there are few
+		for k := i; k > 0 && cmp.Compare(parts[k].Bytes, parts[k-1].Bytes) > 0; k-- {
+			parts[k], parts[k-1] = parts[k-1], parts[k]
+		}
+	}
 	return parts
 }
 
@@ -131,7 +133,7 @@ func (b *Breakdown) appendText(out []byte) []byte {
 			out = append(out, ", "...)
 		}
 		out = append(append(out, p.Name...), ' ')
-		out = strconv.AppendFloat(out, p.Bytes/GiB, 'f', 1, 64)
+		out = appendTenths(out, p.Bytes/GiB)
 	}
 	return out
 }

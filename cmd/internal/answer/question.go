@@ -134,6 +134,7 @@ type questionReader struct {
 	body []byte
 	text string // of body; "" = values are checked only
 	at   int
+	last [32]int // numbers of the fields of the question before: most have the same order
 }
 
 var fieldNumbers = func() map[string]int {
@@ -169,12 +170,16 @@ func (r *questionReader) question(q *Question) bool {
 		return false
 	}
 	seen := 0
-	for {
+	for n := 0; ; n++ {
 		key := r.key()
-		i, ok := fieldNumbers[string(key)]
+		i, ok := r.last[n], true
+		if QuestionFields[i].Name != string(key) {
+			i, ok = fieldNumbers[string(key)]
+		}
 		if !ok || seen&(1<<i) != 0 {
 			return false
 		}
+		r.last[n] = i
 		seen |= 1 << i
 		f := &QuestionFields[i]
 		if f.Text != nil && !r.texted(f, f.Text(q)) || f.Text == nil && !r.whole(f, f.Whole(q)) {

@@ -17,14 +17,14 @@ func (r *PlanRow) AppendJSON(b, head []byte) (_ []byte, err error) {
 	w.number(`,"step_time_s":`, r.StepTimeSec)
 	w.number(`,"step_time_lo_s":`, r.StepTimeLo)
 	w.number(`,"step_time_hi_s":`, r.StepTimeHi)
-	w.number(`,"samples_per_s":`, r.SamplesPerS)
+	samples := w.number(`,"samples_per_s":`, r.SamplesPerS)
 	w.number(`,"mem_gib":`, r.MemGiB)
 	w.b = strconv.AppendBool(append(w.b, `,"fits":`...), r.Fits)
 	w.number(`,"tflops_per_gpu":`, r.TFLOPsPerGPU)
 	w.b = strconv.AppendInt(append(w.b, `,"devices":`...), int64(r.Devices), 10)
 	w.b = strconv.AppendInt(append(w.b, `,"global_batch":`...), int64(r.GlobalBatch), 10)
 	w.number(`,"cost_per_sample":`, r.CostPerSample)
-	w.number(`,"goodput_samples_per_s":`, r.GoodputPerS)
+	w.again(`,"goodput_samples_per_s":`, r.GoodputPerS, samples)
 	w.text(`,"shape":`, r.Shape)
 	w.text(`,"by":`, r.By)
 	if r.PBeatsBest != nil {
@@ -35,8 +35,10 @@ func (r *PlanRow) AppendJSON(b, head []byte) (_ []byte, err error) {
 	}
 	w.text(`,"verdict":`, r.Verdict)
 	w.texts(`,"warnings":`, r.Warnings)
-	w.known(`,"mfu":`, r.MFU)
-	w.known(`,"hfu":`, r.HFU)
+	mfu := w.known(`,"mfu":`, r.MFU)
+	if r.HFU != 0 {
+		w.again(`,"hfu":`, r.HFU, mfu)
+	}
 	w.known(`,"tokens_per_s_per_device":`, r.TokensPerDevice)
 	w.known(`,"energy_j_per_sample":`, r.JoulesPerSample)
 	if r.Explain != nil {
@@ -90,12 +92,31 @@ type jsonWriter struct {
 	err error // the first
 }
 
-func (w *jsonWriter) number(before string, v float64) {
+// written is a number and its text in jsonWriter.b; the zero value is none.
+type written struct {
+	v        float64
+	from, to int
+}
+
+func (w *jsonWriter) number(before string, v float64) written {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		w.any(before, v) // is an error
+		return written{}
+	}
+	w.b = append(w.b, before...)
+	from := len(w.b)
+	w.b = AppendNumber(w.b, v)
+	return written{v, from, len(w.b)}
+}
+
+// again is number for what is mostly equal to last, which it copies. 0 is equal to -0 and has another text.
+func (w *jsonWriter) again(before string, v float64, last written) {
+	if v == 0 || v != last.v {
+		w.number(before, v)
 		return
 	}
-	w.b = AppendNumber(append(w.b, before...), v)
+	w.b = append(w.b, before...)
+	w.b = append(w.b, w.b[last.from:last.to]...)
 }
 
 // AppendNumber appends v, which is finite, as encoding/json writes it.
@@ -108,10 +129,11 @@ func AppendNumber(b []byte, v float64) []byte {
 }
 
 // known is number for a figure that is left out where it is 0.
-func (w *jsonWriter) known(before string, v float64) {
+func (w *jsonWriter) known(before string, v float64) (last written) {
 	if v != 0 {
-		w.number(before, v)
+		last = w.number(before, v)
 	}
+	return last
 }
 
 func (w *jsonWriter) text(before, s string) {

@@ -17,6 +17,9 @@ func TestAppendJSONIsEncodingJSON(t *testing.T) {
 		randomise(rnd, reflect.ValueOf(&row).Elem())
 		row.PlanParts = row.PlanParts.Normal()
 		row.Plan = row.PlanParts.String()
+		if rnd.IntN(2) == 0 {
+			row.GoodputPerS, row.HFU = row.SamplesPerS, row.MFU
+		}
 		got, err := row.AppendJSON([]byte("before"), AppendHead(nil, &row.PlanParts))
 		var want bytes.Buffer
 		e := json.NewEncoder(&want)

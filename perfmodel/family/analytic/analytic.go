@@ -99,7 +99,7 @@ type Prepared struct {
 	work     work
 	alone    int    // spec.Config.AloneStage
 	own      *owned // of the plan that is computed, nil where it is not known yet
-	Memory   memory.Estimator
+	Memory   *memory.Estimator
 	memBps   float64 // from the datasheet
 }
 
@@ -111,8 +111,8 @@ func (pr *Prepared) init(v variant, cal *memory.Calibration, c *spec.Config) err
 	if err := newWork(c, &pr.work); err != nil {
 		return err
 	}
-	var err error
-	pr.Memory, err = cal.For(*c)
+	e, err := cal.For(*c)
+	pr.Memory = &e
 	return err
 }
 
