@@ -9,7 +9,8 @@
 // With -check the requests are launch files to /v1/check, each with its five best changes and their diffs.
 //
 // With -batch it measures the processor time of the server in place of latencies: per question in batches of 10,000
-// distinct ones, over /v1/predict/batch and Arrow Flight, and per row of an export of 100,000 rows over Flight.
+// distinct ones, over /v1/predict/batch and Arrow Flight, and per row of an export of 100,000 rows over Flight. Answers
+// over HTTP are compressed, as Go's client requests, except in the line that says otherwise.
 //
 // Start with main.go; requests.go makes the requests, load.go sends them, and conn.go
 // is a minimal HTTP client.

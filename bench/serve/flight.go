@@ -38,13 +38,15 @@ func batchCosts(address, rpc string) error {
 	}
 	defer conn.Close()
 	client := flight.NewClientFromConn(conn, nil)
+	plain := &http.Client{Transport: &http.Transport{DisableCompression: true}}
 	next := 0 // question
 	for _, k := range []struct {
 		name, framework string
 		ask             func([]byte, arrow.Record) error
 	}{
-		{"HTTP, any stack", "", func(body []byte, _ arrow.Record) error { return postBatch(address, body) }},
-		{"HTTP, FSDP", "FSDP", func(body []byte, _ arrow.Record) error { return postBatch(address, body) }},
+		{"HTTP, any stack", "", func(body []byte, _ arrow.Record) error { return postBatch(http.DefaultClient, address, body) }},
+		{"HTTP, FSDP", "FSDP", func(body []byte, _ arrow.Record) error { return postBatch(http.DefaultClient, address, body) }},
+		{"HTTP, no gzip", "", func(body []byte, _ arrow.Record) error { return postBatch(plain, address, body) }},
 		{"Flight, any stack", "", func(_ []byte, rec arrow.Record) error { return exchange(client, rec) }},
 		{"Flight, FSDP", "FSDP", func(_ []byte, rec arrow.Record) error { return exchange(client, rec) }},
 	} {
@@ -122,8 +124,8 @@ func questionBatch(first int, framework string) ([]byte, arrow.Record) {
 	return body.Bytes(), b.NewRecord()
 }
 
-func postBatch(address string, body []byte) error {
-	res, err := http.Post("http://"+address+"/v1/predict/batch", "application/json", bytes.NewReader(body))
+func postBatch(client *http.Client, address string, body []byte) error {
+	res, err := client.Post("http://"+address+"/v1/predict/batch", "application/json", bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
