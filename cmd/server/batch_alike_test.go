@@ -21,13 +21,16 @@ func TestBatchAlike(t *testing.T) {
 	var bodies []string
 	for range 300 {
 		q := question{one("llama3-8b", "llama2-7b", "llama3-70b", "mixtral-8x7b"), one("h100", "a100"), one("dp=8,zero=3", "dp=16,zero=2,recompute=full", "dp=4,tp=2", "dp=2,tp=4,recompute=selective", "dp=4,tp=2,pp=2,ga=8", "tp=7"),
-			1024 << rnd.IntN(3), 256 * rnd.Int64N(2)}
+			1024 * rnd.Int64N(4), 256 * rnd.Int64N(2)}
 		qs = append(qs, q)
-		packed := ""
-		if q.packed > 0 {
-			packed = fmt.Sprintf(`,"packed":%d`, q.packed)
+		more := ""
+		if q.seq > 0 { // else the model's own length
+			more = fmt.Sprintf(`,"seq":%d`, q.seq)
 		}
-		bodies = append(bodies, fmt.Sprintf(`{"model":%q,"accelerator":%q,"plan":%q,"seq":%d%s}`, q.model, q.accelerator, q.plan, q.seq, packed))
+		if q.packed > 0 {
+			more += fmt.Sprintf(`,"packed":%d`, q.packed)
+		}
+		bodies = append(bodies, fmt.Sprintf(`{"model":%q,"accelerator":%q,"plan":%q%s}`, q.model, q.accelerator, q.plan, more))
 	}
 	batches, singly := newServer(t, Options{}), newServer(t, Options{})
 	predict := func(s *Server, qs ...question) arrow.Record {

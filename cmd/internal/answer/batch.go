@@ -47,7 +47,7 @@ type words struct {
 	head           []byte // of the JSON
 }
 
-// PrepareRows is Prepare for AppendRow too, of a question that was not prepared before.
+// PrepareRows is Prepare for AppendRow too, of one of Questions.Plans.
 func (b *Batch) PrepareRows(ctx context.Context, q *Question) *Prepared {
 	p := b.prepare(ctx, q)
 	if p.err == nil {
@@ -57,13 +57,14 @@ func (b *Batch) PrepareRows(ctx context.Context, q *Question) *Prepared {
 	return p
 }
 
-// Prepare prepares q and what differs from it in Seq only. With Packed, Seq may not differ. q is in use until b is not, but nothing that
-// is kept longer has its texts.
+// Prepare prepares q and what differs from it in Seq only. With Packed, Seq may not differ. The texts of q are in use as
+// long as b is, but no longer.
 func (b *Batch) Prepare(ctx context.Context, q *Question) *Prepared {
 	key := q.plan()
 	p, ok := b.plans[key]
 	if !ok {
-		p = b.prepare(ctx, q)
+		of := key
+		p = b.prepare(ctx, &of)
 		b.plans[key] = p
 	}
 	return p

@@ -1,0 +1,193 @@
+package answer
+
+// Questions are the questions of a batch. Those that differ in Seq only share a plan.
+type Questions struct {
+	Plans []Question
+	Rows  []PlanAt
+}
+
+// PlanAt is one of the Plans for samples of Seq tokens; 0 = the plan's own.
+type PlanAt struct{ Plan, Seq int }
+
+// plan returns q without what differs between questions that are prepared together. Documents are packed into samples
+// of one length.
+func (q Question) plan() Question {
+	if q.Packed == 0 {
+		q.Seq = 0
+	}
+	return q
+}
+
+// CheckQuestions reports whether ReadQuestions reads body.
+func CheckQuestions(body []byte, most int) bool {
+	r := questionReader{body: body}
+	return r.read(most, func(*Question) {})
+}
+
+// ReadQuestions reads a body of POST /v1/predict/batch in the form of most programs: {"questions":[{...},...]} with at
+// most that many, every field in QuestionFields, once and in its bounds, texts in printable ASCII without escapes, whole
+// numbers in digits. It returns false on any other body, valid or not.
+func ReadQuestions(body []byte, most int) (out Questions, ok bool) {
+	r := questionReader{body: body, text: string(body)}
+	at := map[Question]int{}
+	ok = r.read(most, func(q *Question) {
+		key := q.plan()
+		i, ok := at[key]
+		if !ok {
+			i, out.Plans = len(out.Plans), append(out.Plans, key)
+			at[key] = i
+		}
+		out.Rows = append(out.Rows, PlanAt{i, q.Seq})
+	})
+	return out, ok
+}
+
+// questionReader reads a body of POST /v1/predict/batch.
+type questionReader struct {
+	body []byte
+	text string // of body; "" = values are checked only
+	at   int
+	last [32]int // numbers of the fields of the question before: most have the same order
+}
+
+var fieldNumbers = func() map[string]int {
+	out := map[string]int{}
+	for i := range QuestionFields {
+		out[QuestionFields[i].Name] = i
+	}
+	return out
+}()
+
+func (r *questionReader) read(most int, each func(*Question)) bool {
+	if !r.is('{') || string(r.key()) != "questions" || !r.is('[') {
+		return false
+	}
+	for n := 0; ; n++ {
+		var q Question
+		if n == most || !r.question(&q) {
+			return false
+		}
+		each(&q)
+		if r.is(']') {
+			return r.is('}') && r.peek() == 0 && r.at == len(r.body)
+		}
+		if !r.is(',') {
+			return false
+		}
+	}
+}
+
+// question reads an object.
+func (r *questionReader) question(q *Question) bool {
+	if !r.is('{') {
+		return false
+	}
+	seen := 0
+	for n := 0; ; n++ {
+		key := r.key()
+		i, ok := r.last[n], true
+		if QuestionFields[i].Name != string(key) {
+			i, ok = fieldNumbers[string(key)]
+		}
+		if !ok || seen&(1<<i) != 0 {
+			return false
+		}
+		r.last[n] = i
+		seen |= 1 << i
+		f := &QuestionFields[i]
+		if f.Text != nil && !r.texted(f, f.Text(q)) || f.Text == nil && !r.whole(f, f.Whole(q)) {
+			return false
+		}
+		if r.is('}') {
+			return seen&requiredFields == requiredFields
+		}
+		if !r.is(',') {
+			return false
+		}
+	}
+}
+
+// requiredFields has the bits of required fields.
+var requiredFields = func() (set int) {
+	for i := range QuestionFields {
+		if QuestionFields[i].Required {
+			set |= 1 << i
+		}
+	}
+	return set
+}()
+
+// peek returns the next byte that is no blank, 0 at the end.
+func (r *questionReader) peek() byte {
+	for ; r.at < len(r.body); r.at++ {
+		switch c := r.body[r.at]; c {
+		case ' ', '\n', '\r', '\t':
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// is skips c, or reports that it is not next.
+func (r *questionReader) is(c byte) bool {
+	if r.peek() != c {
+		return false
+	}
+	r.at++
+	return true
+}
+
+// key reads a name with its colon; nil for another one.
+func (r *questionReader) key() []byte {
+	from, to := r.quoted()
+	if from < 0 || !r.is(':') {
+		return nil
+	}
+	return r.body[from:to]
+}
+
+// quoted returns where the text of a string is; from is below 0 for one with other characters than plain ASCII.
+func (r *questionReader) quoted() (from, to int) {
+	if !r.is('"') {
+		return -1, 0
+	}
+	from = r.at
+	for ; r.at < len(r.body); r.at++ {
+		switch c := r.body[r.at]; {
+		case c == '"':
+			r.at++
+			return from, r.at - 1
+		case c < ' ' || c > '~' || c == '\\':
+			return -1, 0
+		}
+	}
+	return -1, 0
+}
+
+func (r *questionReader) texted(f *QuestionField, to *string) bool {
+	from, end := r.quoted()
+	if from < 0 || end-from < f.Least || end-from > f.Most {
+		return false
+	}
+	if r.text != "" {
+		*to = r.text[from:end]
+	}
+	return true
+}
+
+// maxDigits bounds the digits of whole numbers.
+const maxDigits = 9
+
+func (r *questionReader) whole(f *QuestionField, to *int) bool {
+	if c := r.peek(); c < '1' || c > '9' {
+		return false
+	}
+	n, from := 0, r.at
+	for ; r.at < len(r.body) && r.at-from <= maxDigits && '0' <= r.body[r.at] && r.body[r.at] <= '9'; r.at++ {
+		n = 10*n + int(r.body[r.at]-'0')
+	}
+	*to = n
+	c := r.peek()
+	return (c == ',' || c == '}') && f.Least <= n && n <= f.Most
+}
