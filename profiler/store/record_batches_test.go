@@ -9,8 +9,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// DB.Batches writes the record batches of Query, also of quarantined rows, of several groups, and of rows whose settings
-// change from one to the next.
+// DB.Batches writes the record batches of Query, also of quarantined rows, of several groups, and of rows with settings
+// that change from one to the next.
 func TestBatchesAreOfQuery(t *testing.T) {
 	ctx := t.Context()
 	db := openTest(t, t.TempDir(), Options{})
