@@ -20,17 +20,17 @@ func BenchmarkFirstDecision(b *testing.B) {
 }
 
 func benchmarkFirstDecision(b *testing.B, hosts int) {
-	tr := livetest.NewTrace(5000, 1)
-	for i := range tr.Cluster.Groups {
-		g := &tr.Cluster.Groups[i]
-		g.Count, g.CPUs, g.HostBytes = 500, 64, 512<<30
+	var nodes []live.Node
+	for _, name := range []string{"x", "y"} {
+		nodes = append(nodes, livetest.NewNodes(spec.NodeGroup{Count: 500, Devices: 4, Accelerator: spec.Accelerator{Name: name}, CPUs: 64, HostBytes: 512 << 30})...)
 	}
+	tr := livetest.NewTraceOn(nodes, 5000, 1)
 	c := livetest.New(livetest.Epoch, tr.Nodes()...)
 	for i, j := range tr.Jobs {
 		j.Host = spec.Host{MilliCPUs: 4000, Bytes: int64(1+i%hosts) * (128 << 30) / int64(hosts)}
 		c.Submit(j, tr.Cost, j.Steps, tr.Rate(&j))
 	}
-	for _, name := range conforming {
+	for _, name := range livetest.Conforming {
 		b.Run(fmt.Sprintf("policy=%s/jobs=5000/nodes=1000/hosts=%d", name, hosts), func(b *testing.B) {
 			livetest.BenchmarkDecision(b, func() live.Options {
 				return live.Options{Cluster: c, StartCost: tr.Cost, Now: c.Now,

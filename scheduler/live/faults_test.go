@@ -147,7 +147,7 @@ func (r *faultRun) fault() {
 // decide otherwise after half a decision was recorded; then every job ends all the same, and
 // none is stopped that runs with its target.
 func TestKills(t *testing.T) {
-	for _, policy := range append(conforming[:6:6], "fifo-backfill") { // pacer searches for too long at each start
+	for _, policy := range append(livetest.Conforming[:6:6], "fifo-backfill") { // pacer searches for too long at each start
 		t.Run(policy, func(t *testing.T) {
 			for seed := range uint64(3) {
 				whole := newFaultRun(t, policy, seed, 20)
@@ -189,7 +189,7 @@ func TestFaults(t *testing.T) {
 	}
 	kills, deleted, lost := 0, 0, 0
 	for seed := first; seed <= last && !t.Failed(); seed++ {
-		r := newFaultRun(t, conforming[seed%uint64(len(conforming))], seed, 12)
+		r := newFaultRun(t, livetest.Conforming[seed%uint64(len(livetest.Conforming))], seed, 12)
 		r.faults, r.c.Slow = true, r.rng.IntN(2) == 0
 		r.kill = func(int) bool { return r.rng.IntN(15) == 0 }
 		r.c.Before = func(n int) error {

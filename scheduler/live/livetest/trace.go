@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/live"
+	"github.com/pacer-ml/pacer/scheduler/place"
 	"github.com/pacer-ml/pacer/scheduler/policy"
 	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 	"github.com/pacer-ml/pacer/scheduler/schedulertest"
@@ -21,29 +23,58 @@ var Epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // Trace is a workload with the speeds of all configurations.
 type Trace struct {
 	World   *schedulertest.World
-	Cluster spec.Cluster
+	Cluster spec.Cluster // of the nodes, as policies see it
 	Jobs    []spec.Job
 	Cost    time.Duration // from a start until training
 	Seed    uint64
+	// Even says that jobs have the same number of devices on each of their nodes, as real clusters need.
+	Even bool
+
+	nodes []live.Node
+	group map[string]*spec.NodeGroup // by node
 }
 
-// NewTrace draws jobs of three models on two groups of nodes.
+// NewTrace draws jobs of three models on four nodes of type x and four of type y, with 4 devices each.
 func NewTrace(jobs int, seed uint64) *Trace {
+	var nodes []live.Node
+	for _, name := range []string{"x", "y"} {
+		nodes = append(nodes, NewNodes(spec.NodeGroup{Count: 4, Devices: 4, Accelerator: spec.Accelerator{Name: name}})...)
+	}
+	return NewTraceOn(nodes, jobs, seed)
+}
+
+// NewNodes returns the nodes of a group, named by its accelerator and a number.
+func NewNodes(g spec.NodeGroup) (out []live.Node) {
+	for i := range g.Count {
+		out = append(out, live.Node{Name: fmt.Sprintf("%s%d", g.Accelerator.Name, i), Type: g})
+	}
+	return out
+}
+
+// NewTraceOn draws jobs of three models on some nodes.
+func NewTraceOn(nodes []live.Node, jobs int, seed uint64) *Trace {
 	rng := rand.New(rand.NewPCG(seed, 0))
-	t := &Trace{World: &schedulertest.World{}, Cost: 20 * time.Second, Seed: seed}
-	for i, name := range []string{"x", "y"} {
-		t.Cluster.Groups = append(t.Cluster.Groups, spec.NodeGroup{Count: 4, Devices: 4, Accelerator: spec.Accelerator{Name: name}})
-		for m, model := range []string{"a", "b", "c"} {
-			for n := 1; n <= 8; n *= 2 {
+	t := &Trace{World: &schedulertest.World{}, Cost: 20 * time.Second, Seed: seed, nodes: nodes, group: map[string]*spec.NodeGroup{}}
+	var number map[string]int
+	t.Cluster, number, _ = live.Arrange(nodes)
+	for name, i := range number {
+		t.group[name] = &t.Cluster.Groups[t.Cluster.GroupOf(i)]
+	}
+	most := 8
+	for i := range t.Cluster.Groups {
+		g := &t.Cluster.Groups[i]
+		most = min(most, g.Count*g.Devices)
+		for m, model := range models {
+			for n := 1; n <= min(8, g.Count*g.Devices); n *= 2 {
 				rate := 0.3 * float64(m+1) * float64(2-i) * float64(n) / (1 + 0.1*float64(m*n))
-				t.World.Add(model, name, schedulertest.OnePlan(n), spec.Packed(n, 4), rate)
+				t.World.Add(model, g.Accelerator.Name, schedulertest.OnePlan(n), spec.Packed(n, g.Devices), rate)
 			}
 		}
 	}
 	at := time.Duration(0)
 	for i := range jobs {
-		n := []int{1, 1, 2, 4, 8}[rng.IntN(5)]
-		model := []string{"a", "b", "c"}[rng.IntN(3)]
+		n := min([]int{1, 1, 2, 4, 8}[rng.IntN(5)], most)
+		model := models[rng.IntN(3)]
 		t.Jobs = append(t.Jobs, spec.Job{
 			ID: spec.JobID(fmt.Sprintf("j%03d", i)), Model: spec.Model{Name: model}, Plan: schedulertest.OnePlan(n), Devices: n,
 			Submit: at, Steps: float64(50 + rng.IntN(2000)),
@@ -53,9 +84,27 @@ func NewTrace(jobs int, seed uint64) *Trace {
 	return t
 }
 
+var models = []string{"a", "b", "c"}
+
+// Model returns a model of the traces.
+func Model(name string) (spec.Model, error) {
+	if !slices.Contains(models, name) {
+		return spec.Model{}, fmt.Errorf("unknown model %q", name)
+	}
+	return spec.Model{Name: name}, nil
+}
+
 // Policy returns a policy with estimates that are wrong by 20 %.
 func (t *Trace) Policy(tb testing.TB, name string) scheduler.Policy {
-	p, err := builtin.Policies.New(policy.Spec{Name: name}, policy.Deps{Oracle: t.World.Oracle(0.2, t.Seed), Seed: t.Seed})
+	d := policy.Deps{Oracle: t.World.Oracle(0.2, t.Seed), Seed: t.Seed}
+	var err error
+	if t.Even {
+		if d.Placer, err = place.Lookup(""); err != nil {
+			tb.Fatal(err)
+		}
+		d.Placer, d.Oracle = place.Even(d.Placer), place.EvenOracle{Oracle: d.Oracle}
+	}
+	p, err := builtin.Policies.New(policy.Spec{Name: name}, d)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -70,12 +119,10 @@ func (t *Trace) Rate(j *spec.Job) func(plan string, slots live.Slots) float64 {
 			panic(err)
 		}
 		var counts []int
-		group := &t.Cluster.Groups[0]
+		var group *spec.NodeGroup
 		for name, n := range slots {
 			counts = append(counts, n)
-			if name[0] == 'y' {
-				group = &t.Cluster.Groups[1]
-			}
+			group = t.group[name]
 		}
 		g := &scheduler.Grant{Job: j.ID, Plan: p, Shape: spec.NewShape(counts...)}
 		rate, err := t.World.Truth(t.Cluster).StepsPerSec(context.Background(), j, g, group)
@@ -87,18 +134,21 @@ func (t *Trace) Rate(j *spec.Job) func(plan string, slots live.Slots) float64 {
 }
 
 // Nodes returns the nodes of the cluster.
-func (t *Trace) Nodes() (out []live.Node) {
-	for _, g := range t.Cluster.Groups {
-		for i := range g.Count {
-			out = append(out, live.Node{Name: fmt.Sprintf("%s%d", g.Accelerator.Name, i), Type: g})
-		}
-	}
-	return out
+func (t *Trace) Nodes() []live.Node { return slices.Clone(t.nodes) }
+
+// Stage is a cluster with a clock that a test sets: a Cluster or a Mirror.
+type Stage interface {
+	live.Cluster
+	Submit(j spec.Job, cost time.Duration, work float64, rate func(plan string, slots live.Slots) float64)
+	Advance(to time.Time)
+	NextEnd() (at time.Time, ok bool)
+	Now() time.Time
+	Jobs() []live.Job
 }
 
 // Drive submits the jobs to a cluster and lets a controller tick, until all jobs have ended or stop,
 // if set, returns true.
-func (t *Trace) Drive(tb testing.TB, c *Cluster, controller *live.Controller, stop func() bool) {
+func (t *Trace) Drive(tb testing.TB, c Stage, controller *live.Controller, stop func() bool) {
 	tb.Helper()
 	next := 0
 	for wake := Epoch; stop == nil || !stop(); {
@@ -116,8 +166,8 @@ func (t *Trace) Drive(tb testing.TB, c *Cluster, controller *live.Controller, st
 			c.Submit(t.Jobs[next], t.Cost, t.Jobs[next].Steps, t.Rate(&t.Jobs[next]))
 		}
 		var err error
-		for before := -1; before != c.Writes(); {
-			before = c.Writes()
+		for before := -1; before != controller.Stats().Writes; { // failed ones, too
+			before = controller.Stats().Writes
 			if wake, err = controller.Tick(tb.Context()); err != nil {
 				tb.Fatal(err)
 			}

@@ -48,10 +48,21 @@ func (c *Cluster) Reset(t testing.TB) {
 // AddNodes adds ready nodes n0, n1 and so on with equal numbers of devices.
 func (c *Cluster) AddNodes(t testing.TB, n, devices int) {
 	t.Helper()
+	c.addNodes(t, "n", "NVIDIA-A100-SXM4-80GB", n, devices)
+}
+
+// AddNodesOf adds ready nodes of an accelerator, named by it and a number, with equal numbers of devices.
+func (c *Cluster) AddNodesOf(t testing.TB, accelerator string, n, devices int) {
+	t.Helper()
+	c.addNodes(t, accelerator, accelerator, n, devices)
+}
+
+func (c *Cluster) addNodes(t testing.TB, prefix, accelerator string, n, devices int) {
+	t.Helper()
 	for i := range n {
-		name := fmt.Sprintf("n%d", i)
+		name := fmt.Sprintf("%s%d", prefix, i)
 		node := &core.Node{ObjectMeta: meta.ObjectMeta{Name: name, Labels: map[string]string{
-			core.LabelHostname: name, "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}}}
+			core.LabelHostname: name, "nvidia.com/gpu.product": accelerator}}}
 		node, err := c.Client.CoreV1().Nodes().Create(t.Context(), node, meta.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
