@@ -24,7 +24,7 @@ type Actor interface {
 
 // Mirror is a real cluster beside one in memory, whose clock is that of both. Submissions, writes and ends go to both. An
 // observation is the real one, once it equals that in memory: nodes, jobs, phases, devices and records. Only times and the
-// progress of jobs are those in memory, since a real cluster has no other clock than its own.
+// progress of jobs are those in memory, since a real cluster has no clock but its own. The time of a submission must stay.
 type Mirror struct {
 	*Cluster
 	Real Actor
@@ -32,12 +32,13 @@ type Mirror struct {
 	Patience time.Duration
 
 	specs  map[spec.JobID]spec.Job
+	since  map[spec.JobID]time.Time // submissions, as the real cluster said first
 	failed error // of Submit or Advance
 }
 
 // NewMirror returns a mirror of a real cluster that has the nodes of a trace and no jobs.
 func NewMirror(t *Trace, a Actor) *Mirror {
-	return &Mirror{Cluster: New(Epoch, t.Nodes()...), Real: a, Patience: time.Minute, specs: map[spec.JobID]spec.Job{}}
+	return &Mirror{Cluster: New(Epoch, t.Nodes()...), Real: a, Patience: time.Minute, specs: map[spec.JobID]spec.Job{}, since: map[spec.JobID]time.Time{}}
 }
 
 // Submit implements Stage.
@@ -138,6 +139,10 @@ func (m *Mirror) differs(got, want *live.State) (spec.JobID, string) {
 		if g.Spec != request {
 			return "", fmt.Sprintf("job %s requests %+v, want %+v", id, g.Spec, request)
 		}
+		if first, seen := m.since[id]; seen && !first.Equal(g.Submitted) {
+			return "", fmt.Sprintf("job %s was submitted at %v, and said %v before", id, g.Submitted, first)
+		}
+		m.since[id] = g.Submitted
 	}
 	for _, id := range slices.Sorted(maps.Keys(jobs)) {
 		return id, fmt.Sprintf("job %s does not exist, in memory it is %s", id, jobs[id].Phase)

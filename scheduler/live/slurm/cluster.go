@@ -130,6 +130,8 @@ type comment struct {
 	// RestartCount is Slurm's, when the job was last started by pacer. A job that waits with a
 	// higher one was requeued by Slurm.
 	RestartCount int `json:"restart-count,omitempty"`
+	// Submitted is when the job was submitted, in Unix seconds. Slurm's own time is that of the last requeue.
+	Submitted int64 `json:"submitted,omitempty"`
 	// Requested is what the job was submitted with. Starting it changes that.
 	Requested *requested `json:"requested,omitempty"`
 }
@@ -153,8 +155,9 @@ func (c comment) String() string {
 
 // Record implements live.Cluster.
 func (c *Cluster) Record(ctx context.Context, j *live.Job, r live.Record) error {
-	kept := j.Ref.(*job).comment
-	kept.Record = r
+	ref := j.Ref.(*job)
+	kept := ref.comment
+	kept.Record, kept.Submitted = r, ref.submitted()
 	return c.update(ctx, j, "AdminComment="+kept.String())
 }
 
@@ -163,7 +166,7 @@ func (c *Cluster) Record(ctx context.Context, j *live.Job, r live.Record) error 
 func (c *Cluster) Start(ctx context.Context, j *live.Job, r live.Record) error {
 	ref := j.Ref.(*job)
 	kept := ref.comment
-	kept.Record, kept.RestartCount, kept.Requested = r, int(ref.Restarts), &ref.request
+	kept.Record, kept.RestartCount, kept.Submitted, kept.Requested = r, int(ref.Restarts), ref.submitted(), &ref.request
 	names, per := make([]string, 0, len(r.RunSlots)), 0
 	for name, n := range r.RunSlots {
 		if per != 0 && n != per {

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ func (c *Cluster) jobOf(s *live.State, j *job, now time.Time) (out live.Job, our
 	if !ours || len(c.Partitions) > 0 && !slices.Contains(c.Partitions, j.Partition) {
 		return out, false, nil
 	}
-	out = live.Job{Submitted: time.Unix(int64(j.Submit), 0).UTC(), Done: -1, Ref: j}
+	out = live.Job{Done: -1, Ref: j}
 	out.Spec.ID, out.Spec.Tenant = spec.JobID(strconv.FormatInt(j.ID, 10)), j.Account
 	switch {
 	case j.ArrayText != "":
@@ -40,6 +41,7 @@ func (c *Cluster) jobOf(s *live.State, j *job, now time.Time) (out live.Job, our
 	if err := c.readComment(s, &out, j); err != nil {
 		return out, true, err
 	}
+	out.Submitted = time.Unix(j.submitted(), 0).UTC()
 	if err := j.readRequest(&out.Spec, c); err != nil {
 		return out, true, err
 	}
@@ -67,6 +69,9 @@ func (c *Cluster) readComment(s *live.State, out *live.Job, j *job) error {
 	out.Record, j.comment.Record = r, r
 	return nil
 }
+
+// submitted returns when j was submitted, in Unix seconds.
+func (j *job) submitted() int64 { return cmp.Or(j.comment.Submitted, int64(j.Submit)) }
 
 // readRequest reads what the job was submitted with.
 func (j *job) readRequest(out *spec.Job, c *Cluster) error {
