@@ -30,6 +30,10 @@ type Config struct {
 	Failures        Failures // failures of nodes; nil = none
 	Maintenance     Failures // maintenance windows of nodes, known in advance; nil = none
 	Spot            Failures // times at which the provider takes nodes back; nil = never
+	// Others is what jobs outside the simulation occupy, ascending by time.
+	Others []Occupation
+	// Cancel has the times at which users cancel jobs that have not ended by then.
+	Cancel map[spec.JobID]time.Duration
 	// Observations feeds measured step times to a Learner; nil disables it.
 	Observations *Observations
 	// Resume is the state to resume from; nil = an idle cluster at time 0.
@@ -99,6 +103,9 @@ func (c Config) Validate() error {
 	if err := c.validateRules(); err != nil {
 		return err
 	}
+	if err := c.validateOthers(); err != nil {
+		return err
+	}
 	if c.Observations != nil {
 		if err := c.Observations.Validate(); err != nil {
 			return err
@@ -141,10 +148,11 @@ const (
 	Waits    // got no devices, see Why; for Explain only
 	Stays    // keeps its grant, see Why; for Explain only
 	Evicted  // lost its devices, but no progress: a node went down with notice, or its quota was reclaimed
+	Cancelled // left the system, see Config.Cancel
 )
 
 func (k EventKind) String() string {
-	return [...]string{"submitted", "held", "rejected", "started", "moved", "stopped", "completed", "failed", "down", "up", "shared", "waits", "stays", "evicted"}[k]
+	return [...]string{"submitted", "held", "rejected", "started", "moved", "stopped", "completed", "failed", "down", "up", "shared", "waits", "stays", "evicted", "cancelled"}[k]
 }
 
 // Event is a change of a job or a node, or a reason for none.
@@ -153,6 +161,6 @@ type Event struct {
 	Kind  EventKind
 	Job   *spec.Job        // nil for NodeDown and NodeUp
 	Node  int              // node that went down or up; for Failed and Evicted, the one that the job lost; -1 = its quota
-	Grant *scheduler.Grant // present grant (Started, Moved, Shared, Stays) or lost one (Stopped, Completed, Failed, Evicted)
+	Grant *scheduler.Grant // present grant (Started, Moved, Shared, Stays) or lost one (Stopped, Completed, Failed, Evicted, Cancelled)
 	Why   string           // reason of the policy, of a rejection or of a planned outage, or empty
 }

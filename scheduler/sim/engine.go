@@ -65,6 +65,7 @@ type engine struct {
 	warned       map[string]bool
 	speeds       []func(time.Duration) (float64, time.Duration) // by node, of those used so far
 	nodes        []node                                         // nil without failures
+	wanted       map[int]scheduler.Slot                         // by node, what others want and do not have yet
 	explainer    *explainer                                     // nil = no explanations
 	observations queue                                          // planned, of jobs
 	observed     []spec.Measurement                             // since the last decision
@@ -94,6 +95,7 @@ func newEngine(c Config) *engine {
 	if c.hasOutages() {
 		e.expectOutages()
 	}
+	e.expectOthers()
 	if c.Explain != nil {
 		e.explainer = newExplainer(c.Explain)
 	}
@@ -151,10 +153,12 @@ func (e *engine) instant(ctx context.Context) error {
 	e.observeDue()
 	completed := e.completions()
 	completed = e.outages() || completed
+	e.occupations()
 	arrived, err := e.submit(ctx)
 	if err != nil {
 		return err
 	}
+	completed = e.cancellations() || completed
 	if completed || arrived {
 		if err := e.admitWaiting(ctx); err != nil {
 			return err

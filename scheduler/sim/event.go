@@ -13,6 +13,8 @@ type kind uint8
 const (
 	completion kind = iota
 	outage          // a node goes down, or up again
+	occupation      // others take or give back devices
+	cancellation    // after the arrivals
 	wakeUp
 )
 
@@ -26,6 +28,7 @@ type event struct {
 	job     *job  // of a completion
 	node    int   // of an outage
 	cause   cause // of an outage
+	index   int   // of an occupation in Config.Others, of a cancelled job in Result.Jobs
 }
 
 func before(a, b event) bool {

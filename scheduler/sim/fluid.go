@@ -179,8 +179,8 @@ func (c Config) validateFluid() error {
 	switch {
 	case c.Round > 0 || c.Lockstep != nil || c.Seen != nil:
 		return errors.New("sim: a policy with option ideal has no rounds: leave out the round and --compat, or the option")
-	case c.CheckpointEvery > 0 || c.Speeds != nil || c.hasOutages() || c.Resume != nil || c.Observations != nil:
-		return errors.New("sim: option ideal has no checkpoints, node speeds, failures, resumed runs and learning: leave these out, or the option")
+	case c.CheckpointEvery > 0 || c.Speeds != nil || c.disturbed() || c.Resume != nil || c.Observations != nil:
+		return errors.New("sim: option ideal has no checkpoints, node speeds, failures, devices of others, cancelled jobs, resumed runs and learning: leave these out, or the option")
 	case staged:
 		return errors.New("sim: option ideal needs jobs of one speed, the truth has stages: leave the option out, or use another truth")
 	}

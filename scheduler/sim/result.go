@@ -31,6 +31,7 @@ type JobRecord struct {
 	Rejected    string  // why it was never admitted, "" if it was
 	Scored      bool    // see Config.Score
 	Unfinished  string  // why an admitted job did not finish, "" otherwise
+	Cancelled   bool    // by its user, see Config.Cancel
 	Attained    float64 // device-seconds held, start costs included; half of those of shared devices; of a job on CPUs those of its replicas
 	Restarts    int     // times it was stopped or moved while it held devices
 	Preemptions int     // restarts that left it without devices

@@ -58,8 +58,8 @@ func (c *Config) validateRules() error {
 		return errors.New("sim: lockstep needs a round")
 	case c.Resume != nil:
 		return errors.New("sim: lockstep cannot resume a run")
-	case c.CheckpointEvery > 0 || c.Speeds != nil || c.hasOutages():
-		return errors.New("sim: lockstep has no checkpoints, node speeds and failures: leave them out, or turn quirk barrier off")
+	case c.CheckpointEvery > 0 || c.Speeds != nil || c.disturbed():
+		return errors.New("sim: lockstep has no checkpoints, node speeds, failures, devices of others and cancelled jobs: leave them out, or turn quirk barrier off")
 	case staged:
 		return errors.New("sim: lockstep needs jobs of one speed, the truth has stages: turn quirk barrier off, or use another truth")
 	case c.Observations != nil:
