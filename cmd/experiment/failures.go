@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
@@ -21,6 +22,8 @@ type failures struct {
 	outages   func(seed uint64) sim.Failures // nil = none
 	spot      func(seed uint64) sim.Failures // nil = none
 	windows   sim.OutageTable                // of maintenance, nil = none
+	others    []sim.Occupation               // as recorded
+	cancelled map[spec.JobID]time.Duration   // as recorded
 	speeds    sim.Variation                  // without its seed
 	text      string                         // what goes wrong, as given
 	files     [][sha256.Size]byte            // digests of the tables read
@@ -28,7 +31,7 @@ type failures struct {
 
 // config puts the failures of a seed into a run.
 func (f *failures) config(c *sim.Config, seed uint64) {
-	c.Costs, c.CheckpointEvery = f.costs, f.every
+	c.Costs, c.CheckpointEvery, c.Others, c.Cancel = f.costs, f.every, f.others, f.cancelled
 	if f.outages != nil {
 		c.Failures = f.outages(seed)
 	}

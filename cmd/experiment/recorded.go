@@ -107,12 +107,18 @@ func (r *recorded) startCost() time.Duration {
 	return time.Duration(r.Last.StartSec * float64(time.Second))
 }
 
-// recordedOutages takes nodes down as they were, unless options say otherwise.
-func (s *Simulation) recordedOutages() {
+// recordedFailures takes nodes down as they were, unless options say otherwise, gives devices to jobs of others, and cancels
+// jobs. On another cluster jobs are cancelled only.
+func (s *Simulation) recordedFailures() {
 	r, f := s.recorded, &s.failures
-	if r == nil || r.elsewhere {
+	if r == nil {
 		return
 	}
+	f.cancelled = r.Cancellations()
+	if r.elsewhere {
+		return
+	}
+	f.others = r.Usage
 	if f.outages == nil && len(r.Failures) > 0 {
 		f.outages = func(uint64) sim.Failures { return r.Failures }
 	}

@@ -50,7 +50,7 @@ func (s *Simulation) resolveSources(ctx context.Context, format string) error {
 		startCost = cmp.Or(startCost, s.recorded.startCost())
 	}
 	if s.failures, err = s.readFailureOptions(o, startCost); err == nil {
-		s.recordedOutages()
+		s.recordedFailures()
 	}
 	return err
 }

@@ -56,6 +56,9 @@ type State struct {
 	Nodes  []Node // in any order; names differ
 	Jobs   []Job  // the jobs that pacer schedules, in any order; IDs differ
 	Faults []Fault
+	// Cancelled are the jobs of pacer that are gone, or Ended, since someone cancelled or deleted them, as far as the
+	// cluster still knows.
+	Cancelled []spec.JobID
 	// Even says that a job has the same number of devices on each of its nodes. A decision
 	// with another shape is refused.
 	Even bool
@@ -131,10 +134,12 @@ func (p *Phase) UnmarshalText(b []byte) error { return parseEnum(p, "phase", pha
 
 // Job is a job that pacer schedules, as the cluster has it.
 type Job struct {
-	// Spec is the request. ID is the cluster's name of the job, unique over its lifetime, and
+	// Spec is the request. ID is the cluster's name of the job, unique among those that exist, and
 	// Submit is ignored. With Steps 0 and Duration 0 the work is unknown, and Duration is set
 	// to a day.
-	Spec      spec.Job
+	Spec spec.Job
+	// UID differs between jobs that have the same ID one after the other; "" = IDs are used once.
+	UID       string
 	Submitted time.Time
 	Record    Record // zero = none yet; one that cannot be read is a Fault and zero
 	Phase     Phase

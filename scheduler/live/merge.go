@@ -77,11 +77,16 @@ func (c *Controller) merge(ctx context.Context, now time.Time, s *State) {
 		}
 	}
 	for i := range s.Jobs {
-		if j := &s.Jobs[i]; j.Phase != Ended {
-			c.mergeJob(ctx, now, j)
+		o := &s.Jobs[i]
+		if o.Phase == Ended {
+			continue
 		}
+		if j := c.jobs[o.Spec.ID]; j != nil && j.observed.UID != o.UID { // another with its ID
+			c.drop(j, s.Cancelled)
+		}
+		c.mergeJob(ctx, now, o)
 	}
-	c.dropEnded()
+	c.dropEnded(s.Cancelled)
 	c.order = c.order[:0]
 	for _, j := range c.jobs {
 		if j.managed {
@@ -375,19 +380,28 @@ func (c *Controller) since(t time.Time) time.Duration {
 func seconds(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }
 
 // dropEnded drops the jobs that are not in the observation any more.
-func (c *Controller) dropEnded() {
-	for id, j := range c.jobs {
-		if j.seen {
-			j.seen = false
-			continue
+func (c *Controller) dropEnded(cancelled []spec.JobID) {
+	for _, j := range c.jobs {
+		if !j.seen {
+			c.drop(j, cancelled)
 		}
-		delete(c.jobs, id)
-		delete(c.faults, "job "+string(id))
-		if j.managed {
-			c.changed = true
-			j.state.Phase, j.state.Grant, j.state.Done, j.state.Remaining = scheduler.Finished, nil, j.work, 0
-			c.ended = append(c.ended, j.state)
-		}
+		j.seen = false
 	}
 	slices.SortFunc(c.ended, func(a, b scheduler.JobState) int { return cmp.Compare(a.Order, b.Order) })
+}
+
+// drop drops a job that has ended. One that was cancelled has not done all its work.
+func (c *Controller) drop(j *job, cancelled []spec.JobID) {
+	id := j.observed.Spec.ID
+	delete(c.jobs, id)
+	delete(c.faults, "job "+string(id))
+	if !j.managed {
+		return
+	}
+	c.changed = true
+	j.state.Phase, j.state.Grant = scheduler.Finished, nil
+	if !slices.Contains(cancelled, id) {
+		j.state.Done, j.state.Remaining = j.work, 0
+	}
+	c.ended = append(c.ended, j.state)
 }

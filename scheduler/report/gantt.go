@@ -112,7 +112,7 @@ func (g *Gantt) Observe(e sim.Event) {
 	switch e.Kind {
 	case sim.Started, sim.Moved, sim.Shared:
 		c = change{job: e.Job.ID, grant: e.Grant}
-	case sim.Stopped, sim.Completed, sim.Failed, sim.Evicted:
+	case sim.Stopped, sim.Completed, sim.Failed, sim.Evicted, sim.Cancelled:
 		c.job = e.Job.ID
 	case sim.NodeDown:
 		devices := g.first[e.Node+1] - g.first[e.Node]

@@ -90,7 +90,7 @@ func (c *Case) explain(t tb) *sim.Explain {
 	}
 	x.OnEvent = func(e sim.Event) {
 		switch e.Kind {
-		case sim.Submitted, sim.Completed, sim.Failed, sim.Evicted, sim.Shared: // no decisions about the job
+		case sim.Submitted, sim.Completed, sim.Failed, sim.Evicted, sim.Shared, sim.Cancelled: // no decisions about the job
 		default:
 			if e.Why == "" {
 				t.Fatalf("job %s %s at %v without a reason: call Decision.Because", e.Job.ID, e.Kind, e.At)

@@ -141,13 +141,13 @@ const (
 	Moved                      // changed plan, shape or nodes
 	Stopped                    // lost its devices before it was done
 	Completed
-	Failed   // lost its devices and unsaved progress because a node went down
-	NodeDown // Node went down; no job is named
-	NodeUp   // Node was repaired; no job is named
-	Shared   // keeps its devices, but begins or ends sharing them, see its grant
-	Waits    // got no devices, see Why; for Explain only
-	Stays    // keeps its grant, see Why; for Explain only
-	Evicted  // lost its devices, but no progress: a node went down with notice, or its quota was reclaimed
+	Failed    // lost its devices and unsaved progress because a node went down
+	NodeDown  // Node went down; no job is named
+	NodeUp    // Node was repaired; no job is named
+	Shared    // keeps its devices, but begins or ends sharing them, see its grant
+	Waits     // got no devices, see Why; for Explain only
+	Stays     // keeps its grant, see Why; for Explain only
+	Evicted   // lost its devices, but no progress: a node went down with notice, or its quota was reclaimed
 	Cancelled // left the system, see Config.Cancel
 )
 

@@ -11,10 +11,10 @@ import (
 type kind uint8
 
 const (
-	completion kind = iota
-	outage          // a node goes down, or up again
-	occupation      // others take or give back devices
-	cancellation    // after the arrivals
+	completion   kind = iota
+	outage            // a node goes down, or up again
+	occupation        // others take or give back devices
+	cancellation      // after the arrivals
 	wakeUp
 )
 

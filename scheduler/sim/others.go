@@ -110,7 +110,8 @@ func (e *engine) cancellations() (any bool) {
 		} else {
 			e.cancel(j)
 		}
-		r.Unfinished, r.Cancelled = fmt.Sprintf("cancelled after %v", (e.now-r.Job.Submit).Round(time.Second)), true
+		r.End, r.Cancelled = e.now, true
+		r.Unfinished = fmt.Sprintf("cancelled after %v", (e.now-r.Job.Submit).Round(time.Second))
 		if r.Scored {
 			e.scored--
 		}

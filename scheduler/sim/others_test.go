@@ -66,7 +66,7 @@ func TestCancel(t *testing.T) {
 			t.Errorf("job %s: %+v", j.Job.ID, j)
 		}
 	}
-	if a := r.Jobs[0]; a.Attained != 120 || a.Restarts != 0 {
+	if a := r.Jobs[0]; a.End != 30*s || a.Attained != 120 || a.Restarts != 0 {
 		t.Errorf("%+v", a)
 	}
 }

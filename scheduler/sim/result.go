@@ -26,7 +26,7 @@ type Result struct {
 type JobRecord struct {
 	Job         spec.Job
 	Start       time.Duration // first got devices
-	End         time.Duration // completed
+	End         time.Duration // completed, or was cancelled
 	Finished    bool
 	Rejected    string  // why it was never admitted, "" if it was
 	Scored      bool    // see Config.Score

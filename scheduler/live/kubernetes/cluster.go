@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -85,9 +86,10 @@ type Cluster struct {
 	recorder record.EventRecorder
 	advice   map[types.UID]jobAdvice
 
-	mu      sync.Mutex
-	parsed  map[types.UID]*parsedJob
-	placing map[types.UID]int // pods to be placed of jobs on several nodes
+	mu        sync.Mutex
+	parsed    map[types.UID]*parsedJob
+	completed map[types.UID]bool // jobs that were deleted after they had ended, since the last observation
+	placing   map[types.UID]int  // pods to be placed of jobs on several nodes
 }
 
 var _ live.Notifier = (*Cluster)(nil)
@@ -108,11 +110,11 @@ func New(client kubernetes.Interface, o Options) (*Cluster, error) {
 	jobs := factory(func(l *meta.ListOptions) { l.LabelSelector = ManagedLabel + "=true" }, informers.WithNamespace(o.Namespace))
 	c := &Cluster{Options: o, client: client, factories: []interface{ Start(stop <-chan struct{}) }{nodes, pods, jobs},
 		nodes: nodes.Core().V1().Nodes().Lister(), pods: pods.Core().V1().Pods().Lister(), jobs: jobs.Batch().V1().Jobs().Lister(),
-		changed: make(chan struct{}, 1), parsed: map[types.UID]*parsedJob{}, placing: map[types.UID]int{}, events: record.NewBroadcaster(),
+		changed: make(chan struct{}, 1), parsed: map[types.UID]*parsedJob{}, completed: map[types.UID]bool{}, placing: map[types.UID]int{}, events: record.NewBroadcaster(),
 		gated: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](retryLeast, retryMost)),
 	}
 	c.recorder = c.events.NewRecorder(scheme.Scheme, core.EventSource{Component: FieldManager})
-	handler := cache.ResourceEventHandlerFuncs{AddFunc: c.wake, UpdateFunc: func(_, o any) { c.wake(o) }, DeleteFunc: c.wake}
+	handler := cache.ResourceEventHandlerFuncs{AddFunc: c.wake, UpdateFunc: func(_, o any) { c.wake(o) }, DeleteFunc: c.deleted}
 	for _, i := range []cache.SharedIndexInformer{nodes.Core().V1().Nodes().Informer(), pods.Core().V1().Pods().Informer(), jobs.Batch().V1().Jobs().Informer()} {
 		r, err := i.AddEventHandler(handler)
 		if err != nil {
@@ -135,6 +137,19 @@ func (c *Cluster) wake(o any) {
 	case c.changed <- struct{}{}:
 	default:
 	}
+}
+
+// deleted records that an object was deleted.
+func (c *Cluster) deleted(o any) {
+	if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
+		o = gone.Obj
+	}
+	if j, ok := o.(*batch.Job); ok && ended(j) {
+		c.mu.Lock()
+		c.completed[j.UID] = true
+		c.mu.Unlock()
+	}
+	c.wake(o)
 }
 
 // Check returns nil once nodes, pods and what trains can be read. An error says what could not be read within a minute.

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ type parsedJob struct {
 	version string
 	job     live.Job
 	err     error
+	ended   bool // complete or failed
 }
 
 // held is what the pods of one job hold.
@@ -81,7 +83,11 @@ func (c *Cluster) Observe(context.Context) (*live.State, error) {
 	read := make(map[types.UID]*parsedJob, len(jobs))
 	for _, j := range jobs {
 		p, h := c.parse(j), byOwner[j.UID]
+		p.ended = ended(j)
 		read[j.UID] = p
+		if j.DeletionTimestamp != nil && !p.ended && p.err == nil {
+			s.Cancelled = append(s.Cancelled, p.job.Spec.ID)
+		}
 		ending.add(h.others...)
 		switch phase := phaseOf(j, h); {
 		case phase == live.Ended:
@@ -97,8 +103,15 @@ func (c *Cluster) Observe(context.Context) (*live.State, error) {
 		return nil, err
 	}
 	c.mu.Lock()
+	for uid, p := range c.parsed {
+		if read[uid] == nil && p.err == nil && !p.ended && !c.completed[uid] {
+			s.Cancelled = append(s.Cancelled, p.job.Spec.ID)
+		}
+	}
 	c.parsed = read
+	clear(c.completed)
 	c.mu.Unlock()
+	slices.Sort(s.Cancelled)
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		n.UsedDevices, n.UsedHost, n.EndingDevices = used[n.Name].devices, used[n.Name].host, ending[n.Name].devices
@@ -131,7 +144,7 @@ func (c *Cluster) cached(of meta.Object) *parsedJob {
 
 // withState completes a job by its phase and devices.
 func withState(out live.Job, j *batch.Job, phase live.Phase, h *held) live.Job {
-	out.Phase, out.Version, out.Ref = phase, j.ResourceVersion, j
+	out.Phase, out.UID, out.Version, out.Ref = phase, string(j.UID), j.ResourceVersion, j
 	if t := j.Status.StartTime; t != nil && phase == live.Running {
 		out.Started = t.Time
 		for _, p := range h.pods { // it trains once all its pods have a node

@@ -33,7 +33,9 @@ type Cluster struct {
 	// Violation receives what no controller may do.
 	Violation func(text string)
 
-	writes int
+	submitted int
+	cancelled []spec.JobID
+	writes    int
 	// Starts counts the runs begun, and Lost those ended without a Stop.
 	Starts, Lost int
 }
@@ -58,15 +60,17 @@ func (c *Cluster) Submit(j spec.Job, cost time.Duration, work float64, rate func
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.keep()
-	c.jobs[j.ID] = &entry{Job: live.Job{Spec: j, Submitted: c.now}, Work: work, Rate: rate, Cost: cost}
+	c.submitted++
+	c.jobs[j.ID] = &entry{Job: live.Job{Spec: j, UID: fmt.Sprint(c.submitted), Submitted: c.now}, Work: work, Rate: rate, Cost: cost}
 }
 
-// Delete ends a job.
+// Delete cancels a job.
 func (c *Cluster) Delete(id spec.JobID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.keep()
 	delete(c.jobs, id)
+	c.cancelled = append(c.cancelled, id)
 	c.settle()
 }
 
@@ -100,6 +104,23 @@ func (c *Cluster) SetNode(name string, change func(*live.Node)) {
 			}
 		}
 	}
+	c.settle()
+}
+
+// RemoveNode takes a node without jobs out of the cluster, until AddNode.
+func (c *Cluster) RemoveNode(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keep()
+	c.nodes = slices.DeleteFunc(slices.Clone(c.nodes), func(n live.Node) bool { return n.Name == name })
+}
+
+// AddNode adds a node.
+func (c *Cluster) AddNode(n live.Node) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keep()
+	c.nodes = append(slices.Clone(c.nodes), n)
 	c.settle()
 }
 
@@ -265,7 +286,7 @@ func (c *Cluster) Observe(context.Context) (*live.State, error) {
 
 // state returns the present state.
 func (c *Cluster) state() *live.State {
-	s := &live.State{Nodes: slices.Clone(c.nodes)}
+	s := &live.State{Nodes: slices.Clone(c.nodes), Cancelled: slices.Clone(c.cancelled)}
 	for _, id := range slices.Sorted(maps.Keys(c.jobs)) {
 		j := c.jobs[id]
 		out := j.Job

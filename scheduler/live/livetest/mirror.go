@@ -33,7 +33,7 @@ type Mirror struct {
 
 	specs  map[spec.JobID]spec.Job
 	since  map[spec.JobID]time.Time // submissions, as the real cluster said first
-	failed error // of Submit or Advance
+	failed error                    // of Submit or Advance
 }
 
 // NewMirror returns a mirror of a real cluster that has the nodes of a trace and no jobs.

@@ -33,9 +33,11 @@ func (s *state) finish() (*Recording, error) {
 	r.Cluster, r.Failures, r.Drains = cluster, sim.OutageTable{}, sim.OutageTable{}
 	for _, n := range s.nodes {
 		s.addOutages(n, number[n.Name])
+		s.addUsage(n, number[n.Name])
 	}
+	slices.SortFunc(r.Usage, func(a, b sim.Occupation) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Node, b.Node)) })
 	for id, j := range s.jobs {
-		if len(j.runs) == 0 && (!j.ended.IsZero() || j.last.Paused || j.last.Phase == live.Running) {
+		if len(j.runs) == 0 && !j.cancelled && (!j.ended.IsZero() || j.last.Paused || j.last.Phase == live.Running) {
 			r.LeftOut = append(r.LeftOut, id)
 			continue
 		}
@@ -54,6 +56,9 @@ func (s *state) finish() (*Recording, error) {
 func (s *state) job(j *jobState, grant func(*spec.Job, string, live.Slots) (*scheduler.Grant, error)) (Job, error) {
 	out := j.out
 	out.Submit, out.Ended, out.Early = s.since(j.submitted), !j.ended.IsZero(), s.early(&j.first)
+	if out.Cancelled = -1; j.cancelled {
+		out.Cancelled = s.since(j.ended)
+	}
 	out.Restarts, out.Failures = max(j.last.Restarts-j.first.Restarts, 0), max(j.last.Failures-j.first.Failures, 0)
 	out.Trained, out.Seen = -1, s.since(j.seen)
 	switch {
@@ -99,6 +104,18 @@ func (s *state) addOutages(n *nodeState, number int) {
 		if out.Up > out.Down {
 			table[number] = append(table[number], out)
 		}
+	}
+}
+
+// addUsage adds what others held of a node. They give it back when the recording ends.
+func (s *state) addUsage(n *nodeState, number int) {
+	for _, u := range n.used {
+		host := n.Type.Host()
+		u.host = spec.Host{MilliCPUs: min(u.host.MilliCPUs, host.MilliCPUs), Bytes: min(u.host.Bytes, host.Bytes)}
+		s.out.Usage = append(s.out.Usage, sim.Occupation{At: s.since(u.at), Slot: scheduler.Slot{Node: number, Devices: u.devices, Host: u.host}})
+	}
+	if len(n.used) > 0 && n.used[len(n.used)-1].devices+int(n.used[len(n.used)-1].host.MilliCPUs) > 0 {
+		s.out.Usage = append(s.out.Usage, sim.Occupation{At: s.since(s.now), Slot: scheduler.Slot{Node: number}})
 	}
 }
 

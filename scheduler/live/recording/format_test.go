@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/live"
 	"github.com/pacer-ml/pacer/scheduler/live/livetest"
 	"github.com/pacer-ml/pacer/scheduler/live/recording"
@@ -21,11 +22,13 @@ import (
 
 // format is the recording of a job that runs a minute on a node. It may only be added to: older files stay readable.
 const format = `{"pacer_recording":1,"at":"2026-01-01T00:00:00Z","policy":"p","start_cost_s":20,"even":true,` +
-	`"types":[{"devices":4,"accelerator":{"name":"x"},"cpus":8,"host_bytes":1024,"link":{"inter_bps":5}}],"nodes":[{"name":"n1","type":0,"mode":"up","used":1}]}
+	`"types":[{"devices":4,"accelerator":{"name":"x"},"cpus":8,"host_bytes":1024,"link":{"inter_bps":5}}],"nodes":[{"name":"n1","type":0,"mode":"up","used":1,"used_milli_cpus":500,"used_bytes":512}]}
 {"at":"2026-01-01T00:00:10Z","models":[{"name":"a","layers":2}],"jobs":[{"id":"j","request":{"submitted":"2026-01-01T00:00:05Z",` +
 	`"model":0,"global_batch":8,"plan":"dp=2,tp=1,pp=1,mb=4,ga=1","devices":2,"milli_cpus":1000,"steps":100,"tenant":"t","guaranteed":true},"phase":"held","done":0}]}
 {"at":"2026-01-01T00:00:11Z","jobs":[{"id":"j","phase":"running","plan":"dp=2,mb=4","slots":"n1=2","run_plan":"dp=2,mb=4","held":"n1=2","started":"2026-01-01T00:00:10.5Z","done":0}]}
 {"at":"2026-01-01T00:01:10.5Z","jobs":[{"id":"j","phase":"running","plan":"dp=2,mb=4","slots":"n1=2","run_plan":"dp=2,mb=4","held":"n1=2","started":"2026-01-01T00:00:10.5Z","done":50,"done_at":"2026-01-01T00:00:30Z"}],"ended":["j"]}
+{"at":"2026-01-01T00:01:20Z","jobs":[{"id":"k","request":{"submitted":"2026-01-01T00:00:05Z","model":0,"devices":1,"steps":9},"phase":"held","done":0}]}
+{"at":"2026-01-01T00:01:30Z","ended":["k"],"cancelled":["k"]}
 {"at":"2026-01-01T00:02:00Z"}
 `
 
@@ -36,7 +39,7 @@ func TestFormat(t *testing.T) {
 		Spec:      spec.Job{ID: "j", Model: spec.Model{Name: "a", Layers: 2}, GlobalBatch: 8, Plan: spec.Plan{DP: 2, TP: 1, PP: 1, MicroBatch: 4, AccumSteps: 1}, Devices: 2, Steps: 100, Host: spec.Host{MilliCPUs: 1000}, Tenant: "t", Guaranteed: true},
 		Submitted: at.Add(5 * time.Second),
 	}
-	s := live.State{Even: true, Nodes: []live.Node{{Name: "n1", UsedDevices: 1,
+	s := live.State{Even: true, Nodes: []live.Node{{Name: "n1", UsedDevices: 1, UsedHost: spec.Host{MilliCPUs: 500, Bytes: 512},
 		Type: spec.NodeGroup{Devices: 4, Accelerator: spec.Accelerator{Name: "x"}, CPUs: 8, HostBytes: 1024, Link: spec.Link{InterBps: 5}}}}}
 	path := filepath.Join(t.TempDir(), "record.jsonl")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o644)
@@ -59,6 +62,10 @@ func TestFormat(t *testing.T) {
 	w.Observe(at.Add(30*time.Second), &s) // progress alone
 	s.Jobs = s.Jobs[1:]
 	w.Observe(at.Add(70500*time.Millisecond), &s)
+	s.Jobs = []live.Job{{Spec: spec.Job{ID: "k", Model: j.Spec.Model, Devices: 1, Steps: 9}, Submitted: j.Submitted}}
+	w.Observe(at.Add(80*time.Second), &s)
+	s.Jobs, s.Cancelled = nil, []spec.JobID{"j", "k"}
+	w.Observe(at.Add(90*time.Second), &s)
 	if err := w.Close(at.Add(2 * time.Minute)); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +82,14 @@ func TestFormat(t *testing.T) {
 	if want.Plan, err = spec.ParsePlan(want.Plan.String()); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Jobs) != 1 || r.Jobs[0].Job != want || !r.Jobs[0].Counts() || len(r.Jobs[0].Runs) != 1 || !r.Last.Even || r.To != 2*time.Minute || r.Others != 120 {
+	if len(r.Jobs) != 2 || r.Jobs[1].ID != "k" || r.Jobs[1].Cancelled != 90*time.Second || r.Jobs[1].Counts() || r.Jobs[0].Cancelled >= 0 {
+		t.Fatalf("jobs %+v", r.Jobs)
+	}
+	used := sim.Occupation{Slot: scheduler.Slot{Devices: 1, Host: spec.Host{MilliCPUs: 500, Bytes: 512}}}
+	if len(r.Usage) != 2 || r.Usage[0] != used || r.Usage[1] != (sim.Occupation{At: 2 * time.Minute}) {
+		t.Errorf("usage %+v", r.Usage)
+	}
+	if r.Jobs[0].Job != want || !r.Jobs[0].Counts() || len(r.Jobs[0].Runs) != 1 || !r.Last.Even || r.To != 2*time.Minute || r.Others != 120 {
 		t.Fatalf("%+v", r)
 	}
 	if run := r.Jobs[0].Runs[0]; run.Start != 10500*time.Millisecond || run.End != 70500*time.Millisecond || run.StartCost != 20*time.Second || run.Grant.Devices() != 2 {
@@ -106,6 +120,8 @@ func TestReadErrors(t *testing.T) {
 		{"devices", strings.Replace(format, `"devices":2`, `"devices":-2`, 1), `f:2: spec: job j: -2 devices`},
 		{"no devices", strings.Replace(format, `"devices":4`, `"devices":0`, 1), `f:1: type 0: spec:`},
 		{"used", strings.Replace(format, `"used":1`, `"used":5`, 1), `f:1: node "n1": 5 used devices of 4`},
+		{"used CPUs", strings.Replace(format, `"used_milli_cpus":500`, `"used_milli_cpus":-5`, 1), `f:1: node "n1": used_milli_cpus -5`},
+		{"cancelled", strings.Replace(format, `"cancelled":["k"]`, `"cancelled":["l"]`, 1), `f:6: cancelled "l": no such job has ended`},
 		{"model", strings.Replace(format, `"model":0`, `"model":1`, 1), `f:2: job "j": model 1 is not one of the 1`},
 		{"type", strings.Replace(format, `"type":0`, `"type":-1`, 1), `f:1: node "n1": type -1 is not one of the 1`},
 		{"duration", strings.Replace(format, `"steps":100`, `"duration_s":-1`, 1), `f:2: job "j": duration_s -1, want 0 to`},

@@ -34,6 +34,7 @@ type line struct {
 	NodesGone []string     `json:"nodes_gone,omitempty"` // that are not in the cluster any more
 	Jobs      []job        `json:"jobs,omitempty"`       // new or changed
 	Ended     []spec.JobID `json:"ended,omitempty"`
+	Cancelled []spec.JobID `json:"cancelled,omitempty"` // of Ended, those that someone cancelled
 }
 
 // nodeType is a spec.NodeGroup without Count.
@@ -63,7 +64,10 @@ type node struct {
 	Name string    `json:"name"`
 	Type int       `json:"type"` // number
 	Mode live.Mode `json:"mode"`
-	Used int       `json:"used,omitempty"` // devices held by jobs that pacer does not schedule
+	// What jobs that pacer does not schedule hold:
+	Used          int   `json:"used,omitempty"` // devices
+	UsedMilliCPUs int64 `json:"used_milli_cpus,omitempty"`
+	UsedBytes     int64 `json:"used_bytes,omitempty"`
 }
 
 // job is the state of a job.

@@ -22,9 +22,10 @@ type Recording struct {
 	// Failures are the times at which nodes were down, or not in the cluster, without having been
 	// drained; Drains are those after a drain, known from its beginning. All end by To.
 	Failures, Drains sim.OutageTable
-	Others           float64 // device-seconds held by jobs that pacer does not schedule
-	Jobs             []Job   // by submission, then ID
-	// LeftOut are jobs without a run in the recording that ended or are paused, and those that
+	Others           float64          // device-seconds held by jobs that pacer does not schedule
+	Usage            []sim.Occupation // what these jobs held, ascending by time; nothing from To on
+	Jobs             []Job            // by submission, then ID
+	// LeftOut are jobs without a run in the recording that ended without being cancelled, or are paused, and those that
 	// run without having been started by pacer.
 	LeftOut []spec.JobID
 }
@@ -34,7 +35,9 @@ type Job struct {
 	spec.Job       // as submitted; Submit is not below 0
 	Runs     []Run // ascending and disjoint
 	Ended    bool
-	Early    bool // it had run before the recording began
+	// Cancelled is when someone cancelled the job, and thereby ended it; negative = nobody did.
+	Cancelled time.Duration
+	Early     bool // it had run before the recording began
 	// Trained is the number of steps done within the recording by Seen, as the job reported;
 	// negative = unknown.
 	Trained     float64
@@ -51,8 +54,8 @@ type Run struct {
 	Grant      *scheduler.Grant
 }
 
-// Counts reports whether the whole life of the job is recorded.
-func (j *Job) Counts() bool { return j.Ended && !j.Early }
+// Counts reports whether the whole life of the job is recorded, up to the end of its work.
+func (j *Job) Counts() bool { return j.Ended && j.Cancelled < 0 && !j.Early }
 
 // trained returns the time in which j trained up to a time.
 func (r *Run) trained(by time.Duration) time.Duration {

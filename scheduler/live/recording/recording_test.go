@@ -94,7 +94,7 @@ func replay(t *testing.T, tr *livetest.Trace, r *recording.Recording, policy str
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all := truth.Relative; len(r.Failures) == 0 && (len(all) < len(jobs)/2 || all[0] < 1-1e-6 || all[len(all)-1] > 1+1e-6) {
+	if all := truth.Relative; len(r.Failures)+len(r.Usage) == 0 && (len(all) < len(jobs)/2 || all[0] < 1-1e-6 || all[len(all)-1] > 1+1e-6) {
 		t.Errorf("relative speeds %v, want 1", all)
 	}
 	return r.Result(jobs), simulate(t, tr, r, policy, truth, jobs)
@@ -105,7 +105,7 @@ func simulate(t *testing.T, tr *livetest.Trace, r *recording.Recording, policy s
 	t.Helper()
 	out, err := sim.Run(t.Context(), sim.Config{
 		Cluster: r.Cluster, Jobs: jobs, Policy: tr.Policy(t, policy), PolicyName: policy, Truth: truth, Audit: true, Observe: func(sim.Event) {},
-		Costs: sim.PerStart(func(spec.Job) time.Duration { return tr.Cost }), Failures: r.Failures, Maintenance: r.Drains,
+		Costs: sim.PerStart(func(spec.Job) time.Duration { return tr.Cost }), Failures: r.Failures, Maintenance: r.Drains, Others: r.Usage, Cancel: r.Cancellations(),
 		Score: func(id spec.JobID) bool {
 			i := slices.IndexFunc(r.Jobs, func(j recording.Job) bool { return j.ID == id })
 			return r.Jobs[i].Counts()

@@ -50,7 +50,7 @@ func (r *Recording) Requests() []spec.Job {
 // Calibrate returns the truth at which jobs, those of Requests, take as long as they did: by its own
 // factor on the speeds of base, each job does its work in exactly its
 // recorded runs. base knows how speeds differ between devices and plans. A job that has not
-// ended goes on at the speed that its progress shows, else at that of base. Under a base of
+// ended by itself goes on at the speed that its progress shows, else at that of base. Under a base of
 // durations, a job without a duration gets the one that it turned out to have.
 func (r *Recording) Calibrate(ctx context.Context, base sim.Truth, jobs []spec.Job) (Truth, error) {
 	t := Truth{Truth: base, factors: map[spec.JobID]float64{}}
@@ -59,6 +59,9 @@ func (r *Recording) Calibrate(ctx context.Context, base sim.Truth, jobs []spec.J
 		j := &r.Jobs[i]
 		if durations && jobs[i].Duration == 0 {
 			jobs[i].Duration = max(j.trained(r.To), time.Second)
+			if j.Cancelled >= 0 { // it had not ended by then
+				jobs[i].Duration = max(r.To, time.Second)
+			}
 		}
 		speed := 0.0 // as its progress shows, 0 = unknown
 		if j.Trained > 0 && j.trained(j.Seen) > 0 {
@@ -69,7 +72,7 @@ func (r *Recording) Calibrate(ctx context.Context, base sim.Truth, jobs []spec.J
 			speed = j.Trained / done
 			t.Relative = append(t.Relative, speed)
 		}
-		if !j.Ended {
+		if !j.Ended || j.Cancelled >= 0 {
 			if speed > 0 {
 				t.factors[j.ID] = round(speed)
 			}
@@ -137,7 +140,10 @@ func (r *Recording) Result(jobs []spec.Job) *sim.Result {
 		rec := sim.JobRecord{
 			Job: jobs[i], Finished: j.Ended, Scored: j.Counts(), Restarts: j.Restarts, Preemptions: j.Preemptions, Failures: j.Failures,
 		}
-		if !j.Ended {
+		switch {
+		case j.Cancelled >= 0:
+			rec.Finished, rec.Cancelled, rec.Unfinished = false, true, fmt.Sprintf("cancelled after %v", (j.Cancelled-j.Submit).Round(time.Second))
+		case !j.Ended:
 			rec.Unfinished = "had not ended when the recording did"
 		}
 		add(j.Submit, 0, 1)
@@ -151,6 +157,9 @@ func (r *Recording) Result(jobs []spec.Job) *sim.Result {
 				rec.Start = run.Start
 			}
 			rec.End = run.End
+		}
+		if j.Cancelled >= 0 {
+			rec.End = j.Cancelled
 		}
 		if j.Ended {
 			add(rec.End, 0, -1)
@@ -170,11 +179,24 @@ func (r *Recording) Result(jobs []spec.Job) *sim.Result {
 	return out
 }
 
+// Cancellations returns when jobs were cancelled.
+func (r *Recording) Cancellations() map[spec.JobID]time.Duration {
+	out := map[spec.JobID]time.Duration{}
+	for i := range r.Jobs {
+		if j := &r.Jobs[i]; j.Cancelled >= 0 {
+			out[j.ID] = j.Cancelled
+		}
+	}
+	return out
+}
+
 // Notes say what a replay leaves out or assumes.
 func (r *Recording) Notes() (out []string) {
-	open, early := 0, 0
+	open, early, cancelled := 0, 0, 0
 	for i := range r.Jobs {
 		switch j := &r.Jobs[i]; {
+		case j.Cancelled >= 0:
+			cancelled++
 		case j.Early:
 			early++
 		case !j.Ended:
@@ -188,6 +210,7 @@ func (r *Recording) Notes() (out []string) {
 	}
 	note(open, "%s had not ended when the recording did: replayed, but not counted")
 	note(early, "%s had run before the recording began: replayed with the rest of the work, but not counted")
+	note(cancelled, "%s cancelled: replayed until then, but not counted")
 	note(len(r.LeftOut), "%s without a run by pacer: left out")
 	if r.Torn > 0 {
 		out = append(out, fmt.Sprintf("%s torn and left out", spec.Count(r.Torn, "line")))
@@ -196,7 +219,7 @@ func (r *Recording) Notes() (out []string) {
 		out = append(out, fmt.Sprintf("pacer was away for %s between %s: the replayed policy is not", r.Away.Round(time.Second), spec.Count(r.Sessions, "session")))
 	}
 	if hours := r.Others / 3600; hours > 0 {
-		out = append(out, fmt.Sprintf("jobs that pacer does not schedule held devices for %.4g device-hours: they are free in the replay", hours))
+		out = append(out, fmt.Sprintf("jobs that pacer does not schedule held devices for %.4g device-hours: in the replay, too, once they are free", hours))
 	}
 	return out
 }

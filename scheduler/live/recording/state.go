@@ -27,17 +27,6 @@ type state struct {
 	jobs  map[spec.JobID]*jobState
 }
 
-// nodeState is a node. A node that comes back with another type is another node.
-type nodeState struct {
-	live.Node        // the name is unique
-	name      string // in the file
-	outages   []outage
-	drained   time.Time // since when it drains, zero = it does not
-}
-
-// outage is a time at which a node is down.
-type outage struct{ drained, down, up time.Time } // zero = was not drained; since before the recording; still down
-
 // jobState is a job.
 type jobState struct {
 	out       Job // as far as it is known
@@ -45,6 +34,7 @@ type jobState struct {
 	submitted time.Time
 	runs      []runState
 	ended     time.Time // zero = it has not
+	cancelled bool      // then
 	done      float64   // steps as reported last, negative = never
 	seen      time.Time // when that was
 	first     job       // as seen first
@@ -118,6 +108,13 @@ func (s *state) add(l *line) error {
 		}
 		s.end(j)
 	}
+	for _, id := range l.Cancelled {
+		j := s.jobs[id]
+		if j == nil || j.ended.IsZero() {
+			return fmt.Errorf("cancelled %q: no such job has ended", id)
+		}
+		j.cancelled = true
+	}
 	return nil
 }
 
@@ -139,10 +136,11 @@ func (s *state) cut() {
 	s.out = Recording{Torn: s.out.Torn, Sessions: 1, Policies: []string{s.out.Last.Policy}, Last: s.out.Last}
 	s.nodes = slices.DeleteFunc(s.nodes, func(n *nodeState) bool { return s.names[n.name] != n })
 	for _, n := range s.nodes {
-		n.outages = []outage{{}}
+		n.outages, n.used = []outage{{}}, nil
 		if n.Mode != live.Down {
 			n.outages[0].up = s.now
 		}
+		s.use(n)
 	}
 	for id, j := range s.jobs {
 		if !j.ended.IsZero() {
@@ -199,69 +197,15 @@ func (s *state) begin(l *line, away time.Duration) {
 	}
 }
 
-// addNode takes the state of a node over.
-func (s *state) addNode(o *node) error {
-	if o.Name == "" || o.Type < 0 || o.Type >= len(s.types) {
-		return fmt.Errorf("node %q: type %d is not one of the %d of the session", o.Name, o.Type, len(s.types))
-	}
-	kind := s.types[o.Type]
-	if o.Used < 0 || o.Used > kind.Devices {
-		return fmt.Errorf("node %q: %d used devices of %d", o.Name, o.Used, kind.Devices)
-	}
-	n := s.names[o.Name]
-	if n != nil && n.Type != kind {
-		s.gone(n)
-		n = nil
-	}
-	for _, known := range s.nodes {
-		if n == nil && known.name == o.Name && known.Type == kind {
-			n = known
-		}
-	}
-	if n == nil {
-		n = &nodeState{name: o.Name, Node: live.Node{Name: o.Name, Type: kind, Mode: live.Down}}
-		for _, known := range s.nodes {
-			if known.Name == n.Name {
-				n.Name += "'"
-			}
-		}
-		n.outages = []outage{{}}
-		s.nodes = append(s.nodes, n)
-	}
-	s.names[o.Name] = n
-	n.UsedDevices = o.Used
-	s.setMode(n, o.Mode)
-	return nil
-}
-
-// gone takes a node out of the cluster.
-func (s *state) gone(n *nodeState) {
-	s.setMode(n, live.Down)
-	n.UsedDevices = 0
-	delete(s.names, n.name)
-}
-
-// setMode takes the mode of a node over.
-func (s *state) setMode(n *nodeState, m live.Mode) {
-	switch {
-	case n.Mode != live.Down && m == live.Down:
-		n.outages = append(n.outages, outage{drained: n.drained, down: s.now})
-	case n.Mode == live.Down && m != live.Down:
-		n.outages[len(n.outages)-1].up = s.now
-	}
-	if m != live.Draining {
-		n.drained = time.Time{}
-	} else if n.drained.IsZero() {
-		n.drained = s.now
-	}
-	n.Mode = m
-}
-
 // addJob takes the state of a job over.
 func (s *state) addJob(o *job) error {
 	j := s.jobs[o.ID]
 	if o.ID == "" || j == nil && o.Request == nil {
 		return fmt.Errorf("job %q has no id or no request", o.ID)
+	}
+	if j != nil && !j.ended.IsZero() && o.Request != nil && !o.Request.Submitted.Equal(j.submitted) { // another with its id
+		s.rename(o.ID, j)
+		j = nil
 	}
 	if j == nil {
 		j = &jobState{first: *o, submitted: s.now, done: -1}
@@ -292,9 +236,22 @@ func (s *state) addJob(o *job) error {
 		}
 		held[n.Name] = devices
 	}
-	j.last, j.ended = *o, time.Time{}
+	j.last, j.ended, j.cancelled = *o, time.Time{}, false
 	s.run(j, held)
 	return nil
+}
+
+// rename gives a job that has ended a name of its own.
+func (s *state) rename(id spec.JobID, j *jobState) {
+	for n := 1; ; n++ {
+		unique := spec.JobID(fmt.Sprintf("%s#%d", id, n))
+		if s.jobs[unique] == nil {
+			j.out.ID = unique
+			s.jobs[unique] = j
+			delete(s.jobs, id)
+			return
+		}
+	}
 }
 
 // setRequest takes the request of a job over, if it is new or changed.

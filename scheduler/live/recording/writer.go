@@ -95,6 +95,11 @@ func (w *Writer) Observe(at time.Time, s *live.State) {
 		w.types, w.models = map[spec.NodeGroup]int{}, map[spec.Model]int{}
 		w.nodes, w.jobs = map[string]node{}, map[spec.JobID]live.Job{}
 	}
+	if again := w.again(s); len(again) > 0 && !w.fresh {
+		w.addEnded(&l, again, s.Cancelled)
+		w.send(&l)
+		l = line{At: l.At}
+	}
 	w.addNodes(&l, s)
 	w.addJobs(&l, s)
 	if w.fresh || len(l.Nodes)+len(l.NodesGone)+len(l.Jobs)+len(l.Ended) > 0 || at.Sub(w.last) >= heartbeat {
@@ -116,7 +121,7 @@ func (w *Writer) addNodes(l *line, s *live.State) {
 			w.types[group] = kind
 			l.Types = append(l.Types, typeOf(&group))
 		}
-		n := node{o.Name, kind, o.Mode, o.UsedDevices}
+		n := node{o.Name, kind, o.Mode, o.UsedDevices, o.UsedHost.MilliCPUs, o.UsedHost.Bytes}
 		if before, known := w.nodes[n.Name]; !known || before != n {
 			w.nodes[n.Name] = n
 			l.Nodes = append(l.Nodes, n)
@@ -159,17 +164,38 @@ func (w *Writer) addJobs(l *line, s *live.State) {
 	if len(w.jobs) == len(here) {
 		return
 	}
+	var gone []spec.JobID
 	for id := range w.jobs {
 		if !here[id] {
-			l.Ended = append(l.Ended, id)
+			gone = append(gone, id)
 		}
 	}
-	slices.Sort(l.Ended)
-	for _, id := range l.Ended {
+	w.addEnded(l, gone, s.Cancelled)
+}
+
+// again returns the jobs that ended since the last observation, and whose IDs others have by now.
+func (w *Writer) again(s *live.State) (out []spec.JobID) {
+	for i := range s.Jobs {
+		o := &s.Jobs[i]
+		if before, known := w.jobs[o.Spec.ID]; known && before.UID != o.UID {
+			out = append(out, o.Spec.ID)
+		}
+	}
+	return out
+}
+
+// addEnded adds jobs that have ended.
+func (w *Writer) addEnded(l *line, ids, cancelled []spec.JobID) {
+	slices.Sort(ids)
+	for _, id := range ids {
 		if o := w.jobs[id]; o.Done > 0 {
 			j := w.job(&o) // how far it came
 			j.DoneAt = w.seen.UTC()
 			l.Jobs = append(l.Jobs, j)
+		}
+		l.Ended = append(l.Ended, id)
+		if slices.Contains(cancelled, id) {
+			l.Cancelled = append(l.Cancelled, id)
 		}
 		delete(w.jobs, id)
 	}

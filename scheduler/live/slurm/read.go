@@ -159,6 +159,8 @@ func (c *Cluster) addJob(s *live.State, index map[string]int, j *job, now time.T
 			out.Slots = held
 			if out.Phase != live.Ended {
 				s.Jobs = append(s.Jobs, out)
+			} else if j.State.has("CANCELLED") {
+				s.Cancelled = append(s.Cancelled, out.Spec.ID)
 			}
 			return
 		}

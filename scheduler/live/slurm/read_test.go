@@ -128,6 +128,19 @@ func TestBadJobs(t *testing.T) {
 	}
 }
 
+// TestCancelled: a job that its user cancelled is known from one that ended.
+func TestCancelled(t *testing.T) {
+	for state, want := range map[string]int{"CANCELLED": 1, "COMPLETED": 0, "FAILED": 0} {
+		s, err := reader().state(readFile(t, "nodes-22.05.json"), change(t, "job_state", state), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(s.Jobs) != 1 || len(s.Cancelled) != want || want == 1 && s.Cancelled[0] != "1" {
+			t.Errorf("%s: %d jobs, cancelled %v", state, len(s.Jobs), s.Cancelled)
+		}
+	}
+}
+
 // TestPhases follows a job through a requeue: it is held only some time after its run ended, and
 // one that Slurm requeued by itself differs from one that pacer released.
 func TestPhases(t *testing.T) {
