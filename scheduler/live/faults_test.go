@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -176,19 +174,12 @@ func TestKills(t *testing.T) {
 // job that runs with its target is stopped, and every job ends. PACER_LIVE_SEED runs one seed,
 // PACER_SOAK many.
 func TestFaults(t *testing.T) {
-	first, last := uint64(1), uint64(36)
-	if os.Getenv("PACER_SOAK") != "" {
-		last = 1000
-	}
-	if text := os.Getenv("PACER_LIVE_SEED"); text != "" {
-		seed, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			t.Fatalf("PACER_LIVE_SEED=%q is not a seed", text)
-		}
-		first, last = seed, seed
-	}
 	kills, deleted, lost := 0, 0, 0
-	for seed := first; seed <= last && !t.Failed(); seed++ {
+	seeds := livetest.Seeds(t, 36, 1000)
+	for _, seed := range seeds {
+		if t.Failed() {
+			break
+		}
 		r := newFaultRun(t, livetest.Conforming[seed%uint64(len(livetest.Conforming))], seed, 12)
 		r.faults, r.c.Slow = true, r.rng.IntN(2) == 0
 		r.kill = func(int) bool { return r.rng.IntN(15) == 0 }
@@ -212,7 +203,7 @@ func TestFaults(t *testing.T) {
 		kills, deleted, lost = kills+r.kills, deleted+r.deleted, lost+r.c.Lost
 	}
 	t.Logf("%d kills, %d jobs deleted, %d runs lost", kills, deleted, lost)
-	if first != last && (kills == 0 || deleted == 0 || lost == 0) {
+	if len(seeds) > 1 && (kills == 0 || deleted == 0 || lost == 0) {
 		t.Error("a kind of fault did not occur")
 	}
 }

@@ -111,7 +111,7 @@ func (e *engine) cancellations() (any bool) {
 			e.cancel(j)
 		}
 		r.End, r.Cancelled = e.now, true
-		r.Unfinished = fmt.Sprintf("cancelled after %v", (e.now-r.Job.Submit).Round(time.Second))
+		r.Unfinished = fmt.Sprintf("cancelled after %v", (e.now - r.Job.Submit).Round(time.Second))
 		if r.Scored {
 			e.scored--
 		}

@@ -3,7 +3,6 @@ package kubernetes_test
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -63,8 +62,8 @@ func (a *actor) Hurry(id spec.JobID) error {
 // nodes whose pods are played by the clock of the trace: every policy is called at the same times with the same jobs, and
 // decides the same. PACER_SOAK runs 200 jobs.
 func TestConformance(t *testing.T) {
-	n, nodes := 16, 2 // of each type: jobs wait for others soon
-	if os.Getenv("PACER_SOAK") != "" {
+	n, nodes := 12, 2 // of each type: jobs wait for others soon
+	if livetest.Soak() {
 		n, nodes = 200, 4
 	}
 	if testing.Short() {

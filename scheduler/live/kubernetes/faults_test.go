@@ -1,125 +1,22 @@
 package kubernetes_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"os"
-	"os/exec"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	kube "k8s.io/client-go/kubernetes"
 
 	"github.com/pacer-ml/pacer/scheduler/live"
 	"github.com/pacer-ml/pacer/scheduler/live/kubernetes"
 	"github.com/pacer-ml/pacer/scheduler/live/kubernetes/kubetest"
 )
-
-// writes counts the changes of jobs and pods that the API server made, and ends this process after
-// some of them.
-type writes struct {
-	http.RoundTripper
-	after int64 // 0 = never
-	n     atomic.Int64
-}
-
-func (w *writes) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := w.RoundTripper.RoundTrip(r)
-	if err == nil && r.Method == http.MethodPatch && !strings.Contains(r.URL.Path, "/events") && resp.StatusCode == http.StatusOK {
-		if n := w.n.Add(1); n == w.after {
-			fmt.Println(n)
-			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-			select {} // until the signal arrives
-		}
-	}
-	return resp, err
-}
-
-// killChild is the process that is killed: a controller that ends after PACER_TEST_KILL writes,
-// or once it has had nothing to do for a while. It prints its number of writes.
-func killChild() {
-	after, err := strconv.ParseInt(os.Getenv("PACER_TEST_KILL"), 10, 64)
-	if err == nil {
-		err = runChild(after)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
-func runChild(after int64) error {
-	config, err := kubetest.Config(os.Getenv("KUBECONFIG"))
-	if err != nil {
-		return err
-	}
-	w := &writes{after: after}
-	config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
-		w.RoundTripper = rt
-		return w
-	})
-	client, err := kube.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	p, controller, err := newPacer(ctx, client, os.Getenv("PACER_TEST_POLICY"), 1) // one writer: every write is counted before the next
-	if err != nil {
-		return err
-	}
-	go func() {
-		for quiet, last := 0, int64(-1); quiet < 20; time.Sleep(100 * time.Millisecond) { // 2 s without a write
-			if n := w.n.Load(); n != last || !p.engine.Settled() {
-				quiet, last = 0, n
-			} else {
-				quiet++
-			}
-		}
-		cancel()
-	}()
-	err = controller.Run(ctx)
-	fmt.Println(w.n.Load())
-	return err
-}
-
-// child runs a controller in a process of its own and returns its number of writes, and whether
-// it was killed.
-func child(t *testing.T, c *kubetest.Cluster, policy string, after int) (n int, killed bool) {
-	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(exe)
-	cmd.Env = append(os.Environ(), "PACER_TEST_KILL="+strconv.Itoa(after), "PACER_TEST_POLICY="+policy, "KUBECONFIG="+c.Kubeconfig)
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	err = cmd.Run()
-	killed = cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL
-	if err != nil && !killed {
-		t.Fatalf("%v: %s", err, errs.String())
-	}
-	lines := strings.Fields(out.String())
-	if len(lines) == 0 {
-		t.Fatalf("no number of writes: %s", errs.String())
-	}
-	if n, err = strconv.Atoi(lines[len(lines)-1]); err != nil {
-		t.Fatalf("output %q: %v", out.String(), err)
-	}
-	return n, killed
-}
 
 // TestKill kills the controller after each of its writes in turn: the next one comes to the same
 // state, and both together write as often as one that is not killed.

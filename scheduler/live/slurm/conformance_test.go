@@ -44,7 +44,7 @@ func (a *actor) Hurry(spec.JobID) error { return nil }
 // is called at the same times with the same jobs, and decides the same. PACER_SOAK runs 30 jobs under all policies.
 func TestConformance(t *testing.T) {
 	n, policies := 5, []string{"srtf", "rubick"}
-	if os.Getenv("PACER_SOAK") != "" {
+	if livetest.Soak() {
 		n, policies = 30, livetest.Conforming
 	}
 	for _, policy := range policies {
