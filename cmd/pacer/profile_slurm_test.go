@@ -39,9 +39,7 @@ runner:
 	s := &slurmSession{args: []string{selfAs(t, "pacer"), "--data", data, "profile", "run", file, "--on", "slurm", "--parallel", "4", "--devices", "cpu"}}
 	s.at = map[int]func(cmd *exec.Cmd){
 		8: func(*exec.Cmd) {
-			c.Run("scontrol", "shutdown", "slurmctld")
-			time.Sleep(2 * time.Second) // pacer and the jobs go on without it
-			c.StartController()
+			c.RestartController(2 * time.Second) // pacer and the jobs go on without it
 		},
 		16: func(*exec.Cmd) {
 			c.Run("scontrol", "update", "nodename="+c.Nodes[0], "state=down", "reason=test")

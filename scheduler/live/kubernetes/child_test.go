@@ -128,4 +128,3 @@ func child(t *testing.T, c *kubetest.Cluster, policy string, after int) (n int, 
 	}
 	return n, killed
 }
-

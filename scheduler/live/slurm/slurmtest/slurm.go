@@ -16,9 +16,10 @@ import (
 
 // Cluster is a running Slurm. SLURM_CONF of the test's environment names it.
 type Cluster struct {
-	t    testing.TB
-	dir  string
-	Port int // of slurmctld; those of the nodes follow
+	t          testing.TB
+	dir        string
+	controller *daemon
+	Port       int // of slurmctld; those of the nodes follow
 	// Nodes are the names of the nodes: a100 nodes first, then v100 nodes.
 	Nodes []string
 }
@@ -55,12 +56,13 @@ func Start(t testing.TB, a100, v100 int, jobSubmit ...string) *Cluster {
 		}
 		c.write("slurm.conf", string(conf)+"JobSubmitPlugins=lua\n", 0o644)
 	}
-	c.daemon("munged", "--foreground", "--force", "--key-file="+c.path("munge.key"), "--socket="+c.path("munge.sock"),
+	c.start("munged", "--foreground", "--force", "--key-file="+c.path("munge.key"), "--socket="+c.path("munge.sock"),
 		"--pid-file="+c.path("munged.pid"), "--log-file="+c.path("munged.log"), "--seed-file="+c.path("munge.seed"))
 	c.waitFor("munge.sock", func() bool { _, err := os.Stat(c.path("munge.sock")); return err == nil })
-	c.StartController()
+	c.startController()
+	t.Cleanup(func() { c.controller.stop() })
 	for _, n := range c.Nodes {
-		c.StartNode(n)
+		c.start("slurmd", "-D", "-N", n)
 	}
 	c.waitFor("idle nodes", func() bool {
 		out, _ := exec.Command("sinfo", "-h", "-t", "idle", "-p", "all", "-o", "%D").Output()
@@ -150,8 +152,30 @@ SlurmdParameters=config_overrides
 	}
 }
 
-// daemon starts a program in the foreground, and ends it with the test.
-func (c *Cluster) daemon(name string, args ...string) *exec.Cmd {
+// daemon is a program that runs in the foreground.
+type daemon struct {
+	cmd   *exec.Cmd
+	ended chan struct{}
+}
+
+// stop ends the program, which may save its state for some seconds.
+func (d *daemon) stop() {
+	_ = d.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-d.ended:
+	case <-time.After(5 * time.Second):
+		_ = d.cmd.Process.Kill()
+		<-d.ended
+	}
+}
+
+// start starts a program, and ends it with the test.
+func (c *Cluster) start(name string, args ...string) {
+	c.t.Cleanup(c.run(name, args...).stop)
+}
+
+// run starts a program.
+func (c *Cluster) run(name string, args ...string) *daemon {
 	cmd := exec.Command(name, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	log, err := os.OpenFile(c.path("out-"+name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -162,25 +186,20 @@ func (c *Cluster) daemon(name string, args ...string) *exec.Cmd {
 	if err := cmd.Start(); err != nil {
 		c.t.Fatal(err)
 	}
-	ended := make(chan struct{})
-	go func() { _ = cmd.Wait(); _ = log.Close(); close(ended) }()
-	c.t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		select {
-		case <-ended:
-		case <-time.After(5 * time.Second):
-			_ = cmd.Process.Kill()
-			<-ended
-		}
-	})
-	return cmd
+	d := &daemon{cmd, make(chan struct{})}
+	go func() { _ = cmd.Wait(); _ = log.Close(); close(d.ended) }()
+	return d
 }
 
-// StartController starts slurmctld.
-func (c *Cluster) StartController() *exec.Cmd { return c.daemon("slurmctld", "-D", "-i") }
+// startController starts slurmctld.
+func (c *Cluster) startController() { c.controller = c.run("slurmctld", "-D", "-i") }
 
-// StartNode starts the slurmd of a node.
-func (c *Cluster) StartNode(name string) *exec.Cmd { return c.daemon("slurmd", "-D", "-N", name) }
+// RestartController stops slurmctld and starts it a while later.
+func (c *Cluster) RestartController(after time.Duration) {
+	c.controller.stop()
+	time.Sleep(after)
+	c.startController()
+}
 
 // Run runs a command and returns what it writes.
 func (c *Cluster) Run(name string, args ...string) string {
