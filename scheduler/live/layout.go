@@ -20,7 +20,6 @@ type layout struct {
 	types   []spec.NodeGroup
 	mode    []Mode
 	usage   []scheduler.Slot // by node, what is not held by managed jobs
-	others  []scheduler.Slot // by node, what jobs hold that are not pacer's
 	real    []int            // by node, devices that are free now
 }
 
@@ -104,7 +103,6 @@ func (l *layout) setNodes(nodes []Node) (faults []Fault) {
 		l.mode[i], l.real[i] = n.Mode, n.Type.Devices-used-n.EndingDevices
 		l.usage[i].Devices, l.usage[i].Host = used, clampHost(n.UsedHost, n.Type.Host())
 	}
-	l.others = slices.Clone(l.usage)
 	return faults
 }
 

@@ -64,6 +64,7 @@ func (j *job) holds() Slots {
 
 // merge takes an observation over.
 func (c *Controller) merge(ctx context.Context, now time.Time, s *State) {
+	usage := c.usage
 	c.mergeNodes(s)
 	for _, f := range s.Faults {
 		c.faulty(f)
@@ -97,6 +98,7 @@ func (c *Controller) merge(ctx context.Context, now time.Time, s *State) {
 			c.occupy(held, j.observed.Spec.Host)
 		}
 	}
+	c.changed = c.changed || !slices.Equal(usage, c.usage)
 	slices.SortFunc(c.order, func(a, b *job) int {
 		return cmp.Or(cmp.Compare(a.state.Job.Submit, b.state.Job.Submit), cmp.Compare(a.state.Job.ID, b.state.Job.ID))
 	})
@@ -129,7 +131,7 @@ func (c *Controller) number() {
 // mergeNodes takes the nodes over. With other nodes the policy is made anew.
 func (c *Controller) mergeNodes(s *State) {
 	c.even = s.Even
-	mode, others := c.mode, c.others
+	mode := c.mode
 	if !c.layout.has(s.Nodes) || c.policy == nil && len(s.Nodes) != len(c.names) {
 		c.layout = newLayout(s.Nodes)
 		c.policy, c.truth, c.changed = nil, nil, true
@@ -142,9 +144,7 @@ func (c *Controller) mergeNodes(s *State) {
 	for _, f := range c.setNodes(s.Nodes) {
 		c.faulty(f)
 	}
-	if !slices.Equal(mode, c.mode) || !slices.Equal(others, c.others) {
-		c.changed = true
-	}
+	c.changed = c.changed || !slices.Equal(mode, c.mode)
 	c.checker = c.ledger()
 }
 
