@@ -38,8 +38,9 @@ type Cluster struct {
 	Options
 	nodes []string // the command that shows nodes
 
-	mu    sync.Mutex
-	ended map[int]lastRun // by job, of those that have run before and wait
+	mu      sync.Mutex
+	ended   map[int]lastRun      // by job, of those that have run before and wait
+	unowned map[string]time.Time // by node with devices that are used by no job, since when
 }
 
 // lastRun is when a job was first seen without its last run.

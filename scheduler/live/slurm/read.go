@@ -17,6 +17,7 @@ import (
 type node struct {
 	Name       string   `json:"name"`
 	Gres       string   `json:"gres"`
+	GresUsed   string   `json:"gres_used"`
 	State      words    `json:"state"`
 	Flags      words    `json:"state_flags"` // of 22.05; later in State
 	Partitions []string `json:"partitions"`
@@ -88,7 +89,7 @@ func (c *Cluster) state(shown, queue []byte, now time.Time) (*live.State, error)
 		return nil, fmt.Errorf("slurm: jobs: %w", err)
 	}
 	s := &live.State{Even: true}
-	index := map[string]int{}
+	index, held := map[string]int{}, map[string]int{}
 	for i := range nodes.Nodes {
 		c.addNode(s, index, &nodes.Nodes[i])
 	}
@@ -100,7 +101,12 @@ func (c *Cluster) state(shown, queue []byte, now time.Time) (*live.State, error)
 			continue
 		}
 		seen[int(j.ID)] = true
-		c.addJob(s, index, j, now)
+		for name, n := range c.addJob(s, index, j, now) {
+			held[name] += n
+		}
+	}
+	for i := range nodes.Nodes {
+		c.addUnowned(s, index, &nodes.Nodes[i], held, now)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,8 +155,38 @@ func (n *node) mode() live.Mode {
 	return live.Up
 }
 
-// addJob adds a job of pacer, or what another job uses.
-func (c *Cluster) addJob(s *live.State, index map[string]int, j *job, now time.Time) {
+// unownedAfter is how long devices must be used by no job before they count as used. Nodes and jobs are not of one moment.
+const unownedAfter = 10 * time.Second
+
+// addUnowned adds the devices that Slurm counts as used, and that no job has, to those used by others: Slurm starts nothing
+// on them. Slurm 22.05 does so to jobs that end just after slurmctld was restarted.
+func (c *Cluster) addUnowned(s *live.State, index map[string]int, n *node, held map[string]int, now time.Time) {
+	i, known := index[n.Name]
+	_, used, err := gres(n.GresUsed)
+	unowned := used - held[n.Name]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !known || err != nil || unowned <= 0 {
+		delete(c.unowned, n.Name)
+		return
+	}
+	since, before := c.unowned[n.Name]
+	if !before {
+		if c.unowned == nil {
+			c.unowned = map[string]time.Time{}
+		}
+		since, c.unowned[n.Name] = now, now
+	}
+	if now.Sub(since) < unownedAfter {
+		return
+	}
+	o := &s.Nodes[i]
+	o.UsedDevices = min(o.UsedDevices+unowned, o.Type.Devices)
+	s.Faults = append(s.Faults, live.Fault{Object: "node " + n.Name, Err: fmt.Errorf("slurm: %s counted as used (%s), which no job has: they are left alone, a restart of slurmctld gives them back", spec.Count(unowned, "GPU"), n.GresUsed)})
+}
+
+// addJob adds a job of pacer, or what another job uses. It returns the devices that the job holds.
+func (c *Cluster) addJob(s *live.State, index map[string]int, j *job, now time.Time) live.Slots {
 	held, err := j.slots()
 	if err == nil {
 		var out live.Job
@@ -162,7 +198,7 @@ func (c *Cluster) addJob(s *live.State, index map[string]int, j *job, now time.T
 			} else if j.State.has("CANCELLED") {
 				s.Cancelled = append(s.Cancelled, out.Spec.ID)
 			}
-			return
+			return held
 		}
 	}
 	if err != nil {
@@ -173,6 +209,7 @@ func (c *Cluster) addJob(s *live.State, index map[string]int, j *job, now time.T
 			s.Nodes[i].UsedDevices += n
 		}
 	}
+	return held
 }
 
 // slots returns the devices that a job holds, nil if it holds none.

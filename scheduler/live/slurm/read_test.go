@@ -128,6 +128,28 @@ func TestBadJobs(t *testing.T) {
 	}
 }
 
+// TestUnowned: devices that Slurm counts as used for a while without a job are used by others, until it does not.
+func TestUnowned(t *testing.T) {
+	c := reader()
+	for i, step := range []struct {
+		after       time.Duration
+		used        string
+		want, fault int
+	}{
+		{0, "gpu:v100:1(IDX:0)", 0, 0}, {9 * time.Second, "gpu:v100:1(IDX:0)", 0, 0}, {10 * time.Second, "gpu:v100:1(IDX:0)", 1, 1},
+		{11 * time.Second, "gpu:v100:2(IDX:0-1)", 2, 1}, {12 * time.Second, "gpu:v100:0(IDX:N/A)", 0, 0}, {13 * time.Second, "gpu:v100:2(IDX:0-1)", 0, 0},
+	} {
+		nodes := strings.ReplaceAll(string(readFile(t, "nodes-22.05.json")), `"gres": "gpu:v100:2",`, `"gres": "gpu:v100:2", "gres_used": "`+step.used+`",`) // of two nodes
+		s, err := c.state([]byte(nodes), []byte(`{"jobs":[]}`), now.Add(step.after))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Nodes[3].UsedDevices; got != step.want || len(s.Faults) != 2*step.fault {
+			t.Errorf("step %d: %d devices are used, faults %v, want %d and %d of each node", i, got, s.Faults, step.want, step.fault)
+		}
+	}
+}
+
 // TestCancelled: a job that its user cancelled is known from one that ended.
 func TestCancelled(t *testing.T) {
 	for state, want := range map[string]int{"CANCELLED": 1, "COMPLETED": 0, "FAILED": 0} {
