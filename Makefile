@@ -194,6 +194,10 @@ soak: need-go ## hours of kills, random runs and a loaded server, before a relea
 soak-sim: need-go ## of soak, the 10,000 random simulations with failures alone: half a minute
 	PACER_SOAK=1 $(GO) test -count=1 -timeout 30m -run 'TestSoak$$' -v ./scheduler/schedulertest
 
+.PHONY: soak-live
+soak-live: need-go ## of soak, the real Slurm and Kubernetes: 200 jobs decided as in the simulator, and random faults; SEED=7 runs one seed
+	PACER_SOAK=1 PACER_LIVE_SEED='$(SEED)' $(GO) test -count=1 -timeout 0 -run '^Test(Conformance|Faults)$$' -v ./scheduler/live/...
+
 .PHONY: rewrite
 rewrite: need-go ## renew the expected files of golden and scenario tests, and the generated reference; read the diff
 	$(GO) test -count=1 -timeout 30m -run '^Test(Golden|Reference)$$|^TestScenarios$$/.' \

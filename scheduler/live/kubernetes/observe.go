@@ -95,6 +95,8 @@ func (c *Cluster) Observe(context.Context) (*live.State, error) {
 		case p.err != nil:
 			used.add(h.pods...)
 			s.Faults = append(s.Faults, live.Fault{Object: "job " + j.Namespace + "/" + j.Name, Err: p.err})
+		case phase == live.Held && partlyDone(j, h):
+			s.Faults = append(s.Faults, live.Fault{Object: "job " + j.Namespace + "/" + j.Name, Err: errPartlyDone(j)})
 		default:
 			s.Jobs = append(s.Jobs, withState(p.job, j, phase, h))
 		}
@@ -142,6 +144,17 @@ func (c *Cluster) cached(of meta.Object) *parsedJob {
 	return nil
 }
 
+// partlyDone reports whether some pods of a job on several nodes have succeeded, and others have not: the job cannot be
+// started again, since a Job does not run an index that has succeeded, and the others would wait for it.
+func partlyDone(j *batch.Job, h *held) bool {
+	all := j.Spec.Completions
+	return all != nil && *all > 1 && (j.Status.Succeeded > 0 && j.Status.Succeeded < *all || h.succeeded)
+}
+
+func errPartlyDone(j *batch.Job) error {
+	return fmt.Errorf("stopped after its pods %s had succeeded, which a Job does not run again, so that the others would wait for them: submit it anew, to go on from its checkpoint", j.Status.CompletedIndexes)
+}
+
 // withState completes a job by its phase and devices.
 func withState(out live.Job, j *batch.Job, phase live.Phase, h *held) live.Job {
 	out.Phase, out.UID, out.Version, out.Ref = phase, string(j.UID), j.ResourceVersion, j
@@ -152,6 +165,10 @@ func withState(out live.Job, j *batch.Job, phase live.Phase, h *held) live.Job {
 				out.Started = t.Time
 			}
 		}
+	}
+	if phase == live.Running && partlyDone(j, h) {
+		out.Paused, out.Slots = true, h.slots() // it is left to end
+		return out
 	}
 	if phase == live.Running && len(h.pods) >= int(*j.Spec.Parallelism) || phase == live.Stopping && len(h.pods) > 0 && len(h.pods)+h.unbound >= counted(j) {
 		out.Slots = h.slots()

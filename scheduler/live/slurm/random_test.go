@@ -180,11 +180,13 @@ func (r *faultRun) fault(kind int) {
 	}
 }
 
-// up takes the node that is down up again.
+// up takes the node that is down up again. It may have come back with slurmctld.
 func (r *faultRun) up() {
-	if r.down != "" {
-		r.run("scontrol", "update", "nodename="+r.down, "state=resume")
-		r.down = ""
+	for r.down != "" {
+		_ = exec.Command("scontrol", "update", "nodename="+r.down, "state=resume").Run()
+		if state := r.run("sinfo", "-h", "-n", r.down, "-o", "%T"); !strings.HasPrefix(state, "down") {
+			r.down = ""
+		}
 	}
 }
 
