@@ -131,6 +131,15 @@ func (l *layout) hold(s Slots) {
 	}
 }
 
+// give adds slots to the devices that are free now.
+func (l *layout) give(s Slots) {
+	for name, n := range s {
+		if i, ok := l.index[name]; ok {
+			l.real[i] += n
+		}
+	}
+}
+
 // free reports whether slots are free now, on nodes that are up.
 func (l *layout) free(s Slots) bool {
 	for name, n := range s {

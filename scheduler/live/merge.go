@@ -13,55 +13,6 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// job is a job that pacer schedules.
-type job struct {
-	state    scheduler.JobState
-	observed Job
-	managed  bool // the policy decides about it: it is neither paused nor on a draining node
-	seen     bool // in the present observation
-	numbered bool // its Order is set
-
-	want    Record    // what is to be recorded
-	written Record    // what we recorded last, zero = nothing
-	stale   time.Time // since when the observation is older than written, zero = it is not
-	pending bool      // the observation is older than written: no step now
-
-	ran  bool // it ran with its target, and was not stopped by a decision since
-	left bool // it stopped running with its target without a decision, and has not been seen held since
-	void bool // its devices were lost, not taken by a decision, since it was last seen running with its target
-
-	counted int64     // generation of the target that its restart was counted for
-	stopped time.Time // until when a stop that was made need not be seen yet, zero = none was made
-	failure string    // of its last write, as reported; "" = the write was made
-
-	work, rate float64 // steps in all; steps/s on the grant that rateOf is of, 0 = unknown
-	rateOf     *scheduler.Grant
-	delayed    bool // a Delayed event was sent for the present target
-	waits      bool // a Waiting event was sent since it last had a target
-}
-
-// settled reports whether the job was last started with its target.
-func (r *Record) settled() bool { return r.Plan == r.RunPlan && sameSlots(r.Slots, r.RunSlots) }
-
-// dirty reports whether the target is to be recorded.
-func (j *job) dirty() bool {
-	o := &j.observed.Record
-	return j.want.Generation != o.Generation || j.want.RunGeneration != o.RunGeneration
-}
-
-// holds returns the devices that the job has now, or may take at any time.
-func (j *job) holds() Slots {
-	switch {
-	case j.pending: // it was started since
-		return j.want.RunSlots
-	case j.observed.Phase == Held || j.observed.Phase == Ended:
-		return nil
-	case j.observed.Slots != nil:
-		return j.observed.Slots
-	}
-	return j.want.RunSlots
-}
-
 // merge takes an observation over.
 func (c *Controller) merge(ctx context.Context, now time.Time, s *State) {
 	usage := c.usage
@@ -160,6 +111,9 @@ func (c *Controller) mergeJob(ctx context.Context, now time.Time, o *Job) {
 	managed := j.managed
 	j.observed = *o
 	c.mergeRecord(now, j)
+	if !j.pending && (o.Version == "" || o.Version != j.unsureSince) { // it has the start, if that took place
+		j.unsure = nil
+	}
 	bad := o.Spec.Validate()
 	if bad == nil && o.Spec.HasParamServers() {
 		bad = fmt.Errorf("live: plan %s has parameter servers, which are not supported on real clusters", o.Spec.Plan)
@@ -212,6 +166,8 @@ func (c *Controller) mergeRecord(now time.Time, j *job) {
 		j.stale, j.pending = time.Time{}, false
 		if o.Generation > j.want.Generation || o.Generation == j.want.Generation && o.RunGeneration > j.want.RunGeneration {
 			j.want = *o
+		} else if o.RunGeneration > j.want.RunGeneration { // a start that got no answer, before the present target
+			j.want.RunGeneration, j.want.RunPlan, j.want.RunSlots = o.RunGeneration, o.RunPlan, o.RunSlots
 		}
 	case j.stale.IsZero():
 		j.stale, j.pending = now, true

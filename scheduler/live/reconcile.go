@@ -47,8 +47,7 @@ func (c *Controller) nextSteps(now time.Time) (out []*action) {
 		}
 		wanted := j.want.Plan != ""
 		switch phase := j.observed.Phase; {
-		case phase == Held && wanted && c.free(j.want.Slots):
-			c.hold(j.want.Slots)
+		case phase == Held && wanted && c.take(j):
 			r := j.want
 			r.RunGeneration, r.RunPlan, r.RunSlots = r.Generation, r.Plan, r.Slots
 			out = append(out, &action{job: j, kind: StartedJob, next: r})
@@ -64,6 +63,18 @@ func (c *Controller) nextSteps(now time.Time) (out []*action) {
 		}
 	}
 	return out
+}
+
+// take takes the devices of the target of a held job off those that are free now, if they are. What the job may hold itself
+// is free for it.
+func (c *Controller) take(j *job) bool {
+	c.give(j.unsure)
+	ok := c.free(j.want.Slots)
+	c.hold(j.unsure)
+	if ok {
+		c.hold(j.want.Slots)
+	}
+	return ok
 }
 
 // delay reports once that the restart of a job waits.
@@ -127,11 +138,14 @@ func (c *Controller) wrote(ctx context.Context, a *action) (again bool) {
 	j := a.job
 	switch {
 	case a.err == nil:
-		j.failure = ""
+		j.failure, j.unsure = "", nil
 	case ctx.Err() != nil, errors.Is(a.err, ErrGone): // the next observation tells
 		return false
 	default:
 		c.stats.FailedWrites++
+		if a.kind == StartedJob && !errors.Is(a.err, ErrConflict) {
+			j.unsure, j.unsureSince = a.next.RunSlots, j.observed.Version
+		}
 		if text := a.err.Error(); !errors.Is(a.err, ErrConflict) && text != j.failure {
 			j.failure = text
 			c.event(Event{Kind: WriteFailed, Job: &j.observed, Message: text, Warning: true})

@@ -321,12 +321,15 @@ func (c *Cluster) write(o *live.Job, change func(j *entry)) error {
 	c.keep()
 	change(j)
 	j.vers++
-	o.Version = fmt.Sprint(j.vers)
+	version := fmt.Sprint(j.vers)
 	c.settle()
 	c.mu.Unlock()
 	if c.After != nil {
-		return c.After(n)
+		if err := c.After(n); err != nil {
+			return err
+		}
 	}
+	o.Version = version
 	return nil
 }
 

@@ -1,0 +1,73 @@
+package live
+
+import (
+	"maps"
+	"time"
+
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+// job is a job that pacer schedules.
+type job struct {
+	state    scheduler.JobState
+	observed Job
+	managed  bool // the policy decides about it: it is neither paused nor on a draining node
+	seen     bool // in the present observation
+	numbered bool // its Order is set
+
+	want    Record    // what is to be recorded
+	written Record    // what we recorded last, zero = nothing
+	stale   time.Time // since when the observation is older than written, zero = it is not
+	pending bool      // the observation is older than written: no step now
+
+	unsure      Slots  // of a start that got no answer: it may run there; nil = none
+	unsureSince string // the version that the start was of
+
+	ran  bool // it ran with its target, and was not stopped by a decision since
+	left bool // it stopped running with its target without a decision, and has not been seen held since
+	void bool // its devices were lost, not taken by a decision, since it was last seen running with its target
+
+	counted int64     // generation of the target that its restart was counted for
+	stopped time.Time // until when a stop that was made need not be seen yet, zero = none was made
+	failure string    // of its last write, as reported; "" = the write was made
+
+	work, rate float64 // steps in all; steps/s on the grant that rateOf is of, 0 = unknown
+	rateOf     *scheduler.Grant
+	delayed    bool // a Delayed event was sent for the present target
+	waits      bool // a Waiting event was sent since it last had a target
+}
+
+// settled reports whether the job was last started with its target.
+func (r *Record) settled() bool { return r.Plan == r.RunPlan && sameSlots(r.Slots, r.RunSlots) }
+
+// dirty reports whether the target is to be recorded.
+func (j *job) dirty() bool {
+	o := &j.observed.Record
+	return j.want.Generation != o.Generation || j.want.RunGeneration != o.RunGeneration
+}
+
+// holds returns the devices that the job has now, or may take at any time.
+func (j *job) holds() Slots {
+	held := j.knownToHold()
+	if j.unsure == nil {
+		return held
+	}
+	all := maps.Clone(j.unsure)
+	for name, n := range held {
+		all[name] = max(all[name], n)
+	}
+	return all
+}
+
+// knownToHold is holds without an unsure start.
+func (j *job) knownToHold() Slots {
+	switch {
+	case j.pending: // it was started since
+		return j.want.RunSlots
+	case j.observed.Phase == Held || j.observed.Phase == Ended:
+		return nil
+	case j.observed.Slots != nil:
+		return j.observed.Slots
+	}
+	return j.want.RunSlots
+}
