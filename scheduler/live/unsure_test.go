@@ -13,7 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/live/livetest"
 )
 
-// unanswered is a cluster whose first start takes place, or does not, without an answer.
+// unanswered is a cluster with a first start that takes place, or does not, without an answer.
 type unanswered struct {
 	*livetest.Cluster
 	made   bool

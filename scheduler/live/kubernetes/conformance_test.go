@@ -59,7 +59,7 @@ func (a *actor) Hurry(id spec.JobID) error {
 }
 
 // TestConformance runs a trace in the simulator, and on a real API server with the controller of Jobs, the scheduler and
-// nodes whose pods are played by the clock of the trace: every policy is called at the same times with the same jobs, and
+// nodes with pods that are played by the clock of the trace: every policy is called at the same times with the same jobs, and
 // decides the same. PACER_SOAK runs 200 jobs.
 func TestConformance(t *testing.T) {
 	n, nodes := 12, 2 // of each type: jobs wait for others soon

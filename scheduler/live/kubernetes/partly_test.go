@@ -31,7 +31,7 @@ func succeed(t *testing.T, c *kubetest.Cluster, name string) {
 	})
 }
 
-// TestPartlyDone: a job on two nodes, one of whose pods has succeeded, is left to end, though the policy would resize it for
+// TestPartlyDone: a job on two nodes with a pod that has succeeded is left to end, though the policy would resize it for
 // others, which run on the devices that it gave back. If someone suspends it then, an event says that it cannot start again.
 func TestPartlyDone(t *testing.T) {
 	c := fresh(t, 2)

@@ -29,7 +29,7 @@ type faultRun struct {
 	rng    *rand.Rand
 	seed   uint64
 	policy string
-	two    bool   // pacers, of which one has the lease
+	two    bool   // pacers; one of them has the lease
 	node   string // that is lost, "" = none
 	names  map[string]bool
 

@@ -11,7 +11,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/live"
 )
 
-// Actor is a real cluster with jobs whose processes a test plays.
+// Actor is a real cluster. A test plays the processes of its jobs.
 type Actor interface {
 	live.Cluster
 	// Submit adds a held job.
@@ -22,7 +22,7 @@ type Actor interface {
 	Hurry(id spec.JobID) error
 }
 
-// Mirror is a real cluster beside one in memory, whose clock is that of both. Submissions, writes and ends go to both. An
+// Mirror is a real cluster beside one in memory. The clock of the latter is that of both. Submissions, writes and ends go to both. An
 // observation is the real one, once it equals that in memory: nodes, jobs, phases, devices and records. Only times and the
 // progress of jobs are those in memory, since a real cluster has no clock but its own. The time of a submission must stay.
 type Mirror struct {

@@ -35,7 +35,7 @@ type Job struct {
 	spec.Job       // as submitted; Submit is not below 0
 	Runs     []Run // ascending and disjoint
 	Ended    bool
-	// Cancelled is when someone cancelled the job, and thereby ended it; negative = nobody did.
+	// Cancelled is when someone cancelled the job, and thereby ended it; negative = it was not cancelled.
 	Cancelled time.Duration
 	Early     bool // it had run before the recording began
 	// Trained is the number of steps done within the recording by Seen, as the job reported;

@@ -16,7 +16,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// free returns the devices of a node that nobody holds.
+// free returns the devices of a node that are not held.
 func free(c *livetest.Cluster, n *live.Node) int {
 	left := n.Type.Devices - n.UsedDevices
 	for _, j := range c.Jobs() {
@@ -76,8 +76,8 @@ func (s *share) step(r *run) bool {
 	return false
 }
 
-// TestSharedCluster: on a cluster that others use, too, whose users cancel jobs and which a node leaves for a while, every
-// job starts and ends in the replay as it did. Without what others did it does not.
+// TestSharedCluster: others use the cluster, too, users cancel jobs, and a node leaves for a while: every job starts and ends in
+// the replay as it did. Without what others did it does not.
 func TestSharedCluster(t *testing.T) {
 	for _, policy := range []string{"fifo", "srtf", "gavel-las", "optimus", "rubick"} {
 		t.Run(policy, func(t *testing.T) {

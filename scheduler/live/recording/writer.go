@@ -173,7 +173,7 @@ func (w *Writer) addJobs(l *line, s *live.State) {
 	w.addEnded(l, gone, s.Cancelled)
 }
 
-// again returns the jobs that ended since the last observation, and whose IDs others have by now.
+// again returns the jobs that ended since the last observation, with IDs that others have by now.
 func (w *Writer) again(s *live.State) (out []spec.JobID) {
 	for i := range s.Jobs {
 		o := &s.Jobs[i]

@@ -40,8 +40,8 @@ func (a *actor) End(id spec.JobID) error {
 // Hurry implements livetest.Actor.
 func (a *actor) Hurry(spec.JobID) error { return nil }
 
-// TestConformance runs a trace in the simulator and on a real Slurm, whose jobs end by the clock of the trace: every policy
-// is called at the same times with the same jobs, and decides the same. PACER_SOAK runs 30 jobs under all policies.
+// TestConformance runs a trace in the simulator and on a real Slurm, with jobs that end by the clock of the trace: every
+// policy is called at the same times with the same jobs, and decides the same. PACER_SOAK runs 30 jobs under all policies.
 func TestConformance(t *testing.T) {
 	n, policies := 5, []string{"srtf", "rubick"}
 	if livetest.Soak() {
