@@ -14,7 +14,7 @@ type publishedSource struct {
 	table     string       // name of a file without that column
 	framework string       // training stack, in the form of package stack
 	parts     string       // parts of the stack, whatever its name, in the form of package stack
-	noted     []notedParts // the same for rows whose notes say so
+	noted     []notedParts // the same for rows with notes that say so
 	adapted   stackParts   // the same for rows that train adapters on one training stack
 	dated     bool         // names of files in source_path end in the month of the run
 	memory    stack.Memory // what mem_gib counts, "" = what the training stack reports
@@ -75,7 +75,7 @@ func (s *publishedSource) documents(column string) bool {
 //     (src/megatron/bridge/recipes/utils/optimizer_utils.py,
 //     scripts/performance/configs); where FSDP is used instead the tables say so
 //   - LiBai: the commit of Megatron-LM that it is compared with is not later than its first release, March 2022
-//     (docs/source/tutorials/get_started/Benchmark.md)
+//     (Benchmark.md of its documentation)
 //   - MLPerf Training 4.0: NeMo's LoRA keeps its frozen weights in fp8 without transposes (fp8_params and
 //     disable_parameter_transpose_cache in llama2_70b_lora/implementations/*/conf/megatron_gpt_peft_tuning_config.yaml
 //     of NVIDIA, Red Hat and GigaComputing); later rounds have other files
@@ -90,7 +90,7 @@ func (s *publishedSource) documents(column string) bool {
 //     asynchronous, which are no defaults
 //   - XTuner: Pai-Megatron-Patch of April 2025 with fused permutation; names of configurations, which notes repeat, say
 //     where DeepEP and overlap of gradients were on, and which modules were recomputed
-//     (docs/en/benchmark/megatron_moe_benchmark.md)
+//     (megatron_moe_benchmark.md of its documentation)
 var publishedSources = []*publishedSource{
 	{match: "2104.04473", table: "megatron_sc21", framework: "Megatron-LM@2021"},
 	{match: "2205.05198", table: "korthikanti_2205_05198", framework: "Megatron-LM@2022"},
