@@ -79,7 +79,7 @@ func TestUsableRows(t *testing.T) {
 			thirty = append(thirty, s)
 		}
 	}
-	if diff := cmp.Diff([]string{"bigscience", "internevo", "megatron_bridge"}, ten); diff != "" {
+	if diff := cmp.Diff([]string{"bigscience", "internevo", "megatron_bridge", "torchtitan"}, ten); diff != "" {
 		t.Errorf("sources of which 10 rows are revealed (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"bigscience", "megatron_bridge"}, thirty); diff != "" {
