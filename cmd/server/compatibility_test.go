@@ -225,9 +225,12 @@ func breaks(path string, was, is any, exact []string) (out []string) {
 	return nil
 }
 
-// leftOut reports whether a field is one of a plan that is left out where it is 0, false or "". Which plan is the best
-// changes with the models.
+// leftOut reports whether a field is one of a plan that is left out where it is 0, false or "", or a fitted parameter.
+// Which plan is the best, and which parameters a fit moves, changes with the models.
 func leftOut(path, name string) bool {
+	if path == "cards[].params" {
+		return true
+	}
 	if path != "plan" && !strings.HasSuffix(path, ".plan") {
 		return false
 	}
