@@ -774,6 +774,7 @@ class Parts(TypedDict):
     routing: str
     sends: str
     sequence: str
+    stages: str
     tp: str
     weights: str
     zero: str
@@ -901,6 +902,8 @@ class Port(TypedDict):
     accelerator: str
     best_plan: PlanRow
     diff: NotRequired[str]
+    no_diff: NotRequired[str]
+    notes: list[str]
     same_plan: NotRequired[PlanRow]
 
 
