@@ -59,7 +59,7 @@ func TestRowsNotedStack(t *testing.T) {
 		"InternLM/xtuner,Megatron-LM,,\"config: tp2, deepep\"":                         "Megatron Core@2025-04" + xtuner + " dispatch=per-node",
 		"InternLM/xtuner,Megatron-LM,,\"config: tp2, recompute=moe\"":                  "Megatron Core@2025-04" + xtuner + " recompute=moe+layernorm",
 		"InternLM/xtuner,Megatron-LM,,\"config: tp2, recompute=select, zero overlap\"": "Megatron Core@2025-04 overlap=backward routing=fused recompute=moe_act+layernorm",
-		"somebody/else,torchtitan,,eager":                                              "torchtitan",
+		"mine,torchtitan,,eager":                                                       "torchtitan",
 	} {
 		rows, bad := readRows(t, "my.csv", head+"x,"+cells+",Llama3-8B,h100,8,4,none,1,bf16,8192,8,1,ok\n", true)
 		if len(bad) != 0 || len(rows) != 1 {

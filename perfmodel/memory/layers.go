@@ -19,10 +19,7 @@ func (s span) kinds() [2]float64 { return [2]float64{s.dense, s.moe} }
 
 // stageLayers returns the number of layers of a stage.
 func (e *Estimator) stageLayers(p *spec.Plan, stage int) int {
-	if e.stack.middle {
-		return p.MiddleLayers(e.nn, stage)
-	}
-	return p.StageLayers(e.nn, stage)
+	return p.StageLayers(e.nn, stage, e.stack.middle)
 }
 
 // layersOn returns the layers of a stage. Leading layers with a dense MLP come first in the model; without any, layers

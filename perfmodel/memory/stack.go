@@ -43,7 +43,7 @@ type traits struct {
 	keepsGathered bool
 	// A pipeline stage keeps its output, and not only its input, until the backward pass of the micro-batch.
 	keepsOutputs bool
-	// Stages before the last have more layers, see spec.Plan.MiddleLayers.
+	// Stages before the last have more layers, see spec.Plan.StageLayers.
 	middle bool
 	// Tensor parallelism implies sequence parallelism, even if the plan has none.
 	alwaysSequence bool

@@ -139,29 +139,25 @@ func (p *Plan) Chunks() int {
 // remaining layers each. So the last stage, with the vocabulary head, has fewer layers, and next the first,
 // with the embedding and the most micro-batches in flight. If PP divides layers + 2, embedding and head count
 // as a layer each, as in BLOOM (BigScience, 2022) and Llama 3 405B (2024, section 3.3.2).
-func (p *Plan) StageLayers(layers, stage int) int {
+//
+// In a stack with more layers in the middle (stack.Middle) four or more stages that divide eight or more layers are not
+// even: the last min(PP-1, layers/PP) get one more each, and the very last what is left (_init_placement_group in LiBai's
+// libai/utils/distributed.py).
+func (p *Plan) StageLayers(layers, stage int, middle bool) int {
 	pp := max(p.PP, 1)
 	share, over := layers/pp, layers%pp
+	if middle && pp >= 4 && layers >= 8 && over == 0 {
+		moved := min(pp-1, share)
+		switch {
+		case stage == pp-1:
+			return share + 1 - moved
+		case stage >= pp-moved:
+			return share + 1
+		}
+		return share
+	}
 	if over > 0 && stage >= pp-1-over && stage < pp-1 {
 		share++
-	}
-	return share
-}
-
-// MiddleLayers is StageLayers in a stack that moves layers from the last stage, which has the vocabulary head, to those
-// before it: if PP divides the layers, min(PP-1, layers/PP) of the last stages get one more each, and the last one what
-// is left. Fewer than four stages, or eight layers, are even (_init_placement_group in LiBai's libai/utils/distributed.py).
-func (p *Plan) MiddleLayers(layers, stage int) int {
-	if p.PP < 4 || layers < 8 || layers%p.PP != 0 {
-		return p.StageLayers(layers, stage)
-	}
-	share := layers / p.PP
-	moved := min(p.PP-1, share)
-	switch {
-	case stage == p.PP-1:
-		return share + 1 - moved
-	case stage >= p.PP-moved:
-		return share + 1
 	}
 	return share
 }
@@ -170,7 +166,7 @@ func (p *Plan) MiddleLayers(layers, stage int) int {
 // layers are spread evenly. Remaining layers go to its last chunks, but on the last stage to its first chunks.
 // So the chunks with the embedding and the vocabulary head have fewer layers.
 func (p *Plan) ChunkLayers(layers, stage, chunk int) int {
-	n, v := p.StageLayers(layers, stage), p.Chunks()
+	n, v := p.StageLayers(layers, stage, false), p.Chunks()
 	share, over := n/v, n%v
 	from := v - over
 	if stage == max(p.PP, 1)-1 {

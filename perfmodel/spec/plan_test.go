@@ -203,49 +203,32 @@ func TestCheckRefusesUnknownSchedules(t *testing.T) {
 func TestStageLayers(t *testing.T) {
 	for _, tc := range []struct {
 		layers, pp int
+		middle     bool
 		want       []int
 	}{
-		{32, 1, []int{32}},
-		{8, 2, []int{4, 4}}, // 2 also divides 10, but no layers remain
-		{70, 12, []int{5, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 5}}, // BLOOM
-		{126, 8, []int{15, 16, 16, 16, 16, 16, 16, 15}},     // Llama 3 405B
-		{9, 2, []int{5, 4}},
-		{10, 3, []int{3, 4, 3}},
-		{11, 3, []int{4, 4, 3}},
-		{9, 4, []int{2, 2, 3, 2}},
-		{3, 3, []int{1, 1, 1}},
+		{32, 1, false, []int{32}},
+		{8, 2, false, []int{4, 4}},                                 // 2 also divides 10, but no layers remain
+		{70, 12, false, []int{5, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 5}}, // BLOOM
+		{126, 8, false, []int{15, 16, 16, 16, 16, 16, 16, 15}},     // Llama 3 405B
+		{9, 2, false, []int{5, 4}},
+		{10, 3, false, []int{3, 4, 3}},
+		{11, 3, false, []int{4, 4, 3}},
+		{9, 4, false, []int{2, 2, 3, 2}},
+		{3, 3, false, []int{1, 1, 1}},
+		{24, 4, true, []int{6, 7, 7, 4}}, // as counted by hand from LiBai's code
+		{48, 8, true, []int{6, 6, 7, 7, 7, 7, 7, 1}},
+		{8, 4, true, []int{2, 2, 3, 1}},
+		{24, 2, true, []int{12, 12}},
+		{4, 4, true, []int{1, 1, 1, 1}},
+		{9, 4, true, []int{2, 2, 3, 2}},
 	} {
 		p := Plan{PP: tc.pp}
 		got := make([]int, tc.pp)
 		for i := range got {
-			got[i] = p.StageLayers(tc.layers, i)
+			got[i] = p.StageLayers(tc.layers, i, tc.middle)
 		}
 		if !slices.Equal(got, tc.want) {
-			t.Errorf("%d layers on %d stages: %v, want %v", tc.layers, tc.pp, got, tc.want)
-		}
-	}
-}
-
-func TestMiddleLayers(t *testing.T) {
-	for _, tc := range []struct {
-		layers, pp int
-		want       []int
-	}{
-		{24, 4, []int{6, 7, 7, 4}}, // as counted by hand from LiBai's code
-		{48, 8, []int{6, 6, 7, 7, 7, 7, 7, 1}},
-		{8, 4, []int{2, 2, 3, 1}},
-		{24, 2, []int{12, 12}},
-		{4, 4, []int{1, 1, 1, 1}},
-		{9, 4, []int{2, 2, 3, 2}}, // StageLayers
-	} {
-		p := Plan{PP: tc.pp}
-		got, sum := make([]int, tc.pp), 0
-		for i := range got {
-			got[i] = p.MiddleLayers(tc.layers, i)
-			sum += got[i]
-		}
-		if !slices.Equal(got, tc.want) || sum != tc.layers {
-			t.Errorf("%d layers on %d stages: %v, want %v", tc.layers, tc.pp, got, tc.want)
+			t.Errorf("%d layers on %d stages, middle %v: %v, want %v", tc.layers, tc.pp, tc.middle, got, tc.want)
 		}
 	}
 }
@@ -295,7 +278,7 @@ func TestChunkLayersAddUp(t *testing.T) {
 				}
 				sum += n
 			}
-			if want := p.StageLayers(layers, stage); sum != want {
+			if want := p.StageLayers(layers, stage, false); sum != want {
 				t.Fatalf("%d layers: %d on the chunks of stage %d, want %d", layers, sum, stage, want)
 			}
 		}
@@ -306,9 +289,9 @@ func TestStageLayersAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := Plan{PP: rapid.IntRange(1, 200).Draw(t, "pp")}
 		layers := rapid.IntRange(p.PP, 400).Draw(t, "layers")
-		sum, first, last := 0, p.StageLayers(layers, 0), p.StageLayers(layers, p.PP-1)
+		sum, first, last := 0, p.StageLayers(layers, 0, false), p.StageLayers(layers, p.PP-1, false)
 		for i := range p.PP {
-			n := p.StageLayers(layers, i)
+			n := p.StageLayers(layers, i, false)
 			if n < last || n > last+1 || n < first && i < p.PP-1 {
 				t.Fatalf("%d layers on stage %d, %d on the first, %d on the last", n, i, first, last)
 			}

@@ -21,7 +21,8 @@ func (pr *Prepared) aloneParts(p *spec.Plan) Parts {
 	pr.applyStack(p)
 	c := pr.passOf(p)
 	l := &c.layer
-	micro, held := float64(p.AccumSteps), pr.layersAlone(p)
+	// Models with layers of several kinds count them as layers of the mean kind.
+	micro, held := float64(p.AccumSteps), float64(p.StageLayers(int(pr.work.layers), pr.alone-1, pr.machine.stack.middle))
 	compute, recompute, launch := pr.layerSec(l, p)
 
 	var out Parts
@@ -38,16 +39,4 @@ func (pr *Prepared) aloneParts(p *spec.Plan) Parts {
 	out.Compute += pr.accumulateSec(p, &own)
 	out.Fixed = pr.machine.k.fixedSec
 	return out
-}
-
-// layersAlone returns the layers of the rank's stage. Models with layers of several kinds count them as layers of the mean
-// kind, so that all stages together have work.layers.
-func (pr *Prepared) layersAlone(p *spec.Plan) float64 {
-	whole := int(pr.work.layers)
-	rest := pr.work.layers - float64(whole)
-	n := p.StageLayers(whole, pr.alone-1)
-	if pr.machine.stack.middle {
-		n = p.MiddleLayers(whole, pr.alone-1)
-	}
-	return float64(n) + rest/float64(p.PP)
 }

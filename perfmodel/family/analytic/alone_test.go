@@ -101,3 +101,31 @@ func TestAloneBound(t *testing.T) {
 		t.Errorf("bound %g s, predicted %g s", b, parts.Total())
 	}
 }
+
+// TestMiddleStages: a stack that moves layers from the last of 4 stages to those before it has 8, 9, 9 and 6 of 32. The
+// slowest stage has 9, unless the head takes longer than three layers.
+func TestMiddleStages(t *testing.T) {
+	recomputed := func(framework string, vocab, alone int) float64 {
+		p := spec.Plan{PP: 4, MicroBatch: 1, AccumSteps: 8, Recompute: spec.RecomputeFull, Precision: spec.BF16}
+		c := perftest.GPT(p.Normal())
+		c.Model.Vocab, c.Framework, c.AloneStage = vocab, framework, alone
+		parts, err := (&Model{}).Explain(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return parts.Recompute
+	}
+	layer := recomputed("LiBai stages=even", 1000, 1) / 8
+	for _, tc := range []struct {
+		framework    string
+		vocab, alone int
+		layers       float64
+	}{
+		{"LiBai stages=even", 1000, 0, 8}, {"LiBai", 1000, 0, 9}, {"LiBai", 500_000, 0, 6}, {"LiBai stages=even", 500_000, 0, 8},
+		{"LiBai", 1000, 1, 8}, {"LiBai", 1000, 2, 9}, {"LiBai", 1000, 3, 9}, {"LiBai", 1000, 4, 6},
+	} {
+		if got := recomputed(tc.framework, tc.vocab, tc.alone) / layer; math.Abs(got-tc.layers) > 1e-9 {
+			t.Errorf("%+v: recomputes %g layers", tc, got)
+		}
+	}
+}

@@ -26,7 +26,7 @@ type traits struct {
 	routing   routingKind
 	perNode   bool    // tokens are sent once to each node
 	exposedEP float64 // share of the all-to-alls that the stack does not overlap
-	middle    bool    // stages before the last have more layers, see spec.Plan.MiddleLayers
+	middle    bool    // stages before the last have more layers, see spec.Plan.StageLayers
 	sequence  bool    // TP implies sequence parallelism, even if the plan has none
 }
 

@@ -80,13 +80,8 @@ func (pr *Prepared) passOf(p *spec.Plan) pass {
 // The stage with the head is the slowest unless others have more layers and take longer. perLayer is in
 // seconds.
 func (pr *Prepared) pace(p *spec.Plan, perLayer, head float64) (layers, headSec float64) {
-	mean := pr.work.layers / float64(p.PP)
-	busiest, last := math.Ceil(mean), math.Floor(mean) // see spec.Plan.StageLayers
-	if whole := int(mean); pr.machine.stack.middle && mean == last {
-		if fewer := p.MiddleLayers(whole*p.PP, p.PP-1); fewer < whole {
-			busiest, last = mean+1, float64(fewer)
-		}
-	}
+	whole, middle := int(pr.work.layers), pr.machine.stack.middle
+	last, busiest := float64(p.StageLayers(whole, p.PP-1, middle)), float64(p.StageLayers(whole, max(p.PP-2, 0), middle))
 	if last*perLayer+head >= busiest*perLayer {
 		return last, head
 	}

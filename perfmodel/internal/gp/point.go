@@ -37,7 +37,7 @@ func PointOf(c *spec.Config) Point {
 	m := &c.Model
 	p, held := c.Plan.Normal(), m.Layers
 	if c.Alone() {
-		total, machines, held = 1, 1, p.StageLayers(held, c.AloneStage-1)
+		total, machines, held = 1, 1, p.StageLayers(held, c.AloneStage-1, false)
 		p = c.RankPlan(&p)
 	}
 	at := Point{
