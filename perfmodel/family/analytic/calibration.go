@@ -156,8 +156,7 @@ func (c *Calibration) findMode(ctx context.Context, prior bayes.Gaussian, weight
 
 // scale returns the factor on intervals with which nine in ten rows of some models fall inside if their whole source
 // is left out. For each source it takes the 90 % quantile of |residual|/sd, and among sources the upper quartile: a new
-// source should be covered, and not only the average known one. Both are quantiles of one more row and source, so of a few
-// sources it is the largest (Lei et al. 2018, section 2.2).
+// source should be covered, and not only the average known one.
 func (c *Calibration) scale(post *bayes.Posterior, w *Widths, of func(*spec.Model) bool) float64 {
 	by := map[string][]int{}
 	for i := range c.Rows {
@@ -179,14 +178,19 @@ func (c *Calibration) scale(post *bayes.Posterior, w *Widths, of func(*spec.Mode
 		if len(z) == 0 {
 			continue
 		}
-		slices.Sort(z)
-		quantiles = append(quantiles, z[min(int(math.Ceil(0.9*float64(len(z)+1))), len(z))-1])
+		quantiles = append(quantiles, quantileOfNext(z, 0.9))
 	}
-	slices.Sort(quantiles)
 	if len(quantiles) == 0 {
 		return stats.Normal90
 	}
-	return max(quantiles[min((3*(len(quantiles)+1)+3)/4, len(quantiles))-1], 1.2)
+	return max(quantileOfNext(quantiles, 0.75), 1.2)
+}
+
+// quantileOfNext sorts v and returns the value below which a further one is with a probability of p, or the largest if v has
+// too few (Lei et al. 2018, section 2.2).
+func quantileOfNext(v []float64, p float64) float64 {
+	slices.Sort(v)
+	return v[min(int(math.Ceil(p*float64(len(v)+1))), len(v))-1]
 }
 
 // Arrange lays out the effects of the frameworks and sites of the rows and of others, and groups the rows by

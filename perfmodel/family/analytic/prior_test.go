@@ -42,3 +42,17 @@ func TestSpreadOfCPUs(t *testing.T) {
 		t.Errorf("%g times the spread, want %d", got, cpuSpread)
 	}
 }
+
+// TestQuantileOfNext: of n values, a further one is as likely to be at each of the n+1 places. So three in
+// four are below the third of three, the ninth of eleven and the tenth of twelve; of two, none is.
+func TestQuantileOfNext(t *testing.T) {
+	for n, want := range map[int]float64{1: 1, 2: 2, 3: 3, 4: 4, 5: 5, 7: 6, 11: 9, 12: 10} {
+		v := make([]float64, n)
+		for i := range v {
+			v[i] = float64(n - i)
+		}
+		if got := quantileOfNext(v, 0.75); got != want {
+			t.Errorf("of %v: %g, want %g", v, got, want)
+		}
+	}
+}

@@ -156,6 +156,29 @@ func TestReleases(t *testing.T) {
 	}
 }
 
+// TestReleaseParts: what changed from one release to another, as the code or the documents of the stacks have it.
+func TestReleaseParts(t *testing.T) {
+	for text, want := range map[string]string{
+		"Megatron-LM@2021-09":     "tp=none reduce=16bit stages=even", // its own all-reduce of a column-parallel layer waits
+		"Megatron-LM@2021-10":     "tp=async reduce=16bit stages=even",
+		"Megatron-LM@2023-07":     "tp=async reduce=16bit stages=even",
+		"Megatron Core@0.3":       "tp=async reduce=fp32 stages=even",
+		"Megatron Core@0.13":      "tp=async reduce=fp32 stages=even",
+		"Megatron-DeepSpeed@2023": "tp=none reduce=16bit stages=even",
+		"torchtitan@2025-06":      "tp=none reduce=fp32 stages=even",
+		"LiBai@2023":              "tp=none reduce=16bit stages=middle",
+	} {
+		c := Of(text, "Ampere")
+		if !c.Stated() {
+			t.Fatalf("%s is not stated", text)
+		}
+		p := &c.Stacks[0].Parts
+		if got := "tp=" + p.TP + " reduce=" + p.Reduce + " stages=" + p.Stages; got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}
+
 // TestReleaseText: every release of the table can be stated.
 func TestReleaseText(t *testing.T) {
 	s, err := Parse("optimizer=muon")

@@ -45,11 +45,13 @@ var usual = Parts{Attention: Unfused, Launch: Eager, Loss: Plain, Weights: Half,
 // lines are the training stacks. Dates are those of the releases, or of the commits, that changed a part.
 //
 //   - Megatron-LM accumulates gradients in fp32: 18 bytes of state per parameter in total, as in Korthikanti et
-//     al. 2022, figure 1. FlashAttention is an option since early 2023 (--use-flash-attn). From August 2023 on it
-//     runs on Megatron Core, with Transformer Engine's attention.
+//     al. 2022, figure 1. Since October 2021 the all-reduce of a column-parallel layer's backward pass runs beside the
+//     gradients of its weights (ColumnParallelLinearWithAsyncAllreduce, which forks of before lack). FlashAttention is an
+//     option since early 2023 (--use-flash-attn). From August 2023 on it runs on Megatron Core, with Transformer Engine's
+//     attention.
 //   - Megatron Core fuses bias, GELU, dropout and RoPE, overlaps gradients (--overlap-grad-reduce) and stage
 //     transfers of interleaved pipelines (overlap_p2p_comm), and has a fused loss from 0.6 on
-//     (--cross-entropy-loss-fusion).
+//     (--cross-entropy-loss-fusion). With bf16 it reduces gradients in fp32 (--accumulate-allreduce-grads-in-fp32).
 //   - NeMo and Megatron-Bridge are Megatron Core with recipes: TP overlap in userbuffers, sequence parallelism, a
 //     fused loss. The performance scripts behind the published figures of Megatron-Bridge keep gradients in bf16
 //     (grad_reduce_in_fp32 = False in scripts/performance/configs).
@@ -60,7 +62,7 @@ var usual = Parts{Attention: Unfused, Launch: Eager, Loss: Plain, Weights: Half,
 //   - PyTorch's FSDP shards fp32 weights; PyTorch has fused attention since 2.0 (2023-03). torchtitan compiles
 //     blocks, reduces in fp32, saves every other multiplication under "selective"
 //     (models/llama3/infra/parallelize.py), and prints the peak that the allocator reserved. It compiles the loss
-//     too since 2025-04 (components/loss.py, pull request 1033).
+//     too since 2025-04 (components/loss.py, pull request 1033). Asynchronous tensor parallelism is off by default.
 //   - No run of LLM Foundry, Nanotron, Colossal-AI and the JAX stacks (one compiled program per step) was measured:
 //     their parts come from their documents.
 //   - pacer-torch is Pacer's own worker: PyTorch with autocast. It records allocated bytes.
