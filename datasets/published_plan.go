@@ -67,7 +67,7 @@ func (r *publishedRow) distributed(p *spec.Plan) {
 func (r *publishedRow) unrecorded() {
 	missing := 0
 	for i, col := range optional {
-		if r.Str(col.name) == "" && !r.source.documents(col.name) {
+		if r.Str(col.name) == "" && !r.documents(col.name) {
 			missing |= 1 << i
 			r.blank = strings.TrimPrefix(r.blank+","+col.name, ",")
 		}
@@ -248,6 +248,10 @@ func (r *publishedRow) schedule() spec.Schedule {
 func (r *publishedRow) recompute() spec.Recompute {
 	switch s := strings.ToLower(r.Str("recompute")); s {
 	case "", "none":
+		if s == "" && r.recomputes() {
+			r.note("recompute not recorded, taken from the recipe")
+			return spec.RecomputeSelective
+		}
 		return spec.RecomputeNone
 	case "selective", "full":
 		return spec.Recompute(s)

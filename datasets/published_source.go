@@ -15,6 +15,7 @@ type publishedSource struct {
 	framework string       // training stack, in the form of package stack
 	parts     string       // parts of the stack, whatever its name, in the form of package stack
 	noted     []notedParts // the same for rows with notes that say so
+	recipes   []recipe     // the same for rows whose recipe says so
 	adapted   stackParts   // the same for rows that train adapters on one training stack
 	dated     bool         // names of files in source_path end in the month of the run
 	memory    stack.Memory // what mem_gib counts, "" = what the training stack reports
@@ -55,11 +56,6 @@ func (p *stackParts) of(framework string) bool {
 	return p.name != "" && s.Name == p.name
 }
 
-// documents reports whether the source states the value for blanks of an optional column.
-func (s *publishedSource) documents(column string) bool {
-	return column == "precision" && s.precision != "" || column == "zero_stage" && s.distributed
-}
-
 // publishedSources is searched in order. Facts without a column come from:
 //
 //   - papers: the year in which they ran
@@ -73,7 +69,7 @@ func (s *publishedSource) documents(column string) bool {
 //   - Megatron-Bridge: tables of release 25.09 print no precision; a footnote
 //     says fp8. Its recipes use the distributed optimizer
 //     (src/megatron/bridge/recipes/utils/optimizer_utils.py,
-//     scripts/performance/configs); where FSDP is used instead the tables say so
+//     scripts/performance/configs); where FSDP is used instead the tables say so. bridgeRecipes are the others
 //   - LiBai: the commit of Megatron-LM that it is compared with is not later than its first release, March 2022
 //     (Benchmark.md of its documentation)
 //   - MLPerf Training 4.0: NeMo's LoRA keeps its frozen weights in fp8 without transposes (fp8_params and
@@ -109,10 +105,11 @@ var publishedSources = []*publishedSource{
 		}},
 	{match: "lambdal/", table: "lambda_dl_benchmark", framework: "PyTorch", hostBatch: true},
 	{match: "litgpt", table: "litgpt", framework: "LitGPT", adapters: true},
-	{match: "megatron-bridge", table: "megatron_bridge", framework: "Megatron-Bridge", precision: spec.FP8, distributed: true},
+	{match: "megatron-bridge", table: "megatron_bridge", framework: "Megatron-Bridge", precision: spec.FP8, distributed: true, recipes: bridgeRecipes},
 	{match: "nemo-framework-launcher", table: "nemo_megatron_launcher", framework: "NeMo Megatron",
 		seqLens: map[string]int{"BERT-4B": 512, "BERT-20B": 512, "BERT-100B": 512}},
 	{match: "mlcommons/training_results_v4.0", framework: "mlcommons/training_results_v4.0", adapted: stackParts{"NeMo", "weights=fp8-once"}},
+	{match: "nvidia/dgxc-benchmarking", table: "dgxc_benchmarking", framework: "NeMo", recipes: dgxcRecipes},
 	{match: "nvidia/nemo", table: "nemo_2407", framework: "NeMo"},
 	{match: "oneflow-inc/libai", table: "oneflow_libai", framework: "LiBai", releases: map[string]string{"Megatron-LM": "Megatron-LM@2022-03"}},
 	{match: "simumax", table: "simumax_b200", framework: "Megatron Core", parts: "sequence=always cp=a2a overlap=none dispatch=all-to-all", memory: stack.Allocated},

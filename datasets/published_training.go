@@ -51,6 +51,8 @@ func (r *publishedRow) stated(framework string) string {
 				parts += " " + n.parts
 			}
 		}
+		known, _ := r.recipe()
+		parts += " " + known
 		if adapter, _, _ := r.adapterText(); adapter != "" && adapter != "none" && r.source.adapted.of(framework) {
 			parts = r.source.adapted.parts
 		}
