@@ -54,7 +54,8 @@ var usual = Parts{Attention: Unfused, Launch: Eager, Loss: Plain, Weights: Half,
 //     (--cross-entropy-loss-fusion). With bf16 it reduces gradients in fp32 (--accumulate-allreduce-grads-in-fp32).
 //   - NeMo and Megatron-Bridge are Megatron Core with recipes: TP overlap in userbuffers, sequence parallelism, a
 //     fused loss. The performance scripts behind the published figures of Megatron-Bridge keep gradients in bf16
-//     (grad_reduce_in_fp32 = False in scripts/performance/configs).
+//     (grad_reduce_in_fp32 = False in scripts/performance/configs). From 26.06 on those of gated experts on Blackwell
+//     capture whole iterations and overlap all-to-alls with another micro-batch (moe_a2a_overlap).
 //   - DeepSpeed keeps fp16 gradients in fp16. With bf16 (runtime/bf16_optimizer.py) it keeps those of the
 //     micro-batch in bf16 and an fp32 accumulator. It reduces gradients and gathers weights in flat copies of at most
 //     5e8 elements, and its pipeline engine keeps stage outputs (runtime/pipe/engine.py). Megatron-DeepSpeed has
@@ -88,7 +89,7 @@ var lines = []line{
 	}},
 	{name: "Megatron-Bridge", aliases: []string{"Megatron Bridge", "NeMo Megatron-Bridge"}, source: "github.com/NVIDIA-NeMo/Megatron-Bridge, scripts/performance", releases: []release{
 		{"25.09", "2025-09", nemo + " attention=cudnn gradients=16bit dispatch=per-node routing=fused"},
-		{"26.06", "2026-06", "routing=graphs ep=async"},
+		{"26.06", "2026-06", "routing=graphs ep=backward"},
 	}},
 	{name: "Megatron-DeepSpeed", aliases: []string{"GPT-NeoX", "BigScience Megatron-DeepSpeed"}, source: "github.com/deepspeedai/Megatron-DeepSpeed; github.com/bigscience-workshop/Megatron-DeepSpeed", end: "2024-06", releases: []release{
 		{"", "2021-03", "launch=fused " + deepSpeed + " loss=parallel"},
