@@ -57,6 +57,7 @@ type constants struct {
 	// moePasses is the number of passes over the tokens' copies for experts. Forward: one to sort, two to quantize or
 	// cast, one in and out of the buffers of the dispatch and of the combine each; backward as many.
 	moePasses float64
+	ssmShare  float64               // passes of state-space mixers relative to ssmPasses
 	routing   [routingKinds]float64 // host time to launch the forward pass of a layer with routed experts, seconds
 
 	launch    [launchKinds]float64 // host time to launch one layer's forward pass, seconds
@@ -173,7 +174,7 @@ var base = constants{
 	ringHalf: 4e6, netShare: 0.75, netHopSec: 3e-6,
 	tpOverlap: 0.4, tpAsync: 0.8, dpHidden: 0.6, fsdpHidden: 0.8, zero3Hidden: 0.3, zero3Traffic: 2.5,
 	hiddenCost: 0.06, allToAll: 0.8, bubbleShare: 0.9, p2pShare: 0.5, p2pOverlap: 0.1,
-	moePasses: 14, routing: [...]float64{10e-3, 3e-3, 0.5e-3},
+	moePasses: 14, ssmShare: 1, routing: [...]float64{10e-3, 3e-3, 0.5e-3},
 	launch:   [...]float64{1e-3, 0.25e-3, 0.35e-3, 0.1e-3},
 	fixedSec: 15e-3, hostShare: 0.5, cpuAdam: 0.5e9,
 	convPasses: 6, convCeiling: 0.6,
@@ -248,7 +249,7 @@ var params = []parameter{
 	{"accumulation bytes", 0.3, one(func(k *constants) *float64 { return &k.accumBytes })},
 	{"optimizer bytes", 0.2, one(func(k *constants) *float64 { return &k.optimizerBytes })},
 	everyShare("ring share", 0.15, ringShare),
-	share("ring share", "Ampere", 0.15, ringShare), share("ring share", "Hopper", 0.15, ringShare), share("ring share", "Blackwell", 0.15, ringShare),
+	share("ring share", "Volta", 0.15, ringShare), share("ring share", "Ampere", 0.15, ringShare), share("ring share", "Hopper", 0.15, ringShare), share("ring share", "Blackwell", 0.15, ringShare),
 	{"ring half size", 0.7, one(func(k *constants) *float64 { return &k.ringHalf })},
 	{"network share", 0.2, one(func(k *constants) *float64 { return &k.netShare })},
 	everyShare("hop", 0.4, hopShare), share("hop", "CPU", 0.7, hopShare), share("gemm", "CPU", 1, gemmShare), share("ring share", "CPU", 0.7, ringShare),
@@ -265,6 +266,7 @@ var params = []parameter{
 	{"exposed stage transfers", 0.4, one(func(k *constants) *float64 { return &k.p2pShare })},
 	{"exposed stage transfers, overlapped", 0.6, one(func(k *constants) *float64 { return &k.p2pOverlap })},
 	{"routing passes", 0.4, one(func(k *constants) *float64 { return &k.moePasses })},
+	{"state-space passes", 0.4, one(func(k *constants) *float64 { return &k.ssmShare })},
 	{"routing, plain", 0.5, one(func(k *constants) *float64 { return &k.routing[routingPlain] })},
 	{"routing, fused", 0.5, one(func(k *constants) *float64 { return &k.routing[routingFused] })},
 	{"routing, graphs", 0.5, one(func(k *constants) *float64 { return &k.routing[routingGraph] })},

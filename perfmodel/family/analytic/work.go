@@ -111,7 +111,7 @@ func (w *work) layerOf(m *machine, p *spec.Plan) layer {
 	}
 	if w.ssm > 0 {
 		l.forward += w.ssm * (m.gemm(rate, n, w.ssmIn/t, w.hidden, elem) + m.gemm(rate, n, w.hidden, w.ssmInner/t, elem))
-		l.passes = w.ssm * w.ssmPass * elem * n * w.ssmInner / t / m.mem
+		l.passes = w.ssm * m.k.ssmShare * w.ssmPass * elem * n * w.ssmInner / t / m.mem
 	}
 	if w.dense > 0 && w.ffn > 0 {
 		l.forward += w.dense * w.mlp(m, rate, n, w.hidden, w.ffn/t, elem)
