@@ -33,11 +33,12 @@ func (m *machine) inside(g float64) float64 {
 // passSec returns the time of one pass of bytes around the ring, that is a reduce-scatter or an all-gather; an
 // all-reduce is two passes:
 //
-//	T = (n-1)/n · max(S/B(S), S·k/W) + α·log2(g) + β·log2(q)
+//	T = (n-1)/n · max(S/B + τ, S·k/W) + α·log2(g) + β·log2(q)
 //
 //	S     bytes at each rank after an all-gather, or before a reduce-scatter
 //	n     ranks: g inside each of q domains
-//	B(S)  B·S/(S + S½), ring bandwidth per device inside a domain, bytes/s; see inside
+//	B     ring bandwidth per device inside a domain, bytes/s; see inside
+//	τ     time until the links are busy, seconds: half of B is reached at B·τ bytes
 //	W     bandwidth out of one domain, shared by its k groups, bytes/s
 //	α, β  hop latency inside a domain and between domains, seconds
 //
@@ -50,7 +51,7 @@ func (m *machine) passSec(r ring, bytes float64) float64 {
 	}
 	t := 0.0
 	if r.inner > 1 {
-		t = (bytes + m.k.ringHalf) / m.inside(r.inner)
+		t = bytes/m.inside(r.inner) + m.k.ringStart
 	}
 	latency := m.share.hop * log2(r.inner)
 	if q := r.n / r.inner; q > 1 {

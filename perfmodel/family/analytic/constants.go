@@ -39,7 +39,7 @@ type constants struct {
 	accumBytes     float64 // bytes accessed per parameter when a micro-batch's gradients are accumulated: read and written in 4 bytes, or two reads and a write in 2
 	optimizerBytes float64 // bytes accessed per parameter by Adam in mixed precision
 
-	ringHalf     float64 // bytes at which a ring reaches half of its bandwidth
+	ringStart    float64 // until the links of a ring inside a domain are busy, seconds: this time, not the bytes at half of the rate, is alike on slow and fast links
 	netShare     float64 // share of the line rate between nodes that is reached
 	netHopSec    float64 // one hop of a collective between nodes; NCCL's own tables assume 2.7 to 4 us for its small protocols (tuning.cc)
 	tpOverlap    float64 // exposed share of tensor parallel traffic if the stack overlaps it inside its kernels
@@ -171,7 +171,7 @@ var base = constants{
 	unfusedShare: 0.55, unfusedPasses: 11, flashHalf: 600, torchFlash: 0.8, hopperFlash: 1.5,
 	memShare: 0.75, passesOutside: 10, passesInside: 1, passesQuantize: 1.5, passesLogits: 8,
 	fusedPasses: 0.75, optimizerBytes: 30, accumBytes: 8,
-	ringHalf: 4e6, netShare: 0.75, netHopSec: 3e-6,
+	ringStart: 30e-6, netShare: 0.75, netHopSec: 3e-6,
 	tpOverlap: 0.4, tpAsync: 0.8, dpHidden: 0.6, fsdpHidden: 0.8, zero3Hidden: 0.3, zero3Traffic: 2.5,
 	hiddenCost: 0.06, allToAll: 0.8, bubbleShare: 0.9, p2pShare: 0.5, p2pOverlap: 0.1,
 	moePasses: 14, ssmShare: 1, routing: [...]float64{10e-3, 3e-3, 0.5e-3},
@@ -250,7 +250,7 @@ var params = []parameter{
 	{"optimizer bytes", 0.2, one(func(k *constants) *float64 { return &k.optimizerBytes })},
 	everyShare("ring share", 0.15, ringShare),
 	share("ring share", "Volta", 0.15, ringShare), share("ring share", "Ampere", 0.15, ringShare), share("ring share", "Hopper", 0.15, ringShare), share("ring share", "Blackwell", 0.15, ringShare),
-	{"ring half size", 0.7, one(func(k *constants) *float64 { return &k.ringHalf })},
+	{"ring start", 0.7, one(func(k *constants) *float64 { return &k.ringStart })},
 	{"network share", 0.2, one(func(k *constants) *float64 { return &k.netShare })},
 	everyShare("hop", 0.4, hopShare), share("hop", "CPU", 0.7, hopShare), share("gemm", "CPU", 1, gemmShare), share("ring share", "CPU", 0.7, ringShare),
 	{"network hop", 0.7, one(func(k *constants) *float64 { return &k.netHopSec })},

@@ -90,12 +90,16 @@ func (m *machine) passes() float64 {
 	return 1
 }
 
-// tpExposed returns the share of tensor parallel traffic on the critical path.
-func (m *machine) tpExposed() float64 {
-	switch m.stack.tp {
-	case overlapFused:
+// tpExposed returns the share of tensor parallel traffic on the critical path. What the backward pass sends after the
+// gradient of a layer's input, one of four transfers, runs beside the gradient of its weights (Transformer Engine's
+// tp_comm_bulk_wgrad, Megatron Core's asynchronous all-reduce): frozen weights have none, so nothing hides it.
+func (m *machine) tpExposed(frozen bool) float64 {
+	switch {
+	case m.stack.tp == overlapFused && frozen:
+		return (3*m.k.tpOverlap + 1) / 4
+	case m.stack.tp == overlapFused:
 		return m.k.tpOverlap
-	case overlapAsync:
+	case m.stack.tp == overlapAsync && !frozen:
 		return m.k.tpAsync
 	}
 	return 1

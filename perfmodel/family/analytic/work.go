@@ -141,7 +141,7 @@ func (w *work) layerOf(m *machine, p *spec.Plan) layer {
 	l.passes += m.passes() * elem * n * (w.halves*w.cross*m.k.passesOutside*w.hidden/split + inside*inner/t) / m.mem
 
 	if p.TP > 1 {
-		l.tp = 2 * w.halves * m.passSec(m.ringOf(p.TP, 1), elem*n*w.hidden) * m.tpExposed()
+		l.tp = 2 * w.halves * m.passSec(m.ringOf(p.TP, 1), elem*n*w.hidden) * m.tpExposed(w.adapter.Kind != spec.FullTraining)
 	}
 	w.dispatch(m, p, &l, n)
 	w.ringAttention(m, p, &l, n, elem)
