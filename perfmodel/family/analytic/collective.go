@@ -51,7 +51,7 @@ func (m *machine) passSec(r ring, bytes float64) float64 {
 	}
 	t := 0.0
 	if r.inner > 1 {
-		t = bytes/m.inside(r.inner) + m.k.ringStart
+		t = bytes/m.inside(r.inner) + m.share.start
 	}
 	latency := m.share.hop * log2(r.inner)
 	if q := r.n / r.inner; q > 1 {

@@ -39,7 +39,6 @@ type constants struct {
 	accumBytes     float64 // bytes accessed per parameter when a micro-batch's gradients are accumulated: read and written in 4 bytes, or two reads and a write in 2
 	optimizerBytes float64 // bytes accessed per parameter by Adam in mixed precision
 
-	ringStart    float64 // until the links of a ring inside a domain are busy, seconds: this time, not the bytes at half of the rate, is alike on slow and fast links
 	netShare     float64 // share of the line rate between nodes that is reached
 	netHopSec    float64 // one hop of a collective between nodes; NCCL's own tables assume 2.7 to 4 us for its small protocols (tuning.cc)
 	tpOverlap    float64 // exposed share of tensor parallel traffic if the stack overlaps it inside its kernels
@@ -78,6 +77,7 @@ type shares struct {
 	gemm4 float64 // the same for fp4
 	flash float64 // fused attention, share of the 16-bit peak; 0 = no such kernel
 	ring  float64 // share of the scale-up rate that a ring collective reaches
+	start float64 // until the links of a ring inside a node are busy, seconds: this time, not the bytes at half of the rate, is alike on slow and fast links
 	hop   float64 // one hop of a collective inside a node, seconds
 }
 
@@ -153,25 +153,25 @@ const (
 // a CPU the ceiling is that of the installed BLAS.
 var base = constants{
 	shares: [...]shares{
-		{gemm: 0.70, gemm8: 0.65, gemm4: 0.5, ring: 0.6, hop: 15e-6},
-		{gemm: 0.65, gemm8: 0.65, gemm4: 0.5, ring: 0.6, hop: 15e-6},
-		{gemm: 0.60, gemm8: 0.65, gemm4: 0.5, ring: 0.6, hop: 15e-6},
-		{gemm: 0.60, gemm8: 0.65, gemm4: 0.5, ring: 0.6, hop: 15e-6},
-		{gemm: 0.74, gemm8: 0.65, gemm4: 0.5, flash: 0.60, ring: 0.6, hop: 15e-6},
-		{gemm: 0.70, gemm8: 0.60, gemm4: 0.5, flash: 0.52, ring: 0.6, hop: 15e-6},
-		{gemm: 0.68, gemm8: 0.62, gemm4: 0.5, flash: 0.42, ring: 0.6, hop: 15e-6},
-		{gemm: 0.62, gemm8: 0.58, gemm4: 0.45, flash: 0.42, ring: 0.6, hop: 15e-6},
-		{gemm: 0.64, gemm8: 0.60, gemm4: 0.45, flash: 0.42, ring: 0.6, hop: 15e-6},
-		{gemm: 0.45, gemm8: 0.45, gemm4: 0.45, flash: 0.28, ring: 0.6, hop: 15e-6},
-		{gemm: 0.43, gemm8: 0.40, gemm4: 0.40, flash: 0.28, ring: 0.6, hop: 15e-6},
-		{gemm: 0.15, gemm8: 0.15, gemm4: 0.15, ring: 0.6, hop: 200e-6},
-		{gemm: 0.60, gemm8: 0.55, gemm4: 0.45, flash: 0.40, ring: 0.6, hop: 15e-6},
+		{gemm: 0.70, gemm8: 0.65, gemm4: 0.5, ring: 0.6, start: 30e-6, hop: 15e-6},
+		{gemm: 0.65, gemm8: 0.65, gemm4: 0.5, ring: 0.6, start: 30e-6, hop: 15e-6},
+		{gemm: 0.60, gemm8: 0.65, gemm4: 0.5, ring: 0.6, start: 30e-6, hop: 15e-6},
+		{gemm: 0.60, gemm8: 0.65, gemm4: 0.5, ring: 0.6, start: 30e-6, hop: 15e-6},
+		{gemm: 0.74, gemm8: 0.65, gemm4: 0.5, flash: 0.60, ring: 0.6, start: 30e-6, hop: 15e-6},
+		{gemm: 0.70, gemm8: 0.60, gemm4: 0.5, flash: 0.52, ring: 0.6, start: 30e-6, hop: 15e-6},
+		{gemm: 0.68, gemm8: 0.62, gemm4: 0.5, flash: 0.42, ring: 0.6, start: 30e-6, hop: 15e-6},
+		{gemm: 0.62, gemm8: 0.58, gemm4: 0.45, flash: 0.42, ring: 0.6, start: 30e-6, hop: 15e-6},
+		{gemm: 0.64, gemm8: 0.60, gemm4: 0.45, flash: 0.42, ring: 0.6, start: 30e-6, hop: 15e-6},
+		{gemm: 0.45, gemm8: 0.45, gemm4: 0.45, flash: 0.28, ring: 0.6, start: 30e-6, hop: 15e-6},
+		{gemm: 0.43, gemm8: 0.40, gemm4: 0.40, flash: 0.28, ring: 0.6, start: 30e-6, hop: 15e-6},
+		{gemm: 0.15, gemm8: 0.15, gemm4: 0.15, ring: 0.6, start: 1e-3, hop: 200e-6},
+		{gemm: 0.60, gemm8: 0.55, gemm4: 0.45, flash: 0.40, ring: 0.6, start: 30e-6, hop: 15e-6},
 	},
 	waveHalf: 0.7, depthHalf: 128, misaligned: 1.4, groupedGEMM: 0.7, groupedHalf: 500, mxGEMM: 0.95, rowwiseGEMM: 0.7, fp32GEMM: 1,
 	unfusedShare: 0.55, unfusedPasses: 11, flashHalf: 600, torchFlash: 0.8, hopperFlash: 1.5,
 	memShare: 0.75, passesOutside: 10, passesInside: 1, passesQuantize: 1.5, passesLogits: 8,
 	fusedPasses: 0.75, optimizerBytes: 30, accumBytes: 8,
-	ringStart: 30e-6, netShare: 0.75, netHopSec: 3e-6,
+	netShare: 0.75, netHopSec: 3e-6,
 	tpOverlap: 0.4, tpAsync: 0.8, dpHidden: 0.6, fsdpHidden: 0.8, zero3Hidden: 0.3, zero3Traffic: 2.5,
 	hiddenCost: 0.06, allToAll: 0.8, bubbleShare: 0.9, p2pShare: 0.5, p2pOverlap: 0.1,
 	moePasses: 14, ssmShare: 1, routing: [...]float64{10e-3, 3e-3, 0.5e-3},
@@ -212,6 +212,7 @@ func gemm8Share(s *shares) *float64 { return &s.gemm8 }
 func gemm4Share(s *shares) *float64 { return &s.gemm4 }
 func flashShare(s *shares) *float64 { return &s.flash }
 func ringShare(s *shares) *float64  { return &s.ring }
+func startShare(s *shares) *float64 { return &s.start }
 func hopShare(s *shares) *float64   { return &s.hop }
 
 // params are the parameters that fits may change. Standard deviations: 5 % for values that follow from counting
@@ -250,7 +251,7 @@ var params = []parameter{
 	{"optimizer bytes", 0.2, one(func(k *constants) *float64 { return &k.optimizerBytes })},
 	everyShare("ring share", 0.15, ringShare),
 	share("ring share", "Volta", 0.15, ringShare), share("ring share", "Ampere", 0.15, ringShare), share("ring share", "Hopper", 0.15, ringShare), share("ring share", "Blackwell", 0.15, ringShare),
-	{"ring start", 0.7, one(func(k *constants) *float64 { return &k.ringStart })},
+	everyShare("ring start", 0.7, startShare), share("ring start", "CPU", 0.7, startShare),
 	{"network share", 0.2, one(func(k *constants) *float64 { return &k.netShare })},
 	everyShare("hop", 0.4, hopShare), share("hop", "CPU", 0.7, hopShare), share("gemm", "CPU", 1, gemmShare), share("ring share", "CPU", 0.7, ringShare),
 	{"network hop", 0.7, one(func(k *constants) *float64 { return &k.netHopSec })},

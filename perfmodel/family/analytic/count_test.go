@@ -19,7 +19,7 @@ func plain() *constants {
 	for i := range k.shares {
 		k.shares[i] = shares{gemm: 1, gemm8: 1, gemm4: 1, flash: 1, ring: 1}
 	}
-	k.waveHalf, k.depthHalf, k.misaligned, k.ringStart = 0, 0, 1, 0
+	k.waveHalf, k.depthHalf, k.misaligned = 0, 0, 1
 	k.memShare, k.netShare, k.torchFlash, k.hopperFlash, k.flashHalf, k.hiddenCost = 1, 1, 1, 1, 0, 0
 	k.dpHidden, k.fsdpHidden, k.zero3Hidden, k.zero3Traffic = 0, 0, 0, 1
 	return &k
