@@ -34,7 +34,7 @@ END
 table <<'END' | renew published-today
 Llama 4 Maverick|llama4-maverick|128 GB200|8192|dp=64,pp=2,ep=64,vp=12,mb=1,ga=16,zero=1|NeMo@2025-05|7.78|s|NVIDIA/dgxc-benchmarking c5c765f, release 25.05
 DeepSeek-V3|deepseek-v3|256 GB300|4096|dp=128,pp=2,ep=32,vp=8,mb=1,ga=32,zero=1,precision=mxfp8|Megatron-Bridge@26.08|10.4|s|NVIDIA-NeMo/Megatron-Bridge 067f987, release 26.08
-Nemotron 3 Super|nemotron-3-super|64 GB200|8192|dp=32,tp=2,ep=64,mb=1,ga=16,precision=fp4|Megatron-Bridge@26.08|9.14|s|same
+Nemotron 3 Super|nemotron-3-super|64 GB200|8192|dp=32,tp=2,ep=64,mb=1,ga=16,precision=fp4|Megatron-Bridge@26.08 routing=fused ep=none|9.14|s|same
 Nemotron 3 Nano|nemotron-3-nano|8 B200|8192|dp=8,ep=8,mb=2,ga=32,precision=mxfp8|Megatron-Bridge@26.04|16.0|s|same, release 26.04.01
 Qwen3-235B-A22B|qwen3-235b-a22b|256 H800|4096|dp=4,tp=2,pp=32,ep=8,vp=3,mb=1,ga=512,zero=1,sp=1,recompute=selective|Megatron Core@0.13|22.4|s|InternLM/xtuner b934f46
 END
