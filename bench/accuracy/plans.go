@@ -32,8 +32,8 @@ type PlanCheck struct {
 	// "" if it is legal.
 	Illegal string `json:"illegal,omitempty"`
 	Fits    bool   `json:"fits"`
-	// Recompute is the mode that the memory was estimated for: the recorded one, else
-	// the first of none, selective and full with which the plan fits, else full.
+	// Recompute is the mode that the memory was estimated for: the recorded one, else the first of none, selective and
+	// full, from the one as read on, with which the plan fits, else full.
 	Recompute   spec.Recompute `json:"recompute"`
 	MemoryBytes float64        `json:"memory_bytes"` // estimated peak of a device; 0 if the model's size is unknown
 	DeviceBytes float64        `json:"device_bytes"`
@@ -146,7 +146,8 @@ func recomputesOf(m *spec.Measurement) []spec.Recompute {
 	if recorded(m, "recompute") {
 		return []spec.Recompute{m.Config.Plan.Recompute}
 	}
-	return []spec.Recompute{spec.RecomputeNone, spec.RecomputeSelective, spec.RecomputeFull}
+	modes := []spec.Recompute{spec.RecomputeNone, spec.RecomputeSelective, spec.RecomputeFull}
+	return modes[max(slices.Index(modes, m.Config.Plan.Recompute), 0):]
 }
 
 // recorded reports whether a published row has a value in an optional plan column.
