@@ -76,6 +76,30 @@ func TestRecordDecoder(t *testing.T) {
 	}
 }
 
+// Rows decoded one after the other into one variable have no field of the row before.
+func TestRecordDecoderReused(t *testing.T) {
+	full := decodedRows()[0]
+	full.Reason, full.Doubt, full.At = "a reason", "a doubt", time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)
+	full.Env, full.PhaseSec = map[string]string{"k": "v"}, map[string]float64{"forward": 0.5}
+	bare := full
+	bare.Config.SeqLen, bare.Config.Framework, bare.Outcome, bare.Reason, bare.Doubt, bare.At = 0, "", spec.OOM, "", "", time.Time{}
+	bare.StepSec, bare.PhaseSec, bare.PeakBytes, bare.Origin, bare.Env = nil, nil, 0, "", nil
+	var d recordDecoder
+	var got spec.Measurement
+	for i, want := range []spec.Measurement{full, bare, full, bare} {
+		b, err := encodeRecord(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !d.quick(b[1:], &got) {
+			t.Errorf("row %d is read by package json", i)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("row %d: %s", i, diff)
+		}
+	}
+}
+
 // A row with unknown fields, or in another order, is read as package json does.
 func TestRecordDecoderOtherJSON(t *testing.T) {
 	m := decodedRows()[0]

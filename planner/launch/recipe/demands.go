@@ -23,7 +23,9 @@ func archs(names ...string) func(string) bool {
 }
 
 // sinceAmpere reports whether a device is not an NVIDIA one before Ampere.
-func sinceAmpere(arch string) bool { return !archs("Kepler", "Pascal", "Volta", "Turing")(arch) }
+func sinceAmpere(arch string) bool {
+	return !archs("Kepler", "Maxwell", "Pascal", "Volta", "Turing")(arch)
+}
 
 var demands = []demand{
 	{keys: attentionKeys, values: []string{"flash_attention_3", "flash_attn_3", "kernels-community/flash-attn3", "fa3"}, on: archs("Hopper"), needs: "FlashAttention 3 is for Hopper", then: "flash_attention_2"},

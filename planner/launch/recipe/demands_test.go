@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,6 +54,31 @@ func TestDemands(t *testing.T) {
 		}
 		if tc.gone != "" && strings.Contains(edited, tc.gone) {
 			t.Errorf("%s on %s: the edited file still has %q\n%s", tc.text, tc.on.Name, tc.gone, edited)
+		}
+	}
+}
+
+// Every generation of the catalog runs what its maker says, or is told what takes the place of it.
+func TestDemandsOfGenerations(t *testing.T) {
+	file := "model_name_or_path: a/b\ncutoff_len: 512\nper_device_train_batch_size: 2\nbf16: true\n"
+	for _, tc := range []struct {
+		line string
+		runs []string // of the generations
+	}{
+		{"tf32: true\n", []string{"Ampere", "Ada", "Hopper", "Blackwell", "Blackwell Ultra", "Rubin", "CDNA3"}},
+		{"flash_attn: fa2\n", []string{"Ampere", "Ada", "Hopper", "Blackwell", "Blackwell Ultra", "Rubin", "CDNA3"}},
+		{"flash_attn: fa3\n", []string{"Hopper"}},
+		{"fp8_recipe: mxfp8\n", []string{"Blackwell", "Blackwell Ultra", "Rubin"}},
+	} {
+		r, err := Read("a.yaml", []byte(file+tc.line), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, arch := range []string{"Kepler", "Maxwell", "Pascal", "Volta", "Turing", "Ampere", "Ada", "Hopper", "Blackwell", "Blackwell Ultra", "Rubin", "CDNA3"} {
+			lacks := r.Lacks(spec.Accelerator{Name: "ours", Arch: arch})
+			if runs := slices.Contains(tc.runs, arch); runs != (len(lacks) == 0) {
+				t.Errorf("%q on %s lacks %q, want it to run: %v", tc.line, arch, lacks, runs)
+			}
 		}
 	}
 }

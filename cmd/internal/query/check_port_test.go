@@ -1,0 +1,70 @@
+package query
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/registry"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
+	"github.com/pacer-ml/pacer/profiler/store/reader"
+)
+
+// unmeasured is a Resolver without measurements and fitted models.
+func unmeasured(t *testing.T) *Resolver {
+	none, err := registry.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Resolver{Fitted: none, Read: func(func(reader.Store) error) error { return nil }}
+}
+
+// Where no plan fits on the devices of the file, a port takes the first doubling of them that holds one.
+func TestPortTakesMoreDevices(t *testing.T) {
+	const file = `{"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 4, "fp16": {"enabled": true}, "zero_optimization": {"stage": 2}}`
+	r := unmeasured(t)
+	for _, tc := range []struct {
+		model   string
+		devices int
+		want    int // devices of the port, 0 = nothing fits
+	}{
+		{"llama3-8b", 8, 8}, {"llama3-8b", 1, 4}, {"llama3-70b", 4, 32}, {"llama3-70b", 3, 24}, {"llama3-405b", 8, 128}, {"llama3-405b", 1, 0},
+	} {
+		t.Run(fmt.Sprintf("%s/%d", tc.model, tc.devices), func(t *testing.T) {
+			q := CheckRequest{Request: Request{Model: tc.model, Accelerator: "b300", Seq: 2048, Framework: "deepspeed"}, File: "ds.json", Text: []byte(file), Devices: tc.devices, To: "v100"}
+			out, err := r.CheckFile(t.Context(), q)
+			if tc.want == 0 {
+				if !errors.Is(err, planner.ErrInfeasible) {
+					t.Errorf("error %v, want that nothing fits", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out.Port.Best.Devices != tc.want {
+				t.Errorf("the best plan has %d devices, want %d", out.Port.Best.Devices, tc.want)
+			}
+			note := fmt.Sprintf("no plan fits on %d devices; %d hold one", tc.devices, tc.want)
+			if slices.Contains(out.Port.Notes, note) != (tc.want > tc.devices) {
+				t.Errorf("notes %q, want %q where the devices do not suffice", out.Port.Notes, note)
+			}
+			at := q.Request
+			at.Accelerator = q.To
+			found, err := r.Resolve(t.Context(), at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found.GlobalBatch, found.Precision = 4*tc.devices, spec.FP16
+			for n := tc.devices; n <= tc.want; n += n {
+				found.Devices = n
+				best, err := planner.New(found.Predictor, planner.Options{}).Best(t.Context(), found.Request)
+				if holds := err == nil; holds != (n == tc.want) || holds && best.Config.Plan.String() != out.Port.Best.Plan {
+					t.Errorf("%d devices: plan %s, %v; the port has %s on %d", n, best.Config.Plan, err, out.Port.Best.Plan, tc.want)
+				}
+			}
+		})
+	}
+}
