@@ -30,7 +30,7 @@ func TestPortTakesMoreDevices(t *testing.T) {
 		devices int
 		want    int // devices of the port, 0 = nothing fits
 	}{
-		{"llama3-8b", 8, 8}, {"llama3-8b", 1, 4}, {"llama3-70b", 4, 32}, {"llama3-70b", 3, 24}, {"llama3-405b", 8, 128}, {"llama3-405b", 1, 0},
+		{"llama3-8b", 8, 8}, {"llama3-8b", 1, 4}, {"llama3-8b", 2, 4}, {"llama3-70b", 4, 32}, {"llama3-70b", 3, 24}, {"llama3-405b", 8, 128}, {"llama3-405b", 1, 0},
 	} {
 		t.Run(fmt.Sprintf("%s/%d", tc.model, tc.devices), func(t *testing.T) {
 			q := CheckRequest{Request: Request{Model: tc.model, Accelerator: "b300", Seq: 2048, Framework: "deepspeed"}, File: "ds.json", Text: []byte(file), Devices: tc.devices, To: "v100"}
