@@ -365,17 +365,14 @@ func (r *publishedRow) node() (spec.Node, bool) {
 type linkOf struct {
 	source      *publishedSource
 	accelerator string
-	rack        bool   // all inside one NVLink domain of 72
+	rack        bool   // all inside one domain of the scale-up link
 	gbps        string // network of a node, as recorded
 }
-
-// nvl72 is the number of devices in a GB200 or GB300 rack, one NVLink domain.
-const nvl72 = 72
 
 // link returns the known rates of the network of the source's machines.
 func (r *publishedRow) link() spec.Link {
 	acc := r.m.Config.Accelerator.Name
-	key := linkOf{r.source, acc, (acc == "GB200" || acc == "GB300") && r.m.Config.Shape.Total() <= nvl72, r.Str("network_gbps")}
+	key := linkOf{r.source, acc, r.m.Config.Shape.Total() <= r.m.Config.Accelerator.ScaleUpDomain(), r.Str("network_gbps")}
 	if l, ok := r.table.links[key]; ok {
 		return l
 	}

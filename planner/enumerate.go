@@ -21,8 +21,9 @@ import (
 // The space has every such plan, except that it considers one shard group, see
 // shardGroup. The zero value is the default space.
 type Enumerate struct {
-	// TPAcrossNodes lets tensor parallel groups span nodes. By default they
-	// stay inside one: their traffic is on the critical path of every layer.
+	// TPAcrossNodes lets tensor parallel groups span nodes that no scale-up link
+	// joins. By default they do not: their traffic is on the critical path of
+	// every layer.
 	TPAcrossNodes bool
 	// LongSeq is the tokens per sample from which context parallelism is
 	// considered, 0 = 16384. Below, it only adds traffic.
@@ -122,9 +123,20 @@ func (e Enumerate) generator(r Request) *generator {
 		g.even = gcd(g.even, n)
 	}
 	if !e.TPAcrossNodes {
-		g.node = g.even
+		g.node = joined(r.Devices, g.even, r.Accelerator.ScaleUpDomain())
 	}
 	return g
+}
+
+// joined returns the devices of the largest groups of whole nodes that divide a job's devices and that one scale-up link
+// of domain devices joins; a node if the link ends there.
+func joined(devices, node, domain int) int {
+	for n := domain - domain%node; n > node; n -= node {
+		if devices%n == 0 {
+			return n
+		}
+	}
+	return node
 }
 
 // schedulesOf returns the schedules of an Enumerate, each once and under the

@@ -157,3 +157,24 @@ func TestShardGroupsConsidered(t *testing.T) {
 		t.Errorf("groups of %v, want 8, 4 and 2 with tp 1, 2 and 4", groups)
 	}
 }
+
+// Tensor parallel groups span nodes that a scale-up link joins, by default, and no others.
+func TestPlansInScaleUpDomain(t *testing.T) {
+	for _, tc := range []struct {
+		accelerator string
+		devices     int
+		perNode     int
+		most        int // tensor parallel degree
+	}{
+		{"H100-80GB-SXM", 64, 8, 8}, {"GB200", 64, 4, 64}, {"GB200", 8, 4, 8}, {"GB300", 144, 4, 72}, {"GB200", 128, 4, 64}, {"VR200", 4, 4, 4},
+	} {
+		r := planner.Request{Model: testModel(8, 128*576, 576), Devices: tc.devices, PerNode: tc.perNode, GlobalBatch: 1024, Accelerator: spec.Accelerator{Name: tc.accelerator}}
+		most := 0
+		for c := range (planner.Enumerate{}).Configs(ctx, r) {
+			most = max(most, c.Plan.TP)
+		}
+		if want := tc.most; most != want {
+			t.Errorf("%d x %s, %d a node: tp=%d, want %d", tc.devices, tc.accelerator, tc.perNode, most, want)
+		}
+	}
+}

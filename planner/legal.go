@@ -60,8 +60,8 @@ func (b violation) describe(g *generator, seq int, p *spec.Plan) string {
 	return ""
 }
 
-// tpInNode keeps tensor parallel groups inside a node: TP must divide the devices
-// of every node.
+// tpInNode keeps tensor parallel groups inside a node, or nodes that a scale-up
+// link joins: TP must divide the devices of each.
 func (g *generator) tpInNode(p *spec.Plan) violation {
 	if !g.e.TPAcrossNodes && g.node%p.TP != 0 {
 		return tpOverNodes

@@ -82,6 +82,19 @@ const cpuPrefix = "CPU "
 // it.
 func (a Accelerator) IsCPU() bool { return strings.HasPrefix(a.Name, cpuPrefix) }
 
+// ScaleUpDomain returns the number of devices that the scale-up link of a joins across nodes, 0 if it ends at the node.
+// Sources: NVIDIA's datasheets of GB200 and GB300 NVL72, and its announcement of Vera Rubin NVL72; Google Cloud TPU
+// documentation, for the pod of the smaller generations.
+func (a Accelerator) ScaleUpDomain() int {
+	switch {
+	case a.Name == "GB200" || a.Name == "GB300" || a.Name == "VR200":
+		return 72
+	case strings.HasPrefix(a.Name, "TPU-"):
+		return 256
+	}
+	return 0
+}
+
 // Peak returns the dense matrix rate in FLOP/s for p. If the device lacks the format, it runs in the next wider
 // one it has: fp4 and fp8 as bf16, bf16 as fp16, fp16 and tf32 as fp32. 0 if no rate is known.
 func (a Accelerator) Peak(p Precision) float64 {

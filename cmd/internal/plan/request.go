@@ -183,7 +183,7 @@ func spaceFlags() []cli.Flag {
 		&cli.StringFlag{Name: "schedule", Usage: "pipeline schedules considered: 1f1b gpipe zb-h1 zb-h2 zb-v", DefaultText: "1f1b, interleaved too"},
 		&cli.StringFlag{Name: "precisions", Usage: "formats considered, such as bf16+fp8; the device's count", DefaultText: "the one of --precision"},
 		&cli.IntFlag{Name: "max-micro-batch", Usage: "largest micro-batch in samples", DefaultText: "no bound"},
-		&cli.BoolFlag{Name: "tp-across-nodes", Usage: "lets tensor parallel groups span nodes"},
+		&cli.BoolFlag{Name: "tp-across-nodes", Usage: "lets tensor parallel groups span nodes that no scale-up link joins"},
 	}
 }
 

@@ -37,9 +37,7 @@ func (c *checker) port(ctx context.Context) (*Port, error) {
 		out.note("%v: %s takes the place of %s", err, found.Precision, written)
 	}
 	out.Notes = append(out.Notes, c.file.Lacks(found.Accelerator)...)
-	if n := max(found.PerNode, 1); plan.TP > n {
-		out.note("a node of %s has %d devices: tp=%d of the file spans %d nodes", found.Accelerator.Name, n, plan.TP, (plan.TP+n-1)/n)
-	}
+	out.Notes = append(out.Notes, spans(&plan, found.Accelerator, found.PerNode, max(c.found.PerNode, c.found.Accelerator.ScaleUpDomain()))...)
 	pl := planner.New(found.Predictor, planner.Options{})
 	best, err := pl.Best(ctx, found.Request)
 	for n := 1; errors.Is(err, planner.ErrInfeasible) && n <= mostDoublings; n++ {
@@ -69,6 +67,26 @@ func (c *checker) port(ctx context.Context) (*Port, error) {
 
 func (p *Port) note(format string, args ...any) {
 	p.Notes = append(p.Notes, fmt.Sprintf(format, args...))
+}
+
+// spans says which groups of the file's plan are larger than a node of a. Groups of experts count if one scale-up link of
+// at most was devices joined them before.
+func spans(p *spec.Plan, a spec.Accelerator, perNode, was int) (notes []string) {
+	n := max(perNode, 1)
+	for _, group := range []struct {
+		name string
+		size int
+	}{{"tp", p.TP}, {"ep", p.EP}} {
+		if group.size <= n || group.name == "ep" && group.size > was {
+			continue
+		}
+		note := fmt.Sprintf("a node of %s has %d devices: %s=%d of the file spans %d nodes", a.Name, n, group.name, group.size, (group.size+n-1)/n)
+		if domain := a.ScaleUpDomain(); group.size <= domain {
+			note += fmt.Sprintf(" of the %d devices that its links join", domain)
+		}
+		notes = append(notes, note)
+	}
+	return notes
 }
 
 // samePlan predicts the plan of the file on another accelerator, nil where it is illegal there.

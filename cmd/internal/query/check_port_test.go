@@ -68,3 +68,26 @@ func TestPortTakesMoreDevices(t *testing.T) {
 		})
 	}
 }
+
+// A port says which groups leave the node, and whether the links of a rack join them.
+func TestPortSpans(t *testing.T) {
+	h100, gb200 := spec.Accelerator{Name: "H100-80GB-SXM"}, spec.Accelerator{Name: "GB200"}
+	for _, tc := range []struct {
+		tp, ep       int
+		on           spec.Accelerator
+		perNode, was int
+		want         []string
+	}{
+		{8, 1, h100, 8, 8, nil},
+		{8, 1, gb200, 4, 8, []string{"a node of GB200 has 4 devices: tp=8 of the file spans 2 nodes of the 72 devices that its links join"}},
+		{1, 8, gb200, 4, 8, []string{"a node of GB200 has 4 devices: ep=8 of the file spans 2 nodes of the 72 devices that its links join"}},
+		{16, 64, h100, 8, 72, []string{"a node of H100-80GB-SXM has 8 devices: tp=16 of the file spans 2 nodes", "a node of H100-80GB-SXM has 8 devices: ep=64 of the file spans 8 nodes"}},
+		{1, 64, h100, 8, 8, nil}, // it spanned nodes before
+		{1, 72, h100, 8, 72, []string{"a node of H100-80GB-SXM has 8 devices: ep=72 of the file spans 9 nodes"}},
+		{96, 1, gb200, 4, 8, []string{"a node of GB200 has 4 devices: tp=96 of the file spans 24 nodes"}},
+	} {
+		if got := spans(&spec.Plan{TP: tc.tp, EP: tc.ep}, tc.on, tc.perNode, tc.was); !slices.Equal(got, tc.want) {
+			t.Errorf("tp=%d, ep=%d on %s: %q, want %q", tc.tp, tc.ep, tc.on.Name, got, tc.want)
+		}
+	}
+}

@@ -587,7 +587,7 @@ type PlanRequest struct {
 	To *string `protobuf:"bytes,44,opt,name=to,proto3,oneof" json:"to,omitempty"`
 	// Number of plans, 10 if absent, 0 = all, 10000 at most.
 	Top *int32 `protobuf:"varint,45,opt,name=top,proto3,oneof" json:"top,omitempty"`
-	// Let tensor parallel groups span nodes.
+	// Let tensor parallel groups span nodes that no scale-up link joins.
 	TpAcrossNodes *bool `protobuf:"varint,46,opt,name=tp_across_nodes,json=tpAcrossNodes,proto3,oneof" json:"tp_across_nodes,omitempty"`
 	// ZeRO stages considered; all if absent.
 	Zero          []int32 `protobuf:"varint,47,rep,packed,name=zero,proto3" json:"zero,omitempty"`

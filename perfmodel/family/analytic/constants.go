@@ -363,16 +363,3 @@ func isMesh(a *spec.Accelerator) (mesh, cube bool) {
 	}
 	return false, false
 }
-
-// scaleUpDomain returns the number of devices that a scale-up link joins across nodes, 0 if it ends at the
-// node. Sources: NVIDIA GB200 and GB300 NVL72 datasheets; Google Cloud TPU documentation, for the pod of the
-// smaller generations.
-func scaleUpDomain(accelerator string) int {
-	switch {
-	case accelerator == "GB200" || accelerator == "GB300":
-		return 72
-	case strings.HasPrefix(accelerator, "TPU-"):
-		return 256
-	}
-	return 0
-}

@@ -114,7 +114,7 @@ func newMachine(v variant, c *spec.Config, m *machine) error {
 		m.cpus = float64(c.Shape.CPUs) / float64(total) / usualThreads
 	}
 	m.domain = least
-	if d := scaleUpDomain(a.Name); d > 0 {
+	if d := a.ScaleUpDomain(); d > 0 {
 		m.domain = d
 	}
 	if mesh, cube := isMesh(a); mesh {
