@@ -65,14 +65,13 @@ func automodelFinish(r *Recipe) {
 	}
 	strategy := strings.ToLower(r.valueOf("distributed.strategy") + r.valueOf("distributed._target_") + r.valueOf("distributed_config._target_"))
 	switch {
-	case strings.Contains(strategy, "fsdp2") && pp == 1, strings.Contains(strategy, "megatron_fsdp"), strings.Contains(strategy, "megatronfsdp"), strings.Contains(strategy, "nvfsdp"):
+	case strings.Contains(strategy, "fsdp2") && pp > 1:
+		r.setDefault(ZeRO, 1)
+		r.assume("FSDP with a pipeline: states are taken as sharded (zero=1) and weights as whole within a step")
+	case strings.Contains(strategy, "fsdp2"), strings.Contains(strategy, "megatron_fsdp"), strings.Contains(strategy, "megatronfsdp"), strings.Contains(strategy, "nvfsdp"):
 		r.setDefault(ZeRO, 3)
 	case strings.Contains(strategy, "ddp"):
 		r.setDefault(ZeRO, 0)
-	}
-	if pp > 1 && strings.Contains(strategy, "fsdp2") {
-		r.setDefault(ZeRO, 1)
-		r.assume("FSDP with a pipeline: states are taken as sharded (zero=1) and weights as whole within a step")
 	}
 	if n := r.degree(replicas); n > 1 && r.numbers[DP] > n && r.numbers[DP]%n == 0 {
 		r.numbers[Shard] = r.numbers[DP] / n * r.degree(CP)
