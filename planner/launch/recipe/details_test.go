@@ -79,6 +79,11 @@ func TestEditedLines(t *testing.T) {
 	}{
 		{"a.sh", maxtext, func(p *spec.Plan) { p.MicroBatch, p.AccumSteps = p.MicroBatch/2, 2*p.AccumSteps }, "per_device_batch_size=0.5 ", ""},
 		{"a.sh", maxtext, func(p *spec.Plan) { p.CP, p.DP, p.AccumSteps, p.MicroBatch = 1, 2*p.DP, 1, p.MicroBatch/2 }, "ici_context_parallelism=1 ", ""},
+		{"a.sh", maxtext, func(p *spec.Plan) { p.ZeRO = 1 }, "ici_data_parallelism=-1 shard_optimizer_over_data=true ", ""},
+		{"a.sh", maxtext, func(p *spec.Plan) { p.ZeRO = 2 }, "", "MaxText shards weights, gradients and states together, or states alone"},
+		{"a.sh", maxtext, func(p *spec.Plan) { p.SequenceParallel = true }, "ici_tensor_sequence_parallelism=2 ", ""},
+		{"a.sh", maxtext, func(p *spec.Plan) { p.Offload = spec.OffloadParams }, "parameter_memory_host_offload=true param_scan_axis=0 ", ""},
+		{"a.sh", strings.TrimSpace(maxtext) + " dcn_data_parallelism=2 ici_data_parallelism=1", func(p *spec.Plan) { p.ZeRO = 0 }, "dcn_data_parallelism=2 ici_data_parallelism=-1", ""},
 		{"a.yaml", nemo, func(p *spec.Plan) { p.ZeRO, p.Offload = 3, spec.OffloadParams }, "", "optimizers of NeMo that run on the host are not known to pacer"},
 		{"a.yaml", nemo + "    cpu_offload: false\n", func(p *spec.Plan) { p.ZeRO, p.Offload = 3, spec.OffloadParams }, "", "optimizers of NeMo that run on the host are not known to pacer"},
 		{"a.yaml", nemo, func(p *spec.Plan) { p.Offload = spec.OffloadOptimizer }, "", "optimizers of NeMo that run on the host are not known to pacer"},

@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 
@@ -8,12 +9,12 @@ import (
 )
 
 var maxtextEdits = map[Field]planEdit{
-	DP: maxtextShards, TP: maxtextAxis(TP, "tensor"), CP: maxtextAxis(CP, "context"), EP: maxtextAxis(EP, "expert"), PP: maxtextAxis(PP, "pipeline"),
+	DP: maxtextShards, TP: maxtextTensor, SP: maxtextTensor, CP: maxtextAxis(CP, "context"), EP: maxtextAxis(EP, "expert"), PP: maxtextAxis(PP, "pipeline"),
 	MicroBatch: maxtextBatch, GradAccum: writes(GradAccum, "gradient_accumulation_steps"),
 	Recompute: words("remat_policy", map[spec.Recompute]string{spec.RecomputeNone: "none", spec.RecomputeSelective: "minimal", spec.RecomputeFull: "full"}),
 	Precision: multiplies([]change{{key: "quantization", value: "fp8"}}, `""`,
 		wordOf(map[spec.Precision]string{spec.BF16: "bfloat16", spec.FP16: "float16", spec.FP32: "float32"}, "dtype")), ZeRO: maxtextStage,
-	Offload: maxtextOffload, SP: cannot("MaxText splits sequences by the rules of its mesh"),
+	Offload: maxtextOffload, Shard: maxtextCopies,
 }
 
 // maxtextAxis writes the size of an axis within a slice.
@@ -54,36 +55,82 @@ func maxtextBatch(r *Recipe, p *spec.Plan) ([]change, string) {
 	return []change{{key: "per_device_batch_size", value: strconv.FormatFloat(perChip, 'f', -1, 64)}}, ""
 }
 
-func maxtextOffload(_ *Recipe, p *spec.Plan) ([]change, string) {
-	if p.Offload == spec.OffloadParams {
-		return nil, "weights on the host are not read from such files"
+// maxtextTensor writes the axis that splits layers: one that splits the samples between them too, or the other.
+func maxtextTensor(r *Recipe, p *spec.Plan) ([]change, string) {
+	key, other := "ici_tensor_parallelism", "ici_tensor_sequence_parallelism"
+	if p.SequenceParallel {
+		key, other = other, key
 	}
-	return []change{{key: "optimizer_memory_host_offload", value: strconv.FormatBool(p.Offload == spec.OffloadOptimizer)}}, ""
+	out := []change{{key: key, value: strconv.Itoa(p.TP)}}
+	if r.has(other) {
+		out = append(out, change{key: other, value: "1"})
+	}
+	return out, ""
+}
+
+// maxtextOffload writes what is on the host. Weights are there in parts that the scan over layers takes, so that its axis
+// has to be the first.
+func maxtextOffload(r *Recipe, p *spec.Plan) ([]change, string) {
+	out := []change{{key: "optimizer_memory_host_offload", value: strconv.FormatBool(p.Offload != spec.OffloadNone)}}
+	if params := p.Offload == spec.OffloadParams; params {
+		out = append(out, change{key: "parameter_memory_host_offload", value: "true"}, change{key: "param_scan_axis", value: "0"})
+	} else if r.has("parameter_memory_host_offload") {
+		out = append(out, change{key: "parameter_memory_host_offload", value: "false"})
+	}
+	return out, ""
 }
 
 // maxtextStage turns the axes of the mesh that shard weights, gradients and states together into those that hold copies of
-// them, and back.
-func maxtextStage(r *Recipe, p *spec.Plan) (out []change, why string) {
-	from, to := "fsdp", "data"
+// them, and back. The states of copies may be sharded alone.
+func maxtextStage(r *Recipe, p *spec.Plan) ([]change, string) {
 	switch {
-	case p.ZeRO == 3:
-		from, to = to, from
-	case p.ZeRO != 0:
-		return nil, "MaxText shards weights, gradients and states together, by its mesh"
-	case r.numbers[Shard] > 0 || r.has("ici_fsdp_transpose_parallelism"):
+	case p.ZeRO == 2:
+		return nil, "MaxText shards weights, gradients and states together, or states alone"
+	case r.has("ici_fsdp_transpose_parallelism") || r.has("dcn_fsdp_transpose_parallelism"):
 		return nil, "more than one axis of the mesh shards"
 	}
-	for _, where := range []string{"ici_", "dcn_"} {
-		key := where + from + "_parallelism"
-		if v := r.valueOf(key); v != "" && v != "1" {
-			out = append(out, change{key: key, value: "1"}, change{key: where + to + "_parallelism", value: v})
-		}
+	from, to := "fsdp", "data"
+	if p.ZeRO == 3 {
+		from, to = to, from
 	}
-	if len(out) == 0 { // base.yml has -1 for the axis that shards
-		out = []change{{key: "ici_fsdp_parallelism", value: "1"}, {key: "ici_data_parallelism", value: "-1"}}
-		if p.ZeRO == 3 {
-			out = []change{{key: "ici_data_parallelism", value: "1"}, {key: "ici_fsdp_parallelism", value: "-1"}}
-		}
+	out := r.moveAxis(from, to)
+	if p.ZeRO == 1 || r.has("shard_optimizer_over_data") {
+		out = append(out, change{key: "shard_optimizer_over_data", value: strconv.FormatBool(p.ZeRO == 1)})
 	}
 	return out, ""
+}
+
+// maxtextCopies has all devices share the states.
+func maxtextCopies(r *Recipe, p *spec.Plan) ([]change, string) {
+	if p.Shard > 0 {
+		return nil, "the mesh decides it"
+	}
+	if p.ZeRO < 3 {
+		return nil, "" // maxtextStage leaves no axis that shards
+	}
+	return r.moveAxis("data", "fsdp"), ""
+}
+
+// moveAxis gives the devices of an axis of the mesh to another one. base.yml fills the axis fsdp with all that are left.
+func (r *Recipe) moveAxis(from, to string) (out []change) {
+	size := func(key string) string {
+		if v := r.valueOf(key); v != "" || key != "ici_fsdp_parallelism" {
+			return cmp.Or(v, "1")
+		}
+		return "-1"
+	}
+	for _, where := range []string{"ici_", "dcn_"} {
+		key, other := where+from+"_parallelism", where+to+"_parallelism"
+		a, b := size(key), size(other)
+		if a == "1" {
+			continue
+		}
+		n, okN := (&entry{value: a}).whole()
+		m, okM := (&entry{value: b}).whole()
+		if b = "-1"; okN && okM && n > 0 && m > 0 {
+			b = strconv.Itoa(mul(n, m))
+		}
+		out = append(out, change{key: key, value: "1"}, change{key: other, value: b})
+	}
+	return out
 }
