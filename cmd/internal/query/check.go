@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -188,8 +189,13 @@ func (c *checker) model() error {
 	return nil
 }
 
-// otherNames are torchtitan's names of Llama 4, and names on the Hub that say no size.
-var otherNames = map[string]string{"llama4/17bx16e": "Llama4-Scout", "llama4/17bx128e": "Llama4-Maverick", "gpt2": "GPT2-small", "openai-community/gpt2": "GPT2-small"}
+// otherNames are torchtitan's and MaxText's names of models, those of Llama 2's children, and names on the Hub that say no
+// size.
+var otherNames = map[string]string{
+	"llama4/17bx16e": "Llama4-Scout", "llama4/17bx128e": "Llama4-Maverick", "llama4-17b-16e": "Llama4-Scout", "llama4-17b-128e": "Llama4-Maverick",
+	"deepseek2-16b": "DeepSeek-V2-Lite", "deepseek2-236b": "DeepSeek-V2", "deepseek3-671b": "DeepSeekV3", "deepseek3.2-671b": "DeepSeek-V3.2", "kimi-k2-1t": "Kimi-K2", "qwen3-480b-a35b": "Qwen3-Coder-480B-A35B",
+	"vicuna-7b-v1.5": "Llama2-7B", "vicuna-13b-v1.5": "Llama2-13B", "gpt2": "GPT2-small", "openai-community/gpt2": "GPT2-small",
+}
 
 // remark matches the end of a name that does not change the shape of a network: a version, a date, a kind of training, the
 // format of its weights.
@@ -200,6 +206,7 @@ const brand = "Meta-"
 
 // modelNamed finds a model by its name on the Hub, or in the words of torchtitan or MaxText.
 func modelNamed(name string) (spec.Model, error) {
+	name = strings.TrimRight(name, "/")
 	if m, err := catalog.ModelOnHub(name); err == nil {
 		return m, nil
 	}
@@ -211,8 +218,10 @@ func modelNamed(name string) (spec.Model, error) {
 			}
 		}
 	}
-	if scale, ok := otherNames[name]; ok {
-		return catalog.Model(scale)
+	for _, other := range []string{name, path.Base(name)} {
+		if known, ok := otherNames[strings.ToLower(other)]; ok {
+			return catalog.Model(known)
+		}
 	}
 	for _, other := range []string{strings.ReplaceAll(name, "/", "-"), flavor, strings.TrimPrefix(flavor, brand), name} {
 		for other != "" {

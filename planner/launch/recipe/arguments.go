@@ -68,6 +68,9 @@ func (f *format) arguments(words []string) (out []entry) {
 			continue
 		}
 		e := entry{key: "--" + strings.ReplaceAll(name, "_", "-"), value: value}
+		if f.underscores {
+			e.key = strings.ReplaceAll(name, "-", "_")
+		}
 		if !given {
 			from := i + 1
 			for i+1 < len(words) && isValue(words[i+1]) {

@@ -72,6 +72,7 @@ func TestStagesByHand(t *testing.T) {
 func TestEditedLines(t *testing.T) {
 	const nemo = "trainer:\n  devices: 8\n  precision: bf16\nmodel:\n  mcore_gpt: true\n  num_layers: 32\n  hidden_size: 4096\n  num_attention_heads: 32\n  encoder_seq_length: 4096\n  micro_batch_size: 1\n  global_batch_size: 64\n  optim:\n    name: fused_adam\n"
 	const maxtext = "python3 MaxText/train.py base.yml model_name=llama3-8b max_target_length=16384 per_device_batch_size=1 ici_fsdp_parallelism=-1 ici_context_parallelism=2 ici_tensor_parallelism=2 remat_policy=full\n"
+	const trainer = "torchrun --nproc_per_node 8 train.py --model_name_or_path a/b --bf16 --gradient-checkpointing False --per_device_train_batch_size=2 --gradient_accumulation_steps 4 --max_length 512 --fsdp \"full_shard auto_wrap\"\n"
 	for _, tc := range []struct {
 		name, text string
 		change     func(*spec.Plan)
@@ -84,6 +85,13 @@ func TestEditedLines(t *testing.T) {
 		{"a.sh", maxtext, func(p *spec.Plan) { p.SequenceParallel = true }, "ici_tensor_sequence_parallelism=2 ", ""},
 		{"a.sh", maxtext, func(p *spec.Plan) { p.Offload = spec.OffloadParams }, "parameter_memory_host_offload=true param_scan_axis=0 ", ""},
 		{"a.sh", strings.TrimSpace(maxtext) + " dcn_data_parallelism=2 ici_data_parallelism=1", func(p *spec.Plan) { p.ZeRO = 0 }, "dcn_data_parallelism=2 ici_data_parallelism=-1", ""},
+		{"a.sh", trainer, func(p *spec.Plan) { p.ZeRO = 2 }, `--fsdp "shard_grad_op auto_wrap"`, ""},
+		{"a.sh", trainer, func(p *spec.Plan) { p.Offload = spec.OffloadParams }, `--fsdp "full_shard auto_wrap offload"`, ""},
+		{"a.sh", trainer, func(p *spec.Plan) { p.ZeRO = 0 }, "--max_length 512 \n", ""},
+		{"a.sh", trainer, func(p *spec.Plan) { p.Precision = spec.FP16 }, "--bf16 false ", ""},
+		{"a.sh", trainer, func(p *spec.Plan) { p.Recompute = spec.RecomputeFull }, "--gradient-checkpointing true ", ""},
+		{"a.sh", trainer, func(p *spec.Plan) { p.MicroBatch, p.AccumSteps = 1, 8 }, "--per_device_train_batch_size=1 --gradient_accumulation_steps 8", ""},
+		{"a.sh", strings.Replace(trainer, "full_shard auto_wrap", "full_shard", 1), func(p *spec.Plan) { p.Offload = spec.OffloadOptimizer }, "", "FSDP offloads weights and optimizer together"},
 		{"a.yaml", nemo, func(p *spec.Plan) { p.ZeRO, p.Offload = 3, spec.OffloadParams }, "", "optimizers of NeMo that run on the host are not known to pacer"},
 		{"a.yaml", nemo + "    cpu_offload: false\n", func(p *spec.Plan) { p.ZeRO, p.Offload = 3, spec.OffloadParams }, "", "optimizers of NeMo that run on the host are not known to pacer"},
 		{"a.yaml", nemo, func(p *spec.Plan) { p.Offload = spec.OffloadOptimizer }, "", "optimizers of NeMo that run on the host are not known to pacer"},

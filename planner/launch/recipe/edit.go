@@ -281,7 +281,10 @@ func (r *Recipe) candidates(c *change) []string {
 	}
 	switch r.format.syntax {
 	case isShell:
-		return scriptEdits(r.text, c, r.format.assignments, r.entries)
+		if r.format.underscores && strings.Contains(c.key, ".") {
+			return nil // only a file has it
+		}
+		return scriptEdits(r.text, c, r.format, r.entries)
 	case isTOML:
 		return one(editTOML(r.text, *c))
 	case isJSON:

@@ -99,10 +99,24 @@ var trainerEdits = map[Field]planEdit{
 	TP: trainerDegree(TP, "tensor_model_parallel_size", "tp_size"), PP: trainerDegree(PP, "pipeline_model_parallel_size"), CP: trainerDegree(CP, "context_parallel_size", "cp_size", "sequence_parallel_size"),
 	EP: trainerDegree(EP, "expert_model_parallel_size", "ep_size"), VPP: trainerDegree(VPP, "virtual_pipeline_model_parallel_size"), SP: trainerDegree(SP, "sequence_parallel"),
 	MicroBatch: writes(MicroBatch, "per_device_train_batch_size", "micro_batch_size"), GradAccum: writes(GradAccum, "gradient_accumulation_steps"),
-	Recompute: trainerRecompute, Precision: trainerPrecision, Offload: orShipped(fsdpMoves("fsdp_config.offload_params")),
+	Recompute: trainerRecompute, Precision: trainerPrecision, Offload: orShipped(trainerOffload),
 	ZeRO: orShipped(fsdpStage(func(zero int) []change {
 		return []change{{key: "fsdp", value: map[int]string{2: "shard_grad_op auto_wrap", 3: "full_shard auto_wrap"}[zero]}}
 	}, []string{"fsdp_config.reshard_after_forward"}, nil)),
+}
+
+// trainerOffload writes offloading where the file has it: in its words of FSDP, or in its settings.
+func trainerOffload(r *Recipe, p *spec.Plan) ([]change, string) {
+	out, why := fsdpMoves("fsdp_config.offload_params")(r, p)
+	words := strings.Fields(r.valueOf("fsdp"))
+	if why != "" || len(words) == 0 || r.has("fsdp_config.offload_params") {
+		return out, why
+	}
+	words = slices.DeleteFunc(words, func(w string) bool { return w == "offload" })
+	if p.Offload == spec.OffloadParams {
+		words = append(words, "offload")
+	}
+	return []change{{key: "fsdp", value: strings.Join(words, " ")}}, ""
 }
 
 // megatronTrainer reports whether a file is for Megatron-LM under LLaMA-Factory.

@@ -11,15 +11,20 @@ const maxAnchors = 8
 
 // scriptEdits are the texts that a change of an option may lead to: the variable that an option takes its value from
 // assigned anew, the option with another value in each place where it stands, or a new option before one of the script's.
-func scriptEdits(text string, c *change, assignments bool, entries []entry) (out []string) {
-	name := strings.ReplaceAll(regexp.QuoteMeta(strings.TrimPrefix(c.key, "--")), "-", "[-_]")
+func scriptEdits(text string, c *change, f *format, entries []entry) (out []string) {
+	name := anyDash.Replace(regexp.QuoteMeta(strings.TrimPrefix(c.key, "--")))
 	before, between := `(^|[\s"'(])--`, `(?:[ \t]+|=)`
-	if assignments {
+	if f.assignments {
 		before, between = `(^|[\s"'(])`, "="
 	}
-	flag := c.value == present || c.remove && isFlag(entries, c.key)
+	value := c.value
+	if strings.ContainsAny(value, " *") {
+		value = `"` + value + `"`
+	}
+	bare := isBare(entries, c.key)
+	flag := c.value == present && (bare || !slices.ContainsFunc(entries, func(e entry) bool { return e.key == c.key })) || c.remove && bare
 	pattern := before + name
-	if !flag {
+	if !flag && !bare {
 		pattern += between + `("[^"\n]*"|'[^'\n]*'|[^\s"'\\)]+)`
 		if c.remove { // all of its values
 			pattern += `(?:[ \t]+[^\s"'\\)-][^\s"'\\)]*)*`
@@ -34,20 +39,20 @@ func scriptEdits(text string, c *change, assignments bool, entries []entry) (out
 		switch {
 		case c.remove:
 			out = append(out, withoutOption(text, start, end))
+		case bare && !flag:
+			out = append(out, text[:end]+" "+value+text[end:])
 		case !flag:
-			out = append(assignedAnew(text, text[m[4]:m[5]], c.value), append(out, text[:m[4]]+c.value+text[m[5]:])...)
+			out = append(assignedAnew(text, text[m[4]:m[5]], c.value), append(out, text[:m[4]]+value+text[m[5]:])...)
 		}
 	}
 	if c.remove || len(out) > 0 {
 		return out
 	}
-	return insertedOption(text, c, assignments, entries)
+	return insertedOption(text, c, value, f, entries)
 }
 
-// isFlag reports whether an option of the script has no value.
-func isFlag(entries []entry, key string) bool {
-	return slices.ContainsFunc(entries, func(e entry) bool { return e.key == key && e.value == present && e.list == nil })
-}
+// anyDash lets a name match with both spellings of its words.
+var anyDash = strings.NewReplacer("-", "[-_]", "_", "[-_]")
 
 // withoutOption removes an option, with its line where it stands alone on it.
 func withoutOption(text string, start, end int) string {
@@ -90,21 +95,22 @@ func ownLine(text string, at int, option string) []string {
 var anchorOption = regexp.MustCompile(`--(?:micro-batch-size|num-layers|hidden-size|global-batch-size)\b`)
 
 // insertedOption puts an option before one that the script has: before one that every script has, or else before others.
-func insertedOption(text string, c *change, assignments bool, entries []entry) (out []string) {
-	option := c.key + " " + c.value + " "
+func insertedOption(text string, c *change, value string, f *format, entries []entry) (out []string) {
+	spelled := func(key string) string { return "--" + strings.TrimPrefix(key, "--") }
+	option := spelled(c.key) + " " + value + " "
 	places := anchorOption.FindAllStringIndex(text, maxAnchors)
 	switch {
-	case assignments:
-		option, places = c.key+"="+c.value+" ", regexp.MustCompile(`\b(?:model_name|per_device_batch_size|steps)=`).FindAllStringIndex(text, maxAnchors)
+	case f.assignments:
+		option, places = c.key+"="+value+" ", regexp.MustCompile(`\b(?:model_name|per_device_batch_size|steps)=`).FindAllStringIndex(text, maxAnchors)
 	case c.value == present:
-		option = c.key + " "
+		option = spelled(c.key) + " "
 	}
 	for _, e := range entries {
-		anchor := e.key + " "
-		if assignments {
+		anchor := spelled(e.key) + " "
+		if f.assignments {
 			anchor = e.key + "="
 		}
-		if m := strings.Index(text, anchor); m >= 0 && len(places) < maxAnchors && (assignments || strings.HasPrefix(e.key, "--")) {
+		if m := strings.Index(text, anchor); m >= 0 && len(places) < maxAnchors {
 			places = append(places, []int{m})
 		}
 	}

@@ -181,6 +181,10 @@ var files = []struct {
 	{"t.yaml", "trainer", func(d drawn, yes bool) string {
 		return fmt.Sprintf("model_name_or_path: Qwen/Qwen2.5-7B\nstage: sft\nfinetuning_type: full\ncutoff_len: 4096\nper_device_train_batch_size: %d\ngradient_accumulation_steps: %d\ngradient_checkpointing: %v\nbf16: true", d.mb, d.ga, yes)
 	}},
+	{"h.sh", "trainer", func(d drawn, yes bool) string {
+		return fmt.Sprintf("MBS=%d\nGA=${GA:-%d}\ntorchrun --nproc_per_node=%d train.py --model_name_or_path Qwen/Qwen2.5-7B --gradient_accumulation_steps $GA \\\n  --per_device_train_batch_size ${MBS} --max_length 4096 --gradient_checkpointing %v --bf16 %s\n", d.mb, d.ga, 2*d.dp, yes,
+			map[bool]string{true: "--fsdp \"full_shard auto_wrap\"", false: ""}[d.zero == 3])
+	}},
 	{"f.yaml", "accelerate", func(d drawn, yes bool) string {
 		return fmt.Sprintf("compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nfsdp_config:\n  fsdp_version: 2\n  fsdp_offload_params: %v\n  fsdp_reshard_after_forward: true\nmixed_precision: 'bf16'\nnum_machines: 1\nnum_processes: %d\n", yes, 2*d.dp)
 	}},

@@ -10,7 +10,8 @@ import (
 // forks Megatron-DeepSpeed and BigScience's, in a shell script or alone.
 var megatronArguments = format{
 	name: "megatron", doc: "Megatron-LM: arguments of pretrain_gpt.py in a shell script, or MODEL_ARGS in YAML", syntax: isShell,
-	keys: megatronKeys, inert: megatronInert, weighs: megatronWeighs, finish: megatronFinish, emitted: "megatron",
+	needs: []string{"--num-layers", "--encoder-num-layers", "--hidden-size", "--hybrid-layer-pattern", "--hybrid-override-pattern", "--micro-batch-size", "--global-batch-size", "--tensor-model-parallel-size", "--model-parallel-size", "--pipeline-model-parallel-size"},
+	keys:  megatronKeys, inert: megatronInert, weighs: megatronWeighs, finish: megatronFinish, emitted: "megatron",
 }
 
 // megatronYAML are the same arguments under MODEL_ARGS, as in Megatron-LM's own tests.

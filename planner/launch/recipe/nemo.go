@@ -29,9 +29,10 @@ var nemoYAML = format{
 		"mixed_precision": bridgePrecision, "model.recompute_granularity": text(Recompute), "dataset.seq_length": fallback(SeqLen), "dataset.sequence_length": fallback(SeqLen), "model.num_moe_experts": positive(Experts), "model.moe_router_topk": number(TopK), "model.moe_ffn_hidden_size": number(ExpertFFN), "model.share_embeddings_and_output_weights": yesNo(Tied),
 		"model.encoder.num_layers": number(Layers), "model.encoder.hidden_size": number(Hidden), "model.encoder.num_attention_heads": number(Heads), "model.encoder.ffn_hidden_size": number(FFN), "model.encoder.kv_channels": number(HeadDim), "model.decoder.num_layers": number(decoderLayers),
 		"model.encoder.activations_checkpoint_granularity": oneOf(Recompute, map[string]string{"": "none", "null": "none", "none": "none", "selective": "selective", "full": "full"}), "model.encoder.activation": nothing, "model.seq_length": number(SeqLen), "name": nothing,
-		"model.activation": nothing, "model.peft.peft_scheme": nothing, "model.peft.lora_tuning.adapter_dim": nothing, "model.tokenizer.type": text(tokenizer), "model.optim.cpu_offload": offloadFlag("optimizer"),
+		"model.activation": nothing, "model.peft.peft_scheme": nothing, "model.peft.lora_tuning.adapter_dim": nothing, "model.tokenizer.type": text(tokenizer), "model.optim.cpu_offload": offloadFlag("optimizer"), "optimizer.optimizer_cpu_offload": offloadFlag("optimizer"),
+		"peft._target_": nothing, "peft.dim": number(LoRARank), "peft.target_modules": text(Modules), "model.mtp_num_layers": number(MTP),
 	},
-	inert: []string{"train.*", "optimizer.*", "scheduler.*", "checkpoint.*", "logger.*", "rng.*", "dist.*", "ddp.*", "dataset.*", "tokenizer.*", "data.*", "optim.*", "log.*", "resume.*", "model.tokenizer.*", "model.optim*", "restore_from_path", "defaults", "defaults.*", "hydra.*", "run.*", "exp_manager.*", "trainer.*", "model.data.*", "model.optim.*", "model.tokenizer.*", "model.nsys_profile.*", "model.peft.*", "model.seed",
+	inert: []string{"peft.*", "model.should_pad_vocab", "model.first_last_layers_bf16", "model.use_te_rng_tracker", "model.offload_modules", "train.*", "optimizer.*", "scheduler.*", "checkpoint.*", "logger.*", "rng.*", "dist.*", "ddp.*", "dataset.*", "tokenizer.*", "data.*", "optim.*", "log.*", "resume.*", "model.tokenizer.*", "model.optim*", "restore_from_path", "defaults", "defaults.*", "hydra.*", "run.*", "exp_manager.*", "trainer.*", "model.data.*", "model.optim.*", "model.tokenizer.*", "model.nsys_profile.*", "model.peft.*", "model.seed",
 		"model.*_dropout", "model.init_method_std", "model.use_scaled_init_method", "model.*layernorm*", "model.normalization", "model.bias*", "model.do_layer_norm*", "model.make_vocab_size*", "model.p*_process", "model.persist_layer_norm", "model.gradient*", "model.masked_softmax*", "model.*_fusion", "model.native_amp*", "model.hysteresis", "model.fp32_residual*", "model.fp16_lm*", "model.megatron_amp_O2", "model.grad_*", "model.mcore_gpt", "model.transformer_engine", "model.fp8_*", "model.seed", "model.use_cpu_initialization", "model.onnx_safe", "model.apex*", "model.gc_*", "model.sync_batch_comm", "model.resume_from*", "model.restore_from*", "model.save_nemo*", "model.max_position*", "model.position_embedding*", "model.rotary*", "model.seq_len_interp*", "model.apply_*", "model.attention_type", "model.share_*", "model.headscale", "model.transformer_block*", "model.openai_gelu", "model.normalize*", "model.overlap_p2p*", "model.batch_p2p*", "model.add_bias_linear", "model.sqrt_query*", "model.sharp", "model.answer_only*", "model.wgrad*", "model.det*", "model.name", "model.activations_checkpoint_*", "model.num_micro_batches_with*", "model.moe_*", "model.fsdp_*", "model.window*", "model.use_emha", "model.use_flash_attention", "model.reduce_amax", "model.mcore_customization*", "model.encoder_type", "model.precision", "model.query_key*", "model.skip*", "model.*_type", "model.cpu_offloading_*", "model.expert_*", "model.nccl*", "model.dist_ckpt*", "model.encoder.*", "model.decoder.*", "model.bert_*", "model.scale_positional*", "model.target", "model.nemo_version", "model.mcore_*", "model.tp_comm_atomic*", "model.hidden_dropout*", "model.get_attention*", "model.*_split_rank"},
 	weighs: map[string]effect{
 		"model.rampup_batch_size*":              {"the batch grows at the beginning: the prediction is of its full size", 0, 0},
@@ -44,6 +45,8 @@ var nemoYAML = format{
 		"model.defer_embedding_wgrad*":          {"gradients of the embedding are computed in the pipeline bubble", 0.02, 0.02},
 		"model.cpu_offloading":                  {"activations are moved to the host", 0.2, 0.3},
 		"model.cpu_offloading_num*":             {"activations are moved to the host", 0.2, 0.3},
+		"model.recompute_modules":               {"which modules recompute", 0.05, 0.1},
+		"model.fine_grained_*":                  {"activations are moved to the host", 0.2, 0.3},
 		"model.optim.*dtype":                    {"optimizer states or gradients have another format", 0.03, 0.1},
 		"model.enable_cuda_graph":               {"kernels are launched by CUDA graphs", 0.1, 0.05},
 		"model.moe_*capacity*":                  {"tokens beyond the capacity of an expert are dropped or padded", 0.1, 0.1},
@@ -109,6 +112,8 @@ func nemoFinish(r *Recipe) {
 		if n, err := strconv.Atoi(r.valueOf("model.peft.lora_tuning.adapter_dim")); err == nil && n > 0 {
 			r.numbers[LoRARank] = n
 		}
+	} else if class := strings.ToLower(r.valueOf("peft._target_")); strings.HasSuffix(class, "lora") {
+		r.texts[Adapter] = "lora"
 	} else if scheme != "" && scheme != "none" && scheme != "null" {
 		r.problem("peft_scheme %q is not predicted: want lora, qlora or none", scheme)
 	}

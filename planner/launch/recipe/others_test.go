@@ -61,6 +61,19 @@ func TestOtherFiles(t *testing.T) {
 			want: map[Field]any{Precision: "fp8", Recompute: "full", ZeRO: 1, MicroBatch: 1, Modules: "all-linear"}, uncounted: "model.backend.enable_deepep"},
 		{name: "experts.yaml", text: "base_model: a/b\nadapter: lora\nlora_r: 8\nlora_target_modules:\n  - q_proj\nlora_target_parameters:\n  - experts.down_proj\nsequence_len: 512\nmicro_batch_size: 1\n", want: map[Field]any{Modules: "q_proj experts.down_proj"}},
 		{name: "base.sh", text: "python3 MaxText/train.py MaxText/configs/base.yml run_name=a per_device_batch_size=1 model_name=llama2-7b dtype=float32 fused_mlp=False", want: map[Field]any{Recompute: "full", Precision: "fp32"}},
+		{name: "clm.sh", text: "CONFIG=conf/stage2.json\ndeepspeed --num_gpus=4 --num_nodes 2 finetune.py --deepspeed $CONFIG --model_name_or_path ../models/Qwen3-8B/ --per_device_train_batch_size 2 --gradient_accumulation_steps 4 --gradient_checkpointing True --bf16 --block_size 4096 --train_file a.json --learning_rate 1e-5",
+			want: map[Field]any{ModelName: "../models/Qwen3-8B/", Devices: 8, MicroBatch: 2, GradAccum: 4, GlobalBatch: 64, Recompute: "full", Precision: "bf16", SeqLen: 4096}, uncounted: "deepspeed"},
+		{name: "hosts.sh", text: "deepspeed --include=\"a:0,1,2@b:4,5,6\" train.py --model_name_or_path a/b --per-device-train-batch-size 1 --model_max_length 2048 --lora_enable False --lora_r 64 --bits 16", want: map[Field]any{Devices: 6, Nodes: 2, SeqLen: 2048, Adapter: nil}},
+		{name: "launch.sh", text: "accelerate launch --num_machines 2 --num_processes 16 --mixed_precision fp16 --use_deepspeed --zero_stage 3 --offload_optimizer_device cpu train.py --model_name_or_path=a/b --per_device_train_batch_size=1 --use_peft --load_in_4bit --max_seq_length=8192",
+			want: map[Field]any{Devices: 16, Nodes: 2, ZeRO: 3, Offload: "optimizer", Precision: "fp16", Adapter: "qlora", LoRARank: 8}},
+		{name: "config.sh", text: "accelerate launch --config_file fsdp.yaml train.py --model_name_or_path a/b --per_device_train_batch_size 4 --fp16 False --bf16 True", want: map[Field]any{MicroBatch: 4, Precision: "bf16", ZeRO: nil}, uncounted: "config_file"},
+		{name: "a.slurm", text: "#!/bin/bash\n#SBATCH --nodes=4\n#SBATCH --gres=gpu:a100:4\nsrun torchrun --nnodes=$SLURM_NNODES --nproc_per_node=$SLURM_GPUS_ON_NODE train.py --model_name_or_path a/b --fsdp 'full_shard auto_wrap offload' --fsdp_transformer_layer_cls_to_wrap A --per_device_train_batch_size 4",
+			want: map[Field]any{Devices: 16, ZeRO: 3, Offload: "optimizer+params"}},
+		{name: "written.sh", text: "cat > ds.json <<EOF\n{\"zero_optimization\": {\"stage\": 2}, \"bf16\": {\"enabled\": true}}\nEOF\ntorchrun --nproc_per_node 8 train.py --deepspeed ds.json --model_name_or_path a/b --per_device_train_batch_size 4", want: map[Field]any{ZeRO: 2, Precision: "bf16", Devices: 8}, uncounted: "deepspeed"},
+		{name: "cli.sh", text: "llamafactory-cli train --stage sft --model_name_or_path a/b --finetuning_type lora --lora_rank 4 --cutoff_len 1024 --per_device_train_batch_size 1 --template qwen", want: map[Field]any{Adapter: "lora", LoRARank: 4, SeqLen: 1024, Recompute: "full"}},
+		{name: "defaults.sh", text: ": \"${TP:=4}\"\n: ${MBS:=2}\ntorchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 8 --hidden-size 1024 --num-attention-heads 8 --seq-length 512 --micro-batch-size $MBS --tensor-model-parallel-size ${TP}", want: map[Field]any{TP: 4, MicroBatch: 2, DP: 2}},
+		{name: "lora.yaml", text: "peft:\n  _target_: megatron.bridge.peft.lora.LoRA\n  target_modules: [linear_qkv, linear_fc1]\n  dim: 32\nmodel:\n  tensor_model_parallel_size: 2\n  seq_length: 4096\n  recompute_granularity: selective\n  recompute_modules: [moe]\n  mtp_num_layers: null\ntrain:\n  global_batch_size: 128\n  micro_batch_size: 2\n",
+			want: map[Field]any{Adapter: "lora", LoRARank: 32, Modules: "linear_qkv linear_fc1"}, uncounted: "model.recompute_modules"},
 		{name: "swift.sh", text: "megatron sft --load a --expert_model_parallel_size 8 --micro_batch_size 1 --global_batch_size 16 --packing true --max_length 8192 --recompute_granularity full", want: map[Field]any{EP: 8, SeqLen: 8192, Packed: 1, Recompute: "full"}},
 	} {
 		r, err := Read(tc.name, []byte(tc.text), Options{})
@@ -73,6 +86,9 @@ func TestOtherFiles(t *testing.T) {
 			if given[of] != want {
 				t.Errorf("%s: %s is %v, want %v", tc.name, of, given[of], want)
 			}
+		}
+		if len(r.Unset) > 0 {
+			t.Errorf("%s: variables without a value: %v", tc.name, r.Unset)
 		}
 		if len(r.Unknown) > 0 || len(r.Problems) > 0 {
 			t.Errorf("%s: unknown keys %v, problems %v", tc.name, r.Unknown, r.Problems)
@@ -126,6 +142,8 @@ func TestRefusesOtherPrograms(t *testing.T) {
 		{"python3 -m verl.trainer.main_ppo data.train_batch_size=1024 trainer.nnodes=1", "arguments of verl are not read"},
 		{"NPROC_PER_NODE=4 swift sft --model a/b --lora_rank 8 --deepspeed zero2", "arguments of swift are not read"},
 		{"FORCE_TORCHRUN=1 llamafactory-cli train examples/a.yaml", "it starts llamafactory-cli with examples/a.yaml: check that file"},
+		{"torchrun --nproc_per_node 8 train.py --batch-size 1 --seq-length 4096 --model a/b --seed 1 --output-dir x", "no command with arguments of"},
+		{"torchrun --nproc_per_node 8 train.py --gradient-accumulation-steps 1 --seq-length 4096 --dim 64", "no command with arguments of"},
 		{"accelerate launch -m axolotl.cli.train b.yml", "it starts axolotl with b.yml: check that file"},
 	} {
 		if _, err := Read("a.sh", []byte(tc.text+"\n"), Options{}); err == nil || !strings.Contains(err.Error(), tc.want) {

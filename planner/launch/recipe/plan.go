@@ -102,7 +102,7 @@ func (r *Recipe) checkBatch(p *spec.Plan) error {
 }
 
 // stageInName finds the ZeRO stage in the name of a DeepSpeed file.
-var stageInName = regexp.MustCompile(`(?i)(?:zero|_z|/z|z)[-_]?(?:stage)?[-_]?([0-3])`)
+var stageInName = regexp.MustCompile(`(?i)(?:zero|stage|z)[-_]?(?:stage)?[-_]?([0-3])`)
 
 // offloadInName finds what a DeepSpeed file offloads by its name, such as zero3_bf16_cpuoffload_all.json.
 func (r *Recipe) offloadInName(name string) string {
@@ -220,9 +220,9 @@ type adapterPart struct {
 }
 
 var adapterParts = []adapterPart{
-	{"qkv", []string{"q_proj", "k_proj", "v_proj", "qkv", "wqkv", "query", "c_attn", "q_a_proj", "q_b_proj", "kv_b_proj", "all", "*", "*_proj"}, []string{"q_proj", "k_proj", "v_proj"}},
+	{"qkv", []string{"q_proj", "k_proj", "v_proj", "qkv", "wqkv", "linear_qkv", "query", "c_attn", "q_a_proj", "q_b_proj", "kv_b_proj", "all", "*", "*_proj"}, []string{"q_proj", "k_proj", "v_proj"}},
 	{"o", []string{"o_proj", "out_proj", "linear_proj", "dense", "all", "*", "*_proj"}, []string{"o_proj"}},
-	{"mlp", []string{"gate_proj", "up_proj", "down_proj", "gate_up_proj", "fc1", "fc2", "w1", "w2", "w3", "c_fc", "dense_h_to_4h", "all", "*", "*_proj"}, []string{"gate_proj", "up_proj", "down_proj"}},
+	{"mlp", []string{"gate_proj", "up_proj", "down_proj", "gate_up_proj", "fc1", "fc2", "linear_fc1", "linear_fc2", "w1", "w2", "w3", "c_fc", "dense_h_to_4h", "all", "*", "*_proj"}, []string{"gate_proj", "up_proj", "down_proj"}},
 }
 
 // named reports whether a list of modules, or a regular expression of their names, has the part.

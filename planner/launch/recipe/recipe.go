@@ -50,7 +50,7 @@ const maxFile = 1 << 20
 
 // formats are all formats.
 func formats() []*format {
-	return []*format{&megatronArguments, &megatronYAML, &torchtitanTOML, &deepspeedJSON, &nemoYAML, &automodelYAML, &axolotlYAML, &accelerateYAML, &trainerYAML, &trainerJSON, &maxtextYAML, &maxtextArguments, &torchrunScript}
+	return []*format{&megatronArguments, &megatronYAML, &torchtitanTOML, &deepspeedJSON, &nemoYAML, &automodelYAML, &axolotlYAML, &accelerateYAML, &trainerYAML, &trainerJSON, &trainerArguments, &maxtextYAML, &maxtextArguments, &torchrunScript}
 }
 
 // Formats lists the names of the formats with a line about each.
@@ -173,6 +173,9 @@ func readScript(name, text string, candidates []*format, o Options) (*Recipe, er
 	var entries []entry
 	most, command := 0, []string(nil)
 	for _, f := range candidates {
+		if f == &torchrunScript && !strings.Contains(text, torchrunMark) {
+			continue // a program with arguments of its own
+		}
 		for i, arguments := range s.launches(f) {
 			if n := f.score(arguments); n > most {
 				if best, entries, most, command = f, arguments, n, nil; i < len(s.commands) {
@@ -181,7 +184,7 @@ func readScript(name, text string, candidates []*format, o Options) (*Recipe, er
 			}
 		}
 	}
-	if why := foreignProgram(command); why != "" {
+	if why := foreignProgram(command); why != "" && !(best == &trainerArguments && trainerPrograms.MatchString(why)) {
 		return nil, fmt.Errorf("recipe: %s: %s", name, why)
 	}
 	if most < 2 {
@@ -202,7 +205,7 @@ func readScript(name, text string, candidates []*format, o Options) (*Recipe, er
 		}
 	}
 	slices.Sort(r.Unset)
-	if best == &megatronArguments {
+	if best == &megatronArguments || best == &trainerArguments {
 		s.slurm(r, text)
 	}
 	best.apply(r, entries)
@@ -212,6 +215,9 @@ func readScript(name, text string, candidates []*format, o Options) (*Recipe, er
 
 // foreign matches programs with arguments that are not read.
 var foreign = regexp.MustCompile(`^(?:.*/)?(openrlhf|verl|swift|ms-swift|llamafactory-cli|axolotl|xtuner|nemorl|nemo_rl|trl|tune|unsloth|colossalai)(?:[./].*)?$`)
+
+// trainerPrograms matches the programs among them that take TrainingArguments.
+var trainerPrograms = regexp.MustCompile(`^arguments of (?:llamafactory-cli|trl) `)
 
 // foreignProgram says that a command starts such a program, and which file of it is read, if any.
 func foreignProgram(words []string) string {
@@ -232,7 +238,7 @@ func foreignProgram(words []string) string {
 func (s *script) deepspeedFile(r *Recipe) {
 	for _, e := range r.entries {
 		document, ok := s.files[e.value]
-		if e.key != "--deepspeed-config" || !ok {
+		if e.key != "--deepspeed-config" && !slices.Contains(deepspeedOptions, e.key) || !ok {
 			continue
 		}
 		entries, err := jsonEntries(e.value, []byte(document))

@@ -49,6 +49,11 @@ func runScript(name, text string, given map[string]string) (*script, error) {
 	return s, nil
 }
 
+var (
+	sbatchGPUs  = regexp.MustCompile(`(?m)^\s*#SBATCH\s+(?:--gres=gpu(?::[\w.-]+)?:|--gpus-per-node=(?:[\w.-]+:)?)(\d+)`)
+	sbatchTasks = regexp.MustCompile(`(?m)^\s*#SBATCH\s+--ntasks-per-node=(\d+)`)
+)
+
 var sbatchOption = regexp.MustCompile(`(?m)^\s*#SBATCH\s+(?:--nodes|-N)[= ]\s*(\d+)`)
 
 // header sets the variables that Slurm derives from the #SBATCH lines.
@@ -56,6 +61,14 @@ func (s *script) header(text string) {
 	if m := sbatchOption.FindStringSubmatch(text); m != nil {
 		s.set("SLURM_NNODES", m[1])
 		s.set("SLURM_JOB_NUM_NODES", m[1])
+	}
+	if m := sbatchGPUs.FindStringSubmatch(text); m != nil {
+		s.set("SLURM_GPUS_PER_NODE", m[1])
+		s.set("SLURM_GPUS_ON_NODE", m[1])
+	}
+	if m := sbatchTasks.FindStringSubmatch(text); m != nil {
+		s.set("SLURM_NTASKS_PER_NODE", m[1])
+		s.set("SLURM_TASKS_PER_NODE", m[1])
 	}
 }
 
@@ -114,6 +127,7 @@ func (s *script) Set(name string, v expand.Variable) error {
 		return fmt.Errorf("the value of %s is larger than %d KiB", name, maxVariable>>10)
 	}
 	s.vars[name] = v
+	delete(s.missed, name) // ${NAME:=default}
 	return nil
 }
 

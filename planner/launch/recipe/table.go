@@ -16,6 +16,9 @@ type format struct {
 	syntax syntaxKind
 	// assignments: arguments are KEY=VALUE and not --KEY VALUE
 	assignments bool
+	// underscores: the key of --some-option is some_option
+	underscores bool
+	needs       []string // keys of which a file has one, nil = any
 	keys        map[string]rule
 	inert       []string // patterns of keys that change neither time nor memory, as in path.Match
 	weighs      map[string]effect
@@ -242,8 +245,11 @@ func matched(pattern, key string) bool {
 // plainKey makes a key one name for path.Match.
 var plainKey = strings.NewReplacer("[]", "", "/", "_")
 
-// score is the number of entries that f knows.
+// score is the number of entries that f knows, 0 without one that it needs.
 func (f *format) score(entries []entry) (n int) {
+	if f.needs != nil && !slices.ContainsFunc(entries, func(e entry) bool { return slices.Contains(f.needs, e.key) }) {
+		return 0
+	}
 	for i := range entries {
 		key := strings.TrimPrefix(entries[i].key, "MODEL_ARGS.")
 		if f.keys[key] != nil {

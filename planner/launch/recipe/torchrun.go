@@ -12,6 +12,9 @@ var torchrunScript = format{
 	finish: torchrunFinish, emitted: "torchrun",
 }
 
+// torchrunMark begins the comments that say what the program does, without which its arguments are not known.
+const torchrunMark = "What train.py does with its model"
+
 func torchrunFinish(r *Recipe) {
 	if r.numbers[PerNode] > 0 {
 		r.setDefault(Nodes, 1)
