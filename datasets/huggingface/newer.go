@@ -24,6 +24,12 @@ func newer() map[string]arch {
 		"ministral3":        architectures["ministral"],
 		"hunyuan_v1_moe":    {kind: spec.Decoder, gated: true, tied: true, adjust: hunyuanExperts},
 		"granitemoehybrid":  {kind: spec.Decoder, gated: true, defaults: graniteDefaults, adjust: graniteHybrid},
+		"minicpm3":          {kind: spec.Decoder, gated: true, tied: true, defaults: map[string]any{"v_head_dim": 64}, adjust: latentAttention},
+		"mamba":             {kind: spec.Decoder, tied: true, defaults: mambaDefaults, adjust: mamba},
+		"jamba":             {kind: spec.Decoder, gated: true, defaults: jambaDefaults, adjust: jamba},
+		"bamba":             {kind: spec.Decoder, gated: true, defaults: bambaDefaults, adjust: bamba},
+		"deberta-v2":        {kind: spec.Encoder, tied: true, defaults: map[string]any{"position_buckets": 256}, adjust: deberta},
+		"falcon_mamba":      {kind: spec.Decoder, tied: true, defaults: mambaDefaults, adjust: mamba},
 		"mllama_text_model": {kind: spec.Decoder, gated: true, adjust: mllama},
 	}
 	for _, name := range []string{"glm", "seed_oss", "minimax_m2", "dots1", "bailing_moe", "bailing_moe_v2", "deepseek", "baichuan", "internlm", "xverse", "orion", "helium", "mimo",
@@ -98,14 +104,20 @@ func graniteHybrid(c *config, m *spec.Model) {
 	} else {
 		c.fail("layer_types must be there")
 	}
-	if m.SSMLayers > 0 {
-		m.SSMHeads, m.SSMState, m.SSMGroups = c.count(maxWidth, "mamba_n_heads"), c.count(maxWidth, "mamba_d_state"), c.count(maxWidth, "mamba_n_groups")
-		if m.SSMHeadDim = c.count(maxWidth, "mamba_d_head"); m.SSMHeadDim == 0 {
-			m.SSMHeadDim = c.count(maxWidth, "mamba_expand") * m.Hidden / max(m.SSMHeads, 1)
-		}
-	}
+	mixers2(c, m)
 	if m.Experts == 0 {
 		m.FFN = c.count(maxWidth, "shared_intermediate_size")
+	}
+}
+
+// mixers2 reads the widths of mixers of Mamba 2, where a layer has one.
+func mixers2(c *config, m *spec.Model) {
+	if m.SSMLayers == 0 {
+		return
+	}
+	m.SSMHeads, m.SSMState, m.SSMGroups = c.count(maxWidth, "mamba_n_heads"), c.count(maxWidth, "mamba_d_state"), c.count(maxWidth, "mamba_n_groups")
+	if m.SSMHeadDim = c.countOrAuto("mamba_d_head"); m.SSMHeadDim == 0 {
+		m.SSMHeadDim = c.count(maxWidth, "mamba_expand") * m.Hidden / max(m.SSMHeads, 1)
 	}
 }
 

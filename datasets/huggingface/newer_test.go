@@ -33,6 +33,12 @@ func TestNewerArchitectures(t *testing.T) {
 		{"EXAONE-3.5-7.8B", 7.8184, 0, `"model_type":"exaone","hidden_size":4096,"intermediate_size":14336,"num_layers":32,"num_attention_heads":32,"num_key_value_heads":8,"vocab_size":102400`},
 		{"Hunyuan-A13B", 80.393, 12.747, `"model_type":"hunyuan_v1_moe","hidden_size":4096,"intermediate_size":3072,"moe_intermediate_size":[3072,3072],"num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":8,"head_dim":128,"num_experts":64,"moe_topk":[8,8],"num_shared_expert":[1,1],"vocab_size":128167,"use_cla":false`},
 		{"Granite-4.0-H-Small", 32.207, 8.80, `"model_type":"granitemoehybrid","hidden_size":4096,"intermediate_size":768,"shared_intermediate_size":1536,"num_hidden_layers":40,"num_attention_heads":32,"num_key_value_heads":8,"num_local_experts":72,"num_experts_per_tok":10,"mamba_n_heads":128,"mamba_d_head":64,"mamba_d_state":128,"mamba_n_groups":1,"vocab_size":100352,"tie_word_embeddings":true,"layer_types":[` + granite(4) + `]`},
+		{"Jamba-v0.1", 51.5703, 12.11, `"model_type":"jamba","hidden_size":4096,"intermediate_size":14336,"num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":8,"attn_layer_period":8,"attn_layer_offset":4,"expert_layer_period":2,"expert_layer_offset":1,"num_experts":16,"num_experts_per_tok":2,"mamba_d_state":16,"mamba_dt_rank":256,"vocab_size":65536`},
+		{"mamba-2.8b", 2.76834, 0, `"model_type":"mamba","hidden_size":2560,"intermediate_size":5120,"num_hidden_layers":64,"state_size":16,"time_step_rank":160,"vocab_size":50280`},
+		{"falcon-mamba-7b", 7.27267, 0, `"model_type":"falcon_mamba","hidden_size":4096,"intermediate_size":8192,"num_hidden_layers":64,"state_size":16,"time_step_rank":"auto","vocab_size":65024,"tie_word_embeddings":false,"expand":16`},
+		{"Bamba-9B", 9.78, 0, `"model_type":"bamba","hidden_size":4096,"intermediate_size":14336,"num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":8,"attn_layer_indices":[9,18,27],"mamba_d_state":128,"mamba_d_head":"auto","vocab_size":128256`},
+		{"MiniCPM3-4B", 4.074, 0, `"model_type":"minicpm3","hidden_size":2560,"intermediate_size":6400,"num_hidden_layers":62,"num_attention_heads":40,"q_lora_rank":768,"kv_lora_rank":256,"qk_nope_head_dim":64,"qk_rope_head_dim":32,"vocab_size":73448`},
+		{"deberta-v3-base", 0.183831552, 0, `"model_type":"deberta-v2","hidden_size":768,"intermediate_size":3072,"num_hidden_layers":12,"num_attention_heads":12,"vocab_size":128100,"position_buckets":256`},
 		{"Granite-4.0-Micro", 3.4026, 0, `"model_type":"granitemoehybrid","hidden_size":2560,"intermediate_size":8192,"shared_intermediate_size":8192,"num_hidden_layers":40,"num_attention_heads":40,"num_key_value_heads":8,"num_local_experts":0,"vocab_size":100352,"tie_word_embeddings":true,"layer_types":[` + strings.ReplaceAll(granite(4), "mamba", "attention") + `]`},
 	} {
 		m, _, err := Read(strings.NewReader("{" + tc.config + "}"))
@@ -62,8 +68,8 @@ func granite(n int) string {
 func TestRefusesUnknownShapes(t *testing.T) {
 	const usual = `"hidden_size":64,"intermediate_size":128,"num_hidden_layers":2,"num_attention_heads":4,"vocab_size":100`
 	for _, tc := range []struct{ model, field string }{
-		{"arctic", `"moe_layer_frequency":1`}, {"albert", `"embedding_size":32`}, {"minicpm3", `"kv_lora_rank":16`}, {"nemotron-nas", `"block_configs":[{}]`},
-		{"lfm2", `"layer_types":["conv","full_attention"]`}, {"gemma4_text", `"hidden_size_per_layer_input":16`}, {"step3_text", `"share_q_dim":32`}, {"deberta-v2", `"position_buckets":256`},
+		{"arctic", `"moe_layer_frequency":1`}, {"albert", `"embedding_size":32`}, {"plm", `"kv_lora_rank":16`}, {"nemotron-nas", `"block_configs":[{}]`},
+		{"lfm2", `"layer_types":["conv","full_attention"]`}, {"gemma4_text", `"hidden_size_per_layer_input":16`}, {"step3_text", `"share_q_dim":32`}, {"sew-d", `"position_buckets":256`},
 	} {
 		_, _, err := Read(strings.NewReader(`{"model_type":"` + tc.model + `","hidden_act":"silu",` + tc.field + "," + usual + "}"))
 		name, _, _ := strings.Cut(tc.field, ":")

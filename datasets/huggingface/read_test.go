@@ -235,7 +235,7 @@ func TestReadErrors(t *testing.T) {
 		{`{"model_type":"gpt_oss","hidden_size":64,"num_hidden_layers":3,"num_attention_heads":4,"vocab_size":9,"layer_types":["full_attention"]}`, `is not a list of 3 names`},
 		{`{"model_type":"minimax","hidden_size":64,"num_hidden_layers":3,"num_attention_heads":4,"vocab_size":9,"attn_type_list":[1,0]}`, `attn_type_list=[1,0] is not a list of 3 numbers`},
 		{`{"model_type":"qwen2_5_vl","hidden_size":64,"num_hidden_layers":3,"num_attention_heads":4,"vocab_size":9,"vision_config":{"depth":0,"hidden_size":8}}`, "vision_config: depth=0"},
-		{`{"model_type":"jamba","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,"mamba_d_state":16}`, "its mamba_d_state means layers without attention"},
+		{`{"model_type":"zamba2","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,"mamba_d_state":16}`, "its mamba_d_state means layers without attention"},
 		{llama(`"num_key_value_heads":-8`), "num_key_value_heads=-8 is not a whole number in 0..1048576"},
 		{llama(`"intermediate_size":1e300`), "intermediate_size=1e300 is not a whole number"},
 		{llama(`"intermediate_size":NaN`), "invalid character 'N'"},
