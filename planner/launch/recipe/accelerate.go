@@ -4,7 +4,7 @@ import "strings"
 
 // accelerateYAML is a configuration of HF Accelerate.
 var accelerateYAML = format{
-	name: "accelerate", doc: "HF Accelerate: YAML with FSDP 1 and 2, DeepSpeed, Megatron-LM or DDP", syntax: isYAML,
+	name: "accelerate", doc: "HF Accelerate: YAML with FSDP 1 and 2, DeepSpeed, Megatron-LM or DDP", syntax: isYAML, needs: []string{"distributed_type", "compute_environment", "num_processes", "mixed_precision"},
 	keys: map[string]rule{
 		"num_processes": number(Devices), "num_machines": number(Nodes), "distributed_type": nothing, "mixed_precision": oneOf(Precision, map[string]string{"bf16": "bf16", "fp16": "fp16", "fp8": "fp8", "no": "", "false": ""}),
 		"deepspeed_config.zero_stage": number(ZeRO), "deepspeed_config.offload_optimizer_device": offloadTo("optimizer"), "deepspeed_config.offload_param_device": offloadTo("params"), "deepspeed_config.gradient_accumulation_steps": number(GradAccum),

@@ -16,6 +16,7 @@ var automodelYAML = format{
 		"fp8.enabled": nothing, "packed_sequence.packed_sequence_size": nothing, "dataset.seq_len": number(SeqLen), "dataset.seq_length": number(SeqLen), "dataset.max_seq_length": number(SeqLen), "dataset.sequence_length": number(SeqLen),
 		"ci.nproc_per_node": number(PerNode), "ci.nodes": number(Nodes), "benchmark.num_nodes": number(Nodes),
 	},
+	needs: []string{"recipe", "recipe._target_", "step_scheduler.global_batch_size", "step_scheduler.local_batch_size", "model.pretrained_model_name_or_path", "model.config.pretrained_model_name_or_path", "distributed.strategy", "distributed._target_", "distributed.tp_size", "distributed_config._target_"},
 	inert: []string{"recipe", "recipe.*", "autocast.*", "moe_metrics.*", "seed", "benchmark.*", "step_scheduler.*", "dist_env.*", "rng.*", "model._target_", "model.trust_remote_code", "model.*", "checkpoint.*", "distributed.*", "distributed.moe.*", "distributed_config.*", "distributed.pipeline.*", "autopipeline.*", "parallelizer.*", "loss_fn.*", "dataset.*", "validation_dataset.*", "validation_dataloader.*", "dataloader.*", "dataloader", "optimizer.*", "lr_scheduler.*", "lr_scheduler", "ci.*", "peft.*", "quantization.*", "fp8.*", "packed_sequence.*", "wandb.*", "clip_grad_norm.*", "nvtx", "freeze_config.*", "processor.*", "logging.*", "profiling.*", "mlflow.*", "slurm.*", "cluster.*"},
 	weighs: map[string]effect{
 		"compile.*":                             {"the model is compiled", 0.1, 0.05},

@@ -4,7 +4,7 @@ import "strings"
 
 // axolotlYAML is a configuration of axolotl.
 var axolotlYAML = format{
-	name: "axolotl", doc: "axolotl: YAML", syntax: isYAML,
+	name: "axolotl", doc: "axolotl: YAML", syntax: isYAML, needs: []string{"base_model"},
 	keys: map[string]rule{
 		"base_model": text(ModelName), "sequence_len": number(SeqLen), "micro_batch_size": number(MicroBatch), "gradient_accumulation_steps": number(GradAccum), "batch_size": number(GlobalBatch), "optimizer": lower(Optimizer),
 		"adapter": nothing, "lora_r": number(LoRARank), "lora_target_modules": text(Modules), "lora_target_linear": nothing, "load_in_4bit": when(Bits, 4), "load_in_8bit": when(Bits, 8), "peft_use_dora": nothing,

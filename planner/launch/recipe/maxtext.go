@@ -10,7 +10,7 @@ import (
 
 // maxtextYAML is a configuration of MaxText.
 var maxtextYAML = format{
-	name: "maxtext", doc: "MaxText: YAML, or key=value arguments in a shell script", syntax: isYAML,
+	name: "maxtext", doc: "MaxText: YAML, or key=value arguments in a shell script", syntax: isYAML, needs: []string{"per_device_batch_size", "base_config", "model_name", "student_overrides.model_name", "ici_fsdp_parallelism", "base_emb_dim", "max_target_length"},
 	keys: maxtextKeys(), inert: maxtextInert, weighs: maxtextWeighs, finish: maxtextFinish, edits: maxtextEdits,
 }
 

@@ -74,6 +74,11 @@ func TestOtherFiles(t *testing.T) {
 		{name: "defaults.sh", text: ": \"${TP:=4}\"\n: ${MBS:=2}\ntorchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 8 --hidden-size 1024 --num-attention-heads 8 --seq-length 512 --micro-batch-size $MBS --tensor-model-parallel-size ${TP}", want: map[Field]any{TP: 4, MicroBatch: 2, DP: 2}},
 		{name: "lora.yaml", text: "peft:\n  _target_: megatron.bridge.peft.lora.LoRA\n  target_modules: [linear_qkv, linear_fc1]\n  dim: 32\nmodel:\n  tensor_model_parallel_size: 2\n  seq_length: 4096\n  recompute_granularity: selective\n  recompute_modules: [moe]\n  mtp_num_layers: null\ntrain:\n  global_batch_size: 128\n  micro_batch_size: 2\n",
 			want: map[Field]any{Adapter: "lora", LoRARank: 32, Modules: "linear_qkv linear_fc1"}, uncounted: "model.recompute_modules"},
+		{name: "cli.yaml", text: "seed_everything: 1\ntrainer:\n  strategy: deepspeed_stage_3_offload\n  precision: 16-mixed\n  devices: 4\n  num_nodes: 2\n  accumulate_grad_batches: 8\ndata:\n  init_args:\n    batch_size: 2\nmodel:\n  class_path: a.B\n  init_args:\n    model_name_or_path: a/b\n",
+			want: map[Field]any{ZeRO: 3, Offload: "optimizer", Precision: "fp16", Devices: 8, GradAccum: 8, MicroBatch: 2, GlobalBatch: 128, ModelName: "a/b"}},
+		{name: "class.yaml", text: "trainer:\n  strategy:\n    class_path: lightning.pytorch.strategies.FSDPStrategy\n    init_args:\n      sharding_strategy: SHARD_GRAD_OP\n      cpu_offload: false\n  precision: bf16-true\n  devices: 8\ndata:\n  batch_size: 4\n", want: map[Field]any{ZeRO: 2, Precision: "bf16", Devices: 8, MicroBatch: 4}, uncounted: "trainer.precision"},
+		{name: "gpt.yaml", text: "checkpoint_dir: checkpoints/a/b\nprecision: bf16-true\nquantize: bnb.nf4\ndevices: 4\nlora_r: 32\ntrain:\n  global_batch_size: 8\n  micro_batch_size: 1\n  max_seq_length: 512\n",
+			want: map[Field]any{Adapter: "qlora", LoRARank: 32, Devices: 4, SeqLen: 512, GradAccum: 2, ZeRO: 3}},
 		{name: "swift.sh", text: "megatron sft --load a --expert_model_parallel_size 8 --micro_batch_size 1 --global_batch_size 16 --packing true --max_length 8192 --recompute_granularity full", want: map[Field]any{EP: 8, SeqLen: 8192, Packed: 1, Recompute: "full"}},
 	} {
 		r, err := Read(tc.name, []byte(tc.text), Options{})
@@ -148,6 +153,14 @@ func TestRefusesOtherPrograms(t *testing.T) {
 	} {
 		if _, err := Read("a.sh", []byte(tc.text+"\n"), Options{}); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v", tc.text, err)
+		}
+	}
+	for _, text := range []string{
+		"parallelism:\n  dp: 8\n  tp: 4\nmodel:\n  dtype: bfloat16\n  model_config:\n    hidden_size: 2048\ntokens:\n  micro_batch_size: 2\noptimizer:\n  zero_stage: 1\n",
+		"output_dir: /tmp\ntokenizer:\n  path: a\nmodel:\n  _component_: a.b\nbatch_size: 2\ngradient_accumulation_steps: 4\noptimizer:\n  lr: 2e-5\ndtype: bf16\n",
+	} {
+		if r, err := Read("a.yaml", []byte(text), Options{}); err == nil {
+			t.Errorf("a file of another program is read as one of %s: %v", r.Format, r.Given())
 		}
 	}
 	r, err := Read("a.yaml", []byte("name: megatron_griffin\ntrainer:\n  devices: 8\nmodel:\n  num_layers: 4\n  hidden_size: 64\n  num_attention_heads: 4\n  micro_batch_size: 1\n"), Options{})

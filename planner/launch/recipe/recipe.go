@@ -50,7 +50,7 @@ const maxFile = 1 << 20
 
 // formats are all formats.
 func formats() []*format {
-	return []*format{&megatronArguments, &megatronYAML, &torchtitanTOML, &deepspeedJSON, &nemoYAML, &automodelYAML, &axolotlYAML, &accelerateYAML, &trainerYAML, &trainerJSON, &trainerArguments, &maxtextYAML, &maxtextArguments, &torchrunScript}
+	return []*format{&megatronArguments, &megatronYAML, &torchtitanTOML, &deepspeedJSON, &nemoYAML, &automodelYAML, &axolotlYAML, &accelerateYAML, &trainerYAML, &trainerJSON, &trainerArguments, &maxtextYAML, &maxtextArguments, &lightningYAML, &torchrunScript}
 }
 
 // Formats lists the names of the formats with a line about each.

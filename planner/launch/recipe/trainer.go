@@ -4,15 +4,18 @@ import "strings"
 
 // trainerYAML are TrainingArguments of transformers in YAML, as alignment-handbook, TRL and LLaMA-Factory write them.
 var trainerYAML = format{
-	name: "trainer", doc: "HF TrainingArguments: YAML or JSON of transformers, TRL, alignment-handbook, LLaMA-Factory", syntax: isYAML,
+	name: "trainer", doc: "HF TrainingArguments: YAML or JSON of transformers, TRL, alignment-handbook, LLaMA-Factory", syntax: isYAML, needs: trainerNeeds,
 	keys: trainerKeys, inert: trainerInert, weighs: trainerWeighs, finish: trainerFinish, edits: trainerEdits,
 }
 
 // trainerJSON are the same in JSON.
 var trainerJSON = format{
-	name: "trainer", syntax: isJSON,
+	name: "trainer", syntax: isJSON, needs: trainerNeeds,
 	keys: trainerKeys, inert: trainerInert, weighs: trainerWeighs, finish: trainerFinish, edits: trainerEdits,
 }
+
+// trainerNeeds are keys of which a file of TrainingArguments has one.
+var trainerNeeds = []string{"model_name_or_path", "model_name", "model_id", "model", "per_device_train_batch_size", "finetuning_type", "gradient_checkpointing"}
 
 var trainerKeys = map[string]rule{
 	"model_name_or_path": text(ModelName), "model": text(ModelName), "model_name": text(ModelName), "model_id": text(ModelName),
