@@ -58,7 +58,7 @@ func TestDemands(t *testing.T) {
 	}
 }
 
-// Every generation of the catalog runs what its maker says, or is told what takes the place of it.
+// Every generation of the catalog runs what its maker says. For what it does not run, there is a replacement.
 func TestDemandsOfGenerations(t *testing.T) {
 	file := "model_name_or_path: a/b\ncutoff_len: 512\nper_device_train_batch_size: 2\nbf16: true\n"
 	for _, tc := range []struct {

@@ -18,7 +18,7 @@ type format struct {
 	assignments bool
 	// underscores: the key of --some-option is some_option
 	underscores bool
-	needs       []string // keys of which a file has one, nil = any
+	needs       []string // a file has at least one of these keys; nil = any
 	keys        map[string]rule
 	inert       []string // patterns of keys that change neither time nor memory, as in path.Match
 	weighs      map[string]effect

@@ -14,7 +14,7 @@ var trainerJSON = format{
 	keys: trainerKeys, inert: trainerInert, weighs: trainerWeighs, finish: trainerFinish, edits: trainerEdits,
 }
 
-// trainerNeeds are keys of which a file of TrainingArguments has one.
+// trainerNeeds are keys of TrainingArguments: a file has at least one.
 var trainerNeeds = []string{"model_name_or_path", "model_name", "model_id", "model", "per_device_train_batch_size", "finetuning_type", "gradient_checkpointing"}
 
 var trainerKeys = map[string]rule{
