@@ -195,6 +195,23 @@ func TestShippedDeepSpeedFiles(t *testing.T) {
 	}
 }
 
+// The stage is in the name of the file that a command names, and so is what it offloads.
+func TestStageInOptions(t *testing.T) {
+	for option, want := range map[string]string{
+		"--deepspeed conf/zero2.json": "zero=2", "--deepspeed_config_file ds/stage3_no_offloading.conf": "zero=3", "--deepspeed --deepspeed_config ds_z1.json": "zero=1", "--config_file accelerate/deepspeed_zero3_offload.yaml": "zero=3,offload=optimizer",
+		"--config_file accelerate/fsdp2.yaml": "zero=3", "--config_file accelerate/single.yaml": "ga=4", "--deepspeed ds.json": "zero=3",
+	} {
+		r, err := Read("a.sh", []byte("accelerate launch --num_processes 8 "+option+" train.py --model_name_or_path a/b --per_device_train_batch_size 1 --gradient_accumulation_steps 4\n"), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, notes, err := r.Plan(8)
+		if got := p.String(); err != nil || !strings.HasSuffix(got, ","+want) || len(notes)+len(r.Assumed) == 0 {
+			t.Errorf("%s: plan %s, %v, notes %v, want %s", option, got, err, notes, want)
+		}
+	}
+}
+
 // MaxText takes fractions of a sample per chip.
 func TestFractionsOfSamples(t *testing.T) {
 	r, err := Read("a.yml", []byte("model_name: llama2-7b\nper_device_batch_size: 0.5\nici_tensor_parallelism: 2\nici_fsdp_parallelism: 4\nmax_target_length: 2048\nremat_policy: full\n"), Options{})

@@ -111,7 +111,7 @@ func (r *Recipe) offloadInName(name string) string {
 	}
 	name = strings.ToLower(name)
 	switch {
-	case !strings.Contains(name, "offload"):
+	case !strings.Contains(name, "offload"), strings.Contains(name, "no_off"), strings.Contains(name, "no-off"):
 		return ""
 	case strings.Contains(name, "_all"), strings.Contains(name, "param"):
 		return "optimizer+params"
@@ -124,12 +124,15 @@ func (r *Recipe) modes(p *spec.Plan, note func(string, ...any)) {
 	stage, ok := r.numbers[ZeRO]
 	offload := r.texts[Offload]
 	if !ok {
-		for _, key := range []string{"deepspeed", "deepspeed_config.deepspeed_config_file"} {
+		for _, key := range append([]string{"deepspeed_config.deepspeed_config_file", accelerateFile}, deepspeedOptions...) {
+			if r.flagOf(key) { // a switch
+				continue
+			}
 			if m := stageInName.FindStringSubmatch(r.valueOf(key)); m != nil {
 				stage, _ = strconv.Atoi(m[1])
 				note("zero=%d is taken from the name of %s; --set zero_stage=N replaces it", stage, r.valueOf(key))
 				offload = r.offloadInName(r.valueOf(key))
-			} else if v := r.valueOf(key); v != "" {
+			} else if v := r.valueOf(key); v != "" && (key != accelerateFile || strings.Contains(strings.ToLower(v), "fsdp")) {
 				stage = 3
 				note("zero=3 is assumed for %s; --set zero_stage=N replaces it", v)
 			}

@@ -33,7 +33,7 @@ func trainerOptions() map[string]rule {
 func trainerOptionWeighs() map[string]effect {
 	out := maps.Clone(trainerWeighs)
 	out["deepspeed_config*"], out["ds_config*"] = out["deepspeed"], out["deepspeed"]
-	out["config_file"] = effect{"the parallelism may be in this file of Accelerate", 0.3, 0.5}
+	out[accelerateFile] = effect{"the parallelism may be in this file of Accelerate", 0.3, 0.5}
 	out["vision_tower"] = effect{"a model of images is trained or run too", 0.3, 0.3}
 	return out
 }
@@ -49,6 +49,9 @@ func included(r *Recipe, e *entry) {
 
 // deepspeedOptions are the names of the option that names DeepSpeed's file.
 var deepspeedOptions = []string{"deepspeed", "deepspeed_config", "deepspeed_config_file", "ds_config"}
+
+// accelerateFile is the option that names Accelerate's file.
+const accelerateFile = "config_file"
 
 func trainerArgumentsFinish(r *Recipe) {
 	for _, key := range []string{"lora_enable", "use_lora", "use_peft_lora", "use_peft"} {
@@ -72,8 +75,10 @@ func trainerArgumentsFinish(r *Recipe) {
 	if r.flagOf("use_fsdp") {
 		r.setDefault(ZeRO, 3)
 	}
-	if _, ok := r.numbers[ZeRO]; !ok && r.has("config_file") {
-		r.assume("the parallelism may be in " + r.valueOf("config_file") + ", which is not read: check that file too, or --set zero_stage=N")
+	for _, key := range append(deepspeedOptions[1:], accelerateFile) {
+		if v := r.valueOf(key); v != "" {
+			r.assume("the parallelism may be in " + v + ", which is not read: check that file too, or --set zero_stage=N")
+		}
 	}
 }
 
