@@ -182,6 +182,11 @@ func (c *checker) model() error {
 		return &FieldError{Field: "model", Value: "", Why: "is missing: the file does not say which network is trained"}
 	}
 	known, err := modelNamed(name)
+	if assets := path.Base(c.file.Tokenizer()); err != nil && sizeInName.MatchString(assets) && strings.Contains(strings.ToLower(name), strings.ToLower(sizeInName.FindString(assets))) {
+		if known, err = modelNamed(assets); err == nil {
+			c.assume(fmt.Sprintf("the network of %q is that of %s, whose tokenizer the file has", name, known.Name))
+		}
+	}
 	if err != nil {
 		return &FieldError{Field: "model", Value: name, Why: "of the file is not in the catalog: give {model}, by another name or as config.json"}
 	}
@@ -200,6 +205,9 @@ var otherNames = map[string]string{
 // remark matches the end of a name that does not change the shape of a network: a version, a date, a kind of training, the
 // format of its weights.
 var remark = regexp.MustCompile(`(?i)-(?:v\d+(?:\.\d+)*|\d{4}|dequantized|converted|bf16|fp16|fp8|fp4|nf4|nvfp4|int[48]|[48]-?bit|bnb|gptq|awq|gguf|unsloth|base|instruct|chat|it|hf|sft|thinking|reasoning)$`)
+
+// sizeInName matches the size in the name of a model, such as 30B.
+var sizeInName = regexp.MustCompile(`(?i)\b\d+(?:\.\d+)?[bm]\b`)
 
 // brand is a word in front of Llama's names that others leave out.
 const brand = "Meta-"

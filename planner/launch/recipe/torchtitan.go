@@ -9,7 +9,7 @@ import (
 var torchtitanTOML = format{
 	name: "torchtitan", doc: "torchtitan: TOML job file, with the key names of all releases that have one", syntax: isTOML,
 	keys: map[string]rule{
-		"model.name": text(ModelName), "model.flavor": text(flavor), "hf_transformers.model": text(hfModel),
+		"model.name": text(ModelName), "model.flavor": text(flavor), "model.hf_assets_path": text(tokenizer), "hf_transformers.model": text(hfModel),
 		"training.seq_len": number(SeqLen), "training.local_batch_size": positive(localBatch), "training.batch_size": positive(localBatch), "training.global_batch_size": number(GlobalBatch),
 		"training.enable_cpu_offload": word(Offload, "optimizer+params", "none"), "training.mixed_precision_param": oneOf(Precision, precisions),
 		"training.data_parallel_degree": number(shards), "training.data_parallel_replicate_degree": number(replicas), "training.data_parallel_shard_degree": number(shards),
