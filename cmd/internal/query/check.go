@@ -184,7 +184,7 @@ func (c *checker) model() error {
 	known, err := modelNamed(name)
 	if assets := path.Base(c.file.Tokenizer()); err != nil && sizeInName.MatchString(assets) && strings.Contains(strings.ToLower(name), strings.ToLower(sizeInName.FindString(assets))) {
 		if known, err = modelNamed(assets); err == nil {
-			c.assume(fmt.Sprintf("the network of %q is that of %s, whose tokenizer the file has", name, known.Name))
+			c.assume(fmt.Sprintf("the network of %q is that of %s: the file has its tokenizer", name, known.Name))
 		}
 	}
 	if err != nil {
