@@ -77,7 +77,7 @@ type shares struct {
 	gemm4 float64 // the same for fp4
 	flash float64 // fused attention, share of the 16-bit peak; 0 = no such kernel
 	ring  float64 // share of the scale-up rate that a ring collective reaches
-	start float64 // until the links of a ring inside a node are busy, seconds: this time, not the bytes at half of the rate, is alike on slow and fast links
+	start float64 // until the links of a ring inside a node are busy, seconds: this time, not the bytes at half of the rate, is alike on slow and fast links; not fitted, since it acts as hop does
 	hop   float64 // one hop of a collective inside a node, seconds
 }
 
@@ -212,7 +212,6 @@ func gemm8Share(s *shares) *float64 { return &s.gemm8 }
 func gemm4Share(s *shares) *float64 { return &s.gemm4 }
 func flashShare(s *shares) *float64 { return &s.flash }
 func ringShare(s *shares) *float64  { return &s.ring }
-func startShare(s *shares) *float64 { return &s.start }
 func hopShare(s *shares) *float64   { return &s.hop }
 
 // params are the parameters that fits may change. Standard deviations: 5 % for values that follow from counting
@@ -251,7 +250,6 @@ var params = []parameter{
 	{"optimizer bytes", 0.2, one(func(k *constants) *float64 { return &k.optimizerBytes })},
 	everyShare("ring share", 0.15, ringShare),
 	share("ring share", "Volta", 0.15, ringShare), share("ring share", "Ampere", 0.15, ringShare), share("ring share", "Hopper", 0.15, ringShare), share("ring share", "Blackwell", 0.15, ringShare),
-	everyShare("ring start", 0.7, startShare), share("ring start", "CPU", 0.7, startShare),
 	{"network share", 0.2, one(func(k *constants) *float64 { return &k.netShare })},
 	everyShare("hop", 0.4, hopShare), share("hop", "CPU", 0.7, hopShare), share("gemm", "CPU", 1, gemmShare), share("ring share", "CPU", 0.7, ringShare),
 	{"network hop", 0.7, one(func(k *constants) *float64 { return &k.netHopSec })},

@@ -93,7 +93,7 @@ func (c *Calibration) keepRead(g *rowGroup, k *constants) {
 	for _, i := range g.rows {
 		m := &c.opened[i].machine
 		from, to := &k.shares[m.sheet.generation], &read.shares[m.sheet.generation]
-		to.gemm, to.flash, to.ring, to.hop = from.gemm, from.flash, from.ring, from.hop
+		to.gemm, to.flash, to.ring, to.start, to.hop = from.gemm, from.flash, from.ring, from.start, from.hop
 		if p := c.plan[i].Precision; p.Format() == spec.FP8 || p == spec.FP4 {
 			to.gemm8, to.gemm4 = from.gemm8, from.gemm4
 		}
