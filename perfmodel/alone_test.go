@@ -98,9 +98,13 @@ func TestFitTakesAlone(t *testing.T) {
 			t.Errorf("%+v: %d of one rank, %d held out", o, card.NAlone, card.NHeldOut)
 		}
 	}
-	_, card, err := perfmodel.FitKey(t.Context(), f, rows[4:], perfmodel.FitOptions{})
-	if err != nil || card.NAlone != 2 || card.NHeldOut != 0 {
-		t.Errorf("rows of one rank only: %+v, %v", card, err)
+	fits = nil
+	_, card, err := perfmodel.FitKey(t.Context(), f, append(rows[4:], alone(4, 3.3)), perfmodel.FitOptions{Unfitted: perSample(1)})
+	if err != nil || card.NAlone != 3 || card.NHeldOut != 0 || card.MAPE != 0 || !slices.Equal(fits, []int{3, 2, 2, 2}) {
+		t.Errorf("rows of one rank only: %+v, %v, in fits %v", card, err, fits)
+	}
+	if !card.BeatsUnfitted() || !(card.MAPEAlone > 0.02 && card.MAPEAlone < 0.2) || card.MAPEAloneUnfitted < 0.6 || !slices.ContainsFunc(card.Warnings, func(w string) bool { return strings.Contains(w, "all 3 rows are of one rank alone") }) {
+		t.Errorf("rows of one rank only: error %g, without a fit %g, warnings %q", card.MAPEAlone, card.MAPEAloneUnfitted, card.Warnings)
 	}
 }
 

@@ -38,7 +38,7 @@ func (o FitOptions) Validate() error {
 // FitKey fits f to the rows of one (model, accelerator) key and scores it on rows the fit did not use. Repeats
 // of a configuration count as one row. Rows that are not Usable are not fitted; if they have a step time and are not
 // quarantined, they count in Card.MAPEAll only. Rows of one rank alone are fitted if the family is able to (see
-// Family.Alone), but not scored: the Card's errors are of whole steps. The result does not depend on the order of rows.
+// Family.Alone). The Card's errors are of whole steps; without any, it has those of ranks alone apart. The result does not depend on the order of rows.
 //
 // A family without a Fit function is scored on all rows. The error wraps ErrTooFewPoints if the usable rows do
 // not identify the parameters.
@@ -65,7 +65,7 @@ type task struct {
 	family   Family
 	key      spec.Key
 	usable   []spec.Measurement // merged, canonical order
-	alone    []spec.Measurement // of one rank alone, merged: in every fit, never scored
+	alone    []spec.Measurement // of one rank alone, merged: in every fit, scored only if all rows are
 	skipped  int                // number of rows of one rank alone that the family does not fit
 	repeats  []spec.Measurement // usable, not merged
 	doubted  []spec.Measurement // with a step time, not quarantined
@@ -154,7 +154,7 @@ func Split(f Family, rows []spec.Measurement, limit int) (fit, held []spec.Measu
 func (t *task) split(limit int) (fit, held []spec.Measurement, err error) {
 	n := min(limit, len(t.usable)/2)
 	if n == 0 {
-		return nil, nil, fmt.Errorf("perfmodel: %s: 1 usable configuration, want 2 to fit one and score the other: %w", t.key, ErrTooFewPoints)
+		return nil, nil, fmt.Errorf("perfmodel: %s: %s of whole steps, want 2 to fit one and score the other: %w", t.key, spec.Count(len(t.usable), "usable configuration"), ErrTooFewPoints)
 	}
 	chosen := t.choose(n)
 	for i, m := range t.usable {
@@ -199,24 +199,34 @@ func (t *task) choose(n int) []int {
 	return out
 }
 
+// folded returns the rows that a cross-validation scores, and those in each of its fits: whole steps are scored, or if there
+// are none, ranks alone.
+func (t *task) folded() (scored, always []spec.Measurement) {
+	if len(t.usable) == 0 {
+		return t.alone, nil
+	}
+	return t.usable, t.alone
+}
+
 // crossValidate fits all rows and scores each row with a fit that left out its fold.
 func (t *task) crossValidate(ctx context.Context, folds int, seed uint64) (Fitted, Card, error) {
 	fitted, card, err := t.family.Fit(ctx, Rows(slices.Concat(t.usable, t.alone)))
 	if err != nil {
 		return nil, Card{}, err
 	}
-	fold := deal(t.usable, min(folds, len(t.usable)), seed)
+	scored, always := t.folded()
+	fold := deal(scored, min(folds, len(scored)), seed)
 	skipped := 0
-	for k := range min(folds, len(t.usable)) {
+	for k := range min(folds, len(scored)) {
 		var in, out []spec.Measurement
-		for i, m := range t.usable {
+		for i, m := range scored {
 			if fold[i] == k {
 				out = append(out, m)
 			} else {
 				in = append(in, m)
 			}
 		}
-		fitted, _, err := t.family.Fit(ctx, Rows(slices.Concat(in, t.alone)))
+		fitted, _, err := t.family.Fit(ctx, Rows(slices.Concat(in, always)))
 		if errors.Is(err, ErrTooFewPoints) {
 			skipped += len(out)
 			continue
@@ -229,7 +239,7 @@ func (t *task) crossValidate(ctx context.Context, folds int, seed uint64) (Fitte
 		}
 	}
 	if skipped > 0 {
-		card.Warnings = append(card.Warnings, notValidated(skipped, len(t.usable)))
+		card.Warnings = append(card.Warnings, notValidated(skipped, len(scored)))
 	}
 	return t.finish(ctx, fitted, card)
 }
@@ -292,6 +302,13 @@ func (t *task) finish(ctx context.Context, fitted Fitted, card Card) (Fitted, Ca
 			return nil, Card{}, err
 		}
 		card.MAPEUnfitted, _ = ErrorSummary(other.ape)
+	}
+	if len(t.usable) == 0 && card.NHeldOut > 0 { // ranks alone were scored
+		card.MAPEAlone, card.MAPEAloneUnfitted = card.MAPE, card.MAPEUnfitted
+		card.NHeldOut, card.MAPE, card.P95APE, card.Coverage, card.MAPEUnfitted = 0, 0, 0, 0, 0
+		t.score.ape = nil
+		card.Warnings = append(card.Warnings, fmt.Sprintf("perfmodel: all %s are of one rank alone: their mean error is %.1f %%, each predicted by the others; that of whole steps is unknown",
+			spec.Count(len(t.alone), "row"), 100*card.MAPEAlone))
 	}
 	if t.skipped > 0 {
 		card.Warnings = append(card.Warnings, fmt.Sprintf("perfmodel: %s of one rank alone not fitted: family %s knows only whole steps", spec.Count(t.skipped, "row"), t.family.Name))

@@ -134,7 +134,7 @@ type Card struct {
 	spec.Key
 	Family   string  `json:"family"`
 	NFit     int     `json:"n_fit" doc:"Rows fitted."`
-	NAlone   int     `json:"n_alone,omitempty" doc:"Of the rows fitted, those of one rank alone. They are not scored."`
+	NAlone   int     `json:"n_alone,omitempty" doc:"Of the rows fitted, those of one rank alone. They are scored only if all rows are."`
 	NPooled  int     `json:"n_pooled,omitempty" doc:"Rows of other models and accelerators that took part in the fit."`
 	NHeldOut int     `json:"n_held_out" doc:"Rows scored: predicted, not fitted and not in doubt."`
 	NLeftOut int     `json:"n_left_out" doc:"Rows in doubt or without a step time."`
@@ -144,16 +144,23 @@ type Card struct {
 	NAll     int     `json:"n_all" doc:"Number of rows in mape_all."`
 	Coverage float64 `json:"coverage" doc:"Share of the held-out rows inside their 90 % interval."`
 	// MAPEUnfitted is 0 without FitOptions.Unfitted, or if it covers none of the rows.
-	MAPEUnfitted float64          `json:"mape_unfitted,omitempty" doc:"Mean absolute relative error of the model without a fit, the analytic one, over the same held-out rows."`
-	Params       map[string]Param `json:"params" doc:"Fitted parameters, by name."`
-	DataHash     string           `json:"data_hash" doc:"Hash of the fitted rows, in order."`
-	Created      time.Time        `json:"created,omitzero"`
-	Warnings     []string         `json:"warnings"`
-	Drifts       []Drift          `json:"drifts,omitempty" doc:"Changes of the step times since some date, see warnings."`
+	MAPEUnfitted float64 `json:"mape_unfitted,omitempty" doc:"Mean absolute relative error of the model without a fit, the analytic one, over the same held-out rows."`
+	// MAPEAlone and MAPEAloneUnfitted are mape and mape_unfitted of ranks alone, 0 with a row of a whole step.
+	MAPEAlone         float64          `json:"mape_alone,omitempty" doc:"If all rows are of one rank alone: mean absolute relative error over those not fitted."`
+	MAPEAloneUnfitted float64          `json:"mape_alone_unfitted,omitempty" doc:"The same of the model without a fit."`
+	Params            map[string]Param `json:"params" doc:"Fitted parameters, by name."`
+	DataHash          string           `json:"data_hash" doc:"Hash of the fitted rows, in order."`
+	Created           time.Time        `json:"created,omitzero"`
+	Warnings          []string         `json:"warnings"`
+	Drifts            []Drift          `json:"drifts,omitempty" doc:"Changes of the step times since some date, see warnings."`
 }
 
 // BeatsUnfitted reports whether the model predicted its held-out rows better than FitOptions.Unfitted did, or
-// there was no such model to compare with. It is false without held-out rows.
+// there was no such model to compare with. If all rows are of ranks alone, these are compared. It is false without
+// held-out rows.
 func (c Card) BeatsUnfitted() bool {
+	if c.MAPEAlone > 0 {
+		return c.MAPEAloneUnfitted == 0 || c.MAPEAlone < c.MAPEAloneUnfitted
+	}
 	return c.NHeldOut > 0 && (c.MAPEUnfitted == 0 || c.MAPE < c.MAPEUnfitted)
 }

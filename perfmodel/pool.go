@@ -125,15 +125,16 @@ func newMember(f Family, rows []spec.Measurement, o FitOptions) *member {
 		return nil
 	}
 	t.unfitted = o.Unfitted
-	m := &member{task: t, fit: slices.Concat(t.usable, t.alone)}
+	scored, always := t.folded()
+	m := &member{task: t, fit: slices.Concat(scored, always)}
 	if o.MaxRows > 0 {
 		if m.fit, m.held, err = t.split(o.MaxRows); err != nil {
 			return nil
 		}
 		m.fit = slices.Concat(m.fit, t.alone)
 	} else {
-		m.fold = deal(t.usable, min(o.folds(), len(t.usable)), o.Seed)
-		for range t.alone {
+		m.fold = deal(scored, min(o.folds(), len(scored)), o.Seed)
+		for range always {
 			m.fold = append(m.fold, inEveryFit)
 		}
 	}

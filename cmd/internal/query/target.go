@@ -191,7 +191,7 @@ func (r *Resolver) BestCard(k spec.Key, want string) (*perfmodel.Card, error) {
 		if want == Auto && !c.BeatsUnfitted() {
 			continue
 		}
-		if best == nil || c.MAPE < best.MAPE {
+		if best == nil || c.NHeldOut > 0 && (best.NHeldOut == 0 || c.MAPE < best.MAPE) {
 			best = &cards[i]
 		}
 	}

@@ -216,6 +216,12 @@ func (w *Widths) Variance(load *Load) float64 {
 	return max(w.sum(w.Floor*w.Floor, load, load), 0)
 }
 
+// Traffic returns the part of Variance that the effects of the links add.
+func (w *Widths) Traffic(load *Load) float64 {
+	links := Load{2: load[2], 3: load[3]}
+	return max(w.sum(0, &links, &links), 0)
+}
+
 // between returns the covariance of ln T of two loads.
 func (w *Widths) between(a, b *Load) float64 { return w.sum(0, a, b) }
 

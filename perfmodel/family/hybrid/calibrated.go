@@ -22,19 +22,28 @@ type calibrated struct {
 	residual  *gp.Process     // Gaussian process on the residuals, nil without rows
 	wide      map[analytic.Site]analytic.Widths
 	elsewhere analytic.Widths // for sites without rows
-	scale     float64
 	loads     []analytic.Load // of the rows
 	sites     []int           // of the rows, as in layout.Sites
+	ranks     []bool          // of the rows: of one rank alone
 	left      []float64       // left-out errors of the rows; leftSD has their standard deviations
 	leftSD    []float64
 
 	physics *analytic.Physics
 	seen    *domain
-	scatter *gp.Scatter // nil without rows
+
+	// Intervals are scaled by the errors of all rows. Only the uncertainty of traffic is scaled by those of whole steps: that
+	// ranks alone, which have none, are predicted well says nothing about it. Without ranks alone the two are the same.
+	all, whole spread
+}
+
+// spread scales intervals.
+type spread struct {
+	scale   float64     // ratio of half width to standard deviation, of nine in ten rows
+	scatter *gp.Scatter // nil without rows of any kind
 }
 
 func (p *Prior) uncalibrated() *calibrated {
-	return &calibrated{physics: p.consts.Physics, seen: p.seen, elsewhere: p.consts.Widths, scale: p.consts.Widths.Scale}
+	return &calibrated{physics: p.consts.Physics, seen: p.seen, elsewhere: p.consts.Widths}
 }
 
 // calibrate conditions the prior on rows and the scatter of repeats, and returns the joint distribution of the rows' errors.
@@ -92,7 +101,7 @@ func (m *calibrated) explain(ctx context.Context, c *analytic.Calibration, j *gp
 	if err != nil {
 		return err
 	}
-	return m.score(ctx, c.Noise)
+	return m.score(ctx, c)
 }
 
 // posterior returns the posterior of the constants and effects in the layout of c, and the joint distribution
@@ -144,22 +153,49 @@ func outlierNoise(residuals, noise []float64, k *gp.Kernel) []float64 {
 // anchorWeight rows.
 const anchorWeight = 8
 
-// score computes, from the left-out errors, the scatter and the scale: the ratio of half width to standard
-// deviation that covers nine in ten rows. noise is that of old rows, nil = none. The error is that of ctx.
-func (m *calibrated) score(ctx context.Context, noise []float64) error {
+// score computes the spreads from the left-out errors. Its error is that of ctx.
+func (m *calibrated) score(ctx context.Context, c *analytic.Calibration) (err error) {
 	v := make([]float64, len(m.left))
 	for i, sd := range m.leftSD { // without the additional noise of outliers
 		v[i] = max(sd*sd-m.residual.ExtraSD[i]*m.residual.ExtraSD[i], gp.RepeatSD*gp.RepeatSD)
-		if noise != nil {
-			v[i] += noise[i] * noise[i]
+		if c.Noise != nil { // of old rows
+			v[i] += c.Noise[i] * c.Noise[i]
 		}
 		m.leftSD[i] = math.Sqrt(v[i])
+		m.ranks = append(m.ranks, c.Rows[i].Config.Alone())
 	}
-	m.scatter = gp.NewScatter(m.residual.At, m.left, v)
-	n := float64(len(v))
-	quantile, err := m.scatter.Quantile(ctx)
-	m.scale = max((n*quantile+anchorWeight*gp.HalfOver(len(v)))/(n+anchorWeight), 0.8)
+	m.setScatter(gp.SquaredRatios(m.left, v))
+	if m.all.scale, err = m.all.cover(ctx); err != nil || m.whole.scatter == m.all.scatter {
+		m.whole.scale = m.all.scale
+		return err
+	}
+	m.whole.scale, err = m.whole.cover(ctx)
 	return err
+}
+
+// setScatter sets the scatter of both spreads, of rows with squared ratios z2. Without rows of ranks alone they are the same.
+func (m *calibrated) setScatter(z2 []float64) {
+	m.all.scatter = gp.NewScatter(m.residual.At, z2)
+	m.whole.scatter = m.all.scatter
+	if !slices.Contains(m.ranks, true) {
+		return
+	}
+	var at []gp.Point
+	var of []float64
+	for i, alone := range m.ranks {
+		if !alone {
+			at, of = append(at, m.residual.At[i]), append(of, z2[i])
+		}
+	}
+	m.whole.scatter = gp.NewScatter(at, of)
+}
+
+// cover returns the scale that covers nine in ten rows. The error is that of ctx.
+func (s *spread) cover(ctx context.Context) (float64, error) {
+	rows := len(s.scatter.At)
+	quantile, err := s.scatter.Quantile(ctx)
+	n := float64(rows)
+	return max((n*quantile+anchorWeight*gp.HalfOver(rows))/(n+anchorWeight), 0.8), err
 }
 
 // Outliers are off by more than outlierFactor and outlierSDs standard deviations: predictions without measurements of a
@@ -216,18 +252,29 @@ func (s *plans) logTime(p *spec.Plan, e *analytic.Estimate) (mean, half float64,
 		r, v := s.residual.PredictAt(&at, s.site, load[:])
 		mean += r
 		if s.wide != nil {
-			near = s.scatter.Near(&at, -1)
+			near = s.all.scatter.Near(&at, -1)
 			v += s.wide.Variance(&load)
+			half = s.trafficHalf(&at, &load, near)
 		} else {
 			half = s.elsewhere.HalfWidth(s.of.Model.Experts > 0, &e.Parts, total)
 		}
 		run := max(s.residual.Kernel.Noise, gp.RepeatSD) // of a single run, as in the left-out errors that set the scale
-		half = math.Hypot(half, s.scale*math.Sqrt(near*near*(v+run*run)+beyond.widening()))
+		half = math.Hypot(half, s.all.scale*math.Sqrt(near*near*(v+run*run)+beyond.widening()))
 	}
 	if e.Between > 0 {
 		half = math.Hypot(half, stats.Normal90*e.Between)
 	}
 	return mean, half, beyond
+}
+
+// trafficHalf returns what is added to the half width of a whole step at a site with rows of ranks alone. The errors of
+// these rows do not scale the uncertainty of the traffic, which is not in them. near is the scatter of all rows at p.
+func (s *plans) trafficHalf(p *gp.Point, load *analytic.Load, near float64) float64 {
+	if s.whole == s.all || s.of.Alone() {
+		return 0
+	}
+	all, whole := near*s.all.scale, s.whole.scatter.Near(p, -1)*s.whole.scale
+	return math.Sqrt(max(whole*whole-all*all, 0) * s.wide.Traffic(load))
 }
 
 // predict returns the throughput and memory of c.

@@ -26,7 +26,7 @@ func (h *Model) LogCovariance(ctx context.Context, cs []spec.Config) (*mat.SymDe
 		if w, ok := m.wide[site]; ok {
 			at := gp.PointOf(c)
 			m.residual.PredictAt(&at, slices.Index(m.layout.Sites, site), load[:])
-			return &w, load, weight * m.scale * m.scatter.Near(&at, -1)
+			return &w, load, weight * m.all.scale * m.all.scatter.Near(&at, -1)
 		}
 		return &m.elsewhere, load, weight * m.elsewhere.ScaleOf(c.Model.Experts > 0)
 	})

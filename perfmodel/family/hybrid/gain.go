@@ -174,7 +174,7 @@ func (g *spaceGain) addPhysics(ctx context.Context, candidates []int, share []fl
 	}
 	scale, kernel, white := 1.0, &g.fitted.prior.kernels.Mean, gp.NewMatrix(len(points), 0)
 	if joint != nil {
-		scale, kernel, white = g.fitted.base.scale/stats.Normal90, &joint.Process.Kernel, joint.Whiten(points, jac)
+		scale, kernel, white = g.fitted.base.all.scale/stats.Normal90, &joint.Process.Kernel, joint.Whiten(points, jac)
 	}
 	var spread mat.Dense
 	spread.Mul(jac, g.fitted.prior.consts.DistributionOf(&fit.Layout).Cov)

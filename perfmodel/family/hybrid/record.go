@@ -1,6 +1,7 @@
 package hybrid
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -27,6 +28,7 @@ type fileRecord struct {
 	X          []float64           `json:"x,omitempty"`
 	Widths     []analytic.Widths   `json:"widths,omitempty"` // of each site
 	Scale      float64             `json:"scale,omitempty"`
+	ScaleWhole float64             `json:"scale_whole,omitempty"` // 0 = Scale
 	Kernel     gp.Kernel           `json:"kernel,omitzero"`
 	Points     []pointRecord       `json:"points,omitempty"`
 	Memory     *memory.Calibration `json:"memory,omitempty"`
@@ -46,6 +48,8 @@ type pointRecord struct {
 	E   float64             `json:"e"`
 	SD  float64             `json:"sd,omitempty"`
 	Z2  float64             `json:"z2"` // see gp.Scatter
+	// Alone: the row is of one rank alone.
+	Alone bool `json:"alone,omitempty"`
 	// Site is the index of the row's site, Load the derivatives of its ln T by the effects of the site.
 	Site int           `json:"site"`
 	Load analytic.Load `json:"load"`
@@ -58,7 +62,10 @@ func (h *Model) MarshalBinary() ([]byte, error) {
 		r.Memory = h.base.physics.Memory
 	}
 	if m := h.base; m.residual != nil {
-		r.Params, r.Frameworks, r.X, r.Scale = analytic.ParamNames(), m.layout.Frameworks, m.x, m.scale
+		r.Params, r.Frameworks, r.X, r.Scale = analytic.ParamNames(), m.layout.Frameworks, m.x, m.all.scale
+		if m.whole != m.all {
+			r.ScaleWhole = m.whole.scale
+		}
 		r.Measured = m.layout.Measured
 		r.Kernel = m.residual.Kernel
 		for _, s := range m.layout.Sites {
@@ -69,7 +76,7 @@ func (h *Model) MarshalBinary() ([]byte, error) {
 			}
 		}
 		for i, p := range m.residual.At {
-			r.Points = append(r.Points, pointRecord{Num: p.Num, Cat: p.Cat, E: m.residual.Off[i], SD: m.residual.ExtraSD[i], Z2: m.scatter.Z2[i], Site: m.sites[i], Load: m.loads[i]})
+			r.Points = append(r.Points, pointRecord{Num: p.Num, Cat: p.Cat, E: m.residual.Off[i], SD: m.residual.ExtraSD[i], Z2: m.all.scatter.Z2[i], Alone: m.ranks[i], Site: m.sites[i], Load: m.loads[i]})
 		}
 	}
 	for _, key := range sortedKeys(h.mixed) {
@@ -115,7 +122,8 @@ func (p *Prior) loadCalibrated(r *fileRecord) (*calibrated, error) {
 	if len(r.Points) == 0 {
 		return p.uncalibrated(), nil
 	}
-	m := &calibrated{layout: analytic.Layout{Frameworks: r.Frameworks, Measured: r.Measured}, x: r.X, wide: map[analytic.Site]analytic.Widths{}, elsewhere: p.consts.Widths, scale: r.Scale}
+	m := &calibrated{layout: analytic.Layout{Frameworks: r.Frameworks, Measured: r.Measured}, x: r.X, wide: map[analytic.Site]analytic.Widths{}, elsewhere: p.consts.Widths}
+	m.all.scale, m.whole.scale = r.Scale, cmp.Or(r.ScaleWhole, r.Scale)
 	for i, s := range r.Sites {
 		m.layout.Sites = append(m.layout.Sites, siteAt(s))
 		if i < len(r.Widths) {
@@ -128,7 +136,7 @@ func (p *Prior) loadCalibrated(r *fileRecord) (*calibrated, error) {
 		}
 		m.layout.Evidence[siteAt(e.Site)] = e.Evidence
 	}
-	bad := len(m.x) != m.layout.Size() || len(r.Widths) != len(r.Sites) || !(r.Scale > 0 && r.Scale < 1000)
+	bad := len(m.x) != m.layout.Size() || len(r.Widths) != len(r.Sites) || !(r.Scale > 0 && r.Scale < 1000) || !(r.ScaleWhole >= 0 && r.ScaleWhole < 1000)
 	for _, v := range m.x {
 		bad = bad || !(math.Abs(v) < 50)
 	}
@@ -139,13 +147,13 @@ func (p *Prior) loadCalibrated(r *fileRecord) (*calibrated, error) {
 	if m.residual, err = r.residual(); err != nil {
 		return nil, err
 	}
-	m.scatter = &gp.Scatter{At: m.residual.At}
+	var z2 []float64
 	for _, q := range r.Points {
-		m.scatter.Z2 = append(m.scatter.Z2, q.Z2)
+		z2, m.ranks = append(z2, q.Z2), append(m.ranks, q.Alone)
 		m.loads, m.sites = append(m.loads, q.Load), append(m.sites, q.Site)
 	}
 	m.setPhysics()
-	m.scatter.Average()
+	m.setScatter(z2)
 	m.complete(p)
 	return m, nil
 }

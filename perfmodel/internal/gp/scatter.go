@@ -28,27 +28,27 @@ const (
 	scatterMax       = 3.0 // larger ratios are reduced to this
 )
 
-// NewScatter returns the scatter of left-out errors e of rows at the given points, with expected variances v.
-// It keeps at.
-func NewScatter(at []Point, e, v []float64) *Scatter {
-	s := &Scatter{At: at, Z2: make([]float64, len(e))}
+// SquaredRatios returns those of left-out errors e with expected variances v.
+func SquaredRatios(e, v []float64) []float64 {
+	z2 := make([]float64, len(e))
 	for i := range e {
-		s.Z2[i] = min(e[i]*e[i]/v[i], scatterMax*scatterMax)
+		z2[i] = min(e[i]*e[i]/v[i], scatterMax*scatterMax)
 	}
-	s.Average()
-	return s
+	return z2
 }
 
-// Average computes the mean square. Before any row it is 1, with the weight of 1/(2·siteSD²) rows: so many determine a
-// variance as well as its prior, which has a standard deviation of 2·siteSD of the logarithm (Gelman et al., "Bayesian Data
-// Analysis", 2013, section 3.3).
-func (s *Scatter) Average() {
+// NewScatter returns the scatter of rows at the given points with squared ratios z2. It keeps both.
+//
+// Before any row the mean square is 1, with the weight of 1/(2·siteSD²) rows: so many determine a variance as well as its
+// prior, which has a standard deviation of 2·siteSD of the logarithm (Gelman et al., "Bayesian Data Analysis", 2013,
+// section 3.3).
+func NewScatter(at []Point, z2 []float64) *Scatter {
 	const weight = 1 / (2 * siteSD * siteSD)
 	sum := weight
-	for _, z := range s.Z2 {
+	for _, z := range z2 {
 		sum += z
 	}
-	s.typical = sum / (weight + float64(len(s.Z2)))
+	return &Scatter{At: at, Z2: z2, typical: sum / (weight + float64(len(z2)))}
 }
 
 // Near returns s(p) without row without; -1 means all rows.
@@ -64,7 +64,7 @@ func (s *Scatter) Near(p *Point, without int) float64 {
 }
 
 // Quantile returns the ratio of half width to standard deviation that covers nine in ten new rows: the 0.9·(n+1)/n
-// quantile of the n ratios, or the largest if n < 9, each divided by s(p) of the other rows. Of more than ExactRows rows it
+// quantile of the n ratios, or the largest if n < 9 (0 without rows), each divided by s(p) of the other rows. Of more than ExactRows rows it
 // takes that many, evenly spaced. The error is that of ctx.
 //
 // Source: Lei et al. 2018, section 2.2 (split conformal prediction). Differs: the rows are left out one by one.
@@ -78,6 +78,9 @@ func (s *Scatter) Quantile(ctx context.Context) (float64, error) {
 		z[k] = math.Sqrt(s.Z2[i]) / s.Near(&s.At[i], i)
 	}
 	slices.Sort(z)
+	if len(z) == 0 {
+		return 0, nil
+	}
 	n := float64(len(z))
 	if p := 0.9 * (n + 1) / n; p < 1 {
 		return quantileOf(z, p), nil

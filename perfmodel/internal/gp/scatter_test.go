@@ -17,7 +17,7 @@ func TestScatter(t *testing.T) {
 			at[i].Cat[0], e[i] = "another model", 0.2
 		}
 	}
-	s := NewScatter(at, e, v)
+	s := NewScatter(at, SquaredRatios(e, v))
 	far := at[0]
 	far.Num[0] += 1000
 	quiet, wild, typical := s.Near(&at[5], -1), s.Near(&at[25], -1), s.Near(&far, -1)
