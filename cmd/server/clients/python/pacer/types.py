@@ -85,6 +85,8 @@ class Card(TypedDict):
     family: str
     mape: float
     mape_all: float
+    mape_alone: NotRequired[float]
+    mape_alone_unfitted: NotRequired[float]
     mape_unfitted: NotRequired[float]
     model: str
     n_all: int
