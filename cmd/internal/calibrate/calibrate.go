@@ -160,8 +160,8 @@ func wallBudget(d time.Duration) profiler.Budget { return profiler.Budget{Wall: 
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// inRange reports whether c runs on the requested devices.
-func (s *session) inRange(c spec.Config) bool { return c.RunDevices() <= s.o.Devices }
+// inRange reports whether the plan of c is for at most the requested devices.
+func (s *session) inRange(c spec.Config) bool { return c.Plan.Devices() <= s.o.Devices }
 
 // run runs camp and adds the rows that it measures to rows. kind is that of its points, for the progress.
 func (w *work) run(ctx context.Context, camp profiler.Campaign, o profiler.Options, kind string, rows *[]spec.Measurement) (profiler.State, error) {
@@ -189,7 +189,7 @@ func (w *work) run(ctx context.Context, camp profiler.Campaign, o profiler.Optio
 func (s *session) verdict(r *measured) error {
 	all := r.all()
 	switch {
-	case slices.ContainsFunc(r.Chosen, perfmodel.Usable):
+	case slices.ContainsFunc(r.Chosen, perfmodel.UsableOrAlone):
 		return nil
 	case len(r.Chosen) == 0:
 		return fail.NoAnswerf("calibrate: --budget %s is too small to measure one plan to fit (%s)", s.o.Budget, r.Stopped)
@@ -202,8 +202,12 @@ func (s *session) verdict(r *measured) error {
 
 // intent describes in a line what is measured, where and for how long.
 func (s *session) intent() string {
-	text := fmt.Sprintf("%s: up to %s on %s, %d of them held out; budget %s", s.Campaign.Name, spec.Count(len(s.Points), "plan"), s.Setup,
-		heldOutCount(len(s.Points)), campaign.Duration(s.o.Budget.Seconds()))
+	plans := wholePlans(s.Points)
+	text := fmt.Sprintf("%s: up to %s on %s, %d of them held out; budget %s", s.Campaign.Name, spec.Count(len(plans), "plan"), s.Setup,
+		heldOutCount(len(plans)), campaign.Duration(s.o.Budget.Seconds()))
+	if n := aloneCount(s.Points); n > 0 {
+		text += fmt.Sprintf("; plans for more than %s are measured one rank at a time (%s)", spec.Count(len(s.Machine.Devices), "device"), spec.Count(n, "rank"))
+	}
 	if n := len(s.stored(s.o.Label)) + len(s.stored(heldOutLabel(s.o.Label))) + len(s.stored(repeatLabel(s.o.Label))); n > 0 {
 		text += fmt.Sprintf("; %d done", n)
 	}

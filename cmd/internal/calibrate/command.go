@@ -26,7 +26,13 @@ predict and curve, uses all rows. Examples:
 
 The plans are those of a campaign file, or the likely ones that fit. Each result
 is stored at once: the same command continues after an interruption, or with a
-larger --budget; another --label starts over. Without measuring here:
+larger --budget; another --label starts over. With --alone plans for more
+devices than there are count, too: one device does the work of single ranks of
+theirs, without communication.
+
+   pacer calibrate -m llama3-8b -a h100 -n 16 --alone
+
+Without measuring here:
 
    pacer calibrate -m llama3-8b -a h100 -n 16 --emit megatron --rows my.csv
    pacer calibrate -m llama3-8b -a h100 -n 16 --rows my.csv
@@ -41,6 +47,7 @@ reads them, with each row predicted by a fit to the others.`,
 			&cli.IntFlag{Name: "seq", Usage: "train samples of `TOKENS`", DefaultText: "the model's own", Category: command.CategoryModel},
 			&cli.StringFlag{Name: "accelerator", Aliases: []string{"a"}, Usage: "use devices of `TYPE`, see pacer ls accelerators; cpu for the CPU", DefaultText: "that of this machine", Category: command.CategoryHardware},
 			command.DevicesFlag("all of this machine"),
+			&cli.BoolFlag{Name: "alone", Usage: "measure plans for more devices than this machine has, one rank at a time", Category: measuring},
 			&cli.DurationFlag{Name: "budget", Value: 5 * time.Minute, Usage: "measure for `TIME`, earlier sessions included", Category: measuring},
 			&cli.StringFlag{Name: "label", Aliases: []string{"l"}, Value: "1", Usage: "`NAME` of the calibration: one with stored points is continued", Category: measuring},
 			&cli.StringFlag{Name: "runner", Usage: "measure by `NAME`: torchrun, synthetic, or replay:SOURCE of stored rows", DefaultText: "torchrun, or that of the campaign file", Category: measuring},
@@ -60,7 +67,7 @@ func run(c *cli.Context) error {
 	if err := command.NotZero(c, "devices", "global-batch", "seq", "points"); err != nil {
 		return err
 	}
-	for _, f := range []string{"budget", "label", "runner"} {
+	for _, f := range []string{"alone", "budget", "label", "runner"} {
 		if c.IsSet(f) && (c.IsSet("emit") || c.IsSet("rows")) {
 			return fail.Usagef("calibrate: --%s conflicts with --emit and --rows, which do not measure here", f)
 		}
@@ -68,7 +75,7 @@ func run(c *cli.Context) error {
 	if c.IsSet("points") && !c.IsSet("emit") {
 		return fail.Usagef("calibrate: --points goes with --emit")
 	}
-	o := Options{Model: c.Path("model"), Only: c.String("only"), Likely: c.Bool("likely"), Accelerator: c.String("accelerator"), Devices: c.Int("devices"),
+	o := Options{Model: c.Path("model"), Only: c.String("only"), Likely: c.Bool("likely"), Alone: c.Bool("alone"), Accelerator: c.String("accelerator"), Devices: c.Int("devices"),
 		GlobalBatch: c.Int("global-batch"), Seq: c.Int("seq"), Budget: c.Duration("budget"), Label: c.String("label"), Runner: c.String("runner"), Seed: command.Seed(c),
 		Emit: c.String("emit"), Points: c.Int("points"), Rows: c.String("rows")}
 	result, partial, err := Run(c.Context, o, datadir.Of(c), c.App.Reader, c.App.ErrWriter)

@@ -20,17 +20,18 @@ func heldOutCount(points int) int {
 	return min(max(points/3, min(leastHeldOut, points/2)), mostHeldOut)
 }
 
-// draw returns the points to hold out: at random, from every model in turn. The draw depends on the seed and
-// the space alone.
+// draw returns the points to hold out: at random, from every model in turn, all ranks of a plan together. The draw depends
+// on the seed and the space alone.
 func draw(points []profiler.Point, seed uint64) map[profiler.Identity]bool {
 	byKey := map[spec.Key][]spec.Config{}
 	var keys []spec.Key
-	for _, p := range points {
-		k := p.Config.Key()
+	plans := wholePlans(points)
+	for _, c := range plans {
+		k := c.Key()
 		if byKey[k] == nil {
 			keys = append(keys, k)
 		}
-		byKey[k] = append(byKey[k], p.Config)
+		byKey[k] = append(byKey[k], c)
 	}
 	slices.SortFunc(keys, perfmodel.CompareKeys)
 	groups := make([][]spec.Config, len(keys))
@@ -39,9 +40,15 @@ func draw(points []profiler.Point, seed uint64) map[profiler.Identity]bool {
 		rng := stats.Stream(seed, "held out "+k.String())
 		rng.Shuffle(len(groups[i]), func(a, b int) { groups[i][a], groups[i][b] = groups[i][b], groups[i][a] })
 	}
+	held := map[profiler.Identity]bool{}
+	for _, c := range alternate(groups)[:heldOutCount(len(plans))] {
+		held[identity(c)] = true
+	}
 	out := map[profiler.Identity]bool{}
-	for _, c := range alternate(groups)[:heldOutCount(len(points))] {
-		out[identity(c)] = true
+	for _, p := range points {
+		if held[identity(allRanks(p.Config))] {
+			out[identity(p.Config)] = true
+		}
 	}
 	return out
 }

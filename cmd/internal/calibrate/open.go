@@ -31,7 +31,8 @@ type Options struct {
 	Only        string // one model of a campaign file, "" = all
 	Likely      bool   // propose plans in place of the space of a campaign file
 	Accelerator string // "" = that of this machine, or of the campaign
-	Devices     int    // 0 = all of the machine
+	Devices     int    // 0 = all of the machine, or those of the largest plan that a campaign file has measured alone
+	Alone       bool   // measure plans for more devices than the machine has one rank at a time
 	GlobalBatch int    // of the proposed plans on all devices, 0 = usualBatch per device
 	Seq         int    // tokens per sample, 0 = the model's own
 	Budget      time.Duration
@@ -159,8 +160,12 @@ func open(ctx context.Context, o Options, d *query.Resolver, rows campaign.RowSo
 	if out.Session, err = campaign.Prepare(ctx, camp, with, rows); err != nil {
 		return nil, warnings, err
 	}
-	out.Machine.Devices = out.Machine.Devices[:min(out.o.Devices, len(out.Machine.Devices))]
+	out.o.Devices = cmp.Or(out.o.Devices, largestPlan(out.Points))
 	out.Points = slices.DeleteFunc(out.Points, func(p profiler.Point) bool { return !out.inRange(p.Config) })
+	if out.o.Alone {
+		out.wantWholePlans()
+	}
+	out.Machine.Devices = out.Machine.Devices[:min(out.o.Devices, len(out.Machine.Devices))]
 	if len(out.Points) == 0 {
 		out.Close()
 		return nil, warnings, fail.NoAnswerf("calibrate: %s has no plan that runs on %s of this machine; pacer profile plan and pacer plan say why",
@@ -175,7 +180,11 @@ func (o *Options) machine(camp profiler.Campaign, with *campaign.Options) {
 		with.Devices = o.Accelerator
 	}
 	if cmp.Or(o.Runner, camp.Runner.Name) == profiler.RunnerSynthetic && o.Accelerator != "" && !o.isCPU() {
-		with.Assume = fmt.Sprintf("%dx%s", max(o.Devices, 1), o.Accelerator)
+		have := max(o.Devices, 1)
+		if o.Alone {
+			have = 1
+		}
+		with.Assume = fmt.Sprintf("%dx%s", have, o.Accelerator)
 	}
 }
 
@@ -196,13 +205,15 @@ func (o *Options) campaign(ctx context.Context, d *query.Resolver) (camp profile
 	if o.isCampaign() {
 		if camp, err = campaign.Read(o.Model); err == nil {
 			name = camp.Name
-			err = o.onlyModel(&camp)
+			o.Alone = o.Alone || camp.Space.Alone && !o.Likely
+			err = cmp.Or(o.onlyModel(&camp), o.checkAlone(camp.Runner.Name))
 		}
 	} else {
 		var m spec.Model
 		m, warnings, err = o.model(ctx, d)
 		name, camp.Models = m.Name, []spec.Model{m}
 		camp.Point = pointOptions(o.Budget)
+		err = cmp.Or(err, o.checkAlone(""))
 	}
 	if err != nil {
 		return camp, nil, err
@@ -213,6 +224,15 @@ func (o *Options) campaign(ctx context.Context, d *query.Resolver) (camp profile
 	name = "calibrate-" + campaign.SafeName(name)
 	camp.Name, camp.Family, camp.Until = name, family.Default, profiler.Until{}
 	return camp, warnings, nil
+}
+
+// checkAlone refuses ranks alone under a runner, that of the campaign file, which cannot measure them.
+func (o *Options) checkAlone(runner string) error {
+	name, _, _ := strings.Cut(cmp.Or(o.Runner, runner), ":")
+	if o.Alone && (name == profiler.RunnerReplay || name == profiler.RunnerCommand) {
+		return fail.Usagef("calibrate: runner %s cannot measure one rank without the others (--alone, or alone: true): torchrun can", name)
+	}
+	return nil
 }
 
 // model returns the model of a name or config.json.
@@ -266,10 +286,12 @@ func (o *Options) check(m profiler.Machine) error {
 	if o.Accelerator != "" && len(query.Match(o.Accelerator, []string{have})) == 0 && query.CatalogNames([]string{o.Accelerator})[0] != have {
 		return fail.NoAnswerf("calibrate: --accelerator %q: this machine has %s; --emit writes what to run elsewhere", o.Accelerator, have)
 	}
-	if o.Devices > len(m.Devices) {
-		return fail.NoAnswerf("calibrate: --devices %d: this machine has %d x %s; --emit writes what to run elsewhere", o.Devices, len(m.Devices), have)
+	if o.Devices > len(m.Devices) && !o.Alone {
+		return fail.NoAnswerf("calibrate: --devices %d: this machine has %d x %s; --alone measures one rank at a time of plans for more, --emit writes what to run elsewhere", o.Devices, len(m.Devices), have)
 	}
-	o.Devices = cmp.Or(o.Devices, len(m.Devices))
+	if !o.Alone || !o.isCampaign() || o.Likely {
+		o.Devices = cmp.Or(o.Devices, len(m.Devices))
+	}
 	return nil
 }
 
@@ -277,28 +299,35 @@ func (o *Options) check(m profiler.Machine) error {
 func (o *Options) space(ctx context.Context, camp profiler.Campaign, m profiler.Machine) (profiler.Space, error) {
 	name, _, _ := strings.Cut(o.Runner, ":")
 	switch {
-	case o.isCampaign() && !o.Likely && camp.Space.Alone:
-		return profiler.Space{}, fail.Usagef("calibrate: %s measures ranks alone (alone: true), which cannot score predictions of whole steps: use profile run", o.Model)
 	case o.isCampaign() && !o.Likely:
+		camp.Space.Alone = o.Alone
 		return camp.Space, nil
 	case cmp.Or(name, camp.Runner.Name) == profiler.RunnerReplay:
 		return profiler.Space{Measured: true}, nil
 	}
+	s := profiler.Space{Alone: o.Alone}
 	model := camp.Models[0]
 	r := planner.Request{Model: model, SeqLen: model.SeqLen, Accelerator: m.Accelerator, Link: m.Link, Framework: m.Framework,
 		PerNode: m.PerNode, NodeHostBytes: m.HostBytes, Devices: o.Devices, GlobalBatch: o.batch()}
 	if m.CPU {
 		r.Precision = spec.FP32
 	}
-	configs, err := o.likely(ctx, r, func(c spec.Config) bool { return m.Lacks == nil || m.Lacks(c) == "" })
+	if o.Devices > len(m.Devices) { // of nodes as they usually are
+		r.PerNode = max(m.PerNode, query.NodeOf(m.Accelerator).Devices)
+	}
+	configs, err := o.likely(ctx, r, func(c spec.Config) bool {
+		if c.Plan.Devices() > len(m.Devices) {
+			c.AloneStage = 1
+		}
+		return m.Lacks == nil || m.Lacks(c) == ""
+	})
 	if err != nil {
 		return profiler.Space{}, err
 	}
-	var s profiler.Space
 	for _, c := range configs {
 		s.Plans = append(s.Plans, c.Plan)
-		if !slices.Contains(s.Shapes, spec.NewShape(c.Plan.Devices())) {
-			s.Shapes = append(s.Shapes, spec.NewShape(c.Plan.Devices()))
+		if shape := spec.Packed(c.Plan.Devices(), max(r.PerNode, len(m.Devices))); !slices.Contains(s.Shapes, shape) {
+			s.Shapes = append(s.Shapes, shape)
 		}
 	}
 	return s, nil

@@ -85,6 +85,14 @@ func brief(p spec.Plan) string {
 	return p.String()
 }
 
+// briefPoint is brief, and the rank if it is one alone.
+func briefPoint(c *spec.Config) string {
+	if !c.Alone() {
+		return brief(c.Plan)
+	}
+	return brief(c.Plan) + ", " + c.AloneText()
+}
+
 func seconds3(s float64) string { return number.Significant(s, 3) + " s" }
 
 // cells are the step time and the error of a prediction.
@@ -148,7 +156,11 @@ func (r *Report) printVerdict(w io.Writer) {
 		if r.Repeats > 0 {
 			again = fmt.Sprintf(", one of them %d times,", r.Repeats+1)
 		}
-		how += fmt.Sprintf("; %s of %d measured%s in %s of %s", spec.Count(r.Points, "plan"), r.Space, again, campaign.Duration(r.WallSec), campaign.Duration(r.BudgetSec))
+		what := "plan"
+		if r.Ranks > 0 {
+			what = "point"
+		}
+		how += fmt.Sprintf("; %s of %d measured%s in %s of %s", spec.Count(r.Points, what), r.Space, again, campaign.Duration(r.WallSec), campaign.Duration(r.BudgetSec))
 	}
 	switch {
 	case r.After.Plans == 0:

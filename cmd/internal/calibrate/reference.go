@@ -135,7 +135,7 @@ func (r *measured) speed() *Reference {
 	}
 	slices.SortStableFunc(runs, func(a, b spec.Measurement) int { return a.At.Compare(b.At) })
 	c := m.Config
-	out := &Reference{Model: c.Model.Name, Plan: c.Plan.String(), Shape: c.Shape.String(), SeqLen: c.Seq(), brief: brief(c.Plan)}
+	out := &Reference{Model: c.Model.Name, Plan: c.Plan.String(), Shape: c.Shape.String(), SeqLen: c.Seq(), brief: briefPoint(&c)}
 	for _, row := range runs {
 		noise, _ := campaign.HalfWidth(row)
 		out.Runs = append(out.Runs, RefTime{AtSec: row.At.Sub(began).Seconds(), Sec: row.MedianStepSec(), Noise: noise, Doubt: row.DoubtReason()})

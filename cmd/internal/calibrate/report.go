@@ -24,7 +24,8 @@ type Report struct {
 	BudgetSec float64             `json:"budget_s,omitempty"`
 	WallSec   float64             `json:"wall_s,omitempty"`
 	Stopped   string              `json:"stopped,omitempty"`
-	Space     int                 `json:"space,omitempty"` // number of plans that may be measured
+	Space     int                 `json:"space,omitempty"` // number of points that may be measured
+	Ranks     int                 `json:"ranks,omitempty"` // of them, one rank of a plan for more devices
 	Points    int                 `json:"points"`          // measured, with any outcome
 	Repeats   int                 `json:"repeats"`         // further runs of one of them, the reference
 	Fitted    int                 `json:"fitted"`          // rows fitted for the score
@@ -68,7 +69,7 @@ func (s *session) report(ctx context.Context, rows *measured, reg *registry.Regi
 		return nil, err
 	}
 	machine := s.JSON()
-	r := &Report{Source: s.Campaign.Source(), Machine: &machine, BudgetSec: s.o.Budget.Seconds(), WallSec: rows.WallSec, Stopped: rows.Stopped, Space: len(s.Points)}
+	r := &Report{Source: s.Campaign.Source(), Machine: &machine, BudgetSec: s.o.Budget.Seconds(), WallSec: rows.WallSec, Stopped: rows.Stopped, Space: len(s.Points), Ranks: aloneCount(s.Points)}
 	b := basis{family: fam, rows: rows.all(), fitted: len(usable(rows.Chosen)), read: s.read}
 	if r.Plans, b.outliers, err = scoreHeldOut(ctx, fam, rows.HeldOut, rows.fitted()); err != nil {
 		return nil, err
@@ -77,9 +78,8 @@ func (s *session) report(ctx context.Context, rows *measured, reg *registry.Regi
 	if len(r.Plans) == 0 && heldOutCount(len(s.Points)) > 0 {
 		r.Warnings = append(r.Warnings, "no plan held out was measured undisturbed: the error after the calibration is unknown")
 	}
-	for _, p := range s.Points {
-		b.plans = append(b.plans, p.Config)
-	}
+	r.Warnings = append(r.Warnings, r.onlyRanks()...)
+	b.plans = wholePlans(s.Points)
 	return r, r.finish(ctx, b, s.o, reg)
 }
 
@@ -96,7 +96,7 @@ type basis struct {
 
 // fewPlans warns about a space that is too small to hold plans out and fit to others.
 func (s *session) fewPlans() []string {
-	n := len(s.Points)
+	n := len(wholePlans(s.Points))
 	if n >= 3*leastHeldOut {
 		return nil
 	}
@@ -205,7 +205,7 @@ func best(ctx context.Context, p perfmodel.Predictor, configs []spec.Config, row
 
 // CSV has a row per scored plan.
 func (r *Report) CSV() [][]string {
-	csv := [][]string{{"model", "accelerator", "plan", "shape", "seq_len", "measured_s", "noise", "before_s", "before_lo_s", "before_hi_s", "after_s", "after_lo_s", "after_hi_s"}}
+	csv := [][]string{{"model", "accelerator", "plan", "shape", "seq_len", "measured_s", "noise", "before_s", "before_lo_s", "before_hi_s", "after_s", "after_lo_s", "after_hi_s", "alone_stage"}}
 	for _, s := range r.Plans {
 		line := []string{s.Model, s.Accelerator, s.Plan, s.Shape, strconv.Itoa(s.SeqLen), number.Float(s.MeasuredSec), number.Float(s.Noise)}
 		for _, p := range []*StepSec{s.Before, s.After} {
@@ -215,7 +215,7 @@ func (r *Report) CSV() [][]string {
 			}
 			line = append(line, number.Float(p.Sec), number.Float(p.Lo), number.Float(p.Hi))
 		}
-		csv = append(csv, line)
+		csv = append(csv, append(line, strconv.Itoa(s.AloneStage)))
 	}
 	return csv
 }

@@ -21,6 +21,7 @@ type Scored struct {
 	Plan        string   `json:"plan"`
 	Shape       string   `json:"shape"`
 	SeqLen      int      `json:"seq_len"`
+	AloneStage  int      `json:"alone_stage,omitempty"` // one rank of this stage without the others; 0 = a whole step
 	MeasuredSec float64  `json:"measured_s"`
 	Noise       float64  `json:"noise"` // half width of the 95 % interval of the measurement, as a fraction; 0 = unknown
 	Before      *StepSec `json:"before"`
@@ -50,7 +51,7 @@ type Accuracy struct {
 // score predicts a measured row before and after a fit. A model that does not cover the row gives nil.
 func score(ctx context.Context, before, after perfmodel.Predictor, m spec.Measurement) (s Scored, err error) {
 	c := m.Config
-	s = Scored{Model: c.Model.Name, Accelerator: c.Accelerator.Name, Plan: c.Plan.String(), Shape: c.Shape.String(), SeqLen: c.Seq(), MeasuredSec: m.MedianStepSec(), brief: brief(c.Plan), at: m.At}
+	s = Scored{Model: c.Model.Name, Accelerator: c.Accelerator.Name, Plan: c.Plan.String(), Shape: c.Shape.String(), SeqLen: c.Seq(), AloneStage: c.AloneStage, MeasuredSec: m.MedianStepSec(), brief: briefPoint(&c), at: m.At}
 	s.Noise, _ = campaign.HalfWidth(m)
 	if s.Before, err = predict(ctx, before, c, s.MeasuredSec); err == nil {
 		s.After, err = predict(ctx, after, c, s.MeasuredSec)
@@ -146,7 +147,7 @@ func fitKeys(ctx context.Context, fam perfmodel.Family, rows []spec.Measurement)
 
 // usable returns the rows that can be fitted and scored.
 func usable(rows []spec.Measurement) []spec.Measurement {
-	return slices.DeleteFunc(slices.Clone(rows), func(m spec.Measurement) bool { return !perfmodel.Usable(m) })
+	return slices.DeleteFunc(slices.Clone(rows), func(m spec.Measurement) bool { return !perfmodel.UsableOrAlone(m) })
 }
 
 // scoreHeldOut scores rows that were held out with fits to the chosen ones.

@@ -65,7 +65,7 @@ func (d *Dir) noteMissing() {
 	}
 	if _, err := os.Stat(d.Given); errors.Is(err, fs.ErrNotExist) {
 		d.noted = true
-		fmt.Fprintf(d.Log, "warning: --data %s does not exist, so nothing is stored there\n", d.Given)
+		fmt.Fprintf(d.Log, "note: --data %s does not exist yet: it has no measurements and no fits\n", d.Given)
 	}
 }
 
