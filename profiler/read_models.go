@@ -59,10 +59,12 @@ func (r *campaignReader) ownModel(n yamlfile.Node) (spec.Model, bool) {
 	before := r.Count()
 	var m spec.Model
 	numbers := map[string]*int{"layers": &m.Layers, "hidden": &m.Hidden, "ffn": &m.FFN, "heads": &m.Heads,
-		"kv_heads": &m.KVHeads, "head_dim": &m.HeadDim, "vocab": &m.Vocab, "seq_len": &m.SeqLen}
+		"kv_heads": &m.KVHeads, "head_dim": &m.HeadDim, "vocab": &m.Vocab, "seq_len": &m.SeqLen,
+		"experts": &m.Experts, "experts_per_token": &m.ExpertsPerToken, "expert_ffn": &m.ExpertFFN,
+		"shared_experts": &m.SharedExperts, "dense_layers": &m.DenseLayers}
 	var name yamlfile.Node
 	for _, e := range n.Entries("name", "kind", "layers", "hidden", "ffn", "heads", "kv_heads", "head_dim",
-		"vocab", "seq_len", "gated_mlp", "tied_embeddings", "params") {
+		"vocab", "seq_len", "experts", "experts_per_token", "expert_ffn", "shared_experts", "dense_layers", "gated_mlp", "tied_embeddings", "params") {
 		switch e.Key {
 		case "name":
 			m.Name, name = e.Value.Text(), e.Value

@@ -40,6 +40,11 @@ models:
     vocab: 1000
     seq_len: 128
     gated_mlp: true
+    experts: 8
+    experts_per_token: 2
+    expert_ffn: 96
+    shared_experts: 1
+    dense_layers: 1
     tied_embeddings: true
     params: 1.5e6
 accelerator: H100
@@ -74,7 +79,8 @@ runner: {name: synthetic, noise: 0.02, delay: 5ms}
 	want := Campaign{
 		Name: "all-keys.1", Description: "Every key once.",
 		Models: []spec.Model{tinyModel("GPT", 4), {Name: "own", Kind: spec.EncoderDecoder, Layers: 4, Hidden: 96, FFN: 200, Heads: 6, KVHeads: 2,
-			HeadDim: 32, Vocab: 1000, SeqLen: 128, GatedMLP: true, TiedEmbeddings: true, ParamCount: 1.5e6}},
+			HeadDim: 32, Vocab: 1000, SeqLen: 128, GatedMLP: true, TiedEmbeddings: true, ParamCount: 1.5e6,
+			Experts: 8, ExpertsPerToken: 2, ExpertFFN: 96, SharedExperts: 1, DenseLayers: 1}},
 		Space: Space{
 			Accelerator: "H100", Shapes: []spec.Shape{{Devices: "1"}, {Devices: "2+2"}, {Devices: "4+4"}, {Devices: "8"}},
 			SeqLens: []int{64, 128}, MicroBatch: []int{1, 2}, AccumSteps: []int{4}, TP: []int{1, 2}, PP: []int{1, 2}, ZeRO: []int{0, 3},

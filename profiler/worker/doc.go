@@ -23,7 +23,8 @@
 //
 // With Config.AloneStage one process does the work of one rank of a plan without the others, see alone.py and
 // serve.go: it computes and stores what that rank does, and sends nothing. Sums keep this rank's part, so the losses
-// mean nothing.
+// mean nothing. Context and expert parallelism are implemented for such ranks only: their exchanges are copies, see
+// Attention in models_attention.py and Experts in models_experts.py.
 //
 // [Result.Notes] names the implementations that a point used.
 package worker

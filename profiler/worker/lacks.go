@@ -13,12 +13,18 @@ import (
 // the rules of features.py and precision.py before anything is started.
 func (f Features) Lacks(c spec.Config, device string, compile bool) string {
 	p := c.Plan.Normal()
-	sharded := p.ZeRO >= 2 && (p.DP > 1 || p.Offload == spec.OffloadParams)
+	sharded := p.ZeRO >= 2 && (p.DP*p.CP > 1 || p.Offload == spec.OffloadParams)
 	switch {
 	case lacksModel(&c, p) != "":
 		return lacksModel(&c, p)
-	case p.CP > 1 || p.EP > 1 || p.VirtualStages > 1:
-		return "the worker supports dp, tp (with sp) and pp, but not cp, ep or vp"
+	case p.VirtualStages > 1 || (p.CP > 1 || p.EP > 1) && !c.Alone():
+		return "the worker supports dp, tp (with sp) and pp, but not cp, ep or vp; one rank of a plan with cp or ep it measures (alone: true)"
+	case p.EP > 1 && p.TP > 1 && !(p.SequenceParallel && p.EP%p.TP == 0):
+		return fmt.Sprintf("ep=%d with tp=%d needs sp=1 and an ep that tp divides: each rank of the worker routes its own tokens", p.EP, p.TP)
+	case p.EP > 1 && p.ZeRO >= 2:
+		return fmt.Sprintf("ep=%d with zero=%d: the worker shards experts by zero=1 only", p.EP, p.ZeRO)
+	case p.CP > 1 && (c.Model.Kind != spec.Decoder || c.Seq()%(2*p.CP) != 0):
+		return fmt.Sprintf("cp=%d: the worker splits sequences of decoders, into %d equal parts", p.CP, 2*p.CP)
 	case p.Schedule != spec.ScheduleDefault:
 		return fmt.Sprintf("the worker runs pipelines with 1F1B, not with schedule=%s", p.Schedule)
 	case p.Shard > 0:
@@ -29,7 +35,7 @@ func (f Features) Lacks(c spec.Config, device string, compile bool) string {
 		return fmt.Sprintf("zero=%d needs FSDP, which torch %s does not have or cannot import; torch 2.4 or later has it", p.ZeRO, f.Torch)
 	case sharded && p.PP > 1:
 		return fmt.Sprintf("zero=%d with pp=%d would gather the weights for every micro-batch", p.ZeRO, p.PP)
-	case p.ZeRO == 1 && p.DP > 1 && !f.has("zero_redundancy_optimizer"):
+	case p.ZeRO == 1 && p.DP*p.CP > 1 && !f.has("zero_redundancy_optimizer"):
 		return fmt.Sprintf("zero=1 needs ZeroRedundancyOptimizer, which torch %s lacks", f.Torch)
 	case sharded && p.TP > 1 && !f.has("fsdp2"):
 		return fmt.Sprintf("zero=%d with tp=%d needs FSDP2, which torch %s lacks; torch 2.6 or later has it", p.ZeRO, p.TP, f.Torch)

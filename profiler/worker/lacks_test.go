@@ -37,6 +37,14 @@ func TestLacks(t *testing.T) {
 		{Features{Torch: "2.1", Features: map[string]any{"fsdp1": true}}, CUDA, "dp=2,tp=2,zero=3", false, "zero=3 with tp=2 needs FSDP2, which torch 2.1 lacks"},
 		{newTorch, CUDA, "cp=2", false, "not cp, ep or vp"},
 		{newTorch, CUDA, "pp=2,vp=2,ga=2", false, "not cp, ep or vp"},
+		{newTorch, CUDA, "ep=2,dp=2", false, "one rank of a plan with cp or ep it measures (alone: true)"},
+		{oldTorch, CPU, "cp=2,dp=2,zero=1", false, "alone"},
+		{oldTorch, CPU, "cp=5", false, "alone: into 10 equal parts"},
+		{oldTorch, CPU, "ep=4,dp=8,zero=1", false, "alone"},
+		{oldTorch, CPU, "ep=4,dp=4,tp=2,sp=1", false, "alone"},
+		{oldTorch, CPU, "ep=4,dp=4,tp=2", false, "alone: ep=4 with tp=2 needs sp=1"},
+		{newTorch, CUDA, "ep=4,dp=4,zero=3", false, "alone: the worker shards experts by zero=1 only"},
+		{newTorch, CUDA, "pp=2,vp=2,ga=2", false, "alone: not cp, ep or vp"},
 		{newTorch, CUDA, "pp=2,ga=2,schedule=zb-h1", false, "1F1B, not with schedule=zb-h1"},
 		{newTorch, CUDA, "pp=2,ga=2,schedule=1f1b", false, ""},
 		{newTorch, CUDA, "dp=4,zero=3,shard=2", false, "over all of dp, not over shard=2"},
@@ -48,11 +56,20 @@ func TestLacks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := tc.f.Lacks(spec.Config{Model: spec.Model{Name: "m", Kind: spec.Decoder, Layers: 2, Hidden: 64}, Plan: p}, tc.device, tc.compile)
+		alone := strings.HasPrefix(tc.want, "alone")
+		tc.want = strings.TrimPrefix(strings.TrimPrefix(tc.want, "alone"), ": ")
+		got := tc.f.Lacks(spec.Config{AloneStage: b2i(alone), SeqLen: 64, Model: spec.Model{Name: "m", Kind: spec.Decoder, Layers: 2, Hidden: 64}, Plan: p}, tc.device, tc.compile)
 		if tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
 			t.Errorf("%s on %s, torch %s: %q, want %q", tc.plan, tc.device, tc.f.Torch, got, tc.want)
 		}
 	}
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func TestLacksModel(t *testing.T) {

@@ -27,7 +27,7 @@ def rank_of(config: Config) -> int:
     plan = config.plan
     if not 1 <= config.alone_stage <= plan.pp:
         raise Unsupported(f"alone_stage={config.alone_stage} is not one of the pp={plan.pp} stages")
-    return (config.alone_stage - 1) * plan.dp * plan.tp
+    return (config.alone_stage - 1) * plan.copies * plan.tp
 
 
 def join(config: Config) -> str:

@@ -66,6 +66,11 @@ class Plan:
         return self.dp * self.tp * self.pp * self.cp
 
     @property
+    def copies(self) -> int:
+        """Ranks of a stage that hold the same dense weights: replicas, and the contexts of each."""
+        return self.dp * self.cp
+
+    @property
     def global_batch(self) -> int:
         return self.dp * self.mb * self.ga
 

@@ -15,9 +15,10 @@ from pacer_worker.gradients import PartialSums, SharedSums
 from pacer_worker.mesh import Mesh
 from pacer_worker.models import network, resnet_depth
 from pacer_worker.models_attention import FUSED, kernels
+from pacer_worker.models_experts import split_experts, without
 from pacer_worker.models_part import Network
 from pacer_worker.models_site import Site
-from pacer_worker.optimizer import HostAdamW, Settings, adamw
+from pacer_worker.optimizer import HostAdamW, Settings, Several, adamw
 from pacer_worker.phases import Clock, Phases, no_clock
 from pacer_worker.pipeline import Links, State, one_forward_one_backward
 from pacer_worker.precision import Precision
@@ -57,7 +58,7 @@ class Engine:
         self.mesh = Mesh(plan, self.phases, config.alone_stage > 0)
         self.notes = {"precision": self.precision.name}
 
-        sharded = plan.zero >= 2 and (plan.dp > 1 or plan.offload == "params")
+        sharded = plan.zero >= 2 and (plan.copies > 1 or plan.offload == "params")
         site = self._site(sharded, options)
         self.network = network(config, site)
         whole = whole_network(config)
@@ -137,6 +138,8 @@ class Engine:
             dtype=self.precision.dtype,
             tp=TensorParallel(self.mesh.tp, self.plan.sp),
             recompute=Recompute(self.plan.recompute),
+            contexts=self.mesh.cp,
+            expert_groups=self.plan.ep,
             eager_attention=bool(options.get("eager_attention", False)),
         )
 
@@ -193,7 +196,7 @@ class Engine:
             self.stage.compile()
             self.notes["compile"] = "each layer"
 
-    def _optimizer(self, settings: Settings) -> torch.optim.Optimizer:
+    def _optimizer(self, settings: Settings) -> Any:
         kind: Any = adamw
         if self.plan.offload == "optimizer":
             kind = HostAdamW
@@ -201,9 +204,15 @@ class Engine:
         elif self.plan.offload == "params":
             self.notes["offload"] = "CPUOffloadPolicy"
         parameters = [p for p in self.stage.parameters() if p.requires_grad]
-        if self.plan.zero == 1 and self.plan.dp > 1:
+        if self.plan.zero == 1 and self.plan.copies > 1:
             self.notes["zero"] = "ZeroRedundancyOptimizer: gradients all-reduced, then fp32 weights broadcast"
-            return zero.sharded_optimizer(parameters, kind, self.mesh.dp, **settings.kwargs())
+            experts = split_experts(self.stage) if self.plan.ep > 1 else []
+            one = zero.sharded_optimizer(without(parameters, experts), kind, self.mesh.dp, **settings.kwargs())
+            if not experts:
+                return one
+            if self.mesh.same_experts.size == 1:
+                return Several(one, kind(experts, **settings.kwargs()))
+            return Several(one, zero.sharded_optimizer(experts, kind, self.mesh.same_experts, **settings.kwargs()))
         return kind(parameters, **settings.kwargs())
 
     def _connect(self) -> None:
@@ -233,9 +242,13 @@ def parameters(whole: Network) -> int:
 
 def _check_supported(config: Config, device: torch.device, options: dict[str, Any]) -> None:
     model, plan = config.model, config.plan
-    reasons = features.lacks(plan, bool(options.get("compile")), device.type)
+    reasons = features.lacks(plan, bool(options.get("compile")), device.type, config.alone_stage > 0)
     if model.experts and model.kind != "decoder":
         reasons.append(f"model {model.name}: experts are implemented for decoders, not for kind {model.kind}")
+    if plan.ep > 1 and (not model.experts or model.experts % plan.ep):
+        reasons.append(f"ep={plan.ep} does not divide {model.experts} experts")
+    if plan.cp > 1 and model.kind != "decoder":
+        reasons.append(f"cp={plan.cp} is implemented for decoders, not for kind {model.kind}")
     if not resnet_depth(model.name):
         reasons += _indivisible(model, plan, config.seq_len)
     if reasons:
@@ -258,6 +271,8 @@ def _indivisible(model: Model, plan: Plan, seq: int) -> list[str]:
             f"zero={plan.zero} cannot shard key/value heads that several of the tp={tp} ranks hold: "
             f"use tp of at most {kv}"
         )
-    if plan.sp and seq % tp:
-        reasons.append(f"sp=1 needs tp={tp} to divide seq_len={seq}")
+    if plan.cp > 1 and seq % (2 * plan.cp):
+        reasons.append(f"cp={plan.cp} needs {2 * plan.cp} equal parts of seq_len={seq}, two for each rank")
+    if plan.sp and seq // plan.cp % tp:
+        reasons.append(f"sp=1 needs tp={tp} to divide the {seq // plan.cp} tokens of a rank")
     return reasons

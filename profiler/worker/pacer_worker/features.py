@@ -38,11 +38,11 @@ def features() -> dict[str, bool | str]:
     }
 
 
-def lacks(plan: dict[str, Any] | Plan, compile: bool = False, device: str = "") -> list[str]:
+def lacks(plan: dict[str, Any] | Plan, compile: bool = False, device: str = "", alone: bool = False) -> list[str]:
     """Returns why the installed torch and this worker cannot run the plan, empty if they can.
 
     device is "cuda", "cpu" or "" (cuda if there is one). Precisions depend on the
-    device model; precision.lack checks them.
+    device model; precision.lack checks them. alone: the plan is run by one rank only.
     """
     device = device or _device()
     plan = plan if isinstance(plan, Plan) else Plan.read(plan)
@@ -50,13 +50,17 @@ def lacks(plan: dict[str, Any] | Plan, compile: bool = False, device: str = "") 
     reasons = [
         f"{key}={value}: the worker supports only dp, tp (with sp) and pp"
         for key, value in (("cp", plan.cp), ("ep", plan.ep), ("vp", plan.vp))
-        if value > 1
+        if value > 1 and (key == "vp" or not alone)
     ]
+    if plan.ep > 1 and plan.tp > 1 and not (plan.sp and plan.ep % plan.tp == 0):
+        reasons.append(f"ep={plan.ep} with tp={plan.tp} needs sp=1 and an ep that tp divides: each rank routes its own tokens")
+    if plan.ep > 1 and plan.zero >= 2:
+        reasons.append(f"ep={plan.ep} with zero={plan.zero}: the worker shards experts by zero=1 only")
     if plan.schedule not in ("", "1f1b"):
         reasons.append(f"schedule={plan.schedule}: the worker runs pipelines only with 1F1B")
     if plan.shard not in (0, plan.dp):
         reasons.append(f"shard={plan.shard}: the worker shards over all of dp")
-    sharded = plan.zero >= 2 and (plan.dp > 1 or plan.offload == "params")
+    sharded = plan.zero >= 2 and (plan.copies > 1 or plan.offload == "params")
     if sharded and zero.fsdp2(device) is None and zero.fsdp1(device) is None:
         reasons.append(
             f"zero={plan.zero} needs FSDP, which torch {version} lacks or cannot import for {device}; "
@@ -66,7 +70,7 @@ def lacks(plan: dict[str, Any] | Plan, compile: bool = False, device: str = "") 
         reasons.append(f"zero={plan.zero} with tp={plan.tp} needs fully_shard, which torch 2.6 or later has")
     if sharded and plan.pp > 1:
         reasons.append(f"zero={plan.zero} with pp={plan.pp}: FSDP would gather the weights for every micro-batch")
-    if plan.zero == 1 and plan.dp > 1 and zero.zero_redundancy_optimizer() is None:
+    if plan.zero == 1 and plan.copies > 1 and zero.zero_redundancy_optimizer() is None:
         reasons.append(f"zero=1 needs torch.distributed.optim.ZeroRedundancyOptimizer, which torch {version} lacks")
     if plan.offload == "params" and plan.zero != 3:
         reasons.append(f"offload=params needs zero=3, not zero={plan.zero}")

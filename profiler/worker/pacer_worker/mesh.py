@@ -1,4 +1,4 @@
-"""The process groups of a plan. Neighbouring ranks are tensor-parallel, then replicas, then stages."""
+"""The process groups of a plan. Neighbouring ranks are tensor-parallel, then contexts, replicas and stages."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ GROUP_TIMEOUT = datetime.timedelta(days=1)
 class Mesh:
     """The process groups of a plan, as seen from this rank.
 
-    rank = (stage * dp + replica) * tp + shard, so that the ranks that communicate most
-    are neighbours and pipeline stages are farthest apart (Narayanan et al., SC 2021).
+    rank = (stage * copies + copy) * tp + shard, so that the ranks that communicate most
+    are neighbours and pipeline stages are farthest apart (Narayanan et al., SC 2021). A copy
+    is one context of a replica: copy = replica * cp + context.
     Collective: every rank must build it at the same time.
     """
 
@@ -29,34 +30,40 @@ class Mesh:
         """alone: only this rank of the world runs."""
         self.plan, self.phases, self.alone = plan, phases, alone
         world = dist.get_world_size() if dist.is_initialized() else 1
-        if world != plan.dp * plan.tp * plan.pp:
+        if world != plan.devices:
             raise Unsupported(
-                f"dp={plan.dp} x tp={plan.tp} x pp={plan.pp} needs {plan.dp * plan.tp * plan.pp} processes, "
+                f"dp={plan.dp} x tp={plan.tp} x pp={plan.pp} x cp={plan.cp} needs {plan.devices} processes, "
                 f"{world} were started"
             )
         self.world = world
         self.rank = dist.get_rank() if dist.is_initialized() else 0
         self.shard = self.rank % plan.tp
-        self.replica = self.rank // plan.tp % plan.dp
-        self.stage = self.rank // (plan.tp * plan.dp)
+        self.replica = self.rank // plan.tp % plan.copies // plan.cp
+        self.stage = self.rank // (plan.tp * plan.copies)
         self._handles: dict[tuple[int, ...], object] = {}
 
-        replicas, shards, stages = range(plan.dp), range(plan.tp), range(plan.pp)
+        replicas, shards, stages = range(plan.copies), range(plan.tp), range(plan.pp)
         self.tp = self._own([[self.at(s, r, t) for t in shards] for s in stages for r in replicas])
         self.dp = self._own([[self.at(s, r, t) for r in replicas] for s in stages for t in shards])
         self.pp = self._own([[self.at(s, r, t) for s in stages] for r in replicas for t in shards])
+        contexts = [range(r, r + plan.cp) for r in replicas[:: plan.cp]]
+        self.cp = self._own([[self.at(s, r, t) for r in of] for s in stages for of in contexts for t in shards])
+        if alone:  # only ranks alone have whole experts of their own
+            alike = plan.copies * plan.tp
+            same = [list(range(s * alike + e, (s + 1) * alike, plan.ep)) for s in stages for e in range(plan.ep)]
+            self.same_experts = self._own(same)
         self.all = self._own([list(range(world))])
 
-    def at(self, stage: int, replica: int, shard: int) -> int:
+    def at(self, stage: int, copy: int, shard: int) -> int:
         """Returns the rank at these coordinates."""
-        return (stage * self.plan.dp + replica) * self.plan.tp + shard
+        return (stage * self.plan.copies + copy) * self.plan.tp + shard
 
     def stages(self, stages: Sequence[int]) -> Group | None:
         """Returns the group of these stages that includes this rank, None if there is none.
 
         Collective over the world. Each group has the ranks of one replica and shard.
         """
-        replicas, shards = range(self.plan.dp), range(self.plan.tp)
+        replicas, shards = range(self.plan.copies), range(self.plan.tp)
         return self._mine([[self.at(s, r, t) for s in stages] for r in replicas for t in shards])
 
     def _own(self, groups: list[list[int]]) -> Group:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -22,20 +23,33 @@ def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, e
     """Returns softmax(q k' / sqrt(d) + bias) v of (batch, heads, sequence, d) tensors.
 
     k and v may have fewer heads than q; each is then shared by equally many query heads.
-    With a bias, causal is ignored: the bias must include the mask.
+    With a bias, causal is ignored: the bias must include the mask. Of causal attention the
+    queries are the last ones of the sequence.
     """
     groups = q.shape[1] // k.shape[1]
+    earlier = causal and q.shape[2] < k.shape[2]  # keys before the first query
     # Only the CUDA kernels for 16-bit numbers read shared heads in place.
-    in_place = not eager and FUSED_GROUPS and q.is_cuda and q.element_size() == 2 and bias is None
+    in_place = not eager and FUSED_GROUPS and q.is_cuda and q.element_size() == 2 and bias is None and not earlier
     if groups > 1 and not in_place:
         k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
     if eager:
         return _eager(q, k, v, bias, causal)
     if bias is not None:
         return F.scaled_dot_product_attention(q, k, v, attn_mask=bias.to(q.dtype))
+    if earlier:
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=_last(q.shape[2], k.shape[2], q.device))
     if groups > 1 and in_place:
         return F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True)
     return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+
+def _last(queries: int, keys: int, device: torch.device) -> Any:
+    """Returns the causal mask of the last queries, in the form that fused kernels know (torch 2.3) if there is one."""
+    try:
+        from torch.nn.attention.bias import causal_lower_right
+    except ImportError:
+        return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
+    return causal_lower_right(queries, keys)
 
 
 def kernels(q: Tensor) -> str:
@@ -56,7 +70,7 @@ def _eager(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool) -
     if bias is not None:
         scores = scores + bias
     elif causal:
-        future = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
+        future = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1 + k.shape[2] - q.shape[2])
         scores = scores.masked_fill(future, float("-inf"))
     return torch.matmul(scores.float().softmax(-1).to(v.dtype), v)
 
@@ -127,10 +141,24 @@ class Attention(nn.Module):
         q, k, v = self._project(x, memory)
         if rotary is not None:
             q, k = rotate(q, rotary), rotate(k, rotary)
-        args = (q, k, v, bias, self.causal, self.site.eager_attention or not FUSED)
-        y = again(attend, *args) if self.site.recompute.attention else attend(*args)
+        y = self._attend(q, k, v, bias) if self.site.contexts.size == 1 else self._in_context(q, k, v)
         y = self.tp.leave(self.out(y.transpose(1, 2).flatten(2)))
         return self.out.add_bias(y)
+
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None = None) -> Tensor:
+        args = (q, k, v, bias, self.causal, self.site.eager_attention or not FUSED)
+        return again(attend, *args) if self.site.recompute.attention else attend(*args)
+
+    def _in_context(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Context parallelism: this rank's queries see the keys and values of all ranks.
+
+        Causal ranks have two of 2 cp parts of the sequence, one early and one late, so that all do the same work
+        (Llama 3, 2024, section 3.3.2). This is the first rank, with the first part and the last.
+        """
+        k, v = (self.site.contexts.all_gather(x, 2) for x in (k, v))
+        early, late = q.chunk(2, 2)
+        n = early.shape[2]
+        return torch.cat((self._attend(early, k[:, :, :n], v[:, :, :n]), self._attend(late, k, v)), 2)
 
     def _project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         wide, narrow = self.heads * self.width, self.kv_heads * self.width

@@ -21,7 +21,7 @@ LLAMA = Style(causal=True, rms_norm=True, bias=False, activation="silu", gated=T
 
 
 def decoder(config: Config, site: Site) -> Network:
-    model, seq = config.model, config.seq_len
+    model, seq = config.model, config.seq_len // site.contexts.size
     require_shape(model, "layers", "hidden", "heads", "vocab")
     dense = model.dense_layers if model.experts else model.layers
     if dense:
@@ -30,7 +30,7 @@ def decoder(config: Config, site: Site) -> Network:
         require_shape(model, "experts_per_token", "expert_ffn")
     style = LLAMA if model.gated_mlp else GPT
     state = ((seq // site.tp.size if site.tp.sequence else seq, model.hidden),)
-    learned = 0 if style.rotary else seq
+    learned = 0 if style.rotary else config.seq_len
     table = "embed.table" if model.tied_embeddings else "head.table"
 
     def layer(i: int) -> nn.Module:
@@ -63,7 +63,8 @@ class Positions(Weighted):
         self.declare("table", name, (length, width), Normal(width), site.device, partial=site.tp.partial)
 
     def forward(self, x: Tensor) -> Tensor:
-        return x + (self.tp.group.share(self.table, 0) if self.tp.sequence else self.table)
+        table = self.table[: x.shape[1] * (self.tp.size if self.tp.sequence else 1)]  # those of a context
+        return x + (self.tp.group.share(table, 0) if self.tp.sequence else table)
 
 
 class Embed(nn.Module):

@@ -32,6 +32,22 @@ def adamw(parameters: Any, **kwargs: Any) -> torch.optim.Optimizer:
     return torch.optim.AdamW(parameters, **kwargs)
 
 
+class Several:
+    """Optimizers of disjoint parameters, as one."""
+
+    def __init__(self, *parts: torch.optim.Optimizer) -> None:
+        self.parts = parts
+        self.param_groups = [group for part in parts for group in part.param_groups]
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        for part in self.parts:
+            part.zero_grad(set_to_none=set_to_none)
+
+    def step(self) -> None:
+        for part in self.parts:
+            part.step()
+
+
 class HostAdamW(torch.optim.Optimizer):
     """AdamW with its state and its step on the host (Ren et al., ZeRO-Offload, 2021).
 
