@@ -197,7 +197,7 @@ func (r *Command) launch(ctx context.Context, c spec.Config, dir *tempdir.Dir, s
 		at.Address, at.Port = meet.Address, meet.Port
 		args, env := r.o.Command.Expand(c, at)
 		cmd := profiler.Command{Args: args, Dir: r.o.Command.Dir, Timeout: r.o.Point.Timeout, Started: started}
-		var log trainlog.Reader
+		log := trainlog.Reader{Now: time.Now}
 		cmd.Output = &log
 		cmd.Env = slices.Concat(environment(r.o.Machine, r.devices(c), threads(r.o.Point, c), r.o.Team), r.emitted(at), env, vars)
 		end.exit, end.stopped, err = r.execute(ctx, cmd, out)

@@ -1,7 +1,6 @@
 package trainlog
 
 import (
-	"cmp"
 	"math"
 	"regexp"
 	"strconv"
@@ -95,9 +94,12 @@ var (
 )
 
 // deepSpeed reads "[TIME] [INFO] [timer.py:197:stop] 0/17, RunningAvgSamplesPerSec=..., CurrSamplesPerSec=...,
-// MemAllocated=1.75GB, MaxMemAllocated=2.6GB", in GiB. Releases before 0.7 print only SamplesPerSec, a mean.
+// MemAllocated=1.75GB, MaxMemAllocated=2.6GB", in GiB. Releases before 0.7 print only SamplesPerSec, the mean since the start.
 func deepSpeed(text string) (l Log, ok bool) {
-	line := Line{Step: count(deepStep, text), Samples: cmp.Or(field(deepCurrent, text), field(deepMean, text))}
+	line := Line{Step: count(deepStep, text), Samples: field(deepCurrent, text)}
+	if line.Samples == 0 {
+		line.Samples, line.mean = field(deepMean, text), true
+	}
 	if m := deepTime.FindStringSubmatch(text); m != nil {
 		line.At, _ = time.Parse("2006-01-02 15:04:05,000", m[1]) // a zero time if it is none
 	}
@@ -117,22 +119,6 @@ func nemo(text string) (l Log, ok bool) {
 	return Log{Lines: []Line{line}}, line.Sec > 0 && strings.Contains(text, "global_step")
 }
 
-// bar matches a progress bar of tqdm: count, total, rate and its unit.
-var bar = regexp.MustCompile(`\|\s*([0-9]+)/([0-9]+) \[[0-9:]+<[0-9:?]+, +([0-9.]+)(it/s|s/it)`)
-
-// progress reads a progress bar; step and total count its units.
-func progress(text string) (line Line, total int) {
-	m := bar.FindStringSubmatch(text)
-	if m == nil {
-		return line, 0
-	}
-	rate := parse(m[3])
-	if m[4] == "it/s" && rate > 0 {
-		rate = 1 / rate
-	}
-	return Line{Step: int(min(parse(m[1]), maxCount)), Sec: rate}, int(min(parse(m[2]), maxCount))
-}
-
 // lightning reads "Epoch 0: 50%|#####     | 50/100 [00:10<00:10, 4.93it/s, v_num=0]", of micro-batches. The numbers begin
 // again with an epoch: only the first one counts.
 func lightning(text string) (l Log, ok bool) {
@@ -140,7 +126,7 @@ func lightning(text string) (l Log, ok bool) {
 		return l, false
 	}
 	line, _ := progress(text)
-	return Log{Lines: []Line{line}}, line.Step > 0 && line.Sec > 0
+	return Log{Lines: []Line{line}}, line.Step > 0
 }
 
 var (
@@ -160,7 +146,7 @@ func trainer(text string) (l Log, ok bool) {
 		l.RunSteps = int(math.Round(min(rate*l.RunSec, maxCount)))
 		return l, l.RunSteps > 0
 	}
-	if line, total := progress(text); line.Step > 0 && line.Sec > 0 && !strings.HasPrefix(text, "Epoch ") && !strings.Contains(text, ": ") {
+	if line, total := progress(text); line.Step > 0 && !strings.HasPrefix(text, "Epoch ") && !strings.Contains(text, ": ") {
 		l.Lines, l.Total = []Line{line}, total
 	}
 	return l, len(l.Lines) > 0 || l.GlobalBatch+l.AccumSteps+l.Total > 0

@@ -52,13 +52,16 @@ func (l *Log) Time(p spec.Plan, seq, warmup, timed int) (t Timing, err error) {
 	if l.Format == Lightning {
 		unit = p.AccumSteps
 	}
-	before := 0
-	for i, line := range l.Lines {
+	before, lines := 0, l.Lines
+	if len(lines) > 0 && lines[0].bar.sec > 0 {
+		lines = l.barLines(warmup * unit)
+	}
+	for i, line := range lines {
 		from, to := before, line.Step/unit
 		if i == 0 {
 			from = max(to-1, 0) // an interval of unknown length: take it for one step, the warm-up decides
-			if n := len(l.Lines); n > 1 {
-				from = max(0, to-(l.Lines[1].Step-line.Step)/unit)
+			if len(lines) > 1 {
+				from = max(0, to-(lines[1].Step-line.Step)/unit)
 			}
 		}
 		before = to
@@ -74,7 +77,7 @@ func (l *Log) Time(p spec.Plan, seq, warmup, timed int) (t Timing, err error) {
 	switch {
 	case len(t.StepSec) > 0:
 		l.crossCheck(&t)
-	case l.RunSteps > 0 && l.RunSec > 0 && len(l.Lines) == 0:
+	case l.RunSteps > 0 && l.RunSec > 0 && (len(lines) == 0 || lines[0].bar.sec > 0):
 		t.StepSec, t.To = []float64{l.RunSec / float64(l.RunSteps)}, l.RunSteps
 		t.Warnings = append(t.Warnings, "the step time is the mean of the whole training, its start included")
 	default:
@@ -101,7 +104,7 @@ func (l *Log) stepSec(line Line, p spec.Plan, seq int) float64 {
 const maxDifference = 0.1
 
 // crossCheck compares the printed rates with the times at which their lines were printed. DeepSpeed's rates have counted
-// micro-batches as steps in some releases; then the times count.
+// micro-batches as steps in some releases; then the times count. So they do where the rate is the mean since the start.
 func (l *Log) crossCheck(t *Timing) {
 	var clock []float64
 	var last *Line
@@ -121,6 +124,10 @@ func (l *Log) crossCheck(t *Timing) {
 		return
 	}
 	said, was := stats.Median(t.StepSec), stats.Median(clock)
+	if l.Lines[0].mean {
+		t.StepSec = clock
+		return
+	}
 	if math.Abs(said/was-1) <= maxDifference {
 		return
 	}

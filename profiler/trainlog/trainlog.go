@@ -36,6 +36,9 @@ type Line struct {
 	Tokens      float64   // tokens per second of one device
 	GlobalBatch int       // samples of a step
 	At          time.Time // when it was printed, in an unknown zone
+
+	bar  barRate
+	mean bool // the rate is that since the start
 }
 
 // Log is what a log says. Zero means that it does not say.
@@ -61,7 +64,11 @@ const maxLines = 1_000_000
 // Reader collects what is written to it. It is an io.Writer that never fails. Lines end with a newline or a carriage
 // return, which progress bars use.
 type Reader struct {
-	rest []byte // of an unfinished line
+	// Now, if set, is the time: the output is read as it is printed, so that progress bars are timed by when they change.
+	Now func() time.Time
+
+	at   time.Time // of the last bytes of rest
+	rest []byte    // of an unfinished line
 	logs map[Format]*Log
 }
 
@@ -84,6 +91,9 @@ func (r *Reader) Write(p []byte) (int, error) {
 
 func (r *Reader) keep(p []byte) {
 	r.rest = append(r.rest, p[:min(len(p), maxLine-len(r.rest))]...)
+	if r.Now != nil && len(p) > 0 {
+		r.at = r.Now()
+	}
 }
 
 // Log returns the log so far. ok is false if no line of a known format was written. format selects one of several, "" =
@@ -126,6 +136,11 @@ func (r *Reader) line(text string) {
 	text = label.ReplaceAllString(text, "")
 	for f, read := range readers {
 		if got, ok := read(text); ok {
+			for i := range got.Lines {
+				if got.Lines[i].bar.sec > 0 {
+					got.Lines[i].At = r.at
+				}
+			}
 			r.log(f).add(got)
 		}
 	}

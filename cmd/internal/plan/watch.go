@@ -164,7 +164,7 @@ func readOutput(cmd *exec.Cmd, format trainlog.Format) (logs func() *trainlog.Lo
 		if term.IsTerminal(int(f.Fd())) {
 			return nil
 		}
-		t := &tee{out: f}
+		t := &tee{out: f, log: trainlog.Reader{Now: time.Now}}
 		tees = append(tees, t)
 		return t
 	}
@@ -179,12 +179,13 @@ func readOutput(cmd *exec.Cmd, format trainlog.Format) (logs func() *trainlog.Lo
 		cmd.Stderr = t
 	}
 	return func() *trainlog.Log {
+		var most *trainlog.Log // such as a progress bar on standard error, beside a summary on standard output
 		for _, t := range tees {
-			if l, ok := t.log.Log(format); ok {
-				return &l
+			if l, ok := t.log.Log(format); ok && (most == nil || len(l.Lines) > len(most.Lines)) {
+				most = &l
 			}
 		}
-		return nil
+		return most
 	}
 }
 

@@ -26,6 +26,7 @@ if args.style == "trainer":
     print(f"  Total train batch size (w. parallel, distributed & accumulation) = {args.batch_size}")
     print(f"  Total optimization steps = {args.steps}", flush=True)
 begin = last = time.perf_counter()
+smoothed = weights = 0.0  # of tqdm's rate, which is none of the last interval
 for step in range(1, args.steps + 1):
     loss = model(torch.randn(args.batch_size * args.seq, args.hidden)).square().mean()
     loss.backward()
@@ -44,9 +45,10 @@ for step in range(1, args.steps + 1):
               f"{loss.item():7.4f}  \x1b[33mmemory:  1.50GiB(1.88%)  \x1b[34mtps: "
               f"{round(args.batch_size * args.seq / sec):,}  \x1b[36mtflops: 0.02\x1b[39m", flush=True)
     else:
-        elapsed = int(now - begin)
+        smoothed, weights = 0.3 * sec + 0.7 * smoothed, 0.3 + 0.7 * weights
+        rate = weights / smoothed
         sys.stderr.write(f"\r {100 * step // args.steps:3d}%|####      | {step}/{args.steps} "
-                         f"[00:{elapsed:02d}<00:00, {1 / sec:5.2f}it/s]")
+                         f"[00:{int(now - begin):02d}<00:00, " + (f"{rate:5.2f}it/s]" if rate > 1 else f"{1 / rate:5.2f}s/it]"))
         sys.stderr.flush()
 if args.style == "trainer":
     print(f"\n{{'train_runtime': {last - begin:.4f}, 'train_steps_per_second': {args.steps / (last - begin):.3f}}}")

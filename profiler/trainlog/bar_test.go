@@ -1,0 +1,93 @@
+package trainlog
+
+import (
+	"math"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
+)
+
+// The logs of bars were printed by tqdm 4.64 as Trainer and Lightning use it: a first step of 3 s, then steps of about 0.13 s,
+// with the median below. The last rates that they show are up to 40 % too slow.
+const trainerMedian, lightningMedian = 0.13153, 0.13311
+
+// TestBars: the time of a step by a progress bar is that between its lines, not the rate that it shows.
+func TestBars(t *testing.T) {
+	for _, c := range []struct {
+		file   string
+		ga     int
+		cut    func(lines []string) []string // of the log
+		most   float64                       // error
+		median float64
+		steps  int // of the values together
+	}{
+		{"trainer.log", 2, nil, 0.01, trainerMedian, 35},
+		{"lightning.log", 1, nil, 0.02, lightningMedian, 49},
+		{"lightning.log", 2, nil, 0.02, 2 * lightningMedian, 20},
+		// Without the start, and only every third line, as some collectors keep them.
+		{"trainer.log", 2, func(lines []string) []string { return lines[20:] }, 0.02, trainerMedian, 20},
+		{"trainer.log", 2, func(lines []string) []string { return every(3, lines) }, 0.1, trainerMedian, 20},
+	} {
+		text, err := os.ReadFile("testdata/" + c.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := regexp.MustCompile("[\r\n]+").Split(string(text), -1)
+		if c.cut != nil {
+			lines = c.cut(lines)
+		}
+		l, err := Read(strings.NewReader(strings.Join(lines, "\r")), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := l.Time(plan(1, 4, c.ga), 0, 5, 0)
+		if sec := stats.Median(got.StepSec); err != nil || math.Abs(sec/c.median-1) > c.most || got.To-got.From < c.steps || len(got.Warnings) > 0 {
+			t.Errorf("%s, %d micro-batches: %g s, want %g, of steps %d to %d in %d values, %v, %q", c.file, c.ga, sec, c.median, got.From, got.To, len(got.StepSec), err, got.Warnings)
+		}
+	}
+}
+
+func every(n int, lines []string) (out []string) {
+	for chunk := range slices.Chunk(lines, n) {
+		out = append(out, chunk[len(chunk)-1])
+	}
+	return out
+}
+
+// TestLiveBars: bars that are read as they are printed are timed by when they change, whatever rate they show.
+func TestLiveBars(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	r := &Reader{Now: func() time.Time { return now }}
+	for i := range 20 {
+		_, _ = r.Write([]byte("\r"))
+		_, _ = r.Write([]byte("  5%|#   | " + strconv.Itoa(i) + "/20 [00:03<01:57,  3.00s/it]"))
+		now = now.Add(250 * time.Millisecond)
+	}
+	l, ok := r.Log("")
+	got, err := l.Time(plan(1, 1, 1), 0, 3, 0)
+	if !ok || err != nil || len(got.StepSec) != 16 || slices.ContainsFunc(got.StepSec, func(s float64) bool { return math.Abs(s-0.25) > 1e-6 }) || got.From != 3 || got.To != 19 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestLongBars: where only the elapsed time can be trusted, long intervals are timed by it.
+func TestLongBars(t *testing.T) {
+	var text strings.Builder
+	for i := 1; i <= 1000; i++ {
+		text.WriteString("\r 5%|#   | " + strconv.Itoa(i) + "/1000 [" + strconv.Itoa(i/60) + ":" + strconv.Itoa(i%60) + "<00:00,  9.99s/it]")
+	}
+	l, err := Read(strings.NewReader(text.String()), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := l.Time(plan(1, 1, 1), 0, 5, 0)
+	if err != nil || len(got.StepSec) < 5 || math.Abs(stats.Median(got.StepSec)-1) > 0.011 {
+		t.Errorf("%+v, %v; want steps of 1 s", got, err)
+	}
+}
