@@ -34,7 +34,7 @@ type Process struct {
 	// resident set since torch was imported, and the whole resident set.
 	PeakBytes     float64  `json:"-"`
 	ReservedBytes float64  `json:"-"`
-	HookSec       float64  `json:"-"` // CPU time of the hook itself
+	HookSec       float64  `json:"-"` // CPU time of the hook itself, without its start
 	Ended         bool     `json:"-"` // the program ended by itself
 	Error         string   `json:"-"` // exception that ended it
 	OOM           bool     `json:"-"` // that exception says that memory ran out

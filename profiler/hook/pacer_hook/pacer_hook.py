@@ -138,7 +138,7 @@ class Recorder:
         self._unwritten = ""
         self._written_at = 0.0
         self._faults = 0
-        self._spent = 0.0  # CPU seconds in this hook
+        self._spent = 0.0  # CPU seconds in this hook, without its start
         self._running = None  # weak reference to the running optimizer, the outermost one if they nest
         self._called = {}  # optimizer id -> self.backwards at its last call in this training step
         self._open = None  # the mark of this training step
@@ -214,10 +214,10 @@ class Recorder:
         cuda = self._torch.cuda
         if cuda.is_initialized() and cuda.is_current_stream_capturing():
             return
-        clock = time.thread_time()
-        self._count_backward()
         if self._file is None:
             self._start(opt)
+        clock = time.thread_time()  # without the start, which no later step repeats
+        self._count_backward()
         self._mark(opt)
         self._flush()
         self._spent += time.thread_time() - clock
