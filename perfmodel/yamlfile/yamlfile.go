@@ -1,10 +1,12 @@
 package yamlfile
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -68,6 +70,10 @@ func (f *File) Parse(text []byte) (n Node) {
 			n = Node{}
 		}
 	}()
+	if bytes.IndexByte(text, 0) >= 0 || !utf8.Valid(text) {
+		f.Fail(nil, "the file is not text in UTF-8")
+		return Node{}
+	}
 	if nesting(text) > maxNesting {
 		f.Fail(nil, "brackets or lists nested more than %d deep", maxNesting)
 		return Node{}

@@ -83,6 +83,7 @@ func TestMalformed(t *testing.T) {
 		"":                        "the file is empty",
 		"a: [1":                   "f.yaml:1:",
 		"a: 1\n---\nb: 2\n":       "a second document",
+		"name: \x00\xff\n":        "not text in UTF-8",
 		strings.Repeat("[", 200):  "nested more than 100 deep",
 		strings.Repeat("- ", 200): "nested more than 100 deep",
 		"a: 1\na: 2\n":            "f.yaml:2:1",

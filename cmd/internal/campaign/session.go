@@ -123,7 +123,12 @@ func (s *Session) Close() {
 
 // NoPoints is the error of a campaign without a point that can be run.
 func (s *Session) NoPoints() error {
-	return fail.NoAnswerf("profile: campaign %s: no point can be run on this machine; the reasons are above", s.Campaign.Name)
+	hint := ""
+	tooFew := slices.ContainsFunc(s.Rejected, func(r profiler.Rejected) bool { return r.Group == profiler.ForDevices && r.Config.Plan.Devices() > len(s.Machine.Devices) })
+	if tooFew && !s.Campaign.Space.Alone && s.Campaign.Runner.Name == profiler.RunnerTorchrun {
+		hint = "; for plans of more devices, alone: true in space measures one rank at a time, and --on runs on a cluster"
+	}
+	return fail.NoAnswerf("profile: campaign %s: no point can be run on this machine; the reasons are above%s", s.Campaign.Name, hint)
 }
 
 // Unusable is the error of a run without a row that can be fitted, nil if it has a usable row or no rows at all.

@@ -132,6 +132,10 @@ func Estimate(camp profiler.Campaign, state profiler.State, steps []profiler.Ste
 
 // Print writes the cost as sentences.
 func (e Cost) Print(w io.Writer, camp profiler.Campaign) error {
+	if e.Open == 0 {
+		_, err := fmt.Fprintln(w, "No point is left to measure.")
+		return err
+	}
 	fmt.Fprintf(w, "All %d hold their devices for about %s, %s device-hours. ", e.Open, Duration(e.OpenHoldSec), DeviceHours(e.OpenHours))
 	if camp.Budget == (profiler.Budget{}) {
 		fmt.Fprintln(w, "There is no budget.")
@@ -185,7 +189,7 @@ func (s *Session) nextCommands(rows []spec.Measurement, data string) []string {
 		data = " --data " + console.ShellLine(data)
 	}
 	next := []string{"pacer export " + s.Campaign.Name + ".parquet --source " + s.Campaign.Source() + data}
-	if slices.ContainsFunc(rows, perfmodel.Usable) {
+	if slices.ContainsFunc(rows, perfmodel.UsableOrAlone) {
 		next = slices.Insert(next, 0, "pacer fit --source "+s.Campaign.Source()+data)
 	}
 	return next

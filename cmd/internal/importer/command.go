@@ -15,10 +15,12 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/internal/number"
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/datasets/measured"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
@@ -148,6 +150,7 @@ refused.`,
 			if err != nil {
 				return err
 			}
+			fmt.Fprintf(c.App.ErrWriter, "import log: %s in the log of %s, median %s s\n", spec.Count(len(m.StepSec), "step time"), m.Env[profiler.EnvTiming], number.Significant(m.MedianStepSec(), 4))
 			return runImport(c, "log", 1, func(yield func(spec.Measurement, error) bool) { yield(m, nil) })
 		},
 	}

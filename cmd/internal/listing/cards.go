@@ -10,6 +10,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/number"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
 // Cards returns the output of pacer fit.
@@ -62,6 +63,10 @@ func printCards(w io.Writer, cards []perfmodel.Card, crossValidated bool) error 
 		}
 	}
 	p := query.Pool(cards)
+	if p.NHeldOut == 0 {
+		_, err := fmt.Fprintf(w, "\n%s fitted%s. The error on others is not known: no row of a whole step was held out.\n", spec.Count(p.NFit, "row"), pooledText(cards))
+		return err
+	}
 	fmt.Fprintf(w, "\n%d rows fitted%s. Mean relative error of the step time:\n", p.NFit, pooledText(cards))
 	how := "held-out rows, not used by the fit"
 	if crossValidated {

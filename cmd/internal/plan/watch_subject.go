@@ -136,7 +136,7 @@ func (w *watch) fromCommand(r *query.Resolver, s *watchSubject, q query.Request,
 		}
 		first = err
 	}
-	return fmt.Errorf("what the command trains is not understood, want --plan or --config: %w", first)
+	return fmt.Errorf("what the command trains is not understood, want --model and --plan, or --config: %w", first)
 }
 
 // predict fills in the prediction.
