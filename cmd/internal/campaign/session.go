@@ -124,7 +124,9 @@ func (s *Session) Close() {
 // NoPoints is the error of a campaign without a point that can be run.
 func (s *Session) NoPoints() error {
 	hint := ""
-	tooFew := slices.ContainsFunc(s.Rejected, func(r profiler.Rejected) bool { return r.Group == profiler.ForDevices && r.Config.Plan.Devices() > len(s.Machine.Devices) })
+	tooFew := slices.ContainsFunc(s.Rejected, func(r profiler.Rejected) bool {
+		return r.Group == profiler.ForDevices && r.Config.Plan.Devices() > len(s.Machine.Devices)
+	})
 	if tooFew && !s.Campaign.Space.Alone && s.Campaign.Runner.Name == profiler.RunnerTorchrun {
 		hint = "; for plans of more devices, alone: true in space measures one rank at a time, and --on runs on a cluster"
 	}

@@ -176,7 +176,7 @@ func NodeOf(a spec.Accelerator) spec.Node {
 }
 
 // BestCard returns the card of k with the smallest held-out error, nil if there is
-// none. want is a family, or Auto for those that beat the analytic model where both
+// none. A fit to ranks alone comes after those to whole steps. want is a family, or Auto for those that beat the analytic model where both
 // were scored. The model may have any of its names.
 func (r *Resolver) BestCard(k spec.Key, want string) (*perfmodel.Card, error) {
 	if want == "analytic" {
@@ -191,7 +191,7 @@ func (r *Resolver) BestCard(k spec.Key, want string) (*perfmodel.Card, error) {
 		if want == Auto && !c.BeatsUnfitted() {
 			continue
 		}
-		if best == nil || c.NHeldOut > 0 && (best.NHeldOut == 0 || c.MAPE < best.MAPE) {
+		if best == nil || c.MAPEAlone == 0 && (best.MAPEAlone > 0 || c.MAPE < best.MAPE) {
 			best = &cards[i]
 		}
 	}
