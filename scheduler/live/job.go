@@ -46,6 +46,17 @@ func (j *job) dirty() bool {
 	return j.want.Generation != o.Generation || j.want.RunGeneration != o.RunGeneration
 }
 
+// onTarget reports whether the job is known to run as its target says, or to be held without one.
+func (j *job) onTarget() bool {
+	switch {
+	case j.pending || j.dirty() || j.unsure != nil:
+		return false
+	case j.want.Plan == "":
+		return j.observed.Phase == Held
+	}
+	return j.observed.Phase == Running && j.want.settled()
+}
+
 // holds returns the devices that the job has now, or may take at any time.
 func (j *job) holds() Slots {
 	held := j.knownToHold()

@@ -15,8 +15,9 @@ type Stats struct {
 // Report is what a Tick leaves behind.
 type Report struct {
 	Stats
-	Observed bool          // the cluster could be observed
-	Jobs     map[Phase]int // of pacer, by their phase when observed last; those left alone included
+	Observed  bool          // the cluster could be observed
+	Jobs      map[Phase]int // of pacer, by their phase when observed last; those left alone included
+	OffTarget int           // jobs that do not run as decided, or may not: those left alone do not count
 }
 
 // Stats returns the sums so far. It may not be called during Tick.
@@ -27,6 +28,9 @@ func (c *Controller) report(observed bool) {
 	r := Report{Stats: c.stats, Observed: observed, Jobs: map[Phase]int{}}
 	for _, j := range c.jobs {
 		r.Jobs[j.observed.Phase]++
+		if j.managed && !j.onTarget() {
+			r.OffTarget++
+		}
 	}
 	c.OnTick(r)
 }

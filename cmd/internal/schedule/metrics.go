@@ -62,12 +62,13 @@ var (
 	observedDesc  = prometheus.NewDesc("pacer_schedule_observations_total", "Observations of the cluster, by result: done or failed.", []string{"result"}, nil)
 	changesDesc   = prometheus.NewDesc("pacer_schedule_job_changes_total", "Changes of jobs: started, stopped, lost (stopped without a decision).", []string{"change"}, nil)
 	jobsDesc      = prometheus.NewDesc("pacer_schedule_jobs", "Jobs that pacer schedules, by state.", []string{"state"}, nil)
+	offTargetDesc = prometheus.NewDesc("pacer_schedule_jobs_off_target", "Jobs that do not run as decided yet, or are not seen to: drift between decisions and cluster.", nil, nil)
 	ageDesc       = prometheus.NewDesc("pacer_schedule_state_age_seconds", "Time since the cluster was observed last.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (m *metrics) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{decisionsDesc, actionsDesc, observedDesc, changesDesc, jobsDesc, ageDesc} {
+	for _, d := range []*prometheus.Desc{decisionsDesc, actionsDesc, observedDesc, changesDesc, jobsDesc, offTargetDesc, ageDesc} {
 		out <- d
 	}
 }
@@ -93,6 +94,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	for _, p := range []live.Phase{live.Held, live.Releasing, live.Released, live.Running, live.Stopping, live.Requeued} {
 		out <- prometheus.MustNewConstMetric(jobsDesc, prometheus.GaugeValue, float64(r.Jobs[p]), p.String())
 	}
+	out <- prometheus.MustNewConstMetric(offTargetDesc, prometheus.GaugeValue, float64(r.OffTarget))
 	if !m.observed.IsZero() {
 		out <- prometheus.MustNewConstMetric(ageDesc, prometheus.GaugeValue, time.Since(m.observed).Seconds())
 	}
