@@ -9,7 +9,12 @@ import (
 	"sync"
 	"testing"
 
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
@@ -29,16 +34,8 @@ type answering struct {
 // other than "small".
 func startAdmission(t *testing.T, c *kubetest.Cluster) *answering {
 	t.Helper()
-	config, err := kubetest.Config(c.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
 	a := &answering{}
-	admission, err := kubernetes.NewAdmission(client, kubernetes.AdmissionOptions{
+	admission, err := kubernetes.NewAdmission(dynamicClient(t, c), kubernetes.AdmissionOptions{
 		Model: options().Model,
 		Plan: func(_ context.Context, j spec.Job, shape spec.Shape) (out planner.Choice, err error) {
 			a.mu.Lock()
@@ -131,12 +128,48 @@ type checkState struct {
 	}
 }
 
+var workloads = schema.GroupVersionResource{Group: "kueue.x-k8s.io", Version: "v1beta2", Resource: "workloads"}
+
+func dynamicClient(t *testing.T, c *kubetest.Cluster) dynamic.Interface {
+	t.Helper()
+	config, err := kubetest.Config(c.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// reserve creates a workload that Kueue has reserved quota for.
+func reserve(t *testing.T, c *kubetest.Cluster, name, annotations, status string) {
+	t.Helper()
+	w := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(workload(name, annotations)), &w.Object); err != nil {
+		t.Fatal(err)
+	}
+	client := dynamicClient(t, c).Resource(workloads).Namespace("default")
+	if _, err := client.Create(t.Context(), w, meta.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Patch(t.Context(), name, types.MergePatchType, []byte(status), meta.PatchOptions{}, "status"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // states returns the admission checks of a workload.
 func states(t *testing.T, c *kubetest.Cluster, name string) map[string]checkState {
 	t.Helper()
 	var list []checkState
-	text := c.Kubectl(t, "", "get", "workload", name, "-o", "jsonpath={.status.admissionChecks}")
-	if err := json.Unmarshal([]byte(text), &list); err != nil {
+	w, err := dynamicClient(t, c).Resource(workloads).Namespace("default").Get(t.Context(), name, meta.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checks, _, err := unstructured.NestedFieldNoCopy(w.Object, "status", "admissionChecks")
+	text, marshalled := json.Marshal(checks)
+	if err := errors.Join(err, marshalled, json.Unmarshal(text, &list)); err != nil {
 		t.Fatalf("%q: %v", text, err)
 	}
 	out := map[string]checkState{}
@@ -176,8 +209,7 @@ func TestAdmission(t *testing.T) {
 		{"unknown", `pacer.dev/model: nope`, "large", 4, "Rejected", `unknown model "nope"`, ""},
 		{"strange", `x: "1"`, "large", 4, "Ready", "no annotation pacer.dev/model", ""},
 	} {
-		c.Kubectl(t, workload(tc.name, tc.annotations), "apply", "-f", "-")
-		c.Kubectl(t, "", "patch", "workload", tc.name, "--subresource=status", "--type=merge", "-p", reserved(tc.flavor, tc.pods, other))
+		reserve(t, c, tc.name, tc.annotations, reserved(tc.flavor, tc.pods, other))
 		kubetest.Wait(t, tc.name, func() error {
 			got := states(t, c, tc.name)
 			s := got["pacer"]
@@ -197,8 +229,7 @@ func TestAdmission(t *testing.T) {
 
 	// Without an answer of the planner a workload waits, and says why.
 	a.failing(errors.New("no answer"))
-	c.Kubectl(t, workload("waits", model), "apply", "-f", "-")
-	c.Kubectl(t, "", "patch", "workload", "waits", "--subresource=status", "--type=merge", "-p", reserved("large", 4, ""))
+	reserve(t, c, "waits", model, reserved("large", 4, ""))
 	kubetest.Wait(t, "waits", func() error {
 		if s := states(t, c, "waits")["pacer"]; s.State != "Pending" || s.Message != "no answer" {
 			return fmt.Errorf("%+v", s)

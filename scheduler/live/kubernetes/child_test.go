@@ -17,6 +17,7 @@ import (
 
 	kube "k8s.io/client-go/kubernetes"
 
+	"github.com/pacer-ml/pacer/scheduler/live"
 	"github.com/pacer-ml/pacer/scheduler/live/kubernetes"
 	"github.com/pacer-ml/pacer/scheduler/live/kubernetes/kubetest"
 )
@@ -41,8 +42,8 @@ func (w *writes) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// killChild is the process that is killed: a controller that ends after PACER_TEST_KILL writes,
-// or once it has had nothing to do for a while. It prints its number of writes. With PACER_TEST_LEASE it waits for the lease.
+// killChild is the process that is killed: a controller that ends after PACER_TEST_KILL writes, or with PACER_TEST_ONCE once
+// all jobs are as decided. It prints its number of writes. With PACER_TEST_LEASE it waits for the lease.
 func killChild() {
 	after, err := strconv.ParseInt(os.Getenv("PACER_TEST_KILL"), 10, 64)
 	if err == nil {
@@ -68,37 +69,33 @@ func runChild(after int64) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
 	if os.Getenv("PACER_TEST_LEASE") == "" {
-		err = controlUntilQuiet(ctx, client, w)
+		err = controlUntilSettled(context.Background(), client, w)
 	} else {
 		lease := kubernetes.Lease{Namespace: "default", Name: "pacer", Identity: strconv.Itoa(os.Getpid()), Duration: 3 * time.Second}
-		lost := kubernetes.Lead(ctx, client, lease, nil, func(ctx context.Context) { err = controlUntilQuiet(ctx, client, w) })
+		lost := kubernetes.Lead(context.Background(), client, lease, nil, func(ctx context.Context) { err = controlUntilSettled(ctx, client, w) })
 		err = errors.Join(err, lost)
 	}
 	fmt.Println(w.n.Load())
 	return err
 }
 
-// controlUntilQuiet runs a controller until it has had nothing to do for a while.
-func controlUntilQuiet(ctx context.Context, client kube.Interface, w *writes) error {
+// controlUntilSettled runs a controller: until it is killed, or until all jobs are seen to be as decided and their pods have
+// their nodes.
+func controlUntilSettled(ctx context.Context, client kube.Interface, w *writes) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	p, controller, err := newPacer(ctx, client, os.Getenv("PACER_TEST_POLICY"), 1) // one writer: every write is counted before the next
 	if err != nil {
 		return err
 	}
-	go func() {
-		for quiet, last := 0, int64(-1); quiet < 20; time.Sleep(100 * time.Millisecond) { // 2 s without a write
-			if n := w.n.Load(); n != last || !p.engine.Settled() {
-				quiet, last = 0, n
-			} else {
-				quiet++
+	if os.Getenv("PACER_TEST_ONCE") != "" {
+		controller.OnTick = func(r live.Report) {
+			if r.Observed && r.Made > 0 && r.OffTarget == 0 && p.engine.Settled() {
+				cancel()
 			}
 		}
-		cancel()
-	}()
+	}
 	return controller.Run(ctx)
 }
 
@@ -111,7 +108,7 @@ func child(t *testing.T, c *kubetest.Cluster, policy string, after int) (n int, 
 		t.Fatal(err)
 	}
 	cmd := exec.Command(exe)
-	cmd.Env = append(os.Environ(), "PACER_TEST_KILL="+strconv.Itoa(after), "PACER_TEST_POLICY="+policy, "KUBECONFIG="+c.Kubeconfig)
+	cmd.Env = append(os.Environ(), "PACER_TEST_ONCE=true", "PACER_TEST_KILL="+strconv.Itoa(after), "PACER_TEST_POLICY="+policy, "KUBECONFIG="+c.Kubeconfig)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err = cmd.Run()

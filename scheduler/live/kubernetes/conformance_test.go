@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	core "k8s.io/api/core/v1"
@@ -19,9 +20,8 @@ import (
 // actor plays the pods of jobs.
 type actor struct {
 	*kubernetes.Cluster
-	t       *testing.T
-	c       *kubetest.Cluster
-	hurries int
+	t *testing.T
+	c *kubetest.Cluster
 }
 
 func name(id spec.JobID) string { return strings.TrimPrefix(string(id), "default/") }
@@ -49,14 +49,18 @@ func (a *actor) End(id spec.JobID) error {
 	return nil
 }
 
-// Hurry implements livetest.Actor. The controller of Jobs looks at the pods of a job once a second, and at once after a
-// change of what the job wants, such as a time that no controller here reads.
-func (a *actor) Hurry(id spec.JobID) error {
-	a.hurries++
-	patch := fmt.Sprintf(`{"spec":{"ttlSecondsAfterFinished":%d}}`, 100000+a.hurries)
-	_, err := a.c.Client.BatchV1().Jobs("default").Patch(a.t.Context(), name(id), types.MergePatchType, []byte(patch), meta.PatchOptions{})
+// Hurry implements livetest.Actor.
+func (a *actor) Hurry(id spec.JobID) error { return hurry(a.t, a.c, name(id)) }
+
+// hurry makes the controller of Jobs look at the pods of a job. It does so once a second, and at once after a change of what
+// the job wants, such as a time that no controller here reads.
+func hurry(t *testing.T, c *kubetest.Cluster, job string) error {
+	patch := fmt.Sprintf(`{"spec":{"ttlSecondsAfterFinished":%d}}`, 100000+hurries.Add(1))
+	_, err := c.Client.BatchV1().Jobs("default").Patch(t.Context(), job, types.MergePatchType, []byte(patch), meta.PatchOptions{})
 	return err
 }
+
+var hurries atomic.Int64
 
 // TestConformance runs a trace in the simulator, and on a real API server with the controller of Jobs, the scheduler and
 // nodes with pods that are played by the clock of the trace: every policy is called at the same times with the same jobs, and

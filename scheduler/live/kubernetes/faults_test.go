@@ -42,9 +42,7 @@ func TestKill(t *testing.T) {
 				t.Fatal(err)
 			}
 			if r.Plan != "" {
-				if err := runsAsRecorded(t, c, j); err != nil {
-					t.Errorf("killed after write %d: %v", after, err)
-				}
+				kubetest.Wait(t, fmt.Sprintf("killed after write %d", after), func() error { return runsAsRecorded(t, c, jobs(t, c)[name]) })
 			} else if !*j.Spec.Suspend {
 				t.Errorf("killed after write %d: job %s has no target and is not suspended", after, name)
 			}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,8 +45,14 @@ func TestPartlyDone(t *testing.T) {
 		}
 		return nil
 	})
+	before := p.last()
 	c.Submit(t, job("small", "b", 2, 3000))
-	time.Sleep(2 * time.Second) // it decides at once, and every second
+	kubetest.Wait(t, "decisions with small", func() error {
+		if r := p.last(); r.Jobs[live.Held] == 0 || r.Made == before.Made || r.Ticks < before.Ticks+3 {
+			return fmt.Errorf("%+v", r)
+		}
+		return nil
+	})
 	all := jobs(t, c)
 	if j := all["wide"]; *j.Spec.Suspend || *j.Status.Ready != 1 || !*all["small"].Spec.Suspend {
 		t.Errorf("job wide is stopped, or small started: %+v", j.Status)

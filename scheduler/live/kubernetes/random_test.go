@@ -39,8 +39,8 @@ type faultRun struct {
 
 const faultNodes, faultDevices = 3, 4
 
-// pacers runs one controller after the other until ctx is done, each in a process of its own. Most are killed after some
-// of their writes.
+// pacers runs one controller after the other until ctx is done, each in a process of its own that is killed after some of its
+// writes.
 func (r *faultRun) pacers(ctx context.Context, rng *rand.Rand) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -48,7 +48,7 @@ func (r *faultRun) pacers(ctx context.Context, rng *rand.Rand) {
 		return
 	}
 	for ctx.Err() == nil {
-		after := rng.IntN(8) // 0 = never
+		after := 1 + rng.IntN(7)
 		if r.two {
 			after *= 3 // the other one waits for the lease
 		}

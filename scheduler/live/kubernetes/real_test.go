@@ -86,6 +86,14 @@ type pacer struct {
 
 	mu     sync.Mutex
 	events []live.Event
+	report live.Report
+}
+
+// last returns the report of the last tick.
+func (p *pacer) last() live.Report {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.report
 }
 
 // of returns the events of a kind.
@@ -124,6 +132,11 @@ func newPacer(ctx context.Context, client kube.Interface, name string, writers i
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.events = append(p.events, e)
+		},
+		OnTick: func(r live.Report) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.report = r
 		},
 	})
 	return p, c, err
@@ -237,11 +250,16 @@ func TestPolicies(t *testing.T) {
 			kubetest.Wait(t, name, func() error {
 				left := 0
 				for _, j := range jobs(t, c) {
-					if !ended(t, j) {
-						left++
+					if ended(t, j) {
+						continue
+					}
+					left++
+					if !*j.Spec.Suspend {
+						_ = hurry(t, c, j.Name)
 					}
 				}
 				if left > 0 {
+					time.Sleep(150 * time.Millisecond)
 					return fmt.Errorf("%d of %d jobs have not ended", left, n)
 				}
 				return nil
