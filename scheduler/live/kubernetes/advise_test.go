@@ -44,7 +44,7 @@ func TestAdvice(t *testing.T) {
 	if c.client, err = kubernetes.NewForConfig(&rest.Config{Host: s.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}); err != nil {
 		t.Fatal(err)
 	}
-	c.Limit, c.ReadOnly = 10*time.Second, true
+	c.Limit, c.ReadOnly = time.Minute, true
 	event := live.Event{Kind: live.Decided, Job: &live.Job{Ref: j}, Message: "dp=1 on n0=1: the first", DryRun: true}
 	c.Advise(live.Event{Kind: live.Waiting, Job: event.Job, Message: "no devices", DryRun: true})
 	c.Advise(event)

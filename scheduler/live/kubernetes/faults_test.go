@@ -195,7 +195,7 @@ func TestTwoPacers(t *testing.T) {
 func TestLead(t *testing.T) {
 	c := fresh(t, 0)
 	lease := func(id string) kubernetes.Lease {
-		return kubernetes.Lease{Namespace: "default", Name: "pacer", Identity: id, Duration: 3 * time.Second}
+		return kubernetes.Lease{Namespace: "default", Name: "pacer", Identity: id, Duration: 30 * time.Second} // it is released, not waited for
 	}
 	var leading atomic.Int32
 	var all sync.WaitGroup

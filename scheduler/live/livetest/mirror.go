@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/scheduler/live"
 )
 
@@ -28,7 +29,7 @@ type Actor interface {
 type Mirror struct {
 	*Cluster
 	Real Actor
-	// Patience is how long the real cluster may take to become equal, 0 = a minute.
+	// Patience is how long the real cluster may take to become equal.
 	Patience time.Duration
 
 	specs  map[spec.JobID]spec.Job
@@ -38,7 +39,7 @@ type Mirror struct {
 
 // NewMirror returns a mirror of a real cluster that has the nodes of a trace and no jobs.
 func NewMirror(t *Trace, a Actor) *Mirror {
-	return &Mirror{Cluster: New(Epoch, t.Nodes()...), Real: a, Patience: time.Minute, specs: map[spec.JobID]spec.Job{}, since: map[spec.JobID]time.Time{}}
+	return &Mirror{Cluster: New(Epoch, t.Nodes()...), Real: a, Patience: spectest.Patience(30 * time.Second), specs: map[spec.JobID]spec.Job{}, since: map[spec.JobID]time.Time{}}
 }
 
 // Submit implements Stage.

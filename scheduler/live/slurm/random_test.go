@@ -45,7 +45,7 @@ func control(name string) error {
 		return err
 	}
 	c, err := live.New(live.Options{
-		Cluster: engine, Writers: 1, StartCost: time.Second, Resync: time.Second,
+		Cluster: engine, Writers: 1, StartCost: time.Second, Resync: time.Second, StaleAfter: 5 * time.Minute,
 		Policy: func(spec.Cluster) (scheduler.Policy, error) {
 			packed, err := place.Lookup("")
 			if err != nil {

@@ -2,6 +2,8 @@ package slurm_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -39,7 +41,7 @@ func options() slurm.Options {
 		NodeType: func(gres string, devices int) (spec.NodeGroup, error) {
 			return spec.NodeGroup{Devices: devices, Accelerator: spec.Accelerator{Name: gres}}, nil
 		},
-		Poll: 300 * time.Millisecond,
+		Poll: 300 * time.Millisecond, Limit: 5 * time.Minute,
 	}
 }
 
@@ -49,7 +51,7 @@ func drive(t *testing.T, c live.Cluster, policyName string, holds func(s *live.S
 	t.Helper()
 	var events []live.Event
 	o := live.Options{
-		Cluster: c, StartCost: time.Second,
+		Cluster: c, StartCost: time.Second, StaleAfter: 5 * time.Minute,
 		Policy: func(spec.Cluster) (scheduler.Policy, error) {
 			return builtin.Policies.New(policy.Spec{Name: policyName}, policy.Deps{Oracle: world().Oracle(0, 1)})
 		},
@@ -204,10 +206,14 @@ func TestStopCompleted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := real.Submit("#!/bin/bash\necho run\nsleep 2\n", "-n1", "--gres=gpu:1", "--comment=pacer:model=m,batch=1,steps=100")
+	seen := filepath.Join(t.TempDir(), "seen")
+	id := real.Submit("#!/bin/bash\necho run\nuntil [ -e "+seen+" ]; do sleep 0.1; done\n", "-n1", "--gres=gpu:1", "--comment=pacer:model=m,batch=1,steps=100")
 	real.Run("scontrol", "release", id)
 	var observed live.Job
 	await(t, c, id, func(j *live.Job) bool { observed = *j; return j.Phase == live.Running })
+	if err := os.WriteFile(seen, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	state := func() string { return real.Run("scontrol", "-o", "show", "job", id) }
 	for end := time.Now().Add(spectest.Patience(30 * time.Second)); !strings.Contains(state(), "JobState=COMPLETED"); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {

@@ -5,7 +5,7 @@ a network can be split.
 
 train.py DIR STEPS writes DIR/steps.jsonl (a line per step), DIR/state.pt and $PACER_PROGRESS. The
 samples of a step depend on its number only, so the loss does not depend on the plan. It rests
-$PAUSE seconds after each step until there is a file DIR/hurry.
+$PAUSE seconds after each step, and from half of them on ten times as long, until there is a file DIR/hurry.
 """
 import json
 import os
@@ -81,5 +81,5 @@ while step < steps:
         save()
         sys.exit(0)
     if not os.path.exists(os.path.join(folder, "hurry")):
-        time.sleep(float(os.environ.get("PAUSE", 0)))
+        time.sleep(float(os.environ.get("PAUSE", 0)) * (1 if 2 * step < steps else 10))
 save()

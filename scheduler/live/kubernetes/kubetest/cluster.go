@@ -157,11 +157,11 @@ func (c *Cluster) Kill(t testing.TB, component string) {
 	}
 }
 
-// Wait polls until ok returns nil. It fails the test with the last error after two minutes.
+// Wait polls until ok returns nil. It fails the test with the last error after five minutes.
 func Wait(t testing.TB, what string, ok func() error) {
 	t.Helper()
 	var err error
-	for until := time.Now().Add(2 * time.Minute); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(spectest.Patience(30 * time.Second)); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
 		if err = ok(); err == nil {
 			return
 		}

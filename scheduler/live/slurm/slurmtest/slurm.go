@@ -137,7 +137,9 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 SchedulerParameters=bf_interval=1,sched_interval=1,batch_sched_delay=0
 ReturnToService=2
-SlurmdTimeout=10
+MessageTimeout=100
+SlurmdTimeout=300
+BatchStartTimeout=300
 KillWait=20
 InactiveLimit=0
 MpiDefault=none
@@ -163,7 +165,7 @@ func (d *daemon) stop() {
 	_ = d.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-d.ended:
-	case <-time.After(5 * time.Second):
+	case <-time.After(spectest.Patience(5 * time.Second)):
 		_ = d.cmd.Process.Kill()
 		<-d.ended
 	}
