@@ -50,7 +50,7 @@ func (c *Cluster) WriteAdvice(ctx context.Context) error {
 	var failed []error
 	for uid, a := range c.advice {
 		err := c.writeAdvice(ctx, a)
-		if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // conflict: another job of that name
+		if err == nil || apierrors.IsNotFound(err) {
 			delete(c.advice, uid)
 			continue
 		}
@@ -70,7 +70,7 @@ func (c *Cluster) writeAdvice(ctx context.Context, a jobAdvice) error {
 	if isOther {
 		id = advisedID(other)
 	}
-	if now := c.find(id); now == nil || now.GetAnnotations()[AdviceAnnotation] == target {
+	if now := c.find(id); now == nil || now.GetUID() != a.job.GetUID() || now.GetAnnotations()[AdviceAnnotation] == target {
 		return nil
 	}
 	body, err := json.Marshal(object{"metadata": object{"uid": a.job.GetUID(), "annotations": object{AdviceAnnotation: target}}})

@@ -82,8 +82,8 @@ func (c *Cluster) placePod(ctx context.Context, name cache.ObjectName) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Limit)
 	defer cancel()
 	_, err = c.client.CoreV1().Pods(p.Namespace).Patch(ctx, p.Name, types.StrategicMergePatchType, body, meta.PatchOptions{FieldManager: FieldManager})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // another pod has its name
+	if apierrors.IsNotFound(err) {
+		return nil
 	}
 	if err == nil {
 		c.placed(p)

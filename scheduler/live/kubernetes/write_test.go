@@ -4,16 +4,20 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
 
+	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/pacer-ml/pacer/scheduler/live"
 	"github.com/pacer-ml/pacer/scheduler/live/kubernetes/kubetest"
@@ -71,6 +75,34 @@ func TestStartFails(t *testing.T) {
 	c, j := served(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusConflict) })
 	if err := c.Start(t.Context(), j, twoNodes); !errors.Is(err, live.ErrConflict) || !c.Settled() {
 		t.Errorf("%v, awaited %v", err, c.placing)
+	}
+}
+
+// TestPlaceConflict: a pod whose placement is refused with a conflict is placed at the next attempt.
+func TestPlaceConflict(t *testing.T) {
+	answers := []int{http.StatusConflict, http.StatusOK}
+	c, _ := served(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(answers[0])
+		answers = answers[1:]
+		_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"Pod"}`)
+	})
+	pods := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	c.pods = corelisters.NewPodLister(pods)
+	yes := true
+	err := pods.Add(&core.Pod{ObjectMeta: meta.ObjectMeta{Name: "a-0", Namespace: "default", OwnerReferences: []meta.OwnerReference{{UID: "a", Controller: &yes}},
+		Annotations: map[string]string{SlotsAnnotation: "n0=1+n1=1", batch.JobCompletionIndexAnnotation: "0"}},
+		Spec: core.PodSpec{SchedulingGates: []core.PodSchedulingGate{{Name: Gate}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.await("a", 1)
+	name := cache.NewObjectName("default", "a-0")
+	if err := c.placePod(t.Context(), name); err == nil || c.Settled() {
+		t.Error("a conflict counts as a placement")
+	}
+	if err := c.placePod(t.Context(), name); err != nil || len(c.placing) > 0 {
+		t.Errorf("second attempt: %v, awaited %v", err, c.placing)
 	}
 }
 
