@@ -192,6 +192,9 @@ func (c *Cluster) addJob(s *live.State, index map[string]int, j *job, now time.T
 		var out live.Job
 		var ours bool
 		if out, ours, err = c.jobOf(s, j, now); ours && err == nil {
+			if partOf(held, out.Record.RunSlots) {
+				held = out.Record.RunSlots
+			}
 			out.Slots = held
 			if out.Phase != live.Ended {
 				s.Jobs = append(s.Jobs, out)
@@ -210,6 +213,17 @@ func (c *Cluster) addJob(s *live.State, index map[string]int, j *job, now time.T
 		}
 	}
 	return held
+}
+
+// partOf reports whether a job has fewer devices than it was started on, on the same nodes. Slurm takes no devices away from a
+// run: it does not know all of them just after a start, or a restart of slurmctld.
+func partOf(held, started live.Slots) bool {
+	for name := range held {
+		if started[name] == 0 {
+			return false
+		}
+	}
+	return held != nil && held.Devices() < started.Devices()
 }
 
 // slots returns the devices that a job holds, nil if it holds none.

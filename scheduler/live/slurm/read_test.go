@@ -69,6 +69,18 @@ func TestForms(t *testing.T) {
 	}
 }
 
+// TestDevicesUnknown: a job of which Slurm knows no devices, or not all, has those that it was started on. It was resized if
+// there are more, or others.
+func TestDevicesUnknown(t *testing.T) {
+	for devices, want := range map[string]string{"gpu:v100:0": "node3=2+node4=2", "gpu:v100:1(IDX:0)": "node3=2+node4=2", "gpu:v100:4(IDX:0-3)": "node3=4+node4=4"} {
+		text := strings.ReplaceAll(string(readFile(t, "jobs-22.05.json")), "gpu:v100:2(IDX:0-1)", devices)
+		s, err := reader().state(readFile(t, "nodes-22.05.json"), []byte(text), now)
+		if err != nil || len(s.Jobs) != 2 || s.Jobs[1].Slots.String() != want {
+			t.Errorf("%s: %+v, %v, want %s", devices, s.Jobs, err, want)
+		}
+	}
+}
+
 // change returns the jobs with a field of the first one changed.
 func change(t *testing.T, field string, value any) []byte {
 	t.Helper()
