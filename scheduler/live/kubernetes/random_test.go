@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"syscall"
@@ -15,6 +16,9 @@ import (
 	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/pacer-ml/pacer/scheduler/live"
 	"github.com/pacer-ml/pacer/scheduler/live/kubernetes"
@@ -32,6 +36,9 @@ type faultRun struct {
 	two    bool   // pacers; one of them has the lease
 	node   string // that is lost, "" = none
 	names  map[string]bool
+	proxy  *kubetest.Proxy // of pacers
+	down   string          // file that exists while the planner does not answer
+	stops  int
 
 	mu    sync.Mutex
 	kills int
@@ -53,7 +60,7 @@ func (r *faultRun) pacers(ctx context.Context, rng *rand.Rand) {
 			after *= 3 // the other one waits for the lease
 		}
 		cmd := exec.CommandContext(ctx, exe)
-		cmd.Env = append(os.Environ(), "PACER_TEST_KILL="+strconv.Itoa(after), "PACER_TEST_POLICY="+r.policy, "KUBECONFIG="+r.c.Kubeconfig)
+		cmd.Env = append(os.Environ(), "PACER_TEST_KILL="+strconv.Itoa(after), "PACER_TEST_POLICY="+r.policy, "PACER_TEST_PLANNER="+r.down, "KUBECONFIG="+r.proxy.Kubeconfig)
 		if r.two {
 			cmd.Env = append(cmd.Env, "PACER_TEST_LEASE=true")
 		}
@@ -70,35 +77,74 @@ func (r *faultRun) pacers(ctx context.Context, rng *rand.Rand) {
 	}
 }
 
-// watch fails the test if released jobs were ever started on more devices than a node has.
+// watch fails the test if released jobs were ever started on more devices than a node has, or a job was stopped while it ran
+// with its target. It sees every version of every job until ctx is done, but for those of an API server that was killed.
 func (r *faultRun) watch(ctx context.Context) {
+	client := r.c.Client.BatchV1().Jobs("default")
 	for ; ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
-		list, err := r.c.Client.BatchV1().Jobs("default").List(ctx, meta.ListOptions{})
+		list, err := client.List(ctx, meta.ListOptions{})
 		if err != nil {
 			continue
 		}
-		granted := map[string]int{}
+		all := map[string]*batch.Job{}
 		for i := range list.Items {
-			j := &list.Items[i]
-			record, err := live.ParseRecord(j.Annotations[kubernetes.RecordAnnotation])
-			if err != nil {
-				r.t.Errorf("seed %d: job %s: %v", r.seed, j.Name, err)
+			all[list.Items[i].Name] = &list.Items[i]
+		}
+		r.check(all)
+		w, err := watchtools.NewRetryWatcherWithContext(ctx, list.ResourceVersion, &cache.ListWatch{WatchFuncWithContext: client.Watch})
+		if err != nil {
+			r.t.Error(err)
+			return
+		}
+		for e := range w.ResultChan() {
+			j, ok := e.Object.(*batch.Job)
+			if !ok {
+				break // the new API server does not have the old versions
 			}
-			if *j.Spec.Suspend || hasEnded(j) {
-				continue
+			r.see(all[j.Name], j)
+			if all[j.Name] = j; e.Type == apiwatch.Deleted {
+				delete(all, j.Name)
 			}
-			for node, n := range record.RunSlots {
-				if granted[node] += n; granted[node] > faultDevices {
-					all := ""
-					for k := range list.Items {
-						if o := &list.Items[k]; !*o.Spec.Suspend && !hasEnded(o) {
-							all += fmt.Sprintf("\n%s %s", o.Name, o.Annotations[kubernetes.RecordAnnotation])
-						}
-					}
-					r.t.Errorf("seed %d: %d devices of node %s are granted: %s", r.seed, granted[node], node, all)
-					return
-				}
-			}
+			r.check(all)
+		}
+		w.Stop()
+	}
+}
+
+// see fails the test if a job, between two versions of it, was stopped while it ran with its target.
+func (r *faultRun) see(was, is *batch.Job) {
+	record, err := live.ParseRecord(is.Annotations[kubernetes.RecordAnnotation])
+	if err != nil {
+		r.t.Errorf("seed %d: job %s: %v", r.seed, is.Name, err)
+	}
+	if was == nil || *was.Spec.Suspend || !*is.Spec.Suspend {
+		return
+	}
+	r.stops++
+	if record.Plan == record.RunPlan && record.Slots.String() == record.RunSlots.String() {
+		r.t.Errorf("seed %d: job %s is stopped, though it runs with its target: %s", r.seed, is.Name, record)
+	}
+}
+
+// check fails the test if jobs are started on more devices than a node has.
+func (r *faultRun) check(all map[string]*batch.Job) {
+	granted, text := map[string]int{}, ""
+	for _, j := range all {
+		if *j.Spec.Suspend || hasEnded(j) {
+			continue
+		}
+		text += fmt.Sprintf("\n%s %s", j.Name, j.Annotations[kubernetes.RecordAnnotation])
+		record, err := live.ParseRecord(j.Annotations[kubernetes.RecordAnnotation])
+		if err != nil {
+			continue // said before
+		}
+		for node, n := range record.RunSlots {
+			granted[node] += n
+		}
+	}
+	for node, n := range granted {
+		if n > faultDevices {
+			r.t.Errorf("seed %d: %d devices of node %s are granted: %s", r.seed, n, node, text)
 		}
 	}
 }
@@ -150,6 +196,12 @@ func (r *faultRun) fault(kind int) {
 			delete(r.names, name)
 			break
 		}
+	case 5:
+		if err := os.WriteFile(r.down, nil, 0o600); err != nil {
+			r.t.Error(err)
+		}
+	case 6:
+		_ = os.Remove(r.down)
 	}
 }
 
@@ -165,13 +217,16 @@ func (r *faultRun) submit(i int) {
 }
 
 // TestFaults lets jobs arrive on a real cluster while pacers are killed after their writes, two with a lease in every other
-// schedule, the API server and the controller of Jobs are killed, a node is lost and comes back, and jobs are deleted. No
-// device is granted twice, and every job completes. PACER_LIVE_SEED runs one seed, PACER_SOAK many.
+// schedule, the API server and the controller of Jobs are killed, a node is lost and comes back, jobs are deleted, and the
+// planner does not answer for a while. To pacers the API server is busy, fails, has conflicts, makes writes without an answer,
+// and is late with events. No device is granted twice, no job is stopped needlessly, and every job completes. PACER_LIVE_SEED
+// runs one seed, PACER_SOAK many.
 func TestFaults(t *testing.T) {
 	kills := 0
 	for _, seed := range livetest.Seeds(t, 2, 50) {
 		r := &faultRun{t: t, c: fresh(t, faultNodes), rng: rand.New(rand.NewPCG(seed, 6)), seed: seed, names: map[string]bool{}, two: seed%2 == 1,
-			policy: livetest.Conforming[seed%uint64(len(livetest.Conforming))]}
+			policy: livetest.Conforming[seed%uint64(len(livetest.Conforming))], down: filepath.Join(t.TempDir(), "down")}
+		r.proxy = r.c.Proxy(t, rand.New(rand.NewPCG(seed, 9)))
 		began := time.Now()
 		ctx, stop := context.WithCancel(t.Context())
 		var all sync.WaitGroup
@@ -190,6 +245,7 @@ func TestFaults(t *testing.T) {
 		if r.node != "" {
 			r.setNode(r.node, true)
 		}
+		_ = os.Remove(r.down)
 		kubetest.Wait(t, fmt.Sprintf("seed %d, policy %s", seed, r.policy), func() error {
 			list, err := r.c.Client.BatchV1().Jobs("default").List(t.Context(), meta.ListOptions{})
 			if err != nil {
@@ -212,7 +268,11 @@ func TestFaults(t *testing.T) {
 		})
 		stop()
 		all.Wait()
-		t.Logf("seed %d, policy %s: %d jobs, %d kills of pacer in %v", seed, r.policy, len(r.names), r.kills, time.Since(began).Round(time.Millisecond))
+		t.Logf("seed %d, policy %s: %d jobs, %d stops, %d kills of pacer in %v; %s", seed, r.policy, len(r.names), r.stops, r.kills,
+			time.Since(began).Round(time.Millisecond), r.proxy.Faults())
+		if lacks := r.proxy.Lacks(); len(lacks) > 0 {
+			t.Errorf("seed %d: no fault of the API server of kinds %q", seed, lacks)
+		}
 		if kills += r.kills; t.Failed() {
 			return
 		}
