@@ -215,6 +215,36 @@ func TestE2ESlurmTorch(t *testing.T) {
 	}
 }
 
+// TestE2ESlurmPartlyDone: a rank of a job ends well, and the other waits for ever. The job is stopped after the limit of its
+// comment, and ends when it is started again.
+func TestE2ESlurmPartlyDone(t *testing.T) {
+	real := slurmtest.Start(t, 1, 0)
+	pacer, dir := pacerBinary(t), t.TempDir()
+	script := filepath.Join(dir, "rank.sh")
+	writeFile(t, script, "[ -z \"$SLURM_RESTART_COUNT\" ] && [ \"$RANK\" = 1 ] || exit 0\ntrap 'exit 0' TERM\nsleep 100000 & wait\n")
+	id := real.Submit(fmt.Sprintf("#!/bin/bash\nexec %s run -- bash %s\n", pacer, script), "-n2", "-N1", "--gres=gpu:2",
+		fmt.Sprintf("--comment=pacer:model=GPT2-small,batch=8,steps=100,plan=dp=2+mb=4,progress=%s/steps.json,release-after=1s", dir))
+	var log syncBuffer
+	cmd := exec.Command(pacer, "schedule", "--on", "slurm", "--policy", "fifo", "--gres", "a100=a100-80gb", "--data", t.TempDir())
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	state := func() string { return real.Run("scontrol", "-o", "show", "job", id) }
+	for end := time.Now().Add(spectest.Patience(30 * time.Second)); !strings.Contains(state(), "JobState=COMPLETED"); time.Sleep(200 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s\n%s\n%s", state(), log.String(), real.Output(id))
+		}
+	}
+	if text := state(); !strings.Contains(text, "Restarts=1 ") || !strings.Contains(log.String(), "partly done for") {
+		t.Errorf("%s\n%s\n%s", text, log.String(), real.Output(id))
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "steps.json.ended*")); err != nil || len(left) > 0 {
+		t.Errorf("files left: %q, %v", left, err)
+	}
+}
+
 // pacerBinary returns the program under test.
 func pacerBinary(t *testing.T) string {
 	if bin := os.Getenv("PACER_BIN"); bin != "" {

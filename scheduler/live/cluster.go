@@ -151,7 +151,12 @@ type Job struct {
 	// Done is the number of steps completed, as the job reports; negative = unknown. The
 	// controller then estimates it from the predicted speed.
 	Done float64
-	// Paused jobs are left as they are; what they hold is usage.
+	// PartlyDone says that some processes of the run have ended well while others run on: if they wait for one another, they
+	// do so for ever.
+	PartlyDone bool
+	// ReleaseAfter is how long the job may be PartlyDone before it is stopped, 0 = no limit.
+	ReleaseAfter time.Duration
+	// Paused jobs are left as they are, but for ReleaseAfter; what they hold is usage.
 	Paused bool
 	// Version is that of the object read, for compare and swap; "" = the cluster has none.
 	Version string
@@ -187,6 +192,7 @@ const (
 	Delayed      EventKind = "Delayed"      // its restart waits for the limit of restarts per hour
 	Waiting      EventKind = "Waiting"      // gets nothing, with the first reason of the policy; without a reason of a dry run only
 	Lost         EventKind = "Lost"         // stopped without a decision, such as when its node went down
+	PartlyDone   EventKind = "PartlyDone"   // some of its processes have ended well, and others run on
 	Faulty       EventKind = "Faulty"       // an object that cannot be used
 	Refused      EventKind = "Refused"      // a decision that scheduler.Check refuses; targets stay
 	PolicyFailed EventKind = "PolicyFailed" // the policy has an error; targets stay

@@ -27,6 +27,9 @@ type job struct {
 	left bool // it stopped running with its target without a decision, and has not been seen held since
 	void bool // its devices were lost, not taken by a decision, since it was last seen running with its target
 
+	partly time.Time // since when it was seen to be partly done, zero = it is not
+	told   bool      // a PartlyDone event was sent since
+
 	counted int64     // generation of the target that its restart was counted for
 	stopped time.Time // until when a stop that was made need not be seen yet, zero = none was made
 	failure string    // of its last write, as reported; "" = the write was made

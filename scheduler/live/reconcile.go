@@ -15,6 +15,7 @@ type action struct {
 	*job
 	kind EventKind // Decided = the record alone
 	next Record
+	why  string // of a stop without a decision
 	err  error
 }
 
@@ -24,6 +25,7 @@ func (c *Controller) reconcile(ctx context.Context, now time.Time) (again bool) 
 	for _, holds := range []bool{false, true} { // those that give devices back first
 		again = c.write(ctx, c.records(holds)) || again
 	}
+	again = c.write(ctx, c.releases(now)) || again
 	return c.write(ctx, c.nextSteps(now)) || again
 }
 
@@ -160,6 +162,11 @@ func (c *Controller) wrote(ctx context.Context, a *action) (again bool) {
 	case StoppedJob:
 		c.stats.Stops++
 		j.ran, j.stopped = false, c.Now().Add(c.StaleAfter)
+		if a.why != "" {
+			j.want.Failures++
+			c.event(Event{Kind: StoppedJob, Job: &j.observed, Message: a.why, Warning: true})
+			return false
+		}
 		c.event(Event{Kind: StoppedJob, Job: &j.observed, Message: "for " + decided(&Record{}, j.want.Plan, j.want.Slots, "")})
 		return false
 	}

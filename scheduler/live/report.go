@@ -15,9 +15,11 @@ type Stats struct {
 // Report is what a Tick leaves behind.
 type Report struct {
 	Stats
-	Observed  bool          // the cluster could be observed
-	Jobs      map[Phase]int // of pacer, by their phase when observed last; those left alone included
-	OffTarget int           // jobs that do not run as decided, or may not: those left alone do not count
+	Observed bool          // the cluster could be observed
+	Jobs     map[Phase]int // of pacer, by their phase when observed last; those left alone included
+	// PartlyDone is the number of jobs with processes that have ended well a minute ago or earlier, and others that run on.
+	PartlyDone int
+	OffTarget  int // jobs that do not run as decided, or may not: those left alone do not count
 }
 
 // Stats returns the sums so far. It may not be called during Tick.
@@ -28,6 +30,9 @@ func (c *Controller) report(observed bool) {
 	r := Report{Stats: c.stats, Observed: observed, Jobs: map[Phase]int{}}
 	for _, j := range c.jobs {
 		r.Jobs[j.observed.Phase]++
+		if j.told {
+			r.PartlyDone++
+		}
 		if j.managed && !j.onTarget() {
 			r.OffTarget++
 		}

@@ -63,12 +63,13 @@ var (
 	changesDesc   = prometheus.NewDesc("pacer_schedule_job_changes_total", "Changes of jobs: started, stopped, lost (stopped without a decision).", []string{"change"}, nil)
 	jobsDesc      = prometheus.NewDesc("pacer_schedule_jobs", "Jobs that pacer schedules, by state.", []string{"state"}, nil)
 	offTargetDesc = prometheus.NewDesc("pacer_schedule_jobs_off_target", "Jobs that do not run as decided yet, or are not seen to: drift between decisions and cluster.", nil, nil)
+	partlyDesc    = prometheus.NewDesc("pacer_schedule_jobs_partly_done", "Jobs with processes that ended a minute ago or earlier, and others that run on: they may wait for each other.", nil, nil)
 	ageDesc       = prometheus.NewDesc("pacer_schedule_state_age_seconds", "Time since the cluster was observed last.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (m *metrics) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{decisionsDesc, actionsDesc, observedDesc, changesDesc, jobsDesc, offTargetDesc, ageDesc} {
+	for _, d := range []*prometheus.Desc{decisionsDesc, actionsDesc, observedDesc, changesDesc, jobsDesc, offTargetDesc, partlyDesc, ageDesc} {
 		out <- d
 	}
 }
@@ -95,6 +96,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(jobsDesc, prometheus.GaugeValue, float64(r.Jobs[p]), p.String())
 	}
 	out <- prometheus.MustNewConstMetric(offTargetDesc, prometheus.GaugeValue, float64(r.OffTarget))
+	out <- prometheus.MustNewConstMetric(partlyDesc, prometheus.GaugeValue, float64(r.PartlyDone))
 	if !m.observed.IsZero() {
 		out <- prometheus.MustNewConstMetric(ageDesc, prometheus.GaugeValue, time.Since(m.observed).Seconds())
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -88,7 +89,14 @@ func runJob(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return runChild(exec.Command("srun", args...), planEnv(plan, steps))
+	env := planEnv(plan, steps)
+	if steps != "" {
+		restarts, _ := strconv.Atoi(os.Getenv("SLURM_RESTART_COUNT"))
+		ended := slurm.EndedFile(steps, restarts)
+		env = append(env, endedVariable+"="+ended)
+		defer os.Remove(ended)
+	}
+	return runChild(exec.Command("srun", args...), env)
 }
 
 func parsePlan(text string) (spec.Plan, error) {
@@ -183,5 +191,32 @@ func execTask(command []string) error {
 	restarts, _ := strconv.Atoi(os.Getenv("SLURM_RESTART_COUNT"))
 	env := append(os.Environ(), "RANK="+os.Getenv("SLURM_PROCID"), "LOCAL_RANK="+os.Getenv("SLURM_LOCALID"), "WORLD_SIZE="+os.Getenv("SLURM_NTASKS"),
 		"MASTER_ADDR="+os.Getenv("SLURM_LAUNCH_NODE_IPADDR"), fmt.Sprintf("MASTER_PORT=%d", 20000+(17*job+restarts)%10000))
+	if ended := os.Getenv(endedVariable); ended != "" {
+		cmd := exec.Command(command[0], command[1:]...)
+		cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = env, os.Stdin, os.Stdout, os.Stderr
+		return runRank(cmd, ended)
+	}
 	return fmt.Errorf("run: %s: %w", path, syscall.Exec(path, command, env))
+}
+
+// endedVariable names the slurm.EndedFile of a run.
+const endedVariable = "PACER_ENDED_FILE"
+
+// runRank runs the command of a rank until it ends, and writes the rank into a file if it ended well. Slurm sends signals to
+// all processes of a task, so they are not passed on.
+func runRank(cmd *exec.Cmd, ended string) error {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT)
+	if err := cmd.Run(); err != nil {
+		return fail.WithCode(child.Code(err), fmt.Errorf("run: rank %s: %w", os.Getenv("SLURM_PROCID"), err))
+	}
+	f, err := os.OpenFile(ended, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err == nil {
+		_, err = fmt.Fprintln(f, os.Getenv("SLURM_PROCID"))
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "run: warning:", err)
+	}
+	return nil
 }

@@ -167,6 +167,10 @@ func withState(out live.Job, j *batch.Job, phase live.Phase, h *held) live.Job {
 		}
 	}
 	if phase == live.Running && partlyDone(j, h) {
+		out.PartlyDone = true
+		if out.Paused {
+			out.ReleaseAfter = 0
+		}
 		out.Paused = true // it is left to end, with all its devices
 	}
 	if phase == live.Running && len(h.pods) >= int(*j.Spec.Parallelism) || phase == live.Stopping && len(h.pods) > 0 && len(h.pods)+h.unbound >= counted(j) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,5 +76,62 @@ func TestPartlyDone(t *testing.T) {
 	kubetest.Wait(t, "small", func() error { return runsAsRecorded(t, c, jobs(t, c)["small"]) })
 	if j := jobs(t, c)["wide"]; !*j.Spec.Suspend {
 		t.Errorf("job wide was started again: %s", j.Annotations[kubernetes.RecordAnnotation])
+	}
+}
+
+// TestReleased: of two jobs with a pod that has succeeded, the one with a limit is suspended after it, and another gets its
+// devices. Events of Kubernetes say so.
+func TestReleased(t *testing.T) {
+	c := fresh(t, 4)
+	p := startPacer(t, c, "fifo")
+	limited := job("limited", "a", 8, 2000)
+	limited.Annotations[kubernetes.ReleaseAnnotation] = "30m"
+	c.Submit(t, limited)
+	c.Submit(t, job("unlimited", "a", 8, 2000))
+	for _, name := range []string{"limited", "unlimited"} {
+		kubetest.Wait(t, name, func() error { return runsAsRecorded(t, c, jobs(t, c)[name]) })
+		succeed(t, c, name)
+		kubetest.Wait(t, "status of "+name, func() error {
+			if j := jobs(t, c)[name]; j.Status.Succeeded != 1 {
+				return fmt.Errorf("%+v", j.Status)
+			}
+			return nil
+		})
+	}
+	c.Submit(t, job("waits", "b", 8, 3000))
+	says := func(job, reason, text string) {
+		t.Helper()
+		kubetest.Wait(t, reason+" of "+job, func() error {
+			list, err := c.Client.CoreV1().Events("default").List(t.Context(), meta.ListOptions{FieldSelector: "involvedObject.name=" + job})
+			if err != nil {
+				return err
+			}
+			for _, e := range list.Items {
+				if e.Reason == reason && strings.Contains(e.Message, text) {
+					return nil
+				}
+			}
+			return fmt.Errorf("%d events, none with %q; %+v", len(list.Items), text, p.last())
+		})
+	}
+	before := p.last().Ticks
+	kubetest.Wait(t, "observations", func() error { // the clock counts from when it is seen
+		if n := p.last().Ticks - before; n < 3 {
+			return fmt.Errorf("%d ticks", n)
+		}
+		return nil
+	})
+	p.later(2 * time.Minute)
+	says("limited", "PartlyDone", "is stopped 30m0s after that")
+	says("unlimited", "PartlyDone", "without a limit")
+	if n := len(p.of(live.StoppedJob)); n > 0 || *jobs(t, c)["limited"].Spec.Suspend {
+		t.Errorf("%d jobs are stopped before their limit", n)
+	}
+	p.later(30 * time.Minute)
+	says("limited", "Stopped", "partly done for")
+	kubetest.Wait(t, "waits", func() error { return runsAsRecorded(t, c, jobs(t, c)["waits"]) })
+	all := jobs(t, c)
+	if !*all["limited"].Spec.Suspend || *all["unlimited"].Spec.Suspend {
+		t.Errorf("limited is suspended: %v, want true; unlimited: %v, want false", *all["limited"].Spec.Suspend, *all["unlimited"].Spec.Suspend)
 	}
 }

@@ -88,6 +88,21 @@ type pacer struct {
 	mu     sync.Mutex
 	events []live.Event
 	report live.Report
+	ahead  time.Duration // of the clock
+}
+
+// now is the clock of the controller.
+func (p *pacer) now() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return time.Now().Add(p.ahead)
+}
+
+// later moves the clock on.
+func (p *pacer) later(by time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ahead += by
 }
 
 // last returns the report of the last tick.
@@ -121,7 +136,7 @@ func newPacer(ctx context.Context, client kube.Interface, name string, writers i
 	p := &pacer{engine: engine}
 	w := world()
 	c, err := live.New(live.Options{
-		Cluster: engine, Writers: writers, StaleAfter: time.Minute, Resync: time.Second,
+		Cluster: engine, Writers: writers, StaleAfter: 2 * time.Hour, Now: p.now, Resync: time.Second,
 		Policy: func(spec.Cluster) (scheduler.Policy, error) {
 			packed, err := place.Lookup("")
 			if err != nil {

@@ -27,9 +27,10 @@ const (
 	AcceleratorAnnotation = "pacer.dev/accelerator" // the only type to run on
 	TenantAnnotation      = "pacer.dev/tenant"      // "" = the namespace
 	WeightAnnotation      = "pacer.dev/weight"
-	GuaranteedAnnotation  = "pacer.dev/guaranteed" // "true" or "false"
-	PausedAnnotation      = "pacer.dev/paused"     // "true": left as it is
-	DoneAnnotation        = "pacer.dev/done"       // steps completed, as the job reports
+	GuaranteedAnnotation  = "pacer.dev/guaranteed"    // "true" or "false"
+	PausedAnnotation      = "pacer.dev/paused"        // "true": left as it is
+	ReleaseAnnotation     = "pacer.dev/release-after" // such as "30m": stopped that long after some of its pods have succeeded, and others run on
+	DoneAnnotation        = "pacer.dev/done"          // steps completed, as the job reports
 
 	RecordAnnotation    = "pacer.dev/record"
 	RequestedAnnotation = "pacer.dev/requested" // devices and hosts of the job as it was submitted
@@ -144,6 +145,11 @@ func (c *Cluster) annotated(out *live.Job, of meta.Object, r requested) (err err
 	if text := a[DurationAnnotation]; text != "" {
 		if s.Duration, err = time.ParseDuration(text); err != nil || s.Duration <= 0 {
 			return fmt.Errorf("annotation %s: %.80q is no duration above 0, such as 90m", DurationAnnotation, text)
+		}
+	}
+	if text := a[ReleaseAnnotation]; text != "" {
+		if out.ReleaseAfter, err = time.ParseDuration(text); err != nil || out.ReleaseAfter <= 0 {
+			return fmt.Errorf("annotation %s: %.80q is no duration above 0, such as 30m", ReleaseAnnotation, text)
 		}
 	}
 	err = errors.Join(a.count(BatchAnnotation, &s.GlobalBatch), a.count(SeqLenAnnotation, &s.SeqLen), a.number(StepsAnnotation, &s.Steps),

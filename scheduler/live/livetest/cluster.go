@@ -197,7 +197,7 @@ func (j *entry) released() bool { return j.Phase == live.Releasing || j.Phase ==
 // halt stops the run of a job.
 func (c *Cluster) halt(j *entry) {
 	j.begun = j.steps(c.now)
-	j.Phase, j.Slots, j.Started = live.Held, nil, time.Time{}
+	j.Phase, j.Slots, j.Started, j.PartlyDone = live.Held, nil, time.Time{}, false
 	j.vers++
 }
 
@@ -358,7 +358,7 @@ func (c *Cluster) Start(_ context.Context, o *live.Job, r live.Record) error {
 func (c *Cluster) Stop(_ context.Context, o *live.Job) error {
 	return c.write(o, func(j *entry) {
 		r := &j.Job.Record
-		if j.Phase == live.Running && r.Plan == r.RunPlan && maps.Equal(r.Slots, r.RunSlots) {
+		if j.Phase == live.Running && !j.PartlyDone && r.Plan == r.RunPlan && maps.Equal(r.Slots, r.RunSlots) {
 			c.Violation(fmt.Sprintf("job %s is stopped, though it runs with its target", o.Spec.ID))
 		}
 		switch {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +78,24 @@ func TestDevicesUnknown(t *testing.T) {
 		s, err := reader().state(readFile(t, "nodes-22.05.json"), []byte(text), now)
 		if err != nil || len(s.Jobs) != 2 || s.Jobs[1].Slots.String() != want {
 			t.Errorf("%s: %+v, %v, want %s", devices, s.Jobs, err, want)
+		}
+	}
+}
+
+// TestPartlyDone: a rank of the present run has ended well, once there is the file that says so.
+func TestPartlyDone(t *testing.T) {
+	progress := filepath.Join(t.TempDir(), "steps.json")
+	for restarts, want := range map[int]bool{0: true, 1: false} {
+		if err := os.WriteFile(EndedFile(progress, restarts), []byte("0\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		text := strings.ReplaceAll(string(readFile(t, "jobs-22.05.json")), "steps=600,", "steps=600,release-after=30m,progress="+progress+",")
+		s, err := reader().state(readFile(t, "nodes-22.05.json"), []byte(text), now)
+		if err != nil || len(s.Jobs) != 2 || s.Jobs[1].PartlyDone != want || s.Jobs[1].ReleaseAfter != 30*time.Minute {
+			t.Errorf("file of restart %d: %+v, %v, want %v", restarts, s.Jobs, err, want)
+		}
+		if err := os.Remove(EndedFile(progress, restarts)); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -68,6 +68,11 @@ func showJob(ctx context.Context, id string) (out []byte, err error) {
 // progressPath replaces %j by the ID of the job, as sbatch does in names of files.
 func progressPath(path, id string) string { return strings.ReplaceAll(path, "%j", id) }
 
+// EndedFile is the file beside that of key progress in which pacer run writes the ranks of a run that have ended well.
+func EndedFile(progress string, restarts int) string {
+	return fmt.Sprintf("%s.ended-%d", progress, restarts)
+}
+
 func findRecord(shown, id string) (live.Record, error) {
 	found := adminComment.FindStringSubmatch(shown)
 	if found == nil {

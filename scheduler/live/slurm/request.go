@@ -20,7 +20,7 @@ import (
 const Prefix = "pacer:"
 
 // keys are what a comment may set, comma-separated as key=value.
-const keys = "model, batch, seq, steps, duration, plan, tenant, weight, guaranteed, paused, progress"
+const keys = "model, batch, seq, steps, duration, plan, tenant, weight, guaranteed, paused, progress, release-after"
 
 // jobOf returns a job of pacer; ours is false if it is another's.
 func (c *Cluster) jobOf(s *live.State, j *job, now time.Time) (out live.Job, ours bool, err error) {
@@ -143,13 +143,28 @@ func (c *Cluster) readKeys(out *live.Job, text string) error {
 		case "paused":
 			out.Paused, err = strconv.ParseBool(value)
 		case "progress":
-			out.Done = progress(progressPath(value, string(s.ID)))
+			path := progressPath(value, string(s.ID))
+			out.Done = progress(path)
+			if j, ok := out.Ref.(*job); ok { // it is in the queue
+				_, missing := os.Stat(EndedFile(path, int(j.Restarts)))
+				out.PartlyDone = missing == nil
+			}
+		case "release-after":
+			if out.ReleaseAfter, err = time.ParseDuration(value); err != nil || out.ReleaseAfter <= 0 {
+				err = fmt.Errorf("%.80q is no duration above 0, such as 30m", value)
+			}
 		default:
 			err = fmt.Errorf("unknown key, want one of %s", keys)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", key, err)
 		}
+	}
+	if out.ReleaseAfter > 0 && !seen["progress"] {
+		return errors.New("release-after needs progress: the ranks that have ended are written beside its file")
+	}
+	if out.Paused {
+		out.ReleaseAfter = 0
 	}
 	if !seen["model"] {
 		return errors.New("model is missing, want the name of a model")

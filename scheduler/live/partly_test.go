@@ -1,0 +1,72 @@
+package live_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler/live"
+)
+
+// TestPartlyDone: a minute after the first processes of a job have ended an event says so, once. The job is stopped when its
+// limit is over, also if the policy does not decide about it, and starts again. Without a limit it runs on.
+func TestPartlyDone(t *testing.T) {
+	var last live.Report
+	r := newDirected(t, 3, func(o *live.Options) { o.OnTick = func(r live.Report) { last = r } })
+	tick := func(later time.Duration) {
+		t.Helper()
+		r.c.Advance(r.c.Now().Add(later))
+		if _, err := r.live.Tick(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said := func(kind live.EventKind) (out []string) {
+		for _, e := range r.events {
+			if e.Kind == kind {
+				out = append(out, e.Object+": "+e.Message)
+			}
+		}
+		slices.Sort(out)
+		return out
+	}
+	tick(0)
+	tick(time.Second)
+	starts := r.c.Starts
+	for id, limit := range map[spec.JobID]time.Duration{"j0": 0, "j1": 10 * time.Minute, "j2": 10 * time.Minute} {
+		r.c.Edit(id, func(j *live.Job) { j.PartlyDone, j.ReleaseAfter, j.Paused = true, limit, id == "j2" })
+	}
+	tick(time.Second)
+	tick(59 * time.Second)
+	if n := len(said(live.PartlyDone)); n != 0 || last.PartlyDone != 0 {
+		t.Errorf("after 59 s %d events, %d jobs", n, last.PartlyDone)
+	}
+	for range 2 {
+		tick(time.Second)
+	}
+	got := said(live.PartlyDone)
+	if len(got) != 3 || last.PartlyDone != 3 || !strings.Contains(got[0], "goes on without a limit") || !strings.Contains(got[1], "is stopped 10m0s after that") {
+		t.Errorf("after a minute %q, %d jobs", got, last.PartlyDone)
+	}
+	if n := len(said(live.StoppedJob)); n != 0 {
+		t.Errorf("%d stops before the limit", n)
+	}
+	tick(9 * time.Minute)
+	got = said(live.StoppedJob)
+	if len(got) != 2 || !strings.HasPrefix(got[0], "job j1: partly done for 10m") || !strings.HasPrefix(got[1], "job j2: ") {
+		t.Errorf("stops %q", got)
+	}
+	r.c.Edit("j2", func(j *live.Job) { j.Paused = false })
+	for range 3 {
+		tick(time.Second)
+	}
+	for _, j := range r.c.Jobs() {
+		if want := map[bool]int{true: 1}[j.Spec.ID != "j0"]; j.Phase != live.Running || j.Record.Failures != want || j.Record.Restarts != 0 {
+			t.Errorf("job %s is %s after %d failures and %d restarts", j.Spec.ID, j.Phase, j.Record.Failures, j.Record.Restarts)
+		}
+	}
+	if again := r.c.Starts - starts; again != 2 || last.PartlyDone != 1 {
+		t.Errorf("%d starts, %d jobs partly done, want 2 and 1", again, last.PartlyDone)
+	}
+}
