@@ -78,7 +78,7 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
-// TestPlaceConflict: a pod whose placement is refused with a conflict is placed at the next attempt.
+// TestPlaceConflict: a conflict refuses the placement of a pod, and the next attempt places it.
 func TestPlaceConflict(t *testing.T) {
 	answers := []int{http.StatusConflict, http.StatusOK}
 	c, _ := served(t, func(w http.ResponseWriter, _ *http.Request) {

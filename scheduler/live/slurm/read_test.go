@@ -70,7 +70,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestDevicesUnknown: a job of which Slurm knows no devices, or not all, has those that it was started on. It was resized if
+// TestDevicesUnknown: Slurm may know no devices of a job, or not all: it has those that it was started on. It was resized if
 // there are more, or others.
 func TestDevicesUnknown(t *testing.T) {
 	for devices, want := range map[string]string{"gpu:v100:0": "node3=2+node4=2", "gpu:v100:1(IDX:0)": "node3=2+node4=2", "gpu:v100:4(IDX:0-3)": "node3=4+node4=4"} {
