@@ -106,6 +106,7 @@ type Controller struct {
 	changed    bool        // since the last decision
 	wake       time.Time   // of the policy, zero = none
 	retry      time.Time   // of a failed decision, zero = none
+	failures   int         // decisions that failed or were refused since the last that was made
 	generation int64       // highest so far
 	restarts   []time.Time // within the last hour, ascending
 	refusal    string      // reported last
@@ -149,7 +150,7 @@ func (c *Controller) Run(ctx context.Context) error {
 const (
 	minTick     = 10 * time.Millisecond // between two ticks
 	retryWrite  = time.Second           // after a failed write or observation
-	retryDecide = 10 * time.Second      // after a failed or refused decision
+	retryDecide = 10 * time.Second      // after a failed or refused decision, at most: after the first a second, and then twice as long each time
 )
 
 // Tick observes the cluster, decides if there is reason to, and lets every job take a step. It

@@ -280,3 +280,46 @@ func TestWaitingOfDryRun(t *testing.T) {
 		}
 	}
 }
+
+// failing is a director that fails so many times.
+type failing struct {
+	*director
+	left int
+}
+
+func (p *failing) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
+	if p.left--; p.left >= 0 {
+		return scheduler.Decision{}, errors.New("the planner does not answer")
+	}
+	return p.director.Decide(ctx, s)
+}
+
+// TestRetry: a policy that fails is called again after a second, and later after up to ten; the first failure after a decision
+// counts from a second again.
+func TestRetry(t *testing.T) {
+	p := &failing{left: 6}
+	r := newDirected(t, 1, func(o *live.Options) {
+		o.Policy = func(spec.Cluster) (scheduler.Policy, error) { return p, nil }
+	})
+	p.director = r.director
+	pauses := func(n int) (out []time.Duration) {
+		for range n {
+			next, err := r.live.Tick(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, next.Sub(r.c.Now()))
+			r.c.Advance(next)
+		}
+		return out
+	}
+	second := time.Second
+	if got, want := pauses(6), []time.Duration{second, 2 * second, 4 * second, 8 * second, 10 * second, 10 * second}; !slices.Equal(got, want) {
+		t.Errorf("pauses %v, want %v", got, want)
+	}
+	pauses(2) // it decides
+	p.left = 1
+	if got := pauses(1); got[0] != second || r.live.Stats().Failed != 7 {
+		t.Errorf("pause %v, %d failures", got, r.live.Stats().Failed)
+	}
+}

@@ -46,7 +46,7 @@ func (c *Controller) decide(ctx context.Context, now time.Time) {
 		return
 	}
 	c.stats.Made++
-	c.ended, c.changed, c.wake, c.refusal = nil, false, time.Time{}, ""
+	c.ended, c.changed, c.wake, c.refusal, c.failures = nil, false, time.Time{}, "", 0
 	if d.Wake > 0 {
 		c.wake = c.epoch.Add(d.Wake)
 	}
@@ -67,7 +67,8 @@ func (c *Controller) refuse(now time.Time, kind EventKind, err error) {
 	} else {
 		c.stats.Failed++
 	}
-	c.retry, c.wake = now.Add(retryDecide), time.Time{}
+	c.retry, c.wake = now.Add(min(time.Second<<min(c.failures, 10), retryDecide)), time.Time{}
+	c.failures++
 	if text := string(kind) + err.Error(); text != c.refusal {
 		c.refusal = text
 		c.event(Event{Kind: kind, Object: "policy", Message: err.Error(), Warning: true})
