@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// recipe is a part of what a source's recipes state: parts of the training stack of rows whose text (recipeText) has words.
+// recipe is a part of what a source's recipes state: parts of the training stack of rows with words in their text (recipeText).
 type recipe struct {
 	words *regexp.Regexp
 	parts string

@@ -15,7 +15,7 @@ type publishedSource struct {
 	framework string       // training stack, in the form of package stack
 	parts     string       // parts of the stack, whatever its name, in the form of package stack
 	noted     []notedParts // the same for rows with notes that say so
-	recipes   []recipe     // the same for rows whose recipe says so
+	recipes   []recipe     // the same for rows with a recipe that says so
 	adapted   stackParts   // the same for rows that train adapters on one training stack
 	dated     bool         // names of files in source_path end in the month of the run
 	memory    stack.Memory // what mem_gib counts, "" = what the training stack reports
