@@ -43,7 +43,8 @@ type spread struct {
 }
 
 func (p *Prior) uncalibrated() *calibrated {
-	return &calibrated{physics: p.consts.Physics, seen: p.seen, elsewhere: p.consts.Widths}
+	all := spread{scale: p.consts.Widths.Scale}
+	return &calibrated{physics: p.consts.Physics, seen: p.seen, elsewhere: p.consts.Widths, all: all, whole: all}
 }
 
 // calibrate conditions the prior on rows and the scatter of repeats, and returns the joint distribution of the rows' errors.
