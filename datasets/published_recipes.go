@@ -72,34 +72,33 @@ func (r *publishedRow) recipeText() string {
 		" pp=" + r.Str("pp") + " vpp=" + r.Str("vpp") + " ep=" + r.Str("ep") + " " + r.Str("notes")
 }
 
-// recipe returns the parts that the source's recipes state of the row, and whether they are about it.
-func (r *publishedRow) recipe() (parts string, ok bool) {
+// findRecipe returns the first recipe of the source that is about the row.
+func (r *publishedRow) findRecipe() *recipe {
 	if len(r.source.recipes) == 0 {
-		return "", false
+		return nil
 	}
 	text := r.recipeText()
-	for _, known := range r.source.recipes {
-		if known.words.MatchString(text) {
-			return known.parts, true
+	for i := range r.source.recipes {
+		if known := &r.source.recipes[i]; known.words.MatchString(text) {
+			return known
 		}
 	}
-	return "", false
+	return nil
 }
 
 // recomputes reports whether the row's recipe has modules that are recomputed.
 func (r *publishedRow) recomputes() bool {
-	parts, _ := r.recipe()
-	return strings.Contains(parts, "recompute=")
+	return r.recipe != nil && strings.Contains(r.recipe.parts, "recompute=")
 }
 
 // documents reports whether the source states the value for a blank of an optional column.
 func (r *publishedRow) documents(column string) bool {
-	switch _, known := r.recipe(); column {
+	switch column {
 	case "precision":
 		return r.source.precision != ""
 	case "zero_stage":
 		return r.source.distributed
 	default:
-		return known
+		return r.recipe != nil
 	}
 }

@@ -26,7 +26,7 @@ func TestRecipes(t *testing.T) {
 		{"NeMo/Megatron-Bridge,GPT OSS 120B,B200,64,1,1,,8,4,1280,,bf16,release=26.04", "Megatron-Bridge@26.04 dispatch=all-to-all recompute=moe_act+layernorm", "selective", false},
 		{"NeMo/Megatron-Bridge,Llama3-8B,H100,8,1,1,,,1,128,,fp8,release=26.06", "Megatron-Bridge@26.06", "", true},
 		{"NVIDIA/dgxc-benchmarking,DeepSeekV3,GB200,128,2,4,,32,1,1024,,bf16,release 25.05", "NeMo@25.05 recompute=core", "selective", false},
-		{"somebody/else,DeepSeekV3,GB200,128,2,4,,32,1,1024,,bf16,release 25.05", "somebody/else@25.05", "", false}, // no recipes
+		{"somebody/else,DeepSeekV3,GB200,128,2,4,,32,1,1024,,bf16,release 25.05", "somebody/else@25.05", "", false}, // this source has none
 	} {
 		rows, bad := readRows(t, "rows.csv", head+"x,"+c.row+"\n", false)
 		if len(bad) > 0 || len(rows) != 1 {

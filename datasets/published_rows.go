@@ -154,7 +154,8 @@ type publishedRow struct {
 	*table.Record
 	table  *publishedTable
 	source *publishedSource
-	stack  string // name of the training stack
+	recipe *recipe // of the source about this row, nil = none
+	stack  string  // name of the training stack
 	m      spec.Measurement
 
 	batch      int  // global batch, 0 = not recorded
@@ -176,6 +177,7 @@ func (t *publishedTable) row(rec *table.Record) *publishedRow {
 		r.source = sourceOf(s, t.stem)
 		t.sources[s] = r.source
 	}
+	r.recipe = r.findRecipe()
 	return r
 }
 

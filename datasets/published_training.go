@@ -51,8 +51,9 @@ func (r *publishedRow) stated(framework string) string {
 				parts += " " + n.parts
 			}
 		}
-		known, _ := r.recipe()
-		parts += " " + known
+		if r.recipe != nil {
+			parts += " " + r.recipe.parts
+		}
 		if adapter, _, _ := r.adapterText(); adapter != "" && adapter != "none" && r.source.adapted.of(framework) {
 			parts = r.source.adapted.parts
 		}
