@@ -195,6 +195,7 @@ const (
 	PartlyDone   EventKind = "PartlyDone"   // some of its processes have ended well, and others run on
 	Faulty       EventKind = "Faulty"       // an object that cannot be used
 	Refused      EventKind = "Refused"      // a decision that scheduler.Check refuses; targets stay
+	Refitted     EventKind = "Refitted"     // the performance models changed, and the policy decides anew
 	PolicyFailed EventKind = "PolicyFailed" // the policy has an error; targets stay
 	WriteFailed  EventKind = "WriteFailed"  // a write that is tried again
 )

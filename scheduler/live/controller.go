@@ -18,11 +18,14 @@ import (
 type Options struct {
 	Cluster Cluster
 	// Policy returns a new policy. It is called at the first decision, and again when the
-	// cluster has other nodes.
+	// cluster has other nodes and when Refitted says so.
 	Policy func(c spec.Cluster) (scheduler.Policy, error)
 	// Estimate has the work and the speeds of jobs that report no progress; nil = a step is a
 	// second, and only reports count.
 	Estimate func(c spec.Cluster) sim.Truth
+	// Refitted, if set, is called in every Tick: whether the estimates of Policy and Estimate have changed since the call
+	// before. Then both are made anew, and the policy decides. It must be fast.
+	Refitted func() bool
 	// Epoch is time 0 of what policies see; zero = the earliest submission when the controller
 	// starts.
 	Epoch     time.Time
@@ -61,6 +64,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.OnEvent == nil {
 		o.OnEvent = func(Event) {}
+	}
+	if o.Refitted == nil {
+		o.Refitted = func() bool { return false }
 	}
 	if o.OnState == nil {
 		o.OnState = func(time.Time, *State) {}
@@ -168,6 +174,11 @@ func (c *Controller) Tick(ctx context.Context) (next time.Time, err error) {
 		return now.Add(retryWrite), err
 	}
 	delete(c.faults, "cluster")
+	if c.Refitted() {
+		c.stats.Refits++
+		c.renew()
+		c.event(Event{Kind: Refitted, Object: "policy", Message: "performance models changed: decides anew"})
+	}
 	c.OnState(now, state)
 	c.merge(ctx, now, state)
 	if c.due(now) {
@@ -189,6 +200,14 @@ func (c *Controller) Tick(ctx context.Context) (next time.Time, err error) {
 		}
 	}
 	return next, nil
+}
+
+// renew drops the policy and what was predicted, so that both are made anew, and decides.
+func (c *Controller) renew() {
+	c.policy, c.truth, c.changed = nil, nil, true
+	for _, j := range c.jobs {
+		j.rateOf, j.rate = nil, 0
+	}
 }
 
 // due reports whether the policy is to be called.

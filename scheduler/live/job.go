@@ -36,6 +36,7 @@ type job struct {
 
 	work, rate float64 // steps in all; steps/s on the grant that rateOf is of, 0 = unknown
 	rateOf     *scheduler.Grant
+	paced      pace // by the steps that it reports
 	delayed    bool // a Delayed event was sent for the present target
 	waits      bool // a Waiting event was sent since it last had a target
 }

@@ -85,9 +85,9 @@ func (c *Controller) mergeNodes(s *State) {
 	mode := c.mode
 	if !c.layout.has(s.Nodes) || c.policy == nil && len(s.Nodes) != len(c.names) {
 		c.layout = newLayout(s.Nodes)
-		c.policy, c.truth, c.changed = nil, nil, true
+		c.renew()
 		for _, j := range c.jobs {
-			j.state.Grant, j.rateOf, j.rate = nil, nil, 0
+			j.state.Grant = nil
 		}
 	} else {
 		c.layout.clear()
@@ -261,11 +261,11 @@ func (c *Controller) advance(ctx context.Context, now time.Time, j *job) {
 	if ready := began.Add(c.StartCost); ready.After(counts) {
 		counts = ready
 	}
-	c.progress(ctx, j, running, now.Sub(counts))
+	c.progress(ctx, now, j, running, now.Sub(counts))
 }
 
 // progress sets the steps of a job, which has trained for some time if it is running.
-func (c *Controller) progress(ctx context.Context, j *job, running bool, trained time.Duration) {
+func (c *Controller) progress(ctx context.Context, now time.Time, j *job, running bool, trained time.Duration) {
 	if c.truth == nil && c.Estimate != nil {
 		c.truth = c.Estimate(c.cluster)
 	}
@@ -277,6 +277,10 @@ func (c *Controller) progress(ctx context.Context, j *job, running bool, trained
 	switch {
 	case o.Done >= 0:
 		s.Done, least = o.Done, 1e-12
+		if running {
+			j.paced.see(j.want.RunGeneration, now, o.Done)
+			c.rateOn(ctx, j)
+		}
 	case running && trained > 0:
 		s.Done += c.rateOn(ctx, j) * trained.Seconds()
 	}
