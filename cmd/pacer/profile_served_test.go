@@ -2,13 +2,19 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pacer-ml/pacer/cmd/server"
+	"github.com/pacer-ml/pacer/perfmodel"
 )
 
 // TestE2EProfileRunWhileServed: a campaign measures into the store that a server has open, also when that is killed and
@@ -30,7 +36,7 @@ runner: {name: synthetic, delay: 150ms}
 	cmd.Env = append(cmd.Environ(), "PACER_TOKEN=")
 	said := false
 	for line := range start(t, cmd) {
-		said = said || strings.Contains(line, "has the store open: rows and progress are posted to it")
+		said = said || strings.Contains(line, "rows and progress are posted to pacer serve at "+s.url)
 		if strings.Contains(line, ": 2 of 6 points: ") {
 			if got := campaignsOf(t, s.url); len(got) != 1 || got[0].Name != "slow" || got[0].Done < 1 || got[0].Wanted != 6 || got[0].Stopped != "" {
 				t.Errorf("%+v", got)
@@ -61,6 +67,58 @@ runner: {name: synthetic, delay: 150ms}
 	if rows != 8 {
 		t.Errorf("%d rows, want 8", rows)
 	}
+}
+
+// TestE2EMeasuredElsewhere: runs and campaigns of machines without the data directory of a server leave their rows there by
+// --server, and nothing in their own; the server fits the model of the rows.
+func TestE2EMeasuredElsewhere(t *testing.T) {
+	pacer, own, dir := selfAs(t, "pacer"), filepath.Join(t.TempDir(), "own"), t.TempDir()
+	s := startServing(t, pacer, filepath.Join(t.TempDir(), "data"), "--refit", "10ms")
+	run := func(args ...string) {
+		t.Helper()
+		cmd := exec.Command(pacer, append([]string{"--data", own}, args...)...)
+		cmd.Env = append(cmd.Environ(), "PACER_TOKEN=")
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), s.url) {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+	}
+	log, campaign := filepath.Join(dir, "run.log"), filepath.Join(dir, "short.yaml")
+	writeFile(t, log, `
+ iteration        5/      15 | consumed samples: 320 | elapsed time per iteration (ms): 9310.4 | global batch size:    64 |
+ iteration       10/      15 | consumed samples: 640 | elapsed time per iteration (ms): 2810.4 | global batch size:    64 |
+ iteration       15/      15 | consumed samples: 960 | elapsed time per iteration (ms): 2812.4 | global batch size:    64 |
+`)
+	writeFile(t, campaign, `
+name: short
+models:
+  - {name: gpt-a, kind: decoder, layers: 4, hidden: 128, ffn: 512, heads: 4, vocab: 1024, seq_len: 64}
+accelerator: h100
+space: {micro_batch: [1, 2, 4], accumulation: [1]}
+choose: grid
+runner: {name: synthetic}
+`)
+	run("watch", "--server", s.url, "-m", "llama2-7b", "-a", "h100", "--plan", "dp=8,mb=2,ga=4,zero=1", "--", "cat", log)
+	run("profile", "run", campaign, "--server", s.url)
+	var out server.Measurements
+	get(t, s.url+"/v1/measurements", &out)
+	rows := map[string]int{}
+	for _, m := range out.Measurements {
+		rows[m.Model] += m.Rows
+	}
+	if rows["Llama2-7B"] != 1 || rows["gpt-a"] != 3 {
+		t.Errorf("the server has rows %v", rows)
+	}
+	if _, err := os.Stat(filepath.Join(own, "store")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("rows in the directory of the machine itself: %v", err)
+	}
+	for range 1000 {
+		var fitted server.Cards
+		if get(t, s.url+"/v1/cards", &fitted); slices.ContainsFunc(fitted.Cards, func(c perfmodel.Card) bool { return c.Model == "gpt-a" }) {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Error("the server fits no model of gpt-a")
 }
 
 func campaignsOf(t *testing.T, url string) (out []struct {

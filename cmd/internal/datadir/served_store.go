@@ -6,6 +6,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner/remote"
@@ -18,15 +20,24 @@ const (
 	servedTimeout  = time.Minute
 )
 
-// OpenServed opens the store for writing, or returns a client of the server that has it open, with the token of the
-// environment.
-func (d *Dir) OpenServed(o store.Options) (*store.DB, *remote.Client, error) {
-	db, err := d.Open(o)
-	if at, served := d.Server(err); served {
-		c, err := remote.New(at, remote.Options{Token: os.Getenv(command.TokenVariable), Patience: servedPatience, Timeout: servedTimeout})
-		return nil, c, err
+// OpenServed opens the store for writing, or returns a client of the server at an address, or of the one that has the store
+// open if that is "", with the token of the environment.
+func (d *Dir) OpenServed(at string, o store.Options) (*store.DB, *remote.Client, error) {
+	if at == "" {
+		db, err := d.Open(o)
+		served := false
+		if at, served = d.Server(err); !served {
+			return db, nil, err
+		}
 	}
-	return db, nil, err
+	c, err := remote.New(at, remote.Options{Token: os.Getenv(command.TokenVariable), Patience: servedPatience, Timeout: servedTimeout})
+	return nil, c, err
+}
+
+// ServerFlag names the server of OpenServed.
+func ServerFlag(category string) cli.Flag {
+	return &cli.StringFlag{Name: "server", Usage: "post what is measured to the pacer serve at `URL`. $" + command.TokenVariable + " is its token",
+		DefaultText: "that which has the data directory open, if any", Category: category}
 }
 
 // ServedRows returns the measurements of a server's store that f chooses.

@@ -49,8 +49,7 @@ check reads them, or comes by --plan and flags, or by --config:
 
 On several nodes each runs it with the same --shared; the node of rank 0 prints and stores.
 A run that contradicts the configuration is not stored. An error of watch itself is one line
-on standard error, and the command runs on. Output to a terminal is not read. Where pacer
-serve has the data directory open, the row is posted to it, with the token in $PACER_TOKEN.
+on standard error, and the command runs on. Output to a terminal is not read.
 
 Exit codes: that of the command, 128 and the number of the signal that ended it, or 127 if
 it did not start.` + Groups.Help("network"),
@@ -60,6 +59,7 @@ it did not start.` + Groups.Help("network"),
 			&cli.StringFlag{Name: "shape", Usage: "place --plan on nodes of `N+N...` devices, or 2x8", DefaultText: "as few nodes as possible", Category: command.CategoryHardware},
 			&cli.StringFlag{Name: "config", Usage: "read model, accelerator and plan from the YAML `FILE` of pacer import log", DefaultText: "none", Category: command.CategoryModel},
 			&cli.StringFlag{Name: "shared", Usage: "on several nodes: collect the steps of all ranks in `DIR`, which all nodes see; for this run alone, unless it is a job of Slurm", DefaultText: "none: one node", Category: command.CategoryHardware},
+			datadir.ServerFlag(command.CategoryOutput),
 			&cli.IntFlag{Name: "warmup-steps", Value: importer.DefaultWarmUp, Usage: "leave out the first `N` steps", Category: command.CategoryOutput},
 			&cli.DurationFlag{Name: "every", Usage: "also print the step time every `TIME` during the run, such as 60s", DefaultText: "at the end only", Category: command.CategoryOutput},
 		),
@@ -268,7 +268,7 @@ func (w *watch) store(m spec.Measurement) (where string, err error) {
 	if err := store.Check(m); err != nil {
 		return "", err
 	}
-	db, served, err := datadir.Of(w.c).OpenServed(store.Options{})
+	db, served, err := datadir.Of(w.c).OpenServed(w.c.String("server"), store.Options{})
 	switch {
 	case err != nil:
 		return "", err

@@ -43,9 +43,9 @@ a row has failed. Example:
 
    pacer profile run bench/campaigns/cpu-smoke.yaml --max-wall 2m
 
-Where pacer serve has the data directory open, rows and progress are posted to it, and
-its page shows how far the campaign is. A server with tokens needs one with scope
-ingest in $PACER_TOKEN.
+Where pacer serve has the data directory open, or with --server, rows and progress are
+posted to it, and its page shows how far the campaign is. A server with tokens needs one
+with scope ingest in $PACER_TOKEN.
 
 With --on slurm, kubernetes or ssh each point is a job, several at a time. The nodes need this
 program and the data directory at the same paths. Interrupted, the jobs go on, and
@@ -65,6 +65,7 @@ point, standard error has a line like
 			&cli.StringSliceFlag{Name: "hosts", Usage: "log in to these `HOSTS` with --on ssh, such as node1,node2", Category: command.CategoryHardware},
 			&cli.IntFlag{Name: "gpus", Usage: "request `N` GPUs on each node of Slurm or Kubernetes; 0 = measure the CPUs of whole nodes", Category: command.CategoryHardware},
 			&cli.IntFlag{Name: "parallel", Value: 4, Usage: "keep up to `N` jobs of --on in the queue", Category: command.CategoryHardware},
+			datadir.ServerFlag(categoryCampaign),
 			&cli.IntFlag{Name: "max-points", Usage: "stop at `N` points in all instead of the file's budget", DefaultText: "the file's", Category: categoryCampaign},
 			&cli.DurationFlag{Name: "max-wall", Usage: "stop after `TIME` such as 30m, earlier sessions of the run included, instead of the file's budget", DefaultText: "the file's", Category: categoryCampaign},
 		),
@@ -85,7 +86,7 @@ func runCampaign(c *cli.Context) (err error) {
 	}()
 	s, err := openCampaign(c, func(ctx context.Context, f store.Filter) (_ []spec.Measurement, err error) {
 		if db == nil && served == nil {
-			if db, served, err = datadir.Of(c).OpenServed(store.Options{From: "pacer profile run"}); err != nil {
+			if db, served, err = datadir.Of(c).OpenServed(c.String("server"), store.Options{From: "pacer profile run"}); err != nil {
 				return nil, err
 			}
 		}
@@ -128,7 +129,7 @@ func runCampaign(c *cli.Context) (err error) {
 		s.Profiler.Sink = db
 		return measure(c, s, func(campaign.Progress) {})
 	}
-	s.Notes = append(s.Notes, "pacer serve at "+served.Address()+" has the store open: rows and progress are posted to it")
+	s.Notes = append(s.Notes, "rows and progress are posted to pacer serve at "+served.Address())
 	s.Profiler.Sink = served
 	return measure(c, s, func(p campaign.Progress) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context), time.Second)

@@ -33,6 +33,7 @@ type estimates struct {
 
 	mu       sync.Mutex
 	planners map[spec.Key]*planner.Planner
+	refits   bool      // watch saw new fits that refitted has not reported
 	silent   time.Time // until when the server is not asked, since it did not answer; zero = it answered last time
 }
 

@@ -39,9 +39,14 @@ func answerKueue(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	go oracle.watch(c.Context, refitCheck)
 	plans := &adviser{resolver: oracle.resolver, oracle: oracle}
+	plan := func(ctx context.Context, j spec.Job, shape spec.Shape) (planner.Choice, error) {
+		oracle.refitted()
+		return plans.plan(ctx, j, shape)
+	}
 	admission, err := kubernetes.NewAdmission(client, kubernetes.AdmissionOptions{
-		Namespace: c.String("namespace"), Model: catalog.Model, Plan: plans.plan, ReadOnly: c.Bool("dry-run"),
+		Namespace: c.String("namespace"), Model: catalog.Model, Plan: plan, ReadOnly: c.Bool("dry-run"),
 		OnAnswer: answerPrinter(c.App.Writer, command.Global(c, "output") == "json", c.Bool("dry-run")),
 	})
 	if err != nil {

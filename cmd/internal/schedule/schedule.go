@@ -103,10 +103,15 @@ func runSchedule(c *cli.Context) error {
 	if c.IsSet("record") && (dry || c.String("record") == "") {
 		return fail.Usagef("schedule: --record wants a FILE, and neither --dry-run nor --advise: nothing happens then")
 	}
-	makePolicy, estimate, err := scheduleParts(c)
+	oracle, err := newEstimates(c)
 	if err != nil {
 		return err
 	}
+	makePolicy, err := policyMaker(c, oracle)
+	if err != nil {
+		return err
+	}
+	estimate := func(cluster spec.Cluster) sim.Truth { return sim.Predicted{Predictor: oracle, Cluster: cluster} }
 	engine, err := makeEngine(c)
 	if err != nil {
 		return fmt.Errorf("schedule: %w", err)
@@ -119,7 +124,7 @@ func runSchedule(c *cli.Context) error {
 	record := recorder{cli: c}
 	controller, err := live.New(live.Options{
 		OnTick: onTick, OnState: record.observe,
-		Cluster: engine.Cluster, Policy: makePolicy, Estimate: estimate, StartCost: c.Duration("start-cost"),
+		Cluster: engine.Cluster, Policy: makePolicy, Estimate: estimate, Refitted: oracle.refitted, StartCost: c.Duration("start-cost"),
 		MaxRestarts: c.Int("max-restarts-per-hour"), DryRun: dry, OnEvent: onEvent,
 	})
 	if err != nil {
@@ -131,6 +136,9 @@ func runSchedule(c *cli.Context) error {
 		}
 	}
 	run := controller.Run
+	if !c.Bool("once") {
+		go oracle.watch(c.Context, refitCheck)
+	}
 	if c.Bool("once") {
 		run = func(ctx context.Context) error { return scheduleOnce(ctx, controller, engine) }
 	}
@@ -177,30 +185,26 @@ func scheduleOnce(ctx context.Context, controller *live.Controller, e engine) er
 	return nil
 }
 
-// scheduleParts returns what makes the policy and the estimates of a cluster.
-func scheduleParts(c *cli.Context) (func(spec.Cluster) (scheduler.Policy, error), func(spec.Cluster) sim.Truth, error) {
+// policyMaker reads --policy and --placement.
+func policyMaker(c *cli.Context, oracle scheduler.Oracle) (func(spec.Cluster) (scheduler.Policy, error), error) {
 	specs, err := builtin.Policies.Parse(c.String("policy"))
 	if err == nil && len(specs) != 1 {
 		err = fmt.Errorf("%d policies, want one", len(specs))
 	}
 	if err != nil {
-		return nil, nil, fail.Usagef("schedule: --policy: %w", err)
+		return nil, fail.Usagef("schedule: --policy: %w", err)
 	}
 	placer, err := place.Lookup(c.String("placement"))
 	if err != nil {
-		return nil, nil, fail.Usagef("schedule: --placement: %w", err)
+		return nil, fail.Usagef("schedule: --placement: %w", err)
 	}
-	oracle, err := newEstimates(c)
-	if err != nil {
-		return nil, nil, err
-	}
-	makePolicy := func(spec.Cluster) (scheduler.Policy, error) {
+	maker := func(spec.Cluster) (scheduler.Policy, error) {
 		return builtin.Policies.New(specs[0], policy.Deps{Oracle: place.EvenOracle{Oracle: oracle}, Placer: place.Even(placer), Seed: command.Seed(c)})
 	}
-	if _, err := makePolicy(spec.Cluster{}); err != nil {
-		return nil, nil, fail.Usagef("schedule: --policy: %w", err)
+	if _, err := maker(spec.Cluster{}); err != nil {
+		return nil, fail.Usagef("schedule: --policy: %w", err)
 	}
-	return makePolicy, func(cluster spec.Cluster) sim.Truth { return sim.Predicted{Predictor: oracle, Cluster: cluster} }, nil
+	return maker, nil
 }
 
 func slurmEngine(c *cli.Context) (engine, error) {
