@@ -7,7 +7,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
-	"time"
 
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel"
@@ -49,19 +48,18 @@ func predictionSpeed(ctx context.Context, b *Bench, c Contender) (Result, error)
 	return out, err
 }
 
-// rateOf returns the predictions per second of p on one core.
+// rateOf returns the predictions of p per second of one processor.
 func rateOf(ctx context.Context, p perfmodel.Predictor, groups []planGroup) (float64, error) {
 	runtime.GC()
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	start, n := time.Now(), 0
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	start, n := cpuSec(), 0
 	for _, g := range groups {
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
 		n += predictGroup(ctx, p, g)
 	}
-	sec := time.Since(start).Seconds()
+	sec := cpuSec() - start
 	if n == 0 {
 		return 0, unablef("predicts none of the configurations")
 	}
