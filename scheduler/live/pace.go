@@ -3,7 +3,7 @@ package live
 import "time"
 
 // pace is the progress of a run, from the first change of the steps that its job reports to the last. A report that repeats
-// an earlier one does not tell when its steps were done.
+// an earlier one does not say when its steps were done.
 type pace struct {
 	run         int64 // Record.RunGeneration
 	first, last mark
