@@ -12,9 +12,9 @@ import (
 
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/datasets/measured"
+	"github.com/pacer-ml/pacer/perfmodel/rowfile"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
-	"github.com/pacer-ml/pacer/profiler/store"
 )
 
 // Directories of tables in the published format. Each file is a source.
@@ -190,5 +190,5 @@ func OwnRows() ([]spec.Measurement, error) {
 	if err != nil {
 		return nil, fmt.Errorf("accuracy: %w", err)
 	}
-	return store.RowsOfParquet(set.Name+".parquet", set.Parquet)
+	return rowfile.RowsOfParquet(set.Name+".parquet", set.Parquet)
 }

@@ -19,8 +19,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel/rowfile"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/profiler/store"
 )
 
 const (
@@ -169,7 +169,7 @@ func fill(client flight.Client) error {
 	if err != nil {
 		return err
 	}
-	w := flight.NewRecordWriter(stream, ipc.WithSchema(store.Schema()))
+	w := flight.NewRecordWriter(stream, ipc.WithSchema(rowfile.Schema()))
 	w.SetFlightDescriptor(&flight.FlightDescriptor{Type: flight.DescriptorPATH, Path: []string{"measurements"}})
 	put := func(rec arrow.Record) error {
 		if err := w.Write(rec); err != nil {
@@ -178,7 +178,7 @@ func fill(client flight.Client) error {
 		_, err := stream.Recv()
 		return err
 	}
-	_, err = store.Batches(put, 2000, func(yield func(spec.Measurement, error) bool) {
+	_, err = rowfile.Batches(put, 2000, func(yield func(spec.Measurement, error) bool) {
 		for i := range exportRows {
 			if !yield(exportRow(i)) {
 				return

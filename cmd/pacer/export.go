@@ -11,7 +11,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/perfmodel"
-	"github.com/pacer-ml/pacer/profiler/store"
+	"github.com/pacer-ml/pacer/perfmodel/rowfile"
 )
 
 func exportCommand() *cli.Command {
@@ -28,7 +28,7 @@ The file appears complete or not at all.`,
 			if err != nil {
 				return err
 			}
-			format, err := store.FormatOf(path)
+			format, err := rowfile.FormatOf(path)
 			if err != nil {
 				return fail.Usagef("export: %w", err)
 			}
@@ -36,7 +36,7 @@ The file appears complete or not at all.`,
 			if err != nil {
 				return err
 			}
-			n, err := store.ExportFile(path, format, perfmodel.Rows(rows))
+			n, err := rowfile.ExportFile(path, format, perfmodel.Rows(rows))
 			if err != nil {
 				return err
 			}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/rowfile"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
@@ -30,7 +31,7 @@ func TestE2EKilledImport(t *testing.T) {
 	pacer := selfAs(t, "pacer")
 	rows := inventedRows(6000)
 	file := filepath.Join(t.TempDir(), "rows.parquet")
-	if _, err := store.ExportFile(file, store.Parquet, perfmodel.Rows(rows)); err != nil {
+	if _, err := rowfile.ExportFile(file, rowfile.Parquet, perfmodel.Rows(rows)); err != nil {
 		t.Fatal(err)
 	}
 	whole := timeImport(t, pacer, file)

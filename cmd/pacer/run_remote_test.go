@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pacer-ml/pacer/profiler/store"
+	"github.com/pacer-ml/pacer/perfmodel/rowfile"
 )
 
 // TestE2ERunRemote runs a campaign by the script for machines that have nothing
@@ -55,7 +55,7 @@ runner: synthetic
 		t.Errorf("printed %q, want %q", out, want)
 	}
 	rows := 0
-	for m, err := range store.ReadParquet(filepath.Join(work, "to take home/tiny.parquet")) {
+	for m, err := range rowfile.ReadParquet(filepath.Join(work, "to take home/tiny.parquet")) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +82,7 @@ runner: synthetic
 	}
 	remote(0, "-p", pacer, "-o", "to take home", "tiny.yaml", "--max-points", "4") // goes on
 	rows = 0
-	for _, err := range store.ReadParquet(filepath.Join(work, "to take home/tiny.parquet")) {
+	for _, err := range rowfile.ReadParquet(filepath.Join(work, "to take home/tiny.parquet")) {
 		if rows++; err != nil {
 			t.Fatal(err)
 		}

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pacer-ml/pacer/cmd/server/pacerpb"
+	"github.com/pacer-ml/pacer/perfmodel/rowfile"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
@@ -104,11 +105,11 @@ func putUntilKilled(conn *grpc.ClientConn, kill int, first func()) (acked, last 
 	if err != nil {
 		return nil, nil
 	}
-	w := flight.NewRecordWriter(stream, ipc.WithSchema(store.Schema()))
+	w := flight.NewRecordWriter(stream, ipc.WithSchema(rowfile.Schema()))
 	w.SetFlightDescriptor(&flight.FlightDescriptor{Type: flight.DescriptorPATH, Path: []string{"measurements"}})
 	for i := 0; ; i++ {
 		rows := numberedRows(fmt.Sprintf("kill %d, batch %d", kill, i), batchSizes[i%len(batchSizes)])
-		_, err := store.Batches(func(rec arrow.Record) error { return w.Write(rec) }, len(rows), func(yield func(spec.Measurement, error) bool) {
+		_, err := rowfile.Batches(func(rec arrow.Record) error { return w.Write(rec) }, len(rows), func(yield func(spec.Measurement, error) bool) {
 			for _, m := range rows {
 				if !yield(m, nil) {
 					return

@@ -15,6 +15,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 	"github.com/apache/arrow/go/v17/arrow/memory"
 
+	"github.com/pacer-ml/pacer/perfmodel/rowfile"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
@@ -103,7 +104,7 @@ func (f *flightService) GetSchema(_ context.Context, d *flight.FlightDescriptor)
 	if _, err := selected(d); err != nil {
 		return nil, err
 	}
-	return &flight.SchemaResult{Schema: flight.SerializeSchema(store.Schema(), memory.DefaultAllocator)}, nil
+	return &flight.SchemaResult{Schema: flight.SerializeSchema(rowfile.Schema(), memory.DefaultAllocator)}, nil
 }
 
 // GetFlightInfo implements flight.FlightServer.
@@ -131,7 +132,7 @@ func (f *flightService) info(ctx context.Context, d *flight.FlightDescriptor, in
 	if err != nil {
 		return nil, err
 	}
-	return &flight.FlightInfo{Schema: flight.SerializeSchema(store.Schema(), memory.DefaultAllocator), FlightDescriptor: d,
+	return &flight.FlightInfo{Schema: flight.SerializeSchema(rowfile.Schema(), memory.DefaultAllocator), FlightDescriptor: d,
 		Endpoint: []*flight.FlightEndpoint{{Ticket: &flight.Ticket{Ticket: ticket}}}, TotalRecords: int64(n), TotalBytes: -1}, nil
 }
 
@@ -164,7 +165,7 @@ func (f *flightService) DoGet(t *flight.Ticket, stream flight.FlightService_DoGe
 	if err != nil {
 		return err
 	}
-	w := flight.NewRecordWriter(stream, ipc.WithSchema(store.Schema()))
+	w := flight.NewRecordWriter(stream, ipc.WithSchema(rowfile.Schema()))
 	defer w.Close()
 	_, err = s.db.Batches(ctx, func(rec arrow.Record) error { return w.Write(rec) }, flightRows, filter)
 	return err

@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/flight"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/pacer-ml/pacer/perfmodel/rowfile"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
@@ -97,7 +98,7 @@ func idempotencyKey(ctx context.Context) (string, error) {
 // measurementsOf returns the rows of a record batch. Their names are plain, as those of other requests.
 func measurementsOf(rec arrow.Record) ([]spec.Measurement, error) {
 	out := make([]spec.Measurement, 0, rec.NumRows())
-	for m, err := range store.ReadRecord(rec) {
+	for m, err := range rowfile.ReadRecord(rec) {
 		if err != nil {
 			return nil, badFlight(fmt.Sprintf("measurement %d: %v", len(out), err))
 		}

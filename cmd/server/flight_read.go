@@ -14,7 +14,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/memory"
 
 	"github.com/pacer-ml/pacer/perfmodel/columnar"
-	"github.com/pacer-ml/pacer/profiler/store"
+	"github.com/pacer-ml/pacer/perfmodel/rowfile"
 )
 
 // maxBatch bounds the rows of a record batch of a client, as the lists of HTTP.
@@ -84,7 +84,7 @@ func (c *checkedMessages) Recv() (*flight.FlightData, error) {
 		c.err = err
 		return nil, err
 	}
-	if c.err = store.CheckArrowMessage(m.DataHeader); c.err != nil {
+	if c.err = rowfile.CheckArrowMessage(m.DataHeader); c.err != nil {
 		c.err = newProblem(http.StatusBadRequest, "", c.err.Error())
 		return nil, c.err
 	}

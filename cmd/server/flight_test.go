@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/pacer-ml/pacer/perfmodel/rowfile"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
@@ -36,7 +37,7 @@ func getFlight(t *testing.T, c flight.Client, ticket string) (out []spec.Measure
 	}
 	defer r.Release()
 	for r.Next() {
-		for m, err := range store.ReadRecord(r.Record()) {
+		for m, err := range rowfile.ReadRecord(r.Record()) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -90,7 +91,7 @@ func TestFlightGet(t *testing.T) {
 		t.Fatalf("%v, %v", info, err)
 	}
 	schema, err := flight.DeserializeSchema(info.Schema, memory.DefaultAllocator)
-	if err != nil || !schema.Equal(store.Schema()) {
+	if err != nil || !schema.Equal(rowfile.Schema()) {
 		t.Errorf("schema %v, %v", schema, err)
 	}
 }
@@ -106,10 +107,10 @@ func putFlight(t *testing.T, c flight.Client, path, key string, n int, rows ...s
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := flight.NewRecordWriter(stream, ipc.WithSchema(store.Schema()))
+	w := flight.NewRecordWriter(stream, ipc.WithSchema(rowfile.Schema()))
 	w.SetFlightDescriptor(&flight.FlightDescriptor{Type: flight.DescriptorPATH, Path: []string{path}})
 	batches := 0
-	_, err = store.Batches(func(rec arrow.Record) error { batches++; return w.Write(rec) }, n, func(yield func(spec.Measurement, error) bool) {
+	_, err = rowfile.Batches(func(rec arrow.Record) error { batches++; return w.Write(rec) }, n, func(yield func(spec.Measurement, error) bool) {
 		for _, m := range rows {
 			if !yield(m, nil) {
 				return
@@ -205,7 +206,7 @@ func TestFlightPutDamaged(t *testing.T) {
 	s := newServer(t, Options{})
 	conn, _ := serveRPC(t, s)
 	kept := &keptMessages{}
-	w := flight.NewRecordWriter(kept, ipc.WithSchema(store.Schema()))
+	w := flight.NewRecordWriter(kept, ipc.WithSchema(rowfile.Schema()))
 	w.SetFlightDescriptor(&flight.FlightDescriptor{Type: flight.DescriptorPATH, Path: []string{flightMeasurements}})
 	rows := func(yield func(spec.Measurement, error) bool) {
 		for _, m := range measured(t, s, 1) {
@@ -214,7 +215,7 @@ func TestFlightPutDamaged(t *testing.T) {
 			}
 		}
 	}
-	if _, err := store.Batches(func(rec arrow.Record) error { return w.Write(rec) }, 100, rows); err != nil {
+	if _, err := rowfile.Batches(func(rec arrow.Record) error { return w.Write(rec) }, 100, rows); err != nil {
 		t.Fatal(err)
 	}
 	random := rand.New(rand.NewPCG(1, 2))

@@ -12,6 +12,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/rowfile"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
@@ -96,7 +97,7 @@ func checkMeasurement(m *spec.Measurement) error {
 	if err := c.Plan.CheckBounds(); err != nil {
 		return err
 	}
-	return store.Check(*m)
+	return rowfile.Check(m)
 }
 
 // fit refits models from the measurements that in selects.

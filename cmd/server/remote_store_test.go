@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pacer-ml/pacer/perfmodel/rowfile"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner/remote"
 	"github.com/pacer-ml/pacer/profiler"
@@ -65,7 +66,7 @@ func TestRemoteStore(t *testing.T) {
 		if err := client.Export(t.Context(), &b, "parquet", f); err != nil {
 			t.Fatal(err)
 		}
-		for m, err := range store.ReadParquetFrom("export", bytes.NewReader(b.Bytes()), int64(b.Len())) {
+		for m, err := range rowfile.ReadParquetFrom("export", bytes.NewReader(b.Bytes()), int64(b.Len())) {
 			if err != nil {
 				t.Fatal(err)
 			}

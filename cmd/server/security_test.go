@@ -23,6 +23,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-ml/pacer/perfmodel/rowfile"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
@@ -221,7 +222,7 @@ func TestStreams(t *testing.T) {
 	if err := store.CheckBackup(path); err != nil {
 		t.Error(err)
 	}
-	for format, read := range map[string]func(string) iter.Seq2[spec.Measurement, error]{"arrow": store.ReadArrow, "parquet": store.ReadParquet} {
+	for format, read := range map[string]func(string) iter.Seq2[spec.Measurement, error]{"arrow": rowfile.ReadArrow, "parquet": rowfile.ReadParquet} {
 		for query, want := range map[string]int{"": len(rows), "&model=llama3-8b": len(rows), "&source=nosuch": 0} {
 			w := do(s, http.MethodGet, "/v1/measurements/export?format="+format+query, "")
 			if err := os.WriteFile(path, w.Body.Bytes(), 0o600); err != nil {

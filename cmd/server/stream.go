@@ -10,6 +10,7 @@ import (
 
 	"github.com/klauspost/compress/gzhttp"
 
+	"github.com/pacer-ml/pacer/perfmodel/rowfile"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
@@ -36,10 +37,10 @@ func (s *Server) export(r *http.Request) (name string, write func(io.Writer) err
 	}
 	rows := s.db.Query(r.Context(), f)
 	switch format := q.Get("format"); format {
-	case "", string(store.Arrow):
-		return "measurements.arrow", func(w io.Writer) error { _, err := store.WriteArrow(w, rows); return err }, nil
-	case string(store.Parquet):
-		return "measurements.parquet", func(w io.Writer) error { _, err := store.WriteParquet(w, rows); return err }, nil
+	case "", string(rowfile.Arrow):
+		return "measurements.arrow", func(w io.Writer) error { _, err := rowfile.WriteArrow(w, rows); return err }, nil
+	case string(rowfile.Parquet):
+		return "measurements.parquet", func(w io.Writer) error { _, err := rowfile.WriteParquet(w, rows); return err }, nil
 	default:
 		return "", nil, newProblem(http.StatusUnprocessableEntity, "", fmt.Sprintf("parameter format %q: want arrow or parquet", cut(format, maxEcho)))
 	}

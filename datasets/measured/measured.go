@@ -29,7 +29,7 @@ type Set struct {
 	Rows      int      `json:"rows"`   // measurements, whatever their outcome
 	Notes     string   `json:"notes,omitempty"`
 
-	Parquet []byte `json:"-"` // the rows, in the columns of profiler/store/FORMAT.md
+	Parquet []byte `json:"-"` // the rows, in the columns of perfmodel/rowfile/FORMAT.md
 }
 
 var sets = readSets()

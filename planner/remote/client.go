@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc"
+
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
@@ -39,6 +41,9 @@ type Options struct {
 	// Patience is how long a request that changes nothing, or has an idempotency key, is repeated while the server is
 	// overloaded, hangs or is restarted; 0 = only Retries bounds repetitions.
 	Patience time.Duration
+	// Flight is the address, HOST:PORT, at which the server answers Arrow Flight: that of --grpc-listen. Rows, PutRows and
+	// PredictAll send record batches there, which cost less than JSON; "" = they send JSON. Its TLS is that of HTTP.
+	Flight string
 }
 
 // Client sends requests to pacer serve. It is safe for concurrent use and implements
@@ -46,6 +51,7 @@ type Options struct {
 type Client struct {
 	address, base string // base is the address for HTTP
 	o             Options
+	flights       *grpc.ClientConn // nil without Options.Flight
 }
 
 // New returns a client of the server at address, such as http://127.0.0.1:8470 or unix:/run/pacer.sock.
@@ -79,7 +85,22 @@ func New(address string, o Options) (*Client, error) {
 	}
 	o.Retries = cmp.Or(o.Retries, 4)
 	o.MaxWait = cmp.Or(o.MaxWait, 10*time.Second)
-	return &Client{address, base, o}, nil
+	c := &Client{address: address, base: base, o: o}
+	if o.Flight != "" {
+		if c.flights, err = dialFlight(o.Flight, u.Scheme == "https", o.HTTP.Transport); err != nil {
+			return nil, fmt.Errorf("remote: %q is not an address for Arrow Flight, want a form like 127.0.0.1:8471: %w", o.Flight, err)
+		}
+	}
+	return c, nil
+}
+
+// Close closes the connections that no request uses, and that of Arrow Flight.
+func (c *Client) Close() error {
+	c.o.HTTP.CloseIdleConnections()
+	if c.flights == nil {
+		return nil
+	}
+	return c.flights.Close()
 }
 
 // Address returns the address that New was given.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"io"
-	"iter"
 	"net/http"
 	"net/url"
 
@@ -13,7 +12,9 @@ import (
 
 // Filter selects stored measurements by any of the names that the server knows; an empty field selects all.
 type Filter struct {
-	Models, Accelerators, Sources []string
+	Models       []string `json:"model,omitempty"`
+	Accelerators []string `json:"accelerator,omitempty"`
+	Sources      []string `json:"source,omitempty"`
 }
 
 func (f Filter) query() url.Values {
@@ -30,33 +31,6 @@ func (c *Client) Put(ctx context.Context, ms ...spec.Measurement) error {
 		Measurements []spec.Measurement `json:"measurements"`
 	}{ms}
 	return c.send(ctx, &request{method: http.MethodPost, path: "/v1/measurements", in: in, key: rand.Text(), repeat: true, read: decoder(nil)})
-}
-
-// Rows yields the stored measurements that f selects, reading them page by page. It ends with the first error.
-func (c *Client) Rows(ctx context.Context, f Filter) iter.Seq2[spec.Measurement, error] {
-	return func(yield func(spec.Measurement, error) bool) {
-		for q := f.query(); ; {
-			var page struct {
-				Rows []struct {
-					Measurement spec.Measurement `json:"measurement"`
-				} `json:"rows"`
-				Next string `json:"next"`
-			}
-			if err := c.Do(ctx, http.MethodGet, "/v1/measurements/rows?"+q.Encode(), nil, &page); err != nil {
-				yield(spec.Measurement{}, err)
-				return
-			}
-			for i := range page.Rows {
-				if !yield(page.Rows[i].Measurement, nil) {
-					return
-				}
-			}
-			if page.Next == "" {
-				return
-			}
-			q.Set("cursor", page.Next)
-		}
-	}
 }
 
 // Export writes the stored measurements that f selects to w in a format, "arrow" or "parquet". After an error w may have

@@ -22,17 +22,23 @@ const (
 	lastPause  = 5 * time.Second
 )
 
-// send sends a request until it is answered, as often as Retries and Patience allow.
+// send sends a request until it is answered.
 func (c *Client) send(ctx context.Context, r *request) (err error) {
 	if r.in != nil {
 		if r.body, err = json.Marshal(r.in); err != nil {
 			return fmt.Errorf("remote: %w", err) // a number that is not finite
 		}
 	}
+	return c.retry(ctx, r.repeat, func() (failure, error) { return c.once(ctx, r) })
+}
+
+// retry calls once until it has no error, as often as Retries and Patience allow. repeat says that a repetition changes
+// nothing.
+func (c *Client) retry(ctx context.Context, repeat bool, once func() (failure, error)) error {
 	end, pause := time.Now().Add(c.o.Patience), firstPause
 	for try := 0; ; try++ {
-		f, err := c.once(ctx, r)
-		patient := r.repeat && (f.asked || f.lost) && time.Now().Before(end)
+		f, err := once()
+		patient := repeat && (f.asked || f.lost) && time.Now().Before(end)
 		if err == nil || !patient && (!f.asked || try >= c.o.Retries) {
 			return err
 		}

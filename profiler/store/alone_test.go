@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"strings"
 	"testing"
@@ -43,38 +42,5 @@ func TestAloneRows(t *testing.T) {
 	}
 	if err := db.Put(ctx, aloneRow(5)); err == nil || !strings.Contains(err.Error(), "alone_stage=5 is not in [0, pp=4]") {
 		t.Errorf("stage 5 of 4: %v", err)
-	}
-}
-
-// TestAloneFiles: files have the stage, and a doubt for readers that do not know it. Reading takes that away, and keeps the
-// row's own doubt and quarantine.
-func TestAloneFiles(t *testing.T) {
-	doubted, quarantined := aloneRow(2), aloneRow(3).Quarantine("too slow")
-	doubted.Doubt = "shared device"
-	rows := []spec.Measurement{aloneRow(1), doubted, quarantined}
-	for _, f := range formats {
-		var b bytes.Buffer
-		if _, err := f.write(&b, seqOf(rows)); err != nil {
-			t.Fatal(err)
-		}
-		got, err := gather(f.read(b.Bytes()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := cmp.Diff(rows, got); d != "" {
-			t.Errorf("%s: %s", f.format, d)
-		}
-	}
-	at := 0
-	for i, c := range columns {
-		if c.name == "doubt" {
-			at = i
-		}
-	}
-	for i, want := range []string{"alone: not a whole step", "alone: not a whole step; shared device", "alone: not a whole step; quarantined: too slow"} {
-		b := columnBuilder{column: &columns[at], room: 1}
-		if err := b.add(&b, &rows[i], 1); err != nil || string(b.text) != want {
-			t.Errorf("doubt %q in the file, %v, want %q", b.text, err, want)
-		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
+
+	"github.com/pacer-ml/pacer/perfmodel/rowfile/rowfiletest"
 )
 
 // An answer is kept for a day with the rows that it is about, of each client apart, and in backups.
@@ -19,7 +21,7 @@ func TestAnswered(t *testing.T) {
 	if _, ok, err := db.Answered("a", "key"); ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	rows := inventedRows(maxTxnRows + 10) // several transactions
+	rows := rowfiletest.InventedRows(maxTxnRows + 10) // several transactions
 	want, err := db.PutOnce(t.Context(), "a", "key", body, rows...)
 	if err != nil || want.Total() != len(rows) {
 		t.Fatalf("%+v, %v", want, err)
@@ -67,7 +69,7 @@ func TestAnswered(t *testing.T) {
 	if got, ok, err := again.Answered("a", "key"); !ok || err != nil || got.Counts != want {
 		t.Errorf("after a restart: %+v, %v, %v", got, ok, err)
 	}
-	bad := inventedRows(2)
+	bad := rowfiletest.InventedRows(2)
 	bad[1].Source = ""
 	if _, err := again.PutOnce(t.Context(), "a", "bad", body, bad...); err == nil {
 		t.Error("a bad row was stored")
@@ -81,7 +83,7 @@ func TestAnswered(t *testing.T) {
 func TestAnsweredSurvivesKill(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	db := openTest(t, dir, Options{})
-	rows := inventedRows(20)
+	rows := rowfiletest.InventedRows(20)
 	want, err := db.PutOnce(t.Context(), "", "key", sha256.Sum256(nil), rows...)
 	if err != nil {
 		t.Fatal(err)

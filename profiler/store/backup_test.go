@@ -11,12 +11,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pacer-ml/pacer/perfmodel/rowfile/rowfiletest"
 )
 
 // A restored store has the rows, marks and tombstones of the backup, also of one that was taken while rows arrived.
 func TestBackup(t *testing.T) {
 	db := openTest(t, filepath.Join(t.TempDir(), "store"), Options{})
-	if err := db.Put(t.Context(), inventedRows(500)...); err != nil {
+	if err := db.Put(t.Context(), rowfiletest.InventedRows(500)...); err != nil {
 		t.Fatal(err)
 	}
 	all := records(t, db, Filter{})
@@ -37,7 +39,7 @@ func TestBackup(t *testing.T) {
 				stopped <- nil
 				return
 			default:
-				err = db.Put(t.Context(), invented(i))
+				err = db.Put(t.Context(), rowfiletest.Invented(i))
 			}
 		}
 		stopped <- err
@@ -87,7 +89,7 @@ func TestBackup(t *testing.T) {
 // A backup with any byte changed, or cut, is refused, and no store remains.
 func TestDamagedBackup(t *testing.T) {
 	db := openTest(t, filepath.Join(t.TempDir(), "store"), Options{})
-	if err := db.Put(t.Context(), inventedRows(20)...); err != nil {
+	if err := db.Put(t.Context(), rowfiletest.InventedRows(20)...); err != nil {
 		t.Fatal(err)
 	}
 	var buf bytes.Buffer

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/pacer-ml/pacer/perfmodel/rowfile/rowfiletest"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -52,7 +53,7 @@ func writeRandomly(t testing.TB, db *DB, random *rand.Rand) {
 	case 0, 1:
 		rows := make([]spec.Measurement, 1+random.IntN(5))
 		for i := range rows {
-			rows[i] = invented(random.IntN(60))
+			rows[i] = rowfiletest.Invented(random.IntN(60))
 		}
 		_, err = db.PutOnce(t.Context(), "client", fmt.Sprint(random.IntN(9)), [32]byte{}, rows...)
 	case 2:
@@ -143,7 +144,7 @@ func TestChangesOfManyRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer changes.Close()
-	rows := inventedRows(3000)
+	rows := rowfiletest.InventedRows(3000)
 	for i := range rows {
 		rows[i].Reason = strings.Repeat("x", 1000)
 	}
@@ -171,7 +172,7 @@ func TestDamagedChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer changes.Close()
-	if err := from.Put(t.Context(), inventedRows(3)...); err != nil {
+	if err := from.Put(t.Context(), rowfiletest.InventedRows(3)...); err != nil {
 		t.Fatal(err)
 	}
 	var list bytes.Buffer

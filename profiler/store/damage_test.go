@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/rowfile/rowfiletest"
 )
 
 // TestDamagedAfterCrash damages the files of a killed writer in ways that a kill cannot.
@@ -53,7 +55,7 @@ func TestLostManifestEnd(t *testing.T) {
 			}
 		}
 	}
-	if err := db.Put(context.Background(), invented(1)); err != nil {
+	if err := db.Put(context.Background(), rowfiletest.Invented(1)); err != nil {
 		t.Fatal(err)
 	}
 	crashed := copyDir(t, dir)
@@ -82,7 +84,7 @@ func TestTornLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 5 {
-		if err := db.Put(context.Background(), inventedRows(10 * (i + 1))[10*i:]...); err != nil {
+		if err := db.Put(context.Background(), rowfiletest.InventedRows(10 * (i + 1))[10*i:]...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -141,7 +143,7 @@ func TestEmptyLogs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Put(context.Background(), inventedRows(10)...); err != nil {
+	if err := db.Put(context.Background(), rowfiletest.InventedRows(10)...); err != nil {
 		t.Fatal(err)
 	}
 	crashed := copyDir(t, dir)

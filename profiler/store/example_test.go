@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -49,19 +48,4 @@ func ExampleDB_PutAll() {
 	// added 0 unchanged 2 <nil>
 	// large 2 <nil>
 	// small 20 <nil>
-}
-
-// A Parquet file is written and read again.
-func ExampleWriteParquet() {
-	var file bytes.Buffer
-	n, err := store.WriteParquet(&file, func(yield func(spec.Measurement, error) bool) {
-		yield(measurement("small", 4, 0.2), nil)
-	})
-	fmt.Println(n, "row written", err)
-	for m, err := range store.ReadParquetFrom("rows.parquet", bytes.NewReader(file.Bytes()), int64(file.Len())) {
-		fmt.Println(m.Config.Model.Name, m.Config.Plan, err)
-	}
-	// Output:
-	// 1 row written <nil>
-	// small dp=1,tp=1,pp=1,mb=4,ga=1 <nil>
 }

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"testing"
 
+	"github.com/pacer-ml/pacer/perfmodel/rowfile/rowfiletest"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -78,7 +79,7 @@ func holdUntilEOF(dir string) error {
 // numbered returns the i-th row that writeUntilKilled stores. Some rows have a few hundred step times, to fill
 // tables; some have so many that they go to the value log.
 func numbered(i int) spec.Measurement {
-	m := invented(i)
+	m := rowfiletest.Invented(i)
 	m.Outcome, m.Reason = spec.OK, ""
 	steps := 1 + i%400
 	if i%97 == 13 {

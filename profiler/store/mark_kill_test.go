@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pacer-ml/pacer/perfmodel/rowfile/rowfiletest"
 )
 
 const markedRows = 6
@@ -30,7 +32,7 @@ func changeOnRequest(dir string) error {
 		}
 		switch in.Text() {
 		case "put":
-			_, err = db.PutAll(ctx, inventedRows(markedRows)...)
+			_, err = db.PutAll(ctx, rowfiletest.InventedRows(markedRows)...)
 		case "quarantine":
 			_, err = db.Quarantine(ctx, rs, repeated("odd", len(rs)))
 		case "forget":

@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/pacer-ml/pacer/perfmodel/rowfile"
+	"github.com/pacer-ml/pacer/perfmodel/rowfile/rowfiletest"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -56,7 +58,7 @@ func TestMarksProperty(t *testing.T) {
 		rows := make([]spec.Measurement, n)
 		want := make([]markState, n)
 		for i := range rows {
-			rows[i] = invented(i) // row 4 is doubted by its source, too
+			rows[i] = rowfiletest.Invented(i) // row 4 is doubted by its source, too
 			rows[i].Source = source
 		}
 		rows[4].Doubt = "warm-up counted"
@@ -134,7 +136,7 @@ func TestMarksKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Put(ctx, invented(0), invented(1), invented(2)); err != nil {
+	if err := db.Put(ctx, rowfiletest.Invented(0), rowfiletest.Invented(1), rowfiletest.Invented(2)); err != nil {
 		t.Fatal(err)
 	}
 	rs := records(t, db, Filter{})
@@ -150,7 +152,7 @@ func TestMarksKept(t *testing.T) {
 	if n, err := db.Release(ctx, append(rs[2:], Record{key: []byte("rnone")})); n != 1 || err != nil {
 		t.Errorf("%d rows released, %v, want the forgotten one", n, err)
 	}
-	if err := db.Put(ctx, invented(0), invented(1), invented(2)); err != nil {
+	if err := db.Put(ctx, rowfiletest.Invented(0), rowfiletest.Invented(1), rowfiletest.Invented(2)); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := db.Forget(ctx, rs[2:], "lost"); n != 1 || err != nil {
@@ -204,7 +206,7 @@ func TestProvenance(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := invented(0)
+		m := rowfiletest.Invented(0)
 		step.change(&m)
 		if err := db.Put(ctx, m); err != nil {
 			t.Fatal(err)
@@ -230,8 +232,8 @@ func TestMarksOfMany(t *testing.T) {
 	const n = 9000
 	rows := make([]spec.Measurement, n)
 	for i := range rows {
-		rows[i] = invented(i)
-		rows[i].StepSec, rows[i].Outcome, rows[i].Config.Model.Name = []float64{1}, spec.OK, strings.Repeat("m", maxNameLen)
+		rows[i] = rowfiletest.Invented(i)
+		rows[i].StepSec, rows[i].Outcome, rows[i].Config.Model.Name = []float64{1}, spec.OK, strings.Repeat("m", rowfile.MaxName)
 	}
 	if err := db.Put(ctx, rows...); err != nil {
 		t.Fatal(err)
@@ -263,7 +265,7 @@ func TestMarksOfMany(t *testing.T) {
 func TestForgottenOrigins(t *testing.T) {
 	ctx := context.Background()
 	db := openTest(t, t.TempDir(), atNoon)
-	m := invented(1)
+	m := rowfiletest.Invented(1)
 	m.Origin = "data/t.csv:2"
 	if err := db.Put(ctx, m); err != nil {
 		t.Fatal(err)
@@ -285,10 +287,10 @@ func TestForgottenOrigins(t *testing.T) {
 	if c, err := db.PutAll(ctx, m, m); err != nil || c != (Counts{Forgotten: 2}) {
 		t.Errorf("%+v, %v, want 2 forgotten", c, err)
 	}
-	if err := db.Put(ctx, m, invented(2)); err == nil || !strings.Contains(err.Error(), "1 of 2 rows not stored: they were forgotten before") {
+	if err := db.Put(ctx, m, rowfiletest.Invented(2)); err == nil || !strings.Contains(err.Error(), "1 of 2 rows not stored: they were forgotten before") {
 		t.Errorf("Put of a forgotten row: %v", err)
 	}
-	if rows := collect(t, db, Filter{}); len(rows) != 1 || rows[0].Origin != invented(2).Origin {
+	if rows := collect(t, db, Filter{}); len(rows) != 1 || rows[0].Origin != rowfiletest.Invented(2).Origin {
 		t.Errorf("%+v is stored, want the row that was not forgotten", rows)
 	}
 }
@@ -296,7 +298,7 @@ func TestForgottenOrigins(t *testing.T) {
 // TestQuarantinedWithoutReason: a row that comes quarantined stays so if its mark has no reason.
 func TestQuarantinedWithoutReason(t *testing.T) {
 	db := openTest(t, t.TempDir(), atNoon)
-	if err := db.Put(t.Context(), invented(0).Quarantine("")); err != nil {
+	if err := db.Put(t.Context(), rowfiletest.Invented(0).Quarantine("")); err != nil {
 		t.Fatal(err)
 	}
 	rows := collect(t, db, Filter{})

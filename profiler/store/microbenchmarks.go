@@ -10,6 +10,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"github.com/pacer-ml/pacer/perfmodel/atomicfile"
+	"github.com/pacer-ml/pacer/perfmodel/rowfile"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -21,7 +22,7 @@ func microKey(accelerator string) []byte { return append([]byte{microPrefix}, ac
 func (db *DB) PutMicrobenchmarks(ctx context.Context, b spec.Microbenchmarks) error {
 	err := b.Validate()
 	if err == nil {
-		err = checkName("accelerator", b.Accelerator.Name)
+		err = rowfile.CheckName("accelerator", b.Accelerator.Name)
 	}
 	if err != nil {
 		return fmt.Errorf("store: %w", err)

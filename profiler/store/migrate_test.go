@@ -22,6 +22,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pacer-ml/pacer/perfmodel/rowfile/rowfiletest"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -311,7 +312,7 @@ func FuzzDecodeRecord(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		b2, err := encodeRecord(invented(i))
+		b2, err := encodeRecord(rowfiletest.Invented(i))
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/pacer-ml/pacer/perfmodel/rowfile/rowfiletest"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
@@ -31,7 +32,7 @@ func TestParallelPuts(t *testing.T) {
 	for g := range 8 {
 		wg.Go(func() { // every row is put twice
 			for i := range 50 {
-				c, err := db.PutAll(context.Background(), invented((g/2)*100+i), invented((g/2)*100+i+1000))
+				c, err := db.PutAll(context.Background(), rowfiletest.Invented((g/2)*100+i), rowfiletest.Invented((g/2)*100+i+1000))
 				if err != nil {
 					t.Error(err)
 				}
@@ -76,7 +77,7 @@ func TestCloseWaits(t *testing.T) {
 	if err := <-closed; n != 200 || err != nil {
 		t.Errorf("%d rows, then %v", n, err)
 	}
-	if err := db.Put(context.Background(), invented(0)); !errors.Is(err, ErrClosed) {
+	if err := db.Put(context.Background(), rowfiletest.Invented(0)); !errors.Is(err, ErrClosed) {
 		t.Errorf("Put after Close: %v", err)
 	}
 	for _, err := range db.Query(context.Background(), Filter{}) {
@@ -112,7 +113,7 @@ func TestLock(t *testing.T) {
 	if _, err := Open(dir, Options{}); !errors.Is(err, ErrLocked) {
 		t.Errorf("opening for writing beside a reader: %v", err)
 	}
-	if err := first.Put(context.Background(), invented(0)); !errors.Is(err, ErrReadOnly) {
+	if err := first.Put(context.Background(), rowfiletest.Invented(0)); !errors.Is(err, ErrReadOnly) {
 		t.Errorf("Put into a read-only store: %v", err)
 	}
 	if err := first.Compact(); !errors.Is(err, ErrReadOnly) {
@@ -156,7 +157,7 @@ func TestLogf(t *testing.T) {
 	var mu sync.Mutex
 	n := 0
 	db := openTest(t, t.TempDir(), Options{Logf: func(string, ...any) { mu.Lock(); n++; mu.Unlock() }})
-	if err := db.Put(context.Background(), invented(0)); err != nil {
+	if err := db.Put(context.Background(), rowfiletest.Invented(0)); err != nil {
 		t.Fatal(err)
 	}
 	db.Close()
@@ -176,7 +177,7 @@ func TestSize(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := db.Put(context.Background(), invented(i)); err != nil {
+		if err := db.Put(context.Background(), rowfiletest.Invented(i)); err != nil {
 			t.Fatal(err)
 		}
 		if err := db.Close(); err != nil {
@@ -228,7 +229,7 @@ func BenchmarkPut(b *testing.B) {
 			for b.Loop() {
 				ms := make([]spec.Measurement, batch)
 				for i := range ms {
-					ms[i] = invented(next)
+					ms[i] = rowfiletest.Invented(next)
 					next++
 				}
 				if err := db.Put(context.Background(), ms...); err != nil {
@@ -261,7 +262,7 @@ func BenchmarkOpenClose(b *testing.B) {
 				dir := b.TempDir()
 				db, err := Open(dir, Options{})
 				if err == nil {
-					err = errors.Join(db.Put(context.Background(), inventedRows(rows)...), db.Close())
+					err = errors.Join(db.Put(context.Background(), rowfiletest.InventedRows(rows)...), db.Close())
 				}
 				if err != nil {
 					b.Fatal(err)

@@ -3,13 +3,14 @@ package store
 import (
 	"testing"
 
+	"github.com/pacer-ml/pacer/perfmodel/rowfile/rowfiletest"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
 // TestOriginsStored: a row is known by the end of its path, and each stored row stands for one.
 func TestOriginsStored(t *testing.T) {
 	at := func(i int, origin string) spec.Measurement {
-		m := invented(i)
+		m := rowfiletest.Invented(i)
 		m.Source, m.Origin = "set", origin
 		return m
 	}

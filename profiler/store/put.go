@@ -10,6 +10,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"github.com/pacer-ml/pacer/perfmodel/atomicfile"
+	"github.com/pacer-ml/pacer/perfmodel/rowfile"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -133,7 +134,7 @@ func (db *DB) encodeRows(ms []spec.Measurement) ([]row, error) {
 	for i, m := range ms {
 		quarantined := m.Quarantined()
 		m, reason := m.Unquarantine()
-		err := check(&m)
+		err := rowfile.Check(&m)
 		if err == nil && quarantined {
 			rows[i].mark, err = encodeMark(Mark{reason, now.By, now.At})
 		}

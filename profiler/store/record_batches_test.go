@@ -1,11 +1,16 @@
 package store
 
 import (
+	"context"
+	"path/filepath"
 	"testing"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/google/go-cmp/cmp"
 
+	"github.com/pacer-ml/pacer/perfmodel/rowfile"
+	"github.com/pacer-ml/pacer/perfmodel/rowfile/rowfiletest"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -16,7 +21,7 @@ func TestBatchesAreOfQuery(t *testing.T) {
 	db := openTest(t, t.TempDir(), Options{})
 	rows := decodedRows()
 	for i := range 300 {
-		m := invented(i)
+		m := rowfiletest.Invented(i)
 		m.Source = []string{"a", "b"}[i%2]
 		if i%3 == 0 {
 			m.Config.Framework, m.Config.Link.InterBps = "FSDP", float64(1+i)
@@ -35,7 +40,7 @@ func TestBatchesAreOfQuery(t *testing.T) {
 	}
 	for _, f := range []Filter{{}, {Sources: []string{"b"}}, {Models: []string{"none"}}} {
 		var want, got []arrow.Record
-		n, err := Batches(keepRecords(&want), 100, db.Query(ctx, f))
+		n, err := rowfile.Batches(keepRecords(&want), 100, db.Query(ctx, f))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,5 +60,30 @@ func keepRecords(to *[]arrow.Record) func(arrow.Record) error {
 		rec.Retain()
 		*to = append(*to, rec)
 		return nil
+	}
+}
+
+func TestStoreToFileToStore(t *testing.T) {
+	ctx := context.Background()
+	a, b := openTest(t, t.TempDir(), Options{}), openTest(t, t.TempDir(), Options{})
+	if err := a.Put(ctx, rowfiletest.InventedRows(300)...); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "rows.parquet")
+	if n, err := rowfile.ExportFile(path, rowfile.Parquet, a.Query(ctx, Filter{})); err != nil || n != 300 {
+		t.Fatal(n, err)
+	}
+	ms, errs := rowfiletest.Gather(rowfile.ReadParquet(path))
+	if errs != nil {
+		t.Fatal(errs)
+	}
+	if err := b.Put(ctx, ms...); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(collect(t, a, Filter{}), collect(t, b, Filter{})); d != "" {
+		t.Fatal(d)
+	}
+	if c, err := a.PutAll(ctx, ms...); err != nil || c != (Counts{Unchanged: 300}) {
+		t.Errorf("importing the store's own export: %+v, %v, want all unchanged", c, err)
 	}
 }

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
+	"github.com/pacer-ml/pacer/perfmodel/rowfile/rowfiletest"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -113,4 +115,22 @@ func TestRecordDecoderOtherJSON(t *testing.T) {
 	if d := cmp.Diff(m, got); d != "" || err != nil {
 		t.Errorf("%v: %s", err, d)
 	}
+}
+
+// TestRecordRoundTrip also checks that the store keeps every field.
+func TestRecordRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := rowfiletest.Drawn.Draw(t, "m")
+		b, err := encodeRecord(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := decodeRecord(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Fatal(d)
+		}
+	})
 }

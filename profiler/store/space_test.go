@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/pacer-ml/pacer/perfmodel/rowfile/rowfiletest"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
@@ -53,7 +54,7 @@ func TestSummaryIsKept(t *testing.T) {
 		case 0, 1:
 			var ms []spec.Measurement
 			for range 1 + rng.IntN(20) {
-				m := invented(rng.IntN(200))
+				m := rowfiletest.Invented(rng.IntN(200))
 				m.Doubt = fmt.Sprint(rng.IntN(2)) // not part of the identity: replaces the row
 				ms = append(ms, m)
 			}
@@ -250,7 +251,7 @@ func TestOpenOnFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Put(t.Context(), inventedRows(10)...); err != nil {
+	if err := db.Put(t.Context(), rowfiletest.InventedRows(10)...); err != nil {
 		t.Fatal(err)
 	}
 	// The directory of a killed program, with its reserve and unsealed.

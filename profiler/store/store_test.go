@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -16,44 +14,9 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/pacer-ml/pacer/perfmodel/rowfile/rowfiletest"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
-
-// invented returns the i-th invented measurement.
-func invented(i int) spec.Measurement {
-	m := spec.Measurement{
-		Config: spec.Config{
-			Model: spec.Model{Name: fmt.Sprintf("tiny-%d", i%3), Kind: spec.Decoder, Layers: 4, Hidden: 64, FFN: 256, Heads: 4,
-				KVHeads: 2, Vocab: 1000, SeqLen: 128, GatedMLP: true, ParamCount: 1.25e6},
-			Plan: spec.Plan{DP: 1 + i%2, TP: 2, PP: 1, MicroBatch: 1 + i%4, AccumSteps: 2, ZeRO: 1,
-				Recompute: spec.RecomputeFull, Precision: spec.BF16},
-			Accelerator: spec.Accelerator{Name: fmt.Sprintf("X%d", i%2), Vendor: "Acme", BF16: 1e14, MemBytes: 1 << 34, MemBps: 1e12},
-			Shape:       spec.Shape{Devices: "2+2", CPUs: 16, HostBytes: 1 << 36},
-			Link:        spec.Link{IntraBps: 1e11, InterBps: 1e10},
-			Framework:   "loop",
-		},
-		Outcome:   spec.OK,
-		StepSec:   []float64{0.1 + float64(i)/1000, 0.11, 0.125},
-		PhaseSec:  map[string]float64{"forward": 0.03, "backward": 0.06},
-		PeakBytes: 1.5e9,
-		Source:    fmt.Sprintf("invented/%d", i%5),
-		Origin:    fmt.Sprintf("rows.csv:%d", i),
-		At:        time.Date(2024, 5, 1, 12, 0, i, 123456789, time.UTC),
-		Env:       map[string]string{"driver": "1.2", "note": "made up"},
-	}
-	if i%7 == 6 {
-		m.Outcome, m.Reason, m.StepSec, m.PhaseSec = spec.OOM, "out of memory on rank 0", nil, nil
-	}
-	return m
-}
-
-func inventedRows(n int) []spec.Measurement {
-	ms := make([]spec.Measurement, n)
-	for i := range ms {
-		ms[i] = invented(i)
-	}
-	return ms
-}
 
 func openTest(t testing.TB, dir string, o Options) *DB {
 	t.Helper()
@@ -73,7 +36,7 @@ func openTest(t testing.TB, dir string, o Options) *DB {
 func filled(t testing.TB, n int) *DB {
 	t.Helper()
 	db := openTest(t, t.TempDir(), Options{})
-	if err := db.Put(context.Background(), inventedRows(n)...); err != nil {
+	if err := db.Put(context.Background(), rowfiletest.InventedRows(n)...); err != nil {
 		t.Fatal(err)
 	}
 	return db
@@ -95,7 +58,7 @@ func TestPutAllCounts(t *testing.T) {
 	ctx := context.Background()
 	db := openTest(t, t.TempDir(), Options{})
 	renewed := func(i int, change func(*spec.Measurement)) spec.Measurement {
-		m := invented(i)
+		m := rowfiletest.Invented(i)
 		change(&m)
 		return m
 	}
@@ -105,9 +68,9 @@ func TestPutAllCounts(t *testing.T) {
 		want Counts
 	}{
 		{"none", nil, Counts{}},
-		{"new", inventedRows(2000), Counts{Added: 2000}}, // several transactions
-		{"again", inventedRows(2000), Counts{Unchanged: 2000}},
-		{"twice in one call", []spec.Measurement{invented(3000), invented(3000)}, Counts{Added: 1, Unchanged: 1}},
+		{"new", rowfiletest.InventedRows(2000), Counts{Added: 2000}}, // several transactions
+		{"again", rowfiletest.InventedRows(2000), Counts{Unchanged: 2000}},
+		{"twice in one call", []spec.Measurement{rowfiletest.Invented(3000), rowfiletest.Invented(3000)}, Counts{Added: 1, Unchanged: 1}},
 		{"figures of the model", []spec.Measurement{renewed(0, func(m *spec.Measurement) { m.Config.Model.Vocab++ })}, Counts{Updated: 1}},
 		{"figures of the accelerator", []spec.Measurement{renewed(1, func(m *spec.Measurement) { m.Config.Accelerator.Watts++ })}, Counts{Updated: 1}},
 		{"link, doubt, phases, environment", []spec.Measurement{
@@ -167,48 +130,15 @@ func TestBadRows(t *testing.T) {
 	}
 	db := openTest(t, t.TempDir(), Options{})
 	for want, change := range cases {
-		bad := invented(1)
+		bad := rowfiletest.Invented(1)
 		change(&bad)
-		err := db.Put(context.Background(), invented(0), bad)
+		err := db.Put(context.Background(), rowfiletest.Invented(0), bad)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "store: row 2 of 2") {
 			t.Errorf("got %v, want an error about row 2 with %q", err, want)
 		}
 	}
 	if n, _ := db.Len(context.Background(), Filter{}); n != 0 {
 		t.Errorf("%d rows stored beside bad ones, want none", n)
-	}
-}
-
-// TestNoNaN puts NaN into every number of a measurement in turn.
-func TestNoNaN(t *testing.T) {
-	var walk func(v reflect.Value, name string, try func(string))
-	walk = func(v reflect.Value, name string, try func(string)) {
-		switch v.Kind() {
-		case reflect.Struct:
-			for i := range v.NumField() {
-				if v.Type().Field(i).IsExported() {
-					walk(v.Field(i), name+"."+v.Type().Field(i).Name, try)
-				}
-			}
-		case reflect.Float64:
-			old := v.Float()
-			for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
-				v.SetFloat(x)
-				try(name)
-			}
-			v.SetFloat(old)
-		}
-	}
-	m := invented(0)
-	n := 0
-	walk(reflect.ValueOf(&m).Elem(), "m", func(name string) {
-		n++
-		if Check(m) == nil {
-			t.Errorf("%s: not a number was accepted", name)
-		}
-	})
-	if n < 3*18 {
-		t.Errorf("only %d numbers were tried", n)
 	}
 }
 
@@ -222,7 +152,7 @@ func TestQuery(t *testing.T) {
 	}) {
 		t.Error("rows are not ordered by model, accelerator, source")
 	}
-	want := inventedRows(400)
+	want := rowfiletest.InventedRows(400)
 	slices.SortFunc(want, func(a, b spec.Measurement) int { return strings.Compare(string(rowKey(a)), string(rowKey(b))) })
 	if d := gocmp.Diff(want, all); d != "" {
 		t.Fatal(d)
@@ -264,7 +194,7 @@ func TestNames(t *testing.T) {
 	names := []string{"a", "a\x01", "a\x01b", "a b", "aa", "é", "\U0010ffff", strings.Repeat("n", 512)}
 	for i, model := range names {
 		for _, acc := range names {
-			m := invented(i)
+			m := rowfiletest.Invented(i)
 			m.Config.Model.Name, m.Config.Accelerator.Name = model, acc
 			if err := db.Put(context.Background(), m); err != nil {
 				t.Fatal(err)
@@ -283,7 +213,7 @@ func TestNames(t *testing.T) {
 
 // TestReadErrors stores values under wrong row keys.
 func TestReadErrors(t *testing.T) {
-	good, err := encodeRecord(invented(0))
+	good, err := encodeRecord(rowfiletest.Invented(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +223,7 @@ func TestReadErrors(t *testing.T) {
 		"the row is of":    good,
 	} {
 		db := openTest(t, t.TempDir(), Options{})
-		if err := db.bdb.Update(func(txn *badger.Txn) error { return txn.Set(rowKey(invented(1)), value) }); err != nil {
+		if err := db.bdb.Update(func(txn *badger.Txn) error { return txn.Set(rowKey(rowfiletest.Invented(1)), value) }); err != nil {
 			t.Fatal(err)
 		}
 		n := 0
@@ -354,7 +284,7 @@ func TestQueryEnds(t *testing.T) {
 	for range db.Query(context.Background(), Filter{}) {
 		break
 	}
-	if err := db.Put(ctx, invented(99)); !errors.Is(err, context.Canceled) {
+	if err := db.Put(ctx, rowfiletest.Invented(99)); !errors.Is(err, context.Canceled) {
 		t.Errorf("Put after the context ended: %v", err)
 	}
 }

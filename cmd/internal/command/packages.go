@@ -13,7 +13,7 @@ var errorPackages = strings.Fields(`
 	executor experiment family goodput gp hook hostspeed huggingface hybrid kubejob kubernetes
 	kubetest launch lbfgsb live livetest lp measured memory named nn nnls online optimus order
 	perfmodel place planner policy profiler query recipe recording registry remote replay report
-	rubick runner scheduler schedulertest server sim slurm slurmtest snapshot spec stack store study
+	rowfile rubick runner scheduler schedulertest server sim slurm slurmtest snapshot spec stack store study
 	synthetic trainlog worker
 `)
 

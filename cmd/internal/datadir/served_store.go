@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/perfmodel/rowfile"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner/remote"
 	"github.com/pacer-ml/pacer/profiler/store"
@@ -47,7 +48,7 @@ func ServedRows(ctx context.Context, c *remote.Client, f store.Filter) ([]spec.M
 		return nil, err
 	}
 	var rows []spec.Measurement
-	for m, err := range store.ReadParquetFrom(c.Address(), bytes.NewReader(b.Bytes()), int64(b.Len())) {
+	for m, err := range rowfile.ReadParquetFrom(c.Address(), bytes.NewReader(b.Bytes()), int64(b.Len())) {
 		if err != nil {
 			return nil, err
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/datasets/measured"
 	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/rowfile"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/store"
@@ -38,8 +39,8 @@ value, and reading goes on; the exit code is then 4.`,
 		cmd.Subcommands = append(cmd.Subcommands, datasetCommand(imp))
 	}
 	cmd.Subcommands = append(cmd.Subcommands, measuredCommand(), logCommand(),
-		fileCommand("parquet", "a Parquet file written by pacer export", store.ReadParquet),
-		fileCommand("arrow", "an Arrow IPC file written by pacer export", store.ReadArrow))
+		fileCommand("parquet", "a Parquet file written by pacer export", rowfile.ReadParquet),
+		fileCommand("arrow", "an Arrow IPC file written by pacer export", rowfile.ReadArrow))
 	return cmd
 }
 
@@ -108,7 +109,7 @@ func measuredCommand() *cli.Command {
 
 // Measured returns the rows of a set that is built in.
 func Measured(s measured.Set) ([]spec.Measurement, error) {
-	return store.RowsOfParquet(s.Name+".parquet", s.Parquet)
+	return rowfile.RowsOfParquet(s.Name+".parquet", s.Parquet)
 }
 
 // fileCommand imports one file of measurements.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/datasets"
+	"github.com/pacer-ml/pacer/perfmodel/rowfile"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
@@ -82,7 +83,7 @@ func (im *importer) read(seq iter.Seq2[spec.Measurement, error]) error {
 		case err != nil:
 			return errors.Join(fmt.Errorf("import %s: %w", im.res.Source, err), im.flush())
 		}
-		if err := store.Check(m); err != nil {
+		if err := rowfile.Check(&m); err != nil {
 			im.reportBad(fmt.Errorf("%s: %w", m.Origin, err))
 			continue
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/importer"
+	"github.com/pacer-ml/pacer/perfmodel/rowfile"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/tempdir"
 	"github.com/pacer-ml/pacer/profiler"
@@ -265,7 +266,7 @@ func (w *watch) finish(log *trainlog.Log, err error, stopped bool) {
 
 // store stores a row and says where.
 func (w *watch) store(m spec.Measurement) (where string, err error) {
-	if err := store.Check(m); err != nil {
+	if err := rowfile.Check(&m); err != nil {
 		return "", err
 	}
 	db, served, err := datadir.Of(w.c).OpenServed(w.c.String("server"), store.Options{})

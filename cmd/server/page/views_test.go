@@ -17,8 +17,8 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/server"
 	"github.com/pacer-ml/pacer/datasets/measured"
+	"github.com/pacer-ml/pacer/perfmodel/rowfile"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/profiler/store"
 )
 
 // measurements are the built-in ones.
@@ -28,7 +28,7 @@ func measurements(t testing.TB) (rows []spec.Measurement) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for m, err := range store.ReadParquetFrom(set.Name, bytes.NewReader(set.Parquet), int64(len(set.Parquet))) {
+	for m, err := range rowfile.ReadParquetFrom(set.Name, bytes.NewReader(set.Parquet), int64(len(set.Parquet))) {
 		if err != nil {
 			t.Fatal(err)
 		}

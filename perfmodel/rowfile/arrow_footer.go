@@ -1,4 +1,4 @@
-package store
+package rowfile
 
 import (
 	"bytes"
@@ -57,7 +57,7 @@ func CheckArrowMessage(header []byte) error {
 		f.bad = true
 	}
 	if f.bad {
-		return errors.New("store: the header of an Arrow message is damaged")
+		return errors.New("rowfile: the header of an Arrow message is damaged")
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package store
+package rowfile
 
 import (
 	"bytes"
@@ -50,13 +50,13 @@ func readFile(path string, read rowReader) iter.Seq2[spec.Measurement, error] {
 	return func(yield func(spec.Measurement, error) bool) {
 		f, err := os.Open(path)
 		if err != nil {
-			yield(spec.Measurement{}, fmt.Errorf("store: %w", err))
+			yield(spec.Measurement{}, fmt.Errorf("rowfile: %w", err))
 			return
 		}
 		defer f.Close()
 		info, err := f.Stat()
 		if err != nil {
-			yield(spec.Measurement{}, fmt.Errorf("store: %w", err))
+			yield(spec.Measurement{}, fmt.Errorf("rowfile: %w", err))
 			return
 		}
 		readRows(path, f, info.Size(), read)(yield)
@@ -75,7 +75,7 @@ func readRows(name string, r io.ReaderAt, size int64, read rowReader) iter.Seq2[
 					err = check(&m)
 				}
 				if err != nil {
-					m, err = spec.Measurement{}, fmt.Errorf("store: %s: row %d: %w", name, n, err)
+					m, err = spec.Measurement{}, fmt.Errorf("rowfile: %s: row %d: %w", name, n, err)
 				}
 				stopped = !pass(m, err)
 				return !stopped
@@ -85,7 +85,7 @@ func readRows(name string, r io.ReaderAt, size int64, read rowReader) iter.Seq2[
 			panic(fault)
 		}
 		if err != nil && !stopped {
-			yield(spec.Measurement{}, fmt.Errorf("store: %s: after row %d: %w", name, n, err))
+			yield(spec.Measurement{}, fmt.Errorf("rowfile: %s: after row %d: %w", name, n, err))
 		}
 	}
 }

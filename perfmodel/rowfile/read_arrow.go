@@ -1,4 +1,4 @@
-package store
+package rowfile
 
 import (
 	"errors"
@@ -83,7 +83,7 @@ func ReadRecord(rec arrow.Record) iter.Seq2[spec.Measurement, error] {
 			})
 		}
 		if err != nil {
-			yield(spec.Measurement{}, fmt.Errorf("store: %w", err))
+			yield(spec.Measurement{}, fmt.Errorf("rowfile: %w", err))
 		}
 	}
 }

@@ -1,7 +1,7 @@
-package store
+package rowfile
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -73,18 +73,18 @@ func writeParquet(w io.Writer, seq iter.Seq2[spec.Measurement, error], codec com
 	to := &columnar.StickyWriter{W: summed}
 	out, err := pqarrow.NewFileWriter(Schema(), to, props, pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema()))
 	if err != nil {
-		return 0, fmt.Errorf("store: parquet: %w", err)
+		return 0, fmt.Errorf("rowfile: parquet: %w", err)
 	}
 	n, err = writeBatches(func(rec arrow.Record) error { return errors.Join(out.Write(rec), to.Err) }, seq)
 	if err != nil {
-		return n, fmt.Errorf("store: parquet: %w", err)
+		return n, fmt.Errorf("rowfile: parquet: %w", err)
 	}
 	summed.hold()
 	if err = errors.Join(out.Close(), to.Err); err == nil {
 		err = summed.end(parquetEnd)
 	}
 	if err != nil {
-		return n, fmt.Errorf("store: parquet: %w", err)
+		return n, fmt.Errorf("rowfile: parquet: %w", err)
 	}
 	return n, nil
 }
@@ -94,17 +94,17 @@ func WriteArrow(w io.Writer, seq iter.Seq2[spec.Measurement, error]) (n int, err
 	summed := newSummedWriter(w)
 	out, err := ipc.NewFileWriter(&position{Writer: summed}, ipc.WithSchema(Schema()), ipc.WithZstd())
 	if err != nil {
-		return 0, fmt.Errorf("store: arrow: %w", err)
+		return 0, fmt.Errorf("rowfile: arrow: %w", err)
 	}
 	if n, err = writeBatches(out.Write, seq); err != nil {
-		return n, fmt.Errorf("store: arrow: %w", err)
+		return n, fmt.Errorf("rowfile: arrow: %w", err)
 	}
 	summed.hold()
 	if err = out.Close(); err == nil {
 		err = summed.end(arrowEnd)
 	}
 	if err != nil {
-		return n, fmt.Errorf("store: arrow: %w", err)
+		return n, fmt.Errorf("rowfile: arrow: %w", err)
 	}
 	return n, nil
 }
@@ -140,39 +140,25 @@ const maxBatchSteps = 1 << 16
 // rows. Batches with many step times are smaller. It stops at the first error of seq, and at a row that Check refuses.
 // write must not keep its record.
 func Batches(write func(arrow.Record) error, most int, seq iter.Seq2[spec.Measurement, error]) (n int, err error) {
-	b := newBatcher(write, most)
+	b := NewBatcher(write, most)
 	for m, err := range seq {
 		if err == nil {
-			err = check(&m)
+			err = cmp.Or(checkTexts(&m), checkNumbers(&m))
 		}
 		if err != nil {
 			return b.n, fmt.Errorf("row %d: %w", b.n+1, err)
 		}
-		if err := b.add(&m); err != nil {
+		if err := b.Add(&m); err != nil {
 			return b.n, err
 		}
 	}
-	err = b.flush()
+	err = b.Flush()
 	return b.n, err
 }
 
-// Batches is package function Batches of the rows of Query, which it does not copy as often.
-func (db *DB) Batches(ctx context.Context, write func(arrow.Record) error, most int, f Filter) (n int, err error) {
-	b := newBatcher(write, most)
-	err = db.each(ctx, f, func(m *spec.Measurement) (bool, error) {
-		if err := checkRead(m); err != nil {
-			return false, fmt.Errorf("row %d: %w", b.n+1, err)
-		}
-		return true, b.add(m)
-	})
-	if err == nil {
-		err = b.flush()
-	}
-	return b.n, err
-}
-
-// batcher collects rows into record batches.
-type batcher struct {
+// Batcher collects rows into record batches, as Batches does. Unlike Batches it takes texts for valid and numbers for
+// finite, as those of rows from JSON are.
+type Batcher struct {
 	write        func(arrow.Record) error
 	most         int // rows of a batch
 	columns      *recordBuilder
@@ -181,18 +167,26 @@ type batcher struct {
 	batch, steps int                // rows and step times of the batch
 }
 
-func newBatcher(write func(arrow.Record) error, most int) *batcher {
-	return &batcher{write: write, most: most, columns: newRecordBuilder(most), rows: make([]spec.Measurement, 0, rowsAtOnce)}
+// NewBatcher returns a Batcher that calls write with record batches of up to most rows.
+func NewBatcher(write func(arrow.Record) error, most int) *Batcher {
+	return &Batcher{write: write, most: most, columns: newRecordBuilder(most), rows: make([]spec.Measurement, 0, rowsAtOnce)}
 }
 
-func (b *batcher) add(m *spec.Measurement) error {
+// Rows returns the number of rows until now.
+func (b *Batcher) Rows() int { return b.n }
+
+// Add adds a row, of which it keeps the parts.
+func (b *Batcher) Add(m *spec.Measurement) error {
+	if err := checkDecoded(m); err != nil {
+		return fmt.Errorf("row %d: %w", b.n+1, err)
+	}
 	b.rows = append(b.rows, *m)
 	b.n++
 	b.batch++
 	b.steps += len(m.StepSec)
 	switch {
 	case b.batch == b.most || b.steps >= maxBatchSteps:
-		return b.flush()
+		return b.Flush()
 	case len(b.rows) == rowsAtOnce:
 		return b.fill()
 	}
@@ -200,7 +194,7 @@ func (b *batcher) add(m *spec.Measurement) error {
 }
 
 // fill adds the rows to the columns.
-func (b *batcher) fill() error {
+func (b *Batcher) fill() error {
 	if at, err := b.columns.add(b.rows); err != nil {
 		b.n += at - len(b.rows)
 		return fmt.Errorf("row %d: %w", b.n+1, err)
@@ -209,8 +203,8 @@ func (b *batcher) fill() error {
 	return nil
 }
 
-// flush writes the batch, if there is one.
-func (b *batcher) flush() error {
+// Flush writes the batch, if there is one.
+func (b *Batcher) Flush() error {
 	if b.batch == 0 {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package store
+package rowfile
 
 import (
 	"fmt"
@@ -27,7 +27,7 @@ func FormatOf(path string) (Format, error) {
 	case ".arrow", ".feather", ".ipc":
 		return Arrow, nil
 	default:
-		return "", fmt.Errorf("store: %s: the extension %q is not a known format, want .parquet or .arrow", path, ext)
+		return "", fmt.Errorf("rowfile: %s: the extension %q is not a known format, want .parquet or .arrow", path, ext)
 	}
 }
 
@@ -40,7 +40,7 @@ func ExportFile(path string, f Format, seq iter.Seq2[spec.Measurement, error]) (
 	case Arrow:
 		write = WriteArrow
 	default:
-		return 0, fmt.Errorf("store: unknown format %q, want %s or %s", f, Parquet, Arrow)
+		return 0, fmt.Errorf("rowfile: unknown format %q, want %s or %s", f, Parquet, Arrow)
 	}
 	var werr error
 	err = atomicfile.Write(path, 0o644, func(w io.Writer) error {
@@ -51,7 +51,7 @@ func ExportFile(path string, f Format, seq iter.Seq2[spec.Measurement, error]) (
 	case werr != nil:
 		return n, fmt.Errorf("%w; %s was not written", werr, path)
 	case err != nil:
-		return n, fmt.Errorf("store: export: %w", err)
+		return n, fmt.Errorf("rowfile: export: %w", err)
 	}
 	return n, nil
 }

@@ -1,4 +1,4 @@
-package store
+package rowfile
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package store
+package rowfile
 
 import (
 	"github.com/apache/arrow/go/v17/arrow"

@@ -1,4 +1,4 @@
-package store
+package rowfile
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 	"github.com/apache/arrow/go/v17/parquet/pqarrow"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pacer-ml/pacer/perfmodel/rowfile/rowfiletest"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -99,7 +100,7 @@ func TestForeignFiles(t *testing.T) {
 	}
 	rec := foreign(t, foreignColumns(t, nil)...)
 	for i, b := range [][]byte{asParquet(t, rec), asArrow(t, rec)} {
-		got, errs := gather(formats[i].read(b))
+		got, errs := rowfiletest.Gather(formats[i].read(b))
 		if errs != nil {
 			t.Error(formats[i].format, errs)
 		}
@@ -134,7 +135,7 @@ func TestForeignFileErrors(t *testing.T) {
 	for i, c := range cases {
 		rec := foreign(t, foreignColumns(t, map[string]arrow.Array{c.column: c.array})...)
 		for k, b := range [][]byte{asParquet(t, rec), asArrow(t, rec)} {
-			rows, errs := gather(formats[k].read(b))
+			rows, errs := rowfiletest.Gather(formats[k].read(b))
 			if len(errs) != 1 || !strings.Contains(errs[0].Error(), c.want) || !strings.Contains(errs[0].Error(), "mem") || len(rows) != c.rows {
 				t.Errorf("case %d, %s: %d rows and %q, want %d and one error with %q", i, formats[k].format, len(rows), errs, c.rows, c.want)
 			}
@@ -152,7 +153,7 @@ func TestMissingColumns(t *testing.T) {
 			required = required || c.name == name && c.required
 		}
 		for k, b := range [][]byte{asParquet(t, rec), asArrow(t, rec)} {
-			rows, errs := gather(formats[k].read(b))
+			rows, errs := rowfiletest.Gather(formats[k].read(b))
 			switch {
 			case !required && (errs != nil || len(rows) != 2):
 				t.Errorf("%s without %s: %d rows, %v", formats[k].format, name, len(rows), errs)
@@ -172,15 +173,15 @@ func TestDamagedFiles(t *testing.T) {
 	for _, f := range formats {
 		t.Run(string(f.format), func(t *testing.T) {
 			var b bytes.Buffer
-			if _, err := f.write(&b, seqOf(inventedRows(40))); err != nil {
+			if _, err := f.write(&b, rowfiletest.Seq(rowfiletest.InventedRows(40))); err != nil {
 				t.Fatal(err)
 			}
 			for cut := 0; cut < b.Len(); cut += 499 {
-				if _, errs := gather(f.read(b.Bytes()[:cut])); len(errs) != 1 || !strings.Contains(errs[0].Error(), "mem") {
+				if _, errs := rowfiletest.Gather(f.read(b.Bytes()[:cut])); len(errs) != 1 || !strings.Contains(errs[0].Error(), "mem") {
 					t.Fatalf("cut to %d bytes: %v", cut, errs)
 				}
 			}
-			want, errs := gather(f.read(b.Bytes()))
+			want, errs := rowfiletest.Gather(f.read(b.Bytes()))
 			if errs != nil {
 				t.Fatal(errs)
 			}
@@ -197,7 +198,7 @@ func TestDamagedFiles(t *testing.T) {
 					}
 					c := bytes.Clone(b.Bytes())
 					c[at] ^= 1 << bit
-					got, errs := gather(f.read(c))
+					got, errs := rowfiletest.Gather(f.read(c))
 					switch {
 					case len(errs) > 1 || len(errs) == 1 && (len(got) > 0 || !strings.Contains(errs[0].Error(), "mem")):
 						t.Fatalf("bit %d of byte %d: %d rows, %v", bit, at, len(got), errs)
@@ -219,10 +220,10 @@ func TestDamagedFiles(t *testing.T) {
 // TestFilesWithoutChecksum: files that other tools wrote, or rewrote, are read; they find no checksum.
 func TestFilesWithoutChecksum(t *testing.T) {
 	var b bytes.Buffer
-	if _, err := WriteArrow(&b, seqOf(inventedRows(9))); err != nil {
+	if _, err := WriteArrow(&b, rowfiletest.Seq(rowfiletest.InventedRows(9))); err != nil {
 		t.Fatal(err)
 	}
-	want, _ := gather(formats[1].read(b.Bytes()))
+	want, _ := rowfiletest.Gather(formats[1].read(b.Bytes()))
 	f, err := ipc.NewFileReader(bytes.NewReader(b.Bytes()))
 	if err != nil {
 		t.Fatal(err)
@@ -235,7 +236,7 @@ func TestFilesWithoutChecksum(t *testing.T) {
 		if bytes.Contains(rewritten, []byte(checksumMark)) {
 			t.Fatal("the checksum was copied")
 		}
-		got, errs := gather(formats[i].read(rewritten))
+		got, errs := rowfiletest.Gather(formats[i].read(rewritten))
 		if d := cmp.Diff(want, got); d != "" || errs != nil || len(got) != 9 {
 			t.Errorf("%s: %v %s", formats[i].format, errs, d)
 		}
@@ -245,7 +246,7 @@ func TestFilesWithoutChecksum(t *testing.T) {
 // TestReadPanics checks that a panic of the loop body is not reported as damage.
 func TestReadPanics(t *testing.T) {
 	var b bytes.Buffer
-	if _, err := WriteParquet(&b, seqOf(inventedRows(2))); err != nil {
+	if _, err := WriteParquet(&b, rowfiletest.Seq(rowfiletest.InventedRows(2))); err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
@@ -265,7 +266,7 @@ func FuzzReadArrow(f *testing.F)   { fuzzRead(f, 1) }
 func fuzzRead(f *testing.F, format int) {
 	for _, n := range []int{0, 1, 9} {
 		var b bytes.Buffer
-		if _, err := formats[format].write(&b, seqOf(inventedRows(n))); err != nil {
+		if _, err := formats[format].write(&b, rowfiletest.Seq(rowfiletest.InventedRows(n))); err != nil {
 			f.Fatal(err)
 		}
 		f.Add(b.Bytes())
@@ -275,11 +276,11 @@ func fuzzRead(f *testing.F, format int) {
 	f.Add([]byte("ARROW1\x00\x00ARROW1"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for m, err := range formats[format].read(b) {
-			if err != nil && !strings.HasPrefix(err.Error(), "store: mem: ") {
+			if err != nil && !strings.HasPrefix(err.Error(), "rowfile: mem: ") {
 				t.Fatalf("error %q names no file", err)
 			}
-			if err == nil && Check(m) != nil {
-				t.Fatalf("got %+v: %v", m, Check(m))
+			if err == nil && Check(&m) != nil {
+				t.Fatalf("got %+v: %v", m, Check(&m))
 			}
 		}
 	})
@@ -328,11 +329,11 @@ func TestFullDisk(t *testing.T) {
 	}
 	m := spec.Measurement{Config: spec.Config{Model: spec.Model{Name: "m"}, Accelerator: spec.Accelerator{Name: "a"}}, StepSec: []float64{1}, Source: "here", Outcome: spec.OK}
 	var whole bytes.Buffer
-	if _, err := WriteParquet(&whole, seqOf([]spec.Measurement{m})); err != nil {
+	if _, err := WriteParquet(&whole, rowfiletest.Seq([]spec.Measurement{m})); err != nil {
 		t.Fatal(err)
 	}
 	for _, room := range []int{0, 3, 4, 100, whole.Len() / 2, whole.Len() - 1} {
-		if _, err := WriteParquet(&shortDisk{room}, seqOf([]spec.Measurement{m})); !errors.Is(err, errFull) {
+		if _, err := WriteParquet(&shortDisk{room}, rowfiletest.Seq([]spec.Measurement{m})); !errors.Is(err, errFull) {
 			t.Errorf("room for %d of %d bytes: %v", room, whole.Len(), err)
 		}
 	}
