@@ -233,3 +233,17 @@ func TestRPCTLS(t *testing.T) {
 		}
 	}
 }
+
+// Serve has no gRPC without an address for it.
+func TestNoRPC(t *testing.T) {
+	s := newServer(t, Options{})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Serve(ctx, l, nil); err != nil {
+		t.Errorf("without gRPC: %v", err)
+	}
+}
