@@ -1,26 +1,20 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"time"
 
-	"github.com/apache/arrow/go/v17/arrow"
-	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/flight"
-	"github.com/apache/arrow/go/v17/arrow/ipc"
-	"github.com/apache/arrow/go/v17/arrow/memory"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/pacer-ml/pacer/datasets/catalog"
-	"github.com/pacer-ml/pacer/perfmodel/rowfile"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner/remote"
 )
 
 const (
@@ -32,37 +26,50 @@ const (
 // batchCosts reports the processor time of the server for distinct questions in batches, over HTTP and over Arrow Flight,
 // and for the rows of an export.
 func batchCosts(address, rpc string) error {
-	conn, err := grpc.NewClient(rpc, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
+	web := "http://" + address
+	gzip, err := remote.New(web, remote.Options{})
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	client := flight.NewClientFromConn(conn, nil)
-	plain := &http.Client{Transport: &http.Transport{DisableCompression: true}}
+	plain, err := remote.New(web, remote.Options{HTTP: &http.Client{Transport: &http.Transport{DisableCompression: true}}})
+	if err != nil {
+		return err
+	}
+	flown, err := remote.New(web, remote.Options{Flight: rpc})
+	if err != nil {
+		return err
+	}
+	defer flown.Close()
 	next := 0 // question
 	for _, k := range []struct {
 		name, framework string
-		ask             func([]byte, arrow.Record) error
+		client          *remote.Client
 	}{
-		{"HTTP, any stack", "", func(body []byte, _ arrow.Record) error { return postBatch(http.DefaultClient, address, body) }},
-		{"HTTP, FSDP", "FSDP", func(body []byte, _ arrow.Record) error { return postBatch(http.DefaultClient, address, body) }},
-		{"HTTP, no gzip", "", func(body []byte, _ arrow.Record) error { return postBatch(plain, address, body) }},
-		{"Flight, any stack", "", func(_ []byte, rec arrow.Record) error { return exchange(client, rec) }},
-		{"Flight, FSDP", "FSDP", func(_ []byte, rec arrow.Record) error { return exchange(client, rec) }},
+		{"HTTP, any stack", "", gzip},
+		{"HTTP, FSDP", "FSDP", gzip},
+		{"HTTP, no gzip", "", plain},
+		{"Flight, any stack", "", flown},
+		{"Flight, FSDP", "FSDP", flown},
 	} {
 		cost, err := costOf(address, batches, func() error {
-			body, rec := questionBatch(next, k.framework)
+			qs := questionBatch(next, k.framework)
 			next += batchQuestions
-			return k.ask(body, rec)
+			return predict(k.client, qs)
 		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", k.name, err)
 		}
 		fmt.Printf("%-18s %6.2f us of the server per question\n", k.name, cost.Seconds()*1e6/(batches*batchQuestions))
 	}
-	if err := fill(client); err != nil {
+	if _, err := flown.PutRows(context.Background(), exportedRows); err != nil {
 		return err
 	}
+	conn, err := grpc.NewClient(rpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	client := flight.NewClientFromConn(conn, nil)
 	cost, err := costOf(address, batches, func() error { return export(client) })
 	if err != nil {
 		return err
@@ -89,103 +96,35 @@ func costOf(address string, n int, call func() error) (time.Duration, error) {
 	return after.server - before.server, err
 }
 
-// questionBatch returns distinct questions from number first on, as JSON and as a record batch.
-func questionBatch(first int, framework string) ([]byte, arrow.Record) {
-	fields := []arrow.Field{{Name: "model", Type: arrow.BinaryTypes.String}, {Name: "accelerator", Type: arrow.BinaryTypes.String}, {Name: "plan", Type: arrow.BinaryTypes.String},
-		{Name: "framework", Type: arrow.BinaryTypes.String, Nullable: true}, {Name: "seq", Type: arrow.PrimitiveTypes.Int64}}
-	b := array.NewRecordBuilder(memory.NewGoAllocator(), arrow.NewSchema(fields, nil))
-	defer b.Release()
-	var body bytes.Buffer
-	body.WriteString(`{"questions":[`)
-	for i := range batchQuestions {
+// questionBatch returns distinct questions from number first on.
+func questionBatch(first int, framework string) []remote.Question {
+	out := make([]remote.Question, batchQuestions)
+	for i := range out {
 		k := first + i
 		next := func(m int) int { j := k % m; k /= m; return j }
-		model, accelerator, plan := models[next(4)], accelerators[next(2)], degrees[next(6)]
-		seq := 1024 + k
-		for i, s := range []string{model, accelerator, plan} {
-			b.Field(i).(*array.StringBuilder).Append(s)
-		}
-		if f := b.Field(3).(*array.StringBuilder); framework == "" {
-			f.AppendNull()
-		} else {
-			f.Append(framework)
-		}
-		b.Field(4).(*array.Int64Builder).Append(int64(seq))
-		if i > 0 {
-			body.WriteByte(',')
-		}
-		fmt.Fprintf(&body, `{"model":%q,"accelerator":%q,"plan":%q,"seq":%d`, model, accelerator, plan, seq)
-		if framework != "" {
-			fmt.Fprintf(&body, `,"framework":%q`, framework)
-		}
-		body.WriteByte('}')
+		out[i] = remote.Question{Model: models[next(4)], Accelerator: accelerators[next(2)], Plan: degrees[next(6)], Framework: framework, SeqLen: 1024 + k}
 	}
-	body.WriteString("]}")
-	return body.Bytes(), b.NewRecord()
+	return out
 }
 
-func postBatch(client *http.Client, address string, body []byte) error {
-	res, err := client.Post("http://"+address+"/v1/predict/batch", "application/json", bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	answer, err := io.ReadAll(res.Body)
-	if n := bytes.Count(answer, []byte(`"step_time_s":`)); err == nil && (res.StatusCode != http.StatusOK || n != batchQuestions) {
-		err = fmt.Errorf("%s: %d predictions: %.200s", res.Status, n, answer)
+// predict checks that each question has a prediction.
+func predict(c *remote.Client, qs []remote.Question) error {
+	answers, err := c.PredictAll(context.Background(), qs)
+	for i := range answers {
+		if a := &answers[i]; a.Err != nil || a.StepSec <= 0 {
+			return fmt.Errorf("%+v: %g s, %w", qs[i], a.StepSec, a.Err)
+		}
 	}
 	return err
 }
 
-// exchange sends one record batch of questions and checks that each has a prediction.
-func exchange(client flight.Client, rec arrow.Record) error {
-	defer rec.Release()
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	stream, err := client.DoExchange(ctx)
-	if err != nil {
-		return err
-	}
-	w := flight.NewRecordWriter(stream, ipc.WithSchema(rec.Schema()))
-	w.SetFlightDescriptor(&flight.FlightDescriptor{Type: flight.DescriptorPATH, Path: []string{"predict"}})
-	if err := errors.Join(w.Write(rec), stream.CloseSend()); err != nil {
-		return err
-	}
-	r, err := flight.NewRecordReader(stream)
-	if err != nil {
-		return err
-	}
-	defer r.Release()
-	out, err := r.Read()
-	if err == nil && (out.NumRows() != rec.NumRows() || out.Column(0).NullN() > 0) {
-		err = fmt.Errorf("%d predictions, %d of them null", out.NumRows(), out.Column(0).NullN())
-	}
-	return err
-}
-
-// fill stores exportRows distinct rows.
-func fill(client flight.Client) error {
-	stream, err := client.DoPut(context.Background())
-	if err != nil {
-		return err
-	}
-	w := flight.NewRecordWriter(stream, ipc.WithSchema(rowfile.Schema()))
-	w.SetFlightDescriptor(&flight.FlightDescriptor{Type: flight.DescriptorPATH, Path: []string{"measurements"}})
-	put := func(rec arrow.Record) error {
-		if err := w.Write(rec); err != nil {
-			return err
+// exportedRows yields the exportRows distinct rows of the export.
+func exportedRows(yield func(spec.Measurement, error) bool) {
+	for i := range exportRows {
+		if !yield(exportRow(i)) {
+			return
 		}
-		_, err := stream.Recv()
-		return err
 	}
-	_, err = rowfile.Batches(put, 2000, func(yield func(spec.Measurement, error) bool) {
-		for i := range exportRows {
-			if !yield(exportRow(i)) {
-				return
-			}
-		}
-	})
-	return errors.Join(err, stream.CloseSend())
 }
 
 func exportRow(i int) (m spec.Measurement, err error) {

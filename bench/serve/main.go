@@ -27,9 +27,15 @@ func main() {
 	flag.StringVar(&o.load, "load", "", "time small plans beside a load instead: quiet, heavy (200 clients with long curves) or slow (1000 slow writers, 1000 slow readers)")
 	flag.BoolVar(&o.check, "check", false, "send launch files to /v1/check in place of predictions")
 	flag.BoolVar(&o.batch, "batch", false, "measure the processor time of batches of questions over HTTP and Arrow Flight, and of an export, instead")
+	flag.BoolVar(&o.echo, "echo", false, "compare the processor time of predictions with that of a bare server of net/http instead")
+	flag.BoolVar(&o.echoes, "echoes", false, "be that server: for -echo alone")
 	flag.BoolVar(&o.hostile, "hostile", false, "measure the processor time of refused bodies of 8 MiB instead")
 	flag.Parse()
-	if err := run(o); err != nil {
+	do := run
+	if o.echoes {
+		do = func(options) error { return echoes(os.Stdin, os.Stdout) }
+	}
+	if err := do(o); err != nil {
 		fmt.Fprintln(os.Stderr, "serve:", err)
 		os.Exit(1)
 	}
@@ -43,6 +49,7 @@ type options struct {
 	load           string
 	hostile, check bool
 	batch          bool
+	echo, echoes   bool
 }
 
 func run(o options) error {
@@ -64,6 +71,8 @@ func run(o options) error {
 	switch {
 	case o.batch:
 		return batchCosts(address, rpc)
+	case o.echo:
+		return againstEcho(o, address)
 	case o.hostile:
 		return hostile(address)
 	case o.load != "":
