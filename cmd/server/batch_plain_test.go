@@ -19,13 +19,7 @@ var elapsed = regexp.MustCompile(`"elapsed_s":[0-9.e-]+`)
 // same body with another case of a name is not plain.
 func TestPlainBatchIsAny(t *testing.T) {
 	s := newServer(t, Options{})
-	ask := func(body []byte) (int, string) {
-		r := httptest.NewRequest(http.MethodPost, "http://localhost/v1/predict/batch", bytes.NewReader(body))
-		r.Header.Set("Content-Type", "application/json")
-		w := httptest.NewRecorder()
-		s.Handler().ServeHTTP(w, r)
-		return w.Code, elapsed.ReplaceAllString(w.Body.String(), "")
-	}
+	ask := func(body []byte) (int, string) { return askedPlain(s, "/v1/predict/batch", body) }
 	rnd := rand.New(rand.NewPCG(3, 4))
 	plain, accepted, refused := 0, 0, 0
 	for i := range 4000 {
@@ -52,6 +46,58 @@ func TestPlainBatchIsAny(t *testing.T) {
 		}
 	}
 	if min(plain, accepted-plain, refused) < 300 {
+		t.Errorf("%d bodies are plain, %d answered, %d refused: too few of a kind", plain, accepted, refused)
+	}
+}
+
+// askedPlain returns the answer to a body, without its time.
+func askedPlain(s *Server, path string, body []byte) (int, string) {
+	r := httptest.NewRequest(http.MethodPost, "http://localhost"+path, bytes.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, r)
+	return w.Code, elapsed.ReplaceAllString(w.Body.String(), "")
+}
+
+// TestPlainQuestionIsAny is TestPlainBatchIsAny for a single question. Its plan is kept from one question to the next, until
+// measurements or models change.
+func TestPlainQuestionIsAny(t *testing.T) {
+	s := newServer(t, Options{})
+	rnd := rand.New(rand.NewPCG(5, 6))
+	plain, accepted, refused := 0, 0, 0
+	for i := range 4000 {
+		body, _ := bytes.CutPrefix(plainBody(rnd), []byte(`{"questions":[`))
+		body = body[:bytes.IndexByte(body, '}')+1]
+		if i%8 > 0 {
+			body = mutated(rnd, body)
+		}
+		if i == 2000 { // fitted to measurements from here on
+			if err := s.db.Put(t.Context(), measured(t, s, 2)...); err != nil {
+				t.Fatal(err)
+			}
+			post[FitResponse](t, s, "/v1/fit", "{}")
+		}
+		quick := answer.CheckQuestion(body)
+		if quick {
+			plain++
+		}
+		status, got := askedPlain(s, "/v1/predict", body)
+		other := bytes.Replace(body, []byte(`"model"`), []byte(`"Model"`), 1)
+		if answer.CheckQuestion(other) {
+			t.Fatalf("%s is plain", other)
+		}
+		wantStatus, want := askedPlain(s, "/v1/predict", other)
+		same := strings.ReplaceAll(got, "Mode", "mode") == strings.ReplaceAll(want, "Mode", "mode")
+		if status != wantStatus || !same && (quick || !strings.Contains(got, `"value":`)) { // a value has other names of the body
+			t.Fatalf("%s: %d\n%s, want %d\n%s", body, status, got, wantStatus, want)
+		}
+		if status == http.StatusOK {
+			accepted++
+		} else {
+			refused++
+		}
+	}
+	if min(plain, accepted, refused) < 300 || s.models.Generation() == 0 {
 		t.Errorf("%d bodies are plain, %d answered, %d refused: too few of a kind", plain, accepted, refused)
 	}
 }

@@ -17,6 +17,7 @@ func (s *Server) registerQueries(api huma.API, m *router) {
 		func(ctx context.Context, in *body[answer.PredictRequest]) (query.Plans, error) {
 			return s.models.Predict(ctx, &in.Body)
 		})
+	m.ops["POST /v1/predict"].plain = answer.CheckQuestion
 	register(s, api, m, operation{http.MethodPost, "/v1/predict/batch", "predict-batch", tag, search, "Step time and memory of many plans",
 		"A row per question, in order: a plan or a problem.", nil},
 		func(ctx context.Context, in *body[BatchRequest]) (Batch, error) { return s.batch(ctx, &in.Body) })

@@ -20,6 +20,7 @@ type Answerer struct {
 	generation uint64 // rises with every invalidation; results of an older one are not cached
 	targets    map[query.Request]Target
 	planners   map[modelKey]*Model
+	plans      map[Question]*Prepared
 }
 
 // Target is a model on an accelerator, and the performance model that answers about it.
@@ -48,7 +49,7 @@ const maxTargets = 4096
 
 // New returns an Answerer of what d resolves.
 func New(d *query.Resolver) *Answerer {
-	return &Answerer{resolver: d, targets: map[query.Request]Target{}, planners: map[modelKey]*Model{}}
+	return &Answerer{resolver: d, targets: map[query.Request]Target{}, planners: map[modelKey]*Model{}, plans: map[Question]*Prepared{}}
 }
 
 // Generation returns the generation of the answers given now.
@@ -65,6 +66,7 @@ func (c *Answerer) Measured(keys []spec.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.generation++
+	clear(c.plans)
 	maps.DeleteFunc(c.targets, func(_ query.Request, t Target) bool { return t.MeasuredIn(changed) })
 }
 
@@ -74,6 +76,7 @@ func (c *Answerer) Fitted(keys []spec.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.generation++
+	clear(c.plans)
 	maps.DeleteFunc(c.targets, func(_ query.Request, t Target) bool { return t.FittedBy(changed) })
 	maps.DeleteFunc(c.planners, func(m modelKey, _ *Model) bool { return changed[m.Key] })
 }
@@ -83,6 +86,7 @@ func (c *Answerer) Reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.generation++
+	clear(c.plans)
 	clear(c.targets)
 	clear(c.planners)
 }

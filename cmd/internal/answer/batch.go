@@ -42,6 +42,8 @@ type Prepared struct {
 
 // words are what the rows of a plan have in common.
 type words struct {
+	text           string
+	parts          spec.Plan
 	devices, batch int
 	shape          string
 	head           []byte // of the JSON
@@ -52,7 +54,7 @@ func (b *Batch) PrepareRows(ctx context.Context, q *Question) *Prepared {
 	p := b.prepare(ctx, q)
 	if p.err == nil {
 		plan, shape := p.plan.Plan()
-		p.words = words{plan.Devices(), plan.GlobalBatch(), query.ShapeText(shape), query.AppendHead(nil, &plan)}
+		p.words = words{plan.String(), plan, plan.Devices(), plan.GlobalBatch(), query.ShapeText(shape), query.AppendHead(nil, &plan)}
 	}
 	return p
 }

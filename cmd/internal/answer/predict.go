@@ -9,6 +9,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
 )
 
 // Described has what a request describes by figures in place of names, and the parts of its training stack.
@@ -38,12 +39,27 @@ type PredictRequest struct {
 	Described
 	Explain bool   `json:"explain,omitempty" doc:"Add the parts of time and memory, and the training stacks assumed."`
 	Emit    string `json:"emit,omitempty" maxLength:"64" example:"megatron" doc:"Add the files that start the plan under this training framework, as launch. Without framework, its training stack is predicted for."`
+
+	plain *Question // of a body that ReadQuestion reads, in place of all else
+}
+
+// ReadJSON reads a body that ReadQuestion reads, and returns false for any other.
+func (in *PredictRequest) ReadJSON(body []byte) bool {
+	q, ok := ReadQuestion(body)
+	if ok {
+		in.plain = &q
+	}
+	return ok
 }
 
 // Predict answers like pacer predict.
 func (c *Answerer) Predict(ctx context.Context, in *PredictRequest) (query.Plans, error) {
 	start := time.Now()
-	row, begin, err := c.PredictRow(ctx, in)
+	answer := c.PredictRow
+	if in.plain != nil {
+		answer = c.predictPlain
+	}
+	row, begin, err := answer(ctx, in)
 	if err != nil {
 		return query.Plans{}, err
 	}
@@ -82,6 +98,43 @@ func (c *Answerer) PredictRow(ctx context.Context, in *PredictRequest) (row quer
 		start, err = query.NewLaunch(in.Emit, choice)
 	}
 	return row, start, err
+}
+
+// predictPlain is PredictRow for a plain question. The plan is kept for questions that differ in Seq.
+func (c *Answerer) predictPlain(ctx context.Context, in *PredictRequest) (row query.PlanRow, start *query.Launch, err error) {
+	p := c.prepared(ctx, in.plain)
+	var choice planner.Choice
+	if err := p.At(ctx, in.plain.Seq, &choice); err != nil {
+		return row, nil, err
+	}
+	row = query.PlanRow{Plan: p.text, PlanParts: p.parts, Devices: p.devices, GlobalBatch: p.batch, Shape: p.shape}
+	row.Set(&choice, p.Cost())
+	return row, nil, nil
+}
+
+// maxPlans bounds the plans that are kept.
+const maxPlans = 1024
+
+// prepared returns the plan of q, prepared for the present models and measurements.
+func (c *Answerer) prepared(ctx context.Context, q *Question) *Prepared {
+	key := q.plan()
+	c.mu.RLock()
+	p, generation := c.plans[key], c.generation
+	c.mu.RUnlock()
+	if p != nil {
+		return p
+	}
+	key = key.clone()
+	p = c.NewBatch(nil).PrepareRows(ctx, &key)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p.err == nil && c.generation == generation { // else p may be out of date
+		if len(c.plans) >= maxPlans {
+			clear(c.plans)
+		}
+		c.plans[key] = p
+	}
+	return p
 }
 
 // explain returns the parts of the time and memory of c.

@@ -42,7 +42,20 @@ func ReadQuestions(body []byte, most int) (out Questions, ok bool) {
 	return out, ok
 }
 
-// questionReader reads a body of POST /v1/predict/batch.
+// CheckQuestion reports whether ReadQuestion reads body.
+func CheckQuestion(body []byte) bool {
+	r := questionReader{body: body}
+	return r.single(&Question{})
+}
+
+// ReadQuestion reads a body of POST /v1/predict that is one of the objects that ReadQuestions reads.
+func ReadQuestion(body []byte) (q Question, ok bool) {
+	r := questionReader{body: body, text: string(body)}
+	ok = r.single(&q)
+	return q, ok
+}
+
+// questionReader reads a body of POST /v1/predict or /v1/predict/batch.
 type questionReader struct {
 	body []byte
 	text string // of body; "" = values are checked only
@@ -69,13 +82,19 @@ func (r *questionReader) read(most int, each func(*Question)) bool {
 		}
 		each(&q)
 		if r.is(']') {
-			return r.is('}') && r.peek() == 0 && r.at == len(r.body)
+			return r.is('}') && r.end()
 		}
 		if !r.is(',') {
 			return false
 		}
 	}
 }
+
+// single reads one question.
+func (r *questionReader) single(q *Question) bool { return r.question(q) && r.end() }
+
+// end reports whether nothing is left but blanks.
+func (r *questionReader) end() bool { return r.peek() == 0 && r.at == len(r.body) }
 
 // question reads an object.
 func (r *questionReader) question(q *Question) bool {

@@ -47,6 +47,30 @@ func (r *PlanRow) AppendJSON(b, head []byte) (_ []byte, err error) {
 	return append(w.b, '}'), w.err
 }
 
+// AppendJSON appends the JSON of p to b, the same bytes as of package function AppendJSON.
+func (p Plans) AppendJSON(b []byte) (_ []byte, err error) {
+	if p.Plans == nil || len(p.Pareto) > 0 || len(p.Probes) > 0 || p.Move != nil || p.Launch != nil || p.Infeasible != nil {
+		return AppendJSON(b, p)
+	}
+	b = append(b, `{"plans":[`...)
+	var head []byte
+	for i := range p.Plans {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		row := &p.Plans[i]
+		head = AppendHead(head[:0], &row.PlanParts)
+		if b, err = row.AppendJSON(b, head); err != nil {
+			return b, err
+		}
+	}
+	w := jsonWriter{b: append(b, ']')}
+	w.b = strconv.AppendInt(append(w.b, `,"evaluated":`...), int64(p.Evaluated), 10)
+	w.b = strconv.AppendInt(append(w.b, `,"fitting":`...), int64(p.Fitting), 10)
+	w.number(`,"elapsed_s":`, p.ElapsedS)
+	return append(w.b, '}'), w.err
+}
+
 // AppendHead appends the beginning of the JSON of a PlanRow with a normal plan.
 func AppendHead(b []byte, p *spec.Plan) []byte {
 	w := jsonWriter{b: b}

@@ -39,6 +39,33 @@ func TestAppendJSONIsEncodingJSON(t *testing.T) {
 	}
 }
 
+// Plans.AppendJSON writes what encoding/json does, of every field.
+func TestPlansJSONIsEncodingJSON(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	quick := 0
+	for i := range 2000 {
+		var plans Plans
+		randomise(rnd, reflect.ValueOf(&plans).Elem())
+		if i%2 == 0 {
+			plans.Pareto, plans.Probes, plans.Move, plans.Launch, plans.Infeasible = nil, nil, nil, nil, nil
+			quick++
+		}
+		for k := range plans.Plans {
+			row := &plans.Plans[k]
+			row.PlanParts = row.PlanParts.Normal()
+			row.Plan = row.PlanParts.String()
+		}
+		got, err := plans.AppendJSON([]byte("before"))
+		want, werr := AppendJSON([]byte("before"), plans)
+		if err != nil || werr != nil || string(want) != string(got) {
+			t.Fatalf("%v, got\n%s, want %v\n%s", err, got, werr, want)
+		}
+	}
+	if _, err := (Plans{Plans: []PlanRow{}, ElapsedS: math.NaN()}).AppendJSON(nil); err == nil || quick < 500 {
+		t.Errorf("NaN: %v; %d without extras", err, quick)
+	}
+}
+
 // randomise sets v to a random value, often zero.
 func randomise(rnd *rand.Rand, v reflect.Value) {
 	if rnd.IntN(4) == 0 && v.Kind() != reflect.Struct {
