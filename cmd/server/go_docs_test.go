@@ -29,7 +29,7 @@ func goGuide(ctx context.Context, address, rpc string, model spec.Model, h100 sp
 	if err != nil {
 		return "", err
 	}
-	n, err := c.PutRows(ctx, rows)
+	stored, err := c.PutRows(ctx, rows)
 	if err != nil {
 		return "", err
 	}
@@ -40,7 +40,7 @@ func goGuide(ctx context.Context, address, rpc string, model spec.Model, h100 sp
 		}
 		read += len(m.StepSec)
 	}
-	return fmt.Sprint(choice.Fits, len(answers), n, read), nil
+	return fmt.Sprint(choice.Fits, len(answers), stored.Added, read), nil
 }
 
 // The program of docs/guides/serve.md is goGuide, and it works. The guide names the columns of Arrow Flight.

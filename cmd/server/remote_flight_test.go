@@ -84,8 +84,8 @@ func TestRemoteFlightRows(t *testing.T) {
 			writer = plain
 		}
 		rows := manyRows(t, s, 4100)
-		if n, err := writer.PutRows(t.Context(), perfmodel.Rows(rows)); n != len(rows) || err != nil {
-			t.Fatalf("%s: %d rows, %v", over, n, err)
+		if n, err := writer.PutRows(t.Context(), perfmodel.Rows(rows)); n.Added != len(rows) || err != nil {
+			t.Fatalf("%s: %+v, %v", over, n, err)
 		}
 		for _, f := range []remote.Filter{{}, {Models: []string{"llama3-8b"}, Accelerators: []string{"h100"}, Sources: []string{"b"}}, {Sources: []string{"none"}}} {
 			want := map[int]spec.Measurement{}
@@ -101,12 +101,12 @@ func TestRemoteFlightRows(t *testing.T) {
 			}
 		}
 		bad := slices.Concat(rows[:3], []spec.Measurement{{Source: "b"}})
-		if n, err := writer.PutRows(t.Context(), perfmodel.Rows(bad)); n != 0 || err == nil {
-			t.Errorf("%s: a row without a model: %d stored, %v", over, n, err)
+		if n, err := writer.PutRows(t.Context(), perfmodel.Rows(bad)); n.Total() != 0 || err == nil {
+			t.Errorf("%s: a row without a model: %+v, %v", over, n, err)
 		}
 		boom := errors.New("boom")
-		if n, err := writer.PutRows(t.Context(), func(yield func(spec.Measurement, error) bool) { yield(spec.Measurement{}, boom) }); n != 0 || !errors.Is(err, boom) {
-			t.Errorf("%s: an error of the rows: %d stored, %v", over, n, err)
+		if n, err := writer.PutRows(t.Context(), func(yield func(spec.Measurement, error) bool) { yield(spec.Measurement{}, boom) }); n.Total() != 0 || !errors.Is(err, boom) {
+			t.Errorf("%s: an error of the rows: %+v, %v", over, n, err)
 		}
 	}
 }
@@ -189,13 +189,13 @@ func TestRemoteFlightErrors(t *testing.T) {
 	}
 }
 
-func second(_ int, err error) error { return err }
+func second(_ remote.Stored, err error) error { return err }
 
 // A client that breaks off frees its place, and one that finds no place waits for it.
 func TestRemoteFlightPlaces(t *testing.T) {
 	s := newServer(t, Options{})
 	flown, _ := remoteClients(t, s, remote.Options{MaxWait: 10 * time.Millisecond, Retries: 1000})
-	if n, err := flown.PutRows(t.Context(), perfmodel.Rows(manyRows(t, s, 100))); n != 100 || err != nil {
+	if n, err := flown.PutRows(t.Context(), perfmodel.Rows(manyRows(t, s, 100))); n.Added != 100 || err != nil {
 		t.Fatal(n, err)
 	}
 	for range maxStreams + 2 {
@@ -276,7 +276,7 @@ func TestRemoteFlightPatience(t *testing.T) {
 	}
 	defer c.Close()
 	rows := measured(t, s, 1)
-	if n, err := c.PutRows(t.Context(), perfmodel.Rows(rows)); n != len(rows) || err != nil {
+	if n, err := c.PutRows(t.Context(), perfmodel.Rows(rows)); n.Added != len(rows) || err != nil {
 		t.Fatal(n, err)
 	}
 	if n, err := s.db.Len(t.Context(), store.Filter{}); n != len(rows) || err != nil || cuts.Load() < 2 {

@@ -36,7 +36,9 @@ func (c *Client) Rows(ctx context.Context, f Filter) iter.Seq2[spec.Measurement,
 
 // pagedRows passes rows to yield until it returns false.
 func (c *Client) pagedRows(ctx context.Context, f Filter, yield func(spec.Measurement, error) bool) error {
-	for q := f.query(); ; {
+	q := f.query()
+	q.Set("limit", "1000")
+	for {
 		var page struct {
 			Rows []struct {
 				Measurement spec.Measurement `json:"measurement"`
@@ -130,46 +132,42 @@ const (
 	stepsAtOnce = 1 << 16
 )
 
-// PutRows stores any number of rows and returns how many of them the server has on disk. Those that it sends at a time are
+// PutRows stores any number of rows and returns those that the server has on disk. Those that it sends at a time are
 // stored whole or not at all, and once. It ends at the first error of rows or of the server.
-func (c *Client) PutRows(ctx context.Context, rows iter.Seq2[spec.Measurement, error]) (n int, err error) {
+func (c *Client) PutRows(ctx context.Context, rows iter.Seq2[spec.Measurement, error]) (out Stored, err error) {
 	if c.flights != nil {
 		_, err = rowfile.Batches(func(rec arrow.Record) error {
-			err := c.putBatch(ctx, rec)
-			if err == nil {
-				n += int(rec.NumRows())
-			}
+			n, err := c.putBatch(ctx, rec)
+			out.add(n)
 			return err
 		}, rowsAtOnce, rows)
-		return n, err
+		return out, err
 	}
 	var batch []spec.Measurement
 	steps := 0
 	put := func() error {
-		err := c.Put(ctx, batch...)
-		if err == nil {
-			n += len(batch)
-		}
+		n, err := c.put(ctx, batch)
+		out.add(n)
 		batch, steps = batch[:0], 0
 		return err
 	}
 	for m, err := range rows {
 		if err != nil {
-			return n, err
+			return out, err
 		}
 		batch, steps = append(batch, m), steps+len(m.StepSec)
 		if len(batch) == rowsAtOnce || steps >= stepsAtOnce {
 			if err := put(); err != nil {
-				return n, err
+				return out, err
 			}
 		}
 	}
-	return n, put()
+	return out, put()
 }
 
 // putBatch stores a record batch.
-func (c *Client) putBatch(ctx context.Context, rec arrow.Record) error {
-	return c.fly(ctx, rand.Text(), func(ctx context.Context, client flight.Client) error {
+func (c *Client) putBatch(ctx context.Context, rec arrow.Record) (out Stored, err error) {
+	err = c.fly(ctx, rand.Text(), func(ctx context.Context, client flight.Client) error {
 		ctx, cancel := c.timed(ctx)
 		defer cancel()
 		stream, err := client.DoPut(ctx)
@@ -179,7 +177,11 @@ func (c *Client) putBatch(ctx context.Context, rec arrow.Record) error {
 		if err := sendBatch(stream, flightMeasurements, rec); err != nil {
 			return err
 		}
-		_, err = stream.Recv()
-		return err
+		answer, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(answer.AppMetadata, &out)
 	})
+	return out, err
 }

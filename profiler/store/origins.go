@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"strings"
 
@@ -18,7 +19,7 @@ import (
 // after a slash: traces/bert/rows.csv:3 and bert/rows.csv:3. Rows stored since the first call for their source
 // are not considered, so rows of one import are never taken for each other.
 type Origins struct {
-	db      *DB
+	read    func(ctx context.Context, source string) (map[[identityLen]byte][]knownOrigin, error)
 	sources map[string]map[[identityLen]byte][]knownOrigin // by source and by identity without folders
 }
 
@@ -30,7 +31,31 @@ type knownOrigin struct {
 
 // NewOrigins returns the origins of the rows that db holds or has forgotten.
 func NewOrigins(db *DB) *Origins {
-	return &Origins{db: db, sources: map[string]map[[identityLen]byte][]knownOrigin{}}
+	return originsOf(func(ctx context.Context, source string) (map[[identityLen]byte][]knownOrigin, error) {
+		f := Filter{Sources: []string{source}}
+		rows, err := originsIn(db.Query(ctx, f))
+		if err != nil {
+			return nil, err
+		}
+		return rows, db.view(func(txn *badger.Txn) error {
+			return scanForgotten(ctx, txn, f, func(r Record, t tombstone) {
+				var id [identityLen]byte
+				copy(id[:], t.InFile)
+				rows[id] = append(rows[id], knownOrigin{t.Origin, r.Forgotten})
+			})
+		})
+	})
+}
+
+// OriginsOf returns the origins of rows that another process holds; rows returns those of a source.
+func OriginsOf(rows func(ctx context.Context, source string) iter.Seq2[spec.Measurement, error]) *Origins {
+	return originsOf(func(ctx context.Context, source string) (map[[identityLen]byte][]knownOrigin, error) {
+		return originsIn(rows(ctx, source))
+	})
+}
+
+func originsOf(read func(context.Context, string) (map[[identityLen]byte][]knownOrigin, error)) *Origins {
+	return &Origins{read, map[string]map[[identityLen]byte][]knownOrigin{}}
 }
 
 // Stored returns the origin under which m is stored or forgotten, m.Origin if it is neither, and the mark of a forgotten
@@ -53,25 +78,17 @@ func (o *Origins) Stored(ctx context.Context, m spec.Measurement) (origin string
 	return k.origin, k.forgotten, nil
 }
 
-// read returns the origins of the rows of a source.
-func (o *Origins) read(ctx context.Context, source string) (map[[identityLen]byte][]knownOrigin, error) {
-	rows := map[[identityLen]byte][]knownOrigin{}
-	f := Filter{Sources: []string{source}}
-	for m, err := range o.db.Query(ctx, f) {
+// originsIn returns the origins of rows.
+func originsIn(rows iter.Seq2[spec.Measurement, error]) (map[[identityLen]byte][]knownOrigin, error) {
+	out := map[[identityLen]byte][]knownOrigin{}
+	for m, err := range rows {
 		if err != nil {
 			return nil, err
 		}
 		id := identityInFile(m)
-		rows[id] = append(rows[id], knownOrigin{origin: m.Origin})
+		out[id] = append(out[id], knownOrigin{origin: m.Origin})
 	}
-	err := o.db.view(func(txn *badger.Txn) error {
-		return scanForgotten(ctx, txn, f, func(r Record, t tombstone) {
-			var id [identityLen]byte
-			copy(id[:], t.InFile)
-			rows[id] = append(rows[id], knownOrigin{t.Origin, r.Forgotten})
-		})
-	})
-	return rows, err
+	return out, nil
 }
 
 // identityInFile is identity without the folders of the origin.

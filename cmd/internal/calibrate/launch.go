@@ -52,7 +52,7 @@ type Suggestion struct {
 // emit chooses the plans that are most worth measuring and writes their launch files and a file of rows for the
 // results. Warnings about the model go to log.
 func emit(ctx context.Context, o Options, d *datadir.Dir, log io.Writer) (*Suggested, error) {
-	s, warnings, err := suggest(ctx, o, &query.Resolver{Read: d.ReadRows})
+	s, warnings, err := suggest(ctx, o, &query.Resolver{Read: d.ReadServed})
 	if err != nil {
 		return nil, err
 	}

@@ -90,7 +90,7 @@ func Run(ctx context.Context, o Options, d *datadir.Dir, stdin io.Reader, log io
 
 // here calibrates on this machine. Its rows and fits go to d, its progress to log.
 func here(ctx context.Context, o Options, d *datadir.Dir, log io.Writer) (_ *Report, err error) {
-	var db *store.DB // opened once the model and the machine are known
+	var db *datadir.Rows // opened once the model and the machine are known
 	defer func() {
 		if db != nil {
 			err = errors.Join(err, db.Close())
@@ -100,11 +100,11 @@ func here(ctx context.Context, o Options, d *datadir.Dir, log io.Writer) (_ *Rep
 		if db != nil {
 			return use(db)
 		}
-		return d.ReadRows(use)
+		return d.ReadServed(use)
 	}
 	s, warnings, err := open(ctx, o, &query.Resolver{Read: read}, func(ctx context.Context, f store.Filter) (_ []spec.Measurement, err error) {
 		if db == nil {
-			if db, err = d.Open(store.Options{}); err != nil {
+			if db, err = d.OpenRows(store.Options{}); err != nil {
 				return nil, err
 			}
 		}
@@ -116,6 +116,9 @@ func here(ctx context.Context, o Options, d *datadir.Dir, log io.Writer) (_ *Rep
 	defer s.Close()
 	printWarnings(log, warnings)
 	s.PrintNotes(log)
+	if db.Served != nil {
+		fmt.Fprintf(log, "calibrate: rows are posted to pacer serve at %s\n", db.Served.Address())
+	}
 	fmt.Fprintln(log, s.intent())
 	rows, err := s.measure(ctx, db, log)
 	if err != nil {

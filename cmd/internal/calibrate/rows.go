@@ -25,7 +25,7 @@ func fromRows(ctx context.Context, o Options, open func(string) (io.ReadCloser, 
 	if len(usable(rows)) == 0 {
 		return nil, false, fail.NoAnswerf("calibrate: %s has no row with a step time that can be fitted", o.Rows)
 	}
-	request, warnings, err := o.request(ctx, &query.Resolver{Read: d.ReadRows}, query.Common(rows, func(c spec.Config) string { return c.Framework }))
+	request, warnings, err := o.request(ctx, &query.Resolver{Read: d.ReadServed}, query.Common(rows, func(c spec.Config) string { return c.Framework }))
 	if err != nil {
 		return nil, false, err
 	}
@@ -42,7 +42,9 @@ func fromRows(ctx context.Context, o Options, open func(string) (io.ReadCloser, 
 	if r.Plans, err = scoreEach(ctx, fam, rows, o.Seed); err != nil {
 		return nil, false, err
 	}
-	b := basis{family: fam, rows: rows, fitted: len(usable(rows)), plans: configs, read: func(f store.Filter) ([]spec.Measurement, error) { return d.Rows(ctx, f) }}
+	b := basis{family: fam, rows: rows, fitted: len(usable(rows)), plans: configs, read: func(f store.Filter) ([]spec.Measurement, error) {
+		return (&query.Resolver{Read: d.ReadServed}).Rows(ctx, f)
+	}}
 	if _, b.outliers, err = fitKeys(ctx, fam, rows); err != nil {
 		return nil, false, err
 	}
@@ -58,14 +60,11 @@ func fromRows(ctx context.Context, o Options, open func(string) (io.ReadCloser, 
 
 // keep stores rows and returns their source.
 func keep(ctx context.Context, d *datadir.Dir, rows []spec.Measurement, log io.Writer) (source string, err error) {
-	db, err := d.Open(store.Options{})
+	to, err := d.OpenRows(store.Options{})
 	if err != nil {
 		return "", err
 	}
-	res, err := importer.Store(ctx, db, "calibrate", len(rows), perfmodel.Rows(rows), log)
-	if closed := db.Close(); err == nil {
-		err = closed
-	}
+	res, err := importer.Store(ctx, to, "calibrate", len(rows), perfmodel.Rows(rows), log)
 	if len(res.Sources) > 0 {
 		source = res.Sources[0]
 	}

@@ -24,6 +24,8 @@ import (
 type Dir struct {
 	// Given is the directory of the user; "" takes the default one.
 	Given string
+	// Remote is the address of a server that has the rows, of --server; "" = they are in the directory.
+	Remote string
 	// Verb is the command that uses the directory, named in errors and hints.
 	Verb string
 	// Log receives warnings.
@@ -37,7 +39,7 @@ func Of(c *cli.Context) *Dir {
 	const key = "data directory"
 	d, ok := c.App.Metadata[key].(*Dir)
 	if !ok {
-		d = &Dir{Given: command.Global(c, "data"), Verb: c.Command.Name, Log: c.App.ErrWriter}
+		d = &Dir{Given: command.Global(c, "data"), Remote: c.String("server"), Verb: c.Command.Name, Log: c.App.ErrWriter}
 		c.App.Metadata[key] = d
 	}
 	return d
@@ -145,7 +147,7 @@ func (d *Dir) Rows(ctx context.Context, f store.Filter) ([]spec.Measurement, err
 func (d *Dir) MeasuredText(ctx context.Context, accelerator string) (string, error) {
 	quiet := *d
 	quiet.noted = true
-	return (&query.Resolver{Read: quiet.ReadRows}).MeasuredText(ctx, accelerator)
+	return (&query.Resolver{Read: quiet.ReadServed}).MeasuredText(ctx, accelerator)
 }
 
 // Summary counts the stored measurements.

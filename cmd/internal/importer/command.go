@@ -1,7 +1,6 @@
 package importer
 
 import (
-	"errors"
 	"fmt"
 	"iter"
 	"os"
@@ -33,7 +32,8 @@ func Command() *cli.Command {
 		Description: `Published data sets are read from a clone of the repository they come from;
 parquet and arrow read what "pacer export" wrote. Rows already in the store are
 not stored twice. A row that cannot be used is reported with file, line and
-value, and reading goes on; the exit code is then 4.`,
+value, and reading goes on; the exit code is then 4. Where pacer serve has the
+data directory open, or with --server, rows are posted to it.`,
 	}
 	for _, imp := range datasets.Importers() {
 		cmd.Subcommands = append(cmd.Subcommands, datasetCommand(imp))
@@ -41,6 +41,9 @@ value, and reading goes on; the exit code is then 4.`,
 	cmd.Subcommands = append(cmd.Subcommands, measuredCommand(), logCommand(),
 		fileCommand("parquet", "a Parquet file written by pacer export", rowfile.ReadParquet),
 		fileCommand("arrow", "an Arrow IPC file written by pacer export", rowfile.ReadArrow))
+	for _, sub := range cmd.Subcommands {
+		sub.Flags = append(sub.Flags, datadir.ServerFlag(""))
+	}
 	return cmd
 }
 
@@ -168,12 +171,12 @@ func importedFrom(c *cli.Context, name string) string {
 
 // runImport writes seq into the store in acknowledged batches.
 func runImport(c *cli.Context, name string, total int, seq iter.Seq2[spec.Measurement, error]) error {
-	db, err := datadir.Of(c).Open(store.Options{From: importedFrom(c, name)})
+	to, err := datadir.Of(c).OpenRows(store.Options{From: importedFrom(c, name)})
 	if err != nil {
 		return err
 	}
-	r, err := Store(c.Context, db, name, total, seq, c.App.ErrWriter)
-	if err = errors.Join(err, db.Close()); err != nil {
+	r, err := Store(c.Context, to, name, total, seq, c.App.ErrWriter)
+	if err != nil {
 		return err
 	}
 	r.printSources(c.App.ErrWriter)

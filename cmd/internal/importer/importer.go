@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/perfmodel/rowfile"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -34,22 +35,25 @@ type Result struct {
 	Sources []string `json:"sources"`
 }
 
-// Store writes rows into db in acknowledged batches. log receives the progress, rows that cannot
+// Store writes rows into to in acknowledged batches, and closes it. log receives the progress, rows that cannot
 // be used, and warnings. name is the name of the import, total the number of its rows, 0 =
 // unknown.
-func Store(ctx context.Context, db *store.DB, name string, total int, rows iter.Seq2[spec.Measurement, error], log io.Writer) (Result, error) {
-	im := &importer{ctx: ctx, db: db, origins: store.NewOrigins(db), log: log, bar: console.NewBar(log, "import "+name, total),
+func Store(ctx context.Context, to *datadir.Rows, name string, total int, rows iter.Seq2[spec.Measurement, error], log io.Writer) (Result, error) {
+	if to.Served != nil {
+		fmt.Fprintf(log, "import %s: rows are posted to pacer serve at %s\n", name, to.Served.Address())
+	}
+	im := &importer{ctx: ctx, to: to, origins: to.Origins(), log: log, bar: console.NewBar(log, "import "+name, total),
 		res: Result{Source: name, Sources: []string{}}, warned: map[string]warnedRows{}}
 	err := im.read(rows)
 	im.bar.Finish()
 	im.warnSummary()
-	return im.res, err
+	return im.res, errors.Join(err, to.Close())
 }
 
 // importer is one import under way.
 type importer struct {
 	ctx     context.Context
-	db      *store.DB
+	to      *datadir.Rows
 	origins *store.Origins
 	log     io.Writer
 	bar     *console.Bar
@@ -120,7 +124,7 @@ func (im *importer) find(m *spec.Measurement) error {
 }
 
 func (im *importer) flush() error {
-	counts, err := im.db.PutAll(im.ctx, im.batch...)
+	counts, err := im.to.PutAll(im.ctx, im.batch...)
 	if err != nil {
 		return err
 	}

@@ -269,15 +269,16 @@ func (w *watch) store(m spec.Measurement) (where string, err error) {
 	if err := rowfile.Check(&m); err != nil {
 		return "", err
 	}
-	db, served, err := datadir.Of(w.c).OpenServed(w.c.String("server"), store.Options{})
-	switch {
-	case err != nil:
+	rows, err := datadir.Of(w.c).OpenRows(store.Options{})
+	if err != nil {
 		return "", err
-	case served != nil:
-		return served.Address(), served.Put(w.ctx, m)
 	}
-	where, err = datadir.Of(w.c).Path()
-	return where, errors.Join(err, db.Put(w.ctx, m), db.Close())
+	if rows.Served != nil {
+		where = rows.Served.Address()
+	} else {
+		where, err = datadir.Of(w.c).Path()
+	}
+	return where, errors.Join(err, rows.Put(w.ctx, m), rows.Close())
 }
 
 // isScript reports whether a word of a command is a file that may say what is trained.

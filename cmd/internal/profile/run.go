@@ -22,7 +22,6 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/cmd/internal/trust"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/planner/remote"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
@@ -77,39 +76,31 @@ func runCampaign(c *cli.Context) (err error) {
 	if err := checkBudget(c); err != nil {
 		return err
 	}
-	var db *store.DB // opened at the first use, once
-	var served *remote.Client
+	var db *datadir.Rows // opened at the first use, once
 	defer func() {
 		if db != nil {
 			err = errors.Join(err, db.Close())
 		}
 	}()
 	s, err := openCampaign(c, func(ctx context.Context, f store.Filter) (_ []spec.Measurement, err error) {
-		if db == nil && served == nil {
-			if db, served, err = datadir.Of(c).OpenServed(c.String("server"), store.Options{From: "pacer profile run"}); err != nil {
+		if db == nil {
+			if db, err = datadir.Of(c).OpenRows(store.Options{From: "pacer profile run"}); err != nil {
 				return nil, err
 			}
-		}
-		if served != nil {
-			return datadir.ServedRows(ctx, served, f)
 		}
 		return query.RowsOf(ctx, db, f)
 	}, func(ctx context.Context, accelerator string) (string, error) {
 		if db != nil {
 			return db.MeasuredText(ctx, accelerator)
 		}
-		text, err := datadir.Of(c).MeasuredText(ctx, accelerator)
-		if _, at := datadir.Of(c).Server(err); at {
-			return "", nil // a server has no operation for micro-benchmarks
-		}
-		return text, err
+		return datadir.Of(c).MeasuredText(ctx, accelerator)
 	})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	if db != nil {
-		notes, err := trust.RunNotes(c.Context, db, s.Campaign.Source(), s.Campaign.Name+"#"+cmp.Or(s.Profiler.Label, "1")+"/")
+	if db != nil && db.DB != nil {
+		notes, err := trust.RunNotes(c.Context, db.DB, s.Campaign.Source(), s.Campaign.Name+"#"+cmp.Or(s.Profiler.Label, "1")+"/")
 		if err != nil {
 			return err
 		}
@@ -125,16 +116,15 @@ func runCampaign(c *cli.Context) (err error) {
 	if c.IsSet("max-wall") {
 		s.Campaign.Budget.Wall = c.Duration("max-wall")
 	}
-	if served == nil {
-		s.Profiler.Sink = db
+	s.Profiler.Sink = db
+	if db == nil || db.Served == nil {
 		return measure(c, s, func(campaign.Progress) {})
 	}
-	s.Notes = append(s.Notes, "rows and progress are posted to pacer serve at "+served.Address())
-	s.Profiler.Sink = served
+	s.Notes = append(s.Notes, "rows and progress are posted to pacer serve at "+db.Served.Address())
 	return measure(c, s, func(p campaign.Progress) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context), time.Second)
 		defer cancel()
-		_ = served.Do(ctx, http.MethodPost, "/v1/campaigns", p, nil) // the rows matter, and are not lost
+		_ = db.Served.Do(ctx, http.MethodPost, "/v1/campaigns", p, nil) // the rows matter, and are not lost
 	})
 }
 
