@@ -50,6 +50,7 @@ func (s *Server) auth(m *router) http.Handler {
 			case t == nil || t.Expired(time.Now()):
 				s.unauthorized(w, r, refusals, t)
 			case !t.Allows(scope, time.Now()):
+				requestOf(r.Context()).token = t.Name
 				s.o.Log.Warn("token refused", "id", requestOf(r.Context()).id, "token", t.Name, "wants", scope)
 				writeProblem(w, newProblem(http.StatusForbidden, "", fmt.Sprintf("token %q has scopes %q, this request needs %q", t.Name, t.Scopes, scope)))
 			default:

@@ -130,6 +130,7 @@ func (s *Server) watched(m *router, next http.Handler) http.Handler {
 			s.metrics.count(route, status, took)
 			nameSpan(outer, r, info, route.name)
 			s.log(r, info, route.name, status, response.bytes, took)
+			s.audit(m, r, info, status)
 			response.memory.end()
 			*response = responseWriter{}
 			writers.Put(response)
@@ -149,6 +150,17 @@ func (s *Server) log(r *http.Request, i *requestInfo, route string, status int, 
 	s.o.AccessLog.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("id", i.id), slog.String("client", i.client), slog.String("method", cut(r.Method, maxEcho)),
 		slog.String("route", route), slog.String("path", cut(r.URL.Path, maxEcho)), slog.Int("status", status), slog.Int64("bytes", bytes),
 		slog.Float64("seconds", took.Seconds()), slog.String("agent", cut(r.UserAgent(), maxEcho)))
+}
+
+// audit writes the line of a request that changes models, or copies or deletes measurements, to the audit log.
+func (s *Server) audit(m *router, r *http.Request, i *requestInfo, status int) {
+	if s.o.AuditLog == nil {
+		return
+	}
+	if scope := m.scopeOf(r); scope == ScopeFit || scope == ScopeAdmin {
+		s.o.AuditLog.LogAttrs(r.Context(), slog.LevelInfo, "operation", slog.String("id", i.id), slog.String("token", i.token), slog.String("client", i.client), slog.String("scope", scope),
+			slog.String("method", r.Method), slog.String("path", cut(r.URL.Path, maxEcho)), slog.String("query", cut(r.URL.RawQuery, 16*maxEcho)), slog.Int("status", status))
+	}
 }
 
 // answer runs next, and answers 500 where next panics.

@@ -80,6 +80,8 @@ type Options struct {
 	Registry *prometheus.Registry
 	// AccessLog receives a line for each request; nil drops them.
 	AccessLog *slog.Logger
+	// AuditLog receives a line for each request that needs scope fit or admin, also a refused one; nil drops them.
+	AuditLog *slog.Logger
 	// Log receives warnings and errors for operators; nil drops them.
 	Log *slog.Logger
 }

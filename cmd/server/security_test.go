@@ -23,6 +23,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/pacer-ml/pacer/perfmodel/rowfile"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler/store"
@@ -273,6 +275,49 @@ func TestAccessLog(t *testing.T) {
 	}
 	if other := request(s, http.MethodGet, "http://localhost/healthz", "", "Traceparent", "00-xyz").Header().Get("X-Request-Id"); len(other) != 32 || other == id {
 		t.Errorf("a new id: %q", other)
+	}
+}
+
+// The audit log has the requests that fit, copy or delete, also those that are refused, with the name of the token.
+func TestAuditLog(t *testing.T) {
+	var audit bytes.Buffer
+	s, secrets, _ := newScopedServer(t)
+	s.o.AuditLog = slog.New(slog.NewJSONHandler(&audit, nil))
+	ask := func(scope, method, path, body string) int {
+		return request(s, method, "http://localhost"+path, body, "Authorization", "Bearer "+secrets[scope]).Code
+	}
+	var want []string
+	for _, c := range []struct {
+		scope, method, path, body string
+		logged                    bool
+	}{
+		{ScopeRead, "GET", "/v1/models", "", false},
+		{ScopeRead, "POST", "/v1/predict", `{"model":"llama3-8b","accelerator":"h100","plan":"dp=8,zero=3"}`, false},
+		{ScopeFit, "POST", "/v1/fit", "{}", true},
+		{ScopeAdmin, "DELETE", "/v1/measurements?source=none", "", true},
+		{ScopeAdmin, "GET", "/v1/backup", "", true},
+		{ScopeIngest, "DELETE", "/v1/measurements?source=lab", "", true},
+	} {
+		status := ask(c.scope, c.method, c.path, c.body)
+		if c.logged {
+			path, query, _ := strings.Cut(c.path, "?")
+			want = append(want, fmt.Sprint(c.scope, c.method, path, query, status))
+		}
+	}
+	var got []string
+	for line := range strings.Lines(audit.String()) {
+		var l struct {
+			ID, Token, Method, Path, Query string
+			Status                         int
+			Time                           time.Time
+		}
+		if err := json.Unmarshal([]byte(line), &l); err != nil || len(l.ID) != 32 || l.Time.IsZero() {
+			t.Errorf("%v: %s", err, line)
+		}
+		got = append(got, fmt.Sprint(l.Token, l.Method, l.Path, l.Query, l.Status))
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
 	}
 }
 

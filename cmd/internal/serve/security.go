@@ -126,22 +126,30 @@ func listenRPC(c *cli.Context) (net.Listener, error) {
 	return l, nil
 }
 
-// openAccessLog opens the file of --access-log.
-func openAccessLog(c *cli.Context, o *server.Options) (done func() error, err error) {
-	w := c.App.ErrWriter
-	done = func() error { return nil }
-	switch path := c.String("access-log"); path {
-	case "":
-		return done, nil
-	case "-":
-	default:
-		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-		if err != nil {
-			return done, fail.Usagef("serve: --access-log: %w", err)
+// openLogs opens the files of --access-log and --audit-log.
+func openLogs(c *cli.Context, o *server.Options) (done func() error, err error) {
+	var files []*os.File
+	done = func() (err error) {
+		for _, f := range files {
+			err = errors.Join(err, f.Close())
 		}
-		w, done = f, f.Close
+		return err
 	}
-	o.AccessLog = slog.New(slog.NewJSONHandler(w, nil))
+	for flag, to := range map[string]**slog.Logger{"access-log": &o.AccessLog, "audit-log": &o.AuditLog} {
+		w := c.App.ErrWriter
+		switch path := c.String(flag); path {
+		case "":
+			continue
+		case "-":
+		default:
+			f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+			if err != nil {
+				return done, errors.Join(fail.Usagef("serve: --%s: %w", flag, err), done())
+			}
+			w, files = f, append(files, f)
+		}
+		*to = slog.New(slog.NewJSONHandler(w, nil))
+	}
 	return done, nil
 }
 
