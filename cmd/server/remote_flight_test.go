@@ -261,7 +261,7 @@ func cutting(t *testing.T, to string, bad func() bool) (address string) {
 	return l.Addr().String()
 }
 
-// With patience, a batch whose answer was lost is sent again and stored once.
+// With patience, a batch with a lost answer is sent again and stored once.
 func TestRemoteFlightPatience(t *testing.T) {
 	s := newServer(t, Options{})
 	conn, _ := serveRPC(t, s)

@@ -175,7 +175,7 @@ func NewBatcher(write func(arrow.Record) error, most int) *Batcher {
 // Rows returns the number of rows until now.
 func (b *Batcher) Rows() int { return b.n }
 
-// Add adds a row, of which it keeps the parts.
+// Add adds a row.
 func (b *Batcher) Add(m *spec.Measurement) error {
 	if err := checkDecoded(m); err != nil {
 		return fmt.Errorf("row %d: %w", b.n+1, err)

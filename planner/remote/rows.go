@@ -60,7 +60,7 @@ func (c *Client) pagedRows(ctx context.Context, f Filter, yield func(spec.Measur
 	}
 }
 
-// errStop ends a flight whose rows are no longer wanted.
+// errStop ends a flight with rows that are no longer wanted.
 var errStop = errors.New("no more rows are wanted")
 
 // flownRows is pagedRows over Arrow Flight. Once a row was passed on, nothing is repeated.
