@@ -206,7 +206,7 @@ const endedVariable = "PACER_ENDED_FILE"
 // all processes of a task, so they are not passed on.
 func runRank(cmd *exec.Cmd, ended string) error {
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT)
+	signal.Notify(signals, jobSignals...)
 	if err := cmd.Run(); err != nil {
 		return fail.WithCode(child.Code(err), fmt.Errorf("run: rank %s: %w", os.Getenv("SLURM_PROCID"), err))
 	}
