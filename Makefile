@@ -15,11 +15,17 @@ LDFLAGS := -X main.version=$(VERSION)
 # bench/gotest/stages_test.go checks that unit and e2e together run every test.
 E2E := ^Test(E2E|Script)
 
-# Packages with code in several goroutines, and packages with results that must also be equal on one
-# core and on two. The race detector makes tests several times as long: it runs the shorter ones, and a
-# fifth of the draws of random tests, of the scheduler 5. All of them run in unit.
-RACE       ?= ./perfmodel/... ./planner/... ./profiler/... ./cmd/server ./scheduler/goodput ./scheduler/live
-RACE_CORES ?= ./scheduler/policy/... ./scheduler/admission ./scheduler/sim ./scheduler/study ./scheduler/schedulertest
+# The race detector makes tests several times as long, and finds nothing in one goroutine. It runs packages that start
+# goroutines, and of others the tests that do: bench/gotest/race_test.go checks the lists. It leaves out the longest
+# tests and four fifths of the draws of random tests, of the scheduler 5. All of them run in unit.
+RACE       ?= ./planner/remote ./profiler ./profiler/device ./profiler/executor ./profiler/runner ./profiler/store \
+	./cmd/server ./scheduler/learn ./scheduler/live ./scheduler/live/recording ./scheduler/policy/synth
+CONCURRENT := Concurrent|Runner|Synth|^Test(Conformance|Scenarios)$$/^synth$$
+RACE_SOME  ?= ./perfmodel/atomicfile ./perfmodel/family/analytic ./perfmodel/registry ./planner ./profiler/worker \
+	./scheduler/internal/lp ./scheduler/policy/builtin ./scheduler/study
+
+# Packages with results that must also be equal on one core.
+ONE_CORE ?= ./scheduler/policy/... ./scheduler/admission ./scheduler/sim ./scheduler/study ./scheduler/schedulertest
 
 FUZZTIME ?= 30s
 PKG      ?= ./...
@@ -124,14 +130,15 @@ lint: need-go $(LINTER) ## formatting, vet, staticcheck and more (.golangci.yml)
 	$(GO) run ./bench/words
 
 .PHONY: unit
-unit: need-go ## every test except the end-to-end ones
+unit: need-go ## every test except the end-to-end ones, and the scheduler's shorter ones on one core again
 	$(GOTEST) -timeout 60m -skip '$(E2E)' ./...
+	RAPID_CHECKS=$${RAPID_CHECKS:-25} $(GOTEST) -short -cpu 1 -timeout 60m $(ONE_CORE)
 	@[ "$${CI:-}" != true ] && ! command -v clp >/dev/null || $(GO) test -tags clp -run 'CLP|GLPK' ./scheduler/internal/lp
 
 .PHONY: race
-race: need-go need-cc ## the shorter tests under the race detector, the scheduler's on one and two cores
+race: need-go need-cc ## the shorter tests with several goroutines, under the race detector
 	$(RACED) $(RACE)
-	RAPID_CHECKS=$${RAPID_CHECKS:-25} $(RACED) -cpu 1,2 $(RACE_CORES)
+	RAPID_CHECKS=$${RAPID_CHECKS:-25} $(RACED) -cpu 1,2 -run '$(CONCURRENT)' $(RACE_SOME)
 
 .PHONY: e2e
 e2e: build ## the built binary, from the command line

@@ -110,9 +110,9 @@ func TestVerdictOfMisses(t *testing.T) {
 	}
 }
 
-// TestFixedAlikeInAnyOrder: a planner that has answered other questions gives the answers of a new one, also to concurrent
+// TestFixedConcurrently: a planner that has answered other questions gives the answers of a new one, also to concurrent
 // callers.
-func TestFixedAlikeInAnyOrder(t *testing.T) {
+func TestFixedConcurrently(t *testing.T) {
 	hybrid, err := family.Lookup("hybrid")
 	if err != nil {
 		t.Fatal(err)

@@ -137,10 +137,8 @@ var testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)(?:[^a-z(]\w*
 // moduleTests lists every test, example and fuzz target as PACKAGE/NAME.
 func moduleTests(t *testing.T) []string {
 	t.Helper()
-	files := goList(t, `{{$p := .}}{{range .TestGoFiles}}{{$p.ImportPath}}={{$p.Dir}}/{{.}}{{"\n"}}{{end}}`+
-		`{{range .XTestGoFiles}}{{$p.ImportPath}}={{$p.Dir}}/{{.}}{{"\n"}}{{end}}`, "./...")
 	found := map[string]bool{}
-	for _, f := range files {
+	for _, f := range files(t, "TestGoFiles", "XTestGoFiles") {
 		pkg, file, _ := strings.Cut(f, "=")
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -151,6 +149,16 @@ func moduleTests(t *testing.T) []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(found))
+}
+
+// files lists the files of the module of some lists of go list, as PACKAGE=PATH.
+func files(t *testing.T, lists ...string) []string {
+	t.Helper()
+	template := "{{$p := .}}"
+	for _, l := range lists {
+		template += "{{range ." + l + `}}{{$p.ImportPath}}={{$p.Dir}}/{{.}}{{"\n"}}{{end}}`
+	}
+	return goList(t, template, "./...")
 }
 
 // goList runs go list -f with a template and packages.

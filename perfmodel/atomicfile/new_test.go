@@ -11,7 +11,7 @@ import (
 )
 
 // Of those that write the same new file at the same time one succeeds, and its content stays. No temporary file is left.
-func TestWriteNew(t *testing.T) {
+func TestWriteNewConcurrently(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "new")
 	var won atomic.Int32

@@ -299,8 +299,8 @@ func TestPutRefusesNamelessCards(t *testing.T) {
 	}
 }
 
-// TestReadersNeverSeeAPart reads one key while it is being replaced.
-func TestReadersNeverSeeAPart(t *testing.T) {
+// TestConcurrentReadersNeverSeeAPart reads one key while it is being replaced.
+func TestConcurrentReadersNeverSeeAPart(t *testing.T) {
 	r := newRegistry(t)
 	card, fitted := put(t, r, keys[1], 1)
 	var wg sync.WaitGroup

@@ -30,7 +30,7 @@ func sameAsEmbedded(t *testing.T, dir string) {
 	}
 }
 
-func TestExtract(t *testing.T) {
+func TestExtractConcurrently(t *testing.T) {
 	base := t.TempDir()
 	var wg sync.WaitGroup
 	for range 16 {

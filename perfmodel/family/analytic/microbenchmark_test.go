@@ -219,9 +219,9 @@ func TestMicrobenchmarksWithoutPrediction(t *testing.T) {
 	}
 }
 
-// TestMeasurementsAreOne: all callers have the same measurements of a text, also the first ones at the same time. Sites of
+// TestConcurrentMeasurementsAreOne: all callers have the same measurements of a text, also the first ones at the same time. Sites of
 // equal devices are known by that.
-func TestMeasurementsAreOne(t *testing.T) {
+func TestConcurrentMeasurementsAreOne(t *testing.T) {
 	truth := odd()
 	b := invented(t, &truth)
 	b.At = time.Unix(1, 0) // a text that no other test has
