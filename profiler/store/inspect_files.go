@@ -103,7 +103,20 @@ func inspectLog(path string, memtable bool) (w logWalk, empty bool, err error) {
 	return w, false, inspectLogRest(data, w, memtable)
 }
 
-func allZero(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }
+func allZero(b []byte) bool { return leadingZeros(b) == len(b) }
+
+var zeros [4096]byte
+
+// leadingZeros counts the zeros at the start of b. Most of a log is zeros: they are compared a page at a time.
+func leadingZeros(b []byte) (n int) {
+	for len(b)-n >= len(zeros) && bytes.Equal(b[n:n+len(zeros)], zeros[:]) {
+		n += len(zeros)
+	}
+	for n < len(b) && b[n] == 0 {
+		n++
+	}
+	return n
+}
 
 // logWalk is the result of walkLog.
 type logWalk struct {
@@ -141,11 +154,10 @@ func walkLog(data []byte) logWalk {
 func inspectLogRest(data []byte, w logWalk, memtable bool) error {
 	cut := w.cut
 	for at := w.end + 1; at < len(data); {
-		skip := bytes.IndexFunc(data[at:], func(r rune) bool { return r != 0 })
-		if skip < 0 {
+		if at += leadingZeros(data[at:]); at == len(data) {
 			return nil
 		}
-		e, ok, next := findEntry(data, at+skip)
+		e, ok, next := findEntry(data, at)
 		if !ok {
 			return nil
 		}
