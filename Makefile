@@ -47,8 +47,8 @@ export PACER_ENGINES := $(ENGINES)
 endif
 
 # Runs tests and counts the skipped ones by reason; V=-skips lists each. Tests make much garbage in small
-# heaps: collecting it less often saves a fifth of their time.
-GOTEST = GOGC=$${GOGC:-400} $(GO) run ./bench/gotest $(V)
+# heaps: collecting it less often saves a fifth of their time. lint vets, and no test reads debugging data.
+GOTEST = GOGC=$${GOGC:-400} $(GO) run ./bench/gotest $(V) -vet=off -ldflags=-w
 RACED  = $(GOTEST) -race -short -timeout 60m
 
 # Published data sets that some tests compare with.
@@ -116,10 +116,10 @@ check: need-go ## quick: formatting, vet, the shorter tests
 	$(GO) vet ./...
 	$(GO) test -short ./...
 
-# Two stages run at a time, since some tests wait for processes.
+# Two stages run at a time, since some tests wait for processes, end-to-end tests most of all.
 .PHONY: test
 test: ## what CI runs: lint, unit, race and end-to-end tests; V=-skips lists every skipped test
-	@status=0; { $(MAKE) --no-print-directory lint && $(MAKE) --no-print-directory -j2 unit race e2e; } || status=$$?; $(missing); \
+	@status=0; { $(MAKE) --no-print-directory lint && $(MAKE) --no-print-directory -j2 e2e unit race; } || status=$$?; $(missing); \
 	if [ $$status = 0 ]; then echo "make test: passed"; else echo "make test: failed"; fi; exit $$status
 
 .PHONY: lint
