@@ -65,7 +65,7 @@ func (pr *problem) start(rng *rand.Rand) []*schedule {
 		}
 		for _, r := range saved {
 			if i, ok := index[r.job]; ok {
-				sc.rows[i] = pr.jobs[i].raw(r.cells)
+				sc.rows[i] = pr.raw(pr.jobs[i], r.cells)
 			}
 		}
 		pr.repair(sc, rng)

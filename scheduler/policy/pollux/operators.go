@@ -121,20 +121,21 @@ type edit struct{ job, node, devices int }
 // average. The new number is uniform between the present one and the whole node. Repair has
 // to follow: a job may have more devices than it can use.
 func (pr *problem) mutate(sc *schedule, rng *rand.Rand) {
-	for i := range sample(len(sc.rows), resetRate, rng) {
+	pr.forgetRaw()
+	for i := range sample(len(sc.rows), logNot(resetRate), rng) {
 		sc.rows[i] = pr.jobs[i].base
 	}
-	for i := range sample(len(sc.rows), thinRate, rng) {
-		cells := slices.DeleteFunc(slices.Clone(sc.rows[i].cells), func(cell) bool { return rng.Float64() < thinRate })
-		sc.rows[i] = pr.jobs[i].raw(cells)
+	for i := range sample(len(sc.rows), logNot(thinRate), rng) {
+		cells := slices.DeleteFunc(pr.rawCells(sc.rows[i].cells, 0), func(cell) bool { return rng.Float64() < thinRate })
+		sc.rows[i] = pr.raw(pr.jobs[i], cells)
 	}
 	pr.countUsers(sc)
-	var edits []edit
+	edits, one := pr.edits[:0], logNot(1/float64(len(sc.rows)))
 	for node, free := range pr.free {
 		if free <= 0 {
 			continue
 		}
-		for i := range sample(len(sc.rows), 1/float64(len(sc.rows)), rng) {
+		for i := range sample(len(sc.rows), one, rng) {
 			has := sc.rows[i].on(node)
 			edits = append(edits, edit{i, node, has + rng.IntN(pr.room[node]-has+1)})
 		}
@@ -147,13 +148,17 @@ func (pr *problem) mutate(sc *schedule, rng *rand.Rand) {
 		}
 	}
 	pr.applyEdits(sc, edits)
+	pr.edits = edits
 	pr.offer(sc, rng)
 }
 
-// sample yields each number below n with a probability.
-func sample(n int, probability float64, rng *rand.Rand) func(func(int) bool) {
+// logNot returns the logarithm of the probability that something does not happen.
+func logNot(probability float64) float64 { return math.Log1p(-min(probability, 1)) }
+
+// sample yields each number below n with a probability, given by its logNot.
+func sample(n int, logNot float64, rng *rand.Rand) func(func(int) bool) {
 	return func(yield func(int) bool) {
-		if probability >= 1 {
+		if math.IsInf(logNot, -1) {
 			for i := range n {
 				if !yield(i) {
 					return
@@ -161,7 +166,7 @@ func sample(n int, probability float64, rng *rand.Rand) func(func(int) bool) {
 			}
 			return
 		}
-		scale := 1 / math.Log1p(-probability)
+		scale := 1 / logNot
 		for i := -1; ; {
 			skip := math.Log(1-rng.Float64()) * scale // geometric
 			if skip >= float64(n) {
@@ -198,12 +203,15 @@ func (r *row) on(node int) int {
 func (pr *problem) applyEdits(sc *schedule, edits []edit) {
 	slices.SortStableFunc(edits, func(a, b edit) int { return cmp.Or(a.job-b.job, a.node-b.node) })
 	for len(edits) > 0 {
-		i := edits[0].job
-		cells := slices.Clone(sc.rows[i].cells)
-		for ; len(edits) > 0 && edits[0].job == i; edits = edits[1:] {
-			cells = withCell(cells, cell{edits[0].node, edits[0].devices})
+		i, n := edits[0].job, 1
+		for n < len(edits) && edits[n].job == i {
+			n++
 		}
-		sc.rows[i] = pr.jobs[i].raw(cells)
+		cells := pr.rawCells(sc.rows[i].cells, n)
+		for _, e := range edits[:n] {
+			cells = withCell(cells, cell{e.node, e.devices})
+		}
+		sc.rows[i], edits = pr.raw(pr.jobs[i], cells), edits[n:]
 	}
 }
 
@@ -345,12 +353,16 @@ func (pr *problem) roomOn(j *job, c cell) int {
 	return n
 }
 
-// legal returns the cells that j may have, taking nodes in random order.
+// legal returns the cells that j may have, taking nodes in random order. They are valid until the next call.
 func (pr *problem) legal(j *job, cells []cell, rng *rand.Rand) []cell {
 	distributed := len(cells) > 1
-	out := make([]cell, 0, len(cells))
+	out, order := pr.legalCells[:0], pr.order[:0]
+	for k := range cells {
+		order = append(order, k)
+	}
+	rng.Shuffle(len(order), func(a, b int) { order[a], order[b] = order[b], order[a] })
 	left := j.most
-	for _, k := range rng.Perm(len(cells)) {
+	for _, k := range order {
 		c := cells[k]
 		if pr.avoid && distributed && pr.users[c.node] > 0 || len(out) == j.nodes {
 			continue
@@ -361,5 +373,6 @@ func (pr *problem) legal(j *job, cells []cell, rng *rand.Rand) []cell {
 		}
 	}
 	slices.SortFunc(out, func(a, b cell) int { return a.node - b.node })
+	pr.legalCells, pr.order = out, order
 	return out
 }

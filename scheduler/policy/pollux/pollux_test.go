@@ -160,7 +160,7 @@ func TestRepairKeepsTheMost(t *testing.T) {
 	pr := fixture(t, nil, 0, 2, waiting("a")...)
 	pr.jobs[0].most = 2
 	for _, cells := range [][]cell{{{0, 4}}, {{0, 4}, {1, 3}}} {
-		sc := &schedule{rows: []*row{pr.jobs[0].raw(cells)}}
+		sc := &schedule{rows: []*row{pr.raw(pr.jobs[0], cells)}}
 		pr.repair(sc, rand.New(rand.NewPCG(1, 1)))
 		if sc.rows[0].devices != 2 {
 			t.Errorf("%v is repaired to %v", cells, sc.rows[0].cells)
@@ -275,7 +275,7 @@ func TestSample(t *testing.T) {
 		counts := make([]int, 20)
 		const draws = 10000
 		for range draws {
-			for i := range sample(len(counts), p, rng) {
+			for i := range sample(len(counts), logNot(p), rng) {
 				counts[i]++
 			}
 		}

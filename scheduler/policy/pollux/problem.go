@@ -28,8 +28,15 @@ type problem struct {
 	host   []spec.Host // scratch: free host resources
 	users  []int       // scratch: jobs on each node; in repair those on several nodes
 	active []int       // scratch: the evaluation that saw a node in use
-	evals  int
-	err    error // the first error of the oracle
+	edits  []edit      // scratch of mutate
+
+	rawRows    []row  // of the schedule that is mutated
+	rawRoom    []cell // their cells
+	legalCells []cell // scratch of legal
+	order      []int  // scratch of legal
+
+	evals int
+	err   error // the first error of the oracle
 }
 
 // job is a job of a problem.

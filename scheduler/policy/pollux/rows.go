@@ -29,12 +29,23 @@ type row struct {
 }
 
 // raw returns a row of j that is to be repaired: its cells may be more than j may have.
-func (j *job) raw(cells []cell) *row {
+func (pr *problem) raw(j *job, cells []cell) *row {
 	if len(cells) == 0 {
 		return j.none
 	}
-	return &row{cells: cells, devices: devicesOf(cells)}
+	pr.rawRows = append(pr.rawRows, row{cells: cells, devices: devicesOf(cells)})
+	return &pr.rawRows[len(pr.rawRows)-1]
 }
+
+// rawCells returns a copy of the cells of a row for raw, with room for some more.
+func (pr *problem) rawCells(cells []cell, more int) []cell {
+	at, end := len(pr.rawRoom), len(pr.rawRoom)+len(cells)
+	pr.rawRoom = slices.Grow(append(pr.rawRoom, cells...), more)[:end+more]
+	return pr.rawRoom[at : end : end+more]
+}
+
+// forgetRaw reuses the memory of the raw rows, which no schedule has after its repair.
+func (pr *problem) forgetRaw() { pr.rawRows, pr.rawRoom = pr.rawRows[:0], pr.rawRoom[:0] }
 
 // isRaw reports whether r is to be repaired.
 func (r *row) isRaw() bool { return r.value == nil && r.devices > 0 }
