@@ -17,6 +17,9 @@ import (
 
 // TestMicrobenchmarksMeasure measures every operation for real; a machine with two devices has collectives.
 func TestMicrobenchmarksMeasure(t *testing.T) {
+	if testing.Short() {
+		t.Skip("imports torch in many processes")
+	}
 	r := withTorch(t, TorchrunOptions{Point: profiler.PointOptions{Timeout: 3 * time.Minute}})
 	r.o.Machine.Accelerator = spec.Accelerator{Name: "CPU here, 1 thread", Arch: "AVX2", FP32: 50e9, MemBytes: 8e9, MemBps: 10e9}
 	r.o.Machine.Framework = spec.FrameworkWorker

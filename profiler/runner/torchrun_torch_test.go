@@ -104,6 +104,9 @@ func TestTorchrunUnsupported(t *testing.T) {
 // TestTorchrunRankFails: if one of two real processes fails, the point reports it, and the other process does not
 // continue.
 func TestTorchrunRankFails(t *testing.T) {
+	if testing.Short() {
+		t.Skip("imports torch in many processes")
+	}
 	base, err := worker.Extract(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

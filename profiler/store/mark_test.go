@@ -227,6 +227,9 @@ func TestProvenance(t *testing.T) {
 
 // TestMarksOfMany: more rows than a transaction can change are changed in several.
 func TestMarksOfMany(t *testing.T) {
+	if testing.Short() {
+		t.Skip("changes thousands of rows, in one goroutine")
+	}
 	ctx := context.Background()
 	db := openTest(t, t.TempDir(), Options{})
 	const n = 9000
