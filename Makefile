@@ -27,6 +27,10 @@ RACE_SOME  ?= ./perfmodel/atomicfile ./perfmodel/family/analytic ./perfmodel/reg
 # Packages with results that must also be equal on one core.
 ONE_CORE ?= ./scheduler/policy/... ./scheduler/admission ./scheduler/sim ./scheduler/study ./scheduler/schedulertest
 
+# Packages that run for minutes start first, so that two cores are busy to the end.
+LONGEST := ./bench ./scheduler/policy/builtin ./scheduler/live/kubernetes ./profiler/worker ./cmd/server/page \
+	./scheduler/live/slurm ./bench/accuracy ./profiler/runner
+
 FUZZTIME ?= 30s
 PKG      ?= ./...
 BENCH    ?= .
@@ -131,7 +135,7 @@ lint: need-go $(LINTER) ## formatting, vet, staticcheck and more (.golangci.yml)
 
 .PHONY: unit
 unit: need-go ## every test except the end-to-end ones, and the scheduler's shorter ones on one core again
-	$(GOTEST) -timeout 60m -skip '$(E2E)' ./...
+	$(GOTEST) -timeout 60m -skip '$(E2E)' $(LONGEST) ./...
 	RAPID_CHECKS=$${RAPID_CHECKS:-25} $(GOTEST) -short -cpu 1 -timeout 60m $(ONE_CORE)
 	@[ "$${CI:-}" != true ] && ! command -v clp >/dev/null || $(GO) test -tags clp -run 'CLP|GLPK' ./scheduler/internal/lp
 
