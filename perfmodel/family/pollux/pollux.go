@@ -75,60 +75,80 @@ type term struct {
 }
 
 // compute returns Tgrad.
-func (x point) compute(v *vec) (t term) {
-	m := float64(x.Micro)
-	t.sec = v[plComputeFixed] + v[plComputeSample]*m
-	t.grad[plComputeFixed], t.grad[plComputeSample] = 1/t.sec, m/t.sec
-	return t
+func (x point) compute(v *vec) float64 {
+	return v[plComputeFixed] + v[plComputeSample]*float64(x.Micro)
+}
+
+// link returns the parameters of Tsync and the factor of the second; ok is false for one replica, which has none.
+func (x point) link() (fixed, each int, k float64, ok bool) {
+	fixed, each = plNodeFixed, plNodeReplica
+	if x.Nodes > 1 {
+		fixed, each = plNetFixed, plNetReplica
+	}
+	return fixed, each, max(float64(x.Replicas-2), leastParam), x.Replicas > 1
 }
 
 // sync returns Tsync.
-func (x point) sync(v *vec) (t term) {
-	fixed, each := plNodeFixed, plNodeReplica
-	switch {
-	case x.Replicas == 1:
-		t.sec = leastParam
-		return t
-	case x.Nodes > 1:
-		fixed, each = plNetFixed, plNetReplica
+func (x point) sync(v *vec) float64 {
+	fixed, each, k, ok := x.link()
+	if !ok {
+		return leastParam
 	}
-	k := max(float64(x.Replicas-2), leastParam)
-	t.sec = v[fixed] + v[each]*k
-	t.grad[fixed], t.grad[each] = 1/t.sec, k/t.sec
-	return t
+	return v[fixed] + v[each]*k
 }
 
-// joined returns Tstep from Tgrad and Tsync. It works with logarithms to avoid overflow.
-func (v *vec) joined(compute, sync *term) (t term) {
-	gamma := v[plOverlap]
-	a, b := math.Log(compute.sec), math.Log(sync.sec)
-	top := max(a, b)
-	wa, wb := math.Exp(gamma*(a-top)), math.Exp(gamma*(b-top))
-	logSec := top + math.Log(wa+wb)/gamma
-	wa, wb = wa/(wa+wb), wb/(wa+wb)
-	t.sec = math.Exp(logSec)
-	for i := range t.grad {
-		t.grad[i] = wa*compute.grad[i] + wb*sync.grad[i]
+// joint is Tstep and what its derivatives need.
+type joint struct {
+	sec, log              float64
+	logCompute, logSync   float64 // of Tgrad and Tsync
+	partCompute, partSync float64 // of Tgrad^γ + Tsync^γ
+}
+
+// join returns Tstep from Tgrad and Tsync. It works with logarithms to avoid overflow.
+func join(gamma, compute, sync float64) (j joint) {
+	j.logCompute, j.logSync = math.Log(compute), math.Log(sync)
+	top := max(j.logCompute, j.logSync)
+	a, b := power(gamma, j.logCompute-top), power(gamma, j.logSync-top)
+	j.log = top + math.Log(a+b)/gamma
+	j.sec = math.Exp(j.log)
+	j.partCompute, j.partSync = a/(a+b), b/(a+b)
+	return j
+}
+
+// power returns exp(γ·log). One of the two that join needs is 1.
+func power(gamma, log float64) float64 {
+	if log == 0 {
+		return 1
 	}
-	t.grad[plOverlap] = (wa*a + wb*b - logSec) / gamma
-	return t
+	return math.Exp(gamma * log)
 }
 
 // step returns extra·Tgrad + Tstep, and Tgrad.
 func (x point) step(v *vec, extra int) (t, compute term) {
-	compute = x.compute(v)
-	sync := x.sync(v)
-	last := v.joined(&compute, &sync)
+	m := float64(x.Micro)
+	compute.sec = x.compute(v)
+	compute.grad[plComputeFixed], compute.grad[plComputeSample] = 1/compute.sec, m/compute.sec
+	sync := term{sec: x.sync(v)}
+	if fixed, each, k, ok := x.link(); ok {
+		sync.grad[fixed], sync.grad[each] = 1/sync.sec, k/sync.sec
+	}
+	gamma := v[plOverlap]
+	last := join(gamma, compute.sec, sync.sec)
+	var grad vec // of the logarithm of Tstep
+	for i := range grad {
+		grad[i] = last.partCompute*compute.grad[i] + last.partSync*sync.grad[i]
+	}
+	grad[plOverlap] = (last.partCompute*last.logCompute + last.partSync*last.logSync - last.log) / gamma
 	s := float64(extra)
 	t.sec = s*compute.sec + last.sec
 	for i := range t.grad {
-		t.grad[i] = (s*compute.sec*compute.grad[i] + last.sec*last.grad[i]) / t.sec
+		t.grad[i] = (s*compute.sec*compute.grad[i] + last.sec*grad[i]) / t.sec
 	}
 	return t, compute
 }
 
 // seconds returns T.
 func (x point) seconds(v *vec) float64 {
-	t, _ := x.step(v, x.Accum-1)
-	return t.sec
+	compute := x.compute(v)
+	return float64(x.Accum-1)*compute + join(v[plOverlap], compute, x.sync(v)).sec
 }
