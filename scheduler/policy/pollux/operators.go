@@ -122,10 +122,10 @@ type edit struct{ job, node, devices int }
 // to follow: a job may have more devices than it can use.
 func (pr *problem) mutate(sc *schedule, rng *rand.Rand) {
 	pr.forgetRaw()
-	for i := range sample(len(sc.rows), logNot(resetRate), rng) {
+	for i := range sample(len(sc.rows), logNotReset, rng) {
 		sc.rows[i] = pr.jobs[i].base
 	}
-	for i := range sample(len(sc.rows), logNot(thinRate), rng) {
+	for i := range sample(len(sc.rows), logNotThin, rng) {
 		cells := slices.DeleteFunc(pr.rawCells(sc.rows[i].cells, 0), func(cell) bool { return rng.Float64() < thinRate })
 		sc.rows[i] = pr.raw(pr.jobs[i], cells)
 	}
@@ -151,6 +151,8 @@ func (pr *problem) mutate(sc *schedule, rng *rand.Rand) {
 	pr.edits = edits
 	pr.offer(sc, rng)
 }
+
+var logNotReset, logNotThin = logNot(resetRate), logNot(thinRate)
 
 // logNot returns the logarithm of the probability that something does not happen.
 func logNot(probability float64) float64 { return math.Log1p(-min(probability, 1)) }

@@ -55,9 +55,11 @@ func chooseExactly(rows []*Row, wait float64, room []int) []int {
 			}
 			shift, block := cell.Devices*stride[cell.Group], (room[cell.Group]+1)*stride[cell.Group]
 			for first := 0; first < states; first += block { // equal devices left in the later groups
-				for left := first + shift; left < first+block; left++ {
-					if with := before[left-shift] + cost; with < after[left]-better {
-						after[left], taken[i][left] = with, int16(c+1)
+				from := before[first : first+block-shift]
+				to, by := after[first+shift:][:len(from)], taken[i][first+shift:][:len(from)]
+				for k, sum := range from {
+					if with := sum + cost; with < to[k]-better {
+						to[k], by[k] = with, int16(c+1)
 					}
 				}
 			}
