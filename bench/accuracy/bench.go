@@ -68,23 +68,30 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 // Bench is one Run: the data and the values computed so far.
 type Bench struct {
 	Options
+	*known
 	ctx   context.Context
 	slots chan struct{} // held while a processor is used
 
 	mu   sync.Mutex
 	done int
 
+	oneOut memo[oneOutKey, []prediction]
+	traces memo[string, []prediction]
+}
+
+// known is what has been read from Options.Shared and trained on it. It depends on no other option.
+type known struct {
 	tables memo[string, *tables]            // by directory
 	rows   memo[string, []spec.Measurement] // other data sets, by name
 	priors memo[priorKey, Prior]
-	oneOut memo[oneOutKey, []prediction]
-	traces memo[string, []prediction]
 	// calibrations of memory, by the source left out
 	calibrations memo[string, *memory.Calibration]
 }
 
-func newBench(ctx context.Context, o Options) *Bench {
-	return &Bench{Options: o, ctx: ctx, slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
+func newBench(ctx context.Context, o Options) *Bench { return newBenchWith(ctx, o, &known{}) }
+
+func newBenchWith(ctx context.Context, o Options, k *known) *Bench {
+	return &Bench{Options: o, known: k, ctx: ctx, slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
 }
 
 // protocol and contender return those of the i-th result.

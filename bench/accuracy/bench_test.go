@@ -18,6 +18,9 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
 
+// trained is what earlier tests of this package have read and trained.
+var trained known
+
 // protocolsNamed looks protocols up.
 func protocolsNamed(t *testing.T, names ...string) []Protocol {
 	t.Helper()

@@ -1,6 +1,7 @@
 package accuracy
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -115,6 +116,8 @@ type CurveOptions struct {
 	Seed   uint64     // of the draws
 	// Done, if set, is called after each draw of a directory's sources.
 	Done func(source string, done, of int)
+
+	known *known // of earlier runs; nil = nothing
 }
 
 // curveDraw is one draw of one order of one source.
@@ -158,7 +161,7 @@ func LearningCurves(ctx context.Context, o CurveOptions) ([]CurvePoint, error) {
 	if c.Train == nil {
 		return nil, fmt.Errorf("accuracy: no learning curve of family %s, which has no prior that rows could improve: choose hybrid", c.Name)
 	}
-	b := newBench(ctx, Options{Shared: o.Shared, Seed: o.Seed})
+	b := newBenchWith(ctx, Options{Shared: o.Shared, Seed: o.Seed}, cmp.Or(o.known, &known{}))
 	var out []CurvePoint
 	for _, dir := range []string{publishedDir, fieldDir} {
 		points, err := b.curves(*c, dir, o.Done)

@@ -25,7 +25,7 @@ func logScore(all map[string]prediction, of []prediction) (mean float64) {
 // expectation: of no source after 10 rows, and of all sources after each step to 10. Scores are compared on the same rows,
 // and may be lower by two standard errors.
 func TestRowsImproveTheLogScore(t *testing.T) {
-	b := newBench(t.Context(), Options{Shared: spectest.Shared(t), Seed: 5})
+	b := newBenchWith(t.Context(), Options{Shared: spectest.Shared(t), Seed: 5}, &trained)
 	c, err := Lookup("hybrid")
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ func figureNamed(t *testing.T, r *Result, name string) float64 {
 // TestOutliers: rows up to a thousand times too fast are held back, as are rows ten times too slow. Rows that were not
 // altered are not, though a row with a factor of one is among those that are tried.
 func TestOutliers(t *testing.T) {
-	b := newBench(t.Context(), Options{Shared: spectest.Shared(t), Seed: 2})
+	b := newBenchWith(t.Context(), Options{Shared: spectest.Shared(t), Seed: 2}, &trained)
 	some := []alteration{alterations[0], {"times 10", 10, 10, 10, 0.95}, {"times 1", 10, 1, 1, 0}}
 	r, err := outliers(t.Context(), b, contenderNamed(t, "hybrid"), some, 150)
 	if err != nil {

@@ -30,7 +30,11 @@ func RunPlanner(ctx context.Context, shared string) (*PlannerReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, out := newBench(ctx, o), &PlannerReport{Family: c.Name}
+	return newBench(ctx, o).measurePlanner(ctx, c)
+}
+
+func (b *Bench) measurePlanner(ctx context.Context, c Contender) (*PlannerReport, error) {
+	out := &PlannerReport{Family: c.Name}
 	if err := out.choose(ctx, b, c); err != nil {
 		return nil, err
 	}

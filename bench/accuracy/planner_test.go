@@ -1,4 +1,4 @@
-package bench
+package accuracy
 
 import (
 	"strings"
@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pacer-ml/pacer/bench/accuracy"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
@@ -22,7 +21,11 @@ var misfits = []string{"megatron_bridge-0165"}
 // Choices of the planner among measured plans have little regret, and plans chosen by experts are
 // legal and fit, predicted without rows of their source.
 func TestPlanner(t *testing.T) {
-	r, err := accuracy.RunPlanner(t.Context(), spectest.Shared(t))
+	c, err := Lookup(PlannerFamily)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := newBenchWith(t.Context(), Options{Shared: spectest.Shared(t)}, &trained).measurePlanner(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +69,7 @@ func TestPlanner(t *testing.T) {
 // Missing data is an error that names it.
 func TestPlannerRefuses(t *testing.T) {
 	for dir, want := range map[string]string{"": "PACER_SHARED", t.TempDir(): "data/rubick"} {
-		if _, err := accuracy.RunPlanner(t.Context(), dir); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := RunPlanner(t.Context(), dir); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s named", dir, err, want)
 		}
 	}
