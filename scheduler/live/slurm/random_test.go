@@ -66,10 +66,12 @@ func control(name string) error {
 
 // The commands of Slurm as pacers have them: one of REAL, with the files of DIR. Some fail, as when slurmctld does not answer,
 // and what shows jobs and nodes may be late. An scontrol that writes may also fail after it did, and the process that called
-// it is killed after as many writes as left says. What is stopped is written to stops before.
+// it is killed after as many writes as left says. What is stopped is written to stops before. If none has failed after four
+// late answers, the next one does.
 const (
 	flaky = `#!/bin/bash
-if [ $((RANDOM %% 12)) = 0 ]; then
+late=$(grep -cs late %[2]s/faults)
+if [ $((RANDOM %% 12)) = 0 ] || { [ "${late:-0}" -ge 4 ] && ! grep -q refused %[2]s/faults; }; then
 	echo refused >>%[2]s/faults
 	echo "error: Unable to contact slurm controller (connect failure)" >&2
 	exit 1
