@@ -123,7 +123,7 @@ check: need-go ## quick: formatting, vet, the shorter tests
 # Two stages run at a time, since some tests wait for processes, end-to-end tests most of all.
 .PHONY: test
 test: ## what CI runs: lint, unit, race and end-to-end tests; V=-skips lists every skipped test
-	@status=0; { $(MAKE) --no-print-directory lint && $(MAKE) --no-print-directory -j2 e2e unit race; } || status=$$?; $(missing); \
+	@status=0; { $(MAKE) --no-print-directory lint build && $(MAKE) --no-print-directory -j2 -o build e2e unit race; } || status=$$?; $(missing); \
 	if [ $$status = 0 ]; then echo "make test: passed"; else echo "make test: failed"; fi; exit $$status
 
 .PHONY: lint
