@@ -116,10 +116,14 @@ func runCampaign(c *cli.Context) (err error) {
 	if c.IsSet("max-wall") {
 		s.Campaign.Budget.Wall = c.Duration("max-wall")
 	}
-	s.Profiler.Sink = db
-	if db == nil || db.Served == nil {
+	switch {
+	case db == nil: // nothing is stored
+		return measure(c, s, func(campaign.Progress) {})
+	case db.Served == nil:
+		s.Profiler.Sink = db.DB // also a profiler.Journal
 		return measure(c, s, func(campaign.Progress) {})
 	}
+	s.Profiler.Sink = db
 	s.Notes = append(s.Notes, "rows and progress are posted to pacer serve at "+db.Served.Address())
 	return measure(c, s, func(p campaign.Progress) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context), time.Second)
