@@ -19,6 +19,7 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/planner/remote"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
@@ -282,8 +283,11 @@ func TestRemoteFlightPatience(t *testing.T) {
 	if n, err := s.db.Len(t.Context(), store.Filter{}); n != len(rows) || err != nil || cuts.Load() < 2 {
 		t.Errorf("%d rows, %v, %d answers", n, err, cuts.Load())
 	}
-	if replayed := valueOf(s.metrics.requests.WithLabelValues("/arrow.flight.protocol.FlightService/DoPut", "200")); replayed < 1 {
-		t.Errorf("%g answers", replayed)
+	answers := s.metrics.requests.WithLabelValues("/arrow.flight.protocol.FlightService/DoPut", "200")
+	for end := time.Now().Add(spectest.Patience(10 * time.Second)); valueOf(answers) < 1; time.Sleep(time.Millisecond) { // counted after it was sent
+		if time.Now().After(end) {
+			t.Fatalf("%g answers", valueOf(answers))
+		}
 	}
 }
 
