@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -156,10 +158,7 @@ func TestE2ECPUSmoke(t *testing.T) {
 	want := plannedPoints(t, pacer, file)
 	cmd := exec.Command(pacer, "--data", data, "profile", "run", file, "--max-wall", "20m", "--devices", "cpu") // all points, however busy the machine is
 	cmd.Env = append(os.Environ(), mark, "XDG_CACHE_HOME="+t.TempDir())
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	out, runErr := cmd.CombinedOutput()
 	if left := processesWith(t, mark); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
@@ -177,8 +176,21 @@ func TestE2ECPUSmoke(t *testing.T) {
 			t.Errorf("%s: %s %s, %d steps, %g bytes, %v", campaign.PointName(m.Config), m.Outcome, m.Reason, len(m.StepSec), m.PeakBytes, m.Env)
 		}
 	}
-	if n := len(profiler.Latest(rows)); n != want { // a point in doubt is measured once more
+	latest := profiler.Latest(rows)
+	if n := len(latest); n != want { // a point in doubt is measured once more
 		t.Errorf("%d points are stored, want %d\n%s", n, want, out)
+	}
+	if i := slices.IndexFunc(latest, func(m spec.Measurement) bool { return m.Doubt != "" && !strings.Contains(m.Doubt, "other processes used") }); i >= 0 {
+		t.Errorf("%s is in doubt: %s", campaign.PointName(latest[i].Config), latest[i].Doubt)
+	}
+	if !slices.ContainsFunc(latest, func(m spec.Measurement) bool { return m.Doubt == "" }) {
+		// Other programs took the CPUs at every point, and the command must say so.
+		var exit *exec.ExitError
+		if !errors.As(runErr, &exit) || exit.ExitCode() != fail.Partial || !bytes.Contains(out, []byte("none of its "+strconv.Itoa(want)+" points is usable")) {
+			t.Errorf("every point is in doubt: %v, want exit code 4 and a message\n%s", runErr, out)
+		}
+	} else if runErr != nil {
+		t.Errorf("%v\n%s", runErr, out)
 	}
 }
 
