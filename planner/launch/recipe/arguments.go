@@ -1,13 +1,11 @@
 package recipe
 
 import (
-	"maps"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
-	"mvdan.cc/sh/v3/expand"
+	"github.com/pacer-ml/pacer/planner/launch/recipe/shell"
 )
 
 // present is the value of an option without one.
@@ -18,9 +16,9 @@ const leastScore = 6
 
 // launches returns the arguments of the commands of a script, in the form of a format. Where no command has arguments of
 // the format, all variables of the script are taken together: fragments are sourced by other scripts.
-func (s *script) launches(f *format) (out [][]entry) {
+func (f *format) launches(s *shell.Script) (out [][]entry) {
 	most := 0
-	for _, words := range s.commands {
+	for _, words := range s.Commands {
 		entries := f.arguments(words)
 		out = append(out, entries)
 		most = max(most, f.score(entries))
@@ -28,28 +26,7 @@ func (s *script) launches(f *format) (out [][]entry) {
 	if most >= leastScore {
 		return out
 	}
-	var words []string
-	for _, name := range slices.Sorted(maps.Keys(s.vars)) {
-		switch v := s.vars[name]; v.Kind {
-		case expand.Indexed:
-			words = append(words, v.List...)
-		case expand.String:
-			text := strings.TrimSpace(v.Str)
-			if !strings.HasPrefix(text, "--") {
-				continue
-			}
-			words = append(words, strings.Fields(text)...)
-		default:
-			continue
-		}
-		for _, hole := range s.holes[name] {
-			s.unset[hole] = true
-		}
-		if size(words) > maxScript {
-			break
-		}
-	}
-	return append(out, f.arguments(words))
+	return append(out, f.arguments(s.Options()))
 }
 
 // arguments returns the options of a command line: words that begin with --, with the words that follow; or words of the
@@ -111,23 +88,21 @@ func assignments(words []string) (out []entry) {
 	return out
 }
 
-var (
-	sbatchPerNode = regexp.MustCompile(`(?m)^\s*#SBATCH\s+(?:--gres=gpu(?::[\w.-]+)?:|--gpus-per-node=(?:[\w.-]+:)?|--ntasks-per-node=)(\d+)`)
-)
+var sbatchPerNode = regexp.MustCompile(`(?m)^\s*#SBATCH\s+(?:--gres=gpu(?::[\w.-]+)?:|--gpus-per-node=(?:[\w.-]+:)?|--ntasks-per-node=)(\d+)`)
 
 // slurm sets the nodes of the #SBATCH lines, and the devices of a node as the largest number in them.
-func (s *script) slurm(r *Recipe, text string) {
-	if m := sbatchOption.FindStringSubmatch(text); m != nil {
-		r.numbers[Nodes], _ = strconv.Atoi(m[1])
+func (r *Recipe) slurm(s *shell.Script) {
+	if s.Nodes != "" {
+		r.numbers[Nodes], _ = strconv.Atoi(s.Nodes)
 	}
-	for _, m := range sbatchPerNode.FindAllStringSubmatch(text, -1) {
+	for _, m := range sbatchPerNode.FindAllStringSubmatch(r.text, -1) {
 		if n, _ := strconv.Atoi(m[1]); n > r.numbers[PerNode] {
 			r.numbers[PerNode] = n
 		}
 	}
-	if v, ok := s.vars["DEVICES"]; ok && v.Kind == expand.Indexed { // uneven nodes, as package launch writes them
+	if uneven := s.Array("DEVICES"); uneven != nil { // as package launch writes them
 		total := 0
-		for _, text := range v.List {
+		for _, text := range uneven {
 			n, _ := strconv.Atoi(text)
 			total += n
 		}

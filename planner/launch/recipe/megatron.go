@@ -207,6 +207,9 @@ func megatronFinish(r *Recipe) {
 	}
 }
 
+// maxLayout bounds the length of a pipeline layout.
+const maxLayout = 1 << 15
+
 var timesGroup = regexp.MustCompile(`\(([^()]*)\)\*(\d+)`)
 
 // repeated writes out the groups of a pipeline layout: (tt|)*2t is tt|tt|t.
@@ -214,7 +217,7 @@ func repeated(layout string) string {
 	return timesGroup.ReplaceAllStringFunc(layout, func(group string) string {
 		m := timesGroup.FindStringSubmatch(group)
 		n, err := strconv.Atoi(m[2])
-		if err != nil || n*len(m[1]) > maxVariable {
+		if err != nil || n*len(m[1]) > maxLayout {
 			return m[1]
 		}
 		return strings.Repeat(m[1], n)

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/pacer-ml/pacer/planner/launch/recipe/shell"
 )
 
 // Recipe is what a launch file says.
@@ -165,9 +167,9 @@ func entriesOf(kind syntaxKind, name string, text []byte) ([]entry, error) {
 
 // readScript reads the arguments of the command that starts training.
 func readScript(name, text string, candidates []*format, o Options) (*Recipe, error) {
-	s, err := runScript(name, text, o.Set)
+	s, err := shell.Run(name, text, o.Set)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("recipe: %w", err)
 	}
 	var best *format
 	var entries []entry
@@ -176,10 +178,10 @@ func readScript(name, text string, candidates []*format, o Options) (*Recipe, er
 		if f == &torchrunScript && !strings.Contains(text, torchrunMark) {
 			continue // a program with arguments of its own
 		}
-		for i, arguments := range s.launches(f) {
+		for i, arguments := range f.launches(s) {
 			if n := f.score(arguments); n > most {
-				if best, entries, most, command = f, arguments, n, nil; i < len(s.commands) {
-					command = s.commands[i]
+				if best, entries, most, command = f, arguments, n, nil; i < len(s.Commands) {
+					command = s.Commands[i]
 				}
 			}
 		}
@@ -188,7 +190,7 @@ func readScript(name, text string, candidates []*format, o Options) (*Recipe, er
 		return nil, fmt.Errorf("recipe: %s: %s", name, why)
 	}
 	if most < 2 {
-		for _, words := range s.commands {
+		for _, words := range s.Commands {
 			if why := foreignProgram(words); why != "" {
 				return nil, fmt.Errorf("recipe: %s: %s", name, why)
 			}
@@ -196,7 +198,7 @@ func readScript(name, text string, candidates []*format, o Options) (*Recipe, er
 		return nil, fmt.Errorf("recipe: %s: no command with arguments of %s; is the script started by another one?", name, namesOf(isShell))
 	}
 	r := newRecipe(name, text, best)
-	for v := range s.unset {
+	for v := range s.Unset {
 		if v == "PWD" && !strings.Contains(text, v) {
 			continue // the library asks for it
 		}
@@ -206,10 +208,10 @@ func readScript(name, text string, candidates []*format, o Options) (*Recipe, er
 	}
 	slices.Sort(r.Unset)
 	if best == &megatronArguments || best == &trainerArguments {
-		s.slurm(r, text)
+		r.slurm(s)
 	}
 	best.apply(r, entries)
-	s.deepspeedFile(r)
+	r.deepspeedFile(s)
 	return r, nil
 }
 
@@ -235,9 +237,9 @@ func foreignProgram(words []string) string {
 }
 
 // deepspeedFile reads the DeepSpeed configuration that a script writes and names.
-func (s *script) deepspeedFile(r *Recipe) {
+func (r *Recipe) deepspeedFile(s *shell.Script) {
 	for _, e := range r.entries {
-		document, ok := s.files[e.value]
+		document, ok := s.Files[e.value]
 		if e.key != "--deepspeed-config" && !slices.Contains(deepspeedOptions, e.key) || !ok {
 			continue
 		}

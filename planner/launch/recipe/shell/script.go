@@ -1,9 +1,8 @@
-package recipe
+package shell
 
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,29 +21,31 @@ const (
 	maxLoopItems = 256
 )
 
-// script follows the variables, arrays and conditions of a shell script without running a program. A command
+// Script is what a script does: it follows the variables, arrays and conditions of a shell script without running a program. A command
 // substitution is empty, a file that a condition looks for is there, and a loop that counts is skipped.
-type script struct {
-	vars     map[string]expand.Variable
-	given    map[string]string   // of the user; they win over the file
-	commands [][]string          // every command with its arguments, in order
-	files    map[string]string   // text that the script writes to files, by name
-	unset    map[string]bool     // variables that were used in a command and have no value
-	missed   map[string]bool     // variables without a value that the present word uses
-	holes    map[string][]string // variables without a value that the value of a variable would have, by its name
-	funcs    map[string]*syntax.Stmt
-	steps    int
-	depth    int
+type Script struct {
+	Commands [][]string        // every command with its arguments, in order
+	Files    map[string]string // text that the script writes to files, by name
+	Unset    map[string]bool   // variables that were used in a command and have no value
+	Nodes    string            // of an #SBATCH line, "" = none
+
+	vars   map[string]expand.Variable
+	given  map[string]string   // of the user; they win over the file
+	missed map[string]bool     // variables without a value that the present word uses
+	holes  map[string][]string // variables without a value that the value of a variable would have, by its name
+	funcs  map[string]*syntax.Stmt
+	steps  int
+	depth  int
 }
 
 var errLong = fmt.Errorf("more than %d statements", maxSteps)
 
-// runScript follows a script. The values of given replace what the script assigns.
-func runScript(name, text string, given map[string]string) (*script, error) {
-	s := &script{vars: map[string]expand.Variable{}, given: given, files: map[string]string{}, unset: map[string]bool{}, missed: map[string]bool{}, holes: map[string][]string{}, funcs: map[string]*syntax.Stmt{}}
+// Run follows a script. The values of given replace what the script assigns.
+func Run(name, text string, given map[string]string) (*Script, error) {
+	s := &Script{vars: map[string]expand.Variable{}, given: given, Files: map[string]string{}, Unset: map[string]bool{}, missed: map[string]bool{}, holes: map[string][]string{}, funcs: map[string]*syntax.Stmt{}}
 	s.header(text)
 	if err := s.run(name, text); err != nil {
-		return nil, fmt.Errorf("recipe: %s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return s, nil
 }
@@ -57,8 +58,9 @@ var (
 var sbatchOption = regexp.MustCompile(`(?m)^\s*#SBATCH\s+(?:--nodes|-N)[= ]\s*(\d+)`)
 
 // header sets the variables that Slurm derives from the #SBATCH lines.
-func (s *script) header(text string) {
+func (s *Script) header(text string) {
 	if m := sbatchOption.FindStringSubmatch(text); m != nil {
+		s.Nodes = m[1]
 		s.set("SLURM_NNODES", m[1])
 		s.set("SLURM_JOB_NUM_NODES", m[1])
 	}
@@ -72,7 +74,7 @@ func (s *script) header(text string) {
 	}
 }
 
-func (s *script) set(name, value string) {
+func (s *Script) set(name, value string) {
 	s.vars[name] = expand.Variable{Set: true, Exported: true, Kind: expand.String, Str: value}
 }
 
@@ -82,7 +84,7 @@ var layerPattern = regexp.MustCompile(`(?m)([ \t])(\(?\[[01]\][][*+0-9()]*)([ \t
 // layerVariables finds such a word with variables: [0]*$DENSE+[1]*$REST.
 var layerVariables = regexp.MustCompile(`(?m)([ \t])(\[[01]\]\*[][*+0-9$A-Za-z_{}]*\$[][*+0-9$A-Za-z_{}]*)([ \t]|\\?$)`)
 
-func (s *script) run(name, text string) error {
+func (s *Script) run(name, text string) error {
 	if len(text) > maxScript {
 		return fmt.Errorf("larger than %d KiB", maxScript>>10)
 	}
@@ -94,53 +96,7 @@ func (s *script) run(name, text string) error {
 	return s.stmts(f.Stmts)
 }
 
-// Get makes script an expand.Environ.
-func (s *script) Get(name string) expand.Variable {
-	if v, ok := s.given[name]; ok {
-		return expand.Variable{Set: true, Kind: expand.String, Str: v}
-	}
-	switch name {
-	case "@", "*":
-		return expand.Variable{Set: true, Kind: expand.Indexed}
-	case "#", "?":
-		return expand.Variable{Set: true, Kind: expand.String, Str: "0"}
-	case "IFS":
-		return expand.Variable{Set: true, Kind: expand.String, Str: " \t\n"}
-	}
-	v, ok := s.vars[name]
-	if !ok {
-		s.missed[name] = true
-	}
-	for _, hole := range s.holes[name] {
-		s.missed[hole] = true
-	}
-	return v
-}
-
-// Set makes script an expand.WriteEnviron, for ${NAME:=default} and arithmetic.
-func (s *script) Set(name string, v expand.Variable) error {
-	size := len(v.Str)
-	for _, item := range v.List {
-		size += len(item) + 1
-	}
-	if size > maxVariable {
-		return fmt.Errorf("the value of %s is larger than %d KiB", name, maxVariable>>10)
-	}
-	s.vars[name] = v
-	delete(s.missed, name) // ${NAME:=default}
-	return nil
-}
-
-// Each makes script an expand.Environ.
-func (s *script) Each(each func(string, expand.Variable) bool) {
-	for _, name := range slices.Sorted(maps.Keys(s.vars)) {
-		if !each(name, s.vars[name]) {
-			return
-		}
-	}
-}
-
-func (s *script) stmts(list []*syntax.Stmt) error {
+func (s *Script) stmts(list []*syntax.Stmt) error {
 	for _, st := range list {
 		if err := s.stmt(st); err != nil {
 			return err
@@ -149,7 +105,7 @@ func (s *script) stmts(list []*syntax.Stmt) error {
 	return nil
 }
 
-func (s *script) stmt(st *syntax.Stmt) error {
+func (s *Script) stmt(st *syntax.Stmt) error {
 	if s.steps++; s.steps > maxSteps {
 		return errLong
 	}
@@ -186,7 +142,7 @@ func (s *script) stmt(st *syntax.Stmt) error {
 	return nil
 }
 
-func (s *script) binary(c *syntax.BinaryCmd) error {
+func (s *Script) binary(c *syntax.BinaryCmd) error {
 	if c.Op == syntax.AndStmt || c.Op == syntax.OrStmt {
 		yes, known := s.condition(c.X)
 		if !known {
@@ -206,7 +162,7 @@ func (s *script) binary(c *syntax.BinaryCmd) error {
 	return s.stmt(c.Y)
 }
 
-func (s *script) ifClause(c *syntax.IfClause) error {
+func (s *Script) ifClause(c *syntax.IfClause) error {
 	for ; c != nil; c = c.Else {
 		if len(c.Cond) == 0 { // else
 			return s.stmts(c.Then)
@@ -218,7 +174,7 @@ func (s *script) ifClause(c *syntax.IfClause) error {
 	return nil
 }
 
-func (s *script) caseClause(c *syntax.CaseClause) error {
+func (s *Script) caseClause(c *syntax.CaseClause) error {
 	value := s.literal(c.Word)
 	for _, item := range c.Items {
 		for _, p := range item.Patterns {
@@ -231,7 +187,7 @@ func (s *script) caseClause(c *syntax.CaseClause) error {
 }
 
 // forClause runs the body for each word. Loops that count are skipped.
-func (s *script) forClause(c *syntax.ForClause) error {
+func (s *Script) forClause(c *syntax.ForClause) error {
 	words, ok := c.Loop.(*syntax.WordIter)
 	if !ok {
 		return nil
@@ -248,7 +204,7 @@ func (s *script) forClause(c *syntax.ForClause) error {
 	return nil
 }
 
-func (s *script) assign(list []*syntax.Assign) error {
+func (s *Script) assign(list []*syntax.Assign) error {
 	for _, a := range list {
 		if a.Name == nil {
 			continue
@@ -284,7 +240,7 @@ func (s *script) assign(list []*syntax.Assign) error {
 
 // without returns the variables without a value that the value of a variable has just used, with those of before if it was
 // appended to.
-func (s *script) without(name string, appended bool) (out []string) {
+func (s *Script) without(name string, appended bool) (out []string) {
 	if appended {
 		out = s.holes[name]
 	}
@@ -297,14 +253,14 @@ func (s *script) without(name string, appended bool) (out []string) {
 }
 
 // call records a command. Scripts that it starts are followed.
-func (s *script) call(c *syntax.CallExpr, redirs []*syntax.Redirect) error {
+func (s *Script) call(c *syntax.CallExpr, redirs []*syntax.Redirect) error {
 	if len(c.Args) == 0 {
 		return s.assign(c.Assigns)
 	}
 	clear(s.missed)
 	args := s.fields(c.Args...)
 	for name := range s.missed {
-		s.unset[name] = true
+		s.Unset[name] = true
 	}
 	if len(args) == 0 {
 		return nil
@@ -319,17 +275,17 @@ func (s *script) call(c *syntax.CallExpr, redirs []*syntax.Redirect) error {
 	if inner, ok := startedScript(args, document); ok && s.depth < maxScripts {
 		s.depth++
 		defer func() { s.depth-- }()
-		before := len(s.commands)
+		before := len(s.Commands)
 		err := s.run("script", inner)
 		if errors.Is(err, errLong) {
 			return err
 		}
-		if len(s.commands) == before { // not shell, or nothing in it
-			s.commands = append(s.commands, strings.Fields(inner))
+		if len(s.Commands) == before { // not shell, or nothing in it
+			s.Commands = append(s.Commands, strings.Fields(inner))
 		}
 		args = args[:slices.Index(args, inner)+1]
 	}
-	s.commands = append(s.commands, args)
+	s.Commands = append(s.Commands, args)
 	return nil
 }
 
@@ -362,7 +318,7 @@ func startedScript(args []string, document string) (string, bool) {
 }
 
 // heredoc returns the document of a command, and keeps it where the command writes it to a file.
-func (s *script) heredoc(redirs []*syntax.Redirect) string {
+func (s *Script) heredoc(redirs []*syntax.Redirect) string {
 	document, file := "", ""
 	for _, r := range redirs {
 		switch r.Op {
@@ -375,7 +331,7 @@ func (s *script) heredoc(redirs []*syntax.Redirect) string {
 		}
 	}
 	if document != "" && file != "" {
-		s.files[file] = document
+		s.Files[file] = document
 	}
 	return document
 }

@@ -1,4 +1,4 @@
-package recipe
+package shell
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-func (s *script) config() *expand.Config {
+func (s *Script) config() *expand.Config {
 	return &expand.Config{Env: s,
 		CmdSubst:  func(io.Writer, *syntax.CmdSubst) error { return nil },
 		ProcSubst: func(*syntax.ProcSubst) (string, error) { return "/dev/null", nil },
@@ -50,7 +50,7 @@ func guarded[T any](f func() (T, error)) (out T, err error) {
 	return f()
 }
 
-func (s *script) fields(words ...*syntax.Word) []string {
+func (s *Script) fields(words ...*syntax.Word) []string {
 	var out []string
 	for _, w := range words {
 		if bounded(w) != nil {
@@ -65,7 +65,7 @@ func (s *script) fields(words ...*syntax.Word) []string {
 	return out
 }
 
-func (s *script) literal(w *syntax.Word) string {
+func (s *Script) literal(w *syntax.Word) string {
 	if w == nil || bounded(w) != nil {
 		return ""
 	}
@@ -76,7 +76,7 @@ func (s *script) literal(w *syntax.Word) string {
 	return out
 }
 
-func (s *script) number(x syntax.ArithmExpr) (int, bool) {
+func (s *Script) number(x syntax.ArithmExpr) (int, bool) {
 	if bounded(x) != nil {
 		return 0, false
 	}

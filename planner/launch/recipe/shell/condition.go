@@ -1,4 +1,4 @@
-package recipe
+package shell
 
 import (
 	"strconv"
@@ -12,7 +12,7 @@ import (
 )
 
 // condition evaluates [ ], [[ ]], (( )), true and false. known is false for other programs.
-func (s *script) condition(st *syntax.Stmt) (yes, known bool) {
+func (s *Script) condition(st *syntax.Stmt) (yes, known bool) {
 	defer func() {
 		if st.Negated && known {
 			yes = !yes
@@ -113,7 +113,7 @@ func compared(x, op, y string) bool {
 }
 
 // test evaluates an expression of [[ ]].
-func (s *script) test(x syntax.TestExpr) bool {
+func (s *Script) test(x syntax.TestExpr) bool {
 	switch v := x.(type) {
 	case *syntax.Word:
 		return s.literal(v) != ""
@@ -156,7 +156,7 @@ func (s *script) test(x syntax.TestExpr) bool {
 }
 
 // matches reports whether value matches a pattern of the shell.
-func (s *script) matches(value string, w *syntax.Word) bool {
+func (s *Script) matches(value string, w *syntax.Word) bool {
 	if w == nil || bounded(w) != nil {
 		return false
 	}
