@@ -1,6 +1,10 @@
 package recipe
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
+)
 
 // accelerateYAML is a configuration of HF Accelerate.
 var accelerateYAML = format{
@@ -30,8 +34,8 @@ var accelerateYAML = format{
 
 // moreThanOne sets a degree unless it is 1: there are two keys for one degree.
 func moreThanOne(of Field) rule {
-	return func(r *Recipe, e *entry) {
-		if e.value != "1" || r.numbers[of] == 0 {
+	return func(r *Recipe, e *keyfile.Entry) {
+		if e.Value != "1" || r.numbers[of] == 0 {
 			number(of)(r, e)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
 	"github.com/pacer-ml/pacer/planner/launch/recipe/shell"
 )
 
@@ -16,7 +17,7 @@ const leastScore = 6
 
 // launches returns the arguments of the commands of a script, in the form of a format. Where no command has arguments of
 // the format, all variables of the script are taken together: fragments are sourced by other scripts.
-func (f *format) launches(s *shell.Script) (out [][]entry) {
+func (f *format) launches(s *shell.Script) (out [][]keyfile.Entry) {
 	most := 0
 	for _, words := range s.Commands {
 		entries := f.arguments(words)
@@ -31,33 +32,33 @@ func (f *format) launches(s *shell.Script) (out [][]entry) {
 
 // arguments returns the options of a command line: words that begin with --, with the words that follow; or words of the
 // form KEY=VALUE.
-func (f *format) arguments(words []string) (out []entry) {
+func (f *format) arguments(words []string) (out []keyfile.Entry) {
 	if f.assignments {
 		return assignments(words)
 	}
-	for i := 0; i < len(words) && len(out) < maxEntries; i++ {
+	for i := 0; i < len(words) && len(out) < keyfile.MaxEntries; i++ {
 		if strings.HasSuffix(words[i], ".py") {
-			out = append(out, entry{key: "program", value: words[i]})
+			out = append(out, keyfile.Entry{Key: "program", Value: words[i]})
 		}
 		name, value, given := strings.Cut(words[i], "=")
 		name, isFlag := strings.CutPrefix(name, "--")
 		if !isFlag || name == "" {
 			continue
 		}
-		e := entry{key: "--" + strings.ReplaceAll(name, "_", "-"), value: value}
+		e := keyfile.Entry{Key: "--" + strings.ReplaceAll(name, "_", "-"), Value: value}
 		if f.underscores {
-			e.key = strings.ReplaceAll(name, "-", "_")
+			e.Key = strings.ReplaceAll(name, "-", "_")
 		}
 		if !given {
 			from := i + 1
 			for i+1 < len(words) && isValue(words[i+1]) {
 				i++
 			}
-			if e.value = strings.Join(words[from:i+1], " "); i > from {
-				e.list = words[from : i+1]
+			if e.Value = strings.Join(words[from:i+1], " "); i > from {
+				e.List = words[from : i+1]
 			}
 			if i < from {
-				e.value, e.bare = present, true
+				e.Value, e.Bare = present, true
 			}
 		}
 		out = append(out, e)
@@ -77,12 +78,12 @@ func isValue(w string) bool {
 var assignment = regexp.MustCompile(`^([a-z][a-z0-9_.]*)=(.*)$`)
 
 // assignments returns the words KEY=VALUE, and the YAML file before them.
-func assignments(words []string) (out []entry) {
+func assignments(words []string) (out []keyfile.Entry) {
 	for _, w := range words {
-		if m := assignment.FindStringSubmatch(w); m != nil && len(out) < maxEntries {
-			out = append(out, entry{key: m[1], value: m[2]})
+		if m := assignment.FindStringSubmatch(w); m != nil && len(out) < keyfile.MaxEntries {
+			out = append(out, keyfile.Entry{Key: m[1], Value: m[2]})
 		} else if strings.HasSuffix(w, ".yml") || strings.HasSuffix(w, ".yaml") {
-			out = append(out, entry{key: "config", value: w})
+			out = append(out, keyfile.Entry{Key: "config", Value: w})
 		}
 	}
 	return out
@@ -106,7 +107,7 @@ func (r *Recipe) slurm(s *shell.Script) {
 			n, _ := strconv.Atoi(text)
 			total += n
 		}
-		if total > 0 && total < maxNumber {
+		if total > 0 && total < keyfile.MaxNumber {
 			r.numbers[Devices] = total
 		}
 	}

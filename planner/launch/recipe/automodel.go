@@ -1,6 +1,10 @@
 package recipe
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
+)
 
 // automodelYAML is a recipe of NeMo Automodel.
 var automodelYAML = format{
@@ -38,13 +42,13 @@ var automodelYAML = format{
 }
 
 // word2 sets a field to a text whatever the value is.
-func word2(of Field, v string) rule { return func(r *Recipe, _ *entry) { r.texts[of] = v } }
+func word2(of Field, v string) rule { return func(r *Recipe, _ *keyfile.Entry) { r.texts[of] = v } }
 
 // className sets a field to the last part of a dotted name, in lower case.
 func className(of Field) rule {
-	return func(r *Recipe, e *entry) {
-		if !e.open() {
-			r.texts[of] = strings.ToLower(e.value[strings.LastIndex(e.value, ".")+1:])
+	return func(r *Recipe, e *keyfile.Entry) {
+		if !e.Open() {
+			r.texts[of] = strings.ToLower(e.Value[strings.LastIndex(e.Value, ".")+1:])
 		}
 	}
 }
@@ -53,8 +57,8 @@ func automodelFinish(r *Recipe) {
 	if te := r.valueOf("model.backend.te_fp8") + r.valueOf("model.backend.te_fp8.recipe"); r.flagOf("fp8.enabled") || te != "" {
 		r.texts[Precision] = "fp8"
 	}
-	size := entry{value: r.valueOf("packed_sequence.packed_sequence_size")}
-	if n, ok := size.whole(); ok && n > 0 {
+	size := keyfile.Entry{Value: r.valueOf("packed_sequence.packed_sequence_size")}
+	if n, ok := size.Whole(); ok && n > 0 {
 		r.numbers[SeqLen], r.numbers[Packed] = n, 1
 	}
 	r.adapterOf(r.hasKey("peft._target_") || r.hasKey("peft.dim"))

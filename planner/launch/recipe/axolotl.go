@@ -1,6 +1,10 @@
 package recipe
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
+)
 
 // axolotlYAML is a configuration of axolotl.
 var axolotlYAML = format{
@@ -57,19 +61,19 @@ var axolotlYAML = format{
 }
 
 // axolotlCheckpointing reads true, and the names of ways to keep inputs of layers.
-func axolotlCheckpointing(r *Recipe, e *entry) {
-	switch strings.ToLower(e.value) {
+func axolotlCheckpointing(r *Recipe, e *keyfile.Entry) {
+	switch strings.ToLower(e.Value) {
 	case "unsloth", "offload", "offload_disk":
 		r.texts[Recompute] = "full"
-		r.Uncounted = append(r.Uncounted, Uncounted{e.key, e.value, "inputs of recomputed layers are kept outside of the device", 0.1, 0.1})
+		r.Uncounted = append(r.Uncounted, Uncounted{e.Key, e.Value, "inputs of recomputed layers are kept outside of the device", 0.1, 0.1})
 	default:
 		word(Recompute, "full", "none")(r, e)
 	}
 }
 
 // fsdpWords reads the words of fsdp, such as full_shard, auto_wrap and offload.
-func fsdpWords(r *Recipe, e *entry) {
-	for _, w := range append(strings.Fields(strings.ReplaceAll(e.value, ",", " ")), e.list...) {
+func fsdpWords(r *Recipe, e *keyfile.Entry) {
+	for _, w := range append(strings.Fields(strings.ReplaceAll(e.Value, ",", " ")), e.List...) {
 		switch strings.ToLower(w) {
 		case "full_shard", "hybrid_shard":
 			r.numbers[ZeRO] = 3
@@ -84,17 +88,17 @@ func fsdpWords(r *Recipe, e *entry) {
 }
 
 // fsdpOffload reads CPUOffload of FSDP, which moves parameters, gradients and optimizer states.
-func fsdpOffload(r *Recipe, e *entry) {
-	if e.flag() {
+func fsdpOffload(r *Recipe, e *keyfile.Entry) {
+	if e.Flag() {
 		r.texts[Offload] = "optimizer+params"
-	} else if !e.open() && r.texts[Offload] == "" {
+	} else if !e.Open() && r.texts[Offload] == "" {
 		r.texts[Offload] = "none"
 	}
 }
 
 // reshard reads reshard_after_forward: true or false, and in version 1 the sharding strategy.
-func reshard(r *Recipe, e *entry) {
-	switch strings.ToLower(e.value) {
+func reshard(r *Recipe, e *keyfile.Entry) {
+	switch strings.ToLower(e.Value) {
 	case "true":
 		r.numbers[ZeRO] = 3
 	case "false":
@@ -105,8 +109,8 @@ func reshard(r *Recipe, e *entry) {
 }
 
 // shardingStrategy reads the strategy of FSDP 1, by name or number.
-func shardingStrategy(r *Recipe, e *entry) {
-	switch strings.ToUpper(e.value) {
+func shardingStrategy(r *Recipe, e *keyfile.Entry) {
+	switch strings.ToUpper(e.Value) {
 	case "FULL_SHARD", "HYBRID_SHARD", "1", "4":
 		r.setDefault(ZeRO, 3)
 	case "SHARD_GRAD_OP", "HYBRID_SHARD_ZERO2", "_HYBRID_SHARD_ZERO2", "2", "5":
@@ -114,16 +118,16 @@ func shardingStrategy(r *Recipe, e *entry) {
 	case "NO_SHARD", "3":
 		r.setDefault(ZeRO, 0)
 	default:
-		if !e.open() {
-			r.problem("%s: %q is not one of FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD", e.key, e.value)
+		if !e.Open() {
+			r.problem("%s: %q is not one of FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD", e.Key, e.Value)
 		}
 	}
 }
 
 // moreModules adds parameters that adapters train to the modules.
-func moreModules(r *Recipe, e *entry) {
-	if !e.open() {
-		r.texts[Modules] = strings.TrimSpace(r.texts[Modules] + " " + e.value)
+func moreModules(r *Recipe, e *keyfile.Entry) {
+	if !e.Open() {
+		r.texts[Modules] = strings.TrimSpace(r.texts[Modules] + " " + e.Value)
 	}
 }
 
@@ -161,7 +165,7 @@ func (r *Recipe) fsdpDefaults(prefix string) {
 		return
 	}
 	for i := range r.entries {
-		if strings.HasPrefix(r.entries[i].key, prefix) || r.entries[i].key == "fsdp" && !r.entries[i].open() {
+		if strings.HasPrefix(r.entries[i].Key, prefix) || r.entries[i].Key == "fsdp" && !r.entries[i].Open() {
 			r.numbers[ZeRO] = 3
 			return
 		}

@@ -1,6 +1,10 @@
 package recipe
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
+)
 
 // deepspeedJSON is the configuration file of DeepSpeed 0.18 ("DeepSpeed Configuration JSON") and before.
 var deepspeedJSON = format{
@@ -45,7 +49,7 @@ var deepspeedJSON = format{
 }
 
 // checkpointing reads the section that says how layers are recomputed. That they are is up to the program.
-func checkpointing(r *Recipe, _ *entry) {
+func checkpointing(r *Recipe, _ *keyfile.Entry) {
 	if r.texts[Recompute] == "" {
 		r.texts[Recompute] = "full"
 		r.assume("activation_checkpointing is there, so recompute=full: the program decides whether it checkpoints its layers")
@@ -56,8 +60,8 @@ func (r *Recipe) assume(text string) { r.Assumed = append(r.Assumed, text) }
 
 // offloadTo reads the device that a part is offloaded to.
 func offloadTo(part string) rule {
-	return func(r *Recipe, e *entry) {
-		switch strings.ToLower(e.value) {
+	return func(r *Recipe, e *keyfile.Entry) {
+		switch strings.ToLower(e.Value) {
 		case "cpu":
 			r.offload(part)
 		case "nvme":
@@ -65,17 +69,17 @@ func offloadTo(part string) rule {
 		case "none", "":
 			r.offload("")
 		default:
-			r.problem("%s: %q is not one of cpu, none, nvme", e.key, e.value)
+			r.problem("%s: %q is not one of cpu, none, nvme", e.Key, e.Value)
 		}
 	}
 }
 
 // offloadFlag reads a part that is offloaded or not.
 func offloadFlag(part string) rule {
-	return func(r *Recipe, e *entry) {
-		if e.flag() {
+	return func(r *Recipe, e *keyfile.Entry) {
+		if e.Flag() {
 			r.offload(part)
-		} else if !e.open() {
+		} else if !e.Open() {
 			r.offload("")
 		}
 	}

@@ -3,6 +3,6 @@
 //
 // Start with recipe.go (Read and Recipe), facts.go (what a file can say) and table.go (the table of keys of a
 // format). Each format has a table in a file of its own: megatron.go, torchtitan.go, deepspeed.go, nemo.go,
-// automodel.go, axolotl.go, trainer.go, accelerate.go, maxtext.go and torchrun.go. entries.go reads YAML, TOML and
+// automodel.go, axolotl.go, trainer.go, accelerate.go, maxtext.go and torchrun.go. Package keyfile reads YAML, TOML and
 // JSON, package shell follows shell scripts. plan.go makes the plan, edit.go writes a changed plan back into the file.
 package recipe

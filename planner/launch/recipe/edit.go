@@ -12,6 +12,7 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner/launch"
+	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
 )
 
 // change is a key with a new value. The key is added where it is missing. With remove the key goes, and all keys below it.
@@ -109,24 +110,24 @@ func (r *Recipe) gives(text string, to *spec.Config, o Options) bool {
 // says reports whether the file has what a change leads to. Values of TOML are compared by their plan only.
 func (r *Recipe) says(c *change) bool {
 	if c.remove {
-		return !slices.ContainsFunc(r.entries, func(e entry) bool { return c.about(e.key) && !e.isNull })
+		return !slices.ContainsFunc(r.entries, func(e keyfile.Entry) bool { return c.about(e.Key) && !e.IsNull })
 	}
 	value := strings.Trim(c.value, `'"`)
 	return r.format.syntax == isTOML || r.has(c.key) && (r.valueOf(c.key) == value || value == "null" && r.valueOf(c.key) == "")
 }
 
 // keeps reports whether r has the entries of a file that a change is not about. Values that follow from others may change.
-func (r *Recipe) keeps(entries []entry, c *change) bool {
+func (r *Recipe) keeps(entries []keyfile.Entry, c *change) bool {
 	type pair struct{ key, value string }
 	have := map[pair]int{}
 	for _, e := range r.entries {
-		have[pair{e.key, e.value}]++
+		have[pair{e.Key, e.Value}]++
 	}
 	for _, e := range entries {
-		if c.about(e.key) || e.isNull || e.follows {
+		if c.about(e.Key) || e.IsNull || e.Follows {
 			continue
 		}
-		if p := (pair{e.key, e.value}); have[p] == 0 {
+		if p := (pair{e.Key, e.Value}); have[p] == 0 {
 			return false
 		} else {
 			have[p]--
@@ -146,7 +147,7 @@ func samePlan(a, b spec.Plan) bool {
 
 // emittedChanges compares what package launch writes for both plans.
 func (r *Recipe) emittedChanges(from, to *spec.Config) (out []change, why string) {
-	var was, now []entry
+	var was, now []keyfile.Entry
 	err := errors.New("not tried")
 	for _, like := range []func(spec.Config) spec.Config{asIs, dense, sequenceParallel} {
 		a, b := like(*from), like(*to)
@@ -164,13 +165,13 @@ func (r *Recipe) emittedChanges(from, to *spec.Config) (out []change, why string
 		return nil, r.inexpressible(from, to)
 	}
 	for _, e := range now {
-		if i := slices.IndexFunc(was, func(o entry) bool { return o.key == e.key }); i < 0 || was[i].value != e.value {
-			out = append(out, change{key: e.key, value: r.value(e.value)})
+		if i := slices.IndexFunc(was, func(o keyfile.Entry) bool { return o.Key == e.Key }); i < 0 || was[i].Value != e.Value {
+			out = append(out, change{key: e.Key, value: r.value(e.Value)})
 		}
 	}
 	for _, e := range was {
-		if !slices.ContainsFunc(now, func(o entry) bool { return o.key == e.key }) {
-			out = append(out, change{key: e.key, remove: true})
+		if !slices.ContainsFunc(now, func(o keyfile.Entry) bool { return o.Key == e.Key }) {
+			out = append(out, change{key: e.Key, remove: true})
 		}
 	}
 	if r.Format == megatronArguments.name {
@@ -180,7 +181,7 @@ func (r *Recipe) emittedChanges(from, to *spec.Config) (out []change, why string
 }
 
 // settings are the keys that package launch writes for c in r's format.
-func (r *Recipe) settings(c *spec.Config) ([]entry, error) {
+func (r *Recipe) settings(c *spec.Config) ([]keyfile.Entry, error) {
 	f, err := launch.Lookup(r.format.emitted)
 	if err != nil {
 		return nil, err
@@ -195,7 +196,7 @@ func (r *Recipe) settings(c *spec.Config) ([]entry, error) {
 	}
 	for i := range written.entries {
 		e := &written.entries[i]
-		e.written = s.Text[e.start:e.end]
+		e.Written = s.Text[e.Start:e.End]
 	}
 	return written.entries, nil
 }
@@ -286,7 +287,7 @@ func (r *Recipe) candidates(c *change) []string {
 		}
 		return scriptEdits(r.text, c, r.format, r.entries)
 	case isTOML:
-		return one(editTOML(r.text, *c))
+		return one(keyfile.EditTOML(r.text, c.key, c.value, c.remove))
 	case isJSON:
 		return one(r.editJSON(c))
 	}

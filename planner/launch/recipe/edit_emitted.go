@@ -41,8 +41,8 @@ func (r *Recipe) megatronNames(changes []change, to *spec.Config) (out []change,
 	}
 	if f := to.Plan.Precision.Format(); f != spec.FP8 && f != spec.FP4 {
 		for _, e := range r.entries {
-			if (strings.HasPrefix(e.key, "--fp8") || strings.HasPrefix(e.key, "--fp4")) && !slices.ContainsFunc(out, func(c change) bool { return c.key == e.key }) {
-				out = append(out, change{key: e.key, remove: true})
+			if (strings.HasPrefix(e.Key, "--fp8") || strings.HasPrefix(e.Key, "--fp4")) && !slices.ContainsFunc(out, func(c change) bool { return c.key == e.Key }) {
+				out = append(out, change{key: e.Key, remove: true})
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
 )
 
 // The edits of formats that package launch does not write, or writes in another version.
@@ -21,8 +22,8 @@ var automodelEdits = map[Field]planEdit{
 
 // automodelReplicas writes the data parallel degree where the file has a number.
 func automodelReplicas(r *Recipe, p *spec.Plan) ([]change, string) {
-	e := entry{value: r.valueOf("distributed.dp_size")}
-	if n, ok := e.whole(); !ok || n < 1 {
+	e := keyfile.Entry{Value: r.valueOf("distributed.dp_size")}
+	if n, ok := e.Whole(); !ok || n < 1 {
 		return nil, ""
 	}
 	return writes(DP, "distributed.dp_size")(r, p)
@@ -121,7 +122,7 @@ func trainerOffload(r *Recipe, p *spec.Plan) ([]change, string) {
 
 // megatronTrainer reports whether a file is for Megatron-LM under LLaMA-Factory.
 func (r *Recipe) megatronTrainer() bool {
-	return slices.ContainsFunc(r.entries, func(e entry) bool { return strings.HasSuffix(e.key, "_model_parallel_size") })
+	return slices.ContainsFunc(r.entries, func(e keyfile.Entry) bool { return strings.HasSuffix(e.Key, "_model_parallel_size") })
 }
 
 // trainerDegree writes a degree where the file has such degrees.

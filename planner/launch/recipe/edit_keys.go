@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
 )
 
 // planEdit returns the changes after which a file says a part of plan p. Without any, why says why there are none.
@@ -114,7 +115,7 @@ func multiplies(eight []change, off string, wide func(r *Recipe, of spec.Precisi
 			return nil, "the format has bf16, fp16, fp32 and fp8"
 		}
 		for _, c := range eight {
-			if e := (entry{value: r.valueOf(c.key)}); e.value == c.value || e.flag() {
+			if e := (keyfile.Entry{Value: r.valueOf(c.key)}); e.Value == c.value || e.Flag() {
 				out = append(out, change{key: c.key, value: off})
 			}
 		}
@@ -142,7 +143,7 @@ func switchesOf(r *Recipe, of spec.Precision) (out []change) {
 	}
 	slices.SortFunc(out, func(a, b change) int { return strings.Compare(a.key, b.key) })
 	key := map[spec.Precision]string{spec.BF16: r.named("bf16", "bfloat16", "pure_bf16"), spec.FP16: r.named("fp16", "float16")}[of]
-	if e := (entry{value: r.valueOf(key)}); key != "" && !e.flag() && !(r.has(key) && e.open()) {
+	if e := (keyfile.Entry{Value: r.valueOf(key)}); key != "" && !e.Flag() && !(r.has(key) && e.Open()) {
 		out = append(out, change{key: key, value: "true"})
 	}
 	return out

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
 )
 
 var maxtextEdits = map[Field]planEdit{
@@ -27,8 +28,8 @@ func maxtextShards(r *Recipe, p *spec.Plan) ([]change, string) {
 		axes = []string{"dcn_data", "ici_data"} // the number of copies changes
 	}
 	for _, axis := range axes {
-		e := entry{value: r.valueOf(axis + "_parallelism")}
-		n, ok := e.whole()
+		e := keyfile.Entry{Value: r.valueOf(axis + "_parallelism")}
+		n, ok := e.Whole()
 		if !ok || n < 1 || n == 1 && axis != "ici_data" {
 			continue
 		}
@@ -125,8 +126,8 @@ func (r *Recipe) moveAxis(from, to string) (out []change) {
 		if a == "1" {
 			continue
 		}
-		n, okN := (&entry{value: a}).whole()
-		m, okM := (&entry{value: b}).whole()
+		n, okN := (&keyfile.Entry{Value: a}).Whole()
+		m, okM := (&keyfile.Entry{Value: b}).Whole()
 		if b = "-1"; okN && okM && n > 0 && m > 0 {
 			b = strconv.Itoa(mul(n, m))
 		}

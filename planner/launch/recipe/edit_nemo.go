@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
 )
 
 var nemoEdits = map[Field]planEdit{
@@ -111,7 +112,7 @@ func nemoOffload(r *Recipe, p *spec.Plan) ([]change, string) {
 
 // nemoSection is the section with the degrees: NeMo 2 has them in its strategy.
 func (r *Recipe) nemoSection() string {
-	if slices.ContainsFunc(r.entries, func(e entry) bool { return strings.HasPrefix(e.key, "trainer.strategy.") }) {
+	if slices.ContainsFunc(r.entries, func(e keyfile.Entry) bool { return strings.HasPrefix(e.Key, "trainer.strategy.") }) {
 		return "trainer.strategy."
 	}
 	return "model."
@@ -119,7 +120,7 @@ func (r *Recipe) nemoSection() string {
 
 // isBridge reports whether a file is for Megatron Bridge.
 func (r *Recipe) isBridge() bool {
-	return slices.ContainsFunc(r.entries, func(e entry) bool { return strings.HasPrefix(e.key, "train.") })
+	return slices.ContainsFunc(r.entries, func(e keyfile.Entry) bool { return strings.HasPrefix(e.Key, "train.") })
 }
 
 // isNeMo1 reports whether a file is for NeMo 1. Later releases have other keys of optimizer and recomputation.

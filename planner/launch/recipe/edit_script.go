@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
 )
 
 // maxAnchors bounds the options that a new one is put before, to try.
@@ -11,7 +13,7 @@ const maxAnchors = 8
 
 // scriptEdits are the texts that a change of an option may lead to: the variable that an option takes its value from
 // assigned anew, the option with another value in each place where it stands, or a new option before one of the script's.
-func scriptEdits(text string, c *change, f *format, entries []entry) (out []string) {
+func scriptEdits(text string, c *change, f *format, entries []keyfile.Entry) (out []string) {
 	name := anyDash.Replace(regexp.QuoteMeta(strings.TrimPrefix(c.key, "--")))
 	before, between := `(^|[\s"'(])--`, `(?:[ \t]+|=)`
 	if f.assignments {
@@ -22,7 +24,7 @@ func scriptEdits(text string, c *change, f *format, entries []entry) (out []stri
 		value = `"` + value + `"`
 	}
 	bare := isBare(entries, c.key)
-	flag := c.value == present && (bare || !slices.ContainsFunc(entries, func(e entry) bool { return e.key == c.key })) || c.remove && bare
+	flag := c.value == present && (bare || !slices.ContainsFunc(entries, func(e keyfile.Entry) bool { return e.Key == c.key })) || c.remove && bare
 	pattern := before + name
 	if !flag && !bare {
 		pattern += between + `("[^"\n]*"|'[^'\n]*'|[^\s"'\\)]+)`
@@ -56,7 +58,7 @@ var anyDash = strings.NewReplacer("-", "[-_]", "_", "[-_]")
 
 // withoutOption removes an option, with its line where it stands alone on it.
 func withoutOption(text string, start, end int) string {
-	if line, after := lineOf(text, start); strings.TrimSpace(text[line:start])+strings.Trim(text[end:after], " \t\\\n") == "" && strings.Contains(text[end:after], `\`) {
+	if line, after := keyfile.LineOf(text, start); strings.TrimSpace(text[line:start])+strings.Trim(text[end:after], " \t\\\n") == "" && strings.Contains(text[end:after], `\`) {
 		return text[:line] + text[after:]
 	}
 	return text[:start] + strings.TrimPrefix(text[end:], " ")
@@ -79,7 +81,7 @@ func assignedAnew(text, written, value string) (out []string) {
 
 // ownLine puts an option on a line of its own before the line that begins with another one, and ends it as its neighbours.
 func ownLine(text string, at int, option string) []string {
-	start, end := lineOf(text, at)
+	start, end := keyfile.LineOf(text, at)
 	if start == 0 || strings.TrimSpace(text[start:at]) != "" {
 		return nil
 	}
@@ -95,7 +97,7 @@ func ownLine(text string, at int, option string) []string {
 var anchorOption = regexp.MustCompile(`--(?:micro-batch-size|num-layers|hidden-size|global-batch-size)\b`)
 
 // insertedOption puts an option before one that the script has: before one that every script has, or else before others.
-func insertedOption(text string, c *change, value string, f *format, entries []entry) (out []string) {
+func insertedOption(text string, c *change, value string, f *format, entries []keyfile.Entry) (out []string) {
 	spelled := func(key string) string { return "--" + strings.TrimPrefix(key, "--") }
 	option := spelled(c.key) + " " + value + " "
 	places := anchorOption.FindAllStringIndex(text, maxAnchors)
@@ -106,9 +108,9 @@ func insertedOption(text string, c *change, value string, f *format, entries []e
 		option = spelled(c.key) + " "
 	}
 	for _, e := range entries {
-		anchor := spelled(e.key) + " "
+		anchor := spelled(e.Key) + " "
 		if f.assignments {
-			anchor = e.key + "="
+			anchor = e.Key + "="
 		}
 		if m := strings.Index(text, anchor); m >= 0 && len(places) < maxAnchors {
 			places = append(places, []int{m})

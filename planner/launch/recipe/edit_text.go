@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
 )
 
 // value writes a value as the syntax has it.
@@ -19,23 +21,14 @@ func (r *Recipe) value(v string) string {
 	return strconv.Quote(v)
 }
 
-// lineOf returns the bytes of the line at a place.
-func lineOf(text string, at int) (start, end int) {
-	start = strings.LastIndex(text[:at], "\n") + 1
-	if n := strings.Index(text[at:], "\n"); n >= 0 {
-		return start, at + n + 1
-	}
-	return start, len(text)
-}
-
 // place returns the entry of a key that has a place in the file. Options of MODEL_ARGS that are false are among them.
-func (r *Recipe) place(key string) (entry, bool) {
-	for _, list := range [][]entry{r.entries, r.off} {
-		if i := slices.IndexFunc(list, func(e entry) bool { return e.key == key && e.end > 0 }); i >= 0 {
+func (r *Recipe) place(key string) (keyfile.Entry, bool) {
+	for _, list := range [][]keyfile.Entry{r.entries, r.off} {
+		if i := slices.IndexFunc(list, func(e keyfile.Entry) bool { return e.Key == key && e.End > 0 }); i >= 0 {
 			return list[i], true
 		}
 	}
-	return entry{}, false
+	return keyfile.Entry{}, false
 }
 
 // editYAML applies a change to a document in block style.
@@ -45,10 +38,10 @@ func (r *Recipe) editYAML(c *change) (string, bool) {
 	switch {
 	case c.remove:
 		return r.removeYAML(c.key)
-	case has && e.start == e.end || has && text[e.start-1] == ':': // nothing is written
-		return text[:e.start] + " " + c.value + text[e.end:], true
+	case has && e.Start == e.End || has && text[e.Start-1] == ':': // nothing is written
+		return text[:e.Start] + " " + c.value + text[e.End:], true
 	case has:
-		return text[:e.start] + c.value + text[e.end:], true
+		return text[:e.Start] + c.value + text[e.End:], true
 	case r.has(c.key):
 		return "", false
 	}
@@ -67,30 +60,30 @@ func (r *Recipe) insertYAML(path, lines []string) (string, bool) {
 		return indent + strings.Join(lines, "\n"+indent) + "\n"
 	}
 	if len(path) == 0 && len(lines) > 1 {
-		return insertLine(r.text, len(r.text), indented("")), true
+		return keyfile.InsertLine(r.text, len(r.text), indented("")), true
 	}
 	for _, e := range append(slices.Clone(r.entries), r.off...) {
-		full := e.key
+		full := e.Key
 		if r.format == &megatronYAML && strings.HasPrefix(full, "--") {
 			full = "MODEL_ARGS." + full
 		}
 		rest, inside := strings.CutPrefix(full, parent)
-		if !inside || strings.ContainsAny(rest, ".[") || e.end == 0 {
+		if !inside || strings.ContainsAny(rest, ".[") || e.End == 0 {
 			continue
 		}
-		start, _ := lineOf(r.text, e.start)
-		if at := strings.LastIndex(r.text[:e.start], "{") + 1; at > start && len(lines) == 1 { // {a: 1, b: 2}
+		start, _ := keyfile.LineOf(r.text, e.Start)
+		if at := strings.LastIndex(r.text[:e.Start], "{") + 1; at > start && len(lines) == 1 { // {a: 1, b: 2}
 			return r.text[:at] + lines[0] + ", " + r.text[at:], true
 		}
-		return insertLine(r.text, start, indented(indentAt(r.text, start))), true
+		return keyfile.InsertLine(r.text, start, indented(keyfile.IndentAt(r.text, start))), true
 	}
 	if len(path) == 0 {
 		return "", false
 	}
 	name := path[len(path)-1]
-	if e, ok := r.place(strings.Join(path, ".")); ok && e.isNull { // a section without keys
-		start, end := lineOf(r.text, e.start)
-		return insertLine(r.text[:e.start]+r.text[e.end:], end-(e.end-e.start), indented(indentAt(r.text, start)+"  ")), true
+	if e, ok := r.place(strings.Join(path, ".")); ok && e.IsNull { // a section without keys
+		start, end := keyfile.LineOf(r.text, e.Start)
+		return keyfile.InsertLine(r.text[:e.Start]+r.text[e.End:], end-(e.End-e.Start), indented(keyfile.IndentAt(r.text, start)+"  ")), true
 	}
 	for i := range lines {
 		lines[i] = "  " + lines[i]
@@ -101,24 +94,24 @@ func (r *Recipe) insertYAML(path, lines []string) (string, bool) {
 // removeYAML removes the lines of a key, and those of all keys below it.
 func (r *Recipe) removeYAML(key string) (string, bool) {
 	e, ok := r.place(key)
-	at := e.start
+	at := e.Start
 	if !ok { // a section: the line above its first key
-		i := slices.IndexFunc(r.entries, func(e entry) bool { return strings.HasPrefix(e.key, key+".") && e.end > 0 })
+		i := slices.IndexFunc(r.entries, func(e keyfile.Entry) bool { return strings.HasPrefix(e.Key, key+".") && e.End > 0 })
 		if i < 0 {
 			return r.text, !r.has(key)
 		}
 		header := "\n" + key[strings.LastIndex(key, ".")+1:] + ":"
-		at = strings.LastIndex("\n"+r.text[:r.entries[i].start], header)
+		at = strings.LastIndex("\n"+r.text[:r.entries[i].Start], header)
 		if at < 0 {
 			return "", false
 		}
 	}
-	start, end := lineOf(r.text, at)
-	indent := len(indentAt(r.text, start))
+	start, end := keyfile.LineOf(r.text, at)
+	indent := len(keyfile.IndentAt(r.text, start))
 	for end < len(r.text) {
-		_, next := lineOf(r.text, end)
+		_, next := keyfile.LineOf(r.text, end)
 		line := r.text[end:next]
-		deeper := len(indentAt(r.text, end)) > indent || strings.HasPrefix(strings.TrimLeft(line, " "), "- ") && len(indentAt(r.text, end)) == indent
+		deeper := len(keyfile.IndentAt(r.text, end)) > indent || strings.HasPrefix(strings.TrimLeft(line, " "), "- ") && len(keyfile.IndentAt(r.text, end)) == indent
 		if strings.TrimSpace(line) == "" || !deeper {
 			break
 		}
@@ -132,9 +125,9 @@ func (r *Recipe) editJSON(c *change) (string, bool) {
 	e, has := r.place(c.key)
 	switch {
 	case has && c.remove:
-		return removeMember(r.text, e.start, e.end, c.key[strings.LastIndex(c.key, ".")+1:])
+		return removeMember(r.text, e.Start, e.End, c.key[strings.LastIndex(c.key, ".")+1:])
 	case has:
-		return r.text[:e.start] + c.value + r.text[e.end:], true
+		return r.text[:e.Start] + c.value + r.text[e.End:], true
 	case c.remove:
 		return r.text, !r.has(c.key)
 	case r.has(c.key):
@@ -149,19 +142,19 @@ func (r *Recipe) editJSON(c *change) (string, bool) {
 func (r *Recipe) insertJSON(path []string, member string) (string, bool) {
 	parent := strings.Join(append(slices.Clone(path), ""), ".")
 	for _, e := range r.entries {
-		name, inside := strings.CutPrefix(e.key, parent)
-		if !inside || strings.ContainsAny(name, ".[") || e.end == 0 {
+		name, inside := strings.CutPrefix(e.Key, parent)
+		if !inside || strings.ContainsAny(name, ".[") || e.End == 0 {
 			continue
 		}
-		at := strings.LastIndex(r.text[:e.start], strconv.Quote(name))
+		at := strings.LastIndex(r.text[:e.Start], strconv.Quote(name))
 		if at < 0 {
 			return "", false
 		}
-		start, _ := lineOf(r.text, at)
+		start, _ := keyfile.LineOf(r.text, at)
 		if strings.TrimSpace(r.text[start:at]) != "" { // other members are on the line
 			return r.text[:at] + member + ", " + r.text[at:], true
 		}
-		return insertLine(r.text, start, indentAt(r.text, start)+member+",\n"), true
+		return keyfile.InsertLine(r.text, start, keyfile.IndentAt(r.text, start)+member+",\n"), true
 	}
 	if len(path) == 0 {
 		return "", false
@@ -180,8 +173,8 @@ func removeMember(text string, start, end int, name string) (string, bool) {
 	} else if before := strings.TrimRight(text[:from], " \t\r\n"); strings.HasSuffix(before, ",") {
 		return text[:len(before)-1] + text[end:], true
 	}
-	first, _ := lineOf(text, from)
-	_, last := lineOf(text, end)
+	first, _ := keyfile.LineOf(text, from)
+	_, last := keyfile.LineOf(text, end)
 	if strings.TrimSpace(text[first:from]+text[end:last]) == "" {
 		return text[:first] + text[last:], true
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
 )
 
 // lightningYAML is a configuration of Lightning's command line interface, or of LitGPT.
@@ -77,7 +78,7 @@ func lightningFinish(r *Recipe) {
 		r.texts[Adapter], r.numbers[Bits] = "qlora", 4
 	}
 	if strings.HasSuffix(r.valueOf("trainer.precision")+r.valueOf("precision"), "-true") {
-		weightsIn16Bits(r, &entry{key: r.named("trainer.precision", "precision"), value: r.texts[Precision]})
+		weightsIn16Bits(r, &keyfile.Entry{Key: r.named("trainer.precision", "precision"), Value: r.texts[Precision]})
 	}
 }
 

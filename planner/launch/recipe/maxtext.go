@@ -6,6 +6,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
 )
 
 // maxtextYAML is a configuration of MaxText.
@@ -67,9 +69,9 @@ var maxtextWeighs = map[string]effect{
 }
 
 // remat reads which parts are recomputed.
-func remat(r *Recipe, e *entry) {
-	switch v := strings.ToLower(e.value); {
-	case e.open():
+func remat(r *Recipe, e *keyfile.Entry) {
+	switch v := strings.ToLower(e.Value); {
+	case e.Open():
 		if v == "none" {
 			r.texts[Recompute] = "none"
 		}
@@ -77,7 +79,7 @@ func remat(r *Recipe, e *entry) {
 		r.texts[Recompute] = "full"
 	default:
 		r.texts[Recompute] = "selective"
-		effect := Uncounted{Key: e.key, Value: e.value, Why: "which parts recompute", Time: 0.1, Memory: 0.2}
+		effect := Uncounted{Key: e.Key, Value: e.Value, Why: "which parts recompute", Time: 0.1, Memory: 0.2}
 		if strings.Contains(v, "offload") {
 			effect.Why, effect.Time, effect.Memory = "activations are moved to the host", 0.2, 0.3
 		}
@@ -106,8 +108,8 @@ func maxtextFinish(r *Recipe) {
 	for axis, of := range meshAxes {
 		for _, where := range []string{"ici_", "dcn_"} {
 			key := where + axis + "_parallelism"
-			e := entry{value: r.valueOf(key)}
-			n, ok := e.whole()
+			e := keyfile.Entry{Value: r.valueOf(key)}
+			n, ok := e.Whole()
 			if !ok {
 				continue
 			}
@@ -147,8 +149,8 @@ func maxtextFinish(r *Recipe) {
 	if n := degrees[DP]; n > 0 && across && !filled {
 		r.numbers[DP] = mul(n, max(degrees[EP], 1)) // the expert axis holds other samples too
 	}
-	micro := entry{value: r.texts[perDevice]}
-	if n, ok := micro.whole(); ok && n > 0 && !modelAxis {
+	micro := keyfile.Entry{Value: r.texts[perDevice]}
+	if n, ok := micro.Whole(); ok && n > 0 && !modelAxis {
 		r.numbers[MicroBatch] = n
 	} else if ok && modelAxis {
 		r.assume("per_device_batch_size is per chip: with tensor, context, pipeline or expert parallelism it is not the micro-batch of a replica")

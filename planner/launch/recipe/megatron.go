@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
 )
 
 // megatronArguments are the arguments of Megatron-LM (megatron/training/arguments.py of core 0.15 and before) and of its
@@ -22,14 +24,14 @@ var megatronYAML = format{
 }
 
 // modelArguments turns MODEL_ARGS.--key into --key. Options that are false are not given.
-func modelArguments(r *Recipe, entries []entry) []entry {
-	var out []entry
+func modelArguments(r *Recipe, entries []keyfile.Entry) []keyfile.Entry {
+	var out []keyfile.Entry
 	for _, e := range entries {
-		name, ok := strings.CutPrefix(e.key, "MODEL_ARGS.")
+		name, ok := strings.CutPrefix(e.Key, "MODEL_ARGS.")
 		if ok {
-			e.key = strings.ReplaceAll(name, "_", "-")
+			e.Key = strings.ReplaceAll(name, "_", "-")
 		}
-		if ok && strings.EqualFold(e.value, "false") {
+		if ok && strings.EqualFold(e.Value, "false") {
 			r.off = append(r.off, e)
 			continue
 		}
@@ -68,10 +70,10 @@ var megatronKeys = map[string]rule{
 }
 
 // nothing is the rule of a key that another rule looks at, or that goes with another key.
-func nothing(*Recipe, *entry) {}
+func nothing(*Recipe, *keyfile.Entry) {}
 
 // distributed reads --use-distributed-optimizer, which Megatron-FSDP asks for too.
-func distributed(r *Recipe, e *entry) {
+func distributed(r *Recipe, e *keyfile.Entry) {
 	if r.numbers[ZeRO] < 1 {
 		when(ZeRO, 1)(r, e)
 	}
@@ -81,10 +83,10 @@ func distributed(r *Recipe, e *entry) {
 func when2(of Field, v string) rule { return word(of, v, "") }
 
 // sharding reads --data-parallel-sharding-strategy, which applies under Megatron-FSDP.
-func sharding(r *Recipe, e *entry) {
-	stage, ok := map[string]int{"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}[e.value]
+func sharding(r *Recipe, e *keyfile.Entry) {
+	stage, ok := map[string]int{"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}[e.Value]
 	if !ok {
-		r.problem("%s: %q is not one of no_shard, optim, optim_grads, optim_grads_params", e.key, e.value)
+		r.problem("%s: %q is not one of no_shard, optim, optim_grads, optim_grads_params", e.Key, e.Value)
 		return
 	}
 	if r.hasKey("--use-megatron-fsdp") || r.hasKey("--use-custom-fsdp") {
@@ -95,8 +97,8 @@ func sharding(r *Recipe, e *entry) {
 // hasKey reports whether the file has a key.
 func (r *Recipe) hasKey(key string) bool {
 	for i := range r.entries {
-		if r.entries[i].key == key || strings.TrimPrefix(r.entries[i].key, "MODEL_ARGS.") == key {
-			return !strings.EqualFold(r.entries[i].value, "false")
+		if r.entries[i].Key == key || strings.TrimPrefix(r.entries[i].Key, "MODEL_ARGS.") == key {
+			return !strings.EqualFold(r.entries[i].Value, "false")
 		}
 	}
 	return false

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
 )
 
 // nemoYAML is the configuration of NeMo 1 and NeMo-Framework-Launcher, with OmegaConf interpolation.
@@ -71,8 +73,8 @@ var (
 )
 
 // nemoModel reads the class of a network, such as Llama31Config8B, as a name on the Hub: Llama3.1-8B.
-func nemoModel(r *Recipe, e *entry) {
-	m := nemoClass.FindStringSubmatch(e.value[strings.LastIndex(e.value, ".")+1:])
+func nemoModel(r *Recipe, e *keyfile.Entry) {
+	m := nemoClass.FindStringSubmatch(e.Value[strings.LastIndex(e.Value, ".")+1:])
 	if m == nil || m[3] == "" {
 		return
 	}
@@ -81,9 +83,9 @@ func nemoModel(r *Recipe, e *entry) {
 }
 
 // bridgePrecision reads the name of a recipe of precision of Megatron Bridge, such as bf16_with_fp8_current_scaling_mixed.
-func bridgePrecision(r *Recipe, e *entry) {
+func bridgePrecision(r *Recipe, e *keyfile.Entry) {
 	for _, word := range []string{"nvfp4", "fp4", "fp8", "bf16", "fp16", "fp32"} {
-		if strings.Contains(e.value, word) {
+		if strings.Contains(e.Value, word) {
 			r.texts[Precision] = strings.TrimPrefix(word, "nv")
 			return
 		}
@@ -119,7 +121,7 @@ func nemoFinish(r *Recipe) {
 	} else if scheme != "" && scheme != "none" && scheme != "null" {
 		r.problem("peft_scheme %q is not predicted: want lora, qlora or none", scheme)
 	}
-	if name := strings.ToLower(r.valueOf("name")); unreadNetwork.MatchString(name) || strings.Contains(name, "jamba") && r.texts[hybrid] == "" || slices.ContainsFunc(r.entries, func(e entry) bool { return strings.HasPrefix(e.key, "model.hyena.") }) {
+	if name := strings.ToLower(r.valueOf("name")); unreadNetwork.MatchString(name) || strings.Contains(name, "jamba") && r.texts[hybrid] == "" || slices.ContainsFunc(r.entries, func(e keyfile.Entry) bool { return strings.HasPrefix(e.Key, "model.hyena.") }) {
 		r.problem("the network of %q is not one that pacer reads from such a file: name it", name)
 		delete(r.numbers, Hidden)
 	}
@@ -132,8 +134,8 @@ func nemoFinish(r *Recipe) {
 // flagOf reports whether a key of the file says yes.
 func (r *Recipe) flagOf(key string) bool {
 	for i := range r.entries {
-		if r.entries[i].key == key {
-			return r.entries[i].flag()
+		if r.entries[i].Key == key {
+			return r.entries[i].Flag()
 		}
 	}
 	return false
@@ -147,17 +149,17 @@ const (
 
 // resolved replaces OmegaConf's interpolations ${key}, ${.key} and ${multiply:a,b}. A key that begins with the name under
 // which the file is included, such as training, is looked up without it. What cannot be resolved stays.
-func resolved(entries []entry, given map[string]string) []entry {
+func resolved(entries []keyfile.Entry, given map[string]string) []keyfile.Entry {
 	values := map[string]string{}
 	for i := range entries {
-		values[entries[i].key] = entries[i].value
+		values[entries[i].Key] = entries[i].Value
 	}
 	o := omega{values: values, given: given}
 	for i := range entries {
-		if strings.Contains(entries[i].value, "${") {
-			entries[i].value = o.text(entries[i].key, entries[i].value, 0)
-			entries[i].isNull = entries[i].value == ""
-			entries[i].follows = true
+		if strings.Contains(entries[i].Value, "${") {
+			entries[i].Value = o.text(entries[i].Key, entries[i].Value, 0)
+			entries[i].IsNull = entries[i].Value == ""
+			entries[i].Follows = true
 		}
 	}
 	return entries
@@ -202,7 +204,7 @@ func (o *omega) one(key, inside string, depth int) (string, bool) {
 			target = target[1:]
 			base = base[:max(strings.LastIndex(base, "."), 0)]
 		}
-		target = joined(base, target)
+		target = keyfile.Joined(base, target)
 	}
 	v, ok := o.values[target]
 	if _, rest, cut := strings.Cut(target, "."); !ok && cut {
@@ -243,7 +245,7 @@ func calculated(name string, arguments []string) (string, bool) {
 			return "", false
 		}
 	}
-	if math.IsNaN(out) || math.Abs(out) > maxNumber {
+	if math.IsNaN(out) || math.Abs(out) > keyfile.MaxNumber {
 		return "", false
 	}
 	return strconv.FormatFloat(out, 'f', -1, 64), true

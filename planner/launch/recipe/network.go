@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
 )
 
 // Network returns the network that the file describes by its widths; ok is false where it has none. notes say what was
@@ -161,8 +162,8 @@ func (r *Recipe) expertsOf(m *spec.Model, note func(string, ...any)) {
 // scale applies MaxText's global_parameter_scale, a power of two: a third of its exponent each goes to the width, to
 // heads and MLP, and to the layers (maxtext/pyconfig.py, get_individual_scales).
 func (r *Recipe) scale(m *spec.Model, note func(string, ...any)) {
-	e := entry{value: r.valueOf("global_parameter_scale")}
-	n, ok := e.whole()
+	e := keyfile.Entry{Value: r.valueOf("global_parameter_scale")}
+	n, ok := e.Whole()
 	if !ok || n <= 1 {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
 )
 
 // Plan returns the execution plan of the file on that many devices, 0 = those of the file. notes say what was assumed. It is
@@ -39,7 +40,7 @@ func (r *Recipe) Plan(devices int) (p spec.Plan, notes []string, err error) {
 // perChip returns the samples of MaxText's per_device_batch_size, which may be a fraction.
 func (r *Recipe) perChip() (n float64, ok bool) {
 	n, err := strconv.ParseFloat(r.texts[perDevice], 64)
-	return n, err == nil && n < maxNumber
+	return n, err == nil && n < keyfile.MaxNumber
 }
 
 // trainerMicroBatch is the default of per_device_train_batch_size in transformers.
@@ -193,8 +194,8 @@ func (r *Recipe) Samples() int { return r.numbers[SeqLen] }
 // TrainTokens returns the tokens that the file trains on, by its steps or samples, 0 where it does not say.
 func (r *Recipe) TrainTokens(globalBatch, seq int) float64 {
 	number := func(key string) float64 {
-		e := entry{value: r.valueOf(key)}
-		n, _ := e.whole()
+		e := keyfile.Entry{Value: r.valueOf(key)}
+		n, _ := e.Whole()
 		return float64(max(n, 0))
 	}
 	if n := number("--train-tokens"); n > 0 {
@@ -290,8 +291,8 @@ func (r *Recipe) Set(name, value string) error {
 		r.texts[of] = value
 		return nil
 	}
-	e := entry{value: value}
-	n, ok := e.whole()
+	e := keyfile.Entry{Value: value}
+	n, ok := e.Whole()
 	if !ok || n < 0 {
 		return fmt.Errorf("recipe: %s: %q is not a whole number of 0 or more", name, value)
 	}

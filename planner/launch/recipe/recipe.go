@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
 	"github.com/pacer-ml/pacer/planner/launch/recipe/shell"
 )
 
@@ -26,8 +27,8 @@ type Recipe struct {
 
 	name, text string
 	format     *format
-	entries    []entry
-	off        []entry           // options of MODEL_ARGS that are false
+	entries    []keyfile.Entry
+	off        []keyfile.Entry   // options of MODEL_ARGS that are false
 	replaced   map[string]string // what Set replaced
 	explicit   map[Field]bool    // numbers that do not follow from others
 }
@@ -95,7 +96,7 @@ func Read(name string, text []byte, o Options) (*Recipe, error) {
 	}
 	entries, err := entriesOf(kind, name, text)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("recipe: %w", err)
 	}
 	best, most := (*format)(nil), 0
 	for _, f := range candidates {
@@ -155,14 +156,14 @@ func syntaxOf(name string, text []byte) syntaxKind {
 	return isShell
 }
 
-func entriesOf(kind syntaxKind, name string, text []byte) ([]entry, error) {
+func entriesOf(kind syntaxKind, name string, text []byte) ([]keyfile.Entry, error) {
 	switch kind {
 	case isTOML:
-		return tomlEntries(name, text)
+		return keyfile.TOML(name, text)
 	case isJSON:
-		return jsonEntries(name, text)
+		return keyfile.JSON(name, text)
 	}
-	return yamlEntries(name, text)
+	return keyfile.YAML(name, text)
 }
 
 // readScript reads the arguments of the command that starts training.
@@ -172,7 +173,7 @@ func readScript(name, text string, candidates []*format, o Options) (*Recipe, er
 		return nil, fmt.Errorf("recipe: %w", err)
 	}
 	var best *format
-	var entries []entry
+	var entries []keyfile.Entry
 	most, command := 0, []string(nil)
 	for _, f := range candidates {
 		if f == &torchrunScript && !strings.Contains(text, torchrunMark) {
@@ -239,16 +240,16 @@ func foreignProgram(words []string) string {
 // deepspeedFile reads the DeepSpeed configuration that a script writes and names.
 func (r *Recipe) deepspeedFile(s *shell.Script) {
 	for _, e := range r.entries {
-		document, ok := s.Files[e.value]
-		if e.key != "--deepspeed-config" && !slices.Contains(deepspeedOptions, e.key) || !ok {
+		document, ok := s.Files[e.Value]
+		if e.Key != "--deepspeed-config" && !slices.Contains(deepspeedOptions, e.Key) || !ok {
 			continue
 		}
-		entries, err := jsonEntries(e.value, []byte(document))
+		entries, err := keyfile.JSON(e.Value, []byte(document))
 		if err != nil {
-			r.problem("%s, which the script writes, is not understood: %v", e.value, err)
+			r.problem("%s, which the script writes, is not understood: %v", e.Value, err)
 			return
 		}
-		inner := newRecipe(e.value, document, &deepspeedJSON)
+		inner := newRecipe(e.Value, document, &deepspeedJSON)
 		deepspeedJSON.apply(inner, entries)
 		for k, v := range inner.numbers {
 			if k != DP && k != Devices { // of all ranks, pipeline and tensor parallel ones too

@@ -3,6 +3,8 @@ package recipe
 import (
 	"slices"
 	"strings"
+
+	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
 )
 
 // stacks are the training stacks of the formats, as package stack names them.
@@ -23,7 +25,7 @@ func (r *Recipe) Stack() string {
 		return "NeMo"
 	case r.Format != "megatron":
 		return stacks[r.Format]
-	case slices.ContainsFunc(r.entries, func(e entry) bool { return strings.HasPrefix(e.key, "--deepspeed") }):
+	case slices.ContainsFunc(r.entries, func(e keyfile.Entry) bool { return strings.HasPrefix(e.Key, "--deepspeed") }):
 		return "Megatron-DeepSpeed"
 	case slices.ContainsFunc(coreOptions, r.has):
 		return "Megatron Core"

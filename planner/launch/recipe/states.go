@@ -1,6 +1,10 @@
 package recipe
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
+)
 
 // optimizers are names of optimizers, or parts of them, with other states than the two fp32 values per parameter of Adam.
 var optimizers = []struct {
@@ -42,8 +46,8 @@ func (r *Recipe) optimizerStates() {
 
 // weightsIn16Bits is a rule of the format in which a framework keeps weights, gradients and optimizer states: fp32 is
 // predicted.
-func weightsIn16Bits(r *Recipe, e *entry) {
-	if v := strings.ToLower(e.value); strings.Contains(v, "16") {
-		r.uncounted(e.key, e.value, effect{"weights or optimizer states have 16 bits, and 32 are predicted", 0.03, 0.35})
+func weightsIn16Bits(r *Recipe, e *keyfile.Entry) {
+	if v := strings.ToLower(e.Value); strings.Contains(v, "16") {
+		r.uncounted(e.Key, e.Value, effect{"weights or optimizer states have 16 bits, and 32 are predicted", 0.03, 0.35})
 	}
 }

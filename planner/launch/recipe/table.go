@@ -7,6 +7,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
 )
 
 // format is a kind of launch file: how its keys are found, and what they say.
@@ -22,10 +24,10 @@ type format struct {
 	keys        map[string]rule
 	inert       []string // patterns of keys that change neither time nor memory, as in path.Match
 	weighs      map[string]effect
-	prepare     func(*Recipe, []entry) []entry // before the keys are read; nil = nothing
-	finish      func(*Recipe)                  // after the keys are read
-	edits       map[Field]planEdit             // of the parts of a plan; nil for formats that package launch writes
-	emitted     string                         // framework of package launch that writes the format
+	prepare     func(*Recipe, []keyfile.Entry) []keyfile.Entry // before the keys are read; nil = nothing
+	finish      func(*Recipe)                                  // after the keys are read
+	edits       map[Field]planEdit                             // of the parts of a plan; nil for formats that package launch writes
+	emitted     string                                         // framework of package launch that writes the format
 }
 
 type syntaxKind int
@@ -38,7 +40,7 @@ const (
 )
 
 // rule reads one key.
-type rule func(r *Recipe, e *entry)
+type rule func(r *Recipe, e *keyfile.Entry)
 
 // effect is what a key that predictions do not count may do: the standard deviation of the logarithm of the step time
 // and of the memory.
@@ -49,16 +51,16 @@ type effect struct {
 
 // number sets a field to a whole number. A value that the file leaves open sets nothing.
 func number(of Field) rule {
-	return func(r *Recipe, e *entry) {
-		if e.open() || e.value == "-1" {
+	return func(r *Recipe, e *keyfile.Entry) {
+		if e.Open() || e.Value == "-1" {
 			return
 		}
-		n, ok := e.whole()
+		n, ok := e.Whole()
 		switch {
-		case e.bare:
-			r.problem("%s has no value: the shell variable that it takes is not set in the file; --set NAME=VALUE gives it", e.key)
+		case e.Bare:
+			r.problem("%s has no value: the shell variable that it takes is not set in the file; --set NAME=VALUE gives it", e.Key)
 		case !ok || n < 0:
-			r.problem("%s: %q is not a whole number", e.key, e.value)
+			r.problem("%s: %q is not a whole number", e.Key, e.Value)
 		default:
 			r.numbers[of] = n
 		}
@@ -67,7 +69,7 @@ func number(of Field) rule {
 
 // fallback is number for a key that another one goes before, wherever it stands.
 func fallback(of Field) rule {
-	return func(r *Recipe, e *entry) {
+	return func(r *Recipe, e *keyfile.Entry) {
 		if _, ok := r.numbers[of]; !ok {
 			number(of)(r, e)
 		}
@@ -76,8 +78,8 @@ func fallback(of Field) rule {
 
 // positive is number for values where 0 says nothing.
 func positive(of Field) rule {
-	return func(r *Recipe, e *entry) {
-		if e.value != "0" {
+	return func(r *Recipe, e *keyfile.Entry) {
+		if e.Value != "0" {
 			number(of)(r, e)
 		}
 	}
@@ -85,26 +87,26 @@ func positive(of Field) rule {
 
 // text sets a field to the value as it is written.
 func text(of Field) rule {
-	return func(r *Recipe, e *entry) {
-		if !e.open() {
-			r.texts[of] = e.value
+	return func(r *Recipe, e *keyfile.Entry) {
+		if !e.Open() {
+			r.texts[of] = e.Value
 		}
 	}
 }
 
 // lower is text in lower case.
 func lower(of Field) rule {
-	return func(r *Recipe, e *entry) {
-		if !e.open() {
-			r.texts[of] = strings.ToLower(e.value)
+	return func(r *Recipe, e *keyfile.Entry) {
+		if !e.Open() {
+			r.texts[of] = strings.ToLower(e.Value)
 		}
 	}
 }
 
 // when sets a field if the value says yes.
 func when(of Field, n int) rule {
-	return func(r *Recipe, e *entry) {
-		if e.flag() {
+	return func(r *Recipe, e *keyfile.Entry) {
+		if e.Flag() {
 			r.numbers[of] = n
 		}
 	}
@@ -112,8 +114,8 @@ func when(of Field, n int) rule {
 
 // yesNo sets a field to 1 or 0.
 func yesNo(of Field) rule {
-	return func(r *Recipe, e *entry) {
-		if !e.open() {
+	return func(r *Recipe, e *keyfile.Entry) {
+		if !e.Open() {
 			r.numbers[of] = 0
 			when(of, 1)(r, e)
 		}
@@ -122,12 +124,12 @@ func yesNo(of Field) rule {
 
 // word sets a field to a text if the value says yes, and to another one if it says no; "" sets nothing.
 func word(of Field, yes, no string) rule {
-	return func(r *Recipe, e *entry) {
+	return func(r *Recipe, e *keyfile.Entry) {
 		v := no
-		if e.flag() {
+		if e.Flag() {
 			v = yes
 		}
-		if v != "" && !e.open() {
+		if v != "" && !e.Open() {
 			r.texts[of] = v
 		}
 	}
@@ -135,13 +137,13 @@ func word(of Field, yes, no string) rule {
 
 // oneOf sets a field to the text that a value stands for. Values are compared in lower case.
 func oneOf(of Field, means map[string]string) rule {
-	return func(r *Recipe, e *entry) {
-		if e.open() && means[strings.ToLower(e.value)] == "" {
+	return func(r *Recipe, e *keyfile.Entry) {
+		if e.Open() && means[strings.ToLower(e.Value)] == "" {
 			return
 		}
-		v, ok := means[strings.ToLower(e.value)]
+		v, ok := means[strings.ToLower(e.Value)]
 		if !ok {
-			r.problem("%s: %q is not one of %s", e.key, e.value, strings.Join(slices.Sorted(maps.Keys(means)), ", "))
+			r.problem("%s: %q is not one of %s", e.Key, e.Value, strings.Join(slices.Sorted(maps.Keys(means)), ", "))
 			return
 		}
 		r.texts[of] = v
@@ -153,25 +155,25 @@ var precisions = map[string]string{"bf16": "bf16", "bfloat16": "bf16", "torch.bf
 	"16-mixed": "fp16", "bf16-mixed": "bf16", "bf16-true": "bf16", "fp32": "fp32", "float32": "fp32", "32": "fp32", "32-true": "fp32", "fp8": "fp8", "torch.float32": "fp32", "torch.float16": "fp16"}
 
 // apply reads the entries of a file.
-func (f *format) apply(r *Recipe, entries []entry) {
+func (f *format) apply(r *Recipe, entries []keyfile.Entry) {
 	if f.prepare != nil {
 		entries = f.prepare(r, entries)
 	}
 	r.entries = entries
 	for i := range entries {
 		e := &entries[i]
-		known, hasEffect := f.keys[e.key]
-		w, weighs := f.weight(e.key)
+		known, hasEffect := f.keys[e.Key]
+		w, weighs := f.weight(e.Key)
 		switch {
 		case known != nil:
 			known(r, e)
-			r.Understood = append(r.Understood, e.key)
+			r.Understood = append(r.Understood, e.Key)
 		case weighs && f.inEffect(e):
-			r.uncounted(e.key, e.value, w)
-		case weighs || hasEffect || f.isInert(e.key):
-			r.Ignored = append(r.Ignored, e.key)
+			r.uncounted(e.Key, e.Value, w)
+		case weighs || hasEffect || f.isInert(e.Key):
+			r.Ignored = append(r.Ignored, e.Key)
 		default:
-			r.Unknown = append(r.Unknown, e.key)
+			r.Unknown = append(r.Unknown, e.Key)
 		}
 	}
 	if f.finish != nil {
@@ -204,17 +206,17 @@ func (r *Recipe) without(prefix string) {
 }
 
 // inEffect reports whether a key does anything by its value.
-func (f *format) inEffect(e *entry) bool {
-	if len(e.list) > 0 {
+func (f *format) inEffect(e *keyfile.Entry) bool {
+	if len(e.List) > 0 {
 		return true
 	}
-	switch strings.ToLower(e.value) {
+	switch strings.ToLower(e.Value) {
 	case "false", "no", "off", "0", "disabled", "0.0", "fused", "flash", "no_shard":
 		return false
 	case "1":
-		return !strings.HasSuffix(e.key, "_degree")
+		return !strings.HasSuffix(e.Key, "_degree")
 	}
-	return !e.open() || f.syntax == isShell
+	return !e.Open() || f.syntax == isShell
 }
 
 // weight returns the effect of a key that is not counted.
@@ -246,12 +248,12 @@ func matched(pattern, key string) bool {
 var plainKey = strings.NewReplacer("[]", "", "/", "_")
 
 // score is the number of entries that f knows, 0 without one that it needs.
-func (f *format) score(entries []entry) (n int) {
-	if f.needs != nil && !slices.ContainsFunc(entries, func(e entry) bool { return slices.Contains(f.needs, e.key) }) {
+func (f *format) score(entries []keyfile.Entry) (n int) {
+	if f.needs != nil && !slices.ContainsFunc(entries, func(e keyfile.Entry) bool { return slices.Contains(f.needs, e.Key) }) {
 		return 0
 	}
 	for i := range entries {
-		key := strings.TrimPrefix(entries[i].key, "MODEL_ARGS.")
+		key := strings.TrimPrefix(entries[i].Key, "MODEL_ARGS.")
 		if f.keys[key] != nil {
 			n += 2
 		} else if _, ok := f.weight(key); ok || f.isInert(key) {

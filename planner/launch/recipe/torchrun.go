@@ -1,6 +1,10 @@
 package recipe
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
+)
 
 // torchrunScript is a script of package launch for PyTorch: the plan is in arguments and in the calls that its comments
 // list.
@@ -33,7 +37,7 @@ func torchrunFinish(r *Recipe) {
 	if _, rest, ok := strings.Cut(r.text, `init_device_mesh("cuda", (`); ok {
 		mesh, _, _ := strings.Cut(rest, ")")
 		if _, shard, two := strings.Cut(mesh, ", "); two {
-			number(Shard)(r, &entry{key: "init_device_mesh", value: shard})
+			number(Shard)(r, &keyfile.Entry{Key: "init_device_mesh", Value: shard})
 		}
 	}
 	if has("offload_policy=CPUOffloadPolicy()") {

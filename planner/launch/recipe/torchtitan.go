@@ -3,6 +3,8 @@ package recipe
 import (
 	"slices"
 	"strings"
+
+	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
 )
 
 // torchtitanTOML is a job file of torchtitan 0.2 and before (torchtitan/config/job_config.py), with the older names.
@@ -52,8 +54,8 @@ const hfModel Field = "hf_model"
 func init() { internal[hfModel] = true }
 
 // float8 sets the precision where a converter or flag asks for float8.
-func float8(r *Recipe, e *entry) {
-	if e.flag() || strings.Contains(e.value, "float8") || strings.Contains(e.value, "mx") {
+func float8(r *Recipe, e *keyfile.Entry) {
+	if e.Flag() || strings.Contains(e.Value, "float8") || strings.Contains(e.Value, "mx") {
 		r.numbers[Field("float8")] = 1
 	}
 }
@@ -147,8 +149,8 @@ func (r *Recipe) schedule() {
 // valueOf returns the value of a key of the file, "" if it has none.
 func (r *Recipe) valueOf(key string) string {
 	for i := range r.entries {
-		if r.entries[i].key == key {
-			return r.entries[i].value
+		if r.entries[i].Key == key {
+			return r.entries[i].Value
 		}
 	}
 	return ""
@@ -156,7 +158,7 @@ func (r *Recipe) valueOf(key string) string {
 
 // has reports whether the file has a key.
 func (r *Recipe) has(key string) bool {
-	return slices.ContainsFunc(r.entries, func(e entry) bool { return e.key == key })
+	return slices.ContainsFunc(r.entries, func(e keyfile.Entry) bool { return e.Key == key })
 }
 
 // ImpliesSP reports whether tensor parallelism of the file's format, or of the file, is sequence parallel.
@@ -165,8 +167,8 @@ func (r *Recipe) ImpliesSP() bool {
 }
 
 // fp8Linear reads the oldest name of float8: "", or how scales are found.
-func fp8Linear(r *Recipe, e *entry) {
-	if !e.open() && !strings.EqualFold(e.value, "false") {
+func fp8Linear(r *Recipe, e *keyfile.Entry) {
+	if !e.Open() && !strings.EqualFold(e.Value, "false") {
 		r.numbers["float8"] = 1
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
 )
 
 // Keys of torchtitan that an edit treats in a way of its own.
@@ -52,29 +53,31 @@ func (r *Recipe) titanChanges(from, to *spec.Config) [][]change {
 	if err != nil {
 		return nil
 	}
-	differ := func(e *entry) bool {
-		i := slices.IndexFunc(before, func(o entry) bool { return o.key == e.key })
-		return known && (i < 0 || before[i].value != e.value)
+	differ := func(e *keyfile.Entry) bool {
+		i := slices.IndexFunc(before, func(o keyfile.Entry) bool { return o.Key == e.Key })
+		return known && (i < 0 || before[i].Value != e.Value)
 	}
 	var out [][]change
-	for _, more := range []func(e *entry) bool{
-		func(*entry) bool { return false },
-		func(e *entry) bool { return e.key == titanBatch },
-		func(e *entry) bool { return e.key == titanBatch || r.ofPlan(e) && (r.has(e.key) || !ofStages(e.key)) },
-		func(e *entry) bool { return e.key == titanBatch || r.ofPlan(e) },
+	for _, more := range []func(e *keyfile.Entry) bool{
+		func(*keyfile.Entry) bool { return false },
+		func(e *keyfile.Entry) bool { return e.Key == titanBatch },
+		func(e *keyfile.Entry) bool {
+			return e.Key == titanBatch || r.ofPlan(e) && (r.has(e.Key) || !ofStages(e.Key))
+		},
+		func(e *keyfile.Entry) bool { return e.Key == titanBatch || r.ofPlan(e) },
 	} {
 		var changes []change
 		for i := range after {
 			e := &after[i]
-			if e.key == titanRecompute && keepsRecompute || e.key != titanRecompute && !differ(e) && !more(e) {
+			if e.Key == titanRecompute && keepsRecompute || e.Key != titanRecompute && !differ(e) && !more(e) {
 				continue
 			}
-			changes = append(changes, change{key: e.key, value: e.written})
+			changes = append(changes, change{key: e.Key, value: e.Written})
 		}
 		for i := range before {
 			// Compilation is no part of a plan, though float8 is written with it.
-			if e := &before[i]; !slices.ContainsFunc(after, func(o entry) bool { return o.key == e.key }) && !strings.HasPrefix(e.key, "compile.") {
-				changes = append(changes, change{key: e.key, value: e.written, remove: true})
+			if e := &before[i]; !slices.ContainsFunc(after, func(o keyfile.Entry) bool { return o.Key == e.Key }) && !strings.HasPrefix(e.Key, "compile.") {
+				changes = append(changes, change{key: e.Key, value: e.Written, remove: true})
 			}
 		}
 		changes, ok := r.titanNames(changes)
@@ -90,13 +93,13 @@ func (r *Recipe) titanChanges(from, to *spec.Config) [][]change {
 }
 
 // ofPlan reports whether a plan decides a key, and the file needs it to say that plan.
-func (r *Recipe) ofPlan(e *entry) bool {
+func (r *Recipe) ofPlan(e *keyfile.Entry) bool {
 	switch {
-	case r.has(r.titanName(e.key)):
-	case e.value == "1" && strings.HasSuffix(e.key, "_degree"), e.value == "false": // as without the key
+	case r.has(r.titanName(e.Key)):
+	case e.Value == "1" && strings.HasSuffix(e.Key, "_degree"), e.Value == "false": // as without the key
 		return false
 	}
-	return strings.HasPrefix(e.key, "parallelism.") || e.key == titanLocal || e.key == titanOffload
+	return strings.HasPrefix(e.Key, "parallelism.") || e.Key == titanLocal || e.Key == titanOffload
 }
 
 // ofStages reports whether a key says how layers and micro-batches go through a pipeline. Without it torchtitan decides.
@@ -121,7 +124,7 @@ func (r *Recipe) titanName(key string) string {
 
 // isOldTitan reports whether the file is for a release before the table parallelism.
 func (r *Recipe) isOldTitan() bool {
-	if slices.ContainsFunc(r.entries, func(e entry) bool { return strings.HasPrefix(e.key, "parallelism.") }) {
+	if slices.ContainsFunc(r.entries, func(e keyfile.Entry) bool { return strings.HasPrefix(e.Key, "parallelism.") }) {
 		return false
 	}
 	for _, names := range titanOldNames {
@@ -136,7 +139,7 @@ func (r *Recipe) isOldTitan() bool {
 // where that release has no such key.
 func (r *Recipe) titanNames(changes []change) (out []change, ok bool) {
 	float8 := titanFloat8
-	if slices.ContainsFunc(r.entries, func(e entry) bool { return strings.HasPrefix(e.key, "float8.") }) {
+	if slices.ContainsFunc(r.entries, func(e keyfile.Entry) bool { return strings.HasPrefix(e.Key, "float8.") }) {
 		float8 = "float8"
 	}
 	for _, c := range changes {
@@ -147,10 +150,10 @@ func (r *Recipe) titanNames(changes []change) (out []change, ok bool) {
 		if rest, inside := strings.CutPrefix(c.key, titanFloat8); inside {
 			c.key = float8 + rest
 		}
-		i := slices.IndexFunc(r.entries, func(e entry) bool { return e.key == c.key })
+		i := slices.IndexFunc(r.entries, func(e keyfile.Entry) bool { return e.Key == c.key })
 		switch {
 		case i < 0 && c.remove:
-		case i >= 0 && !c.remove && r.entries[i].list == nil && r.entries[i].value == strings.Trim(c.value, `"`):
+		case i >= 0 && !c.remove && r.entries[i].List == nil && r.entries[i].Value == strings.Trim(c.value, `"`):
 		case i < 0 && r.isOldTitan() && c.key == titanBatch: // it follows from the local batch
 		case i < 0 && r.isOldTitan() && strings.HasPrefix(c.key, "parallelism."):
 			return nil, false
@@ -165,8 +168,8 @@ func (r *Recipe) titanNames(changes []change) (out []change, ok bool) {
 func (r *Recipe) titanConverter(c change, float8 string) change {
 	var list []string
 	for i := range r.entries {
-		if r.entries[i].key == titanConverters {
-			list = slices.DeleteFunc(slices.Clone(r.entries[i].list), func(s string) bool { return strings.Contains(s, "float8") })
+		if r.entries[i].Key == titanConverters {
+			list = slices.DeleteFunc(slices.Clone(r.entries[i].List), func(s string) bool { return strings.Contains(s, "float8") })
 		}
 	}
 	if !c.remove {

@@ -1,6 +1,10 @@
 package recipe
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
+)
 
 // trainerYAML are TrainingArguments of transformers in YAML, as alignment-handbook, TRL and LLaMA-Factory write them.
 var trainerYAML = format{
@@ -105,9 +109,9 @@ func trainerFinish(r *Recipe) {
 func (r *Recipe) llamaFactory() bool { return r.has("stage") && r.has("cutoff_len") }
 
 // pureBF16 reads LLaMA-Factory's switch for weights in bf16 without masters.
-func pureBF16(r *Recipe, e *entry) {
-	if e.flag() {
+func pureBF16(r *Recipe, e *keyfile.Entry) {
+	if e.Flag() {
 		r.texts[Precision] = "bf16"
-		weightsIn16Bits(r, &entry{key: e.key, value: "bf16"})
+		weightsIn16Bits(r, &keyfile.Entry{Key: e.Key, Value: "bf16"})
 	}
 }

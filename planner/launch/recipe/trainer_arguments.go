@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
 )
 
 // trainerArguments are TrainingArguments of transformers on the command line of a script, with those of torchrun,
@@ -39,8 +41,8 @@ func trainerOptionWeighs() map[string]effect {
 }
 
 // included counts the devices of --include host:0,1@other:0,1.
-func included(r *Recipe, e *entry) {
-	hosts := strings.Split(e.value, "@")
+func included(r *Recipe, e *keyfile.Entry) {
+	hosts := strings.Split(e.Value, "@")
 	_, devices, ok := strings.Cut(hosts[0], ":")
 	if ok {
 		r.numbers[Nodes], r.numbers[PerNode] = len(hosts), 1+strings.Count(devices, ",")
@@ -83,6 +85,6 @@ func trainerArgumentsFinish(r *Recipe) {
 }
 
 // isBare reports whether an option of the script is written without a value.
-func isBare(entries []entry, key string) bool {
-	return slices.ContainsFunc(entries, func(e entry) bool { return e.key == key && e.bare })
+func isBare(entries []keyfile.Entry, key string) bool {
+	return slices.ContainsFunc(entries, func(e keyfile.Entry) bool { return e.Key == key && e.Bare })
 }

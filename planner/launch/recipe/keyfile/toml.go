@@ -1,4 +1,4 @@
-package recipe
+package keyfile
 
 import "strings"
 
@@ -23,10 +23,10 @@ func layoutOf(text string) tomlLayout {
 			table = s.path(']')
 		default:
 			s.pair(table)
-			_, s.at = lineOf(s.text, s.at)
+			_, s.at = LineOf(s.text, s.at)
 			continue
 		}
-		if _, s.at = lineOf(s.text, s.at); !list {
+		if _, s.at = LineOf(s.text, s.at); !list {
 			s.tables[table] = s.at
 		}
 	}
@@ -78,7 +78,7 @@ func (s *tomlScan) path(end byte) string {
 
 // pair goes over KEY = VALUE.
 func (s *tomlScan) pair(table string) {
-	key := joined(table, s.path('='))
+	key := Joined(table, s.path('='))
 	s.skip()
 	s.value(key)
 }
@@ -127,29 +127,30 @@ func (s *tomlScan) quoted() {
 	}
 }
 
-// editTOML applies a change to a document. Comments stay. ok is false where a key is removed that shares its line.
-func editTOML(text string, c change) (edited string, ok bool) {
+// EditTOML sets a key of a document to a value in the syntax of TOML, or removes it. Comments stay. ok is false where a key is
+// removed that shares its line.
+func EditTOML(text, key, value string, remove bool) (edited string, ok bool) {
 	at := layoutOf(text)
-	place, has := at.values[c.key]
+	place, has := at.values[key]
 	switch {
-	case has && c.remove:
-		start, _ := lineOf(text, place[0])
-		_, end := lineOf(text, place[1])
+	case has && remove:
+		start, _ := LineOf(text, place[0])
+		_, end := LineOf(text, place[1])
 		after := strings.TrimSpace(text[place[1]:end])
 		alone := !strings.ContainsAny(text[start:place[0]], "{,") && (after == "" || after[0] == '#')
 		return text[:start] + text[end:], alone
 	case has:
-		return text[:place[0]] + c.value + text[place[1]:], true
-	case c.remove:
+		return text[:place[0]] + value + text[place[1]:], true
+	case remove:
 		return text, true
 	}
-	i := strings.LastIndex(c.key, ".")
+	i := strings.LastIndex(key, ".")
 	if i < 0 {
 		return "", false
 	}
-	table, line := c.key[:i], c.key[i+1:]+" = "+c.value+"\n"
+	table, line := key[:i], key[i+1:]+" = "+value+"\n"
 	if start, known := at.tables[table]; known {
-		return insertLine(text, start, indentAt(text, start)+line), true
+		return InsertLine(text, start, IndentAt(text, start)+line), true
 	}
 	if inline, known := at.values[table]; known { // {A = 1, B = 2}
 		start := inline[0] + 1
@@ -159,31 +160,16 @@ func editTOML(text string, c change) (edited string, ok bool) {
 		return text[:start] + line + text[start:], text[inline[0]] == '{'
 	}
 	sibling := -1 // the first key of the table, which has no header
-	for key, place := range at.values {
-		if rest, inside := strings.CutPrefix(key, table+"."); inside && !strings.Contains(rest, ".") && (sibling < 0 || place[0] < sibling) {
+	for other, place := range at.values {
+		if rest, inside := strings.CutPrefix(other, table+"."); inside && !strings.Contains(rest, ".") && (sibling < 0 || place[0] < sibling) {
 			sibling = place[0]
 		}
 	}
 	if sibling >= 0 {
-		start, _ := lineOf(text, sibling)
+		start, _ := LineOf(text, sibling)
 		name := strings.TrimRight(text[start:sibling], " \t=")
 		last := strings.LastIndex(name, ".")
-		return insertLine(text, start, name[:last+1]+line), last >= 0 && !strings.ContainsAny(name, "{,")
+		return InsertLine(text, start, name[:last+1]+line), last >= 0 && !strings.ContainsAny(name, "{,")
 	}
-	return insertLine(text, len(text), "\n["+table+"]\n"+line), true
-}
-
-// insertLine puts a line at the start of another one.
-func insertLine(text string, at int, line string) string {
-	if at > 0 && text[at-1] != '\n' {
-		line = "\n" + line
-	}
-	return text[:at] + line + text[at:]
-}
-
-// indentAt returns the blanks at the start of a line.
-func indentAt(text string, start int) string {
-	_, end := lineOf(text, start)
-	line := text[start:end]
-	return line[:len(line)-len(strings.TrimLeft(line, " \t"))]
+	return InsertLine(text, len(text), "\n["+table+"]\n"+line), true
 }

@@ -1,4 +1,4 @@
-package recipe
+package keyfile
 
 import (
 	"bytes"
@@ -21,63 +21,63 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/yamlfile"
 )
 
-// entry is one key of a file with its value. Keys of nested mappings are joined by dots; an element of a list has
+// Entry is one key of a file with its value. Keys of nested mappings are joined by dots; an element of a list has
 // the key of the list and [], unless all elements are plain values.
-type entry struct {
-	key    string
-	value  string
-	list   []string // of plain values; nil for other values
-	isNull bool
-	bare   bool // an option of a command line without a value
+type Entry struct {
+	Key    string
+	Value  string
+	List   []string // of plain values; nil for other values
+	IsNull bool
+	Bare   bool // an option of a command line without a value
 
-	follows    bool   // the value is computed from those of other keys
-	start, end int    // bytes of the value in the file; end 0 = not known
-	written    string // the value in the syntax of the file, of settings only
+	Follows    bool   // the value is computed from those of other keys
+	Start, End int    // bytes of the value in the file; end 0 = not known
+	Written    string // the value in the syntax of the file, of settings only
 }
 
-// maxEntries bounds the keys of a file, and so the growth of YAML by aliases.
-const maxEntries = 1 << 12
+// MaxEntries bounds the keys of a file, and so the growth of YAML by aliases.
+const MaxEntries = 1 << 12
 
 // maxDepth bounds the nesting of a file.
 const maxDepth = 64
 
-var errTooMany = fmt.Errorf("more than %d keys", maxEntries)
+var errTooMany = fmt.Errorf("more than %d keys", MaxEntries)
 
-// flag reports whether the value says yes.
-func (e *entry) flag() bool {
-	switch strings.ToLower(e.value) {
+// Flag reports whether the value says yes.
+func (e *Entry) Flag() bool {
+	switch strings.ToLower(e.Value) {
 	case "true", "yes", "on", "1", "enabled":
 		return true
 	}
 	return false
 }
 
-// whole returns the value as a whole number; ok is false for other values.
-func (e *entry) whole() (n int, ok bool) {
-	v, err := strconv.ParseFloat(strings.ReplaceAll(strings.TrimSpace(e.value), "_", ""), 64)
-	if err != nil || v != math.Trunc(v) || math.Abs(v) > maxNumber {
+// Whole returns the value as a Whole number; ok is false for other values.
+func (e *Entry) Whole() (n int, ok bool) {
+	v, err := strconv.ParseFloat(strings.ReplaceAll(strings.TrimSpace(e.Value), "_", ""), 64)
+	if err != nil || v != math.Trunc(v) || math.Abs(v) > MaxNumber {
 		return 0, false
 	}
 	return int(v), true
 }
 
-// maxNumber bounds the numbers that are read.
-const maxNumber = 1 << 40
+// MaxNumber bounds the numbers that are read.
+const MaxNumber = 1 << 40
 
-// open reports whether the value leaves a setting to the framework or to another file.
-func (e *entry) open() bool {
-	if e.isNull {
+// Open reports whether the value leaves a setting to the framework or to another file.
+func (e *Entry) Open() bool {
+	if e.IsNull {
 		return true
 	}
-	switch strings.ToLower(strings.TrimSpace(e.value)) {
+	switch strings.ToLower(strings.TrimSpace(e.Value)) {
 	case "", "auto", "none", "null", "~":
-		return len(e.list) == 0
+		return len(e.List) == 0
 	}
 	return false
 }
 
-// yamlEntries reads a YAML document.
-func yamlEntries(name string, text []byte) ([]entry, error) {
+// YAML reads a YAML document.
+func YAML(name string, text []byte) ([]Entry, error) {
 	f := yamlfile.File{Name: name, Package: "recipe", Kind: "launch"}
 	top := f.Parse(text)
 	if err := f.Err(); err != nil {
@@ -85,7 +85,7 @@ func yamlEntries(name string, text []byte) ([]entry, error) {
 	}
 	w := yamlWalk{text: text, lines: lineStarts(text), anchors: map[string]ast.Node{}}
 	if err := w.walk("", top.AST(), 0); err != nil {
-		return nil, fmt.Errorf("recipe: %s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return w.out, nil
 }
@@ -94,7 +94,7 @@ type yamlWalk struct {
 	text    []byte
 	lines   []int // offset of each line
 	anchors map[string]ast.Node
-	out     []entry
+	out     []Entry
 	steps   int
 }
 
@@ -109,7 +109,7 @@ func lineStarts(text []byte) []int {
 }
 
 func (w *yamlWalk) walk(key string, n ast.Node, depth int) error {
-	if w.steps++; w.steps > maxEntries || depth > maxDepth {
+	if w.steps++; w.steps > MaxEntries || depth > maxDepth {
 		return errTooMany
 	}
 	switch v := n.(type) {
@@ -128,10 +128,10 @@ func (w *yamlWalk) walk(key string, n ast.Node, depth int) error {
 			return w.walk(key, v.Value, depth+1)
 		}
 		if _, null := v.Value.(*ast.NullNode); null {
-			w.out = append(w.out, w.null(joined(key, name), v.Key.GetToken()))
+			w.out = append(w.out, w.null(Joined(key, name), v.Key.GetToken()))
 			return nil
 		}
-		return w.walk(joined(key, name), v.Value, depth+1)
+		return w.walk(Joined(key, name), v.Value, depth+1)
 	case *ast.AnchorNode:
 		w.anchors[v.Name.GetToken().Value] = v.Value
 		return w.walk(key, v.Value, depth+1)
@@ -155,49 +155,49 @@ func (w *yamlWalk) sequence(key string, v *ast.SequenceNode, depth int) error {
 				return err
 			}
 		default:
-			if w.steps++; w.steps > maxEntries {
+			if w.steps++; w.steps > MaxEntries {
 				return errTooMany
 			}
-			list = append(list, w.scalar("", item).value)
+			list = append(list, w.scalar("", item).Value)
 		}
 	}
 	if len(list) > 0 || len(v.Values) == 0 {
-		w.out = append(w.out, entry{key: key, value: strings.Join(list, " "), list: list})
+		w.out = append(w.out, Entry{Key: key, Value: strings.Join(list, " "), List: list})
 	}
 	return nil
 }
 
 // scalar is a plain value with its place in the file.
-func (w *yamlWalk) scalar(key string, n ast.Node) entry {
-	e := entry{key: key}
+func (w *yamlWalk) scalar(key string, n ast.Node) Entry {
+	e := Entry{Key: key}
 	t := n.GetToken()
 	switch v := n.(type) {
 	case *ast.NullNode:
-		e.isNull = true
+		e.IsNull = true
 		return e
 	case *ast.LiteralNode:
 		if v.Value != nil {
-			e.value = v.Value.Value
+			e.Value = v.Value.Value
 		}
 		return e
 	}
 	if t == nil {
 		return e
 	}
-	e.value = t.Value
-	e.start, e.end = w.place(t)
+	e.Value = t.Value
+	e.Start, e.End = w.place(t)
 	return e
 }
 
 var nullWord = regexp.MustCompile(`^[ \t]*(?:null|Null|NULL|~)?`)
 
 // null is a value of nothing. Its place is all after the colon.
-func (w *yamlWalk) null(key string, name *token.Token) entry {
-	e := entry{key: key, isNull: true}
+func (w *yamlWalk) null(key string, name *token.Token) Entry {
+	e := Entry{Key: key, IsNull: true}
 	if _, end := w.place(name); end > 0 && end < len(w.text) && w.text[end] == ':' {
-		e.start = end + 1
-		if e.end = e.start + len(nullWord.Find(w.text[e.start:])); strings.TrimSpace(string(w.text[e.start:e.end])) == "" {
-			e.end = e.start
+		e.Start = end + 1
+		if e.End = e.Start + len(nullWord.Find(w.text[e.Start:])); strings.TrimSpace(string(w.text[e.Start:e.End])) == "" {
+			e.End = e.Start
 		}
 	}
 	return e
@@ -224,16 +224,16 @@ func (w *yamlWalk) place(t *token.Token) (start, end int) {
 	return 0, 0
 }
 
-// joined is the key of an element of a mapping.
-func joined(key, name string) string {
+// Joined is the key of an element of a mapping.
+func Joined(key, name string) string {
 	if key == "" {
 		return name
 	}
 	return key + "." + name
 }
 
-// jsonEntries reads a JSON object.
-func jsonEntries(name string, text []byte) ([]entry, error) {
+// JSON reads a JSON object.
+func JSON(name string, text []byte) ([]Entry, error) {
 	text = withoutComments(text)
 	w := jsonWalk{text: text, d: json.NewDecoder(bytes.NewReader(text))}
 	w.d.UseNumber()
@@ -247,7 +247,7 @@ func jsonEntries(name string, text []byte) ([]entry, error) {
 		err = errors.New("it is not an object")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("recipe: %s: malformed JSON: %w", name, err)
+		return nil, fmt.Errorf("%s: malformed JSON: %w", name, err)
 	}
 	return w.out, nil
 }
@@ -255,11 +255,11 @@ func jsonEntries(name string, text []byte) ([]entry, error) {
 type jsonWalk struct {
 	text []byte
 	d    *json.Decoder
-	out  []entry
+	out  []Entry
 }
 
 func (w *jsonWalk) value(key string, depth int) error {
-	if len(w.out) > maxEntries || depth > maxDepth {
+	if len(w.out) > MaxEntries || depth > maxDepth {
 		return errTooMany
 	}
 	t, err := w.d.Token()
@@ -273,15 +273,15 @@ func (w *jsonWalk) value(key string, depth int) error {
 		}
 		return w.array(key, depth)
 	case nil:
-		w.out = append(w.out, entry{key: key, isNull: true})
+		w.out = append(w.out, Entry{Key: key, IsNull: true})
 	default:
-		e := entry{key: key, value: fmt.Sprint(v), end: int(w.d.InputOffset())}
-		written := e.value
+		e := Entry{Key: key, Value: fmt.Sprint(v), End: int(w.d.InputOffset())}
+		written := e.Value
 		if s, isText := v.(string); isText {
 			written = strconv.Quote(s)
 		}
-		if e.start = e.end - len(written); e.start < 0 || string(w.text[e.start:e.end]) != written {
-			e.start, e.end = 0, 0 // written with escapes
+		if e.Start = e.End - len(written); e.Start < 0 || string(w.text[e.Start:e.End]) != written {
+			e.Start, e.End = 0, 0 // written with escapes
 		}
 		w.out = append(w.out, e)
 	}
@@ -294,7 +294,7 @@ func (w *jsonWalk) object(key string, depth int) error {
 		if err != nil {
 			return err
 		}
-		if err := w.value(joined(key, fmt.Sprint(name)), depth+1); err != nil {
+		if err := w.value(Joined(key, fmt.Sprint(name)), depth+1); err != nil {
 			return err
 		}
 	}
@@ -311,46 +311,46 @@ func (w *jsonWalk) array(key string, depth int) error {
 	}
 	list := []string{}
 	for _, e := range w.out[from:] {
-		if e.key != key+"[]" {
+		if e.Key != key+"[]" {
 			list = nil
 			break
 		}
-		list = append(list, e.value)
+		list = append(list, e.Value)
 	}
 	if list != nil {
-		w.out = append(w.out[:from], entry{key: key, value: strings.Join(list, " "), list: list})
+		w.out = append(w.out[:from], Entry{Key: key, Value: strings.Join(list, " "), List: list})
 	}
 	_, err := w.d.Token()
 	return err
 }
 
-// tomlEntries reads a TOML document.
-func tomlEntries(name string, text []byte) ([]entry, error) {
+// TOML reads a TOML document.
+func TOML(name string, text []byte) ([]Entry, error) {
 	var top map[string]any
 	if _, err := toml.Decode(string(text), &top); err != nil {
-		return nil, fmt.Errorf("recipe: %s: malformed TOML: %w", name, err)
+		return nil, fmt.Errorf("%s: malformed TOML: %w", name, err)
 	}
-	var out []entry
+	var out []Entry
 	if err := tomlWalk(&out, "", top, 0); err != nil {
-		return nil, fmt.Errorf("recipe: %s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	at := layoutOf(string(text))
 	for i := range out {
-		if p, ok := at.values[out[i].key]; ok {
-			out[i].start, out[i].end = p[0], p[1]
+		if p, ok := at.values[out[i].Key]; ok {
+			out[i].Start, out[i].End = p[0], p[1]
 		}
 	}
 	return out, nil
 }
 
-func tomlWalk(out *[]entry, key string, v any, depth int) error {
-	if len(*out) > maxEntries || depth > maxDepth {
+func tomlWalk(out *[]Entry, key string, v any, depth int) error {
+	if len(*out) > MaxEntries || depth > maxDepth {
 		return errTooMany
 	}
 	switch v := v.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			if err := tomlWalk(out, joined(key, name), v[name], depth+1); err != nil {
+			if err := tomlWalk(out, Joined(key, name), v[name], depth+1); err != nil {
 				return err
 			}
 		}
@@ -361,14 +361,14 @@ func tomlWalk(out *[]entry, key string, v any, depth int) error {
 			}
 		}
 	case []any:
-		e := entry{key: key, list: []string{}}
+		e := Entry{Key: key, List: []string{}}
 		for _, item := range v {
-			e.list = append(e.list, fmt.Sprint(item))
+			e.List = append(e.List, fmt.Sprint(item))
 		}
-		e.value = strings.Join(e.list, " ")
+		e.Value = strings.Join(e.List, " ")
 		*out = append(*out, e)
 	default:
-		*out = append(*out, entry{key: key, value: fmt.Sprint(v)})
+		*out = append(*out, Entry{Key: key, Value: fmt.Sprint(v)})
 	}
 	return nil
 }
