@@ -101,6 +101,16 @@ func TestRemoteFlightRows(t *testing.T) {
 				}
 			}
 		}
+		for _, c := range []*remote.Client{flown, plain} {
+			ctx, cancel := context.WithCancel(t.Context())
+			var err error
+			for _, err = range c.Rows(ctx, remote.Filter{}) {
+				cancel()
+			}
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("canceled after a row: %v", err)
+			}
+		}
 		bad := slices.Concat(rows[:3], []spec.Measurement{{Source: "b"}})
 		if n, err := writer.PutRows(t.Context(), perfmodel.Rows(bad)); n.Total() != 0 || err == nil {
 			t.Errorf("%s: a row without a model: %+v, %v", over, n, err)

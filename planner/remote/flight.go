@@ -49,7 +49,7 @@ func dialFlight(address string, secure bool, transport http.RoundTripper) (*grpc
 // fly calls once with a client of Arrow Flight until it has no error, as send does. The context of a try has the token,
 // and the idempotency key unless that is "".
 func (c *Client) fly(ctx context.Context, key string, once func(context.Context, flight.Client) error) error {
-	pairs := []string{}
+	var pairs []string
 	if c.o.Token != "" {
 		pairs = append(pairs, "authorization", "Bearer "+c.o.Token)
 	}

@@ -54,7 +54,8 @@ func (c *Client) put(ctx context.Context, ms []spec.Measurement) (out Stored, er
 	in := struct {
 		Measurements []spec.Measurement `json:"measurements"`
 	}{ms}
-	return out, c.send(ctx, &request{method: http.MethodPost, path: "/v1/measurements", in: in, key: rand.Text(), repeat: true, read: decoder(&out)})
+	err = c.send(ctx, &request{method: http.MethodPost, path: "/v1/measurements", in: in, key: rand.Text(), repeat: true, read: decoder(&out)})
+	return out, err
 }
 
 // Export writes the stored measurements that f selects to w in a format, "arrow" or "parquet". After an error w may have

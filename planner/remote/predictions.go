@@ -156,16 +156,15 @@ var (
 func questionBatch(qs []Question) arrow.Record {
 	var fields []arrow.Field
 	var columns []arrow.Array
-	add := func(name string, b array.Builder) {
+	add := func(name string, b array.Builder, needed bool) {
 		defer b.Release()
-		fields = append(fields, arrow.Field{Name: name, Type: b.Type(), Nullable: true})
-		columns = append(columns, b.NewArray())
-	}
-	for i, f := range questionTexts {
-		needed := i < 3
-		if !needed && !slices.ContainsFunc(qs, func(q Question) bool { return *f.of(&q) != "" }) {
-			continue
+		if needed || b.NullN() < b.Len() {
+			fields = append(fields, arrow.Field{Name: name, Type: b.Type(), Nullable: true})
+			columns = append(columns, b.NewArray())
 		}
+	}
+	for k, f := range questionTexts {
+		needed := k < 3
 		b := array.NewStringBuilder(memory.DefaultAllocator)
 		b.Reserve(len(qs))
 		for i := range qs {
@@ -175,12 +174,9 @@ func questionBatch(qs []Question) arrow.Record {
 				b.AppendNull()
 			}
 		}
-		add(f.name, b)
+		add(f.name, b, needed)
 	}
 	for _, f := range questionWholes {
-		if !slices.ContainsFunc(qs, func(q Question) bool { return *f.of(&q) != 0 }) {
-			continue
-		}
 		b := array.NewInt64Builder(memory.DefaultAllocator)
 		b.Reserve(len(qs))
 		for i := range qs {
@@ -190,7 +186,7 @@ func questionBatch(qs []Question) arrow.Record {
 				b.AppendNull()
 			}
 		}
-		add(f.name, b)
+		add(f.name, b, false)
 	}
 	return array.NewRecord(arrow.NewSchema(fields, nil), columns, int64(len(qs)))
 }

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -81,16 +82,16 @@ func (c *Client) flownRows(ctx context.Context, f Filter, yield func(spec.Measur
 			}
 			return nil
 		})
-		if passed && err != nil {
+		switch {
+		case errors.Is(err, errStop):
+			return nil
+		case passed && err != nil && ctx.Err() == nil:
 			_, broken = flightFailure(err, 0)
 			return nil
 		}
 		return err
 	})
-	if broken != nil && !errors.Is(broken, errStop) {
-		return broken
-	}
-	return err
+	return cmp.Or(err, broken)
 }
 
 // batches calls each with the rows of each record batch of a ticket.
@@ -162,7 +163,8 @@ func (c *Client) PutRows(ctx context.Context, rows iter.Seq2[spec.Measurement, e
 			}
 		}
 	}
-	return out, put()
+	err = put() // changes out
+	return out, err
 }
 
 // putBatch stores a record batch.
