@@ -17,11 +17,18 @@ type usage struct{ server, client time.Duration }
 // this process.
 func used(address string) (usage, error) {
 	server, err := serverTime(address)
-	var own syscall.Rusage
-	if err == nil {
-		err = syscall.Getrusage(syscall.RUSAGE_SELF, &own)
+	if err != nil {
+		return usage{}, err
 	}
-	return usage{server, time.Duration(own.Utime.Nano() + own.Stime.Nano())}, err
+	own, err := ownTime()
+	return usage{server, own}, err
+}
+
+// ownTime returns the processor time of this process.
+func ownTime() (time.Duration, error) {
+	var own syscall.Rusage
+	err := syscall.Getrusage(syscall.RUSAGE_SELF, &own)
+	return time.Duration(own.Utime.Nano() + own.Stime.Nano()), err
 }
 
 func serverTime(address string) (time.Duration, error) {

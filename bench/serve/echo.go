@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -82,12 +81,12 @@ func echoes(in io.Reader, out io.Writer) error {
 		_ = json.NewEncoder(w).Encode(&answer) // the client may have disconnected
 	})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
-		var own syscall.Rusage
-		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {
+		own, err := ownTime()
+		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		fmt.Fprintf(w, "process_cpu_seconds_total %g\n", time.Duration(own.Utime.Nano()+own.Stime.Nano()).Seconds())
+		fmt.Fprintf(w, "process_cpu_seconds_total %g\n", own.Seconds())
 	})
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
 	go func() { _, _ = io.Copy(io.Discard, in); srv.Close() }()

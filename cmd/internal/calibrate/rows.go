@@ -25,7 +25,8 @@ func fromRows(ctx context.Context, o Options, open func(string) (io.ReadCloser, 
 	if len(usable(rows)) == 0 {
 		return nil, false, fail.NoAnswerf("calibrate: %s has no row with a step time that can be fitted", o.Rows)
 	}
-	request, warnings, err := o.request(ctx, &query.Resolver{Read: d.ReadServed}, query.Common(rows, func(c spec.Config) string { return c.Framework }))
+	resolver := &query.Resolver{Read: d.ReadServed}
+	request, warnings, err := o.request(ctx, resolver, query.Common(rows, func(c spec.Config) string { return c.Framework }))
 	if err != nil {
 		return nil, false, err
 	}
@@ -43,7 +44,7 @@ func fromRows(ctx context.Context, o Options, open func(string) (io.ReadCloser, 
 		return nil, false, err
 	}
 	b := basis{family: fam, rows: rows, fitted: len(usable(rows)), plans: configs, read: func(f store.Filter) ([]spec.Measurement, error) {
-		return (&query.Resolver{Read: d.ReadServed}).Rows(ctx, f)
+		return resolver.Rows(ctx, f)
 	}}
 	if _, b.outliers, err = fitKeys(ctx, fam, rows); err != nil {
 		return nil, false, err
