@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/gzhttp"
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/pacer-ml/pacer/cmd/server/access"
 	"github.com/pacer-ml/pacer/planner/remote"
 )
 
@@ -93,14 +94,14 @@ func (m *router) routeOf(r *http.Request) *route {
 // scopeOf returns the scope that r needs.
 func (m *router) scopeOf(r *http.Request) string {
 	_, pattern := m.Handler(r)
-	return cmp.Or(m.scopes[pattern], ScopeRead)
+	return cmp.Or(m.scopes[pattern], access.ScopeRead)
 }
 
 // routes returns the handler of all operations.
 func (s *Server) routes() (http.Handler, error) {
 	m := &router{ServeMux: http.NewServeMux(), s: s, methods: map[string][]string{}, ops: map[string]*endpoint{},
 		routes: map[string]*route{}, other: s.metrics.route("other"),
-		scopes:  map[string]string{"POST /v1/measurements": ScopeIngest, "POST /v1/fit": ScopeFit},
+		scopes:  map[string]string{"POST /v1/measurements": access.ScopeIngest, "POST /v1/fit": access.ScopeFit},
 		queries: map[string][]string{}, streams: make(chan struct{}, maxStreams)}
 	c := huma.DefaultConfig("Pacer", s.o.Version)
 	c.Info.Description = "Predicts training throughput and memory for every parallelism plan. Units: seconds, samples/s, GiB of 2^30 bytes; lo and hi bound a 90 % interval. Responses have the fields of pacer's JSON output."

@@ -2,17 +2,16 @@ package server
 
 import (
 	"context"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/pacer-ml/pacer/cmd/server/access"
 	"github.com/pacer-ml/pacer/cmd/server/page"
 )
 
@@ -37,15 +36,15 @@ func (s *Server) auth(m *router) http.Handler {
 	refusals := make(chan struct{}, maxRefusals)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case crossSite(r) && !page.Public(r.URL.Path): // others may link to the page
+		case access.CrossSite(r) && !page.Public(r.URL.Path): // others may link to the page
 			writeProblem(w, newProblem(http.StatusForbidden, "", "requests of other sites' pages are refused"))
 		case !s.allowedHost(r):
 			writeProblem(w, newProblem(http.StatusForbidden, "", fmt.Sprintf("host %q: want localhost, a loopback address or a host of --allowed-hosts", cut(r.Host, maxEcho))))
-		case public(r.URL.Path) || !s.tokens.needed():
+		case public(r.URL.Path) || !s.tokens.Needed():
 			m.ServeHTTP(w, r)
 		default:
 			scope := m.scopeOf(r)
-			t := s.tokens.find(bearer(r))
+			t := s.tokens.Find(access.Bearer(r))
 			switch {
 			case t == nil || t.Expired(time.Now()):
 				s.unauthorized(w, r, refusals, t)
@@ -62,7 +61,7 @@ func (s *Server) auth(m *router) http.Handler {
 }
 
 // unauthorized logs and answers a request without a valid token, slowly.
-func (s *Server) unauthorized(w http.ResponseWriter, r *http.Request, refusals chan struct{}, t *Token) {
+func (s *Server) unauthorized(w http.ResponseWriter, r *http.Request, refusals chan struct{}, t *access.Token) {
 	why := "a bearer token is needed: Authorization: Bearer TOKEN"
 	if t != nil {
 		why = fmt.Sprintf("token %q expired at %s", t.Name, t.Expires.Format(time.RFC3339))
@@ -83,53 +82,16 @@ func (s *Server) unauthorized(w http.ResponseWriter, r *http.Request, refusals c
 	writeProblem(w, newProblem(http.StatusUnauthorized, "", why))
 }
 
-// bearer returns the bearer token of r, "" without one.
-func bearer(r *http.Request) string {
-	kind, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(kind, "Bearer") {
-		return ""
-	}
-	return token
-}
-
-func sameBytes(a, b []byte) bool { return subtle.ConstantTimeCompare(a, b) == 1 }
-
-// crossSite reports whether a page of another site made r, by the headers that
-// browsers add.
-func crossSite(r *http.Request) bool {
-	switch r.Header.Get("Sec-Fetch-Site") {
-	case "same-origin", "none":
-		return false
-	case "":
-	default:
-		return true
-	}
-	origin := r.Header.Get("Origin")
-	if origin == "" {
-		return false
-	}
-	u, err := url.Parse(origin)
-	return err != nil || u.Host != r.Host
-}
-
 // allowedHost reports whether the host that r names is one of this server.
 func (s *Server) allowedHost(r *http.Request) bool {
-	host := hostOf(r.Host)
+	host := access.Host(r.Host)
 	if addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && addr.Network() == "unix" {
 		return true
 	}
-	if len(s.o.AllowedHosts) == 0 && s.tokens.needed() || loopback(host) {
+	if len(s.o.AllowedHosts) == 0 && s.tokens.Needed() || access.Loopback(host) {
 		return true
 	}
 	return slices.ContainsFunc(s.o.AllowedHosts, func(allowed string) bool { return strings.EqualFold(allowed, host) })
-}
-
-// hostOf returns the host of an address, with or without a port.
-func hostOf(addr string) string {
-	if host, _, err := net.SplitHostPort(addr); err == nil {
-		return host
-	}
-	return strings.Trim(addr, "[]")
 }
 
 // recovered, deferred, answers a panic with 500, or closes the connection where the

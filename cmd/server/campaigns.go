@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/campaign"
+	"github.com/pacer-ml/pacer/cmd/server/access"
 )
 
 // Campaigns is the progress of campaigns that measure into the store of this server.
@@ -46,7 +47,7 @@ func (c *campaigns) list() Campaigns {
 
 func (s *Server) registerCampaigns(api huma.API, m *router) {
 	const tag, path = "measurements", "/v1/campaigns"
-	m.scopes["POST "+path] = ScopeIngest
+	m.scopes["POST "+path] = access.ScopeIngest
 	register(s, api, m, operation{http.MethodPost, path, "post-campaign", tag, light, "Say how far a campaign is",
 		"pacer profile run does, with every point that it measures into the store of this server.", []int{421}},
 		func(_ context.Context, in *body[campaign.Progress]) (campaign.Progress, error) {

@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/pacer-ml/pacer/cmd/server/access"
 )
 
 // metrics are the metrics of /metrics, in Prometheus format.
@@ -157,7 +159,7 @@ func (s *Server) audit(m *router, r *http.Request, i *requestInfo, status int) {
 	if s.o.AuditLog == nil {
 		return
 	}
-	if scope := m.scopeOf(r); scope == ScopeFit || scope == ScopeAdmin {
+	if scope := m.scopeOf(r); scope == access.ScopeFit || scope == access.ScopeAdmin {
 		s.o.AuditLog.LogAttrs(r.Context(), slog.LevelInfo, "operation", slog.String("id", i.id), slog.String("token", i.token), slog.String("client", i.client), slog.String("scope", scope),
 			slog.String("method", r.Method), slog.String("path", cut(r.URL.Path, maxEcho)), slog.String("query", cut(r.URL.RawQuery, 16*maxEcho)), slog.Int("status", status))
 	}

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/pacer-ml/pacer/cmd/server/access"
 	"github.com/pacer-ml/pacer/cmd/server/snapshot"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 )
@@ -24,13 +25,13 @@ type Options struct {
 	// Token is the bearer token of every request; "" = none, and then only requests
 	// to a loopback name of this machine are answered.
 	Token string
-	// TokensFile has further tokens, see Token; "" = none. It is read again when it
+	// TokensFile has further tokens, see access.Token; "" = none. It is read again when it
 	// changes.
 	TokensFile string
 	// AllowedHosts are names of this server besides localhost and loopback addresses.
 	// None: with tokens every name is allowed, without only those.
 	AllowedHosts []string
-	// TLS, if not nil, is the configuration of TLS, see TLSConfig.
+	// TLS, if not nil, is the configuration of TLS, see access.TLSConfig.
 	TLS *tls.Config
 	// ShutdownDelay is the time from the end of readiness until the server refuses new
 	// connections, so that load balancers notice; 0 = none.
@@ -151,14 +152,5 @@ func Guarded(addr string) (bool, error) {
 	if err != nil {
 		return true, fmt.Errorf("server: address %q, want a form like 127.0.0.1:8470: %w", addr, err)
 	}
-	return !loopback(host), nil
-}
-
-// loopback reports whether host is this machine, by number or as localhost.
-func loopback(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
+	return !access.Loopback(host), nil
 }

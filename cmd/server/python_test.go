@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-ml/pacer/cmd/server/access"
 	"github.com/pacer-ml/pacer/cmd/server/page"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
@@ -67,22 +68,22 @@ func (l *lossy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // The Python client has a method for every route, which the server answers.
 func TestPythonClient(t *testing.T) {
 	dir := t.TempDir()
-	tokens, server := []Token{}, map[string]string{"version": "1.2.3", "certs": dir, "socket": filepath.Join(dir, "socket")}
-	for _, scope := range []string{ScopeAdmin, ScopeRead} {
-		tok, secret, err := NewToken(scope, []string{scope}, time.Now(), time.Time{})
+	tokens, server := []access.Token{}, map[string]string{"version": "1.2.3", "certs": dir, "socket": filepath.Join(dir, "socket")}
+	for _, scope := range []string{access.ScopeAdmin, access.ScopeRead} {
+		tok, secret, err := access.NewToken(scope, []string{scope}, time.Now(), time.Time{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		tokens, server[scope] = append(tokens, tok), secret
 	}
 	file := filepath.Join(dir, "tokens.json")
-	if err := WriteTokens(file, tokens); err != nil {
+	if err := access.WriteTokens(file, tokens); err != nil {
 		t.Fatal(err)
 	}
 	ca := (*authority)(nil).sign(t, dir, "ca", 1)
 	ca.sign(t, dir, "server", 2)
 	ca.sign(t, dir, "client", 3)
-	config, err := TLSConfig(filepath.Join(dir, "server.crt"), filepath.Join(dir, "server.key"), filepath.Join(dir, "ca.crt"), func(err error) { t.Error(err) })
+	config, err := access.TLSConfig(filepath.Join(dir, "server.crt"), filepath.Join(dir, "server.key"), filepath.Join(dir, "ca.crt"), func(err error) { t.Error(err) })
 	if err != nil {
 		t.Fatal(err)
 	}

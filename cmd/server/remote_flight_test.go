@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/pacer-ml/pacer/cmd/server/access"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
@@ -182,8 +183,8 @@ func TestRemoteFlightErrors(t *testing.T) {
 		try    func(*remote.Client) error
 	}{
 		"no token":  {"", 401, read},
-		"one scope": {secrets[ScopeRead], 403, func(c *remote.Client) error { return second(c.PutRows(t.Context(), perfmodel.Rows(measured(t, s, 1)))) }},
-		"a text": {secrets[ScopeIngest], 422, func(c *remote.Client) error {
+		"one scope": {secrets[access.ScopeRead], 403, func(c *remote.Client) error { return second(c.PutRows(t.Context(), perfmodel.Rows(measured(t, s, 1)))) }},
+		"a text": {secrets[access.ScopeIngest], 422, func(c *remote.Client) error {
 			rows := measured(t, s, 1)
 			rows[2].Source = "lab\u202e"
 			return second(c.PutRows(t.Context(), perfmodel.Rows(rows)))

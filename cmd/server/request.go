@@ -9,6 +9,8 @@ import (
 
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/pacer-ml/pacer/cmd/server/access"
 )
 
 // requestInfo is what is known of one request besides its body.
@@ -38,7 +40,7 @@ func (i *requestInfo) flow() uint64 { return maphash.String(flowSeed, i.client) 
 func newRequest(r *http.Request) (*http.Request, *requestInfo) {
 	i := &requestInfo{id: traceID(r), client: r.RemoteAddr}
 	// Programs of this machine share an address, so each connection is a client.
-	if host := hostOf(r.RemoteAddr); !loopback(host) && host != "" {
+	if host := access.Host(r.RemoteAddr); !access.Loopback(host) && host != "" {
 		i.client = host
 	}
 	return r.WithContext(context.WithValue(r.Context(), requestKey{}, i)), i

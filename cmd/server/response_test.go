@@ -18,6 +18,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/answer"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/cmd/internal/query/querytest"
+	"github.com/pacer-ml/pacer/cmd/server/access"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/planner/remote"
@@ -193,9 +194,9 @@ func TestFailedStream(t *testing.T) {
 		{"at the start", "500", 100, httptest.NewRecorder(), false, 1},
 		{"no reader", "499", 200 << 10, &broken{sink: sink{header: http.Header{}}}, true, 0},
 	} {
-		var log, access bytes.Buffer
-		s := newServer(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil)), AccessLog: slog.New(slog.NewJSONHandler(&access, nil))})
-		s.router.stream("/v1/failing", ScopeRead, nil, func(*http.Request) (string, func(io.Writer) error, error) {
+		var log, accessLog bytes.Buffer
+		s := newServer(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil)), AccessLog: slog.New(slog.NewJSONHandler(&accessLog, nil))})
+		s.router.stream("/v1/failing", access.ScopeRead, nil, func(*http.Request) (string, func(io.Writer) error, error) {
 			return "a.file", func(w io.Writer) error {
 				if _, err := w.Write(make([]byte, c.sent)); err != nil {
 					return err
@@ -212,8 +213,8 @@ func TestFailedStream(t *testing.T) {
 			t.Errorf("%s: panics with %v", c.name, v)
 		}
 		hasCount(t, s, "/v1/failing", c.status, 1)
-		if !strings.Contains(access.String(), `"status":`+c.status) {
-			t.Errorf("%s: access log %s", c.name, &access)
+		if !strings.Contains(accessLog.String(), `"status":`+c.status) {
+			t.Errorf("%s: access log %s", c.name, &accessLog)
 		}
 		if n := strings.Count(log.String(), "\n"); n != c.lines || n > 0 && !strings.Contains(log.String(), failed.Error()) {
 			t.Errorf("%s: log %s", c.name, &log)

@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/cmd/server/access"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
@@ -60,7 +61,7 @@ func (s *Server) registerRows(api huma.API, m *router) {
 	const tag = "measurements"
 	register(s, api, m, operation{http.MethodGet, "/v1/measurements/rows", "rows", tag, light, "Stored measurements, page by page",
 		"Measurements that are stored from the first page to the last are given once, whatever is stored or deleted meanwhile.", []int{422}}, s.rows)
-	m.scopes["DELETE /v1/measurements"] = ScopeAdmin
+	m.scopes["DELETE /v1/measurements"] = access.ScopeAdmin
 	register(s, api, m, operation{http.MethodDelete, "/v1/measurements", "forget", tag, light, "Delete the measurements of a source",
 		"As pacer store forget: they are not stored again until pacer store release admits them.", []int{404, 421, 422}}, s.forget)
 }

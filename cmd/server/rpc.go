@@ -12,11 +12,12 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/pacer-ml/pacer/cmd/server/access"
 	"github.com/pacer-ml/pacer/cmd/server/pacerpb"
 )
 
 // rpcScopes are the scopes of the operations of gRPC; read where absent.
-var rpcScopes = map[string]string{"/arrow.flight.protocol.FlightService/DoPut": ScopeIngest}
+var rpcScopes = map[string]string{"/arrow.flight.protocol.FlightService/DoPut": access.ScopeIngest}
 
 // healthService has the requests that need no token, as /healthz.
 const healthService = "/grpc.health.v1.Health/"

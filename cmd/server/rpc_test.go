@@ -25,6 +25,8 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/pacer-ml/pacer/cmd/server/access"
 )
 
 // serveRPC serves s over HTTP and gRPC, and returns a connection to the latter.
@@ -80,13 +82,13 @@ func TestScopesOfRPC(t *testing.T) {
 	s.drain() // no stream waits for messages
 	for pattern := range s.rpcs.routes {
 		_, path, _ := strings.Cut(pattern, " ")
-		want := ScopeRead
+		want := access.ScopeRead
 		if path == "/arrow.flight.protocol.FlightService/DoPut" {
-			want = ScopeIngest
+			want = access.ScopeIngest
 		}
 		for scope, secret := range secrets {
 			code, message, w := rpcOf(s, path, "Authorization", "Bearer "+secret)
-			allowed := scope == want || scope == ScopeAdmin || strings.HasPrefix(path, "/grpc.health.v1.Health/")
+			allowed := scope == want || scope == access.ScopeAdmin || strings.HasPrefix(path, "/grpc.health.v1.Health/")
 			if refused := code == "7"; refused == allowed || code == "16" || code == "" || w.Code != http.StatusOK {
 				t.Errorf("%s with scope %s: status %d, code %q %q", path, scope, w.Code, code, message)
 			}
@@ -118,8 +120,8 @@ func TestRPCOnly(t *testing.T) {
 
 // A request of gRPC is a line of the access log with its status, and counts by method.
 func TestAccessLogOfRPC(t *testing.T) {
-	var access bytes.Buffer
-	s := newServer(t, Options{AccessLog: slog.New(slog.NewJSONHandler(&access, nil))})
+	var accessLog bytes.Buffer
+	s := newServer(t, Options{AccessLog: slog.New(slog.NewJSONHandler(&accessLog, nil))})
 	conn, end := serveRPC(t, s)
 	const id = "4bf92f3577b34da6a3ce929d0e0e4736"
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "traceparent", "00-"+id+"-00f067aa0ba902b7-01")
@@ -134,8 +136,8 @@ func TestAccessLogOfRPC(t *testing.T) {
 		Seconds         float64
 	}
 	const route = "/arrow.flight.protocol.FlightService/GetFlightInfo"
-	if err := json.Unmarshal(access.Bytes(), &line); err != nil || line.ID != id || line.Route != route || line.Status != http.StatusNotFound || line.Seconds <= 0 {
-		t.Errorf("%v: %s", err, &access)
+	if err := json.Unmarshal(accessLog.Bytes(), &line); err != nil || line.ID != id || line.Route != route || line.Status != http.StatusNotFound || line.Seconds <= 0 {
+		t.Errorf("%v: %s", err, &accessLog)
 	}
 	if n := valueOf(s.metrics.requests.WithLabelValues(route, "404")); n != 1 {
 		t.Errorf("counted %g times", n)
@@ -211,7 +213,7 @@ func TestRPCTLS(t *testing.T) {
 	ca.sign(t, dir, "server", 2)
 	ca.sign(t, dir, "client", 3)
 	at := func(name string) string { return filepath.Join(dir, name) }
-	config, err := TLSConfig(at("server.crt"), at("server.key"), at("ca.crt"), func(err error) { t.Error(err) })
+	config, err := access.TLSConfig(at("server.crt"), at("server.key"), at("ca.crt"), func(err error) { t.Error(err) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/answer"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/cmd/server/access"
 	"github.com/pacer-ml/pacer/perfmodel/registry"
 	"github.com/pacer-ml/pacer/profiler/store"
 	"github.com/pacer-ml/pacer/profiler/store/reader"
@@ -38,7 +39,7 @@ type Server struct {
 	limit    limiter
 	memory   memoryBudget
 	answers  answerCache
-	tokens   *tokenSet
+	tokens   *access.Tokens
 	ending   atomic.Bool // shutting down
 	health   *health.Server
 	draining context.Context // ends when no new requests are answered
@@ -86,7 +87,7 @@ func New(db *store.DB, reg *registry.Registry, o Options) (*Server, error) {
 		}
 	}
 	var err error
-	if s.tokens, err = newTokenSet(&s.o); err != nil {
+	if s.tokens, err = access.Load(s.o.Token, s.o.TokensFile, func(err error) { s.o.Log.Error(err.Error()) }); err != nil {
 		return nil, err
 	}
 	if s.handler, err = s.routes(); err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/experiment"
 	"github.com/pacer-ml/pacer/cmd/internal/answer"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/cmd/server/access"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler/report"
 	"github.com/pacer-ml/pacer/scheduler/sim"
@@ -106,7 +107,7 @@ type simulationID struct {
 
 func (s *Server) registerSimulations(api huma.API, m *router) {
 	const tag, path, one = "simulations", "/v1/simulations", "/v1/simulations/{id}"
-	m.scopes["POST "+path], m.scopes["DELETE "+one] = ScopeFit, ScopeFit
+	m.scopes["POST "+path], m.scopes["DELETE "+one] = access.ScopeFit, access.ScopeFit
 	register(s, api, m, operation{http.MethodPost, path, "simulate", tag, light, "Simulate scheduling policies",
 		fmt.Sprintf("As pacer simulate. The answer comes at once, and the simulation runs when those before it have ended. The last %d are kept.", maxSimulations), []int{404}},
 		func(ctx context.Context, in *body[SimulationRequest]) (Simulation, error) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/klauspost/compress/gzhttp"
 
+	"github.com/pacer-ml/pacer/cmd/server/access"
 	"github.com/pacer-ml/pacer/perfmodel/rowfile"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
@@ -21,10 +22,10 @@ const maxStreams = 2
 // registerStreams adds the answers that are written while the store is read. They are
 // not JSON, so they are not in the OpenAPI document.
 func (s *Server) registerStreams(m *router) {
-	m.stream("/v1/backup", ScopeAdmin, nil, func(r *http.Request) (string, func(io.Writer) error, error) {
+	m.stream("/v1/backup", access.ScopeAdmin, nil, func(r *http.Request) (string, func(io.Writer) error, error) {
 		return "pacer.backup", func(w io.Writer) error { return s.db.Backup(r.Context(), w) }, nil
 	})
-	m.stream("/v1/measurements/export", ScopeRead, []string{"model", "accelerator", "source", "format"}, s.export)
+	m.stream("/v1/measurements/export", access.ScopeRead, []string{"model", "accelerator", "source", "format"}, s.export)
 }
 
 // export returns the writer of the stored rows that the query selects with model,

@@ -9,7 +9,7 @@ import (
 // messages leave the names out. Packages named as their verb are missing. A test compares the list
 // with the sources.
 var errorPackages = strings.Fields(`
-	accuracy admission analytic answer bayes catalog colocation compat compose datasets device drift
+	access accuracy admission analytic answer bayes catalog colocation compat compose datasets device drift
 	executor experiment family goodput gp hook hostspeed huggingface hybrid kubejob kubernetes
 	kubetest launch lbfgsb live livetest lp measured memory named nn nnls online optimus order
 	perfmodel place planner policy profiler query recipe recording registry remote replay report

@@ -16,6 +16,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/importer"
 	"github.com/pacer-ml/pacer/cmd/server"
+	"github.com/pacer-ml/pacer/cmd/server/access"
 	"github.com/pacer-ml/pacer/datasets/measured"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler/store"
@@ -37,7 +38,7 @@ func secure(c *cli.Context, o *server.Options) (err error) {
 	case (cert == "") != (key == ""), ca != "" && cert == "":
 		return fail.Usagef("serve: --tls-cert, --tls-key and --tls-client-ca: want the first two together, the third only with them")
 	case cert != "":
-		if o.TLS, err = server.TLSConfig(cert, key, ca, func(err error) { o.Log.Error(err.Error()) }); err != nil {
+		if o.TLS, err = access.TLSConfig(cert, key, ca, func(err error) { o.Log.Error(err.Error()) }); err != nil {
 			return fail.Usagef("serve: --tls-cert: %w", err)
 		}
 	}
@@ -71,8 +72,8 @@ func bearerToken(c *cli.Context) (string, error) {
 	switch {
 	case token == "" && path != "":
 		return "", fail.Usagef("serve: --token-file %s is empty", path)
-	case token != "" && len(token) < server.MinToken:
-		return "", fail.Usagef("serve: the token of %s has %d characters, want at least %d: pacer token create makes a strong one", from, len(token), server.MinToken)
+	case token != "" && len(token) < access.MinToken:
+		return "", fail.Usagef("serve: the token of %s has %d characters, want at least %d: pacer token create makes a strong one", from, len(token), access.MinToken)
 	}
 	return token, nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
-	"github.com/pacer-ml/pacer/cmd/server"
+	"github.com/pacer-ml/pacer/cmd/server/access"
 )
 
 // tokensFile, in the data directory, has the tokens of pacer serve.
@@ -53,11 +53,11 @@ func tokenFile(c *cli.Context) (string, error) {
 }
 
 // readTokens returns the tokens of a command and their file.
-func readTokens(c *cli.Context) (path string, tokens []server.Token, err error) {
+func readTokens(c *cli.Context) (path string, tokens []access.Token, err error) {
 	if path, err = tokenFile(c); err != nil {
 		return "", nil, err
 	}
-	tokens, err = server.ReadTokens(path)
+	tokens, err = access.ReadTokens(path)
 	return path, tokens, err
 }
 
@@ -67,7 +67,7 @@ func createToken(c *cli.Context) error {
 		return err
 	}
 	name := c.String("name")
-	if slices.ContainsFunc(tokens, func(t server.Token) bool { return t.Name == name }) {
+	if slices.ContainsFunc(tokens, func(t access.Token) bool { return t.Name == name }) {
 		return fail.Usagef("token create: --name %q is taken; pacer token revoke deletes it", name)
 	}
 	now := time.Now()
@@ -75,11 +75,11 @@ func createToken(c *cli.Context) error {
 	if d := c.Duration("expires"); c.IsSet("expires") {
 		expires = now.Add(d)
 	}
-	t, secret, err := server.NewToken(name, splitScopes(c.StringSlice("scope")), now, expires)
+	t, secret, err := access.NewToken(name, splitScopes(c.StringSlice("scope")), now, expires)
 	if err != nil {
 		return fail.Usagef("token create: %w", err)
 	}
-	if err := server.WriteTokens(path, append(tokens, t)); err != nil {
+	if err := access.WriteTokens(path, append(tokens, t)); err != nil {
 		return err
 	}
 	fmt.Fprintf(c.App.ErrWriter, "token: %s of %s has its SHA-256; it is shown only now\n", name, path)
@@ -101,11 +101,11 @@ func revokeToken(c *cli.Context) error {
 		return err
 	}
 	name := c.String("name")
-	left := slices.DeleteFunc(slices.Clone(tokens), func(t server.Token) bool { return t.Name == name })
+	left := slices.DeleteFunc(slices.Clone(tokens), func(t access.Token) bool { return t.Name == name })
 	if len(left) == len(tokens) {
 		return fail.Usagef("token revoke: --name %q is no token of %s", name, path)
 	}
-	return server.WriteTokens(path, left)
+	return access.WriteTokens(path, left)
 }
 
 func listTokens(c *cli.Context) error {

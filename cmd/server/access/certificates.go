@@ -1,4 +1,4 @@
-package server
+package access
 
 import (
 	"crypto/tls"
@@ -28,7 +28,7 @@ type certificates struct {
 func TLSConfig(cert, key, clientCA string, warn func(error)) (*tls.Config, error) {
 	c := &certificates{cert: cert, key: key, clientCA: clientCA, warn: warn}
 	if err := c.load(); err != nil {
-		return nil, fmt.Errorf("server: %w", err)
+		return nil, fmt.Errorf("access: %w", err)
 	}
 	c.changed = c.times()
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.current(), nil }}, nil

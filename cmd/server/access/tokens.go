@@ -1,8 +1,9 @@
-package server
+package access
 
 import (
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -54,18 +55,18 @@ func (t *Token) Expired(now time.Time) bool { return !t.Expires.IsZero() && !now
 // NewToken returns a token and its secret, which is shown once. Errors name the value.
 func NewToken(name string, scopes []string, now, expires time.Time) (t Token, secret string, err error) {
 	if name == "" || len(name) > 64 || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return t, "", fmt.Errorf("server: token name %q is not 1 to 64 printable ASCII characters without spaces", name)
+		return t, "", fmt.Errorf("access: token name %q is not 1 to 64 printable ASCII characters without spaces", name)
 	}
 	if len(scopes) == 0 {
-		return t, "", fmt.Errorf("server: token %q has no scope: want some of %s", name, strings.Join(Scopes(), ", "))
+		return t, "", fmt.Errorf("access: token %q has no scope: want some of %s", name, strings.Join(Scopes(), ", "))
 	}
 	for _, s := range scopes {
 		if !slices.Contains(Scopes(), s) {
-			return t, "", fmt.Errorf("server: scope %q is not one of %s", s, strings.Join(Scopes(), ", "))
+			return t, "", fmt.Errorf("access: scope %q is not one of %s", s, strings.Join(Scopes(), ", "))
 		}
 	}
 	if !expires.IsZero() && !expires.After(now) {
-		return t, "", fmt.Errorf("server: token %q would expire at %s, which is past", name, expires.Format(time.RFC3339))
+		return t, "", fmt.Errorf("access: token %q would expire at %s, which is past", name, expires.Format(time.RFC3339))
 	}
 	b := make([]byte, 32)
 	if _, err := rand.Read(b); err != nil {
@@ -87,11 +88,11 @@ func ReadTokens(path string) ([]Token, error) {
 		err = json.Unmarshal(b, &out)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("server: tokens of %s: %w", path, err)
+		return nil, fmt.Errorf("access: tokens of %s: %w", path, err)
 	}
 	for _, t := range out.Tokens {
 		if sum, err := hex.DecodeString(t.SHA256); err != nil || len(sum) != sha256.Size {
-			return nil, fmt.Errorf("server: tokens of %s: sha256 %q of token %q is not %d hexadecimal digits", path, t.SHA256, t.Name, 2*sha256.Size)
+			return nil, fmt.Errorf("access: tokens of %s: sha256 %q of token %q is not %d hexadecimal digits", path, t.SHA256, t.Name, 2*sha256.Size)
 		}
 	}
 	return out.Tokens, nil
@@ -106,10 +107,10 @@ func WriteTokens(path string, tokens []Token) error {
 	})
 }
 
-// tokenSet are the tokens of a server: one of its options, and those of a file, which
+// Tokens are the tokens of a server: one without a file, and those of a file, which
 // it reads again when it changes.
-type tokenSet struct {
-	fixed []byte // SHA-256 of Options.Token; nil = none
+type Tokens struct {
+	fixed []byte // SHA-256 of the token without a file; nil = none
 	file  string // "" = none
 	warn  func(error)
 
@@ -119,10 +120,12 @@ type tokenSet struct {
 	byHash  map[string]*Token
 }
 
-func newTokenSet(o *Options) (*tokenSet, error) {
-	t := &tokenSet{file: o.TokensFile, warn: func(err error) { o.Log.Error(err.Error()) }}
-	if o.Token != "" {
-		sum := sha256.Sum256([]byte(o.Token))
+// Load returns the tokens of a server: token, which allows everything, and those of file; "" = none. Where file
+// changes and cannot be read, warn is called and its tokens before stay.
+func Load(token, file string, warn func(error)) (*Tokens, error) {
+	t := &Tokens{file: file, warn: warn}
+	if token != "" {
+		sum := sha256.Sum256([]byte(token))
 		t.fixed = sum[:]
 	}
 	if t.file == "" {
@@ -133,24 +136,24 @@ func newTokenSet(o *Options) (*tokenSet, error) {
 	return t, err
 }
 
-func (t *tokenSet) set(tokens []Token) {
+func (t *Tokens) set(tokens []Token) {
 	t.byHash = map[string]*Token{}
 	for i := range tokens {
 		t.byHash[tokens[i].SHA256] = &tokens[i]
 	}
 }
 
-// needed reports whether requests need a token.
-func (t *tokenSet) needed() bool { return t.fixed != nil || t.file != "" }
+// Needed reports whether requests need a token.
+func (t *Tokens) Needed() bool { return t.fixed != nil || t.file != "" }
 
-// allToken is the token of Options.Token.
+// allToken is the token without a file.
 var allToken = &Token{Name: "token", Scopes: []string{ScopeAdmin}}
 
-// find returns the token with a secret, nil = none. It looks up the hash of the
+// Find returns the token with a secret, nil = none. It looks up the hash of the
 // secret, so its time says nothing about the secret of another token.
-func (t *tokenSet) find(secret string) *Token {
+func (t *Tokens) Find(secret string) *Token {
 	sum := sha256.Sum256([]byte(secret))
-	if t.fixed != nil && sameBytes(sum[:], t.fixed) {
+	if t.fixed != nil && subtle.ConstantTimeCompare(sum[:], t.fixed) == 1 {
 		return allToken
 	}
 	t.mu.Lock()
@@ -161,7 +164,7 @@ func (t *tokenSet) find(secret string) *Token {
 
 // reload reads the file again where it changed, at most once a second. A file that
 // cannot be read leaves the tokens as they are.
-func (t *tokenSet) reload() {
+func (t *Tokens) reload() {
 	now := time.Now()
 	if t.file == "" || now.Sub(t.checked) < time.Second {
 		return
