@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/pacer-ml/pacer/cmd/server/access"
+	"github.com/pacer-ml/pacer/cmd/server/problem"
 	"github.com/pacer-ml/pacer/planner/remote"
 )
 
@@ -114,7 +115,7 @@ func (s *Server) routes() (http.Handler, error) {
 	c.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
 	c.DocsPath, c.SchemasPath = "", "" // that page loads scripts from another site; schemas are in the document
 	c.CreateHooks = nil                // no $schema in responses
-	c.Transformers = []huma.Transformer{shortened}
+	c.Transformers = []huma.Transformer{problem.Shortened}
 	c.Formats = map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat}
 	c.NoFormatFallback = false
 	api := humago.New(m, c)
@@ -163,12 +164,12 @@ var oraclePackage = reflect.TypeFor[remote.Request]().PkgPath()
 func (m *router) noSuchPath(w http.ResponseWriter, r *http.Request) {
 	methods := m.methods[r.URL.Path]
 	if len(methods) == 0 {
-		writeProblem(w, newProblem(http.StatusNotFound, "", fmt.Sprintf("there is no %s; /openapi.json lists the paths", cut(r.URL.Path, maxEcho))))
+		problem.Write(w, problem.New(http.StatusNotFound, "", fmt.Sprintf("there is no %s; /openapi.json lists the paths", problem.Echo(r.URL.Path))))
 		return
 	}
 	allowed := strings.Join(slices.Sorted(slices.Values(methods)), ", ")
 	w.Header().Set("Allow", allowed)
-	writeProblem(w, newProblem(http.StatusMethodNotAllowed, "", fmt.Sprintf("%s of %s: want %s", cut(r.Method, maxEcho), r.URL.Path, allowed)))
+	problem.Write(w, problem.New(http.StatusMethodNotAllowed, "", fmt.Sprintf("%s of %s: want %s", problem.Echo(r.Method), r.URL.Path, allowed)))
 }
 
 // body is a request with a JSON body.
@@ -202,7 +203,7 @@ func register[I, O any](s *Server, api huma.API, m *router, op operation, handle
 			return handle(ctx, in)
 		})
 		if err != nil {
-			p := problem(err)
+			p := problem.Of(err)
 			if p.Status >= 500 {
 				requestOf(ctx).err = err
 			}
@@ -224,7 +225,7 @@ func describeProblems(doc *huma.OpenAPI, ops ...*huma.Operation) {
 		}
 		for status, r := range op.Responses {
 			if status >= "400" {
-				r.Content = map[string]*huma.MediaType{"application/problem+json": {Schema: doc.Components.Schemas.Schema(reflect.TypeFor[Problem](), true, "")}}
+				r.Content = map[string]*huma.MediaType{"application/problem+json": {Schema: doc.Components.Schemas.Schema(reflect.TypeFor[problem.Problem](), true, "")}}
 			}
 		}
 	}

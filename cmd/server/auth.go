@@ -13,6 +13,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/server/access"
 	"github.com/pacer-ml/pacer/cmd/server/page"
+	"github.com/pacer-ml/pacer/cmd/server/problem"
 )
 
 // public reports whether a path needs no token: the checks of load balancers, and the files of the page, which have
@@ -37,9 +38,9 @@ func (s *Server) auth(m *router) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case access.CrossSite(r) && !page.Public(r.URL.Path): // others may link to the page
-			writeProblem(w, newProblem(http.StatusForbidden, "", "requests of other sites' pages are refused"))
+			problem.Write(w, problem.New(http.StatusForbidden, "", "requests of other sites' pages are refused"))
 		case !s.allowedHost(r):
-			writeProblem(w, newProblem(http.StatusForbidden, "", fmt.Sprintf("host %q: want localhost, a loopback address or a host of --allowed-hosts", cut(r.Host, maxEcho))))
+			problem.Write(w, problem.New(http.StatusForbidden, "", fmt.Sprintf("host %q: want localhost, a loopback address or a host of --allowed-hosts", problem.Echo(r.Host))))
 		case public(r.URL.Path) || !s.tokens.Needed():
 			m.ServeHTTP(w, r)
 		default:
@@ -51,7 +52,7 @@ func (s *Server) auth(m *router) http.Handler {
 			case !t.Allows(scope, time.Now()):
 				requestOf(r.Context()).token = t.Name
 				s.o.Log.Warn("token refused", "id", requestOf(r.Context()).id, "token", t.Name, "wants", scope)
-				writeProblem(w, newProblem(http.StatusForbidden, "", fmt.Sprintf("token %q has scopes %q, this request needs %q", t.Name, t.Scopes, scope)))
+				problem.Write(w, problem.New(http.StatusForbidden, "", fmt.Sprintf("token %q has scopes %q, this request needs %q", t.Name, t.Scopes, scope)))
 			default:
 				requestOf(r.Context()).client, requestOf(r.Context()).token = t.Name, t.Name
 				m.ServeHTTP(w, r)
@@ -67,7 +68,7 @@ func (s *Server) unauthorized(w http.ResponseWriter, r *http.Request, refusals c
 		why = fmt.Sprintf("token %q expired at %s", t.Name, t.Expires.Format(time.RFC3339))
 	}
 	s.metrics.refused.WithLabelValues("token").Inc()
-	s.o.Log.Warn("no valid token", "id", requestOf(r.Context()).id, "remote", r.RemoteAddr, "path", cut(r.URL.Path, maxEcho))
+	s.o.Log.Warn("no valid token", "id", requestOf(r.Context()).id, "remote", r.RemoteAddr, "path", problem.Echo(r.URL.Path))
 	select {
 	case refusals <- struct{}{}:
 		defer func() { <-refusals }()
@@ -79,7 +80,7 @@ func (s *Server) unauthorized(w http.ResponseWriter, r *http.Request, refusals c
 	defer cancel()
 	<-ctx.Done()
 	w.Header().Set("WWW-Authenticate", `Bearer realm="pacer"`)
-	writeProblem(w, newProblem(http.StatusUnauthorized, "", why))
+	problem.Write(w, problem.New(http.StatusUnauthorized, "", why))
 }
 
 // allowedHost reports whether the host that r names is one of this server.
@@ -118,5 +119,5 @@ func (s *Server) recovered(w *responseWriter, r *http.Request) {
 		w.cut(http.StatusInternalServerError)
 	}
 	w.status = 0
-	writeProblem(w, newProblem(http.StatusInternalServerError, "", "an internal error, which was logged"))
+	problem.Write(w, problem.New(http.StatusInternalServerError, "", "an internal error, which was logged"))
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/answer"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/cmd/server/problem"
 )
 
 // BatchRequest asks about many plans.
@@ -46,9 +47,9 @@ func (b Batch) AppendJSON([]byte) ([]byte, error) { return b.text, nil }
 
 // BatchRow is a prediction, or why there is none.
 type BatchRow struct {
-	Plan    *query.PlanRow `json:"plan,omitempty"`
-	Launch  *query.Launch  `json:"launch,omitempty" doc:"Files that start the plan, with emit."`
-	Problem *Problem       `json:"problem,omitempty"`
+	Plan    *query.PlanRow   `json:"plan,omitempty"`
+	Launch  *query.Launch    `json:"launch,omitempty" doc:"Files that start the plan, with emit."`
+	Problem *problem.Problem `json:"problem,omitempty"`
 }
 
 // jsonFormat is that of huma, but for bodies and answers with a quicker one of their own.
@@ -139,18 +140,18 @@ func (s *Server) appendRow(ctx context.Context, b []byte, i int, row func(b []by
 		if v := recover(); v != nil {
 			s.metrics.panics.Inc()
 			s.o.Log.Error("panic", "id", requestOf(ctx).id, "path", "/v1/predict/batch", "value", fmt.Sprint(v), "stack", string(debug.Stack()))
-			out, _ = query.AppendJSON(b, BatchRow{Problem: newProblem(http.StatusInternalServerError, "", "an internal error, which was logged")})
+			out, _ = query.AppendJSON(b, BatchRow{Problem: problem.New(http.StatusInternalServerError, "", "an internal error, which was logged")})
 		}
 	}()
 	out, err := row(b, i)
 	if err == nil {
 		return out
 	}
-	p := problem(err)
+	p := problem.Of(err)
 	if p.Status == http.StatusInternalServerError {
 		s.o.Log.Error("row failed", "id", requestOf(ctx).id, "path", "/v1/predict/batch", "error", err)
 	}
-	shorten(&p.ErrorModel)
+	problem.Shorten(&p.ErrorModel)
 	if out, err = query.AppendJSON(b, BatchRow{Problem: p}); err != nil {
 		panic(err)
 	}

@@ -18,6 +18,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/pacer-ml/pacer/cmd/server/bodycheck"
+	"github.com/pacer-ml/pacer/cmd/server/problem"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
@@ -74,8 +76,8 @@ func TestAbuseBodies(t *testing.T) {
 		cpu, allocated := usage(t)
 		w := do(s, http.MethodPost, c[0], c[1])
 		cpuAfter, allocatedAfter := usage(t)
-		var p Problem
-		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Code != 400 && w.Code != 422 || len(p.Errors) == 0 || len(p.Errors) > maxErrors || w.Body.Len() > 64<<10 {
+		var p problem.Problem
+		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Code != 400 && w.Code != 422 || len(p.Errors) == 0 || len(p.Errors) > bodycheck.MaxErrors || w.Body.Len() > 64<<10 {
 			t.Errorf("%s: %d, %d bytes, %.300s", name, w.Code, w.Body.Len(), w.Body)
 		}
 		seconds, bytes := cpuAfter-cpu, allocatedAfter-allocated
@@ -163,7 +165,7 @@ func TestCompressedAnswers(t *testing.T) {
 			t.Errorf("%s: %q, %d bytes of %d", encoding, w.Header().Get("Content-Encoding"), w.Body.Len(), plain.Body.Len())
 			continue
 		}
-		r, end, err := decompressed(encoding, w.Body, 1<<20)
+		r, end, err := bodycheck.Decompressed(encoding, w.Body, 1<<20)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +206,7 @@ func TestAbuseMemory(t *testing.T) {
 	}()
 	<-slow.read
 	big := strings.Repeat(" ", 1<<19+1<<18)
-	if a := do(s, http.MethodPost, "/v1/predict", big); a.Code != http.StatusTooManyRequests || a.Header().Get("Retry-After") == "" || !strings.Contains(a.Body.String(), typeOverloaded) {
+	if a := do(s, http.MethodPost, "/v1/predict", big); a.Code != http.StatusTooManyRequests || a.Header().Get("Retry-After") == "" || !strings.Contains(a.Body.String(), problem.TypeOverloaded) {
 		t.Errorf("%d %s", a.Code, a.Body)
 	}
 	if a := do(s, http.MethodPost, "/v1/predict", small); a.Code != http.StatusOK {

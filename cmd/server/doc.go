@@ -6,6 +6,6 @@
 // and limits; their Go types define the OpenAPI document). Package cmd/internal/answer
 // answers the questions. The operations are in queries.go, oracle.go, listings.go,
 // network.go, nearest.go, simulations.go and measurements.go. The web page is in page. replicas.go is what writers
-// and replicas do, by package snapshot. Around them are auth.go by package access, limit.go, body.go, response.go, problem.go,
-// metrics.go and tracing.go.
+// and replicas do, by package snapshot. Around them are auth.go by package access, limit.go, body.go by
+// package bodycheck, response.go, metrics.go and tracing.go. Package problem has the responses to errors.
 package server

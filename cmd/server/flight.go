@@ -15,6 +15,8 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 	"github.com/apache/arrow/go/v17/arrow/memory"
 
+	"github.com/pacer-ml/pacer/cmd/server/bodycheck"
+	"github.com/pacer-ml/pacer/cmd/server/problem"
 	"github.com/pacer-ml/pacer/perfmodel/rowfile"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler/store"
@@ -52,7 +54,7 @@ func selection(b []byte) (out Selection, err error) {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return out, nil
 	}
-	if p := malformed(b); p != nil {
+	if p := bodycheck.Malformed(b); p != nil {
 		return out, p
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
@@ -67,13 +69,15 @@ func selection(b []byte) (out Selection, err error) {
 	}
 	for _, o := range out.Outcomes {
 		if !slices.Contains([]spec.Outcome{spec.OK, spec.OOM, spec.Timeout, spec.Failed}, spec.Outcome(o)) {
-			return out, badFlight(fmt.Sprintf("outcome %q: want ok, oom, timeout or failed", cut(o, maxEcho)))
+			return out, badFlight(fmt.Sprintf("outcome %q: want ok, oom, timeout or failed", problem.Echo(o)))
 		}
 	}
 	return out, nil
 }
 
-func badFlight(why string) *Problem { return newProblem(http.StatusUnprocessableEntity, "", why) }
+func badFlight(why string) *problem.Problem {
+	return problem.New(http.StatusUnprocessableEntity, "", why)
+}
 
 // filter returns the filter of a Selection.
 func (s *Server) filter(ctx context.Context, in Selection) (store.Filter, error) {
@@ -95,8 +99,8 @@ func selected(d *flight.FlightDescriptor) (Selection, error) {
 	return Selection{}, noFlight(d)
 }
 
-func noFlight(d *flight.FlightDescriptor) *Problem {
-	return newProblem(http.StatusNotFound, "", fmt.Sprintf("there is no flight %q: want the path %q or %q", cut(strings.Join(d.GetPath(), "/"), maxEcho), flightMeasurements, flightPredict))
+func noFlight(d *flight.FlightDescriptor) *problem.Problem {
+	return problem.New(http.StatusNotFound, "", fmt.Sprintf("there is no flight %q: want the path %q or %q", problem.Echo(strings.Join(d.GetPath(), "/")), flightMeasurements, flightPredict))
 }
 
 // GetSchema implements flight.FlightServer.

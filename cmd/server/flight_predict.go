@@ -14,6 +14,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/answer"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/cmd/server/problem"
 	memorymodel "github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
@@ -156,11 +157,11 @@ func (b *predictionBuilder) add(ch *planner.Choice, cost *spec.TrainCost) {
 
 // fail appends a problem.
 func (b *predictionBuilder) fail(ctx context.Context, s *Server, err error) {
-	p := problem(err)
+	p := problem.Of(err)
 	if p.Status == http.StatusInternalServerError {
 		s.o.Log.Error("row failed", "id", requestOf(ctx).id, "path", flightPredict, "error", err)
 	}
-	shorten(&p.ErrorModel)
+	problem.Shorten(&p.ErrorModel)
 	for i := range predictions.NumFields() - 2 {
 		b.Field(i).AppendNull()
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/flight"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/pacer-ml/pacer/cmd/server/bodycheck"
+	"github.com/pacer-ml/pacer/cmd/server/problem"
 	"github.com/pacer-ml/pacer/perfmodel/rowfile"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler/store"
@@ -73,7 +75,7 @@ func (f *flightService) put(ctx context.Context, key string, sum [sha256.Size]by
 
 // inBatch names the record batch of an error.
 func inBatch(i int, err error) error {
-	p := problem(err)
+	p := problem.Of(err)
 	if p.Status >= http.StatusInternalServerError {
 		return err
 	}
@@ -92,7 +94,7 @@ func idempotencyKey(ctx context.Context) (string, error) {
 	if key := keys[0]; len(keys) == 1 && len(key) <= most && strings.Trim(key, " ") != "" && !strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) {
 		return key, nil
 	}
-	return "", badFlight(fmt.Sprintf("idempotency-key %q: want one of printable ASCII text, of at most %d characters", cut(strings.Join(keys, ","), maxEcho), most))
+	return "", badFlight(fmt.Sprintf("idempotency-key %q: want one of printable ASCII text, of at most %d characters", problem.Echo(strings.Join(keys, ",")), most))
 }
 
 // measurementsOf returns the rows of a record batch. Their names are plain, as those of other requests.
@@ -104,8 +106,8 @@ func measurementsOf(rec arrow.Record) ([]spec.Measurement, error) {
 		}
 		for name, text := range map[string]string{"model": m.Config.Model.Name, "accelerator": m.Config.Accelerator.Name, "source": m.Source, "origin": m.Origin,
 			"framework": m.Config.Framework, "accelerator_vendor": m.Config.Accelerator.Vendor, "accelerator_arch": m.Config.Accelerator.Arch} {
-			if !plainText(text) {
-				return nil, badFlight(fmt.Sprintf("measurement %d: %s %q: expected text in Unicode normal form C without control or invisible characters", len(out), name, cut(text, maxEcho)))
+			if !bodycheck.PlainText(text) {
+				return nil, badFlight(fmt.Sprintf("measurement %d: %s %q: expected text in Unicode normal form C without control or invisible characters", len(out), name, problem.Echo(text)))
 			}
 		}
 		out = append(out, m)

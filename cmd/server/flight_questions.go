@@ -8,6 +8,8 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/array"
 
 	"github.com/pacer-ml/pacer/cmd/internal/answer"
+	"github.com/pacer-ml/pacer/cmd/server/bodycheck"
+	"github.com/pacer-ml/pacer/cmd/server/problem"
 )
 
 // questions are the columns of a record batch of questions, with the names of answer.QuestionFields.
@@ -127,8 +129,8 @@ func checkTexts(q *answer.Question) error {
 		if f.Text == nil {
 			continue
 		}
-		if text := *f.Text(q); len(text) > f.Most || !plainText(text) {
-			return badFlight(fmt.Sprintf("%s %q: want at most %d bytes in Unicode normal form C without control or invisible characters", f.Name, cut(text, maxEcho), f.Most))
+		if text := *f.Text(q); len(text) > f.Most || !bodycheck.PlainText(text) {
+			return badFlight(fmt.Sprintf("%s %q: want at most %d bytes in Unicode normal form C without control or invisible characters", f.Name, problem.Echo(text), f.Most))
 		}
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 	"github.com/apache/arrow/go/v17/arrow/memory"
 
+	"github.com/pacer-ml/pacer/cmd/server/problem"
 	"github.com/pacer-ml/pacer/perfmodel/columnar"
 	"github.com/pacer-ml/pacer/perfmodel/rowfile"
 )
@@ -55,16 +56,16 @@ func (r *recordReader) next() (rec arrow.Record, sum [sha256.Size]byte, err erro
 
 // failure is err, that of the stream where that has failed.
 func (r *recordReader) failure(err error) error {
-	var ready *Problem
+	var ready *problem.Problem
 	switch {
 	case err == nil || errors.As(err, &ready):
 		return err
 	case r.from.err != nil && !errors.Is(r.from.err, io.EOF):
 		return r.from.err
 	case r.from.err != nil && errors.Is(err, io.EOF):
-		return newProblem(http.StatusBadRequest, "", "the stream ends before the schema of its record batches")
+		return problem.New(http.StatusBadRequest, "", "the stream ends before the schema of its record batches")
 	}
-	return newProblem(http.StatusBadRequest, "", "the record batches cannot be read: "+err.Error())
+	return problem.New(http.StatusBadRequest, "", "the record batches cannot be read: "+err.Error())
 }
 
 // release frees the last record batch.
@@ -85,7 +86,7 @@ func (c *checkedMessages) Recv() (*flight.FlightData, error) {
 		return nil, err
 	}
 	if c.err = rowfile.CheckArrowMessage(m.DataHeader); c.err != nil {
-		c.err = newProblem(http.StatusBadRequest, "", c.err.Error())
+		c.err = problem.New(http.StatusBadRequest, "", c.err.Error())
 		return nil, c.err
 	}
 	c.sum.Write(m.DataHeader)

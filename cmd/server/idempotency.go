@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/pacer-ml/pacer/cmd/server/problem"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
@@ -77,7 +78,7 @@ func (s *Server) putOnce(ctx context.Context, name string, sum [sha256.Size]byte
 	client := requestOf(ctx).token
 	key := [2]string{client, name}
 	if !s.underWay.begin(key) {
-		return Stored{}, newProblem(http.StatusConflict, "", fmt.Sprintf("a request with Idempotency-Key %q is being answered: repeat it later", cut(name, maxEcho)))
+		return Stored{}, problem.New(http.StatusConflict, "", fmt.Sprintf("a request with Idempotency-Key %q is being answered: repeat it later", problem.Echo(name)))
 	}
 	defer s.underWay.end(key)
 	kept, found, err := s.db.Answered(client, name)
@@ -85,7 +86,7 @@ func (s *Server) putOnce(ctx context.Context, name string, sum [sha256.Size]byte
 	case err != nil:
 		return Stored{}, err
 	case found && kept.Body != sum:
-		return Stored{}, newProblem(http.StatusUnprocessableEntity, "", fmt.Sprintf("Idempotency-Key %q was that of another body: use a new one for each request", cut(name, maxEcho)))
+		return Stored{}, problem.New(http.StatusUnprocessableEntity, "", fmt.Sprintf("Idempotency-Key %q was that of another body: use a new one for each request", problem.Echo(name)))
 	case found:
 		out := s.stored(kept.Counts)
 		out.Replayed = true

@@ -11,6 +11,8 @@ import (
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/stats"
+
+	"github.com/pacer-ml/pacer/cmd/server/problem"
 )
 
 // inflow is the body of a request of gRPC: messages of a client. gRPC reads ahead without bounds, so Read waits once a
@@ -165,7 +167,7 @@ func (f *inflow) end() {
 
 // shuttingDown is the problem that ends a stream of messages at shutdown. Each is new, since answers shorten problems.
 func shuttingDown() error {
-	return newProblem(http.StatusServiceUnavailable, "", "the server is shutting down")
+	return problem.New(http.StatusServiceUnavailable, "", "the server is shutting down")
 }
 
 // consumption is a stats.Handler that tells an inflow the size of its messages.

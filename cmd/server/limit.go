@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/pacer-ml/pacer/cmd/server/problem"
 )
 
 // limiter bounds the requests that are worked on at the same time. A request takes
@@ -85,15 +87,15 @@ func admitted[O any](ctx context.Context, s *Server, w weight, cost float64, han
 }
 
 // busy counts a refused request and returns its problem.
-func (s *Server) busy(what string, wait time.Duration, why string) *Problem {
+func (s *Server) busy(what string, wait time.Duration, why string) *problem.Problem {
 	s.metrics.refused.WithLabelValues(what).Inc()
 	after := int(math.Ceil(min(max(wait.Seconds(), 1), 30)))
-	p := newProblem(http.StatusTooManyRequests, typeOverloaded, fmt.Sprintf("%s: retry in %d s", why, after))
-	p.retryAfter = strconv.Itoa(after)
+	p := problem.New(http.StatusTooManyRequests, problem.TypeOverloaded, fmt.Sprintf("%s: retry in %d s", why, after))
+	p.RetryAfter = strconv.Itoa(after)
 	return p
 }
 
 // overloaded refuses a request.
 func (s *Server) overloaded(w http.ResponseWriter, what string, wait time.Duration, why string) {
-	writeProblem(w, s.busy(what, wait, why))
+	problem.Write(w, s.busy(what, wait, why))
 }

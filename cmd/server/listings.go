@@ -7,6 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/answer"
+	"github.com/pacer-ml/pacer/cmd/server/problem"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
@@ -53,19 +54,19 @@ func (s *Server) registerHealth(m *router) {
 	m.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, "ok\n") })
 	m.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		if s.ending.Load() {
-			writeProblem(w, newProblem(http.StatusServiceUnavailable, "", "the server is ending"))
+			problem.Write(w, problem.New(http.StatusServiceUnavailable, "", "the server is ending"))
 			return
 		}
 		if s.o.Replica != nil {
 			if err := s.o.Replica.Ready(); err != nil {
-				writeProblem(w, newProblem(http.StatusServiceUnavailable, "", err.Error()))
+				problem.Write(w, problem.New(http.StatusServiceUnavailable, "", err.Error()))
 				return
 			}
 		}
 		for _, err := range s.db.Query(r.Context(), store.Filter{}) { // reads at most one row
 			if err != nil {
 				requestOf(r.Context()).err = err
-				writeProblem(w, newProblem(http.StatusServiceUnavailable, "", "the store cannot be read"))
+				problem.Write(w, problem.New(http.StatusServiceUnavailable, "", "the store cannot be read"))
 				return
 			}
 			break

@@ -12,39 +12,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// A body is well formed exactly if encoding/json accepts it and its depth and numbers
-// are in bounds. The path of an error never panics.
-func FuzzMalformed(f *testing.F) {
-	for _, body := range []string{seedBodies[0], `{"seq":1e999}`, `{"seq":1E5}`, "[1" + strings.Repeat("0", 400) + "]", strings.Repeat("[", 40) + strings.Repeat("]", 40), `{} x`, `{"a":[{"b`, `]]{"a\`} {
-		f.Add(body)
-	}
-	f.Fuzz(func(t *testing.T, body string) {
-		p := malformed([]byte(body))
-		for i := range len(body) + 1 {
-			pathAt([]byte(body), i)
-		}
-		if p == nil && strings.TrimSpace(body) != "" && !json.Valid([]byte(body)) {
-			t.Errorf("%q is accepted", body)
-		}
-		var v any
-		if p != nil && json.Unmarshal([]byte(body), &v) == nil && !strings.Contains(p.Detail, "levels") {
-			t.Errorf("%q: %s", body, p.Detail)
-		}
-	})
-}
-
-// The path of an error names the fields and items around it.
-func TestPathAt(t *testing.T) {
-	for body, want := range map[string]string{
-		`{"a":NaN}`: "body.a", `{"a":1,"b":[0,{"c\"d":x}]}`: `body.b[1].c\"d`, `[[1],[2,!]]`: "body[1][1]", `{!}`: "body", `{"a":1,!`: "body", `{"a":{"b":1},"c":-}`: "body.c",
-	} {
-		p := malformed([]byte(body))
-		if p == nil || p.Errors[0].Location != want {
-			t.Errorf("%s: %+v, want %s", body, p, want)
-		}
-	}
-}
-
 // Bad input is a 4xx with field and value.
 func TestBadInput(t *testing.T) {
 	s := newServer(t, Options{MaxBody: 4096})

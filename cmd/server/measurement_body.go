@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/cmd/server/problem"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -128,8 +129,8 @@ func (s *Server) measurements(ctx context.Context, posted []MeasurementBody) ([]
 }
 
 // inConfig returns the problem with the configuration of measurement i.
-func inConfig(i int, err error) *Problem {
-	p := problem(err)
+func inConfig(i int, err error) *problem.Problem {
+	p := problem.Of(err)
 	p.Detail = fmt.Sprintf("measurement %d: %s", i, p.Detail)
 	for _, e := range p.Errors {
 		e.Location = fmt.Sprintf("body.measurements[%d].config.%s", i, strings.TrimPrefix(e.Location, "body."))

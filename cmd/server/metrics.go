@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/pacer-ml/pacer/cmd/server/access"
+	"github.com/pacer-ml/pacer/cmd/server/problem"
 )
 
 // metrics are the metrics of /metrics, in Prometheus format.
@@ -149,9 +150,9 @@ func (s *Server) log(r *http.Request, i *requestInfo, route string, status int, 
 	if s.o.AccessLog == nil {
 		return
 	}
-	s.o.AccessLog.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("id", i.id), slog.String("client", i.client), slog.String("method", cut(r.Method, maxEcho)),
-		slog.String("route", route), slog.String("path", cut(r.URL.Path, maxEcho)), slog.Int("status", status), slog.Int64("bytes", bytes),
-		slog.Float64("seconds", took.Seconds()), slog.String("agent", cut(r.UserAgent(), maxEcho)))
+	s.o.AccessLog.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("id", i.id), slog.String("client", i.client), slog.String("method", problem.Echo(r.Method)),
+		slog.String("route", route), slog.String("path", problem.Echo(r.URL.Path)), slog.Int("status", status), slog.Int64("bytes", bytes),
+		slog.Float64("seconds", took.Seconds()), slog.String("agent", problem.Echo(r.UserAgent())))
 }
 
 // audit writes the line of a request that changes models, or copies or deletes measurements, to the audit log.
@@ -161,7 +162,7 @@ func (s *Server) audit(m *router, r *http.Request, i *requestInfo, status int) {
 	}
 	if scope := m.scopeOf(r); scope == access.ScopeFit || scope == access.ScopeAdmin {
 		s.o.AuditLog.LogAttrs(r.Context(), slog.LevelInfo, "operation", slog.String("id", i.id), slog.String("token", i.token), slog.String("client", i.client), slog.String("scope", scope),
-			slog.String("method", r.Method), slog.String("path", cut(r.URL.Path, maxEcho)), slog.String("query", cut(r.URL.RawQuery, 16*maxEcho)), slog.Int("status", status))
+			slog.String("method", r.Method), slog.String("path", problem.Echo(r.URL.Path)), slog.String("query", problem.Cut(r.URL.RawQuery, 16*problem.MaxEcho)), slog.Int("status", status))
 	}
 }
 

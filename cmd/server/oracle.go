@@ -9,6 +9,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/answer"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/cmd/server/problem"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/planner/remote"
@@ -48,7 +49,7 @@ func oracle[A, B any](s *Server, of func(context.Context, *planner.Planner, plan
 		}
 		out, err := of(ctx, a.Planner, r)
 		if err != nil {
-			p := problem(err)
+			p := problem.Of(err)
 			p.Infeasible, p.Planner = nil, remote.FromInfeasible(err)
 			return none, p
 		}
@@ -82,7 +83,7 @@ func boundedRank(ctx context.Context, pl *planner.Planner, r planner.Request) (p
 }
 
 func tooManyChoices(n int) error {
-	return newProblem(http.StatusUnprocessableEntity, typeTooLarge, fmt.Sprintf("the answer has %d choices, which is more than %d: ask for fewer with top", n, answer.MaxRows))
+	return problem.New(http.StatusUnprocessableEntity, problem.TypeTooLarge, fmt.Sprintf("the answer has %d choices, which is more than %d: ask for fewer with top", n, answer.MaxRows))
 }
 
 // maxPoints bounds the points of a curve.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/answer"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/cmd/server/problem"
 	"github.com/pacer-ml/pacer/planner"
 )
 
@@ -116,7 +117,7 @@ func TestPlanGoals(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	w := do(s, http.MethodPost, "/v1/plan", `{"model":"llama3.1-405b","accelerator":"h100","devices":8,"global_batch":8}`)
-	var p Problem
+	var p problem.Problem
 	if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || p.Infeasible == nil || p.Infeasible.Nearest == nil || p.Infeasible.Remedy == nil || p.Planner != nil {
 		t.Errorf("%v: %s", err, w.Body)
 	}

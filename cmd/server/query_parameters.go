@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pacer-ml/pacer/cmd/server/problem"
 )
 
 // queryOf returns the names of the query's parameters in a request, from the tags that huma reads.
@@ -36,12 +38,12 @@ func withQuery(names []string, next http.HandlerFunc) http.HandlerFunc {
 		}
 		given, err := url.ParseQuery(r.URL.RawQuery)
 		if err != nil {
-			writeProblem(w, newProblem(http.StatusUnprocessableEntity, "", "query: "+cut(err.Error(), maxEcho)))
+			problem.Write(w, problem.New(http.StatusUnprocessableEntity, "", "query: "+problem.Echo(err.Error())))
 			return
 		}
 		for _, name := range slices.Sorted(maps.Keys(given)) {
 			if !slices.Contains(names, name) {
-				writeProblem(w, badParameter(name, given.Get(name), fmt.Sprintf("unknown parameter %q: %s", cut(name, maxEcho), want)))
+				problem.Write(w, badParameter(name, given.Get(name), fmt.Sprintf("unknown parameter %q: %s", problem.Echo(name), want)))
 				return
 			}
 		}
@@ -50,8 +52,8 @@ func withQuery(names []string, next http.HandlerFunc) http.HandlerFunc {
 }
 
 // badParameter is the problem with a parameter of the query.
-func badParameter(name, value, why string) *Problem {
-	p := newProblem(http.StatusUnprocessableEntity, "", why)
-	p.Errors = append(p.Errors, &huma.ErrorDetail{Location: "query." + cut(name, maxEcho), Message: why, Value: cut(value, maxEcho)})
+func badParameter(name, value, why string) *problem.Problem {
+	p := problem.New(http.StatusUnprocessableEntity, "", why)
+	p.Errors = append(p.Errors, &huma.ErrorDetail{Location: "query." + problem.Echo(name), Message: why, Value: problem.Echo(value)})
 	return p
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/pacer-ml/pacer/cmd/server/problem"
 	"github.com/pacer-ml/pacer/cmd/server/snapshot"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
@@ -57,7 +58,7 @@ func (s *Server) mayWrite() error {
 		if url := s.o.Replica.Writer(); url != "" {
 			where += " at " + url
 		}
-		return newProblem(http.StatusMisdirectedRequest, typeReplica, "this is a replica, which only answers: ask "+where)
+		return problem.New(http.StatusMisdirectedRequest, typeReplica, "this is a replica, which only answers: ask "+where)
 	case s.o.Writer != nil:
 		return leaseProblem(s.o.Writer.Valid())
 	}
@@ -98,11 +99,11 @@ func leaseProblem(err error) error {
 	if err == nil {
 		return nil
 	}
-	p := newProblem(http.StatusServiceUnavailable, typeLease, fmt.Sprintf("not acknowledged, it may be stored: %v; repeat the request", err))
+	p := problem.New(http.StatusServiceUnavailable, typeLease, fmt.Sprintf("not acknowledged, it may be stored: %v; repeat the request", err))
 	if errors.Is(err, snapshot.ErrLost) {
 		p.Detail = fmt.Sprintf("not acknowledged: %v; repeat the request there", err)
 	}
-	p.retryAfter = "1"
+	p.RetryAfter = "1"
 	return p
 }
 

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"net/http"
 	"time"
-)
 
-// statusClientClosed (499) counts requests with a client that disconnected before
-// the response.
-const statusClientClosed = 499
+	"github.com/pacer-ml/pacer/cmd/server/problem"
+)
 
 // errShutdown cancels the requests that outlast Options.Drain.
 var errShutdown = errors.New("server: ending")
@@ -45,7 +43,7 @@ func (w *responseWriter) Write(b []byte) (int, error) {
 		if p := w.refused(b); p != nil {
 			w.status, w.sent = p.Status, true
 			w.Header().Del("Content-Length")
-			writeProblem(w.ResponseWriter, p)
+			problem.Write(w.ResponseWriter, p)
 			return len(b), nil
 		}
 	}
@@ -61,15 +59,15 @@ func (w *responseWriter) Write(b []byte) (int, error) {
 }
 
 // refused returns the problem with an answer that is too large, or has no memory.
-func (w *responseWriter) refused(b []byte) *Problem {
+func (w *responseWriter) refused(b []byte) *problem.Problem {
 	switch {
 	case w.status >= 400:
 		return nil // problems are short
 	case int64(len(b)) > w.most:
-		return answerTooLarge(w.most)
+		return problem.TooLarge(w.most)
 	case w.memory.budget.free != nil && !w.memory.take(len(b)):
-		p := newProblem(http.StatusTooManyRequests, typeOverloaded, "the answers of running requests take the memory they may: retry in 1 s")
-		p.retryAfter = "1"
+		p := problem.New(http.StatusTooManyRequests, problem.TypeOverloaded, "the answers of running requests take the memory they may: retry in 1 s")
+		p.RetryAfter = "1"
 		return p
 	}
 	return nil
@@ -95,7 +93,7 @@ func (w *responseWriter) cut(status int) {
 // outcome returns the status to count for a finished request with context ctx.
 func (w *responseWriter) outcome(ctx context.Context) int {
 	if w.lost != nil || ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) {
-		return statusClientClosed
+		return problem.StatusClientClosed
 	}
 	return w.status
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/cmd/internal/query/querytest"
 	"github.com/pacer-ml/pacer/cmd/server/access"
+	"github.com/pacer-ml/pacer/cmd/server/problem"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/planner/remote"
@@ -250,7 +251,7 @@ func TestAnswersAreBounded(t *testing.T) {
 		{http.MethodPost, "/v1/plan", fmt.Sprintf(plan, 1), 200}, {http.MethodGet, "/healthz", "", 200},
 	} {
 		w := do(small, c.method, c.path, c.body)
-		if w.Code != c.status || c.status == 422 && (w.Header().Get("Content-Type") != "application/problem+json" || !strings.Contains(w.Body.String(), typeTooLarge)) {
+		if w.Code != c.status || c.status == 422 && (w.Header().Get("Content-Type") != "application/problem+json" || !strings.Contains(w.Body.String(), problem.TypeTooLarge)) {
 			t.Errorf("%s %s: %d %s", c.path, c.body, w.Code, w.Body)
 		}
 	}
@@ -274,15 +275,15 @@ func TestRankingsAreBounded(t *testing.T) {
 	ask := func() *httptest.ResponseRecorder {
 		return do(s, http.MethodPost, remote.PathRank, bodyOf(t, remote.PlanRequest{Request: remote.FromRequest(r)}))
 	}
-	if w := ask(); w.Code != 422 || !strings.Contains(w.Body.String(), typeTooLarge) {
+	if w := ask(); w.Code != 422 || !strings.Contains(w.Body.String(), problem.TypeTooLarge) {
 		t.Errorf("all of them: %d, %d bytes", w.Code, w.Body.Len())
 	}
 	r.Top = answer.MaxRows + 1
-	if w := ask(); w.Code != 422 || !strings.Contains(w.Body.String(), typeTooLarge) {
+	if w := ask(); w.Code != 422 || !strings.Contains(w.Body.String(), problem.TypeTooLarge) {
 		t.Errorf("top %d: %d, %d bytes", r.Top, w.Code, w.Body.Len())
 	}
 	r.Top, r.TopMisses = 3, answer.MaxRows+1
-	if w := ask(); w.Code != 422 || !strings.Contains(w.Body.String(), typeTooLarge) {
+	if w := ask(); w.Code != 422 || !strings.Contains(w.Body.String(), problem.TypeTooLarge) {
 		t.Errorf("%d misses: %d, %d bytes", r.TopMisses, w.Code, w.Body.Len())
 	}
 	r.TopMisses = 2
@@ -316,7 +317,7 @@ func TestTimeoutEndsEverySearch(t *testing.T) {
 	} {
 		start := time.Now()
 		w := do(s, http.MethodPost, c[0], c[1])
-		if took := time.Since(start); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), typeTimeout) || took > spectest.Patience(3*time.Second) {
+		if took := time.Since(start); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), problem.TypeTimeout) || took > spectest.Patience(3*time.Second) {
 			t.Errorf("%s %.100s: %d after %v: %.300s", c[0], c[1], w.Code, took, w.Body)
 		}
 	}

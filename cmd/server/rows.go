@@ -13,6 +13,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/cmd/server/access"
+	"github.com/pacer-ml/pacer/cmd/server/problem"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
@@ -109,7 +110,7 @@ func (s *Server) forget(ctx context.Context, in *forgetRequest) (Forgotten, erro
 	out.Rows = rows
 	switch {
 	case rows == 0 && err == nil:
-		return out, newProblem(http.StatusNotFound, "", fmt.Sprintf("no measurement is from source %q: /v1/measurements lists the sources", in.Source))
+		return out, problem.New(http.StatusNotFound, "", fmt.Sprintf("no measurement is from source %q: /v1/measurements lists the sources", in.Source))
 	case rows == 0 || in.DryRun:
 		return out, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/server/access"
 	"github.com/pacer-ml/pacer/cmd/server/pacerpb"
+	"github.com/pacer-ml/pacer/cmd/server/problem"
 )
 
 // rpcScopes are the scopes of the operations of gRPC; read where absent.
@@ -66,16 +67,16 @@ func (s *Server) rpcRoutes() http.Handler {
 // rpcOnly refuses other requests than those of gRPC, and marks answers to these for writeProblem.
 func rpcOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ProtoMajor != 2 || !strings.HasPrefix(r.Header.Get("Content-Type"), rpcType) {
-			writeProblem(w, newProblem(http.StatusUnsupportedMediaType, "", "this address answers gRPC and Arrow Flight alone: content type application/grpc over HTTP/2"))
+		if r.ProtoMajor != 2 || !strings.HasPrefix(r.Header.Get("Content-Type"), problem.GRPCType) {
+			problem.Write(w, problem.New(http.StatusUnsupportedMediaType, "", "this address answers gRPC and Arrow Flight alone: content type application/grpc over HTTP/2"))
 			return
 		}
-		w.Header().Set("Content-Type", rpcType)
+		w.Header().Set("Content-Type", problem.GRPCType)
 		next.ServeHTTP(w, r)
 		if response, ok := w.(*responseWriter); ok {
 			response.send()
 			if code := w.Header().Get("Grpc-Status"); code != "" {
-				response.status = statusOf(code) // that it counts as; that of HTTP is sent
+				response.status = problem.StatusOf(code) // that it counts as; that of HTTP is sent
 			}
 		}
 	})

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pacer-ml/pacer/cmd/server/pacerpb"
+	"github.com/pacer-ml/pacer/cmd/server/problem"
 )
 
 // pacerService implements the service of pacer.proto. Its messages are the JSON of HTTP, so it asks the handlers of
@@ -58,7 +59,7 @@ func (p *pacerService) Predict(stream grpc.BidiStreamingServer[pacerpb.PredictRe
 func (p *pacerService) predict(ctx context.Context, in *pacerpb.PredictRequest) (*pacerpb.PredictResponse, error) {
 	plans := new(pacerpb.Plans)
 	err := p.s.ask(ctx, "/v1/predict", in, plans)
-	var bad *Problem
+	var bad *problem.Problem
 	switch {
 	case err == nil:
 		return &pacerpb.PredictResponse{Answer: &pacerpb.PredictResponse_Plans{Plans: plans}}, nil
@@ -68,7 +69,7 @@ func (p *pacerService) predict(ctx context.Context, in *pacerpb.PredictRequest) 
 	return nil, err
 }
 
-// ask answers in as POST of path does. Problems are *Problem.
+// ask answers in as POST of path does. Problems are *problem.Problem.
 func (s *Server) ask(ctx context.Context, path string, in, out proto.Message) error {
 	body, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(in)
 	if err != nil {
@@ -87,7 +88,7 @@ func (s *Server) ask(ctx context.Context, path string, in, out proto.Message) er
 	if answer.status == http.StatusOK {
 		return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(answer.body.Bytes(), out)
 	}
-	bad := &Problem{retryAfter: answer.header.Get("Retry-After")}
+	bad := &problem.Problem{RetryAfter: answer.header.Get("Retry-After")}
 	if err := json.Unmarshal(answer.body.Bytes(), bad); err != nil {
 		return fmt.Errorf("status %d of %s: %w", answer.status, path, err)
 	}

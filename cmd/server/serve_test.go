@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-ml/pacer/cmd/server/problem"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
@@ -42,7 +43,7 @@ func TestLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := do(s, http.MethodPost, "/v1/plan", plan)
-	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), typeOverloaded) {
+	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), problem.TypeOverloaded) {
 		t.Errorf("a search too many: %d %s", w.Code, w.Body)
 	}
 	if w := do(s, http.MethodGet, "/v1/models", ""); w.Code != http.StatusOK {
@@ -71,7 +72,7 @@ func TestLimits(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	s := newServer(t, Options{Timeout: time.Millisecond})
 	w := do(s, http.MethodPost, "/v1/curve", `{"model":"llama3.1-405b","accelerator":"h100","max_devices":4096,"global_batch":5040}`)
-	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), typeTimeout) || w.Header().Get("Retry-After") != "" {
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), problem.TypeTimeout) || w.Header().Get("Retry-After") != "" {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/answer"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/cmd/server/access"
+	"github.com/pacer-ml/pacer/cmd/server/problem"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler/report"
 	"github.com/pacer-ml/pacer/scheduler/sim"
@@ -122,7 +123,7 @@ func (s *Server) registerSimulations(api huma.API, m *router) {
 	m.HandleFunc("GET "+one+"/charts", func(w http.ResponseWriter, r *http.Request) {
 		_, charts, err := s.simulations.report(r.PathValue("id"))
 		if err != nil {
-			writeProblem(w, problem(err))
+			problem.Write(w, problem.Of(err))
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -132,7 +133,7 @@ func (s *Server) registerSimulations(api huma.API, m *router) {
 	m.HandleFunc("GET "+one+"/report", func(w http.ResponseWriter, r *http.Request) {
 		html, _, err := s.simulations.report(r.PathValue("id"))
 		if err != nil {
-			writeProblem(w, problem(err))
+			problem.Write(w, problem.Of(err))
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -261,7 +262,7 @@ func (m *simulations) turnOf(ctx context.Context, n *simulation, run *experiment
 func (m *simulations) find(id string) (int, error) {
 	i := slices.IndexFunc(m.all, func(n *simulation) bool { return n.state.ID == id })
 	if i < 0 {
-		return 0, newProblem(http.StatusNotFound, answer.TypeUnknownName, fmt.Sprintf("no simulation %q: /v1/simulations lists the last %d", id, maxSimulations))
+		return 0, problem.New(http.StatusNotFound, answer.TypeUnknownName, fmt.Sprintf("no simulation %q: /v1/simulations lists the last %d", id, maxSimulations))
 	}
 	return i, nil
 }
@@ -314,7 +315,7 @@ func (m *simulations) report(id string) (html, charts []byte, err error) {
 	defer m.mu.Unlock()
 	i, err := m.find(id)
 	if err == nil && m.all[i].html == nil {
-		err = newProblem(http.StatusNotFound, "", fmt.Sprintf("simulation %s is %s: there is no report", id, m.all[i].state.Status))
+		err = problem.New(http.StatusNotFound, "", fmt.Sprintf("simulation %s is %s: there is no report", id, m.all[i].state.Status))
 	}
 	if err != nil {
 		return nil, nil, err

@@ -11,6 +11,7 @@ import (
 	"github.com/klauspost/compress/gzhttp"
 
 	"github.com/pacer-ml/pacer/cmd/server/access"
+	"github.com/pacer-ml/pacer/cmd/server/problem"
 	"github.com/pacer-ml/pacer/perfmodel/rowfile"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
@@ -43,7 +44,7 @@ func (s *Server) export(r *http.Request) (name string, write func(io.Writer) err
 	case string(rowfile.Parquet):
 		return "measurements.parquet", func(w io.Writer) error { _, err := rowfile.WriteParquet(w, rows); return err }, nil
 	default:
-		return "", nil, newProblem(http.StatusUnprocessableEntity, "", fmt.Sprintf("parameter format %q: want arrow or parquet", cut(format, maxEcho)))
+		return "", nil, problem.New(http.StatusUnprocessableEntity, "", fmt.Sprintf("parameter format %q: want arrow or parquet", problem.Echo(format)))
 	}
 }
 
@@ -63,7 +64,7 @@ func (m *router) stream(path, scope string, query []string, of func(*http.Reques
 		name, write, err := of(r)
 		if err != nil {
 			requestOf(r.Context()).err = err
-			writeProblem(w, problem(err))
+			problem.Write(w, problem.Of(err))
 			return
 		}
 		response := w.(*responseWriter) // of watched
@@ -80,9 +81,9 @@ func (m *router) stream(path, scope string, query []string, of func(*http.Reques
 		}
 		requestOf(r.Context()).err = err
 		if response.sent {
-			response.cut(problem(err).Status)
+			response.cut(problem.Of(err).Status)
 		}
 		w.Header().Del("Content-Disposition")
-		writeProblem(w, problem(err))
+		problem.Write(w, problem.Of(err))
 	})
 }

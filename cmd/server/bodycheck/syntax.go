@@ -1,4 +1,4 @@
-package server
+package bodycheck
 
 import (
 	"bytes"
@@ -11,21 +11,23 @@ import (
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pacer-ml/pacer/cmd/server/problem"
 )
 
 // maxDepth bounds the nesting of objects and lists; requests need 6.
 const maxDepth = 32
 
-// malformed returns the place and kind of the error in a body that is no JSON, is
+// Malformed returns the place and kind of the error in a body that is no JSON, is
 // too deep or has a number out of range; nil for other bodies. Its memory does
 // not grow with the body.
-func malformed(body []byte) *Problem {
+func Malformed(body []byte) *problem.Problem {
 	offset, err := checkSyntax(body)
 	if err == nil {
 		return nil
 	}
 	at := pathAt(body, offset)
-	p := newProblem(http.StatusBadRequest, "", fmt.Sprintf("the body is no JSON of the kind wanted: at %s, byte %d: %v", at, offset, err))
+	p := problem.New(http.StatusBadRequest, "", fmt.Sprintf("the body is no JSON of the kind wanted: at %s, byte %d: %v", at, offset, err))
 	p.Errors = []*huma.ErrorDetail{{Location: at, Message: err.Error(), Value: near(body, offset)}}
 	return p
 }
@@ -101,7 +103,7 @@ func numberEnd(body []byte, i int) (end int, exponent bool) {
 // checkNumber returns an error for a number that no float64 holds.
 func checkNumber(digits []byte) error {
 	if _, err := strconv.ParseFloat(string(digits), 64); errors.Is(err, strconv.ErrRange) {
-		return fmt.Errorf("%s is larger than any number", cut(string(digits), maxEcho))
+		return fmt.Errorf("%s is larger than any number", problem.Echo(string(digits)))
 	}
 	return nil
 }
@@ -146,7 +148,7 @@ func pathAt(body []byte, offset int) string {
 		case !l.object:
 			at += "[" + strconv.Itoa(l.index) + "]"
 		case l.key != nil:
-			at += "." + strings.ToValidUTF8(cut(string(l.key), maxEcho), "")
+			at += "." + strings.ToValidUTF8(problem.Echo(string(l.key)), "")
 		}
 	}
 	return at

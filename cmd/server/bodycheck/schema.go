@@ -1,4 +1,4 @@
-package server
+package bodycheck
 
 import (
 	"fmt"
@@ -12,11 +12,13 @@ import (
 	"github.com/danielgtaylor/huma/v2/validation"
 	"github.com/tidwall/gjson"
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/pacer-ml/pacer/cmd/server/problem"
 )
 
 const (
-	// maxErrors is the number of errors of a body that are looked for.
-	maxErrors = 20
+	// MaxErrors is the number of errors of a body that are looked for.
+	MaxErrors = 20
 	// maxKeys bounds the fields of one object, unknown and repeated ones included.
 	maxKeys = 1024
 	// maxItems bounds a list without a bound of its own, such as the step times of a
@@ -25,7 +27,7 @@ const (
 )
 
 // validator checks a body against its schema while it reads it. It builds single
-// scalars only, and stops after maxErrors.
+// scalars only, and stops after MaxErrors.
 type validator struct {
 	schemas huma.Registry
 	path    *huma.PathBuffer
@@ -34,15 +36,15 @@ type validator struct {
 	freeText bool
 }
 
-// invalid returns the problem with a body, which is JSON; nil for a valid one.
-func invalid(schemas huma.Registry, s *huma.Schema, body []byte) *Problem {
+// Invalid returns the problem with a body, which is JSON; nil for a valid one.
+func Invalid(schemas huma.Registry, s *huma.Schema, body []byte) *problem.Problem {
 	v := validator{schemas: schemas, path: huma.NewPathBuffer(make([]byte, 0, 128), 0)}
 	v.path.Push("body")
 	v.value(s, gjson.ParseBytes(body))
 	if len(v.res.Errors) == 0 {
 		return nil
 	}
-	p := newProblem(http.StatusUnprocessableEntity, "", "validation failed")
+	p := problem.New(http.StatusUnprocessableEntity, "", "validation failed")
 	for _, err := range v.res.Errors {
 		if d, ok := err.(*huma.ErrorDetail); ok { //nolint:errorlint // huma adds no other type
 			p.Errors = append(p.Errors, d)
@@ -54,9 +56,9 @@ func invalid(schemas huma.Registry, s *huma.Schema, body []byte) *Problem {
 // freeTexts are the fields with text that may have several lines.
 var freeTexts = []string{"reason", "doubt", "env", "text", "set"}
 
-// plainText reports whether s can be a name: two equal names have the same bytes, and
+// PlainText reports whether s can be a name: two equal names have the same bytes, and
 // nothing in a name is invisible. Format characters such as U+202E reorder text.
-func plainText(s string) bool {
+func PlainText(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] >= utf8.RuneSelf {
 			return norm.NFC.IsNormalString(s) && !strings.ContainsFunc(s, func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp) })
@@ -66,7 +68,7 @@ func plainText(s string) bool {
 }
 
 // full reports whether enough errors are found.
-func (v *validator) full() bool { return len(v.res.Errors) >= maxErrors }
+func (v *validator) full() bool { return len(v.res.Errors) >= MaxErrors }
 
 func (v *validator) value(s *huma.Schema, x gjson.Result) {
 	s = v.resolve(s)
@@ -85,7 +87,7 @@ func (v *validator) value(s *huma.Schema, x gjson.Result) {
 		v.scalar(s, map[string]any{}) // of the wrong type
 	case x.IsArray() && s.Type != "":
 		v.scalar(s, []any{})
-	case x.Type == gjson.String && !v.freeText && !plainText(x.Str):
+	case x.Type == gjson.String && !v.freeText && !PlainText(x.Str):
 		v.add(x, "expected text in Unicode normal form C without control or invisible characters")
 	case !x.IsObject() && !x.IsArray():
 		v.scalar(s, x.Value())
@@ -128,7 +130,7 @@ func (v *validator) object(s *huma.Schema, x gjson.Result) {
 		if i := slices.Index(missing, name); i >= 0 {
 			missing = slices.Delete(missing, i, i+1)
 		}
-		v.path.Push(cut(key.String(), maxEcho))
+		v.path.Push(problem.Echo(key.String()))
 		defer v.path.Pop()
 		switch {
 		case of == nil:
@@ -191,7 +193,7 @@ func (v *validator) array(s *huma.Schema, x gjson.Result) {
 // add adds an error about x. Only a short value is part of it.
 func (v *validator) add(x gjson.Result, message string) {
 	var value any
-	if len(x.Raw) <= maxEcho {
+	if len(x.Raw) <= problem.MaxEcho {
 		value = x.Value()
 	}
 	v.res.Add(v.path, value, message)

@@ -1,4 +1,4 @@
-package server
+package problem
 
 import (
 	"context"
@@ -18,9 +18,9 @@ import (
 
 // Types of problems besides those of packages answer and remote.
 const (
-	typeOverloaded = "urn:pacer:problem:overloaded"
-	typeTimeout    = "urn:pacer:problem:timeout"
-	typeTooLarge   = "urn:pacer:problem:answer-too-large"
+	TypeOverloaded = "urn:pacer:problem:overloaded"
+	TypeTimeout    = "urn:pacer:problem:timeout"
+	TypeTooLarge   = "urn:pacer:problem:answer-too-large"
 )
 
 // Problem is an error response (RFC 9457), with the planner's explanation where no
@@ -30,19 +30,19 @@ type Problem struct {
 	Infeasible *query.InfeasibleRow `json:"infeasible,omitempty"`
 	Planner    *remote.Infeasible   `json:"planner,omitempty"` // the same in full, for package remote
 
-	retryAfter string // seconds, of the header; "" = none
+	RetryAfter string `json:"-"` // seconds, of the header; "" = none
 }
 
 // GetHeaders implements huma.HeadersError.
 func (p *Problem) GetHeaders() http.Header {
-	if p.retryAfter == "" {
+	if p.RetryAfter == "" {
 		return nil
 	}
-	return http.Header{"Retry-After": {p.retryAfter}}
+	return http.Header{"Retry-After": {p.RetryAfter}}
 }
 
-// problem returns the error response of err.
-func problem(err error) *Problem {
+// Of returns the error response of err.
+func Of(err error) *Problem {
 	var ready *Problem
 	if errors.As(err, &ready) {
 		return ready
@@ -52,13 +52,13 @@ func problem(err error) *Problem {
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return newProblem(http.StatusServiceUnavailable, typeTimeout, "timeout: "+err.Error())
+		return New(http.StatusServiceUnavailable, TypeTimeout, "timeout: "+err.Error())
 	case errors.Is(err, context.Canceled), errors.Is(err, store.ErrClosed):
-		return newProblem(http.StatusServiceUnavailable, "", "the server is shutting down")
+		return New(http.StatusServiceUnavailable, "", "the server is shutting down")
 	case errors.Is(err, store.ErrNoSpace):
-		return newProblem(http.StatusInsufficientStorage, "", "the disk of the store is nearly full: nothing was stored")
+		return New(http.StatusInsufficientStorage, "", "the disk of the store is nearly full: nothing was stored")
 	}
-	return newProblem(http.StatusInternalServerError, "", "an internal error, which was logged")
+	return New(http.StatusInternalServerError, "", "an internal error, which was logged")
 }
 
 // problemWith returns p, the problem of err, as a response.
@@ -66,7 +66,7 @@ func problemWith(p answer.Problem, err error) *Problem {
 	if len(p.Errors) == 0 {
 		p.Type = remote.TypeOf(err)
 	}
-	out := newProblem(p.Status, p.Type, p.Detail)
+	out := New(p.Status, p.Type, p.Detail)
 	out.Infeasible = p.Infeasible
 	for _, e := range p.Errors {
 		out.Errors = append(out.Errors, &huma.ErrorDetail{Location: e.Location, Message: e.Message, Value: e.Value})
@@ -74,69 +74,74 @@ func problemWith(p answer.Problem, err error) *Problem {
 	return out
 }
 
-func newProblem(status int, kind, detail string) *Problem {
+// New returns a problem with a status of HTTP and a type, "" = none besides the status.
+func New(status int, kind, detail string) *Problem {
 	return &Problem{ErrorModel: huma.ErrorModel{Type: kind, Status: status, Title: http.StatusText(status), Detail: detail}}
 }
 
-// answerTooLarge is the problem with a response of more than most bytes.
-func answerTooLarge(most int64) *Problem {
-	return newProblem(http.StatusUnprocessableEntity, typeTooLarge, fmt.Sprintf("the answer is larger than %d bytes: ask for fewer plans with top, or for less at once", most))
+// TooLarge is the problem with a response of more than most bytes.
+func TooLarge(most int64) *Problem {
+	return New(http.StatusUnprocessableEntity, TypeTooLarge, fmt.Sprintf("the answer is larger than %d bytes: ask for fewer plans with top, or for less at once", most))
 }
 
-// writeProblem writes p as the response.
-func writeProblem(w http.ResponseWriter, p *Problem) {
-	if w.Header().Get("Content-Type") == rpcType { // of rpcOnly
-		writeRPCProblem(w, p)
+// Write writes p as the response.
+func Write(w http.ResponseWriter, p *Problem) {
+	if w.Header().Get("Content-Type") == GRPCType { // of rpcOnly
+		writeGRPC(w, p)
 		return
 	}
-	shorten(&p.ErrorModel)
+	Shorten(&p.ErrorModel)
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")
-	if p.retryAfter != "" {
-		w.Header().Set("Retry-After", p.retryAfter)
+	if p.RetryAfter != "" {
+		w.Header().Set("Retry-After", p.RetryAfter)
 	}
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p) // the client may have disconnected
 }
 
-// maxEcho bounds the bytes of a request's value in a response.
-const maxEcho = 256
+// MaxEcho bounds the bytes of a request's value in a response.
+const MaxEcho = 256
 
-// shorten cuts the values of a request in its error response.
-func shorten(p *huma.ErrorModel) {
+// Shorten cuts the values of a request in its error response.
+func Shorten(p *huma.ErrorModel) {
 	const most = 20
 	if len(p.Errors) > most {
 		p.Errors = p.Errors[:most]
 	}
-	p.Detail = cut(p.Detail, 16*maxEcho)
+	p.Detail = Cut(p.Detail, 16*MaxEcho)
 	for _, e := range p.Errors {
-		e.Message = cut(e.Message, 16*maxEcho)
+		e.Message = Cut(e.Message, 16*MaxEcho)
 		switch v := e.Value.(type) {
 		case string:
-			e.Value = cut(v, maxEcho)
+			e.Value = Cut(v, MaxEcho)
 		case nil, bool, float64, int, int64:
 		default:
-			if b, err := json.Marshal(v); err != nil || len(b) > maxEcho {
+			if b, err := json.Marshal(v); err != nil || len(b) > MaxEcho {
 				e.Value = nil
 			}
 		}
 	}
 }
 
-func cut(s string, n int) string {
+// Echo returns a value of a request as answers and logs repeat it.
+func Echo(s string) string { return Cut(s, MaxEcho) }
+
+// Cut returns the first n bytes of s, with dots where it is longer.
+func Cut(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
 	return strings.ToValidUTF8(s[:n], "") + "..."
 }
 
-// shortened is a huma.Transformer that shortens huma's own problems.
-func shortened(_ huma.Context, _ string, v any) (any, error) {
+// Shortened is a huma.Transformer that shortens huma's own problems.
+func Shortened(_ huma.Context, _ string, v any) (any, error) {
 	switch p := v.(type) {
 	case *huma.ErrorModel:
-		shorten(p)
+		Shorten(p)
 	case *Problem:
-		shorten(&p.ErrorModel)
+		Shorten(&p.ErrorModel)
 	}
 	return v, nil
 }
