@@ -19,7 +19,7 @@ E2E := ^Test(E2E|Script)
 # goroutines, and of others the tests that do: bench/gotest/race_test.go checks the lists. It leaves out the longest
 # tests and four fifths of the draws of random tests, of the scheduler 5. All of them run in unit.
 RACE       ?= ./planner/remote ./profiler ./profiler/device ./profiler/executor ./profiler/runner ./profiler/store \
-	./cmd/server ./scheduler/learn ./scheduler/live ./scheduler/live/recording ./scheduler/policy/synth
+	./cmd/server ./cmd/server/access ./cmd/server/limits ./cmd/server/simqueue ./scheduler/learn ./scheduler/live ./scheduler/live/recording ./scheduler/policy/synth
 CONCURRENT := Concurrent|Runner|Synth|^Test(Conformance|Scenarios)$$/^synth$$
 RACE_SOME  ?= ./perfmodel/atomicfile ./perfmodel/family/analytic ./perfmodel/registry ./planner ./profiler/worker \
 	./scheduler/internal/lp ./scheduler/policy/builtin ./scheduler/study
@@ -194,7 +194,7 @@ bench-planner: build ## regret of the planner's choices among measured plans; wh
 
 .PHONY: abuse
 abuse: need-go ## hostile clients of pacer serve, on an idle machine: large bodies, slow and heavy clients, a full disk
-	PACER_ABUSE=1 $(GO) test -count=1 -timeout 30m -run '^Test(E2E)?Abuse' -v ./cmd/server ./cmd/pacer
+	PACER_ABUSE=1 $(GO) test -count=1 -timeout 30m -run '^Test(E2E)?Abuse' -v ./cmd/server ./cmd/server/limits ./cmd/pacer
 	$(GO) test -count=1 -timeout 30m -run '^Test(StoreOnFullDisk|OpenOnFullDisk)$$' -v ./profiler/store
 
 .PHONY: soak

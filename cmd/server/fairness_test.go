@@ -3,7 +3,6 @@ package server
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -34,92 +33,6 @@ func serve(t testing.TB, s *Server) (addr string, end func()) {
 	})
 	t.Cleanup(end)
 	return l.Addr().String(), end
-}
-
-// The queue that was served least has the next seat, whatever its flow sends.
-func TestFairQueueSharesByTime(t *testing.T) {
-	q := &fairQueue{seats: 1, patience: time.Minute}
-	const busy, quiet = 1, 2
-	leave, err := q.acquire(t.Context(), 3, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var order []uint64
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	add := func(flow uint64) {
-		before, _ := q.length()
-		wg.Go(func() {
-			leave, err := q.acquire(t.Context(), flow, 1)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			mu.Lock()
-			order = append(order, flow)
-			mu.Unlock()
-			leave(time.Second)
-		})
-		for n, _ := q.length(); n == before; n, _ = q.length() {
-			time.Sleep(time.Millisecond)
-		}
-	}
-	for range 100 {
-		add(busy)
-	}
-	for range 3 {
-		add(quiet)
-	}
-	leave(time.Second)
-	wg.Wait()
-	// The busy flow waits in up to 6 queues, the quiet one in others: after each round
-	// over them the quiet one has had a turn.
-	last := 0
-	for i, flow := range order {
-		if flow == quiet {
-			last = i
-		}
-	}
-	if last >= 4*handSize || len(order) != 103 {
-		t.Errorf("the quiet flow's last turn is %d of %d", last, len(order))
-	}
-	if n, used := q.length(); n != 0 || used != 0 {
-		t.Errorf("%d wait, %d have seats", n, used)
-	}
-}
-
-// A request leaves the queue with its context, at the end of its patience, and at once
-// where the queue is full.
-func TestFairQueueRefuses(t *testing.T) {
-	q := &fairQueue{seats: 1, patience: time.Millisecond}
-	leave, err := q.acquire(t.Context(), 1, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := q.acquire(t.Context(), 1, 1); !errors.Is(err, errBusy) {
-		t.Errorf("patience: %v", err)
-	}
-	q.patience = time.Hour
-	ctx, cancel := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	refused := func() bool {
-		dead, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		_, err := q.acquire(dead, 1, 1)
-		return errors.Is(err, errBusy)
-	}
-	for !refused() {
-		wg.Go(func() { _, _ = q.acquire(ctx, 1, 1) })
-	}
-	if q.delay() < time.Minute {
-		t.Errorf("a delay of %v", q.delay())
-	}
-	cancel()
-	wg.Wait()
-	leave(time.Second)
-	if n, used := q.length(); n != 0 || used != 0 || q.work != 0 {
-		t.Errorf("%d wait, %d have seats, %g s of work", n, used, q.work)
-	}
 }
 
 // latencies returns the sorted times of n plans of 8 devices, one after another, each
@@ -204,7 +117,7 @@ func TestAbuseHeavyClients(t *testing.T) {
 			}
 		})
 	}
-	for n, _ := s.limit.long.length(); n == 0; n, _ = s.limit.long.length() {
+	for n, _ := s.limit.long.Length(); n == 0; n, _ = s.limit.long.Length() {
 		time.Sleep(time.Millisecond)
 	}
 	took := latencies(t, addr, light)
@@ -219,7 +132,7 @@ func TestCachedAnswersDoNotWait(t *testing.T) {
 	s := newServer(t, Options{MaxSearches: 1, Timeout: time.Second})
 	const plan = `{"model":"llama3-8b","accelerator":"h100","devices":8,"global_batch":8}`
 	first := do(s, http.MethodPost, "/v1/plan", plan)
-	leave, err := s.limit.short.acquire(t.Context(), 1, 1)
+	leave, err := s.limit.short.Acquire(t.Context(), 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pacer-ml/pacer/cmd/server/limits"
 	"github.com/pacer-ml/pacer/cmd/server/problem"
 )
 
@@ -18,13 +19,13 @@ type limiter struct {
 	requests chan struct{}
 	// short and long have seats of their own, so that long searches never delay
 	// short ones. Fits have one seat, since they run one at a time.
-	short, long, fits *fairQueue
+	short, long, fits *limits.FairQueue
 	under             *sync.WaitGroup // handlers
 }
 
 func newLimiter(o *Options) limiter {
-	queue := func(seats int, patience time.Duration) *fairQueue {
-		return &fairQueue{seats: seats, patience: patience}
+	queue := func(seats int, patience time.Duration) *limits.FairQueue {
+		return &limits.FairQueue{Seats: seats, Patience: patience}
 	}
 	wait := o.Timeout / 4
 	return limiter{make(chan struct{}, o.MaxRequests), queue(o.MaxSearches, wait), queue(max(o.MaxSearches/2, 1), wait), queue(1, o.FitTimeout), new(sync.WaitGroup)}
@@ -47,7 +48,7 @@ func (l *limiter) wait() { l.under.Wait() }
 
 // queue returns where a request of a weight and an estimated cost waits, nil = it
 // does not wait.
-func (l *limiter) queue(w weight, cost float64) *fairQueue {
+func (l *limiter) queue(w weight, cost float64) *limits.FairQueue {
 	switch {
 	case w == fit:
 		return l.fits
@@ -72,12 +73,12 @@ func admitted[O any](ctx context.Context, s *Server, w weight, cost float64, han
 	}
 	queued := time.Now()
 	_, span := s.trace.span(ctx, "queue")
-	release, err := q.acquire(ctx, requestOf(ctx).flow(), cost)
+	release, err := q.Acquire(ctx, requestOf(ctx).flow(), cost)
 	endSpan(span, err)
 	start := time.Now()
 	s.metrics.queued.Observe(start.Sub(queued).Seconds())
-	if err == errBusy { //nolint:errorlint // never wrapped
-		return out, s.busy("searches", q.delay(), "the searches before this one take too long")
+	if err == limits.ErrBusy { //nolint:errorlint // never wrapped
+		return out, s.busy("searches", q.Delay(), "the searches before this one take too long")
 	}
 	if err != nil {
 		return out, err

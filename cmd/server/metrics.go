@@ -75,8 +75,8 @@ func (m *metrics) watchStore(s *Server) {
 			return 0
 		}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "pacer_searches_waiting", Help: "Searches that wait for a seat."}, func() float64 {
-			short, _ := s.limit.short.length()
-			long, _ := s.limit.long.length()
+			short, _ := s.limit.short.Length()
+			long, _ := s.limit.long.Length()
 			return float64(short + long)
 		}))
 }

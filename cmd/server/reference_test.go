@@ -190,7 +190,7 @@ func (r *reference) kind(s *huma.Schema) string {
 		}
 		return strings.Join(kinds, " or ")
 	case s.Items != nil:
-		return "array of " + r.kind(s.Items) + limits(s.MinItems, s.MaxItems, "items")
+		return "array of " + r.kind(s.Items) + boundsOf(s.MinItems, s.MaxItems, "items")
 	case len(s.Enum) > 0:
 		return "`" + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(s.Enum)), "`, `"), "[]") + "`"
 	case s.AdditionalProperties != nil && s.Type == "object":
@@ -198,7 +198,7 @@ func (r *reference) kind(s *huma.Schema) string {
 			return "object of " + r.kind(of)
 		}
 	}
-	return s.Type + numbers(s) + limits(s.MinLength, s.MaxLength, "bytes")
+	return s.Type + numbers(s) + boundsOf(s.MinLength, s.MaxLength, "bytes")
 }
 
 func numbers(s *huma.Schema) string {
@@ -213,7 +213,7 @@ func numbers(s *huma.Schema) string {
 	return ""
 }
 
-func limits(least, most *int, of string) string {
+func boundsOf(least, most *int, of string) string {
 	switch {
 	case least != nil && *least > 0 && most != nil:
 		return fmt.Sprintf(", %d to %d %s", *least, *most, of)

@@ -38,7 +38,7 @@ func get[T any](t *testing.T, s *Server, path string) T {
 func TestLimits(t *testing.T) {
 	s := newServer(t, Options{MaxRequests: 3, MaxSearches: 1, Timeout: 2 * time.Second})
 	const plan = `{"model":"llama3-8b","accelerator":"h100","devices":8,"global_batch":8}`
-	leave, err := s.limit.short.acquire(t.Context(), 1, 1) // the only seat is taken
+	leave, err := s.limit.short.Acquire(t.Context(), 1, 1) // the only seat is taken
 	if err != nil {
 		t.Fatal(err)
 	}

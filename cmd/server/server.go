@@ -16,6 +16,8 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/answer"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/cmd/server/access"
+	"github.com/pacer-ml/pacer/cmd/server/limits"
+	"github.com/pacer-ml/pacer/cmd/server/simqueue"
 	"github.com/pacer-ml/pacer/perfmodel/registry"
 	"github.com/pacer-ml/pacer/profiler/store"
 	"github.com/pacer-ml/pacer/profiler/store/reader"
@@ -45,7 +47,7 @@ type Server struct {
 	draining context.Context // ends when no new requests are answered
 	drain    context.CancelFunc
 
-	simulations *simulations
+	simulations *simqueue.Queue
 	campaigns   campaigns
 	underWay    underWay
 }
@@ -72,7 +74,7 @@ func New(db *store.DB, reg *registry.Registry, o Options) (*Server, error) {
 	s.memory = newMemoryBudget(s.o.MaxBuffered)
 	s.metrics = newMetrics(s.o.Registry, s.o.Version)
 	s.fits = newRefitter(s)
-	s.simulations = newSimulations(s)
+	s.simulations = simqueue.New(&simqueue.Options{Resolver: s.resolver, Timeout: s.o.FitTimeout, Version: s.o.Version, Panicked: s.simulationPanicked})
 	s.metrics.watchRefit(s.fits)
 	s.metrics.watchStore(s)
 	s.metrics.watchSnapshots(&s.o)
@@ -112,7 +114,7 @@ func (s *Server) Serve(ctx context.Context, l, rpc net.Listener) error {
 	lost := s.runSnapshots(background, &wg)
 	defer wg.Wait()
 	defer stop()
-	defer s.simulations.close()
+	defer s.simulations.Close()
 
 	// Handlers are cancelled only after Options.Drain.
 	requests, cancel := context.WithCancelCause(context.Background())
@@ -149,9 +151,9 @@ func (s *Server) unready() {
 // start answers the requests on l with h, which have the context requests, until the server is shut down. It sends the
 // error that ends it before.
 func (s *Server) start(requests context.Context, l net.Listener, h http.Handler, change func(*http.Server), failed chan<- error) *http.Server {
-	bounded := newConnections(l, maxConnections())
+	bounded := limits.NewConnections(l, limits.MaxConnections())
 	srv := &http.Server{
-		ConnState:         bounded.changed,
+		ConnState:         bounded.Changed,
 		Handler:           h,
 		BaseContext:       func(net.Listener) context.Context { return requests },
 		ReadHeaderTimeout: 10 * time.Second,

@@ -10,14 +10,15 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/cmd/experiment"
+	"github.com/pacer-ml/pacer/cmd/server/simqueue"
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
 // ended waits until a simulation has ended.
-func ended(t *testing.T, s *Server, id string) (out Simulation) {
+func ended(t *testing.T, s *Server, id string) (out simqueue.Simulation) {
 	t.Helper()
 	for until := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		out = getJSON[Simulation](t, s, "/v1/simulations/"+id)
+		out = getJSON[simqueue.Simulation](t, s, "/v1/simulations/"+id)
 		if out.Status != "waiting" && out.Status != "running" {
 			return out
 		}
@@ -40,7 +41,7 @@ func getJSON[T any](t *testing.T, s *Server, path string) (out T) {
 // A simulation has the figures of pacer simulate, the reasons of the jobs asked about, and a report.
 func TestSimulation(t *testing.T) {
 	s := newServer(t, Options{})
-	started := post[Simulation](t, s, "/v1/simulations", `{"workload":"jobs=40,per-hour=40,models=llama3-8b+opt-1.3b","cluster":"2x8xH100","policies":["fifo-backfill","rubick:price=1"],"truth":"fitted:analytic","start_cost_s":30,"explain":["job-0007"],"seed":3}`)
+	started := post[simqueue.Simulation](t, s, "/v1/simulations", `{"workload":"jobs=40,per-hour=40,models=llama3-8b+opt-1.3b","cluster":"2x8xH100","policies":["fifo-backfill","rubick:price=1"],"truth":"fitted:analytic","start_cost_s":30,"explain":["job-0007"],"seed":3}`)
 	got := ended(t, s, started.ID)
 	if got.Status != "done" || got.Jobs != 40 || got.Finished != 80 || len(got.Runs) != 2 {
 		t.Fatalf("%+v", got)
@@ -67,7 +68,7 @@ func TestSimulation(t *testing.T) {
 	if len(policies) != 2 || got.Events[0].Event != "submitted" {
 		t.Errorf("%+v", got.Events)
 	}
-	if all := getJSON[Simulations](t, s, "/v1/simulations"); len(all.Simulations) != 1 || all.Simulations[0].Runs != nil || all.Simulations[0].Status != "done" {
+	if all := getJSON[simqueue.Simulations](t, s, "/v1/simulations"); len(all.Simulations) != 1 || all.Simulations[0].Runs != nil || all.Simulations[0].Status != "done" {
 		t.Errorf("%+v", all)
 	}
 	page := do(s, http.MethodGet, got.Report, "")
@@ -91,7 +92,7 @@ func TestSimulationOfJobs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := ended(t, s, post[Simulation](t, s, "/v1/simulations", string(text)).ID)
+	got := ended(t, s, post[simqueue.Simulation](t, s, "/v1/simulations", string(text)).ID)
 	if len(got.Runs) != 1 || got.Runs[0].Makespan != 150 || got.Runs[0].AvgJCT != 120 || len(got.Warnings) != 1 {
 		t.Errorf("%+v", got)
 	}
@@ -134,7 +135,7 @@ func TestSimulationRefused(t *testing.T) {
 			t.Errorf("%s: %d %s, want %s with %q", c.body, w.Code, w.Body, c.status, c.says)
 		}
 	}
-	if all := getJSON[Simulations](t, s, "/v1/simulations"); len(all.Simulations) != 0 {
+	if all := getJSON[simqueue.Simulations](t, s, "/v1/simulations"); len(all.Simulations) != 0 {
 		t.Errorf("%+v", all)
 	}
 }
@@ -142,9 +143,17 @@ func TestSimulationRefused(t *testing.T) {
 // Simulations wait for each other. A number of them are kept, and the end of the server cancels all.
 func TestSimulationsWait(t *testing.T) {
 	s := newServer(t, Options{})
-	s.simulations.turn <- struct{}{}
+	turn := func() (done func()) {
+		t.Helper()
+		done, err := s.simulations.Turn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return done
+	}
+	done := turn()
 	var last *httptest.ResponseRecorder
-	for range maxSimulations + 1 {
+	for range simqueue.MaxSimulations + 1 {
 		last = do(s, http.MethodPost, "/v1/simulations", `{"workload":"jobs=10","cluster":"2x8xH100","policies":["fifo"]}`)
 	}
 	if last.Code != http.StatusTooManyRequests || last.Header().Get("Retry-After") == "" {
@@ -153,16 +162,16 @@ func TestSimulationsWait(t *testing.T) {
 	if w := do(s, http.MethodDelete, "/v1/simulations/2", ""); w.Code != http.StatusOK {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	<-s.simulations.turn
+	done()
 	if got := ended(t, s, "16"); got.Status != "done" {
 		t.Errorf("%+v", got)
 	}
 	if w := do(s, http.MethodPost, "/v1/simulations", `{"workload":"jobs=10","cluster":"2x8xH100","policies":["fifo"]}`); w.Code != http.StatusOK {
 		t.Errorf("with place: %d %s", w.Code, w.Body)
 	}
-	s.simulations.turn <- struct{}{}
-	waits := post[Simulation](t, s, "/v1/simulations", `{"workload":"jobs=10","cluster":"2x8xH100","policies":["fifo"]}`)
-	s.simulations.close()
+	turn()
+	waits := post[simqueue.Simulation](t, s, "/v1/simulations", `{"workload":"jobs=10","cluster":"2x8xH100","policies":["fifo"]}`)
+	s.simulations.Close()
 	if got := ended(t, s, waits.ID); got.Status != "cancelled" {
 		t.Errorf("%+v", got)
 	}

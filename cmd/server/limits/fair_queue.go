@@ -1,4 +1,4 @@
-package server
+package limits
 
 import (
 	"context"
@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// fairQueue admits requests to a number of seats, in the manner of Kubernetes' API
+// FairQueue admits requests to a number of seats, in the manner of Kubernetes' API
 // priority and fairness. Requests of one flow, a client, wait in a few of many queues
 // (shuffle sharding), so that a flow with many requests delays few other flows.
 // Queues share the seats by the seconds of their requests (start-time fair queueing,
 // Goyal et al., SIGCOMM 1996, section 2), estimated on arrival and corrected at the end.
-type fairQueue struct {
-	seats    int
-	patience time.Duration // the longest wait
+type FairQueue struct {
+	Seats    int
+	Patience time.Duration // the longest wait
 
 	mu      sync.Mutex
 	used    int
@@ -45,17 +45,17 @@ const (
 	maxQueue  = 50 // requests in one queue
 )
 
-// errBusy refuses a request that no seat is free for in time.
-var errBusy = errors.New("no seat")
+// ErrBusy refuses a request that no seat is free for in time.
+var ErrBusy = errors.New("no seat")
 
-// acquire waits for a seat. The caller calls release with the seconds that the
-// request really took. The error is errBusy or that of ctx.
-func (q *fairQueue) acquire(ctx context.Context, flow uint64, cost float64) (release func(took time.Duration), err error) {
+// Acquire waits for a seat. The caller calls release with the seconds that the
+// request really took. The error is ErrBusy or that of ctx.
+func (q *FairQueue) Acquire(ctx context.Context, flow uint64, cost float64) (release func(took time.Duration), err error) {
 	q.mu.Lock()
 	queue := q.shortest(flow)
 	if len(queue.waiting) >= maxQueue {
 		q.mu.Unlock()
-		return nil, errBusy
+		return nil, ErrBusy
 	}
 	w := &waiter{cost, queue, make(chan struct{})}
 	if len(queue.waiting) == 0 {
@@ -75,15 +75,15 @@ func (q *fairQueue) acquire(ctx context.Context, flow uint64, cost float64) (rel
 }
 
 // wait returns once w has a seat, or removes it.
-func (q *fairQueue) wait(ctx context.Context, w *waiter) error {
+func (q *FairQueue) wait(ctx context.Context, w *waiter) error {
 	select {
 	case <-w.admitted:
 		return nil
 	default:
 	}
-	t := time.NewTimer(q.patience)
+	t := time.NewTimer(q.Patience)
 	defer t.Stop()
-	err := errBusy
+	err := ErrBusy
 	select {
 	case <-w.admitted:
 		return nil
@@ -104,14 +104,14 @@ func (q *fairQueue) wait(ctx context.Context, w *waiter) error {
 }
 
 // left takes w out of the sums of the waiting requests.
-func (q *fairQueue) left(w *waiter) {
+func (q *FairQueue) left(w *waiter) {
 	w.queue.work -= w.cost
 	q.work -= w.cost
 	q.waiting--
 }
 
 // release frees the seat of w and charges its queue for the time it took.
-func (q *fairQueue) release(w *waiter, took time.Duration) {
+func (q *FairQueue) release(w *waiter, took time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.used--
@@ -120,8 +120,8 @@ func (q *fairQueue) release(w *waiter, took time.Duration) {
 }
 
 // dispatch gives free seats to the queues with the least virtual start.
-func (q *fairQueue) dispatch() {
-	for q.used < q.seats && q.waiting > 0 {
+func (q *FairQueue) dispatch() {
+	for q.used < q.Seats && q.waiting > 0 {
 		var next *flowQueue
 		for i := range q.queues {
 			if c := &q.queues[i]; len(c.waiting) > 0 && (next == nil || c.start < next.start) {
@@ -139,7 +139,7 @@ func (q *fairQueue) dispatch() {
 }
 
 // shortest returns the queue with the least work among those of flow.
-func (q *fairQueue) shortest(flow uint64) *flowQueue {
+func (q *FairQueue) shortest(flow uint64) *flowQueue {
 	deal := rand.New(rand.NewPCG(flow, 0)) //nolint:gosec // spreads flows, keeps no secret
 	var best *flowQueue
 	for range handSize {
@@ -150,15 +150,15 @@ func (q *fairQueue) shortest(flow uint64) *flowQueue {
 	return best
 }
 
-// delay returns about how long the waiting requests will take.
-func (q *fairQueue) delay() time.Duration {
+// Delay returns about how long the waiting requests will take.
+func (q *FairQueue) Delay() time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return time.Duration(q.work / float64(q.seats) * float64(time.Second))
+	return time.Duration(q.work / float64(q.Seats) * float64(time.Second))
 }
 
-// length returns the number of waiting requests and of used seats.
-func (q *fairQueue) length() (waiting, used int) {
+// Length returns the number of waiting requests and of used seats.
+func (q *FairQueue) Length() (waiting, used int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.waiting, q.used

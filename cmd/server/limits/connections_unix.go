@@ -1,11 +1,11 @@
 //go:build unix
 
-package server
+package limits
 
 import "syscall"
 
-// maxConnections returns the number of connections that leaves the store half of the file descriptors.
-func maxConnections() int {
+// MaxConnections returns the number of connections that leaves the store half of the file descriptors.
+func MaxConnections() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return mostConnections

@@ -1,4 +1,4 @@
-package server
+package simqueue
 
 import (
 	"cmp"
@@ -19,7 +19,7 @@ import (
 
 // Bounds of simulations. They run one after another, beside the searches.
 const (
-	maxSimulations      = 16 // kept; the oldest that has ended makes place for a new one
+	MaxSimulations      = 16 // kept; the oldest that has ended makes place for a new one
 	maxSimulatedJobs    = 2000
 	maxSimulatedDevices = 4096
 	maxSimulatedRuns    = 12 // policies
@@ -51,9 +51,9 @@ var (
 )
 
 // read checks a request and makes its simulation. Nothing in it may name a file.
-func (m *simulations) read(ctx context.Context, in *SimulationRequest) (run *experiment.Simulation, warnings []string, err error) {
+func (m *Queue) read(ctx context.Context, in *SimulationRequest) (run *experiment.Simulation, warnings []string, err error) {
 	o := experiment.Options{Cluster: in.Cluster, Policy: strings.Join(in.Policies, ","), Truth: in.Truth, Belief: in.Belief, Seed: cmp.Or(in.Seed, 1),
-		Data: experiment.Data{Rows: m.s.resolver.Rows, Fitted: func() (*registry.Registry, error) { return m.s.resolver.Fitted, nil }}}
+		Data: experiment.Data{Rows: m.o.Resolver.Rows, Fitted: func() (*registry.Registry, error) { return m.o.Resolver.Fitted, nil }}}
 	if in.StartCost != nil {
 		o.StartCost = strconv.FormatFloat(*in.StartCost, 'g', -1, 64)
 	}

@@ -1,4 +1,4 @@
-package server
+package limits
 
 import (
 	"container/list"
@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// connections bounds the open connections, since the store needs file descriptors too. Where all are taken, a new one takes
+// Connections bounds the open Connections, since the store needs file descriptors too. Where all are taken, a new one takes
 // the place of the one that is idle longest, else it waits until one is closed.
-type connections struct {
+type Connections struct {
 	most   int
 	mu     sync.Mutex
 	freed  *sync.Cond
@@ -23,14 +23,15 @@ type connections struct {
 // mostConnections bounds the open connections where file descriptors do not: each needs some 20 KiB.
 const mostConnections = 16384
 
-func newConnections(l net.Listener, most int) *connections {
-	c := &connections{most: most, idle: list.New(), place: map[net.Conn]*list.Element{}, accept: l}
+// NewConnections returns a listener of at most most connections of l.
+func NewConnections(l net.Listener, most int) *Connections {
+	c := &Connections{most: most, idle: list.New(), place: map[net.Conn]*list.Element{}, accept: l}
 	c.freed = sync.NewCond(&c.mu)
 	return c
 }
 
 // Accept implements net.Listener.
-func (c *connections) Accept() (net.Conn, error) {
+func (c *Connections) Accept() (net.Conn, error) {
 	conn, err := c.accept.Accept()
 	if err != nil {
 		return nil, err
@@ -50,7 +51,7 @@ func (c *connections) Accept() (net.Conn, error) {
 }
 
 // Close implements net.Listener.
-func (c *connections) Close() error {
+func (c *Connections) Close() error {
 	c.mu.Lock()
 	c.ended = true
 	c.freed.Broadcast()
@@ -59,10 +60,10 @@ func (c *connections) Close() error {
 }
 
 // Addr implements net.Listener.
-func (c *connections) Addr() net.Addr { return c.accept.Addr() }
+func (c *Connections) Addr() net.Addr { return c.accept.Addr() }
 
-// changed is http.Server.ConnState.
-func (c *connections) changed(conn net.Conn, state http.ConnState) {
+// Changed is http.Server.ConnState.
+func (c *Connections) Changed(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if at, ok := c.place[conn]; ok {
@@ -78,7 +79,7 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 // counted is an open connection.
 type counted struct {
 	net.Conn
-	in   *connections
+	in   *Connections
 	once sync.Once
 }
 

@@ -1,4 +1,4 @@
-package server
+package limits
 
 import (
 	"bufio"
@@ -12,15 +12,15 @@ import (
 )
 
 // boundedServer answers over at most most connections; /slow answers once release is closed.
-func boundedServer(t *testing.T, most int) (c *connections, release chan struct{}) {
+func boundedServer(t *testing.T, most int) (c *Connections, release chan struct{}) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	release = make(chan struct{})
-	c = newConnections(l, most)
-	srv := &http.Server{ReadHeaderTimeout: time.Minute, ConnState: c.changed, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	c = NewConnections(l, most)
+	srv := &http.Server{ReadHeaderTimeout: time.Minute, ConnState: c.Changed, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/slow" {
 			<-release
 		}
@@ -41,7 +41,7 @@ type client struct {
 	r *bufio.Reader
 }
 
-func dial(t *testing.T, to *connections) client {
+func dial(t *testing.T, to *Connections) client {
 	t.Helper()
 	c, err := net.Dial("tcp", to.Addr().String())
 	if err != nil {
@@ -69,7 +69,7 @@ func (c client) answered(d time.Duration) error {
 func (c client) ask(path string) error { return errors.Join(c.send(path), c.answered(10*time.Second)) }
 
 // idle waits until the server knows that c was idle last, some time after it has answered.
-func (c client) idle(t *testing.T, s *connections) {
+func (c client) idle(t *testing.T, s *Connections) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		s.mu.Lock()
