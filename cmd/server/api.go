@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/pacer-ml/pacer/cmd/server/access"
+	"github.com/pacer-ml/pacer/cmd/server/answercache"
 	"github.com/pacer-ml/pacer/cmd/server/problem"
 	"github.com/pacer-ml/pacer/planner/remote"
 )
@@ -58,6 +59,9 @@ type router struct {
 	streams chan struct{}
 }
 
+// tagged are the answers with an ETag: lists that change seldom and that programs ask for often.
+var tagged = []string{"GET /v1/models", "GET /v1/accelerators", "GET /v1/frameworks", "GET /v1/cards"}
+
 // HandleFunc makes router a humago.Mux.
 func (m *router) HandleFunc(pattern string, h func(http.ResponseWriter, *http.Request)) {
 	method, path, _ := strings.Cut(strings.TrimSuffix(pattern, "{$}"), " ")
@@ -67,7 +71,7 @@ func (m *router) HandleFunc(pattern string, h func(http.ResponseWriter, *http.Re
 		next = m.s.withBody(m.ops[pattern], next)
 	}
 	if slices.Contains(tagged, pattern) {
-		next = withETag(next)
+		next = answercache.WithETag(next)
 	}
 	if names, ok := m.queries[pattern]; ok {
 		next = withQuery(names, next)

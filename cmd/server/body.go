@@ -13,6 +13,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/pacer-ml/pacer/cmd/server/answercache"
 	"github.com/pacer-ml/pacer/cmd/server/bodycheck"
 	"github.com/pacer-ml/pacer/cmd/server/problem"
 )
@@ -47,10 +48,10 @@ func (s *Server) withBody(o *endpoint, next http.HandlerFunc) http.HandlerFunc {
 			s.bodyProblem(w, err)
 			return
 		}
-		var key answerKey
+		var key answercache.Key
 		if o.weight == search {
-			key = s.answers.key(o.path, buf.Bytes(), s.models.Generation())
-			if answer := s.answers.get(key); answer != nil {
+			key = s.answers.Key(o.path, buf.Bytes(), s.models.Generation())
+			if answer := s.answers.Get(key); answer != nil {
 				s.metrics.cached.Inc()
 				w.Header().Set("Content-Type", "application/json")
 				_, _ = w.Write(answer) // the client may have disconnected
@@ -63,7 +64,7 @@ func (s *Server) withBody(o *endpoint, next http.HandlerFunc) http.HandlerFunc {
 		}
 		r.Body = io.NopCloser(bytes.NewReader(buf.Bytes()))
 		if o.weight == search {
-			w = &answerRecorder{ResponseWriter: w, keep: func(b []byte) { s.answers.put(key, b) }}
+			w = &answercache.Recorder{ResponseWriter: w, Keep: func(b []byte) { s.answers.Put(key, b) }}
 		}
 		next(w, r)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/answer"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/cmd/server/access"
+	"github.com/pacer-ml/pacer/cmd/server/answercache"
 	"github.com/pacer-ml/pacer/cmd/server/limits"
 	"github.com/pacer-ml/pacer/cmd/server/simqueue"
 	"github.com/pacer-ml/pacer/perfmodel/registry"
@@ -40,7 +41,7 @@ type Server struct {
 	rpc      http.Handler
 	limit    limiter
 	memory   memoryBudget
-	answers  answerCache
+	answers  answercache.Cache
 	tokens   *access.Tokens
 	ending   atomic.Bool // shutting down
 	health   *health.Server

@@ -1,4 +1,4 @@
-package server
+package answercache
 
 import (
 	"bytes"
@@ -9,14 +9,11 @@ import (
 	"strings"
 )
 
-// tagged are the answers with an ETag: lists that change seldom and that programs ask for often.
-var tagged = []string{"GET /v1/models", "GET /v1/accelerators", "GET /v1/frameworks", "GET /v1/cards"}
-
-// withETag gives the answers of next a ETag, a hash of the content before it is
+// WithETag gives the answers of next an ETag, a hash of the content before it is
 // compressed and so a weak one, and answers 304 to a client that has it.
 //
 // Source: RFC 9110, sections 8.8.3 and 13.1.2.
-func withETag(next http.HandlerFunc) http.HandlerFunc {
+func WithETag(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		kept := &keptAnswer{ResponseWriter: w, status: http.StatusOK}
 		next(kept, r)

@@ -1,4 +1,4 @@
-package server
+package answercache
 
 import (
 	"crypto/sha256"
@@ -7,22 +7,24 @@ import (
 	"sync"
 )
 
-// answerCache keeps answers to whole bodies, so that a repeated search costs no
+// Cache keeps answers to whole bodies, so that a repeated search costs no
 // search. An answer is valid for one generation of the models.
-type answerCache struct {
+type Cache struct {
 	mu      sync.Mutex
-	answers map[answerKey][]byte
+	answers map[Key][]byte
 	bytes   int
 }
 
-type answerKey [sha256.Size]byte
+// Key is the hash of a request.
+type Key [sha256.Size]byte
 
 const (
 	maxCached       = 32 << 20 // bytes of all cached answers
 	maxCachedAnswer = 1 << 20  // bytes of one
 )
 
-func (c *answerCache) key(path string, body []byte, generation uint64) (k answerKey) {
+// Key returns the key of a body sent to path while the models have a generation.
+func (c *Cache) Key(path string, body []byte, generation uint64) (k Key) {
 	h := sha256.New()
 	h.Write(strconv.AppendUint(nil, generation, 10))
 	h.Write([]byte(path + "\x00"))
@@ -31,46 +33,46 @@ func (c *answerCache) key(path string, body []byte, generation uint64) (k answer
 	return k
 }
 
-// get returns an answer, which must not be changed; nil = none.
-func (c *answerCache) get(k answerKey) []byte {
+// Get returns an answer, which must not be changed; nil = none.
+func (c *Cache) Get(k Key) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.answers[k]
 }
 
-// put keeps a copy of answer, unless it is large. A full cache starts anew.
-func (c *answerCache) put(k answerKey, answer []byte) {
+// Put keeps a copy of answer, unless it is large. A full cache starts anew.
+func (c *Cache) Put(k Key, answer []byte) {
 	if len(answer) > maxCachedAnswer {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.answers == nil || c.bytes+len(answer) > maxCached {
-		c.answers, c.bytes = map[answerKey][]byte{}, 0
+		c.answers, c.bytes = map[Key][]byte{}, 0
 	}
 	c.bytes += len(answer)
 	c.answers[k] = append([]byte{}, answer...)
 }
 
-// answerRecorder calls keep with an answer of status 200 that is written at once.
-type answerRecorder struct {
+// Recorder calls Keep with an answer of status 200 that is written at once.
+type Recorder struct {
 	http.ResponseWriter
-	keep   func([]byte)
+	Keep   func([]byte)
 	failed bool
 }
 
-func (w *answerRecorder) WriteHeader(status int) {
+func (w *Recorder) WriteHeader(status int) {
 	w.failed = w.failed || status != http.StatusOK
 	w.ResponseWriter.WriteHeader(status)
 }
 
-func (w *answerRecorder) Write(b []byte) (int, error) {
+func (w *Recorder) Write(b []byte) (int, error) {
 	if !w.failed {
-		w.keep(b)
+		w.Keep(b)
 		w.failed = true // the rest of the answer is not for the cache
 	}
 	return w.ResponseWriter.Write(b)
 }
 
 // Unwrap lets http.ResponseController reach the connection.
-func (w *answerRecorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *Recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
