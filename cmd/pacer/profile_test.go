@@ -180,7 +180,9 @@ func TestE2ECPUSmoke(t *testing.T) {
 	if n := len(latest); n != want { // a point in doubt is measured once more
 		t.Errorf("%d points are stored, want %d\n%s", n, want, out)
 	}
-	if i := slices.IndexFunc(latest, func(m spec.Measurement) bool { return m.Doubt != "" && !strings.Contains(m.Doubt, "other processes used") }); i >= 0 {
+	if i := slices.IndexFunc(latest, func(m spec.Measurement) bool {
+		return m.Doubt != "" && !strings.Contains(m.Doubt, "other processes used")
+	}); i >= 0 {
 		t.Errorf("%s is in doubt: %s", campaign.PointName(latest[i].Config), latest[i].Doubt)
 	}
 	if !slices.ContainsFunc(latest, func(m spec.Measurement) bool { return m.Doubt == "" }) {

@@ -108,6 +108,7 @@ func TestRemoteFlightRows(t *testing.T) {
 			for _, err = range c.Rows(ctx, remote.Filter{}) {
 				cancel()
 			}
+			cancel()
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("canceled after a row: %v", err)
 			}

@@ -56,7 +56,7 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// TestBounds: a script that would go on for ever, or whose values grow without end, is an error or is cut off.
+// TestBounds: a script that would go on for ever or make values without end is an error or is cut off.
 func TestBounds(t *testing.T) {
 	for _, text := range []string{
 		`f() { f; f; }; f`,
