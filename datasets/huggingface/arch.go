@@ -96,7 +96,7 @@ var architectures = map[string]arch{
 	"roberta":     {kind: spec.Encoder, tied: true, adjust: roberta},
 	"xlm-roberta": {kind: spec.Encoder, tied: true, adjust: roberta},
 	"distilbert":  {kind: spec.Encoder, tied: true, adjust: learnedPositions},
-	"electra":     {kind: spec.Encoder, tied: true, adjust: learnedPositions},
+	"electra":     {kind: spec.Encoder, tied: true, adjust: electra},
 	"modernbert":  {kind: spec.Encoder, gated: true, tied: true},
 
 	"t5":   {kind: spec.EncoderDecoder, tied: true, defaults: map[string]any{"d_kv": 64, "n_positions": 512}, adjust: t5},
@@ -151,13 +151,32 @@ func oneKVHead(field string, def bool) func(*config, *spec.Model) {
 // fourTimesWide is for architectures without a field for the width of the MLP.
 func fourTimesWide(_ *config, m *spec.Model) { m.FFN = min(4*m.Hidden, maxWidth) }
 
-// opt has positions from 2 on; its 350m has embeddings of another width.
+// opt has positions from 2 on; its 350m has embeddings of another width, and no last norm.
 func opt(c *config, m *spec.Model) {
-	if w := c.count(maxWidth, "word_embed_proj_dim"); w > 0 && w != m.Hidden {
-		c.warn("the embeddings are taken as %d wide, not %d", m.Hidden, w)
-	}
 	extra(m, float64(c.count(maxTokens, "max_position_embeddings")+2)*float64(m.Hidden))
 	vectors(m, 0)
+	if w := c.count(maxWidth, "word_embed_proj_dim"); w > 0 && w != m.Hidden {
+		extra(m, narrowed(m, w)+float64(w)*float64(m.Hidden)) // into the layers, and out of them
+	}
+	if !c.flag("do_layer_norm_before", true) {
+		extra(m, -2*float64(m.Hidden))
+	}
+}
+
+// narrowed is how many parameters more m has with token embeddings of width w, and a matrix from that width to the layers'.
+func narrowed(m *spec.Model, w int) float64 {
+	return float64(m.Vocab)*(float64(w)-float64(m.Hidden)) + float64(w)*float64(m.Hidden)
+}
+
+// electra has embeddings, positions and two token types of another width than the layers in its small form.
+func electra(c *config, m *spec.Model) {
+	positions := float64(c.count(maxTokens, "max_position_embeddings")) + 2
+	w := float64(m.Hidden)
+	if n := c.count(maxWidth, "embedding_size"); n > 0 && n != m.Hidden {
+		w = float64(n)
+		extra(m, narrowed(m, n)+float64(m.Hidden))
+	}
+	vectors(m, positions*w+2*w-2*float64(m.Hidden)) // one norm beside the layers, of the embeddings
 }
 
 // falcon has one key/value head in its first architecture, groups in the second.
@@ -206,25 +225,35 @@ func t5(c *config, m *spec.Model) {
 	if decoder == 0 {
 		decoder = m.Layers
 	}
-	if decoder != m.Layers {
-		c.warn("%d encoder and %d decoder layers are taken as halves", m.Layers, decoder)
-	}
-	m.Layers += decoder
 	if act := c.word("feed_forward_proj"); act != "" {
 		m.GatedMLP = len(act) > 6 && act[:6] == "gated-"
 	}
+	stacks(c, m, m.Layers, decoder)
 }
 
-// bart has fields for both stacks.
-func bart(c *config, m *spec.Model) {
-	enc, dec := c.count(maxLayers, "encoder_layers"), c.count(maxLayers, "decoder_layers")
-	if enc != dec {
-		c.warn("%d encoder and %d decoder layers are taken as halves", enc, dec)
+// stacks sets the layers of an encoder and a decoder. The shape has cross attention in half of them.
+func stacks(c *config, m *spec.Model, encoder, decoder int) {
+	m.Layers = encoder + decoder
+	if encoder != decoder {
+		c.warn("%d encoder and %d decoder layers are taken as halves", encoder, decoder)
+		extra(m, float64(decoder-encoder)/2*m.AttentionParams())
 	}
-	m.Layers = enc + dec
-	m.Heads = c.count(maxWidth, "encoder_attention_heads")
-	m.FFN = c.count(maxWidth, "encoder_ffn_dim")
-	extra(m, 2*float64(c.count(maxTokens, "max_position_embeddings")+2)*float64(m.Hidden))
+}
+
+// bart has fields for both stacks, and learned positions and a norm of the embeddings in each.
+func bart(c *config, m *spec.Model) {
+	encoder, decoder := encoderAndDecoder(c, m)
+	h, f := float64(m.Hidden), float64(m.FFN)
+	extra(m, 2*float64(c.count(maxTokens, "max_position_embeddings")+2)*h)
+	extra(m, float64(encoder)*(9*h+f)+float64(decoder)*(15*h+f)+4*h) // biases and norms
+}
+
+// encoderAndDecoder reads the fields for both stacks.
+func encoderAndDecoder(c *config, m *spec.Model) (encoder, decoder int) {
+	encoder, decoder = c.count(maxLayers, "encoder_layers"), c.count(maxLayers, "decoder_layers")
+	m.Heads, m.FFN = c.count(maxWidth, "encoder_attention_heads"), c.count(maxWidth, "encoder_ffn_dim")
+	stacks(c, m, encoder, decoder)
+	return encoder, decoder
 }
 
 // vit has a token per patch and a class token.

@@ -16,6 +16,7 @@ import (
 type config struct {
 	modelType string
 	fields    map[string]json.RawMessage
+	outer     *config // of which this is the language model; nil = it is the whole
 	warnings  []error
 	err       error
 }
@@ -66,7 +67,12 @@ func (c *config) language() *config {
 		if _, ok := sub.fields["tie_word_embeddings"]; !ok && c.has("tie_word_embeddings") {
 			sub.fields["tie_word_embeddings"] = c.fields["tie_word_embeddings"]
 		}
-		sub.warn("only the language model of %s is read, from its %s: other towers are left out", c.modelType, key)
+		for field, v := range nestedDefaults[sub.modelType] {
+			if !sub.has(field) {
+				sub.fields[field] = json.RawMessage(fmt.Sprint(v))
+			}
+		}
+		sub.outer = c
 		return sub
 	}
 	return c

@@ -211,14 +211,12 @@ const maxProjector = 1 << 40
 
 // whisper has an encoder of audio frames and a decoder of text. Its sample is as long as the mean of both.
 func whisper(c *config, m *spec.Model) {
-	bart(c, m)
+	encoder, decoder := encoderAndDecoder(c, m)
 	frames, tokens := c.count(maxTokens, "max_source_positions"), c.count(maxTokens, "max_target_positions")
-	h, mel := float64(m.Hidden), float64(c.count(maxWidth, "num_mel_bins"))
-	m.ParamCount = 0
+	h, f, mel := float64(m.Hidden), float64(m.FFN), float64(c.count(maxWidth, "num_mel_bins"))
 	m.SeqLen = (frames + tokens) / 2
-	extra(m, 3*mel*h+3*h*h+float64(frames+tokens)*h) // two convolutions, learned and stored positions
-	l, f := float64(m.Layers)/2, float64(m.FFN)
-	extra(m, l*(8*h+f)+l*(13*h+f)+6*h) // biases, of all but keys, and norms of both stacks; of the convolutions
+	extra(m, 3*mel*h+3*h*h+float64(frames+tokens)*h)                 // two convolutions, learned and stored positions
+	extra(m, float64(encoder)*(8*h+f)+float64(decoder)*(13*h+f)+6*h) // biases, of all but keys, and norms; of the convolutions
 }
 
 // flux is the transformer of FLUX.1: blocks that have separate weights for image and text, and blocks that share

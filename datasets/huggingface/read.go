@@ -61,6 +61,13 @@ func Read(r io.Reader) (spec.Model, []error, error) {
 		a = arch{kind: spec.Decoder, gated: strings.Contains(c.word("hidden_act"), "silu") || strings.Contains(c.word("hidden_act"), "swiglu")}
 	}
 	m := c.model(a)
+	if c.outer != nil && c.err == nil {
+		if top.tower(&m) {
+			c.warnings = append(c.warnings, top.warnings...)
+		} else {
+			c.warn("only the language model of %s is read: other towers are left out", top.modelType)
+		}
+	}
 	m.Name = cmp.Or(top.name(), c.modelType, "model")
 	if c.err == nil {
 		c.err = m.Validate()
