@@ -1,7 +1,9 @@
 package recipe
 
 import (
+	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,6 +30,20 @@ func (f *format) launches(s *shell.Script) (out [][]keyfile.Entry) {
 		return out
 	}
 	return append(out, f.arguments(s.Options()))
+}
+
+// others counts the commands that start training with other arguments than those that are read, whose score is most.
+func (f *format) others(s *shell.Script, read []keyfile.Entry, most int) (n int) {
+	seen := [][]keyfile.Entry{read}
+	for _, words := range s.Commands {
+		entries := f.arguments(words)
+		same := func(e []keyfile.Entry) bool { return reflect.DeepEqual(e, entries) }
+		if f.score(entries) >= max(leastScore, most*3/4) && !slices.ContainsFunc(seen, same) {
+			seen = append(seen, entries)
+			n++
+		}
+	}
+	return n
 }
 
 // arguments returns the options of a command line: words that begin with --, with the words that follow; or words of the

@@ -20,7 +20,7 @@ var axolotlYAML = format{
 		"bf16": word(Precision, "bf16", ""), "fp16": word(Precision, "fp16", ""), "float16": word(Precision, "fp16", ""), "bfloat16": word(Precision, "bf16", ""), "fp8": nothing,
 	},
 	inert: []string{"base_model_*", "model_type", "tokenizer_*", "trust_remote_code", "is_*", "strict", "datasets*", "datasets.*", "dataset_*", "test_datasets*", "test_datasets.*", "pretraining_dataset*", "pretraining_dataset.*", "chat_template*", "val_set_size", "output_dir", "special_tokens*", "special_tokens.*", "tokens*", "eot_tokens*", "added_tokens*", "wandb_*", "mlflow_*", "comet_*", "trackio_*", "use_tensorboard", "swanlab_*",
-		"num_epochs", "max_steps", "lr_*", "learning_rate", "warmup_*", "weight_decay", "adam_*", "cosine_*", "max_grad_norm", "train_on_inputs", "group_by_length", "logging_*", "eval*", "saves_*", "save_*", "early_stopping*", "resume_from*", "auto_resume*", "local_rank", "seed", "debug", "loss_watchdog*", "hub_*", "push_*", "load_best*", "metric_*", "tf32", "xformers_attention", "sdp_attention", "s2_attention", "lora_alpha", "lora_dropout", "lora_model_dir", "lora_fan*", "lora_modules_to_save*", "lora_on_cpu", "peft*", "gptq_*", "bnb_config*", "gradient_checkpointing_kwargs*", "gradient_checkpointing_kwargs.*", "fsdp_config.*", "pad_to_sequence_len", "excess_length*", "ddp*", "dataloader_*", "torch_dtype", "model_config*", "model_config.*", "model_quantization_config*", "low_cpu_mem_usage", "overrides_of_model_config*", "rope_*", "unsloth*", "use_kernels", "kernels*", "experimental_skip*", "flash_optimum", "neftune*", "relora_*", "trl*", "trl.*", "dpo_*", "orpo_*", "kto_*", "simpo_*", "sequence_parallel", "hf_use_auth*", "bf16_full*", "torch_compile_*", "flex_attn_*", "noisy*", "shuffle*", "curriculum*", "processor_*", "image_*", "skip_*", "remove_unused*", "ring_attn*", "heads_k_stride", "include_tokens*", "report_*", "temperature", "merge_*", "use_cache", "conversation*", "type", "path", "process_*", "attention", "num_labels", "fsdp_config", "min_sample_len", "ebft.*", "device_map*", "torchdistx_path", "dsv4_*", "center_*", "attn_implementation"},
+		"num_epochs", "max_steps", "lr_*", "learning_rate", "warmup_*", "weight_decay", "adam_*", "cosine_*", "max_grad_norm", "train_on_inputs", "group_by_length", "logging_*", "eval*", "saves_*", "save_*", "early_stopping*", "resume_from*", "auto_resume*", "local_rank", "seed", "debug", "loss_watchdog*", "hub_*", "push_*", "load_best*", "metric_*", "tf32", "xformers_attention", "sdp_attention", "s2_attention", "lora_alpha", "lora_dropout", "lora_model_dir", "lora_fan*", "lora_on_cpu", "peft*", "gptq_*", "bnb_config*", "gradient_checkpointing_kwargs*", "gradient_checkpointing_kwargs.*", "fsdp_config.*", "pad_to_sequence_len", "excess_length*", "ddp*", "dataloader_*", "torch_dtype", "model_config*", "model_config.*", "model_quantization_config*", "low_cpu_mem_usage", "overrides_of_model_config*", "rope_*", "unsloth*", "use_kernels", "kernels*", "experimental_skip*", "flash_optimum", "neftune*", "relora_*", "trl*", "trl.*", "dpo_*", "orpo_*", "kto_*", "simpo_*", "sequence_parallel", "hf_use_auth*", "bf16_full*", "torch_compile_*", "flex_attn_*", "noisy*", "shuffle*", "curriculum*", "processor_*", "image_*", "skip_*", "remove_unused*", "ring_attn*", "heads_k_stride", "include_tokens*", "report_*", "temperature", "merge_*", "use_cache", "conversation*", "type", "path", "process_*", "attention", "num_labels", "fsdp_config", "min_sample_len", "ebft.*", "device_map*", "torchdistx_path", "dsv4_*", "center_*", "attn_implementation"},
 	weighs: map[string]effect{
 		"deepspeed":              {"the ZeRO stage and offload are in another file: pass it to pacer check too, or --set its values", 0.3, 0.5},
 		"activation_offloading":  {"activations are moved to the host", 0.2, 0.3},
@@ -55,10 +55,14 @@ var axolotlYAML = format{
 		"fsdp_final_state*":      {"the last checkpoint", 0, 0},
 		"loraplus_*":             {"learning rates of adapters", 0, 0},
 		"lora_layers_to_transf*": {"only some layers have adapters", 0.1, 0.1},
+		"lora_modules_to_save":   wholeModules,
 		"embeddings_skip_upcast": {"embeddings stay in 16 bits", 0.01, 0.05},
 	},
 	finish: axolotlFinish, edits: axolotlEdits,
 }
+
+// wholeModules is the effect of modules that are trained whole beside adapters, mostly the embeddings.
+var wholeModules = effect{"modules are trained whole beside the adapters", 0.05, 0.2}
 
 // axolotlCheckpointing reads true, and the names of ways to keep inputs of layers.
 func axolotlCheckpointing(r *Recipe, e *keyfile.Entry) {
@@ -74,6 +78,9 @@ func axolotlCheckpointing(r *Recipe, e *keyfile.Entry) {
 // fsdpWords reads the words of fsdp, such as full_shard, auto_wrap and offload.
 func fsdpWords(r *Recipe, e *keyfile.Entry) {
 	for _, w := range append(strings.Fields(strings.ReplaceAll(e.Value, ",", " ")), e.List...) {
+		if strings.HasPrefix(strings.ToLower(w), "hybrid_") {
+			r.numbers[withinNode] = 1
+		}
 		switch strings.ToLower(w) {
 		case "full_shard", "hybrid_shard":
 			r.numbers[ZeRO] = 3
@@ -110,10 +117,14 @@ func reshard(r *Recipe, e *keyfile.Entry) {
 
 // shardingStrategy reads the strategy of FSDP 1, by name or number.
 func shardingStrategy(r *Recipe, e *keyfile.Entry) {
-	switch strings.ToUpper(e.Value) {
+	name := strings.TrimPrefix(strings.ToUpper(e.Value), "_")
+	if strings.HasPrefix(name, "HYBRID_") || name == "4" || name == "5" {
+		r.numbers[withinNode] = 1
+	}
+	switch name {
 	case "FULL_SHARD", "HYBRID_SHARD", "1", "4":
 		r.setDefault(ZeRO, 3)
-	case "SHARD_GRAD_OP", "HYBRID_SHARD_ZERO2", "_HYBRID_SHARD_ZERO2", "2", "5":
+	case "SHARD_GRAD_OP", "HYBRID_SHARD_ZERO2", "2", "5":
 		r.setDefault(ZeRO, 2)
 	case "NO_SHARD", "3":
 		r.setDefault(ZeRO, 0)

@@ -48,10 +48,13 @@ const (
 
 	// of one format, from which others follow
 	perChunk   Field = "layers_per_virtual_stage"
+	firstLess  Field = "first_stage_less_layers" // layers that the embedding counts as in torchtitan
+	lastLess   Field = "last_stage_less_layers"  // and the output
 	replicas   Field = "replicas"
 	shards     Field = "shard_ranks"
 	localBatch Field = "local_batch"
 	instances  Field = "optimizer_instances"
+	withinNode Field = "shard_within_node" // 1 = states are sharded over the devices of a node
 
 	decoderLayers Field = "decoder_layers" // of encoder and decoder
 	qkHeadDim     Field = "qk_head_dim"    // of latent attention, without the rotated part
@@ -83,7 +86,7 @@ const (
 )
 
 // internal fields are not written out.
-var internal = map[Field]bool{perChunk: true, replicas: true, shards: true, localBatch: true, instances: true, flavor: true, tokenizer: true, moeFreq: true, hybrid: true, layout: true, stages: true,
+var internal = map[Field]bool{perChunk: true, replicas: true, shards: true, localBatch: true, instances: true, withinNode: true, firstLess: true, lastLess: true, flavor: true, tokenizer: true, moeFreq: true, hybrid: true, layout: true, stages: true,
 	decoderLayers: true, qkHeadDim: true, sharedExperts: true, denseFirst: true, mixerHeads: true, mixerHeadDim: true, mixerState: true, mixerGroups: true}
 
 // Facts are the values that a file gives. Fields that it leaves open are absent.

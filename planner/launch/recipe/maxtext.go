@@ -29,7 +29,7 @@ var meshAxes = map[string]Field{"data": DP, "fsdp": DP, "fsdp_transpose": DP, "t
 func maxtextKeys() map[string]rule {
 	keys := map[string]rule{
 		"model_name": text(ModelName), "student_overrides.model_name": text(ModelName), "max_target_length": number(SeqLen), "per_device_batch_size": text(perDevice), "gradient_accumulation_steps": number(GradAccum),
-		"remat_policy": remat, "quantization": oneOf(Precision, map[string]string{"int8": "int8", "int4": "int4", "fp8": "fp8", "fp8_full": "fp8", "nanoo_fp8": "fp8", "fp8_gpu": "fp8", "": "", "none": ""}), "dtype": oneOf(dtype, precisions), "opt_type": lower(Optimizer),
+		"remat_policy": remat, "quantization": oneOf(Precision, map[string]string{"int8": "int8", "int4": "int4", "fp8": "fp8", "fp8_full": "fp8", "nanoo_fp8": "fp8", "fp8_gpu": "fp8", "": "", "none": ""}), "dtype": oneOf(dtype, precisions), "weight_dtype": weightsIn16Bits, "mu_dtype": weightsIn16Bits, "grad_dtype": weightsIn16Bits, "opt_type": lower(Optimizer),
 		"optimizer_memory_host_offload": offloadFlag("optimizer"), "parameter_memory_host_offload": offloadFlag("params"), "shard_optimizer_over_data": nothing, "config": nothing, "hardware": nothing, "mlp_activations": nothing, "int8_training": word(Precision, "int8", ""), "logits_via_embedding": yesNo(Tied), "global_parameter_scale": nothing, "first_num_dense_layers": number(denseFirst), "shared_experts": number(sharedExperts), "mtp_num_layers": number(MTP), "q_lora_rank": positive(QRank), "kv_lora_rank": positive(KVRank), "qk_nope_head_dim": number(qkHeadDim),
 	}
 	for _, prefix := range []string{"", "student_overrides."} {
@@ -50,7 +50,7 @@ const (
 
 func init() { internal[perDevice], internal[dtype] = true, true }
 
-var maxtextInert = []string{"base_config", "run_name", "steps", "*checkpoint*", "dataset_*", "*output_directory", "tokenizer_*", "learning_rate*", "warmup_*", "adam*", "enable_nnx", "grain_*", "hf_*", "tfds_*", "log_*", "gcs_*", "profiler*", "upload_*", "reuse_example_batch", "use_iota_embed", "scan_layers", "logits_dot*", "enable_profiler", "enable_flash_attention", "qk_rope_head_dim", "v_head_dim", "max_segments*", "num_epoch", "load_*", "student_overrides.*", "teacher_overrides.*", "distill_*", "attention", "sa_*", "wi_*", "wo_*", "z_loss*", "float32_*", "rope_*", "context", "skip_jax*", "eval_*", "packing", "enable_goodput*", "monitor_*", "collect_*", "jax_*", "vertex_*", "metrics_*", "async_*", "allow_split*", "weight_dtype", "use_vertex*", "mu_dtype", "grad_dtype", "enable_dropout", "data_*", "decoder_*", "logical_axis*", "mesh_axes*", "compile_topology*", "internal_compile*", "sharding_tolerance", "megablox", "load_balance*", "expansion_factor*", "opt_*", "mgrpc*", "matmul_precision", "activations_in_float32", "save_*", "use_tokamax*", "param_scan_axis", "shardy", "skip_first*", "normalization_*", "quantize_kvcache", "kv_quant*", "stack_*", "init_*", "shard_mode*"}
+var maxtextInert = []string{"base_config", "run_name", "steps", "*checkpoint*", "dataset_*", "*output_directory", "tokenizer_*", "learning_rate*", "warmup_*", "adam*", "enable_nnx", "grain_*", "hf_*", "tfds_*", "log_*", "gcs_*", "profiler*", "upload_*", "reuse_example_batch", "use_iota_embed", "scan_layers", "logits_dot*", "enable_profiler", "enable_flash_attention", "qk_rope_head_dim", "v_head_dim", "max_segments*", "num_epoch", "load_*", "student_overrides.*", "teacher_overrides.*", "distill_*", "attention", "sa_*", "wi_*", "wo_*", "z_loss*", "float32_*", "rope_*", "context", "skip_jax*", "eval_*", "packing", "enable_goodput*", "monitor_*", "collect_*", "jax_*", "vertex_*", "metrics_*", "async_*", "allow_split*", "use_vertex*", "enable_dropout", "data_*", "decoder_*", "logical_axis*", "mesh_axes*", "compile_topology*", "internal_compile*", "sharding_tolerance", "megablox", "load_balance*", "expansion_factor*", "opt_*", "mgrpc*", "matmul_precision", "activations_in_float32", "save_*", "use_tokamax*", "param_scan_axis", "shardy", "skip_first*", "normalization_*", "quantize_kvcache", "kv_quant*", "stack_*", "init_*", "shard_mode*"}
 
 var maxtextWeighs = map[string]effect{
 	"num_vocab_tiling":        {"logits are computed in parts", 0.03, 0.2},
@@ -81,7 +81,7 @@ func remat(r *Recipe, e *keyfile.Entry) {
 		r.texts[Recompute] = "selective"
 		effect := Uncounted{Key: e.Key, Value: e.Value, Why: "which parts recompute", Time: 0.1, Memory: 0.2}
 		if strings.Contains(v, "offload") {
-			effect.Why, effect.Time, effect.Memory = "activations are moved to the host", 0.2, 0.3
+			effect.Why, effect.Time, effect.Memory = "activations are moved to the host", 0.2, 0.8
 		}
 		r.Uncounted = append(r.Uncounted, effect)
 	}

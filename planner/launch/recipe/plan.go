@@ -162,6 +162,8 @@ func (r *Recipe) modes(p *spec.Plan, note func(string, ...any)) {
 		p.Shard = p.DP * p.CP / n
 	} else if n := r.numbers[Shard]; n > 0 && p.ZeRO > 0 && n < p.DP*p.CP && p.DP*p.CP%n == 0 {
 		p.Shard = n
+	} else if r.numbers[withinNode] == 1 && p.ZeRO > 0 {
+		r.shardWithinNode(p, note)
 	}
 	p.Recompute = spec.Recompute(r.texts[Recompute])
 	if s := r.texts[Schedule]; p.PP > 1 && s != "" {
@@ -185,6 +187,22 @@ func (r *Recipe) modes(p *spec.Plan, note func(string, ...any)) {
 		p.Precision = spec.BF16
 	default:
 		p.Precision = spec.Precision(v)
+	}
+}
+
+// shardWithinNode shards states over the devices of a node (HYBRID_SHARD of FSDP).
+func (r *Recipe) shardWithinNode(p *spec.Plan, note func(string, ...any)) {
+	const usual = 8
+	n := r.numbers[PerNode]
+	if nodes := r.numbers[Nodes]; n == 0 && nodes > 0 {
+		n = r.numbers[Devices] / nodes
+	}
+	if n == 0 {
+		n = usual
+		note("a node has %d devices, over which states are sharded; --set shard=N replaces it", n)
+	}
+	if ranks := p.DP * p.CP; n < ranks && ranks%n == 0 {
+		p.Shard = n
 	}
 }
 

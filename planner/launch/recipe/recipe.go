@@ -213,6 +213,9 @@ func readScript(name, text string, candidates []*format, o Options) (*Recipe, er
 	}
 	best.apply(r, entries)
 	r.deepspeedFile(s)
+	if n := best.others(s, entries, most); n > 0 {
+		r.assume(fmt.Sprintf("the script starts %d training commands that differ: the first one is read", n+1))
+	}
 	return r, nil
 }
 

@@ -298,11 +298,27 @@ func (r *Recipe) deriveChunks() {
 	if per < 1 || n < 1 || r.degree(PP) < 1 {
 		return
 	}
-	if chunk := mul(per, r.degree(PP)); n%chunk == 0 {
+	if r.Format == "torchtitan" {
+		r.titanStages(n, per)
+	} else if chunk := mul(per, r.degree(PP)); n%chunk == 0 {
 		r.setDefault(VPP, n/chunk)
 	} else {
 		r.problem("%d layers do not divide into chunks of %d on %d stages", n, per, r.degree(PP))
 	}
+}
+
+// titanStages counts the virtual stages of torchtitan, in which the embedding and the output count as layers. As there, the
+// ranks must divide them.
+func (r *Recipe) titanStages(layers, per int) {
+	if r.degree(PP) == 1 {
+		return
+	}
+	stages := (layers + r.or(firstLess, 1) + r.or(lastLess, 1) + per - 1) / per
+	if stages%r.degree(PP) != 0 {
+		r.problem("%d layers, the embedding and the output in stages of %d layers are %d stages, which pp=%d does not divide", layers, per, stages, r.degree(PP))
+		return
+	}
+	r.setDefault(VPP, stages/r.degree(PP))
 }
 
 // SetLayers sets the layers of the network that the file names. Virtual stages may follow from them.

@@ -54,6 +54,10 @@ func (e *Entry) Flag() bool {
 
 // Whole returns the value as a Whole number; ok is false for other values.
 func (e *Entry) Whole() (n int, ok bool) {
+	if hex, ok := strings.CutPrefix(strings.ToLower(e.Value), "0x"); ok {
+		v, err := strconv.ParseUint(hex, 16, 40)
+		return int(v), err == nil
+	}
 	v, err := strconv.ParseFloat(strings.ReplaceAll(strings.TrimSpace(e.Value), "_", ""), 64)
 	if err != nil || v != math.Trunc(v) || math.Abs(v) > MaxNumber {
 		return 0, false

@@ -157,7 +157,7 @@ func (s *Script) test(x syntax.TestExpr) bool {
 
 // matches reports whether value matches a pattern of the shell.
 func (s *Script) matches(value string, w *syntax.Word) bool {
-	if w == nil || bounded(w) != nil {
+	if w == nil || s.bounded(w) != nil {
 		return false
 	}
 	text, err := guarded(func() (string, error) { return expand.Pattern(s.config(), w) })

@@ -1,7 +1,7 @@
 // Package shell follows launch scripts without running a program: which commands a shell script starts with which
-// arguments, and which files it writes. Variables, arrays, conditions, loops over lists, functions and scripts within
-// scripts are followed, within bounds of time and memory; a command substitution is empty.
+// arguments, and which files it writes. Variables, arrays, conditions, loops, functions, substitutions of commands that
+// only handle text, and scripts within scripts are followed, within bounds of time and memory. Other programs print nothing.
 //
-// Start with script.go (Run and Script). variables.go has the variables, condition.go decides conditions, expansion.go
-// expands words.
+// Start with script.go (Run and Script). assign.go and variables.go have the variables, flow.go loops and functions,
+// condition.go decides conditions, expansion.go expands words, and builtins.go has the commands that are followed.
 package shell

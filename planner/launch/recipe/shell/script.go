@@ -3,6 +3,7 @@ package shell
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,8 +22,9 @@ const (
 	maxLoopItems = 256
 )
 
-// Script is what a script does: it follows the variables, arrays and conditions of a shell script without running a program. A command
-// substitution is empty, a file that a condition looks for is there, and a loop that counts is skipped.
+// Script is what a script does. It follows the variables, arrays, conditions, loops and functions of a shell script without
+// running a program. A program prints nothing, unless it is one of those that only handle text (builtins.go), and a file
+// that a condition looks for is there.
 type Script struct {
 	Commands [][]string        // every command with its arguments, in order
 	Files    map[string]string // text that the script writes to files, by name
@@ -34,6 +36,10 @@ type Script struct {
 	missed map[string]bool     // variables without a value that the present word uses
 	holes  map[string][]string // variables without a value that the value of a variable would have, by its name
 	funcs  map[string]*syntax.Stmt
+	args   []string                   // $1 and so on
+	locals map[string]expand.Variable // what variables of the present function had before; nil outside of one
+	out    *strings.Builder           // of the present command substitution; nil outside of one
+	input  *string                    // what the present command reads, nil = not known
 	steps  int
 	depth  int
 }
@@ -93,7 +99,10 @@ func (s *Script) run(name, text string) error {
 	if err != nil {
 		return err
 	}
-	return s.stmts(f.Stmts)
+	if err := s.stmts(f.Stmts); !errors.Is(err, errBreak) && !errors.Is(err, errContinue) && !errors.Is(err, errReturn) {
+		return err
+	}
+	return nil
 }
 
 func (s *Script) stmts(list []*syntax.Stmt) error {
@@ -113,7 +122,7 @@ func (s *Script) stmt(st *syntax.Stmt) error {
 	case *syntax.CallExpr:
 		return s.call(c, st.Redirs)
 	case *syntax.DeclClause:
-		return s.assign(c.Args)
+		return s.declare(c)
 	case *syntax.BinaryCmd:
 		return s.binary(c)
 	case *syntax.IfClause:
@@ -122,10 +131,12 @@ func (s *Script) stmt(st *syntax.Stmt) error {
 		return s.caseClause(c)
 	case *syntax.ForClause:
 		return s.forClause(c)
+	case *syntax.WhileClause:
+		return s.whileClause(c)
 	case *syntax.Block:
 		return s.stmts(c.Stmts)
 	case *syntax.Subshell:
-		return s.stmts(c.Stmts)
+		return s.subshell(c.Stmts)
 	case *syntax.TimeClause:
 		if c.Stmt != nil {
 			return s.stmt(c.Stmt)
@@ -136,7 +147,11 @@ func (s *Script) stmt(st *syntax.Stmt) error {
 		s.number(c.X)
 	case *syntax.LetClause:
 		for _, x := range c.Exprs {
-			s.number(x)
+			if word, ok := x.(*syntax.Word); ok { // let "A = B * 2"
+				s.evaluated(s.literal(word))
+			} else {
+				s.number(x)
+			}
 		}
 	}
 	return nil
@@ -156,10 +171,7 @@ func (s *Script) binary(c *syntax.BinaryCmd) error {
 		}
 		return nil
 	}
-	if err := s.stmt(c.X); err != nil {
-		return err
-	}
-	return s.stmt(c.Y)
+	return s.pipe(c)
 }
 
 func (s *Script) ifClause(c *syntax.IfClause) error {
@@ -186,58 +198,6 @@ func (s *Script) caseClause(c *syntax.CaseClause) error {
 	return nil
 }
 
-// forClause runs the body for each word. Loops that count are skipped.
-func (s *Script) forClause(c *syntax.ForClause) error {
-	words, ok := c.Loop.(*syntax.WordIter)
-	if !ok {
-		return nil
-	}
-	for i, item := range s.fields(words.Items...) {
-		if i == maxLoopItems {
-			return nil
-		}
-		s.set(words.Name.Value, item)
-		if err := s.stmts(c.Do); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *Script) assign(list []*syntax.Assign) error {
-	for _, a := range list {
-		if a.Name == nil {
-			continue
-		}
-		name, old := a.Name.Value, s.vars[a.Name.Value]
-		clear(s.missed)
-		v := expand.Variable{Set: true, Exported: true, Kind: expand.String}
-		switch {
-		case a.Naked:
-			continue
-		case a.Array != nil:
-			v.Kind = expand.Indexed
-			if a.Append {
-				v.List = slices.Clone(old.List)
-			}
-			for _, e := range a.Array.Elems {
-				if e.Value != nil {
-					v.List = append(v.List, s.fields(e.Value)...)
-				}
-			}
-		case a.Value != nil:
-			if v.Str = s.literal(a.Value); a.Append {
-				v.Str = old.Str + v.Str
-			}
-		}
-		if err := s.Set(name, v); err != nil {
-			return err
-		}
-		s.holes[name] = s.without(name, a.Append)
-	}
-	return nil
-}
-
 // without returns the variables without a value that the value of a variable has just used, with those of before if it was
 // appended to.
 func (s *Script) without(name string, appended bool) (out []string) {
@@ -252,40 +212,58 @@ func (s *Script) without(name string, appended bool) (out []string) {
 	return out
 }
 
-// call records a command. Scripts that it starts are followed.
+// call records a command. Functions, builtins and scripts that it starts are followed.
 func (s *Script) call(c *syntax.CallExpr, redirs []*syntax.Redirect) error {
 	if len(c.Args) == 0 {
 		return s.assign(c.Assigns)
 	}
 	clear(s.missed)
 	args := s.fields(c.Args...)
-	for name := range s.missed {
-		s.Unset[name] = true
-	}
+	missed := maps.Clone(s.missed)
 	if len(args) == 0 {
+		maps.Copy(s.Unset, missed)
 		return nil
 	}
 	if size(args) > maxScript {
 		return errBig
 	}
 	document := s.heredoc(redirs)
+	if done, err := s.builtin(args, document, c.Assigns); done {
+		return err
+	}
+	if s.out == nil {
+		maps.Copy(s.Unset, missed)
+	}
 	if body, ok := s.funcs[args[0]]; ok {
-		return s.stmt(body)
+		return s.function(body, args[1:])
+	}
+	if s.out != nil {
+		return nil // a program in a command substitution
 	}
 	if inner, ok := startedScript(args, document); ok && s.depth < maxScripts {
-		s.depth++
-		defer func() { s.depth-- }()
-		before := len(s.Commands)
-		err := s.run("script", inner)
-		if errors.Is(err, errLong) {
+		if err := s.script(inner, c.Assigns); err != nil {
 			return err
-		}
-		if len(s.Commands) == before { // not shell, or nothing in it
-			s.Commands = append(s.Commands, strings.Fields(inner))
 		}
 		args = args[:slices.Index(args, inner)+1]
 	}
 	s.Commands = append(s.Commands, args)
+	return nil
+}
+
+// script follows a script that a command starts, with variables of its own.
+func (s *Script) script(text string, assigns []*syntax.Assign) error {
+	s.depth++
+	vars, before := s.fork(), len(s.Commands)
+	defer func() { s.depth, s.vars = s.depth-1, vars }()
+	if err := s.assign(assigns); err != nil {
+		return err
+	}
+	if err := s.run("script", text); errors.Is(err, errLong) {
+		return err
+	}
+	if len(s.Commands) == before { // not shell, or nothing in it
+		s.Commands = append(s.Commands, strings.Fields(text))
+	}
 	return nil
 }
 
@@ -323,9 +301,11 @@ func (s *Script) heredoc(redirs []*syntax.Redirect) string {
 	for _, r := range redirs {
 		switch r.Op {
 		case syntax.Hdoc, syntax.DashHdoc:
-			if r.Hdoc != nil && bounded(r.Hdoc) == nil {
+			if r.Hdoc != nil && s.bounded(r.Hdoc) == nil {
 				document, _ = guarded(func() (string, error) { return expand.Document(s.config(), r.Hdoc) })
 			}
+		case syntax.WordHdoc:
+			document = s.literal(r.Word) + "\n"
 		case syntax.RdrOut, syntax.AppOut, syntax.ClbOut:
 			file = s.literal(r.Word)
 		}

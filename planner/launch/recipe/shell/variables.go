@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/expand"
@@ -16,11 +17,16 @@ func (s *Script) Get(name string) expand.Variable {
 	}
 	switch name {
 	case "@", "*":
-		return expand.Variable{Set: true, Kind: expand.Indexed}
-	case "#", "?":
+		return expand.Variable{Set: true, Kind: expand.Indexed, List: s.args}
+	case "#":
+		return expand.Variable{Set: true, Kind: expand.String, Str: strconv.Itoa(len(s.args))}
+	case "?":
 		return expand.Variable{Set: true, Kind: expand.String, Str: "0"}
 	case "IFS":
 		return expand.Variable{Set: true, Kind: expand.String, Str: " \t\n"}
+	}
+	if n, err := strconv.Atoi(name); err == nil && n >= 1 && n <= len(s.args) {
+		return expand.Variable{Set: true, Kind: expand.String, Str: s.args[n-1]}
 	}
 	v, ok := s.vars[name]
 	if !ok {
@@ -34,16 +40,24 @@ func (s *Script) Get(name string) expand.Variable {
 
 // Set makes Script an expand.WriteEnviron, for ${NAME:=default} and arithmetic.
 func (s *Script) Set(name string, v expand.Variable) error {
-	size := len(v.Str)
-	for _, item := range v.List {
-		size += len(item) + 1
-	}
-	if size > maxVariable {
+	if weight(v) > maxVariable {
 		return fmt.Errorf("the value of %s is larger than %d KiB", name, maxVariable>>10)
 	}
 	s.vars[name] = v
 	delete(s.missed, name) // ${NAME:=default}
 	return nil
+}
+
+// weight is the bytes of a value.
+func weight(v expand.Variable) int {
+	n := len(v.Str)
+	for _, item := range v.List {
+		n += len(item) + 1
+	}
+	for key, item := range v.Map {
+		n += len(key) + len(item) + 1
+	}
+	return n
 }
 
 // Each makes Script an expand.Environ.

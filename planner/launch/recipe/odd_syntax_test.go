@@ -1,0 +1,86 @@
+package recipe
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Legal but unusual files are read as the frameworks read them, and what is not followed is said.
+func TestOddFiles(t *testing.T) {
+	const megatron = "torchrun --nproc_per_node 8 pretrain_gpt.py --hidden-size 1024 --num-attention-heads 8 --seq-length 512 --micro-batch-size 1 --global-batch-size 64 "
+	for _, tc := range []struct {
+		name, text string
+		want       map[Field]any
+		uncounted  string
+		problem    string
+		assumed    string
+	}{
+		{name: "hybrid.yaml", text: "distributed_type: FSDP\ncompute_environment: LOCAL_MACHINE\nmixed_precision: bf16\nnum_machines: 4\nnum_processes: 32\nfsdp_config:\n  fsdp_sharding_strategy: HYBRID_SHARD\n", want: map[Field]any{ZeRO: 3, Devices: 32}},
+		{name: "hex.yaml", text: "base_model: a/b\nadapter: lora\nlora_r: 0x20\nmicro_batch_size: 1_0\nsequence_len: 4096\nlora_modules_to_save:\n  - embed_tokens\n", want: map[Field]any{LoRARank: 32, MicroBatch: 10}, uncounted: "lora_modules_to_save"},
+		{name: "anchors.yaml", text: "base_model: &m a/b\ntokenizer_config: *m\nlora_modules_to_save: []\nsequence_len: &n 2048\neval_sequence_len: *n\nmicro_batch_size: 1\nsample_packing: on\n", want: map[Field]any{SeqLen: 2048, ModelName: "a/b", Packed: 1}},
+		{name: "weights.sh", text: "python3 -m MaxText.train MaxText/configs/base.yml model_name=gemma2-27b per_device_batch_size=1 weight_dtype=bfloat16", uncounted: "weight_dtype"},
+		{name: "stages.toml", text: "model.name = 'llama3'\nmodel.flavor = '405B'\nparallelism.pipeline_parallel_degree = 8\nparallelism.pipeline_parallel_layers_per_stage = 4\ntraining.seq_len = 8192\ntraining.local_batch_size = 16\n", want: map[Field]any{PP: 8, VPP: 4}},
+		{name: "stages2.toml", text: "[model]\nname = 'llama3'\nflavor = '70B'\n[parallelism]\npipeline_parallel_degree = 4\npipeline_parallel_layers_per_stage = 10\n[training]\nseq_len = 8192\n", problem: "are 9 stages, which pp=4 does not divide"},
+		{name: "stages3.toml", text: "[model]\nname = 'llama3'\nflavor = '70B'\n[parallelism]\npipeline_parallel_degree = 4\npipeline_parallel_layers_per_stage = 10\npipeline_parallel_first_stage_less_layers = 0\npipeline_parallel_last_stage_less_layers = 0\n[training]\nseq_len = 8192\n", want: map[Field]any{VPP: 2}},
+		{name: "table.sh", text: "declare -A LAYERS=([7b]=32 [13b]=40)\nSIZE=13b\n" + megatron + "--num-layers ${LAYERS[$SIZE]}", want: map[Field]any{Layers: 40}},
+		{name: "function.sh", text: "launch() { local tp=$1; shift; " + megatron + "--num-layers 8 --tensor-model-parallel-size $tp \"$@\"; }\nlaunch 2 --use-distributed-optimizer\n", want: map[Field]any{TP: 2, ZeRO: 1}},
+		{name: "document.sh", text: "read -r -d '' ARGS <<'END' || true\n--num-layers 8\n--tensor-model-parallel-size 4\nEND\n" + megatron + "$ARGS", want: map[Field]any{TP: 4, Layers: 8}},
+		{name: "several.sh", text: "for tp in 1 2 4; do " + megatron + "--num-layers 8 --tensor-model-parallel-size $tp; done", want: map[Field]any{TP: 1}, assumed: "3 training commands that differ"},
+		{name: "again.sh", text: "while true; do " + megatron + "--num-layers 8 --tensor-model-parallel-size 2; sleep 9; done", want: map[Field]any{TP: 2}},
+	} {
+		r, err := Read(tc.name, []byte(tc.text), Options{})
+		if err != nil {
+			t.Errorf("%s: %v", tc.name, err)
+			continue
+		}
+		switch r.Text(flavor) {
+		case "405B":
+			r.SetLayers(126)
+		case "70B":
+			r.SetLayers(80)
+		}
+		for of, want := range tc.want {
+			if got := r.Given()[of]; got != want {
+				t.Errorf("%s: %s is %v, want %v", tc.name, of, got, want)
+			}
+		}
+		if len(r.Unknown) > 0 || len(r.Unset) > 0 {
+			t.Errorf("%s: unknown %v, unset %v", tc.name, r.Unknown, r.Unset)
+		}
+		if got := slices.ContainsFunc(r.Uncounted, func(u Uncounted) bool { return u.Key == tc.uncounted }); got != (tc.uncounted != "") {
+			t.Errorf("%s: not counted: %v", tc.name, r.Uncounted)
+		}
+		for _, said := range [][2]string{{strings.Join(r.Problems, "; "), tc.problem}, {strings.Join(r.Assumed, "; "), tc.assumed}} {
+			if !strings.Contains(said[0], said[1]) || tc.problem == "" && len(r.Problems) > 0 {
+				t.Errorf("%s: said %q, want %q", tc.name, said[0], said[1])
+			}
+		}
+	}
+}
+
+// HYBRID_SHARD keeps a copy of the states on each node.
+func TestHybridShard(t *testing.T) {
+	for _, tc := range []struct {
+		text  string
+		shard int
+	}{
+		{"distributed_type: FSDP\nnum_machines: 8\nnum_processes: 32\nfsdp_config:\n  fsdp_sharding_strategy: HYBRID_SHARD\n", 4},
+		{"distributed_type: FSDP\nnum_machines: 1\nnum_processes: 8\nfsdp_config:\n  fsdp_sharding_strategy: 5\n", 0},
+		{"base_model: a/b\nmicro_batch_size: 1\nsequence_len: 512\nfsdp:\n  - hybrid_shard\n  - auto_wrap\n", 8},
+		{"base_model: a/b\nmicro_batch_size: 1\nsequence_len: 512\nfsdp:\n  - full_shard\n", 0},
+	} {
+		r, err := Read("a.yaml", []byte(tc.text), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		devices := 0
+		if _, ok := r.Number(Devices); !ok {
+			devices = 64
+		}
+		p, _, err := r.Plan(devices)
+		if err != nil || p.Shard != tc.shard || p.ZeRO < 2 {
+			t.Errorf("%s: plan %s, shard %d, %v, want shard %d", tc.text, p, p.Shard, err, tc.shard)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package shell
+
+import (
+	"errors"
+	"io"
+	"maps"
+	"strings"
+
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// What ends a loop or a function.
+var (
+	errBreak    = errors.New("break outside of a loop")
+	errContinue = errors.New("continue outside of a loop")
+	errReturn   = errors.New("return outside of a function")
+)
+
+// body runs one turn of a loop, and reports whether the loop goes on.
+func (s *Script) body(list []*syntax.Stmt) (more bool, err error) {
+	err = s.stmts(list)
+	switch {
+	case errors.Is(err, errBreak):
+		return false, nil
+	case errors.Is(err, errContinue):
+		return true, nil
+	}
+	return err == nil && s.steps < maxSteps/2, err
+}
+
+// forClause runs the body for each word, or as long as an arithmetic condition holds.
+func (s *Script) forClause(c *syntax.ForClause) error {
+	switch loop := c.Loop.(type) {
+	case *syntax.WordIter:
+		items := s.args
+		if loop.InPos.IsValid() {
+			items = s.fields(loop.Items...)
+		}
+		for i, item := range items {
+			if i == maxLoopItems {
+				return nil
+			}
+			s.set(loop.Name.Value, item)
+			if more, err := s.body(c.Do); !more {
+				return err
+			}
+		}
+	case *syntax.CStyleLoop:
+		if loop.Init != nil {
+			s.number(loop.Init)
+		}
+		for range maxLoopItems {
+			if loop.Cond != nil {
+				if n, ok := s.number(loop.Cond); !ok || n == 0 {
+					return nil
+				}
+			}
+			if more, err := s.body(c.Do); !more {
+				return err
+			}
+			if loop.Post != nil {
+				s.number(loop.Post)
+			}
+		}
+	}
+	return nil
+}
+
+// whileClause runs the body as long as a condition holds that is known. A loop without end runs once: it starts a job again
+// that has failed. One that waits for a program does not run.
+func (s *Script) whileClause(c *syntax.WhileClause) error {
+	if len(c.Cond) == 0 {
+		return nil
+	}
+	last := c.Cond[len(c.Cond)-1]
+	turns := maxLoopItems
+	if call, ok := last.Cmd.(*syntax.CallExpr); ok && len(call.Args) == 1 {
+		turns = 1 // true, :, false
+	}
+	for range turns {
+		if yes, known := s.condition(last); !known || yes == c.Until {
+			return nil
+		}
+		if more, err := s.body(c.Do); !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// subshell runs statements whose assignments end with them.
+func (s *Script) subshell(list []*syntax.Stmt) error {
+	vars, args := s.fork(), s.args
+	defer func() { s.vars, s.args = vars, args }()
+	return s.stmts(list)
+}
+
+// fork returns the variables, and goes on with a copy of them.
+func (s *Script) fork() map[string]expand.Variable {
+	s.steps += len(s.vars) / 64 // a copy costs time
+	vars := s.vars
+	s.vars = maps.Clone(vars)
+	return vars
+}
+
+// substitution writes what statements print.
+func (s *Script) substitution(w io.Writer, list []*syntax.Stmt) error {
+	out, missed, input := s.out, maps.Clone(s.missed), s.input
+	s.out, s.input = &strings.Builder{}, nil
+	if s.depth++; s.depth <= maxScripts {
+		_ = s.subshell(list) // what it has printed counts
+	}
+	s.depth--
+	text := s.out.String()
+	s.out, s.missed, s.input = out, missed, input
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+// pipe gives what a command of a substitution prints to the next one.
+func (s *Script) pipe(c *syntax.BinaryCmd) error {
+	out, input := s.out, s.input
+	defer func() { s.out, s.input = out, input }()
+	if out != nil {
+		s.out = &strings.Builder{}
+	}
+	if err := s.stmt(c.X); err != nil {
+		return err
+	}
+	if s.input = nil; out != nil {
+		text := s.out.String()
+		s.input = &text
+	}
+	s.out = out
+	return s.stmt(c.Y)
+}
+
+// function runs the body of a function with its arguments and variables.
+func (s *Script) function(body *syntax.Stmt, args []string) error {
+	outer, outerArgs := s.locals, s.args
+	s.locals, s.args = map[string]expand.Variable{}, args
+	err := s.stmt(body)
+	for name, v := range s.locals {
+		if s.vars[name] = v; !v.Set {
+			delete(s.vars, name)
+		}
+	}
+	s.locals, s.args = outer, outerArgs
+	if errors.Is(err, errReturn) {
+		return nil
+	}
+	return err
+}
