@@ -38,7 +38,24 @@ func resolveUnmeasured(_ context.Context, q Request) (Resolved, error) {
 // cheap. Each printed choice is that of one call.
 func TestRecommendEqualsPlan(t *testing.T) {
 	ctx := t.Context()
-	q := RecommendRequest{Request: Request{Model: "Llama3-8B", GlobalBatch: 256}, Tokens: 1e11, Have: "h100:128@2.1,a100-80gb:96@1.1"}
+	for _, q := range []RecommendRequest{
+		{Request: Request{Model: "Llama3-8B", GlobalBatch: 256}, Tokens: 1e11, Have: "h100:128@2.1,a100-80gb:96@1.1"},
+		{Request: Request{Model: "Llama3-70B", GlobalBatch: 1024}, Tokens: 1e12, Have: "h200:2048@3.5,b200:1024@4.5"},
+		{Request: Request{Model: "Mixtral-8x7B", GlobalBatch: 768}, Tokens: 1e11, Have: "h100:512@2.1,mi300x:256@1.9"},
+	} {
+		recommendEqualsPlan(ctx, t, q)
+	}
+}
+
+// samplesOfRecommend are the sampled numbers of devices of each request, of three.
+const samplesOfRecommend = 170
+
+func recommendEqualsPlan(ctx context.Context, t *testing.T, q RecommendRequest) {
+	t.Helper()
+	stock, err := ParseHave(q.Have)
+	if err != nil {
+		t.Fatal(err)
+	}
 	got, err := Recommend(ctx, resolveUnmeasured, q)
 	if err != nil {
 		t.Fatal(err)
@@ -63,21 +80,21 @@ func TestRecommendEqualsPlan(t *testing.T) {
 	}
 	seq := float64(got.SeqLen)
 	rng := rand.New(rand.NewPCG(3, 4))
-	for range 100 {
-		stock := []Stock{{"h100", 128, 2.1}, {"a100-80gb", 96, 1.1}}[rng.IntN(2)]
-		n := 1 + rng.IntN(stock.Max)
-		c, ok := best(stock.Accelerator, n)
+	for range samplesOfRecommend {
+		of := stock[rng.IntN(len(stock))]
+		n := 1 + rng.IntN(of.Max)
+		c, ok := best(of.Accelerator, n)
 		if !ok {
 			continue
 		}
 		days := q.Tokens / seq / c.Prediction.Throughput / 86400
-		cost := days * 24 * float64(n) * stock.Price
+		cost := days * 24 * float64(n) * of.Price
 		covered := false
 		for _, row := range got.Front {
 			covered = covered || row.Days <= days*(1+1e-12) && row.Cost <= cost*(1+1e-12)
 		}
 		if !covered {
-			t.Errorf("%d x %s: %.4g days at %.4g beat the front", n, stock.Accelerator, days, cost)
+			t.Errorf("%d x %s: %.4g days at %.4g beat the front", n, of.Accelerator, days, cost)
 		}
 	}
 }
