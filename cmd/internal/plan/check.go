@@ -193,8 +193,14 @@ func printCheck(w io.Writer, r *query.Check, q *query.CheckRequest) error {
 	}
 	fmt.Fprintln(w)
 	p := *r.Plan
-	title := map[string]string{"fits": "The plan fits", "unsure": "The plan may or may not fit", "does not fit": "The plan does not fit", "": "The memory of the devices is not known"}[r.Verdict]
-	if err := printColumns(w, []planRow{{PlanRow: p}}, fmt.Sprintf("%s, with a probability of %.0f %%.", title, 100*r.FitChance), columns{}); err != nil {
+	title := "The memory of the devices is not known."
+	switch r.Verdict {
+	case "fits":
+		title = fmt.Sprintf("The plan fits, with a probability of %.0f %%.", 100*r.FitChance)
+	case "unsure", "does not fit":
+		title = fmt.Sprintf("The plan %s: the probability that it fits is %.0f %%.", map[bool]string{true: "may or may not fit", false: "does not fit"}[r.Verdict == "unsure"], 100*r.FitChance)
+	}
+	if err := printColumns(w, []planRow{{PlanRow: p}}, title, columns{}); err != nil {
 		return err
 	}
 	plans := []string{p.Plan}

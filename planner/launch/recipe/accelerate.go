@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
@@ -19,7 +20,7 @@ var accelerateYAML = format{
 		"megatron_lm_config.megatron_lm_tp_degree": number(TP), "megatron_lm_config.megatron_lm_pp_degree": number(PP), "megatron_lm_config.megatron_lm_num_micro_batches": number(GradAccum), "megatron_lm_config.megatron_lm_recompute_activations": word(Recompute, "selective", "none"),
 		"megatron_lm_config.megatron_lm_use_distributed_optimizer": when(ZeRO, 1), "megatron_lm_config.megatron_lm_sequence_parallelism": yesNo(SP),
 	},
-	inert: []string{"compute_environment", "debug", "downcast_bf16", "machine_rank", "main_*", "rdzv_backend", "same_network", "tpu_*", "use_cpu", "gpu_ids", "enable_cpu_affinity", "fsdp_config.*", "deepspeed_config.*", "parallelism_config.*", "megatron_lm_config.*", "mpirun_config.*", "fp8_config.*", "commands", "command_file", "ipex_config.*", "max_restarts", "monitor_interval", "tee"},
+	inert: slices.Concat(fsdpInert, accelerateNested, []string{"compute_environment", "debug", "downcast_bf16", "machine_rank", "main_*", "rdzv_backend", "same_network", "tpu_*", "use_cpu", "gpu_ids", "enable_cpu_affinity", "mpirun_config.*", "fp8_config.*", "commands", "command_file", "ipex_config.*", "max_restarts", "monitor_interval", "tee"}),
 	weighs: map[string]effect{
 		"deepspeed_config.deepspeed_config_file": {"the ZeRO stage and offload are in another file", 0.3, 0.5},
 		"dynamo_config.*":                        {"the model is compiled", 0.1, 0.05},
@@ -31,6 +32,12 @@ var accelerateYAML = format{
 	},
 	finish: accelerateFinish, edits: accelerateEdits,
 }
+
+// accelerateNested are keys of its plugins that change neither time nor memory.
+var accelerateNested = slices.Concat(
+	under("deepspeed_config.", "zero3_init_flag", "zero3_save_16bit_model", "gradient_clipping", "deepspeed_multinode_launcher", "deepspeed_hostfile", "deepspeed_*clusion_filter", "enable_msamp", "seq_parallel_communication_data_type"),
+	under("parallelism_config.parallelism_config_", "cp_backend", "cp_comm_strategy", "sp_backend", "sp_seq_length", "sp_seq_length_is_variable", "sp_attn_implementation"),
+	under("megatron_lm_config.", "megatron_lm_gradient_clipping"))
 
 // moreThanOne sets a degree unless it is 1: there are two keys for one degree.
 func moreThanOne(of Field) rule {

@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
@@ -18,8 +19,8 @@ var deepspeedJSON = format{
 		"fp16.enabled": nothing, "bf16.enabled": nothing, "bfloat16.enabled": nothing, "optimizer.type": lower(Optimizer),
 		"activation_checkpointing.partition_activations": checkpointing, "activation_checkpointing.contiguous_memory_optimization": checkpointing,
 	},
-	inert: []string{"fp16.*", "bf16.*", "bfloat16.*", "optimizer.*", "scheduler.*", "amp.*", "gradient_clipping", "prescale_gradients", "gradient_predivide_factor", "sparse_gradients", "steps_per_print", "wall_clock_breakdown", "dump_state",
-		"zero_allow_untested_optimizer", "zero_force_ds_cpu_optimizer", "zero_optimization.*", "activation_checkpointing.*", "flops_profiler.*", "comms_logger.*", "comms_config.*", "monitor_config.*", "tensorboard.*", "wandb.*", "csv_monitor.*", "memory_breakdown", "checkpoint.*", "data_types.*", "communication_data_type", "seq_parallel_communication_data_type", "gradient_accumulation_dtype", "aio.*", "autotuning.*", "train_steps", "seed", "disable_allgather", "tensor_parallel.*", "sequence_parallel.*", "expert_parallel.*", "elasticity.*", "comment", "zero_optimization_comment", "use_data_before_expert_parallel_", "load_universal_checkpoint", "data_efficiency.enabled", "data_efficiency.data_routing.enabled"},
+	inert: slices.Concat(deepspeedNested, []string{"fp16.*", "bf16.*", "bfloat16.*", "optimizer.*", "scheduler.*", "amp.*", "gradient_clipping", "prescale_gradients", "gradient_predivide_factor", "sparse_gradients", "steps_per_print", "wall_clock_breakdown", "dump_state",
+		"zero_allow_untested_optimizer", "zero_force_ds_cpu_optimizer", "flops_profiler.*", "comms_logger.*", "comms_config.*", "monitor_config.*", "tensorboard.*", "wandb.*", "csv_monitor.*", "memory_breakdown", "checkpoint.*", "data_types.*", "communication_data_type", "seq_parallel_communication_data_type", "gradient_accumulation_dtype", "aio.*", "autotuning.*", "train_steps", "seed", "disable_allgather", "tensor_parallel.*", "sequence_parallel.*", "expert_parallel.*", "elasticity.*", "comment", "zero_optimization_comment", "use_data_before_expert_parallel_", "load_universal_checkpoint", "data_efficiency.enabled", "data_efficiency.data_routing.enabled"}),
 	weighs: map[string]effect{
 		"sparse_attention.*":                           {"attention is sparse", 0.3, 0.2},
 		"zero_optimization.zenflow.*":                  {"the optimizer on the host overlaps with the step", 0.3, 0.1},
@@ -57,6 +58,14 @@ func checkpointing(r *Recipe, _ *keyfile.Entry) {
 }
 
 func (r *Recipe) assume(text string) { r.Assumed = append(r.Assumed, text) }
+
+// deepspeedNested are keys of ZeRO and of activation checkpointing that change neither time nor memory much.
+var deepspeedNested = slices.Concat(
+	under("zero_optimization.", "contiguous_gradients", "reduce_scatter", "reduce_bucket_size", "use_multi_rank_bucket_allreduce", "allgather_partitions", "allgather_bucket_size", "overlap_comm", "load_from_fp32_weights", "elastic_checkpoint",
+		"sub_group_size", "stage3_*", "max_live_parameters", "max_reuse_distance", "prefetch_bucket_size", "param_persistence_threshold", "model_persistence_threshold", "gather_*_weights_on_model_save", "use_all_reduce_for_fetch_params",
+		"round_robin_gradients", "ignore_unused_parameters", "legacy_stage1", "memory_efficient_linear", "override_module_apply", "pipeline_loading_checkpoint", "log_trace_cache_warnings", "cpu_offload_use_pin_memory", "mics_hierarchical_params_gather",
+		"module_granularity_threshold", "offload_*.pin_memory", "offload_*.buffer_*", "offload_*.fast_init", "offload_*.pipeline*", "offload_*.max_in_cpu", "offload_*.ratio", "_comment", "comment"),
+	under("activation_checkpointing.", "number_checkpoints", "synchronize_checkpoint_boundary", "profile"))
 
 // offloadTo reads the device that a part is offloaded to.
 func offloadTo(part string) rule {

@@ -48,9 +48,9 @@ func (r *Recipe) edit(from, to *spec.Config, o Options) (edited, why string) {
 		switch {
 		case key != "":
 			why = cmp.Or(why, key+" is written in a way that an edit does not follow")
-		case text == r.text && r.gives(text, to, o):
+		case text == r.text && r.gives(text, from, to, o):
 			why = "the file says it already"
-		case len(changes) == 0 || !r.gives(text, to, o):
+		case len(changes) == 0 || !r.gives(text, from, to, o):
 			why = cmp.Or(why, r.unclear())
 		default:
 			return text, ""
@@ -89,8 +89,9 @@ func (r *Recipe) alternatives(from, to *spec.Config) (out [][]change, why string
 	return [][]change{changes}, ""
 }
 
-// gives reports whether a text says the plan of to.
-func (r *Recipe) gives(text string, to *spec.Config, o Options) bool {
+// gives reports whether a text says the plan of to. Accumulation steps that the file did not say before, because the batch
+// is not the file's, are not looked for in it.
+func (r *Recipe) gives(text string, from, to *spec.Config, o Options) bool {
 	again, err := Read(r.name, []byte(text), o)
 	if err != nil {
 		return false
@@ -104,6 +105,9 @@ func (r *Recipe) gives(text string, to *spec.Config, o Options) bool {
 		again.SetLayers(n)
 	}
 	got, _, err := again.Plan(to.Plan.Devices())
+	if own, _, was := r.Plan(from.Plan.Devices()); was == nil && own.AccumSteps != from.Plan.AccumSteps && from.Plan.AccumSteps == to.Plan.AccumSteps {
+		got.AccumSteps = to.Plan.AccumSteps
+	}
 	return err == nil && samePlan(got, to.Plan)
 }
 

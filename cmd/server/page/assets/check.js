@@ -62,7 +62,7 @@ function answer(c, page, asked) {
   const titles = {fits: "The plan fits", unsure: "The plan may or may not fit", "does not fit": "The plan does not fit", illegal: "The plan is illegal"};
   const notes = [...c.problems.map((p) => ["problem", p]), ...(c.missing ? [["note", "To go on: " + c.missing.why + "."]] : [])];
   return [
-    h("h2", {}, c.missing ? "A file of " + c.format : (titles[c.verdict] || "The memory of the devices is not known") + (c.fit_probability > 0 ? ", with a probability of " + sig(100 * c.fit_probability, 3) + " %" : "")),
+    h("h2", {}, c.missing ? "A file of " + c.format : (titles[c.verdict] || "The memory of the devices is not known") + (c.fit_probability > 0 ? (c.verdict === "fits" ? ", with a probability of " : ": the probability that it fits is ") + sig(100 * c.fit_probability, 3) + " %" : "")),
     ...notes.map(([kind, text]) => h("p", {class: kind}, text)),
     r && tiles([["Step", duration(r.step_time_s), "", "90 %: " + duration(r.step_time_lo_s) + " – " + duration(r.step_time_hi_s)], ["Memory", sig(r.mem_gib, 3), "GiB of a device"], ["MFU", percent(r.mfu)],
       c.days > 0 && ["Training", sig(c.days, 3), "days", brief(c.tokens) + " tokens, " + big(c.device_hours) + " device-hours"], c.cost > 0 && ["Cost", big(c.cost)]]),
