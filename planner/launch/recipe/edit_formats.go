@@ -2,6 +2,7 @@ package recipe
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,13 +87,42 @@ func meshShards(key string) planEdit {
 
 // wholeShard writes that all devices share the states.
 func wholeShard(copies, key string) planEdit {
-	return func(_ *Recipe, p *spec.Plan) ([]change, string) {
-		if p.Shard != 0 {
+	return func(r *Recipe, p *spec.Plan) ([]change, string) {
+		switch {
+		case p.Shard != 0:
 			return nil, "an edit shards over all devices only"
+		case r.numbers[withinNode] == 1:
+			return r.renamed(strategyNames(p.ZeRO)), ""
 		}
 		return []change{{key: copies, value: "1"}, {key: key, value: strconv.Itoa(p.DP)}}, ""
 	}
 }
+
+// strategyNames are the names of FSDP 1 for sharding over all devices.
+func strategyNames(zero int) string {
+	return map[int]string{0: "NO_SHARD", 2: "SHARD_GRAD_OP", 3: "FULL_SHARD"}[zero]
+}
+
+// hybridNames are those for sharding within a node.
+func hybridNames(zero int) string {
+	return map[int]string{0: "NO_SHARD", 2: "HYBRID_SHARD_ZERO2", 3: "HYBRID_SHARD"}[zero]
+}
+
+// renamed writes the strategy of FSDP 1 where the file has one.
+func (r *Recipe) renamed(name string) (out []change) {
+	for _, key := range []string{"fsdp", "fsdp_sharding_strategy", "fsdp_config.fsdp_sharding_strategy", "fsdp_config.sharding_strategy", "fsdp_config.fsdp_reshard_after_forward", "fsdp_config.reshard_after_forward"} {
+		e := keyfile.Entry{Value: r.valueOf(key)}
+		switch {
+		case key == "fsdp" && strings.Contains(strings.ToLower(e.Value), "hybrid_"):
+			out = append(out, change{key: key, value: hybridWord.ReplaceAllString(e.Value, strings.ToLower(name))})
+		case key != "fsdp" && strings.Contains(strings.ToUpper(e.Value), "HYBRID_"), e.Value == "4", e.Value == "5":
+			out = append(out, change{key: key, value: name})
+		}
+	}
+	return out
+}
+
+var hybridWord = regexp.MustCompile(`(?i)_?hybrid_shard(_zero2)?`)
 
 const inAccelerate = "the file of Accelerate has it"
 

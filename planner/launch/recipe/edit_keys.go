@@ -191,7 +191,9 @@ func fsdpStage(start func(zero int) []change, reshard, strategy []string) planEd
 			}
 			return out, ""
 		}
-		names := map[int]string{2: "SHARD_GRAD_OP", 3: "FULL_SHARD"}
+		if r.numbers[withinNode] == 1 && p.Shard != 0 {
+			return r.renamed(hybridNames(p.ZeRO)), ""
+		}
 		if old := r.valueOf("fsdp"); old != "" { // words of version 1
 			value := strings.NewReplacer("full_shard", "shard_grad_op", "shard_grad_op", "full_shard").Replace(old)
 			return []change{{key: "fsdp", value: value}}, ""
@@ -199,7 +201,7 @@ func fsdpStage(start func(zero int) []change, reshard, strategy []string) planEd
 		var out []change
 		for _, key := range append(slices.Clone(strategy), reshard...) {
 			if v := r.valueOf(key); slices.Contains(strategy, key) && r.has(key) || strings.Contains(v, "_") { // version 1
-				out = append(out, change{key: key, value: names[p.ZeRO]})
+				out = append(out, change{key: key, value: strategyNames(p.ZeRO)})
 			}
 		}
 		if key := r.named(reshard...); len(out) == 0 || r.has(key) && out[len(out)-1].key != key {

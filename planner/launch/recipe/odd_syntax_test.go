@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
 // Legal but unusual files are read as the frameworks read them, and what is not followed is said.
@@ -81,6 +83,37 @@ func TestHybridShard(t *testing.T) {
 		p, _, err := r.Plan(devices)
 		if err != nil || p.Shard != tc.shard || p.ZeRO < 2 {
 			t.Errorf("%s: plan %s, shard %d, %v, want shard %d", tc.text, p, p.Shard, err, tc.shard)
+		}
+	}
+}
+
+// Edits keep sharding within a node, and do not look for a batch that the file does not have.
+func TestEditsOfHybridShard(t *testing.T) {
+	const text = "distributed_type: FSDP\nmixed_precision: bf16\nnum_machines: 4\nnum_processes: 32\nfsdp_config:\n  fsdp_sharding_strategy: HYBRID_SHARD\n  fsdp_activation_checkpointing: true\n"
+	r, err := Read("a.yaml", []byte(text), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, _, err := r.Plan(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.AccumSteps = 2 // of a flag
+	from := spec.Config{Accelerator: h100, Plan: p, Model: spec.Model{Name: "m", Kind: spec.Decoder, Layers: 32, Hidden: 4096, Heads: 32, FFN: 14336, Vocab: 32000, SeqLen: 4096}}
+	for _, tc := range []struct {
+		change func(*spec.Plan)
+		want   string
+	}{
+		{func(p *spec.Plan) { p.ZeRO = 2 }, "+  fsdp_sharding_strategy: HYBRID_SHARD_ZERO2\n"},
+		{func(p *spec.Plan) { p.Shard = 0 }, "+  fsdp_sharding_strategy: FULL_SHARD\n"},
+		{func(p *spec.Plan) { p.Recompute = spec.RecomputeNone }, "+  fsdp_activation_checkpointing: false\n"},
+		{func(p *spec.Plan) { p.Precision = spec.FP8 }, "+mixed_precision: fp8\n"},
+	} {
+		to := from
+		tc.change(&to.Plan)
+		diff, why := r.Diff(from, to, Options{})
+		if !strings.Contains(diff, tc.want) {
+			t.Errorf("%s: %q, %s, want %q", to.Plan, diff, why, tc.want)
 		}
 	}
 }
