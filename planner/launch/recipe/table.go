@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
 )
@@ -225,13 +226,25 @@ func (f *format) weight(key string) (effect, bool) {
 		return w, true
 	}
 	key = plainKey.Replace(key)
-	for _, pattern := range slices.Sorted(maps.Keys(f.weighs)) {
+	for _, pattern := range f.weighPatterns() {
 		if matched(pattern, key) {
 			return f.weighs[pattern], true
 		}
 	}
 	return effect{}, false
 }
+
+// weighPatterns returns the keys of weighs, sorted once: scripts have thousands of options.
+func (f *format) weighPatterns() []string {
+	if sorted, ok := patternsOf.Load(f); ok {
+		return sorted.([]string)
+	}
+	sorted := slices.Sorted(maps.Keys(f.weighs))
+	patternsOf.Store(f, sorted)
+	return sorted
+}
+
+var patternsOf sync.Map // *format: []string
 
 func (f *format) isInert(key string) bool {
 	key = plainKey.Replace(key)
