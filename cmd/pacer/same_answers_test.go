@@ -51,7 +51,7 @@ type sameAnswer struct {
 	verdict          string // whether it fits
 }
 
-// Relative differences of equal answers: of JSON, and of rows, whose figures are rounded.
+// Relative differences of equal answers: of JSON, and of rows. The figures of rows are rounded.
 const (
 	sameJSON = 1e-9
 	sameRow  = 1e-6

@@ -16,7 +16,7 @@ import (
 type config struct {
 	modelType string
 	fields    map[string]json.RawMessage
-	outer     *config // of which this is the language model; nil = it is the whole
+	outer     *config // the network that has this as its language model; nil = none
 	warnings  []error
 	err       error
 }

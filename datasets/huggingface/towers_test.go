@@ -50,7 +50,7 @@ func TestPartsOfUnequalSize(t *testing.T) {
 	}
 }
 
-// A tower that is not known, or whose sizes are missing, is left out and said so.
+// A tower that is not known, or has no sizes, is left out, with a warning.
 func TestUnknownTower(t *testing.T) {
 	const text = `"text_config":{"model_type":"llama","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,"vocab_size":100}`
 	for _, config := range []string{

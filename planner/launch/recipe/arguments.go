@@ -32,7 +32,7 @@ func (f *format) launches(s *shell.Script) (out [][]keyfile.Entry) {
 	return append(out, f.arguments(s.Options()))
 }
 
-// others counts the commands that start training with other arguments than those that are read, whose score is most.
+// others counts the commands that start training with other arguments than those that are read. The score of those is most.
 func (f *format) others(s *shell.Script, read []keyfile.Entry, most int) (n int) {
 	seen := [][]keyfile.Entry{read}
 	for _, words := range s.Commands {

@@ -89,7 +89,7 @@ func (s *Script) whileClause(c *syntax.WhileClause) error {
 	return nil
 }
 
-// subshell runs statements whose assignments end with them.
+// subshell runs statements. Their assignments end with them.
 func (s *Script) subshell(list []*syntax.Stmt) error {
 	vars, args := s.fork(), s.args
 	defer func() { s.vars, s.args = vars, args }()
