@@ -116,6 +116,12 @@ func reshard(r *Recipe, e *keyfile.Entry) {
 	}
 }
 
+// fsdpInert are keys of fsdp_config that change neither time nor memory, with and without the prefix of version 1.
+var fsdpInert = slices.Concat(under("fsdp_config.fsdp_", fsdpNames...), under("fsdp_config.", fsdpNames...))
+
+var fsdpNames = []string{"auto_wrap_policy", "transformer_layer_cls_to_wrap", "min_num_params", "backward_prefetch*", "forward_prefetch", "*state_dict_type", "sync_module_states", "use_orig_params", "cpu_ram_efficient_loading", "limit_all_gathers",
+	"ignored_modules", "version", "xla*", "param_dtype", "reduce_dtype", "buffer_dtype", "mixed_precision_policy"}
+
 // shardingStrategy reads the strategy of FSDP 1, by name or number.
 func shardingStrategy(r *Recipe, e *keyfile.Entry) {
 	name := strings.TrimPrefix(strings.ToUpper(e.Value), "_")
