@@ -88,6 +88,7 @@ func TestE2EScheduleMetrics(t *testing.T) {
 	for name, want := range map[string]float64{
 		`pacer_schedule_jobs{state="held"}`: 1, `pacer_schedule_jobs{state="running"}`: 1, `pacer_schedule_jobs{state="stopping"}`: 0,
 		`pacer_schedule_jobs_off_target`:              2, // nothing could be written
+		`pacer_schedule_faulty{object="planner"}`:     1,
 		`pacer_schedule_actions_total{result="done"}`: 0, `pacer_schedule_decisions_total{result="failed"}`: 0,
 		`pacer_schedule_decision_seconds_count`:              value(`pacer_schedule_decisions_total{result="made"}`),
 		`pacer_schedule_observations_total{result="failed"}`: 0, `pacer_schedule_job_changes_total{change="started"}`: 0, `pacer_schedule_refits_total`: 0,

@@ -26,6 +26,9 @@ type Options struct {
 	// Refitted, if set, is called in every Tick: whether the estimates of Policy and Estimate have changed since the call
 	// before. Then both are made anew, and the policy decides. It must be fast.
 	Refitted func() bool
+	// Planner, if set, is called at the end of every Tick: what is wrong with the source of predictions, such as a server that
+	// does not answer, or nil. It must be fast.
+	Planner func() error
 	// Epoch is time 0 of what policies see; zero = the earliest submission when the controller
 	// starts.
 	Epoch     time.Time
@@ -68,6 +71,9 @@ func (o *Options) setDefaults() {
 	if o.Refitted == nil {
 		o.Refitted = func() bool { return false }
 	}
+	if o.Planner == nil {
+		o.Planner = func() error { return nil }
+	}
 	if o.OnState == nil {
 		o.OnState = func(time.Time, *State) {}
 	}
@@ -104,6 +110,7 @@ type Controller struct {
 	ended    []scheduler.JobState
 	numbered int                 // numbers of jobs used so far
 	faults   map[string][]string // reported, by object
+	faulted  map[string]bool     // objects with a fault in this tick
 	policy   scheduler.Policy
 	truth    sim.Truth
 	checker  *scheduler.Ledger // of the nodes of this tick, without jobs
@@ -124,7 +131,7 @@ func New(o Options) (*Controller, error) {
 		return nil, err
 	}
 	o.setDefaults()
-	return &Controller{Options: o, epoch: o.Epoch, jobs: map[spec.JobID]*job{}, faults: map[string][]string{}}, nil
+	return &Controller{Options: o, epoch: o.Epoch, jobs: map[spec.JobID]*job{}, faults: map[string][]string{}, faulted: map[string]bool{}}, nil
 }
 
 // Run repeats Tick when the cluster changes or the policy asks for it, until ctx is done; then
@@ -164,7 +171,11 @@ const (
 func (c *Controller) Tick(ctx context.Context) (next time.Time, err error) {
 	c.stats.Ticks++
 	c.stats.Decide, c.stats.Write = 0, 0
-	defer func() { c.report(err == nil) }()
+	clear(c.faulted)
+	defer func() {
+		c.checkPlanner()
+		c.report(err == nil)
+	}()
 	began := time.Now()
 	state, err := c.Cluster.Observe(ctx)
 	c.stats.Observe = time.Since(began)
@@ -200,6 +211,15 @@ func (c *Controller) Tick(ctx context.Context) (next time.Time, err error) {
 		}
 	}
 	return next, nil
+}
+
+// checkPlanner reports what is wrong with the source of predictions, once until it is right again.
+func (c *Controller) checkPlanner() {
+	if err := c.Planner(); err != nil {
+		c.faulty(Fault{"planner", err})
+	} else {
+		delete(c.faults, "planner")
+	}
 }
 
 // renew drops the policy and what was predicted, so that both are made anew, and decides.
@@ -256,6 +276,7 @@ const maxFaults = 16
 
 // faulty reports a fault of an object, unless it did so before.
 func (c *Controller) faulty(f Fault) {
+	c.faulted[f.Object] = true
 	text := f.Err.Error()
 	known := c.faults[f.Object]
 	if slices.Contains(known, text) {

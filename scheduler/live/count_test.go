@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -163,6 +164,31 @@ func TestFaultsOnce(t *testing.T) {
 	r.run(10)
 	if s := r.live.Stats(); r.count(live.Faulty) != 2 || s.Decisions < 9 {
 		t.Errorf("%d faults are reported in %d decisions", r.count(live.Faulty), s.Decisions)
+	}
+}
+
+// TestFaultyPlanner: a planner that is faulty for a while is reported once each time, and in every report meanwhile; so is a job
+// that cannot be used.
+func TestFaultyPlanner(t *testing.T) {
+	var fault error
+	var last live.Report
+	r := newDirected(t, 1, func(o *live.Options) {
+		o.Planner = func() error { return fault }
+		o.OnTick = func(r live.Report) { last = r }
+	})
+	for i, text := range []string{"", "no answer", "", "no answer"} {
+		if fault = nil; text != "" {
+			fault = errors.New(text)
+		}
+		r.run(3)
+		if got, want := strings.Join(last.Faulty, " "), map[bool]string{true: "planner"}[text != ""]; got != want || r.count(live.Faulty) != (i+1)/2 {
+			t.Errorf("%d: faulty %q, want %q; %d events", i, got, want, r.count(live.Faulty))
+		}
+	}
+	r.c.Edit("j0", func(j *live.Job) { j.Spec.Devices = -1 })
+	r.run(3)
+	if got := strings.Join(last.Faulty, ", "); got != "job j0, planner" || r.count(live.Faulty) != 3 {
+		t.Errorf("faulty %q, %d events", got, r.count(live.Faulty))
 	}
 }
 

@@ -1,6 +1,8 @@
 package live
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -25,6 +27,9 @@ type Report struct {
 	// PartlyDone is the number of jobs with processes that have ended well a minute ago or earlier, and others that run on.
 	PartlyDone int
 	OffTarget  int // jobs that do not run as decided, or may not: those left alone do not count
+	// Faulty are the objects with a fault, such as "job 17", "node n3", "planner", "policy" if there is no decision, or "cluster"
+	// if it could not be observed.
+	Faulty []string
 	// Pace is, of the jobs that have reported steps for ten times Options.Resync of their present run, their speed over that
 	// predicted.
 	Pace map[spec.JobID]float64
@@ -48,5 +53,12 @@ func (c *Controller) report(observed bool) {
 			r.Pace[id] = rate / j.rate
 		}
 	}
+	if c.refusal != "" {
+		c.faulted["policy"] = true
+	}
+	if !observed {
+		c.faulted["cluster"] = true
+	}
+	r.Faulty = slices.Sorted(maps.Keys(c.faulted))
 	c.OnTick(r)
 }

@@ -34,6 +34,7 @@ type estimates struct {
 	mu       sync.Mutex
 	planners map[spec.Key]*planner.Planner
 	refits   bool      // watch saw new fits that refitted has not reported
+	fault    error     // of the server, when it was asked last
 	silent   time.Time // until when the server is not asked, since it did not answer; zero = it answered last time
 }
 
@@ -131,14 +132,22 @@ func (e *estimates) asks() bool {
 func (e *estimates) answered(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err == nil {
+	if e.fault = err; err == nil {
 		e.silent = time.Time{}
 		return
 	}
+	e.fault = fmt.Errorf("the server does not answer, models of this process do: %w", err)
 	if e.silent.IsZero() {
-		e.warn(fmt.Errorf("the server does not answer, models of this process do: %w", err))
+		e.warn(e.fault)
 	}
 	e.silent = time.Now().Add(serverPause)
+}
+
+// planner returns what was wrong with the server when it was asked last, nil = nothing.
+func (e *estimates) planner() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.fault
 }
 
 func keyOf(r planner.Request) spec.Key {

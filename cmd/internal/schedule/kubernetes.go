@@ -30,11 +30,9 @@ func kubernetesFlags() []cli.Flag {
 		&cli.StringFlag{Name: "context", Usage: "use context `NAME` of the kubeconfig", DefaultText: "its current one", Category: category},
 		&cli.StringFlag{Name: "namespace", Usage: "schedule the Jobs, or answer for the workloads, of namespace `NAME`", DefaultText: "all", Category: category},
 		&cli.StringFlag{Name: "lease", Usage: "let one pacer at a time write, by the lease `NAMESPACE/NAME`", DefaultText: "pacer, or pacer-admission for kueue, in the namespace of the pod, else in default", Category: category},
+		&cli.DurationFlag{Name: "lease-duration", Value: 15 * time.Second, Usage: "let another pacer take the lease `TIME` after the last sign of its holder, at least 1s", Category: category},
 	}
 }
-
-// leaseLimit is the longest request for the lease, less than the lease lasts: a server that hangs gets another request.
-const leaseLimit = 5 * time.Second
 
 // kubernetesEngine returns the engine of the cluster that the flags name, once it has read it.
 func kubernetesEngine(c *cli.Context) (engine, error) {
@@ -91,8 +89,12 @@ func kubeConfig(c *cli.Context) (*rest.Config, error) {
 
 // leaseOf reads --lease, which is of some name by default, and returns a client for it.
 func leaseOf(c *cli.Context, config *rest.Config, name string) (kubernetes.Lease, kube.Interface, error) {
+	duration := c.Duration("lease-duration")
+	if duration < time.Second {
+		return kubernetes.Lease{}, nil, fail.Usagef("schedule: --lease-duration %v, want at least 1s", duration)
+	}
 	config = rest.CopyConfig(config)
-	config.Timeout = leaseLimit
+	config.Timeout = duration / 3 // a server that hangs gets another request before the lease ends
 	client, err := kube.NewForConfig(config)
 	if err != nil {
 		return kubernetes.Lease{}, nil, err
@@ -101,7 +103,7 @@ func leaseOf(c *cli.Context, config *rest.Config, name string) (kubernetes.Lease
 	if err != nil {
 		return kubernetes.Lease{}, nil, err
 	}
-	l := kubernetes.Lease{Namespace: core.NamespaceDefault, Name: name, Identity: fmt.Sprintf("%s-%d-%d", host, os.Getpid(), time.Now().UnixNano())}
+	l := kubernetes.Lease{Namespace: core.NamespaceDefault, Name: name, Duration: duration, Identity: fmt.Sprintf("%s-%d-%d", host, os.Getpid(), time.Now().UnixNano())}
 	if given := c.String("lease"); given != "" {
 		var ok bool
 		if l.Namespace, l.Name, ok = strings.Cut(given, "/"); !ok || l.Namespace == "" || l.Name == "" {

@@ -65,13 +65,14 @@ var (
 	offTargetDesc = prometheus.NewDesc("pacer_schedule_jobs_off_target", "Jobs that do not run as decided yet, or are not seen to: drift between decisions and cluster.", nil, nil)
 	partlyDesc    = prometheus.NewDesc("pacer_schedule_jobs_partly_done", "Jobs with processes that ended a minute ago or earlier, and others that run on: they may wait for each other.", nil, nil)
 	refitsDesc    = prometheus.NewDesc("pacer_schedule_refits_total", "Times that performance models were fitted anew, after which the policy decided with them.", nil, nil)
+	faultyDesc    = prometheus.NewDesc("pacer_schedule_faulty", "1 for each object with a fault: a job or node that cannot be used, the planner, the policy or the cluster.", []string{"object"}, nil)
 	paceDesc      = prometheus.NewDesc("pacer_schedule_job_pace", "Speed of a running job by the steps that it reports, over that predicted: 1 = as predicted.", []string{"job"}, nil)
 	ageDesc       = prometheus.NewDesc("pacer_schedule_state_age_seconds", "Time since the cluster was observed last.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (m *metrics) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{decisionsDesc, actionsDesc, observedDesc, changesDesc, jobsDesc, offTargetDesc, partlyDesc, refitsDesc, paceDesc, ageDesc} {
+	for _, d := range []*prometheus.Desc{decisionsDesc, actionsDesc, observedDesc, changesDesc, jobsDesc, offTargetDesc, partlyDesc, refitsDesc, faultyDesc, paceDesc, ageDesc} {
 		out <- d
 	}
 }
@@ -100,6 +101,9 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	out <- prometheus.MustNewConstMetric(offTargetDesc, prometheus.GaugeValue, float64(r.OffTarget))
 	out <- prometheus.MustNewConstMetric(partlyDesc, prometheus.GaugeValue, float64(r.PartlyDone))
 	out <- prometheus.MustNewConstMetric(refitsDesc, prometheus.CounterValue, float64(r.Refits))
+	for _, object := range r.Faulty {
+		out <- prometheus.MustNewConstMetric(faultyDesc, prometheus.GaugeValue, 1, object)
+	}
 	for job, pace := range r.Pace {
 		out <- prometheus.MustNewConstMetric(paceDesc, prometheus.GaugeValue, pace, string(job))
 	}

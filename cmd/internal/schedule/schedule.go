@@ -124,7 +124,7 @@ func runSchedule(c *cli.Context) error {
 	record := recorder{cli: c}
 	controller, err := live.New(live.Options{
 		OnTick: onTick, OnState: record.observe,
-		Cluster: engine.Cluster, Policy: makePolicy, Estimate: estimate, Refitted: oracle.refitted, StartCost: c.Duration("start-cost"),
+		Cluster: engine.Cluster, Policy: makePolicy, Estimate: estimate, Refitted: oracle.refitted, Planner: oracle.planner, StartCost: c.Duration("start-cost"),
 		MaxRestarts: c.Int("max-restarts-per-hour"), DryRun: dry, OnEvent: onEvent,
 	})
 	if err != nil {

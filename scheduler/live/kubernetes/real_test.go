@@ -21,7 +21,6 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/live"
 	"github.com/pacer-ml/pacer/scheduler/live/kubernetes"
 	"github.com/pacer-ml/pacer/scheduler/live/kubernetes/kubetest"
-	"github.com/pacer-ml/pacer/scheduler/live/livetest"
 	"github.com/pacer-ml/pacer/scheduler/place"
 	"github.com/pacer-ml/pacer/scheduler/policy"
 	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
@@ -142,7 +141,7 @@ func newPacer(ctx context.Context, client kube.Interface, name string, writers i
 			if err != nil {
 				return nil, err
 			}
-			return builtin.Policies.New(policy.Spec{Name: name}, policy.Deps{Oracle: livetest.Planner{Oracle: w.Oracle(0, 1), Down: os.Getenv("PACER_TEST_PLANNER")}, Placer: place.Even(packed), Seed: 1})
+			return builtin.Policies.New(policy.Spec{Name: name}, policy.Deps{Oracle: w.Oracle(0, 1), Placer: place.Even(packed), Seed: 1})
 		},
 		OnEvent: func(e live.Event) {
 			p.mu.Lock()

@@ -147,9 +147,9 @@ func (c *Cluster) addNode(s *live.State, index map[string]int, n *node) {
 func (n *node) mode() live.Mode {
 	all := slices.Concat(n.State, n.Flags)
 	switch {
-	case all.has("DOWN", "FAIL", "FUTURE", "POWERED_DOWN", "POWER_DOWN", "ERROR", "UNKNOWN"):
+	case all.has("DOWN", "FAIL", "FUTURE", "POWERED_DOWN", "POWER_DOWN", "ERROR"):
 		return live.Down
-	case all.has("DRAIN", "DRAINED", "DRAINING", "NOT_RESPONDING", "NO_RESPOND", "MAINT", "RESERVED", "POWERING_DOWN", "REBOOT", "REBOOT_REQUESTED"):
+	case all.has("UNKNOWN", "DRAIN", "DRAINED", "DRAINING", "NOT_RESPONDING", "NO_RESPOND", "MAINT", "RESERVED", "POWERING_DOWN", "REBOOT", "REBOOT_REQUESTED"):
 		return live.Draining
 	}
 	return live.Up

@@ -225,6 +225,7 @@ func TestPhases(t *testing.T) {
 func TestModes(t *testing.T) {
 	for state, want := range map[string]live.Mode{
 		"idle": live.Up, "MIXED": live.Up, "IDLE+DRAIN": live.Draining, "ALLOCATED+NOT_RESPONDING": live.Draining, "down": live.Down, "DOWN+DRAIN": live.Down,
+		"UNKNOWN": live.Draining, // for a moment after slurmctld was restarted
 	} {
 		var w words
 		if err := json.Unmarshal([]byte(`"`+state+`"`), &w); err != nil {

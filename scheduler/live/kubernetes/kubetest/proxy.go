@@ -1,6 +1,7 @@
 package kubetest
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,12 +28,11 @@ import (
 
 // Proxy stands before the API server of a cluster, and answers some requests as a busy or failing one does.
 type Proxy struct {
-	Kubeconfig string // of an administrator, by way of the proxy
-
 	pass *httputil.ReverseProxy
 
 	mu    sync.Mutex
 	rng   *rand.Rand
+	tries map[string]int // of faults that may have happened, by kind
 	count map[string]int // of faults, by kind
 }
 
@@ -48,7 +48,7 @@ const (
 // latest is how long the events of a watch are held back at most.
 const latest = time.Second
 
-// Proxy starts a proxy that draws its faults from rng, until the end of the test.
+// Proxy returns a proxy that draws its faults from rng.
 func (c *Cluster) Proxy(t testing.TB, rng *rand.Rand) *Proxy {
 	t.Helper()
 	config, err := Config(c.Kubeconfig)
@@ -63,11 +63,23 @@ func (c *Cluster) Proxy(t testing.TB, rng *rand.Rand) *Proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{rng: rng, count: map[string]int{}, Kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	p := &Proxy{rng: rng, tries: map[string]int{}, count: map[string]int{}}
 	p.pass = &httputil.ReverseProxy{Transport: transport, FlushInterval: -1, ModifyResponse: p.answered, ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite:      func(r *httputil.ProxyRequest) { r.SetURL(server) },
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { refuse(w, apierrors.NewInternalError(err)) }}
-	front := httptest.NewServer(p)
+	return p
+}
+
+// writtenKey is the key of the function of a Front in the context of a request.
+type writtenKey struct{}
+
+// Front serves the proxy until the end of the test, and returns a kubeconfig of an administrator for it. It calls written
+// after each change of a job or pod, before the client has the answer.
+func (p *Proxy) Front(t testing.TB, written func()) (kubeconfig string) {
+	t.Helper()
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), writtenKey{}, written)))
+	}))
 	t.Cleanup(func() {
 		front.CloseClientConnections()
 		front.Close()
@@ -77,10 +89,11 @@ func (c *Cluster) Proxy(t testing.TB, rng *rand.Rand) *Proxy {
 	k.AuthInfos["proxy"] = &clientapi.AuthInfo{}
 	k.Contexts["proxy"] = &clientapi.Context{Cluster: "proxy", AuthInfo: "proxy"}
 	k.CurrentContext = "proxy"
-	if err := clientcmd.WriteToFile(*k, p.Kubeconfig); err != nil {
+	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*k, kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	return p
+	return kubeconfig
 }
 
 // Faults returns how often each kind of fault happened.
@@ -109,25 +122,29 @@ func (p *Proxy) draw(n int) int {
 	return p.rng.IntN(n)
 }
 
-func (p *Proxy) counts(kind string) {
+// happens draws whether a fault happens that does so once in some times, and counts it. One that has not happened in so many
+// times does.
+func (p *Proxy) happens(kind string, times int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.tries[kind]++
+	if p.rng.IntN(times) > 0 && (p.count[kind] > 0 || p.tries[kind] < times) {
+		return false
+	}
 	p.count[kind]++
+	return true
 }
 
 var errDrawn = errors.New("a fault of the test")
 
 // ServeHTTP implements http.Handler.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch fault := p.draw(16); {
-	case fault == 0:
-		p.counts(busy)
+	switch {
+	case p.happens(busy, 16):
 		refuse(w, apierrors.NewTooManyRequests(errDrawn.Error(), p.draw(2))) // with a time to wait, or without
-	case fault == 1:
-		p.counts(broken)
+	case p.happens(broken, 16):
 		refuse(w, apierrors.NewInternalError(errDrawn))
-	case fault == 2 && r.Method != http.MethodGet:
-		p.counts(conflict)
+	case r.Method != http.MethodGet && p.happens(conflict, 16):
 		refuse(w, apierrors.NewConflict(schema.GroupResource{}, r.URL.Path, errDrawn))
 	default:
 		p.pass.ServeHTTP(w, r)
@@ -148,11 +165,15 @@ func refuse(w http.ResponseWriter, err *apierrors.StatusError) {
 
 // answered takes the answers of some writes away, and holds back the events of watches.
 func (p *Proxy) answered(r *http.Response) error {
+	of := r.Request
+	if written, ok := of.Context().Value(writtenKey{}).(func()); ok && r.StatusCode == http.StatusOK && of.Method == http.MethodPatch &&
+		!strings.Contains(of.URL.Path, "/events") {
+		written()
+	}
 	switch {
-	case r.Request.URL.Query().Get("watch") != "":
-		r.Body = &lateEvents{r.Body, r.Request, p}
-	case r.Request.Method != http.MethodGet && p.draw(16) == 0:
-		p.counts(silent)
+	case of.URL.Query().Get("watch") != "":
+		r.Body = &lateEvents{r.Body, of, p}
+	case of.Method != http.MethodGet && p.happens(silent, 16):
 		return errDrawn
 	}
 	return nil
@@ -167,10 +188,9 @@ type lateEvents struct {
 
 func (l *lateEvents) Read(b []byte) (int, error) {
 	n, err := l.ReadCloser.Read(b)
-	if n == 0 || l.p.draw(3) > 0 {
+	if n == 0 || !l.p.happens(late, 3) {
 		return n, err
 	}
-	l.p.counts(late)
 	select {
 	case <-l.of.Context().Done():
 	case <-time.After(time.Duration(l.p.draw(int(latest)))):

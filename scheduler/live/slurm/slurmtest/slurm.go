@@ -230,6 +230,17 @@ func (c *Cluster) Output(id string) string {
 	return string(b)
 }
 
+// Log returns the lines of the log of slurmctld that have a text.
+func (c *Cluster) Log(text string) (out string) {
+	b, _ := os.ReadFile(c.path("slurmctld.log"))
+	for line := range strings.Lines(string(b)) {
+		if strings.Contains(line, text) {
+			out += line
+		}
+	}
+	return out
+}
+
 // waitFor waits until a condition holds.
 func (c *Cluster) waitFor(what string, holds func() bool) {
 	c.t.Helper()
