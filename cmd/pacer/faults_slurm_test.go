@@ -25,8 +25,8 @@ import (
 
 // The commands of Slurm as pacers have them: one of REAL, with the files of DIR. Some fail, as when slurmctld does not answer,
 // and what shows jobs and nodes may be late. An scontrol that writes may also fail after it did, and the process that called
-// it is killed after as many writes as last says. What is stopped is written to stops before. If none has failed after four
-// late answers, the next one does.
+// it is killed after as many writes as last says, unless it is dead and another may have its process ID. What is stopped is
+// written to stops before. If none has failed after four late answers, the next one does.
 const (
 	flaky = `#!/bin/bash
 late=$(grep -cs late %[2]s/faults)
@@ -49,7 +49,8 @@ code=$?
 case "$1" in
 update|release|hold|requeuehold)
 	echo >>%[2]s/writes
-	[ $(wc -l <%[2]s/writes) -lt $(cat %[2]s/last) ] || kill -9 $PPID
+	read -r _ _ _ parent _ </proc/$$/stat
+	[ $(wc -l <%[2]s/writes) -lt $(cat %[2]s/last) ] || [ $parent != $PPID ] || kill -9 $PPID
 	if [ $((RANDOM %% 12)) = 0 ]; then
 		echo silent >>%[2]s/faults
 		echo "error: Socket timed out on send/recv operation" >&2

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -242,6 +243,52 @@ func TestE2ESlurmPartlyDone(t *testing.T) {
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, "steps.json.ended*")); err != nil || len(left) > 0 {
 		t.Errorf("files left: %q, %v", left, err)
+	}
+}
+
+// TestE2ESlurmRefit: jobs under pacer run and pacer watch post their step times to a server, which fits the model anew. The
+// scheduler sees that, and decides on the next job by what was measured: from two configurations on, see perfmodel.Card.
+func TestE2ESlurmRefit(t *testing.T) {
+	real := slurmtest.Start(t, 1, 0)
+	pacer, dir := pacerBinary(t), t.TempDir()
+	server := startServing(t, pacer, t.TempDir())
+	const steps, measured = 1000, 0.25 // seconds of a step with a batch of 8
+	hook := filepath.Join(dir, "hook.sh")
+	writeFile(t, hook, `(echo '{"event":"start","version":1,"world":1,"device":"cuda","parameters":124439808}'
+for i in $(seq 30); do echo '{"event":"step","n":'$i',"sec":'$1',"end":'$i',"calls":1,"backwards":'$PACER_ACCUM_STEPS',"allocated":1e9}'; done) >"$PACER_HOOK_OUT/rank0-1.jsonl"
+`)
+	var log syncBuffer
+	cmd := exec.Command(pacer, "--data", t.TempDir(), "schedule", "--on", "slurm", "--policy", "srtf", "--gres", "a100=a100-80gb", "--start-cost", "1s", "--server", server.url)
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	// train submits a job, waits until there have been some fits, and returns the seconds that the scheduler expected of it.
+	train := func(batch, fits int) (sec float64) {
+		t.Helper()
+		id := real.Submit(fmt.Sprintf("#!/bin/bash\nexec %s run --tasks node -- %s --data %s watch --server %s -m GPT2-small -a a100-80gb -- sh %s %g\n",
+			pacer, pacer, dir, server.url, hook, measured*float64(batch)/8), "-n1", "--gres=gpu:1", fmt.Sprintf("--comment=pacer:model=GPT2-small,batch=%d,steps=%d", batch, steps))
+		decided := regexp.MustCompile(`job ` + id + ` +Decided .*: next in order, key (\S+)`)
+		for end := time.Now().Add(spectest.Patience(30 * time.Second)); ; time.Sleep(200 * time.Millisecond) {
+			found := decided.FindStringSubmatch(log.String())
+			if found != nil && strings.Count(log.String(), "Refitted") >= fits {
+				sec, err := strconv.ParseFloat(found[1], 64)
+				if err != nil {
+					t.Error(err)
+				}
+				return sec
+			}
+			if time.Now().After(end) {
+				t.Fatalf("no decision, or not %d fits:\n%s\njob:\n%s", fits, log.String(), real.Output(id))
+			}
+		}
+	}
+	before := train(8, 1)
+	train(16, 2)
+	after := train(8, 2)
+	if before > steps*measured/2 || math.Abs(math.Log(after/(steps*measured))) > math.Log(1.5) {
+		t.Errorf("the scheduler expects %g s before the fit, and %g s after it; measured %g s for each of %d steps\n%s", before, after, measured, steps, log.String())
 	}
 }
 

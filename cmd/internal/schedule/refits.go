@@ -10,7 +10,7 @@ import (
 )
 
 // refitCheck is the time between two looks at the fitted models.
-const refitCheck = 30 * time.Second
+const refitCheck = 10 * time.Second
 
 // fit is one fitted model. Fits to the same rows are equal.
 type fit struct {
