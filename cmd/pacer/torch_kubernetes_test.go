@@ -67,13 +67,6 @@ func TestE2EKubernetesTorch(t *testing.T) {
 		c.Submit(t, kubetest.Job(fmt.Sprintf("other%d", i), 1, 8, annotations))
 	}
 	until("training with another plan", func() bool { return len(plans()) >= 2 })
-	background := meta.DeletePropagationBackground
-	for i := range 3 {
-		if err := c.Client.BatchV1().Jobs("default").Delete(t.Context(), fmt.Sprintf("other%d", i), meta.DeleteOptions{PropagationPolicy: &background}); err != nil {
-			t.Error(err)
-		}
-	}
-	until("training with a third plan", func() bool { return len(plans()) >= 3 })
 	writeFile(t, filepath.Join(dir, "hurry"), "")
 	until("the end", func() bool { return len(trainedSteps(t, dir)) == steps })
 	kubetest.Wait(t, "the job completes", func() error {
