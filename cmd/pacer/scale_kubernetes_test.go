@@ -20,7 +20,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/live/livetest"
 )
 
-// scaleRun is a real Kubernetes with many nodes, each of which has room for one job.
+// scaleRun is a real Kubernetes with many nodes. Each has room for one job.
 type scaleRun struct {
 	t     *testing.T
 	c     *kubetest.Cluster
@@ -44,7 +44,7 @@ func (r *scaleRun) each(n int, f func(i int) error) {
 	all.Wait()
 }
 
-// submit submits suspended jobs, whose pods run until they are deleted.
+// submit submits suspended jobs with pods that run until they are deleted.
 func (r *scaleRun) submit(prefix string, n int) {
 	r.each(n, func(i int) error { return r.create(fmt.Sprintf("%s%d", prefix, i), prefix != "bare") })
 }

@@ -34,7 +34,7 @@ type estimates struct {
 	mu       sync.Mutex
 	planners map[spec.Key]*planner.Planner
 	refits   bool      // watch saw new fits that refitted has not reported
-	fault    error     // of the server, when it was asked last
+	fault    error     // of the last request to the server
 	silent   time.Time // until when the server is not asked, since it did not answer; zero = it answered last time
 }
 
@@ -143,7 +143,7 @@ func (e *estimates) answered(err error) {
 	e.silent = time.Now().Add(serverPause)
 }
 
-// planner returns what was wrong with the server when it was asked last, nil = nothing.
+// planner returns what was wrong with the last answer of the server, nil = nothing.
 func (e *estimates) planner() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
