@@ -15,6 +15,9 @@ LDFLAGS := -X main.version=$(VERSION)
 # bench/gotest/stages_test.go checks that unit and e2e together run every test.
 E2E := ^Test(E2E|Script)
 
+# Of them those on Slurm, Kubernetes and hosts with SSH, which mostly wait: they run beside the others.
+CLUSTERS := ^TestE2E(Slurm|Kubernetes|Kueue|SSH|WatchNodes)
+
 # The race detector makes tests several times as long, and finds nothing in one goroutine. It runs packages that start
 # goroutines, and of others the tests that do: bench/gotest/race_test.go checks the lists. It leaves out the longest
 # tests and four fifths of the draws of random tests, of the scheduler 5. All of them run in unit.
@@ -120,17 +123,22 @@ check: need-go ## quick: formatting, vet, the shorter tests
 	$(GO) vet ./...
 	$(GO) test -short ./...
 
-# Two stages run at a time, since some tests wait for processes, end-to-end tests most of all.
+# Three stages run at a time, since some tests wait for processes, end-to-end tests most of all. The tests of lint are
+# part of unit.
 .PHONY: test
 test: ## what CI runs: lint, unit, race and end-to-end tests; V=-skips lists every skipped test
-	@status=0; { $(MAKE) --no-print-directory lint build && $(MAKE) --no-print-directory -j2 -o build e2e unit race; } || status=$$?; $(missing); \
+	@status=0; { $(MAKE) --no-print-directory lint-code build && $(MAKE) --no-print-directory -j3 -o build e2e unit race; } || \
+		status=$$?; $(missing); \
 	if [ $$status = 0 ]; then echo "make test: passed"; else echo "make test: failed"; fi; exit $$status
 
 .PHONY: lint
-lint: need-go $(LINTER) ## formatting, vet, staticcheck and more (.golangci.yml), import arrows, links, plain words
+lint: lint-code ## formatting, vet, staticcheck and more (.golangci.yml), import arrows, links, plain words
+	$(GO) test -vet=off -ldflags=-w -run '^Test(Arrows|Tree|Links|Architecture|DocumentedFlags)' ./cmd/pacer
+
+.PHONY: lint-code
+lint-code: need-go $(LINTER)
 	@$(gofmt)
 	$(LINTER) run ./...
-	$(GO) test -run '^Test(Arrows|Tree|Links|Architecture|DocumentedFlags)' ./cmd/pacer
 	$(GO) run ./bench/words
 
 .PHONY: unit
@@ -144,10 +152,17 @@ race: need-go need-cc ## the shorter tests with several goroutines, under the ra
 	$(RACED) $(RACE)
 	RAPID_CHECKS=$${RAPID_CHECKS:-25} $(RACED) -cpu 1,2 -run '$(CONCURRENT)' $(RACE_SOME)
 
-.PHONY: e2e
-e2e: build ## the built binary, from the command line
+.PHONY: e2e e2e-clusters e2e-others
+e2e: e2e-clusters e2e-others ## the built binary, from the command line
+
+E2E_TEST = PACER_BIN='$(CURDIR)/bin/pacer' $(GOTEST) -count=1 -timeout 60m
+
+e2e-clusters: build
+	$(E2E_TEST) -run '$(CLUSTERS)' ./cmd/pacer
+
+e2e-others: build
 	bin/pacer version | grep -qF '$(VERSION)'
-	PACER_BIN='$(CURDIR)/bin/pacer' $(GOTEST) -count=1 -timeout 60m -run '$(E2E)' ./cmd/...
+	$(E2E_TEST) -run '$(E2E)' -skip '$(CLUSTERS)' ./cmd/...
 
 .PHONY: engines
 engines: need-go $(ENGINES)/kubectl ## a real control plane of Kubernetes, Kueue and an S3 server for tests: more than 13 minutes of processor time, 3 GB of build cache
