@@ -155,18 +155,14 @@ func (c *Calibration) findMode(ctx context.Context, prior bayes.Gaussian, weight
 }
 
 // scale returns the factor on intervals with which nine in ten rows of some models fall inside if their whole source
-// is left out. For each source it takes the 90 % quantile of |residual|/sd, and among sources the upper quartile: a new
-// source should be covered, and not only the average known one.
-func (c *Calibration) scale(post *bayes.Posterior, w *Widths, of func(*spec.Model) bool) float64 {
-	by := map[string][]int{}
-	for i := range c.Rows {
-		by[c.Rows[i].Source] = append(by[c.Rows[i].Source], i)
-	}
+// is left out. left has the errors then. For each source it takes the 90 % quantile of |residual|/sd, and among sources
+// the upper quartile: a new source should be covered, and not only the average known one.
+func (c *Calibration) scale(left []LeftOut, w *Widths, of func(*spec.Model) bool) float64 {
 	var quantiles []float64
-	for _, rows := range by {
+	for _, l := range left {
 		var z []float64
-		for j, e := range post.LeftOutTogether(rows) {
-			i := rows[j]
+		for j, e := range l.Errors {
+			i := l.Rows[j]
 			if !of(&c.Rows[i].Config.Model) {
 				continue
 			}

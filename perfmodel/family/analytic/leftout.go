@@ -45,10 +45,11 @@ func (c *Calibration) leftOut(post *bayes.Posterior) (out []LeftOut) {
 				}
 			}
 			for b, j := range rows[:a+1] {
-				h := post.Gradient(j)
+				h, sum := post.Gradient(j), 0.0
 				for k, v := range spread {
-					l.Trend[a*n+b] += v * h[k]
+					sum += v * h[k]
 				}
+				l.Trend[a*n+b] = sum
 			}
 		}
 		out = append(out, l)

@@ -121,14 +121,15 @@ func Train(ctx context.Context, rows []spec.Measurement, mem *memory.Calibration
 	}
 	wide := c.widths(&post.Gaussian, -1, -1, "", launchCompiled)
 	wide.Floor = rowNoise
-	wide.Scale = c.scale(&post, &wide, func(*spec.Model) bool { return true })
-	wide.RoutedScale = max(wide.Scale, c.scale(&post, &wide, func(m *spec.Model) bool { return m.Experts > 0 }))
+	left := c.leftOut(&post)
+	wide.Scale = c.scale(left, &wide, func(*spec.Model) bool { return true })
+	wide.RoutedScale = max(wide.Scale, c.scale(left, &wide, func(m *spec.Model) bool { return m.Experts > 0 }))
 	hash, err := perfmodel.HashRows(ctx, c.Rows)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	t := Training{Rows: len(c.Rows), Sources: sources, Hash: hash}
-	return newPrior(post.Gaussian, c.Frameworks, c.Sites, wide, t, mem), c.Rows, c.leftOut(&post), nil
+	return newPrior(post.Gaussian, c.Frameworks, c.Sites, wide, t, mem), c.Rows, left, nil
 }
 
 // DistributionOf returns the distribution of the constants and of the effects in l. CPUs have that before training,
