@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/client-go/util/retry"
 )
 
 // Lease is the lease that the one pacer holds which may write.
@@ -95,8 +96,28 @@ func Lead(ctx context.Context, client kubernetes.Interface, l Lease, waiting fun
 	})()
 	elector.Run(holding)
 	finish()
+	l.giveUp(client)
 	if lost {
 		return errors.New("kubernetes: the lease was lost")
 	}
 	return nil
+}
+
+// giveUp releases the lease if this process still holds it. The elector releases it once and, where the server completes a
+// canceled renewal at the same time, in vain: another process would then wait until the lease ends, which it also does if
+// the server does not answer here.
+func (l Lease) giveUp(client kubernetes.Interface) {
+	ctx, cancel := context.WithTimeout(context.Background(), l.Duration*2/3)
+	defer cancel()
+	leases := client.CoordinationV1().Leases(l.Namespace)
+	_ = retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		lease, err := leases.Get(ctx, l.Name, meta.GetOptions{})
+		if err != nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity != l.Identity {
+			return err
+		}
+		nobody, second, now := "", int32(1), meta.NowMicro()
+		lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = &nobody, &second, &now
+		_, err = leases.Update(ctx, lease, meta.UpdateOptions{})
+		return err
+	})
 }
