@@ -103,8 +103,8 @@ func Lead(ctx context.Context, client kubernetes.Interface, l Lease, waiting fun
 	return nil
 }
 
-// giveUp releases the lease if this process still holds it. The elector releases it once and, where the server completes a
-// canceled renewal at the same time, in vain: another process would then wait until the lease ends, which it also does if
+// giveUp releases the lease if this process still holds it. The elector tries that once, which has no effect if the server
+// completes a canceled renewal at the same time: another process would then wait until the lease ends. It also does so if
 // the server does not answer here.
 func (l Lease) giveUp(client kubernetes.Interface) {
 	ctx, cancel := context.WithTimeout(context.Background(), l.Duration*2/3)
@@ -115,8 +115,8 @@ func (l Lease) giveUp(client kubernetes.Interface) {
 		if err != nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity != l.Identity {
 			return err
 		}
-		nobody, second, now := "", int32(1), meta.NowMicro()
-		lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = &nobody, &second, &now
+		none, second, now := "", int32(1), meta.NowMicro()
+		lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = &none, &second, &now
 		_, err = leases.Update(ctx, lease, meta.UpdateOptions{})
 		return err
 	})
