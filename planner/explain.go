@@ -156,6 +156,7 @@ func (pl *Planner) anyFits(ctx context.Context, r Request) bool {
 	defer stop()
 	fits := false
 	s := pl.newSearch(ctx, &r, func(*candidate) { fits = true; stop() })
+	s.fitting = true
 	_ = s.run(r) // stopped, or not covered
 	return fits
 }

@@ -202,7 +202,7 @@ func (pl *Planner) find(ctx context.Context, r Request, minimum float64) (a answ
 	defer f.put()
 	f.r, f.minimum, f.found = r, minimum, false
 	f.reset(ctx, pl, &f.r, f.take)
-	f.threshold = minimum
+	f.threshold, f.fitting = minimum, true
 	if err = f.run(f.r); err == nil {
 		err = f.checkCovered()
 	}

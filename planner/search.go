@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
@@ -54,6 +53,7 @@ type search struct {
 	request    *Request         // the whole request
 	add        func(*candidate) // must not keep the pointer
 	keepMisses bool             // pass candidates that do not fit to add too
+	fitting    bool             // nothing is to be known of candidates that do not fit
 	threshold  float64          // samples/s; slower candidates may be skipped
 
 	r         Request // for the present number of devices and batch
@@ -64,8 +64,9 @@ type search struct {
 	evaluated int
 	short     int       // candidates that fit and miss the target
 	closest   candidate // of those, the fastest
-	nearest   candidate // of those that do not fit, the one needing least
+	nearest   candidate // of those that do not fit, the one needing least; not set if fitting
 	missed    bool
+	least     least // of the plan judged last
 	covered   bool  // the predictor covered some candidate
 	uncovered error // the error of the first candidate not covered
 }
@@ -180,16 +181,14 @@ func (s *search) prunable(st *site) func(*spec.Plan) bool {
 		}
 		q = *p
 		q.Recompute = spec.RecomputeNone
-		least := math.Inf(1)
 		for _, q.ZeRO = range [...]int{0, 3} {
-			q.SequenceParallel = false
-			least = min(least, st.atLeast(&q))
-			if q.TP > 1 {
-				q.SequenceParallel = true
-				least = min(least, st.atLeast(&q))
+			for _, q.SequenceParallel = range [...]bool{false, true} {
+				if !(q.SequenceParallel && q.TP == 1) && !s.belowThreshold(&q, st.atLeast(&q)) {
+					return false
+				}
 			}
 		}
-		return s.belowThreshold(&q, least)
+		return true
 	}
 }
 
@@ -206,6 +205,10 @@ const boundSlack = 1e-9
 func (s *search) judge(at int32, p *spec.Plan) error {
 	st := &s.sites[at]
 	if s.threshold > 0 && st.atLeast != nil && s.belowThreshold(p, st.atLeast(p)) {
+		return nil
+	}
+	if s.tooLarge(st, p) {
+		s.missed = true
 		return nil
 	}
 	k := &s.k
@@ -242,6 +245,30 @@ func (s *search) judge(at int32, p *spec.Plan) error {
 	}
 	s.add(k)
 	return nil
+}
+
+// tooLarge reports whether a lower bound of its memory proves that a plan does not fit, where nothing else is to be known of
+// such plans. Those that differ only in recomputation share a bound.
+func (s *search) tooLarge(st *site, p *spec.Plan) bool {
+	if !s.fitting || !st.prepared || !st.known || s.proven {
+		return false
+	}
+	q := *p
+	q.Recompute = spec.RecomputeNone
+	if !s.least.known || s.least.plan != q {
+		bytes, host, spread := st.memory.AtLeast(&q)
+		budget, hostLimit := memory.Budget(s.limit, spread), s.hostLimit(&st.config.Shape, q.Devices())
+		misses := budget > 0 && bytes*(1-boundSlack) > budget || hostLimit > 0 && host*float64(q.Devices())*(1-boundSlack) > hostLimit
+		s.least = least{true, q, misses}
+	}
+	return s.least.misses
+}
+
+// least says whether a plan is too large in all modes of recomputation.
+type least struct {
+	known  bool
+	plan   spec.Plan
+	misses bool
 }
 
 // fit sets and returns whether k is within device memory and, where its size is

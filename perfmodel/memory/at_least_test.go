@@ -1,0 +1,63 @@
+package memory_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
+)
+
+// TestAtLeast: of any model, stack and plan the bounds hold in all modes of recomputation, and the least spread too. Where
+// states are most of the memory the bound is near it.
+func TestAtLeast(t *testing.T) {
+	models := catalog.Models()
+	stacks := append(slices.Clone(stack.Names()), "")
+	rapid.Check(t, func(t *rapid.T) {
+		pow := func(name string, most int) int { return 1 << rapid.IntRange(0, most).Draw(t, name) }
+		m := rapid.SampledFrom(models).Draw(t, "model").Model
+		switch rapid.IntRange(0, 3).Draw(t, "training") {
+		case 0:
+			m.Adapter = spec.Adapter{Kind: spec.LoRA, Rank: 16}
+		case 1:
+			m.Adapter = spec.Adapter{Kind: spec.QLoRA, Rank: 16}
+		}
+		if !m.HasShape() {
+			m.Adapter = spec.Adapter{}
+		}
+		a, err := catalog.Accelerator(rapid.SampledFrom([]string{"a100-80gb", "h100", "b200", "v100"}).Draw(t, "accelerator"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := spec.Plan{DP: pow("dp", 6), TP: pow("tp", 3), PP: pow("pp", 4), CP: pow("cp", 2), MicroBatch: pow("mb", 2), AccumSteps: pow("ga", 5),
+			ZeRO:      rapid.IntRange(0, 3).Draw(t, "zero"),
+			Offload:   rapid.SampledFrom([]spec.Offload{spec.OffloadNone, spec.OffloadOptimizer, spec.OffloadParams}).Draw(t, "offload"),
+			Precision: rapid.SampledFrom([]spec.Precision{spec.BF16, spec.FP16, spec.FP32, spec.FP8, spec.MXFP8}).Draw(t, "precision"),
+			Schedule:  rapid.SampledFrom([]spec.Schedule{spec.ScheduleDefault, spec.ScheduleGPipe, spec.ScheduleZBV}).Draw(t, "schedule")}
+		if p.EP = 1; m.Experts > 0 {
+			p.EP = min(pow("ep", 5), m.Experts)
+		}
+		c := spec.Config{Model: m, Accelerator: a, Framework: rapid.SampledFrom(stacks).Draw(t, "stack"), Plan: p, AloneStage: max(rapid.IntRange(-2, p.PP).Draw(t, "alone"), 0)}
+		e, err := memory.For(c)
+		if err != nil {
+			t.Skip(err)
+		}
+		bytes, host, spread := e.AtLeast(&p)
+		for _, p.Recompute = range []spec.Recompute{spec.RecomputeNone, spec.RecomputeSelective, spec.RecomputeFull} {
+			for _, p.SequenceParallel = range []bool{false, true} {
+				b := e.Plan(p)
+				if !(bytes <= b.Total()*(1+1e-9)) || !(host <= b.HostBytes*(1+1e-9)) || !(spread <= b.LogSD+1e-9) {
+					t.Fatalf("%s on %q, %s: at least %g bytes, %g on the host, spread %g; estimated %g, %g, %g", m.Name, c.Framework, p, bytes, host, spread, b.Total(), b.HostBytes, b.LogSD)
+				}
+				if states := b.Parameters + b.Optimizer; p.PP == 1 && c.Framework != "" && !(bytes >= states || math.Abs(bytes/states-1) < 1e-9) {
+					t.Fatalf("%s on %q, %s: at least %g bytes, of which states are %g", m.Name, c.Framework, p, bytes, states)
+				}
+			}
+		}
+	})
+}
