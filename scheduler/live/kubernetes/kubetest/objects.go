@@ -16,7 +16,7 @@ import (
 
 const device = core.ResourceName("nvidia.com/gpu")
 
-// Reset deletes all jobs, pods and nodes, and waits until they are gone.
+// Reset deletes all jobs, pods, nodes and leases of pacers that were killed, and waits until they are gone.
 func (c *Cluster) Reset(t testing.TB) {
 	t.Helper()
 	ctx, all, now := t.Context(), meta.ListOptions{}, int64(0)
@@ -40,6 +40,9 @@ func (c *Cluster) Reset(t testing.TB) {
 		}
 		if n := len(jobs.Items) + len(pods.Items); n > 0 {
 			return fmt.Errorf("%d jobs and pods are left", n)
+		}
+		if err := c.Client.CoordinationV1().Leases(core.NamespaceDefault).DeleteCollection(ctx, meta.DeleteOptions{}, all); err != nil {
+			return err
 		}
 		return c.Client.CoreV1().Nodes().DeleteCollection(ctx, meta.DeleteOptions{}, all)
 	})
