@@ -117,7 +117,7 @@ func (c *Cluster) configure(a100, v100 int) {
 	c.write("gpu1", "", 0o600)
 	c.write("munge.key", strings.Repeat("a key of tests, of at least 32 bytes. ", 30), 0o400)
 	c.write("gres.conf", gres.String(), 0o644)
-	// MinJobAge=0: jobs that ended stay known, however long a test takes.
+	// MinJobAge: jobs that ended stay known, however long a test takes.
 	c.write("slurm.conf", fmt.Sprintf(`ClusterName=test
 SlurmctldHost=%s(127.0.0.1)
 SlurmUser=root
@@ -138,7 +138,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 SchedulerParameters=bf_interval=1,sched_interval=1,batch_sched_delay=0
 ReturnToService=2
-MinJobAge=0
+MinJobAge=100000
 MessageTimeout=100
 SlurmdTimeout=300
 BatchStartTimeout=300
