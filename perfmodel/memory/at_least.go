@@ -32,6 +32,7 @@ func (e *Estimator) AtLeast(p *spec.Plan) (bytes, host, leastLogSD float64) {
 }
 
 // statesAtLeast are the bounds on one training stack, see stage: activations, working set and buffers only add to them.
+// Where gradients are freed, activations and working set are as large as these, or the peak is when all gradients are there.
 func (e *Estimator) statesAtLeast(p *spec.Plan) (bytes, host float64) {
 	unused := e.k.Fragmentation + e.k.Unseen
 	if unused < 0 || e.k.Activation < 0 || e.k.Loss < 0 {
@@ -40,9 +41,6 @@ func (e *Estimator) statesAtLeast(p *spec.Plan) (bytes, host float64) {
 	var b Breakdown
 	stage := max(e.alone-1, 0)
 	e.states(&b, p, e.own(p, e.layersOn(p, stage), stage))
-	if e.freesGradients(p) {
-		b.Gradients = 0
-	}
 	if p.PP > 1 {
 		b.HostBytes = 0 // that of the fullest stage counts, which may be another one
 	}
