@@ -21,7 +21,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Rows yields the stored measurements that f selects. It ends with the first error. Over Arrow Flight they are those of
+// Rows yields the stored measurements that f selects. It ends with the first error, and once ctx has ended. Over Arrow Flight they are those of
 // one moment, and Timeout bounds the wait for each record batch; else they are read page by page.
 func (c *Client) Rows(ctx context.Context, f Filter) iter.Seq2[spec.Measurement, error] {
 	return func(yield func(spec.Measurement, error) bool) {
@@ -29,7 +29,15 @@ func (c *Client) Rows(ctx context.Context, f Filter) iter.Seq2[spec.Measurement,
 		if c.flights != nil {
 			read = c.flownRows
 		}
-		if err := read(ctx, f, yield); err != nil {
+		wanted := true
+		err := read(ctx, f, func(m spec.Measurement, _ error) bool {
+			wanted = yield(m, nil)
+			return wanted && ctx.Err() == nil
+		})
+		if err == nil && wanted && ctx.Err() != nil {
+			err = fmt.Errorf("remote: %w", ctx.Err())
+		}
+		if err != nil && wanted {
 			yield(spec.Measurement{}, err)
 		}
 	}
