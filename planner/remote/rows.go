@@ -21,8 +21,9 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Rows yields the stored measurements that f selects. It ends with the first error, and once ctx has ended. Over Arrow Flight they are those of
-// one moment, and Timeout bounds the wait for each record batch; else they are read page by page.
+// Rows yields the stored measurements that f selects. It ends with the first error, which is that of ctx once that has ended.
+// Over Arrow Flight they are those of one moment, and Timeout bounds the wait for each record batch; else they are read page
+// by page.
 func (c *Client) Rows(ctx context.Context, f Filter) iter.Seq2[spec.Measurement, error] {
 	return func(yield func(spec.Measurement, error) bool) {
 		read := c.pagedRows
