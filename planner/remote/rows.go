@@ -192,6 +192,8 @@ func (c *Client) putBatch(ctx context.Context, rec arrow.Record) (out Stored, er
 		if err != nil {
 			return err
 		}
+		// The end, so that the server does not count the request as canceled. The rows are stored, whatever it says.
+		_, _ = stream.Recv()
 		return json.Unmarshal(answer.AppMetadata, &out)
 	})
 	return out, err
