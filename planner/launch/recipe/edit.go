@@ -293,7 +293,7 @@ func (r *Recipe) candidates(c *change) []string {
 	case isTOML:
 		return one(keyfile.EditTOML(r.text, c.key, c.value, c.remove))
 	case isJSON:
-		return one(r.editJSON(c))
+		return one(r.document().EditJSON(c.key, c.value, c.remove))
 	}
-	return one(r.editYAML(c))
+	return one(r.document().EditYAML(r.full(c.key), c.value, c.remove))
 }

@@ -98,3 +98,67 @@ func TestEditTOML(t *testing.T) {
 		}
 	})
 }
+
+// TestEditDocument: after an edit of a YAML or JSON document one key has another value, and all others what they had.
+func TestEditDocument(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		json := rapid.Bool().Draw(r, "json")
+		read, text := YAML, ""
+		if json {
+			read = JSON
+		}
+		had := map[string]string{}
+		var sections []string
+		for section := range rapid.IntRange(1, 3).Draw(r, "sections") {
+			var lines []string
+			for k := range rapid.IntRange(1, 4).Draw(r, "keys") {
+				v := rapid.SampledFrom([]string{"1", `"x y"`, "true", "null"}).Draw(r, "value")
+				had[fmt.Sprintf("s%d.k%d", section, k)] = strings.Trim(strings.Replace(v, "null", "", 1), `"`)
+				lines = append(lines, fmt.Sprintf(map[bool]string{true: "    \"k%d\": %s", false: "  k%d: %s # note"}[json], k, v))
+			}
+			if json {
+				sections = append(sections, fmt.Sprintf("  \"s%d\": {\n%s\n  }", section, strings.Join(lines, ",\n")))
+			} else {
+				text += fmt.Sprintf("s%d:\n%s\n", section, strings.Join(lines, "\n"))
+			}
+		}
+		if json {
+			text = "{\n" + strings.Join(sections, ",\n") + "\n}\n"
+		}
+		entries, err := read("file", []byte(text))
+		if err != nil {
+			r.Fatal(err, text)
+		}
+		d := Document{text, entries}
+		key := fmt.Sprintf("s%d.k%d", rapid.IntRange(0, 2).Draw(r, "section"), rapid.IntRange(0, 4).Draw(r, "key"))
+		remove := rapid.Bool().Draw(r, "remove")
+		edit := d.EditYAML
+		if json {
+			edit = d.EditJSON
+		}
+		edited, ok := edit(key, "42", remove)
+		if !ok {
+			if had[key] != "" {
+				r.Fatalf("no edit of %s, removed %v, in\n%s", key, remove, text)
+			}
+			return // of a key that is missing or null an edit may be impossible
+		}
+		want := maps.Clone(had)
+		if delete(want, key); !remove {
+			want[key] = "42"
+		}
+		got := map[string]string{}
+		entries, err = read("edited", []byte(edited))
+		for _, e := range entries {
+			if strings.Contains(e.Key, ".") { // a section that has become empty is a key without value
+				got[e.Key] = e.Value
+			}
+		}
+		if err != nil || !maps.Equal(got, want) {
+			r.Fatalf("%s = 42, removed %v: %v, want %v; %v\n%s\nwas\n%s", key, remove, got, want, err, edited, text)
+		}
+		if _, was := had[key]; was && !remove && had[key] != "" && strings.Count(edited, "\n") != strings.Count(text, "\n") {
+			r.Fatalf("an edit of a value changes other lines:\n%s\nwas\n%s", edited, text)
+		}
+	})
+}
