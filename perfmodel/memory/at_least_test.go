@@ -43,7 +43,7 @@ func TestAtLeast(t *testing.T) {
 		c := spec.Config{Model: m, Accelerator: a, Framework: rapid.SampledFrom(stacks).Draw(t, "stack"), Plan: p, AloneStage: max(rapid.IntRange(-2, p.PP).Draw(t, "alone"), 0)}
 		e, err := For(c)
 		if err != nil {
-			t.Skip(err)
+			t.Fatal(err)
 		}
 		bytes, host, spread := e.AtLeast(&p)
 		for _, p.Recompute = range []spec.Recompute{spec.RecomputeNone, spec.RecomputeSelective, spec.RecomputeFull} {

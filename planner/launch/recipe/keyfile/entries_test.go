@@ -1,6 +1,7 @@
 package keyfile
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"strings"
@@ -102,9 +103,9 @@ func TestEditTOML(t *testing.T) {
 // TestEditDocument: after an edit of a YAML or JSON document one key has another value, and all others what they had.
 func TestEditDocument(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		json := rapid.Bool().Draw(r, "json")
+		isJSON := rapid.Bool().Draw(r, "json")
 		read, text := YAML, ""
-		if json {
+		if isJSON {
 			read = JSON
 		}
 		had := map[string]string{}
@@ -114,15 +115,15 @@ func TestEditDocument(t *testing.T) {
 			for k := range rapid.IntRange(1, 4).Draw(r, "keys") {
 				v := rapid.SampledFrom([]string{"1", `"x y"`, "true", "null"}).Draw(r, "value")
 				had[fmt.Sprintf("s%d.k%d", section, k)] = strings.Trim(strings.Replace(v, "null", "", 1), `"`)
-				lines = append(lines, fmt.Sprintf(map[bool]string{true: "    \"k%d\": %s", false: "  k%d: %s # note"}[json], k, v))
+				lines = append(lines, fmt.Sprintf(map[bool]string{true: "    \"k%d\": %s", false: "  k%d: %s # note"}[isJSON], k, v))
 			}
-			if json {
+			if isJSON {
 				sections = append(sections, fmt.Sprintf("  \"s%d\": {\n%s\n  }", section, strings.Join(lines, ",\n")))
 			} else {
 				text += fmt.Sprintf("s%d:\n%s\n", section, strings.Join(lines, "\n"))
 			}
 		}
-		if json {
+		if isJSON {
 			text = "{\n" + strings.Join(sections, ",\n") + "\n}\n"
 		}
 		entries, err := read("file", []byte(text))
@@ -133,7 +134,7 @@ func TestEditDocument(t *testing.T) {
 		key := fmt.Sprintf("s%d.k%d", rapid.IntRange(0, 2).Draw(r, "section"), rapid.IntRange(0, 4).Draw(r, "key"))
 		remove := rapid.Bool().Draw(r, "remove")
 		edit := d.EditYAML
-		if json {
+		if isJSON {
 			edit = d.EditJSON
 		}
 		edited, ok := edit(key, "42", remove)
@@ -154,7 +155,7 @@ func TestEditDocument(t *testing.T) {
 				got[e.Key] = e.Value
 			}
 		}
-		if err != nil || !maps.Equal(got, want) {
+		if err != nil || !maps.Equal(got, want) || isJSON && !json.Valid([]byte(edited)) {
 			r.Fatalf("%s = 42, removed %v: %v, want %v; %v\n%s\nwas\n%s", key, remove, got, want, err, edited, text)
 		}
 		if _, was := had[key]; was && !remove && had[key] != "" && strings.Count(edited, "\n") != strings.Count(text, "\n") {
