@@ -229,7 +229,7 @@ func kubernetesFaults(t *testing.T, pacer string, seed uint64) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer stop()
-	var pacers []*faultPacer
+	var pacers faultPacers
 	for i := range 1 + seed%2 {
 		p := &faultPacer{t: t, rng: rand.New(rand.NewPCG(seed, 7+i))}
 		p.args = []string{"--data", t.TempDir(), "schedule", "--on", "kubernetes", "--policy", r.policy, "--start-cost", "1s", "--server", r.planner.url,
@@ -250,22 +250,13 @@ func kubernetesFaults(t *testing.T, pacer string, seed uint64) {
 		r.setNode(r.node, true)
 	}
 	r.planner.up()
-	defer func() {
-		for _, p := range pacers {
-			if t.Failed() {
-				t.Logf("pacer:\n%s", p.log.String())
-			}
-		}
-	}()
+	defer pacers.show(t)
 	kubetest.Wait(t, "policy "+r.policy, r.left)
 	stop()
 	all.Wait()
-	kills, fails, silent := 0, 0, 0
-	for _, p := range pacers {
-		kills, fails, silent = kills+p.kills, fails+p.fails, silent+p.silent
-	}
-	t.Logf("policy %s, %d pacers: %d jobs, %d stops, %d kills of pacer, %d other ends, %d times without the planner, in %v; %s", r.policy, len(pacers),
-		len(r.names), r.stops, kills, fails, silent, time.Since(began).Round(time.Millisecond), proxy.Faults())
+	kills, ends := pacers.ends()
+	t.Logf("policy %s, %d pacers: %d jobs, %d stops, %s, in %v; %s", r.policy, len(pacers),
+		len(r.names), r.stops, ends, time.Since(began).Round(time.Millisecond), proxy.Faults())
 	if lacks := proxy.Lacks(); len(lacks) > 0 {
 		t.Errorf("no fault of the API server of kinds %q", lacks)
 	}

@@ -94,7 +94,7 @@ func (r *slurmFaults) watch(ctx context.Context) {
 		},
 	}
 	engine, err := slurm.New(ctx, options)
-	for ; ctx.Err() == nil; time.Sleep(250 * time.Millisecond) {
+	for ; ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
 		if err != nil {
 			engine, err = slurm.New(ctx, options)
 			continue
@@ -227,7 +227,7 @@ func runSlurmFaults(t *testing.T, pacer string, seed uint64) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer stop()
-	var pacers []*faultPacer
+	var pacers faultPacers
 	for i := range 1 + seed%2 {
 		p := &faultPacer{t: t, rng: rand.New(rand.NewPCG(seed, 7+i)), env: []string{"PATH=" + r.dir + ":" + os.Getenv("PATH")}}
 		p.args = []string{"--data", t.TempDir(), "schedule", "--on", "slurm", "--policy", policy, "--gres", "a100=a100-80gb", "--gres", "v100=v100-32gb",
@@ -239,13 +239,7 @@ func runSlurmFaults(t *testing.T, pacer string, seed uint64) {
 		pacers = append(pacers, p)
 		all.Go(func() { p.run(ctx, pacer) })
 	}
-	defer func() {
-		for _, p := range pacers {
-			if t.Failed() {
-				t.Logf("pacer:\n%s", p.log.String())
-			}
-		}
-	}()
+	defer pacers.show(t)
 	all.Go(func() { r.watch(ctx) })
 	faults := r.rng.Perm(6)
 	for i := range 8 {
@@ -265,14 +259,11 @@ func runSlurmFaults(t *testing.T, pacer string, seed uint64) {
 	}
 	stop()
 	all.Wait()
-	kills, fails, silent := 0, 0, 0
-	for _, p := range pacers {
-		kills, fails, silent = kills+p.kills, fails+p.fails, silent+p.silent
-	}
+	kills, ends := pacers.ends()
 	injected, err := os.ReadFile(filepath.Join(r.dir, "faults"))
 	text := string(injected)
-	t.Logf("policy %s, %d pacers: %d jobs, %d stops, %d kills of pacer, %d other ends, %d times without the planner, in %v; refused: %d late: %d no answer to a write: %d",
-		policy, len(pacers), len(r.ids), r.stops(), kills, fails, silent, time.Since(began).Round(time.Millisecond),
+	t.Logf("policy %s, %d pacers: %d jobs, %d stops, %s, in %v; refused: %d late: %d no answer to a write: %d",
+		policy, len(pacers), len(r.ids), r.stops(), ends, time.Since(began).Round(time.Millisecond),
 		strings.Count(text, "refused"), strings.Count(text, "late"), strings.Count(text, "silent"))
 	if kills == 0 || !strings.Contains(text, "refused") || !strings.Contains(text, "late") {
 		t.Errorf("pacer was never killed, or no command failed or was late: %v", err)

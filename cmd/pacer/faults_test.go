@@ -134,3 +134,24 @@ func (p *faultPacer) written() {
 		p.t.Error(err)
 	}
 }
+
+// faultPacers are the pacers of one schedule of faults.
+type faultPacers []*faultPacer
+
+// show logs what they printed if the test has failed.
+func (all faultPacers) show(t *testing.T) {
+	for _, p := range all {
+		if t.Failed() {
+			t.Logf("pacer:\n%s", p.log.String())
+		}
+	}
+}
+
+// ends returns how often they were killed, and says how they ended.
+func (all faultPacers) ends() (kills int, text string) {
+	fails, silent := 0, 0
+	for _, p := range all {
+		kills, fails, silent = kills+p.kills, fails+p.fails, silent+p.silent
+	}
+	return kills, fmt.Sprintf("%d kills of pacer, %d other ends, %d times without the planner", kills, fails, silent)
+}
