@@ -289,7 +289,11 @@ func printComparison(w io.Writer, m *query.Comparison) error {
 	}
 	fmt.Fprintln(w)
 	console.Wrap(w, fmt.Sprintf("A measured step of %s s is %.2f times the predicted one; %.0f %% of the predicted distribution is faster.", number.Significant(m.StepS, 4), m.Ratio, 100*m.Quantile))
-	table := [][]string{{"where the difference may come from", "probability"}}
+	question := "where the difference may come from"
+	if m.Ratio < 1 {
+		question = "what may slow the run, though it is faster than predicted"
+	}
+	table := [][]string{{question, "probability"}}
 	for _, c := range m.Causes {
 		table = append(table, []string{c.Cause, fmt.Sprintf("%.0f %%", 100*c.Probability)})
 	}
