@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pacer-ml/pacer/profiler/internal/procfs"
@@ -21,21 +23,52 @@ func processes() []procfs.Process {
 	return out
 }
 
-// descendants returns the living descendants of pid, ascending.
+// descendants returns the living descendants of pid, ascending. It may miss one that starts meanwhile.
 func descendants(pid int) []int {
+	below := listedChildren
+	if _, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid)); err != nil {
+		below = scannedChildren()
+	}
+	var out []int
+	seen := map[int]bool{pid: true} // a pid that was reused in the meantime cannot form a cycle
+	for queue := []int{pid}; len(queue) > 0; queue = queue[1:] {
+		for _, child := range below(queue[0]) {
+			if !seen[child] {
+				seen[child] = true
+				queue = append(queue, child)
+				if p, ok := procfs.Read("/", child); ok && p.Living() {
+					out = append(out, child)
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// listedChildren returns the children of a process as the kernel lists them, which it does if it was built with
+// CONFIG_PROC_CHILDREN. To read all processes takes so long on a busy machine that one which starts another every few
+// milliseconds and ends is gone before it is found.
+func listedChildren(pid int) (out []int) {
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // of each thread
+	for _, list := range lists {
+		text, _ := os.ReadFile(list) // the process may have ended
+		for _, word := range strings.Fields(string(text)) {
+			if child, err := strconv.Atoi(word); err == nil {
+				out = append(out, child)
+			}
+		}
+	}
+	return out
+}
+
+// scannedChildren returns the children of processes by reading all of them.
+func scannedChildren() func(pid int) []int {
 	children := map[int][]int{}
 	for _, p := range processes() {
 		children[p.Parent] = append(children[p.Parent], p.PID)
 	}
-	var out []int
-	for queue := []int{pid}; len(queue) > 0; queue = queue[1:] {
-		below := children[queue[0]]
-		delete(children, queue[0]) // a pid that was reused in the meantime cannot form a cycle
-		out = append(out, below...)
-		queue = append(queue, below...)
-	}
-	slices.Sort(out)
-	return out
+	return func(pid int) []int { return children[pid] }
 }
 
 // runProcesses returns the running processes that were started with mark, a "KEY=value", in their environment,
