@@ -26,9 +26,6 @@ func (f *Finder) Place(free *scheduler.Inventory, c spec.Cluster, j *spec.Job, w
 
 // PlaceOption returns a grant for o, nil if it does not fit in free.
 func (f *Finder) PlaceOption(free *scheduler.Inventory, j *spec.Job, o *Config) *scheduler.Grant {
-	if free.FreeIn(o.Group) < o.Devices {
-		return nil
-	}
 	slots, ok := f.Find(free, j, o)
 	if !ok {
 		return nil
@@ -38,6 +35,9 @@ func (f *Finder) PlaceOption(free *scheduler.Inventory, j *spec.Job, o *Config) 
 
 // Find returns free devices for o, with the larger of the host resources of j and o.
 func (f *Finder) Find(free *scheduler.Inventory, j *spec.Job, o *Config) ([]scheduler.Slot, bool) {
+	if free.FreeIn(o.Group) < o.Devices {
+		return nil, false
+	}
 	need := j.Host.Max(o.Host)
 	fitting := free.For(o.Group, need)
 	staying := fitting.Staying(o.Group, longest(j, o.Rate))

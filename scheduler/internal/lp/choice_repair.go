@@ -6,15 +6,10 @@ import (
 	"slices"
 )
 
-// repair makes a feasible answer from the best options at prices p. While a resource exceeds its capacity it applies
-// the changes with the least loss per unit freed. Then it adds the changes with the largest gains that fit.
-func (s *choiceSolver) repair(p []float64) {
-	pick := make([]int32, s.groups)
-	use := make([]float64, len(s.capacity))
-	for g := range pick {
-		pick[g], _ = s.bestAt(g, p)
-		s.take(use, pick[g], 1)
-	}
+// repair makes a feasible answer from the best options at prices p and their use, and changes both. While a resource
+// exceeds its capacity it applies the changes with the least loss per unit freed. Then it adds the changes with the
+// largest gains that fit.
+func (s *choiceSolver) repair(pick []int32, use, p []float64) {
 	for {
 		k := s.mostExceeded(use)
 		if k < 0 {
@@ -69,24 +64,33 @@ func (s *choiceSolver) mostExceeded(use []float64) int {
 func (s *choiceSolver) repairMoves(pick []int32, use, p []float64, k int) (out []change) {
 	over := use[k] - s.capacity[k]
 	for g, now := range pick {
-		if now < 0 || s.amount(now, k) == 0 {
+		if now < 0 {
+			continue
+		}
+		had := s.amount(now, k)
+		if had == 0 {
 			continue
 		}
 		worth := s.reduced(now, p)
-		best := change{g, -1, worth / math.Min(s.amount(now, k), over)}
+		best := change{g, -1, worth / min(had, over)}
 		for i := s.start[g]; i < s.start[g+1]; i++ {
-			freed := s.amount(now, k) - s.amount(i, k)
+			freed := had - s.amount(i, k)
 			if freed <= 0 {
 				continue
 			}
-			if cost := (worth - s.reduced(i, p)) / math.Min(freed, over); cost < best.cost && s.roomFor(use, now, i, k) {
+			if cost := (worth - s.reduced(i, p)) / min(freed, over); cost < best.cost && s.roomFor(use, now, i, k) {
 				best.option, best.cost = i, cost
 			}
 		}
 		out = append(out, best)
 	}
-	slices.SortStableFunc(out, func(a, b change) int { return cmp.Compare(a.cost, b.cost) })
+	cheapestFirst(out)
 	return out
+}
+
+// cheapestFirst sorts changes by cost, equal ones by group.
+func cheapestFirst(changes []change) {
+	slices.SortFunc(changes, func(a, b change) int { return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.group, b.group)) })
 }
 
 // amount returns how much of resource k option i takes.
@@ -146,7 +150,11 @@ func (s *choiceSolver) gains(pick []int32, use []float64) (out []change) {
 			had = s.value[now]
 		}
 		for i := s.start[g]; i < s.start[g+1]; i++ {
-			if cost := had - s.value[i]; cost < best.cost && s.roomFor(use, now, i, -1) {
+			if cost := had - s.value[i]; cost < best.cost {
+				if !s.roomFor(use, now, i, -1) {
+					i = s.runEnd[i] - 1 // the others of the run take more
+					continue
+				}
 				best.option, best.cost = i, cost
 			}
 		}
@@ -154,6 +162,6 @@ func (s *choiceSolver) gains(pick []int32, use []float64) (out []change) {
 			out = append(out, best)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b change) int { return cmp.Compare(a.cost, b.cost) })
+	cheapestFirst(out)
 	return out
 }

@@ -16,6 +16,7 @@ type core struct {
 	groups []openGroup // by depth
 	pick   []int32
 	free   []float64   // resources left
+	worth  float64     // value of pick, up to rounding
 	least  [][]float64 // by depth and resource, the least that this and later groups can take
 	limit  int
 	gap    float64
@@ -52,8 +53,7 @@ func (s *choiceSolver) newCore(limit int, gap float64) *core {
 	for g := range s.groups {
 		list := s.regrets(g, slack)
 		if len(list) == 1 {
-			c.pick[g] = list[0].option
-			s.take(c.free, c.pick[g], -1)
+			c.decide(g, list[0].option)
 			continue
 		}
 		c.groups = append(c.groups, openGroup{g, list})
@@ -122,7 +122,9 @@ func (c *core) dive(ctx context.Context, d int, lost float64) (complete bool) {
 	}
 	c.nodes++
 	if d == len(c.groups) {
-		c.record(c.pick)
+		if c.worth > c.bestValue-1e-9*math.Abs(c.bestValue) { // otherwise the exact sum is lower, too
+			c.record(c.pick)
+		}
 		return true
 	}
 	complete = true
@@ -131,12 +133,22 @@ func (c *core) dive(ctx context.Context, d int, lost float64) (complete bool) {
 		if c.bound-lost-r.loss <= c.bestValue {
 			break
 		}
-		c.pick[g] = r.option
-		c.take(c.free, r.option, -1)
+		worth := c.worth
+		c.decide(g, r.option)
 		if !c.dive(ctx, d+1, lost+r.loss) {
 			complete = false
 		}
 		c.take(c.free, r.option, 1)
+		c.worth = worth
 	}
 	return complete
+}
+
+// decide picks an option of group g, -1 for none.
+func (c *core) decide(g int, option int32) {
+	c.pick[g] = option
+	c.take(c.free, option, -1)
+	if option >= 0 {
+		c.worth += c.value[option]
+	}
 }

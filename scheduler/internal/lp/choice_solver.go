@@ -17,6 +17,9 @@ type choiceSolver struct {
 	usePtr   []int32 // uses of option i are usePtr[i] to usePtr[i+1]
 	useOf    []int32
 	use      []float64
+	runEnd   []int32 // option i to runEnd[i]-1 take more and more of one resource each, and nothing else; i+1 if it takes several
+	hullPtr  []int32 // hull options of group g are hull[hullPtr[g]] to hull[hullPtr[g+1]-1]
+	hull     []int32 // options that are best at some prices, ascending
 
 	prices []float64 // prices with the lowest bound
 	bound  float64
@@ -28,7 +31,13 @@ type choiceSolver struct {
 }
 
 func newChoiceSolver(c *Choice) *choiceSolver {
-	s := &choiceSolver{groups: len(c.Groups), capacity: c.Capacity, bound: math.Inf(1), start: []int32{0}, usePtr: []int32{0}}
+	s := &choiceSolver{groups: len(c.Groups), capacity: c.Capacity, bound: math.Inf(1), start: []int32{0}, usePtr: []int32{0}, hullPtr: []int32{0}}
+	total := 0
+	for _, options := range c.Groups {
+		total += len(options)
+	}
+	s.id, s.value, s.usePtr, s.runEnd = slices.Grow(s.id, total), slices.Grow(s.value, total), slices.Grow(s.usePtr, total), slices.Grow(s.runEnd, total)
+	s.useOf, s.use = slices.Grow(s.useOf, total), slices.Grow(s.use, total)
 	for _, options := range c.Groups {
 		for _, o := range c.worthwhile(options) {
 			s.id = append(s.id, int32(o))
@@ -42,9 +51,45 @@ func newChoiceSolver(c *Choice) *choiceSolver {
 			s.usePtr = append(s.usePtr, int32(len(s.use)))
 		}
 		s.start = append(s.start, int32(len(s.id)))
+		s.addHull(int32(len(s.id)))
 	}
 	s.best = slices.Repeat([]int32{-1}, s.groups)
 	return s
+}
+
+// addHull sets runEnd and hull for the options of the last group, up to end.
+func (s *choiceSolver) addHull(end int32) {
+	for i := s.start[len(s.start)-2]; i < end; {
+		last := i + 1
+		for s.single(i) && last < end && s.single(last) && s.more(last-1, last) {
+			last++
+		}
+		first := len(s.hull)
+		for ; i < last; i++ {
+			for n := len(s.hull); n-first >= 2 && s.below(s.hull[n-2], s.hull[n-1], i); n-- {
+				s.hull = s.hull[:n-1]
+			}
+			s.runEnd, s.hull = append(s.runEnd, last), append(s.hull, i)
+		}
+	}
+	s.hullPtr = append(s.hullPtr, int32(len(s.hull)))
+}
+
+// single reports whether option i takes one resource only.
+func (s *choiceSolver) single(i int32) bool { return s.usePtr[i+1]-s.usePtr[i] == 1 }
+
+// more reports whether option b takes more of the resource that option a takes.
+func (s *choiceSolver) more(a, b int32) bool {
+	x, y := s.usePtr[a], s.usePtr[b]
+	return s.useOf[x] == s.useOf[y] && s.use[x] < s.use[y]
+}
+
+// below reports whether b lies below the line from a to c, by more than rounding: it is best at no price. All take
+// the same resource, in ascending amounts.
+func (s *choiceSolver) below(a, b, c int32) bool {
+	x, y, z := s.use[s.usePtr[a]], s.use[s.usePtr[b]], s.use[s.usePtr[c]]
+	line := s.value[a] + (s.value[c]-s.value[a])*(y-x)/(z-x)
+	return line-s.value[b] > 1e-9*math.Abs(line)
 }
 
 // worthwhile returns the options with a positive value that fit alone and are not dominated. It orders them by
@@ -105,7 +150,7 @@ func (s *choiceSolver) take(use []float64, i int32, sign float64) {
 // positive.
 func (s *choiceSolver) bestAt(g int, p []float64) (int32, float64) {
 	best, at := 0.0, int32(-1)
-	for i := s.start[g]; i < s.start[g+1]; i++ {
+	for _, i := range s.hull[s.hullPtr[g]:s.hullPtr[g+1]] {
 		if v := s.reduced(i, p); v > best {
 			best, at = v, i
 		}
@@ -155,7 +200,8 @@ func (s *choiceSolver) relax(ctx context.Context, o ChoiceOptions) {
 			s.evaluate(full)
 		}
 	}
-	s.repair(s.prices)
+	pick, use, _, _ := s.choose(s.prices)
+	s.repair(pick, use, s.prices)
 }
 
 // evaluateAround evaluates prices p, and p with each resource 10 % cheaper and dearer, so that the mixture has points
@@ -171,18 +217,23 @@ func (s *choiceSolver) evaluateAround(p []float64) {
 	}
 }
 
-// evaluate adds the best options at prices p as a point of the mixture, and keeps the bound if it is lower.
-func (s *choiceSolver) evaluate(p []float64) {
-	use := make([]float64, len(s.capacity))
-	value, bound := 0.0, 0.0
+// choose returns the best options of all groups at prices p, their use and value, and the sum of their reduced values.
+func (s *choiceSolver) choose(p []float64) (pick []int32, use []float64, value, reduced float64) {
+	pick, use = make([]int32, s.groups), make([]float64, len(s.capacity))
 	for g := range s.groups {
 		i, worth := s.bestAt(g, p)
-		if i >= 0 {
+		if pick[g] = i; i >= 0 {
 			value += s.value[i]
-			bound += worth
+			reduced += worth
 			s.take(use, i, 1)
 		}
 	}
+	return pick, use, value, reduced
+}
+
+// evaluate adds the best options at prices p as a point of the mixture, and keeps the bound if it is lower.
+func (s *choiceSolver) evaluate(p []float64) {
+	pick, use, value, bound := s.choose(p)
 	row := make([]float64, len(s.capacity))
 	for k, n := range s.capacity {
 		bound += p[k] * n
@@ -195,7 +246,7 @@ func (s *choiceSolver) evaluate(p []float64) {
 		s.bound, s.prices = bound, p
 	}
 	if len(s.mix.t)%8 == 0 { // intermediate prices give answers too
-		s.repair(p)
+		s.repair(pick, use, p)
 	}
 }
 

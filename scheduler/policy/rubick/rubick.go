@@ -180,8 +180,8 @@ func (p *rubick) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 	}
 	r.reserve()
 	for _, t := range r.queue {
-		if t.grant == nil && !r.start(t) && p.shrinks {
-			r.feed(t)
+		if t.grant == nil {
+			r.serve(t)
 		}
 	}
 	for p.grows && r.grow() {

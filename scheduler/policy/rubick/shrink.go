@@ -106,13 +106,9 @@ func (r *round) loss(t, k *task, o *candidate.Config) float64 {
 }
 
 // feed starts t on devices freed by running jobs if t gains more than they lose together.
-// The gain of t is its avoided wait. A guaranteed job may take devices from best-effort jobs
+// The gain of t is the wait it avoids, in seconds. A guaranteed job may take devices from best-effort jobs
 // regardless of their loss.
-func (r *round) feed(t *task) bool {
-	if t.best == nil {
-		return false
-	}
-	gain, _ := r.earliest(t, t.best)
+func (r *round) feed(t *task, gain float64) bool {
 	chosen, ok := r.choose(t, gain)
 	if !ok {
 		return false

@@ -10,12 +10,19 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
-// start starts t in the best configuration that fits now, unless waiting is better (rule 4).
-func (r *round) start(t *task) bool {
+// serve starts t, or makes room for it, if that is better than waiting. If not it returns in how many seconds the best
+// configuration fits, and on which slots.
+func (r *round) serve(t *task) (served bool, wait float64, slots []scheduler.Slot) {
 	if t.best == nil {
-		return false
+		return false, math.Inf(1), nil
 	}
-	wait, _ := r.earliest(t, t.best)
+	wait, slots = r.earliest(t, t.best)
+	return r.start(t, wait) || r.shrinks && r.feed(t, wait), wait, slots
+}
+
+// start starts t in the best configuration that fits now, unless to wait some seconds for the best of all is better
+// (rule 4).
+func (r *round) start(t *task, wait float64) bool {
 	limit := r.cost(t, t.best) + wait*r.rent(t.best)
 	var fit []*candidate.Config
 	for i := range t.options {
@@ -74,13 +81,16 @@ func (r *round) earliest(t *task, o *candidate.Config) (float64, []scheduler.Slo
 		}
 		slices.SortStableFunc(r.ends, func(a, b *task) int { return cmp.Compare(a.left, b.left) })
 	}
-	inv := r.free.Clone()
-	for _, end := range r.ends {
-		inv.Give(end.grant.Slots)
-		if inv.FreeIn(o.Group) < o.Devices {
-			continue
+	ended := 0
+	defer func() {
+		for _, end := range r.ends[:ended] {
+			r.free.Take(end.grant.Slots)
 		}
-		if slots, ok := r.finder.Find(inv, t.Job, o); ok {
+	}()
+	for _, end := range r.ends {
+		r.free.Give(end.grant.Slots)
+		ended++
+		if slots, ok := r.finder.Find(r.free, t.Job, o); ok {
 			return end.left, slots
 		}
 	}
@@ -96,11 +106,11 @@ func (r *round) reserve() {
 			t = q
 		}
 	}
-	if t == nil || r.start(t) || r.shrinks && r.feed(t) {
+	if t == nil {
 		return
 	}
-	at, slots := r.earliest(t, t.best)
-	if slots == nil {
+	served, at, slots := r.serve(t)
+	if served || slots == nil {
 		return
 	}
 	r.until, r.reserved = at, make([]bool, len(r.free.Free))

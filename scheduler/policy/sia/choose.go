@@ -84,12 +84,10 @@ func chooseByPrices(ctx context.Context, rows []*Row, wait float64, room []int) 
 		problem.Capacity = append(problem.Capacity, float64(n))
 	}
 	for _, r := range rows {
-		var options []lp.Option
+		options, uses := make([]lp.Option, len(r.Cells)), make([]lp.Use, len(r.Cells))
 		for c := range r.Cells {
-			options = append(options, lp.Option{
-				Value: max(wait-r.Costs[c], 0),
-				Uses:  []lp.Use{{Resource: r.Cells[c].Group, Amount: float64(r.Cells[c].Devices)}},
-			})
+			uses[c] = lp.Use{Resource: r.Cells[c].Group, Amount: float64(r.Cells[c].Devices)}
+			options[c] = lp.Option{Value: max(wait-r.Costs[c], 0), Uses: uses[c : c+1 : c+1]}
 		}
 		problem.Groups = append(problem.Groups, options)
 	}
