@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os/exec"
@@ -14,6 +15,8 @@ import (
 	batch "k8s.io/api/batch/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/pacer-ml/pacer/scheduler/live/kubernetes"
 	"github.com/pacer-ml/pacer/scheduler/live/kubernetes/kubetest"
@@ -58,30 +61,56 @@ func (r *scaleRun) create(name string, managed bool) error {
 	return err
 }
 
-// running returns the number of jobs that run.
-func (r *scaleRun) running() (n int) {
-	list, err := r.c.Client.BatchV1().Jobs("default").List(r.t.Context(), meta.ListOptions{ResourceVersion: "0"})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	for i := range list.Items {
-		if s := list.Items[i].Status; s.Ready != nil && *s.Ready == 1 {
-			n++
-		}
-	}
-	return n
+// progress is when jobs were written and ran, as a watch of them tells.
+type progress struct {
+	recorded, started, full time.Time // the first record, the last start, and the last of as many jobs as there are nodes that runs
+	done                    chan struct{}
 }
 
-// untilFull waits until there is a job on every node, and returns the time since began.
-func (r *scaleRun) untilFull(began time.Time) time.Duration {
-	kubetest.Wait(r.t, "a job on every node", func() error {
-		time.Sleep(500 * time.Millisecond)
-		if n := r.running(); n < r.nodes {
-			return fmt.Errorf("%d of %d jobs run", n, r.nodes)
+// watch watches jobs until one runs on every node.
+func (r *scaleRun) watch() *progress {
+	p := &progress{done: make(chan struct{})}
+	ctx, stop := context.WithCancel(r.t.Context())
+	started, running := map[string]bool{}, map[string]bool{}
+	saw := func(o any) {
+		j, ok := o.(*batch.Job)
+		if !ok || !p.full.IsZero() {
+			return
 		}
-		return nil
-	})
-	return time.Since(began)
+		now := time.Now()
+		if p.recorded.IsZero() && j.Annotations[kubernetes.RecordAnnotation] != "" {
+			p.recorded = now
+		}
+		if !*j.Spec.Suspend && !started[j.Name] {
+			started[j.Name], p.started = true, now
+		}
+		if s := j.Status; s.Ready != nil && *s.Ready == 1 {
+			running[j.Name] = true
+		}
+		if len(running) == r.nodes {
+			p.full = now
+			close(p.done)
+			stop()
+		}
+	}
+	all := informers.NewSharedInformerFactory(r.c.Client, 0)
+	jobs := all.Batch().V1().Jobs().Informer()
+	if _, err := jobs.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: saw, UpdateFunc: func(_, o any) { saw(o) }}); err != nil {
+		r.t.Fatal(err)
+	}
+	all.Start(ctx.Done())
+	cache.WaitForCacheSync(ctx.Done(), jobs.HasSynced)
+	return p
+}
+
+// wait waits until a job runs on every node. It returns the time since began, and writes per second.
+func (p *progress) wait(r *scaleRun, began time.Time) (full time.Duration, rate float64) {
+	select {
+	case <-p.done:
+	case <-time.After(10 * time.Minute):
+		r.t.Fatal("no job on every node in 10 minutes")
+	}
+	return p.full.Sub(began), 2 * float64(r.nodes) / p.started.Sub(p.recorded).Seconds()
 }
 
 // reset deletes all jobs and pods, and gives new nodes.
@@ -90,22 +119,37 @@ func (r *scaleRun) reset() {
 	r.c.AddNodes(r.t, r.nodes, 4)
 }
 
-// bare starts as many jobs as fit by 16 connections that do what pacer writes, and nothing else.
-func (r *scaleRun) bare() (writes, full time.Duration) {
-	r.submit("bare", r.nodes)
-	began := time.Now()
+// bare starts as many jobs as fit, by 16 connections that make the two patches with which pacer records and starts a job,
+// and nothing else.
+func (r *scaleRun) bare(jobs int) (full time.Duration, rate float64) {
+	r.submit("bare", jobs)
+	p, began := r.watch(), time.Now()
 	r.each(r.nodes, func(i int) error {
 		node := fmt.Sprintf("n%d", i)
-		body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{kubernetes.RecordAnnotation: `{"generation":1,"plan":"dp=4,tp=1,pp=1,mb=2,ga=1","slots":"` + node + `=4"}`}},
-			"spec": map[string]any{"suspend": false, "template": map[string]any{"metadata": map[string]any{"annotations": map[string]string{kubernetes.PlanAnnotation: "dp=4,tp=1,pp=1,mb=2,ga=1"}},
-				"spec": map[string]any{"nodeSelector": map[string]string{"kubernetes.io/hostname": node}}}}})
-		if err == nil {
-			_, err = r.c.Client.BatchV1().Jobs("default").Patch(r.t.Context(), fmt.Sprintf("bare%d", i), types.StrategicMergePatchType, body, meta.PatchOptions{})
+		record := map[string]any{"annotations": map[string]string{
+			kubernetes.RecordAnnotation:    `{"generation":1,"plan":"dp=4,tp=1,pp=1,mb=2,ga=1","slots":"` + node + `=4","first-run":null,"waited":"3s"}`,
+			kubernetes.RequestedAnnotation: `{"Devices":4,"Host":{}}`,
+		}}
+		if err := r.patch(i, map[string]any{"metadata": record}); err != nil {
+			return err
 		}
-		return err
+		devices := map[string]any{"nvidia.com/gpu": 4}
+		return r.patch(i, map[string]any{"metadata": record, "spec": map[string]any{"suspend": false, "parallelism": 1, "completions": 1, "template": map[string]any{
+			"metadata": map[string]any{"annotations": map[string]string{kubernetes.PlanAnnotation: "dp=4,tp=1,pp=1,mb=2,ga=1", kubernetes.SlotsAnnotation: node + "=4"}},
+			"spec": map[string]any{
+				"nodeSelector": map[string]string{"kubernetes.io/hostname": node},
+				"containers":   []map[string]any{{"name": "train", "resources": map[string]any{"limits": devices, "requests": devices}}},
+			}}}})
 	})
-	writes = time.Since(began)
-	return writes, r.untilFull(began)
+	return p.wait(r, began)
+}
+
+func (r *scaleRun) patch(i int, p map[string]any) error {
+	body, err := json.Marshal(p)
+	if err == nil {
+		_, err = r.c.Client.BatchV1().Jobs("default").Patch(r.t.Context(), fmt.Sprintf("bare%d", i), types.StrategicMergePatchType, body, meta.PatchOptions{})
+	}
+	return err
 }
 
 // start starts pacer schedule.
@@ -180,7 +224,7 @@ func TestE2EKubernetesScale(t *testing.T) {
 		r.nodes, jobs, events = 1000, 5000, 600
 	}
 	r.reset()
-	bareWrites, bareFull := r.bare()
+	bareFull, bareRate := r.bare(jobs)
 
 	r.reset()
 	cmd, log := r.start()
@@ -194,9 +238,9 @@ func TestE2EKubernetesScale(t *testing.T) {
 
 	r.reset()
 	r.submit("job", jobs)
-	began := time.Now()
+	p, began := r.watch(), time.Now()
 	cmd, log = r.start()
-	full := r.untilFull(began)
+	full, rate := p.wait(r, began)
 	starts := strings.Count(log.String(), " Started ")
 	cpu, bytes := r.end(cmd, log)
 	if starts < r.nodes {
@@ -208,7 +252,7 @@ func TestE2EKubernetesScale(t *testing.T) {
 		t.Errorf("a cold start: %v: %.2000s", err, log)
 	}
 	cold := time.Since(began)
-	t.Logf("%d nodes, %d jobs: full after %.1f s, bare %.1f s (%.0f writes/s): ratio %.2f; processor %.1f s, memory %d MB; cold start %.1f s; %d arrivals at 20/s: started after %v (median), %v (p99)",
-		r.nodes, jobs, full.Seconds(), bareFull.Seconds(), float64(r.nodes)/bareWrites.Seconds(), full.Seconds()/bareFull.Seconds(), cpu.Seconds(), bytes>>20, cold.Seconds(),
+	t.Logf("%d nodes, %d jobs: full after %.1f s, bare %.1f s: ratio %.2f; %.0f writes/s, bare %.0f: ratio %.2f; processor %.1f s, memory %d MB; cold start %.1f s; %d arrivals at 20/s: started after %v (median), %v (p99)",
+		r.nodes, jobs, full.Seconds(), bareFull.Seconds(), full.Seconds()/bareFull.Seconds(), rate, bareRate, rate/bareRate, cpu.Seconds(), bytes>>20, cold.Seconds(),
 		events, late[events/2].Round(time.Millisecond), late[events*99/100].Round(time.Millisecond))
 }
