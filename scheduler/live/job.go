@@ -50,6 +50,9 @@ func (j *job) dirty() bool {
 	return j.want.Generation != o.Generation || j.want.RunGeneration != o.RunGeneration
 }
 
+// fresh reports whether the target is to be recorded, and the record holds none.
+func (j *job) fresh() bool { return j.dirty() && j.want.Plan != "" && j.observed.Record.Plan == "" }
+
 // onTarget reports whether the job is known to run as its target says, or to be held without one.
 func (j *job) onTarget() bool {
 	switch {

@@ -17,6 +17,9 @@ type action struct {
 	next Record
 	why  string // of a stop without a decision
 	err  error
+
+	fresh    bool // the target of the start is recorded first
+	recorded bool // that was done
 }
 
 // reconcile records targets, then lets each job take one step towards its own. It reports
@@ -29,22 +32,24 @@ func (c *Controller) reconcile(ctx context.Context, now time.Time) (again bool) 
 	return c.write(ctx, c.nextSteps(now)) || again
 }
 
-// records returns the records to write of jobs with targets, or of those without.
+// records returns the records to write of jobs that had a target: of those with another one, or without.
 func (c *Controller) records(holds bool) (out []*action) {
 	for _, j := range c.order {
-		if !j.pending && j.dirty() && (j.want.Plan != "") == holds {
+		if !j.pending && j.dirty() && (j.want.Plan != "") == holds && !j.fresh() {
 			out = append(out, &action{job: j, kind: Decided, next: j.want})
 		}
 	}
 	return out
 }
 
-// nextSteps returns the next step of every job that has one.
+// nextSteps returns the next step of every job that has one. The target of a job that had none is recorded as part of it:
+// by then what others give up is recorded, so that no two records hold the same devices.
 func (c *Controller) nextSteps(now time.Time) (out []*action) {
 	jobs := slices.Clone(c.order)
 	slices.SortStableFunc(jobs, func(a, b *job) int { return cmp.Compare(a.want.Generation, b.want.Generation) })
 	for _, j := range jobs {
-		if j.pending || j.dirty() {
+		fresh := j.fresh()
+		if j.pending || j.dirty() && !fresh {
 			continue
 		}
 		wanted := j.want.Plan != ""
@@ -52,7 +57,9 @@ func (c *Controller) nextSteps(now time.Time) (out []*action) {
 		case phase == Held && wanted && c.take(j):
 			r := j.want
 			r.RunGeneration, r.RunPlan, r.RunSlots = r.Generation, r.Plan, r.Slots
-			out = append(out, &action{job: j, kind: StartedJob, next: r})
+			out = append(out, &action{job: j, kind: StartedJob, next: r, fresh: fresh})
+		case fresh:
+			out = append(out, &action{job: j, kind: Decided, next: j.want})
 		case phase == Requeued, (phase == Running || phase == Released) && !(wanted && j.want.settled()):
 			if now.Before(j.stopped) {
 				continue
@@ -124,6 +131,13 @@ func (c *Controller) do(ctx context.Context, a *action) error {
 	}
 	switch a.kind {
 	case StartedJob:
+		if a.fresh {
+			if err := c.Cluster.Record(ctx, &a.observed, a.want); err != nil {
+				a.kind = Decided // that is all that was tried
+				return err
+			}
+			a.recorded = true
+		}
 		return c.Cluster.Start(ctx, &a.observed, a.next)
 	case StoppedJob:
 		return c.Cluster.Stop(ctx, &a.observed)
@@ -138,6 +152,10 @@ func (c *Controller) wrote(ctx context.Context, a *action) (again bool) {
 	}
 	c.stats.Writes++
 	j := a.job
+	if a.recorded {
+		c.stats.Writes++
+		j.written, j.observed.Record = j.want, j.want
+	}
 	switch {
 	case a.err == nil:
 		j.failure, j.unsure = "", nil
