@@ -37,7 +37,7 @@ type Options struct {
 	// restarts wait. 0 = no limit.
 	MaxRestarts int
 	DecideLimit time.Duration // longest decision, 0 = a minute
-	Writers     int           // writes at a time, 0 = 8
+	Writers     int           // writes at a time, 0 = 16
 	DryRun      bool          // decide and report, write nothing
 	// StaleAfter is how long an observation older than a write of ours is waited for, before
 	// it counts as a change by others; 0 = 10 s.
@@ -60,7 +60,7 @@ func (o *Options) setDefaults() {
 		}
 	}
 	if o.Writers == 0 {
-		o.Writers = 8
+		o.Writers = 16
 	}
 	if o.Now == nil {
 		o.Now = time.Now
