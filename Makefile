@@ -225,7 +225,7 @@ FAULTS := $(or $(SEED),$(shell seq 1 10 191 | awk '{print $$1 "-" $$1 + 9}'))
 SHARDS ?= 6
 
 .PHONY: soak-live
-soak-live: build ## of soak, the real Slurm and Kubernetes: 200 jobs decided as in the simulator, 200 schedules of faults on each, 1000 nodes; SEED=7 or 1-20 runs some
+soak-live: build ## of soak, the real Slurm and Kubernetes: 200 jobs decided as in the simulator, 200 schedules of faults on each, 1000 nodes, transcripts; SEED=7 or 1-20 runs some
 	PACER_SOAK=1 PACER_LIVE_SEED='$(SEED)' $(GO) test -count=1 -timeout 0 -run '^Test(Conformance|Faults)$$' -v ./scheduler/live/...
 	@mkdir -p out && rm -f out/faults-*.txt && $(GO) test -c -vet=off -o out/faults.test ./cmd/pacer
 	@status=0; for engine in Kubernetes Slurm; do for seeds in $(FAULTS); do echo $$engine $$seeds; done; done | \
@@ -233,6 +233,7 @@ soak-live: build ## of soak, the real Slurm and Kubernetes: 200 jobs decided as 
 		../../out/faults.test -test.timeout 0 -test.run "^TestE2E$$0Faults\$$" -test.v >../../out/faults-$$0-$$1.txt 2>&1' || status=$$?; \
 	grep -hE 'policy .* jobs|^ *--- FAIL|_test.go' out/faults-*.txt; exit $$status
 	@cd cmd/pacer && PACER_SOAK=1 PACER_BIN='$(CURDIR)/bin/pacer' ../../out/faults.test -test.timeout 0 -test.run '^TestE2EKubernetesScale$$' -test.v
+	@cd cmd/pacer && PACER_TRANSCRIPTS='$(CURDIR)/docs/benchmarks' PACER_BIN='$(CURDIR)/bin/pacer' ../../out/faults.test -test.timeout 0 -test.run 'Torch$$'
 
 .PHONY: rewrite
 rewrite: need-go ## renew the expected files of golden and scenario tests, and the generated reference; read the diff

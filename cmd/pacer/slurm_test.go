@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -20,28 +19,6 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/scheduler/live/slurm/slurmtest"
 )
-
-// trainedStep is a line of testdata/slurm/train.py.
-type trainedStep struct {
-	Step int
-	Loss float64
-	Plan string
-}
-
-func trainedSteps(t *testing.T, dir string) (out []trainedStep) {
-	b, err := os.ReadFile(filepath.Join(dir, "steps.jsonl"))
-	if err != nil {
-		return nil
-	}
-	for lines := bufio.NewScanner(bytes.NewReader(b)); lines.Scan(); {
-		var s trainedStep
-		if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
-			t.Fatalf("%s: %v", lines.Text(), err)
-		}
-		out = append(out, s)
-	}
-	return out
-}
 
 // TestE2ESlurmPage runs the commands of the guide on a real Slurm.
 func TestE2ESlurmPage(t *testing.T) {
@@ -131,8 +108,10 @@ func TestE2ESlurmTorch(t *testing.T) {
 	var log syncBuffer
 	// under starts pacer schedule with a policy; end ends it, and jobs run on.
 	under := func(policy string) (end func()) {
-		cmd := exec.Command(pacer, "schedule", "--on", "slurm", "--policy", policy, "--gres", "a100=a100-80gb", "--start-cost", "5s", "--data", data, "--record", record)
+		args := []string{"schedule", "--on", "slurm", "--policy", policy, "--gres", "a100=a100-80gb", "--start-cost", "5s", "--data", data, "--record", record}
+		cmd := exec.Command(pacer, args...)
 		cmd.Stdout, cmd.Stderr = &log, &log
+		fmt.Fprintf(&log, "$ pacer %s\n", strings.Join(args, " "))
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -209,11 +188,9 @@ func TestE2ESlurmTorch(t *testing.T) {
 		report()
 		t.Fatalf("%d steps, %d uninterrupted, want %d", len(got), len(want), steps)
 	}
-	for i := range got {
-		if got[i].Step != i+1 || math.Abs(got[i].Loss-want[i].Loss) > 1e-4 {
-			t.Fatalf("step %d: %+v, uninterrupted %+v", i+1, got[i], want[i])
-		}
-	}
+	trained := sameTraining(t, got, want)
+	keepTranscript(t, "live-slurm.txt", fmt.Sprintf("$ sinfo\n%s\n$ sbatch --hold -n1 -N1 --gres=gpu:1 ... job.sh\n%s\n%s\nWhat the job printed:\n\n%s\nWhat it trained:\n\n%s\n$ pacer simulate --replay DIR/record.jsonl --policy fifo,rubick\n%s",
+		real.Run("sinfo"), job, log.String(), real.Output(id), trained, replayed.String()), data, "DIR", dir, "JOB", pacer, "pacer", script, "train.py")
 }
 
 // TestE2ESlurmPartlyDone: a rank of a job ends well, and the other waits for ever. The job is stopped after the limit of its

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -24,11 +25,13 @@ type Options struct {
 	// NodeType returns a node with a number of devices of a GRES type, such as "a100"; "" if
 	// the GRES of the node has no type.
 	NodeType func(gres string, devices int) (spec.NodeGroup, error)
-	// Settle is the time between the end of a run and the next start of the job. Started
-	// earlier on a node of the last run, slurmd takes the credential for the revoked one, and
-	// the job fails. 0 = 3 s.
+	// Settle is the time between the end of a run and the next start of the job. In the second
+	// in which it ended, slurmd on a node of the last run takes the credential for the revoked
+	// one, and the job fails. 0 = 2 s.
 	Settle time.Duration
-	Poll   time.Duration // between two observations of Watch, 0 = 2 s
+	// Poll is the time between two observations of Watch, 0 = 2 s. It is a quarter of that while a
+	// job stops, if Slurm answers quickly.
+	Poll time.Duration
 	// Limit is the longest time of one command of Slurm, 0 = 30 s.
 	Limit time.Duration
 }
@@ -36,7 +39,8 @@ type Options struct {
 // Cluster is a live.Cluster. Use New.
 type Cluster struct {
 	Options
-	nodes []string // the command that shows nodes
+	nodes []string    // the command that shows nodes
+	hurry atomic.Bool // a job stops
 
 	mu      sync.Mutex
 	ended   map[int]lastRun      // by job, of those that have run before and wait
@@ -57,7 +61,7 @@ func New(ctx context.Context, o Options) (*Cluster, error) {
 	if o.Model == nil || o.NodeType == nil {
 		return nil, errors.New("slurm: options without Model or NodeType")
 	}
-	for field, def := range map[*time.Duration]time.Duration{&o.Settle: 3 * time.Second, &o.Poll: 2 * time.Second, &o.Limit: 30 * time.Second} {
+	for field, def := range map[*time.Duration]time.Duration{&o.Settle: 2 * time.Second, &o.Poll: 2 * time.Second, &o.Limit: 30 * time.Second} {
 		if *field < 0 {
 			return nil, fmt.Errorf("slurm: a time of %v, want at least 0", *field)
 		}
@@ -103,18 +107,24 @@ func (c *Cluster) run(ctx context.Context, args ...string) ([]byte, error) {
 	return out, nil
 }
 
+// hurried is the number of observations in the time of one while a job stops.
+const hurried = 4
+
 // Watch implements live.Cluster by polling.
 func (c *Cluster) Watch(ctx context.Context) (<-chan struct{}, error) {
 	out := make(chan struct{}, 1)
 	go func() {
 		defer close(out)
-		tick := time.NewTicker(c.Poll)
+		tick := time.NewTicker(c.Poll / hurried)
 		defer tick.Stop()
-		for {
+		for n := 1; ; n++ {
 			select {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
+				if n%hurried != 0 && !c.hurry.Load() {
+					continue
+				}
 				select {
 				case out <- struct{}{}:
 				default:

@@ -67,6 +67,7 @@ type allocation struct {
 
 // Observe implements live.Cluster.
 func (c *Cluster) Observe(ctx context.Context) (*live.State, error) {
+	began := time.Now()
 	shown, err := c.run(ctx, c.nodes...)
 	if err != nil {
 		return nil, err
@@ -75,7 +76,11 @@ func (c *Cluster) Observe(ctx context.Context) (*live.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.state(shown, queue, time.Now())
+	s, err := c.state(shown, queue, time.Now())
+	if err == nil {
+		c.hurry.Store(time.Since(began) < c.Poll/hurried/2 && slices.ContainsFunc(s.Jobs, func(j live.Job) bool { return j.Phase == live.Stopping }))
+	}
+	return s, err
 }
 
 // state reads the outputs of Slurm at a time.

@@ -7,11 +7,14 @@ train.py DIR STEPS writes DIR/steps.jsonl (a line per step), DIR/state.pt and $P
 samples of a step depend on its number only, so the loss does not depend on the plan. It rests
 $PAUSE seconds after each step, and from half of them on ten times as long, until there is a file DIR/hurry.
 """
+import time
+
+began = time.time()  # before torch is loaded
+
 import json
 import os
 import signal
 import sys
-import time
 
 import torch
 import torch.distributed as dist
@@ -75,7 +78,7 @@ while step < steps:
     dist.all_reduce(shared)
     if rank == 0:
         with open(os.path.join(folder, "steps.jsonl"), "a") as f:
-            print(json.dumps(dict(step=step, loss=shared[0].item(), plan=os.environ["PACER_PLAN"])), file=f)
+            print(json.dumps(dict(step=step, loss=shared[0].item(), plan=os.environ["PACER_PLAN"], began=began, end=time.time())), file=f)
         replace(os.environ["PACER_PROGRESS"], lambda path: open(path, "w").write(json.dumps(dict(step=step))))
     if shared[1] > 0:
         save()
