@@ -26,8 +26,9 @@ type Options struct {
 	// Refitted, if set, is called in every Tick: whether the estimates of Policy and Estimate have changed since the call
 	// before. Then both are made anew, and the policy decides. It must be fast.
 	Refitted func() bool
-	// Planner, if set, is called at the end of every Tick: what is wrong with the source of predictions, such as a server that
-	// does not answer, or nil. It must be fast.
+	// Planner, if set, returns what is wrong with the source of predictions, such as a server that does not answer, or nil.
+	// While it returns an error, jobs that run as decided keep their targets: predictions of another source are not
+	// comparable with those that they were decided by. It must be fast.
 	Planner func() error
 	// Epoch is time 0 of what policies see; zero = the earliest submission when the controller
 	// starts.
@@ -106,7 +107,7 @@ type Controller struct {
 	layout             // the nodes
 	epoch    time.Time // time 0 of snapshots
 	jobs     map[spec.JobID]*job
-	order    []*job // managed jobs, by arrival
+	order    []*job // managed jobs whose targets may change, by arrival
 	ended    []scheduler.JobState
 	numbered int                 // numbers of jobs used so far
 	faults   map[string][]string // reported, by object
@@ -116,6 +117,7 @@ type Controller struct {
 	checker  *scheduler.Ledger // of the nodes of this tick, without jobs
 	even     bool
 
+	away       bool        // the source of predictions
 	changed    bool        // since the last decision
 	wake       time.Time   // of the policy, zero = none
 	retry      time.Time   // of a failed decision, zero = none
@@ -194,7 +196,10 @@ func (c *Controller) Tick(ctx context.Context) (next time.Time, err error) {
 	c.merge(ctx, now, state)
 	if c.due(now) {
 		began = time.Now()
-		c.decide(ctx, now)
+		if !c.decide(ctx, now) {
+			c.merge(ctx, now, state)
+			c.decide(ctx, now)
+		}
 		c.stats.Decide = time.Since(began)
 	}
 	next = now.Add(c.Resync)

@@ -10,16 +10,17 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// decide calls the policy on the targets and sets new ones. After an error the targets stay.
-func (c *Controller) decide(ctx context.Context, now time.Time) {
+// decide calls the policy on the targets and sets new ones. After an error the targets stay. It returns false if the source of
+// predictions went away meanwhile: nothing is decided then.
+func (c *Controller) decide(ctx context.Context, now time.Time) bool {
 	c.retry = time.Time{}
 	if len(c.cluster.Groups) == 0 {
 		c.changed = false
-		return
+		return true
 	}
 	if err := c.makePolicy(); err != nil {
 		c.refuse(now, PolicyFailed, err)
-		return
+		return true
 	}
 	ledger := c.book()
 	s := ledger.Snapshot(c.since(now))
@@ -27,12 +28,16 @@ func (c *Controller) decide(ctx context.Context, now time.Time) {
 	limited, cancel := context.WithTimeout(ctx, c.DecideLimit)
 	defer cancel()
 	d, err := c.policy.Decide(limited, s)
+	if !c.away && c.Planner() != nil {
+		c.away = true
+		return false
+	}
 	c.stats.Decisions++
 	if err != nil {
 		if ctx.Err() == nil {
 			c.refuse(now, PolicyFailed, err)
 		}
-		return
+		return true
 	}
 	changes, err := scheduler.Check(ledger, c, c.since(now), &d)
 	if err == nil {
@@ -43,7 +48,7 @@ func (c *Controller) decide(ctx context.Context, now time.Time) {
 	}
 	if err != nil {
 		c.refuse(now, Refused, err)
-		return
+		return true
 	}
 	c.stats.Made++
 	c.ended, c.changed, c.wake, c.refusal, c.failures = nil, false, time.Time{}, "", 0
@@ -51,6 +56,7 @@ func (c *Controller) decide(ctx context.Context, now time.Time) {
 		c.wake = c.epoch.Add(d.Wake)
 	}
 	c.setTargets(now, changes, &d)
+	return true
 }
 
 func (c *Controller) makePolicy() (err error) {

@@ -16,6 +16,9 @@ import (
 // merge takes an observation over.
 func (c *Controller) merge(ctx context.Context, now time.Time, s *State) {
 	usage := c.usage
+	if away := c.Planner() != nil; away != c.away {
+		c.away, c.changed = away, true
+	}
 	c.mergeNodes(s)
 	for _, f := range s.Faults {
 		c.faulty(f)
@@ -41,7 +44,8 @@ func (c *Controller) merge(ctx context.Context, now time.Time, s *State) {
 	c.dropEnded(s.Cancelled)
 	c.order = c.order[:0]
 	for _, j := range c.jobs {
-		if j.managed {
+		keeps := c.away && j.observed.Phase == Running && j.want.settled() && !c.on(j.holds(), Down)
+		if j.managed && !keeps {
 			c.order = append(c.order, j)
 			continue
 		}
@@ -59,7 +63,7 @@ func (c *Controller) merge(ctx context.Context, now time.Time, s *State) {
 	}
 }
 
-// number gives every managed job its place in the order of arrival. It stays the same, unless
+// number gives every job of order its place in the order of arrival. It stays the same, unless
 // a job that arrived before others is seen later than they are.
 func (c *Controller) number() {
 	last, anew := -1, false

@@ -18,7 +18,8 @@ type fit struct {
 	family, rows string
 }
 
-// watch looks for new fits, of the server if there is one, until ctx is done. refitted reports them.
+// watch looks for new fits, of the server if there is one, until ctx is done. refitted reports them. A server that answers
+// again is asked again, even if no decision asks.
 func (e *estimates) watch(ctx context.Context, every time.Duration) {
 	last, known := e.fits(ctx)
 	for {
@@ -30,6 +31,9 @@ func (e *estimates) watch(ctx context.Context, every time.Duration) {
 		now, ok := e.fits(ctx)
 		if !ok {
 			continue
+		}
+		if e.asks() {
+			e.answered(nil)
 		}
 		if known && !slices.Equal(now, last) {
 			e.mu.Lock()

@@ -3,6 +3,7 @@ package schedule
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"net/http"
 	"sync/atomic"
@@ -115,4 +116,33 @@ func TestNewFitOfServer(t *testing.T) {
 	if e.refitted() {
 		t.Error("one fit is reported twice")
 	}
+}
+
+// TestServerIsBack: a server that failed counts as back once it shows its models, after the pause in which it is not asked.
+func TestServerIsBack(t *testing.T) {
+	e, _ := testEstimates(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/cards" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprint(w, `{"cards": []}`)
+	})
+	if _, err := e.Best(t.Context(), testRequest(t, 8)); err != nil {
+		t.Fatal(err)
+	}
+	looking(t, e)
+	time.Sleep(20 * time.Millisecond)
+	if e.planner() == nil {
+		t.Error("back during the pause")
+	}
+	e.mu.Lock()
+	e.silent = time.Now()
+	e.mu.Unlock()
+	for range 2000 {
+		if e.planner() == nil {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Error("not back after the pause")
 }
