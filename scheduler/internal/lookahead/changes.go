@@ -89,7 +89,7 @@ func (s *search) makeRoom(w *Candidate) {
 	for _, count := range w.Counts {
 		for range nodeTries {
 			node := s.rng.IntN(len(s.p.Nodes))
-			if nodes.group[node] == w.Group && s.p.Nodes[node].Devices >= count && !slices.Contains(chosen, node) {
+			if int(nodes.all[node].group) == w.Group && s.p.Nodes[node].Devices >= count && !slices.Contains(chosen, node) {
 				s.vacate(node, count)
 				chosen = append(chosen, node)
 				break
@@ -103,7 +103,7 @@ const nodeTries = 16
 
 // vacate restarts tasks on a node until a number of devices is free.
 func (s *search) vacate(node, count int) {
-	free := s.f.base.free[node]
+	free := int(s.f.base.all[node].free)
 	for _, i := range s.held(node) {
 		if !s.next.keep[i] {
 			free += s.on(i, node)

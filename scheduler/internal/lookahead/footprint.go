@@ -40,7 +40,14 @@ type footprints struct {
 	alike  map[[2]int][]int // shapes, by group and number of devices
 	number map[footprint]int
 	first  []int   // by task, index of its first candidate in known
-	known  []int32 // by task and candidate, 1 + the index in all, 0 = not looked up yet
+	known  []known // by task and candidate
+}
+
+// known is what every rollout needs to know of a candidate.
+type known struct {
+	print int32 // 1 + the index of its footprint in all; 0 = not looked up yet
+	// The task's cost if it starts now, and its urgency then:
+	least, urgency float64
 }
 
 func newFootprints(p *Problem) *footprints {
@@ -50,17 +57,19 @@ func newFootprints(p *Problem) *footprints {
 		f.first = append(f.first, n)
 		n += len(p.Tasks[i].Candidates)
 	}
-	f.known = make([]int32, n)
+	f.known = make([]known, n)
 	return f
 }
 
-// of returns the index in all of the footprint of w, the given candidate of a task.
-func (f *footprints) of(task, candidate int, w *Candidate) int {
-	known := &f.known[f.first[task]+candidate]
-	if *known == 0 {
-		*known = int32(f.find(w)) + 1
+// of returns what is known of the given candidate of a task.
+func (f *footprints) of(p *Problem, task, candidate int) *known {
+	k := &f.known[f.first[task]+candidate]
+	if k.print == 0 {
+		t := &p.Tasks[task]
+		w := &t.Candidates[candidate]
+		*k = known{int32(f.find(w)) + 1, p.least(t, w), p.urgency(t, w.Seconds)}
 	}
-	return int(*known) - 1
+	return k
 }
 
 func (f *footprints) find(w *Candidate) int {

@@ -6,6 +6,7 @@ import "github.com/pacer-ml/pacer/scheduler/internal/heap"
 type line struct {
 	places  []int // indices in pending, ascending
 	started int   // number of them that have started
+	strict  int   // none before this one of places is strict, but started ones
 }
 
 func (l *line) head() int { return l.places[l.started] }
@@ -101,8 +102,8 @@ func (f *rollout) firstAside(s *proposal, q *shapeQueue) int {
 func (f *rollout) firstStrict(s *proposal, line int) int {
 	if f.strict > 0 {
 		l := &f.lines[line]
-		for _, place := range l.places[l.started:] {
-			if s.strict[f.pending[place]] {
+		for l.strict = max(l.strict, l.started); l.strict < len(l.places); l.strict++ {
+			if place := l.places[l.strict]; s.strict[f.pending[place]] {
 				return place
 			}
 		}

@@ -9,17 +9,22 @@ import (
 // nodes is the free resources of each node. Nodes of a group with the same number of
 // free devices form a stack.
 type nodes struct {
-	free   []int
-	group  []int
-	at     []int     // index of each node in its stack
-	stacks [][][]int // by group, then by free devices
+	all    []nodeState
+	stacks [][]int32 // of all groups, each group's by free devices
+	first  []int     // by group, the index of its first stack; then the number of stacks
 	total  []int     // free devices by group
 
 	host []spec.Host // free host resources by node; nil = unlimited
 
-	from   []int   // scratch of fit: previous index in its stack of each node it took from
+	from   []int32 // scratch of fit: previous index in its stack of each node it took from
 	chosen []int32 // by node, the last call of fit that took from it
 	fits   int32   // calls of fit
+}
+
+// nodeState is what every move of devices reads of a node, together in memory.
+type nodeState struct {
+	group, free int32
+	stack, at   int32 // its stack, and its index there
 }
 
 var unlimited = spec.Host{MilliCPUs: spec.Unlimited, Bytes: spec.Unlimited}
@@ -28,17 +33,21 @@ var unlimited = spec.Host{MilliCPUs: spec.Unlimited, Bytes: spec.Unlimited}
 func (n Node) limited() bool { return n.Host != spec.Host{} && n.Host != unlimited }
 
 func newNodes(all []Node) *nodes {
-	n := &nodes{free: make([]int, len(all)), group: make([]int, len(all)), at: make([]int, len(all)), chosen: make([]int32, len(all))}
+	n := &nodes{all: make([]nodeState, len(all)), chosen: make([]int32, len(all))}
+	var most []int // devices of a node, by group
 	for i, node := range all {
-		for len(n.stacks) <= node.Group {
-			n.stacks, n.total = append(n.stacks, nil), append(n.total, 0)
+		for len(most) <= node.Group {
+			most, n.total = append(most, -1), append(n.total, 0)
 		}
-		for len(n.stacks[node.Group]) <= node.Devices {
-			n.stacks[node.Group] = append(n.stacks[node.Group], nil)
-		}
-		n.free[i], n.group[i] = node.Devices, node.Group
+		most[node.Group] = max(most[node.Group], node.Devices)
 		n.total[node.Group] += node.Devices
+		n.all[i] = nodeState{group: int32(node.Group), free: int32(node.Devices)}
 	}
+	n.first = []int{0}
+	for g, devices := range most {
+		n.first = append(n.first, n.first[g]+devices+1)
+	}
+	n.stacks = make([][]int32, n.first[len(most)])
 	if slices.ContainsFunc(all, Node.limited) {
 		for _, node := range all {
 			if !node.limited() {
@@ -55,68 +64,66 @@ func newNodes(all []Node) *nodes {
 
 // set makes n a copy of o. Both have the same nodes.
 func (n *nodes) set(o *nodes) {
-	copy(n.free, o.free)
-	copy(n.at, o.at)
+	copy(n.all, o.all)
 	copy(n.total, o.total)
 	copy(n.host, o.host)
-	for g := range o.stacks {
-		for f := range o.stacks[g] {
-			n.stacks[g][f] = append(n.stacks[g][f][:0], o.stacks[g][f]...)
-		}
+	for i, s := range o.stacks {
+		n.stacks[i] = append(n.stacks[i][:0], s...)
 	}
 }
 
+// of returns the stacks of a group, by free devices.
+func (n *nodes) of(group int) [][]int32 { return n.stacks[n.first[group]:n.first[group+1]] }
+
 func (n *nodes) push(i int) {
-	s := &n.stacks[n.group[i]][n.free[i]]
-	n.at[i] = len(*s)
-	*s = append(*s, i)
+	node := &n.all[i]
+	node.stack = int32(n.first[node.group]) + node.free
+	s := &n.stacks[node.stack]
+	node.at = int32(len(*s))
+	*s = append(*s, int32(i))
 }
 
 func (n *nodes) remove(i int) {
-	s := &n.stacks[n.group[i]][n.free[i]]
-	last := len(*s) - 1
-	moved := (*s)[last]
-	(*s)[n.at[i]], n.at[moved] = moved, n.at[i]
-	*s = (*s)[:last]
+	node := &n.all[i]
+	s := n.stacks[node.stack]
+	last := len(s) - 1
+	moved := s[last]
+	s[node.at], n.all[moved].at = moved, node.at
+	n.stacks[node.stack] = s[:last]
 }
 
-// add adds times the resources of s to the free ones of its node.
-func (n *nodes) add(s Slot, times int) {
-	i := s.Node
+// add adds devices and host resources, which may be negative, to the free ones of a node.
+func (n *nodes) add(i, devices int, host spec.Host) {
 	n.remove(i)
-	n.free[i] += times * s.Devices
-	n.total[n.group[i]] += times * s.Devices
+	node := &n.all[i]
+	node.free += int32(devices)
+	n.total[node.group] += devices
 	n.push(i)
 	if n.host != nil {
-		n.host[i] = n.host[i].Plus(s.Host.Times(times))
+		n.host[i] = n.host[i].Plus(host)
 	}
 }
 
-// undo reverses add(s, -1), which must be the last change of n. at is the index that the node had in its stack before.
-func (n *nodes) undo(s Slot, at int) {
-	i := s.Node
-	n.remove(i)
-	n.free[i] += s.Devices
-	n.total[n.group[i]] += s.Devices
-	n.push(i)
-	stack := n.stacks[n.group[i]][n.free[i]]
-	last := len(stack) - 1
-	stack[at], stack[last] = i, stack[at]
-	n.at[stack[last]], n.at[i] = last, at
-	if n.host != nil {
-		n.host[i] = n.host[i].Plus(s.Host)
-	}
+// undo reverses an add of negative resources, which must be the last change of n. at is the index that the node had in
+// its stack before.
+func (n *nodes) undo(i, devices int, host spec.Host, at int32) {
+	n.add(i, devices, host)
+	node := &n.all[i]
+	stack := n.stacks[node.stack]
+	other := stack[at]
+	stack[at], stack[node.at] = int32(i), other
+	n.all[other].at, node.at = node.at, at
 }
 
 func (n *nodes) give(slots []Slot) {
 	for _, s := range slots {
-		n.add(s, 1)
+		n.add(s.Node, s.Devices, s.Host)
 	}
 }
 
 func (n *nodes) take(slots []Slot) {
 	for _, s := range slots {
-		n.add(s, -1)
+		n.add(s.Node, -s.Devices, s.Host.Times(-1))
 	}
 }
 
@@ -125,7 +132,7 @@ func (n *nodes) room(p *shape) bool {
 	if n.total[p.group] < p.devices {
 		return false
 	}
-	stacks := n.stacks[p.group]
+	stacks := n.of(p.group)
 	free, found := len(stacks)-1, 0
 	for _, need := range p.needs {
 		for ; free >= need.count; free-- {
@@ -146,25 +153,26 @@ func (n *nodes) fit(w *Candidate, at []int32) (_ []int32, ok bool) {
 	if n.total[w.Group] < w.Devices {
 		return at, false
 	}
-	stacks := n.stacks[w.Group]
+	stacks := n.of(w.Group)
 	began := len(at)
 	n.from = n.from[:0]
 	n.fits++
 	for _, count := range w.Counts {
-		s := Slot{-1, count, w.Host.Times(count)}
-		for f := count; f < len(stacks) && s.Node < 0; f++ {
-			s.Node = n.top(stacks[f], s.Host)
+		node, host := -1, w.Host.Times(count)
+		for f := count; f < len(stacks) && node < 0; f++ {
+			node = n.top(stacks[f], host)
 		}
-		if s.Node < 0 {
+		if node < 0 {
 			for i := len(at) - 1; i >= began; i-- {
-				n.undo(w.slot(i-began, at[i]), n.from[i-began])
+				s := w.slot(i-began, at[i])
+				n.undo(s.Node, s.Devices, s.Host, n.from[i-began])
 			}
 			return at[:began], false
 		}
-		n.from = append(n.from, n.at[s.Node])
-		n.chosen[s.Node] = n.fits
-		n.add(s, -1)
-		at = append(at, int32(s.Node))
+		n.from = append(n.from, n.all[node].at)
+		n.chosen[node] = n.fits
+		n.add(node, -count, host.Times(-1))
+		at = append(at, int32(node))
 	}
 	return at, true
 }
@@ -177,17 +185,17 @@ func (w *Candidate) slot(i int, node int32) Slot {
 // giveBack frees what w holds on nodes that fit returned.
 func (n *nodes) giveBack(w *Candidate, at []int32) {
 	for i, node := range at {
-		n.add(w.slot(i, node), 1)
+		n.add(int(node), w.Counts[i], w.Host.Times(w.Counts[i]))
 	}
 }
 
 // top returns the uppermost node of a stack from which this call of fit has not taken and with enough free host
 // resources, -1 if there is none.
-func (n *nodes) top(stack []int, host spec.Host) int {
+func (n *nodes) top(stack []int32, host spec.Host) int {
 	for i := len(stack) - 1; i >= 0; i-- {
 		node := stack[i]
 		if n.chosen[node] != n.fits && (n.host == nil || n.host[node].Covers(host)) {
-			return node
+			return int(node)
 		}
 	}
 	return -1

@@ -24,8 +24,9 @@ func (s *proposal) set(o *proposal) {
 // rollout computes the schedules of proposals.
 type rollout struct {
 	p      *Problem
-	base   *nodes   // nodes now, if all tasks keep their devices
-	ends   []finish // ends of these tasks, ascending
+	base   *nodes    // nodes now, if all tasks keep their devices
+	ends   []finish  // ends of these tasks, ascending
+	kept   []float64 // their costs
 	prints *footprints
 
 	// The state of the present run:
@@ -64,6 +65,9 @@ func newRollout(p *Problem) *rollout {
 		}
 	}
 	slices.SortFunc(f.ends, finish.compare)
+	for _, e := range f.ends {
+		f.kept = append(f.kept, p.keeping(&p.Tasks[e.task]))
+	}
 	return f
 }
 
@@ -86,15 +90,14 @@ func (f *rollout) run(s *proposal, limit float64) float64 {
 func (f *rollout) begin(s *proposal) (cost float64) {
 	f.now.set(f.base)
 	f.queue.Items, f.pending, f.last, f.least, f.weight = f.queue.Items[:0], f.pending[:0], 0, 0, 0
-	for _, e := range f.ends {
-		t := &f.p.Tasks[e.task]
+	for i, e := range f.ends {
 		if !s.keep[e.task] {
-			f.now.give(t.Held)
+			f.now.give(f.p.Tasks[e.task].Held)
 			continue
 		}
 		f.queue.Items = append(f.queue.Items, e) // ascending, so a heap
 		f.last = max(f.last, e.at)
-		cost += f.p.keeping(t)
+		cost += f.kept[i]
 	}
 	f.lineUp(s)
 	f.steps += len(f.p.Nodes) + len(s.order)
@@ -114,14 +117,13 @@ func (f *rollout) lineUp(s *proposal) {
 		if s.keep[k] {
 			continue
 		}
-		t := &f.p.Tasks[k]
-		w := &t.Candidates[s.candidate[k]]
-		f.least += f.p.least(t, w)
-		f.weight += f.p.urgency(t, w.Seconds)
+		known := f.prints.of(f.p, k, s.candidate[k])
+		f.least += known.least
+		f.weight += known.urgency
 		if s.strict[k] {
 			f.strict++
 		}
-		print := f.prints.of(k, s.candidate[k], w)
+		print := int(known.print) - 1
 		for len(f.lines) <= print {
 			f.lines = append(f.lines, line{})
 		}
@@ -130,12 +132,13 @@ func (f *rollout) lineUp(s *proposal) {
 		}
 		l := &f.lines[print]
 		if len(l.places) == 0 {
-			l.started = 0
+			l.started, l.strict = 0, 0
 			shape := f.prints.all[print].shape
 			q := &f.shapes[shape]
 			if q.len() == 0 {
 				q.full, q.tested = -1, -1
-				f.waiting[w.Group] = append(f.waiting[w.Group], shape)
+				g := f.prints.shapes[shape].group
+				f.waiting[g] = append(f.waiting[g], shape)
 			}
 			q.join(len(f.pending), print)
 		}
@@ -185,8 +188,9 @@ func (f *rollout) start(s *proposal, at float64) (cost float64) {
 		f.started[task] = at
 		f.queue.Push(finish{r.end, task})
 		f.last = max(f.last, r.end)
-		f.least -= f.p.least(t, w)
-		f.weight -= f.p.urgency(t, w.Seconds)
+		known := f.prints.of(f.p, task, s.candidate[task])
+		f.least -= known.least
+		f.weight -= known.urgency
 		cost += f.p.cost(t, r)
 	}
 	return cost
@@ -244,7 +248,7 @@ func (f *rollout) end(s *proposal) float64 {
 		t := &f.p.Tasks[k]
 		if s.keep[k] {
 			f.now.give(t.Held)
-			f.freed[f.now.group[t.Held[0].Node]]++
+			f.freed[f.now.all[t.Held[0].Node].group]++
 		} else {
 			w := &t.Candidates[s.candidate[k]]
 			f.now.giveBack(w, f.on[k])
