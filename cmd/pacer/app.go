@@ -7,6 +7,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/benchmark"
 	"github.com/pacer-ml/pacer/cmd/internal/calibrate"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
+	_ "github.com/pacer-ml/pacer/cmd/internal/firstgc"
 	"github.com/pacer-ml/pacer/cmd/internal/importer"
 	"github.com/pacer-ml/pacer/cmd/internal/listing"
 	"github.com/pacer-ml/pacer/cmd/internal/plan"
