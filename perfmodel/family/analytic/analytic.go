@@ -187,6 +187,18 @@ func (pr *Prepared) mean(p *spec.Plan, k *constants) (e Estimate) {
 	return e
 }
 
+// meanLog is mean's Log alone. It changes pr, and sets it back to the first variant.
+func (pr *Prepared) meanLog(p *spec.Plan, k *constants) (log float64) {
+	for i, w := range &pr.weight[stack.UseOf(p)] {
+		if w > 0 {
+			parts := pr.on(i, p, k)
+			log += w * math.Log(parts.Total())
+		}
+	}
+	pr.choice, pr.machine.stack = 0, pr.variants[0].stack
+	return log
+}
+
 // apart returns, for each choice of stack, the difference of its logarithm of the step time from the mean e, times the
 // square root of its probability. The squares add up to the variance between the choices.
 func (pr *Prepared) apart(p *spec.Plan, e *Estimate) (out [stack.MaxChoices]float64) {

@@ -35,8 +35,15 @@ func (c *Calibration) Try(of *spec.Config) bool {
 	if _, err := pr.Estimate(&p); err != nil {
 		return false
 	}
-	c.Rows, c.opened, c.plan, c.Y = append(c.Rows, spec.Measurement{Config: *of}), append(c.opened, pr), append(c.plan, p), append(c.Y, 0)
+	c.add(&spec.Measurement{Config: *of}, &pr, &p, 0)
 	return true
+}
+
+// add adds a row with its plan, opened.
+func (c *Calibration) add(m *spec.Measurement, pr *Prepared, p *spec.Plan, y float64) {
+	own := pr.owned(p)
+	pr.own = &own
+	c.Rows, c.opened, c.plan, c.Y = append(c.Rows, *m), append(c.opened, *pr), append(c.plan, *p), append(c.Y, y)
 }
 
 // Calibration is a fit of the constants to rows. It is not safe for concurrent use.
@@ -86,8 +93,7 @@ func NewCalibration(ctx context.Context, rows []spec.Measurement) (*Calibration,
 		if err != nil {
 			return nil, err
 		}
-		c.Rows, c.opened = append(c.Rows, m), append(c.opened, pr)
-		c.plan, c.Y = append(c.plan, p), append(c.Y, math.Log(m.MedianStepSec()))
+		c.add(&m, &pr, &p, math.Log(m.MedianStepSec()))
 	}
 	return c, nil
 }

@@ -198,7 +198,7 @@ func logRatio(a, b float64) float64 {
 func (c *Calibration) seconds(i int, k *constants) float64 {
 	pr := &c.opened[i]
 	if pr.variants != nil {
-		return math.Exp(pr.mean(&c.plan[i], k).Log)
+		return math.Exp(pr.meanLog(&c.plan[i], k))
 	}
 	pr.machine.use(k)
 	parts := pr.parts(&c.plan[i])
