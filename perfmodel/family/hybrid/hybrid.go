@@ -16,8 +16,11 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Family returns the family "hybrid" with prior p. Its Fit conditions p on rows.
+// Family returns the family "hybrid" with prior p. Its Fit conditions p on rows. Fit and Gain of the same rows, one after
+// the other, share one calibration.
 func (p *Prior) Family() perfmodel.Family {
+	own := *p
+	own.last, p = &lastFit{}, &own
 	return perfmodel.Family{
 		Name:      "hybrid",
 		Doc:       "the analytic model calibrated hierarchically (all, framework, accelerator) and mixed with fitted models; needs no measurement, improves with each",
@@ -64,6 +67,13 @@ func (p *Prior) Condition(ctx context.Context, rows []spec.Measurement) (perfmod
 
 // condition is Condition without memory, for usable rows.
 func (p *Prior) condition(ctx context.Context, rows []spec.Measurement) (*Model, error) {
+	if p.last == nil {
+		return p.conditionAnew(ctx, rows)
+	}
+	return p.last.get(rows, func() (*Model, error) { return p.conditionAnew(ctx, rows) })
+}
+
+func (p *Prior) conditionAnew(ctx context.Context, rows []spec.Measurement) (*Model, error) {
 	shaped, others := byShape(rows)
 	f, err := p.follow(ctx, shaped)
 	if err != nil {

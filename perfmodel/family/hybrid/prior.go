@@ -24,6 +24,7 @@ type Prior struct {
 	seen      *domain          // domain of the rows that consts was trained on
 	shapeless *shapeless.Prior // of jobs without a shape
 	kernels   *gp.Hyper        // of the residuals of sites
+	last      *lastFit         // of a Family; nil = none is kept
 }
 
 //go:embed prior.json
