@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
@@ -16,20 +17,21 @@ func (pl *Planner) PerShape(ctx context.Context, r Request, accept func(*spec.Co
 	if err != nil {
 		return nil, err
 	}
-	s := pl.newSearch(ctx, &r, nil)
-	top := perShape{search: s, accept: accept}
-	s.add = top.put
 	if !pl.hasPlan(&r) {
 		return nil, nil
 	}
+	top := perShapes.Get().(*perShape)
+	defer top.release()
+	top.reset(ctx, pl, &r, top.put)
+	top.accept = accept
 	_, top.prunes = pl.onlyShape(&r)
-	if err := s.sweep(); err != nil {
+	if err := top.sweep(); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(top.best, s.compare)
+	slices.SortFunc(top.best, top.compare)
 	out := make([]Choice, 0, len(top.best))
 	for _, k := range top.best {
-		c, err := s.choice(k)
+		c, err := top.choice(k)
 		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return nil, err
 		}
@@ -52,13 +54,23 @@ func (pl *Planner) onlyShape(r *Request) (each planWalk, ok bool) {
 	return each, ok
 }
 
-// perShape keeps the best accepted candidate of each shape.
+// perShape keeps the best accepted candidate of each shape. Like finders they are pooled.
 type perShape struct {
-	*search
+	search
 	accept func(*spec.Config) bool
 	prunes bool // slower candidates than the best may be skipped
 	best   []candidate
 	config spec.Config // scratch of put
+}
+
+var perShapes = sync.Pool{New: func() any { return new(perShape) }}
+
+// release returns t to the pool without its contents.
+func (t *perShape) release() {
+	clear(t.sites)
+	clear(t.best)
+	*t = perShape{search: search{sites: t.sites[:0]}, best: t.best[:0]}
+	perShapes.Put(t)
 }
 
 func (t *perShape) put(k *candidate) {

@@ -70,8 +70,17 @@ func (s *search) predictEach(c *spec.Config) perfmodel.Prepared {
 	}
 }
 
-// setMemory sets the memory estimator of st.
+// setMemory sets the memory estimator of st, that of the last site if it differs in shape only: memory.Calibration.For does
+// not depend on that.
 func (s *search) setMemory(st *site) error {
+	if _, own := s.pl.p.(memory.Predictor); len(s.sites) > 0 && !own {
+		last := &s.sites[len(s.sites)-1]
+		reshaped := last.config
+		if reshaped.Shape = st.config.Shape; reshaped == st.config {
+			st.memory, st.known = last.memory, last.known
+			return nil
+		}
+	}
 	var err error
 	st.memory, err = s.pl.Memory(st.config)
 	if st.known = err == nil; errors.Is(err, perfmodel.ErrNotCovered) {
