@@ -2,6 +2,7 @@ package lookahead
 
 import (
 	"math"
+	"slices"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
@@ -38,6 +39,8 @@ type Task struct {
 	Work       float64     // least device-seconds it needs, without idle ones
 	Tardy      float64     // seconds it is late if it keeps Held, summed over scenarios
 	Late       float64     // cost of a second of lateness in one scenario
+
+	waited float64 // in a prepared Problem: (Age / Alone)^Power
 }
 
 // Problem is the tasks to be scheduled, the nodes, and the objective.
@@ -54,6 +57,22 @@ type Problem struct {
 
 	// Value is the worth of a device-second of Work done in the next Window seconds.
 	Value, Window float64
+
+	prepared bool // every task has waited
+}
+
+// prepare returns a copy of p that knows of each task what does not depend on its end.
+func (p *Problem) prepare() *Problem {
+	if p.Power <= 1 {
+		return p
+	}
+	out := *p
+	out.prepared, out.Tasks = true, slices.Clone(p.Tasks)
+	for i := range out.Tasks {
+		t := &out.Tasks[i]
+		t.waited = power(t.Age/t.Alone, p.Power)
+	}
+	return &out
 }
 
 // Node is a node of the cluster with its resources that are free or held by tasks.
@@ -166,7 +185,11 @@ func (p *Problem) waiting(t *Task, end float64) float64 {
 	if p.Power <= 1 {
 		return t.Weight * end
 	}
-	return t.Weight * t.Alone / p.Power * (power((t.Age+end)/t.Alone, p.Power) - power(t.Age/t.Alone, p.Power))
+	waited := t.waited
+	if !p.prepared {
+		waited = power(t.Age/t.Alone, p.Power)
+	}
+	return t.Weight * t.Alone / p.Power * (power((t.Age+end)/t.Alone, p.Power) - waited)
 }
 
 // urgency is the derivative of waiting at an end.

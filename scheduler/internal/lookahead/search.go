@@ -50,6 +50,7 @@ func Search(ctx context.Context, p *Problem, o Options) (Schedule, error) {
 }
 
 func newSearch(p *Problem, o Options) *search {
+	p = p.prepare()
 	return &search{f: newRollout(p), p: p, cost: inf, rng: rand.New(rand.NewPCG(o.Seed, 0x6c6f6f6b)), limit: o.Steps}
 }
 
