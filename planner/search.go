@@ -181,8 +181,9 @@ func (s *search) belowThreshold(p *spec.Plan, least float64) bool {
 // boundSlack is the relative rounding error of a lower bound.
 const boundSlack = 1e-9
 
-// judge checks memory before it predicts time, where the site allows that.
-func (s *search) judge(at int32, p *spec.Plan) error {
+// judge checks memory before it predicts time, where the site allows that. Where nothing is to be known of misses it first
+// skips what is slower than the threshold, since a prediction takes less time than an estimate of memory.
+func (s *search) judge(at int32, p *spec.Plan) (err error) {
 	st := &s.sites[at]
 	if s.threshold > 0 && st.atLeast != nil && s.belowThreshold(p, st.atLeast(p)) {
 		return nil
@@ -193,15 +194,27 @@ func (s *search) judge(at int32, p *spec.Plan) error {
 	}
 	k := &s.k
 	*k = candidate{plan: *p, site: at}
+	var pred spec.Prediction
+	predicted := false
+	if s.fitting && st.prepared && s.threshold > 0 {
+		pred, err = st.predict(k.plan, st.config.SeqLen)
+		if predicted = err == nil; predicted {
+			if score, _ := s.request.score(s.request.quantile(&pred), p.Devices(), p.GlobalBatch()); score < s.threshold {
+				s.covered = true
+				return nil
+			}
+		}
+	}
 	if st.prepared {
 		if st.estimate(k, s.limit); !s.fit(k, st) {
 			s.miss(k)
 			return nil
 		}
 	}
-	pred, err := st.predict(k.plan, st.config.SeqLen)
-	if err != nil {
-		return err
+	if !predicted {
+		if pred, err = st.predict(k.plan, st.config.SeqLen); err != nil {
+			return err
+		}
 	}
 	s.covered = true
 	k.throughput = pred.Throughput

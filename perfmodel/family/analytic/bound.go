@@ -2,6 +2,7 @@ package analytic
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
@@ -12,9 +13,12 @@ import (
 // with the same key, so it is not safe for concurrent use.
 type atLeast struct {
 	pr    *Prepared
-	kept  []keptPass // of each variant: without and with sequence parallelism
-	scale float64    // factor on the bound, for a residual that may shorten the step
+	each  []Prepared             // pr for each variant, empty until it is needed
+	kept  [][keptPasses]keptPass // of each variant: without and with sequence parallelism, by the logarithm of EP
+	scale float64                // factor on the bound, for a residual that may shorten the step
 }
+
+const keptPasses = 16
 
 type keptPass struct {
 	by passKey
@@ -36,13 +40,18 @@ func (a *atLeast) sec(p *spec.Plan) float64 {
 	case pr.variants == nil:
 		return a.one(pr, p, 0)
 	}
-	log, one := 0.0, *pr
+	if len(a.each) == 0 {
+		for _, v := range pr.variants {
+			a.each = append(a.each, *pr)
+			m := &a.each[len(a.each)-1].machine
+			m.stack = v.stack
+			m.use(v.k)
+		}
+	}
+	log := 0.0
 	for i, w := range &pr.weight[stack.UseOf(p)] {
 		if w > 0 {
-			v := pr.variants[i]
-			one.machine.stack = v.stack
-			one.machine.use(v.k)
-			log += w * math.Log(a.one(&one, p, i))
+			log += w * math.Log(a.one(&a.each[i], p, i))
 		}
 	}
 	return math.Exp(log)
@@ -52,10 +61,11 @@ func (a *atLeast) sec(p *spec.Plan) float64 {
 func (a *atLeast) one(pr *Prepared, p *spec.Plan, i int) float64 {
 	plan := *p
 	pr.applyStack(&plan)
-	kept := &a.kept[2*i]
+	i *= 2
 	if plan.SequenceParallel {
-		kept = &a.kept[2*i+1]
+		i++
 	}
+	kept := &a.kept[i][bits.Len(uint(plan.EP))%keptPasses]
 	if by := (passKey{plan.TP, plan.CP, plan.EP, plan.MicroBatch, plan.Precision}); kept.by != by {
 		kept.by, kept.pass = by, pr.passOf(&plan)
 	}
@@ -83,6 +93,6 @@ func (ph *Physics) AtLeast(c *spec.Config, scale float64) (func(*spec.Plan) floa
 	if err := ph.Open(c, "", a.pr); err != nil {
 		return nil, err
 	}
-	a.kept = make([]keptPass, 2*max(len(a.pr.variants), 1))
+	a.kept = make([][keptPasses]keptPass, 2*max(len(a.pr.variants), 1))
 	return a.sec, nil
 }
