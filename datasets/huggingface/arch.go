@@ -106,11 +106,8 @@ var architectures = map[string]arch{
 
 	"whisper": {kind: spec.EncoderDecoder, tied: true, adjust: whisper},
 
-	"vit":    {kind: spec.Vision, adjust: vit},
-	"deit":   {kind: spec.Vision, adjust: vit},
-	"dinov2": {kind: spec.Vision, adjust: vit},
-
-	"clip_text_model": {kind: spec.Encoder, adjust: clip, defaults: map[string]any{"vocab_size": 49408, "max_position_embeddings": 77, "hidden_size": 512, "intermediate_size": 2048, "num_hidden_layers": 12, "num_attention_heads": 8}, tied: true},
+	"vit":  {kind: spec.Vision, adjust: vit},
+	"deit": {kind: spec.Vision, adjust: vit},
 
 	"FluxTransformer2DModel": {kind: spec.Vision, adjust: flux}, // of the diffusers library, by its _class_name
 }
@@ -155,11 +152,11 @@ func fourTimesWide(_ *config, m *spec.Model) { m.FFN = min(4*m.Hidden, maxWidth)
 func opt(c *config, m *spec.Model) {
 	extra(m, float64(c.count(maxTokens, "max_position_embeddings")+2)*float64(m.Hidden))
 	vectors(m, 0)
-	if w := c.count(maxWidth, "word_embed_proj_dim"); w > 0 && w != m.Hidden {
-		extra(m, narrowed(m, w)+float64(w)*float64(m.Hidden)) // into the layers, and out of them
-	}
 	if !c.flag("do_layer_norm_before", true) {
 		extra(m, -2*float64(m.Hidden))
+	}
+	if w := c.count(maxWidth, "word_embed_proj_dim"); w > 0 && w != m.Hidden {
+		reused(m, m.Params()+narrowed(m, w)+float64(w)*float64(m.Hidden)) // into the layers, and out of them
 	}
 }
 
@@ -168,15 +165,18 @@ func narrowed(m *spec.Model, w int) float64 {
 	return float64(m.Vocab)*(float64(w)-float64(m.Hidden)) + float64(w)*float64(m.Hidden)
 }
 
+// reused sets the weights of m to total parameters, fewer than a token passes: weights are shared among layers, or the
+// embeddings are narrower than the layers.
+func reused(m *spec.Model, total float64) { m.ActiveParamCount, m.ParamCount = m.Params(), total }
+
 // electra has embeddings, positions and two token types of another width than the layers in its small form.
 func electra(c *config, m *spec.Model) {
 	positions := float64(c.count(maxTokens, "max_position_embeddings")) + 2
-	w := float64(m.Hidden)
+	h := float64(m.Hidden)
+	vectors(m, (positions+2)*h-2*h) // one norm beside the layers, of the embeddings
 	if n := c.count(maxWidth, "embedding_size"); n > 0 && n != m.Hidden {
-		w = float64(n)
-		extra(m, narrowed(m, n)+float64(m.Hidden))
+		reused(m, m.Params()+narrowed(m, n)+h+(positions+2)*(float64(n)-h))
 	}
-	vectors(m, positions*w+2*w-2*float64(m.Hidden)) // one norm beside the layers, of the embeddings
 }
 
 // falcon has one key/value head in its first architecture, groups in the second.
@@ -240,12 +240,30 @@ func stacks(c *config, m *spec.Model, encoder, decoder int) {
 	}
 }
 
-// bart has fields for both stacks, and learned positions and a norm of the embeddings in each.
+// bart has fields for both stacks, and in each learned positions and a norm of the embeddings.
 func bart(c *config, m *spec.Model) {
+	translator(c, m)
+	h := float64(m.Hidden)
+	extra(m, 2*float64(c.count(maxTokens, "max_position_embeddings")+2)*h+4*h)
+}
+
+// mbart is bart with a norm after each stack.
+func mbart(c *config, m *spec.Model) {
+	bart(c, m)
+	extra(m, 4*float64(m.Hidden))
+}
+
+// m2m has no weights for positions, and a norm after each stack only.
+func m2m(c *config, m *spec.Model) {
+	translator(c, m)
+	extra(m, 4*float64(m.Hidden))
+}
+
+// translator is an encoder and a decoder with biases and norms in all layers.
+func translator(c *config, m *spec.Model) {
 	encoder, decoder := encoderAndDecoder(c, m)
 	h, f := float64(m.Hidden), float64(m.FFN)
-	extra(m, 2*float64(c.count(maxTokens, "max_position_embeddings")+2)*h)
-	extra(m, float64(encoder)*(9*h+f)+float64(decoder)*(15*h+f)+4*h) // biases and norms
+	extra(m, float64(encoder)*(9*h+f)+float64(decoder)*(15*h+f))
 }
 
 // encoderAndDecoder reads the fields for both stacks.
@@ -254,32 +272,6 @@ func encoderAndDecoder(c *config, m *spec.Model) (encoder, decoder int) {
 	m.Heads, m.FFN = c.count(maxWidth, "encoder_attention_heads"), c.count(maxWidth, "encoder_ffn_dim")
 	stacks(c, m, encoder, decoder)
 	return encoder, decoder
-}
-
-// vit has a token per patch and a class token.
-func vit(c *config, m *spec.Model) {
-	image, patch := c.count(maxWidth, "image_size"), c.count(maxWidth, "patch_size")
-	if image == 0 || patch == 0 || patch > image || image/patch > 1<<12 {
-		c.fail("image_size=%d and patch_size=%d give no number of patches", image, patch)
-		return
-	}
-	if ratio := c.ratio("mlp_ratio", 0); ratio > 0 && !c.has("intermediate_size") {
-		m.FFN = min(int(ratio*float64(m.Hidden)), maxWidth)
-	}
-	side := image / patch
-	m.SeqLen, m.Vocab, m.KVHeads = side*side+1, 0, 0
-	channels := c.count(maxWidth, "num_channels")
-	extra(m, (float64(channels)*float64(patch)*float64(patch)+float64(m.SeqLen+c.classes()))*float64(m.Hidden))
-	vectors(m, float64(m.Hidden+c.classes())) // of the patches and classes
-}
-
-// classes returns the number of classes of a classifier, 0 for other models.
-func (c *config) classes() int {
-	var labels map[string]json.RawMessage
-	if json.Unmarshal(c.fields["id2label"], &labels) == nil && len(labels) > 0 {
-		return len(labels)
-	}
-	return c.count(maxVocab, "num_labels")
 }
 
 // llama4 has a dense MLP of another width between the layers with experts, and
@@ -321,7 +313,7 @@ func latentAttention(c *config, m *spec.Model) {
 	}
 	counted := queries + h*(k+r) + k*a*(n+v) + a*v*h
 	if more := counted - m.AttentionParams(); more != 0 { // other widths of heads than DeepSeek's
-		extra(m, float64(m.Layers)*more)
+		extra(m, float64(m.AttentionLayers())*more)
 	}
 }
 

@@ -49,6 +49,18 @@ func (c *config) language() *config {
 	if c.has("hidden_size", "d_model", "n_embd") {
 		return c
 	}
+	if text, ok := pairs[c.modelType]; ok {
+		sub := &config{modelType: text}
+		if json.Unmarshal(c.fields["text_config"], &sub.fields) != nil || sub.fields == nil {
+			sub.fields = map[string]json.RawMessage{}
+		}
+		for _, key := range []string{"vision_config", "projection_dim"} {
+			if !sub.has(key) || key == "vision_config" {
+				sub.fields[key] = c.fields[key]
+			}
+		}
+		return sub
+	}
 	for _, key := range []string{"text_config", "llm_config", "language_config"} {
 		sub := &config{}
 		if raw, ok := c.fields[key]; !ok || json.Unmarshal(raw, &sub.fields) != nil || len(sub.fields) == 0 {
@@ -57,19 +69,12 @@ func (c *config) language() *config {
 		if sub.modelType = sub.word("model_type"); sub.modelType == "" {
 			sub.modelType = c.modelType
 		}
-		if c.modelType == "clip" {
-			sub.modelType, sub.fields["vision_config"] = "clip_text_model", c.fields["vision_config"]
-			if !sub.has("projection_dim") {
-				sub.fields["projection_dim"] = c.fields["projection_dim"]
-			}
-			return sub
-		}
 		if _, ok := sub.fields["tie_word_embeddings"]; !ok && c.has("tie_word_embeddings") {
 			sub.fields["tie_word_embeddings"] = c.fields["tie_word_embeddings"]
 		}
 		for field, v := range nestedDefaults[sub.modelType] {
 			if !sub.has(field) {
-				sub.fields[field] = json.RawMessage(fmt.Sprint(v))
+				sub.set(field, v)
 			}
 		}
 		sub.outer = c
@@ -90,6 +95,9 @@ func (c *config) name() string {
 func (c *config) warn(format string, args ...any) {
 	c.warnings = append(c.warnings, fmt.Errorf(format, args...))
 }
+
+// set gives a field a number.
+func (c *config) set(key string, v any) { c.fields[key] = json.RawMessage(fmt.Sprint(v)) }
 
 // has reports whether any of the fields exists and is not null.
 func (c *config) has(keys ...string) bool {

@@ -74,6 +74,13 @@ func mamba2(c *config, m *spec.Model) {
 	m.SSMLayers, m.SSMHeads, m.SSMHeadDim = m.Layers, m.Heads, m.HeadDim
 	m.SSMState, m.SSMGroups = c.count(maxWidth, "state_size"), c.count(maxWidth, "n_groups")
 	m.Heads, m.KVHeads, m.HeadDim, m.FFN = 0, 0, 0, 0
+	extra(m, float64(m.Layers)*(mixerVectors(m)+float64(m.SSMHeads*m.SSMHeadDim)+float64(m.Hidden)))
+}
+
+// mixerVectors are the parameters of a Mamba 2 mixer that are not projections: a convolution over four tokens with its
+// bias, and A, D and the bias of the step of each head.
+func mixerVectors(m *spec.Model) float64 {
+	return 5*float64(m.SSMHeads*m.SSMHeadDim+2*m.SSMGroups*m.SSMState) + 3*float64(m.SSMHeads)
 }
 
 var nemotronHDefaults = map[string]any{"mamba_num_heads": 128, "mamba_head_dim": 64, "ssm_state_size": 128, "n_groups": 8}
@@ -177,33 +184,6 @@ func visionTower(c *config, m *spec.Model) {
 	t.Projector = int(projector)
 	m.Tower = t
 	c.warn("a sample has one image of %d patches", patchesOfImage)
-}
-
-// clip has a tower of images beside the encoder of text, and a projection of each (Radford et al. 2021, arXiv 2103.00020).
-func clip(c *config, m *spec.Model) {
-	v := &config{}
-	if json.Unmarshal(c.fields["vision_config"], &v.fields) != nil || len(v.fields) == 0 {
-		c.fail("vision_config is missing or no object")
-		return
-	}
-	learnedPositions(c, m)
-	t := spec.Tower{Layers: v.count(maxLayers, "num_hidden_layers"), Hidden: v.count(maxWidth, "hidden_size"), FFN: v.count(maxWidth, "intermediate_size"), Heads: v.count(maxWidth, "num_attention_heads")}
-	image, patch := v.count(maxWidth, "image_size"), v.count(maxWidth, "patch_size")
-	if v.err != nil || t.Layers == 0 || t.Hidden == 0 || patch == 0 || patch > image || image/patch > 1<<12 {
-		c.fail("vision_config: layers=%d, width=%d, image_size=%d and patch_size=%d give no tower", t.Layers, t.Hidden, image, patch)
-		return
-	}
-	t.Tokens = (image/patch)*(image/patch) + 1
-	h, to := float64(t.Hidden), float64(c.count(maxWidth, "projection_dim"))
-	projector := 3*float64(patch)*float64(patch)*h + float64(t.Tokens+1)*h + to*(h+float64(m.Hidden))
-	projector += float64(t.Layers)*(9*h+float64(t.FFN)) + 4*h // biases and norms
-	if !(projector < maxProjector) {
-		c.fail("vision_config: %g parameters beside the layers", projector)
-		return
-	}
-	t.Projector = int(projector)
-	m.Tower = t
-	extra(m, t.Params())
 }
 
 // maxProjector bounds the parameters of a projector.

@@ -87,10 +87,3 @@ func bamba(c *config, m *spec.Model) {
 	m.SSMLayers = m.Layers - len(attention)
 	mixers2(c, m)
 }
-
-// deberta shares the weights of its relative positions among layers, and has no absolute ones (He et al. 2021, arXiv
-// 2111.09543).
-func deberta(c *config, m *spec.Model) {
-	h, positions := float64(m.Hidden), 2*float64(c.count(maxTokens, "position_buckets"))
-	vectors(m, (positions+2)*h)
-}

@@ -2,6 +2,7 @@ package huggingface
 
 import (
 	"encoding/json"
+	"maps"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
@@ -28,7 +29,6 @@ func newer() map[string]arch {
 		"mamba":             {kind: spec.Decoder, tied: true, defaults: mambaDefaults, adjust: mamba},
 		"jamba":             {kind: spec.Decoder, gated: true, defaults: jambaDefaults, adjust: jamba},
 		"bamba":             {kind: spec.Decoder, gated: true, defaults: bambaDefaults, adjust: bamba},
-		"deberta-v2":        {kind: spec.Encoder, tied: true, defaults: map[string]any{"position_buckets": 256}, adjust: deberta},
 		"falcon_mamba":      {kind: spec.Decoder, tied: true, defaults: mambaDefaults, adjust: mamba},
 		"mllama_text_model": {kind: spec.Decoder, gated: true, adjust: mllama},
 	}
@@ -36,7 +36,7 @@ func newer() map[string]arch {
 		"granitemoeshared", "hunyuan_v1_dense", "flex_olmo", "aquila", "yi", "exaone"} {
 		out[name] = llama
 	}
-	for _, name := range []string{"ernie4_5", "ernie4_5_moe", "minicpm"} {
+	for _, name := range []string{"ernie4_5", "ernie4_5_moe", "minicpm", "bitnet"} {
 		out[name] = tied
 	}
 	for _, name := range []string{"apertus", "arcee", "persimmon"} {
@@ -46,8 +46,8 @@ func newer() map[string]arch {
 }
 
 func init() {
-	for name, a := range newer() {
-		architectures[name] = a
+	for _, more := range []map[string]arch{newer(), vision(), encoders(), recurrent()} {
+		maps.Copy(architectures, more)
 	}
 }
 

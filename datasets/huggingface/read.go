@@ -58,7 +58,7 @@ func Read(r io.Reader) (spec.Model, []error, error) {
 		if err := c.unknown(); err != nil {
 			return spec.Model{}, nil, err
 		}
-		a = arch{kind: spec.Decoder, gated: strings.Contains(c.word("hidden_act"), "silu") || strings.Contains(c.word("hidden_act"), "swiglu")}
+		a = arch{kind: spec.Decoder, gated: true}
 	}
 	m := c.model(a)
 	if c.outer != nil && c.err == nil {
@@ -92,7 +92,7 @@ func (c *config) hasUsualFields() bool {
 func (c *config) model(a arch) spec.Model {
 	for key, v := range a.defaults {
 		if !c.has(key) {
-			c.fields[key] = json.RawMessage(fmt.Sprint(v))
+			c.set(key, v)
 		}
 	}
 	m := spec.Model{
@@ -174,7 +174,7 @@ func (c *config) experts(m *spec.Model) {
 	if m.ExpertFFN = c.count(maxWidth, "moe_intermediate_size"); m.ExpertFFN == 0 {
 		m.ExpertFFN = m.FFN
 	}
-	m.DenseLayers = c.count(maxLayers, "first_k_dense_replace", "moe_layer_start_index", "moe_layer_num_skipped")
+	m.DenseLayers = c.count(maxLayers, "first_k_dense_replace", "moe_layer_start_index", "moe_layer_num_skipped", "num_dense_layers")
 	c.sparseLayers(m)
 	if shared := c.count(maxWidth, "shared_expert_intermediate_size", "shared_intermediate_size"); shared > 0 && m.ExpertFFN > 0 {
 		m.SharedExperts = max(int(math.Round(float64(shared)/float64(m.ExpertFFN))), 1)

@@ -23,6 +23,8 @@ var towerKinds = map[string]towerKind{
 		h := float64(t.Hidden)
 		return v.patchParams(h) + h + float64(t.Layers)*2*h
 	}},
+	"idefics3_vision":     {besides: siglipTower},
+	"smolvlm_vision":      {besides: siglipTower},
 	"intern_vit_6b":       {besides: internTower},
 	"internvl_vision":     {besides: internTower},
 	"mllama_vision_model": {besides: mllamaTower},
@@ -38,6 +40,8 @@ var projectors = map[string]func(c *config, h, to float64) float64{
 	"llava_onevision": func(c *config, h, to float64) float64 { return llavaProjector(c, h, to) + to },
 	"gemma3":          func(_ *config, h, to float64) float64 { return h*to + h },
 	"paligemma":       func(_ *config, h, to float64) float64 { return h*to + to },
+	"idefics3":        shuffledProjector,
+	"smolvlm":         shuffledProjector,
 	"internvl_chat":   internProjector,
 	"internvl":        internProjector,
 	"mistral3": func(c *config, h, to float64) float64 {
@@ -169,6 +173,12 @@ func llavaProjector(c *config, h, to float64) float64 {
 		out += 2 * to
 	}
 	return out
+}
+
+// shuffledProjector joins scale_factor² patches, and is one matrix (Laurençon et al. 2024, Idefics3, arXiv 2408.12637).
+func shuffledProjector(c *config, h, to float64) float64 {
+	scale := float64(max(c.count(maxWidth, "scale_factor"), 1))
+	return scale * scale * h * to
 }
 
 // internProjector joins patches by downsample_ratio, then has a norm and an MLP of two matrices.

@@ -9,8 +9,37 @@ import (
 	"strings"
 )
 
+// refused says what layers of known architectures a spec.Model cannot describe.
+var refused = map[string]string{}
+
+func init() {
+	for why, types := range map[string][]string{
+		"it has convolutions over raw audio before its layers, the work of which is not modelled":                    {"wav2vec2", "wav2vec2-bert", "wav2vec2-conformer", "hubert", "wavlm", "unispeech", "unispeech-sat", "data2vec-audio", "sew", "sew-d", "seamless_m4t_v2"},
+		"its stages have different widths and resolutions":                                                           {"convnext", "convnextv2", "swin", "swinv2", "resnet", "segformer", "mobilevit", "pvt_v2", "maxvit", "hiera", "cvt", "focalnet", "efficientnet"},
+		"its layers have embeddings of their own and several streams between them":                                   {"gemma3n", "gemma3n_text"},
+		"its layers have different widths":                                                                           {"openelm", "nemotron-nas", "deci"},
+		"each of its layers has two attentions and a dense MLP beside experts, some of which compute nothing":        {"longcat_flash"},
+		"its attention has experts of its own":                                                                       {"jetmoe", "moduleformer"},
+		"its encoder and decoder have experts":                                                                       {"switch_transformers", "nllb-moe"},
+		"its encoder and decoder have configurations of their own":                                                   {"t5gemma", "t5gemma2", "encoder-decoder", "speech-encoder-decoder", "vision-encoder-decoder"},
+		"its adapters for images and speech are part of the network":                                                 {"phi4mm", "phi4_multimodal"},
+		"its decoder, which only pretraining has, is of another width than its encoder":                              {"vit_mae", "videomae"},
+		"its layers have two streams and positions with weights":                                                     {"xlnet"},
+		"its recurrence is not that of RWKV-4, and its mixes have weights that its config does not state completely": {"rwkv5", "rwkv6", "rwkv7", "rwkv6qwen2"},
+		"its layers have recurrences with exponential gates":                                                         {"xlstm"},
+		"the width of its attention differs between layers":                                                          {"step3p5", "mimo_v2_flash"},
+	} {
+		for _, t := range types {
+			refused[t] = why
+		}
+	}
+}
+
 // unknown returns why an unknown architecture cannot be read as a decoder, nil if it can.
 func (c *config) unknown() error {
+	if why, ok := refused[c.modelType]; ok {
+		return fmt.Errorf("huggingface: %w: model_type %q cannot be described: %s; describe a network of about its layers and widths instead", ErrConfig, c.modelType, why)
+	}
 	known := strings.Join(Architectures(), " ")
 	switch {
 	case c.modelType == "" && !c.hasUsualFields():
@@ -27,10 +56,13 @@ func (c *config) unknown() error {
 			return fmt.Errorf("huggingface: %w: model_type %q is not known, nor what its %s does to the shape; the known ones are: %s", ErrConfig, c.modelType, key, known)
 		}
 	}
-	if c.word("hidden_act") == "" && c.word("hidden_activation") == "" && c.word("activation_function") == "" {
-		return fmt.Errorf("huggingface: %w: model_type %q is not known, and no hidden_act says how many matrices its MLP has; the known ones are: %s", ErrConfig, c.modelType, known)
+	if act := c.word("hidden_act"); !strings.Contains(act, "silu") && !strings.Contains(act, "swiglu") {
+		return fmt.Errorf("huggingface: %w: model_type %q is not known, and hidden_act=%q does not say how many matrices its MLP has; the known ones are: %s", ErrConfig, c.modelType, act, known)
 	}
 	c.warn("architecture %q is not known: read as a decoder by its usual fields", c.modelType)
+	if !c.has("tie_word_embeddings") {
+		c.warn("architecture %q does not say whether it has tie_word_embeddings: taken as false", c.modelType)
+	}
 	return nil
 }
 

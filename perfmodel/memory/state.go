@@ -73,9 +73,10 @@ func weightsOf(m spec.Model) weights {
 
 // contradicts reports whether the published parameter count of a dense model contradicts its layers: all values
 // for counting are known, and the two differ by more than a quarter, or the published count is closer to that
-// without embeddings, which some publications leave out. Then the counted number is used.
+// without embeddings, which some publications leave out. Then the counted number is used. A token passes more
+// parameters than there are if layers share weights.
 func contradicts(m spec.Model, counted, embeddings float64) bool {
-	if m.Experts > 0 || m.Vocab == 0 || m.Kind != spec.Decoder && m.Kind != spec.Encoder {
+	if m.ActiveParamCount > m.ParamCount || m.Experts > 0 || m.Vocab == 0 || m.Kind != spec.Decoder && m.Kind != spec.Encoder {
 		return false
 	}
 	r := m.ParamCount / counted

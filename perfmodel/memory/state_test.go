@@ -144,3 +144,17 @@ func TestPeakAt(t *testing.T) {
 		t.Errorf("experts: the peak is at the %q", b.At)
 	}
 }
+
+// TestSharedWeights: weights that several layers share are kept once, as few as they are.
+func TestSharedWeights(t *testing.T) {
+	m := spec.Model{Name: "shared", Kind: spec.Encoder, Layers: 12, Hidden: 768, FFN: 3072, Heads: 12, Vocab: 30000, TiedEmbeddings: true}
+	each := weightsOf(m)
+	m.ParamCount, m.ActiveParamCount = 11683584, m.Params()
+	if w := weightsOf(m); math.Abs(w.total()/m.ParamCount-1) > 1e-9 || each.total() < 9*m.ParamCount {
+		t.Errorf("%.0f parameters are kept, want %.0f of %.0f", w.total(), m.ParamCount, each.total())
+	}
+	m.ActiveParamCount = 0
+	if w := weightsOf(m); math.Abs(w.total()/each.total()-1) > 1e-9 {
+		t.Errorf("a count that contradicts the layers: %.0f parameters are kept, want %.0f", w.total(), each.total())
+	}
+}
