@@ -27,6 +27,9 @@ func TestAsBash(t *testing.T) {
 		{`printf -v T %03d 4; IFS=, read -r A B <<< "2,4,8"; read -ra W <<< "x y"; train $T $A "$B" ${W[1]}`, "train 004 2 4,8 y"},
 		{`A=1; (A=2; train $A); train $A`, "train 2\ntrain 1"},
 		{`f() { [ $1 = 1 ] && return; train late $1; }; f 1; f 2; g() { echo $(($1*2)); }; train $(g 21)`, "train late 2\ntrain 42"},
+		{"mapfile -t A < <(printf '%s\n' a b); train ${A[1]}; read -r B < <(echo 4 8); train $B", "train b\ntrain 4 8"},
+		{"D=$(mktemp -d); cd $D; cat >env.sh <<'X'\nTP=4\nX\nsource ./env.sh; . <(echo PP=2); train $TP $PP", "train 4 2"},
+		{"D=$(mktemp -d); cd $D; cat >job.sh <<X\necho train $D\nX\ntrain 1; : ${X:+$Y}", "train 1"},
 		{`X="a-b"; train ${X^^} ${X##*-} ${#X} ${Y:-d} ${X:+set} ${Y:+set} ${X,,}`, "train A-B b 3 d set a-b"},
 	} {
 		s, err := Run("test.sh", tc[0], nil)

@@ -39,6 +39,10 @@ func (s *Script) builtin(args []string, document string, assigns []*syntax.Assig
 			s.args = args[i+1:]
 		}
 		return true, nil
+	case "source", ".":
+		if len(args) > 1 {
+			return true, s.source(args[1])
+		}
 	case "unset":
 		for _, name := range args[1:] {
 			delete(s.vars, name)
@@ -193,9 +197,17 @@ func formatted(words []string) (string, error) {
 	if wide.MatchString(words[0]) {
 		return "", errBig
 	}
-	text, _, err := expand.Format(&expand.Config{}, words[0], words[1:])
-	if err != nil {
-		return "", fmt.Errorf("printf: %w", err)
+	var out strings.Builder
+	for rest := words[1:]; ; { // the format serves again for further arguments
+		text, used, err := expand.Format(&expand.Config{}, words[0], rest)
+		if err != nil {
+			return "", fmt.Errorf("printf: %w", err)
+		}
+		if out.WriteString(text); out.Len() > maxVariable {
+			return "", errBig
+		}
+		if rest = rest[used:]; used == 0 || len(rest) == 0 {
+			return out.String(), nil
+		}
 	}
-	return text, nil
 }

@@ -14,22 +14,29 @@ import (
 func (s *Script) config() *expand.Config {
 	return &expand.Config{Env: s,
 		CmdSubst:  func(w io.Writer, c *syntax.CmdSubst) error { return s.substitution(w, c.Stmts) },
-		ProcSubst: func(*syntax.ProcSubst) (string, error) { return "/dev/null", nil },
+		ProcSubst: s.process,
 	}
 }
 
 // errBig says that a word could grow beyond all bounds.
 var errBig = errors.New("a word with too many expansions, brace sequences or replacements")
 
-// bounded reports a word with an expansion that could be huge.
+// bounded reports a word with an expansion that could be huge. From then on optional has the variables that the word does
+// not need a value of.
 func (s *Script) bounded(n syntax.Node) error {
 	var err error
 	count := 0
+	optional := map[string]bool{}
+	defer func() { s.optional = optional }()
 	syntax.Walk(n, func(n syntax.Node) bool {
 		switch v := n.(type) {
 		case *syntax.ParamExp:
 			if count++; count > maxInWord || v.Repl != nil && !s.smallReplacement(v) {
 				err = errBig
+			}
+			if v.Param != nil {
+				before, seen := optional[v.Param.Value]
+				optional[v.Param.Value] = hasDefault(v) && (before || !seen)
 			}
 		case *syntax.Lit:
 			if strings.Contains(v.Value, "..") && strings.Contains(v.Value, "{") {
@@ -41,6 +48,18 @@ func (s *Script) bounded(n syntax.Node) error {
 		return err == nil
 	})
 	return err
+}
+
+// hasDefault reports whether a word has a value where the variable has none: ${X:-d}, ${X:+d}.
+func hasDefault(p *syntax.ParamExp) bool {
+	if p.Exp == nil {
+		return false
+	}
+	switch p.Exp.Op {
+	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull, syntax.DefaultUnset, syntax.DefaultUnsetOrNull:
+		return true
+	}
+	return false
 }
 
 // smallReplacement reports whether ${NAME//old/new} cannot be huge: each character of the value could become the new text.

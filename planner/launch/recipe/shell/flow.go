@@ -2,6 +2,7 @@ package shell
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"strings"
@@ -106,16 +107,31 @@ func (s *Script) fork() map[string]expand.Variable {
 
 // substitution writes what statements print.
 func (s *Script) substitution(w io.Writer, list []*syntax.Stmt) error {
-	out, missed, input := s.out, maps.Clone(s.missed), s.input
+	out, missed, input, optional := s.out, maps.Clone(s.missed), s.input, s.optional
 	s.out, s.input = &strings.Builder{}, nil
 	if s.depth++; s.depth <= maxScripts {
 		_ = s.subshell(list) // what it has printed counts
 	}
 	s.depth--
 	text := s.out.String()
-	s.out, s.missed, s.input = out, missed, input
+	s.out, s.missed, s.input, s.optional = out, missed, input, optional
 	_, err := io.WriteString(w, text)
 	return err
+}
+
+// maxProcesses bounds the process substitutions of a script.
+const maxProcesses = 64
+
+// process returns the name of a file with what the statements of <( ) print. What a program writes to >( ) is not known.
+func (s *Script) process(p *syntax.ProcSubst) (string, error) {
+	if s.processes++; p.Op != syntax.CmdIn || s.processes > maxProcesses {
+		return "/dev/null", nil
+	}
+	var text strings.Builder
+	err := s.substitution(&text, p.Stmts)
+	name := fmt.Sprintf("/dev/fd/%d", 64-s.processes)
+	s.Files[name] = text.String()
+	return name, err
 }
 
 // pipe gives what a command of a substitution prints to the next one.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -31,17 +32,19 @@ type Script struct {
 	Unset    map[string]bool   // variables that were used in a command and have no value
 	Nodes    string            // of an #SBATCH line, "" = none
 
-	vars   map[string]expand.Variable
-	given  map[string]string   // of the user; they win over the file
-	missed map[string]bool     // variables without a value that the present word uses
-	holes  map[string][]string // variables without a value that the value of a variable would have, by its name
-	funcs  map[string]*syntax.Stmt
-	args   []string                   // $1 and so on
-	locals map[string]expand.Variable // what variables of the present function had before; nil outside of one
-	out    *strings.Builder           // of the present command substitution; nil outside of one
-	input  *string                    // what the present command reads, nil = not known
-	steps  int
-	depth  int
+	vars      map[string]expand.Variable
+	given     map[string]string   // of the user; they win over the file
+	missed    map[string]bool     // variables without a value that the present word uses
+	optional  map[string]bool     // variables that the present word has a default of
+	holes     map[string][]string // variables without a value that the value of a variable would have, by its name
+	funcs     map[string]*syntax.Stmt
+	args      []string                   // $1 and so on
+	locals    map[string]expand.Variable // what variables of the present function had before; nil outside of one
+	out       *strings.Builder           // of the present command substitution; nil outside of one
+	input     *string                    // what the present command reads, nil = not known
+	steps     int
+	depth     int
+	processes int // substitutions of processes so far
 }
 
 var errLong = fmt.Errorf("more than %d statements", maxSteps)
@@ -240,13 +243,37 @@ func (s *Script) call(c *syntax.CallExpr, redirs []*syntax.Redirect) error {
 	if s.out != nil {
 		return nil // a program in a command substitution
 	}
-	if inner, ok := startedScript(args, document); ok && s.depth < maxScripts {
+	if inner, ok := s.startedScript(args, document); ok && s.depth < maxScripts {
 		if err := s.script(inner, c.Assigns); err != nil {
 			return err
 		}
 		args = args[:slices.Index(args, inner)+1]
 	}
 	s.Commands = append(s.Commands, args)
+	return nil
+}
+
+// written returns the text of a file that the script has written.
+func (s *Script) written(name string) (string, bool) {
+	for _, file := range slices.Sorted(maps.Keys(s.Files)) {
+		if path.Clean(file) == path.Clean(name) {
+			return s.Files[file], true
+		}
+	}
+	return "", false
+}
+
+// source follows a file that the script has written, in its own shell.
+func (s *Script) source(name string) error {
+	text, ok := s.written(name)
+	if !ok || s.depth >= maxScripts {
+		return nil
+	}
+	s.depth++
+	defer func() { s.depth-- }()
+	if err := s.run(name, text); errors.Is(err, errLong) {
+		return err
+	}
 	return nil
 }
 
@@ -258,6 +285,7 @@ func (s *Script) script(text string, assigns []*syntax.Assign) error {
 	if err := s.assign(assigns); err != nil {
 		return err
 	}
+	s.header(text)
 	if err := s.run("script", text); errors.Is(err, errLong) {
 		return err
 	}
@@ -274,8 +302,9 @@ func size(words []string) (n int) {
 	return n
 }
 
-// startedScript returns the script that a command starts: eval, bash -c, or sbatch with its text.
-func startedScript(args []string, document string) (string, bool) {
+// startedScript returns the script that a command starts: eval, bash -c, or bash and sbatch with its text or with a file that
+// was written before.
+func (s *Script) startedScript(args []string, document string) (string, bool) {
 	switch {
 	case args[0] == "eval" && len(args) > 1:
 		return strings.Join(args[1:], " "), true
@@ -283,8 +312,13 @@ func startedScript(args []string, document string) (string, bool) {
 		return document, true
 	}
 	for i, a := range args {
-		if a != "bash" && a != "sh" && !strings.HasSuffix(a, "/bash") {
+		if a != "bash" && a != "sh" && a != "sbatch" && !strings.HasSuffix(a, "/bash") {
 			continue
+		}
+		for _, file := range args[i+1:] {
+			if text, ok := s.written(file); ok {
+				return text, true
+			}
 		}
 		for j := i + 1; j+1 < len(args) && strings.HasPrefix(args[j], "-"); j++ {
 			if strings.HasSuffix(args[j], "c") {
@@ -306,6 +340,8 @@ func (s *Script) heredoc(redirs []*syntax.Redirect) string {
 			}
 		case syntax.WordHdoc:
 			document = s.literal(r.Word) + "\n"
+		case syntax.RdrIn:
+			document, _ = s.written(s.literal(r.Word))
 		case syntax.RdrOut, syntax.AppOut, syntax.ClbOut:
 			file = s.literal(r.Word)
 		}

@@ -42,6 +42,42 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestUnset: a variable without a value is one that a command needs and that has no default.
+func TestUnset(t *testing.T) {
+	for text, want := range map[string][]string{
+		`train ${Y:-d} ${Z-d} ${X:+set} ${W+set}`: nil, `train ${Y:-$Q}`: {"Q"}, `train ${X:+--x $X}`: {"X"}, `train ${X:-1} $X`: {"X"}, `train $X ${X:-1}`: {"X"},
+		`A="--x ${X:+y} --z ${Z:-3}"; train $A`: nil, `A=$X; train ${A:-1}`: {"X"}, `train ${X:?}`: {"X"}, `train ${X:=3} $X`: nil, `train ${#X}`: {"X"}, `train $(echo ${X:-3}) $X`: {"X"},
+	} {
+		s, err := Run("test.sh", text, nil)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		delete(s.Unset, "PWD")
+		if got := slices.Sorted(maps.Keys(s.Unset)); !slices.Equal(got, want) {
+			t.Errorf("%s: %q have no value, want %q", text, got, want)
+		}
+	}
+}
+
+// TestWrittenFiles: a script that another one writes is followed, and so is what <( ) prints.
+func TestWrittenFiles(t *testing.T) {
+	s, err := Run("test.sh", "cat >job.sbatch <<EOF\n#!/bin/bash\n#SBATCH --nodes=4\nsrun train --nodes \\$SLURM_NNODES\nEOF\nsbatch job.sbatch\ntrain --config <(echo '{\"a\": 1}')\ntrain <(nvidia-smi) > >(tee log)\n", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, words := range s.Commands {
+		got = append(got, strings.Join(words, " "))
+	}
+	if text := strings.Join(got, "\n"); !strings.Contains(text, "srun train --nodes 4") || !strings.Contains(text, "train --config /dev/fd/63") || s.Nodes != "4" {
+		t.Errorf("%s\n%s nodes", text, s.Nodes)
+	}
+	if s.Files["/dev/fd/63"] != "{\"a\": 1}\n" {
+		t.Errorf("files %q", s.Files)
+	}
+}
+
 // TestVariables: fragments have options in variables, Slurm and arrays give numbers, and what is given wins.
 func TestVariables(t *testing.T) {
 	s, err := Run("part.sh", "#SBATCH -N 4\n#SBATCH --gres=gpu:h100:8\nARGS=\"--tp $TP --nodes $SLURM_NNODES --gpus $SLURM_GPUS_ON_NODE --seq $SEQ\"\nDEVICES=(8 4)\nNAME=x\n", map[string]string{"TP": "2"})

@@ -29,7 +29,7 @@ func (s *Script) Get(name string) expand.Variable {
 		return expand.Variable{Set: true, Kind: expand.String, Str: s.args[n-1]}
 	}
 	v, ok := s.vars[name]
-	if !ok {
+	if !ok && !s.optional[name] {
 		s.missed[name] = true
 	}
 	for _, hole := range s.holes[name] {
