@@ -235,7 +235,7 @@ func printTotals(w io.Writer, r *query.Check, q *query.CheckRequest) {
 
 func printChanges(w io.Writer, r *query.Check) error {
 	if len(r.Changes) == 0 {
-		fmt.Fprintln(w, "\nNo single change that fits makes it faster.")
+		fmt.Fprintln(w, "\nNo single change that fits, and that the file can hold, makes it faster.")
 		return nil
 	}
 	fmt.Fprintln(w)
@@ -247,9 +247,13 @@ func printChanges(w io.Writer, r *query.Check) error {
 		return err
 	}
 	for _, c := range r.Changes {
-		if c.Diff != "" {
+		switch {
+		case c.Diff != "":
 			fmt.Fprintf(w, "\n%s:\n%s", c.Change, c.Diff)
-		} else {
+		case c.Elsewhere != "":
+			fmt.Fprintln(w)
+			console.Wrap(w, fmt.Sprintf("%s: not in this file alone: %s", c.Change, c.Elsewhere))
+		default:
 			fmt.Fprintln(w)
 			console.Wrap(w, fmt.Sprintf("%s: no diff: %s", c.Change, c.NoDiff))
 		}

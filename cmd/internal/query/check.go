@@ -306,7 +306,11 @@ func (c *checker) totals(row *PlanRow) {
 	c.out.EnergyKWh = c.found.Accelerator.Watts * c.out.DeviceHrs / 1000
 }
 
-// changes returns the five best single changes of the plan.
+// mostChanges bounds the changes of an answer.
+const mostChanges = 5
+
+// changes returns the five best single changes of the plan: those that the file can hold, then those that are made elsewhere.
+// Others are no help, unless the plan does not fit and nothing else does.
 func (c *checker) changes(ctx context.Context) ([]Change, error) {
 	base := c.report.Choice
 	type option struct {
@@ -338,11 +342,23 @@ func (c *checker) changes(ctx context.Context) ([]Change, error) {
 		all = append(all, option{Change{Change: s.Name, Plan: ch.Config.Plan.String(), Gain: gain, StepS: sec, MemGiB: ch.Prediction.MemoryBytes / memory.GiB, Verdict: string(ch.Verdict)}, ch.Config})
 	}
 	slices.SortStableFunc(all, func(a, b option) int { return cmp.Compare(a.StepS, b.StepS) })
-	out := []Change{}
-	for _, o := range all[:min(5, len(all))] {
-		o.Diff, o.NoDiff = c.file.Diff(c.fileConfig(), o.to, recipe.Options{Set: c.q.Set})
+	held, elsewhere, others := []Change{}, []Change{}, []Change{}
+	for _, o := range all {
+		if o.Diff, o.NoDiff = c.file.Diff(c.fileConfig(), o.to, recipe.Options{Set: c.q.Set}); o.Diff != "" {
+			if held = append(held, o.Change); len(held) == mostChanges {
+				break
+			}
+			continue
+		}
+		if o.Elsewhere = c.file.Elsewhere(c.fileConfig(), o.to); o.Elsewhere != "" {
+			elsewhere = append(elsewhere, o.Change)
+		}
 		o.NoDiff = strings.TrimPrefix(o.NoDiff, o.Change.Change+": ")
-		out = append(out, o.Change)
+		others = append(others, o.Change)
 	}
-	return out, nil
+	out := append(held, elsewhere...)
+	if len(out) == 0 && !base.Fits { // what would fit is worth knowing
+		out = others
+	}
+	return out[:min(mostChanges, len(out))], nil
 }

@@ -41,7 +41,7 @@ type Check struct {
 	DeviceHrs  float64              `json:"device_hours,omitempty"`
 	Cost       float64              `json:"cost,omitempty" doc:"In the currency of the price."`
 	EnergyKWh  float64              `json:"energy_kwh,omitempty" doc:"Of the devices at their power limit."`
-	Changes    []Change             `json:"changes" doc:"The five best single changes, the best first."`
+	Changes    []Change             `json:"changes" doc:"The five best single changes: those that the file can hold, the best first, then those that are made elsewhere."`
 	Port       *Port                `json:"port,omitempty" doc:"The recipe on another accelerator."`
 	Measured   *Comparison          `json:"measured,omitempty" doc:"Comparison with a measured step."`
 }
@@ -69,6 +69,8 @@ type Change struct {
 	Verdict string  `json:"verdict"`
 	Diff    string  `json:"diff,omitempty" doc:"Unified diff of the file, which then says the plan."`
 	NoDiff  string  `json:"no_diff,omitempty" doc:"Why there is no diff: what the format has no key for, or which key is not written as a plain value."`
+
+	Elsewhere string `json:"elsewhere,omitempty" doc:"Without a diff: the flags of the program, or the keys of another file, that make the change."`
 }
 
 // Port is a recipe on another accelerator.

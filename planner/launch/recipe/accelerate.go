@@ -30,7 +30,7 @@ var accelerateYAML = format{
 		"deepspeed_config.deepspeed_moe_layer*":  {"experts are configured here", 0.1, 0.1},
 		"fsdp_config.fsdp_limit_all_gathers":     {"gathers wait for each other", 0.02, 0.03},
 	},
-	finish: accelerateFinish, edits: accelerateEdits,
+	finish: accelerateFinish, outside: outsideAccelerate, edits: accelerateEdits,
 }
 
 // accelerateNested are keys of its plugins that change neither time nor memory.

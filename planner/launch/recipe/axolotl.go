@@ -59,7 +59,7 @@ var axolotlYAML = format{
 		"lora_modules_to_save":   wholeModules,
 		"embeddings_skip_upcast": {"embeddings stay in 16 bits", 0.01, 0.05},
 	},
-	finish: axolotlFinish, edits: axolotlEdits,
+	finish: axolotlFinish, outside: inDeepSpeed, edits: axolotlEdits,
 }
 
 // wholeModules is the effect of modules that are trained whole beside adapters, mostly the embeddings.

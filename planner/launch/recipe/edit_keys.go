@@ -151,9 +151,17 @@ func switchesOf(r *Recipe, of spec.Precision) (out []change) {
 
 // elsewhere says which other file has ZeRO and offload, if one has.
 func (r *Recipe) elsewhere() string {
+	if v := r.deepspeedName(); v != "" {
+		return "ZeRO and offload are in another file: change them in " + v
+	}
+	return ""
+}
+
+// deepspeedName is the DeepSpeed file that has ZeRO and offload, "" = none has.
+func (r *Recipe) deepspeedName() string {
 	for _, key := range []string{"deepspeed", "deepspeed_config.deepspeed_config_file"} {
 		if v := r.valueOf(key); v != "" && v != "null" {
-			return "ZeRO and offload are in another file: change them in " + v
+			return v
 		}
 	}
 	return ""

@@ -27,6 +27,7 @@ type format struct {
 	weighs      map[string]effect
 	prepare     func(*Recipe, []keyfile.Entry) []keyfile.Entry // before the keys are read; nil = nothing
 	finish      func(*Recipe)                                  // after the keys are read
+	outside     map[Field]place                                // where else the parts of a plan are set
 	edits       map[Field]planEdit                             // of the parts of a plan; nil for formats that package launch writes
 	emitted     string                                         // framework of package launch that writes the format
 }

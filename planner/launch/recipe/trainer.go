@@ -10,13 +10,13 @@ import (
 // trainerYAML are TrainingArguments of transformers in YAML, as alignment-handbook, TRL and LLaMA-Factory write them.
 var trainerYAML = format{
 	name: "trainer", doc: "HF TrainingArguments: YAML or JSON of transformers, TRL, alignment-handbook, LLaMA-Factory", syntax: isYAML, needs: trainerNeeds,
-	keys: trainerKeys, inert: trainerInert, weighs: trainerWeighs, finish: trainerFinish, edits: trainerEdits,
+	keys: trainerKeys, inert: trainerInert, weighs: trainerWeighs, finish: trainerFinish, outside: outsideTrainer, edits: trainerEdits,
 }
 
 // trainerJSON are the same in JSON.
 var trainerJSON = format{
 	name: "trainer", syntax: isJSON, needs: trainerNeeds,
-	keys: trainerKeys, inert: trainerInert, weighs: trainerWeighs, finish: trainerFinish, edits: trainerEdits,
+	keys: trainerKeys, inert: trainerInert, weighs: trainerWeighs, finish: trainerFinish, outside: outsideTrainer, edits: trainerEdits,
 }
 
 // trainerNeeds are keys of TrainingArguments: a file has at least one.

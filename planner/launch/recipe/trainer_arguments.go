@@ -14,7 +14,7 @@ var trainerArguments = format{
 	name: "trainer", syntax: isShell, underscores: true, needs: []string{"model_name_or_path", "per_device_train_batch_size"},
 	keys: trainerOptions(), inert: append([]string{"program", "master_*", "main_*", "rdzv_*", "node_rank", "machine_rank", "standalone", "hostfile", "multi_gpu", "num_cpu*", "same_network", "gpu_ids", "dynamo_backend", "use_deepspeed", "use_fsdp", "fsdp_*", "zero3_*",
 		"*_file", "*_path", "data_*", "version", "lazy_*", "include_*", "max_steps", "module", "max_restarts", "tee", "enable_each*", "no_*", "conv_*", "prompt_*", "*_dir", "*_name", "project*", "wandb*", "use_auth*", "is_*", "streaming", "block_*", "config_name", "neftune*", "weight_decay", "gradient_checkpointing_*"}, trainerInert...),
-	weighs: trainerOptionWeighs(), finish: trainerArgumentsFinish, edits: trainerEdits,
+	weighs: trainerOptionWeighs(), finish: trainerArgumentsFinish, outside: outsideTrainer, edits: trainerEdits,
 }
 
 // trainerOptions are the keys of the YAML with the options of the launchers, and names that training scripts use.

@@ -84,7 +84,7 @@ function changes(list, title) {
   return h("section", {"aria-label": title}, h("h2", {}, title), plainTable([
     {name: "Change", cell: (x) => h("code", {}, x.change)}, {name: "Gain", num: true, cell: (x) => (x.gain < 0 ? "−" : "+") + percent(Math.abs(x.gain))},
     {name: "Step", num: true, cell: (x) => duration(x.step_time_s)}, {name: "GiB", num: true, cell: (x) => sig(x.mem_gib, 3)}, {name: "Memory", cell: (x) => x.verdict},
-  ], list, title), list.map((x) => x.diff ? diff(x.change, x.diff) : x.no_diff && h("p", {class: "note"}, "No diff of ", h("code", {}, x.change), ": " + x.no_diff)));
+  ], list, title), list.map((x) => x.diff ? diff(x.change, x.diff) : (x.elsewhere || x.no_diff) && h("p", {class: "note"}, "No diff of ", h("code", {}, x.change), ": " + (x.elsewhere || x.no_diff))));
 }
 
 function diff(title, text) {

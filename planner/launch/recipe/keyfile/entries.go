@@ -31,7 +31,7 @@ type Entry struct {
 	Bare   bool // an option of a command line without a value
 
 	Follows    bool   // the value is computed from those of other keys
-	Start, End int    // bytes of the value in the file; end 0 = not known
+	Start, End int    // bytes of the value in the file, of a list from its first element to its last; end 0 = not known
 	Written    string // the value in the syntax of the file, of settings only
 }
 
@@ -152,7 +152,8 @@ func (w *yamlWalk) walk(key string, n ast.Node, depth int) error {
 
 func (w *yamlWalk) sequence(key string, v *ast.SequenceNode, depth int) error {
 	list := []string{}
-	for _, item := range v.Values {
+	e := Entry{Key: key}
+	for i, item := range v.Values {
 		switch item.(type) {
 		case *ast.MappingNode, *ast.MappingValueNode, *ast.SequenceNode, *ast.AliasNode, *ast.AnchorNode:
 			if err := w.walk(key+"[]", item, depth+1); err != nil {
@@ -162,11 +163,18 @@ func (w *yamlWalk) sequence(key string, v *ast.SequenceNode, depth int) error {
 			if w.steps++; w.steps > MaxEntries {
 				return errTooMany
 			}
-			list = append(list, w.scalar("", item).Value)
+			at := w.scalar("", item)
+			list = append(list, at.Value)
+			if e.End = at.End; i == 0 {
+				e.Start = at.Start
+			}
 		}
 	}
 	if len(list) > 0 || len(v.Values) == 0 {
-		w.out = append(w.out, Entry{Key: key, Value: strings.Join(list, " "), List: list})
+		if e.Value, e.List = strings.Join(list, " "), list; e.Start == 0 || e.End <= e.Start {
+			e.Start, e.End = 0, 0
+		}
+		w.out = append(w.out, e)
 	}
 	return nil
 }

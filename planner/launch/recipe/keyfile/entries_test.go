@@ -19,7 +19,7 @@ func TestPlaces(t *testing.T) {
 		want string // key=written of each entry; without a place the value in brackets
 	}{
 		{"YAML", YAML, "# größe\na: 1 # one\nb:\n  c: \"two\"\n  d: [1, 2]\n  e:\nf: 'grün'\nlist:\n- g: 3\n- g: 4\nh: &x {i: 5}\nj: *x\n",
-			`a=1 b.c="two" b.d=[1 2] b.e= f='grün' list[].g=3 list[].g=4 h.i=5 j.i=5`},
+			`a=1 b.c="two" b.d=1, 2 b.e= f='grün' list[].g=3 list[].g=4 h.i=5 j.i=5`},
 		{"JSON", JSON, "{\"a\": 1, // one\n\"b\": {\"c\": \"two\", \"d\": [1, 2], \"e\": null}, /* \" */ \"f\": \"gr\\u00fcn\",\n}",
 			`a=1 b.c="two" b.d=[1 2] b.e=[] f=[grün]`},
 		{"TOML", TOML, "a = 1_000 # one\n[b]\nc = 'two'\nd = [1, 2]\nf.g = true\n[[list]]\nh = \"#\"\n",

@@ -24,13 +24,15 @@ func (d *Document) has(key string) bool {
 	return slices.ContainsFunc(d.Entries, func(e Entry) bool { return e.Key == key })
 }
 
-// EditYAML is EditTOML of a document in block style.
+// EditYAML is EditTOML of a document in block style. The value of a list of words is its words with spaces between.
 func (d *Document) EditYAML(key, value string, remove bool) (string, bool) {
 	text := d.Text
 	e, has := d.place(key)
 	switch {
 	case remove:
 		return d.removeYAML(key)
+	case has && len(e.List) > 0:
+		return e.editList(text, strings.Fields(value))
 	case has && e.Start == e.End || has && text[e.Start-1] == ':': // nothing is written
 		return text[:e.Start] + " " + value + text[e.End:], true
 	case has:
@@ -40,6 +42,23 @@ func (d *Document) EditYAML(key, value string, remove bool) (string, bool) {
 	}
 	path := strings.Split(key, ".")
 	return d.insertYAML(path[:len(path)-1], []string{path[len(path)-1] + ": " + value})
+}
+
+// editList writes other words into a list of words, in block or flow style.
+func (e *Entry) editList(text string, words []string) (string, bool) {
+	start, _ := LineOf(text, e.Start)
+	separator, block := text[start:e.Start], false
+	if block = strings.TrimSpace(separator) == "-"; !block {
+		separator = " "
+	}
+	written := strings.FieldsFunc(text[e.Start:e.End], func(c rune) bool { return strings.ContainsRune(" \t\r\n,-", c) })
+	if !slices.Equal(written, e.List) || len(words) == 0 { // quotes, comments, or words with such signs
+		return "", false
+	}
+	if block {
+		return text[:e.Start] + strings.Join(words, "\n"+separator) + text[e.End:], true
+	}
+	return text[:e.Start] + strings.Join(words, ","+separator) + text[e.End:], true
 }
 
 // insertYAML puts lines into the mapping at a path: before its first key, and after the last line of the file for a new
@@ -54,7 +73,7 @@ func (d *Document) insertYAML(path, lines []string) (string, bool) {
 	}
 	for _, e := range d.Entries {
 		rest, inside := strings.CutPrefix(e.Key, parent)
-		if !inside || strings.ContainsAny(rest, ".[") || e.End == 0 {
+		if !inside || strings.ContainsAny(rest, ".[") || e.End == 0 || len(e.List) > 0 {
 			continue
 		}
 		start, _ := LineOf(d.Text, e.Start)
@@ -81,8 +100,8 @@ func (d *Document) insertYAML(path, lines []string) (string, bool) {
 func (d *Document) removeYAML(key string) (string, bool) {
 	e, ok := d.place(key)
 	at := e.Start
-	if !ok { // a section: the line above its first key
-		i := slices.IndexFunc(d.Entries, func(e Entry) bool { return strings.HasPrefix(e.Key, key+".") && e.End > 0 })
+	if !ok || len(e.List) > 0 { // a section or list: the line above its first key
+		i := slices.IndexFunc(d.Entries, func(e Entry) bool { return (e.Key == key || strings.HasPrefix(e.Key, key+".")) && e.End > 0 })
 		if i < 0 {
 			return d.Text, !d.has(key)
 		}
