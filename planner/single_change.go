@@ -47,7 +47,7 @@ func SingleChanges(p spec.Plan, r *Request) []SingleChange {
 	add("sp=1", func(q *spec.Plan) { q.SequenceParallel = q.TP > 1 })
 	add("shard=0", func(q *spec.Plan) { q.Shard = 0 })
 	for _, v := range r.Accelerator.Formats() {
-		if v.Bytes() < p.Precision.Bytes() && v.Format() != spec.FP4 {
+		if v.Bytes() < p.Precision.Bytes() && v.Format() != spec.FP4 && r.Model.Adapter.Kind != spec.QLoRA { // quantized weights are multiplied in 16 bits
 			add("precision="+string(v), func(q *spec.Plan) { q.Precision = v })
 		}
 	}

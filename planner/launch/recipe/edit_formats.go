@@ -131,13 +131,26 @@ var trainerEdits = map[Field]planEdit{
 	EP: trainerDegree(EP, "expert_model_parallel_size", "ep_size"), VPP: trainerDegree(VPP, "virtual_pipeline_model_parallel_size"), SP: trainerDegree(SP, "sequence_parallel"),
 	MicroBatch: writes(MicroBatch, "per_device_train_batch_size", "micro_batch_size"), GradAccum: writes(GradAccum, "gradient_accumulation_steps"),
 	Recompute: trainerRecompute, Precision: trainerPrecision, Offload: orShipped(trainerOffload),
-	ZeRO: orShipped(fsdpStage(func(zero int) []change {
-		return []change{{key: "fsdp", value: map[int]string{2: "shard_grad_op auto_wrap", 3: "full_shard auto_wrap"}[zero]}}
-	}, []string{"fsdp_config.reshard_after_forward"}, nil)),
+	ZeRO: orShipped(trainerStage),
+}
+
+var trainerFSDP = fsdpStage(func(zero int) []change {
+	return []change{{key: "fsdp", value: map[int]string{2: "shard_grad_op auto_wrap", 3: "full_shard auto_wrap"}[zero]}}
+}, []string{"fsdp_config.reshard_after_forward"}, []string{"fsdp_sharding_strategy"})
+
+// trainerStage writes the option of accelerate launch for DeepSpeed, or the stage of FSDP.
+func trainerStage(r *Recipe, p *spec.Plan) ([]change, string) {
+	if r.has("zero_stage") || r.flagOf("use_deepspeed") && r.elsewhere() == "" {
+		return writes(ZeRO, "zero_stage")(r, p)
+	}
+	return trainerFSDP(r, p)
 }
 
 // trainerOffload writes offloading where the file has it: in its words of FSDP, or in its settings.
 func trainerOffload(r *Recipe, p *spec.Plan) ([]change, string) {
+	if r.has("zero_stage") || r.flagOf("use_deepspeed") && r.elsewhere() == "" {
+		return offloadDevices(p, ""), ""
+	}
 	out, why := fsdpMoves("fsdp_config.offload_params")(r, p)
 	words := strings.Fields(r.valueOf("fsdp"))
 	if why != "" || len(words) == 0 || r.has("fsdp_config.offload_params") {
@@ -183,6 +196,9 @@ func trainerRecompute(r *Recipe, p *spec.Plan) ([]change, string) {
 }
 
 func trainerPrecision(r *Recipe, p *spec.Plan) ([]change, string) {
+	if p.Precision.Format() == spec.FP8 && r.has("mixed_precision") { // an option of accelerate launch
+		return []change{{key: "mixed_precision", value: "fp8"}}, ""
+	}
 	factory := slices.ContainsFunc([]string{"finetuning_type", "cutoff_len", "template"}, r.has) // LLaMA-Factory
 	if p.Precision.Format() == spec.FP8 && (r.megatronTrainer() || !factory) {
 		return nil, "TrainingArguments has no key for it; " + inAccelerate
@@ -262,9 +278,13 @@ func accelerateOffload(r *Recipe, p *spec.Plan) ([]change, string) {
 	if !r.distributedBy("DEEPSPEED") || r.elsewhere() != "" {
 		return fsdpMoves("fsdp_config.fsdp_offload_params", "fsdp_config.fsdp_cpu_offload")(r, p)
 	}
+	return offloadDevices(p, "deepspeed_config."), ""
+}
+
+// offloadDevices are Accelerate's keys of what DeepSpeed offloads.
+func offloadDevices(p *spec.Plan, prefix string) []change {
 	device := map[bool]string{true: "cpu", false: "none"}
-	return []change{{key: "deepspeed_config.offload_optimizer_device", value: device[p.Offload != spec.OffloadNone]},
-		{key: "deepspeed_config.offload_param_device", value: device[p.Offload == spec.OffloadParams]}}, ""
+	return []change{{key: prefix + "offload_optimizer_device", value: device[p.Offload != spec.OffloadNone]}, {key: prefix + "offload_param_device", value: device[p.Offload == spec.OffloadParams]}}
 }
 
 func accelerateRecompute(r *Recipe, p *spec.Plan) ([]change, string) {

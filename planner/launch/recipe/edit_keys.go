@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -151,7 +152,7 @@ func switchesOf(r *Recipe, of spec.Precision) (out []change) {
 
 // elsewhere says which other file has ZeRO and offload, if one has.
 func (r *Recipe) elsewhere() string {
-	if v := r.deepspeedName(); v != "" {
+	if v := cmp.Or(r.deepspeedName(), r.valueOf(accelerateFile)); v != "" {
 		return "ZeRO and offload are in another file: change them in " + v
 	}
 	return ""
@@ -159,8 +160,8 @@ func (r *Recipe) elsewhere() string {
 
 // deepspeedName is the DeepSpeed file that has ZeRO and offload, "" = none has.
 func (r *Recipe) deepspeedName() string {
-	for _, key := range []string{"deepspeed", "deepspeed_config.deepspeed_config_file"} {
-		if v := r.valueOf(key); v != "" && v != "null" {
+	for _, key := range append([]string{"deepspeed_config.deepspeed_config_file"}, deepspeedOptions...) {
+		if v := r.valueOf(key); v != "" && v != "null" && !isBare(r.entries, key) {
 			return v
 		}
 	}

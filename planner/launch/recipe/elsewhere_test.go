@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -40,6 +41,66 @@ func TestElsewhere(t *testing.T) {
 		to.Plan = to.Plan.Normal()
 		if got := r.Elsewhere(from, to); got != tc.want {
 			t.Errorf("%s: %s: %q, want %q", tc.name, to.Plan, got, tc.want)
+		}
+	}
+}
+
+// Options of accelerate launch are changed where they stand; a DeepSpeed file that a script names is not replaced by FSDP.
+func TestAccelerateOptions(t *testing.T) {
+	const head, tail = "accelerate launch --num_processes 8 --mixed_precision bf16 ", " train.py --model_name_or_path a/b --per_device_train_batch_size 2 --gradient_accumulation_steps 8 --max_seq_length 4096 --bf16\n"
+	for _, tc := range []struct {
+		options string
+		to      func(p *spec.Plan)
+		want    string
+	}{
+		{"--use_deepspeed --zero_stage 3", func(p *spec.Plan) { p.ZeRO = 2 }, "--use_deepspeed --zero_stage 2"},
+		{"--use_fsdp --fsdp_sharding_strategy FULL_SHARD", func(p *spec.Plan) { p.ZeRO = 2 }, "--use_fsdp --fsdp_sharding_strategy SHARD_GRAD_OP"},
+		{"--use_deepspeed --deepspeed_config_file ds3.conf", func(p *spec.Plan) { p.ZeRO = 2 }, ""},
+		{"--config_file acc.yaml", func(p *spec.Plan) { p.ZeRO = 2 }, ""},
+	} {
+		r, err := Read("a.sh", []byte(head+tc.options+tail), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, _, err := r.Plan(8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := spec.Config{Model: networks[0], Accelerator: h100, Plan: plan, Shape: spec.Packed(8, 8), SeqLen: 4096}
+		to := from
+		tc.to(&to.Plan)
+		if got, why := r.edit(&from, &to, Options{}); tc.want == "" && why == "" || tc.want != "" && got != head+tc.want+tail {
+			t.Errorf("%s: %q, %s, want %q", tc.options, got, why, tc.want)
+		}
+	}
+}
+
+// A script that writes the file of Accelerate, and one that writes that of DeepSpeed under a temporary name, are read with it.
+func TestWrittenConfigurations(t *testing.T) {
+	for text, want := range map[string]spec.Plan{
+		"#SBATCH --ntasks=2 --nodes=2 --gpus-per-node=8\nF=$(mktemp)\ncat >$F <<X\ndistributed_type: FSDP\nfsdp_config:\n  fsdp_version: 2\n  fsdp_reshard_after_forward: false\nX\naccelerate launch --config_file $F --num_processes $((8*SLURM_NNODES))": {DP: 16, ZeRO: 2},
+		"D=$(mktemp -d)\ncat >$D/ds.json <<X\n{\"zero_optimization\": {\"stage\": 1}}\nX\naccelerate launch --num_processes 16 --use_deepspeed --deepspeed_config_file $D/ds.json":                                                                          {DP: 16, ZeRO: 1},
+	} {
+		r, err := Read("a.sh", []byte(text+" train.py --model_name_or_path a/b --per_device_train_batch_size 1 --gradient_accumulation_steps 4 --max_seq_length 4096 --bf16\n"), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.MicroBatch, want.AccumSteps, want.Precision = 1, 4, spec.BF16
+		if got, _, err := r.Plan(16); err != nil || !samePlan(got, want) || len(r.Unset) > 0 || strings.Contains(strings.Join(r.Assumed, " "), "not read") {
+			t.Errorf("%s\n%s, want %s; %v, unset %v, not counted %v", text, got, want, err, r.Unset, r.Uncounted)
+		}
+	}
+}
+
+// Configurations of torchtitan that are not read are refused with what to write instead.
+func TestTorchtitanElsewhere(t *testing.T) {
+	for name, tc := range map[string][2]string{
+		"run.sh":  {"torchrun -m torchtitan.train --job.config_file ${CONFIG:-llama3_8b.toml} --parallelism.tensor_parallel_degree 2 --training.local_batch_size=4 \"$@\"\n", "with llama3_8b.toml: check that file, after its keys have the values of --parallelism.tensor_parallel_degree 2, --training.local_batch_size=4"},
+		"new.sh":  {"torchrun -m torchtitan.train --module llama3 --config llama3_8b\n", "write its values as TOML"},
+		"conf.py": {"from torchtitan.trainer import Trainer\n", "write its values as TOML"},
+	} {
+		if _, err := Read(name, []byte(tc[0]), Options{}); err == nil || !strings.Contains(err.Error(), tc[1]) {
+			t.Errorf("%s: %v, want %q", name, err, tc[1])
 		}
 	}
 }

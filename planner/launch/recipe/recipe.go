@@ -76,6 +76,9 @@ func Read(name string, text []byte, o Options) (*Recipe, error) {
 		return nil, fmt.Errorf("recipe: %s: the file is empty", name)
 	}
 	if strings.EqualFold(filepath.Ext(name), ".py") {
+		if bytes.Contains(text, []byte("torchtitan")) {
+			return nil, fmt.Errorf("recipe: %s: a configuration in Python is not read, because it would have to be run: %s", name, titanKeys)
+		}
 		return nil, fmt.Errorf("recipe: %s: a configuration in Python is not read, because it would have to be run: give the TOML, YAML or arguments that it stands for, or the plan to pacer predict --plan", name)
 	}
 	kind := syntaxOf(name, text)
@@ -212,7 +215,7 @@ func readScript(name, text string, candidates []*format, o Options) (*Recipe, er
 		r.slurm(s)
 	}
 	best.apply(r, entries)
-	r.deepspeedFile(s)
+	r.writtenFiles(s)
 	if n := best.others(s, entries, most); n > 0 {
 		r.assume(fmt.Sprintf("the script starts %d training commands that differ: the first one is read", n+1))
 	}
@@ -220,10 +223,14 @@ func readScript(name, text string, candidates []*format, o Options) (*Recipe, er
 }
 
 // foreign matches programs with arguments that are not read.
-var foreign = regexp.MustCompile(`^(?:.*/)?(openrlhf|verl|swift|ms-swift|llamafactory-cli|axolotl|xtuner|nemorl|nemo_rl|trl|tune|unsloth|colossalai)(?:[./].*)?$`)
+var foreign = regexp.MustCompile(`^(?:.*/)?(openrlhf|verl|swift|ms-swift|llamafactory-cli|axolotl|xtuner|nemorl|nemo_rl|trl|tune|unsloth|colossalai|torchtitan)(?:[./].*)?$`)
 
 // trainerPrograms matches the programs among them that take TrainingArguments.
 var trainerPrograms = regexp.MustCompile(`^arguments of (?:llamafactory-cli|trl) `)
+
+// titanKeys says what a configuration of torchtitan in Python has to be written as.
+const titanKeys = "write its values as TOML and check that: [model] name and flavor; [training] seq_len, local_batch_size and global_batch_size; [parallelism] tensor_parallel_degree, " +
+	"pipeline_parallel_degree, context_parallel_degree, data_parallel_replicate_degree and data_parallel_shard_degree; [activation_checkpoint] mode; model.converters for float8"
 
 // foreignProgram says that a command starts such a program, and which file of it is read, if any.
 func foreignProgram(words []string) string {
@@ -232,30 +239,53 @@ func foreignProgram(words []string) string {
 		return ""
 	}
 	program := foreign.FindStringSubmatch(words[i])[1]
-	for _, w := range words[i:] {
-		if ext := filepath.Ext(w); ext == ".yaml" || ext == ".yml" || ext == ".toml" {
-			return fmt.Sprintf("it starts %s with %s: check that file", program, w)
+	var own []string // options such as --training.seq_len, which are keys of the file
+	for j, w := range words[i:] {
+		if j > 0 && strings.HasPrefix(w, "--") && strings.Contains(w, ".") && filepath.Ext(w) != ".toml" && !strings.HasPrefix(w, "--job.") {
+			if next := i + j + 1; next < len(words) && !strings.Contains(w, "=") && !strings.HasPrefix(words[next], "--") {
+				w += " " + words[next]
+			}
+			own = append(own, w)
 		}
+	}
+	for _, w := range words[i:] {
+		if _, value, ok := strings.Cut(w, "="); ok {
+			w = value
+		}
+		if ext := filepath.Ext(w); ext == ".yaml" || ext == ".yml" || ext == ".toml" {
+			why := fmt.Sprintf("it starts %s with %s: check that file", program, w)
+			if len(own) > 0 {
+				why += ", after its keys have the values of " + strings.Join(own, ", ")
+			}
+			return why
+		}
+	}
+	if program == "torchtitan" {
+		return "the configuration of torchtitan is in Python, which is not run: " + titanKeys
 	}
 	return fmt.Sprintf("arguments of %s are not read: give the plan that they stand for to pacer predict --plan", program)
 }
 
-// deepspeedFile reads the DeepSpeed configuration that a script writes and names.
-func (r *Recipe) deepspeedFile(s *shell.Script) {
-	for _, e := range r.entries {
+// writtenFiles reads the configurations of DeepSpeed and Accelerate that a script writes and names.
+func (r *Recipe) writtenFiles(s *shell.Script) {
+	for _, e := range slices.Clone(r.entries) {
 		document, ok := s.Files[e.Value]
-		if e.Key != "--deepspeed-config" && !slices.Contains(deepspeedOptions, e.Key) || !ok {
+		read, inside := keyfile.JSON, &deepspeedJSON
+		switch {
+		case !ok || e.Key != "--deepspeed-config" && !slices.Contains(append(deepspeedOptions, accelerateFile), e.Key):
 			continue
+		case e.Key == accelerateFile:
+			read, inside = keyfile.YAML, &accelerateYAML
 		}
-		entries, err := keyfile.JSON(e.Value, []byte(document))
+		entries, err := read(e.Value, []byte(document))
 		if err != nil {
 			r.problem("%s, which the script writes, is not understood: %v", e.Value, err)
 			return
 		}
-		inner := newRecipe(e.Value, document, &deepspeedJSON)
-		deepspeedJSON.apply(inner, entries)
+		inner := newRecipe(e.Value, document, inside)
+		inside.apply(inner, entries)
 		for k, v := range inner.numbers {
-			if k != DP && k != Devices { // of all ranks, pipeline and tensor parallel ones too
+			if inside == &accelerateYAML || k != DP && k != Devices { // of all ranks, pipeline and tensor parallel ones too
 				r.setDefault(k, v)
 			}
 		}
@@ -263,7 +293,8 @@ func (r *Recipe) deepspeedFile(s *shell.Script) {
 			r.texts[k] = cmp.Or(r.texts[k], v)
 		}
 		r.Unknown = append(r.Unknown, inner.Unknown...)
-		r.Uncounted = append(r.Uncounted, inner.Uncounted...)
+		r.Uncounted = slices.DeleteFunc(append(r.Uncounted, inner.Uncounted...), func(u Uncounted) bool { return u.Key == accelerateFile && u.Value == e.Value })
+		r.Assumed = slices.DeleteFunc(r.Assumed, func(a string) bool { return strings.Contains(a, e.Value+", which is not read") })
 		derive(r)
 	}
 }

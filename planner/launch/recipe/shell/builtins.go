@@ -152,6 +152,9 @@ func (s *Script) print(args []string, document string) {
 				s.out.WriteString(*s.input)
 			}
 		}
+	case "mktemp":
+		s.temporaries++
+		fmt.Fprintf(s.out, "/tmp/tmp.%d\n", s.temporaries)
 	case "basename":
 		if len(words) > 0 && words[0] != "" {
 			name := path.Base(words[0])

@@ -32,19 +32,20 @@ type Script struct {
 	Unset    map[string]bool   // variables that were used in a command and have no value
 	Nodes    string            // of an #SBATCH line, "" = none
 
-	vars      map[string]expand.Variable
-	given     map[string]string   // of the user; they win over the file
-	missed    map[string]bool     // variables without a value that the present word uses
-	optional  map[string]bool     // variables that the present word has a default of
-	holes     map[string][]string // variables without a value that the value of a variable would have, by its name
-	funcs     map[string]*syntax.Stmt
-	args      []string                   // $1 and so on
-	locals    map[string]expand.Variable // what variables of the present function had before; nil outside of one
-	out       *strings.Builder           // of the present command substitution; nil outside of one
-	input     *string                    // what the present command reads, nil = not known
-	steps     int
-	depth     int
-	processes int // substitutions of processes so far
+	vars        map[string]expand.Variable
+	given       map[string]string   // of the user; they win over the file
+	missed      map[string]bool     // variables without a value that the present word uses
+	optional    map[string]bool     // variables that the present word has a default of
+	holes       map[string][]string // variables without a value that the value of a variable would have, by its name
+	funcs       map[string]*syntax.Stmt
+	args        []string                   // $1 and so on
+	locals      map[string]expand.Variable // what variables of the present function had before; nil outside of one
+	out         *strings.Builder           // of the present command substitution; nil outside of one
+	input       *string                    // what the present command reads, nil = not known
+	steps       int
+	depth       int
+	processes   int // substitutions of processes so far
+	temporaries int // files of mktemp so far
 }
 
 var errLong = fmt.Errorf("more than %d statements", maxSteps)
@@ -60,11 +61,11 @@ func Run(name, text string, given map[string]string) (*Script, error) {
 }
 
 var (
-	sbatchGPUs  = regexp.MustCompile(`(?m)^\s*#SBATCH\s+(?:--gres=gpu(?::[\w.-]+)?:|--gpus-per-node=(?:[\w.-]+:)?)(\d+)`)
-	sbatchTasks = regexp.MustCompile(`(?m)^\s*#SBATCH\s+--ntasks-per-node=(\d+)`)
+	sbatchGPUs  = regexp.MustCompile(`(?m)^\s*#SBATCH[ \t](?:[^#\n]*[ \t])?(?:--gres=gpu(?::[\w.-]+)?:|--gpus-per-node[= ](?:[\w.-]+:)?)(\d+)`)
+	sbatchTasks = regexp.MustCompile(`(?m)^\s*#SBATCH[ \t](?:[^#\n]*[ \t])?--ntasks-per-node[= ](\d+)`)
 )
 
-var sbatchOption = regexp.MustCompile(`(?m)^\s*#SBATCH\s+(?:--nodes|-N)[= ]\s*(\d+)`)
+var sbatchOption = regexp.MustCompile(`(?m)^\s*#SBATCH[ \t](?:[^#\n]*[ \t])?(?:--nodes[= ]|-N=?)[ \t]*(\d+)`)
 
 // header sets the variables that Slurm derives from the #SBATCH lines.
 func (s *Script) header(text string) {
