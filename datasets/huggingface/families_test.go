@@ -147,7 +147,7 @@ func TestFamilyErrors(t *testing.T) {
 		{`"model_type":"recurrent_gemma",` + usual + `"block_types":3`, "block_types=3 is not a list"},
 		{`"model_type":"recurrent_gemma",` + usual + `"lru_width":65`, "a mixer of 65 channels"},
 		{`"model_type":"zamba2",` + usual + `"x":1`, "hybrid_layer_ids or layers_block_type must be there"},
-		{`"model_type":"zamba2",` + usual + `"hybrid_layer_ids":[1],"num_mem_blocks":2`, "1 layers use a shared block, of which there are 2 copies"},
+		{`"model_type":"zamba2",` + usual + `"hybrid_layer_ids":[1],"num_mem_blocks":2`, "1 layers use a shared block that has 2 copies"},
 		{`"model_type":"kimi_linear",` + usual + `"kv_lora_rank":16`, "linear_attn_config must be there"},
 		{`"model_type":"kimi_linear",` + usual + `"attn_res_block_size":12,"linear_attn_config":{"full_attn_layers":[4]}`, "attn_res_block_size changes the layers"},
 		{`"model_type":"falcon_h1",` + strings.Replace(usual, ":4,", ":2000,", 1), "num_hidden_layers=2000 is more than 1365"},

@@ -140,7 +140,7 @@ func falconH1(c *config, m *spec.Model) {
 func zamba2(c *config, m *spec.Model) {
 	uses, copies := c.layerList("hybrid_layer_ids", "layers_block_type", "hybrid", m.Layers), c.count(maxLayers, "num_mem_blocks")
 	if c.err == nil && (uses == 0 || copies == 0 || copies > uses || m.Layers+2*uses > maxLayers) {
-		c.fail("%d layers use a shared block, of which there are %d copies", uses, copies)
+		c.fail("%d layers use a shared block that has %d copies", uses, copies)
 	}
 	if c.err != nil {
 		return

@@ -14,11 +14,11 @@ var refused = map[string]string{}
 
 func init() {
 	for why, types := range map[string][]string{
-		"it has convolutions over raw audio before its layers, the work of which is not modelled":                    {"wav2vec2", "wav2vec2-bert", "wav2vec2-conformer", "hubert", "wavlm", "unispeech", "unispeech-sat", "data2vec-audio", "sew", "sew-d", "seamless_m4t_v2"},
+		"it has convolutions over raw audio before its layers, and their work is not modelled":                       {"wav2vec2", "wav2vec2-bert", "wav2vec2-conformer", "hubert", "wavlm", "unispeech", "unispeech-sat", "data2vec-audio", "sew", "sew-d", "seamless_m4t_v2"},
 		"its stages have different widths and resolutions":                                                           {"convnext", "convnextv2", "swin", "swinv2", "resnet", "segformer", "mobilevit", "pvt_v2", "maxvit", "hiera", "cvt", "focalnet", "efficientnet"},
 		"its layers have embeddings of their own and several streams between them":                                   {"gemma3n", "gemma3n_text"},
 		"its layers have different widths":                                                                           {"openelm", "nemotron-nas", "deci"},
-		"each of its layers has two attentions and a dense MLP beside experts, some of which compute nothing":        {"longcat_flash"},
+		"each of its layers has two attentions and a dense MLP beside experts, and some experts compute nothing":     {"longcat_flash"},
 		"its attention has experts of its own":                                                                       {"jetmoe", "moduleformer"},
 		"its encoder and decoder have experts":                                                                       {"switch_transformers", "nllb-moe"},
 		"its encoder and decoder have configurations of their own":                                                   {"t5gemma", "t5gemma2", "encoder-decoder", "speech-encoder-decoder", "vision-encoder-decoder"},

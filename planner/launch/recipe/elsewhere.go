@@ -7,7 +7,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// place says how a part of plan p is set outside of the file: with which value of which flag or key, and where. "" = it is
+// place says how a part of plan p is set outside of the file: by the value of a flag or key, and where. "" = it is
 // not.
 type place func(r *Recipe, p *spec.Plan) string
 
