@@ -65,7 +65,7 @@ func (f *FixedPlan) prepare() {
 	f.direct = true
 	var c spec.Config
 	f.configure(&c, r.SeqLen)
-	f.site, _ = pl.fixedSite(&c) // judge tries again at its length
+	f.site, _ = pl.fixedSite(&c) // Direct tries again at its length
 }
 
 // configure sets c to the configuration at a sequence length.
@@ -77,7 +77,7 @@ func (f *FixedPlan) configure(c *spec.Config, seq int) {
 
 // At sets out to the one choice on samples of seq tokens; 0 = the model's own length.
 func (f *FixedPlan) At(ctx context.Context, seq int, out *Choice) error {
-	if f.judge(ctx, seq, out) {
+	if f.Direct(ctx, seq, out) {
 		return nil
 	}
 	r := f.request()
@@ -91,9 +91,9 @@ func (f *FixedPlan) At(ctx context.Context, seq int, out *Choice) error {
 	return nil
 }
 
-// judge judges the plan without a search. ok is false where the plan is
-// illegal, its memory unknown, or host memory in use; Rank then decides.
-func (f *FixedPlan) judge(ctx context.Context, seq int, out *Choice) (ok bool) {
+// Direct is At without a search. ok is false where the plan is illegal, its memory unknown, or host memory in use; At then
+// searches.
+func (f *FixedPlan) Direct(ctx context.Context, seq int, out *Choice) (ok bool) {
 	if !f.direct || seq < 0 {
 		return false
 	}

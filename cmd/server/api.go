@@ -43,6 +43,8 @@ type endpoint struct {
 	operation
 	schema *huma.Schema           // of the body
 	plain  func(body []byte) bool // reports that a body is valid; false of any other, valid or not. nil = unknown of all
+	// quick appends the answer to a body without the operation's handler; ok is false where that cannot. nil = never.
+	quick func(ctx context.Context, b, body []byte) (_ []byte, ok bool)
 }
 
 // router is the mux that huma registers operations with. It limits and counts

@@ -77,13 +77,13 @@ func TestPlainQuestionIsAny(t *testing.T) {
 			}
 			post[FitResponse](t, s, "/v1/fit", "{}")
 		}
-		quick := answer.CheckQuestion(body)
+		_, quick := answer.ReadQuestion(body)
 		if quick {
 			plain++
 		}
 		status, got := askedPlain(s, "/v1/predict", body)
 		other := bytes.Replace(body, []byte(`"model"`), []byte(`"Model"`), 1)
-		if answer.CheckQuestion(other) {
+		if _, quick := answer.ReadQuestion(other); quick {
 			t.Fatalf("%s is plain", other)
 		}
 		wantStatus, want := askedPlain(s, "/v1/predict", other)

@@ -39,7 +39,7 @@ func (s *Server) withBody(o *endpoint, next http.HandlerFunc) http.HandlerFunc {
 				bodies.Put(buf)
 			}
 		}()
-		if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "" && kind != "application/json" {
+		if kind := mediaType(r); kind != "" && kind != "application/json" {
 			problem.Write(w, problem.New(http.StatusUnsupportedMediaType, "", fmt.Sprintf("content type %q: want application/json", problem.Echo(kind))))
 			return
 		}
@@ -58,6 +58,9 @@ func (s *Server) withBody(o *endpoint, next http.HandlerFunc) http.HandlerFunc {
 				return
 			}
 		}
+		if o.quick != nil && s.answerQuick(o, w, r, buf) {
+			return
+		}
 		if p := s.badBody(o, buf.Bytes()); p != nil {
 			problem.Write(w, p)
 			return
@@ -68,6 +71,39 @@ func (s *Server) withBody(o *endpoint, next http.HandlerFunc) http.HandlerFunc {
 		}
 		next(w, r)
 	}
+}
+
+// mediaType returns the type of the body of r.
+func mediaType(r *http.Request) string {
+	of := r.Header.Get("Content-Type")
+	if of == "application/json" {
+		return of
+	}
+	kind, _, _ := mime.ParseMediaType(of)
+	return kind
+}
+
+// quickAnswer is more than the bytes of most answers of endpoint.quick.
+const quickAnswer = 2 << 10
+
+// answerQuick writes the answer of o.quick, or reports that there is none.
+func (s *Server) answerQuick(o *endpoint, w http.ResponseWriter, r *http.Request, body *bytes.Buffer) (ok bool) {
+	body.Grow(quickAnswer)
+	out, err := admitted(r.Context(), s, o.weight, 0, func() (out []byte, _ error) {
+		ctx, span := s.trace.span(r.Context(), o.id)
+		defer span.End()
+		out, ok = o.quick(ctx, body.AvailableBuffer(), body.Bytes())
+		return out, nil
+	})
+	if err != nil {
+		problem.Write(w, problem.Of(err))
+		return true
+	}
+	if ok {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(append(out, '\n')) // the client may have disconnected
+	}
+	return ok
 }
 
 // badBody returns the problem with a body by its syntax and its schema.
@@ -88,17 +124,17 @@ func (s *Server) readBody(buf *bytes.Buffer, w http.ResponseWriter, r *http.Requ
 	if r.ContentLength > s.o.MaxBody {
 		return &http.MaxBytesError{Limit: s.o.MaxBody}
 	}
-	from, end, err := bodycheck.Decompressed(r.Header.Get("Content-Encoding"), http.MaxBytesReader(w, r.Body, s.o.MaxBody), s.o.MaxBody)
+	sent := r.Body
+	if r.ContentLength < 0 { // else net/http reads no more
+		sent = http.MaxBytesReader(w, r.Body, s.o.MaxBody)
+	}
+	plain, end, err := bodycheck.Decompressed(r.Header.Get("Content-Encoding"), sent, s.o.MaxBody)
 	if err != nil {
 		return err
 	}
 	defer end()
-	bounded := &io.LimitedReader{R: &metered{from, s.memory.leaseOf(w)}, N: s.o.MaxBody + 1}
-	if _, err := buf.ReadFrom(bounded); err != nil {
+	if _, err := buf.ReadFrom(&metered{r: plain, lease: s.memory.leaseOf(w), most: s.o.MaxBody}); err != nil {
 		return err
-	}
-	if bounded.N == 0 {
-		return &http.MaxBytesError{Limit: s.o.MaxBody}
 	}
 	// From here on the connection reads the next request. A deadline that passes
 	// meanwhile would end the context of this one.

@@ -47,16 +47,21 @@ func (l *lease) end() {
 	l.held = 0
 }
 
-// metered reads while the lease has memory for what it reads.
+// metered reads a body while the lease has memory for what it reads. More than most bytes are an error.
 type metered struct {
-	r     io.Reader
-	lease *lease
+	r          io.Reader
+	lease      *lease
+	most, read int64
 }
 
+// Read implements io.Reader.
 func (m *metered) Read(b []byte) (int, error) {
-	n, err := m.r.Read(b)
+	n, err := m.r.Read(b[:min(int64(len(b)), m.most-m.read+1)])
 	if n > 0 && !m.lease.take(n) {
 		return 0, errMemory
+	}
+	if m.read += int64(n); m.read > m.most {
+		return 0, &http.MaxBytesError{Limit: m.most}
 	}
 	return n, err
 }

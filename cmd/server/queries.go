@@ -17,7 +17,7 @@ func (s *Server) registerQueries(api huma.API, m *router) {
 		func(ctx context.Context, in *body[answer.PredictRequest]) (query.Plans, error) {
 			return s.models.Predict(ctx, &in.Body)
 		})
-	m.ops["POST /v1/predict"].plain = answer.CheckQuestion
+	m.ops["POST /v1/predict"].quick = s.appendKept
 	register(s, api, m, operation{http.MethodPost, "/v1/predict/batch", "predict-batch", tag, search, "Step time and memory of many plans",
 		"A row per question, in order: a plan or a problem.", nil},
 		func(ctx context.Context, in *body[BatchRequest]) (Batch, error) { return s.batch(ctx, &in.Body) })
@@ -47,4 +47,22 @@ func (s *Server) registerQueries(api huma.API, m *router) {
 		func(ctx context.Context, in *body[answer.CheckRequest]) (query.Check, error) {
 			return s.models.Check(ctx, &in.Body)
 		})
+}
+
+// appendKept appends the answer to a plain question, whose plan is kept for the questions after it. ok is false for any
+// other, valid or not.
+func (s *Server) appendKept(ctx context.Context, b, body []byte) (_ []byte, ok bool) {
+	q, ok := answer.ReadQuestion(body)
+	if !ok {
+		return b, false
+	}
+	if out, ok := s.models.AppendKept(ctx, b, &q); ok {
+		return out, true
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
+	defer cancel()
+	if !s.models.Keep(ctx, &q) {
+		return b, false
+	}
+	return s.models.AppendKept(ctx, b, &q)
 }

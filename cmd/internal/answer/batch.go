@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -42,8 +43,6 @@ type Prepared struct {
 
 // words are what the rows of a plan have in common.
 type words struct {
-	text           string
-	parts          spec.Plan
 	devices, batch int
 	shape          string
 	head           []byte // of the JSON
@@ -54,7 +53,7 @@ func (b *Batch) PrepareRows(ctx context.Context, q *Question) *Prepared {
 	p := b.prepare(ctx, q)
 	if p.err == nil {
 		plan, shape := p.plan.Plan()
-		p.words = words{plan.String(), plan, plan.Devices(), plan.GlobalBatch(), query.ShapeText(shape), query.AppendHead(nil, &plan)}
+		p.words = words{plan.Devices(), plan.GlobalBatch(), query.ShapeText(shape), query.AppendHead(nil, &plan)}
 	}
 	return p
 }
@@ -106,18 +105,24 @@ func (p *Prepared) Cost() *spec.TrainCost { return &p.site.cost }
 
 // At sets out to the answer for samples of seq tokens; 0 = the question's own length. Errors are those of PredictRow.
 func (p *Prepared) At(ctx context.Context, seq int, out *planner.Choice) error {
-	switch {
-	case p.err != nil:
+	if p.err != nil {
 		return p.err
-	case seq == 0:
-		seq = p.site.resolved.SeqLen
-	default:
+	}
+	if seq != 0 {
 		if err := query.InRange("seq", seq, query.MaxSeq); err != nil {
 			return err
 		}
 	}
-	return p.plan.At(ctx, seq, out)
+	return p.plan.At(ctx, p.length(seq), out)
 }
+
+// direct is At without a search. ok is false where that needs one, and after errors.
+func (p *Prepared) direct(ctx context.Context, seq int, out *planner.Choice) (ok bool) {
+	return p.err == nil && seq <= query.MaxSeq && p.plan.Direct(ctx, p.length(seq), out)
+}
+
+// length returns seq, or the question's own length for 0.
+func (p *Prepared) length(seq int) int { return cmp.Or(seq, p.site.resolved.SeqLen) }
 
 // AppendRow appends the JSON of the query.PlanRow of At to b. After an error it returns b.
 func (p *Prepared) AppendRow(ctx context.Context, b []byte, seq int) ([]byte, error) {
@@ -125,7 +130,11 @@ func (p *Prepared) AppendRow(ctx context.Context, b []byte, seq int) ([]byte, er
 	if err := p.At(ctx, seq, &choice); err != nil {
 		return b, err
 	}
+	return p.appendRow(b, &choice)
+}
+
+func (p *Prepared) appendRow(b []byte, choice *planner.Choice) ([]byte, error) {
 	row := query.PlanRow{Devices: p.devices, GlobalBatch: p.batch, Shape: p.shape}
-	row.Set(&choice, p.Cost())
+	row.Set(choice, p.Cost())
 	return row.AppendJSON(b, p.head)
 }

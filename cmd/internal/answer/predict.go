@@ -39,27 +39,12 @@ type PredictRequest struct {
 	Described
 	Explain bool   `json:"explain,omitempty" doc:"Add the parts of time and memory, and the training stacks assumed."`
 	Emit    string `json:"emit,omitempty" maxLength:"64" example:"megatron" doc:"Add the files that start the plan under this training framework, as launch. Without framework, its training stack is predicted for."`
-
-	plain *Question // of a body that ReadQuestion reads, in place of all else
-}
-
-// ReadJSON reads a body that ReadQuestion reads, and returns false for any other.
-func (in *PredictRequest) ReadJSON(body []byte) bool {
-	q, ok := ReadQuestion(body)
-	if ok {
-		in.plain = &q
-	}
-	return ok
 }
 
 // Predict answers like pacer predict.
 func (c *Answerer) Predict(ctx context.Context, in *PredictRequest) (query.Plans, error) {
 	start := time.Now()
-	answer := c.PredictRow
-	if in.plain != nil {
-		answer = c.predictPlain
-	}
-	row, begin, err := answer(ctx, in)
+	row, begin, err := c.PredictRow(ctx, in)
 	if err != nil {
 		return query.Plans{}, err
 	}
@@ -100,16 +85,37 @@ func (c *Answerer) PredictRow(ctx context.Context, in *PredictRequest) (row quer
 	return row, start, err
 }
 
-// predictPlain is PredictRow for a plain question. The plan is kept for questions that differ in Seq.
-func (c *Answerer) predictPlain(ctx context.Context, in *PredictRequest) (row query.PlanRow, start *query.Launch, err error) {
-	p := c.prepared(ctx, in.plain)
+// AppendKept appends the JSON of Predict's answer to q, where a plan is kept that answers without a search. Else it
+// returns b and false.
+func (c *Answerer) AppendKept(ctx context.Context, b []byte, q *Question) (_ []byte, ok bool) {
+	start := time.Now()
+	p, _ := c.kept(q)
 	var choice planner.Choice
-	if err := p.At(ctx, in.plain.Seq, &choice); err != nil {
-		return row, nil, err
+	if p == nil || !p.direct(ctx, q.Seq, &choice) {
+		return b, false
 	}
-	row = query.PlanRow{Plan: p.text, PlanParts: p.parts, Devices: p.devices, GlobalBatch: p.batch, Shape: p.shape}
-	row.Set(&choice, p.Cost())
-	return row, nil, nil
+	out, err := p.appendRow(append(b, `{"plans":[`...), &choice)
+	fitting := 0
+	if choice.Fits {
+		fitting = 1
+	}
+	if err == nil {
+		out, err = query.AppendPlansEnd(out, 1, fitting, time.Since(start).Seconds())
+	}
+	if err != nil {
+		return b, false // Predict has the error
+	}
+	return out, true
+}
+
+// Keep prepares the plan of q for AppendKept, and reports whether it can.
+func (c *Answerer) Keep(ctx context.Context, q *Question) bool { return c.prepared(ctx, q).err == nil }
+
+// kept returns the plan of q that is kept, nil if none is, and the generation that it is of.
+func (c *Answerer) kept(q *Question) (*Prepared, uint64) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.plans[q.plan()], c.generation
 }
 
 // maxPlans bounds the plans that are kept.
@@ -117,14 +123,11 @@ const maxPlans = 1024
 
 // prepared returns the plan of q, prepared for the present models and measurements.
 func (c *Answerer) prepared(ctx context.Context, q *Question) *Prepared {
-	key := q.plan()
-	c.mu.RLock()
-	p, generation := c.plans[key], c.generation
-	c.mu.RUnlock()
+	p, generation := c.kept(q)
 	if p != nil {
 		return p
 	}
-	key = key.clone()
+	key := q.plan().clone()
 	p = c.NewBatch(nil).PrepareRows(ctx, &key)
 	c.mu.Lock()
 	defer c.mu.Unlock()

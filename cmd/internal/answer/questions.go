@@ -42,16 +42,10 @@ func ReadQuestions(body []byte, most int) (out Questions, ok bool) {
 	return out, ok
 }
 
-// CheckQuestion reports whether ReadQuestion reads body.
-func CheckQuestion(body []byte) bool {
-	r := questionReader{body: body}
-	return r.single(&Question{})
-}
-
 // ReadQuestion reads a body of POST /v1/predict that is one of the objects that ReadQuestions reads.
 func ReadQuestion(body []byte) (q Question, ok bool) {
 	r := questionReader{body: body, text: string(body)}
-	ok = r.single(&q)
+	ok = r.question(&q) && r.end()
 	return q, ok
 }
 
@@ -89,9 +83,6 @@ func (r *questionReader) read(most int, each func(*Question)) bool {
 		}
 	}
 }
-
-// single reads one question.
-func (r *questionReader) single(q *Question) bool { return r.question(q) && r.end() }
 
 // end reports whether nothing is left but blanks.
 func (r *questionReader) end() bool { return r.peek() == 0 && r.at == len(r.body) }

@@ -64,10 +64,15 @@ func (p Plans) AppendJSON(b []byte) (_ []byte, err error) {
 			return b, err
 		}
 	}
+	return AppendPlansEnd(b, p.Evaluated, p.Fitting, p.ElapsedS)
+}
+
+// AppendPlansEnd appends what follows the rows in the JSON of Plans.
+func AppendPlansEnd(b []byte, evaluated, fitting int, elapsed float64) ([]byte, error) {
 	w := jsonWriter{b: append(b, ']')}
-	w.b = strconv.AppendInt(append(w.b, `,"evaluated":`...), int64(p.Evaluated), 10)
-	w.b = strconv.AppendInt(append(w.b, `,"fitting":`...), int64(p.Fitting), 10)
-	w.number(`,"elapsed_s":`, p.ElapsedS)
+	w.b = strconv.AppendInt(append(w.b, `,"evaluated":`...), int64(evaluated), 10)
+	w.b = strconv.AppendInt(append(w.b, `,"fitting":`...), int64(fitting), 10)
+	w.number(`,"elapsed_s":`, elapsed)
 	return append(w.b, '}'), w.err
 }
 
