@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -41,10 +42,8 @@ type operation struct {
 // endpoint is an operation with what its requests need.
 type endpoint struct {
 	operation
-	schema *huma.Schema           // of the body
-	plain  func(body []byte) bool // reports that a body is valid; false of any other, valid or not. nil = unknown of all
-	// quick appends the answer to a body without the operation's handler; ok is false where that cannot. nil = never.
-	quick func(ctx context.Context, b, body []byte) (_ []byte, ok bool)
+	schema *huma.Schema                          // of the body
+	quick  func(body *bytes.Buffer) *quickAnswer // nil = none of any body; it returns nil where it has none
 }
 
 // router is the mux that huma registers operations with. It limits and counts
@@ -209,11 +208,7 @@ func register[I, O any](s *Server, api huma.API, m *router, op operation, handle
 			return handle(ctx, in)
 		})
 		if err != nil {
-			p := problem.Of(err)
-			if p.Status >= 500 {
-				requestOf(ctx).err = err
-			}
-			return nil, p
+			return nil, failure(ctx, err)
 		}
 		return &reply[O]{out}, nil
 	})
@@ -221,6 +216,15 @@ func register[I, O any](s *Server, api huma.API, m *router, op operation, handle
 		e.schema = bodySchema(path.Post)
 		describeProblems(api.OpenAPI(), path.Get, path.Post, path.Delete)
 	}
+}
+
+// failure returns the problem of an error, which the log has where it is the server's.
+func failure(ctx context.Context, err error) *problem.Problem {
+	p := problem.Of(err)
+	if p.Status >= 500 {
+		requestOf(ctx).err = err
+	}
+	return p
 }
 
 // describeProblems gives the error responses of operations the schema that they have.

@@ -22,17 +22,7 @@ import (
 // BatchRequest asks about many plans.
 type BatchRequest struct {
 	Questions []answer.PredictRequest `json:"questions" minItems:"1" maxItems:"10000"`
-
-	plain answer.Questions // of a body that answer.ReadQuestions reads, in place of Questions
 }
-
-// ReadJSON reads a plain body.
-func (in *BatchRequest) ReadJSON(body []byte) (ok bool) {
-	in.plain, ok = answer.ReadQuestions(body, maxBatch)
-	return ok
-}
-
-func (in *BatchRequest) len() int { return max(len(in.Questions), len(in.plain.Rows)) }
 
 // Batch answers a BatchRequest, a row per question in its order.
 type Batch struct {
@@ -52,7 +42,7 @@ type BatchRow struct {
 	Problem *problem.Problem `json:"problem,omitempty"`
 }
 
-// jsonFormat is that of huma, but for bodies and answers with a quicker one of their own.
+// jsonFormat is that of huma, but for answers with a quicker one of their own.
 var jsonFormat = huma.Format{
 	Marshal: func(w io.Writer, v any) error {
 		quick, ok := v.(interface{ AppendJSON([]byte) ([]byte, error) })
@@ -65,33 +55,14 @@ var jsonFormat = huma.Format{
 		}
 		return err
 	},
-	Unmarshal: func(body []byte, v any) error {
-		if v, ok := v.(interface{ ReadJSON([]byte) bool }); ok && v.ReadJSON(body) {
-			return nil
-		}
-		return huma.DefaultJSONFormat.Unmarshal(body, v)
-	},
+	Unmarshal: huma.DefaultJSONFormat.Unmarshal,
 }
 
 // rowsPerPiece is the number of rows of a batch that a core answers at a time.
 const rowsPerPiece = 128
 
-// batch answers requests on all cores.
-func (s *Server) batch(ctx context.Context, in *BatchRequest) (Batch, error) {
-	start := time.Now()
-	rows := in.len()
-	row := func(b []byte, i int) ([]byte, error) { return s.appendAnswer(ctx, b, &in.Questions[i]) }
-	if in.Questions == nil {
-		plans, err := s.prepare(ctx, in.plain.Plans)
-		if err != nil {
-			return Batch{}, err
-		}
-		row = func(b []byte, i int) ([]byte, error) {
-			q := &in.plain.Rows[i]
-			b, err := plans[q.Plan].AppendRow(ctx, append(b, `{"plan":`...), q.Seq)
-			return append(b, '}'), err
-		}
-	}
+// batch returns the JSON of a Batch of so many rows, which it answers on all cores. row appends one to b.
+func (s *Server) batch(ctx context.Context, start time.Time, rows int, row func(b []byte, i int) ([]byte, error)) ([]byte, error) {
 	pieces := make([]*bytes.Buffer, (rows+rowsPerPiece-1)/rowsPerPiece)
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -104,9 +75,9 @@ func (s *Server) batch(ctx context.Context, in *BatchRequest) (Batch, error) {
 	}
 	wg.Wait()
 	if err := ctx.Err(); err != nil {
-		return Batch{}, err
+		return nil, err
 	}
-	return Batch{text: joinRows(pieces, time.Since(start).Seconds())}, nil
+	return joinRows(pieces, time.Since(start).Seconds()), nil
 }
 
 // prepare looks up the plans of a batch.

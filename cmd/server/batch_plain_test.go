@@ -27,12 +27,12 @@ func TestPlainBatchIsAny(t *testing.T) {
 		if i%8 > 0 {
 			body = mutated(rnd, body)
 		}
-		if answer.CheckQuestions(body, maxBatch) {
+		if _, quick := answer.ReadQuestions(body, maxBatch); quick {
 			plain++
 		}
 		status, got := ask(body)
 		other := bytes.Replace(body, []byte(`"questions"`), []byte(`"Questions"`), 1)
-		if answer.CheckQuestions(other, maxBatch) {
+		if _, quick := answer.ReadQuestions(other, maxBatch); quick {
 			t.Fatalf("%s is plain", other)
 		}
 		wantStatus, want := ask(other)

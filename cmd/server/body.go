@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -48,15 +49,15 @@ func (s *Server) withBody(o *endpoint, next http.HandlerFunc) http.HandlerFunc {
 			s.bodyProblem(w, err)
 			return
 		}
-		var key answercache.Key
 		if o.weight == search {
-			key = s.answers.Key(o.path, buf.Bytes(), s.models.Generation())
+			key := s.answers.Key(o.path, buf.Bytes(), s.models.Generation())
 			if answer := s.answers.Get(key); answer != nil {
 				s.metrics.cached.Inc()
 				w.Header().Set("Content-Type", "application/json")
 				_, _ = w.Write(answer) // the client may have disconnected
 				return
 			}
+			w = &answercache.Recorder{ResponseWriter: w, Keep: func(b []byte) { s.answers.Put(key, b) }}
 		}
 		if o.quick != nil && s.answerQuick(o, w, r, buf) {
 			return
@@ -66,9 +67,6 @@ func (s *Server) withBody(o *endpoint, next http.HandlerFunc) http.HandlerFunc {
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(buf.Bytes()))
-		if o.weight == search {
-			w = &answercache.Recorder{ResponseWriter: w, Keep: func(b []byte) { s.answers.Put(key, b) }}
-		}
 		next(w, r)
 	}
 }
@@ -83,34 +81,37 @@ func mediaType(r *http.Request) string {
 	return kind
 }
 
-// quickAnswer is more than the bytes of most answers of endpoint.quick.
-const quickAnswer = 2 << 10
+// quickAnswer answers a body without the operation's handler.
+type quickAnswer struct {
+	cost   float64                                   // as of costOf
+	answer func(ctx context.Context) ([]byte, error) // nil without an error where the handler is needed after all
+}
 
 // answerQuick writes the answer of o.quick, or reports that there is none.
-func (s *Server) answerQuick(o *endpoint, w http.ResponseWriter, r *http.Request, body *bytes.Buffer) (ok bool) {
-	body.Grow(quickAnswer)
-	out, err := admitted(r.Context(), s, o.weight, 0, func() (out []byte, _ error) {
-		ctx, span := s.trace.span(r.Context(), o.id)
-		defer span.End()
-		out, ok = o.quick(ctx, body.AvailableBuffer(), body.Bytes())
-		return out, nil
-	})
-	if err != nil {
-		problem.Write(w, problem.Of(err))
-		return true
+func (s *Server) answerQuick(o *endpoint, w http.ResponseWriter, r *http.Request, body *bytes.Buffer) bool {
+	q := o.quick(body)
+	if q == nil {
+		return false
 	}
-	if ok {
+	out, err := admitted(r.Context(), s, o.weight, q.cost, func() (out []byte, err error) {
+		ctx, span := s.trace.span(r.Context(), o.id)
+		defer func() { endSpan(span, err) }()
+		return q.answer(ctx)
+	})
+	switch {
+	case err != nil:
+		problem.Write(w, failure(r.Context(), err))
+	case out == nil:
+		return false
+	default:
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(append(out, '\n')) // the client may have disconnected
 	}
-	return ok
+	return true
 }
 
 // badBody returns the problem with a body by its syntax and its schema.
 func (s *Server) badBody(o *endpoint, body []byte) *problem.Problem {
-	if o.plain != nil && o.plain(body) {
-		return nil
-	}
 	if len(bytes.TrimSpace(body)) == 0 {
 		return problem.New(http.StatusBadRequest, "", "request body is required")
 	}

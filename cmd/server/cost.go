@@ -45,7 +45,7 @@ func (z searchSize) plans() float64 {
 func costOf(in any) float64 {
 	switch in := in.(type) {
 	case *body[BatchRequest]:
-		return questionSec * float64(in.Body.len())
+		return questionSec * float64(len(in.Body.Questions))
 	case *body[answer.PlanRequest]:
 		q := &in.Body
 		extra := 1 + float64(q.Probe)

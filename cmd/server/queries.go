@@ -1,8 +1,10 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -17,11 +19,16 @@ func (s *Server) registerQueries(api huma.API, m *router) {
 		func(ctx context.Context, in *body[answer.PredictRequest]) (query.Plans, error) {
 			return s.models.Predict(ctx, &in.Body)
 		})
-	m.ops["POST /v1/predict"].quick = s.appendKept
+	m.ops["POST /v1/predict"].quick = s.quickPrediction
 	register(s, api, m, operation{http.MethodPost, "/v1/predict/batch", "predict-batch", tag, search, "Step time and memory of many plans",
 		"A row per question, in order: a plan or a problem.", nil},
-		func(ctx context.Context, in *body[BatchRequest]) (Batch, error) { return s.batch(ctx, &in.Body) })
-	m.ops["POST /v1/predict/batch"].plain = func(body []byte) bool { return answer.CheckQuestions(body, maxBatch) }
+		func(ctx context.Context, in *body[BatchRequest]) (Batch, error) {
+			text, err := s.batch(ctx, time.Now(), len(in.Body.Questions), func(b []byte, i int) ([]byte, error) {
+				return s.appendAnswer(ctx, b, &in.Body.Questions[i])
+			})
+			return Batch{text: text}, err
+		})
+	m.ops["POST /v1/predict/batch"].quick = s.quickBatch
 	register(s, api, m, operation{http.MethodPost, "/v1/plan", "plan", tag, search, "The best plans on given devices",
 		"As pacer plan. Where no plan fits, the response is a problem with the nearest plan and a remedy, unless the request has rejected.", []int{404, 422}},
 		func(ctx context.Context, in *body[answer.PlanRequest]) (query.Plans, error) {
@@ -49,20 +56,47 @@ func (s *Server) registerQueries(api huma.API, m *router) {
 		})
 }
 
-// appendKept appends the answer to a plain question, whose plan is kept for the questions after it. ok is false for any
-// other, valid or not.
-func (s *Server) appendKept(ctx context.Context, b, body []byte) (_ []byte, ok bool) {
-	q, ok := answer.ReadQuestion(body)
+// maxQuick is more than the bytes of most predictions.
+const maxQuick = 2 << 10
+
+// quickPrediction answers a plain question, whose plan is kept for the questions after it.
+func (s *Server) quickPrediction(body *bytes.Buffer) *quickAnswer {
+	q, ok := answer.ReadQuestion(body.Bytes())
 	if !ok {
-		return b, false
+		return nil
 	}
-	if out, ok := s.models.AppendKept(ctx, b, &q); ok {
-		return out, true
+	return &quickAnswer{answer: func(ctx context.Context) ([]byte, error) {
+		body.Grow(maxQuick)
+		if out := s.models.AppendKept(ctx, body.AvailableBuffer(), &q); out != nil {
+			return out, nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
+		defer cancel()
+		if !s.models.Keep(ctx, &q) {
+			return nil, nil
+		}
+		return s.models.AppendKept(ctx, body.AvailableBuffer(), &q), nil
+	}}
+}
+
+// quickBatch answers plain questions.
+func (s *Server) quickBatch(body *bytes.Buffer) *quickAnswer {
+	qs, ok := answer.ReadQuestions(body.Bytes(), maxBatch)
+	if !ok {
+		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
-	defer cancel()
-	if !s.models.Keep(ctx, &q) {
-		return b, false
-	}
-	return s.models.AppendKept(ctx, b, &q)
+	return &quickAnswer{questionSec * float64(len(qs.Rows)), func(ctx context.Context) ([]byte, error) {
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
+		defer cancel()
+		plans, err := s.prepare(ctx, qs.Plans)
+		if err != nil {
+			return nil, err
+		}
+		return s.batch(ctx, start, len(qs.Rows), func(b []byte, i int) ([]byte, error) {
+			q := &qs.Rows[i]
+			b, err := plans[q.Plan].AppendRow(ctx, append(b, `{"plan":`...), q.Seq)
+			return append(b, '}'), err
+		})
+	}}
 }

@@ -86,13 +86,13 @@ func (c *Answerer) PredictRow(ctx context.Context, in *PredictRequest) (row quer
 }
 
 // AppendKept appends the JSON of Predict's answer to q, where a plan is kept that answers without a search. Else it
-// returns b and false.
-func (c *Answerer) AppendKept(ctx context.Context, b []byte, q *Question) (_ []byte, ok bool) {
+// returns nil.
+func (c *Answerer) AppendKept(ctx context.Context, b []byte, q *Question) []byte {
 	start := time.Now()
 	p, _ := c.kept(q)
 	var choice planner.Choice
 	if p == nil || !p.direct(ctx, q.Seq, &choice) {
-		return b, false
+		return nil
 	}
 	out, err := p.appendRow(append(b, `{"plans":[`...), &choice)
 	fitting := 0
@@ -103,9 +103,9 @@ func (c *Answerer) AppendKept(ctx context.Context, b []byte, q *Question) (_ []b
 		out, err = query.AppendPlansEnd(out, 1, fitting, time.Since(start).Seconds())
 	}
 	if err != nil {
-		return b, false // Predict has the error
+		return nil // Predict has the error
 	}
-	return out, true
+	return out
 }
 
 // Keep prepares the plan of q for AppendKept, and reports whether it can.

@@ -18,17 +18,11 @@ func (q Question) plan() Question {
 	return q
 }
 
-// CheckQuestions reports whether ReadQuestions reads body.
-func CheckQuestions(body []byte, most int) bool {
-	r := questionReader{body: body}
-	return r.read(most, func(*Question) {})
-}
-
 // ReadQuestions reads a body of POST /v1/predict/batch in the form of most programs: {"questions":[{...},...]} with at
 // most that many, every field in QuestionFields, once and in its bounds, texts in printable ASCII without escapes, whole
 // numbers in digits. It returns false on any other body, valid or not.
 func ReadQuestions(body []byte, most int) (out Questions, ok bool) {
-	r := questionReader{body: body, text: string(body)}
+	r := questionReader{text: string(body)}
 	at := map[Question]int{}
 	ok = r.read(most, func(q *Question) {
 		key := q.plan()
@@ -44,15 +38,14 @@ func ReadQuestions(body []byte, most int) (out Questions, ok bool) {
 
 // ReadQuestion reads a body of POST /v1/predict that is one of the objects that ReadQuestions reads.
 func ReadQuestion(body []byte) (q Question, ok bool) {
-	r := questionReader{body: body, text: string(body)}
+	r := questionReader{text: string(body)}
 	ok = r.question(&q) && r.end()
 	return q, ok
 }
 
 // questionReader reads a body of POST /v1/predict or /v1/predict/batch.
 type questionReader struct {
-	body []byte
-	text string // of body; "" = values are checked only
+	text string
 	at   int
 	last [32]int // numbers of the fields of the question before: most have the same order
 }
@@ -66,7 +59,7 @@ var fieldNumbers = func() map[string]int {
 }()
 
 func (r *questionReader) read(most int, each func(*Question)) bool {
-	if !r.is('{') || string(r.key()) != "questions" || !r.is('[') {
+	if !r.is('{') || r.key() != "questions" || !r.is('[') {
 		return false
 	}
 	for n := 0; ; n++ {
@@ -85,7 +78,7 @@ func (r *questionReader) read(most int, each func(*Question)) bool {
 }
 
 // end reports whether nothing is left but blanks.
-func (r *questionReader) end() bool { return r.peek() == 0 && r.at == len(r.body) }
+func (r *questionReader) end() bool { return r.peek() == 0 && r.at == len(r.text) }
 
 // question reads an object.
 func (r *questionReader) question(q *Question) bool {
@@ -96,8 +89,8 @@ func (r *questionReader) question(q *Question) bool {
 	for n := 0; ; n++ {
 		key := r.key()
 		i, ok := r.last[n], true
-		if QuestionFields[i].Name != string(key) {
-			i, ok = fieldNumbers[string(key)]
+		if QuestionFields[i].Name != key {
+			i, ok = fieldNumbers[key]
 		}
 		if !ok || seen&(1<<i) != 0 {
 			return false
@@ -129,8 +122,8 @@ var requiredFields = func() (set int) {
 
 // peek returns the next byte that is no blank, 0 at the end.
 func (r *questionReader) peek() byte {
-	for ; r.at < len(r.body); r.at++ {
-		switch c := r.body[r.at]; c {
+	for ; r.at < len(r.text); r.at++ {
+		switch c := r.text[r.at]; c {
 		case ' ', '\n', '\r', '\t':
 		default:
 			return c
@@ -148,13 +141,13 @@ func (r *questionReader) is(c byte) bool {
 	return true
 }
 
-// key reads a name with its colon; nil for another one.
-func (r *questionReader) key() []byte {
+// key reads a name with its colon; "" for another one.
+func (r *questionReader) key() string {
 	from, to := r.quoted()
 	if from < 0 || !r.is(':') {
-		return nil
+		return ""
 	}
-	return r.body[from:to]
+	return r.text[from:to]
 }
 
 // quoted returns where the text of a string is; from is below 0 for one with other characters than plain ASCII.
@@ -163,8 +156,8 @@ func (r *questionReader) quoted() (from, to int) {
 		return -1, 0
 	}
 	from = r.at
-	for ; r.at < len(r.body); r.at++ {
-		switch c := r.body[r.at]; {
+	for ; r.at < len(r.text); r.at++ {
+		switch c := r.text[r.at]; {
 		case c == '"':
 			r.at++
 			return from, r.at - 1
@@ -180,9 +173,7 @@ func (r *questionReader) texted(f *QuestionField, to *string) bool {
 	if from < 0 || end-from < f.Least || end-from > f.Most {
 		return false
 	}
-	if r.text != "" {
-		*to = r.text[from:end]
-	}
+	*to = r.text[from:end]
 	return true
 }
 
@@ -194,8 +185,8 @@ func (r *questionReader) whole(f *QuestionField, to *int) bool {
 		return false
 	}
 	n, from := 0, r.at
-	for ; r.at < len(r.body) && r.at-from <= maxDigits && '0' <= r.body[r.at] && r.body[r.at] <= '9'; r.at++ {
-		n = 10*n + int(r.body[r.at]-'0')
+	for ; r.at < len(r.text) && r.at-from <= maxDigits && '0' <= r.text[r.at] && r.text[r.at] <= '9'; r.at++ {
+		n = 10*n + int(r.text[r.at]-'0')
 	}
 	*to = n
 	c := r.peek()

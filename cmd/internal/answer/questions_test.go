@@ -29,9 +29,6 @@ func TestQuestionsTwice(t *testing.T) {
 			`{"questions":[{` + field + others + "," + field + `},{` + field + others + `}]}`:    false,
 			`{"questions":[{` + field + others + "," + field + "," + field + "," + field + `}]}`: false,
 		} {
-			if got := CheckQuestions([]byte(body), 2); got != want {
-				t.Errorf("%s: %v, want %v", body, got, want)
-			}
 			if _, got := ReadQuestions([]byte(body), 2); got != want {
 				t.Errorf("%s is read: %v, want %v", body, got, want)
 			}
