@@ -108,7 +108,7 @@ func (g Group) apply(c *cli.Context, set *flag.FlagSet) error {
 			if key != g.Name {
 				name += " " + key
 			}
-			return fail.Usagef("%s: --%s %q %s", c.Command.Name, name, value, notA(g.Parts()[slices.Index(keys, key)], err.Error()))
+			return fail.Usagef("%s: --%s %q %s", c.Command.Name, name, value, NotA(g.Parts()[slices.Index(keys, key)], err.Error()))
 		}
 	}
 	return nil

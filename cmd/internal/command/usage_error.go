@@ -31,13 +31,13 @@ func usageError(c *cli.Context, err error, _ bool) error {
 		return fail.Usagef("%s needs a value (see %s)", longName(m[1], flags), help)
 	}
 	if m := flagValue.FindStringSubmatch(text); m != nil {
-		return fail.Usagef("%s %s %s (see %s)", longName(m[2], flags), strings.Trim(m[1], `"`), notA(findFlag(m[2], flags), m[3]), help)
+		return fail.Usagef("%s %s %s (see %s)", longName(m[2], flags), strings.Trim(m[1], `"`), NotA(findFlag(m[2], flags), m[3]), help)
 	}
 	return fail.Usagef("%w (see %s)", err, help)
 }
 
-// notA completes "--flag value ..." for a value that the flag package rejects for a reason.
-func notA(f cli.Flag, reason string) string {
+// NotA completes "--flag value ..." for a value that the flag package rejects for a reason.
+func NotA(f cli.Flag, reason string) string {
 	switch f.(type) {
 	case *cli.IntFlag, *cli.Int64Flag:
 		if reason == "value out of range" {
@@ -46,6 +46,8 @@ func notA(f cli.Flag, reason string) string {
 		return "is not a whole number"
 	case *cli.Float64Flag:
 		return "is not a number"
+	case *cli.DurationFlag:
+		return "is not a time with its unit, such as 30s or 10m"
 	case *cli.BoolFlag:
 		return "is not true or false"
 	}

@@ -22,9 +22,10 @@ func settle(c *cli.Context) error {
 		return err
 	}
 	var names []string
+	flags := map[string]cli.Flag{}
 	for _, f := range c.Command.Flags {
 		if name := f.Names()[0]; name != "config" && name != "help" {
-			names = append(names, name)
+			names, flags[name] = append(names, name), f
 		}
 	}
 	given := command.Given(c)
@@ -36,17 +37,17 @@ func settle(c *cli.Context) error {
 		}
 		given = append(given, name)
 		if err := c.Set(name, value); err != nil {
-			return fail.Usagef("serve: $%s %q is no value of --%s", variable, value, name)
+			return fail.Usagef("serve: $%s %q %s", variable, value, command.NotA(flags[name], err.Error()))
 		}
 	}
 	if path := c.String("config"); path != "" {
-		return readConfig(c, path, names, given)
+		return readConfig(c, path, names, flags, given)
 	}
 	return nil
 }
 
 // readConfig sets the flags of names that are not given to the values of a YAML file. Its keys are names of flags.
-func readConfig(c *cli.Context, path string, names, given []string) error {
+func readConfig(c *cli.Context, path string, names []string, flags map[string]cli.Flag, given []string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return fail.Usagef("serve: --config: %w", err)
@@ -64,7 +65,7 @@ func readConfig(c *cli.Context, path string, names, given []string) error {
 		case slices.Contains(given, e.Key) || f.Count() > faults:
 		default:
 			if err := c.Set(e.Key, strings.Join(values, ",")); err != nil {
-				e.Value.Fail("%s is no value of %s", e.Value.What(), e.Key)
+				e.Value.Fail("%s: %s %s", e.Key, e.Value.What(), command.NotA(flags[e.Key], err.Error()))
 			}
 		}
 	}
