@@ -111,6 +111,8 @@ func (s *Server) routes() (http.Handler, error) {
 		queries: map[string][]string{}, streams: make(chan struct{}, maxStreams)}
 	c := huma.DefaultConfig("Pacer", s.o.Version)
 	c.Info.Description = "Predicts training throughput and memory for every parallelism plan. Units: seconds, samples/s, GiB of 2^30 bytes; lo and hi bound a 90 % interval. Responses have the fields of pacer's JSON output."
+	c.Info.License = &huma.License{Name: "Apache License 2.0", Identifier: "Apache-2.0"}
+	c.Info.Contact = &huma.Contact{Name: "Pacer", URL: "https://github.com/pacer-ml/pacer"}
 	c.Servers = []*huma.Server{{URL: "/", Description: "This server"}}
 	c.Tags = []*huma.Tag{{Name: "questions", Description: "Predictions, plans and curves, by names."}, {Name: "oracle", Description: "The same for programs, by figures."},
 		{Name: "listings", Description: "What is known, stored and fitted."}, {Name: "measurements", Description: "Measurements in, models fitted."},
@@ -139,6 +141,7 @@ func (s *Server) routes() (http.Handler, error) {
 	s.registerPage(m)
 	describeLists(api.OpenAPI())
 	describeFigures(api.OpenAPI())
+	delete(api.OpenAPI().Components.Schemas.Map(), "ErrorModel") // see describeProblems
 	m.ServeMux.HandleFunc("/", m.noSuchPath)
 	compressed, err := gzhttp.NewWrapper(gzhttp.MinSize(minCompressed), gzhttp.CompressionLevel(gzip.BestSpeed), gzhttp.EnableZstd(true), gzhttp.PreferZstd(true))
 	if err != nil {
@@ -227,11 +230,15 @@ func failure(ctx context.Context, err error) *problem.Problem {
 	return p
 }
 
-// describeProblems gives the error responses of operations the schema that they have.
+// describeProblems gives the error responses of operations the schema that they have. OpenAPI does not know the
+// descriptions of patterns, which the problems have by now.
 func describeProblems(doc *huma.OpenAPI, ops ...*huma.Operation) {
 	for _, op := range ops {
 		if op == nil {
 			continue
+		}
+		for _, p := range op.Parameters {
+			p.Schema.PatternDescription = ""
 		}
 		for status, r := range op.Responses {
 			if status >= "400" {

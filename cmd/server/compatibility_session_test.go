@@ -46,7 +46,7 @@ func session() []exchange {
 		get("/v1/models", "models[].name", "models[].kind"),
 		with(get("/v1/models"), "If-None-Match", "{etag}"),
 		get("/v1/accelerators", "accelerators[].name"),
-		get("/v1/frameworks", "frameworks[].name"),
+		get("/v1/frameworks", "frameworks[].name"), get("/v1/version", "contract"),
 		get("/v1/cards", "*"), get("/v1/measurements", "*"), get("/v1/sources", "*"),
 
 		post("/v1/predict", `{`+cluster+`,`+plan+`}`, named...),

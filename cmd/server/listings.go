@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"runtime"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -20,6 +21,15 @@ type Cards struct {
 // Measurements is the JSON of pacer ls measurements.
 type Measurements struct {
 	Measurements []store.Tally `json:"measurements"`
+}
+
+// Version is the JSON of pacer version, with the contract of the API.
+type Version struct {
+	Version  string `json:"version"`
+	Go       string `json:"go"`
+	OS       string `json:"os"`
+	Arch     string `json:"arch"`
+	Contract string `json:"contract" doc:"The first part of every path. Paths and fields are only added to a contract."`
 }
 
 func (s *Server) registerListings(api huma.API, m *router) {
@@ -45,6 +55,10 @@ func (s *Server) registerListings(api huma.API, m *router) {
 		func(ctx context.Context, _ *struct{}) (Measurements, error) {
 			tallies, err := s.resolver.Summary(ctx)
 			return Measurements{append([]store.Tally{}, tallies...)}, err
+		})
+	register(s, api, m, get("/v1/version", "version", "Version and build of the server", "As pacer version."),
+		func(context.Context, *struct{}) (Version, error) {
+			return Version{s.o.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, "v1"}, nil
 		})
 }
 

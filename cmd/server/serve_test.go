@@ -116,6 +116,34 @@ func TestOpenAPI(t *testing.T) {
 	}
 }
 
+// The document keeps what the linters redocly and spectral want of it by default.
+func TestOpenAPIIsTidy(t *testing.T) {
+	s := newServer(t, Options{})
+	text := do(s, http.MethodGet, "/openapi.json", "").Body.String()
+	doc := get[struct {
+		Info struct {
+			License struct{ Name, Identifier string }
+			Contact struct{ URL string }
+		}
+		Components struct{ Schemas map[string]any }
+	}](t, s, "/openapi.json")
+	if doc.Info.License.Identifier != "Apache-2.0" || doc.Info.License.Name == "" || doc.Info.Contact.URL == "" {
+		t.Errorf("the document has no license or no contact: %+v", doc.Info)
+	}
+	for name := range doc.Components.Schemas {
+		if !strings.Contains(text, `"#/components/schemas/`+name+`"`) {
+			t.Errorf("nothing refers to the schema %s", name)
+		}
+	}
+	if strings.Contains(text, "patternDescription") || len(doc.Components.Schemas) == 0 {
+		t.Error("the document has a key that OpenAPI does not know, or no schemas")
+	}
+	const row = `{"config":{"model":"llama3-8b","accelerator":"h100","plan":"dp=8","shape":"8"},"outcome":"oom","source":"ours"}`
+	if w := request(s, http.MethodPost, "http://localhost/v1/measurements", `{"measurements":[`+row+`]}`, "Idempotency-Key", "é"); !strings.Contains(w.Body.String(), "printable ASCII") {
+		t.Errorf("the problem does not say what a key may be: %s", w.Body)
+	}
+}
+
 func TestMethodsAndPaths(t *testing.T) {
 	s := newServer(t, Options{})
 	if w := do(s, http.MethodGet, "/nosuch", ""); w.Code != 404 || w.Header().Get("Content-Type") != "application/problem+json" {

@@ -317,6 +317,10 @@ class Client:
         """The version of the server."""
         return self.openapi()["info"]["version"]
 
+    def build(self) -> types.Version:
+        """Version and build of the server, and the contract of its API."""
+        return self._get("/v1/version")
+
     # Requests.
 
     def _get(self, path: str, query: Mapping[str, Any] = {}) -> Any:

@@ -288,15 +288,6 @@ class ErrorDetail(TypedDict):
     value: NotRequired[Any]
 
 
-class ErrorModel(TypedDict):
-    detail: NotRequired[str]
-    errors: NotRequired[list[ErrorDetail]]
-    instance: NotRequired[str]
-    status: NotRequired[int]
-    title: NotRequired[str]
-    type: NotRequired[str]
-
-
 class ExplanationRow(TypedDict):
     mem_gib: NotRequired[dict[str, float]]
     mem_peak: NotRequired[MemPeak]
@@ -1221,3 +1212,11 @@ class UncountedKey(TypedDict):
     key: str
     value: str
     why: str
+
+
+class Version(TypedDict):
+    arch: str
+    contract: str
+    go: str
+    os: str
+    version: str

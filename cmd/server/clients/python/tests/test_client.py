@@ -69,6 +69,7 @@ class Operations(Test):
         self.assertIn("A10G", [a["name"] for a in c.accelerators()["accelerators"]])
         self.assertIn("megatron", [f["name"] for f in c.frameworks()["frameworks"]])
         self.assertEqual(c.version(), SERVER["version"])
+        self.assertEqual((c.build()["version"], c.build()["contract"]), (SERVER["version"], "v1"))
         self.assertTrue(c.healthy() and c.ready())
         self.assertIn("pacer_http_requests_total", c.metrics())
 
