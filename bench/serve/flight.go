@@ -27,11 +27,11 @@ const (
 // and for the rows of an export.
 func batchCosts(address, rpc string) error {
 	web := "http://" + address
-	gzip, err := remote.New(web, remote.Options{})
+	plain, err := remote.New(web, remote.Options{})
 	if err != nil {
 		return err
 	}
-	plain, err := remote.New(web, remote.Options{HTTP: &http.Client{Transport: &http.Transport{DisableCompression: true}}})
+	gzip, err := remote.New(web, remote.Options{HTTP: &http.Client{Transport: &http.Transport{}}})
 	if err != nil {
 		return err
 	}
@@ -45,9 +45,9 @@ func batchCosts(address, rpc string) error {
 		name, framework string
 		client          *remote.Client
 	}{
-		{"HTTP, any stack", "", gzip},
-		{"HTTP, FSDP", "FSDP", gzip},
-		{"HTTP, no gzip", "", plain},
+		{"HTTP, any stack", "", plain},
+		{"HTTP, FSDP", "FSDP", plain},
+		{"HTTP, gzip", "", gzip},
 		{"Flight, any stack", "", flown},
 		{"Flight, FSDP", "FSDP", flown},
 	} {

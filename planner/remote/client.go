@@ -29,7 +29,8 @@ type Options struct {
 	// Family is the family of performance models to use; "" = the best for each model
 	// and accelerator.
 	Family string
-	// HTTP sends the requests; nil = a client with up to 256 idle connections, which a unix: address needs.
+	// HTTP sends the requests; nil = a client with up to 256 idle connections, which a unix: address needs. It asks for
+	// compressed answers unless the server is on this machine, where compression costs more than it saves.
 	HTTP *http.Client
 	// Retries is how often a request is repeated while the server is overloaded and
 	// sends Retry-After; 0 = 4, below 0 = never.
@@ -76,6 +77,7 @@ func New(address string, o Options) (*Client, error) {
 	if o.HTTP == nil {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
 		transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, 256
+		transport.DisableCompression = unix || loopback(u.Hostname())
 		if unix {
 			transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 				return new(net.Dialer).DialContext(ctx, "unix", socket)
@@ -92,6 +94,11 @@ func New(address string, o Options) (*Client, error) {
 		}
 	}
 	return c, nil
+}
+
+// loopback reports whether host is this machine, by number or as localhost.
+func loopback(host string) bool {
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
 // Close closes the connections that no request uses, and that of Arrow Flight.

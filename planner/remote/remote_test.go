@@ -241,3 +241,17 @@ func TestNew(t *testing.T) {
 		t.Error("a client that cannot reach a socket")
 	}
 }
+
+// Only servers on other machines are asked for compressed answers.
+func TestCompression(t *testing.T) {
+	for address, want := range map[string]bool{"http://127.0.0.1:8470": false, "https://localhost": false, "http://[::1]:8470": false, "unix:/run/pacer.sock": false,
+		"http://10.0.0.1:8470": true, "https://pacer.example.org": true} {
+		c, err := New(address, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := !c.o.HTTP.Transport.(*http.Transport).DisableCompression; got != want {
+			t.Errorf("%s: compressed is %v, want %v", address, got, want)
+		}
+	}
+}
