@@ -59,7 +59,7 @@ func (s *Server) registerQueries(api huma.API, m *router) {
 // maxQuick is more than the bytes of most predictions.
 const maxQuick = 2 << 10
 
-// quickPrediction answers a plain question, whose plan is kept for the questions after it.
+// quickPrediction answers a plain question. Its plan is kept for the questions after it.
 func (s *Server) quickPrediction(body *bytes.Buffer) *quickAnswer {
 	q, ok := answer.ReadQuestion(body.Bytes())
 	if !ok {

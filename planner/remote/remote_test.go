@@ -242,7 +242,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// Only servers on other machines are asked for compressed answers.
+// Only answers of servers on other machines are compressed.
 func TestCompression(t *testing.T) {
 	for address, want := range map[string]bool{"http://127.0.0.1:8470": false, "https://localhost": false, "http://[::1]:8470": false, "unix:/run/pacer.sock": false,
 		"http://10.0.0.1:8470": true, "https://pacer.example.org": true} {
