@@ -10,7 +10,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/live"
 )
 
-// losing is a policy in whose next decision the source of predictions goes away, if loses is set.
+// losing is a policy that loses the source of predictions in its next decision, if loses is set.
 type losing struct {
 	scheduler.Policy
 	loses bool

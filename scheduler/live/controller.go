@@ -107,7 +107,7 @@ type Controller struct {
 	layout             // the nodes
 	epoch    time.Time // time 0 of snapshots
 	jobs     map[spec.JobID]*job
-	order    []*job // managed jobs whose targets may change, by arrival
+	order    []*job // managed jobs with targets that may change, by arrival
 	ended    []scheduler.JobState
 	numbered int                 // numbers of jobs used so far
 	faults   map[string][]string // reported, by object

@@ -19,7 +19,7 @@ type fit struct {
 }
 
 // watch looks for new fits, of the server if there is one, until ctx is done. refitted reports them. A server that answers
-// again is asked again, even if no decision asks.
+// again gets requests again, even if no decision has made one.
 func (e *estimates) watch(ctx context.Context, every time.Duration) {
 	last, known := e.fits(ctx)
 	for {

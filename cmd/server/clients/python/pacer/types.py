@@ -112,6 +112,7 @@ class Cause(TypedDict):
 class Change(TypedDict):
     change: str
     diff: NotRequired[str]
+    elsewhere: NotRequired[str]
     gain: float
     mem_gib: float
     no_diff: NotRequired[str]
