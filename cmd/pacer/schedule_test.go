@@ -45,8 +45,8 @@ func recordedSlurm(t *testing.T) {
 
 var scheduleArgs = []string{"schedule", "--on", "slurm", "--policy", "optimus", "--gres", "a100=a100-80gb", "--gres", "v100=v100-32gb"}
 
-// TestE2EScheduleMetrics scrapes a scheduler with a performance server that hangs and a Slurm that refuses every change: it
-// decides all the same, and counts what failed.
+// TestE2EScheduleMetrics scrapes a scheduler on a Slurm that refuses every change: it counts what failed. With a performance
+// server that hangs it decides all the same, and leaves the job that runs as it is, so that there is no room for the other.
 func TestE2EScheduleMetrics(t *testing.T) {
 	recordedSlurm(t)
 	hangs, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections, and answers nothing
@@ -54,12 +54,21 @@ func TestE2EScheduleMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer hangs.Close()
+	t.Run("refused", func(t *testing.T) { scrapesSchedule(t, 1, 2, 0) })
+	t.Run("server hangs", func(t *testing.T) {
+		scrapesSchedule(t, 0, 0, 1, "--server", "http://"+hangs.Addr().String())
+	})
+}
+
+// scrapesSchedule scrapes a scheduler until it has decided and so many changes failed. Then so many jobs are to be off target, and
+// so many planners faulty.
+func scrapesSchedule(t *testing.T, failed, offTarget, faulty float64, args ...string) {
 	ctx, stop := context.WithCancel(t.Context())
 	var stdout, stderr syncBuffer
 	ended := make(chan int)
 	data := t.TempDir()
 	go func() {
-		ended <- run(ctx, append(append([]string{"pacer", "--data", data}, scheduleArgs...), "--server", "http://"+hangs.Addr().String(), "--metrics", "127.0.0.1:0"), nil, &stdout, &stderr)
+		ended <- run(ctx, append(append([]string{"pacer", "--data", data}, scheduleArgs...), append(args, "--metrics", "127.0.0.1:0")...), nil, &stdout, &stderr)
 	}()
 	url, text := "", ""
 	value := func(name string) float64 {
@@ -78,7 +87,8 @@ func TestE2EScheduleMetrics(t *testing.T) {
 			url = found[1]
 			text = scrape(t, url)
 		}
-		if value(`pacer_schedule_decisions_total{result="made"}`) > 0 && value(`pacer_schedule_actions_total{result="failed"}`) > 0 {
+		if value(`pacer_schedule_decisions_total{result="made"}`) > 0 && value(`pacer_schedule_actions_total{result="failed"}`) >= failed &&
+			max(value(`pacer_schedule_faulty{object="planner"}`), 0) == faulty {
 			break
 		}
 		if time.Now().After(end) {
@@ -87,8 +97,7 @@ func TestE2EScheduleMetrics(t *testing.T) {
 	}
 	for name, want := range map[string]float64{
 		`pacer_schedule_jobs{state="held"}`: 1, `pacer_schedule_jobs{state="running"}`: 1, `pacer_schedule_jobs{state="stopping"}`: 0,
-		`pacer_schedule_jobs_off_target`:              2, // nothing could be written
-		`pacer_schedule_faulty{object="planner"}`:     1,
+		`pacer_schedule_jobs_off_target`:              offTarget, // nothing could be written
 		`pacer_schedule_actions_total{result="done"}`: 0, `pacer_schedule_decisions_total{result="failed"}`: 0,
 		`pacer_schedule_decision_seconds_count`:              value(`pacer_schedule_decisions_total{result="made"}`),
 		`pacer_schedule_observations_total{result="failed"}`: 0, `pacer_schedule_job_changes_total{change="started"}`: 0, `pacer_schedule_refits_total`: 0,
@@ -100,8 +109,11 @@ func TestE2EScheduleMetrics(t *testing.T) {
 	if age := value("pacer_schedule_state_age_seconds"); !(age >= 0) || age > 60 {
 		t.Errorf("the state is %g s old", age)
 	}
-	if !strings.Contains(stderr.String(), "warning: the server does not answer, models of this process do") {
-		t.Errorf("no warning of the server: %s", stderr.String())
+	if got := value(`pacer_schedule_actions_total{result="failed"}`); failed == 0 && got > 0 {
+		t.Errorf("%g changes failed, want none", got)
+	}
+	if warned := strings.Contains(stderr.String(), "warning: the server does not answer, models of this process do"); warned != (faulty > 0) {
+		t.Errorf("warning of the server is %v: %s", warned, stderr.String())
 	}
 	stop()
 	if code := <-ended; code != 0 {
