@@ -117,7 +117,7 @@ type Controller struct {
 	checker  *scheduler.Ledger // of the nodes of this tick, without jobs
 	even     bool
 
-	away       bool        // the source of predictions
+	away       bool        // the source of predictions does not answer
 	changed    bool        // since the last decision
 	wake       time.Time   // of the policy, zero = none
 	retry      time.Time   // of a failed decision, zero = none
@@ -198,7 +198,9 @@ func (c *Controller) Tick(ctx context.Context) (next time.Time, err error) {
 		began = time.Now()
 		if !c.decide(ctx, now) {
 			c.merge(ctx, now, state)
-			c.decide(ctx, now)
+			if !c.decide(ctx, now) { // it was back for a moment
+				c.retry = now.Add(retryWrite)
+			}
 		}
 		c.stats.Decide = time.Since(began)
 	}

@@ -11,7 +11,7 @@ import (
 type job struct {
 	state    scheduler.JobState
 	observed Job
-	managed  bool // the policy decides about it: it is neither paused nor on a draining node
+	managed  bool // it is neither paused nor on a draining node: the policy decides about it, unless the source of predictions is away and it runs as decided
 	seen     bool // in the present observation
 	numbered bool // its Order is set
 
@@ -50,8 +50,10 @@ func (j *job) dirty() bool {
 	return j.want.Generation != o.Generation || j.want.RunGeneration != o.RunGeneration
 }
 
-// fresh reports whether the target is to be recorded, and the record holds none.
-func (j *job) fresh() bool { return j.dirty() && j.want.Plan != "" && j.observed.Record.Plan == "" }
+// fresh reports whether the target of a held job is to be recorded, and the record holds none.
+func (j *job) fresh() bool {
+	return j.observed.Phase == Held && j.dirty() && j.want.Plan != "" && j.observed.Record.Plan == ""
+}
 
 // onTarget reports whether the job is known to run as its target says, or to be held without one.
 func (j *job) onTarget() bool {

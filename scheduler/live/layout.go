@@ -19,7 +19,7 @@ type layout struct {
 	index   map[string]int // by name
 	types   []spec.NodeGroup
 	mode    []Mode
-	usage   []scheduler.Slot // by node, what is not held by managed jobs
+	usage   []scheduler.Slot // by node, what is not held by jobs that the policy decides about
 	real    []int            // by node, devices that are free now
 }
 

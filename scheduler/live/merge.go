@@ -18,6 +18,9 @@ func (c *Controller) merge(ctx context.Context, now time.Time, s *State) {
 	usage := c.usage
 	if away := c.Planner() != nil; away != c.away {
 		c.away, c.changed = away, true
+		if !away {
+			c.renew() // the policy may have kept predictions of another source
+		}
 	}
 	c.mergeNodes(s)
 	for _, f := range s.Faults {

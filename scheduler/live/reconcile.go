@@ -32,7 +32,7 @@ func (c *Controller) reconcile(ctx context.Context, now time.Time) (again bool) 
 	return c.write(ctx, c.nextSteps(now)) || again
 }
 
-// records returns the records to write of jobs that had a target: of those with another one, or without.
+// records returns the records to write of jobs with a target, or of those without; fresh ones are left to nextSteps.
 func (c *Controller) records(holds bool) (out []*action) {
 	for _, j := range c.order {
 		if !j.pending && j.dirty() && (j.want.Plan != "") == holds && !j.fresh() {

@@ -61,7 +61,7 @@ type Problem struct {
 	prepared bool // every task has waited
 }
 
-// prepare returns a copy of p that knows of each task what does not depend on its end.
+// prepare returns a copy of p that has of each task what does not depend on its end.
 func (p *Problem) prepare() *Problem {
 	if p.Power <= 1 {
 		return p

@@ -40,7 +40,7 @@ type Options struct {
 type Cluster struct {
 	Options
 	nodes []string    // the command that shows nodes
-	hurry atomic.Bool // a job stops
+	fast  atomic.Bool // a job stops, and Slurm answers quickly
 
 	mu      sync.Mutex
 	ended   map[int]lastRun      // by job, of those that have run before and wait
@@ -107,22 +107,22 @@ func (c *Cluster) run(ctx context.Context, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// hurried is the number of observations in the time of one while a job stops.
-const hurried = 4
+// fastPolls is the number of observations in a Poll while a job stops.
+const fastPolls = 4
 
 // Watch implements live.Cluster by polling.
 func (c *Cluster) Watch(ctx context.Context) (<-chan struct{}, error) {
 	out := make(chan struct{}, 1)
 	go func() {
 		defer close(out)
-		tick := time.NewTicker(c.Poll / hurried)
+		tick := time.NewTicker(c.Poll / fastPolls)
 		defer tick.Stop()
 		for n := 1; ; n++ {
 			select {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				if n%hurried != 0 && !c.hurry.Load() {
+				if n%fastPolls != 0 && !c.fast.Load() {
 					continue
 				}
 				select {

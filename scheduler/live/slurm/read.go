@@ -78,7 +78,7 @@ func (c *Cluster) Observe(ctx context.Context) (*live.State, error) {
 	}
 	s, err := c.state(shown, queue, time.Now())
 	if err == nil {
-		c.hurry.Store(time.Since(began) < c.Poll/hurried/2 && slices.ContainsFunc(s.Jobs, func(j live.Job) bool { return j.Phase == live.Stopping }))
+		c.fast.Store(time.Since(began) < c.Poll/fastPolls/2 && slices.ContainsFunc(s.Jobs, func(j live.Job) bool { return j.Phase == live.Stopping }))
 	}
 	return s, err
 }
