@@ -269,7 +269,7 @@ func foreignProgram(words []string) string {
 // writtenFiles reads the configurations of DeepSpeed and Accelerate that a script writes and names.
 func (r *Recipe) writtenFiles(s *shell.Script) {
 	for _, e := range slices.Clone(r.entries) {
-		document, ok := s.Files[e.Value]
+		document, ok := s.Written(e.Value)
 		read, inside := keyfile.JSON, &deepspeedJSON
 		switch {
 		case !ok || e.Key != "--deepspeed-config" && !slices.Contains(append(deepspeedOptions, accelerateFile), e.Key):

@@ -28,7 +28,7 @@ const (
 // that a condition looks for is there.
 type Script struct {
 	Commands [][]string        // every command with its arguments, in order
-	Files    map[string]string // text that the script writes to files, by name
+	Files    map[string]string // text that the script writes to files, by path.Clean of the name
 	Unset    map[string]bool   // variables that were used in a command and have no value
 	Nodes    string            // of an #SBATCH line, "" = none
 
@@ -254,19 +254,15 @@ func (s *Script) call(c *syntax.CallExpr, redirs []*syntax.Redirect) error {
 	return nil
 }
 
-// written returns the text of a file that the script has written.
-func (s *Script) written(name string) (string, bool) {
-	for _, file := range slices.Sorted(maps.Keys(s.Files)) {
-		if path.Clean(file) == path.Clean(name) {
-			return s.Files[file], true
-		}
-	}
-	return "", false
+// Written returns the text of a file that the script has written.
+func (s *Script) Written(name string) (string, bool) {
+	text, ok := s.Files[path.Clean(name)]
+	return text, ok
 }
 
 // source follows a file that the script has written, in its own shell.
 func (s *Script) source(name string) error {
-	text, ok := s.written(name)
+	text, ok := s.Written(name)
 	if !ok || s.depth >= maxScripts {
 		return nil
 	}
@@ -317,7 +313,7 @@ func (s *Script) startedScript(args []string, document string) (string, bool) {
 			continue
 		}
 		for _, file := range args[i+1:] {
-			if text, ok := s.written(file); ok {
+			if text, ok := s.Written(file); ok {
 				return text, true
 			}
 		}
@@ -342,13 +338,13 @@ func (s *Script) heredoc(redirs []*syntax.Redirect) string {
 		case syntax.WordHdoc:
 			document = s.literal(r.Word) + "\n"
 		case syntax.RdrIn:
-			document, _ = s.written(s.literal(r.Word))
+			document, _ = s.Written(s.literal(r.Word))
 		case syntax.RdrOut, syntax.AppOut, syntax.ClbOut:
 			file = s.literal(r.Word)
 		}
 	}
 	if document != "" && file != "" {
-		s.Files[file] = document
+		s.Files[path.Clean(file)] = document
 	}
 	return document
 }

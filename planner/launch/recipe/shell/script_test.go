@@ -1,10 +1,12 @@
 package shell
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestRun: commands have the values of variables, arrays, branches that are taken, functions and scripts within scripts.
@@ -107,5 +109,26 @@ func TestBounds(t *testing.T) {
 		if err == nil && len(strings.Join(slices.Concat(s.Commands...), "")) > maxScript {
 			t.Errorf("%.20s: %d commands", text, len(s.Commands))
 		}
+	}
+}
+
+// TestManyFiles: the time of a command does not grow with the files that the script has written.
+func TestManyFiles(t *testing.T) {
+	const loops = "for ((i=0; i<62; i++)); do for ((j=0; j<64; j++)); do "
+	var names []string
+	for i := range 64 {
+		names = append(names, fmt.Sprintf("a%d", i))
+	}
+	text := loops + "cat > f$i.$j <<X\n1\nX\ndone; done\n" + loops + "bash " + strings.Join(names, " ") + "; done; done\n"
+	began := time.Now()
+	s, err := Run("test.sh", text, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("%d files and %d commands take %v", len(s.Files), len(s.Commands), took)
+	}
+	if len(s.Files) < 3500 || len(s.Commands) < 2*len(s.Files)*9/10 {
+		t.Errorf("%d files and %d commands", len(s.Files), len(s.Commands))
 	}
 }
