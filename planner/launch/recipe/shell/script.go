@@ -245,10 +245,13 @@ func (s *Script) call(c *syntax.CallExpr, redirs []*syntax.Redirect) error {
 		return nil // a program in a command substitution
 	}
 	if inner, ok := s.startedScript(args, document); ok && s.depth < maxScripts {
-		if err := s.script(inner, c.Assigns); err != nil {
+		followed, err := s.script(inner, c.Assigns)
+		if err != nil {
 			return err
 		}
-		args = args[:slices.Index(args, inner)+1]
+		if followed {
+			args = args[:inner.words]
+		}
 	}
 	s.Commands = append(s.Commands, args)
 	return nil
@@ -274,22 +277,32 @@ func (s *Script) source(name string) error {
 	return nil
 }
 
-// script follows a script that a command starts, with variables of its own.
-func (s *Script) script(text string, assigns []*syntax.Assign) error {
+// started is a script that a command starts.
+type started struct {
+	text  string
+	args  []string // $1 and so on
+	words int      // words of the command up to the script
+}
+
+// script follows a script that a command starts, with variables and arguments of its own. followed is false for text that
+// has no command.
+func (s *Script) script(inner started, assigns []*syntax.Assign) (followed bool, err error) {
 	s.depth++
-	vars, before := s.fork(), len(s.Commands)
-	defer func() { s.depth, s.vars = s.depth-1, vars }()
+	vars, args, before := s.fork(), s.args, len(s.Commands)
+	defer func() { s.depth, s.vars, s.args = s.depth-1, vars, args }()
 	if err := s.assign(assigns); err != nil {
-		return err
+		return false, err
 	}
-	s.header(text)
-	if err := s.run("script", text); errors.Is(err, errLong) {
-		return err
+	s.args = inner.args
+	s.header(inner.text)
+	if err := s.run("script", inner.text); errors.Is(err, errLong) {
+		return false, err
 	}
-	if len(s.Commands) == before { // not shell, or nothing in it
-		s.Commands = append(s.Commands, strings.Fields(text))
+	if len(s.Commands) > before {
+		return true, nil
 	}
-	return nil
+	s.Commands = append(s.Commands, strings.Fields(inner.text))
+	return false, nil
 }
 
 func size(words []string) (n int) {
@@ -299,31 +312,48 @@ func size(words []string) (n int) {
 	return n
 }
 
-// startedScript returns the script that a command starts: eval, bash -c, or bash and sbatch with its text or with a file that
-// was written before.
-func (s *Script) startedScript(args []string, document string) (string, bool) {
-	switch {
-	case args[0] == "eval" && len(args) > 1:
-		return strings.Join(args[1:], " "), true
-	case (args[0] == "sbatch" || args[0] == "bash" || args[0] == "sh") && document != "":
-		return document, true
+// startedScript returns the script that a command starts: eval, bash -c, or bash and sbatch with a file that was written
+// before or with its text.
+func (s *Script) startedScript(args []string, document string) (started, bool) {
+	if args[0] == "eval" && len(args) > 1 {
+		return started{strings.Join(args[1:], " "), s.args, 1}, true
 	}
-	for i, a := range args {
-		if a != "bash" && a != "sh" && a != "sbatch" && !strings.HasSuffix(a, "/bash") {
+	for i := 0; i < len(args); i++ {
+		if args[i] != "bash" && args[i] != "sh" && args[i] != "sbatch" && !strings.HasSuffix(args[i], "/bash") {
 			continue
 		}
-		for _, file := range args[i+1:] {
-			if text, ok := s.Written(file); ok {
-				return text, true
+		first := i == 0
+		batch := args[i] == "sbatch"
+		for i++; i < len(args) && strings.HasPrefix(args[i], "-"); i++ {
+			switch option := args[i]; {
+			case !batch && !strings.HasPrefix(option, "--") && strings.HasSuffix(option, "c") && i+1 < len(args):
+				return started{args[i+1], args[min(i+3, len(args)):], i + 2}, true
+			case !batch && option == "-s" && first && document != "":
+				return started{document, args[i+1:], len(args)}, true
+			case takesValue(option, batch):
+				i++
 			}
 		}
-		for j := i + 1; j+1 < len(args) && strings.HasPrefix(args[j], "-"); j++ {
-			if strings.HasSuffix(args[j], "c") {
-				return args[j+1], true
-			}
+		if i >= len(args) {
+			return started{document, nil, len(args)}, first && document != ""
 		}
+		if text, ok := s.Written(args[i]); ok {
+			return started{text, args[i+1:], i + 1}, true
+		}
+		i-- // the word may be a shell too
 	}
-	return "", false
+	return started{}, false
+}
+
+// switches are the options of sbatch that have no value (Slurm 24.05, sbatch(1)).
+var switches = regexp.MustCompile(`^(-[HhkOQsVvW]|--(contiguous|exclusive|get-user-env|help|hold|ignore-pbs|nice|no-kill|no-requeue|overcommit|oversubscribe|parsable|propagate|quiet|reboot|requeue|spread-job|test-only|usage|use-min-nodes|verbose|version|wait))$`)
+
+// takesValue reports whether the word after an option of bash or sbatch is its value.
+func takesValue(option string, batch bool) bool {
+	if batch {
+		return !strings.Contains(option, "=") && (len(option) == 2 || strings.HasPrefix(option, "--")) && !switches.MatchString(option)
+	}
+	return option == "--rcfile" || option == "--init-file" || !strings.HasPrefix(option, "--") && strings.HasSuffix(option, "o")
 }
 
 // heredoc returns the document of a command, and keeps it where the command writes it to a file.

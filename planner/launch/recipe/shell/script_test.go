@@ -132,3 +132,37 @@ func TestManyFiles(t *testing.T) {
 		t.Errorf("%d files and %d commands", len(s.Files), len(s.Commands))
 	}
 }
+
+// TestStartedScript: the script of bash or sbatch is its first argument that is no option. A written file that is another
+// argument leaves the command as it is.
+func TestStartedScript(t *testing.T) {
+	const ds = "cat >ds.json <<X\n{}\nX\n"
+	const job = "cat >job.sh <<'X'\ntrain --tp $1 \"${@:2}\"\nX\n"
+	for text, want := range map[string]string{
+		ds + "srun bash run.sh --tp 8 --config ds.json":                        "cat|srun bash run.sh --tp 8 --config ds.json",
+		ds + "sbatch job.sh ds.json":                                           "cat|sbatch job.sh ds.json",
+		ds + "bash -c 'train --tp 2' ds.json":                                  "cat|train --tp 2|bash -c train --tp 2",
+		ds + "bash ds.json --tp 8":                                             "cat|{}|bash ds.json",
+		job + "sbatch --wait -N 4 -c 8 --exclusive job.sh 8":                   "cat|train --tp 8|sbatch --wait -N 4 -c 8 --exclusive job.sh",
+		job + "set -- a b; srun bash -eo pipefail ./job.sh 4 --pp 2; train $1": "cat|train --tp 4 --pp 2|srun bash -eo pipefail ./job.sh|train a",
+		"bash -c 'train $1 $2' name 1 2":                                       "train 1 2|bash -c train $1 $2",
+		"bash -s 4 <<'X'\ntrain $1\nX":                                         "train 4|bash -s 4",
+		"set -- 5; eval train '$1'":                                            "train 5|eval",
+	} {
+		s, err := Run("test.sh", text, nil)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		var got []string
+		for _, words := range s.Commands {
+			got = append(got, strings.Join(words, " "))
+		}
+		if strings.Join(got, "|") != want {
+			t.Errorf("%s:\n got %q\nwant %q", text, strings.Join(got, "|"), want)
+		}
+		if s.Unset["1"] {
+			t.Errorf("%s: $1 has no value", text)
+		}
+	}
+}
