@@ -231,7 +231,7 @@ func (s *Script) call(c *syntax.CallExpr, redirs []*syntax.Redirect) error {
 	if size(args) > maxScript {
 		return errBig
 	}
-	document := s.heredoc(redirs)
+	document := s.heredoc(args[0], redirs)
 	if done, err := s.builtin(args, document, c.Assigns); done {
 		return err
 	}
@@ -356,25 +356,32 @@ func takesValue(option string, batch bool) bool {
 	return option == "--rcfile" || option == "--init-file" || !strings.HasPrefix(option, "--") && strings.HasSuffix(option, "o")
 }
 
-// heredoc returns the document of a command, and keeps it where the command writes it to a file.
-func (s *Script) heredoc(redirs []*syntax.Redirect) string {
-	document, file := "", ""
+// heredoc returns the document that a command reads, and keeps it where the command writes it to a file. A program that
+// reads another file writes text of its own, unless it copies.
+func (s *Script) heredoc(program string, redirs []*syntax.Redirect) string {
+	document, file, copied := "", "", true
 	for _, r := range redirs {
 		switch r.Op {
 		case syntax.Hdoc, syntax.DashHdoc:
 			if r.Hdoc != nil && s.bounded(r.Hdoc) == nil {
 				document, _ = guarded(func() (string, error) { return expand.Document(s.config(), r.Hdoc) })
+				copied = true
 			}
 		case syntax.WordHdoc:
-			document = s.literal(r.Word) + "\n"
+			document, copied = s.literal(r.Word)+"\n", true
 		case syntax.RdrIn:
 			document, _ = s.Written(s.literal(r.Word))
+			copied = program == "cat" || program == "tee"
 		case syntax.RdrOut, syntax.AppOut, syntax.ClbOut:
 			file = s.literal(r.Word)
 		}
 	}
-	if document != "" && file != "" {
+	switch {
+	case document == "" || file == "":
+	case copied:
 		s.Files[path.Clean(file)] = document
+	default:
+		delete(s.Files, path.Clean(file)) // its text is no longer known
 	}
 	return document
 }

@@ -166,3 +166,19 @@ func TestStartedScript(t *testing.T) {
 		}
 	}
 }
+
+// TestCopiedFile: what a program other than cat and tee makes of a file is not known.
+func TestCopiedFile(t *testing.T) {
+	const written = "cat >tmpl <<X\ntp: TP\nX\ncat >old <<X\n1\nX\n"
+	for command, want := range map[string]string{
+		"cat <tmpl >old": "tp: TP\n", "tee <tmpl >old": "tp: TP\n", "sed s/TP/4/ <tmpl >old": "", "envsubst <<<a >old": "a\n", "train >log": "1\n",
+	} {
+		s, err := Run("test.sh", written+command, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := s.Written("old"); got != want || ok != (want != "") {
+			t.Errorf("%s: %q, want %q", command, got, want)
+		}
+	}
+}
