@@ -13,7 +13,7 @@ func encoders() map[string]arch {
 			"intermediate_size": 3072, "max_position_embeddings": 512, "relative_attention_num_buckets": 32}, adjust: mpnet},
 		"nomic_bert": {kind: spec.Encoder, gated: true, tied: true, adjust: nomicBERT},
 		"longformer": {kind: spec.Encoder, tied: true, adjust: longformer},
-		"esm":        {kind: spec.Encoder, tied: true, adjust: esm},
+		"esm":        {kind: spec.Encoder, tied: true, defaults: map[string]any{"position_embedding_type": `"absolute"`}, adjust: esm},
 
 		"biogpt":     {kind: spec.Decoder, tied: true, adjust: opt},
 		"openai-gpt": {kind: spec.Decoder, tied: true, adjust: firstGPT},
@@ -61,8 +61,11 @@ func mpnet(c *config, m *spec.Model) {
 
 // nomicBERT has rotary positions, two types of tokens, and no biases.
 func nomicBERT(c *config, m *spec.Model) {
-	if act := c.word("activation_function"); act != "" && act != "swiglu" {
+	if act := c.word("activation_function"); act != "swiglu" {
 		c.fail("activation_function=%q is not known, want swiglu", act)
+	}
+	if m.Experts > 0 {
+		c.fail("nomic_bert with %d experts is not known", m.Experts)
 	}
 	h := float64(m.Hidden)
 	extra(m, 4*float64(m.Layers)*h+4*h)

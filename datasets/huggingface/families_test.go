@@ -144,6 +144,18 @@ func TestFamilyErrors(t *testing.T) {
 		{`"model_type":"albert",` + usual + `"num_hidden_groups":5`, "num_hidden_groups=5"},
 		{`"model_type":"lfm2",` + usual + `"layer_types":["conv"]`, "is not a list of 4 names"},
 		{`"model_type":"lfm2",` + usual + `"x":1`, "layer_types or full_attn_idxs must be there"},
+		{`"model_type":"lfm2",` + usual + `"full_attn_idxs":[1,1,1,9]`, "full_attn_idxs=[1,1,1,9] is not a list of different layers in 0..3"},
+		{`"model_type":"lfm2",` + usual + `"full_attn_idxs":[-1]`, "full_attn_idxs=[-1] is not"},
+		{`"model_type":"lfm2",` + usual + `"full_attn_idxs":"1"`, "is not a list of different layers"},
+		{`"model_type":"lfm2",` + usual + `"layer_types":["conv","x","conv","conv"]`, `layer_types has a layer "x", want one of full_attention, conv`},
+		{`"model_type":"lfm2",` + strings.Replace(usual, `"intermediate_size":128,`, "", 1) + `"full_attn_idxs":[1]`, "block_ff_dim or intermediate_size must be there"},
+		{`"model_type":"recurrent_gemma",` + usual + `"block_types":["recurrent","x"]`, `block_types has a layer "x"`},
+		{`"model_type":"zamba2",` + usual + `"hybrid_layer_ids":[1,1,1]`, "hybrid_layer_ids=[1,1,1] is not a list of different layers in 0..3"},
+		{`"model_type":"zamba2",` + usual + `"hybrid_layer_ids":[4]`, "hybrid_layer_ids=[4] is not"},
+		{`"model_type":"zamba2",` + usual + `"layers_block_type":["mamba","hybrid","x","mamba"]`, `layers_block_type has a layer "x"`},
+		{`"model_type":"kimi_linear",` + usual + `"linear_attn_config":{"full_attn_layers":[4,4,4,4]}`, "full_attn_layers=[4,4,4,4] is not a list of different layers in 1..4"},
+		{`"model_type":"nomic_bert","n_embd":64,"n_head":4,"n_layer":2,"vocab_size":9`, "want swiglu"},
+		{`"model_type":"nomic_bert","n_embd":64,"n_head":4,"n_layer":2,"vocab_size":9,"activation_function":"swiglu","num_experts":8`, "nomic_bert with 8 experts is not known"},
 		{`"model_type":"recurrent_gemma",` + usual + `"block_types":3`, "block_types=3 is not a list"},
 		{`"model_type":"recurrent_gemma",` + usual + `"lru_width":65`, "a mixer of 65 channels"},
 		{`"model_type":"zamba2",` + usual + `"x":1`, "hybrid_layer_ids or layers_block_type must be there"},
@@ -160,6 +172,24 @@ func TestFamilyErrors(t *testing.T) {
 		_, _, err := Read(strings.NewReader("{" + strings.TrimSuffix(tc.config, ",") + "}"))
 		if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %q", tc.config, err, tc.want)
+		}
+	}
+}
+
+// TestPositionsOfESM: positions of esm are learned unless the file says rotary, as in transformers.
+func TestPositionsOfESM(t *testing.T) {
+	const config = `{"model_type":"esm","hidden_size":64,"intermediate_size":128,"num_hidden_layers":4,"num_attention_heads":4,"vocab_size":33,"max_position_embeddings":100`
+	params := func(more string) float64 {
+		m, _, err := Read(strings.NewReader(config + more + "}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Params()
+	}
+	rotary := params(`,"position_embedding_type":"rotary"`)
+	for _, more := range []string{"", `,"position_embedding_type":"absolute"`} {
+		if got := params(more) - rotary; got != 100*64 {
+			t.Errorf("%q: %g parameters more than with rotary positions, want %d", more, got, 100*64)
 		}
 	}
 }

@@ -2,6 +2,9 @@ package huggingface
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
@@ -41,12 +44,19 @@ func (c *config) mixers(m *spec.Model, n, inner int, params float64) {
 // lfm2 has gated short convolutions in most layers, attention with a norm of queries and keys in the others (Liquid AI,
 // LFM2, 2025, arXiv 2511.23404). The width of its MLP is stated before it is reduced to two thirds.
 func lfm2(c *config, m *spec.Model) {
-	attention, ok := c.layersOf("layer_types", "full_attn_idxs", m.Layers)
+	if !c.has("layer_types", "full_attn_idxs") {
+		c.fail("layer_types or full_attn_idxs must be there")
+		return
+	}
+	attention, ok := c.layersOf("full_attn_idxs", "layer_types", m.Layers, "full_attention", "conv")
 	if !ok {
 		return
 	}
 	if n := c.count(maxWidth, "block_ff_dim"); n > 0 {
 		m.FFN = n
+	} else if c.count(maxWidth, "intermediate_size") == 0 {
+		c.fail("block_ff_dim or intermediate_size must be there")
+		return
 	}
 	if c.modelType == "lfm2" && c.flag("block_auto_adjust_ff_dim", true) {
 		of := max(c.count(maxWidth, "block_multiple_of"), 1)
@@ -62,14 +72,35 @@ func lfm2(c *config, m *spec.Model) {
 	extra(m, float64(attention)*2*float64(m.Head())+float64(2*m.Layers+1)*h)
 }
 
-// layersOf counts the layers with attention, by a list of the types of layers or one of their numbers.
-func (c *config) layersOf(types, indices string, layers int) (int, bool) {
-	if kinds, ok := c.layerTypes(types, layers); ok {
-		return kinds["full_attention"] + kinds["attention"], true
+// layersOf counts the layers of a kind, by a list of their numbers or one of the types of layers. Each type must be one of
+// names. The first of names is the kind.
+func (c *config) layersOf(indices, types string, layers int, names ...string) (int, bool) {
+	if c.has(indices) {
+		return c.numbered(indices, 0, layers)
 	}
+	kinds, ok := c.layerTypes(types, layers)
+	if !ok {
+		return 0, false
+	}
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		if !slices.Contains(names, kind) {
+			c.fail("%s has a layer %q, want one of %s", types, kind, strings.Join(names, ", "))
+			return 0, false
+		}
+	}
+	return kinds[names[0]], true
+}
+
+// numbered counts the layers in a list of their numbers, which begin with first.
+func (c *config) numbered(key string, first, layers int) (int, bool) {
 	var list []int
-	if raw := c.value(indices); raw == nil || json.Unmarshal(raw, &list) != nil || len(list) > layers {
-		c.fail("%s or %s must be there", types, indices)
+	bad := json.Unmarshal(c.value(key), &list) != nil
+	slices.Sort(list)
+	for i, n := range list {
+		bad = bad || n < first || n >= first+layers || i > 0 && n == list[i-1]
+	}
+	if bad {
+		c.fail("%s=%s is not a list of different layers in %d..%d", key, truncate(c.value(key)), first, first+layers-1)
 		return 0, false
 	}
 	return len(list), true
@@ -89,6 +120,12 @@ func recurrentGemma(c *config, m *spec.Model) {
 	if json.Unmarshal(raw, &pattern) != nil || len(pattern) == 0 {
 		c.fail("block_types=%s is not a list of names", truncate(raw))
 		return
+	}
+	for _, kind := range pattern {
+		if kind != "recurrent" && kind != "attention" {
+			c.fail("block_types has a layer %q, want recurrent or attention", kind)
+			return
+		}
 	}
 	recurrences := 0
 	for i := range m.Layers {
@@ -138,8 +175,13 @@ func falconH1(c *config, m *spec.Model) {
 // adapters for each use (Glorioso et al. 2024, arXiv 2411.15242). Attention has twice the width, since it sees the
 // embeddings too.
 func zamba2(c *config, m *spec.Model) {
-	uses, copies := c.layerList("hybrid_layer_ids", "layers_block_type", "hybrid", m.Layers), c.count(maxLayers, "num_mem_blocks")
-	if c.err == nil && (uses == 0 || copies == 0 || copies > uses || m.Layers+2*uses > maxLayers) {
+	if !c.has("hybrid_layer_ids", "layers_block_type") {
+		c.fail("hybrid_layer_ids or layers_block_type must be there")
+		return
+	}
+	uses, ok := c.layersOf("hybrid_layer_ids", "layers_block_type", m.Layers, "hybrid", "mamba")
+	copies := c.count(maxLayers, "num_mem_blocks")
+	if ok && (uses == 0 || copies == 0 || copies > uses || m.Layers+2*uses > maxLayers) {
 		c.fail("%d layers use a shared block that has %d copies", uses, copies)
 	}
 	if c.err != nil {
@@ -163,26 +205,17 @@ func zamba2(c *config, m *spec.Model) {
 	c.warn("%d of %d layers use one of %d blocks of attention and MLP: its weights are kept once and computed at each use", uses, mixers, copies)
 }
 
-// layerList counts the layers in a list of numbers, else those of a type in a list of types.
-func (c *config) layerList(indices, types, kind string, layers int) int {
-	var list []int
-	if raw := c.value(indices); raw != nil && json.Unmarshal(raw, &list) == nil && len(list) <= layers {
-		return len(list)
-	}
-	if kinds, ok := c.layerTypes(types, layers); ok {
-		return kinds[kind]
-	}
-	c.fail("%s or %s must be there", indices, types)
-	return 0
-}
-
 // kimiLinear has delta attention in most layers, which is counted as a state-space mixer of its widths, and multi-head
 // latent attention in the others (Kimi Team 2025, arXiv 2510.26692).
 func kimiLinear(c *config, m *spec.Model) {
 	linear := &config{}
-	var full []int
-	if json.Unmarshal(c.fields["linear_attn_config"], &linear.fields) != nil || json.Unmarshal(linear.fields["full_attn_layers"], &full) != nil || len(full) > m.Layers {
+	if json.Unmarshal(c.fields["linear_attn_config"], &linear.fields) != nil || !linear.has("full_attn_layers") {
 		c.fail("linear_attn_config must be there, with a list full_attn_layers of layers")
+		return
+	}
+	full, ok := linear.numbered("full_attn_layers", 1, m.Layers)
+	if !ok {
+		c.fail("linear_attn_config: %w", linear.err)
 		return
 	}
 	for _, key := range []string{"routed_expert_hidden_size", "attn_res_block_size", "mla_use_output_gate"} {
@@ -196,7 +229,7 @@ func kimiLinear(c *config, m *spec.Model) {
 		c.fail("linear_attn_config: num_heads=%d and head_dim=%d must be positive", heads, d)
 		return
 	}
-	m.SSMLayers, m.SSMHeads, m.SSMHeadDim, m.SSMState, m.SSMGroups = m.Layers-len(full), heads, d, d, heads
+	m.SSMLayers, m.SSMHeads, m.SSMHeadDim, m.SSMState, m.SSMGroups = m.Layers-full, heads, d, d, heads
 	latentAttention(c, m)
 	h, w, rank := float64(m.Hidden), float64(heads*d), float64(d)
 	mixer := 4*h*w + 3*w*float64(kernel) + 2*rank*(h+w) + h*float64(heads) + float64(heads) + w + rank
