@@ -340,6 +340,9 @@ func (s *Script) startedScript(args []string, document string) (started, bool) {
 		if text, ok := s.Written(args[i]); ok {
 			return started{text, args[i+1:], i + 1}, true
 		}
+		if args[i] == "/dev/stdin" && first && document != "" {
+			return started{document, args[i+1:], len(args)}, true
+		}
 		i-- // the word may be a shell too
 	}
 	return started{}, false

@@ -147,6 +147,7 @@ func TestStartedScript(t *testing.T) {
 		job + "set -- a b; srun bash -eo pipefail ./job.sh 4 --pp 2; train $1": "cat|train --tp 4 --pp 2|srun bash -eo pipefail ./job.sh|train a",
 		"bash -c 'train $1 $2' name 1 2":                                       "train 1 2|bash -c train $1 $2",
 		"bash -s 4 <<'X'\ntrain $1\nX":                                         "train 4|bash -s 4",
+		"sbatch -N 2 /dev/stdin 4 <<'X'\ntrain $1\nX":                          "train 4|sbatch -N 2 /dev/stdin 4",
 		"set -- 5; eval train '$1'":                                            "train 5|eval",
 	} {
 		s, err := Run("test.sh", text, nil)
