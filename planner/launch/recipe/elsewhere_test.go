@@ -80,6 +80,7 @@ func TestWrittenConfigurations(t *testing.T) {
 	for text, want := range map[string]spec.Plan{
 		"#SBATCH --ntasks=2 --nodes=2 --gpus-per-node=8\nF=$(mktemp)\ncat >$F <<X\ndistributed_type: FSDP\nfsdp_config:\n  fsdp_version: 2\n  fsdp_reshard_after_forward: false\nX\naccelerate launch --config_file $F --num_processes $((8*SLURM_NNODES))": {DP: 16, ZeRO: 2},
 		"D=$(mktemp -d)\ncat >$D/ds.json <<X\n{\"zero_optimization\": {\"stage\": 1}}\nX\naccelerate launch --num_processes 16 --use_deepspeed --deepspeed_config_file $D/ds.json":                                                                          {DP: 16, ZeRO: 1},
+		"cat >ds.json <<X\n{\"zero_optimization\": {\"stage\": 1}}\nX\nsrun bash run.sh accelerate launch --num_processes 16 --use_deepspeed --deepspeed_config_file ds.json":                                                                               {DP: 16, ZeRO: 1},
 	} {
 		r, err := Read("a.sh", []byte(text+" train.py --model_name_or_path a/b --per_device_train_batch_size 1 --gradient_accumulation_steps 4 --max_seq_length 4096 --bf16\n"), Options{})
 		if err != nil {
