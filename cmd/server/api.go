@@ -81,6 +81,7 @@ func (m *router) HandleFunc(pattern string, h func(http.ResponseWriter, *http.Re
 	m.ServeMux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		m.s.limit.under.Add(1)
 		defer m.s.limit.under.Done()
+		r.Header.Del("Accept") // answers are JSON, and huma would call that "json" too
 		next(w, r)
 	})
 }

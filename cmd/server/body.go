@@ -40,7 +40,7 @@ func (s *Server) withBody(o *endpoint, next http.HandlerFunc) http.HandlerFunc {
 				bodies.Put(buf)
 			}
 		}()
-		if kind := mediaType(r); kind != "" && kind != "application/json" {
+		if kind := r.Header.Get("Content-Type"); !isJSON(kind) {
 			problem.Write(w, problem.New(http.StatusUnsupportedMediaType, "", fmt.Sprintf("content type %q: want application/json", problem.Echo(kind))))
 			return
 		}
@@ -67,18 +67,18 @@ func (s *Server) withBody(o *endpoint, next http.HandlerFunc) http.HandlerFunc {
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(buf.Bytes()))
+		r.Header.Set("Content-Type", "application/json") // huma knows no other spelling
 		next(w, r)
 	}
 }
 
-// mediaType returns the type of the body of r.
-func mediaType(r *http.Request) string {
-	of := r.Header.Get("Content-Type")
-	if of == "application/json" {
-		return of
+// isJSON reports whether a Content-Type is that of JSON, as none is.
+func isJSON(kind string) bool {
+	if kind == "" || kind == "application/json" {
+		return true
 	}
-	kind, _, _ := mime.ParseMediaType(of)
-	return kind
+	parsed, _, err := mime.ParseMediaType(kind)
+	return err == nil && parsed == "application/json"
 }
 
 // quickAnswer answers a body without the operation's handler.
