@@ -84,7 +84,7 @@ func isJSON(kind string) bool {
 // quickAnswer answers a body without the operation's handler.
 type quickAnswer struct {
 	cost   float64                                   // as of costOf
-	answer func(ctx context.Context) ([]byte, error) // nil without an error where the handler is needed after all
+	answer func(ctx context.Context) ([]byte, error)
 }
 
 // answerQuick writes the answer of o.quick, or reports that there is none.
@@ -98,15 +98,12 @@ func (s *Server) answerQuick(o *endpoint, w http.ResponseWriter, r *http.Request
 		defer func() { endSpan(span, err) }()
 		return q.answer(ctx)
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		problem.Write(w, failure(r.Context(), err))
-	case out == nil:
-		return false
-	default:
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(append(out, '\n')) // the client may have disconnected
+		return true
 	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(out, '\n')) // the client may have disconnected
 	return true
 }
 

@@ -72,10 +72,7 @@ func (s *Server) quickPrediction(body *bytes.Buffer) *quickAnswer {
 		}
 		ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
 		defer cancel()
-		if !s.models.Keep(ctx, &q) {
-			return nil, nil
-		}
-		return s.models.AppendKept(ctx, body.AvailableBuffer(), &q), nil
+		return s.models.AppendPrediction(ctx, body.AvailableBuffer(), &q)
 	}}
 }
 

@@ -94,22 +94,36 @@ func (c *Answerer) AppendKept(ctx context.Context, b []byte, q *Question) []byte
 	if p == nil || !p.direct(ctx, q.Seq, &choice) {
 		return nil
 	}
-	out, err := p.appendRow(append(b, `{"plans":[`...), &choice)
-	fitting := 0
-	if choice.Fits {
-		fitting = 1
-	}
-	if err == nil {
-		out, err = query.AppendPlansEnd(out, 1, fitting, time.Since(start).Seconds())
-	}
+	out, err := p.appendPlans(b, &choice, start)
 	if err != nil {
-		return nil // Predict has the error
+		return nil // AppendPrediction has the error
 	}
 	return out
 }
 
-// Keep prepares the plan of q for AppendKept, and reports whether it can.
-func (c *Answerer) Keep(ctx context.Context, q *Question) bool { return c.prepared(ctx, q).err == nil }
+// AppendPrediction appends the JSON of Predict's answer to q, and keeps the plan for AppendKept. Errors are those of Predict.
+func (c *Answerer) AppendPrediction(ctx context.Context, b []byte, q *Question) ([]byte, error) {
+	start := time.Now()
+	p := c.prepared(ctx, q)
+	var choice planner.Choice
+	if err := p.At(ctx, q.Seq, &choice); err != nil {
+		return nil, err
+	}
+	return p.appendPlans(b, &choice, start)
+}
+
+// appendPlans appends the JSON of query.Plans with one row.
+func (p *Prepared) appendPlans(b []byte, choice *planner.Choice, start time.Time) ([]byte, error) {
+	out, err := p.appendRow(append(b, `{"plans":[`...), choice)
+	if err != nil {
+		return nil, err
+	}
+	fitting := 0
+	if choice.Fits {
+		fitting = 1
+	}
+	return query.AppendPlansEnd(out, 1, fitting, time.Since(start).Seconds())
+}
 
 // kept returns the plan of q that is kept, nil if none is, and the generation that it is of.
 func (c *Answerer) kept(q *Question) (*Prepared, uint64) {
