@@ -30,7 +30,8 @@ type Options struct {
 	// and accelerator.
 	Family string
 	// HTTP sends the requests; nil = a client with up to 256 idle connections, which a unix: address needs. It asks for
-	// compressed answers unless the server is on this machine, where compression costs more than it saves.
+	// compressed answers unless the server is on this machine, where compression costs more than it saves. The local end of
+	// an SSH tunnel, at localhost, counts as this machine too: it needs a client of its own to compress.
 	HTTP *http.Client
 	// Retries is how often a request is repeated while the server is overloaded and
 	// sends Retry-After; 0 = 4, below 0 = never.
