@@ -83,7 +83,7 @@ func isJSON(kind string) bool {
 
 // quickAnswer answers a body without the operation's handler.
 type quickAnswer struct {
-	cost   float64                                   // as of costOf
+	cost   float64 // as of costOf
 	answer func(ctx context.Context) ([]byte, error)
 }
 
@@ -93,13 +93,19 @@ func (s *Server) answerQuick(o *endpoint, w http.ResponseWriter, r *http.Request
 	if q == nil {
 		return false
 	}
-	out, err := admitted(r.Context(), s, o.weight, q.cost, func() (out []byte, err error) {
-		ctx, span := s.trace.span(r.Context(), o.id)
+	ctx := r.Context()
+	if o.weight == search { // others do not wait, and set a deadline where they take long
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.o.Timeout)
+		defer cancel()
+	}
+	out, err := admitted(ctx, s, o.weight, q.cost, func() (out []byte, err error) {
+		ctx, span := s.trace.span(ctx, o.id)
 		defer func() { endSpan(span, err) }()
 		return q.answer(ctx)
 	})
 	if err != nil {
-		problem.Write(w, failure(r.Context(), err))
+		problem.Write(w, failure(ctx, err))
 		return true
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -149,3 +149,32 @@ func TestCachedAnswersDoNotWait(t *testing.T) {
 		t.Errorf("after new measurements: %d", w.Code)
 	}
 }
+
+// The timeout of a plain batch includes its wait for a seat.
+func TestBatchTimeoutHasItsWait(t *testing.T) {
+	const timeout, wait = 10 * time.Second, 50 * time.Millisecond
+	s := newServer(t, Options{MaxSearches: 1, Timeout: timeout})
+	batch := s.router.ops["POST /v1/predict/batch"]
+	var left time.Duration
+	quick := batch.quick
+	batch.quick = func(body *bytes.Buffer) *quickAnswer {
+		q := quick(body)
+		answer := q.answer
+		q.answer = func(ctx context.Context) ([]byte, error) {
+			if end, ok := ctx.Deadline(); ok {
+				left = time.Until(end)
+			}
+			return answer(ctx)
+		}
+		return q
+	}
+	leave, err := s.limit.short.Acquire(t.Context(), 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(wait, func() { leave(0) })
+	post[Batch](t, s, "/v1/predict/batch", `{"questions":[{"model":"llama3-8b","accelerator":"h100","plan":"dp=8"}]}`)
+	if left <= 0 || left > timeout-wait {
+		t.Errorf("%v of %v are left after a wait of %v", left, timeout, wait)
+	}
+}

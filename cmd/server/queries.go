@@ -84,8 +84,6 @@ func (s *Server) quickBatch(body *bytes.Buffer) *quickAnswer {
 	}
 	return &quickAnswer{questionSec * float64(len(qs.Rows)), func(ctx context.Context) ([]byte, error) {
 		start := time.Now()
-		ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
-		defer cancel()
 		plans, err := s.prepare(ctx, qs.Plans)
 		if err != nil {
 			return nil, err
