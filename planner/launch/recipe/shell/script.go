@@ -348,7 +348,7 @@ func (s *Script) startedScript(args []string, document string) (started, bool) {
 	return started{}, false
 }
 
-// switches are the options of sbatch that have no value (Slurm 24.05, sbatch(1)).
+// switches are the options of sbatch that have no value, as in sbatch(1).
 var switches = regexp.MustCompile(`^(-[HhkOQsVvW]|--(contiguous|exclusive|get-user-env|help|hold|ignore-pbs|nice|no-kill|no-requeue|overcommit|oversubscribe|parsable|propagate|quiet|reboot|requeue|spread-job|test-only|usage|use-min-nodes|verbose|version|wait))$`)
 
 // takesValue reports whether the word after an option of bash or sbatch is its value.
