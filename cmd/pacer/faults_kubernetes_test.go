@@ -229,14 +229,9 @@ func kubernetesFaults(t *testing.T, pacer string, seed uint64) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer stop()
-	var pacers faultPacers
-	for i := range 1 + seed%2 {
-		p := &faultPacer{t: t, rng: rand.New(rand.NewPCG(seed, 7+i))}
-		p.args = []string{"--data", t.TempDir(), "schedule", "--on", "kubernetes", "--policy", r.policy, "--start-cost", "1s", "--server", r.planner.url,
-			"--lease-duration", "2s", "--kubeconfig", proxy.Front(t, p.written)}
-		pacers = append(pacers, p)
-		all.Go(func() { p.run(ctx, pacer) })
-	}
+	pacers := r.planner.startPacers(ctx, &all, "kubernetes", r.policy, seed, func(p *faultPacer) {
+		p.args = append(p.args, "--lease-duration", "2s", "--kubeconfig", proxy.Front(t, p.written))
+	})
 	all.Go(func() { r.watch(ctx) })
 	faults := r.rng.Perm(8)
 	for i := range 12 {

@@ -227,18 +227,14 @@ func runSlurmFaults(t *testing.T, pacer string, seed uint64) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer stop()
-	var pacers faultPacers
-	for i := range 1 + seed%2 {
-		p := &faultPacer{t: t, rng: rand.New(rand.NewPCG(seed, 7+i)), env: []string{"PATH=" + r.dir + ":" + os.Getenv("PATH")}}
-		p.args = []string{"--data", t.TempDir(), "schedule", "--on", "slurm", "--policy", policy, "--gres", "a100=a100-80gb", "--gres", "v100=v100-32gb",
-			"--start-cost", "1s", "--server", r.planner.url, "--lock", filepath.Join(r.dir, "lock")}
+	pacers := r.planner.startPacers(ctx, &all, "slurm", policy, seed, func(p *faultPacer) {
+		p.env = []string{"PATH=" + r.dir + ":" + os.Getenv("PATH")}
+		p.args = append(p.args, "--gres", "a100=a100-80gb", "--gres", "v100=v100-32gb", "--lock", filepath.Join(r.dir, "lock"))
 		p.starting = func(writes int) {
 			writeFile(t, filepath.Join(r.dir, "last"), strconv.Itoa(writes))
 			writeFile(t, filepath.Join(r.dir, "writes"), "")
 		}
-		pacers = append(pacers, p)
-		all.Go(func() { p.run(ctx, pacer) })
-	}
+	})
 	defer pacers.show(t)
 	all.Go(func() { r.watch(ctx) })
 	faults := r.rng.Perm(6)

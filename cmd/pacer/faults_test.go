@@ -82,6 +82,18 @@ type faultPacer struct {
 	silent  int // times that one found the planner not answering
 }
 
+// startPacers starts one pacer schedule that asks p, two with odd seeds, until ctx is done. set adds what its engine needs.
+func (p *faultPlanner) startPacers(ctx context.Context, all *sync.WaitGroup, engine, policy string, seed uint64, set func(*faultPacer)) (out faultPacers) {
+	for i := range 1 + seed%2 {
+		f := &faultPacer{t: p.t, rng: rand.New(rand.NewPCG(seed, 7+i))}
+		f.args = []string{"--data", p.t.TempDir(), "schedule", "--on", engine, "--policy", policy, "--start-cost", "1s", "--server", p.url}
+		set(f)
+		out = append(out, f)
+		all.Go(func() { f.run(ctx, p.pacer) })
+	}
+	return out
+}
+
 // run starts processes until ctx is done.
 func (p *faultPacer) run(ctx context.Context, pacer string) {
 	for ctx.Err() == nil {

@@ -20,9 +20,6 @@ import (
 // TestE2EKubernetesTorch trains a network on a real Kubernetes, in one process that the kubelet of kubemin starts, under a policy
 // that changes its plan: no step is repeated or skipped, and the loss is that of an uninterrupted run.
 func TestE2EKubernetesTorch(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes half a minute")
-	}
 	needTorch(t)
 	c, pacer, dir, steps := kubernetesCluster(t), pacerBinary(t), t.TempDir(), 400
 	script := filepath.Join(moduleDir(t), "cmd/pacer/testdata/slurm/train.py")
