@@ -82,7 +82,7 @@ func Read(name string, text []byte, o Options) (*Recipe, error) {
 		return nil, fmt.Errorf("recipe: %s: a configuration in Python is not read, because it would have to be run: give the TOML, YAML or arguments that it stands for, or the plan to pacer predict --plan", name)
 	}
 	kind := syntaxOf(name, text)
-	if err := checkNesting(kind, text); err != nil {
+	if err := keyfile.CheckNesting(text, kind == isTOML); err != nil {
 		return nil, fmt.Errorf("recipe: %s: %w", name, err)
 	}
 	var candidates []*format

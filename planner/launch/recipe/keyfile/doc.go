@@ -2,5 +2,5 @@
 // them there, so that everything else stays as it was written.
 //
 // Start with entries.go (Entry, YAML, JSON and TOML). toml.go has EditTOML, yaml_edit.go and json_edit.go the same for a
-// Document of the other two.
+// Document of the other two. nesting.go refuses text that would take parsers long.
 package keyfile

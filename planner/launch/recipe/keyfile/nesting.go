@@ -1,4 +1,4 @@
-package recipe
+package keyfile
 
 import (
 	"bytes"
@@ -9,8 +9,9 @@ import (
 // both. Launch files have a tenth of it.
 const maxNesting = 128
 
-// checkNesting returns an error if text nests deeper than maxNesting. Brackets in quotes and comments count too.
-func checkNesting(kind syntaxKind, text []byte) error {
+// CheckNesting returns an error if text nests deeper than maxNesting, or has keys with more parts where keys are dotted, as
+// in TOML. Brackets in quotes and comments count too.
+func CheckNesting(text []byte, dotted bool) error {
 	depth := 0
 	for _, c := range text {
 		switch c {
@@ -22,7 +23,7 @@ func checkNesting(kind syntaxKind, text []byte) error {
 			depth = max(depth-1, 0)
 		}
 	}
-	if kind != isTOML {
+	if !dotted {
 		return nil
 	}
 	for line := range bytes.Lines(text) {
