@@ -5,14 +5,10 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
 	"github.com/pacer-ml/pacer/planner/launch/recipe/shell"
 )
-
-// present is the value of an option without one.
-const present = "true"
 
 // leastScore is the score of a command that starts training.
 const leastScore = 6
@@ -46,63 +42,20 @@ func (f *format) others(s *shell.Script, read []keyfile.Entry, most int) (n int)
 	return n
 }
 
-// arguments returns the options of a command line: words that begin with --, with the words that follow; or words of the
-// form KEY=VALUE.
-func (f *format) arguments(words []string) (out []keyfile.Entry) {
+// arguments returns the options of a command line, in the form of the format.
+func (f *format) arguments(words []string) []keyfile.Entry {
 	if f.assignments {
-		return assignments(words)
+		return shell.Assignments(words)
 	}
-	for i := 0; i < len(words) && len(out) < keyfile.MaxEntries; i++ {
-		if strings.HasSuffix(words[i], ".py") {
-			out = append(out, keyfile.Entry{Key: "program", Value: words[i]})
-		}
-		name, value, given := strings.Cut(words[i], "=")
-		name, isFlag := strings.CutPrefix(name, "--")
-		if !isFlag || name == "" {
-			continue
-		}
-		e := keyfile.Entry{Key: "--" + strings.ReplaceAll(name, "_", "-"), Value: value}
-		if f.underscores {
-			e.Key = strings.ReplaceAll(name, "-", "_")
-		}
-		if !given {
-			from := i + 1
-			for i+1 < len(words) && isValue(words[i+1]) {
-				i++
-			}
-			if e.Value = strings.Join(words[from:i+1], " "); i > from {
-				e.List = words[from : i+1]
-			}
-			if i < from {
-				e.Value, e.Bare = present, true
-			}
-		}
-		out = append(out, e)
-	}
-	return out
+	return shell.Arguments(words, f.underscores)
 }
 
-// isValue reports whether a word is the value of the option before it.
-func isValue(w string) bool {
-	if strings.HasSuffix(w, ".py") || strings.HasPrefix(w, "--") {
-		return false
+// anchors are the arguments that every script of a format has: a new one is written before one of them.
+func (f *format) anchors() []string {
+	if f.assignments {
+		return []string{"model_name", "per_device_batch_size", "steps"}
 	}
-	_, err := strconv.ParseFloat(w, 64)
-	return err == nil || !strings.HasPrefix(w, "-")
-}
-
-var assignment = regexp.MustCompile(`^([a-z][a-z0-9_.]*)=(.*)$`)
-
-// assignments returns the words KEY=VALUE, and the YAML file before them.
-func assignments(words []string) (out []keyfile.Entry) {
-	for _, w := range words {
-		if m := assignment.FindStringSubmatch(w); m != nil && len(out) < keyfile.MaxEntries {
-			out = append(out, keyfile.Entry{Key: m[1], Value: m[2]})
-		} else if strings.HasSuffix(w, ".yml") || strings.HasSuffix(w, ".yaml") {
-			out = append(out, keyfile.Entry{Key: "config", Value: w})
-		}
-	}
-	return out
+	return []string{"micro-batch-size", "num-layers", "hidden-size", "global-batch-size"}
 }
 
 var sbatchPerNode = regexp.MustCompile(`(?m)^\s*#SBATCH\s+(?:--gres=gpu(?::[\w.-]+)?:|--gpus-per-node=(?:[\w.-]+:)?|--ntasks-per-node=)(\d+)`)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner/launch/recipe/shell"
 )
 
 // demand is a value that only some devices run.
@@ -31,7 +32,7 @@ var demands = []demand{
 	{keys: attentionKeys, values: []string{"flash_attention_3", "flash_attn_3", "kernels-community/flash-attn3", "fa3"}, on: archs("Hopper"), needs: "FlashAttention 3 is for Hopper", then: "flash_attention_2"},
 	{keys: attentionKeys, values: []string{"flash_attention_2", "fa2"}, on: sinceAmpere, needs: "FlashAttention 2 needs Ampere or later", then: "sdpa"},
 	{keys: []string{"flash_attention"}, values: yes, on: sinceAmpere, needs: "FlashAttention 2 needs Ampere or later", then: "false", also: &change{key: "sdp_attention", value: "true"}},
-	{keys: []string{"--use-flash-attn"}, values: []string{present}, on: sinceAmpere, needs: "FlashAttention 2 needs Ampere or later"},
+	{keys: []string{"--use-flash-attn"}, values: []string{shell.Present}, on: sinceAmpere, needs: "FlashAttention 2 needs Ampere or later"},
 	{keys: []string{"--attention-backend"}, values: []string{"flash"}, on: sinceAmpere, needs: "FlashAttention 2 needs Ampere or later", then: "auto"},
 	{keys: []string{"--fp8-recipe", "fp8_recipe", "model.fp8_recipe"}, values: []string{"mxfp8"}, on: archs("Blackwell", "Blackwell Ultra", "Rubin"), needs: "scales of blocks (MXFP8) need Blackwell", then: "delayed"},
 	{keys: []string{"tf32"}, values: yes, on: sinceAmpere, needs: "TF32 needs Ampere or later", then: "false"},

@@ -13,6 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner/launch"
 	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
+	"github.com/pacer-ml/pacer/planner/launch/recipe/shell"
 )
 
 // change is a key with a new value. The key is added where it is missing. With remove the key goes, and all keys below it.
@@ -289,7 +290,10 @@ func (r *Recipe) candidates(c *change) []string {
 		if r.format.underscores && strings.Contains(c.key, ".") {
 			return nil // only a file has it
 		}
-		return scriptEdits(r.text, c, r.format, r.entries)
+		return shell.EditOption(r.text, shell.OptionEdit{
+			Key: c.key, Value: c.value, Remove: c.remove,
+			Assigned: r.format.assignments, Options: r.entries, Before: r.format.anchors(),
+		})
 	case isTOML:
 		return one(keyfile.EditTOML(r.text, c.key, c.value, c.remove))
 	case isJSON:

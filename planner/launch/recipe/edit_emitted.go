@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner/launch/recipe/shell"
 )
 
 // megatronOldNames are names of options in forks and older releases.
@@ -27,7 +28,7 @@ func (r *Recipe) megatronNames(changes []change, to *spec.Config) (out []change,
 		case old && strings.HasPrefix(c.key, "--recompute-") && to.Plan.Recompute == spec.RecomputeSelective:
 			return nil, "recompute=selective: the release that the file is for checkpoints whole layers"
 		case old && c.key == "--recompute-granularity":
-			c = change{key: "--checkpoint-activations", value: present, remove: to.Plan.Recompute == spec.RecomputeNone}
+			c = change{key: "--checkpoint-activations", value: shell.Present, remove: to.Plan.Recompute == spec.RecomputeNone}
 		case old && strings.HasPrefix(c.key, "--recompute-"):
 			continue
 		case old && c.key == "--pipeline-model-parallel-layout":

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
+	"github.com/pacer-ml/pacer/planner/launch/recipe/shell"
 )
 
 // planEdit returns the changes after which a file says a part of plan p. Without any, why says why there are none.
@@ -161,7 +162,7 @@ func (r *Recipe) elsewhere() string {
 // deepspeedName is the DeepSpeed file that has ZeRO and offload, "" = none has.
 func (r *Recipe) deepspeedName() string {
 	for _, key := range append([]string{"deepspeed_config.deepspeed_config_file"}, deepspeedOptions...) {
-		if v := r.valueOf(key); v != "" && v != "null" && !isBare(r.entries, key) {
+		if v := r.valueOf(key); v != "" && v != "null" && !shell.IsBare(r.entries, key) {
 			return v
 		}
 	}

@@ -2,7 +2,6 @@ package recipe
 
 import (
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
@@ -82,9 +81,4 @@ func trainerArgumentsFinish(r *Recipe) {
 			r.assume("the parallelism may be in " + v + ", which is not read: check that file too, or --set zero_stage=N")
 		}
 	}
-}
-
-// isBare reports whether an option of the script is written without a value.
-func isBare(entries []keyfile.Entry, key string) bool {
-	return slices.ContainsFunc(entries, func(e keyfile.Entry) bool { return e.Key == key && e.Bare })
 }

@@ -4,4 +4,5 @@
 //
 // Start with script.go (Run and Script). assign.go and variables.go have the variables, flow.go loops and functions,
 // condition.go decides conditions, expansion.go expands words, and builtins.go has the commands that are followed.
+// arguments.go reads the words of a command as options, edit.go changes an option in the text of a script.
 package shell

@@ -1,6 +1,7 @@
-package recipe
+package shell
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,24 +12,34 @@ import (
 // maxAnchors bounds the options that a new one is put before, to try.
 const maxAnchors = 8
 
-// scriptEdits are the texts that a change of an option may lead to: the variable that an option takes its value from
+// OptionEdit is a change of an option in the text of a script.
+type OptionEdit struct {
+	Key, Value string // a Value of Present is an option without one, unless the script has it with one
+	Remove     bool
+	Assigned   bool            // options are KEY=VALUE and not --KEY VALUE
+	Options    []keyfile.Entry // of the script, from Arguments or Assignments
+	Before     []string        // keys that a new option is put before, rather than before others of Options
+}
+
+// EditOption returns the texts that a change of an option may lead to: the variable that an option takes its value from
 // assigned anew, the option with another value in each place where it stands, or a new option before one of the script's.
-func scriptEdits(text string, c *change, f *format, entries []keyfile.Entry) (out []string) {
-	name := anyDash.Replace(regexp.QuoteMeta(strings.TrimPrefix(c.key, "--")))
+// The caller runs them to find one that makes the change.
+func EditOption(text string, o OptionEdit) (out []string) {
+	name := anyDash.Replace(regexp.QuoteMeta(strings.TrimPrefix(o.Key, "--")))
 	before, between := `(^|[\s"'(])--`, `(?:[ \t]+|=)`
-	if f.assignments {
+	if o.Assigned {
 		before, between = `(^|[\s"'(])`, "="
 	}
-	value := c.value
+	value := o.Value
 	if strings.ContainsAny(value, " *") {
 		value = `"` + value + `"`
 	}
-	bare := isBare(entries, c.key)
-	flag := c.value == present && (bare || !slices.ContainsFunc(entries, func(e keyfile.Entry) bool { return e.Key == c.key })) || c.remove && bare
+	bare := IsBare(o.Options, o.Key)
+	flag := o.Value == Present && (bare || !slices.ContainsFunc(o.Options, func(e keyfile.Entry) bool { return e.Key == o.Key })) || o.Remove && bare
 	pattern := before + name
 	if !flag && !bare {
 		pattern += between + `("[^"\n]*"|'[^'\n]*'|[^\s"'\\)]+)`
-		if c.remove { // all of its values
+		if o.Remove { // all of its values
 			pattern += `(?:[ \t]+[^\s"'\\)-][^\s"'\\)]*)*`
 		}
 	}
@@ -39,18 +50,18 @@ func scriptEdits(text string, c *change, f *format, entries []keyfile.Entry) (ou
 	for _, m := range re.FindAllStringSubmatchIndex(text, -1) {
 		start, end := m[3], m[len(m)-2]
 		switch {
-		case c.remove:
+		case o.Remove:
 			out = append(out, withoutOption(text, start, end))
 		case bare && !flag:
 			out = append(out, text[:end]+" "+value+text[end:])
 		case !flag:
-			out = append(assignedAnew(text, text[m[4]:m[5]], c.value), append(out, text[:m[4]]+value+text[m[5]:])...)
+			out = append(assignedAnew(text, text[m[4]:m[5]], o.Value), append(out, text[:m[4]]+value+text[m[5]:])...)
 		}
 	}
-	if c.remove || len(out) > 0 {
+	if o.Remove || len(out) > 0 {
 		return out
 	}
-	return insertedOption(text, c, value, f, entries)
+	return insertedOption(text, value, o)
 }
 
 // anyDash lets a name match with both spellings of its words.
@@ -94,22 +105,20 @@ func ownLine(text string, at int, option string) []string {
 	return []string{text[:start] + text[start:at] + strings.TrimSpace(option) + last + text[start:]}
 }
 
-var anchorOption = regexp.MustCompile(`--(?:micro-batch-size|num-layers|hidden-size|global-batch-size)\b`)
-
-// insertedOption puts an option before one that the script has: before one that every script has, or else before others.
-func insertedOption(text string, c *change, value string, f *format, entries []keyfile.Entry) (out []string) {
+// insertedOption puts an option before one that the script has: before each of o.Before, or else before others.
+func insertedOption(text, value string, o OptionEdit) (out []string) {
 	spelled := func(key string) string { return "--" + strings.TrimPrefix(key, "--") }
-	option := spelled(c.key) + " " + value + " "
-	places := anchorOption.FindAllStringIndex(text, maxAnchors)
+	option, anchors := spelled(o.Key)+" "+value+" ", `--(?:%s)\b`
 	switch {
-	case f.assignments:
-		option, places = c.key+"="+value+" ", regexp.MustCompile(`\b(?:model_name|per_device_batch_size|steps)=`).FindAllStringIndex(text, maxAnchors)
-	case c.value == present:
-		option = spelled(c.key) + " "
+	case o.Assigned:
+		option, anchors = o.Key+"="+value+" ", `\b(?:%s)=`
+	case o.Value == Present:
+		option = spelled(o.Key) + " "
 	}
-	for _, e := range entries {
+	places := regexp.MustCompile(fmt.Sprintf(anchors, strings.Join(o.Before, "|"))).FindAllStringIndex(text, maxAnchors)
+	for _, e := range o.Options {
 		anchor := spelled(e.Key) + " "
-		if f.assignments {
+		if o.Assigned {
 			anchor = e.Key + "="
 		}
 		if m := strings.Index(text, anchor); m >= 0 && len(places) < maxAnchors {
