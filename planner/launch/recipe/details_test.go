@@ -97,20 +97,9 @@ func TestEditedLines(t *testing.T) {
 		{"a.yaml", nemo, func(p *spec.Plan) { p.Offload = spec.OffloadOptimizer }, "", "optimizers of NeMo that run on the host are not known to pacer"},
 		{"a.yaml", nemo + "    cpu_offload: false\n", func(p *spec.Plan) { p.ZeRO, p.Offload = 1, spec.OffloadOptimizer }, "    cpu_offload: true\n", ""},
 	} {
-		r, err := Read(tc.name, []byte(tc.text), Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		plan, _, err := r.Plan(8)
-		if err != nil {
-			t.Fatal(err)
-		}
-		from := spec.Config{Model: networks[0], Accelerator: h100, Plan: plan, Shape: spec.Packed(8, 8), SeqLen: 16384}
-		to := from
-		tc.change(&to.Plan)
-		edited, why := r.edit(&from, &to, Options{})
-		if !strings.Contains(edited, tc.line) || (why == "") != (tc.why == "") || !strings.Contains(why, tc.why) {
-			t.Errorf("%s to %s: %q, want %q\n%s\nwant %q", plan, to.Plan, why, tc.why, edited, tc.line)
+		got, why := edited(t, tc.name, tc.text, tc.change)
+		if !strings.Contains(got, tc.line) || (why == "") != (tc.why == "") || !strings.Contains(why, tc.why) {
+			t.Errorf("%s: %q, want %q\n%s\nwant %q", tc.text, why, tc.why, got, tc.line)
 		}
 	}
 }

@@ -16,6 +16,28 @@ import (
 
 var h100 = spec.Accelerator{Name: "H100-80GB-SXM", Arch: "Hopper", BF16: 989e12, FP16: 989e12, FP8: 1979e12, MemBytes: 80e9}
 
+// onH100 is a configuration of a plan on nodes of 8 H100.
+func onH100(m spec.Model, p spec.Plan, samples int) spec.Config {
+	return spec.Config{Model: m, Accelerator: h100, Plan: p, Shape: spec.Packed(p.Devices(), 8), SeqLen: samples}
+}
+
+// edited changes the plan that a file says for 8 devices, and returns the file that says the new one, or why there is none.
+func edited(t *testing.T, name, text string, change func(*spec.Plan)) (got, why string) {
+	t.Helper()
+	r, err := Read(name, []byte(text), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, _, err := r.Plan(8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := onH100(networks[0], plan, r.Samples())
+	to := from
+	change(&to.Plan)
+	return r.edit(&from, &to, Options{})
+}
+
 // patched applies a unified diff to a text, as patch does.
 func patched(t interface{ Fatalf(string, ...any) }, text, diff string) string {
 	old := strings.SplitAfter(text, "\n")
@@ -68,7 +90,7 @@ func checkDiffs(t interface{ Fatalf(string, ...any) }, name, text string, device
 	if err != nil || plan.Check(m) != nil {
 		return 0, 0
 	}
-	from := spec.Config{Model: m, Accelerator: h100, Plan: plan, Shape: spec.Packed(plan.Devices(), 8), SeqLen: max(r.Samples(), 2048)}
+	from := onH100(m, plan, max(r.Samples(), 2048))
 	changed := planner.SingleChanges(plan, &planner.Request{Model: m, Accelerator: from.Accelerator})
 	for _, f := range []spec.Precision{spec.BF16, spec.FP16} { // as on devices without fp8 or bf16
 		ported := plan
@@ -247,18 +269,7 @@ func TestNeMoRecomputes(t *testing.T) {
 		{whole, spec.RecomputeNone, file("null", "null", "null")},
 	} {
 		head := "trainer:\n  devices: 8\n  precision: bf16\nmodel:\n  mcore_gpt: true\n  num_layers: 32\n  hidden_size: 4096\n  num_attention_heads: 32\n  encoder_seq_length: 4096\n  micro_batch_size: 1\n  global_batch_size: 64\n"
-		r, err := Read("nemo.yaml", []byte(head+c.from), Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		plan, _, err := r.Plan(8)
-		if err != nil {
-			t.Fatal(err)
-		}
-		from := spec.Config{Model: networks[0], Accelerator: h100, Plan: plan, Shape: spec.Packed(8, 8), SeqLen: 4096}
-		to := from
-		to.Plan.Recompute = c.to
-		got, why := r.edit(&from, &to, Options{})
+		got, why := edited(t, "nemo.yaml", head+c.from, func(p *spec.Plan) { p.Recompute = c.to })
 		if got != head+c.want {
 			t.Errorf("%s to %s:\n%s%s", c.from, c.to, got, why)
 		}

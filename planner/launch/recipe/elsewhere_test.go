@@ -35,7 +35,7 @@ func TestElsewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := spec.Model{Name: "x", Kind: spec.Decoder, Layers: 32, Hidden: 4096, FFN: 11008, Heads: 32, Vocab: 32000, SeqLen: 2048}
-		from := spec.Config{Model: m, Accelerator: h100, Plan: base.Normal(), Shape: spec.Packed(8, 8), SeqLen: 2048}
+		from := onH100(m, base.Normal(), 2048)
 		to := from
 		tc.to(&to.Plan)
 		to.Plan = to.Plan.Normal()
@@ -58,18 +58,7 @@ func TestAccelerateOptions(t *testing.T) {
 		{"--use_deepspeed --deepspeed_config_file ds3.conf", func(p *spec.Plan) { p.ZeRO = 2 }, ""},
 		{"--config_file acc.yaml", func(p *spec.Plan) { p.ZeRO = 2 }, ""},
 	} {
-		r, err := Read("a.sh", []byte(head+tc.options+tail), Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		plan, _, err := r.Plan(8)
-		if err != nil {
-			t.Fatal(err)
-		}
-		from := spec.Config{Model: networks[0], Accelerator: h100, Plan: plan, Shape: spec.Packed(8, 8), SeqLen: 4096}
-		to := from
-		tc.to(&to.Plan)
-		if got, why := r.edit(&from, &to, Options{}); tc.want == "" && why == "" || tc.want != "" && got != head+tc.want+tail {
+		if got, why := edited(t, "a.sh", head+tc.options+tail, tc.to); tc.want == "" && why == "" || tc.want != "" && got != head+tc.want+tail {
 			t.Errorf("%s: %q, %s, want %q", tc.options, got, why, tc.want)
 		}
 	}
@@ -117,18 +106,13 @@ func TestListEdits(t *testing.T) {
 		"fsdp: full_shard auto_wrap\n":                 "fsdp: shard_grad_op auto_wrap\n",
 	} {
 		const head = "base_model: a/b\nmicro_batch_size: 1\nsequence_len: 2048\nbf16: true\n"
-		r, err := Read("a.yml", []byte(head+text), Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		plan, _, err := r.Plan(8)
-		if err != nil || plan.ZeRO != 3 {
-			t.Fatalf("%s: %s, %v", text, plan, err)
-		}
-		from := spec.Config{Model: networks[0], Accelerator: h100, Plan: plan, Shape: spec.Packed(8, 8), SeqLen: 2048}
-		to := from
-		to.Plan.ZeRO = 2
-		if got, why := r.edit(&from, &to, Options{}); want == "" && why == "" || want != "" && got != head+want {
+		got, why := edited(t, "a.yml", head+text, func(p *spec.Plan) {
+			if p.ZeRO != 3 {
+				t.Fatalf("%s: %s", text, p)
+			}
+			p.ZeRO = 2
+		})
+		if want == "" && why == "" || want != "" && got != head+want {
 			t.Errorf("%q: %q, %s, want %q", text, got, why, want)
 		}
 	}

@@ -32,11 +32,7 @@ func TestAsBash(t *testing.T) {
 		{"D=$(mktemp -d); cd $D; cat >job.sh <<X\necho train $D\nX\ntrain 1; : ${X:+$Y}", "train 1"},
 		{`X="a-b"; train ${X^^} ${X##*-} ${#X} ${Y:-d} ${X:+set} ${Y:+set} ${X,,}`, "train A-B b 3 d set a-b"},
 	} {
-		s, err := Run("test.sh", tc[0], nil)
-		if err != nil {
-			t.Errorf("%s: %v", tc[0], err)
-			continue
-		}
+		s := ran(t, tc[0], nil)
 		var got []string
 		for _, words := range s.Commands {
 			if words[0] == "train" {

@@ -12,11 +12,8 @@ import (
 )
 
 // optionsOf are the options of the command train of a script, after it has run.
-func optionsOf(t interface{ Fatalf(string, ...any) }, text string, assigned bool) []keyfile.Entry {
-	s, err := Run("test.sh", text, nil)
-	if err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
+func optionsOf(t rapid.TB, text string, assigned bool) []keyfile.Entry {
+	s := ran(t, text, nil)
 	i := slices.IndexFunc(s.Commands, func(words []string) bool { return words[0] == "train" })
 	switch {
 	case i < 0:

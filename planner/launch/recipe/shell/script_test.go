@@ -7,7 +7,28 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 )
+
+// ran follows a script to its end.
+func ran(t rapid.TB, text string, variables map[string]string) *Script {
+	t.Helper()
+	s, err := Run("test.sh", text, variables)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return s
+}
+
+// commands are the commands of a script, with one separator between words and another between commands.
+func commands(s *Script, words, between string) string {
+	var out []string
+	for _, command := range s.Commands {
+		out = append(out, strings.Join(command, words))
+	}
+	return strings.Join(out, between)
+}
 
 // TestRun: commands have the values of variables, arrays, branches that are taken, functions and scripts within scripts.
 func TestRun(t *testing.T) {
@@ -23,16 +44,8 @@ func TestRun(t *testing.T) {
 		"cat >conf.json <<EOF\n{\"tp\": $SIZE}\nEOF\ntrain conf.json": "cat train|conf.json",
 		`train --mbs $MISSING`:                                        "train|--mbs",
 	} {
-		s, err := Run("test.sh", text, map[string]string{"GPU": "h100", "SIZE": "2"})
-		if err != nil {
-			t.Errorf("%s: %v", text, err)
-			continue
-		}
-		var got []string
-		for _, words := range s.Commands {
-			got = append(got, strings.Join(words, "|"))
-		}
-		if strings.Join(got, " ") != want {
+		s := ran(t, text, map[string]string{"GPU": "h100", "SIZE": "2"})
+		if got := commands(s, "|", " "); got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 		if strings.Contains(text, "conf.json") && s.Files["conf.json"] != "{\"tp\": 2}\n" {
@@ -50,11 +63,7 @@ func TestUnset(t *testing.T) {
 		`train ${Y:-d} ${Z-d} ${X:+set} ${W+set}`: nil, `train ${Y:-$Q}`: {"Q"}, `train ${X:+--x $X}`: {"X"}, `train ${X:-1} $X`: {"X"}, `train $X ${X:-1}`: {"X"},
 		`A="--x ${X:+y} --z ${Z:-3}"; train $A`: nil, `A=$X; train ${A:-1}`: {"X"}, `train ${X:?}`: {"X"}, `train ${X:=3} $X`: nil, `train ${#X}`: {"X"}, `train $(echo ${X:-3}) $X`: {"X"},
 	} {
-		s, err := Run("test.sh", text, nil)
-		if err != nil {
-			t.Errorf("%s: %v", text, err)
-			continue
-		}
+		s := ran(t, text, nil)
 		delete(s.Unset, "PWD")
 		if got := slices.Sorted(maps.Keys(s.Unset)); !slices.Equal(got, want) {
 			t.Errorf("%s: %q have no value, want %q", text, got, want)
@@ -64,15 +73,8 @@ func TestUnset(t *testing.T) {
 
 // TestWrittenFiles: a script that another one writes is followed, and so is what <( ) prints.
 func TestWrittenFiles(t *testing.T) {
-	s, err := Run("test.sh", "cat >job.sbatch <<EOF\n#!/bin/bash\n#SBATCH --nodes=4\nsrun train --nodes \\$SLURM_NNODES\nEOF\nsbatch job.sbatch\ntrain --config <(echo '{\"a\": 1}')\ntrain <(nvidia-smi) > >(tee log)\n", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, words := range s.Commands {
-		got = append(got, strings.Join(words, " "))
-	}
-	if text := strings.Join(got, "\n"); !strings.Contains(text, "srun train --nodes 4") || !strings.Contains(text, "train --config /dev/fd/63") || s.Nodes != "4" {
+	s := ran(t, "cat >job.sbatch <<EOF\n#!/bin/bash\n#SBATCH --nodes=4\nsrun train --nodes \\$SLURM_NNODES\nEOF\nsbatch job.sbatch\ntrain --config <(echo '{\"a\": 1}')\ntrain <(nvidia-smi) > >(tee log)\n", nil)
+	if text := commands(s, " ", "\n"); !strings.Contains(text, "srun train --nodes 4") || !strings.Contains(text, "train --config /dev/fd/63") || s.Nodes != "4" {
 		t.Errorf("%s\n%s nodes", text, s.Nodes)
 	}
 	if s.Files["/dev/fd/63"] != "{\"a\": 1}\n" {
@@ -121,10 +123,7 @@ func TestManyFiles(t *testing.T) {
 	}
 	text := loops + "cat > f$i.$j <<X\n1\nX\ndone; done\n" + loops + "bash " + strings.Join(names, " ") + "; done; done\n"
 	began := time.Now()
-	s, err := Run("test.sh", text, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := ran(t, text, nil)
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("%d files and %d commands take %v", len(s.Files), len(s.Commands), took)
 	}
@@ -150,17 +149,9 @@ func TestStartedScript(t *testing.T) {
 		"sbatch -N 2 /dev/stdin 4 <<'X'\ntrain $1\nX":                          "train 4|sbatch -N 2 /dev/stdin 4",
 		"set -- 5; eval train '$1'":                                            "train 5|eval",
 	} {
-		s, err := Run("test.sh", text, nil)
-		if err != nil {
-			t.Errorf("%s: %v", text, err)
-			continue
-		}
-		var got []string
-		for _, words := range s.Commands {
-			got = append(got, strings.Join(words, " "))
-		}
-		if strings.Join(got, "|") != want {
-			t.Errorf("%s:\n got %q\nwant %q", text, strings.Join(got, "|"), want)
+		s := ran(t, text, nil)
+		if got := commands(s, " ", "|"); got != want {
+			t.Errorf("%s:\n got %q\nwant %q", text, got, want)
 		}
 		if s.Unset["1"] {
 			t.Errorf("%s: $1 has no value", text)
@@ -174,11 +165,7 @@ func TestCopiedFile(t *testing.T) {
 	for command, want := range map[string]string{
 		"cat <tmpl >old": "tp: TP\n", "tee <tmpl >old": "tp: TP\n", "sed s/TP/4/ <tmpl >old": "", "envsubst <<<a >old": "a\n", "train >log": "1\n",
 	} {
-		s, err := Run("test.sh", written+command, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, ok := s.Written("old"); got != want || ok != (want != "") {
+		if got, ok := ran(t, written+command, nil).Written("old"); got != want || ok != (want != "") {
 			t.Errorf("%s: %q, want %q", command, got, want)
 		}
 	}
