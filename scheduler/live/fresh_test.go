@@ -50,7 +50,7 @@ func newWatched(t *testing.T) (*directed, *watched) {
 	return r, w
 }
 
-// TestFreshNotRecorded: a job whose first record is refused has not been started, so that its devices are free for another.
+// TestFreshNotRecorded: if the first record of a job is refused it has not been started, so that its devices are free for another.
 func TestFreshNotRecorded(t *testing.T) {
 	r, w := newWatched(t)
 	w.refusesRecords = func(id spec.JobID) bool { return id == "j0" }

@@ -46,12 +46,18 @@ func assumedStacks(e Explainer, c spec.Config, sec float64) ([]AssumedStack, err
 	return out, nil
 }
 
-// Decisive returns the stack that would change the step time most if it were stated; nil if the stack is known.
+// Decisive returns the stack that would change the step time most if it were stated, the first of those that change it
+// equally up to rounding; nil if the stack is known. Two stacks of equal probability always do.
 func (e *Explanation) Decisive() *AssumedStack {
 	if len(e.Stacks) < 2 {
 		return nil
 	}
-	change := func(a AssumedStack) float64 { return math.Abs(math.Log(a.StepRatio)) }
-	most := slices.MaxFunc(e.Stacks, func(a, b AssumedStack) int { return cmp.Compare(change(a), change(b)) })
+	change := func(a *AssumedStack) float64 { return math.Abs(math.Log(a.StepRatio)) }
+	most := e.Stacks[0]
+	for i := range e.Stacks {
+		if a := &e.Stacks[i]; change(a) > change(&most)+1e-9 {
+			most = *a
+		}
+	}
 	return &most
 }

@@ -35,3 +35,27 @@ func TestAssumedStacks(t *testing.T) {
 		}
 	}
 }
+
+// TestDecisive: of stacks that change the time equally but for rounding, as two of equal probability do, the first is decisive.
+func TestDecisive(t *testing.T) {
+	for _, c := range []struct {
+		ratios []float64
+		want   int
+	}{
+		{[]float64{0.9, 1 / 0.9 * (1 + 1e-15)}, 0},
+		{[]float64{1 / 0.9 * (1 - 1e-15), 0.9}, 0},
+		{[]float64{0.99, 1.2, 1 / 1.2}, 1},
+		{[]float64{1, 1.01, 0.8}, 2},
+	} {
+		var e Explanation
+		for _, r := range c.ratios {
+			e.Stacks = append(e.Stacks, AssumedStack{StepRatio: r})
+		}
+		if got := e.Decisive().StepRatio; got != c.ratios[c.want] {
+			t.Errorf("of %v the one of %g is decisive, want %g", c.ratios, got, c.ratios[c.want])
+		}
+	}
+	if e := (Explanation{Stacks: make([]AssumedStack, 1)}); e.Decisive() != nil {
+		t.Error("a known stack is decisive")
+	}
+}

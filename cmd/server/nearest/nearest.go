@@ -82,7 +82,7 @@ func Find(all iter.Seq2[spec.Measurement, error], c *spec.Config, top int) (out 
 	return out, compared, nil
 }
 
-// Row describes n beside what was asked about, without a prediction.
+// Row describes n beside the configuration in question, without a prediction.
 func (n *Neighbour) Row(asked *spec.Config) NearRow {
 	c := &n.Config
 	return NearRow{Distance: n.distance, Differs: differences(asked, c), Model: c.Model.Name, Accelerator: c.Accelerator.Name, Devices: c.Plan.Devices(),

@@ -69,7 +69,7 @@ type tab struct {
 }
 
 // patience bounds the time of one action. Tests end earlier unless something is wrong.
-const patience = time.Minute
+var patience = spectest.Patience(time.Minute)
 
 // open returns a tab without a page; the server has the rows as measurements.
 func open(t testing.TB, o server.Options, rows ...spec.Measurement) *tab {
