@@ -30,6 +30,9 @@ func (s *search) guide(ctx context.Context, rounds int, known Prices) (float64, 
 		known = Prices{}
 	}
 	a := newAscent(newRelaxed(s.p, s.grid()), known)
+	if a.settled = settledRounds; len(s.free) > changedMax {
+		a.settled = settledMany
+	}
 	mean, weight := make([]float64, len(s.p.Tasks)), 0.0
 	for range rounds {
 		more := a.round(s.cost)
@@ -47,8 +50,8 @@ func (s *search) guide(ctx context.Context, rounds int, known Prices) (float64, 
 			break
 		}
 	}
-	if most := s.f.steps + s.f.steps/4; len(s.free) > pricedMin && (s.limit == 0 || s.limit > most) {
-		s.limit = most // random changes improve little here: allow a quarter more steps
+	if most := 3 * s.f.steps; len(s.free) > pricedMin && (s.limit == 0 || s.limit > most) {
+		s.limit = most // random changes improve little here: allow twice as many steps again
 	}
 	return a.best, a.found
 }
@@ -82,7 +85,7 @@ func (s *search) suggest(picks []pick, key []float64) {
 		s.next.strict[i] = false
 		b := picks[i].option
 		if s.next.keep[i] = b != nil && b.candidate == keepHeld; b != nil && b.candidate >= 0 {
-			s.next.candidate[i] = b.candidate
+			s.next.candidate[i] = int(b.candidate)
 		}
 	}
 	s.sortOrder(func(i int) float64 { return key[i] })

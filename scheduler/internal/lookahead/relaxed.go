@@ -1,6 +1,10 @@
 package lookahead
 
-import "slices"
+import (
+	"cmp"
+	"math"
+	"slices"
+)
 
 // relaxed is the Lagrangian relaxation of a problem. It has the number of devices of each group at every time, but no
 // nodes. Devices of each group have a price at every time, and each task has a price λ of its completion time. Then tasks
@@ -26,9 +30,10 @@ type relaxed struct {
 	use     [][]float64   // by group and interval, device-seconds of the picks
 	until   int           // index of M in times
 	steps   int           // work done
+	floors  floors
 
-	ranked []ranked       // scratch of undominated
-	kept   [][]*Candidate // scratch of undominated, by group
+	order []int        // scratch of undominated
+	kept  []*Candidate // scratch of undominated
 }
 
 // priceSum is the price of a device from now until a time of the grid, and per second after it.
@@ -37,17 +42,20 @@ type priceSum struct{ at, paid, price float64 }
 // taskOptions is the options of a task, without the parts that depend on prices.
 type taskOptions struct {
 	held *option  // keeping its devices, nil if it has none
-	rest []option // undominated candidates, cheapest first
+	rest []option // undominated candidates
 }
 
 // option is a candidate of a task, or keeping its devices.
 type option struct {
-	candidate        int // index, or keepHeld
-	group            int
-	end              int // index in times of the last one before its end, if it starts now
+	candidate        int32 // index, or keepHeld
+	group            int32
+	end              int32 // index in times of the last one before its end, if it starts now
 	devices, seconds float64
 	least            float64 // cost if it starts now
 	slope            float64 // least cost of a second of delay
+
+	floor, span int32   // its floor, and the last of floors.spans that is not longer than seconds
+	part        float64 // of the way from span to the next one
 }
 
 // pick is an option with a start. The zero pick is that of a task that is left out.
@@ -68,64 +76,81 @@ func newRelaxed(p *Problem, times []float64) *relaxed {
 		}
 		r.devices[n.Group] += float64(n.Devices)
 	}
-	r.kept = make([][]*Candidate, len(r.devices))
+	r.floors = newFloors(len(r.devices), times)
 	for range r.devices {
 		r.price = append(r.price, make([]float64, len(times)-1))
 		r.use = append(r.use, make([]float64, len(times)-1))
 		r.sums = append(r.sums, make([]priceSum, len(times)))
 	}
+	all := 0
 	for i := range p.Tasks {
-		r.options = append(r.options, r.optionsOf(&p.Tasks[i]))
+		all += len(p.Tasks[i].Candidates)
+	}
+	slab := make([]option, 0, all)
+	r.options = make([]taskOptions, len(p.Tasks))
+	for i := range p.Tasks {
+		r.options[i], slab = r.optionsOf(&p.Tasks[i], slab)
 	}
 	return r
 }
 
-func (r *relaxed) optionsOf(t *Task) (b taskOptions) {
+// optionsOf returns the options of t, and the slab that they were appended to.
+func (r *relaxed) optionsOf(t *Task, slab []option) (b taskOptions, all []option) {
 	if len(t.Held) > 0 {
-		b.held = &option{candidate: keepHeld, group: r.p.Nodes[t.Held[0].Node].Group, end: r.place(t.Left), devices: float64(devices(t.Held)),
+		b.held = &option{candidate: keepHeld, group: int32(r.p.Nodes[t.Held[0].Node].Group), end: r.place(t.Left), devices: float64(devices(t.Held)),
 			seconds: t.Left, least: r.p.keeping(t)}
 		if t.Fixed {
-			return b
+			return b, slab
 		}
 	}
-	for _, c := range r.undominated(t) {
-		w := &t.Candidates[c.place]
-		b.rest = append(b.rest, option{candidate: c.place, group: w.Group, end: r.place(w.Seconds), devices: float64(w.Devices),
-			seconds: w.Seconds, least: c.key, slope: r.p.urgency(t, w.Seconds)})
+	from := len(slab)
+	for _, i := range r.undominated(t) {
+		w := &t.Candidates[i]
+		o := option{candidate: int32(i), group: int32(w.Group), end: r.place(w.Seconds), devices: float64(w.Devices),
+			seconds: w.Seconds, least: r.p.least(t, w), slope: r.p.urgency(t, w.Seconds)}
+		r.floors.join(&o)
+		slab = append(slab, o)
 	}
-	return b
+	b.rest = slab[from:]
+	return b, slab
 }
 
 // place returns the index of the last time of the grid that is not after s.
-func (r *relaxed) place(s float64) int {
+func (r *relaxed) place(s float64) int32 {
 	at, found := slices.BinarySearch(r.times, s)
 	if found {
-		return at
+		return int32(at)
 	}
-	return at - 1
+	return int32(at - 1)
 }
 
-// undominated lists the candidates of t by their cost if they start now. It leaves out a candidate if a cheaper one of the
-// same group is at least as good in every respect.
-func (r *relaxed) undominated(t *Task) []ranked {
-	all := r.ranked[:0]
+// undominated lists the candidates of t, but those that another one of the same group covers.
+func (r *relaxed) undominated(t *Task) []int {
+	r.order = r.order[:0]
 	for i := range t.Candidates {
-		all = append(all, ranked{r.p.least(t, &t.Candidates[i]), i})
+		r.order = append(r.order, i)
 	}
-	r.ranked = all
-	slices.SortFunc(all, ranked.compare)
-	for g := range r.kept {
-		r.kept[g] = r.kept[g][:0]
-	}
-	return slices.DeleteFunc(all, func(c ranked) bool {
-		w := &t.Candidates[c.place]
-		kept := &r.kept[w.Group]
-		if slices.ContainsFunc(*kept, func(o *Candidate) bool { return o.covers(w) }) {
+	slices.SortStableFunc(r.order, func(a, b int) int { return t.Candidates[a].compare(&t.Candidates[b]) }) // most often they are in order
+	group := -1
+	return slices.DeleteFunc(r.order, func(i int) bool {
+		w := &t.Candidates[i]
+		if w.Group != group {
+			group, r.kept = w.Group, r.kept[:0]
+		}
+		if slices.ContainsFunc(r.kept, func(o *Candidate) bool { return o.covers(w) }) {
 			return true
 		}
-		*kept = append(*kept, w)
+		r.kept = append(r.kept, w)
 		return false
 	})
+}
+
+// compare orders candidates such that each comes before those that it covers.
+func (w *Candidate) compare(o *Candidate) int {
+	if c := cmp.Or(w.Group-o.Group, w.Devices-o.Devices); c != 0 {
+		return c
+	}
+	return cmp.Or(cmp.Compare(w.Seconds, o.Seconds), cmp.Compare(w.Idle, o.Idle), slices.Compare(o.By, w.By))
 }
 
 // covers reports whether w costs no more than o for every common start.
@@ -154,6 +179,7 @@ func (r *relaxed) bound() float64 {
 		}
 		r.sums[g][len(price)] = priceSum{at: r.times[len(price)], paid: paid}
 	}
+	r.floors.update(r.sums)
 	sum := r.end()
 	for i := range r.p.Tasks {
 		if r.choose(i) {
@@ -194,16 +220,21 @@ func (r *relaxed) choose(i int) bool {
 		r.consider(i, last, &best)
 	}
 	for k := range b.rest {
-		if b.rest[k].least >= best.cost {
-			break
+		if o := &b.rest[k]; !r.isWorse(o, r.lambda[i], best.cost) {
+			r.consider(i, o, &best)
 		}
-		r.consider(i, &b.rest[k], &best)
 	}
 	if r.picks[i] = best; best.option == nil {
 		return false
 	}
 	r.count(best.group, best.start, best.end, best.devices)
 	return true
+}
+
+// isWorse reports whether o costs more than a cost from any start on. Rounding errors do not count.
+func (r *relaxed) isWorse(o *option, lambda, than float64) bool {
+	base, more := o.least+lambda*o.seconds, r.floors.of(o)
+	return base+more-1e-9*(math.Abs(base)+more) > than
 }
 
 // upTo returns the price of a device from now until s, which is in the interval after t.at.
@@ -218,7 +249,7 @@ func (r *relaxed) consider(i int, b *option, best *pick) {
 	if c := base + b.devices*sums[b.end].upTo(b.seconds); c < best.cost {
 		*best = pick{b, 0, b.seconds, c}
 	}
-	start, from, to, last := 0.0, 0, b.end, len(sums)-1
+	start, from, to, last := 0.0, 0, int(b.end), len(sums)-1
 	for from < last && base+slope*start < best.cost {
 		r.steps++
 		next := sums[from+1].at // the next start with a start or an end at a time of the grid
@@ -241,7 +272,7 @@ func (r *relaxed) consider(i int, b *option, best *pick) {
 }
 
 // count adds devices of group g to use between two times.
-func (r *relaxed) count(g int, from, to, devices float64) {
+func (r *relaxed) count(g int32, from, to, devices float64) {
 	at, _ := slices.BinarySearch(r.times, from)
 	for i := max(at-1, 0); i+1 < len(r.times) && r.times[i] < to; i++ {
 		if overlap := min(to, r.times[i+1]) - max(from, r.times[i]); overlap > 0 {

@@ -12,7 +12,7 @@ import (
 func TestLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := problems(t)
-		s := &search{f: newRollout(p), p: p, cost: inf}
+		s := newSearch(p, Options{})
 		s.trySimple()
 		if s.cost == inf || len(s.best.order) == 0 {
 			t.Skip("nothing to start")
@@ -97,7 +97,7 @@ func TestLinesAsByTryingAll(t *testing.T) {
 		for range rapid.IntRange(0, 20).Draw(t, "more tasks") {
 			p.Tasks = append(p.Tasks, Task{Weight: 1, Alone: 5, Candidates: []Candidate{drawCandidate(t, p.Nodes)}})
 		}
-		s := &search{f: newRollout(p), p: p, cost: inf}
+		s := newSearch(p, Options{})
 		s.trySimple()
 		n := &s.best
 		if s.cost == inf {

@@ -37,8 +37,10 @@ type Intent struct {
 // schedule so far with its error. It does not change p.
 func Search(ctx context.Context, p *Problem, o Options) (Schedule, error) {
 	s := newSearch(p, o)
-	s.trySimple()
-	s.tryHint(o.Hint)
+	if !s.resume(o.Hint) {
+		s.trySimple()
+		s.tryHint(o.Hint)
+	}
 	bound, prices := s.guide(ctx, o.Rounds, o.Prices)
 	for pass := 0; pass == 0 || pass < maxAnneals && len(s.late) > 0; pass++ {
 		s.anneal(ctx, o.Tries)
@@ -51,7 +53,21 @@ func Search(ctx context.Context, p *Problem, o Options) (Schedule, error) {
 
 func newSearch(p *Problem, o Options) *search {
 	p = p.prepare()
-	return &search{f: newRollout(p), p: p, cost: inf, rng: rand.New(rand.NewPCG(o.Seed, 0x6c6f6f6b)), limit: o.Steps}
+	s := &search{f: newRollout(p), p: p, cost: inf, rng: rand.New(rand.NewPCG(o.Seed, 0x6c6f6f6b)), limit: o.Steps}
+	n := len(p.Tasks)
+	s.next = proposal{candidate: make([]int, n), keep: make([]bool, n), strict: make([]bool, n)}
+	for i := range p.Tasks {
+		t := &p.Tasks[i]
+		s.next.keep[i] = len(t.Held) > 0
+		s.next.candidate[i] = -1
+		if len(t.Candidates) > 0 && !(t.Fixed && s.next.keep[i]) {
+			s.free = append(s.free, i)
+			if s.next.keep[i] {
+				s.runs = append(s.runs, i)
+			}
+		}
+	}
+	return s
 }
 
 type search struct {
@@ -73,24 +89,17 @@ type search struct {
 // prices are multiples of priceUnit at which simple proposals choose candidates.
 var prices = [...]float64{0, 0.25, 0.5, 1, 2, 4, 8, 16}
 
+const unitPrice = 3 // index in prices of priceUnit itself
+
 // trySimple tries all proposals that keep running tasks, give each other task the
 // candidate that is cheapest at one of prices, and order tasks by area, time or slack,
 // or as given.
 func (s *search) trySimple() {
-	n := len(s.p.Tasks)
-	s.next = proposal{candidate: make([]int, n), keep: make([]bool, n), strict: make([]bool, n)}
-	for i := range s.p.Tasks {
-		t := &s.p.Tasks[i]
-		s.next.keep[i] = len(t.Held) > 0
-		s.next.candidate[i] = -1
-		if len(t.Candidates) > 0 && !(t.Fixed && s.next.keep[i]) {
-			s.free = append(s.free, i)
-			if s.next.keep[i] {
-				s.runs = append(s.runs, i)
-			}
-		}
+	cheapest := make([][len(prices)]int, len(s.free))
+	unit := s.priceUnit()
+	for j, i := range s.free {
+		cheapest[j] = s.cheapest(i, unit)
 	}
-	cheapest := s.cheapest()
 	for k := range prices {
 		for j, i := range s.free {
 			s.next.candidate[i] = cheapest[j][k]
@@ -106,24 +115,19 @@ func (s *search) trySimple() {
 	}
 }
 
-// cheapest returns, for each task that may be started, the candidate with the least cost of time and device-seconds at
-// every price.
-func (s *search) cheapest() [][len(prices)]int {
-	best := make([][len(prices)]int, len(s.free))
-	unit := s.priceUnit()
-	for j, i := range s.free {
-		t := &s.p.Tasks[i]
-		var least [len(prices)]float64
-		for k := range least {
-			least[k] = inf
-		}
-		for n := range t.Candidates {
-			w := &t.Candidates[n]
-			time, area := w.Seconds*s.p.urgency(t, w.Seconds), w.area()
-			for k, price := range prices {
-				if c := time + area*(price*unit); c < least[k] {
-					least[k], best[j][k] = c, n
-				}
+// cheapest returns the candidate of a task with the least cost of time and device-seconds at each of prices.
+func (s *search) cheapest(task int, unit float64) (best [len(prices)]int) {
+	t := &s.p.Tasks[task]
+	var least [len(prices)]float64
+	for k := range least {
+		least[k] = inf
+	}
+	for n := range t.Candidates {
+		w := &t.Candidates[n]
+		time, area := w.Seconds*s.p.urgency(t, w.Seconds), w.area()
+		for k, price := range prices {
+			if c := time + area*(price*unit); c < least[k] {
+				least[k], best[k] = c, n
 			}
 		}
 	}
@@ -153,7 +157,13 @@ type ranked struct {
 }
 
 func (a ranked) compare(b ranked) int {
-	return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.place, b.place))
+	switch {
+	case a.key < b.key:
+		return -1
+	case a.key > b.key:
+		return 1
+	}
+	return cmp.Compare(a.place, b.place)
 }
 
 // sortOrder orders the tasks that may be started by key, then index.
@@ -225,7 +235,39 @@ func (s *search) findLate() {
 	}
 }
 
-// tryHint tries the proposal of h.
+// resume tries the proposal of h with each other task where it comes by area, if there are so many tasks that simple
+// proposals take longer than they are worth. It reports whether that is a schedule.
+func (s *search) resume(h Hint) bool {
+	if len(h.Order) == 0 || len(s.free) <= changedMax {
+		return false
+	}
+	entry := make([]int, len(s.p.Tasks)) // 1 + the index in h
+	for r, i := range h.Order {
+		entry[i] = r + 1
+	}
+	rank := make([]float64, len(s.p.Tasks))
+	var areas []float64
+	for _, i := range s.free {
+		if r := entry[i] - 1; r >= 0 && h.Candidates[r].Candidate >= 0 {
+			s.next.candidate[i], s.next.strict[i] = h.Candidates[r].Candidate, h.Candidates[r].Strict
+			areas = append(areas, s.byArea(i))
+			rank[i] = float64(r)
+		}
+	}
+	slices.Sort(areas)
+	unit := s.priceUnit()
+	for _, i := range s.free {
+		if s.next.candidate[i] < 0 {
+			s.next.candidate[i] = s.cheapest(i, unit)[unitPrice]
+			less, _ := slices.BinarySearch(areas, s.byArea(i))
+			rank[i] = float64(less)/float64(max(len(areas), 1))*float64(len(h.Order)) - 0.5
+		}
+	}
+	s.sortOrder(func(i int) float64 { return rank[i] })
+	return s.accept(inf)
+}
+
+// tryHint tries the proposal of h, the other tasks last.
 func (s *search) tryHint(h Hint) {
 	if len(h.Order) == 0 || s.cost == inf {
 		return

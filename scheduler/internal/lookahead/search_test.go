@@ -195,7 +195,7 @@ func TestSearchFindsTheBest(t *testing.T) {
 
 // exhaust returns the least cost of all proposals.
 func exhaust(p *Problem) float64 {
-	s := &search{f: newRollout(p), p: p, cost: inf}
+	s := newSearch(p, Options{})
 	s.trySimple()
 	if s.cost == inf {
 		return inf

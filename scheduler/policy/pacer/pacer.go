@@ -63,6 +63,8 @@ type pacer struct {
 
 	useful candidate.PerCurve[[]candidate.Config] // the undominated candidates
 
+	room []lookahead.Candidate // of the tasks of a decision, kept for the next one
+
 	history remaining.History
 
 	last, before warmStart // the last schedule, and the last of an earlier time
@@ -245,4 +247,6 @@ type decision struct {
 	taskOf  map[spec.JobID]int
 	problem lookahead.Problem
 	d       scheduler.Decision
+
+	narrowed map[*candidate.Config][]candidate.Config // results of narrow, by the first option
 }

@@ -53,6 +53,12 @@ func (o *decision) prepare(ctx context.Context) error {
 	if err := o.findDeadlines(ctx); err != nil {
 		return err
 	}
+	candidates := 0
+	for _, p := range o.jobs {
+		candidates += len(p.options)
+	}
+	o.room = slices.Grow(o.room[:0], candidates)
+	o.problem.Tasks = make([]lookahead.Task, 0, len(o.jobs))
 	for _, p := range o.jobs {
 		o.problem.Tasks = append(o.problem.Tasks, o.task(p))
 	}
@@ -142,10 +148,20 @@ const manyJobs = 300
 
 // narrow returns options without those that are too wide, or options themselves if none is. Jobs of a kind share them.
 func (o *decision) narrow(options []candidate.Config) []candidate.Config {
-	if !slices.ContainsFunc(options, o.tooWide) {
-		return options
+	if len(options) == 0 {
+		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(options), o.tooWide)
+	out, known := o.narrowed[&options[0]]
+	if !known {
+		if out = options; slices.ContainsFunc(options, o.tooWide) {
+			out = slices.DeleteFunc(slices.Clone(options), o.tooWide)
+		}
+		if o.narrowed == nil {
+			o.narrowed = map[*candidate.Config][]candidate.Config{}
+		}
+		o.narrowed[&options[0]] = out
+	}
+	return out
 }
 
 // minRemaining is the least assumed remaining run time if remaining steps are unknown, in
@@ -204,15 +220,16 @@ func (o *decision) findDeadlines(ctx context.Context) error {
 
 // task returns the task of a job for the search.
 func (o *decision) task(p *plannedJob) lookahead.Task {
-	t := lookahead.Task{Weight: cmp.Or(p.Job.Weight, 1), Candidates: make([]lookahead.Candidate, 0, len(p.options))}
+	t, from := lookahead.Task{Weight: cmp.Or(p.Job.Weight, 1)}, len(o.room)
 	for i := range p.options {
 		c := &p.options[i]
 		idle, run := p.StartCost.Seconds(), candidate.RunTime(p.JobState, c.Rate)
-		t.Candidates = append(t.Candidates, lookahead.Candidate{Group: c.Group, Counts: c.PerNode(), Devices: c.Devices, Host: p.Job.Host.Max(c.Host), Idle: idle, Seconds: idle + run})
+		o.room = append(o.room, lookahead.Candidate{Group: c.Group, Counts: c.PerNode(), Devices: c.Devices, Host: p.Job.Host.Max(c.Host), Idle: idle, Seconds: idle + run})
 		if work := run * float64(c.Devices); !p.unpredicted && (i == 0 || work < t.Work) {
 			t.Work = work // without a prediction only the order is chosen, and early work has no value of its own
 		}
 	}
+	t.Candidates = o.room[from:]
 	if p.Job.Guaranteed && !o.guess {
 		o.guarantee(&t, p)
 	}
