@@ -72,6 +72,24 @@ type slurmFaults struct {
 	planner *faultPlanner
 }
 
+// commandDir returns a directory that the test removes at its end, again while commands of a killed pacer still write there.
+func commandDir(t *testing.T) string {
+	dir, err := os.MkdirTemp("", "pacer-faults-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for range 100 {
+			if err = os.RemoveAll(dir); err == nil {
+				return
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		t.Error(err)
+	})
+	return dir
+}
+
 // wrap writes the commands that pacers have.
 func (r *slurmFaults) wrap() {
 	for name, text := range map[string]string{"scontrol": killer, "squeue": shower, "sinfo": shower} {
@@ -219,7 +237,7 @@ func TestE2ESlurmFaults(t *testing.T) {
 }
 
 func runSlurmFaults(t *testing.T, pacer string, seed uint64) {
-	r := &slurmFaults{t: t, real: slurmtest.Start(t, 2, 1), rng: rand.New(rand.NewPCG(seed, 6)), dir: t.TempDir(), planner: startFaultPlanner(t, pacer)}
+	r := &slurmFaults{t: t, real: slurmtest.Start(t, 2, 1), rng: rand.New(rand.NewPCG(seed, 6)), dir: commandDir(t), planner: startFaultPlanner(t, pacer)}
 	r.wrap()
 	policy := faultPolicies[seed%uint64(len(faultPolicies))]
 	began := time.Now()
