@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// floors has lower bounds on what an option costs besides starting now, without its delay and prices. A device of an option
-// that runs for d seconds costs at least
+// floors has lower bounds on what the delay and the prices of an option cost. For each device of an option that runs for d seconds
+// it is at least
 //
 //	W(d) = min over starts s of ( slope s + ∫_s^{s+d} price )
 //
 // with slope the least cost of a second of delay, per device. Between two neighbouring differences of times of the grid W is
-// the least of functions that are linear there. So it is not below the line between its values at both.
+// the least of linear functions, so it is not below the line between its values there.
 type floors struct {
 	spans []float64 // the differences, ascending from 0
 	all   []floor
@@ -25,10 +25,8 @@ type floor struct {
 	at    []float64 // by span, the last one twice
 }
 
-// slopeBits is the bits of a slope that a floor does not distinguish: slopes are rounded down to multiples of 1/4 of a power of 2,
-// so that there are few.
 const (
-	slopeBits = 50
+	slopeBits = 50                    // dropped bits: slopes are rounded down to quarters of a power of 2, so that there are few
 	slopes    = 1 << (63 - slopeBits) // they are not negative
 )
 

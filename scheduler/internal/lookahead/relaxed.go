@@ -30,7 +30,7 @@ type relaxed struct {
 	use     [][]float64   // by group and interval, device-seconds of the picks
 	until   int           // index of M in times
 	steps   int           // work done
-	floors  floors
+	floors  floors        // at these prices
 
 	order []int        // scratch of undominated
 	kept  []*Candidate // scratch of undominated
@@ -145,7 +145,7 @@ func (r *relaxed) undominated(t *Task) []int {
 	})
 }
 
-// compare orders candidates such that each comes before those that it covers.
+// compare orders candidates of a task such that each comes before those that it covers.
 func (w *Candidate) compare(o *Candidate) int {
 	if c := cmp.Or(w.Group-o.Group, w.Devices-o.Devices); c != 0 {
 		return c
