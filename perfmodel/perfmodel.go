@@ -40,9 +40,27 @@ type Preparer interface {
 	Prepare(c spec.Config) (Prepared, error)
 }
 
-// Prepared predicts the time of plan p on samples of seq tokens, which is spec.Config.SeqLen; MemoryBytes is 0. It is
-// safe for concurrent use.
-type Prepared func(p spec.Plan, seq int) (spec.Prediction, error)
+// Prepared predicts the times of plans; MemoryBytes is 0. It is safe for concurrent use.
+type Prepared interface {
+	// Predict predicts plan p on samples of seq tokens, which is spec.Config.SeqLen.
+	Predict(p spec.Plan, seq int) (spec.Prediction, error)
+	// Fix fixes the plan too, for samples of many lengths.
+	Fix(p spec.Plan) FixedPlan
+}
+
+// FixedPlan is Prepared.Predict of one plan.
+type FixedPlan func(seq int) (spec.Prediction, error)
+
+// PreparedFunc is a Prepared whose plans have nothing in common.
+type PreparedFunc func(p spec.Plan, seq int) (spec.Prediction, error)
+
+// Predict implements Prepared.
+func (f PreparedFunc) Predict(p spec.Plan, seq int) (spec.Prediction, error) { return f(p, seq) }
+
+// Fix implements Prepared.
+func (f PreparedFunc) Fix(p spec.Plan) FixedPlan {
+	return func(seq int) (spec.Prediction, error) { return f(p, seq) }
+}
 
 // Bounder is an optional interface of Predictors with a cheap lower bound of the step time. A search skips a
 // plan if its bound is above the best step time found.

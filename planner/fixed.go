@@ -10,8 +10,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// FixedPlan is a request that fixes plan and shape, checked once and answered at many sequence lengths. It is immutable
-// and safe for concurrent use.
+// FixedPlan is a request that fixes plan and shape, checked once and answered at many sequence lengths. It is safe for
+// concurrent use.
 type FixedPlan struct {
 	pl             *Planner
 	base           *Request // all but plan, shape, batch and devices
@@ -19,8 +19,17 @@ type FixedPlan struct {
 	shape          spec.Shape
 	batch, devices int
 	normal         spec.Plan
-	direct         bool       // it may be answered without a search
+	direct         bool        // it may be answered without a search
 	site           *fixedSite // nil where it opens at some lengths only
+
+	used  atomic.Bool
+	parts atomic.Pointer[fixedParts] // nil before the second length: for one it costs more than it saves
+}
+
+// fixedParts predicts a plan at a site.
+type fixedParts struct {
+	memory  *memory.Fixed
+	predict perfmodel.FixedPlan
 }
 
 // Fixed returns the one choice of a request that fixes plan and shape. It equals
@@ -109,14 +118,23 @@ func (f *FixedPlan) Direct(ctx context.Context, seq int, out *Choice) (ok bool) 
 			return false
 		}
 	}
-	peak := st.memory.AtSeq(seq)
-	b := peak.Plan(c.Plan)
+	parts := f.partsAt(st)
+	var b memory.Breakdown
+	if parts != nil {
+		b = parts.memory.At(seq)
+	} else {
+		peak := st.memory.AtSeq(seq)
+		b = peak.Plan(c.Plan)
+	}
 	if b.HostBytes > 0 {
 		return false
 	}
-	if st.predict != nil {
-		out.Prediction, err = st.predict(c.Plan, seq)
-	} else {
+	switch {
+	case parts != nil:
+		out.Prediction, err = parts.predict(seq)
+	case st.predict != nil:
+		out.Prediction, err = st.predict.Predict(c.Plan, seq)
+	default:
 		out.Prediction, err = f.pl.p.Predict(ctx, *c)
 	}
 	if err != nil {
@@ -135,12 +153,27 @@ func (f *FixedPlan) Direct(ctx context.Context, seq int, out *Choice) (ok bool) 
 	budget := memory.Budget(limit, b.LogSD)
 	switch out.Fits = budget <= 0 || total <= budget; {
 	case !out.Fits:
-		out.Verdict, _ = peak.Open(c, &b, "")
+		if parts != nil {
+			out.Verdict = parts.memory.Open(c, &b)
+		} else {
+			peak := st.memory.AtSeq(seq)
+			out.Verdict, _ = peak.Open(c, &b, "")
+		}
 		out.Why = b.Misfit(budget, limit)
 	case budget > 0 && total > 0:
 		out.Verdict = memory.Fits
 	}
 	return true
+}
+
+// partsAt returns what the plan has at its site, nil if that need not be known or the site depends on the length.
+func (f *FixedPlan) partsAt(st *fixedSite) *fixedParts {
+	if parts := f.parts.Load(); parts != nil || !f.used.Swap(true) || f.site == nil || st.predict == nil {
+		return parts
+	}
+	parts := &fixedParts{st.memory.Fix(f.normal), st.predict.Fix(f.normal)}
+	f.parts.Store(parts)
+	return parts
 }
 
 // fixedSite is what fixed plans of one model on the same devices share. It is immutable.

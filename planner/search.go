@@ -197,7 +197,7 @@ func (s *search) judge(at int32, p *spec.Plan) (err error) {
 	var pred spec.Prediction
 	predicted := false
 	if s.fitting && st.prepared && s.threshold > 0 {
-		pred, err = st.predict(k.plan, st.config.SeqLen)
+		pred, err = st.predict.Predict(k.plan, st.config.SeqLen)
 		if predicted = err == nil; predicted {
 			if score, _ := s.request.score(s.request.quantile(&pred), p.Devices(), p.GlobalBatch()); score < s.threshold {
 				s.covered = true
@@ -212,7 +212,7 @@ func (s *search) judge(at int32, p *spec.Plan) (err error) {
 		}
 	}
 	if !predicted {
-		if pred, err = st.predict(k.plan, st.config.SeqLen); err != nil {
+		if pred, err = st.predict.Predict(k.plan, st.config.SeqLen); err != nil {
 			return err
 		}
 	}

@@ -64,10 +64,10 @@ func (s *search) predictor(c spec.Config) (f perfmodel.Prepared, prepared bool, 
 // predictEach predicts one configuration at a time.
 func (s *search) predictEach(c *spec.Config) perfmodel.Prepared {
 	full := *c
-	return func(p spec.Plan, seq int) (spec.Prediction, error) {
+	return perfmodel.PreparedFunc(func(p spec.Plan, seq int) (spec.Prediction, error) {
 		full.Plan, full.SeqLen = p, seq
 		return s.pl.p.Predict(s.ctx, full)
-	}
+	})
 }
 
 // setMemory sets the memory estimator of st, that of the last site if it differs in shape only: memory.Calibration.For does

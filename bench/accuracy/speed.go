@@ -85,7 +85,7 @@ func predictGroup(ctx context.Context, p perfmodel.Predictor, g planGroup) (n in
 		if err != nil {
 			return 0
 		}
-		one = func(plan spec.Plan) (spec.Prediction, error) { return prepared(plan, g.config.SeqLen) }
+		one = func(plan spec.Plan) (spec.Prediction, error) { return prepared.Predict(plan, g.config.SeqLen) }
 	}
 	for _, plan := range g.plans {
 		if pred, err := one(plan); err == nil && pred.Throughput > 0 {

@@ -29,7 +29,8 @@ func elem(p *spec.Plan) float64 {
 //
 // A layer's backward pass holds what it recomputed, its unreduced gradients under ZeRO-3 (already in Working
 // when this is called) and the gradients of its widest tensors, see widest.
-func (e *Estimator) activations(b *Breakdown, p *spec.Plan, stage int, layers span, own owned) {
+func (e *Estimator) activations(b *Breakdown, p *spec.Plan, layers span, own *owned) {
+	stage := b.Stage
 	if !e.shape {
 		e.opaqueActivations(b, p, stage)
 		return

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"cmp"
+	"math"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
@@ -83,6 +84,28 @@ func (b Breakdown) scaled(f float64) Breakdown {
 	out := Breakdown{HostBytes: b.HostBytes, Stage: b.Stage, At: b.At, LogSD: b.LogSD}
 	b.HostBytes = 0
 	out.add(&b, f)
+	return out
+}
+
+// geometricMean is the weighted geometric mean of breakdowns, with the spread between them.
+type geometricMean struct {
+	sum               Breakdown // weighted
+	log, square, most float64
+}
+
+func (g *geometricMean) add(b *Breakdown, w float64) {
+	if w > g.most {
+		g.most, g.sum.Stage, g.sum.At = w, b.Stage, b.At
+	}
+	g.sum.add(b, w)
+	l := math.Log(b.Total())
+	g.log += w * l
+	g.square += w * (l*l + b.LogSD*b.LogSD)
+}
+
+func (g *geometricMean) breakdown() Breakdown {
+	out := g.sum.scaled(math.Exp(g.log) / g.sum.Total())
+	out.LogSD = math.Sqrt(max(g.square-g.log*g.log, 0))
 	return out
 }
 

@@ -39,6 +39,51 @@ func TestAtSeq(t *testing.T) {
 	}
 }
 
+// TestFixed: a fixed plan has the memory, and the verdict, of the plan at every length.
+func TestFixed(t *testing.T) {
+	counted, guessed, alone := oddVocab(), oddVocab(), oddVocab()
+	counted.Model = spec.Model{Name: "counted", Kind: spec.Opaque, ParamCount: 1e9}
+	guessed.Model = spec.Model{Name: "guessed", Kind: spec.Decoder, ParamCount: 7e9, Vocab: 50257, SeqLen: 1024}
+	alone.AloneStage = 2
+	experts := oddVocab()
+	experts.Model = mixed()
+	full, open := 0, 0
+	for _, c := range []spec.Config{oddVocab(), counted, guessed, alone, experts} {
+		for _, c.Framework = range []string{"", "FSDP", "DeepSpeed@0.16", "Megatron Core@0.12", "torchtitan", "Megatron Core activations=offloaded"} {
+			e, err := For(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, text := range []string{"dp=8,zero=3", "dp=2,tp=4,recompute=full", "dp=2,tp=2,pp=2,mb=2,ga=8,recompute=selective", "tp=2,pp=4,ga=4,zero=1,precision=fp8", "dp=8,zero=2,offload=optimizer"} {
+				if c.Plan, err = spec.ParsePlan(text); err != nil {
+					t.Fatal(err)
+				}
+				fixed := e.Fix(c.Plan)
+				for _, c.SeqLen = range []int{0, 512, 1024, 65536, 262144} {
+					at := e.AtSeq(c.SeqLen)
+					got, want := fixed.At(c.SeqLen), at.Plan(c.Plan)
+					if got != want {
+						t.Fatalf("%s, %q, %s at %d tokens: %+v, want %+v", c.Model.Name, c.Framework, text, c.SeqLen, got, want)
+					}
+					verdict := fixed.Open(&c, &got)
+					if want, _ := at.Open(&c, &want, ""); verdict != want {
+						t.Errorf("%s, %q, %s at %d tokens: %s, want %s", c.Model.Name, c.Framework, text, c.SeqLen, verdict, want)
+					}
+					if verdict != Fits {
+						full++
+					}
+					if len(fixed.others) > 0 {
+						open++
+					}
+				}
+			}
+		}
+	}
+	if full < 50 || open < 50 {
+		t.Errorf("%d do not fit and %d have alternatives, want 50 of both at least", full, open)
+	}
+}
+
 // TestOpaqueAtSeq: the activations of a model that is known by its parameters grow with the tokens of a sample, but for a part of a thousandth.
 func TestOpaqueAtSeq(t *testing.T) {
 	c := oddVocab()

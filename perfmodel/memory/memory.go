@@ -150,8 +150,7 @@ func (e *Estimator) mean(p *spec.Plan, count figure) Breakdown {
 		of := e.normal(*p)
 		return count.of(e, &of)
 	}
-	var out Breakdown
-	var log, square, most float64
+	var mean geometricMean
 	normal := p.Normal()
 	one := *e
 	one.kept = &keptOwned{}
@@ -159,42 +158,45 @@ func (e *Estimator) mean(p *spec.Plan, count figure) Breakdown {
 		if w == 0 {
 			continue
 		}
-		v := &e.rest[i]
-		one.stack, one.k, one.logSD = v.stack, v.k, v.logSD
+		one.use(&e.rest[i])
 		of := normal
 		one.stack.apply(&of)
 		b := count.of(&one, &of)
-		if w > most {
-			most, out.Stage, out.At = w, b.Stage, b.At
-		}
-		out.add(&b, w)
-		l := math.Log(b.Total())
-		log += w * l
-		square += w * (l*l + b.LogSD*b.LogSD)
+		mean.add(&b, w)
 	}
-	out = out.scaled(math.Exp(log) / out.Total())
-	out.LogSD = math.Sqrt(max(square-log*log, 0))
-	return out
+	return mean.breakdown()
 }
 
-// most returns the stage with the largest figure of a kind, or that of the rank that runs alone.
-func (e *Estimator) most(p *spec.Plan, kind stack.Memory) Breakdown {
-	if e.alone > 0 {
-		return e.stage(p, e.alone-1)
-	}
-	best := e.stage(p, 0)
-	if p.PP == 1 {
-		return best
-	}
-	top := best.Of(kind)
-	try := func(stage int) {
-		if b := e.stage(p, stage); b.Of(kind) > top {
-			best, top = b, b.Of(kind)
+// use changes e to a choice of stack.
+func (e *Estimator) use(v *variant) { e.stack, e.k, e.logSD = v.stack, v.k, v.logSD }
+
+// most returns the stage with the largest figure of a kind.
+func (e *Estimator) most(p *spec.Plan, kind stack.Memory) (best Breakdown) {
+	stages, n := e.fullestStages(p)
+	for i, stage := range stages[:n] {
+		if b := e.stage(p, stage); i == 0 || b.Of(kind) > best.Of(kind) {
+			best = b
 		}
 	}
+	return best
+}
+
+// maxFullest is the largest number of stages that may be the fullest.
+const maxFullest = 5
+
+// fullestStages returns the stages of which one is the fullest, or that of the rank that runs alone.
+func (e *Estimator) fullestStages(p *spec.Plan) (out [maxFullest]int, n int) {
+	if e.alone > 0 {
+		out[0] = e.alone - 1
+		return out, 1
+	}
+	if n = 1; p.PP == 1 {
+		return out, n
+	}
+	try := func(stage int) { out[n], n = stage, n+1 }
 	try(p.PP - 1)
 	if !e.shape {
-		return best
+		return out, n
 	}
 	if over := e.nn % p.PP; over > 0 && over < p.PP-1 {
 		try(p.PP - 1 - over)
@@ -207,7 +209,7 @@ func (e *Estimator) most(p *spec.Plan, kind stack.Memory) Breakdown {
 			try(first)
 		}
 	}
-	return best
+	return out, n
 }
 
 // Stages returns the breakdown of every pipeline stage of p, first to last. If the training stack is not stated, each
@@ -251,12 +253,31 @@ func KindOf(m *spec.Measurement) stack.Memory { return stack.Memory(m.Env[spec.E
 const bucketBytes = 64 << 20
 
 func (e *Estimator) stage(p *spec.Plan, stage int) Breakdown {
-	b := Breakdown{Stage: stage, LogSD: e.logSD}
-	layers := e.layersOn(p, stage)
-	own := e.own(p, layers, stage)
-	e.states(&b, p, own)
+	s := e.statesOf(p, stage)
+	return e.peakOf(p, &s)
+}
+
+// stageStates is what a stage holds with samples of any length.
+type stageStates struct {
+	layers span
+	own    owned
+	b      Breakdown // the parts that do not depend on the length
+}
+
+func (e *Estimator) statesOf(p *spec.Plan, stage int) (s stageStates) {
+	s.b.Stage, s.b.LogSD = stage, e.logSD
+	s.layers = e.layersOn(p, stage)
+	s.own = e.own(p, s.layers, stage)
+	e.states(&s.b, p, s.own)
+	s.b.Outside = e.outside(p)
+	return s
+}
+
+// peakOf returns the peak of a stage.
+func (e *Estimator) peakOf(p *spec.Plan, s *stageStates) Breakdown {
+	b, own := s.b, &s.own
 	freed := b.Gradients
-	e.activations(&b, p, stage, layers, own)
+	e.activations(&b, p, s.layers, own)
 	freed -= b.Gradients
 	if p.DP*p.CP > 1 && e.stack.bucket == 0 && !e.stack.core {
 		b.Buffers += min(2*bucketBytes, 4*(own.trained+own.trainedExpert))
@@ -268,7 +289,6 @@ func (e *Estimator) stage(p *spec.Plan, stage int) Breakdown {
 	if e.guessed {
 		b.LogSD = math.Hypot(b.LogSD, guessedSpread*(b.Activations+b.Working)/(moved+b.Optimizer))
 	}
-	b.Outside = e.outside(p)
 	b.Overhead += b.Outside + e.k.Fragmentation*moved + e.k.Unseen*(moved+b.Optimizer)
 	return b
 }

@@ -12,13 +12,13 @@ func (p *predictor) Prepare(c spec.Config) (perfmodel.Prepared, error) {
 	if f, ok := p.find(&c).(perfmodel.Preparer); ok {
 		return f.Prepare(c)
 	}
-	return func(plan spec.Plan, seq int) (spec.Prediction, error) {
+	return perfmodel.PreparedFunc(func(plan spec.Plan, seq int) (spec.Prediction, error) {
 		of := c
 		of.Plan, of.SeqLen = plan, seq
 		out, err := p.Predict(context.Background(), of)
 		out.MemoryBytes = 0
 		return out, err
-	}, nil
+	}), nil
 }
 
 // StepAtLeast implements perfmodel.Bounder; it returns nil if the model for c's key has no bound.

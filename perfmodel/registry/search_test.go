@@ -66,7 +66,7 @@ func TestPredictorSearches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := prepared(c.Plan, c.SeqLen); err != nil || got.Throughput != want.Throughput || got.MemoryBytes != 0 {
+		if got, err := prepared.Predict(c.Plan, c.SeqLen); err != nil || got.Throughput != want.Throughput || got.MemoryBytes != 0 {
 			t.Errorf("%s: prepared %+v (%v), predicted %+v", name, got, err, want)
 		}
 		least, err := p.(perfmodel.Bounder).StepAtLeast(c)
@@ -84,7 +84,7 @@ func TestPredictorSearches(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: preparing for an unknown model: %v", name, err)
 		}
-		got, err := f(other.Plan, other.SeqLen)
+		got, err := f.Predict(other.Plan, other.SeqLen)
 		if name == "rubick" && !errors.Is(err, perfmodel.ErrNotCovered) {
 			t.Errorf("%s: an unknown model: %v", name, err)
 		}

@@ -75,18 +75,18 @@ func (s *rowSites) prepare(ctx context.Context, c spec.Config) *rowSite {
 		site.predict, site.err = p.Prepare(c)
 		return site
 	}
-	site.predict = func(p spec.Plan, seq int) (spec.Prediction, error) {
+	site.predict = perfmodel.PreparedFunc(func(p spec.Plan, seq int) (spec.Prediction, error) {
 		of := c
 		of.Plan, of.SeqLen = p, seq
 		return s.p.Predict(ctx, of)
-	}
+	})
 	return site
 }
 
 // predict fills in the prediction of c at its site.
 func (a *answer) predict(s *rowSite, c *spec.Config) {
 	if a.err = s.err; a.err == nil {
-		a.pred, a.err = s.predict(c.Plan, c.SeqLen)
+		a.pred, a.err = s.predict.Predict(c.Plan, c.SeqLen)
 	}
 	switch {
 	case a.err != nil && s.unknown != "":

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
@@ -75,7 +76,11 @@ func (*Model) Predict(ctx context.Context, c spec.Config) (spec.Prediction, erro
 
 // Prepare implements perfmodel.Preparer.
 func (*Model) Prepare(c spec.Config) (perfmodel.Prepared, error) {
-	return Shipped().Physics.prepare(&c, "analytic")
+	s, err := Shipped().Physics.prepare(&c, "analytic")
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // Memory implements memory.Predictor.
@@ -95,6 +100,7 @@ type Prepared struct {
 	variants []variant // of choices; nil if there is only one
 	weight   *weights  // of variants
 	machine  machine   // on the first of choices
+	machines []machine // on each of variants; nil where they are made for each plan
 	choice   int       // index of the variant that machine is on
 	work     work
 	alone    int    // spec.Config.AloneStage
@@ -121,6 +127,11 @@ func (pr *Prepared) predict(p *spec.Plan) (spec.Prediction, error) {
 	if err != nil {
 		return spec.Prediction{}, err
 	}
+	return pr.prediction(p, &e), nil
+}
+
+// prediction returns that of an estimate.
+func (pr *Prepared) prediction(p *spec.Plan, e *Estimate) spec.Prediction {
 	sec := e.Parts.Total()
 	thr := float64(p.GlobalBatch()) / sec
 	half := pr.wide.HalfWidth(pr.work.moe > 0, &e.Parts, sec)
@@ -128,7 +139,7 @@ func (pr *Prepared) predict(p *spec.Plan) (spec.Prediction, error) {
 		half = math.Hypot(half, stats.Normal90*e.Between)
 	}
 	spread := math.Exp(half)
-	return spec.Prediction{Throughput: thr, Lo: thr / spread, Hi: thr * spread, By: pr.by, Warnings: pr.Warnings(p)}, nil
+	return spec.Prediction{Throughput: thr, Lo: thr / spread, Hi: thr * spread, By: pr.by, Warnings: pr.Warnings(p)}
 }
 
 // Estimate is a predicted step time.
@@ -141,35 +152,49 @@ type Estimate struct {
 // Estimate returns the step time of a normal plan. If the training stack is not stated, it is the weighted geometric
 // mean over the choices. The error wraps perfmodel.ErrNotCovered.
 func (pr *Prepared) Estimate(p *spec.Plan) (Estimate, error) {
-	if err := p.CheckBounds(); err != nil {
-		return Estimate{}, fmt.Errorf("analytic: %w: %w", err, perfmodel.ErrNotCovered)
-	}
-	if p.ParamServers > 0 || p.Async {
-		return Estimate{}, fmt.Errorf("analytic: plan %s has parameter servers or asynchronous updates: %w", *p, perfmodel.ErrNotCovered)
+	if err := covered(p); err != nil {
+		return Estimate{}, err
 	}
 	e := pr.at(p, nil)
-	if math.IsNaN(e.Log) || e.Log < -500 || e.Log > math.Log(1e12) {
-		return Estimate{}, fmt.Errorf("analytic: plan %s gives a step of %g s: %w", *p, math.Exp(e.Log), perfmodel.ErrNotCovered)
+	return e, e.check(p)
+}
+
+// covered returns an error for a plan that the model does not predict.
+func covered(p *spec.Plan) error {
+	if err := p.CheckBounds(); err != nil {
+		return fmt.Errorf("analytic: %w: %w", err, perfmodel.ErrNotCovered)
 	}
-	return e, nil
+	if p.ParamServers > 0 || p.Async {
+		return fmt.Errorf("analytic: plan %s has parameter servers or asynchronous updates: %w", *p, perfmodel.ErrNotCovered)
+	}
+	return nil
+}
+
+// check returns an error for a step time that is no plausible number.
+func (e *Estimate) check(p *spec.Plan) error {
+	if math.IsNaN(e.Log) || e.Log < -500 || e.Log > math.Log(1e12) {
+		return fmt.Errorf("analytic: plan %s gives a step of %g s: %w", *p, math.Exp(e.Log), perfmodel.ErrNotCovered)
+	}
+	return nil
 }
 
 // at returns the step time of a normal plan, with constants k unless that is nil.
-func (pr *Prepared) at(p *spec.Plan, k *constants) (e Estimate) {
+func (pr *Prepared) at(p *spec.Plan, k *constants) Estimate {
 	if pr.variants != nil {
 		return pr.mean(p, k)
 	}
 	if k != nil {
 		pr.machine.use(k)
 	}
-	e.Parts = pr.parts(p)
-	e.Log = math.Log(e.Parts.Total())
-	return e
+	return estimateOf(pr.parts(p))
 }
 
+// estimateOf returns the estimate on one stack.
+func estimateOf(p Parts) Estimate { return Estimate{Parts: p, Log: math.Log(p.Total())} }
+
 // mean is at for the weighted geometric mean over the variants.
-func (pr *Prepared) mean(p *spec.Plan, k *constants) (e Estimate) {
-	square := 0.0
+func (pr *Prepared) mean(p *spec.Plan, k *constants) Estimate {
+	var mean geometricMean
 	one, own := *pr, pr.owned(p)
 	one.own = &own
 	for i, w := range &pr.weight[stack.UseOf(p)] {
@@ -177,14 +202,26 @@ func (pr *Prepared) mean(p *spec.Plan, k *constants) (e Estimate) {
 			continue
 		}
 		parts := one.on(i, p, k)
-		log := math.Log(parts.Total())
-		e.Log += w * log
-		square += w * log * log
-		e.Parts.add(&parts, w)
+		mean.add(&parts, w)
 	}
-	e.Between = math.Sqrt(max(square-e.Log*e.Log, 0))
-	e.Parts = e.Parts.Scaled(math.Exp(e.Log) / e.Parts.Total())
-	return e
+	return mean.estimate()
+}
+
+// geometricMean is the weighted geometric mean of step times.
+type geometricMean struct {
+	sum         Parts // weighted
+	log, square float64
+}
+
+func (g *geometricMean) add(p *Parts, w float64) {
+	log := math.Log(p.Total())
+	g.log += w * log
+	g.square += w * log * log
+	g.sum.add(p, w)
+}
+
+func (g *geometricMean) estimate() Estimate {
+	return Estimate{Parts: g.sum.Scaled(math.Exp(g.log) / g.sum.Total()), Log: g.log, Between: math.Sqrt(max(g.square-g.log*g.log, 0))}
 }
 
 // meanLog is mean's Log alone. It changes pr, and sets it back to the first variant.
@@ -222,20 +259,44 @@ func (pr *Prepared) on(i int, p *spec.Plan, k *constants) Parts {
 	if pr.variants == nil {
 		return pr.parts(&of)
 	}
+	pr.use(i, k)
+	return pr.parts(&of)
+}
+
+// use changes pr to the variant of index i, with constants k unless that is nil.
+func (pr *Prepared) use(i int, k *constants) {
+	pr.choice = i
+	if k == nil && pr.machines != nil {
+		pr.machine = pr.machines[i]
+		return
+	}
 	v := &pr.variants[i]
 	if k == nil {
 		k = v.k
 	}
-	pr.choice, pr.machine.stack = i, v.stack
+	pr.machine.stack = v.stack
 	pr.machine.use(k)
-	return pr.parts(&of)
 }
 
-// SetSeq changes pr to samples of seq tokens of the model m that it was opened with; 0 = the model's own length. Memory
-// stays that of the length before. The error wraps perfmodel.ErrNotCovered.
+// SetSeq changes pr to samples of seq tokens of the model m that it was opened with; 0 = the model's own length. The error
+// wraps perfmodel.ErrNotCovered.
 func (pr *Prepared) SetSeq(m *spec.Model, seq int) error {
 	shape := shapeOf(m)
-	return pr.work.setSeq(&shape, cmp.Or(seq, m.SeqLen))
+	return pr.setSeq(&shape, seq)
+}
+
+// setSeq is SetSeq for a model that shapeOf has returned.
+func (pr *Prepared) setSeq(shape *spec.Model, seq int) error {
+	if pr.offloads() {
+		moved := pr.Memory.AtSeq(seq)
+		pr.Memory = &moved
+	}
+	return pr.work.setSeq(shape, cmp.Or(seq, shape.SeqLen))
+}
+
+// offloads reports whether a step time depends on the memory of activations.
+func (pr *Prepared) offloads() bool {
+	return pr.machine.stack.offloads || slices.ContainsFunc(pr.variants, func(v variant) bool { return v.stack.offloads })
 }
 
 // Warnings returns the assumptions about devices and links under p. The caller must not change the slice.

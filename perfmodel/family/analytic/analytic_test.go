@@ -245,18 +245,38 @@ func TestAnalyticPipelineCrossesNodes(t *testing.T) {
 	}
 }
 
+// TestAnalyticPreparedIsPredict: predictions of a prepared site, and of a plan fixed on it, are those of the configuration,
+// whatever the length that it was prepared with.
 func TestAnalyticPreparedIsPredict(t *testing.T) {
 	c := perftest.GPT(spec.Plan{DP: 8, TP: 4, PP: 2, MicroBatch: 2, AccumSteps: 16, ZeRO: 1, Recompute: spec.RecomputeFull})
-	f, err := (&Model{}).Prepare(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, seq := range []int{c.SeqLen, 512, 0, 6000} {
-		c.SeqLen = seq
-		want, _ := (&Model{}).Predict(context.Background(), c)
-		got, err := f(c.Plan, seq)
-		if err != nil || got.Throughput != want.Throughput || got.MemoryBytes != 0 {
-			t.Errorf("%d tokens: prepared %+v, %v, directly %+v", seq, got, err, want)
+	experts, opaque, alone := c, c, c
+	experts.Model.Experts, experts.Model.ExpertsPerToken, experts.Model.ExpertFFN = 8, 2, 512
+	opaque.Model = spec.Model{Name: "opaque", Kind: spec.Opaque, ParamCount: 1e9, SeqLen: 1024}
+	alone.AloneStage = 2
+	plans := []spec.Plan{c.Plan, {DP: 64, ZeRO: 3, AccumSteps: 2, Precision: spec.FP8}, {TP: 8, DP: 8, ZeRO: 1, Recompute: spec.RecomputeSelective}, {DP: 1 << 40}}
+	for _, c := range []spec.Config{c, experts, opaque, alone} {
+		for _, c.Framework = range []string{"", "FSDP", "DeepSpeed@0.16", "Megatron Core@0.12", "Megatron Core activations=offloaded"} {
+			own := c.SeqLen
+			f, err := (&Model{}).Prepare(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c.Plan = range plans {
+				fixed := f.Fix(c.Plan)
+				for _, seq := range []int{own, 512, 0, 6000} {
+					c.SeqLen = seq
+					want, wrong := (&Model{}).Predict(context.Background(), c)
+					want.MemoryBytes = 0
+					for name, predict := range map[string]func() (spec.Prediction, error){
+						"prepared": func() (spec.Prediction, error) { return f.Predict(c.Plan, seq) },
+						"fixed":    func() (spec.Prediction, error) { return fixed(seq) },
+					} {
+						if got, err := predict(); !reflect.DeepEqual(got, want) || fmt.Sprint(err) != fmt.Sprint(wrong) {
+							t.Errorf("%s, %q, %s, %d tokens: %s %+v, %v, directly %+v, %v", c.Model.Name, c.Framework, c.Plan, seq, name, got, err, want, wrong)
+						}
+					}
+				}
+			}
 		}
 	}
 }
@@ -289,7 +309,7 @@ func BenchmarkAnalyticPredict(b *testing.B) {
 		}
 		i := 0
 		for b.Loop() {
-			if _, err := f(cs[i%len(cs)].Plan, cs[i%len(cs)].SeqLen); err != nil {
+			if _, err := f.Predict(cs[i%len(cs)].Plan, cs[i%len(cs)].SeqLen); err != nil {
 				b.Fatal(err)
 			}
 			i++

@@ -244,7 +244,8 @@ func TestCountGradients(t *testing.T) {
 		c.Framework = framework
 		pr, plan := counted(t, k, c)
 		own := pr.owned(plan)
-		return pr.dataParallelSec(plan, &own, 1, 1)
+		t := pr.dataTraffic(plan, &own)
+		return pr.machine.exposedTraffic(&t, 1, 1)
 	}
 	k := plain()
 	k.netHopSec = 0

@@ -1,12 +1,10 @@
 package analytic
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
 
-	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
@@ -110,25 +108,6 @@ func (ph *Physics) Predict(c *spec.Config, by string) (spec.Prediction, error) {
 		out.MemoryBytes = pr.Memory.Bytes(p)
 	}
 	return out, err
-}
-
-func (ph *Physics) prepare(c *spec.Config, by string) (perfmodel.Prepared, error) {
-	pr := &Prepared{}
-	if err := ph.Open(c, by, pr); err != nil {
-		return nil, err
-	}
-	m, own := shapeOf(&c.Model), c.SeqLen
-	return func(p spec.Plan, seq int) (spec.Prediction, error) {
-		p = p.Normal()
-		if seq == own {
-			return pr.predict(&p)
-		}
-		other := *pr
-		if err := other.work.setSeq(&m, cmp.Or(seq, m.SeqLen)); err != nil {
-			return spec.Prediction{}, err
-		}
-		return other.predict(&p)
-	}, nil
 }
 
 // Explain returns the step time of c split by cause. The error wraps perfmodel.ErrNotCovered.

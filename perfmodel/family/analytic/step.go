@@ -28,6 +28,29 @@ func (pr *Prepared) parts(p *spec.Plan) Parts {
 		return pr.flopsParts(p)
 	}
 	pr.applyStack(p)
+	own := pr.owned(p)
+	f := pr.fixedOf(p, &own)
+	return pr.partsAt(p, &f)
+}
+
+// fixed is what a step has with samples of any length.
+type fixed struct {
+	parts         Parts   // the optimizer, and the fixed part
+	traffic       traffic // of data parallelism
+	accumulateSec float64
+}
+
+// fixedOf returns what does not depend on the length of samples, for a plan as the stack changes it.
+func (pr *Prepared) fixedOf(p *spec.Plan, own *owned) (f fixed) {
+	f.traffic = pr.dataTraffic(p, own)
+	pr.updateSec(p, own, &f.parts)
+	f.accumulateSec = pr.accumulateSec(p, own)
+	f.parts.Fixed = pr.machine.k.fixedSec
+	return f
+}
+
+// partsAt is parts for a plan with f, on samples of pr's length. It does not change p.
+func (pr *Prepared) partsAt(p *spec.Plan, f *fixed) Parts {
 	c := pr.passOf(p)
 	l := &c.layer
 	micro := float64(p.AccumSteps)
@@ -40,7 +63,7 @@ func (pr *Prepared) parts(p *spec.Plan) Parts {
 	mean := pr.work.layers / float64(p.PP)
 	pace, paceHead := pr.pace(p, perLayer, c.head)
 
-	var out Parts
+	out := f.parts
 	out.Compute = micro * (pace*compute + paceHead)
 	out.Recompute = micro * pace * recompute
 	out.Launch = micro * pace * launch
@@ -48,14 +71,11 @@ func (pr *Prepared) parts(p *spec.Plan) Parts {
 
 	backward := (l.backward*l.forward+l.attnBack)*pace + paceHead*2/3
 	out.Pipeline = pr.pipelineSec(p, mean*perLayer+c.head/float64(p.PP), (l.backward-1)*mean*l.forward+c.head/3/float64(p.PP))
-	own := pr.owned(p)
-	out.DP = pr.dataParallelSec(p, &own, backward, out.Compute+out.Recompute+out.TP)
-	pr.updateSec(p, &own, &out)
+	out.DP = pr.machine.exposedTraffic(&f.traffic, backward, out.Compute+out.Recompute+out.TP)
 	if pr.machine.stack.offloads {
 		out.Offload += micro * pace * pr.activationSec(p, l)
 	}
-	out.Compute += pr.accumulateSec(p, &own)
-	out.Fixed = pr.machine.k.fixedSec
+	out.Compute += f.accumulateSec
 	return out
 }
 
@@ -207,9 +227,23 @@ func (pr *Prepared) owned(p *spec.Plan) (o owned) {
 	return o
 }
 
-// dataParallelSec returns the exposed traffic of gradients, and of parameters under ZeRO, per step. backward is
-// the backward pass of one micro-batch on the busiest stage, all is the compute of the whole step, both in
-// seconds.
+// traffic is that of a step, and how much of it compute hides.
+type traffic struct {
+	sec    float64
+	hidden float64 // share of compute that it can overlap
+	all    bool    // of the whole step, else of the last backward pass
+}
+
+// exposedTraffic returns the part of t on the critical path, in seconds. backward is the backward pass of one micro-batch
+// on the busiest stage, all is the compute of the whole step, both in seconds.
+func (m *machine) exposedTraffic(t *traffic, backward, all float64) float64 {
+	if t.all {
+		backward = all
+	}
+	return m.exposed(t.sec, t.hidden*backward)
+}
+
+// dataTraffic returns the traffic of gradients, and of parameters under ZeRO, per step.
 //
 //	ZeRO 0     all-reduce of gradients
 //	ZeRO 1, 2  reduce-scatter of gradients (DeepSpeed: all-reduce, as
@@ -220,10 +254,10 @@ func (pr *Prepared) owned(p *spec.Plan) (o owned) {
 // If states are sharded in groups, ZeRO's traffic stays inside a group, and once per step each rank's shard of
 // the gradients is all-reduced between groups. Sources: Rajbhandari et al. SC 2020, section 7; Zhang et al.,
 // "MiCS", VLDB 2022, sections 3.2 and 3.4; Zhao et al., "PyTorch FSDP", VLDB 2023, section 3.2.2.
-func (pr *Prepared) dataParallelSec(p *spec.Plan, own *owned, backward, all float64) float64 {
+func (pr *Prepared) dataTraffic(p *spec.Plan, own *owned) traffic {
 	m := &pr.machine
 	if p.DP*p.CP == 1 && p.EP*p.TP == 1 {
-		return 0
+		return traffic{}
 	}
 	grad := m.stack.gradBytes
 	if p.Precision == spec.FP32 || p.Precision == spec.TF32 || m.stack.deepSpeed && p.Precision == spec.BF16 {
@@ -244,15 +278,15 @@ func (pr *Prepared) dataParallelSec(p *spec.Plan, own *owned, backward, all floa
 		if p.PP == 1 { // a pipeline stage stays gathered over its micro-batches
 			t *= float64(p.AccumSteps)
 		}
-		return m.exposed(t+replicas, m.zero3Hidden()*all)
+		return traffic{t + replicas, m.zero3Hidden(), true}
 	case p.ZeRO >= 1:
 		if m.stack.deepSpeed {
 			reduce *= 2
 		}
 		t := reduce + gather(own.trained) + 2*math.Ceil(own.trained.Dense/max(bucket, bucketPerRank*r.n))*m.ringLatency(r)
-		return m.exposed(t+replicas, m.gradHidden()*backward)
+		return traffic{t + replicas, m.gradHidden(), false}
 	}
-	return m.exposed(2*reduce, m.gradHidden()*backward)
+	return traffic{2 * reduce, m.gradHidden(), false}
 }
 
 // weightBytes returns the bytes in which a parameter of a layer's matrices is gathered: one if it is stored in fp8.
@@ -348,7 +382,8 @@ func (pr *Prepared) flopsParts(p *spec.Plan) Parts {
 		out.Recompute = micro * forward
 	}
 	own := pr.owned(p)
-	out.DP = pr.dataParallelSec(p, &own, 2*forward, out.Compute+out.Recompute)
+	t := pr.dataTraffic(p, &own)
+	out.DP = m.exposedTraffic(&t, 2*forward, out.Compute+out.Recompute)
 	pr.updateSec(p, &own, &out)
 	out.Fixed = pr.machine.k.fixedSec
 	return out

@@ -297,7 +297,7 @@ func (m *calibrated) prepare(c *spec.Config) (perfmodel.Prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(p spec.Plan, seq int) (spec.Prediction, error) {
+	return perfmodel.PreparedFunc(func(p spec.Plan, seq int) (spec.Prediction, error) {
 		if seq == s.of.SeqLen {
 			return s.predict(p)
 		}
@@ -306,10 +306,10 @@ func (m *calibrated) prepare(c *spec.Config) (perfmodel.Prepared, error) {
 			return spec.Prediction{}, err
 		}
 		return other.predict(p)
-	}, nil
+	}), nil
 }
 
-// setSeq changes s to samples of seq tokens, but not its memory. The error wraps perfmodel.ErrNotCovered.
+// setSeq changes s to samples of seq tokens. The error wraps perfmodel.ErrNotCovered.
 func (s *plans) setSeq(seq int) error {
 	s.of.SeqLen = seq
 	s.at = gp.PointOf(&s.of)

@@ -234,11 +234,11 @@ func (h *Model) Prepare(c spec.Config) (perfmodel.Prepared, error) {
 	if (h.mixed[c.Key()] == nil || c.Alone()) && c.Model.HasShape() {
 		return h.base.prepare(&c)
 	}
-	return func(p spec.Plan, seq int) (spec.Prediction, error) {
+	return perfmodel.PreparedFunc(func(p spec.Plan, seq int) (spec.Prediction, error) {
 		of := c
 		of.Plan, of.SeqLen = p, seq
 		return h.Predict(context.Background(), of)
-	}, nil
+	}), nil
 }
 
 // Memory implements memory.Predictor, with the calibration to measured peaks.
