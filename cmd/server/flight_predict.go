@@ -40,7 +40,7 @@ var predictions = arrow.NewSchema([]arrow.Field{
 
 // DoExchange implements flight.FlightServer: it answers each record batch of questions with one of predictions.
 func (f *flightService) DoExchange(stream flight.FlightService_DoExchangeServer) error {
-	in, err := newRecordReader(stream, f.s.o.MaxBody)
+	in, err := newRecordReader(stream, f.s.o.MaxBody, nil)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (f *flightService) DoExchange(stream flight.FlightService_DoExchangeServer)
 	w := flight.NewRecordWriter(stream, ipc.WithSchema(predictions))
 	defer w.Close()
 	for i := 0; ; i++ {
-		rec, _, err := in.next()
+		rec, err := in.next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -96,37 +96,48 @@ func (f *flightService) predict(ctx context.Context, rec arrow.Record) (arrow.Re
 			}
 			b.add(&choice, p.Cost())
 		}
-		return b.NewRecord(), nil
+		return b.record(), nil
 	})
 }
 
-// predictionBuilder builds a record batch of predictions.
+// predictionBuilder builds a record batch of predictions. Figures are appended at once, texts row by row.
 type predictionBuilder struct {
 	*array.RecordBuilder
-	numbers  [6]*array.Float64Builder
-	fits     *array.BooleanBuilder
-	texts    [3]*array.StringBuilder // verdict, by, why
-	warnings *array.ListBuilder
-	warning  *array.StringBuilder
-	status   *array.Int32Builder
-	problem  *array.StringBuilder
+	valid, failed []bool // by row
+	numbers       [6][]float64
+	fits          []bool
+	texts         [3]*array.StringBuilder // verdict, by, why
+	warnings      *array.ListBuilder
+	warning       *array.StringBuilder
+	status        []int32
+	problem       *array.StringBuilder
 }
 
 func newPredictionBuilder(rows int) *predictionBuilder {
 	b := &predictionBuilder{RecordBuilder: array.NewRecordBuilder(memory.NewGoAllocator(), predictions)}
 	b.Reserve(rows)
+	flags := make([]bool, 3*rows)
+	b.valid, b.failed, b.fits = flags[:0:rows], flags[rows:rows:2*rows], flags[2*rows:2*rows]
 	for i := range b.numbers {
-		b.numbers[i] = b.Field(i).(*array.Float64Builder)
+		b.numbers[i] = make([]float64, 0, rows)
 	}
-	b.fits = b.Field(6).(*array.BooleanBuilder)
 	for i := range b.texts {
 		b.texts[i] = b.Field(7 + i).(*array.StringBuilder)
 	}
 	b.warnings = b.Field(10).(*array.ListBuilder)
 	b.warning = b.warnings.ValueBuilder().(*array.StringBuilder)
-	b.status = b.Field(11).(*array.Int32Builder)
+	b.status = make([]int32, 0, rows)
 	b.problem = b.Field(12).(*array.StringBuilder)
 	return b
+}
+
+// row appends the figures of a row.
+func (b *predictionBuilder) row(numbers [6]float64, fits bool, status int) {
+	for i, v := range numbers {
+		b.numbers[i] = append(b.numbers[i], v)
+	}
+	b.fits, b.status = append(b.fits, fits), append(b.status, int32(status))
+	b.valid, b.failed = append(b.valid, status == 0), append(b.failed, status != 0)
 }
 
 // add appends a prediction.
@@ -136,10 +147,7 @@ func (b *predictionBuilder) add(ch *planner.Choice, cost *spec.TrainCost) {
 	if p.Throughput > 0 { // else it does not fit and is not covered
 		sec, lo, hi = p.StepSec(ch.Config.Plan.GlobalBatch())
 	}
-	for i, v := range [...]float64{sec, lo, hi, p.Throughput, p.MemoryBytes / memorymodel.GiB, query.TFLOPsAtCost(cost, &ch.Config, p.Throughput)} {
-		b.numbers[i].Append(v)
-	}
-	b.fits.Append(ch.Fits)
+	b.row([...]float64{sec, lo, hi, p.Throughput, p.MemoryBytes / memorymodel.GiB, query.TFLOPsAtCost(cost, &ch.Config, p.Throughput)}, ch.Fits, 0)
 	b.texts[0].Append(string(ch.Verdict))
 	b.texts[1].Append(p.By)
 	if ch.Why == "" {
@@ -151,7 +159,6 @@ func (b *predictionBuilder) add(ch *planner.Choice, cost *spec.TrainCost) {
 	for _, w := range p.Warnings {
 		b.warning.Append(w.Error())
 	}
-	b.status.AppendNull()
 	b.problem.AppendNull()
 }
 
@@ -162,9 +169,20 @@ func (b *predictionBuilder) fail(ctx context.Context, s *Server, err error) {
 		s.o.Log.Error("row failed", "id", requestOf(ctx).id, "path", flightPredict, "error", err)
 	}
 	problem.Shorten(&p.ErrorModel)
-	for i := range predictions.NumFields() - 2 {
-		b.Field(i).AppendNull()
+	b.row([6]float64{}, false, p.Status)
+	for i := range b.texts {
+		b.texts[i].AppendNull()
 	}
-	b.status.Append(int32(p.Status))
+	b.warnings.AppendNull()
 	b.problem.Append(p.Detail)
+}
+
+// record returns the record batch.
+func (b *predictionBuilder) record() arrow.Record {
+	for i, v := range b.numbers {
+		b.Field(i).(*array.Float64Builder).AppendValues(v, b.valid)
+	}
+	b.Field(6).(*array.BooleanBuilder).AppendValues(b.fits, b.valid)
+	b.Field(11).(*array.Int32Builder).AppendValues(b.status, b.failed)
+	return b.NewRecord()
 }

@@ -29,7 +29,8 @@ func (f *flightService) DoPut(stream flight.FlightService_DoPutServer) error {
 	if err != nil {
 		return err
 	}
-	in, err := newRecordReader(stream, f.s.o.MaxBody)
+	hash := sha256.New() // of the messages of a record batch
+	in, err := newRecordReader(stream, f.s.o.MaxBody, hash)
 	if err != nil {
 		return err
 	}
@@ -38,7 +39,8 @@ func (f *flightService) DoPut(stream flight.FlightService_DoPutServer) error {
 		return noFlight(d)
 	}
 	for i := 0; ; i++ {
-		rec, sum, err := in.next()
+		hash.Reset()
+		rec, err := in.next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -49,7 +51,7 @@ func (f *flightService) DoPut(stream flight.FlightService_DoPutServer) error {
 		if key != "" {
 			batch = fmt.Sprintf("%s/%d", key, i)
 		}
-		out, err := f.put(stream.Context(), batch, sum, rec)
+		out, err := f.put(stream.Context(), batch, [sha256.Size]byte(hash.Sum(nil)), rec)
 		if err != nil {
 			return inBatch(i, err)
 		}

@@ -117,6 +117,8 @@ func (pr *Prepared) init(v variant, cal *memory.Calibration, c *spec.Config) err
 	if err := newWork(c, &pr.work); err != nil {
 		return err
 	}
+	width := pr.work.core / (2 * pr.work.heads)
+	pr.work.slow, pr.work.slowBack = slowHeads(pr.machine.gen.exps, width), slowHeads(pr.machine.gen.exps/flashBackward, width)
 	e, err := cal.For(*c)
 	pr.Memory = &e
 	return err

@@ -32,6 +32,8 @@ type work struct {
 	causal float64 // share of the score matrix computed by fused attention
 	cross  float64 // attention blocks per layer: 1, encoder-decoder 1.5
 
+	slow, slowBack float64 // slowHeads of the forward and the backward pass of fused attention
+
 	attn     float64 // share of layers with attention
 	ssm      float64 // share of layers with a state-space mixer
 	ssmIn    float64 // widths of the mixer's input projection, all together
@@ -255,8 +257,7 @@ func (w *work) attention(m *machine, p *spec.Plan, l *layer, n, elem float64) {
 	flops := w.cross * w.attn * 2 * n * w.seq * w.core / float64(p.TP)
 	if m.flash > 0 && elem == 2 {
 		t := flops * w.causal / m.flash * (1 + m.k.flashHalf/w.doc)
-		width := w.core / (2 * w.heads)
-		l.attn, l.attnBack = t*slowHeads(m.gen.exps, width), flashBackward*t*slowHeads(m.gen.exps/flashBackward, width)
+		l.attn, l.attnBack = t*w.slow, flashBackward*t*w.slowBack
 		return
 	}
 	l.attn = flops / (m.wide(p.Precision) * m.k.unfusedShare)
