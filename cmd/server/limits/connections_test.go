@@ -73,8 +73,10 @@ func (c client) idle(t *testing.T, s *Connections) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		s.mu.Lock()
-		newest := s.idle.Back()
-		last := newest != nil && newest.Value.(net.Conn).RemoteAddr().String() == c.LocalAddr().String()
+		last, turn := false, s.turn.Load()
+		for conn := range s.open {
+			last = last || turn > 0 && conn.turn.Load() == turn && conn.RemoteAddr().String() == c.LocalAddr().String()
+		}
 		s.mu.Unlock()
 		if last {
 			return
