@@ -19,7 +19,7 @@ type FixedPlan struct {
 	shape          spec.Shape
 	batch, devices int
 	normal         spec.Plan
-	direct         bool        // it may be answered without a search
+	direct         bool       // it may be answered without a search
 	site           *fixedSite // nil where it opens at some lengths only
 
 	used  atomic.Bool
@@ -109,7 +109,7 @@ func (f *FixedPlan) Direct(ctx context.Context, seq int, out *Choice) (ok bool) 
 	*out = Choice{}
 	c := &out.Config
 	f.configure(c, seq)
-	if CannotSplit(&c.Model, c.Seq(), &c.Plan) != "" {
+	if cannotSplit(&c.Model, c.Seq(), &c.Plan) != noViolation {
 		return false
 	}
 	st, err := f.site, error(nil)

@@ -164,5 +164,12 @@ func CannotOffload(p *spec.Plan) string { return offloadable(p).describe(nil, 0,
 // spec.Plan.Check reports, or "". seq is the tokens of a sample. A plan given by
 // name must pass only this; proposed plans must pass the other rules too.
 func CannotSplit(m *spec.Model, seq int, p *spec.Plan) string {
-	return first(shapelessSplit(m, p), spTokens(seq, p)).describe(nil, seq, p)
+	return cannotSplit(m, seq, p).describe(nil, seq, p)
+}
+
+func cannotSplit(m *spec.Model, seq int, p *spec.Plan) violation {
+	if b := shapelessSplit(m, p); b != noViolation {
+		return b
+	}
+	return spTokens(seq, p)
 }

@@ -82,15 +82,20 @@ func (f *flightService) predict(ctx context.Context, rec arrow.Record) (arrow.Re
 		b := newPredictionBuilder(q.rows)
 		defer b.Release()
 		batch := f.s.models.NewBatch(checkTexts)
-		var question answer.Question
+		plans, key := map[string]*answer.Prepared{}, []byte(nil)
 		var choice planner.Choice
 		for row := range q.rows {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			q.row(row, &question)
-			p := batch.Prepare(ctx, &question)
-			if err := p.At(ctx, question.Seq, &choice); err != nil {
+			key = q.appendPlan(key[:0], row)
+			p, ok := plans[string(key)]
+			if !ok {
+				of := q.row(row).PlanOnly()
+				p = batch.Prepare(ctx, &of)
+				plans[string(key)] = p
+			}
+			if err := p.At(ctx, numberOf(q.seq, row), &choice); err != nil {
 				b.fail(ctx, f.s, err)
 				continue
 			}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strings"
 
@@ -16,7 +17,9 @@ import (
 type questions struct {
 	rows   int
 	texts  []textColumn
-	wholes []wholeColumn
+	wholes []wholeColumn // but seq
+	packed *array.Int64  // of wholes; nil without it
+	seq    *array.Int64  // nil without it
 }
 
 // textColumn is a column of texts, or of a dictionary of them.
@@ -50,7 +53,11 @@ func questionsOf(rec arrow.Record) (*questions, error) {
 			return nil, err
 		}
 	}
-	if len(q.texts)+len(q.wholes) < int(rec.NumCols()) {
+	known := len(q.texts) + len(q.wholes)
+	if q.seq != nil {
+		known++
+	}
+	if known < int(rec.NumCols()) {
 		return nil, badFlight(fmt.Sprintf("unknown column: want %s", strings.Join(questionNames(), ", ")))
 	}
 	return q, nil
@@ -80,6 +87,13 @@ func (q *questions) add(f *answer.QuestionField, col arrow.Array) error {
 	switch col := col.(type) {
 	case *array.Int64:
 		if f.Whole != nil {
+			switch f.Name {
+			case "seq":
+				q.seq = col
+				return nil
+			case "packed":
+				q.packed = col
+			}
 			q.wholes = append(q.wholes, wholeColumn{f.Whole, col})
 			return nil
 		}
@@ -100,26 +114,53 @@ func (q *questions) add(f *answer.QuestionField, col arrow.Array) error {
 	return badFlight(fmt.Sprintf("column %q is %s, want %s", f.Name, col.DataType(), want))
 }
 
-// row sets out to the question of a row. Its texts are those of the record batch.
-func (q *questions) row(row int, out *answer.Question) {
-	*out = answer.Question{}
+// text returns the text of a row, "" without one.
+func (c *textColumn) text(row int) string {
+	if c.dict != nil {
+		if c.dict.IsNull(row) {
+			return ""
+		}
+		row = c.dict.GetValueIndex(row)
+	}
+	if c.words.IsNull(row) {
+		return ""
+	}
+	return c.words.Value(row)
+}
+
+// numberOf returns the number of a row, 0 without one.
+func numberOf(c *array.Int64, row int) int {
+	if c == nil || c.IsNull(row) {
+		return 0
+	}
+	return int(c.Value(row))
+}
+
+// row returns the question of a row. Its texts are those of the record batch.
+func (q *questions) row(row int) (out answer.Question) {
 	for i := range q.texts {
-		c, at := &q.texts[i], row
-		if c.dict != nil {
-			if c.dict.IsNull(row) {
-				continue
-			}
-			at = c.dict.GetValueIndex(row)
-		}
-		if !c.words.IsNull(at) {
-			*c.at(out) = c.words.Value(at)
-		}
+		*q.texts[i].at(&out) = q.texts[i].text(row)
 	}
 	for i := range q.wholes {
-		if c := &q.wholes[i]; !c.IsNull(row) {
-			*c.at(out) = int(c.Value(row))
-		}
+		*q.wholes[i].at(&out) = numberOf(q.wholes[i].Int64, row)
 	}
+	out.Seq = numberOf(q.seq, row)
+	return out
+}
+
+// appendPlan appends a key of the plan of a row, the same for rows with equal answer.Question.PlanOnly alone.
+func (q *questions) appendPlan(b []byte, row int) []byte {
+	for i := range q.texts {
+		text := q.texts[i].text(row)
+		b = append(binary.AppendUvarint(b, uint64(len(text))), text...)
+	}
+	for i := range q.wholes {
+		b = binary.AppendVarint(b, int64(numberOf(q.wholes[i].Int64, row)))
+	}
+	if numberOf(q.packed, row) != 0 {
+		b = binary.AppendVarint(b, int64(numberOf(q.seq, row)))
+	}
+	return b
 }
 
 // checkTexts returns the problem with the texts of a question.

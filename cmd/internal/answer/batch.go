@@ -10,13 +10,11 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// Batch prepares the questions of a batch: it looks up the names of a site once, and reads and checks each plan on it
-// once for all lengths of samples. It is of the present models and measurements. Not safe for concurrent use.
+// Batch prepares the plans of a batch: it looks up the names of a site once. It is of the present models and measurements. Not safe for concurrent use.
 type Batch struct {
 	answerer *Answerer
 	check    func(*Question) error
 	sites    map[Question]*site // by fields besides those of query.FixedPlan
-	plans    map[Question]*Prepared
 }
 
 // site is a request with names that are looked up.
@@ -30,7 +28,7 @@ type site struct {
 
 // NewBatch returns a Batch of questions that pass check, unless that is nil.
 func (c *Answerer) NewBatch(check func(*Question) error) *Batch {
-	return &Batch{c, check, map[Question]*site{}, map[Question]*Prepared{}}
+	return &Batch{c, check, map[Question]*site{}}
 }
 
 // Prepared is a plan that is looked up and checked. It answers for every length of samples. Safe for concurrent use.
@@ -48,9 +46,9 @@ type words struct {
 	head           []byte // of the JSON
 }
 
-// PrepareRows is Prepare for AppendRow too, of one of Questions.Plans.
+// PrepareRows is Prepare for AppendRow too.
 func (b *Batch) PrepareRows(ctx context.Context, q *Question) *Prepared {
-	p := b.prepare(ctx, q)
+	p := b.Prepare(ctx, q)
 	if p.err == nil {
 		plan, shape := p.plan.Plan()
 		p.words = words{plan.Devices(), plan.GlobalBatch(), query.ShapeText(shape), query.AppendHead(nil, &plan)}
@@ -58,20 +56,9 @@ func (b *Batch) PrepareRows(ctx context.Context, q *Question) *Prepared {
 	return p
 }
 
-// Prepare prepares q and what differs from it in Seq only. With Packed, Seq may not differ. The texts of q are in use as
-// long as b is, but no longer.
+// Prepare prepares q, one of Questions.Plans: what differs from it in Seq only, or with Packed q alone. The texts of q are in
+// use as long as b is, but no longer.
 func (b *Batch) Prepare(ctx context.Context, q *Question) *Prepared {
-	key := q.plan()
-	p, ok := b.plans[key]
-	if !ok {
-		of := key
-		p = b.prepare(ctx, &of)
-		b.plans[key] = p
-	}
-	return p
-}
-
-func (b *Batch) prepare(ctx context.Context, q *Question) *Prepared {
 	if b.check != nil {
 		if err := b.check(q); err != nil {
 			return &Prepared{err: err}

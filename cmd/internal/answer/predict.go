@@ -129,7 +129,7 @@ func (p *Prepared) appendPlans(b []byte, choice *planner.Choice, start time.Time
 func (c *Answerer) kept(q *Question) (*Prepared, uint64) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.plans[q.plan()], c.generation
+	return c.plans[q.PlanOnly()], c.generation
 }
 
 // maxPlans bounds the plans that are kept.
@@ -141,7 +141,7 @@ func (c *Answerer) prepared(ctx context.Context, q *Question) *Prepared {
 	if p != nil {
 		return p
 	}
-	key := q.plan().clone()
+	key := q.PlanOnly().clone()
 	p = c.NewBatch(nil).PrepareRows(ctx, &key)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,9 +9,9 @@ type Questions struct {
 // PlanAt is one of the Plans for samples of Seq tokens; 0 = the plan's own.
 type PlanAt struct{ Plan, Seq int }
 
-// plan returns q without what differs between questions that are prepared together. Documents are packed into samples
+// PlanOnly returns q without what differs between questions that are prepared together. Documents are packed into samples
 // of one length.
-func (q Question) plan() Question {
+func (q Question) PlanOnly() Question {
 	if q.Packed == 0 {
 		q.Seq = 0
 	}
@@ -25,7 +25,7 @@ func ReadQuestions(body []byte, most int) (out Questions, ok bool) {
 	r := questionReader{text: string(body)}
 	at := map[Question]int{}
 	ok = r.read(most, func(q *Question) {
-		key := q.plan()
+		key := q.PlanOnly()
 		i, ok := at[key]
 		if !ok {
 			i, out.Plans = len(out.Plans), append(out.Plans, key)

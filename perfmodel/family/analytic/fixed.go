@@ -1,6 +1,8 @@
 package analytic
 
 import (
+	"sync"
+
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
@@ -11,6 +13,9 @@ type site struct {
 	pr    Prepared
 	shape spec.Model // of shapeOf
 	seq   int        // of pr
+
+	once     sync.Once
+	machines []machine // of Prepared.machines; set by once
 }
 
 func (ph *Physics) prepare(c *spec.Config, by string) (*site, error) {
@@ -18,13 +23,18 @@ func (ph *Physics) prepare(c *spec.Config, by string) (*site, error) {
 	if err := ph.Open(c, by, &s.pr); err != nil {
 		return nil, err
 	}
-	for i := range s.pr.variants {
-		one := s.pr.machine
-		one.stack = s.pr.variants[i].stack
-		one.use(s.pr.variants[i].k)
-		s.pr.machines = append(s.pr.machines, one)
-	}
 	return s, nil
+}
+
+// setMachines sets machines.
+func (s *site) setMachines() {
+	s.machines = make([]machine, len(s.pr.variants))
+	for i := range s.machines {
+		m, v := &s.machines[i], &s.pr.variants[i]
+		*m = s.pr.machine
+		m.stack = v.stack
+		m.use(v.k)
+	}
 }
 
 // Predict implements perfmodel.Prepared.
@@ -62,7 +72,9 @@ func (s *site) Fix(p spec.Plan) perfmodel.FixedPlan {
 		return func(seq int) (spec.Prediction, error) { return s.Predict(p, seq) }
 	}
 	f := &fixedPlan{site: s, plan: p}
+	s.once.Do(s.setMachines)
 	one, own := s.pr, s.pr.owned(&p)
+	one.machines = s.machines
 	add := func(variant int, weight float64) {
 		on := fixedOn{variant: variant, weight: weight, plan: p}
 		one.applyStack(&on.plan)
@@ -85,6 +97,7 @@ func (s *site) Fix(p spec.Plan) perfmodel.FixedPlan {
 // at predicts the plan on samples of seq tokens.
 func (f *fixedPlan) at(seq int) (spec.Prediction, error) {
 	one := f.pr
+	one.machines = f.machines
 	if seq != f.seq {
 		if err := one.setSeq(&f.shape, seq); err != nil {
 			return spec.Prediction{}, err
