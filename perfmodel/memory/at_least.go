@@ -14,7 +14,7 @@ func (e *Estimator) AtLeast(p *spec.Plan) (bytes, host, leastLogSD float64) {
 	normal := p.Normal()
 	if e.rest == nil {
 		bytes, host = e.statesAtLeast(&normal)
-		return bytes, host, e.logSD
+		return bytes, host, e.leastSD
 	}
 	log := 0.0
 	one := *e
@@ -23,12 +23,12 @@ func (e *Estimator) AtLeast(p *spec.Plan) (bytes, host, leastLogSD float64) {
 		if w == 0 {
 			continue
 		}
-		one.stack, one.k = e.rest[i].stack, e.rest[i].k
+		one.variant = &e.rest[i]
 		b, h := one.statesAtLeast(&normal)
 		log += w * math.Log(b)
 		host += w * h
 	}
-	return math.Exp(log), host, e.logSD
+	return math.Exp(log), host, e.leastSD
 }
 
 // statesAtLeast are the bounds on one training stack, see stage: activations, working set and buffers only add to them.

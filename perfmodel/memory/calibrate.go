@@ -174,7 +174,8 @@ func fitDistribution(ctx context.Context, prior *Distribution, obs []observation
 
 func logPrinted(o *observation, k Constants) float64 {
 	e := o.est
-	e.k = k
+	own := *e.variant
+	own.k, e.variant = k, &own
 	if e.rest != nil {
 		e.rest = slices.Clone(e.rest)
 		for i := range e.rest {

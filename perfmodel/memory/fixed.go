@@ -39,13 +39,13 @@ func (e *Estimator) Fix(p spec.Plan) *Fixed {
 		out.on = append(out.on, on)
 	}
 	if e.rest == nil {
-		add(1, &variant{e.stack, e.k, e.logSD})
+		add(1, e.variant)
 		return out
 	}
 	one.kept = &keptOwned{}
 	for i, w := range &e.of.Weight[stack.UseOf(&normal)] {
 		if w > 0 {
-			one.use(&e.rest[i])
+			one.variant = &e.rest[i]
 			add(w, &e.rest[i])
 		}
 	}
@@ -56,27 +56,30 @@ func (e *Estimator) Fix(p spec.Plan) *Fixed {
 func (f *Fixed) At(seq int) Breakdown {
 	one := f.e.AtSeq(seq)
 	if f.e.rest == nil {
-		return f.on[0].peak(&one)
+		var b Breakdown
+		f.on[0].peak(&one, &b)
+		return b
 	}
 	var mean geometricMean
+	var b Breakdown
 	for i := range f.on {
 		on := &f.on[i]
-		one.use(on.variant)
-		b := on.peak(&one)
+		one.variant = on.variant
+		on.peak(&one, &b)
 		mean.add(&b, on.weight)
 	}
 	return mean.breakdown()
 }
 
-// peak returns that of the fullest stage. e is on the variant.
-func (on *fixedOn) peak(e *Estimator) Breakdown {
-	best := e.peakOf(&on.plan, &on.stages[0])
+// peak sets best to that of the fullest stage. e is on the variant.
+func (on *fixedOn) peak(e *Estimator, best *Breakdown) {
+	e.peakOf(&on.plan, &on.stages[0], best)
 	for i := range on.stages[1:] {
-		if b := e.peakOf(&on.plan, &on.stages[1+i]); b.Total() > best.Total() {
-			best = b
+		var b Breakdown
+		if e.peakOf(&on.plan, &on.stages[1+i], &b); b.Total() > best.Total() {
+			*best = b
 		}
 	}
-	return best
 }
 
 // Open returns the verdict on the plan, which has the breakdown need, as Estimator.Open does. c has the plan.

@@ -114,7 +114,7 @@ func TestMeanOfStacks(t *testing.T) {
 				continue
 			}
 			one, q := e, p
-			one.stack, one.k, one.logSD = e.rest[i].stack, e.rest[i].k, e.rest[i].logSD
+			one.variant = &e.rest[i]
 			one.stack.apply(&q)
 			count := figure{what: fullest}
 			b := count.of(&one, &q)

@@ -62,14 +62,13 @@ type Estimator struct {
 	perToken float64 // the same per token where only that is known, else 0
 	nn       int     // layers with those ahead as an int, for the split into stages
 	alone    int     // spec.Config.AloneStage
-	stack    traits
+	*variant         // the first of the choices
 	of       *stack.Choices
-	rest     []variant // of each of the choices; nil if there is only one
-	old      bool      // the device is older than fused attention
-	turns    bool      // the device multiplies 8-bit matrices in any layout
-	cpu      bool      // the device is cores of a CPU
-	k        Constants
-	logSD    float64
+	rest     []variant  // of each of the choices; nil if there is only one
+	old      bool       // the device is older than fused attention
+	turns    bool       // the device multiplies 8-bit matrices in any layout
+	cpu      bool       // the device is cores of a CPU
+	leastSD  float64    // the smallest logSD of the choices
 	kept     *keptOwned // nil outside of mean
 }
 
@@ -82,7 +81,7 @@ func (cal *Calibration) For(c spec.Config) (Estimator, error) {
 	m, guessed := GuessShape(c.Model)
 	e := Estimator{of: stack.Of(c.Framework, c.Accelerator.Arch), old: beforeFused(c.Accelerator.Arch), turns: anyLayout(c.Accelerator.Arch), cpu: c.Accelerator.IsCPU(), ownSeq: m.SeqLen, nn: m.Layers, alone: c.AloneStage}
 	v := cal.variantsOf(e.of)
-	e.stack, e.k, e.rest, e.logSD = v.first.stack, v.first.k, v.rest, v.logSD
+	e.variant, e.rest, e.leastSD = &v.first, v.rest, v.leastSD
 	e.w = weightsOf(m)
 	e.adapter = m.Adapter
 	e.adapters.dense, e.adapters.expert = m.AdapterParams()
@@ -158,7 +157,7 @@ func (e *Estimator) mean(p *spec.Plan, count figure) Breakdown {
 		if w == 0 {
 			continue
 		}
-		one.use(&e.rest[i])
+		one.variant = &e.rest[i]
 		of := normal
 		one.stack.apply(&of)
 		b := count.of(&one, &of)
@@ -166,9 +165,6 @@ func (e *Estimator) mean(p *spec.Plan, count figure) Breakdown {
 	}
 	return mean.breakdown()
 }
-
-// use changes e to a choice of stack.
-func (e *Estimator) use(v *variant) { e.stack, e.k, e.logSD = v.stack, v.k, v.logSD }
 
 // most returns the stage with the largest figure of a kind.
 func (e *Estimator) most(p *spec.Plan, kind stack.Memory) (best Breakdown) {
@@ -254,7 +250,9 @@ const bucketBytes = 64 << 20
 
 func (e *Estimator) stage(p *spec.Plan, stage int) Breakdown {
 	s := e.statesOf(p, stage)
-	return e.peakOf(p, &s)
+	var b Breakdown
+	e.peakOf(p, &s, &b)
+	return b
 }
 
 // stageStates is what a stage holds with samples of any length.
@@ -273,11 +271,11 @@ func (e *Estimator) statesOf(p *spec.Plan, stage int) (s stageStates) {
 	return s
 }
 
-// peakOf returns the peak of a stage.
-func (e *Estimator) peakOf(p *spec.Plan, s *stageStates) Breakdown {
-	b, own := s.b, &s.own
-	freed := b.Gradients
-	e.activations(&b, p, s.layers, own)
+// peakOf sets b to the peak of a stage.
+func (e *Estimator) peakOf(p *spec.Plan, s *stageStates, b *Breakdown) {
+	*b = s.b
+	own, freed := &s.own, b.Gradients
+	e.activations(b, p, s.layers, own)
 	freed -= b.Gradients
 	if p.DP*p.CP > 1 && e.stack.bucket == 0 && !e.stack.core {
 		b.Buffers += min(2*bucketBytes, 4*(own.trained+own.trainedExpert))
@@ -290,7 +288,6 @@ func (e *Estimator) peakOf(p *spec.Plan, s *stageStates) Breakdown {
 		b.LogSD = math.Hypot(b.LogSD, guessedSpread*(b.Activations+b.Working)/(moved+b.Optimizer))
 	}
 	b.Overhead += b.Outside + e.k.Fragmentation*moved + e.k.Unseen*(moved+b.Optimizer)
-	return b
 }
 
 // own returns the parameters on a device, with the vocabulary as the stack pads it. Adapters are split like the

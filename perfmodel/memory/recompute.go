@@ -74,7 +74,7 @@ func (e *Estimator) Offloaded(p *spec.Plan, choice int) float64 {
 	one := e
 	if e.rest != nil {
 		with := *e
-		with.stack = e.rest[choice].stack
+		with.variant = &e.rest[choice]
 		one = &with
 	}
 	if !one.stack.offloads || !e.shape || e.cpu {

@@ -10,7 +10,7 @@ import (
 // TestGatheredUnits: ZeRO-3 gathers layers and the embedding or head matrix; the second unit is the larger of
 // the two.
 func TestGatheredUnits(t *testing.T) {
-	e := Estimator{}
+	e := Estimator{variant: &variant{}}
 	e.k.Gathered = 1.5
 	const grad = 4
 	for _, c := range []struct {

@@ -7,7 +7,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
 
-// variant is a stack that a Config may run on, with its constants.
+// variant is a stack that a Config may run on, with its constants. It is immutable.
 type variant struct {
 	stack traits
 	k     Constants
@@ -16,9 +16,9 @@ type variant struct {
 
 // variants are those of choices of stacks under one Calibration. It is immutable.
 type variants struct {
-	first variant
-	rest  []variant // of each of the choices; nil if there is only one
-	logSD float64   // the smallest
+	first   variant
+	rest    []variant // of each of the choices; nil if there is only one
+	leastSD float64   // the smallest logSD
 }
 
 // variantsOf returns the variants of choices, with the constants of cal. If the stated stack has its own constants, all
@@ -39,13 +39,13 @@ func (cal *Calibration) variantsOf(of *stack.Choices) *variants {
 		return v
 	}
 	out := &variants{first: one(of.Stacks[0])}
-	out.logSD = out.first.logSD
+	out.leastSD = out.first.logSD
 	if of.N > 1 {
 		out.rest = make([]variant, of.N)
 	}
 	for i := range out.rest {
 		out.rest[i] = one(of.Stacks[i])
-		out.logSD = min(out.logSD, out.rest[i].logSD)
+		out.leastSD = min(out.leastSD, out.rest[i].logSD)
 	}
 	if _, again := keptVariants.LoadOrStore(key, out); !again && numVariants.Add(1)%maxVariants == 0 {
 		keptVariants.Clear() // names of stacks come from users: they must not fill the memory

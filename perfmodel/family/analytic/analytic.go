@@ -172,9 +172,11 @@ func covered(p *spec.Plan) error {
 	return nil
 }
 
+var maxLog = math.Log(1e12)
+
 // check returns an error for a step time that is no plausible number.
 func (e *Estimate) check(p *spec.Plan) error {
-	if math.IsNaN(e.Log) || e.Log < -500 || e.Log > math.Log(1e12) {
+	if math.IsNaN(e.Log) || e.Log < -500 || e.Log > maxLog {
 		return fmt.Errorf("analytic: plan %s gives a step of %g s: %w", *p, math.Exp(e.Log), perfmodel.ErrNotCovered)
 	}
 	return nil
