@@ -118,15 +118,20 @@ func (s *Server) appendRow(ctx context.Context, b []byte, i int, row func(b []by
 	if err == nil {
 		return out
 	}
-	p := problem.Of(err)
-	if p.Status == http.StatusInternalServerError {
-		s.o.Log.Error("row failed", "id", requestOf(ctx).id, "path", "/v1/predict/batch", "error", err)
-	}
-	problem.Shorten(&p.ErrorModel)
-	if out, err = query.AppendJSON(b, BatchRow{Problem: p}); err != nil {
+	if out, err = query.AppendJSON(b, BatchRow{Problem: s.rowProblem(ctx, "/v1/predict/batch", err)}); err != nil {
 		panic(err)
 	}
 	return out
+}
+
+// rowProblem returns the problem of a row of a batch, and logs one that is the server's.
+func (s *Server) rowProblem(ctx context.Context, path string, err error) *problem.Problem {
+	p := problem.Of(err)
+	if p.Status == http.StatusInternalServerError {
+		s.o.Log.Error("row failed", "id", requestOf(ctx).id, "path", path, "error", err)
+	}
+	problem.Shorten(&p.ErrorModel)
+	return p
 }
 
 // appendAnswer appends the row of any question.

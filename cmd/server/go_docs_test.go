@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pacer-ml/pacer/cmd/server/batches"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
@@ -80,10 +81,10 @@ func TestGoGuide(t *testing.T) {
 	_, section, _ = strings.Cut(string(guide), "\n## gRPC and Arrow Flight\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	var names []string
-	for _, f := range predictions.Fields() {
+	for _, f := range batches.Schema.Fields() {
 		names = append(names, f.Name)
 	}
-	for _, name := range append(names, questionNames()...) {
+	for _, name := range append(names, batches.Names()...) {
 		if !strings.Contains(section, "`"+name+"`") {
 			t.Errorf("the guide does not name the column %s", name)
 		}

@@ -1,8 +1,9 @@
-package server
+package batches
 
 import (
 	"encoding/binary"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/apache/arrow/go/v17/arrow"
@@ -13,9 +14,9 @@ import (
 	"github.com/pacer-ml/pacer/cmd/server/problem"
 )
 
-// questions are the columns of a record batch of questions, with the names of answer.QuestionFields.
-type questions struct {
-	rows   int
+// Questions are the columns of a record batch of questions, with the names of answer.QuestionFields.
+type Questions struct {
+	Rows   int
 	texts  []textColumn
 	wholes []wholeColumn // but seq
 	packed *array.Int64  // of wholes; nil without it
@@ -34,9 +35,9 @@ type wholeColumn struct {
 	*array.Int64
 }
 
-// questionsOf reads the columns of rec. Unknown columns are errors.
-func questionsOf(rec arrow.Record) (*questions, error) {
-	q := &questions{rows: int(rec.NumRows())}
+// Read reads the columns of rec. Unknown columns are errors.
+func Read(rec arrow.Record) (*Questions, error) {
+	q := &Questions{Rows: int(rec.NumRows())}
 	for i := range answer.QuestionFields {
 		f := &answer.QuestionFields[i]
 		col, err := columnOf(rec, f.Name)
@@ -44,7 +45,7 @@ func questionsOf(rec arrow.Record) (*questions, error) {
 			return nil, err
 		}
 		if col == nil && f.Required {
-			return nil, badFlight(fmt.Sprintf("column %q is missing", f.Name))
+			return nil, bad(fmt.Sprintf("column %q is missing", f.Name))
 		}
 		if col == nil {
 			continue
@@ -58,12 +59,13 @@ func questionsOf(rec arrow.Record) (*questions, error) {
 		known++
 	}
 	if known < int(rec.NumCols()) {
-		return nil, badFlight(fmt.Sprintf("unknown column: want %s", strings.Join(questionNames(), ", ")))
+		return nil, bad(fmt.Sprintf("unknown column: want %s", strings.Join(Names(), ", ")))
 	}
 	return q, nil
 }
 
-func questionNames() (out []string) {
+// Names returns the names of the columns of questions.
+func Names() (out []string) {
 	for _, f := range answer.QuestionFields {
 		out = append(out, f.Name)
 	}
@@ -78,11 +80,11 @@ func columnOf(rec arrow.Record, name string) (arrow.Array, error) {
 	case 1:
 		return rec.Column(at[0]), nil
 	default:
-		return nil, badFlight(fmt.Sprintf("column %q occurs %d times, want once", name, len(at)))
+		return nil, bad(fmt.Sprintf("column %q occurs %d times, want once", name, len(at)))
 	}
 }
 
-func (q *questions) add(f *answer.QuestionField, col arrow.Array) error {
+func (q *Questions) add(f *answer.QuestionField, col arrow.Array) error {
 	want := "int64"
 	switch col := col.(type) {
 	case *array.Int64:
@@ -111,7 +113,7 @@ func (q *questions) add(f *answer.QuestionField, col arrow.Array) error {
 	if f.Text != nil {
 		want = "utf8, or a dictionary of it"
 	}
-	return badFlight(fmt.Sprintf("column %q is %s, want %s", f.Name, col.DataType(), want))
+	return bad(fmt.Sprintf("column %q is %s, want %s", f.Name, col.DataType(), want))
 }
 
 // text returns the text of a row, "" without one.
@@ -136,20 +138,23 @@ func numberOf(c *array.Int64, row int) int {
 	return int(c.Value(row))
 }
 
-// row returns the question of a row. Its texts are those of the record batch.
-func (q *questions) row(row int) (out answer.Question) {
+// Row returns the question of a row. Its texts are those of the record batch.
+func (q *Questions) Row(row int) (out answer.Question) {
 	for i := range q.texts {
 		*q.texts[i].at(&out) = q.texts[i].text(row)
 	}
 	for i := range q.wholes {
 		*q.wholes[i].at(&out) = numberOf(q.wholes[i].Int64, row)
 	}
-	out.Seq = numberOf(q.seq, row)
+	out.Seq = q.Seq(row)
 	return out
 }
 
-// appendPlan appends a key of the plan of a row, the same for rows with equal answer.Question.PlanOnly alone.
-func (q *questions) appendPlan(b []byte, row int) []byte {
+// Seq returns the length of samples of a row, 0 without one.
+func (q *Questions) Seq(row int) int { return numberOf(q.seq, row) }
+
+// AppendPlan appends a key of the plan of a row, the same for rows with equal answer.Question.PlanOnly alone.
+func (q *Questions) AppendPlan(b []byte, row int) []byte {
 	for i := range q.texts {
 		text := q.texts[i].text(row)
 		b = append(binary.AppendUvarint(b, uint64(len(text))), text...)
@@ -158,21 +163,23 @@ func (q *questions) appendPlan(b []byte, row int) []byte {
 		b = binary.AppendVarint(b, int64(numberOf(q.wholes[i].Int64, row)))
 	}
 	if numberOf(q.packed, row) != 0 {
-		b = binary.AppendVarint(b, int64(numberOf(q.seq, row)))
+		b = binary.AppendVarint(b, int64(q.Seq(row)))
 	}
 	return b
 }
 
-// checkTexts returns the problem with the texts of a question.
-func checkTexts(q *answer.Question) error {
+// CheckTexts returns the problem with the texts of a question.
+func CheckTexts(q *answer.Question) error {
 	for i := range answer.QuestionFields {
 		f := &answer.QuestionFields[i]
 		if f.Text == nil {
 			continue
 		}
 		if text := *f.Text(q); len(text) > f.Most || !bodycheck.PlainText(text) {
-			return badFlight(fmt.Sprintf("%s %q: want at most %d bytes in Unicode normal form C without control or invisible characters", f.Name, problem.Echo(text), f.Most))
+			return bad(fmt.Sprintf("%s %q: want at most %d bytes in Unicode normal form C without control or invisible characters", f.Name, problem.Echo(text), f.Most))
 		}
 	}
 	return nil
 }
+
+func bad(why string) *problem.Problem { return problem.New(http.StatusUnprocessableEntity, "", why) }
