@@ -23,13 +23,16 @@ func (q Question) PlanOnly() Question {
 // numbers in digits. It returns false on any other body, valid or not.
 func ReadQuestions(body []byte, most int) (out Questions, ok bool) {
 	r := questionReader{text: string(body)}
-	at := map[Question]int{}
-	ok = r.read(most, func(q *Question) {
-		key := q.PlanOnly()
-		i, ok := at[key]
+	at, key := map[string]int{}, []byte(nil)
+	ok = r.read(most, func(q *Question, text string) {
+		// Questions that differ in other characters, such as blanks, have plans of their own.
+		if key = append(key[:0], text...); q.Packed == 0 {
+			key = append(key[:r.seq.from], text[r.seq.to:]...)
+		}
+		i, ok := at[string(key)]
 		if !ok {
-			i, out.Plans = len(out.Plans), append(out.Plans, key)
-			at[key] = i
+			i, out.Plans = len(out.Plans), append(out.Plans, q.PlanOnly())
+			at[string(key)] = i
 		}
 		out.Rows = append(out.Rows, PlanAt{i, q.Seq})
 	})
@@ -47,7 +50,8 @@ func ReadQuestion(body []byte) (q Question, ok bool) {
 type questionReader struct {
 	text string
 	at   int
-	last [32]int // numbers of the fields of the question before: most have the same order
+	last [32]int                // numbers of the fields of the question before: most have the same order
+	seq  struct{ from, to int } // of its number for Seq, in its text
 }
 
 var fieldNumbers = func() map[string]int {
@@ -58,16 +62,21 @@ var fieldNumbers = func() map[string]int {
 	return out
 }()
 
-func (r *questionReader) read(most int, each func(*Question)) bool {
+var seqField = fieldNumbers["seq"]
+
+// read calls each with every question and its text.
+func (r *questionReader) read(most int, each func(q *Question, text string)) bool {
 	if !r.is('{') || r.key() != "questions" || !r.is('[') {
 		return false
 	}
 	for n := 0; ; n++ {
 		var q Question
+		r.peek()
+		start := r.at
 		if n == most || !r.question(&q) {
 			return false
 		}
-		each(&q)
+		each(&q, r.text[start:r.at])
 		if r.is(']') {
 			return r.is('}') && r.end()
 		}
@@ -82,9 +91,11 @@ func (r *questionReader) end() bool { return r.peek() == 0 && r.at == len(r.text
 
 // question reads an object.
 func (r *questionReader) question(q *Question) bool {
+	start := r.at
 	if !r.is('{') {
 		return false
 	}
+	r.seq.from, r.seq.to = 0, 0
 	seen := 0
 	for n := 0; ; n++ {
 		key := r.key()
@@ -97,9 +108,12 @@ func (r *questionReader) question(q *Question) bool {
 		}
 		r.last[n] = i
 		seen |= 1 << i
-		f := &QuestionFields[i]
+		f, from := &QuestionFields[i], r.at
 		if f.Text != nil && !r.texted(f, f.Text(q)) || f.Text == nil && !r.whole(f, f.Whole(q)) {
 			return false
+		}
+		if i == seqField {
+			r.seq.from, r.seq.to = from-start, r.at-start
 		}
 		if r.is('}') {
 			return seen&requiredFields == requiredFields

@@ -2,6 +2,7 @@ package answer
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -31,6 +32,34 @@ func TestQuestionsTwice(t *testing.T) {
 		} {
 			if _, got := ReadQuestions([]byte(body), 2); got != want {
 				t.Errorf("%s is read: %v, want %v", body, got, want)
+			}
+		}
+	}
+}
+
+// TestQuestionsPlans: every question has its plan, and questions that differ in Seq only share one, wherever it stands.
+func TestQuestionsPlans(t *testing.T) {
+	for _, c := range []struct {
+		questions []string
+		plans     int
+	}{
+		{[]string{`{"model":"m","accelerator":"a","plan":"dp=8","seq":512}`, `{"model":"m","accelerator":"a","plan":"dp=8","seq":1024}`}, 1},
+		{[]string{`{"seq":512,"model":"m","accelerator":"a","plan":"dp=8"}`, `{"seq":1024 ,"model":"m","accelerator":"a","plan":"dp=8"}`}, 1},
+		{[]string{`{"model":"m","seq":512,"accelerator":"a","plan":"dp=8"}`, `{"model":"m","seq": 51,"accelerator":"a","plan":"dp=8"}`}, 1},
+		{[]string{`{"model":"m","accelerator":"a","plan":"dp=8","seq":5}`, `{"model":"m","accelerator":"a","plan":"dp=16","seq":5}`}, 2},
+		{[]string{`{"model":"m","accelerator":"a","plan":"dp=8","seq":5,"devices":12}`, `{"model":"m","accelerator":"a","plan":"dp=8","seq":51,"devices":2}`}, 2},
+		{[]string{`{"model":"m","accelerator":"a","plan":"dp=8","packed":64,"seq":512}`, `{"model":"m","accelerator":"a","plan":"dp=8","packed":64,"seq":1024}`, `{"model":"m","accelerator":"a","plan":"dp=8","packed":64,"seq":512}`}, 2},
+		{[]string{`{"model":"m","accelerator":"a","plan":"dp=8"}`, `{"model":"m","accelerator":"a","plan":"dp=8"}`, `{"model":"m","accelerator":"b","plan":"dp=8"}`}, 2},
+	} {
+		qs, ok := ReadQuestions([]byte(`{"questions":[ `+strings.Join(c.questions, " , ")+`]}`), 9)
+		if !ok || len(qs.Rows) != len(c.questions) || len(qs.Plans) != c.plans {
+			t.Errorf("%q: %v, %d rows and %d plans, want %d plans", c.questions, ok, len(qs.Rows), len(qs.Plans), c.plans)
+			continue
+		}
+		for i, row := range qs.Rows {
+			q, ok := ReadQuestion([]byte(c.questions[i]))
+			if !ok || row.Seq != q.Seq || qs.Plans[row.Plan] != q.PlanOnly() {
+				t.Errorf("%s: %+v of plan %+v, want %+v", c.questions[i], row, qs.Plans[row.Plan], q)
 			}
 		}
 	}
