@@ -30,6 +30,7 @@ type FixedPlan struct {
 type fixedParts struct {
 	memory  *memory.Fixed
 	predict perfmodel.FixedPlan
+	config  spec.Config // without SeqLen
 }
 
 // Fixed returns the one choice of a request that fixes plan and shape. It equals
@@ -89,26 +90,31 @@ func (f *FixedPlan) At(ctx context.Context, seq int, out *Choice) error {
 	if f.Direct(ctx, seq, out) {
 		return nil
 	}
+	*out = Choice{}
 	r := f.request()
 	r.SeqLen = seq
 	ranking, err := f.pl.Rank(ctx, r)
 	if err != nil {
-		*out = Choice{}
 		return err
 	}
 	*out = ranking.Choices[0] // a fixed plan and shape has one choice or an error
 	return nil
 }
 
-// Direct is At without a search. ok is false where the plan is illegal, its memory unknown, or host memory in use; At then
-// searches.
+// Direct is At without a search. ok is false, and out not complete, where the plan is illegal, its memory unknown, or host
+// memory in use; At then searches.
 func (f *FixedPlan) Direct(ctx context.Context, seq int, out *Choice) (ok bool) {
 	if !f.direct || seq < 0 {
 		return false
 	}
-	*out = Choice{}
-	c := &out.Config
-	f.configure(c, seq)
+	c, parts := &out.Config, f.parts.Load()
+	if parts != nil {
+		*c = parts.config
+		c.SeqLen = seq
+	} else {
+		f.configure(c, seq)
+	}
+	out.Why, out.Verdict, out.CostPerSample = "", "", 0
 	if cannotSplit(&c.Model, c.Seq(), &c.Plan) != noViolation {
 		return false
 	}
@@ -118,7 +124,9 @@ func (f *FixedPlan) Direct(ctx context.Context, seq int, out *Choice) (ok bool) 
 			return false
 		}
 	}
-	parts := f.partsAt(st)
+	if parts == nil {
+		parts = f.partsAt(st, c)
+	}
 	var b memory.Breakdown
 	if parts != nil {
 		b = parts.memory.At(seq)
@@ -166,12 +174,13 @@ func (f *FixedPlan) Direct(ctx context.Context, seq int, out *Choice) (ok bool) 
 	return true
 }
 
-// partsAt returns what the plan has at its site, nil if that need not be known or the site depends on the length.
-func (f *FixedPlan) partsAt(st *fixedSite) *fixedParts {
-	if parts := f.parts.Load(); parts != nil || !f.used.Swap(true) || f.site == nil || st.predict == nil {
-		return parts
+// partsAt returns what the plan has at its site, with c but for its length; nil if that need not be known yet, or the site
+// depends on the length.
+func (f *FixedPlan) partsAt(st *fixedSite, c *spec.Config) *fixedParts {
+	if !f.used.Swap(true) || f.site == nil || st.predict == nil {
+		return nil
 	}
-	parts := &fixedParts{st.memory.Fix(f.normal), st.predict.Fix(f.normal)}
+	parts := &fixedParts{st.memory.Fix(f.normal), st.predict.Fix(f.normal), *c}
 	f.parts.Store(parts)
 	return parts
 }

@@ -12,9 +12,9 @@ import (
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/flight"
-	"github.com/apache/arrow/go/v17/arrow/ipc"
 	"github.com/apache/arrow/go/v17/arrow/memory"
 
+	"github.com/pacer-ml/pacer/cmd/server/batches"
 	"github.com/pacer-ml/pacer/cmd/server/bodycheck"
 	"github.com/pacer-ml/pacer/cmd/server/problem"
 	"github.com/pacer-ml/pacer/perfmodel/rowfile"
@@ -169,7 +169,7 @@ func (f *flightService) DoGet(t *flight.Ticket, stream flight.FlightService_DoGe
 	if err != nil {
 		return err
 	}
-	w := flight.NewRecordWriter(stream, ipc.WithSchema(rowfile.Schema()))
+	w := batches.NewWriter(stream, rowfile.Schema())
 	defer w.Close()
 	_, err = s.db.Batches(ctx, func(rec arrow.Record) error { return w.Write(rec) }, flightRows, filter)
 	return err

@@ -7,7 +7,6 @@ import (
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/flight"
-	"github.com/apache/arrow/go/v17/arrow/ipc"
 
 	"github.com/pacer-ml/pacer/cmd/internal/answer"
 	"github.com/pacer-ml/pacer/cmd/server/batches"
@@ -24,7 +23,7 @@ func (f *flightService) DoExchange(stream flight.FlightService_DoExchangeServer)
 	if d := in.reader.LatestFlightDescriptor(); pathOf(d) != flightPredict {
 		return noFlight(d)
 	}
-	w := flight.NewRecordWriter(stream, ipc.WithSchema(batches.Schema))
+	w := batches.NewWriter(stream, batches.Schema)
 	defer w.Close()
 	for i := 0; ; i++ {
 		rec, err := in.next()
@@ -56,7 +55,6 @@ func (f *flightService) predict(ctx context.Context, rec arrow.Record) (arrow.Re
 	}
 	return admitted(ctx, f.s, search, questionSec*float64(q.Rows), func() (arrow.Record, error) {
 		b := batches.NewPredictions(q.Rows)
-		defer b.Release()
 		batch := f.s.models.NewBatch(batches.CheckTexts)
 		plans, key := map[string]*answer.Prepared{}, []byte(nil)
 		var choice planner.Choice

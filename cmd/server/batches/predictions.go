@@ -3,6 +3,7 @@ package batches
 import (
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/bitutil"
 	"github.com/apache/arrow/go/v17/arrow/memory"
 
 	"github.com/pacer-ml/pacer/cmd/internal/query"
@@ -30,45 +31,52 @@ var Schema = arrow.NewSchema([]arrow.Field{
 	{Name: "problem", Type: arrow.BinaryTypes.String, Nullable: true},
 }, nil)
 
-// Predictions builds a record batch of Schema. Figures are appended at once, texts row by row.
+// Predictions builds a record batch of Schema.
 type Predictions struct {
-	*array.RecordBuilder
-	valid, failed []bool // by row
-	numbers       [6][]float64
-	fits          []bool
-	texts         [3]*array.StringBuilder // verdict, by, why
-	warnings      *array.ListBuilder
-	warning       *array.StringBuilder
-	status        []int32
-	problem       *array.StringBuilder
+	valid    []bool // by row
+	failures int
+	numbers  [6][]float64
+	fits     *array.BooleanBuilder
+	texts    [3]*array.StringBuilder // verdict, by, why
+	warnings *array.ListBuilder
+	warning  *array.StringBuilder
+	status   *array.Int32Builder
+	problem  *array.StringBuilder
 }
 
-// NewPredictions returns a builder of so many rows. The caller releases it.
+// bytesPerText is the room for each text of a row; longer ones make more.
+const bytesPerText = 12
+
+// NewPredictions returns a builder of so many rows.
 func NewPredictions(rows int) *Predictions {
-	b := &Predictions{RecordBuilder: array.NewRecordBuilder(memory.NewGoAllocator(), Schema)}
-	b.Reserve(rows)
-	flags := make([]bool, 3*rows)
-	b.valid, b.failed, b.fits = flags[:0:rows], flags[rows:rows:2*rows], flags[2*rows:2*rows]
+	mem := memory.NewGoAllocator()
+	b := &Predictions{valid: make([]bool, 0, rows), fits: array.NewBooleanBuilder(mem), warnings: array.NewListBuilderWithField(mem, Schema.Field(10).Type.(*arrow.ListType).ElemField()),
+		status: array.NewInt32Builder(mem), problem: array.NewStringBuilder(mem)}
 	for i := range b.numbers {
 		b.numbers[i] = make([]float64, 0, rows)
 	}
 	for i := range b.texts {
-		b.texts[i] = b.Field(7 + i).(*array.StringBuilder)
+		b.texts[i] = array.NewStringBuilder(mem)
+		b.texts[i].ReserveData(bytesPerText * rows)
 	}
-	b.warnings = b.Field(10).(*array.ListBuilder)
 	b.warning = b.warnings.ValueBuilder().(*array.StringBuilder)
-	b.status = make([]int32, 0, rows)
-	b.problem = b.Field(12).(*array.StringBuilder)
+	for _, c := range b.built() {
+		c.Reserve(rows)
+	}
 	return b
 }
 
-// row appends the figures of a row.
-func (b *Predictions) row(numbers [6]float64, fits bool, status int) {
+// built returns the columns after the numbers.
+func (b *Predictions) built() []array.Builder {
+	return []array.Builder{b.fits, b.texts[0], b.texts[1], b.texts[2], b.warnings, b.status, b.problem}
+}
+
+// row appends the numbers of a row.
+func (b *Predictions) row(numbers [6]float64, valid bool) {
 	for i, v := range numbers {
 		b.numbers[i] = append(b.numbers[i], v)
 	}
-	b.fits, b.status = append(b.fits, fits), append(b.status, int32(status))
-	b.valid, b.failed = append(b.valid, status == 0), append(b.failed, status != 0)
+	b.valid = append(b.valid, valid)
 }
 
 // Add appends a prediction.
@@ -78,7 +86,8 @@ func (b *Predictions) Add(ch *planner.Choice, cost *spec.TrainCost) {
 	if p.Throughput > 0 { // else it does not fit and is not covered
 		sec, lo, hi = p.StepSec(ch.Config.Plan.GlobalBatch())
 	}
-	b.row([...]float64{sec, lo, hi, p.Throughput, p.MemoryBytes / memorymodel.GiB, query.TFLOPsAtCost(cost, &ch.Config, p.Throughput)}, ch.Fits, 0)
+	b.row([...]float64{sec, lo, hi, p.Throughput, p.MemoryBytes / memorymodel.GiB, query.TFLOPsAtCost(cost, &ch.Config, p.Throughput)}, true)
+	b.fits.Append(ch.Fits)
 	b.texts[0].Append(string(ch.Verdict))
 	b.texts[1].Append(p.By)
 	if ch.Why == "" {
@@ -90,25 +99,38 @@ func (b *Predictions) Add(ch *planner.Choice, cost *spec.TrainCost) {
 	for _, w := range p.Warnings {
 		b.warning.Append(w.Error())
 	}
+	b.status.AppendNull()
 	b.problem.AppendNull()
 }
 
 // Fail appends a problem.
 func (b *Predictions) Fail(p *problem.Problem) {
-	b.row([6]float64{}, false, p.Status)
-	for i := range b.texts {
-		b.texts[i].AppendNull()
+	b.row([6]float64{}, false)
+	b.failures++
+	for _, c := range b.built()[:5] {
+		c.AppendNull()
 	}
-	b.warnings.AppendNull()
+	b.status.Append(int32(p.Status))
 	b.problem.Append(p.Detail)
 }
 
-// Record returns the record batch.
+// Record returns the record batch. The builder is then used up.
 func (b *Predictions) Record() arrow.Record {
-	for i, v := range b.numbers {
-		b.Field(i).(*array.Float64Builder).AppendValues(v, b.valid)
+	rows := len(b.valid)
+	bits := make([]byte, bitutil.BytesForBits(int64(rows)))
+	for i, ok := range b.valid {
+		if ok {
+			bitutil.SetBit(bits, i)
+		}
 	}
-	b.Field(6).(*array.BooleanBuilder).AppendValues(b.fits, b.valid)
-	b.Field(11).(*array.Int32Builder).AppendValues(b.status, b.failed)
-	return b.NewRecord()
+	valid := memory.NewBufferBytes(bits)
+	var columns []arrow.Array
+	for i := range b.numbers {
+		values := memory.NewBufferBytes(arrow.Float64Traits.CastToBytes(b.numbers[i]))
+		columns = append(columns, array.NewFloat64Data(array.NewData(arrow.PrimitiveTypes.Float64, rows, []*memory.Buffer{valid, values}, nil, b.failures, 0)))
+	}
+	for _, c := range b.built() {
+		columns = append(columns, c.NewArray())
+	}
+	return array.NewRecord(Schema, columns, int64(rows))
 }
