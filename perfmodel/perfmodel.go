@@ -51,7 +51,7 @@ type Prepared interface {
 // FixedPlan is Prepared.Predict of one plan.
 type FixedPlan func(seq int) (spec.Prediction, error)
 
-// PreparedFunc is a Prepared whose plans have nothing in common.
+// PreparedFunc is a Prepared without anything that plans have in common.
 type PreparedFunc func(p spec.Plan, seq int) (spec.Prediction, error)
 
 // Predict implements Prepared.

@@ -21,7 +21,7 @@ type fixedOn struct {
 	weight  float64
 	variant *variant
 	plan    spec.Plan     // normal
-	stages  []stageStates // of which one is the fullest
+	stages  []stageStates // candidates for the fullest
 }
 
 // Fix fixes the plan. e must not change.

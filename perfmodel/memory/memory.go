@@ -180,7 +180,7 @@ func (e *Estimator) most(p *spec.Plan, kind stack.Memory) (best Breakdown) {
 // maxFullest is the largest number of stages that may be the fullest.
 const maxFullest = 5
 
-// fullestStages returns the stages of which one is the fullest, or that of the rank that runs alone.
+// fullestStages returns the candidates for the fullest stage, or the stage of the rank that runs alone.
 func (e *Estimator) fullestStages(p *spec.Plan) (out [maxFullest]int, n int) {
 	if e.alone > 0 {
 		out[0] = e.alone - 1
