@@ -144,6 +144,37 @@ func TestFixedConcurrently(t *testing.T) {
 	}
 }
 
+// TestPreparedIsFixed: a prepared plan has the answers of Fixed at every length, the first time and later, whatever the
+// answer before was.
+func TestPreparedIsFixed(t *testing.T) {
+	pl := planner.New(analyticModel(t), planner.Options{})
+	fits, misses, errs := 0, 0, 0
+	var got planner.Choice
+	for _, r := range fixedQuestions(200) {
+		base := r
+		base.Plan, base.Shape = nil, spec.Shape{}
+		prepared := pl.PrepareFixed(&base, r.Plan, r.Shape)
+		for _, r.SeqLen = range []int{2048, 512, 131072, 513, 2048} {
+			want, wrong := pl.Fixed(t.Context(), r)
+			err := prepared.At(t.Context(), r.SeqLen, &got)
+			if !reflect.DeepEqual(got, want) || fmt.Sprint(err) != fmt.Sprint(wrong) {
+				t.Fatalf("%s at %d: %+v, %v, want %+v, %v", r.Plan, r.SeqLen, got, err, want, wrong)
+			}
+			switch {
+			case err != nil:
+				errs++
+			case got.Fits:
+				fits++
+			default:
+				misses++
+			}
+		}
+	}
+	if min(fits, misses) < 50 {
+		t.Errorf("%d fit, %d do not, %d are errors: too few of a kind", fits, misses, errs)
+	}
+}
+
 // fixedQuestions returns n questions with few values of each field, so that many differ in one only.
 func fixedQuestions(n int) []planner.Request {
 	rnd := rand.New(rand.NewPCG(5, 6))
