@@ -180,19 +180,18 @@ func gcd(a, b int) int {
 
 // divisors returns the divisors of n in ascending order.
 func divisors(n int) []int {
-	var low, high []int
-	for d := 1; d*d <= n; d++ {
-		if n%d == 0 {
-			low = append(low, d)
-			if d*d < n {
-				high = append(high, n/d)
-			}
+	out, root := make([]int, 0, 16), 1
+	for ; root*root <= n; root++ {
+		if n%root == 0 {
+			out = append(out, root)
 		}
 	}
-	for i := len(high) - 1; i >= 0; i-- {
-		low = append(low, high[i])
+	for i := len(out) - 1; i >= 0; i-- {
+		if d := out[i]; d*d < n {
+			out = append(out, n/d)
+		}
 	}
-	return low
+	return out
 }
 
 // each calls yield with every legal plan until it returns false. The plan is

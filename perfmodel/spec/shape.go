@@ -22,19 +22,9 @@ func (s Shape) Host() Host { return Host{MilliCPUs: 1000 * int64(s.CPUs), Bytes:
 // NewShape returns the canonical shape with perNode devices on each node. Zeros are dropped and the order does
 // not matter.
 func NewShape(perNode ...int) Shape {
-	s := slices.Clone(perNode)
+	s := slices.DeleteFunc(slices.Clone(perNode), func(n int) bool { return n <= 0 })
 	slices.SortFunc(s, func(a, b int) int { return b - a })
-	b := make([]byte, 0, 3*len(s))
-	for _, n := range s {
-		if n <= 0 {
-			continue
-		}
-		if len(b) > 0 {
-			b = append(b, '+')
-		}
-		b = strconv.AppendInt(b, int64(n), 10)
-	}
-	return Shape{Devices: string(b)}
+	return sorted(s)
 }
 
 // Packed returns the shape of n devices on as few nodes of perNode devices as possible: full nodes and at most
@@ -43,11 +33,23 @@ func Packed(n, perNode int) Shape {
 	if perNode < 1 {
 		perNode = 1
 	}
-	var nodes []int
+	nodes := make([]int, 0, max(n, 0)/perNode+1)
 	for ; n > 0; n -= perNode {
 		nodes = append(nodes, min(n, perNode))
 	}
-	return NewShape(nodes...)
+	return sorted(nodes)
+}
+
+// sorted returns the shape with a positive number of devices on each node, largest first.
+func sorted(perNode []int) Shape {
+	b := make([]byte, 0, 3*len(perNode))
+	for _, n := range perNode {
+		if len(b) > 0 {
+			b = append(b, '+')
+		}
+		b = strconv.AppendInt(b, int64(n), 10)
+	}
+	return Shape{Devices: string(b)}
 }
 
 // ParseShape reads "8+8", or "2x8" for the same shape, and returns the canonical form.
