@@ -65,12 +65,14 @@ func (f PreparedFunc) Fix(p spec.Plan) FixedPlan {
 // Bounder is an optional interface of Predictors with a cheap lower bound of the step time. A search skips a
 // plan if its bound is above the best step time found.
 type Bounder interface {
-	// StepAtLeast fixes everything in c but its plan. The returned function maps a normal plan (see
-	// spec.Plan.Normal) to a lower bound of its predicted step time, in seconds. It does not change the plan,
-	// belongs to the caller and is not safe for concurrent use. It is nil if no bound is known. Errors have the
-	// same meaning as those of Predict.
-	StepAtLeast(c spec.Config) (func(p *spec.Plan) float64, error)
+	// StepAtLeast fixes everything in c but its plan and its shape. The bound is nil if none is known. Errors have
+	// the same meaning as those of Predict.
+	StepAtLeast(c spec.Config) (StepBound, error)
 }
+
+// StepBound returns a lower bound of the predicted step time of a normal plan (see spec.Plan.Normal) on a shape, in
+// seconds. It changes neither, belongs to the caller of StepAtLeast and is not safe for concurrent use.
+type StepBound func(p *spec.Plan, shape *spec.Shape) float64
 
 // Fitted is a Predictor with fitted parameters. Family.Load reads the bytes that MarshalBinary returns; they
 // belong to the caller. MarshalBinary fails only if a parameter is not finite.

@@ -197,9 +197,14 @@ func (pl *Planner) fastest(ctx context.Context, r Request, _ float64) (answer, e
 }
 
 // find is a solver that searches.
-func (pl *Planner) find(ctx context.Context, r Request, minimum float64) (a answer, err error) {
+func (pl *Planner) find(ctx context.Context, r Request, minimum float64) (answer, error) {
 	f := finders.Get().(*finder)
 	defer f.put()
+	return f.find(ctx, pl, r, minimum)
+}
+
+// find is Planner.find. Searches of one finder are faster where they differ in the number of devices only.
+func (f *finder) find(ctx context.Context, pl *Planner, r Request, minimum float64) (a answer, err error) {
 	f.r, f.minimum, f.found = r, minimum, false
 	f.reset(ctx, pl, &f.r, f.take)
 	f.threshold, f.fitting = minimum, true
@@ -229,7 +234,7 @@ type finder struct {
 // put returns f to the pool without its contents.
 func (f *finder) put() {
 	clear(f.sites)
-	*f = finder{search: search{sites: f.sites[:0]}}
+	*f = finder{search: search{sites: f.sites[:0], large: f.large}}
 	finders.Put(f)
 }
 

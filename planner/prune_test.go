@@ -1,8 +1,11 @@
 package planner_test
 
 import (
+	"context"
 	"errors"
+	"iter"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/pacer-ml/pacer/perfmodel"
@@ -12,7 +15,7 @@ import (
 )
 
 // Best prunes and Rank does not. Both find the same plan, also where residuals of
-// measured rows move the predictions.
+// measured rows move the predictions, and in whatever order a space has its plans.
 func TestBestIsTheFirstOfRank(t *testing.T) {
 	hybrid, err := family.Lookup("hybrid")
 	if err != nil {
@@ -36,6 +39,12 @@ func TestBestIsTheFirstOfRank(t *testing.T) {
 				t.Fatalf("%s, problem %d: %v", name, i, err)
 			}
 			best, err := pl.Best(ctx, r)
+			if name == "analytic" {
+				back, backErr := planner.New(p, planner.Options{Space: reversed{planner.Enumerate{}}}).Best(ctx, r)
+				if back.Config != best.Config || (backErr == nil) != (err == nil) {
+					t.Errorf("problem %d: best is %s (%v), in reverse order %s (%v)", i, best.Config.Plan, err, back.Config.Plan, backErr)
+				}
+			}
 			if rk.Fitting == 0 {
 				if !errors.Is(err, planner.ErrInfeasible) {
 					t.Errorf("%s, problem %d: %s though nothing fits (%v)", name, i, best.Config.Plan, err)
@@ -51,6 +60,15 @@ func TestBestIsTheFirstOfRank(t *testing.T) {
 	if answered < problems(60) {
 		t.Errorf("only %d answers", answered)
 	}
+}
+
+// reversed is a space in reverse order.
+type reversed struct{ planner.Space }
+
+func (s reversed) Configs(ctx context.Context, r planner.Request) iter.Seq[spec.Config] {
+	all := slices.Collect(s.Space.Configs(ctx, r))
+	slices.Reverse(all)
+	return slices.Values(all)
 }
 
 // fittedTo is the family fitted to one plan of r measured at half the predicted

@@ -46,9 +46,9 @@ type search struct {
 	closest   candidate // of those, the fastest
 	nearest   candidate // of those that do not fit, the one needing least; not set if fitting
 	missed    bool
-	least     least // of the plan judged last
-	covered   bool  // the predictor covered some candidate
-	uncovered error // the error of the first candidate not covered
+	large     *tooLarge // nil until it is needed
+	covered   bool      // the predictor covered some candidate
+	uncovered error     // the error of the first candidate not covered
 }
 
 // newSearch returns a search under the objective of request, which is normal.
@@ -56,9 +56,14 @@ func (pl *Planner) newSearch(ctx context.Context, request *Request, add func(*ca
 	return new(search).reset(ctx, pl, request, add)
 }
 
-// reset makes s a new search and keeps the memory of sites.
+// reset makes s a new search. It keeps the memory of sites and of large plans, and the last site of the same planner for
+// siteOf.
 func (s *search) reset(ctx context.Context, pl *Planner, request *Request, add func(*candidate)) *search {
-	*s = search{ctx: ctx, pl: pl, request: request, add: add, limit: request.Accelerator.MemBytes * (1 - pl.o.Reserve), sites: s.sites[:0]}
+	sites := s.sites[:0]
+	if n := len(s.sites); n > 0 && s.pl == pl {
+		sites = append(sites, s.sites[n-1])
+	}
+	*s = search{ctx: ctx, pl: pl, request: request, add: add, limit: request.Accelerator.MemBytes * (1 - pl.o.Reserve), sites: sites, large: s.large}
 	if p, ok := pl.o.Space.(Proven); ok {
 		s.proven = p.Proven()
 	}
@@ -83,6 +88,9 @@ type planWalk func(prunable, yield func(*spec.Plan) bool)
 // does not cover.
 func (s *search) run(r Request) error {
 	s.r = r
+	if s.large != nil {
+		s.large.next()
+	}
 	if u, ok := s.pl.o.Space.(uniform); ok {
 		if shared, each, ok := u.plans(r); ok {
 			return s.runPlans(&shared, each)
@@ -163,7 +171,7 @@ func (s *search) prunable(st *site) func(*spec.Plan) bool {
 		q.Recompute = spec.RecomputeNone
 		for _, q.ZeRO = range [...]int{0, 3} {
 			for _, q.SequenceParallel = range [...]bool{false, true} {
-				if !(q.SequenceParallel && q.TP == 1) && !s.belowThreshold(&q, st.atLeast(&q)) {
+				if !(q.SequenceParallel && q.TP == 1) && !s.belowThreshold(&q, st.atLeast(&q, &st.config.Shape)) {
 					return false
 				}
 			}
@@ -185,7 +193,7 @@ const boundSlack = 1e-9
 // skips what is slower than the threshold, since a prediction takes less time than an estimate of memory.
 func (s *search) judge(at int32, p *spec.Plan) (err error) {
 	st := &s.sites[at]
-	if s.threshold > 0 && st.atLeast != nil && s.belowThreshold(p, st.atLeast(p)) {
+	if s.threshold > 0 && st.atLeast != nil && s.belowThreshold(p, st.atLeast(p, &st.config.Shape)) {
 		return nil
 	}
 	if s.tooLarge(st, p) {
@@ -207,6 +215,7 @@ func (s *search) judge(at int32, p *spec.Plan) (err error) {
 	}
 	if st.prepared {
 		if st.estimate(k, s.limit); !s.fit(k, st) {
+			s.keepLarge(st, &k.plan)
 			s.miss(k)
 			return nil
 		}
@@ -238,30 +247,6 @@ func (s *search) judge(at int32, p *spec.Plan) (err error) {
 	}
 	s.add(k)
 	return nil
-}
-
-// tooLarge reports whether a lower bound of its memory proves that a plan does not fit, where nothing else is to be known of
-// such plans. Those that differ only in recomputation share a bound.
-func (s *search) tooLarge(st *site, p *spec.Plan) bool {
-	if !s.fitting || !st.prepared || !st.known || s.proven {
-		return false
-	}
-	q := *p
-	q.Recompute = spec.RecomputeNone
-	if !s.least.known || s.least.plan != q {
-		bytes, host, spread := st.memory.AtLeast(&q)
-		budget, hostLimit := memory.Budget(s.limit, spread), s.hostLimit(&st.config.Shape, q.Devices())
-		misses := budget > 0 && bytes*(1-boundSlack) > budget || hostLimit > 0 && host*float64(q.Devices())*(1-boundSlack) > hostLimit
-		s.least = least{true, q, misses}
-	}
-	return s.least.misses
-}
-
-// least says whether a plan is too large in all modes of recomputation.
-type least struct {
-	known  bool
-	plan   spec.Plan
-	misses bool
 }
 
 // fit sets and returns whether k is within device memory and, where its size is

@@ -12,8 +12,8 @@ import (
 type site struct {
 	config   spec.Config // Plan is zero
 	predict  perfmodel.Prepared
-	atLeast  func(*spec.Plan) float64 // lower bound of the step time in seconds, nil = none
-	prepared bool                     // memory need not be predicted before it is checked
+	atLeast  perfmodel.StepBound // nil = none
+	prepared bool                // memory need not be predicted before it is checked
 	memory   memory.Estimator
 	known    bool // memory covers the model
 }
@@ -37,17 +37,23 @@ func (s *search) siteOf(c *spec.Config) (int32, error) {
 		return int32(n - 1), nil
 	}
 	st := site{config: fixed}
-	if err := s.setMemory(&st); err != nil {
+	like := s.lastLike(&st)
+	if err := s.setMemory(&st, like); err != nil {
 		return 0, err
 	}
 	var err error
 	if st.predict, st.prepared, err = s.predictor(fixed); err != nil {
 		return 0, err
 	}
-	if b, ok := s.pl.p.(perfmodel.Bounder); ok {
+	if like != nil {
+		st.atLeast = like.atLeast
+	} else if b, ok := s.pl.p.(perfmodel.Bounder); ok {
 		if st.atLeast, err = b.StepAtLeast(fixed); err != nil {
 			return 0, err
 		}
+	}
+	if s.large != nil {
+		s.large.next()
 	}
 	s.sites = append(s.sites, st)
 	return int32(len(s.sites) - 1), nil
@@ -70,16 +76,25 @@ func (s *search) predictEach(c *spec.Config) perfmodel.Prepared {
 	})
 }
 
-// setMemory sets the memory estimator of st, that of the last site if it differs in shape only: memory.Calibration.For does
-// not depend on that.
-func (s *search) setMemory(st *site) error {
-	if _, own := s.pl.p.(memory.Predictor); len(s.sites) > 0 && !own {
-		last := &s.sites[len(s.sites)-1]
-		reshaped := last.config
-		if reshaped.Shape = st.config.Shape; reshaped == st.config {
-			st.memory, st.known = last.memory, last.known
-			return nil
-		}
+// lastLike returns the last site if st differs from it in shape only, else nil.
+func (s *search) lastLike(st *site) *site {
+	if len(s.sites) == 0 {
+		return nil
+	}
+	last := &s.sites[len(s.sites)-1]
+	reshaped := last.config
+	if reshaped.Shape = st.config.Shape; reshaped != st.config {
+		return nil
+	}
+	return last
+}
+
+// setMemory sets the memory estimator of st, that of like, which may be nil, if it differs in shape only:
+// memory.Calibration.For does not depend on that.
+func (s *search) setMemory(st, like *site) error {
+	if _, own := s.pl.p.(memory.Predictor); like != nil && !own {
+		st.memory, st.known = like.memory, like.known
+		return nil
 	}
 	var err error
 	st.memory, err = s.pl.Memory(st.config)

@@ -7,28 +7,78 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
 
-// AtLeast returns lower bounds of Plan(p).Total() and of its HostBytes that do not depend on recomputation and sequence
-// parallelism and take a small part of the time: the states of the first stage, and what comes with every byte of them.
-// The spread of an estimate is at least leastLogSD. The bounds are 0 where a constant is negative.
-func (e *Estimator) AtLeast(p *spec.Plan) (bytes, host, leastLogSD float64) {
-	normal := p.Normal()
+// AtLeast returns a lower bound of the memory that a device must have so that p counts as fitting (see Budget), and one of
+// Plan(p).HostBytes. They do not depend on micro-batch, recomputation and sequence parallelism, and take a small part of
+// the time of Plan: they count the states of the first stage, and what comes with every byte of them. The bounds are 0
+// where a constant is negative.
+func (e *Estimator) AtLeast(p *spec.Plan) (device, host float64) { return e.atLeast(p, false) }
+
+// AtLeastFrom returns the bound of device memory that AtLeast returns for p in its mode of recomputation and sequence parallelism, with its micro-batch or a larger one
+// of the same global batch for which GrowsWithBatch is true.
+func (e *Estimator) AtLeastFrom(p *spec.Plan) (device float64) {
+	device, _ = e.atLeast(p, true) // a smaller micro-batch may have another fullest stage, with more on the host
+	return device
+}
+
+// GrowsWithBatch reports whether p needs at least as much memory as plans of the same global batch that differ from p only
+// in a smaller micro-batch. Without a pipeline, a single micro-batch may free gradients that several accumulate.
+func GrowsWithBatch(p *spec.Plan) bool { return p.AccumSteps > 1 || p.PP > 1 }
+
+// atLeast counts the whole plan, or else its states.
+func (e *Estimator) atLeast(p *spec.Plan, whole bool) (device, host float64) {
 	if e.rest == nil {
-		bytes, host = e.statesAtLeast(&normal)
-		return bytes, host, e.leastSD
+		bytes, host := e.leastOn(p, whole)
+		return bytes * math.Exp(sureQuantile*e.leastSD) / usableShare, host
 	}
-	log := 0.0
-	one := *e
+	one, normal := *e, p.Normal()
 	one.kept = &keptOwned{}
+	var mean, square, own float64
+	lowest := math.Inf(1)
 	for i, w := range &e.of.Weight[stack.UseOf(&normal)] {
 		if w == 0 {
 			continue
 		}
-		one.variant = &e.rest[i]
-		b, h := one.statesAtLeast(&normal)
-		log += w * math.Log(b)
+		v := &e.rest[i]
+		one.variant = v
+		b, h := one.leastOn(&normal, whole)
+		l := math.Log(b)
+		mean += w * l
+		square += w * l * l
+		own += w * v.logSD * v.logSD
+		lowest = min(lowest, l)
 		host += w * h
 	}
-	return math.Exp(log), host, e.leastSD
+	return math.Exp(leastQuantile(mean, max(square-mean*mean, 0), own, lowest)) / usableShare, host
+}
+
+// leastQuantile returns a lower bound of mean + z·√(variance + own), where mean and variance are those of logarithms that may
+// each be larger, of which lowest is the lowest; z is sureQuantile. The bound is the sum itself if a larger logarithm adds
+// to it, which the mean's growth may not outweigh for one far below the mean:
+//
+//	z·√(variance + own) ≥ z·(cov(l, v) + √own·√(1 - var(v)))   for every v of the logarithms l with var(v) ≤ 1
+//	mean + z·cov(l, v) = Σ w·l·(1 + z·v)                        for v of mean 0, grows with each l if v ≥ -1/z
+//
+// v is (l - mean)/√(variance + own), times the largest share of 1 that keeps the lowest at -1/z.
+func leastQuantile(mean, variance, own, lowest float64) float64 {
+	sd := math.Sqrt(variance + own)
+	if sd == 0 {
+		return mean
+	}
+	share := 1.0
+	if below := sureQuantile * (mean - lowest); below > sd {
+		share = sd / below
+	}
+	return mean + sureQuantile*(share*variance/sd+math.Sqrt(own*max(1-share*share*variance/(sd*sd), 0)))
+}
+
+// leastOn returns what atLeast counts on one training stack, in bytes.
+func (e *Estimator) leastOn(p *spec.Plan, whole bool) (bytes, host float64) {
+	normal := e.normal(*p)
+	if !whole {
+		return e.statesAtLeast(&normal)
+	}
+	b := e.most(&normal, stack.Device)
+	return b.Total(), b.HostBytes
 }
 
 // statesAtLeast are the bounds on one training stack, see stage: activations, working set and buffers only add to them.

@@ -22,7 +22,7 @@ func (p *predictor) Prepare(c spec.Config) (perfmodel.Prepared, error) {
 }
 
 // StepAtLeast implements perfmodel.Bounder; it returns nil if the model for c's key has no bound.
-func (p *predictor) StepAtLeast(c spec.Config) (func(*spec.Plan) float64, error) {
+func (p *predictor) StepAtLeast(c spec.Config) (perfmodel.StepBound, error) {
 	if f, ok := p.find(&c).(perfmodel.Bounder); ok {
 		return f.StepAtLeast(c)
 	}

@@ -73,8 +73,8 @@ func TestPredictorSearches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if sec, _, _ := want.StepSec(c.Plan.GlobalBatch()); least != nil && least(&c.Plan) > sec {
-			t.Errorf("%s: at least %g s, predicted %g", name, least(&c.Plan), sec)
+		if sec, _, _ := want.StepSec(c.Plan.GlobalBatch()); least != nil && least(&c.Plan, &c.Shape) > sec {
+			t.Errorf("%s: at least %g s, predicted %g", name, least(&c.Plan, &c.Shape), sec)
 		}
 		if h, ok := p.(interface{ HostRegular() bool }); !ok || !h.HostRegular() {
 			t.Errorf("%s does not call itself regular", name)

@@ -97,7 +97,7 @@ func TestAloneBound(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := c.Plan.Normal()
-	if b, parts := bound(&p), explainAlone(t, p, 2); b > parts.Total() {
+	if b, parts := bound(&p, &c.Shape), explainAlone(t, p, 2); b > parts.Total() {
 		t.Errorf("bound %g s, predicted %g s", b, parts.Total())
 	}
 }

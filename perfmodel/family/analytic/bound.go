@@ -4,19 +4,34 @@ import (
 	"math"
 	"math/bits"
 
+	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
 
 // atLeast computes lower bounds of step times for searches. It counts kernels, tensor, context and expert
-// parallelism and the bubble, and omits parts that take longer to compute. It keeps the last passes for plans
-// with the same key, so it is not safe for concurrent use.
+// parallelism and the bubble, and omits parts that take longer to compute. Plans that follow each other in a search
+// differ little: it keeps the bounds of the last one in all modes, and passes for plans with the same key, also for
+// other shapes where kernels and links are the same. It is not safe for concurrent use.
 type atLeast struct {
+	c     spec.Config // without a plan; the shape is that of the last call
 	pr    *Prepared
-	each  []Prepared             // pr for each variant, empty until it is needed
-	kept  [][keptPasses]keptPass // of each variant: without and with sequence parallelism, by the logarithm of EP
-	scale float64                // factor on the bound, for a residual that may shorten the step
+	each  []Prepared // pr for each variant, empty until it is needed
+	kept  []passes   // of each variant: without and with sequence parallelism
+	last  lastBounds
+	scale float64 // factor on the bound, for a residual that may shorten the step
 }
+
+// lastBounds are the bounds of the plans that differ from plan only in sequence parallelism, training states and
+// recomputation. Training states count only as far as the weights of the variants depend on them.
+type lastBounds struct {
+	plan spec.Plan // without these modes
+	sec  [stack.Uses][2][3]float64
+	has  [stack.Uses][2][3]bool
+}
+
+// passes keeps the last pass for each hash of TP and CP and for each power of two of the micro-batch and of EP.
+type passes [keptPasses][keptPasses]*[keptPasses]keptPass
 
 const keptPasses = 16
 
@@ -31,13 +46,51 @@ type passKey struct {
 	precision         spec.Precision
 }
 
-// sec returns a lower bound, in seconds, of the predicted step of p, a normal plan; 0 if there is none.
-func (a *atLeast) sec(p *spec.Plan) float64 {
-	pr := a.pr
-	switch {
-	case !pr.work.shape || pr.alone > 0:
+// sec returns a lower bound, in seconds, of the predicted step of p, a normal plan, on a shape; 0 if there is none.
+func (a *atLeast) sec(p *spec.Plan, shape *spec.Shape) float64 {
+	if a.c.Shape != *shape {
+		a.reshape(shape)
+	}
+	if !a.pr.work.shape || a.pr.alone > 0 {
 		return 0
-	case pr.variants == nil:
+	}
+	plain := *p
+	plain.SequenceParallel, plain.ZeRO, plain.Shard, plain.Offload, plain.Recompute = false, 0, 0, spec.OffloadNone, spec.RecomputeNone
+	if a.last.plan != plain {
+		a.last = lastBounds{plan: plain}
+	}
+	use, sequence, recompute := stack.UseOf(p), 0, 0
+	if p.SequenceParallel {
+		sequence = 1
+	}
+	switch p.Recompute {
+	case spec.RecomputeSelective:
+		recompute = 1
+	case spec.RecomputeFull:
+		recompute = 2
+	}
+	sec, has := &a.last.sec[use][sequence][recompute], &a.last.has[use][sequence][recompute]
+	if !*has {
+		*sec, *has = a.count(p, use), true
+	}
+	return *sec
+}
+
+// reshape changes a to another shape. It keeps passes if the machine differs in its number of devices only.
+func (a *atLeast) reshape(shape *spec.Shape) {
+	before := a.pr.machine
+	a.c.Shape, a.pr.machine = *shape, machine{}
+	_ = newMachine(variant{before.stack, before.k}, &a.c, &a.pr.machine) // it was opened on another shape
+	a.each, a.last = a.each[:0], lastBounds{}
+	if before.total = a.pr.machine.total; a.pr.machine != before {
+		clear(a.kept)
+	}
+}
+
+// count is sec for a plan whose bound is not kept.
+func (a *atLeast) count(p *spec.Plan, use stack.Use) float64 {
+	pr := a.pr
+	if pr.variants == nil {
 		return a.one(pr, p, 0)
 	}
 	if len(a.each) == 0 {
@@ -49,7 +102,7 @@ func (a *atLeast) sec(p *spec.Plan) float64 {
 		}
 	}
 	log := 0.0
-	for i, w := range &pr.weight[stack.UseOf(p)] {
+	for i, w := range &pr.weight[use] {
 		if w > 0 {
 			log += w * math.Log(a.one(&a.each[i], p, i))
 		}
@@ -61,14 +114,7 @@ func (a *atLeast) sec(p *spec.Plan) float64 {
 func (a *atLeast) one(pr *Prepared, p *spec.Plan, i int) float64 {
 	plan := *p
 	pr.applyStack(&plan)
-	i *= 2
-	if plan.SequenceParallel {
-		i++
-	}
-	kept := &a.kept[i][bits.Len(uint(plan.EP))%keptPasses]
-	if by := (passKey{plan.TP, plan.CP, plan.EP, plan.MicroBatch, plan.Precision}); kept.by != by {
-		kept.by, kept.pass = by, pr.passOf(&plan)
-	}
+	kept := a.passOf(pr, &plan, i)
 	l := &kept.layer
 	compute, recompute := pr.kernelSec(l, &plan)
 	perLayer := compute + recompute + l.tp*tpOperations(&plan, l) + l.ep + l.cp
@@ -81,18 +127,35 @@ func (a *atLeast) one(pr *Prepared, p *spec.Plan, i int) float64 {
 	return t * a.scale
 }
 
+// passOf returns the pass of p, a plan as the variant of index i runs it, which pr has.
+func (a *atLeast) passOf(pr *Prepared, p *spec.Plan, i int) *pass {
+	i *= 2
+	if p.SequenceParallel {
+		i++
+	}
+	row := &a.kept[i][(bits.Len(uint(p.TP))+5*bits.Len(uint(p.CP)))%keptPasses][bits.Len(uint(p.MicroBatch))%keptPasses]
+	if *row == nil {
+		*row = &[keptPasses]keptPass{}
+	}
+	kept := &(*row)[bits.Len(uint(p.EP))%keptPasses]
+	if by := (passKey{p.TP, p.CP, p.EP, p.MicroBatch, p.Precision}); kept.by != by {
+		kept.by, kept.pass = by, pr.passOf(p)
+	}
+	return &kept.pass
+}
+
 // StepAtLeast implements perfmodel.Bounder.
-func (*Model) StepAtLeast(c spec.Config) (func(*spec.Plan) float64, error) {
+func (*Model) StepAtLeast(c spec.Config) (perfmodel.StepBound, error) {
 	return Shipped().Physics.AtLeast(&c, 1)
 }
 
 // AtLeast returns the lower bound of perfmodel.Bounder, multiplied by scale. The error wraps
 // perfmodel.ErrNotCovered.
-func (ph *Physics) AtLeast(c *spec.Config, scale float64) (func(*spec.Plan) float64, error) {
-	a := &atLeast{pr: &Prepared{}, scale: scale}
+func (ph *Physics) AtLeast(c *spec.Config, scale float64) (perfmodel.StepBound, error) {
+	a := &atLeast{c: *c, pr: &Prepared{}, scale: scale}
 	if err := ph.Open(c, "", a.pr); err != nil {
 		return nil, err
 	}
-	a.kept = make([][keptPasses]keptPass, 2*max(len(a.pr.variants), 1))
+	a.kept = make([]passes, 2*max(len(a.pr.variants), 1))
 	return a.sec, nil
 }

@@ -63,7 +63,7 @@ func checkBounds(t *testing.T, name string, p interface {
 			t.Fatal(err)
 		}
 		sec, _, _ := got.StepSec(c.Plan.GlobalBatch())
-		bound := atLeast(&c.Plan)
+		bound := atLeast(&c.Plan, &c.Shape)
 		if !(bound > 0) || bound > sec*(1+1e-12) {
 			t.Fatalf("%s: %s of %s takes %g s, at least %g", name, c.Plan, c.Model.Name, sec, bound)
 		}

@@ -1,0 +1,98 @@
+package planner
+
+import (
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// tooLarge keeps which plans of one site and global batch are known not to fit, so that those that need at least as much
+// memory are skipped without an estimate. Old plans make room for new ones with the same hash.
+type tooLarge struct {
+	turn   int // of site and global batch
+	states [256]verdict
+	whole  [1024]verdict
+}
+
+// verdict says whether plans are too large that share the fields that plan has.
+type verdict struct {
+	turn   int
+	plan   spec.Plan
+	from   int // the smallest micro-batch of these plans
+	misses bool
+}
+
+// next forgets all plans.
+func (t *tooLarge) next() { t.turn++ }
+
+// byStates returns the verdict by a lower bound that plans share if they differ only in micro-batch, sequence parallelism
+// and recomputation. known is false where there is none yet.
+func (t *tooLarge) byStates(p *spec.Plan) (v *verdict, known bool) {
+	q := *p
+	q.MicroBatch, q.AccumSteps, q.SequenceParallel, q.Recompute = 0, 0, false, ""
+	return t.of(t.states[:], &q)
+}
+
+// byBatch returns the verdict on plans of one batch that differ only in micro-batch.
+func (t *tooLarge) byBatch(p *spec.Plan) *verdict {
+	q := *p
+	q.MicroBatch, q.AccumSteps = 0, p.MicroBatch*p.AccumSteps
+	v, _ := t.of(t.whole[:], &q)
+	return v
+}
+
+// of returns the verdict kept on plans with the fields of p, a new one where known is false.
+func (t *tooLarge) of(kept []verdict, p *spec.Plan) (v *verdict, known bool) {
+	recompute := 0
+	if p.Recompute != "" {
+		recompute = int(p.Recompute[0])
+	}
+	hash := uint(0)
+	for _, x := range [...]int{p.EP, p.VirtualStages, p.ZeRO, p.Shard, len(p.Offload), recompute} {
+		hash = hash*31 + uint(x)
+	}
+	if p.SequenceParallel {
+		hash += 512
+	}
+	v = &kept[hash%uint(len(kept))]
+	if v.turn == t.turn && v.plan == *p {
+		return v, true
+	}
+	*v = verdict{turn: t.turn, plan: *p}
+	return v, false
+}
+
+// skipsLarge reports whether plans that do not fit are skipped: nothing else is to be known of them.
+func (s *search) skipsLarge(st *site) bool { return s.fitting && st.prepared && st.known && !s.proven }
+
+// tooLarge reports whether p is known not to fit.
+func (s *search) tooLarge(st *site, p *spec.Plan) bool {
+	if !s.skipsLarge(st) {
+		return false
+	}
+	if s.large == nil {
+		s.large = new(tooLarge)
+		s.large.next()
+	}
+	states, known := s.large.byStates(p)
+	if !known {
+		device, host := st.memory.AtLeast(p)
+		hostLimit := s.hostLimit(&st.config.Shape, p.Devices())
+		states.misses = s.misses(device) || hostLimit > 0 && host*float64(p.Devices())*(1-boundSlack) > hostLimit
+	}
+	if states.misses {
+		return true
+	}
+	whole := s.large.byBatch(p)
+	return whole.misses && p.MicroBatch >= whole.from && memory.GrowsWithBatch(p)
+}
+
+// keepLarge remembers a plan that does not fit.
+func (s *search) keepLarge(st *site, p *spec.Plan) {
+	if s.skipsLarge(st) {
+		v := s.large.byBatch(p)
+		v.from, v.misses = p.MicroBatch, s.misses(st.memory.AtLeastFrom(p))
+	}
+}
+
+// misses reports whether a plan does not fit that needs devices of at least that many bytes.
+func (s *search) misses(device float64) bool { return s.limit > 0 && device*(1-boundSlack) > s.limit }
