@@ -209,7 +209,7 @@ func printCheck(w io.Writer, r *query.Check, q *query.CheckRequest) error {
 	}
 	PrintLegend(w, plans...)
 	printTotals(w, r, q)
-	if err := printChanges(w, r); err != nil {
+	if err := printChanges(w, r, q); err != nil {
 		return err
 	}
 	if err := printPort(w, r); err != nil {
@@ -233,9 +233,17 @@ func printTotals(w io.Writer, r *query.Check, q *query.CheckRequest) {
 	console.Wrap(w, text+".")
 }
 
-func printChanges(w io.Writer, r *query.Check) error {
+func printChanges(w io.Writer, r *query.Check, q *query.CheckRequest) error {
 	if len(r.Changes) == 0 {
-		fmt.Fprintln(w, "\nNo single change that fits, and that the file can hold, makes it faster.")
+		text := "No single change that fits, and that the file can hold, makes it faster."
+		if !r.Plan.Fits {
+			text = "No single change makes the plan fit."
+		}
+		if r.Port == nil && q.Accelerator != "" {
+			text += fmt.Sprintf(" --to %s finds the best plan of several changes, with its diff.", q.Accelerator)
+		}
+		fmt.Fprintln(w)
+		console.Wrap(w, text)
 		return nil
 	}
 	fmt.Fprintln(w)

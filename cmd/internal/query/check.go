@@ -143,7 +143,10 @@ func (c *checker) resolve(ctx context.Context) error {
 // illegal records why the plan of the file is illegal.
 func (c *checker) illegal(err error) {
 	text := err.Error()
-	for _, prefix := range []string{"recipe: " + c.q.File + ": ", "spec: ", "planner: "} {
+	if _, why, ok := strings.Cut(text, planner.ErrInfeasible.Error()+": "); ok {
+		text = why
+	}
+	for _, prefix := range []string{"recipe: " + c.q.File + ": ", "spec: ", "planner: ", c.found.Model.Name + ": "} {
 		text = strings.TrimPrefix(text, prefix)
 	}
 	if !slices.Contains(c.out.Problems, text) {
