@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
 	"github.com/pacer-ml/pacer/planner/launch/recipe/shell"
@@ -60,12 +61,13 @@ func (f *format) anchors() []string {
 
 var sbatchPerNode = regexp.MustCompile(`(?m)^\s*#SBATCH\s+(?:--gres=gpu(?::[\w.-]+)?:|--gpus-per-node=(?:[\w.-]+:)?|--ntasks-per-node=)(\d+)`)
 
-// slurm sets the nodes of the #SBATCH lines, and the devices of a node as the largest number in them.
+// slurm sets the nodes of the #SBATCH lines and of sbatch, and the devices of a node as the largest number in them.
 func (r *Recipe) slurm(s *shell.Script) {
 	if s.Nodes != "" {
 		r.numbers[Nodes], _ = strconv.Atoi(s.Nodes)
 	}
-	for _, m := range sbatchPerNode.FindAllStringSubmatch(r.text, -1) {
+	options := strings.Join(append([]string{r.text}, s.Batch...), "\n#SBATCH ")
+	for _, m := range sbatchPerNode.FindAllStringSubmatch(options, -1) {
 		if n, _ := strconv.Atoi(m[1]); n > r.numbers[PerNode] {
 			r.numbers[PerNode] = n
 		}

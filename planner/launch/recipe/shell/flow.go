@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/expand"
@@ -134,22 +135,29 @@ func (s *Script) process(p *syntax.ProcSubst) (string, error) {
 	return name, err
 }
 
-// pipe gives what a command of a substitution prints to the next one.
+// pipe gives what a command prints that only handles text, or one of a substitution, to the next one.
 func (s *Script) pipe(c *syntax.BinaryCmd) error {
 	out, input := s.out, s.input
 	defer func() { s.out, s.input = out, input }()
-	if out != nil {
+	known := out != nil || isText(c.X)
+	if known {
 		s.out = &strings.Builder{}
 	}
 	if err := s.stmt(c.X); err != nil {
 		return err
 	}
-	if s.input = nil; out != nil {
+	if s.input = nil; known {
 		text := s.out.String()
 		s.input = &text
 	}
 	s.out = out
 	return s.stmt(c.Y)
+}
+
+// isText reports whether a statement is a command that prints text of its own or copies its input.
+func isText(st *syntax.Stmt) bool {
+	call, ok := st.Cmd.(*syntax.CallExpr)
+	return ok && len(call.Args) > 0 && slices.Contains([]string{"cat", "echo", "printf"}, call.Args[0].Lit())
 }
 
 // function runs the body of a function with its arguments and variables.

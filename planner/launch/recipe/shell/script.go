@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -30,7 +29,8 @@ type Script struct {
 	Commands [][]string        // every command with its arguments, in order
 	Files    map[string]string // text that the script writes to files, by path.Clean of the name
 	Unset    map[string]bool   // variables that were used in a command and have no value
-	Nodes    string            // of an #SBATCH line, "" = none
+	Nodes    string            // of an #SBATCH line or an option of sbatch, "" = none
+	Batch    []string          // words of the options of sbatch commands
 
 	vars        map[string]expand.Variable
 	given       map[string]string   // of the user; they win over the file
@@ -231,7 +231,11 @@ func (s *Script) call(c *syntax.CallExpr, redirs []*syntax.Redirect) error {
 	if size(args) > maxScript {
 		return errBig
 	}
-	document := s.heredoc(args[0], redirs)
+	document, diverted := s.redirect(args, redirs)
+	if out := s.out; diverted && out != nil {
+		s.out = &strings.Builder{}
+		defer func() { s.out = out }()
+	}
 	if done, err := s.builtin(args, document, c.Assigns); done {
 		return err
 	}
@@ -241,8 +245,14 @@ func (s *Script) call(c *syntax.CallExpr, redirs []*syntax.Redirect) error {
 	if body, ok := s.funcs[args[0]]; ok {
 		return s.function(body, args[1:])
 	}
+	if args[0] == "eval" && len(args) > 1 && s.depth < maxScripts {
+		return s.eval(args[1:])
+	}
 	if s.out != nil {
 		return nil // a program in a command substitution
+	}
+	if document == "" && s.input != nil {
+		document = *s.input
 	}
 	if inner, ok := s.startedScript(args, document); ok && s.depth < maxScripts {
 		followed, err := s.script(inner, c.Assigns)
@@ -255,12 +265,6 @@ func (s *Script) call(c *syntax.CallExpr, redirs []*syntax.Redirect) error {
 	}
 	s.Commands = append(s.Commands, args)
 	return nil
-}
-
-// Written returns the text of a file that the script has written.
-func (s *Script) Written(name string) (string, bool) {
-	text, ok := s.Files[path.Clean(name)]
-	return text, ok
 }
 
 // source follows a file that the script has written, in its own shell.
@@ -277,114 +281,9 @@ func (s *Script) source(name string) error {
 	return nil
 }
 
-// started is a script that a command starts.
-type started struct {
-	text  string
-	args  []string // $1 and so on
-	words int      // words of the command up to the script
-}
-
-// script follows a script that a command starts, with variables and arguments of its own. followed is false for text that
-// has no command.
-func (s *Script) script(inner started, assigns []*syntax.Assign) (followed bool, err error) {
-	s.depth++
-	vars, args, before := s.fork(), s.args, len(s.Commands)
-	defer func() { s.depth, s.vars, s.args = s.depth-1, vars, args }()
-	if err := s.assign(assigns); err != nil {
-		return false, err
-	}
-	s.args = inner.args
-	s.header(inner.text)
-	if err := s.run("script", inner.text); errors.Is(err, errLong) {
-		return false, err
-	}
-	if len(s.Commands) > before {
-		return true, nil
-	}
-	s.Commands = append(s.Commands, strings.Fields(inner.text))
-	return false, nil
-}
-
 func size(words []string) (n int) {
 	for _, w := range words {
 		n += len(w)
 	}
 	return n
-}
-
-// startedScript returns the script that a command starts: eval, bash -c, or bash and sbatch with a file that was written
-// before or with its text.
-func (s *Script) startedScript(args []string, document string) (started, bool) {
-	if args[0] == "eval" && len(args) > 1 {
-		return started{strings.Join(args[1:], " "), s.args, 1}, true
-	}
-	for i := 0; i < len(args); i++ {
-		if args[i] != "bash" && args[i] != "sh" && args[i] != "sbatch" && !strings.HasSuffix(args[i], "/bash") {
-			continue
-		}
-		first := i == 0
-		batch := args[i] == "sbatch"
-		for i++; i < len(args) && strings.HasPrefix(args[i], "-"); i++ {
-			switch option := args[i]; {
-			case !batch && !strings.HasPrefix(option, "--") && strings.HasSuffix(option, "c") && i+1 < len(args):
-				return started{args[i+1], args[min(i+3, len(args)):], i + 2}, true
-			case !batch && option == "-s" && first && document != "":
-				return started{document, args[i+1:], len(args)}, true
-			case takesValue(option, batch):
-				i++
-			}
-		}
-		if i >= len(args) {
-			return started{document, nil, len(args)}, first && document != ""
-		}
-		if text, ok := s.Written(args[i]); ok {
-			return started{text, args[i+1:], i + 1}, true
-		}
-		if args[i] == "/dev/stdin" && first && document != "" {
-			return started{document, args[i+1:], len(args)}, true
-		}
-		i-- // the word may be a shell too
-	}
-	return started{}, false
-}
-
-// switches are the options of sbatch that have no value, as in sbatch(1).
-var switches = regexp.MustCompile(`^(-[HhkOQsVvW]|--(contiguous|exclusive|get-user-env|help|hold|ignore-pbs|nice|no-kill|no-requeue|overcommit|oversubscribe|parsable|propagate|quiet|reboot|requeue|spread-job|test-only|usage|use-min-nodes|verbose|version|wait))$`)
-
-// takesValue reports whether the word after an option of bash or sbatch is its value.
-func takesValue(option string, batch bool) bool {
-	if batch {
-		return !strings.Contains(option, "=") && (len(option) == 2 || strings.HasPrefix(option, "--")) && !switches.MatchString(option)
-	}
-	return option == "--rcfile" || option == "--init-file" || !strings.HasPrefix(option, "--") && strings.HasSuffix(option, "o")
-}
-
-// heredoc returns the document that a command reads, and keeps it where the command writes it to a file. A program that
-// reads another file writes text of its own, unless it copies.
-func (s *Script) heredoc(program string, redirs []*syntax.Redirect) string {
-	document, file, copied := "", "", true
-	for _, r := range redirs {
-		switch r.Op {
-		case syntax.Hdoc, syntax.DashHdoc:
-			if r.Hdoc != nil && s.bounded(r.Hdoc) == nil {
-				document, _ = guarded(func() (string, error) { return expand.Document(s.config(), r.Hdoc) })
-				copied = true
-			}
-		case syntax.WordHdoc:
-			document, copied = s.literal(r.Word)+"\n", true
-		case syntax.RdrIn:
-			document, _ = s.Written(s.literal(r.Word))
-			copied = program == "cat" || program == "tee"
-		case syntax.RdrOut, syntax.AppOut, syntax.ClbOut:
-			file = s.literal(r.Word)
-		}
-	}
-	switch {
-	case document == "" || file == "":
-	case copied:
-		s.Files[path.Clean(file)] = document
-	default:
-		delete(s.Files, path.Clean(file)) // its text is no longer known
-	}
-	return document
 }

@@ -148,6 +148,15 @@ func TestStartedScript(t *testing.T) {
 		"bash -s 4 <<'X'\ntrain $1\nX":                                         "train 4|bash -s 4",
 		"sbatch -N 2 /dev/stdin 4 <<'X'\ntrain $1\nX":                          "train 4|sbatch -N 2 /dev/stdin 4",
 		"set -- 5; eval train '$1'":                                            "train 5|eval",
+		"set -- 5; eval TP=8 'PP=$1'; train $TP $PP":                           "eval|train 8 5",
+		"A='--tp 8 --name \"a b\"'; eval \"train $A\"":                         "train --tp 8 --name a b|eval",
+		"eval 'if'; train":                                                     "if|eval|train",
+		"train $(eval echo 4)":                                                 "train 4",
+		"sbatch -N 4 --wrap 'train $SLURM_NNODES' --time 4":                    "train 4|sbatch -N 4 --wrap",
+		"sbatch --nodes=2 --wrap=\"srun train \\$SLURM_NNODES\"":               "srun train 2|sbatch --nodes=2",
+		job + "sbatch --nodes 16 job.sh '$SLURM_NNODES'":                       "cat|train --tp $SLURM_NNODES|sbatch --nodes 16 job.sh",
+		"cat <<X | sbatch\n#SBATCH --nodes=3\ntrain \\$SLURM_NNODES\nX":        "train 3|sbatch",
+		"echo 'train 4' | bash":                                                "train 4|bash",
 	} {
 		s := ran(t, text, nil)
 		if got := commands(s, " ", "|"); got != want {
@@ -155,6 +164,27 @@ func TestStartedScript(t *testing.T) {
 		}
 		if s.Unset["1"] {
 			t.Errorf("%s: $1 has no value", text)
+		}
+	}
+}
+
+// TestAppended: text is added to a file, by a redirection or by tee, which also writes what a pipe gives it.
+func TestAppended(t *testing.T) {
+	for text, want := range map[string]string{
+		"cat >f <<X\na\nX\ncat >>f <<X\nb\nX":                  "a\nb\n",
+		"cat >>f <<X\nb\nX":                                    "b\n",
+		"cat >f <<X\na\nX\ncat >f <<X\nb\nX":                   "b\n",
+		"tee f <<X\na\nX":                                      "a\n",
+		"sudo tee -a ./f >/dev/null <<X\na\nX\ntee -a f <<<b":  "a\nb\n",
+		"cat <<X | tee f\na\nX":                                "a\n",
+		"echo '{' >f; echo '\"tp\": 2' >>f; printf '}\\n' >>f": "{\n\"tp\": 2\n}\n",
+		"A=$(echo 1 >f; echo 2); echo $A >>f":                  "1\n2\n",
+		"train 2>f <<X\na\nX":                                  "",
+		"cat >g <<<b; echo a >f; sed s/a/b/ <g >>f":            "",
+		"for i in 1 2 3; do echo $i >>f; done":                 "1\n2\n3\n",
+	} {
+		if got, _ := ran(t, text, nil).Written("f"); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 	}
 }
