@@ -111,17 +111,19 @@ func (e Enumerate) generator(r Request) *generator {
 	if r.Accelerator.IsCPU() { // its memory is the host's
 		e.Offload = noOffload.among(e.Offload)
 	}
-	shape := r.Shape
+	shape, even := r.Shape, 0
 	if shape.Devices == "" {
 		shape.Devices = spec.Packed(r.Devices, r.PerNode).Devices
+		perNode := max(r.PerNode, 1)
+		even = gcd(min(r.Devices, perNode), r.Devices%perNode)
+	}
+	for _, n := range r.Shape.PerNode() {
+		even = gcd(even, n)
 	}
 	e.Schedules = schedulesOf(e.Schedules)
-	g := &generator{e: e, r: r, node: r.Devices}
+	g := &generator{e: e, r: r, node: r.Devices, even: even}
 	g.c = spec.Config{Model: r.Model, SeqLen: r.SeqLen, Accelerator: r.Accelerator, Shape: shape, Link: r.Link, Framework: r.Framework}
 	g.seq = g.c.Seq()
-	for _, n := range shape.PerNode() {
-		g.even = gcd(g.even, n)
-	}
 	if !e.TPAcrossNodes {
 		g.node = joined(r.Devices, g.even, r.Accelerator.ScaleUpDomain())
 	}

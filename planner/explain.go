@@ -155,9 +155,11 @@ func (pl *Planner) anyFits(ctx context.Context, r Request) bool {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	fits := false
-	s := pl.newSearch(ctx, &r, func(*candidate) { fits = true; stop() })
-	s.fitting = true
-	_ = s.run(r) // stopped, or not covered
+	f := finders.Get().(*finder)
+	defer f.put()
+	f.reset(ctx, pl, &r, func(*candidate) { fits = true; stop() })
+	f.fitting = true
+	_ = f.run(r) // stopped, or not covered
 	return fits
 }
 

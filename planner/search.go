@@ -213,9 +213,12 @@ func (s *search) judge(at int32, p *spec.Plan) (err error) {
 			}
 		}
 	}
+	if s.exceeds(st, p) {
+		s.missed = true
+		return nil
+	}
 	if st.prepared {
 		if st.estimate(k, s.limit); !s.fit(k, st) {
-			s.keepLarge(st, &k.plan)
 			s.miss(k)
 			return nil
 		}

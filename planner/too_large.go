@@ -86,12 +86,14 @@ func (s *search) tooLarge(st *site, p *spec.Plan) bool {
 	return whole.misses && p.MicroBatch >= whole.from && memory.GrowsWithBatch(p)
 }
 
-// keepLarge remembers a plan that does not fit.
-func (s *search) keepLarge(st *site, p *spec.Plan) {
-	if s.skipsLarge(st) {
-		v := s.large.byBatch(p)
-		v.from, v.misses = p.MicroBatch, s.misses(st.memory.AtLeastFrom(p))
+// exceeds reports whether p does not fit, by a bound that larger micro-batches share.
+func (s *search) exceeds(st *site, p *spec.Plan) bool {
+	if !s.skipsLarge(st) {
+		return false
 	}
+	v := s.large.byBatch(p)
+	v.from, v.misses = p.MicroBatch, s.misses(st.memory.AtLeastFrom(p))
+	return v.misses
 }
 
 // misses reports whether a plan does not fit that needs devices of at least that many bytes.
