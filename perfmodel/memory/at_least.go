@@ -48,12 +48,15 @@ func (e *Estimator) atLeast(p *spec.Plan, whole bool) (device, host float64) {
 		lowest = min(lowest, l)
 		host += w * h
 	}
+	if math.IsInf(lowest, -1) {
+		return 0, host
+	}
 	return math.Exp(leastQuantile(mean, max(square-mean*mean, 0), own, lowest)) / usableShare, host
 }
 
-// leastQuantile returns a lower bound of mean + z·√(variance + own), where mean and variance are those of logarithms that may
-// each be larger, of which lowest is the lowest; z is sureQuantile. The bound is the sum itself if a larger logarithm adds
-// to it, which the mean's growth may not outweigh for one far below the mean:
+// leastQuantile returns a lower bound of mean + z·√(variance + own) for all logarithms that are at least as large as some with
+// this mean and variance; lowest is the lowest of them, and z is sureQuantile. A larger logarithm adds to the mean, but takes
+// more from the variance if it is far below the mean:
 //
 //	z·√(variance + own) ≥ z·(cov(l, v) + √own·√(1 - var(v)))   for every v of the logarithms l with var(v) ≤ 1
 //	mean + z·cov(l, v) = Σ w·l·(1 + z·v)                        for v of mean 0, grows with each l if v ≥ -1/z

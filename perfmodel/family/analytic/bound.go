@@ -87,7 +87,7 @@ func (a *atLeast) reshape(shape *spec.Shape) {
 	}
 }
 
-// count is sec for a plan whose bound is not kept.
+// count is sec for a plan without a kept bound.
 func (a *atLeast) count(p *spec.Plan, use stack.Use) float64 {
 	pr := a.pr
 	if pr.variants == nil {
