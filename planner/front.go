@@ -37,17 +37,13 @@ func (pl *Planner) Front(ctx context.Context, r Request) (Front, error) {
 		return Front{}, err
 	}
 	out := Front{Request: r}
-	var f finder
-	find := func(ctx context.Context, r Request, minimum float64) (answer, error) {
-		return f.find(ctx, pl, r, minimum)
-	}
 	for _, n := range bySmoothness(r.Devices) {
 		at := r
 		at.Devices, at.Shape = n, share(r.Shape, n, r.Devices)
 		if !pl.hasPlan(&at) {
 			continue
 		}
-		a, err := pl.best(ctx, &at, out.least(n), find)
+		a, err := pl.best(ctx, &at, out.least(n), pl.find)
 		if err != nil {
 			return Front{}, err
 		}
@@ -58,7 +54,7 @@ func (pl *Planner) Front(ctx context.Context, r Request) (Front, error) {
 	if len(out.Points) == 0 {
 		return Front{}, pl.infeasible(ctx, r)
 	}
-	out.Fewest, err = pl.fewest(ctx, r, out.Points[0], find)
+	out.Fewest, err = pl.fewest(ctx, r, out.Points[0])
 	return out, err
 }
 
@@ -138,7 +134,7 @@ func (f *Front) insert(c Choice) {
 }
 
 // fewest returns the best choice on the fewest devices on which a plan fits; first is one that fits.
-func (pl *Planner) fewest(ctx context.Context, r Request, first Choice, find solver) (Choice, error) {
+func (pl *Planner) fewest(ctx context.Context, r Request, first Choice) (Choice, error) {
 	for n := 1; n < first.Config.Plan.Devices(); n++ {
 		if err := ctx.Err(); err != nil {
 			return Choice{}, err
@@ -153,7 +149,7 @@ func (pl *Planner) fewest(ctx context.Context, r Request, first Choice, find sol
 			if !pl.anyFits(ctx, at.at(n, b)) {
 				continue
 			}
-			a, err := pl.best(ctx, &at, 0, find)
+			a, err := pl.best(ctx, &at, 0, pl.find)
 			if err != nil || a.ok {
 				return a.choice, err
 			}

@@ -197,14 +197,9 @@ func (pl *Planner) fastest(ctx context.Context, r Request, _ float64) (answer, e
 }
 
 // find is a solver that searches.
-func (pl *Planner) find(ctx context.Context, r Request, minimum float64) (answer, error) {
+func (pl *Planner) find(ctx context.Context, r Request, minimum float64) (a answer, err error) {
 	f := finders.Get().(*finder)
 	defer f.put()
-	return f.find(ctx, pl, r, minimum)
-}
-
-// find is Planner.find. Searches of one finder are faster where they differ in the number of devices only.
-func (f *finder) find(ctx context.Context, pl *Planner, r Request, minimum float64) (a answer, err error) {
 	f.r, f.minimum, f.found = r, minimum, false
 	f.reset(ctx, pl, &f.r, f.take)
 	f.threshold, f.fitting = minimum, true
@@ -231,10 +226,14 @@ type finder struct {
 	found   bool
 }
 
-// put returns f to the pool without its contents.
+// put returns f to the pool with its last site only: searches that differ in the number of devices share parts of it.
 func (f *finder) put() {
-	clear(f.sites)
-	*f = finder{search: search{sites: f.sites[:0], large: f.large}}
+	if n := len(f.sites); n > 1 {
+		f.sites[0] = f.sites[n-1]
+		clear(f.sites[1:])
+		f.sites = f.sites[:1]
+	}
+	*f = finder{search: search{pl: f.pl, sites: f.sites, large: f.large}}
 	finders.Put(f)
 }
 

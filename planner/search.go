@@ -46,6 +46,7 @@ type search struct {
 	closest   candidate // of those, the fastest
 	nearest   candidate // of those that do not fit, the one needing least; not set if fitting
 	missed    bool
+	tight     bool      // the plan judged last did not fit, so that the next one probably does not either
 	large     *tooLarge // nil until it is needed
 	covered   bool      // the predictor covered some candidate
 	uncovered error     // the error of the first candidate not covered
@@ -213,12 +214,13 @@ func (s *search) judge(at int32, p *spec.Plan) (err error) {
 			}
 		}
 	}
-	if s.exceeds(st, p) {
+	if s.tight && s.exceeds(st, p) {
 		s.missed = true
 		return nil
 	}
 	if st.prepared {
-		if st.estimate(k, s.limit); !s.fit(k, st) {
+		st.estimate(k, s.limit)
+		if s.tight = !s.fit(k, st); s.tight {
 			s.miss(k)
 			return nil
 		}
