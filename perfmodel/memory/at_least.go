@@ -13,8 +13,8 @@ import (
 // where a constant is negative.
 func (e *Estimator) AtLeast(p *spec.Plan) (device, host float64) { return e.atLeast(p, false) }
 
-// AtLeastFrom returns the bound of device memory that AtLeast returns for p in its mode of recomputation and sequence parallelism, with its micro-batch or a larger one
-// of the same global batch for which GrowsWithBatch is true.
+// AtLeastFrom returns a lower bound of device memory, as AtLeast, for p in its mode of recomputation and sequence
+// parallelism, and for the same plan with a larger micro-batch for which GrowsWithBatch is true.
 func (e *Estimator) AtLeastFrom(p *spec.Plan) (device float64) {
 	device, _ = e.atLeast(p, true) // a smaller micro-batch may have another fullest stage, with more on the host
 	return device
