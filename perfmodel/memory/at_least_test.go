@@ -60,7 +60,11 @@ func TestAtLeast(t *testing.T) {
 					if GrowsWithBatch(&p) && !(from <= device*(1+1e-9)) {
 						t.Fatalf("%s on %q, %s: at least %g bytes of a device by a smaller micro-batch, estimated %g", m.Name, c.Framework, p, from, device)
 					}
-					if states := (b.Parameters + b.Optimizer) / Budget(1, b.LogSD); p.PP == 1 && e.rest == nil && !(least >= states*(1-1e-9)) {
+					near := 1 - 1e-9
+					if e.rest != nil {
+						near = 0.7 // the spread of several stacks is not bounded as tightly
+					}
+					if states := (b.Parameters + b.Optimizer) / Budget(1, b.LogSD); p.PP == 1 && c.Framework != "" && !(least >= states*near) {
 						t.Fatalf("%s on %q, %s: at least %g bytes of a device, of which states are %g", m.Name, c.Framework, p, least, states)
 					}
 					from = e.AtLeastFrom(&p)
