@@ -31,7 +31,7 @@ const (
 	// part minSettled of the gap, settledMany rounds with more than changedMax tasks.
 	knownPart     = 0.1
 	settledRounds = 10
-	settledMany   = 3
+	settledMany   = 2
 	minSettled    = 0.05
 )
 

@@ -11,7 +11,7 @@ import (
 func TestFloors(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := problems(t)
-		r := newRelaxed(p, rapid.SampledFrom([][]float64{{0, 3, 10, 11, 40}, {0, 1}, {0}, {0, 5, 10, 20}}).Draw(t, "grid"))
+		r := newRelaxed(p, rapid.SampledFrom([][]float64{{0, 3, 10, 11, 40}, {0, 1}, {0}, {0, 5, 10, 20}}).Draw(t, "grid"), &Memory{})
 		for g := range r.price {
 			for i := range r.price[g] {
 				r.price[g][i] = rapid.Float64Range(0, 3).Draw(t, "price")
@@ -59,7 +59,7 @@ func TestFloorIsLeast(t *testing.T) {
 	p := &Problem{Nodes: []Node{{Devices: 8}}, Tasks: []Task{{Weight: 1}}}
 	for _, seconds := range []float64{1, 3, 7, 8, 10, 11, 30} {
 		p.Tasks[0].Candidates = []Candidate{{Counts: []int{2}, Devices: 2, Seconds: seconds}}
-		r := newRelaxed(p, times)
+		r := newRelaxed(p, times, &Memory{})
 		copy(r.price[0], []float64{2, 0.25, 4})
 		r.bound()
 		o := &r.options[0].rest[0]

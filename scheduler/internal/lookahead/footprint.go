@@ -50,14 +50,15 @@ type known struct {
 	least, urgency float64
 }
 
-func newFootprints(p *Problem) *footprints {
+func newFootprints(p *Problem, memory *Memory) *footprints {
 	f := &footprints{alike: map[[2]int][]int{}, number: map[footprint]int{}, hosts: slices.ContainsFunc(p.Nodes, Node.limited)}
 	n := 0
 	for i := range p.Tasks {
 		f.first = append(f.first, n)
 		n += len(p.Tasks[i].Candidates)
 	}
-	f.known = make([]known, n)
+	memory.known = zeroed(memory.known, n)
+	f.known = memory.known
 	return f
 }
 

@@ -29,7 +29,7 @@ func (s *search) guide(ctx context.Context, rounds int, known Prices) (float64, 
 	if len(s.free) <= pricedMin { // rounds are cheap here, and a cold start gives a slightly better bound
 		known = Prices{}
 	}
-	a := newAscent(newRelaxed(s.p, s.grid()), known)
+	a := newAscent(newRelaxed(s.p, s.grid(), s.memory), known)
 	if a.settled = settledRounds; len(s.free) > changedMax {
 		a.settled = settledMany
 	}

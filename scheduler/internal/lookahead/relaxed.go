@@ -68,7 +68,7 @@ type pick struct {
 // keepHeld stands for the candidate of a task that keeps its devices.
 const keepHeld = -1
 
-func newRelaxed(p *Problem, times []float64) *relaxed {
+func newRelaxed(p *Problem, times []float64, memory *Memory) *relaxed {
 	r := &relaxed{p: p, times: times, lambda: make([]float64, len(p.Tasks)), picks: make([]pick, len(p.Tasks))}
 	for _, n := range p.Nodes {
 		for len(r.devices) <= n.Group {
@@ -86,33 +86,34 @@ func newRelaxed(p *Problem, times []float64) *relaxed {
 	for i := range p.Tasks {
 		all += len(p.Tasks[i].Candidates)
 	}
-	slab := make([]option, 0, all)
+	room := slices.Grow(memory.options[:0], all)
 	r.options = make([]taskOptions, len(p.Tasks))
 	for i := range p.Tasks {
-		r.options[i], slab = r.optionsOf(&p.Tasks[i], slab)
+		r.options[i], room = r.optionsOf(&p.Tasks[i], room)
 	}
+	memory.options = room
 	return r
 }
 
-// optionsOf returns the options of t, and the slab that they were appended to.
-func (r *relaxed) optionsOf(t *Task, slab []option) (b taskOptions, all []option) {
+// optionsOf returns the options of t, and room, to which they are appended.
+func (r *relaxed) optionsOf(t *Task, room []option) (b taskOptions, all []option) {
 	if len(t.Held) > 0 {
 		b.held = &option{candidate: keepHeld, group: int32(r.p.Nodes[t.Held[0].Node].Group), end: r.place(t.Left), devices: float64(devices(t.Held)),
 			seconds: t.Left, least: r.p.keeping(t)}
 		if t.Fixed {
-			return b, slab
+			return b, room
 		}
 	}
-	from := len(slab)
+	from := len(room)
 	for _, i := range r.undominated(t) {
 		w := &t.Candidates[i]
 		o := option{candidate: int32(i), group: int32(w.Group), end: r.place(w.Seconds), devices: float64(w.Devices),
 			seconds: w.Seconds, least: r.p.least(t, w), slope: r.p.urgency(t, w.Seconds)}
 		r.floors.join(&o)
-		slab = append(slab, o)
+		room = append(room, o)
 	}
-	b.rest = slab[from:]
-	return b, slab
+	b.rest = room[from:]
+	return b, room
 }
 
 // place returns the index of the last time of the grid that is not after s.

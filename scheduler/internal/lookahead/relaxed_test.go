@@ -23,7 +23,7 @@ func TestBoundIsBelowEveryPlan(t *testing.T) {
 			return
 		}
 		costs := map[string]float64{"found": plan.Cost, "best in order": exhaust(p), "random": randomPlan(t, p)}
-		r := newRelaxed(p, []float64{0, 3, 10, 11, 40})
+		r := newRelaxed(p, []float64{0, 3, 10, 11, 40}, &Memory{})
 		for g := range r.price {
 			for i := range r.price[g] {
 				r.price[g][i] = rapid.Float64Range(0, 3).Draw(t, "price")
@@ -158,7 +158,7 @@ func TestUndominated(t *testing.T) {
 		{"longer to start", Candidate{Devices: 2, Seconds: 9, Idle: 3}, 2},
 		{"earlier in one case", Candidate{Devices: 2, Seconds: 9, Idle: 1, By: []float64{4, 9}}, 2},
 	} {
-		r := newRelaxed(&Problem{Price: 1, Nodes: []Node{{Devices: 8}, {Group: 1, Devices: 8}}, Tasks: []Task{{Weight: 1, Late: 1, Candidates: []Candidate{first, c.than}}}}, []float64{0, 1})
+		r := newRelaxed(&Problem{Price: 1, Nodes: []Node{{Devices: 8}, {Group: 1, Devices: 8}}, Tasks: []Task{{Weight: 1, Late: 1, Candidates: []Candidate{first, c.than}}}}, []float64{0, 1}, &Memory{})
 		if got := len(r.options[0].rest); got != c.want {
 			t.Errorf("%s: %d candidates are left, want %d", c.name, got, c.want)
 		}

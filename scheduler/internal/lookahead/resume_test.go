@@ -1,6 +1,11 @@
 package lookahead
 
-import "testing"
+import (
+	"reflect"
+	"testing"
+
+	"pgregory.net/rapid"
+)
 
 // TestResume checks that with very many tasks a search goes on from the hint, and puts new tasks where they come by area.
 func TestResume(t *testing.T) {
@@ -33,4 +38,24 @@ func TestResume(t *testing.T) {
 			t.Errorf("task %d has candidate %d, strict %v, as the hint does not say", i, c.Candidate, plan.Strict[i])
 		}
 	}
+}
+
+// TestMemory checks that what earlier searches left in their memory changes no result.
+func TestMemory(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var memory Memory
+		for range 3 {
+			p := problems(t)
+			var plans [2]Schedule
+			for i, m := range []*Memory{nil, &memory} {
+				var err error
+				if plans[i], err = Search(t.Context(), p, Options{Tries: 20, Rounds: 5, Memory: m}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !reflect.DeepEqual(plans[0], plans[1]) {
+				t.Fatalf("with memory of earlier searches the schedule is %+v, without %+v", plans[1], plans[0])
+			}
+		}
+	})
 }

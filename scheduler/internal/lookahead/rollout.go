@@ -53,8 +53,8 @@ type rollout struct {
 // moveSteps is the work of a start or an end, which changes nodes and the queue, in steps.
 const moveSteps = 16
 
-func newRollout(p *Problem) *rollout {
-	f := &rollout{p: p, queue: heap.Heap[finish]{Less: sooner}, base: newNodes(p.Nodes), now: newNodes(p.Nodes), prints: newFootprints(p),
+func newRollout(p *Problem, memory *Memory) *rollout {
+	f := &rollout{p: p, queue: heap.Heap[finish]{Less: sooner}, base: newNodes(p.Nodes), now: newNodes(p.Nodes), prints: newFootprints(p, memory),
 		on: make([][]int32, len(p.Tasks)), started: make([]float64, len(p.Tasks))}
 	groups := len(f.now.total)
 	f.waiting, f.freed, f.tried = make([][]int, groups), make([]int, groups), make([]int, groups)

@@ -16,8 +16,25 @@ type Options struct {
 	// Rounds bounds the rounds in which prices are improved to prove a bound and, with many tasks, to find better
 	// proposals. A few dozen come near the best bound. 0 = no prices, and no bound.
 	Rounds int
-	Prices Prices // where to start the search for the best prices
-	Hint   Hint   // a proposal to try besides the simple ones
+	Prices Prices  // where to start the search for the best prices
+	Hint   Hint    // a proposal to try besides the simple ones
+	Memory *Memory // of earlier searches, to be used again; nil = new
+}
+
+// Memory is what searches use one after the other, so that large ones need not allocate it.
+type Memory struct {
+	options []option
+	known   []known
+}
+
+// zeroed returns n zeros in the memory of v if they fit.
+func zeroed[T any](v []T, n int) []T {
+	if cap(v) < n {
+		return make([]T, n)
+	}
+	v = v[:n]
+	clear(v)
+	return v
 }
 
 // Hint is a proposal for some tasks.
@@ -53,7 +70,11 @@ func Search(ctx context.Context, p *Problem, o Options) (Schedule, error) {
 
 func newSearch(p *Problem, o Options) *search {
 	p = p.prepare()
-	s := &search{f: newRollout(p), p: p, cost: inf, rng: rand.New(rand.NewPCG(o.Seed, 0x6c6f6f6b)), limit: o.Steps}
+	memory := o.Memory
+	if memory == nil {
+		memory = &Memory{}
+	}
+	s := &search{f: newRollout(p, memory), p: p, memory: memory, cost: inf, rng: rand.New(rand.NewPCG(o.Seed, 0x6c6f6f6b)), limit: o.Steps}
 	n := len(p.Tasks)
 	s.next = proposal{candidate: make([]int, n), keep: make([]bool, n), strict: make([]bool, n)}
 	for i := range p.Tasks {
@@ -71,16 +92,17 @@ func newSearch(p *Problem, o Options) *search {
 }
 
 type search struct {
-	f     *rollout
-	p     *Problem
-	best  proposal // the best so far; while annealing, the last accepted
-	cost  float64  // cost of best
-	next  proposal
-	rng   *rand.Rand
-	limit int   // steps, 0 = none
-	free  []int // tasks that may be started: they have candidates and are not fixed
-	runs  []int // tasks of free that hold devices
-	late  []int // tasks of free that are avoidably late in best
+	f      *rollout
+	p      *Problem
+	memory *Memory
+	best   proposal // the best so far; while annealing, the last accepted
+	cost   float64  // cost of best
+	next   proposal
+	rng    *rand.Rand
+	limit  int   // steps, 0 = none
+	free   []int // tasks that may be started: they have candidates and are not fixed
+	runs   []int // tasks of free that hold devices
+	late   []int // tasks of free that are avoidably late in best
 
 	holders [][]int  // tasks of runs by node; nil until needed
 	ranked  []ranked // scratch of sortOrder

@@ -63,7 +63,8 @@ type pacer struct {
 
 	useful candidate.PerCurve[[]candidate.Config] // the undominated candidates
 
-	room []lookahead.Candidate // of the tasks of a decision, kept for the next one
+	room   []lookahead.Candidate // of the tasks of a decision, kept for the next one
+	memory lookahead.Memory
 
 	history remaining.History
 
@@ -209,7 +210,7 @@ func (p *pacer) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.De
 		return scheduler.Decision{}, err
 	}
 	o.index()
-	schedule, err := lookahead.Search(ctx, &o.problem, lookahead.Options{Tries: p.tries, Rounds: p.rounds, Steps: maxSteps, Seed: p.seed, Hint: o.hint(), Prices: o.prices()})
+	schedule, err := lookahead.Search(ctx, &o.problem, lookahead.Options{Tries: p.tries, Rounds: p.rounds, Steps: maxSteps, Seed: p.seed, Hint: o.hint(), Prices: o.prices(), Memory: &p.memory})
 	if err != nil {
 		return scheduler.Decision{}, fmt.Errorf("policy: pacer: %w", err)
 	}
