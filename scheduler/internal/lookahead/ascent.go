@@ -16,9 +16,8 @@ type ascent struct {
 	part    float64     // step length
 	stalled int         // rounds without gain
 
-	known   bool      // it began at known prices
-	settled int       // rounds over which the gain counts then
-	gaps    []float64 // by round, the cost of the best known schedule less the bound
+	known bool      // it began at known prices
+	gaps  []float64 // by round, the cost of the best known schedule less the bound
 }
 
 const (
@@ -28,10 +27,9 @@ const (
 	minGain  = 1e-4 // least part of the gap that counts as gain
 
 	// An ascent from known prices begins with small steps. It ends when settledRounds rounds have closed less than the
-	// part minSettled of the gap, settledMany rounds with more than changedMax tasks.
+	// part minSettled of the gap.
 	knownPart     = 0.1
 	settledRounds = 10
-	settledMany   = 2
 	minSettled    = 0.05
 )
 
@@ -85,7 +83,7 @@ func (a *ascent) keep() {
 func (a *ascent) isSettled(upper float64) bool {
 	a.gaps = append(a.gaps, upper-a.best)
 	n := len(a.gaps) - 1
-	return a.known && n >= a.settled && a.gaps[n] > (1-minSettled)*a.gaps[n-a.settled]
+	return a.known && n >= settledRounds && a.gaps[n] > (1-minSettled)*a.gaps[n-settledRounds]
 }
 
 // round computes the bound at the present prices and moves them. upper is the cost of the best known schedule. It reports

@@ -16,6 +16,10 @@ const endDecay = 0.1
 // times were the same or 1 to 6 % longer.
 const pricedMin = 100
 
+// knownRounds bounds the rounds from known prices with more than changedMax tasks. The prices go on improving in later
+// decisions.
+const knownRounds = 4
+
 // guide runs up to rounds rounds of the ascent for a bound on the cost of every schedule. With more than pricedMin tasks
 // it tries a proposal in each round: every task has its best candidate at the round's prices, and the order is by the
 // mean over rounds of each task's best end. It returns the bound, -Inf without rounds, and the prices that prove it.
@@ -30,8 +34,8 @@ func (s *search) guide(ctx context.Context, rounds int, known Prices) (float64, 
 		known = Prices{}
 	}
 	a := newAscent(newRelaxed(s.p, s.grid(), s.memory), known)
-	if a.settled = settledRounds; len(s.free) > changedMax {
-		a.settled = settledMany
+	if a.known && len(s.free) > changedMax {
+		rounds = min(rounds, knownRounds)
 	}
 	mean, weight := make([]float64, len(s.p.Tasks)), 0.0
 	for range rounds {
