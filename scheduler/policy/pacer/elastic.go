@@ -76,16 +76,16 @@ func (p *elasticPacer) Decide(ctx context.Context, s *scheduler.Snapshot) (sched
 	for g := range room {
 		room[g] = f.free.FreeIn(g)
 	}
-	picks, proven, err := sia.Choose(ctx, f.rows, 0, room)
+	choice, err := sia.Choose(ctx, f.rows, 0, room, nil)
 	if err != nil {
 		return scheduler.Decision{}, fmt.Errorf("policy: pacer: %w", err)
 	}
-	f.place(picks)
-	d := f.decision(picks)
+	f.place(choice.Picks)
+	d := f.decision(choice.Picks)
 	if slices.ContainsFunc(f.rows, func(r *sia.Row) bool { return r.Job.Guaranteed }) {
 		d.Warnings = append(d.Warnings, "guarantees of jobs that choose their batch are not kept")
 	}
-	if !proven {
+	if !choice.Proven {
 		d.Warnings = append(d.Warnings, "some decisions are not proven optimal")
 	}
 	if len(f.rows) > 0 {

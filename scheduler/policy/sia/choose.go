@@ -12,8 +12,8 @@ const mostStates = 100_000_000
 
 // Choose returns the configuration of each row, -1 = none, that minimises the sum of their
 // costs, with cost wait for rows without one, subject to room, the devices of each group.
-// proven reports whether the choice is proven optimal.
-func Choose(ctx context.Context, rows []*Row, wait float64, room []int) (picks []int, proven bool, err error) {
+// It may begin at the prices of devices, by group, of a similar choice.
+func Choose(ctx context.Context, rows []*Row, wait float64, room []int, prices []float64) (Choice, error) {
 	work, states := 0, 1
 	for _, n := range room {
 		states *= n + 1
@@ -25,9 +25,16 @@ func Choose(ctx context.Context, rows []*Row, wait float64, room []int) (picks [
 		work += max(len(r.Cells), 1) * states
 	}
 	if work <= mostStates && states <= mostStates/10 {
-		return chooseExactly(rows, wait, room), true, nil
+		return Choice{Picks: chooseExactly(rows, wait, room), Proven: true}, nil
 	}
-	return chooseByPrices(ctx, rows, wait, room)
+	return chooseByPrices(ctx, rows, wait, room, prices)
+}
+
+// Choice is a solution of the integer program.
+type Choice struct {
+	Picks  []int     // configuration of each row, -1 = none
+	Proven bool      // it is proven optimal
+	Prices []float64 // of devices by group, nil if it needed none
 }
 
 // chooseExactly is dynamic programming over the devices left in each group: with f_0 = 0,
@@ -77,7 +84,7 @@ func chooseExactly(rows []*Row, wait float64, room []int) []int {
 }
 
 // chooseByPrices solves the problem as a multiple-choice knapsack.
-func chooseByPrices(ctx context.Context, rows []*Row, wait float64, room []int) (picks []int, proven bool, err error) {
+func chooseByPrices(ctx context.Context, rows []*Row, wait float64, room []int, prices []float64) (Choice, error) {
 	const gap = 1e-4 // Sia's solver stops there
 	problem := lp.Choice{}
 	for _, n := range room {
@@ -91,9 +98,12 @@ func chooseByPrices(ctx context.Context, rows []*Row, wait float64, room []int) 
 		}
 		problem.Groups = append(problem.Groups, options)
 	}
-	chosen, err := problem.Solve(ctx, lp.ChoiceOptions{Gap: gap})
-	if err != nil {
-		return nil, false, err
+	if len(prices) != len(room) {
+		prices = nil
 	}
-	return chosen.Pick, chosen.Gap() <= gap, nil
+	chosen, err := problem.Solve(ctx, lp.ChoiceOptions{Gap: gap, Prices: prices})
+	if err != nil {
+		return Choice{}, err
+	}
+	return Choice{chosen.Pick, chosen.Gap() <= gap, chosen.Prices}, nil
 }

@@ -67,6 +67,14 @@ type sia struct {
 	interval       time.Duration
 	noise          float64
 	seed           uint64
+
+	last, before priced // the last choice, and the last of an earlier time
+}
+
+// priced is the prices of a choice, from which the next one starts.
+type priced struct {
+	at     time.Duration
+	prices []float64
 }
 
 // Space lists the configurations of jobs.
@@ -107,17 +115,21 @@ func (p *sia) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Deci
 	if err != nil {
 		return scheduler.Decision{}, err
 	}
-	picks, proven, err := Choose(ctx, c.rows, p.wait, c.room())
+	if p.last.at < s.Now { // once per instant, so that Decide is idempotent
+		p.before = p.last
+	}
+	choice, err := Choose(ctx, c.rows, p.wait, c.room(), p.before.prices)
 	if err != nil {
 		return scheduler.Decision{}, fmt.Errorf("policy: sia: %w", err)
 	}
-	d := c.place(picks)
+	p.last = priced{s.Now, choice.Prices}
+	d := c.place(choice.Picks)
 	if s.Reasons {
 		for i, r := range c.rows {
-			p.explain(s, &d, r, picks[i])
+			p.explain(s, &d, r, choice.Picks[i])
 		}
 	}
-	if !proven {
+	if !choice.Proven {
 		d.Warnings = append(d.Warnings, "some decisions are not proven optimal")
 	}
 	if len(s.Jobs()) > 0 {

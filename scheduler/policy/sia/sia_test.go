@@ -37,11 +37,19 @@ func TestChooseCells(t *testing.T) {
 		}
 		best := least(rows, wait, room)
 		exact := chooseExactly(rows, wait, room)
-		priced, proven, err := chooseByPrices(t.Context(), rows, wait, room)
-		if err != nil || !proven {
-			t.Fatalf("by prices: proven %v, error %v", proven, err)
+		priced, err := chooseByPrices(t.Context(), rows, wait, room, nil)
+		if err != nil || !priced.Proven {
+			t.Fatalf("by prices: proven %v, error %v", priced.Proven, err)
 		}
-		for name, picks := range map[string][]int{"exactly": exact, "by prices": priced} {
+		var prices []float64
+		for range room {
+			prices = append(prices, rapid.Float64Range(0, 1).Draw(t, "price"))
+		}
+		from, err := chooseByPrices(t.Context(), rows, wait, room, prices)
+		if err != nil || !from.Proven {
+			t.Fatalf("by prices from %v: proven %v, error %v", prices, from.Proven, err)
+		}
+		for name, picks := range map[string][]int{"exactly": exact, "by prices": priced.Picks, "by prices from others": from.Picks} {
 			left := append([]int(nil), room...)
 			cost := 0.0
 			for i, c := range picks {
@@ -55,7 +63,7 @@ func TestChooseCells(t *testing.T) {
 				}
 			}
 			within := 1e-8
-			if name == "by prices" {
+			if name != "exactly" {
 				within = 1e-4*wait*float64(len(rows)) + within
 			}
 			if math.Abs(cost-best) > within {

@@ -37,11 +37,11 @@ func (p *sia) Weigh(ctx context.Context, s *scheduler.Snapshot, given map[spec.J
 	if err != nil {
 		return w, err
 	}
-	own, _, err := Choose(ctx, c.rows, p.wait, c.room())
+	own, err := Choose(ctx, c.rows, p.wait, c.room(), nil)
 	if err != nil {
 		return w, fmt.Errorf("policy: sia: %w", err)
 	}
-	w.Own = c.cost(own, p.wait)
+	w.Own = c.cost(own.Picks, p.wait)
 	picks := make([]int, len(c.rows))
 	for i, r := range c.rows {
 		if picks[i], err = r.pickOf(given, s.Cluster); err != nil && w.Impossible == "" {
