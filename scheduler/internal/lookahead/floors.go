@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// floors has lower bounds on what the delay and the prices of an option cost. For each device of an option that runs for d seconds
-// it is at least
+// floors has lower bounds on what the delay and the prices of an option cost. For each device of an option that runs for
+// d seconds it is at least
 //
 //	W(d) = min over starts s of ( slope s + ∫_s^{s+d} price )
 //
-// with slope the least cost of a second of delay, per device. Between two neighbouring differences of times of the grid W is
-// the least of linear functions, so it is not below the line between its values there.
+// with slope the least cost of a second of delay, per device. Between two neighbouring differences of times of the grid
+// W is the least of linear functions, so it is not below the line between its values there.
 type floors struct {
 	spans []float64 // the differences, ascending from 0
 	all   []floor
@@ -42,8 +42,8 @@ func newFloors(groups int, times []float64) floors {
 	return f
 }
 
-// join sets the floor of an option.
-func (f *floors) join(o *option) {
+// assign sets the floor of an option.
+func (f *floors) assign(o *option) {
 	class := math.Float64bits(o.slope/o.devices) >> slopeBits % slopes
 	index := &f.index[o.group][class]
 	if *index == 0 {
@@ -72,7 +72,8 @@ func (f *floors) update(sums [][]priceSum) {
 	}
 }
 
-// least returns W(d) of a difference d. The least cost is that of a start at which the start or the end is at a time of the grid.
+// least returns W(d) of a difference d. The least cost is that of a start at which the start or the end is at a time of
+// the grid.
 func (w *floor) least(sums []priceSum, d float64) float64 {
 	least := inf
 	end, start := 0, 0
@@ -92,8 +93,8 @@ func (w *floor) least(sums []priceSum, d float64) float64 {
 	return least
 }
 
-// of returns a lower bound on what o costs besides least and λ.
-func (f *floors) of(o *option) float64 {
+// lowerBound returns a lower bound on what o costs besides least and λ.
+func (f *floors) lowerBound(o *option) float64 {
 	at := f.all[o.floor].at[o.span:]
 	return o.devices * (at[0] + o.part*(at[1]-at[0]))
 }

@@ -29,7 +29,7 @@ func TestFloors(t *testing.T) {
 			for k := range r.options[i].rest {
 				o := &r.options[i].rest[k]
 				r.consider(i, o, &all)
-				floor := r.floors.of(o)
+				floor := r.floors.lowerBound(o)
 				for n := range 200 {
 					start := float64(n) / 4
 					if c := o.slope*start + o.devices*r.paid(o.group, start, start+o.seconds); c < floor-1e-9*(1+c) {
@@ -68,7 +68,7 @@ func TestFloorIsLeast(t *testing.T) {
 			start := float64(n) / 10
 			least = min(least, start+2*r.paid(0, start, start+seconds))
 		}
-		if floor := r.floors.of(o); floor > least+1e-9 || floor < least-1e-9 {
+		if floor := r.floors.lowerBound(o); floor > least+1e-9 || floor < least-1e-9 {
 			t.Errorf("%g s: the floor is %g, the least cost %g", seconds, floor, least)
 		}
 	}

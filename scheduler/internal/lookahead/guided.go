@@ -16,7 +16,7 @@ const endDecay = 0.1
 // times were the same or 1 to 6 % longer.
 const pricedMin = 100
 
-// knownRounds bounds the rounds from known prices with more than changedMax tasks. The prices go on improving in later
+// knownRounds bounds the rounds from known prices with more than manyTasks tasks. The prices go on improving in later
 // decisions.
 const knownRounds = 4
 
@@ -34,7 +34,7 @@ func (s *search) guide(ctx context.Context, rounds int, known Prices) (float64, 
 		known = Prices{}
 	}
 	a := newAscent(newRelaxed(s.p, s.grid(), s.memory), known)
-	if a.known && len(s.free) > changedMax {
+	if a.known && len(s.free) > manyTasks {
 		rounds = min(rounds, knownRounds)
 	}
 	mean, weight := make([]float64, len(s.p.Tasks)), 0.0

@@ -109,7 +109,7 @@ func (r *relaxed) optionsOf(t *Task, room []option) (b taskOptions, all []option
 		w := &t.Candidates[i]
 		o := option{candidate: int32(i), group: int32(w.Group), end: r.place(w.Seconds), devices: float64(w.Devices),
 			seconds: w.Seconds, least: r.p.least(t, w), slope: r.p.urgency(t, w.Seconds)}
-		r.floors.join(&o)
+		r.floors.assign(&o)
 		room = append(room, o)
 	}
 	b.rest = room[from:]
@@ -234,7 +234,7 @@ func (r *relaxed) choose(i int) bool {
 
 // isWorse reports whether o costs more than a cost from any start on. Rounding errors do not count.
 func (r *relaxed) isWorse(o *option, lambda, than float64) bool {
-	base, more := o.least+lambda*o.seconds, r.floors.of(o)
+	base, more := o.least+lambda*o.seconds, r.floors.lowerBound(o)
 	return base+more-1e-9*(math.Abs(base)+more) > than
 }
 

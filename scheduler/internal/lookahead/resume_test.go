@@ -14,21 +14,22 @@ func TestResume(t *testing.T) {
 		p.Tasks = append(p.Tasks, Task{Weight: 1, Candidates: []Candidate{{Counts: []int{4}, Devices: 4, Seconds: seconds}, {Counts: []int{8}, Devices: 8, Seconds: seconds}}})
 	}
 	var h Hint
-	for i := range changedMax + 1 { // the areas of the hint ascend but for the first task
+	for i := range manyTasks + 1 { // the areas of the hint ascend but for the first task
 		add(float64(100 + i))
 		h.Order, h.Candidates = append(h.Order, i), append(h.Candidates, Intent{Candidate: 0, Strict: i == 7})
 	}
 	h.Order[0], h.Order[5] = 5, 0
 	h.Candidates[9].Candidate = -1
 	add(1)
+	add(6000)
 	add(4000)
-	short, long := len(p.Tasks)-2, len(p.Tasks)-1
+	short, between, long := len(p.Tasks)-3, len(p.Tasks)-1, len(p.Tasks)-2
 	plan, err := Search(t.Context(), p, Options{Hint: h})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if plan.Order[0] != short || plan.Order[len(plan.Order)-1] != long {
-		t.Errorf("the order is from %d to %d, want from the short new task %d to the long one %d", plan.Order[0], plan.Order[len(plan.Order)-1], short, long)
+	if end := plan.Order[len(plan.Order)-2:]; plan.Order[0] != short || end[0] != between || end[1] != long {
+		t.Errorf("the order is from %d to %v, want from the short new task %d to the long ones %d and %d", plan.Order[0], end, short, between, long)
 	}
 	if plan.Order[1] != 5 || plan.Order[6] != 0 {
 		t.Errorf("the hint begins with 5, 1, 2, 3, 4, 0, the schedule with %v", plan.Order[1:7])

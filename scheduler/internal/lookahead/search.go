@@ -16,8 +16,9 @@ type Options struct {
 	// Rounds bounds the rounds in which prices are improved to prove a bound and, with many tasks, to find better
 	// proposals. A few dozen come near the best bound. 0 = no prices, and no bound.
 	Rounds int
-	Prices Prices  // where to start the search for the best prices
-	Hint   Hint    // a proposal to try besides the simple ones
+	Prices Prices // where to start the search for the best prices
+	// Hint is a proposal to try besides the simple ones; with more than manyTasks tasks that may be started, in place of them.
+	Hint   Hint
 	Memory *Memory // of earlier searches, to be used again; nil = new
 }
 
@@ -39,7 +40,7 @@ func zeroed[T any](v []T, n int) []T {
 
 // Hint is a proposal for some tasks.
 type Hint struct {
-	Order      []int    // tasks; missing ones come last
+	Order      []int    // tasks; missing ones come last, with more than manyTasks where they come by area
 	Candidates []Intent // one for each of Order
 }
 
@@ -260,20 +261,20 @@ func (s *search) findLate() {
 // resume tries the proposal of h with each other task where it comes by area, if there are so many tasks that simple
 // proposals take longer than they are worth. It reports whether that is a schedule.
 func (s *search) resume(h Hint) bool {
-	if len(h.Order) == 0 || len(s.free) <= changedMax {
+	if len(h.Order) == 0 || len(s.free) <= manyTasks {
 		return false
 	}
 	entry := make([]int, len(s.p.Tasks)) // 1 + the index in h
 	for r, i := range h.Order {
 		entry[i] = r + 1
 	}
-	rank := make([]float64, len(s.p.Tasks))
+	place := make([]float64, len(s.p.Tasks)) // in h
 	var areas []float64
 	for _, i := range s.free {
 		if r := entry[i] - 1; r >= 0 && h.Candidates[r].Candidate >= 0 {
 			s.next.candidate[i], s.next.strict[i] = h.Candidates[r].Candidate, h.Candidates[r].Strict
 			areas = append(areas, s.byArea(i))
-			rank[i] = float64(r)
+			place[i] = float64(r)
 		}
 	}
 	slices.Sort(areas)
@@ -282,11 +283,16 @@ func (s *search) resume(h Hint) bool {
 		if s.next.candidate[i] < 0 {
 			s.next.candidate[i] = s.cheapest(i, unit)[unitPrice]
 			less, _ := slices.BinarySearch(areas, s.byArea(i))
-			rank[i] = float64(less)/float64(max(len(areas), 1))*float64(len(h.Order)) - 0.5
+			place[i] = float64(less)/float64(max(len(areas), 1))*float64(len(h.Order)) - 0.5
 		}
 	}
-	s.sortOrder(func(i int) float64 { return rank[i] })
-	return s.accept(inf)
+	s.sortOrder(s.byArea)
+	slices.SortStableFunc(s.next.order, func(a, b int) int { return cmp.Compare(place[a], place[b]) })
+	if s.accept(inf) {
+		return true
+	}
+	clear(s.next.strict)
+	return false
 }
 
 // tryHint tries the proposal of h, the other tasks last.
@@ -309,15 +315,15 @@ func (s *search) tryHint(h Hint) {
 	s.try()
 }
 
-// changedMax is the number of tasks above which no random changes are made. Without them a first decision about 3100,
-// 4000 and 5000 tasks on ten times as many devices takes about a tenth less time, and its gap grows by 0.01 to 0.04
-// percentage points. With 1100 tasks it would grow by 0.1, for 3 % less time.
-const changedMax = 3000
+// manyTasks is the number of tasks that may be started above which a search resumes from the hint, has few rounds from known
+// prices, and makes no random changes. Of these an eighth of what fewer tasks have lowered the gap of a first decision about
+// 3100, 4000 and 5000 tasks on ten times as many devices by 0.01 to 0.04 percentage points, for a tenth more time.
+const manyTasks = 3000
 
 // improve makes random changes to the best proposal, until tries of them in a row bring
 // no improvement.
 func (s *search) improve(ctx context.Context, tries int) {
-	if len(s.free) == 0 || len(s.free) > changedMax || s.cost == inf {
+	if len(s.free) == 0 || len(s.free) > manyTasks || s.cost == inf {
 		return
 	}
 	for failed := 0; failed < tries; failed++ {

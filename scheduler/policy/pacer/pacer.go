@@ -63,8 +63,8 @@ type pacer struct {
 
 	useful candidate.PerCurve[[]candidate.Config] // the undominated candidates
 
-	room   []lookahead.Candidate // of the tasks of a decision, kept for the next one
-	memory lookahead.Memory
+	taskMemory []lookahead.Candidate // of the tasks of a decision, used again by the next one
+	memory     lookahead.Memory
 
 	history remaining.History
 

@@ -57,7 +57,7 @@ func (o *decision) prepare(ctx context.Context) error {
 	for _, p := range o.jobs {
 		candidates += len(p.options)
 	}
-	o.room = slices.Grow(o.room[:0], candidates)
+	o.taskMemory = slices.Grow(o.taskMemory[:0], candidates)
 	o.problem.Tasks = make([]lookahead.Task, 0, len(o.jobs))
 	for _, p := range o.jobs {
 		o.problem.Tasks = append(o.problem.Tasks, o.task(p))
@@ -220,16 +220,16 @@ func (o *decision) findDeadlines(ctx context.Context) error {
 
 // task returns the task of a job for the search.
 func (o *decision) task(p *plannedJob) lookahead.Task {
-	t, from := lookahead.Task{Weight: cmp.Or(p.Job.Weight, 1)}, len(o.room)
+	t, from := lookahead.Task{Weight: cmp.Or(p.Job.Weight, 1)}, len(o.taskMemory)
 	for i := range p.options {
 		c := &p.options[i]
 		idle, run := p.StartCost.Seconds(), candidate.RunTime(p.JobState, c.Rate)
-		o.room = append(o.room, lookahead.Candidate{Group: c.Group, Counts: c.PerNode(), Devices: c.Devices, Host: p.Job.Host.Max(c.Host), Idle: idle, Seconds: idle + run})
+		o.taskMemory = append(o.taskMemory, lookahead.Candidate{Group: c.Group, Counts: c.PerNode(), Devices: c.Devices, Host: p.Job.Host.Max(c.Host), Idle: idle, Seconds: idle + run})
 		if work := run * float64(c.Devices); !p.unpredicted && (i == 0 || work < t.Work) {
 			t.Work = work // without a prediction only the order is chosen, and early work has no value of its own
 		}
 	}
-	t.Candidates = o.room[from:]
+	t.Candidates = o.taskMemory[from:]
 	if p.Job.Guaranteed && !o.guess {
 		o.guarantee(&t, p)
 	}
