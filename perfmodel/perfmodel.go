@@ -45,11 +45,11 @@ type Prepared interface {
 	// Predict predicts plan p on samples of seq tokens, which is spec.Config.SeqLen.
 	Predict(p spec.Plan, seq int) (spec.Prediction, error)
 	// Fix fixes the plan too, for samples of many lengths.
-	Fix(p spec.Plan) FixedPlan
+	Fix(p spec.Plan) LengthFunc
 }
 
-// FixedPlan is Prepared.Predict of one plan.
-type FixedPlan func(seq int) (spec.Prediction, error)
+// LengthFunc is Prepared.Predict of one plan.
+type LengthFunc func(seq int) (spec.Prediction, error)
 
 // PreparedFunc is a Prepared without anything that plans have in common.
 type PreparedFunc func(p spec.Plan, seq int) (spec.Prediction, error)
@@ -58,7 +58,7 @@ type PreparedFunc func(p spec.Plan, seq int) (spec.Prediction, error)
 func (f PreparedFunc) Predict(p spec.Plan, seq int) (spec.Prediction, error) { return f(p, seq) }
 
 // Fix implements Prepared.
-func (f PreparedFunc) Fix(p spec.Plan) FixedPlan {
+func (f PreparedFunc) Fix(p spec.Plan) LengthFunc {
 	return func(seq int) (spec.Prediction, error) { return f(p, seq) }
 }
 

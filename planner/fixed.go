@@ -29,7 +29,7 @@ type FixedPlan struct {
 // fixedParts predicts a plan at a site.
 type fixedParts struct {
 	memory  *memory.Fixed
-	predict perfmodel.FixedPlan
+	predict perfmodel.LengthFunc
 	config  spec.Config // without SeqLen
 }
 

@@ -69,7 +69,7 @@ var perShapes = sync.Pool{New: func() any { return new(perShape) }}
 func (t *perShape) release() {
 	clear(t.sites)
 	clear(t.best)
-	*t = perShape{search: search{sites: t.sites[:0]}, best: t.best[:0]}
+	*t = perShape{search: search{sites: t.sites[:0], large: t.large}, best: t.best[:0]}
 	perShapes.Put(t)
 }
 

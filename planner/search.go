@@ -197,7 +197,7 @@ func (s *search) judge(at int32, p *spec.Plan) (err error) {
 	if s.threshold > 0 && st.atLeast != nil && s.belowThreshold(p, st.atLeast(p, &st.config.Shape)) {
 		return nil
 	}
-	if s.tooLarge(st, p) {
+	if s.isTooLarge(st, p) {
 		s.missed = true
 		return nil
 	}

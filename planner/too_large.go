@@ -8,40 +8,40 @@ import (
 // tooLarge keeps which plans of one site and global batch are known not to fit, so that those that need at least as much
 // memory are skipped without an estimate. Old plans make room for new ones with the same hash.
 type tooLarge struct {
-	turn   int // of site and global batch
-	states [256]verdict
-	whole  [1024]verdict
+	asked  int // number of the present site and global batch
+	states [256]sizeBound
+	whole  [1024]sizeBound
 }
 
-// verdict says whether plans are too large that share the fields that plan has.
-type verdict struct {
-	turn   int
+// sizeBound says whether plans that have the fields of plan are too large.
+type sizeBound struct {
+	asked  int
 	plan   spec.Plan
 	from   int // the smallest micro-batch of these plans
 	misses bool
 }
 
 // next forgets all plans.
-func (t *tooLarge) next() { t.turn++ }
+func (t *tooLarge) next() { t.asked++ }
 
-// byStates returns the verdict by a lower bound that plans share if they differ only in micro-batch, sequence parallelism
+// byStates returns the bound on states that plans share if they differ only in micro-batch, sequence parallelism
 // and recomputation. known is false where there is none yet.
-func (t *tooLarge) byStates(p *spec.Plan) (v *verdict, known bool) {
+func (t *tooLarge) byStates(p *spec.Plan) (v *sizeBound, known bool) {
 	q := *p
 	q.MicroBatch, q.AccumSteps, q.SequenceParallel, q.Recompute = 0, 0, false, ""
-	return t.of(t.states[:], &q)
+	return t.kept(t.states[:], &q)
 }
 
-// byBatch returns the verdict on plans of one batch that differ only in micro-batch.
-func (t *tooLarge) byBatch(p *spec.Plan) *verdict {
+// byBatch returns the bound on plans of one batch that differ only in micro-batch.
+func (t *tooLarge) byBatch(p *spec.Plan) *sizeBound {
 	q := *p
 	q.MicroBatch, q.AccumSteps = 0, p.MicroBatch*p.AccumSteps
-	v, _ := t.of(t.whole[:], &q)
+	v, _ := t.kept(t.whole[:], &q)
 	return v
 }
 
-// of returns the verdict kept on plans with the fields of p, a new one where known is false.
-func (t *tooLarge) of(kept []verdict, p *spec.Plan) (v *verdict, known bool) {
+// kept returns the bound kept on plans with the fields of p, a new one where known is false.
+func (t *tooLarge) kept(all []sizeBound, p *spec.Plan) (v *sizeBound, known bool) {
 	recompute := 0
 	if p.Recompute != "" {
 		recompute = int(p.Recompute[0])
@@ -53,19 +53,19 @@ func (t *tooLarge) of(kept []verdict, p *spec.Plan) (v *verdict, known bool) {
 	if p.SequenceParallel {
 		hash += 512
 	}
-	v = &kept[hash%uint(len(kept))]
-	if v.turn == t.turn && v.plan == *p {
+	v = &all[hash%uint(len(all))]
+	if v.asked == t.asked && v.plan == *p {
 		return v, true
 	}
-	*v = verdict{turn: t.turn, plan: *p}
+	*v = sizeBound{asked: t.asked, plan: *p}
 	return v, false
 }
 
 // skipsLarge reports whether plans that do not fit are skipped: nothing else is to be known of them.
 func (s *search) skipsLarge(st *site) bool { return s.fitting && st.prepared && st.known && !s.proven }
 
-// tooLarge reports whether p is known not to fit.
-func (s *search) tooLarge(st *site, p *spec.Plan) bool {
+// isTooLarge reports whether p is known not to fit.
+func (s *search) isTooLarge(st *site, p *spec.Plan) bool {
 	if !s.skipsLarge(st) {
 		return false
 	}

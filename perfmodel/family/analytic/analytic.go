@@ -282,8 +282,8 @@ func (pr *Prepared) use(i int, k *constants) {
 	pr.machine.use(k)
 }
 
-// SetSeq changes pr to samples of seq tokens of the model m that it was opened with; 0 = the model's own length. The error
-// wraps perfmodel.ErrNotCovered.
+// SetSeq changes pr to samples of seq tokens of the model m that it was opened with; 0 = the model's own length. Memory
+// stays that of the length before, unless a stack offloads activations. The error wraps perfmodel.ErrNotCovered.
 func (pr *Prepared) SetSeq(m *spec.Model, seq int) error {
 	shape := shapeOf(m)
 	return pr.setSeq(&shape, seq)

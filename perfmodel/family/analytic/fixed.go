@@ -66,7 +66,7 @@ type fixedOn struct {
 }
 
 // Fix implements perfmodel.Prepared.
-func (s *site) Fix(p spec.Plan) perfmodel.FixedPlan {
+func (s *site) Fix(p spec.Plan) perfmodel.LengthFunc {
 	p = p.Normal()
 	if err := covered(&p); err != nil || !s.pr.work.shape || s.pr.alone > 0 {
 		return func(seq int) (spec.Prediction, error) { return s.Predict(p, seq) }
