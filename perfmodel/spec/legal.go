@@ -39,7 +39,10 @@ func (p *Plan) badExperts(m *Model) string {
 	if p.EP > 1 && m.Experts == 0 {
 		return fmt.Sprintf("ep=%d needs a mixture of experts", p.EP)
 	}
-	return cmp.Or(divides("ep", p.EP, m.Experts, "experts"), divides("ep", p.EP, p.DP*p.CP*p.TP, "dp x cp x tp"))
+	if ranks := p.DP * p.CP * p.TP; p.EP > 1 && ranks%p.EP != 0 && m.Experts%p.EP == 0 {
+		return fmt.Sprintf("ep=%d does not divide the %d ranks of dp x cp x tp", p.EP, ranks)
+	}
+	return divides("ep", p.EP, m.Experts, "experts")
 }
 
 // badModes returns which modes of a normal plan exclude each other, or "".

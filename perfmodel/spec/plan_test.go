@@ -146,7 +146,7 @@ func TestCheckNamesTheRule(t *testing.T) {
 		{gpt2, "vp=2", "vp=2 needs pp > 1"},
 		{gpt2, "ep=2,dp=2", "ep=2 needs a mixture of experts"},
 		{moe, "ep=8,dp=8", ""},
-		{moe, "ep=8,dp=4", "ep=8 does not divide 4 dp x cp x tp"},
+		{moe, "ep=8,dp=4", "ep=8 does not divide the 4 ranks of dp x cp x tp"},
 		{moe, "ep=3,dp=3", "ep=3 does not divide 128 experts"},
 		{gpt2, "sp=1", "sp=1 needs tp > 1"},
 		{gpt2, "offload=params,zero=2", "offload=params needs zero=3, not 2"},

@@ -13,8 +13,8 @@ func TestIllegalOnce(t *testing.T) {
 		devices int
 		want    string
 	}{
-		{"torchrun --nproc_per_node 8 pretrain_gpt.py --pipeline-model-parallel-size 4 --expert-model-parallel-size 8 --micro-batch-size 1 --global-batch-size 256", 0, "ep=8 does not divide 2 dp x cp x tp"},
-		{"pretrain_gpt.py --pipeline-model-parallel-size 4 --expert-model-parallel-size 8 --micro-batch-size 1 --global-batch-size 256", 8, "ep=8 does not divide 2 dp x cp x tp"},
+		{"torchrun --nproc_per_node 8 pretrain_gpt.py --pipeline-model-parallel-size 4 --expert-model-parallel-size 8 --micro-batch-size 1 --global-batch-size 256", 0, "ep=8 does not divide the 2 ranks of dp x cp x tp"},
+		{"pretrain_gpt.py --pipeline-model-parallel-size 4 --expert-model-parallel-size 8 --micro-batch-size 1 --global-batch-size 256", 8, "ep=8 does not divide the 2 ranks of dp x cp x tp"},
 		{"pretrain_gpt.py --tensor-model-parallel-size 64 --micro-batch-size 1 --global-batch-size 256", 64, "tp=64 does not divide 32 heads"},
 	} {
 		q := CheckRequest{Request: Request{Accelerator: "h100"}, File: "train.sh", Text: []byte(tc.args + " " + network), Devices: tc.devices}

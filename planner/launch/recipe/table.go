@@ -379,7 +379,7 @@ func deriveBatch(r *Recipe) {
 	}
 	if ep := r.degree(EP); ep > 1 && hasDP {
 		if ranks := mul(mul(dp, r.degree(CP)), r.degree(TP)); ranks%ep != 0 {
-			r.problem("ep=%d does not divide %d dp x cp x tp", ep, ranks)
+			r.problem("ep=%d does not divide the %d ranks of dp x cp x tp", ep, ranks)
 		}
 	}
 }
