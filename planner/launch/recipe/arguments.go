@@ -2,10 +2,8 @@ package recipe
 
 import (
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
 	"github.com/pacer-ml/pacer/planner/launch/recipe/shell"
@@ -59,16 +57,13 @@ func (f *format) anchors() []string {
 	return []string{"micro-batch-size", "num-layers", "hidden-size", "global-batch-size"}
 }
 
-var sbatchPerNode = regexp.MustCompile(`(?m)^\s*#SBATCH\s+(?:--gres=gpu(?::[\w.-]+)?:|--gpus-per-node=(?:[\w.-]+:)?|--ntasks-per-node=)(\d+)`)
-
-// slurm sets the nodes of the #SBATCH lines and of sbatch, and the devices of a node as the largest number in them.
+// slurm sets the nodes of the #SBATCH lines and of sbatch, and the devices of a node: as many as it has GPUs or tasks.
 func (r *Recipe) slurm(s *shell.Script) {
 	if s.Nodes != "" {
 		r.numbers[Nodes], _ = strconv.Atoi(s.Nodes)
 	}
-	options := strings.Join(append([]string{r.text}, s.Batch...), "\n#SBATCH ")
-	for _, m := range sbatchPerNode.FindAllStringSubmatch(options, -1) {
-		if n, _ := strconv.Atoi(m[1]); n > r.numbers[PerNode] {
+	for _, text := range []string{s.GPUs, s.Tasks} {
+		if n, _ := strconv.Atoi(text); n > r.numbers[PerNode] {
 			r.numbers[PerNode] = n
 		}
 	}

@@ -30,6 +30,8 @@ func TestOddFiles(t *testing.T) {
 		{name: "document.sh", text: "read -r -d '' ARGS <<'END' || true\n--num-layers 8\n--tensor-model-parallel-size 4\nEND\n" + megatron + "$ARGS", want: map[Field]any{TP: 4, Layers: 8}},
 		{name: "several.sh", text: "for tp in 1 2 4; do " + megatron + "--num-layers 8 --tensor-model-parallel-size $tp; done", want: map[Field]any{TP: 1}, assumed: "3 training commands that differ"},
 		{name: "wrap.sh", text: "eval TP=2\nsbatch --nodes=4 --gpus-per-node=4 --wrap=\"srun python pretrain_gpt.py --hidden-size 1024 --num-attention-heads 8 --seq-length 512 --micro-batch-size 1 --global-batch-size 64 --num-layers 8 --tensor-model-parallel-size $TP\"\n", want: map[Field]any{TP: 2, Nodes: 4, PerNode: 4, Devices: 16}},
+		{name: "blanks.sh", text: "eval TP=2\nsbatch --nodes 4 --gpus-per-node 4 --wrap=\"srun python pretrain_gpt.py --hidden-size 1024 --num-attention-heads 8 --seq-length 512 --micro-batch-size 1 --global-batch-size 64 --num-layers 8 --tensor-model-parallel-size $TP\"\n", want: map[Field]any{TP: 2, Nodes: 4, PerNode: 4, Devices: 16}},
+		{name: "wins.sh", text: "TP=2\ncat >job.sh <<X\n#SBATCH --gpus-per-node=8\nsrun python pretrain_gpt.py --hidden-size 1024 --num-attention-heads 8 --seq-length 512 --micro-batch-size 1 --global-batch-size 64 --num-layers 8 --tensor-model-parallel-size $TP\nX\nsbatch --nodes=4 --gpus-per-node=4 job.sh\n", want: map[Field]any{TP: 2, Nodes: 4, PerNode: 4, Devices: 16}},
 		{name: "again.sh", text: "while true; do " + megatron + "--num-layers 8 --tensor-model-parallel-size 2; sleep 9; done", want: map[Field]any{TP: 2}},
 	} {
 		r, err := Read(tc.name, []byte(tc.text), Options{})

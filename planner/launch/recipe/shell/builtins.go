@@ -133,14 +133,7 @@ func (s *Script) print(args []string, document string) {
 	words := args[1:]
 	switch args[0] {
 	case "echo":
-		end := "\n"
-		for len(words) > 0 && (words[0] == "-n" || words[0] == "-e" || words[0] == "-ne") {
-			if words[0] != "-e" {
-				end = ""
-			}
-			words = words[1:]
-		}
-		s.out.WriteString(strings.Join(words, " ") + end)
+		s.out.WriteString(echoed(words))
 	case "printf":
 		if text, err := formatted(words); err == nil {
 			s.out.WriteString(text)
@@ -176,6 +169,26 @@ func (s *Script) print(args []string, document string) {
 			s.calculate(*s.input)
 		}
 	}
+}
+
+// escapes are those of echo -e that scripts write.
+var escapes = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t", `\r`, "\r")
+
+// echoed is what echo prints.
+func echoed(words []string) string {
+	end, escaped := "\n", false
+	for len(words) > 0 && (words[0] == "-n" || words[0] == "-e" || words[0] == "-ne" || words[0] == "-en") {
+		if words[0] != "-e" {
+			end = ""
+		}
+		escaped = escaped || words[0] != "-n"
+		words = words[1:]
+	}
+	text := strings.Join(words, " ")
+	if escaped {
+		text = escapes.Replace(text)
+	}
+	return text + end
 }
 
 // calculate prints the value of an expression of whole numbers.

@@ -29,9 +29,11 @@ type Script struct {
 	Commands [][]string        // every command with its arguments, in order
 	Files    map[string]string // text that the script writes to files, by path.Clean of the name
 	Unset    map[string]bool   // variables that were used in a command and have no value
-	Nodes    string            // of an #SBATCH line or an option of sbatch, "" = none
-	Batch    []string          // words of the options of sbatch commands
 
+	// Nodes, and devices and tasks of a node, of the last #SBATCH line or option of sbatch, "" = none.
+	Nodes, GPUs, Tasks string
+
+	unknown     map[string]bool // files that are written with text that is not known
 	vars        map[string]expand.Variable
 	given       map[string]string   // of the user; they win over the file
 	missed      map[string]bool     // variables without a value that the present word uses
@@ -52,7 +54,7 @@ var errLong = fmt.Errorf("more than %d statements", maxSteps)
 
 // Run follows a script. The values of given replace what the script assigns.
 func Run(name, text string, given map[string]string) (*Script, error) {
-	s := &Script{vars: map[string]expand.Variable{}, given: given, Files: map[string]string{}, Unset: map[string]bool{}, missed: map[string]bool{}, holes: map[string][]string{}, funcs: map[string]*syntax.Stmt{}}
+	s := &Script{vars: map[string]expand.Variable{}, given: given, Files: map[string]string{}, unknown: map[string]bool{}, Unset: map[string]bool{}, missed: map[string]bool{}, holes: map[string][]string{}, funcs: map[string]*syntax.Stmt{}}
 	s.header(text)
 	if err := s.run(name, text); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -60,27 +62,53 @@ func Run(name, text string, given map[string]string) (*Script, error) {
 	return s, nil
 }
 
-var (
-	sbatchGPUs  = regexp.MustCompile(`(?m)^\s*#SBATCH[ \t](?:[^#\n]*[ \t])?(?:--gres=gpu(?::[\w.-]+)?:|--gpus-per-node[= ](?:[\w.-]+:)?)(\d+)`)
-	sbatchTasks = regexp.MustCompile(`(?m)^\s*#SBATCH[ \t](?:[^#\n]*[ \t])?--ntasks-per-node[= ](\d+)`)
-)
-
-var sbatchOption = regexp.MustCompile(`(?m)^\s*#SBATCH[ \t](?:[^#\n]*[ \t])?(?:--nodes[= ]|-N=?)[ \t]*(\d+)`)
-
-// header sets the variables that Slurm derives from the #SBATCH lines.
+// header takes the #SBATCH lines of a script.
 func (s *Script) header(text string) {
-	if m := sbatchOption.FindStringSubmatch(text); m != nil {
-		s.Nodes = m[1]
-		s.set("SLURM_NNODES", m[1])
-		s.set("SLURM_JOB_NUM_NODES", m[1])
+	for line := range strings.Lines(text) {
+		if options, ok := strings.CutPrefix(strings.TrimSpace(line), "#SBATCH"); ok {
+			options, _, _ = strings.Cut(options, "#")
+			s.sbatch(strings.Fields(options))
+		}
 	}
-	if m := sbatchGPUs.FindStringSubmatch(text); m != nil {
-		s.set("SLURM_GPUS_PER_NODE", m[1])
-		s.set("SLURM_GPUS_ON_NODE", m[1])
+}
+
+// sbatch sets the variables that Slurm derives from options of sbatch. The last one counts.
+func (s *Script) sbatch(words []string) {
+	for i, word := range words {
+		name, value, ok := strings.Cut(word, "=")
+		if !ok && i+1 < len(words) {
+			value = words[i+1]
+		}
+		if strings.HasPrefix(word, "-N") && len(word) > 2 {
+			name, value = "-N", strings.TrimPrefix(word[2:], "=")
+		}
+		switch name {
+		case "-N", "--nodes":
+			s.allocated(&s.Nodes, value, "SLURM_NNODES", "SLURM_JOB_NUM_NODES")
+		case "--ntasks-per-node":
+			s.allocated(&s.Tasks, value, "SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE")
+		case "--gpus-per-node":
+			s.allocated(&s.GPUs, value[strings.LastIndex(value, ":")+1:], "SLURM_GPUS_PER_NODE", "SLURM_GPUS_ON_NODE")
+		case "--gres":
+			for resource := range strings.SplitSeq(value, ",") {
+				if gpus, ok := strings.CutPrefix(resource, "gpu:"); ok {
+					gpus, _, _ = strings.Cut(gpus, "(") // gpu:8(S:0-1)
+					s.allocated(&s.GPUs, gpus[strings.LastIndex(gpus, ":")+1:], "SLURM_GPUS_PER_NODE", "SLURM_GPUS_ON_NODE")
+				}
+			}
+		}
 	}
-	if m := sbatchTasks.FindStringSubmatch(text); m != nil {
-		s.set("SLURM_NTASKS_PER_NODE", m[1])
-		s.set("SLURM_TASKS_PER_NODE", m[1])
+}
+
+// allocated sets a number of sbatch, and the variables that have it, to the digits that a value begins with.
+func (s *Script) allocated(number *string, value string, variables ...string) {
+	digits := value[:len(value)-len(strings.TrimLeft(value, "0123456789"))]
+	if digits == "" {
+		return
+	}
+	*number = digits
+	for _, name := range variables {
+		s.set(name, digits)
 	}
 }
 
@@ -98,6 +126,7 @@ func (s *Script) run(name, text string) error {
 	if len(text) > maxScript {
 		return fmt.Errorf("larger than %d KiB", maxScript>>10)
 	}
+	s.steps += len(text) >> 10 // it takes time
 	text = layerVariables.ReplaceAllString(layerPattern.ReplaceAllString(text, "$1'$2'$3"), `$1"$2"$3`)
 	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), name)
 	if err != nil {
@@ -122,9 +151,11 @@ func (s *Script) stmt(st *syntax.Stmt) error {
 	if s.steps++; s.steps > maxSteps {
 		return errLong
 	}
-	switch c := st.Cmd.(type) {
-	case *syntax.CallExpr:
+	if c, ok := st.Cmd.(*syntax.CallExpr); ok {
 		return s.call(c, st.Redirs)
+	}
+	s.emptied(st.Redirs, st.Cmd == nil)
+	switch c := st.Cmd.(type) {
 	case *syntax.DeclClause:
 		return s.declare(c)
 	case *syntax.BinaryCmd:
@@ -219,6 +250,7 @@ func (s *Script) without(name string, appended bool) (out []string) {
 // call records a command. Functions, builtins and scripts that it starts are followed.
 func (s *Script) call(c *syntax.CallExpr, redirs []*syntax.Redirect) error {
 	if len(c.Args) == 0 {
+		s.emptied(redirs, true)
 		return s.assign(c.Assigns)
 	}
 	clear(s.missed)
@@ -226,11 +258,13 @@ func (s *Script) call(c *syntax.CallExpr, redirs []*syntax.Redirect) error {
 	missed := maps.Clone(s.missed)
 	if len(args) == 0 {
 		maps.Copy(s.Unset, missed)
+		s.emptied(redirs, true)
 		return nil
 	}
 	if size(args) > maxScript {
 		return errBig
 	}
+	s.moved(args)
 	document, diverted := s.redirect(args, redirs)
 	if out := s.out; diverted && out != nil {
 		s.out = &strings.Builder{}

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -182,10 +183,48 @@ func TestAppended(t *testing.T) {
 		"train 2>f <<X\na\nX":                                  "",
 		"cat >g <<<b; echo a >f; sed s/a/b/ <g >>f":            "",
 		"for i in 1 2 3; do echo $i >>f; done":                 "1\n2\n3\n",
+		"echo a >f; : >f; echo b >>f":                          "b\n",
+		"echo a >f; >f; echo b >>f":                            "b\n",
+		"echo a >f; A=1 >f; echo b >>f":                        "b\n",
+		"echo a >f; $NONE >f; echo b >>f":                      "b\n",
+		"echo a >f; echo -n >f; echo b >>f":                    "b\n",
+		"echo a >f; rm -f ./f; echo b >>f":                     "b\n",
+		"echo a >f; mv f g; echo b >>f":                        "b\n",
+		"train >f; echo a >f; echo b >>f":                      "a\nb\n",
+		"echo -e 'a\\nb' >f":                                   "a\nb\n",
+		"echo a >f; printf -v X b >f":                          "",
+		"echo a >f; echo b &>f; echo c &>>f":                   "b\nc\n",
+		"echo a | cat >f; echo b | cat - >>f":                  "a\nb\n",
 	} {
 		if got, _ := ran(t, text, nil).Written("f"); got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
+	}
+}
+
+// TestUnknownFile: a file that gets text that is not known is not known, even if known text is added.
+func TestUnknownFile(t *testing.T) {
+	for _, text := range []string{
+		"cat >g <<<b; sed s/a/b/ <g >>f", "sed s/a/b/ <g >f", "train >f", "cp x f", "sudo mv x f", "cp x f .", "cat x >f", "cat x - <<<a >f", "cat <x >f", "{ echo b; } >f", "for i in 1 2; do echo $i; done >f",
+		"train | tee f", "printf %09999d 1 >f", "A=$(train | tee f)", "echo b | sed s/b/c/ >f", "train &>f",
+		"A=" + strings.Repeat("x", 1<<14) + strings.Repeat("; echo"+strings.Repeat(" $A", 40)+" >>f", 2),
+	} {
+		for _, added := range []string{"", "; echo c >>f", "; tee -a f <<<c"} {
+			if got, ok := ran(t, "echo a >f; "+text+added, nil).Written("f"); ok {
+				t.Errorf("%.80s%s: %.80q is known", text, added, got)
+			}
+		}
+	}
+}
+
+// TestLongFiles: large files that are written, added to or started often end the script.
+func TestLongFiles(t *testing.T) {
+	large := "cat >g <<'X'\ntrue\n" + strings.Repeat("# "+strings.Repeat("x", 1<<10)+"\n", 400) + "X\nA=" + strings.Repeat("x", 1<<14) + "\n"
+	for _, text := range []string{"echo a >>g\n", "cat <g >f\n", "bash g\n", "source g\n", "sbatch" + strings.Repeat(" -J $A", 30) + " --wrap true\n"} {
+		if _, err := Run("test.sh", large+strings.Repeat(text, 50), nil); !errors.Is(err, errLong) {
+			t.Errorf("%.20s: %v", text, err)
+		}
+		ran(t, large+text, nil)
 	}
 }
 

@@ -29,8 +29,8 @@ func (s *Script) script(inner started, assigns []*syntax.Assign) (followed bool,
 	}
 	s.args = inner.args
 	s.header(inner.text)
-	s.header("#SBATCH " + strings.Join(inner.options, " "))
-	s.Batch = append(s.Batch, inner.options...)
+	s.steps += size(inner.options) >> 10
+	s.sbatch(inner.options)
 	if err := s.run("script", inner.text); errors.Is(err, errLong) {
 		return false, err
 	}
