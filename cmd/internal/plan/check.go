@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/child"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/datadir"
@@ -240,7 +241,9 @@ func printChanges(w io.Writer, r *query.Check, q *query.CheckRequest) error {
 			text = "No single change makes the plan fit."
 		}
 		if r.Port == nil && q.Accelerator != "" {
-			text += fmt.Sprintf(" --to %s finds the best plan of several changes, with its diff.", q.Accelerator)
+			if accelerator, err := child.Quote([]string{q.Accelerator}); err == nil {
+				text += fmt.Sprintf(" --to %s searches for the best plan of several changes, with its diff.", accelerator)
+			}
 		}
 		fmt.Fprintln(w)
 		console.Wrap(w, text)
