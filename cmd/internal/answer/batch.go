@@ -10,7 +10,8 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// Batch prepares the plans of a batch: it looks up the names of a site once. It is of the present models and measurements. Not safe for concurrent use.
+// Batch prepares the plans of a batch: it looks up the names of a site once. It is of the present models and measurements.
+// Not safe for concurrent use.
 type Batch struct {
 	answerer *Answerer
 	check    func(*Question) error
