@@ -62,7 +62,10 @@ func (f *flightService) predict(ctx context.Context, rec arrow.Record) (arrow.Re
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			key = q.AppendPlan(key[:0], row)
+			if key, err = q.AppendPlan(key[:0], row); err != nil {
+				b.Fail(f.s.rowProblem(ctx, flightPredict, err))
+				continue
+			}
 			p, ok := plans[string(key)]
 			if !ok {
 				of := q.Row(row).PlanOnly()

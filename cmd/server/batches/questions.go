@@ -25,7 +25,7 @@ type Questions struct {
 
 // textColumn is a column of texts, or of a dictionary of them.
 type textColumn struct {
-	at    func(*answer.Question) *string
+	field *answer.QuestionField
 	words *array.String
 	dict  *array.Dictionary // nil without one
 }
@@ -101,12 +101,12 @@ func (q *Questions) add(f *answer.QuestionField, col arrow.Array) error {
 		}
 	case *array.String:
 		if f.Text != nil {
-			q.texts = append(q.texts, textColumn{f.Text, col, nil})
+			q.texts = append(q.texts, textColumn{f, col, nil})
 			return nil
 		}
 	case *array.Dictionary:
 		if words, ok := col.Dictionary().(*array.String); ok && f.Text != nil {
-			q.texts = append(q.texts, textColumn{f.Text, words, col})
+			q.texts = append(q.texts, textColumn{f, words, col})
 			return nil
 		}
 	}
@@ -116,15 +116,23 @@ func (q *Questions) add(f *answer.QuestionField, col arrow.Array) error {
 	return bad(fmt.Sprintf("column %q is %s, want %s", f.Name, col.DataType(), want))
 }
 
-// text returns the text of a row, "" without one.
-func (c *textColumn) text(row int) string {
+// word returns the index in words of the text of a row, -1 without one.
+func (c *textColumn) word(row int) int {
 	if c.dict != nil {
 		if c.dict.IsNull(row) {
-			return ""
+			return -1
 		}
 		row = c.dict.GetValueIndex(row)
 	}
 	if c.words.IsNull(row) {
+		return -1
+	}
+	return row
+}
+
+// text returns the text of a row, "" without one.
+func (c *textColumn) text(row int) string {
+	if row = c.word(row); row < 0 {
 		return ""
 	}
 	return c.words.Value(row)
@@ -141,7 +149,7 @@ func numberOf(c *array.Int64, row int) int {
 // Row returns the question of a row. Its texts are those of the record batch.
 func (q *Questions) Row(row int) (out answer.Question) {
 	for i := range q.texts {
-		*q.texts[i].at(&out) = q.texts[i].text(row)
+		*q.texts[i].field.Text(&out) = q.texts[i].text(row)
 	}
 	for i := range q.wholes {
 		*q.wholes[i].at(&out) = numberOf(q.wholes[i].Int64, row)
@@ -153,10 +161,20 @@ func (q *Questions) Row(row int) (out answer.Question) {
 // Seq returns the length of samples of a row, 0 without one.
 func (q *Questions) Seq(row int) int { return numberOf(q.seq, row) }
 
-// AppendPlan appends a key of the plan of a row, the same for rows with equal answer.Question.PlanOnly alone.
-func (q *Questions) AppendPlan(b []byte, row int) []byte {
+// AppendPlan appends a key of the plan of a row: rows with equal keys have equal answer.Question.PlanOnly. Rows with equal
+// plans have equal keys, unless a dictionary repeats a word. Rows can share the bytes of a text and keys cannot, so a word
+// of a dictionary is in the key by its index, and a text over its bound is an error.
+func (q *Questions) AppendPlan(b []byte, row int) ([]byte, error) {
 	for i := range q.texts {
-		text := q.texts[i].text(row)
+		c := &q.texts[i]
+		if c.dict != nil {
+			b = binary.AppendVarint(b, int64(c.word(row)))
+			continue
+		}
+		text := c.text(row)
+		if len(text) > c.field.Most {
+			return b, badText(c.field, text)
+		}
 		b = append(binary.AppendUvarint(b, uint64(len(text))), text...)
 	}
 	for i := range q.wholes {
@@ -165,7 +183,7 @@ func (q *Questions) AppendPlan(b []byte, row int) []byte {
 	if numberOf(q.packed, row) != 0 {
 		b = binary.AppendVarint(b, int64(q.Seq(row)))
 	}
-	return b
+	return b, nil
 }
 
 // CheckTexts returns the problem with the texts of a question.
@@ -176,10 +194,15 @@ func CheckTexts(q *answer.Question) error {
 			continue
 		}
 		if text := *f.Text(q); len(text) > f.Most || !bodycheck.PlainText(text) {
-			return bad(fmt.Sprintf("%s %q: want at most %d bytes in Unicode normal form C without control or invisible characters", f.Name, problem.Echo(text), f.Most))
+			return badText(f, text)
 		}
 	}
 	return nil
+}
+
+func badText(f *answer.QuestionField, text string) error {
+	const want = "want at most %d bytes in Unicode normal form C without control or invisible characters"
+	return bad(fmt.Sprintf("%s %q: "+want, f.Name, problem.Echo(text), f.Most))
 }
 
 func bad(why string) *problem.Problem { return problem.New(http.StatusUnprocessableEntity, "", why) }

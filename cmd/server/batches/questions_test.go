@@ -11,11 +11,11 @@ import (
 )
 
 // record returns a record batch of all columns, whole numbers and texts in turn; "" and 0 are null.
-func record(t *testing.T, rows [][]any) arrow.Record {
+func record(t *testing.T, text arrow.DataType, rows [][]any) arrow.Record {
 	t.Helper()
 	var fields []arrow.Field
 	for _, name := range []string{"model", "accelerator", "plan", "framework"} {
-		fields = append(fields, arrow.Field{Name: name, Type: arrow.BinaryTypes.String, Nullable: true})
+		fields = append(fields, arrow.Field{Name: name, Type: text, Nullable: true})
 	}
 	for _, name := range []string{"seq", "packed", "devices"} {
 		fields = append(fields, arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Int64, Nullable: true})
@@ -24,43 +24,54 @@ func record(t *testing.T, rows [][]any) arrow.Record {
 	defer b.Release()
 	for _, row := range rows {
 		for i, v := range row {
-			switch to := b.Field(i).(type) {
-			case *array.StringBuilder:
-				if to.Append(v.(string)); v == "" {
-					to.AppendNull()
-				}
-			case *array.Int64Builder:
-				to.Append(int64(v.(int)))
+			if v == "" || v == 0 {
+				b.Field(i).AppendNull()
+			} else if err := b.Field(i).AppendValueFromString(fmt.Sprint(v)); err != nil {
+				t.Fatal(err)
 			}
 		}
 	}
 	return b.NewRecord()
 }
 
-// TestPlans: rows have one key if, and only if, they ask about one plan.
-func TestPlans(t *testing.T) {
-	q, err := Read(record(t, [][]any{
-		{"m", "a", "dp=8", "f", 512, 0, 8}, {"m", "a", "dp=8", "f", 1024, 0, 8}, {"ma", "a", "dp=8", "f", 512, 0, 8}, {"m", "aa", "dp=8", "f", 512, 0, 8},
-		{"m", "a", "dp=8", "f", 512, 0, 16}, {"m", "a", "dp=8", "f", 512, 128, 8}, {"m", "a", "dp=8", "f", 1024, 128, 8}, {"m", "a", "dp=8", "f", 512, 128, 8},
-		{"m", "a", "dp=8f", "g", 512, 0, 8}, {"m", "a", "dp=8", "fg", 512, 0, 8}, {"m", "a", "dp=8", "f", -1, 0, 8}, {"m", "a", "dp=8", "f", 512, -1, 8},
-	}))
+func keyOf(t *testing.T, q *Questions, row int) string {
+	t.Helper()
+	key, err := q.AppendPlan(nil, row)
 	if err != nil {
 		t.Fatal(err)
 	}
-	pairs := 0
-	for i := range q.Rows {
-		for j := range i {
-			key, other := string(q.AppendPlan(nil, i)), string(q.AppendPlan(nil, j))
-			one, two := q.Row(i), q.Row(j)
-			if same := one.PlanOnly() == two.PlanOnly(); same != (key == other) {
-				t.Errorf("rows %d and %d, %+v and %+v: keys %q and %q", i, j, one, two, key, other)
-			} else if same {
-				pairs++
+	return string(key)
+}
+
+// TestPlans: rows have one key if, and only if, they ask about one plan.
+func TestPlans(t *testing.T) {
+	words := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.BinaryTypes.String}
+	for _, text := range []arrow.DataType{arrow.BinaryTypes.String, words} {
+		q, err := Read(record(t, text, [][]any{
+			{"m", "a", "dp=8", "f", 512, 0, 8}, {"m", "a", "dp=8", "f", 1024, 0, 8}, {"ma", "a", "dp=8", "f", 512, 0, 8},
+			{"m", "aa", "dp=8", "f", 512, 0, 8}, {"m", "a", "dp=8", "f", 512, 0, 16}, {"m", "a", "dp=8", "f", 512, 128, 8},
+			{"m", "a", "dp=8", "f", 1024, 128, 8}, {"m", "a", "dp=8", "f", 512, 128, 8}, {"m", "a", "dp=8f", "g", 512, 0, 8},
+			{"m", "a", "dp=8", "fg", 512, 0, 8}, {"m", "a", "dp=8", "f", -1, 0, 8}, {"m", "a", "dp=8", "f", 512, -1, 8},
+			{"m", "a", "dp=8", "", 512, 0, 8}, {"m", "a", "dp=8", "", 1024, 0, 8},
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pairs := 0
+		for i := range q.Rows {
+			for j := range i {
+				key, other := keyOf(t, q, i), keyOf(t, q, j)
+				one, two := q.Row(i), q.Row(j)
+				if same := one.PlanOnly() == two.PlanOnly(); same != (key == other) {
+					t.Errorf("%v: rows %d and %d, %+v and %+v: keys %q and %q", text, i, j, one, two, key, other)
+				} else if same {
+					pairs++
+				}
 			}
 		}
-	}
-	if pairs != 4 {
-		t.Errorf("%d pairs of rows ask about one plan, want 4", pairs)
+		if pairs != 5 {
+			t.Errorf("%v: %d pairs of rows ask about one plan, want 5", text, pairs)
+		}
 	}
 }
 
