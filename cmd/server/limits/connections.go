@@ -1,29 +1,41 @@
 package limits
 
 import (
+	"cmp"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
 
-// Connections bounds the open connections, since the store needs file descriptors too. Where all are taken, a new one takes
-// the place of the one that is idle longest, else it waits until one is closed.
+// Connections bounds the open connections, since the store needs file descriptors too. At the bound, a new connection takes
+// the place of the one that is idle longest. If none is idle, it waits until one becomes idle or is closed.
 type Connections struct {
 	most   int
 	accept net.Listener
 
-	turn    atomic.Int64 // of the last connection that became idle
-	waiting atomic.Bool  // a new connection waits for a place
+	idleSeq atomic.Int64 // counts the times that a connection became idle
+	waiting atomic.Bool  // Accept waits for an idle connection; set under mu
 
 	mu    sync.Mutex
 	freed *sync.Cond
 	ended bool
 	open  map[*counted]bool
+	idle  []idleSince // those that are idle longest, in order; some may have a request by now
+}
+
+// idleSince is a connection with its idleSeq at that time.
+type idleSince struct {
+	conn *counted
+	seq  int64
 }
 
 // mostConnections bounds the open connections where file descriptors do not: each needs some 20 KiB.
 const mostConnections = 16384
+
+// mostListed bounds the idle connections of a scan that are kept: one scan of all is enough for so many new connections.
+const mostListed = 64
 
 // NewConnections returns a listener of at most most connections of l.
 func NewConnections(l net.Listener, most int) *Connections {
@@ -41,9 +53,10 @@ func (c *Connections) Accept() (net.Conn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for closing := false; len(c.open) >= c.most && !c.ended; c.freed.Wait() {
-		c.waiting.Store(true) // before it looks, so that Changed misses none
-		if oldest := c.idle(); oldest != nil && !closing {
-			oldest.turn.Store(0)
+		if closing {
+			continue
+		}
+		if oldest := c.takeIdle(); oldest != nil {
 			closing = true
 			go oldest.outer.Close() // of TLS, it writes
 		}
@@ -54,15 +67,35 @@ func (c *Connections) Accept() (net.Conn, error) {
 	return out, nil
 }
 
-// idle returns the connection that is idle longest, nil if none is.
-func (c *Connections) idle() (oldest *counted) {
-	least := int64(0)
+// takeIdle returns the connection that is idle longest, which then counts as idle no longer. If none is, it returns nil, and
+// Changed lists those that become idle.
+func (c *Connections) takeIdle() *counted {
+	for {
+		for len(c.idle) > 0 {
+			first := c.idle[0]
+			c.idle = c.idle[1:]
+			if first.conn.idleSeq.CompareAndSwap(first.seq, 0) {
+				c.waiting.Store(false)
+				return first.conn
+			}
+		}
+		if c.waiting.Load() {
+			return nil // Changed has listed all others since the scan
+		}
+		c.waiting.Store(true) // before the scan, so that no connection is missed
+		c.idle = c.longestIdle()
+	}
+}
+
+// longestIdle returns up to mostListed connections that are idle longest, in order.
+func (c *Connections) longestIdle() (all []idleSince) {
 	for conn := range c.open {
-		if turn := conn.turn.Load(); turn > 0 && (oldest == nil || turn < least) {
-			oldest, least = conn, turn
+		if seq := conn.idleSeq.Load(); seq > 0 {
+			all = append(all, idleSince{conn, seq})
 		}
 	}
-	return oldest
+	slices.SortFunc(all, func(a, b idleSince) int { return cmp.Compare(a.seq, b.seq) })
+	return slices.Clone(all[:min(len(all), mostListed)])
 }
 
 // Close implements net.Listener.
@@ -91,23 +124,28 @@ func (c *Connections) Changed(conn net.Conn, state http.ConnState) {
 		of.outer = outer
 	}
 	if state != http.StateIdle {
-		of.turn.Store(0)
+		of.idleSeq.Store(0)
 		return
 	}
-	of.turn.Store(c.turn.Add(1))
-	if c.waiting.Load() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.freed.Signal() // the one that waits takes its place
+	seq := c.idleSeq.Add(1)
+	of.idleSeq.Store(seq)
+	if !c.waiting.Load() {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.waiting.Load() { // still
+		c.idle = append(c.idle, idleSince{of, seq})
+		c.freed.Signal()
 	}
 }
 
 // counted is an open connection.
 type counted struct {
 	net.Conn
-	in    *Connections
-	outer net.Conn     // what the server knows it as: with TLS
-	turn  atomic.Int64 // in which it became idle, 0 with a request
+	in      *Connections
+	outer   net.Conn     // the connection of the server, with TLS if it has any
+	idleSeq atomic.Int64 // of Connections when it became idle, 0 if it is not idle
 }
 
 func (c *counted) Close() error {

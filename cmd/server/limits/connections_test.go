@@ -2,37 +2,55 @@ package limits
 
 import (
 	"bufio"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"testing"
 	"time"
 )
 
-// boundedServer answers over at most most connections; /slow answers once release is closed.
-func boundedServer(t *testing.T, most int) (c *Connections, release chan struct{}) {
+// bounded is a server of at most most connections.
+type bounded struct {
+	*Connections
+	tls     *tls.Config   // of clients, nil without TLS
+	slow    chan struct{} // gets one per request for /slow
+	release chan struct{} // requests for /slow are answered once it is closed
+}
+
+func boundedServer(t *testing.T, most int, secure bool) *bounded {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	release = make(chan struct{})
-	c = NewConnections(l, most)
-	srv := &http.Server{ReadHeaderTimeout: time.Minute, ConnState: c.Changed, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	b := &bounded{Connections: NewConnections(l, most), slow: make(chan struct{}, 1), release: make(chan struct{})}
+	srv := &http.Server{ReadHeaderTimeout: time.Minute, ConnState: b.Changed, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/slow" {
-			<-release
+			b.slow <- struct{}{}
+			<-b.release
 		}
 	})}
+	serve := srv.Serve
+	if secure {
+		of := httptest.NewTLSServer(nil) // it has a certificate
+		of.Close()
+		b.tls = of.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+		b.tls.ServerName = "example.com"
+		srv.TLSConfig = &tls.Config{Certificates: of.TLS.Certificates, MinVersion: tls.VersionTLS12}
+		serve = func(l net.Listener) error { return srv.ServeTLS(l, "", "") }
+	}
 	served := make(chan error, 1)
-	go func() { served <- srv.Serve(c) }()
+	go func() { served <- serve(b.Connections) }()
 	t.Cleanup(func() {
 		if err := errors.Join(srv.Close(), <-served); !errors.Is(err, http.ErrServerClosed) {
 			t.Error(err)
 		}
 	})
-	return c, release
+	return b
 }
 
 // client is one connection.
@@ -41,11 +59,14 @@ type client struct {
 	r *bufio.Reader
 }
 
-func dial(t *testing.T, to *Connections) client {
+func dial(t *testing.T, to *bounded) client {
 	t.Helper()
 	c, err := net.Dial("tcp", to.Addr().String())
 	if err != nil {
 		t.Fatal(err)
+	}
+	if to.tls != nil {
+		c = tls.Client(c, to.tls)
 	}
 	t.Cleanup(func() { c.Close() })
 	return client{c, bufio.NewReader(c)}
@@ -69,13 +90,13 @@ func (c client) answered(d time.Duration) error {
 func (c client) ask(path string) error { return errors.Join(c.send(path), c.answered(10*time.Second)) }
 
 // idle waits until the server knows that c was idle last, some time after it has answered.
-func (c client) idle(t *testing.T, s *Connections) {
+func (c client) idle(t *testing.T, s *bounded) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		s.mu.Lock()
-		last, turn := false, s.turn.Load()
+		last, seq := false, s.idleSeq.Load()
 		for conn := range s.open {
-			last = last || turn > 0 && conn.turn.Load() == turn && conn.RemoteAddr().String() == c.LocalAddr().String()
+			last = last || seq > 0 && conn.idleSeq.Load() == seq && conn.RemoteAddr().String() == c.LocalAddr().String()
 		}
 		s.mu.Unlock()
 		if last {
@@ -85,9 +106,15 @@ func (c client) idle(t *testing.T, s *Connections) {
 	t.Fatal("the connection is not idle")
 }
 
-// Clients that keep connections take no place of others. Idle connections are used again up to the bound. At the bound a new one takes the place of that which is idle longest.
+// Clients that keep connections take no place of others. Idle connections are used again up to the bound. At the bound a new
+// one takes the place of that which is idle longest, with TLS too.
 func TestAbuseIdleConnections(t *testing.T) {
-	s, _ := boundedServer(t, 3)
+	for name, secure := range map[string]bool{"TCP": false, "TLS": true} {
+		t.Run(name, func(t *testing.T) { testIdleConnections(t, boundedServer(t, 3, secure)) })
+	}
+}
+
+func testIdleConnections(t *testing.T, s *bounded) {
 	var all []client
 	for range 3 {
 		c := dial(t, s)
@@ -118,21 +145,84 @@ func TestAbuseIdleConnections(t *testing.T) {
 	}
 }
 
-// A connection with a request is never closed for another one, which waits until a place is free.
+// A connection with a request is never closed for another one, which waits until a place is free. The request may be the
+// second one of a connection that was idle.
 func TestAbuseBusyConnections(t *testing.T) {
-	s, release := boundedServer(t, 1)
-	busy, next := dial(t, s), dial(t, s)
-	if err := errors.Join(busy.send("/slow"), next.send("/")); err != nil {
+	for name, kept := range map[string]bool{"first request": false, "second request": true} {
+		t.Run(name, func(t *testing.T) { testBusyConnections(t, boundedServer(t, 1, false), kept) })
+	}
+}
+
+func testBusyConnections(t *testing.T, s *bounded, kept bool) {
+	busy := dial(t, s)
+	if kept {
+		if err := busy.ask("/"); err != nil {
+			t.Fatal(err)
+		}
+		busy.idle(t, s)
+	}
+	if err := busy.send("/slow"); err != nil {
+		t.Fatal(err)
+	}
+	<-s.slow
+	next := dial(t, s)
+	if err := next.send("/"); err != nil {
 		t.Fatal(err)
 	}
 	if err := next.answered(100 * time.Millisecond); err == nil {
 		t.Error("two connections are open")
 	}
-	close(release)
+	close(s.release)
 	if err := busy.answered(10 * time.Second); err != nil {
 		t.Errorf("the request under way: %v", err)
 	}
 	if err := next.answered(10 * time.Second); err != nil {
 		t.Errorf("the one that waited: %v", err)
+	}
+}
+
+// connections is a listener of connections that have no other end.
+type connections struct{ net.Listener }
+
+func (connections) Accept() (net.Conn, error) { c, _ := net.Pipe(); return c, nil }
+
+// At the bound, connections are closed in the order in which they became idle last, however many scans that takes. None is
+// noted while one is closing.
+func TestOrderOfIdleConnections(t *testing.T) {
+	const most = 3 * mostListed
+	c := NewConnections(connections{}, most)
+	accept := func() *counted {
+		conn, err := c.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Changed(conn, http.StateNew)
+		return conn.(*counted)
+	}
+	var idle []*counted
+	for range most {
+		conn := accept()
+		c.Changed(conn, http.StateIdle)
+		idle = append(idle, conn)
+	}
+	for i := range 2 * most {
+		if i%3 == 0 { // a second request
+			conn := idle[1]
+			c.Changed(conn, http.StateActive)
+			c.Changed(conn, http.StateIdle)
+			idle = append(append(idle[:1:1], idle[2:]...), conn)
+		}
+		conn := accept()
+		if c.waiting.Load() {
+			t.Fatal("a place is free, but idle connections are noted")
+		}
+		c.mu.Lock()
+		open, listed := c.open[idle[0]], len(c.idle)
+		c.mu.Unlock()
+		if open || listed > mostListed {
+			t.Fatalf("connection %d: the one that is idle longest is open: %v; %d are listed", i, open, listed)
+		}
+		c.Changed(conn, http.StateIdle)
+		idle = append(idle[1:], conn)
 	}
 }
