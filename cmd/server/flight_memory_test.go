@@ -10,8 +10,8 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/memory"
 )
 
-// sharedText returns a column of n rows, an even number, that share the bytes of text. Without a dictionary the offsets go
-// back after every row, so that only each second row has the text.
+// sharedText returns a column of n rows, an even number, that share the bytes of text. Without a dictionary the
+// offsets go back after every row, so that only each second row has the text.
 func sharedText(n int, text string, dictionary bool) arrow.Array {
 	if dictionary {
 		b := array.NewStringBuilder(memory.DefaultAllocator)
@@ -32,8 +32,8 @@ func sharedText(n int, text string, dictionary bool) arrow.Array {
 	return array.NewStringData(array.NewData(arrow.BinaryTypes.String, n, buffers, nil, n/2, 0))
 }
 
-// TestAbuseSharedTexts: a client sends a text once and asks with it in every row. The server needs no memory for the text of
-// each row.
+// TestAbuseSharedTexts: a client sends a text once and asks with it in every row. The server needs no memory for the
+// text of each row.
 func TestAbuseSharedTexts(t *testing.T) {
 	const rows = 4000
 	s := newServer(t, Options{})

@@ -161,9 +161,9 @@ func (q *Questions) Row(row int) (out answer.Question) {
 // Seq returns the length of samples of a row, 0 without one.
 func (q *Questions) Seq(row int) int { return numberOf(q.seq, row) }
 
-// AppendPlan appends a key of the plan of a row: rows with equal keys have equal answer.Question.PlanOnly. Rows with equal
-// plans have equal keys, unless a dictionary repeats a word. Rows can share the bytes of a text and keys cannot, so a word
-// of a dictionary is in the key by its index, and a text over its bound is an error.
+// AppendPlan appends a key of the plan of a row: rows with equal keys have equal answer.Question.PlanOnly. Rows with
+// equal plans have equal keys, unless a dictionary repeats a word. Rows can share the bytes of a text and keys cannot,
+// so a word of a dictionary is in the key by its index, and a text over its bound is an error.
 func (q *Questions) AppendPlan(b []byte, row int) ([]byte, error) {
 	for i := range q.texts {
 		c := &q.texts[i]

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// Connections bounds the open connections, since the store needs file descriptors too. At the bound, a new connection takes
-// the place of the one that is idle longest. If none is idle, it waits until one becomes idle or is closed.
+// Connections bounds the open connections, since the store needs file descriptors too. At the bound, a new connection
+// takes the place of the one that is idle longest. If none is idle, it waits until one becomes idle or is closed.
 type Connections struct {
 	most   int
 	accept net.Listener
@@ -34,7 +34,7 @@ type idleSince struct {
 // mostConnections bounds the open connections where file descriptors do not: each needs some 20 KiB.
 const mostConnections = 16384
 
-// mostListed bounds the idle connections of a scan that are kept: one scan of all is enough for so many new connections.
+// mostListed bounds the idle connections that a scan lists: one scan is enough for so many new connections.
 const mostListed = 64
 
 // NewConnections returns a listener of at most most connections of l.
@@ -67,8 +67,8 @@ func (c *Connections) Accept() (net.Conn, error) {
 	return out, nil
 }
 
-// takeIdle returns the connection that is idle longest, which then counts as idle no longer. If none is, it returns nil, and
-// Changed lists those that become idle.
+// takeIdle returns the connection that is idle longest, which then counts as idle no longer. If none is, it returns
+// nil, and Changed lists those that become idle.
 func (c *Connections) takeIdle() *counted {
 	for {
 		for len(c.idle) > 0 {
