@@ -73,3 +73,25 @@ func TestFloorIsLeast(t *testing.T) {
 		}
 	}
 }
+
+// TestFloorsRuleOut checks that most options are ruled out.
+func TestFloorsRuleOut(t *testing.T) {
+	p := city(100, 40, 20, 1, 4)
+	r := newRelaxed(p, []float64{0, 1000, 2000, 4000, 8000, 16000}, &Memory{})
+	a := newAscent(r, Prices{})
+	for range 20 {
+		a.round(1e9)
+	}
+	r.steps = 0
+	r.bound()
+	steps := r.steps
+	for i := range r.options {
+		for k := range r.options[i].rest {
+			best := r.picks[i]
+			r.consider(i, &r.options[i].rest[k], &best)
+		}
+	}
+	if all := r.steps - steps; steps > all/2 {
+		t.Errorf("%d steps, %d without floors", steps, all)
+	}
+}

@@ -2,34 +2,45 @@ package lookahead
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 )
 
-// TestResume checks that with very many tasks a search goes on from the hint, and puts new tasks where they come by area.
-func TestResume(t *testing.T) {
-	p := &Problem{Nodes: []Node{{Devices: 8}, {Devices: 8}}}
-	add := func(seconds float64) {
-		p.Tasks = append(p.Tasks, Task{Weight: 1, Candidates: []Candidate{{Counts: []int{4}, Devices: 4, Seconds: seconds}, {Counts: []int{8}, Devices: 8, Seconds: seconds}}})
-	}
-	var h Hint
-	for i := range manyTasks + 1 { // the areas of the hint ascend but for the first task
-		add(float64(100 + i))
+// hinted returns a problem of more than manyTasks tasks on two nodes, and a hint for them. The areas of the hint ascend but for the
+// first task.
+func hinted() (*Problem, Hint) {
+	p, h := &Problem{Nodes: []Node{{Devices: 8}, {Devices: 8}}}, Hint{}
+	for i := range manyTasks + 1 {
+		p.Tasks = append(p.Tasks, newTask(float64(100+i), 4, 8))
 		h.Order, h.Candidates = append(h.Order, i), append(h.Candidates, Intent{Candidate: 0, Strict: i == 7})
 	}
 	h.Order[0], h.Order[5] = 5, 0
+	return p, h
+}
+
+// newTask returns a task of equal time on each number of devices of a node.
+func newTask(seconds float64, devices ...int) Task {
+	t := Task{Weight: 1}
+	for _, n := range devices {
+		t.Candidates = append(t.Candidates, Candidate{Counts: []int{n}, Devices: n, Seconds: seconds})
+	}
+	return t
+}
+
+// TestResume checks that with very many tasks a search goes on from the hint, and puts new tasks where they come by area.
+func TestResume(t *testing.T) {
+	p, h := hinted()
 	h.Candidates[9].Candidate = -1
-	add(1)
-	add(6000)
-	add(4000)
-	short, between, long := len(p.Tasks)-3, len(p.Tasks)-1, len(p.Tasks)-2
+	short, long, between := len(p.Tasks), len(p.Tasks)+1, len(p.Tasks)+2
+	p.Tasks = append(p.Tasks, newTask(1, 4), newTask(5000, 8), newTask(6000, 4))
 	plan, err := Search(t.Context(), p, Options{Hint: h})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if end := plan.Order[len(plan.Order)-2:]; plan.Order[0] != short || end[0] != between || end[1] != long {
-		t.Errorf("the order is from %d to %v, want from the short new task %d to the long ones %d and %d", plan.Order[0], end, short, between, long)
+		t.Errorf("the order is from %d to %v, want from the short new task %d to the large ones %d and %d", plan.Order[0], end, short, between, long)
 	}
 	if plan.Order[1] != 5 || plan.Order[6] != 0 {
 		t.Errorf("the hint begins with 5, 1, 2, 3, 4, 0, the schedule with %v", plan.Order[1:7])
@@ -38,6 +49,56 @@ func TestResume(t *testing.T) {
 		if c.Candidate != 0 || plan.Strict[i] != (i == 7) {
 			t.Errorf("task %d has candidate %d, strict %v, as the hint does not say", i, c.Candidate, plan.Strict[i])
 		}
+	}
+}
+
+// TestResumeWithoutRoom checks that a hint that is no schedule, since a task never fits, leaves nothing behind.
+func TestResumeWithoutRoom(t *testing.T) {
+	p, h := hinted()
+	p.Tasks[3] = newTask(100, 4, 16)
+	h.Candidates[3].Candidate = 1
+	plan, err := Search(t.Context(), p, Options{Hint: h})
+	if err != nil || len(plan.Order) != manyTasks+1 {
+		t.Fatalf("%d tasks start, error %v", len(plan.Order), err)
+	}
+	if i := slices.Index(plan.Strict, true); i >= 0 {
+		t.Errorf("task %d is strict as in the hint", i)
+	}
+}
+
+// TestRoundsOfMany checks that very many tasks have few rounds from known prices.
+func TestRoundsOfMany(t *testing.T) {
+	p, h := hinted()
+	plan, err := Search(t.Context(), p, Options{Rounds: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var steps []int
+	for _, rounds := range []int{knownRounds, 60} {
+		next, err := Search(t.Context(), p, Options{Rounds: rounds, Prices: plan.Prices, Hint: h})
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps = append(steps, next.Steps)
+	}
+	if steps[0] != steps[1] {
+		t.Errorf("%d and %d steps with %d and 60 rounds, want the same", steps[0], steps[1], knownRounds)
+	}
+}
+
+// TestChangesOfMany checks that with many tasks random changes get twice the work of the rest.
+func TestChangesOfMany(t *testing.T) {
+	p := city(2*pricedMin, 40, 6, 1, 4)
+	var steps []float64
+	for _, tries := range []int{0, 1e6} {
+		plan, err := Search(t.Context(), p, Options{Rounds: 20, Tries: tries})
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps = append(steps, float64(plan.Steps))
+	}
+	if r := steps[1] / steps[0]; r < 2.8 || r > 3.2 {
+		t.Errorf("random changes and the rest take %.2f times the work of the rest, want 3", r)
 	}
 }
 

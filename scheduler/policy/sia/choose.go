@@ -35,6 +35,7 @@ type Choice struct {
 	Picks  []int     // configuration of each row, -1 = none
 	Proven bool      // it is proven optimal
 	Prices []float64 // of devices by group, nil if it needed none
+	Points int       // price vectors tried
 }
 
 // chooseExactly is dynamic programming over the devices left in each group: with f_0 = 0,
@@ -105,5 +106,5 @@ func chooseByPrices(ctx context.Context, rows []*Row, wait float64, room []int, 
 	if err != nil {
 		return Choice{}, err
 	}
-	return Choice{chosen.Pick, chosen.Gap() <= gap, chosen.Prices}, nil
+	return Choice{chosen.Pick, chosen.Gap() <= gap, chosen.Prices, chosen.Points}, nil
 }

@@ -68,13 +68,13 @@ type sia struct {
 	noise          float64
 	seed           uint64
 
-	last, before priced // the last choice, and the last of an earlier time
+	last, before timedChoice // the last choice, and the last of an earlier time
 }
 
-// priced is the prices of a choice, from which the next one starts.
-type priced struct {
-	at     time.Duration
-	prices []float64
+// timedChoice is a choice from whose prices the next one starts.
+type timedChoice struct {
+	at time.Duration
+	Choice
 }
 
 // Space lists the configurations of jobs.
@@ -118,11 +118,11 @@ func (p *sia) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Deci
 	if p.last.at < s.Now { // once per instant, so that Decide is idempotent
 		p.before = p.last
 	}
-	choice, err := Choose(ctx, c.rows, p.wait, c.room(), p.before.prices)
+	choice, err := Choose(ctx, c.rows, p.wait, c.room(), p.before.Prices)
 	if err != nil {
 		return scheduler.Decision{}, fmt.Errorf("policy: sia: %w", err)
 	}
-	p.last = priced{s.Now, choice.Prices}
+	p.last = timedChoice{s.Now, choice}
 	d := c.place(choice.Picks)
 	if s.Reasons {
 		for i, r := range c.rows {

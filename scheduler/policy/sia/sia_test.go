@@ -2,6 +2,7 @@ package sia
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -41,10 +42,7 @@ func TestChooseCells(t *testing.T) {
 		if err != nil || !priced.Proven {
 			t.Fatalf("by prices: proven %v, error %v", priced.Proven, err)
 		}
-		var prices []float64
-		for range room {
-			prices = append(prices, rapid.Float64Range(0, 1).Draw(t, "price"))
-		}
+		prices := rapid.SliceOfN(rapid.Float64Range(0, 1), 0, 4).Draw(t, "prices") // of other groups, too
 		from, err := chooseByPrices(t.Context(), rows, wait, room, prices)
 		if err != nil || !from.Proven {
 			t.Fatalf("by prices from %v: proven %v, error %v", prices, from.Proven, err)
@@ -184,6 +182,36 @@ func TestSiaElastic(t *testing.T) {
 	}
 	if w, err := p.Weigh(t.Context(), snap, map[spec.JobID]Given{"j": {Group: 0, Devices: 2}}); err != nil || w.Impossible != "job j: 2 x is none of its configurations" || len(w.Decision.Grants) != 1 {
 		t.Errorf("what it cannot have is weighed %+v, error %v", w, err)
+	}
+}
+
+// TestSiaPrices checks that choices by prices begin at those of the last decision, of an earlier time if it decides twice.
+func TestSiaPrices(t *testing.T) {
+	var c spec.Cluster // three groups have too many states for an exact choice
+	for range 3 {
+		c.Groups = append(c.Groups, spec.NodeGroup{Count: 54, Devices: 4, Accelerator: spec.Accelerator{Name: "y"}})
+	}
+	made, err := newSia(policy.Deps{Oracle: halves{only: "y"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := made.(*sia)
+	var jobs []*scheduler.JobState
+	decide := func(p *sia, at time.Duration, more int) (points int) {
+		for range more {
+			jobs = append(jobs, &scheduler.JobState{Job: &spec.Job{ID: spec.JobID(fmt.Sprint(len(jobs))), Devices: 1}, Remaining: 1})
+		}
+		if _, err := p.Decide(t.Context(), scheduler.NewSnapshot(at, c, jobs)); err != nil {
+			t.Fatal(err)
+		}
+		return p.last.Points
+	}
+	decide(p, 1*time.Second, 300)
+	next := decide(p, 2*time.Second, 100)
+	again := decide(p, 2*time.Second, 0)
+	cold := decide(&sia{Space: p.Space, exponent: p.exponent, wait: p.wait}, 2*time.Second, 0)
+	if next >= cold || again != next {
+		t.Errorf("%d points from the last prices, %d again, %d without prices", next, again, cold)
 	}
 }
 
