@@ -71,7 +71,7 @@ type sia struct {
 	last, before timedChoice // the last choice, and the last of an earlier time
 }
 
-// timedChoice is a choice from whose prices the next one starts.
+// timedChoice is a choice at a time; the next one starts from its prices.
 type timedChoice struct {
 	at time.Duration
 	Choice
