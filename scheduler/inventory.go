@@ -114,17 +114,23 @@ func (inv *Inventory) For(group int, need spec.Host) *Inventory {
 	if group < 0 || inv.host == nil || need == (spec.Host{}) {
 		return inv
 	}
-	x := &inv.groups[group]
-	size := x.host.Room(need, x.size)
-	short := func(node int) bool { return inv.host[node].Room(need, inv.Free[node]) < inv.Free[node] }
-	some := size < x.size
-	for node := x.first; node < x.end && !some; node++ {
-		some = short(node)
-	}
-	if !some {
+	size := inv.groups[group].host.Room(need, inv.groups[group].size)
+	if size == inv.groups[group].size && !inv.short(group, need) {
 		return inv
 	}
 	return inv.view(group, size, func(node int) int { return inv.host[node].Room(need, inv.Free[node]) })
+}
+
+// short reports whether the host of a node of a group does not cover its free devices for a need per device.
+func (inv *Inventory) short(group int, need spec.Host) bool {
+	for free := inv.Least(group, 1); free > 0; free = inv.Least(group, free+1) {
+		for node := inv.Next(group, free, 0); node >= 0; node = inv.Next(group, free, node+1) {
+			if inv.host[node].Room(need, free) < free {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // view returns a copy with other free devices of the nodes of a group, of at most size.
