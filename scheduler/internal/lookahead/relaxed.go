@@ -131,16 +131,20 @@ func (r *relaxed) undominated(t *Task) []int {
 	for i := range t.Candidates {
 		r.order = append(r.order, i)
 	}
-	slices.SortStableFunc(r.order, func(a, b int) int { return t.Candidates[a].compare(&t.Candidates[b]) }) // most often they are in order
-	group := -1
+	inOrder := func(a, b int) int { return t.Candidates[a].compare(&t.Candidates[b]) }
+	if !slices.IsSortedFunc(r.order, inOrder) {
+		slices.SortStableFunc(r.order, inOrder)
+	}
+	group, shortest := -1, inf
 	return slices.DeleteFunc(r.order, func(i int) bool {
 		w := &t.Candidates[i]
 		if w.Group != group {
-			group, r.kept = w.Group, r.kept[:0]
+			group, shortest, r.kept = w.Group, inf, r.kept[:0]
 		}
-		if slices.ContainsFunc(r.kept, func(o *Candidate) bool { return o.covers(w) }) {
+		if w.Seconds >= shortest && slices.ContainsFunc(r.kept, func(o *Candidate) bool { return o.covers(w) }) {
 			return true
 		}
+		shortest = min(shortest, w.Seconds)
 		r.kept = append(r.kept, w)
 		return false
 	})
@@ -148,8 +152,11 @@ func (r *relaxed) undominated(t *Task) []int {
 
 // compare orders candidates of a task such that each comes before those that it covers.
 func (w *Candidate) compare(o *Candidate) int {
-	if c := cmp.Or(w.Group-o.Group, w.Devices-o.Devices); c != 0 {
-		return c
+	switch {
+	case w.Group != o.Group:
+		return w.Group - o.Group
+	case w.Devices != o.Devices:
+		return w.Devices - o.Devices
 	}
 	return cmp.Or(cmp.Compare(w.Seconds, o.Seconds), cmp.Compare(w.Idle, o.Idle), slices.Compare(o.By, w.By))
 }

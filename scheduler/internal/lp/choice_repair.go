@@ -6,6 +6,80 @@ import (
 	"slices"
 )
 
+// round makes a feasible answer from the mixture, which keeps all capacities on average. Each group takes one of its
+// options in points with a weight, those with the largest options first, such that the use so far remains near that of
+// the mixture. At the best prices all these options are worth the same minus the cost of their resources, so the answer
+// loses only what repair changes.
+func (s *choiceSolver) round() {
+	type mixed struct {
+		group int
+		most  float64 // share of a capacity
+	}
+	var points []int
+	weights := s.mix.weights()
+	for t, w := range weights {
+		if w > 0 {
+			points = append(points, t)
+		}
+	}
+	pick, use, mean := slices.Clone(s.picks[points[0]]), make([]float64, len(s.capacity)), make([]float64, len(s.capacity))
+	var split []mixed
+	for g, first := range pick {
+		m := mixed{g, 0}
+		for _, t := range points {
+			if s.picks[t][g] != first {
+				m.most = math.Max(s.mostShare(first), m.most)
+				m.most = math.Max(s.mostShare(s.picks[t][g]), m.most)
+			}
+		}
+		if m.most > 0 {
+			split = append(split, m)
+			continue
+		}
+		s.take(use, first, 1)
+		s.take(mean, first, 1)
+	}
+	slices.SortStableFunc(split, func(a, b mixed) int { return cmp.Compare(b.most, a.most) })
+	for _, m := range split {
+		for _, t := range points {
+			s.take(mean, s.picks[t][m.group], weights[t])
+		}
+		least := math.Inf(1)
+		for _, t := range points {
+			i := s.picks[t][m.group]
+			s.take(use, i, 1)
+			if off := s.distance(use, mean); off < least {
+				least, pick[m.group] = off, i
+			}
+			s.take(use, i, -1)
+		}
+		s.take(use, pick[m.group], 1)
+	}
+	s.repair(pick, use, s.prices)
+}
+
+// mostShare returns the largest share of a capacity that option i takes.
+func (s *choiceSolver) mostShare(i int32) (most float64) {
+	if i < 0 {
+		return 0
+	}
+	for q := s.usePtr[i]; q < s.usePtr[i+1]; q++ {
+		most = math.Max(most, s.use[q]/s.capacity[s.useOf[q]])
+	}
+	return most
+}
+
+// distance returns the sum of squared differences of two uses, in shares of the capacities.
+func (s *choiceSolver) distance(a, b []float64) (sum float64) {
+	for k, n := range s.capacity {
+		if n > 0 {
+			d := (a[k] - b[k]) / n
+			sum += d * d
+		}
+	}
+	return sum
+}
+
 // repair makes a feasible answer from the best options at prices p and their use, and changes both. While a resource
 // exceeds its capacity it applies the changes with the least loss per unit freed. Then it adds the changes with the
 // largest gains that fit.

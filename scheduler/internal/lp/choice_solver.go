@@ -24,6 +24,7 @@ type choiceSolver struct {
 	prices []float64 // prices with the lowest bound
 	bound  float64
 	mix    *mixture
+	picks  [][]int32 // best options by group, by point of mix
 
 	best      []int32 // best answer: option by group, -1 for none
 	bestValue float64
@@ -163,7 +164,8 @@ const (
 	choiceGap    = 1e-9 // gap of the relaxation that ends column generation
 )
 
-// relax finds the prices with the lowest bound. It also records feasible answers on the way.
+// relax finds the prices with the lowest bound. It rounds the mixture when the bound is a quarter as far from its value
+// as at the last time, until an answer is within the gap.
 func (s *choiceSolver) relax(ctx context.Context, o ChoiceOptions) {
 	none := make([]float64, len(s.capacity))
 	for k, n := range s.capacity {
@@ -171,21 +173,23 @@ func (s *choiceSolver) relax(ctx context.Context, o ChoiceOptions) {
 			none[k] = -1
 		}
 	}
-	s.mix = newMixture(0, none)
+	s.mix, s.picks = newMixture(0, none), [][]int32{slices.Repeat([]int32{-1}, s.groups)}
 	s.evaluate(make([]float64, len(s.capacity)))
 	if o.Prices != nil {
 		s.evaluateAround(o.Prices)
 	}
-	for range choicePoints {
-		if ctx.Err() != nil || !s.mix.solve() {
-			return
-		}
-		lower := s.mix.price[len(s.capacity)]
-		if s.bound-lower <= choiceGap*math.Abs(s.bound) {
-			break
+	for rounded := math.Inf(1); len(s.mix.t) < choicePoints && ctx.Err() == nil && s.mix.solve(); {
+		off := s.bound - s.mix.price[len(s.capacity)]
+		best := off <= choiceGap*math.Abs(s.bound)
+		if best || off <= rounded/4 {
+			rounded = off
+			s.round()
 		}
 		if s.withinGap(o.Gap) {
 			return
+		}
+		if best {
+			break
 		}
 		next, full := make([]float64, len(s.capacity)), make([]float64, len(s.capacity))
 		for k, n := range s.capacity {
@@ -242,11 +246,9 @@ func (s *choiceSolver) evaluate(p []float64) {
 		}
 	}
 	s.mix.add(value, row)
+	s.picks = append(s.picks, pick)
 	if bound < s.bound {
 		s.bound, s.prices = bound, p
-	}
-	if len(s.mix.t)%8 == 0 { // intermediate prices give answers too
-		s.repair(pick, use, p)
 	}
 }
 

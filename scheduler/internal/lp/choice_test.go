@@ -250,3 +250,32 @@ func TestChoiceGapOfTheProvenBound(t *testing.T) {
 		t.Errorf("%+v, gap %g, error %v", got, got.Gap(), err)
 	}
 }
+
+// Many equal groups choose alike at any prices, which is far from their best answer: that mixes the options. Without
+// search, rounding alone must come near the bound.
+func TestChoiceRoundsEqualGroups(t *testing.T) {
+	const seeds = 40
+	sum := 0.0
+	for seed := range uint64(seeds) {
+		r := rand.New(rand.NewPCG(seed, 77))
+		n, types := 100+r.IntN(600), 1+r.IntN(4)
+		c := jobs(1000+seed, 3, types, 10)
+		kinds := c.Groups
+		c.Groups = nil
+		for range n {
+			c.Groups = append(c.Groups, kinds[r.IntN(len(kinds))])
+		}
+		for k := range c.Capacity { // from one device to two per job
+			c.Capacity[k] = math.Floor(math.Pow(float64(2*n), r.Float64()))
+		}
+		got, err := c.Solve(t.Context(), ChoiceOptions{MaxNodes: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkChosen(t, fmt.Sprint("seed ", seed), c, got)
+		sum += got.Gap()
+	}
+	if mean := sum / seeds; mean > 0.002 {
+		t.Errorf("the mean gap is %.3g, want at most 0.002", mean)
+	}
+}
