@@ -30,6 +30,7 @@ type serving struct {
 	url  string
 	rpc  string        // address of gRPC, "" = none
 	done chan struct{} // its standard error has ended
+	last string        // line of its standard error, once done
 }
 
 func startServing(t *testing.T, pacer, data string, flags ...string) *serving {
@@ -44,6 +45,7 @@ func startServing(t *testing.T, pacer, data string, flags ...string) *serving {
 		defer close(s.done)
 		defer close(url)
 		for line := range lines {
+			s.last = line
 			if m := rpcLine.FindStringSubmatch(line); m != nil {
 				s.rpc = m[1]
 			}

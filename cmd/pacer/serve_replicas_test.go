@@ -179,7 +179,7 @@ func (c *rolling) restart(i int, data string, sig os.Signal) {
 	_ = s.cmd.Process.Signal(sig)
 	<-s.done
 	if err := s.cmd.Wait(); (err == nil) != (sig == syscall.SIGTERM) {
-		c.t.Errorf("server %d: %v", i, err)
+		c.t.Errorf("server %d: %v: %s", i, err, s.last)
 	}
 	c.start(i, data)
 	c.waitReady(i)

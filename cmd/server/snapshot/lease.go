@@ -315,7 +315,21 @@ func (l *Lease) Release(ctx context.Context) error {
 	if invalid != nil {
 		return nil
 	}
-	return l.put(ctx, next, true)
+	err := l.put(ctx, next, true)
+	for errors.Is(err, errExists) { // another's, or of a renewal that seemed to fail or was cut off
+		n, r, readErr := newestLease(ctx, l.bucket)
+		if readErr != nil {
+			return readErr
+		}
+		if err := l.follow(n, r); err != nil {
+			return err
+		}
+		if r.Released {
+			return nil
+		}
+		err = l.put(ctx, n+1, true)
+	}
+	return err
 }
 
 // elapsed returns the time from a to b, by the clock that says more.

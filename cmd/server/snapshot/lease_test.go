@@ -86,6 +86,45 @@ func TestLeaseIsRenewed(t *testing.T) {
 	})
 }
 
+// A renewal that was cut off, and took place nevertheless, does not stand in the way of a release. A release that seemed
+// to fail counts, too.
+func TestLeaseReleasedAfterUnknownRenewal(t *testing.T) {
+	for _, released := range []bool{false, true} {
+		b := memory()
+		l, err := Acquire(t.Context(), b, holderOptions("a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.put(t.Context(), l.number+1, released); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Errorf("released before %v: %v", released, err)
+		}
+		if _, r, err := newestLease(t.Context(), b); err != nil || !r.Released {
+			t.Errorf("released before %v: the newest lease is %+v, error %v", released, r, err)
+		}
+	}
+}
+
+// Where another process has taken the lease meanwhile, its object remains the newest.
+func TestLeaseReleasedByAnother(t *testing.T) {
+	b := memory()
+	l, err := Acquire(t.Context(), b, holderOptions("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Acquire(t.Context(), b, holderOptions("a")); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Release(t.Context()); !errors.Is(err, ErrLost) {
+		t.Errorf("error %v, want ErrLost", err)
+	}
+	if n, r, err := newestLease(t.Context(), b); err != nil || r.Released || n != 2 {
+		t.Errorf("the newest lease is %d, %+v, error %v", n, r, err)
+	}
+}
+
 // flaky is a source of delays and failures.
 type flaky struct {
 	random *rand.Rand
