@@ -116,18 +116,22 @@ const unitPrice = 3 // index in prices of priceUnit itself
 
 // trySimple tries all proposals that keep running tasks, give each other task the
 // candidate that is cheapest at one of prices, and order tasks by area, time or slack,
-// or as given.
+// or as given; more than manyTasks only by area.
 func (s *search) trySimple() {
 	cheapest := make([][len(prices)]int, len(s.free))
 	unit := s.priceUnit()
 	for j, i := range s.free {
 		cheapest[j] = s.cheapest(i, unit)
 	}
+	keys := []func(int) float64{s.byArea, s.byTime, s.bySlack, nil}
+	if len(s.free) > manyTasks { // the rounds improve whichever is best
+		keys = keys[:1]
+	}
 	for k := range prices {
 		for j, i := range s.free {
 			s.next.candidate[i] = cheapest[j][k]
 		}
-		for _, key := range []func(int) float64{s.byArea, s.byTime, s.bySlack, nil} {
+		for _, key := range keys {
 			if key == nil {
 				s.next.order = append(s.next.order[:0], s.free...)
 			} else {
