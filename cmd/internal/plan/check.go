@@ -303,7 +303,11 @@ func printComparison(w io.Writer, m *query.Comparison) error {
 		return nil
 	}
 	fmt.Fprintln(w)
-	console.Wrap(w, fmt.Sprintf("A measured step of %s s is %.2f times the predicted one; %.0f %% of the predicted distribution is faster.", number.Significant(m.StepS, 4), m.Ratio, 100*m.Quantile))
+	mfu := ""
+	if m.MFU > 0 {
+		mfu = fmt.Sprintf(", an MFU of %s where %s is predicted", percent(m.MFU), percent(m.MFU*m.Ratio))
+	}
+	console.Wrap(w, fmt.Sprintf("A measured step of %s s is %.2f times the predicted one%s; %.0f %% of the predicted distribution is faster.", number.Significant(m.StepS, 4), m.Ratio, mfu, 100*m.Quantile))
 	question := "where the difference may come from"
 	if m.Ratio < 1 {
 		question = "what may slow the run, though it is faster than predicted"

@@ -26,8 +26,9 @@ type Comparison struct {
 }
 
 // Compare sets a measured step of cfg, in seconds, against its prediction row by found. It weighs reasons by Bayes' rule.
-// The logarithm of the ratio is normal under each: with the spread of the prediction, and shifted and spread further by what the reason adds to the step. The probabilities before the
-// measurement, and how much data loading and a throttled device add, are assumptions.
+// The logarithm of the ratio is the error of the prediction, which is normal, plus what the reason adds, which is
+// exponential: a long wait is less likely than a short one, but no length is impossible. The probabilities before the
+// measurement, and how much a reason adds in the mean, are assumptions.
 func Compare(found *Resolved, cfg spec.Config, row *PlanRow, measured float64) *Comparison {
 	out := &Comparison{StepS: measured, Ratio: measured / row.StepTimeSec}
 	sd := max(math.Log(row.StepTimeHi/row.StepTimeLo)/(2*quantile95), 0.02)
@@ -44,19 +45,19 @@ func Compare(found *Resolved, cfg spec.Config, row *PlanRow, measured float64) *
 		}
 	}
 	reasons := []struct {
-		name                 string
-		prior, shift, spread float64
+		name        string
+		prior, adds float64 // adds is the mean of the logarithm of the factor
 	}{
-		{"nothing but the error of the prediction", 0.5, 0, 0},
-		{"waiting for data loading", 0.15, 0.2, 0.2},
-		{"a slower network than assumed, or traffic that does not overlap", 0.15, math.Log(1 + network), math.Log(1 + network)},
-		{"waiting for kernel launches or the host", 0.1, math.Log(1 + 2*launches), math.Log(1 + 2*launches)},
-		{"throttled or slow devices", 0.1, 0.1, 0.1},
+		{"nothing but the error of the prediction", 0.48, 0},
+		{"waiting for data loading", 0.15, 0.25},
+		{"a slower network than assumed, or traffic that does not overlap", 0.15, math.Log(1 + network)},
+		{"waiting for kernel launches or the host", 0.1, math.Log(1 + 2*launches)},
+		{"throttled or slow devices", 0.1, 0.1},
+		{"another model, plan or stack than was read here, or a fault", 0.02, 1},
 	}
 	total := 0.0
 	for _, r := range reasons {
-		spread := math.Hypot(sd, r.spread)
-		weight := r.prior * distuv.Normal{Mu: r.shift, Sigma: spread}.Prob(at)
+		weight := r.prior * slowed(at, sd, r.adds)
 		out.Causes = append(out.Causes, Cause{r.name, weight})
 		total += weight
 	}
@@ -69,4 +70,13 @@ func Compare(found *Resolved, cfg spec.Config, row *PlanRow, measured float64) *
 	}
 	slices.SortStableFunc(out.Causes, func(a, b Cause) int { return cmp.Compare(b.Probability, a.Probability) })
 	return out
+}
+
+// slowed returns the density at x of a normal variable of deviation sd plus an exponential one of mean m, 0 = none.
+func slowed(x, sd, m float64) float64 {
+	if m == 0 {
+		return distuv.Normal{Sigma: sd}.Prob(x)
+	}
+	m = max(m, sd/8) // below, the sum is normal, and the exponent leaves the range of a float64
+	return math.Exp(sd*sd/(2*m*m)-x/m) * math.Erfc((sd/m-x/sd)/math.Sqrt2) / (2 * m)
 }
