@@ -104,6 +104,8 @@ var architectures = map[string]arch{
 	"umt5": {kind: spec.EncoderDecoder, gated: true, defaults: map[string]any{"d_kv": 64, "n_positions": 512}, adjust: t5},
 	"bart": {kind: spec.EncoderDecoder, tied: true, adjust: bart},
 
+	"marian": {kind: spec.EncoderDecoder, tied: true, adjust: marian},
+
 	"whisper": {kind: spec.EncoderDecoder, tied: true, adjust: whisper},
 
 	"vit":  {kind: spec.Vision, adjust: vit},
@@ -257,6 +259,12 @@ func mbart(c *config, m *spec.Model) {
 func m2m(c *config, m *spec.Model) {
 	translator(c, m)
 	extra(m, 4*float64(m.Hidden))
+}
+
+// marian is m2m without a norm after each stack, and with the table of its sinusoids among the weights of both.
+func marian(c *config, m *spec.Model) {
+	translator(c, m)
+	extra(m, 2*float64(c.count(maxTokens, "max_position_embeddings"))*float64(m.Hidden))
 }
 
 // translator is an encoder and a decoder with biases and norms in all layers.

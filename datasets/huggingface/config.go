@@ -46,7 +46,7 @@ func decode(r io.Reader) (*config, error) {
 
 // language returns the part for the language model; multimodal networks have an object for it.
 func (c *config) language() *config {
-	if c.has("hidden_size", "d_model", "n_embd") {
+	if c.has("hidden_size", "d_model", "n_embd") && (c.has("num_hidden_layers", "n_layer", "num_layers") || !c.has("text_config")) {
 		return c
 	}
 	if text, ok := pairs[c.modelType]; ok {

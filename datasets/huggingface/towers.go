@@ -23,6 +23,7 @@ var towerKinds = map[string]towerKind{
 		h := float64(t.Hidden)
 		return v.patchParams(h) + h + float64(t.Layers)*2*h
 	}},
+	"idefics3":            {besides: siglipTower},
 	"idefics3_vision":     {besides: siglipTower},
 	"smolvlm_vision":      {besides: siglipTower},
 	"intern_vit_6b":       {besides: internTower},
@@ -30,6 +31,8 @@ var towerKinds = map[string]towerKind{
 	"mllama_vision_model": {besides: mllamaTower},
 	"qwen3_vl":            {tokens: patchesOfImage, besides: qwen3Tower},
 	"qwen3_vl_moe":        {tokens: patchesOfImage, besides: qwen3Tower},
+	"qwen3_5":             {tokens: patchesOfImage, besides: qwen3Tower},
+	"qwen3_5_moe":         {tokens: patchesOfImage, besides: qwen3Tower},
 }
 
 // projectors return the parameters between tower and language model, by the model_type of the whole: h is the width of the
@@ -57,6 +60,8 @@ var projectors = map[string]func(c *config, h, to float64) float64{
 	},
 	"qwen3_vl":     qwen3Projector,
 	"qwen3_vl_moe": qwen3Projector,
+	"qwen3_5":      qwen3Projector,
+	"qwen3_5_moe":  qwen3Projector,
 }
 
 // vision returns the vision_config; one without fields if there is none.

@@ -40,30 +40,51 @@ func (c *config) unknown() error {
 	if why, ok := refused[c.modelType]; ok {
 		return fmt.Errorf("huggingface: %w: model_type %q cannot be described: %s; describe a network of about its layers and widths instead", ErrConfig, c.modelType, why)
 	}
-	known := strings.Join(Architectures(), " ")
-	switch {
-	case c.modelType == "" && !c.hasUsualFields():
-		return fmt.Errorf("huggingface: %w: it has no model_type; the known ones are: %s", ErrConfig, known)
-	case !c.hasUsualFields():
-		return fmt.Errorf("huggingface: %w: model_type %q is not known, and it lacks the usual num_hidden_layers, hidden_size and num_attention_heads; the known ones are: %s",
-			ErrConfig, c.modelType, known)
+	if c.modelType == "" && !c.hasUsualFields() {
+		return fmt.Errorf("huggingface: %w: it has no model_type, such as llama, qwen3_moe or vit", ErrConfig)
+	}
+	refuse := func(format string, args ...any) error {
+		return fmt.Errorf("huggingface: %w: %s is not known, %s; %s", ErrConfig, c.kind(), fmt.Sprintf(format, args...), similar(c.modelType))
+	}
+	if !c.hasUsualFields() {
+		return refuse("and it lacks the usual num_hidden_layers, hidden_size and num_attention_heads")
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.fields)) {
 		if mixer.MatchString(key) {
-			return fmt.Errorf("huggingface: %w: model_type %q is not known, and its %s means layers without attention; the known ones are: %s", ErrConfig, c.modelType, key, known)
+			return refuse("and its %s means layers without attention", key)
 		}
 		if c.value(key) != nil && shapely.MatchString(key) && !slices.Contains(usual, key) && c.shapes(key) {
-			return fmt.Errorf("huggingface: %w: model_type %q is not known, nor what its %s does to the shape; the known ones are: %s", ErrConfig, c.modelType, key, known)
+			return refuse("nor what its %s does to the shape", key)
 		}
 	}
 	if act := c.word("hidden_act"); !strings.Contains(act, "silu") && !strings.Contains(act, "swiglu") {
-		return fmt.Errorf("huggingface: %w: model_type %q is not known, and hidden_act=%q does not say how many matrices its MLP has; the known ones are: %s", ErrConfig, c.modelType, act, known)
+		return refuse("and hidden_act=%q does not say how many matrices its MLP has", act)
 	}
 	c.warn("architecture %q is not known: read as a decoder by its usual fields", c.modelType)
 	if !c.has("tie_word_embeddings") {
 		c.warn("architecture %q does not say whether it has tie_word_embeddings: taken as false", c.modelType)
 	}
 	return nil
+}
+
+// kind is the field that says the architecture, with its value.
+func (c *config) kind() string {
+	field := "model_type"
+	if !c.has(field) {
+		field = "_class_name"
+	}
+	return fmt.Sprintf("%s %q", field, c.modelType)
+}
+
+// similar says which known architectures begin as name does, and else what to do.
+func similar(name string) string {
+	names := Architectures()
+	n := len(names)
+	names = slices.DeleteFunc(names, func(s string) bool { return len(name) < 4 || len(s) < 4 || !strings.EqualFold(s[:4], name[:4]) })
+	if len(names) == 0 {
+		return fmt.Sprintf("it is none of the %d known ones: describe a network of about its layers and widths instead", n)
+	}
+	return "of its family these are known: " + strings.Join(names, " ")
 }
 
 // mixer matches the names of fields of layers without attention.
