@@ -216,10 +216,10 @@ func dense(c spec.Config) spec.Config {
 	return c
 }
 
-// llamaLike is dense with a network that torchtitan has.
+// llamaLike is dense with layers that torchtitan has, as many as c's.
 func llamaLike(c spec.Config) spec.Config {
 	c = dense(c)
-	c.Model.Name, c.Model.Layers, c.Model.Hidden, c.Model.Heads, c.Model.KVHeads, c.Model.FFN, c.Model.Vocab, c.Model.GatedMLP = "Llama3-70B", 80, 8192, 64, 8, 28672, 128256, true
+	c.Model.Hidden, c.Model.Heads, c.Model.KVHeads, c.Model.FFN, c.Model.Vocab, c.Model.GatedMLP = 8192, 64, 8, 28672, 128256, true
 	return c
 }
 

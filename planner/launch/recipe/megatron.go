@@ -61,7 +61,7 @@ var megatronKeys = map[string]rule{
 	"--use-torch-fsdp2": when(ZeRO, 3), "--data-parallel-sharding-strategy": sharding, "--num-distributed-optimizer-instances": number(instances),
 	"--optimizer-cpu-offload": when2(Offload, "optimizer"), "--cpu-optimizer": when2(Offload, "optimizer"),
 	"--recompute-activations": when2(Recompute, "selective"), "--recompute-granularity": oneOf(Recompute, map[string]string{"selective": "selective", "full": "full"}),
-	"--checkpoint-activations": when2(Recompute, "full"), "--micro-batch-size": number(MicroBatch), "--batch-size": fallback(MicroBatch), "--global-batch-size": number(GlobalBatch),
+	"--checkpoint-activations": when2(Recompute, "full"), "--activations-checkpoint-method": oneOf(Recompute, map[string]string{"uniform": "full", "block": "full"}), "--micro-batch-size": number(MicroBatch), "--batch-size": fallback(MicroBatch), "--global-batch-size": number(GlobalBatch),
 	"--bf16": when2(Precision, "bf16"), "--fp16": when2(Precision, "fp16"), "--fp8-format": nothing, "--fp8-hybrid": nothing, "--fp8-e4m3": nothing, "--fp4-format": nothing,
 	"--optimizer": lower(Optimizer), "--nproc-per-node": number(PerNode), "--nnodes": number(Nodes), "--num-gpus": number(PerNode), "--num-nodes": number(Nodes),
 	"--lora-rank": number(LoRARank), "program": nothing,

@@ -22,7 +22,7 @@ var nemoYAML = format{
 		"model.sequence_parallel": yesNo(SP), "model.activations_checkpoint_granularity": oneOf(Recompute, map[string]string{"": "none", "null": "none", "none": "none", "selective": "selective", "full": "full"}),
 		"model.fp8": nothing, "model.fsdp": nothing, "model.fsdp_sharding_strategy": nothing, "model.optim.name": lower(Optimizer),
 		"model.hybrid_override_pattern": text(hybrid), "model.mamba_ngroups": number(mixerGroups), "model.ngroups_mamba": number(mixerGroups), "model.mamba_state_dim": number(mixerState), "model.mamba_head_dim": number(mixerHeadDim),
-		"model.gated_linear_unit": yesNo(Gated), "_target_": nothing, "model._target_": nothing,
+		"model.gated_linear_unit": yesNo(Gated), "_target_": nothing, "model._target_": nemoModel,
 		"trainer.strategy.tensor_model_parallel_size": number(TP), "trainer.strategy.pipeline_model_parallel_size": number(PP), "trainer.strategy.context_parallel_size": number(CP), "trainer.strategy.expert_model_parallel_size": number(EP),
 		"trainer.strategy.virtual_pipeline_model_parallel_size": number(VPP), "trainer.strategy.sequence_parallel": yesNo(SP), "trainer.plugins.precision": oneOf(Precision, precisions), "trainer.plugins.fp8": text(fp8Recipe),
 		"model.config._target_": nemoModel, "model.config.seq_length": number(SeqLen), "model.config.recompute_granularity": text(Recompute), "data.seq_length": fallback(SeqLen), "data.global_batch_size": number(GlobalBatch), "data.micro_batch_size": number(MicroBatch),
@@ -70,11 +70,12 @@ const fp8Recipe Field = "fp8_recipe"
 func init() { internal[fp8Recipe] = true }
 
 var (
-	nemoClass   = regexp.MustCompile(`^(\w+?)(\d*)Config(\w*)$`)
+	nemoClass   = regexp.MustCompile(`^(\w+?)(\d*)(?:Config|ModelProvider)(\w*)$`)
 	nemoVersion = regexp.MustCompile(`^(\D+\d)(\d)$`)
 )
 
-// nemoModel reads the class of a network, such as Llama31Config8B, as a name on the Hub: Llama3.1-8B.
+// nemoModel reads the class of a network, such as Llama31Config8B of NeMo 2 or Llama31ModelProvider8B of Megatron Bridge, as
+// a name on the Hub: Llama3.1-8B.
 func nemoModel(r *Recipe, e *keyfile.Entry) {
 	m := nemoClass.FindStringSubmatch(e.Value[strings.LastIndex(e.Value, ".")+1:])
 	if m == nil || m[3] == "" {

@@ -53,6 +53,11 @@ func TestOtherFiles(t *testing.T) {
 		{name: "scaled.sh", text: "python3 MaxText/train.py MaxText/configs/base.yml run_name=a global_parameter_scale=16 per_device_batch_size=2 remat_policy=full", want: map[Field]any{Layers: 16, Hidden: 2048}, params: 15.83, kind: spec.Decoder},
 		{name: "nemo2.yaml", text: "_target_: nemo.collections.llm.api.pretrain\nmodel:\n  config:\n    _target_: nemo.collections.llm.gpt.model.llama.Llama31Config8B\n    seq_length: 8192\ntrainer:\n  devices: 8\n  num_nodes: 2\n  strategy:\n    tensor_model_parallel_size: 2\n    context_parallel_size: 2\n  plugins:\n    precision: bf16-mixed\n    fp8: hybrid\ndata:\n  global_batch_size: 64\n  micro_batch_size: 1\noptim:\n  config:\n    use_distributed_optimizer: true\n",
 			want: map[Field]any{ModelName: "Llama3.1-8B", TP: 2, CP: 2, DP: 4, GradAccum: 16, ZeRO: 1, Precision: "fp8", SeqLen: 8192}},
+		{name: "provider.yaml", text: "model:\n  _target_: megatron.bridge.models.llama.llama_provider.Llama31ModelProvider70B\n  tensor_model_parallel_size: 4\n  seq_length: 8192\ntrain:\n  global_batch_size: 128\n  micro_batch_size: 1\n",
+			want: map[Field]any{ModelName: "Llama3.1-70B", TP: 4, SeqLen: 8192}},
+		{name: "method.sh", text: "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 256 --num-attention-heads 4 --seq-length 128 --micro-batch-size 1 --global-batch-size 8 --activations-checkpoint-method uniform",
+			want: map[Field]any{Recompute: "full"}},
+		{name: "interleaved.toml", text: "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nlocal_batch_size = 8\nseq_len = 4096\n[parallelism]\npipeline_parallel_degree = 4\npipeline_parallel_schedule = \"Interleaved1F1B\"\n", want: map[Field]any{PP: 4, VPP: 2}},
 		{name: "bridge.yaml", text: "model:\n  tensor_model_parallel_size: 2\n  seq_length: 4096\ntrain:\n  global_batch_size: 128\n  micro_batch_size: 2\n  train_iters: 20\nddp:\n  use_distributed_optimizer: true\nmixed_precision: bf16_with_mxfp8_mixed\n",
 			want: map[Field]any{TP: 2, MicroBatch: 2, GlobalBatch: 128, ZeRO: 1, Precision: "fp8"}},
 		{name: "mamba.yaml", text: "name: megatron_mamba\ntrainer:\n  devices: 8\n  num_nodes: 1\nmodel:\n  micro_batch_size: 1\n  global_batch_size: 8\n  hybrid_override_pattern: null\n  ngroups_mamba: 8\n  num_layers: 4\n  hidden_size: 1024\n  ffn_hidden_size: 4096\n  num_attention_heads: 16\n  encoder_seq_length: 2048\n  vocab_size: 1000\n",
@@ -226,5 +231,13 @@ func TestFractionsOfSamples(t *testing.T) {
 	to.MicroBatch, to.TP, to.DP = 1, 4, 2
 	if text, why := r.Diff(spec.Config{Plan: p}, spec.Config{Plan: to}, Options{}); why != "" || !strings.Contains(text, "+per_device_batch_size: 0.25") {
 		t.Errorf("%s%s", text, why)
+	}
+}
+
+// A file that a script sources may set arguments of the training: it is named, unless it only sets up a shell.
+func TestSourcedFiles(t *testing.T) {
+	r, err := Read("a.sh", []byte("source /etc/profile.d/modules.sh\n. ~/.bashrc\nsource venv/bin/activate\nsource ./common.sh\ntorchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 256 --num-attention-heads 4 --seq-length 128 --micro-batch-size 1 --global-batch-size 8\n"), Options{})
+	if err != nil || len(r.Unknown) != 1 || r.Unknown[0] != "source ./common.sh" {
+		t.Errorf("%v, unknown %q, want the sourced file", err, r.Unknown)
 	}
 }

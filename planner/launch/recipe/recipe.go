@@ -211,6 +211,9 @@ func readScript(name, text string, candidates []*format, o Options) (*Recipe, er
 		}
 	}
 	slices.Sort(r.Unset)
+	for _, file := range s.Unread {
+		r.Unknown = append(r.Unknown, "source "+file)
+	}
 	if best == &megatronArguments || best == &trainerArguments {
 		r.slurm(s)
 	}

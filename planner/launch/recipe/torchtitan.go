@@ -123,6 +123,9 @@ func torchtitanFinish(r *Recipe) {
 	}
 	if parts := r.texts[stages]; parts != "" && pp > 1 {
 		r.numbers[VPP] = max(strings.Count(parts, "[")/pp, 1)
+	} else if strings.HasPrefix(strings.ToLower(r.texts[Schedule]), "interleaved") && r.numbers[perChunk] == 0 && pp > 1 && !r.isOldTitan() {
+		r.numbers[VPP] = 2
+		r.assume("a rank has 2 stages, as torchtitan gives it unless pipeline_parallel_layers_per_stage says otherwise")
 	}
 	r.schedule()
 }

@@ -1,10 +1,12 @@
 package recipe
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner/launch"
 	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
 )
 
@@ -44,7 +46,7 @@ func (r *Recipe) titanChanges(from, to *spec.Config) [][]change {
 	before, err := r.settings(&was)
 	known := err == nil
 	after, err := r.settings(&now)
-	if err != nil && was.Plan.EP == now.Plan.EP { // the network may be one that package launch does not write
+	if onlyModel(err) && was.Plan.EP == now.Plan.EP {
 		was, now = llamaLike(was), llamaLike(now)
 		before, _ = r.settings(&was)
 		known = before != nil
@@ -90,6 +92,12 @@ func (r *Recipe) titanChanges(from, to *spec.Config) [][]change {
 		out = append(out, changes)
 	}
 	return out
+}
+
+// onlyModel reports whether err says that package launch lacks the network, and nothing else of a configuration.
+func onlyModel(err error) bool {
+	var bad *launch.Inexpressible
+	return errors.As(err, &bad) && !slices.ContainsFunc(bad.Parts, func(p launch.Part) bool { return p.Field != "model" })
 }
 
 // ofPlan reports whether a plan decides a key, and the file needs it to say that plan.

@@ -157,3 +157,26 @@ func TestTorchtitanEditsOfAnyPlan(t *testing.T) {
 	}
 	t.Logf("%d files edited", edits)
 }
+
+// The stages of an edited file are those of its own network, and a plan that torchtitan lacks for a network is not written.
+func TestTorchtitanStagesOfTheNetwork(t *testing.T) {
+	const text = "[model]\nname = \"x\"\nflavor = \"y\"\n[training]\nlocal_batch_size = 8\n" + titanSeq
+	r, err := Read("job.toml", []byte(text), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, to := planned(t, "dp=8,mb=8,zero=3"), planned(t, "dp=2,pp=4,vp=2,mb=1,ga=32,zero=1")
+	for _, c := range []*spec.Config{&from, &to} {
+		c.Model = spec.Model{Name: "plain", Kind: spec.Decoder, Layers: 30, Hidden: 4096, Heads: 32, FFN: 16384, Vocab: 50000, SeqLen: 8192}
+	}
+	edited, ok := edit(t, r, from, to)
+	if !ok || strings.Count(edited, `"layers.`) != 30 {
+		t.Errorf("the stages hold %d layers, want 30:\n%s", strings.Count(edited, `"layers.`), edited)
+	}
+	for _, c := range []*spec.Config{&from, &to} {
+		c.Model = spec.Model{Name: "Qwen3-32B", Kind: spec.Decoder, Layers: 64, Hidden: 5120, Heads: 64, KVHeads: 8, HeadDim: 128, FFN: 25600, Vocab: 151936, GatedMLP: true, SeqLen: 8192}
+	}
+	if text, why := r.Diff(from, to, Options{}); text != "" || !strings.Contains(why, "Qwen 3 has no pipeline") {
+		t.Errorf("a pipeline of Qwen 3: %q, %q", why, text)
+	}
+}

@@ -29,6 +29,7 @@ type Script struct {
 	Commands [][]string        // every command with its arguments, in order
 	Files    map[string]string // text that the script writes to files, by path.Clean of the name
 	Unset    map[string]bool   // variables that were used in a command and have no value
+	Unread   []string          // files that the script sources and does not write
 
 	// Nodes, and devices and tasks of a node, of the last #SBATCH line or option of sbatch, "" = none.
 	Nodes, GPUs, Tasks string
@@ -301,9 +302,15 @@ func (s *Script) call(c *syntax.CallExpr, redirs []*syntax.Redirect) error {
 	return nil
 }
 
+// environment matches the names of files that set up a shell or its programs, and no arguments of a training.
+var environment = regexp.MustCompile(`^/(?:etc|usr|opt)/|(?:^|/)\.?(?:activate|\w*(?:bashrc|profile|zshrc)|(?:conda|modules?|setvars|nvm)\.sh|\.env)$`)
+
 // source follows a file that the script has written, in its own shell.
 func (s *Script) source(name string) error {
 	text, ok := s.Written(name)
+	if !ok && !environment.MatchString(name) && !slices.Contains(s.Unread, name) && len(s.Unread) < maxScripts {
+		s.Unread = append(s.Unread, name)
+	}
 	if !ok || s.depth >= maxScripts {
 		return nil
 	}
