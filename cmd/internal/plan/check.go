@@ -283,6 +283,10 @@ func printPort(w io.Writer, r *query.Check) error {
 		rows = append(rows, planRow{PlanRow: *r.Port.Same})
 		title = "On " + r.Port.Accelerator + " the best plan and that of the file are:"
 	}
+	if held := r.Port.Held; held != nil && held.Plan != r.Port.Best.Plan {
+		rows = append(rows, planRow{PlanRow: *held})
+		title = strings.TrimSuffix(title, ":") + "; the last is the best that the file can hold:"
+	}
 	if err := printColumns(w, rows, title, columns{}); err != nil {
 		return err
 	}

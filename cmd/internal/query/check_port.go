@@ -61,8 +61,7 @@ func (c *checker) port(ctx context.Context) (*Port, error) {
 	if out.Same, err = c.samePlan(ctx, &found, pl, best.Config.Plan.Precision); err != nil {
 		return nil, err
 	}
-	out.Diff, out.NoDiff, err = c.portDiff(ctx, found.Request, pl)
-	return out, err
+	return out, c.portDiff(ctx, found.Request, pl, out)
 }
 
 func (p *Port) note(format string, args ...any) {
@@ -106,12 +105,12 @@ func (c *checker) samePlan(ctx context.Context, found *Resolved, pl *planner.Pla
 	return &row, nil
 }
 
-// portDiff returns the diff of the file to the best plan that it can hold, or why there is none.
-func (c *checker) portDiff(ctx context.Context, at planner.Request, pl *planner.Planner) (diff, why string, err error) {
+// portDiff sets the diff of the file to the best plan that it can hold, with that plan, or why there is none.
+func (c *checker) portDiff(ctx context.Context, at planner.Request, pl *planner.Planner, out *Port) error {
 	at.Top = 200
 	ranking, err := pl.Rank(ctx, at)
 	if err != nil {
-		return "", "", err
+		return err
 	}
 	from := c.fileConfig()
 	i := slices.IndexFunc(ranking.Choices, func(ch planner.Choice) bool { return !ch.Fits })
@@ -120,15 +119,20 @@ func (c *checker) portDiff(ctx context.Context, at planner.Request, pl *planner.
 	}
 	for _, ch := range ranking.Choices[:i] {
 		if ch.Config.Plan == from.Plan && len(c.file.Lacks(at.Accelerator)) == 0 {
-			return "", "the file says the best plan that it can hold already", nil
+			out.NoDiff = "the file says the best plan that it can hold already"
+			return nil
 		}
 		text, no := c.file.Diff(from, ch.Config, recipe.Options{Set: c.q.Set})
 		if no == "" {
-			return text, "", nil
+			row := NewPlanRow(ch)
+			c.widen(&row)
+			out.Diff, out.NoDiff, out.Held = text, "", &row
+			return nil
 		}
-		why = cmp.Or(why, no)
+		out.NoDiff = cmp.Or(out.NoDiff, no)
 	}
-	return "", cmp.Or(why, "nothing fits"), nil
+	out.NoDiff = cmp.Or(out.NoDiff, "nothing fits")
+	return nil
 }
 
 // fileConfig is the configuration with the plan as the file says it.
