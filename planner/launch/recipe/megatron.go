@@ -82,9 +82,12 @@ func distributed(r *Recipe, e *keyfile.Entry) {
 // when2 sets a field to a text if the option is given.
 func when2(of Field, v string) rule { return word(of, v, "") }
 
+// shardingStages are the ZeRO stages of the strategies of Megatron-FSDP.
+var shardingStages = map[string]int{"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}
+
 // sharding reads --data-parallel-sharding-strategy, which applies under Megatron-FSDP.
 func sharding(r *Recipe, e *keyfile.Entry) {
-	stage, ok := map[string]int{"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}[e.Value]
+	stage, ok := shardingStages[e.Value]
 	if !ok {
 		r.problem("%s: %q is not one of no_shard, optim, optim_grads, optim_grads_params", e.Key, e.Value)
 		return

@@ -27,7 +27,7 @@ var nemoYAML = format{
 		"trainer.strategy.virtual_pipeline_model_parallel_size": number(VPP), "trainer.strategy.sequence_parallel": yesNo(SP), "trainer.plugins.precision": oneOf(Precision, precisions), "trainer.plugins.fp8": text(fp8Recipe),
 		"model.config._target_": nemoModel, "model.config.seq_length": number(SeqLen), "model.config.recompute_granularity": text(Recompute), "data.seq_length": fallback(SeqLen), "data.global_batch_size": number(GlobalBatch), "data.micro_batch_size": number(MicroBatch),
 		"optim.config.use_distributed_optimizer": when(ZeRO, 1), "trainer.strategy.ddp.use_distributed_optimizer": when(ZeRO, 1), "optim.config.optimizer": lower(Optimizer),
-		"train.global_batch_size": number(GlobalBatch), "train.micro_batch_size": number(MicroBatch), "optimizer.use_distributed_optimizer": when(ZeRO, 1), "ddp.use_distributed_optimizer": when(ZeRO, 1), "optimizer.optimizer": lower(Optimizer),
+		"train.global_batch_size": number(GlobalBatch), "train.micro_batch_size": number(MicroBatch), "optimizer.use_distributed_optimizer": when(ZeRO, 1), "ddp.use_distributed_optimizer": when(ZeRO, 1), "ddp.use_megatron_fsdp": nothing, "ddp.data_parallel_sharding_strategy": nothing, "optimizer.optimizer": lower(Optimizer),
 		"mixed_precision": bridgePrecision, "model.recompute_granularity": text(Recompute), "dataset.seq_length": fallback(SeqLen), "dataset.sequence_length": fallback(SeqLen), "model.num_moe_experts": positive(Experts), "model.moe_router_topk": number(TopK), "model.moe_ffn_hidden_size": number(ExpertFFN), "model.share_embeddings_and_output_weights": yesNo(Tied),
 		"model.encoder.num_layers": number(Layers), "model.encoder.hidden_size": number(Hidden), "model.encoder.num_attention_heads": number(Heads), "model.encoder.ffn_hidden_size": number(FFN), "model.encoder.kv_channels": number(HeadDim), "model.decoder.num_layers": number(decoderLayers),
 		"model.encoder.activations_checkpoint_granularity": oneOf(Recompute, map[string]string{"": "none", "null": "none", "none": "none", "selective": "selective", "full": "full"}), "model.encoder.activation": nothing, "model.seq_length": number(SeqLen), "name": nothing,
@@ -52,9 +52,12 @@ var nemoYAML = format{
 		"model.cpu_offloading":                  {"activations are moved to the host", 0.2, 0.3},
 		"model.cpu_offloading_num*":             {"activations are moved to the host", 0.2, 0.3},
 		"model.recompute_modules":               {"which modules recompute", 0.05, 0.1},
+		"model.recompute_method":                {"which layers recompute together", 0.02, 0.05},
+		"model.recompute_num_layers":            {"how many layers recompute", 0.05, 0.1},
 		"model.fine_grained_*":                  {"activations are moved to the host", 0.2, 0.3},
 		"model.optim.*dtype":                    {"optimizer states or gradients have another format", 0.03, 0.1},
 		"model.enable_cuda_graph":               {"kernels are launched by CUDA graphs", 0.1, 0.05},
+		"model.cuda_graph_*":                    {"kernels are launched by CUDA graphs", 0.1, 0.05},
 		"model.moe_*capacity*":                  {"tokens beyond the capacity of an expert are dropped or padded", 0.1, 0.1},
 		"model.data.*packed*":                   {"samples are packed documents", 0.1, 0.1},
 	},
@@ -102,6 +105,9 @@ func nemoFinish(r *Recipe) {
 	switch name := r.texts[Optimizer]; {
 	case strings.Contains(name, "mcore_distributed") || strings.Contains(name, "distributed_fused"):
 		r.setDefault(ZeRO, 1)
+	}
+	if stage, ok := shardingStages[r.valueOf("ddp.data_parallel_sharding_strategy")]; ok && r.flagOf("ddp.use_megatron_fsdp") {
+		r.numbers[ZeRO] = stage
 	}
 	if r.flagOf("model.fsdp") {
 		switch strings.ToLower(r.valueOf("model.fsdp_sharding_strategy")) {

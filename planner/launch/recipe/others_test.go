@@ -58,6 +58,8 @@ func TestOtherFiles(t *testing.T) {
 		{name: "method.sh", text: "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 256 --num-attention-heads 4 --seq-length 128 --micro-batch-size 1 --global-batch-size 8 --activations-checkpoint-method uniform",
 			want: map[Field]any{Recompute: "full"}},
 		{name: "interleaved.toml", text: "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nlocal_batch_size = 8\nseq_len = 4096\n[parallelism]\npipeline_parallel_degree = 4\npipeline_parallel_schedule = \"Interleaved1F1B\"\n", want: map[Field]any{PP: 4, VPP: 2}},
+		{name: "saved.yaml", text: "ddp:\n  use_distributed_optimizer: true\n  use_megatron_fsdp: true\n  data_parallel_sharding_strategy: optim_grads_params\nmodel:\n  tensor_model_parallel_size: 1\n  seq_length: 4096\n  recompute_granularity: full\n  recompute_method: uniform\ntrain:\n  global_batch_size: 128\n  micro_batch_size: 2\n",
+			want: map[Field]any{ZeRO: 3, Recompute: "full"}, uncounted: "model.recompute_method"},
 		{name: "bridge.yaml", text: "model:\n  tensor_model_parallel_size: 2\n  seq_length: 4096\ntrain:\n  global_batch_size: 128\n  micro_batch_size: 2\n  train_iters: 20\nddp:\n  use_distributed_optimizer: true\nmixed_precision: bf16_with_mxfp8_mixed\n",
 			want: map[Field]any{TP: 2, MicroBatch: 2, GlobalBatch: 128, ZeRO: 1, Precision: "fp8"}},
 		{name: "mamba.yaml", text: "name: megatron_mamba\ntrainer:\n  devices: 8\n  num_nodes: 1\nmodel:\n  micro_batch_size: 1\n  global_batch_size: 8\n  hybrid_override_pattern: null\n  ngroups_mamba: 8\n  num_layers: 4\n  hidden_size: 1024\n  ffn_hidden_size: 4096\n  num_attention_heads: 16\n  encoder_seq_length: 2048\n  vocab_size: 1000\n",
@@ -239,5 +241,17 @@ func TestSourcedFiles(t *testing.T) {
 	r, err := Read("a.sh", []byte("source /etc/profile.d/modules.sh\n. ~/.bashrc\nsource venv/bin/activate\nsource ./common.sh\ntorchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 256 --num-attention-heads 4 --seq-length 128 --micro-batch-size 1 --global-batch-size 8\n"), Options{})
 	if err != nil || len(r.Unknown) != 1 || r.Unknown[0] != "source ./common.sh" {
 		t.Errorf("%v, unknown %q, want the sourced file", err, r.Unknown)
+	}
+}
+
+// A micro-batch that follows from the global batch is not called an assumption.
+func TestMicroBatchOfTheBatch(t *testing.T) {
+	r, err := Read("ds.json", []byte(`{"train_batch_size": 256, "gradient_accumulation_steps": 4, "zero_optimization": {"stage": 1}}`), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, notes, err := r.Plan(8)
+	if err != nil || p.MicroBatch != 8 || strings.Contains(strings.Join(notes, "; "), "micro-batch") {
+		t.Errorf("micro-batch %d, notes %q: %v", p.MicroBatch, notes, err)
 	}
 }

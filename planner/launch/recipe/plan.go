@@ -52,6 +52,13 @@ const maxDevices = 1 << 20
 // batch sets micro-batch and accumulation. A global batch that the file gives stays, whatever the devices are.
 func (r *Recipe) batch(p *spec.Plan, note func(string, ...any)) error {
 	micro, hasMicro := r.numbers[MicroBatch]
+	assumed := false
+	done := func() error {
+		if assumed {
+			note("the micro-batch is not in the file: %d is assumed", p.MicroBatch)
+		}
+		return r.checkBatch(p)
+	}
 	if !hasMicro {
 		micro = 1
 		if perChip, ok := r.perChip(); ok && perChip > 0 {
@@ -66,7 +73,7 @@ func (r *Recipe) batch(p *spec.Plan, note func(string, ...any)) error {
 			if r.Format == "trainer" {
 				micro = trainerMicroBatch
 			}
-			note("the micro-batch is not in the file: %d is assumed", micro)
+			assumed = true
 		}
 	}
 	p.MicroBatch = micro
@@ -79,19 +86,19 @@ func (r *Recipe) batch(p *spec.Plan, note func(string, ...any)) error {
 	if accum, ok := r.numbers[GradAccum]; ok && r.explicit[GradAccum] && !(hasGlobal && r.explicit[GlobalBatch] && hasMicro && mul(micro, mul(accum, p.DP)) != global) {
 		p.AccumSteps = max(accum, 1)
 		if hasGlobal && !hasMicro && global%mul(p.AccumSteps, p.DP) == 0 {
-			p.MicroBatch = global / mul(p.AccumSteps, p.DP)
+			p.MicroBatch, assumed = global/mul(p.AccumSteps, p.DP), false
 		}
-		return r.checkBatch(p)
+		return done()
 	}
 	if !hasGlobal {
 		p.AccumSteps = max(p.AccumSteps, 1)
-		return r.checkBatch(p)
+		return done()
 	}
 	if global < 1 || micro < 1 || global%mul(micro, p.DP) != 0 {
 		return fmt.Errorf("recipe: %s: a global batch of %d is not a multiple of micro-batch %d x dp=%d", r.name, global, micro, p.DP)
 	}
 	p.AccumSteps = global / mul(micro, p.DP)
-	return r.checkBatch(p)
+	return done()
 }
 
 func (r *Recipe) checkBatch(p *spec.Plan) error {

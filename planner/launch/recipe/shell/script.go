@@ -57,7 +57,9 @@ var errLong = fmt.Errorf("more than %d statements", maxSteps)
 func Run(name, text string, given map[string]string) (*Script, error) {
 	s := &Script{vars: map[string]expand.Variable{}, given: given, Files: map[string]string{}, unknown: map[string]bool{}, Unset: map[string]bool{}, missed: map[string]bool{}, holes: map[string][]string{}, funcs: map[string]*syntax.Stmt{}}
 	s.header(text)
-	if err := s.run(name, text); err != nil {
+	if err := s.run(name, text); errors.As(err, new(syntax.ParseError)) {
+		return nil, err // which begins with the name
+	} else if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return s, nil

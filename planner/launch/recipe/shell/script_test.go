@@ -106,7 +106,7 @@ func TestBounds(t *testing.T) {
 		"if",
 	} {
 		s, err := Run("test.sh", text, nil)
-		if err != nil && !strings.HasPrefix(err.Error(), "test.sh: ") {
+		if err != nil && !strings.HasPrefix(err.Error(), "test.sh:") {
 			t.Errorf("%.20s: %v", text, err)
 		}
 		if err == nil && len(strings.Join(slices.Concat(s.Commands...), "")) > maxScript {
