@@ -226,7 +226,9 @@ func changes(p spec.Plan, cpu bool) []change {
 	all := p
 	all.Schedule, all.Shard = spec.ScheduleDefault, 0
 	all.MicroBatch, all.AccumSteps, all.Recompute = 1, p.AccumSteps*p.MicroBatch, spec.RecomputeFull
-	out = append(out, change{fmt.Sprintf("mb=1,ga=%d,recompute=full", all.AccumSteps), all})
+	if !slices.ContainsFunc(out, func(c change) bool { return c.plan == all }) && all != p {
+		out = append(out, change{fmt.Sprintf("mb=1,ga=%d,recompute=full", all.AccumSteps), all})
+	}
 	return slices.DeleteFunc(out, func(c change) bool { return first(redundant(&c.plan), offloadable(&c.plan)) != noViolation })
 }
 

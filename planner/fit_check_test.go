@@ -31,6 +31,7 @@ func TestFitCheck(t *testing.T) {
 		{"fits", gpt13b, 80, 8, 8, "dp=8,zero=3,recompute=full", true, ""},
 		{"micro-batch too large", gpt13b, 80, 8, 512, "dp=8,mb=64,ga=1,zero=3", false, "recompute=full"},
 		{"states too large", gpt13b, 80, 16, 16, "dp=16,recompute=full", false, "zero=3"},
+		{"micro-batch of 1", gpt13b, 80, 8, 64, "dp=8,ga=8,zero=3", false, "recompute=full"},
 		{"any plan", gpt13b, 80, 8, 8, "", true, ""},
 		{"more devices", gpt65b, 8, 1, 64, "", false, "devices"},
 	} {
@@ -54,9 +55,13 @@ func TestFitCheck(t *testing.T) {
 			if want := got.Prediction.MemoryBytes; math.Abs(got.Memory.Total()-want) > 1e-6*want {
 				t.Errorf("parts add up to %g bytes, predicted are %g", got.Memory.Total(), want)
 			}
-			found := false
+			found, seen := false, map[spec.Plan]string{}
 			for _, f := range got.Fixes {
 				found = found || strings.Contains(f.Change, c.change)
+				if other, twice := seen[f.Choice.Config.Plan]; twice {
+					t.Errorf("%s and %s are one plan", other, f.Change)
+				}
+				seen[f.Choice.Config.Plan] = f.Change
 				if !f.Choice.Fits || f.Choice.Config.Plan.GlobalBatch() != c.batch {
 					t.Errorf("%s: plan %s fits %v", f.Change, f.Choice.Config.Plan, f.Choice.Fits)
 				}
