@@ -39,6 +39,10 @@ func (b *tab) paste(text string, values map[string]string) {
 // TestBrowserCheck pastes and drops launch files.
 func TestBrowserCheck(t *testing.T) {
 	b := open(t, server.Options{})
+	b.load("/?view=check&accelerator=h100")
+	b.run(chromedp.Click(`//button[text()="Check an example"]`, chromedp.BySearch))
+	b.wait(`document.querySelector("#view .facts") && !document.body.textContent.includes("Check an example") && document.querySelector("#view h2").textContent.includes("The plan fits")`)
+	b.accessible()
 	b.load("/?view=check&model=llama3-8b&accelerator=h100&devices=16&batch=128")
 	b.run(chromedp.Click("#view button.go"))
 	b.wait(`document.querySelector("#view .wrong").textContent.includes("no launch file")`)

@@ -10,6 +10,17 @@ const labels = {
 };
 const most = 80 << 10; // characters of a launch file
 
+// A file for those who have none at hand.
+const sample = `#!/bin/bash
+torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py \\
+  --num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 \\
+  --group-query-attention --num-query-groups 8 --swiglu --vocab-size 128256 \\
+  --untie-embeddings-and-output-weights --seq-length 8192 --max-position-embeddings 8192 \\
+  --tensor-model-parallel-size 4 --sequence-parallel --use-distributed-optimizer \\
+  --micro-batch-size 1 --global-batch-size 128 --recompute-granularity full \\
+  --recompute-method uniform --recompute-num-layers 1 --bf16
+`;
+
 // The file stays in this tab: it is in no address.
 const kept = {name: "launch.sh", text: "", values: {}};
 
@@ -27,6 +38,7 @@ export async function show(root, q, page) {
     wrong);
   root.append(h("h1", {}, "Check a launch file"), form, result);
   if (kept.text) await read();
+  else result.append(h("button", {type: "button", onclick: () => { area.value = sample; read(); }}, "Check an example"));
 
   async function take(file) {
     if (!file) return;
