@@ -47,6 +47,9 @@ func TestPortTakesMoreDevices(t *testing.T) {
 			if out.Port.Best.Devices != tc.want {
 				t.Errorf("the best plan has %d devices, want %d", out.Port.Best.Devices, tc.want)
 			}
+			if held := out.Port.Held; (held != nil) != (out.Port.Diff != "") || held != nil && held.StepTimeSec < out.Port.Best.StepTimeSec {
+				t.Errorf("the plan of the diff is %+v, the best %+v", held, out.Port.Best)
+			}
 			note := fmt.Sprintf("no plan fits on %d devices; %d hold one", tc.devices, tc.want)
 			if slices.Contains(out.Port.Notes, note) != (tc.want > tc.devices) {
 				t.Errorf("notes %q, want %q where the devices do not suffice", out.Port.Notes, note)
