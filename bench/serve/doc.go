@@ -10,7 +10,7 @@
 //
 // With -batch it measures the processor time of the server in place of latencies: per question in batches of 10,000
 // distinct ones, over /v1/predict/batch and Arrow Flight, and per row of an export of 100,000 rows over Flight. Answers
-// over HTTP are compressed in the line that says so.
+// over HTTP are compressed in the line that says so. The server does not refit its models by itself then.
 //
 // With -echo it compares the processor time of predictions with that of a server that only decodes the same requests and
 // encodes an answer of the same bytes, in alternating runs.

@@ -63,7 +63,11 @@ func run(o options) error {
 	if address == "" {
 		var stop func()
 		var err error
-		if address, rpc, stop, err = start(o.pacer); err != nil {
+		var more []string
+		if o.batch { // no refit in the time of an export
+			more = []string{"--refit", "0"}
+		}
+		if address, rpc, stop, err = start(o.pacer, more...); err != nil {
 			return err
 		}
 		defer stop()
@@ -110,13 +114,14 @@ var (
 	flights   = regexp.MustCompile(`gRPC and Arrow Flight on (\S+)`)
 )
 
-// start runs the server on free ports, over an empty store. rpc is the address of gRPC.
-func start(pacer string) (address, rpc string, stop func(), err error) {
+// start runs the server on free ports, over an empty store, with more flags. rpc is the address of gRPC.
+func start(pacer string, more ...string) (address, rpc string, stop func(), err error) {
 	data, err := os.MkdirTemp("", "serve")
 	if err != nil {
 		return "", "", nil, err
 	}
-	cmd := exec.Command(pacer, "--data", data, "serve", "--listen", "127.0.0.1:0", "--grpc-listen", "127.0.0.1:0")
+	args := []string{"--data", data, "serve", "--listen", "127.0.0.1:0", "--grpc-listen", "127.0.0.1:0"}
+	cmd := exec.Command(pacer, append(args, more...)...)
 	cmd.Env = append(os.Environ(), "PACER_TOKEN=")
 	errs, err := cmd.StderrPipe()
 	if err != nil {
