@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/schollz/progressbar/v3"
 )
@@ -76,5 +77,20 @@ func (b *Bar) Println(line string) {
 func (b *Bar) Finish() {
 	if b.bar != nil {
 		_ = b.bar.Finish()
+	}
+}
+
+// Counting returns the text of a progress line for work that begins now and is counted: format has what is done and the
+// total. It adds about how long the rest takes, at the mean rate so far.
+func Counting(format string, total int, done func() int) func() string {
+	began := time.Now()
+	return func() string {
+		n := done()
+		text := fmt.Sprintf(format, n, total)
+		if n > 0 && n < total {
+			rest := float64(time.Since(began)) * float64(total-n) / float64(n)
+			text += fmt.Sprintf(", about %v left", time.Duration(rest).Round(time.Second))
+		}
+		return text
 	}
 }

@@ -3,6 +3,7 @@ package console
 import (
 	"bytes"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -48,4 +49,21 @@ func TestConsoleProgress(t *testing.T) {
 	if got := errs.String(); got != "progress: half of \\x1b it, 60 s\n" {
 		t.Errorf("%q", got)
 	}
+}
+
+// The rest takes as long for each as those before took.
+func TestCounting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		text := Counting("%d of %d jobs", 40, func() int { return n })
+		for _, c := range []struct {
+			done int
+			want string
+		}{{0, "0 of 40 jobs"}, {10, "10 of 40 jobs, about 1m0s left"}, {39, "39 of 40 jobs, about 1s left"}, {40, "40 of 40 jobs"}} {
+			time.Sleep(10 * time.Second)
+			if n = c.done; text() != c.want {
+				t.Errorf("%q, want %q", text(), c.want)
+			}
+		}
+	})
 }

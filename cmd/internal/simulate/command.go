@@ -80,7 +80,7 @@ func runSimulate(c *cli.Context) (err error) {
 	defer func() { err = errors.Join(err, out.discard()) }()
 	var finished atomic.Int64
 	total := len(s.Jobs) * len(s.Runs())
-	command.ShowProgress(c, func() string { return fmt.Sprintf("simulate: %d of %d jobs finished", finished.Load(), total) })
+	command.ShowProgress(c, console.Counting("simulate: %d of %d jobs finished", total, func() int { return int(finished.Load()) }))
 	results, runErr := simulate(c.Context, s, out, experiment.Hooks{Explain: explain, Finished: func() { finished.Add(1) }}, c.App.ErrWriter)
 	if interrupted := c.Context.Err() != nil; runErr != nil && (len(results) == 0 || !interrupted) {
 		return runErr

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -127,6 +128,7 @@ type learnRun struct {
 	from   *dl2.Model
 	points []learn.Point
 	best   learn.Point
+	done   atomic.Int64 // updates of the phase, for the progress
 }
 
 func newLearnRun(c *cli.Context) (*learnRun, error) {
@@ -188,6 +190,10 @@ func (run *learnRun) train(c *cli.Context, out string) error {
 			run.best = p
 		}
 		run.points = append(run.points, p)
+		if p.Update == 1 {
+			command.ShowProgress(c, console.Counting("learn: "+p.Phase+" "+unitOf(p)+" %d of %d", p.Of, func() int { return int(run.done.Load()) }))
+		}
+		run.done.Store(int64(p.Update))
 		run.progress(c.App.ErrWriter, p)
 		return nil
 	}
@@ -209,13 +215,20 @@ func savePolicy(path string, m *dl2.Model, origin map[string]string, compact boo
 	return f.Write(func(w io.Writer) error { _, err := w.Write(b); return err })
 }
 
+// unitOf returns what Update of a point counts.
+func unitOf(p learn.Point) string {
+	if p.Phase == "supervised" {
+		return "update"
+	}
+	return "iteration"
+}
+
 // progress prints a validation to standard error.
 func (run *learnRun) progress(w io.Writer, p learn.Point) {
 	if p.JCTSec == 0 {
 		return
 	}
-	unit := map[bool]string{true: "update", false: "iteration"}[p.Phase == "supervised"]
-	fmt.Fprintf(w, "learn: %s %s %d of %d: loss %.4g, mean JCT %.0f s on validation", p.Phase, unit, p.Update, p.Of, p.Losses.Policy, p.JCTSec)
+	fmt.Fprintf(w, "learn: %s %s %d of %d: loss %.4g, mean JCT %.0f s on validation", p.Phase, unitOf(p), p.Update, p.Of, p.Losses.Policy, p.JCTSec)
 	if p.Teacher > 0 {
 		fmt.Fprintf(w, ", %.3f x the teacher's", p.JCTSec/p.Teacher)
 	}
