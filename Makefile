@@ -11,9 +11,10 @@ GO ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION)
 
-# The end-to-end tests, all below cmd: whole commands, run as their users run them.
+# The end-to-end tests, all in packages below cmd: whole commands, run as their users run them.
 # bench/gotest/stages_test.go checks that unit and e2e together run every test.
-E2E := ^Test(E2E|Script)
+E2E     := ^Test(E2E|Script)
+E2E_PKG := ./cmd/pacer ./cmd/server ./cmd/server/page
 
 # Of them those on Slurm, Kubernetes and hosts with SSH, which mostly wait: they run beside the others.
 CLUSTERS := ^TestE2E(Slurm|Kubernetes|Kueue|SSH|WatchNodes)
@@ -27,8 +28,9 @@ CONCURRENT := Concurrent|Runner|Synth|^Test(Conformance|Scenarios)$$/^synth$$
 RACE_SOME  ?= ./perfmodel/atomicfile ./perfmodel/family/analytic ./perfmodel/registry ./planner ./profiler/worker \
 	./scheduler/internal/lp ./scheduler/policy/builtin ./scheduler/study
 
-# Packages with results that must also be equal on one core.
-ONE_CORE ?= ./scheduler/policy/... ./scheduler/admission ./scheduler/sim ./scheduler/study ./scheduler/schedulertest
+# Packages of the scheduler that start as many goroutines as there are cores: their results must also be equal on one.
+# race_test.go checks that there are no others.
+ONE_CORE ?= ./scheduler/policy/builtin ./scheduler/study
 
 # Packages that run for minutes start first, so that two cores are busy to the end.
 LONGEST := ./bench ./scheduler/policy/builtin ./scheduler/live/kubernetes ./profiler/worker ./cmd/server/page \
@@ -144,15 +146,15 @@ lint-code: need-go $(LINTER)
 	$(GO) run ./bench/words
 
 .PHONY: unit
-unit: need-go ## every test except the end-to-end ones, and the scheduler's shorter ones on one core again
+unit: need-go ## every test except the end-to-end ones, and those of concurrent schedulers on one core again
 	$(GOTEST) -timeout 60m -skip '$(E2E)' $(LONGEST) ./...
-	RAPID_CHECKS=$${RAPID_CHECKS:-25} $(GOTEST) -short -cpu 1 -timeout 60m $(ONE_CORE)
+	RAPID_CHECKS=$${RAPID_CHECKS:-25} $(GOTEST) -short -cpu 1 -run '$(CONCURRENT)' -timeout 60m $(ONE_CORE)
 	@[ "$${CI:-}" != true ] && ! command -v clp >/dev/null || $(GO) test -tags clp -run 'CLP|GLPK' ./scheduler/internal/lp
 
 .PHONY: race
 race: need-go need-cc ## the shorter tests with several goroutines, under the race detector
 	$(RACED) $(RACE)
-	RAPID_CHECKS=$${RAPID_CHECKS:-25} $(RACED) -cpu 1,2 -run '$(CONCURRENT)' $(RACE_SOME)
+	RAPID_CHECKS=$${RAPID_CHECKS:-25} $(RACED) -run '$(CONCURRENT)' $(RACE_SOME)
 
 .PHONY: e2e e2e-clusters e2e-others
 e2e: e2e-clusters e2e-others ## the built binary, from the command line
@@ -164,7 +166,7 @@ e2e-clusters: build
 
 e2e-others: build
 	bin/pacer version | grep -qF '$(VERSION)'
-	$(E2E_TEST) -run '$(E2E)' -skip '$(CLUSTERS)' ./cmd/...
+	$(E2E_TEST) -run '$(E2E)' -skip '$(CLUSTERS)' $(E2E_PKG)
 
 .PHONY: engines
 engines: need-go $(ENGINES)/kubectl ## a real control plane of Kubernetes, Kueue and an S3 server for tests: more than 13 minutes of processor time, 3 GB of build cache

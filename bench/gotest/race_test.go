@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,8 +31,8 @@ func TestRaceRunsGoroutines(t *testing.T) {
 	raced := selectionsOf(t, "race")
 	found := 0
 	for _, f := range files(t, "GoFiles", "TestGoFiles", "XTestGoFiles") {
-		path, file, _ := strings.Cut(f, "=")
-		pkg := strings.TrimPrefix(path, module)
+		dir, file, _ := strings.Cut(f, "=")
+		pkg := strings.TrimPrefix(dir, module)
 		part, _, _ := strings.Cut(pkg, "/")
 		if !slices.Contains(raceOf, part) || notRaced[pkg] != "" {
 			continue
@@ -42,7 +43,7 @@ func TestRaceRunsGoroutines(t *testing.T) {
 			}
 			found++
 			if !slices.ContainsFunc(raced, func(s selection) bool {
-				return s.packages[path] && (s.run == nil || !strings.HasPrefix(name, "Test") || s.run.MatchString(name))
+				return s.packages[dir] && (s.run == nil || !strings.HasPrefix(name, "Test") || s.run.MatchString(name))
 			}) {
 				t.Errorf("%s: %s starts goroutines, and make race does not run it", pkg, name)
 			}
@@ -53,16 +54,53 @@ func TestRaceRunsGoroutines(t *testing.T) {
 	}
 }
 
+// oneCore has, by package of the scheduler that starts goroutines, the test that its results are equal on one core.
+var oneCore = map[string]string{
+	"scheduler/learn":        "", // TestDeterministic sets the number of cores
+	"scheduler/policy/synth": "scheduler/policy/builtin/TestSynthOfOneIsThatOne",
+	"scheduler/study":        "scheduler/study/TestRunnerIsDeterministic",
+}
+
+// TestOneCoreRunsGoroutines: make unit runs on one core the packages of the scheduler with results that could depend on it.
+func TestOneCoreRunsGoroutines(t *testing.T) {
+	var one []selection
+	for _, line := range commands(t, "unit") {
+		if _, args, ok := strings.Cut(line, "./bench/gotest"); ok && strings.Contains(args, "-cpu 1 ") {
+			one = append(one, parseSelection(t, args))
+		}
+	}
+	found := map[string]bool{}
+	for _, f := range files(t, "GoFiles") {
+		dir, file, _ := strings.Cut(f, "=")
+		pkg := strings.TrimPrefix(dir, module)
+		if !strings.HasPrefix(pkg, "scheduler/") || strings.HasPrefix(pkg, "scheduler/live/") || pkg == "scheduler/live" || len(concurrent(t, file)) == 0 {
+			continue
+		}
+		test, ok := oneCore[pkg]
+		if found[pkg] = true; !ok {
+			t.Errorf("%s starts goroutines: want a test in oneCore", pkg)
+		}
+		if of, name := path.Split(test); test != "" && !slices.ContainsFunc(one, func(s selection) bool {
+			return s.selects(module+strings.TrimSuffix(of, "/"), name)
+		}) {
+			t.Errorf("make unit does not run %s on one core", test)
+		}
+	}
+	if len(found) != len(oneCore) {
+		t.Errorf("goroutines in %v, want in all of %v", found, oneCore)
+	}
+}
+
 // concurrent returns the functions of a file that start goroutines.
-func concurrent(t *testing.T, path string) (names []string) {
+func concurrent(t *testing.T, name string) (names []string) {
 	t.Helper()
-	parsed, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	parsed, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, d := range parsed.Decls {
 		f, ok := d.(*ast.FuncDecl)
-		if !ok || strings.HasPrefix(f.Name.Name, "Benchmark") && strings.HasSuffix(filepath.Base(path), "_test.go") {
+		if !ok || strings.HasPrefix(f.Name.Name, "Benchmark") && strings.HasSuffix(filepath.Base(name), "_test.go") {
 			continue
 		}
 		starts := false
