@@ -31,7 +31,7 @@ func buildCommit(ctx context.Context, commit, cache string) (string, error) {
 		return "", err
 	}
 	defer func() { _ = exec.Command("git", "worktree", "remove", "--force", tree).Run() }()
-	return binary, build(ctx, tree, binary)
+	return binary, build(ctx, tree, binary, buildArgs)
 }
 
 // buildArgs are the arguments of go. The version that go takes from git would be part of outputs.
@@ -43,11 +43,11 @@ func cachedBinary(cache, commit string, args []string) string {
 }
 
 // build builds the command of a working tree, whole or not at all.
-func build(ctx context.Context, tree, binary string) error {
+func build(ctx context.Context, tree, binary string, args []string) error {
 	if err := os.MkdirAll(filepath.Dir(binary), 0o755); err != nil {
 		return err
 	}
-	if err := command(ctx, tree, "go", append(buildArgs[:len(buildArgs):len(buildArgs)], "-o", binary+".new", "./cmd/pacer")...); err != nil {
+	if err := command(ctx, tree, "go", append(args[:len(args):len(args)], "-o", binary+".new", "./cmd/pacer")...); err != nil {
 		return err
 	}
 	return os.Rename(binary+".new", binary)

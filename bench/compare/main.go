@@ -142,7 +142,7 @@ func runners(ctx context.Context, o options, table *renames) (old, new *runner, 
 	}()
 	if o.new == "" {
 		o.new = filepath.Join(dir, "pacer")
-		if err := build(ctx, ".", o.new); err != nil {
+		if err := build(ctx, ".", o.new, buildArgs); err != nil {
 			return nil, nil, nil, err
 		}
 	}

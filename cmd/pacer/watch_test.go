@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
@@ -14,15 +15,21 @@ import (
 // torchPython returns an interpreter with PyTorch. It ends a test where there is none.
 func torchPython(t *testing.T) string {
 	t.Helper()
-	var why error
-	for _, name := range []string{os.Getenv("PACER_PYTHON"), "python3", "/usr/bin/python3"} {
+	python, err := findPython()
+	if err != nil {
+		spectest.Lacks(t, err)
+	}
+	return python
+}
+
+var findPython = sync.OnceValues(func() (name string, why error) {
+	for _, name = range []string{os.Getenv("PACER_PYTHON"), "python3", "/usr/bin/python3"} {
 		if why = exec.Command(name, "-c", "import torch").Run(); why == nil {
-			return name
+			break
 		}
 	}
-	spectest.Lacks(t, why)
-	return ""
-}
+	return name, why
+})
 
 // TestE2EWatch: an unchanged script that trains with torch is measured, and the row goes to the server that has the store
 // open.

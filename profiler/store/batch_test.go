@@ -63,8 +63,9 @@ func halfStored(t *testing.T) (dir string) {
 
 // TestOpenFinishesBatch: a store opens with all rows of a call that a killed program has stored in part.
 func TestOpenFinishesBatch(t *testing.T) {
+	half := halfStored(t)
 	for _, readOnly := range []bool{false, true} {
-		dir := halfStored(t)
+		dir := copyDir(t, half)
 		db, err := Open(dir, Options{ReadOnly: readOnly})
 		if err != nil {
 			t.Fatal(err)

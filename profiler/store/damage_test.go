@@ -49,10 +49,8 @@ func TestLostManifestEnd(t *testing.T) {
 	}
 	before := size()
 	for i := 0; size() == before; i += 100 {
-		for k := range 100 {
-			if err := db.Put(context.Background(), numbered(i+k)); err != nil {
-				t.Fatal(err)
-			}
+		if err := db.Put(context.Background(), rowsFrom(i, 100)...); err != nil {
+			t.Fatal(err)
 		}
 	}
 	if err := db.Put(context.Background(), rowfiletest.Invented(1)); err != nil {

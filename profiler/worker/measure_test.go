@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,14 +20,21 @@ import (
 // torchPython returns a python3 that imports torch, for tests of the worker itself.
 func torchPython(t testing.TB) string {
 	t.Helper()
+	python := findPython()
+	if python == "" {
+		spectest.Lacks(t, "no python3 with torch")
+	}
+	return python
+}
+
+var findPython = sync.OnceValue(func() string {
 	for _, python := range []string{os.Getenv("PACER_PYTHON"), "/usr/bin/python3", "python3"} {
 		if python != "" && exec.Command(python, "-c", "import torch").Run() == nil {
 			return python
 		}
 	}
-	spectest.Lacks(t, "no python3 with torch")
 	return ""
-}
+})
 
 // fakeProgram extracts the worker with the engine replaced by that of testdata/fake, and returns the directory
 // of the package.
