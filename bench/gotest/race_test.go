@@ -23,6 +23,7 @@ var notRaced = map[string]string{
 	"scheduler/schedulertest":                "starts processes; and TestSoak, of make soak",
 	"planner/launch/recipe/TestHostileFiles": "a goroutine for the deadline alone",
 	"profiler/worker/TestTimer":              "starts a process",
+	"profiler/store/TestStoreOnFullDisk":     "the goroutine fills another file",
 	"planner/remote/ExampleDial":             "without -race in unit",
 }
 
