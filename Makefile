@@ -22,10 +22,10 @@ CLUSTERS := ^TestE2E(Slurm|Kubernetes|Kueue|SSH|WatchNodes)
 # The race detector makes tests several times as long, and finds nothing in one goroutine. It runs packages that start
 # goroutines, and of others the tests that do: bench/gotest/race_test.go checks the lists. It leaves out the longest
 # tests and four fifths of the draws of random tests, of the scheduler 5. All of them run in unit.
-RACE       ?= ./planner/remote ./profiler/device ./profiler/executor ./profiler/runner ./cmd/server ./cmd/server/access \
+RACE       ?= ./planner/remote ./profiler ./profiler/device ./profiler/executor ./profiler/runner ./cmd/server ./cmd/server/access \
 	./cmd/server/limits ./cmd/server/simqueue ./scheduler/learn ./scheduler/live ./scheduler/live/recording ./scheduler/policy/synth
 CONCURRENT := Concurrent|Parallel|OneAtATime|CloseWaits|Backup|Runner|Synth|^Test(Conformance|Scenarios)$$/^synth$$
-RACE_SOME  ?= ./perfmodel/atomicfile ./perfmodel/family/analytic ./perfmodel/registry ./planner ./profiler ./profiler/store \
+RACE_SOME  ?= ./perfmodel/atomicfile ./perfmodel/family/analytic ./perfmodel/registry ./planner ./profiler/store \
 	./profiler/worker ./scheduler/internal/lp ./scheduler/policy/builtin ./scheduler/study
 
 # Packages of the scheduler that start as many goroutines as there are cores: their results must also be equal on one.
