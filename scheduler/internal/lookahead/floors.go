@@ -23,6 +23,7 @@ type floor struct {
 	group int32
 	slope float64
 	at    []float64 // by span, the last one twice
+	need  []bool    // by span: an option needs it
 }
 
 const (
@@ -47,26 +48,30 @@ func (f *floors) assign(o *option) {
 	class := math.Float64bits(o.slope/o.devices) >> slopeBits % slopes
 	index := &f.index[o.group][class]
 	if *index == 0 {
-		f.all = append(f.all, floor{o.group, math.Float64frombits(class << slopeBits), make([]float64, len(f.spans)+1)})
+		f.all = append(f.all, floor{o.group, math.Float64frombits(class << slopeBits), make([]float64, len(f.spans)+1), make([]bool, len(f.spans))})
 		*index = int32(len(f.all))
 	}
 	o.floor = *index - 1
+	need := f.all[o.floor].need
 	last := len(f.spans) - 1
 	if o.seconds >= f.spans[last] { // prices are 0 after the grid, so W is constant
-		o.span = int32(last)
+		o.span, need[last] = int32(last), true
 		return
 	}
 	k, _ := slices.BinarySearch(f.spans, o.seconds)
 	k = max(k, 1)
 	o.span, o.part = int32(k-1), (o.seconds-f.spans[k-1])/(f.spans[k]-f.spans[k-1])
+	need[k-1], need[k] = true, true
 }
 
-// update computes W at sums of prices, by group.
+// update computes W at sums of prices, by group, where an option needs it.
 func (f *floors) update(sums [][]priceSum) {
 	for i := range f.all {
 		w := &f.all[i]
 		for k, span := range f.spans {
-			w.at[k] = w.least(sums[w.group], span)
+			if w.need[k] {
+				w.at[k] = w.least(sums[w.group], span)
+			}
 		}
 		w.at[len(f.spans)] = w.at[len(f.spans)-1]
 	}
