@@ -11,25 +11,29 @@ import (
 // the mixture. At the best prices all these options are worth the same minus the cost of their resources, so the answer
 // loses only what repair changes.
 func (s *choiceSolver) round() {
+	var picks [][]int32 // of points with a weight
+	var weights []float64
+	for t, w := range s.mix.weights() {
+		if w == 0 {
+			continue
+		}
+		pick := slices.Repeat([]int32{-1}, s.groups)
+		if p := s.points[t]; p != nil {
+			pick, _, _, _ = s.choose(p)
+		}
+		picks, weights = append(picks, pick), append(weights, w)
+	}
+	pick, use, mean := picks[0], make([]float64, len(s.capacity)), make([]float64, len(s.capacity))
 	type mixed struct {
 		group int
 		most  float64 // share of a capacity
 	}
-	var points []int
-	weights := s.mix.weights()
-	for t, w := range weights {
-		if w > 0 {
-			points = append(points, t)
-		}
-	}
-	pick, use, mean := slices.Clone(s.picks[points[0]]), make([]float64, len(s.capacity)), make([]float64, len(s.capacity))
 	var split []mixed
 	for g, first := range pick {
 		m := mixed{g, 0}
-		for _, t := range points {
-			if s.picks[t][g] != first {
-				m.most = math.Max(s.mostShare(first), m.most)
-				m.most = math.Max(s.mostShare(s.picks[t][g]), m.most)
+		for _, other := range picks[1:] {
+			if other[g] != first {
+				m.most = max(m.most, s.mostShare(first), s.mostShare(other[g]))
 			}
 		}
 		if m.most > 0 {
@@ -41,19 +45,20 @@ func (s *choiceSolver) round() {
 	}
 	slices.SortStableFunc(split, func(a, b mixed) int { return cmp.Compare(b.most, a.most) })
 	for _, m := range split {
-		for _, t := range points {
-			s.take(mean, s.picks[t][m.group], weights[t])
+		for t, w := range weights {
+			s.take(mean, picks[t][m.group], w)
 		}
-		least := math.Inf(1)
-		for _, t := range points {
-			i := s.picks[t][m.group]
+		best, least := int32(-1), math.Inf(1)
+		for t := range picks {
+			i := picks[t][m.group]
 			s.take(use, i, 1)
 			if off := s.distance(use, mean); off < least {
-				least, pick[m.group] = off, i
+				least, best = off, i
 			}
 			s.take(use, i, -1)
 		}
-		s.take(use, pick[m.group], 1)
+		s.take(use, best, 1)
+		pick[m.group] = best
 	}
 	s.repair(pick, use, s.prices)
 }

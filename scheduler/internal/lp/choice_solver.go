@@ -24,7 +24,7 @@ type choiceSolver struct {
 	prices []float64 // prices with the lowest bound
 	bound  float64
 	mix    *mixture
-	picks  [][]int32 // best options by group, by point of mix
+	points [][]float64 // prices by point of mix; nil = no option is picked
 
 	best      []int32 // best answer: option by group, -1 for none
 	bestValue float64
@@ -160,7 +160,7 @@ func (s *choiceSolver) bestAt(g int, p []float64) (int32, float64) {
 }
 
 const (
-	choicePoints = 300  // limit of price vectors
+	choiceRounds = 300  // limit of rounds of column generation, of one or two points
 	choiceGap    = 1e-9 // gap of the relaxation that ends column generation
 )
 
@@ -173,12 +173,13 @@ func (s *choiceSolver) relax(ctx context.Context, o ChoiceOptions) {
 			none[k] = -1
 		}
 	}
-	s.mix, s.picks = newMixture(0, none), [][]int32{slices.Repeat([]int32{-1}, s.groups)}
+	s.mix, s.points = newMixture(0, none), [][]float64{nil}
 	s.evaluate(make([]float64, len(s.capacity)))
 	if o.Prices != nil {
 		s.evaluateAround(o.Prices)
 	}
-	for rounded := math.Inf(1); len(s.mix.t) < choicePoints && ctx.Err() == nil && s.mix.solve(); {
+	rounded := math.Inf(1)
+	for n := 0; n < choiceRounds && ctx.Err() == nil && s.mix.solve(); n++ {
 		off := s.bound - s.mix.price[len(s.capacity)]
 		best := off <= choiceGap*math.Abs(s.bound)
 		if best || off <= rounded/4 {
@@ -202,6 +203,12 @@ func (s *choiceSolver) relax(ctx context.Context, o ChoiceOptions) {
 		s.evaluate(next)
 		if s.bound >= bound {
 			s.evaluate(full)
+		}
+	}
+	for t, w := range s.mix.weights() { // each of them is near the bound, too
+		if p := s.points[t]; w > 0 && p != nil {
+			pick, use, _, _ := s.choose(p)
+			s.repair(pick, use, p)
 		}
 	}
 	pick, use, _, _ := s.choose(s.prices)
@@ -237,7 +244,7 @@ func (s *choiceSolver) choose(p []float64) (pick []int32, use []float64, value, 
 
 // evaluate adds the best options at prices p as a point of the mixture, and keeps the bound if it is lower.
 func (s *choiceSolver) evaluate(p []float64) {
-	pick, use, value, bound := s.choose(p)
+	_, use, value, bound := s.choose(p)
 	row := make([]float64, len(s.capacity))
 	for k, n := range s.capacity {
 		bound += p[k] * n
@@ -246,7 +253,7 @@ func (s *choiceSolver) evaluate(p []float64) {
 		}
 	}
 	s.mix.add(value, row)
-	s.picks = append(s.picks, pick)
+	s.points = append(s.points, p)
 	if bound < s.bound {
 		s.bound, s.prices = bound, p
 	}

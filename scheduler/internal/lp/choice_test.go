@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -278,4 +279,41 @@ func TestChoiceRoundsEqualGroups(t *testing.T) {
 	if mean := sum / seeds; mean > 0.002 {
 		t.Errorf("the mean gap is %.3g, want at most 0.002", mean)
 	}
+}
+
+// With many resources the relaxation needs more points than those around initial prices.
+func TestChoiceOfManyResources(t *testing.T) {
+	const resources = 40
+	r := rand.New(rand.NewPCG(1, 40))
+	c := &Choice{Capacity: slices.Repeat([]float64{20}, resources)}
+	for range 4 * resources {
+		var options []Option
+		for range 6 {
+			k, value := r.IntN(resources), math.Exp(r.NormFloat64()/2)
+			for _, n := range []float64{2, 4, 8, 16} {
+				options = append(options, Option{Value: value * math.Pow(n, 0.7), Uses: []Use{{k, n}}})
+			}
+		}
+		c.Groups = append(c.Groups, options)
+	}
+	cold, err := c.Solve(t.Context(), ChoiceOptions{MaxNodes: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkChosen(t, "cold", c, cold)
+	warm, err := c.Solve(t.Context(), ChoiceOptions{MaxNodes: -1, Prices: cold.Prices})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkChosen(t, "warm", c, warm)
+	if cold.Gap() > 0.0155 || warm.Gap() > 0.0075 {
+		t.Errorf("gaps %.4f and %.4f with %d and %d points, want at most 0.0155 and 0.0075", cold.Gap(), warm.Gap(), cold.Points, warm.Points)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	none, err := c.Solve(ended, ChoiceOptions{MaxNodes: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkChosen(t, "ended", c, none)
 }

@@ -215,11 +215,11 @@ func (m *mixture) pivot(inv [][]float64, enter int, lowest bool) bool {
 	return true
 }
 
-// weights returns the weight of every point.
+// weights returns the weight of every point, 0 before the first solve.
 func (m *mixture) weights() []float64 {
 	w := make([]float64, len(m.t))
 	for i, b := range m.basis {
-		if b >= 0 {
+		if b >= 0 && i < len(m.weight) {
 			w[b] = math.Max(0, m.weight[i])
 		}
 	}
