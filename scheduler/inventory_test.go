@@ -43,6 +43,13 @@ func TestInventoryHost(t *testing.T) {
 	if !slices.Equal(seen.Free, []int{2, 2, 8, 2}) || seen.Size(0) != 2 || seen.FreeIn(0) != 4 || seen.With(0, 2) != 2 || seen.FreeIn(1) != 8 {
 		t.Errorf("idle: free %v, size %d, %d in all", seen.Free, seen.Size(0), seen.FreeIn(0))
 	}
+	for free, taken := range map[int]int{4: 0, 1: 3} { // the second node is short, with as many free devices as the first or others
+		few := NewInventory(spec.Cluster{Groups: []spec.NodeGroup{{Count: 2, Devices: 4, CPUs: 6}}})
+		few.Take([]Slot{{Node: 0, Devices: taken}, {Node: 1, Host: spec.Host{MilliCPUs: 5000}}}[max(1-taken, 0):])
+		if got := few.For(0, spec.Host{MilliCPUs: 1500}).Free; !slices.Equal(got, []int{free, 0}) {
+			t.Errorf("with 1 of 6 CPUs of node 1 free: %v, want %d and 0", got, free)
+		}
+	}
 	slots := []Slot{{Node: 1, Devices: 1, Host: need}, {Node: 2, Devices: 3, Host: spec.Host{Bytes: 40}}}
 	if !inv.Take(slots) {
 		t.Fatal("not all is free")

@@ -69,11 +69,13 @@ func (c *config) unknown() error {
 
 // kind is the field that says the architecture, with its value.
 func (c *config) kind() string {
-	field := "model_type"
-	if !c.has(field) {
-		field = "_class_name"
+	switch {
+	case c.has("model_type"):
+		return fmt.Sprintf("model_type %q", c.modelType)
+	case c.modelType != "":
+		return fmt.Sprintf("_class_name %q", c.modelType)
 	}
-	return fmt.Sprintf("%s %q", field, c.modelType)
+	return "the architecture without a model_type"
 }
 
 // similar says which known architectures begin as name does, and else what to do.
@@ -84,7 +86,7 @@ func similar(name string) string {
 	if len(names) == 0 {
 		return fmt.Sprintf("it is none of the %d known ones: describe a network of about its layers and widths instead", n)
 	}
-	return "of its family these are known: " + strings.Join(names, " ")
+	return "known ones that begin alike: " + strings.Join(names, " ")
 }
 
 // mixer matches the names of fields of layers without attention.

@@ -277,16 +277,14 @@ func printPort(w io.Writer, r *query.Check) error {
 		return nil
 	}
 	fmt.Fprintln(w)
-	rows := []planRow{{PlanRow: r.Port.Best}}
-	title := "On " + r.Port.Accelerator + " the best plan is:"
+	rows, names := []planRow{{PlanRow: r.Port.Best}}, []string{"the best plan"}
 	if r.Port.Same != nil {
-		rows = append(rows, planRow{PlanRow: *r.Port.Same})
-		title = "On " + r.Port.Accelerator + " the best plan and that of the file are:"
+		rows, names = append(rows, planRow{PlanRow: *r.Port.Same}), append(names, "that of the file")
 	}
 	if held := r.Port.Held; held != nil && held.Plan != r.Port.Best.Plan {
-		rows = append(rows, planRow{PlanRow: *held})
-		title = strings.TrimSuffix(title, ":") + "; the last is the best that the file can hold:"
+		rows, names = append(rows, planRow{PlanRow: *held}), append(names, "the best that the file can hold")
 	}
+	title := "On " + r.Port.Accelerator + " " + strings.Join(names, ", ") + ":"
 	if err := printColumns(w, rows, title, columns{}); err != nil {
 		return err
 	}

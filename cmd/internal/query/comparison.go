@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -25,7 +26,8 @@ type Comparison struct {
 	MFU      float64 `json:"mfu,omitempty" doc:"Of the measured step."`
 }
 
-// Compare sets a measured step of cfg, in seconds, against its prediction row by found. It weighs reasons by Bayes' rule.
+// Compare sets a measured step of cfg, in seconds, against its prediction row by found. It weighs reasons by Bayes'
+// rule.
 // The logarithm of the ratio is the error of the prediction, which is normal, plus what the reason adds, which is
 // exponential: a long wait is less likely than a short one, but no length is impossible. The probabilities before the
 // measurement, and how much a reason adds in the mean, are assumptions.
@@ -55,28 +57,33 @@ func Compare(found *Resolved, cfg spec.Config, row *PlanRow, measured float64) *
 		{"throttled or slow devices", 0.1, 0.1},
 		{"another model, plan or stack than was read here, or a fault", 0.02, 1},
 	}
-	total := 0.0
-	for _, r := range reasons {
-		weight := r.prior * slowed(at, sd, r.adds)
-		out.Causes = append(out.Causes, Cause{r.name, weight})
-		total += weight
+	weights := make([]float64, len(reasons)) // logarithms
+	for i, r := range reasons {
+		weights[i] = math.Log(r.prior) + slowed(at, sd, r.adds)
 	}
-	for i := range out.Causes {
-		if total > 0 {
-			out.Causes[i].Probability /= total
-		} else {
-			out.Causes[i].Probability = reasons[i].prior // the measurement is beyond every reason
-		}
+	total := floats.LogSumExp(weights)
+	for i, r := range reasons {
+		out.Causes = append(out.Causes, Cause{r.name, math.Exp(weights[i] - total)})
 	}
 	slices.SortStableFunc(out.Causes, func(a, b Cause) int { return cmp.Compare(b.Probability, a.Probability) })
 	return out
 }
 
-// slowed returns the density at x of a normal variable of deviation sd plus an exponential one of mean m, 0 = none.
+// slowed returns the logarithm of the density at x of a normal variable of deviation sd plus an exponential one of mean m,
+// 0 = none.
 func slowed(x, sd, m float64) float64 {
 	if m == 0 {
-		return distuv.Normal{Sigma: sd}.Prob(x)
+		return distuv.Normal{Sigma: sd}.LogProb(x)
 	}
-	m = max(m, sd/8) // below, the sum is normal, and the exponent leaves the range of a float64
-	return math.Exp(sd*sd/(2*m*m)-x/m) * math.Erfc((sd/m-x/sd)/math.Sqrt2) / (2 * m)
+	m = max(m, sd/8) // below, the sum is normal, and its terms cancel
+	return sd*sd/(2*m*m) - x/m + logErfc((sd/m-x/sd)/math.Sqrt2) - math.Log(2*m)
+}
+
+// logErfc returns the logarithm of the complementary error function, also where that is 0 in a float64: there by its
+// asymptotic expansion (Abramowitz and Stegun, Handbook of Mathematical Functions, 1964, 7.1.23).
+func logErfc(z float64) float64 {
+	if z < 20 {
+		return math.Log(math.Erfc(z))
+	}
+	return -z*z - math.Log(z*math.Sqrt(math.Pi)) + math.Log1p(-1/(2*z*z)+3/(4*z*z*z*z))
 }

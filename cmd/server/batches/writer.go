@@ -10,7 +10,8 @@ import (
 	flatbuffers "github.com/google/flatbuffers/go"
 )
 
-// NewWriter returns a writer of record batches to a stream, as flight.NewRecordWriter but with the memory of earlier streams.
+// NewWriter returns a writer of record batches to a stream, as flight.NewRecordWriter but with the memory of earlier
+// streams.
 func NewWriter(to flight.DataStreamWriter, schema *arrow.Schema) *ipc.Writer {
 	return ipc.NewWriterWithPayloadWriter(&payloads{to: to}, ipc.WithSchema(schema))
 }
@@ -41,6 +42,7 @@ func (p *payloads) WritePayload(of ipc.Payload) error {
 			bodies.Put(b)
 		}
 	}()
+	b.alone = !isRecordBatch(header.Bytes())
 	if err := of.SerializeBody(b); err != nil {
 		return err
 	}
@@ -59,6 +61,7 @@ type body struct {
 	at      map[*byte]placed
 	padding int  // bytes that follow the buffer
 	shared  bool // offsets are not those of the header
+	alone   bool // none may be shared
 }
 
 // placed is a buffer in a body.
@@ -77,7 +80,7 @@ func (b *body) Write(buffer []byte) (int, error) {
 	}
 	b.padding = -len(buffer) & 7
 	p := b.at[&buffer[0]]
-	if p.size >= len(buffer) {
+	if p.size >= len(buffer) && !b.alone {
 		b.shared = true
 	} else {
 		p = placed{len(b.bytes), len(buffer)}
@@ -88,15 +91,29 @@ func (b *body) Write(buffer []byte) (int, error) {
 	return len(buffer), nil
 }
 
-// place changes the header of the record batch to the offsets and the size of b. Slots are those of Message and RecordBatch
-// in Arrow's format/Message.fbs.
-func (b *body) place(header []byte) {
-	const batch, size, buffers = 4 + 2*2, 4 + 2*3, 4 + 2*2
+// Slots of Message and of RecordBatch, and the type of the header of a record batch, in Arrow's format/Message.fbs.
+const (
+	headerTypeSlot, headerSlot, bodyLengthSlot = 4 + 2*1, 4 + 2*2, 4 + 2*3
+
+	buffersSlot = 4 + 2*2
+
+	recordBatch = 3
+)
+
+func isRecordBatch(header []byte) bool {
 	message := flatbuffers.Table{Bytes: header, Pos: flatbuffers.GetUOffsetT(header)}
-	binary.LittleEndian.PutUint64(header[message.Pos+flatbuffers.UOffsetT(message.Offset(size)):], uint64(len(b.bytes)))
+	at := message.Offset(headerTypeSlot)
+	return at != 0 && message.GetByte(message.Pos+flatbuffers.UOffsetT(at)) == recordBatch
+}
+
+// place changes the header of the record batch to the offsets and the size of b.
+func (b *body) place(header []byte) {
+	message := flatbuffers.Table{Bytes: header, Pos: flatbuffers.GetUOffsetT(header)}
+	length := message.Pos + flatbuffers.UOffsetT(message.Offset(bodyLengthSlot))
+	binary.LittleEndian.PutUint64(header[length:], uint64(len(b.bytes)))
 	var of flatbuffers.Table
-	message.Union(&of, flatbuffers.UOffsetT(message.Offset(batch)))
-	at := flatbuffers.UOffsetT(of.Offset(buffers))
+	message.Union(&of, flatbuffers.UOffsetT(message.Offset(headerSlot)))
+	at := flatbuffers.UOffsetT(of.Offset(buffersSlot))
 	next := 0
 	for i := range of.VectorLen(at) {
 		buffer := header[int(of.Vector(at))+16*i:][:16] // offset and length

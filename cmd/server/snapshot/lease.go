@@ -304,7 +304,8 @@ func (l *Lease) prune(ctx context.Context) {
 	}
 }
 
-// Release ends the lease, so that the next process need not wait. It does nothing if the lease is not valid.
+// Release ends the lease, so that the next process need not wait. It does nothing if the lease is not valid, or another
+// process has it already.
 func (l *Lease) Release(ctx context.Context) error {
 	l.mu.Lock()
 	next, invalid := l.number+1, l.valid()
@@ -316,15 +317,13 @@ func (l *Lease) Release(ctx context.Context) error {
 		return nil
 	}
 	err := l.put(ctx, next, true)
-	for errors.Is(err, errExists) { // another's, or of a renewal that seemed to fail or was cut off
+	for tries := 0; tries < acquireRetries && errors.Is(err, errExists); tries++ {
+		// Another process took the lease, or a put of this one seemed to fail or was cut off.
 		n, r, readErr := newestLease(ctx, l.bucket)
-		if readErr != nil {
+		switch {
+		case readErr != nil:
 			return readErr
-		}
-		if err := l.follow(n, r); err != nil {
-			return err
-		}
-		if r.Released {
+		case l.follow(n, r) != nil || r.Released:
 			return nil
 		}
 		err = l.put(ctx, n+1, true)

@@ -86,8 +86,8 @@ func TestLeaseIsRenewed(t *testing.T) {
 	})
 }
 
-// A renewal that was cut off, and took place nevertheless, does not stand in the way of a release. A release that seemed
-// to fail counts, too.
+// A renewal that was cut off, and took place nevertheless, does not stand in the way of a release. A release that
+// seemed to fail counts, too.
 func TestLeaseReleasedAfterUnknownRenewal(t *testing.T) {
 	for _, released := range []bool{false, true} {
 		b := memory()
@@ -101,8 +101,12 @@ func TestLeaseReleasedAfterUnknownRenewal(t *testing.T) {
 		if err := l.Release(t.Context()); err != nil {
 			t.Errorf("released before %v: %v", released, err)
 		}
-		if _, r, err := newestLease(t.Context(), b); err != nil || !r.Released {
-			t.Errorf("released before %v: the newest lease is %+v, error %v", released, r, err)
+		want := int64(3)
+		if released {
+			want = 2
+		}
+		if n, r, err := newestLease(t.Context(), b); err != nil || !r.Released || n != want {
+			t.Errorf("released before %v: the newest lease is %d, %+v, error %v, want %d", released, n, r, err, want)
 		}
 	}
 }
@@ -117,8 +121,8 @@ func TestLeaseReleasedByAnother(t *testing.T) {
 	if _, err := Acquire(t.Context(), b, holderOptions("a")); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Release(t.Context()); !errors.Is(err, ErrLost) {
-		t.Errorf("error %v, want ErrLost", err)
+	if err := l.Release(t.Context()); err != nil {
+		t.Error(err)
 	}
 	if n, r, err := newestLease(t.Context(), b); err != nil || r.Released || n != 2 {
 		t.Errorf("the newest lease is %d, %+v, error %v", n, r, err)

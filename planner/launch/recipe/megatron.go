@@ -87,14 +87,17 @@ var shardingStages = map[string]int{"no_shard": 0, "optim": 1, "optim_grads": 2,
 
 // sharding reads --data-parallel-sharding-strategy, which applies under Megatron-FSDP.
 func sharding(r *Recipe, e *keyfile.Entry) {
-	stage, ok := shardingStages[e.Value]
-	if !ok {
-		r.problem("%s: %q is not one of no_shard, optim, optim_grads, optim_grads_params", e.Key, e.Value)
-		return
-	}
-	if r.hasKey("--use-megatron-fsdp") || r.hasKey("--use-custom-fsdp") {
+	if stage, ok := r.shardingStage(e.Key, e.Value); ok && (r.hasKey("--use-megatron-fsdp") || r.hasKey("--use-custom-fsdp")) {
 		r.numbers[ZeRO] = stage
 	}
+}
+
+// shardingStage returns the ZeRO stage of a strategy of Megatron-FSDP; an unknown one is a problem of its key.
+func (r *Recipe) shardingStage(key, strategy string) (stage int, ok bool) {
+	if stage, ok = shardingStages[strategy]; !ok {
+		r.problem("%s: %q is not one of no_shard, optim, optim_grads, optim_grads_params", key, strategy)
+	}
+	return stage, ok
 }
 
 // hasKey reports whether the file has a key.

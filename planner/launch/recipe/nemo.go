@@ -106,8 +106,11 @@ func nemoFinish(r *Recipe) {
 	case strings.Contains(name, "mcore_distributed") || strings.Contains(name, "distributed_fused"):
 		r.setDefault(ZeRO, 1)
 	}
-	if stage, ok := shardingStages[r.valueOf("ddp.data_parallel_sharding_strategy")]; ok && r.flagOf("ddp.use_megatron_fsdp") {
-		r.numbers[ZeRO] = stage
+	const strategy = "ddp.data_parallel_sharding_strategy"
+	if v := r.valueOf(strategy); v != "" {
+		if stage, ok := r.shardingStage(strategy, v); ok && r.flagOf("ddp.use_megatron_fsdp") {
+			r.numbers[ZeRO] = stage
+		}
 	}
 	if r.flagOf("model.fsdp") {
 		switch strings.ToLower(r.valueOf("model.fsdp_sharding_strategy")) {

@@ -58,6 +58,8 @@ func TestOtherFiles(t *testing.T) {
 		{name: "method.sh", text: "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 256 --num-attention-heads 4 --seq-length 128 --micro-batch-size 1 --global-batch-size 8 --activations-checkpoint-method uniform",
 			want: map[Field]any{Recompute: "full"}},
 		{name: "interleaved.toml", text: "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nlocal_batch_size = 8\nseq_len = 4096\n[parallelism]\npipeline_parallel_degree = 4\npipeline_parallel_schedule = \"Interleaved1F1B\"\n", want: map[Field]any{PP: 4, VPP: 2}},
+		{name: "zb.toml", text: "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nlocal_batch_size = 8\nseq_len = 4096\n[parallelism]\npipeline_parallel_degree = 4\npipeline_parallel_schedule = \"InterleavedZeroBubble\"\n", want: map[Field]any{PP: 4, VPP: nil, Schedule: "zb-h1"}},
+		{name: "unused.yaml", text: "ddp:\n  use_distributed_optimizer: true\n  data_parallel_sharding_strategy: optim_grads_params\nmodel:\n  tensor_model_parallel_size: 1\n  seq_length: 4096\ntrain:\n  global_batch_size: 128\n  micro_batch_size: 2\n", want: map[Field]any{ZeRO: 1}},
 		{name: "saved.yaml", text: "ddp:\n  use_distributed_optimizer: true\n  use_megatron_fsdp: true\n  data_parallel_sharding_strategy: optim_grads_params\nmodel:\n  tensor_model_parallel_size: 1\n  seq_length: 4096\n  recompute_granularity: full\n  recompute_method: uniform\ntrain:\n  global_batch_size: 128\n  micro_batch_size: 2\n",
 			want: map[Field]any{ZeRO: 3, Recompute: "full"}, uncounted: "model.recompute_method"},
 		{name: "bridge.yaml", text: "model:\n  tensor_model_parallel_size: 2\n  seq_length: 4096\ntrain:\n  global_batch_size: 128\n  micro_batch_size: 2\n  train_iters: 20\nddp:\n  use_distributed_optimizer: true\nmixed_precision: bf16_with_mxfp8_mixed\n",
@@ -121,6 +123,22 @@ func TestOtherFiles(t *testing.T) {
 		m, _, ok := r.Network(50304)
 		if !ok || m.Kind != tc.kind || math.Abs(m.Params()/(tc.params*1e9)-1) > 0.002 {
 			t.Errorf("%s: network of %.4g parameters, %s; want %g·10⁹, %s", tc.name, m.Params(), m.Kind, tc.params, tc.kind)
+		}
+	}
+}
+
+// An unknown strategy of Megatron-FSDP is a problem in files and arguments.
+func TestUnknownShardingStrategy(t *testing.T) {
+	for name, text := range map[string]string{
+		"a.yaml": "ddp:\n  use_megatron_fsdp: true\n  data_parallel_sharding_strategy: optim_grad\nmodel:\n  tensor_model_parallel_size: 1\n  seq_length: 4096\ntrain:\n  global_batch_size: 128\n  micro_batch_size: 2\n",
+		"a.sh":   "torchrun pretrain_gpt.py --num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 128 --micro-batch-size 1 --use-megatron-fsdp --data-parallel-sharding-strategy optim_grad",
+	} {
+		r, err := Read(name, []byte(text), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(r.Problems, "; "); !strings.Contains(got, `"optim_grad" is not one of no_shard`) {
+			t.Errorf("%s: problems %q", name, got)
 		}
 	}
 }

@@ -123,7 +123,7 @@ func torchtitanFinish(r *Recipe) {
 	}
 	if parts := r.texts[stages]; parts != "" && pp > 1 {
 		r.numbers[VPP] = max(strings.Count(parts, "[")/pp, 1)
-	} else if strings.HasPrefix(strings.ToLower(r.texts[Schedule]), "interleaved") && r.numbers[perChunk] == 0 && pp > 1 && !r.isOldTitan() {
+	} else if strings.EqualFold(r.texts[Schedule], "Interleaved1F1B") && r.numbers[perChunk] == 0 && pp > 1 && !r.isOldTitan() {
 		r.numbers[VPP] = 2
 		r.assume("a rank has 2 stages, as torchtitan gives it unless pipeline_parallel_layers_per_stage says otherwise")
 	}
@@ -142,7 +142,7 @@ func (r *Recipe) schedule() {
 		r.texts[Schedule] = strings.TrimPrefix(name, "interleaved")
 	case "zbvzerobubble", "zbv", "dualpipev":
 		r.texts[Schedule] = "zb-v"
-	case "zb", "interleavedzerobubble", "flexibleinterleaved1f1b", "looped_bfs":
+	case "zb", "interleavedzerobubble", "flexibleinterleaved1f1b":
 		r.texts[Schedule] = "zb-h1"
 	default:
 		r.problem("pipeline schedule %q is not known: 1F1B is assumed", name)

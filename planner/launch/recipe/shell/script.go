@@ -305,7 +305,7 @@ func (s *Script) call(c *syntax.CallExpr, redirs []*syntax.Redirect) error {
 }
 
 // environment matches the names of files that set up a shell or its programs, and no arguments of a training.
-var environment = regexp.MustCompile(`^/(?:etc|usr|opt)/|(?:^|/)\.?(?:activate|\w*(?:bashrc|profile|zshrc)|(?:conda|modules?|setvars|nvm)\.sh|\.env)$`)
+var environment = regexp.MustCompile(`^/(?:etc|usr|opt)/|(?:^|/)\.?(?:activate|\w*(?:bashrc|profile|zshrc)|(?:conda|modules?|setvars|nvm)\.sh)$`)
 
 // source follows a file that the script has written, in its own shell.
 func (s *Script) source(name string) error {
