@@ -163,6 +163,12 @@ func TestUndominated(t *testing.T) {
 			t.Errorf("%s: %d candidates are left, want %d", c.name, got, c.want)
 		}
 	}
+	// The first covers the third, though the second, which is kept, takes longer.
+	three := []Candidate{{Devices: 1, Seconds: 5, Idle: 3}, {Devices: 2, Seconds: 8, Idle: 1}, {Devices: 3, Seconds: 6, Idle: 3}}
+	r := newRelaxed(&Problem{Price: 1, Nodes: []Node{{Devices: 8}}, Tasks: []Task{{Weight: 1, Candidates: three}}}, []float64{0, 1}, &Memory{})
+	if got := len(r.options[0].rest); got != 2 {
+		t.Errorf("%d of three candidates are left, want 2", got)
+	}
 }
 
 func TestProject(t *testing.T) {
