@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"cmp"
 	"math"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
@@ -121,22 +120,27 @@ type Part struct {
 
 // Parts returns the parts of Total, largest first.
 func (b Breakdown) Parts() []Part {
-	parts := b.sorted()
-	return parts[:]
+	parts, n := b.sorted(math.Inf(-1))
+	return parts[:n]
 }
 
-func (b *Breakdown) sorted() [8]Part {
-	parts := [...]Part{
+// sorted returns the n parts of at least so many bytes, largest first.
+func (b *Breakdown) sorted(least float64) (out [8]Part, n int) {
+	for _, p := range [...]Part{
 		{"parameters", b.Parameters}, {"gradients", b.Gradients}, {"optimizer", b.Optimizer},
 		{"gathered", b.Gathered}, {"activations", b.Activations}, {"working set", b.Working},
 		{"buffers", b.Buffers}, {"overhead", b.Overhead},
-	}
-	for i := range parts { // by insertion: there are few
-		for k := i; k > 0 && cmp.Compare(parts[k].Bytes, parts[k-1].Bytes) > 0; k-- {
-			parts[k], parts[k-1] = parts[k-1], parts[k]
+	} {
+		if !(p.Bytes >= least) {
+			continue
 		}
+		k := n // by insertion: there are few
+		for ; k > 0 && p.Bytes > out[k-1].Bytes; k-- {
+			out[k] = out[k-1]
+		}
+		out[k], n = p, n+1
 	}
-	return parts
+	return out, n
 }
 
 // String lists the parts of at least 0.05 GiB, largest first, with their size in GiB: "optimizer 48.6,
@@ -147,12 +151,9 @@ func (b Breakdown) String() string {
 }
 
 func (b *Breakdown) appendText(out []byte) []byte {
-	start := len(out)
-	for _, p := range b.sorted() {
-		if !(p.Bytes >= 0.05*GiB) {
-			continue
-		}
-		if len(out) > start {
+	parts, n := b.sorted(0.05 * GiB)
+	for i, p := range parts[:n] {
+		if i > 0 {
 			out = append(out, ", "...)
 		}
 		out = append(append(out, p.Name...), ' ')

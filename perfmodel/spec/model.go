@@ -263,11 +263,15 @@ func (m Model) LeadingDense() int {
 // with attention: 1/2 if it is causal, less with a Window. Of packed documents of d tokens only the d/seq blocks on the
 // diagonal are computed, each like a sample of d tokens. This is exact for documents of equal length; for others it is if
 // Packed is the mean over tokens, Σd²/Σd.
-func (m Model) ScoreShare(seq int) float64 {
+func (m *Model) ScoreShare(seq int) float64 {
 	if d := m.Document(seq); d < seq {
-		m.Packed = 0
-		return m.ScoreShare(d) * float64(d) / float64(seq)
+		return m.documentShare(d) * float64(d) / float64(seq)
 	}
+	return m.documentShare(seq)
+}
+
+// documentShare is ScoreShare of one document.
+func (m *Model) documentShare(seq int) float64 {
 	whole := 1.0
 	if m.Kind == Decoder {
 		whole = 0.5

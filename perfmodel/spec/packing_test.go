@@ -17,15 +17,16 @@ func TestPackedScores(t *testing.T) {
 	for _, m := range []spec.Model{whole, local, encoder} {
 		for _, d := range []int{64, 96, 256} {
 			want := m.ScoreShare(d) * float64(d) / 1024
-			if got := m.WithPacked(d).ScoreShare(1024); math.Abs(got/want-1) > 1e-12 {
+			packed, short := m.WithPacked(d), 1024/float64(d)*m.TrainFLOPs(d)
+			if got := packed.ScoreShare(1024); math.Abs(got/want-1) > 1e-12 {
 				t.Errorf("%s, documents of %d: share %g, want %g", m.Kind, d, got, want)
 			}
-			packed, short := m.WithPacked(d), 1024/float64(d)*m.TrainFLOPs(d)
 			if got := packed.TrainFLOPs(1024); math.Abs(got/short-1) > 1e-12 {
 				t.Errorf("%s, documents of %d: %g FLOPs, want those of short samples, %g", m.Kind, d, got, short)
 			}
 		}
-		if got, want := m.WithPacked(2048).ScoreShare(1024), m.ScoreShare(1024); got != want {
+		long := m.WithPacked(2048)
+		if got, want := long.ScoreShare(1024), m.ScoreShare(1024); got != want {
 			t.Errorf("%s: documents longer than samples: %g, want %g", m.Kind, got, want)
 		}
 	}

@@ -33,50 +33,56 @@ var Schema = arrow.NewSchema([]arrow.Field{
 
 // Predictions builds a record batch of Schema.
 type Predictions struct {
-	valid    []bool // by row
-	failures int
-	numbers  [6][]float64
-	fits     *array.BooleanBuilder
-	texts    [3]*array.StringBuilder // verdict, by, why
-	warnings *array.ListBuilder
-	warning  *array.StringBuilder
-	status   *array.Int32Builder
-	problem  *array.StringBuilder
+	rows, failures                     int
+	valid, fits, explained, failed     []byte // bits by row
+	numbers                            [6][]float64
+	verdict, by, why, warning, problem texts
+	warnings                           []int32 // ends of the rows in warning
+	status                             []int32
 }
 
-// bytesPerText is the room for each text of a row; longer ones make more.
-const bytesPerText = 12
+// texts are those of a column, one after the other.
+type texts struct {
+	ends  []int32 // from 0 on
+	bytes []byte
+}
+
+// newTexts has room for so many texts, and for each of them for so many bytes. More bytes make more room.
+func newTexts(n, each int) texts {
+	return texts{make([]int32, 1, n+1), make([]byte, 0, n*each)}
+}
+
+func (t *texts) add(text string) {
+	t.bytes = append(t.bytes, text...)
+	t.ends = append(t.ends, int32(len(t.bytes))) //nolint:gosec // far below 2 GiB
+}
+
+// data returns the column. bits are those of the texts that are not null.
+func (t *texts) data(bits *memory.Buffer, nulls int) arrow.ArrayData {
+	return array.NewData(arrow.BinaryTypes.String, len(t.ends)-1, []*memory.Buffer{bits, wholes(t.ends), memory.NewBufferBytes(t.bytes)}, nil, nulls, 0)
+}
+
+func wholes(of []int32) *memory.Buffer {
+	return memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(of))
+}
+
+// Bytes of the texts of a row that there is room for.
+const (
+	bytesPerText = 12
+	bytesPerWhy  = 64
+)
 
 // NewPredictions returns a builder of so many rows.
 func NewPredictions(rows int) *Predictions {
-	mem := memory.NewGoAllocator()
-	b := &Predictions{valid: make([]bool, 0, rows), fits: array.NewBooleanBuilder(mem), warnings: array.NewListBuilderWithField(mem, Schema.Field(10).Type.(*arrow.ListType).ElemField()),
-		status: array.NewInt32Builder(mem), problem: array.NewStringBuilder(mem)}
+	b := &Predictions{verdict: newTexts(rows, bytesPerText), by: newTexts(rows, bytesPerText), why: newTexts(rows, bytesPerWhy), problem: newTexts(rows, 0),
+		warning: newTexts(0, 0), warnings: make([]int32, 1, rows+1), status: make([]int32, 0, rows)}
+	for _, bits := range []*[]byte{&b.valid, &b.fits, &b.explained, &b.failed} {
+		*bits = make([]byte, bitutil.BytesForBits(int64(rows)))
+	}
 	for i := range b.numbers {
 		b.numbers[i] = make([]float64, 0, rows)
 	}
-	for i := range b.texts {
-		b.texts[i] = array.NewStringBuilder(mem)
-		b.texts[i].ReserveData(bytesPerText * rows)
-	}
-	b.warning = b.warnings.ValueBuilder().(*array.StringBuilder)
-	for _, c := range b.built() {
-		c.Reserve(rows)
-	}
 	return b
-}
-
-// built returns the columns after the numbers.
-func (b *Predictions) built() []array.Builder {
-	return []array.Builder{b.fits, b.texts[0], b.texts[1], b.texts[2], b.warnings, b.status, b.problem}
-}
-
-// row appends the numbers of a row.
-func (b *Predictions) row(numbers [6]float64, valid bool) {
-	for i, v := range numbers {
-		b.numbers[i] = append(b.numbers[i], v)
-	}
-	b.valid = append(b.valid, valid)
 }
 
 // Add appends a prediction.
@@ -86,51 +92,57 @@ func (b *Predictions) Add(ch *planner.Choice, cost *spec.TrainCost) {
 	if p.Throughput > 0 { // else it does not fit and is not covered
 		sec, lo, hi = p.StepSec(ch.Config.Plan.GlobalBatch())
 	}
-	b.row([...]float64{sec, lo, hi, p.Throughput, p.MemoryBytes / memorymodel.GiB, query.TFLOPsAtCost(cost, &ch.Config, p.Throughput)}, true)
-	b.fits.Append(ch.Fits)
-	b.texts[0].Append(string(ch.Verdict))
-	b.texts[1].Append(p.By)
-	if ch.Why == "" {
-		b.texts[2].AppendNull()
-	} else {
-		b.texts[2].Append(ch.Why)
+	bitutil.SetBit(b.valid, b.rows)
+	if ch.Fits {
+		bitutil.SetBit(b.fits, b.rows)
 	}
-	b.warnings.Append(true)
+	if ch.Why != "" {
+		bitutil.SetBit(b.explained, b.rows)
+	}
 	for _, w := range p.Warnings {
-		b.warning.Append(w.Error())
+		b.warning.add(w.Error())
 	}
-	b.status.AppendNull()
-	b.problem.AppendNull()
+	b.row([...]float64{sec, lo, hi, p.Throughput, p.MemoryBytes / memorymodel.GiB, query.TFLOPsAtCost(cost, &ch.Config, p.Throughput)},
+		string(ch.Verdict), p.By, ch.Why, 0, "")
 }
 
 // Fail appends a problem.
 func (b *Predictions) Fail(p *problem.Problem) {
-	b.row([6]float64{}, false)
+	bitutil.SetBit(b.failed, b.rows)
 	b.failures++
-	for _, c := range b.built()[:5] {
-		c.AppendNull()
+	b.row([6]float64{}, "", "", "", p.Status, p.Detail)
+}
+
+func (b *Predictions) row(numbers [6]float64, verdict, by, why string, status int, detail string) {
+	for i, v := range numbers {
+		b.numbers[i] = append(b.numbers[i], v)
 	}
-	b.status.Append(int32(p.Status))
-	b.problem.Append(p.Detail)
+	b.verdict.add(verdict)
+	b.by.add(by)
+	b.why.add(why)
+	b.warnings = append(b.warnings, int32(len(b.warning.ends)-1)) //nolint:gosec // far below 2 GiB
+	b.status = append(b.status, int32(status))                    //nolint:gosec // of HTTP
+	b.problem.add(detail)
+	b.rows++
 }
 
 // Record returns the record batch. The builder is then used up.
 func (b *Predictions) Record() arrow.Record {
-	rows := len(b.valid)
-	bits := make([]byte, bitutil.BytesForBits(int64(rows)))
-	for i, ok := range b.valid {
-		if ok {
-			bitutil.SetBit(bits, i)
-		}
-	}
-	valid := memory.NewBufferBytes(bits)
+	valid, failed, explained := memory.NewBufferBytes(b.valid), memory.NewBufferBytes(b.failed), memory.NewBufferBytes(b.explained)
 	var columns []arrow.Array
+	add := func(data arrow.ArrayData) { columns = append(columns, array.MakeFromData(data)) }
+	plain := func(of arrow.DataType, bits, values *memory.Buffer, nulls int, children ...arrow.ArrayData) {
+		add(array.NewData(of, b.rows, []*memory.Buffer{bits, values}, children, nulls, 0))
+	}
 	for i := range b.numbers {
-		values := memory.NewBufferBytes(arrow.Float64Traits.CastToBytes(b.numbers[i]))
-		columns = append(columns, array.NewFloat64Data(array.NewData(arrow.PrimitiveTypes.Float64, rows, []*memory.Buffer{valid, values}, nil, b.failures, 0)))
+		plain(arrow.PrimitiveTypes.Float64, valid, memory.NewBufferBytes(arrow.Float64Traits.CastToBytes(b.numbers[i])), b.failures)
 	}
-	for _, c := range b.built() {
-		columns = append(columns, c.NewArray())
-	}
-	return array.NewRecord(Schema, columns, int64(rows))
+	plain(arrow.FixedWidthTypes.Boolean, valid, memory.NewBufferBytes(b.fits), b.failures)
+	add(b.verdict.data(valid, b.failures))
+	add(b.by.data(valid, b.failures))
+	add(b.why.data(explained, b.rows-bitutil.CountSetBits(b.explained, 0, b.rows)))
+	plain(Schema.Field(10).Type, valid, wholes(b.warnings), b.failures, b.warning.data(nil, 0))
+	plain(arrow.PrimitiveTypes.Int32, failed, wholes(b.status), b.rows-b.failures)
+	add(b.problem.data(failed, b.rows-b.failures))
+	return array.NewRecord(Schema, columns, int64(b.rows))
 }

@@ -102,6 +102,7 @@ type Prepared struct {
 	machine  machine   // on the first of choices
 	machines []machine // on each of variants; nil where they are made for each plan
 	choice   int       // index of the variant that machine is on
+	offloads bool      // the step time on one of variants depends on the memory of activations
 	work     work
 	alone    int    // spec.Config.AloneStage
 	own      *owned // of the plan that is computed, nil where it is not known yet
@@ -111,6 +112,7 @@ type Prepared struct {
 
 func (pr *Prepared) init(v variant, cal *memory.Calibration, c *spec.Config) error {
 	pr.memBps, pr.alone = c.Accelerator.MemBps, c.AloneStage
+	pr.offloads = v.stack.offloads || slices.ContainsFunc(pr.variants, func(v variant) bool { return v.stack.offloads })
 	if err := newMachine(v, c, &pr.machine); err != nil {
 		return err
 	}
@@ -291,16 +293,11 @@ func (pr *Prepared) SetSeq(m *spec.Model, seq int) error {
 
 // setSeq is SetSeq for a model that shapeOf has returned.
 func (pr *Prepared) setSeq(shape *spec.Model, seq int) error {
-	if pr.offloads() {
+	if pr.offloads {
 		moved := pr.Memory.AtSeq(seq)
 		pr.Memory = &moved
 	}
 	return pr.work.setSeq(shape, cmp.Or(seq, shape.SeqLen))
-}
-
-// offloads reports whether a step time depends on the memory of activations.
-func (pr *Prepared) offloads() bool {
-	return pr.machine.stack.offloads || slices.ContainsFunc(pr.variants, func(v variant) bool { return v.stack.offloads })
 }
 
 // Warnings returns the assumptions about devices and links under p. The caller must not change the slice.
