@@ -3,6 +3,7 @@ package access
 import (
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 )
@@ -47,6 +48,6 @@ func Loopback(host string) bool {
 	if host == "localhost" {
 		return true
 	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
+	ip, err := netip.ParseAddr(host) // allocates nothing
+	return err == nil && ip.Zone() == "" && ip.IsLoopback()
 }
