@@ -49,7 +49,7 @@ var refExamples = []refExample{
 	{"ls measurements", "ls measurements"},
 	{"ls cards", "ls cards"},
 	{"version", "version"},
-	{"calibrate", "calibrate --model gpt-mini --runner replay:campaign/cpu-small --budget 2m"},
+	{"calibrate", "calibrate --model gpt-mini --runner replay:campaign/cpu-small --budget 1h"},
 	{"check", "check train.toml --accelerator h100 --devices 16 --tokens 1e11"},
 	{"recommend", "recommend --model llama3-8b --tokens 1e12 --have h100:64@2.1"},
 	{"advise", "advise --dry-run --set --timeout 1m --max-devices 4 -a h100 -- kubectl apply -f job.yaml"},
