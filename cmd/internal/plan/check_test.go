@@ -32,3 +32,38 @@ func TestNoChange(t *testing.T) {
 		}
 	}
 }
+
+// TestPrintPort: the plan of the diff is in the table if it is not the best one, and the title has as many plans.
+func TestPrintPort(t *testing.T) {
+	best, same, held := query.PlanRow{Plan: "dp=8"}, &query.PlanRow{Plan: "dp=4,tp=2"}, &query.PlanRow{Plan: "dp=2,tp=4"}
+	for _, tc := range []struct {
+		port  query.Port
+		title string
+		plans int
+	}{
+		{query.Port{Best: best}, "On H100 the best plan:", 1},
+		{query.Port{Best: best, Same: same}, "On H100 the best plan, that of the file:", 2},
+		{query.Port{Best: best, Same: same, Held: &best}, "On H100 the best plan, that of the file:", 2},
+		{query.Port{Best: best, Same: same, Held: held}, "On H100 the best plan, that of the file, the best that the file can hold:", 3},
+	} {
+		tc.port.Accelerator = "H100"
+		var out strings.Builder
+		if err := printPort(&out, &query.Check{Port: &tc.port}); err != nil {
+			t.Fatal(err)
+		}
+		if got := out.String(); !strings.Contains(got, tc.title) || strings.Count(got, "dp=") != tc.plans {
+			t.Errorf("want %q and %d plans:\n%s", tc.title, tc.plans, got)
+		}
+	}
+}
+
+// TestPrintComparison: the MFU of the measured step stands beside the predicted one.
+func TestPrintComparison(t *testing.T) {
+	var out strings.Builder
+	if err := printComparison(&out, &query.Comparison{StepS: 2, Ratio: 2, Quantile: 0.9, MFU: 0.2}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "is 2.00 times the predicted one, an MFU of 20 % where 40 % is predicted; 90 %"; !strings.Contains(out.String(), want) {
+		t.Errorf("want %q:\n%s", want, out.String())
+	}
+}

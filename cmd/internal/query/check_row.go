@@ -81,5 +81,5 @@ type Port struct {
 	Best        PlanRow  `json:"best_plan" doc:"The best plan there with the same batch: on as many devices, or on the fewest of twice, four times as many and so on if nothing fits on them."`
 	Diff        string   `json:"diff,omitempty" doc:"Unified diff of the file to the best plan that the format can hold."`
 	NoDiff      string   `json:"no_diff,omitempty" doc:"Why there is no diff."`
-	Held        *PlanRow `json:"-"` // the plan of Diff
+	Held        *PlanRow `json:"held_plan,omitempty" doc:"The plan of diff: the best that the format can hold."`
 }

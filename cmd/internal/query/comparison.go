@@ -27,8 +27,7 @@ type Comparison struct {
 }
 
 // Compare sets a measured step of cfg, in seconds, against its prediction row by found. It weighs reasons by Bayes'
-// rule.
-// The logarithm of the ratio is the error of the prediction, which is normal, plus what the reason adds, which is
+// rule. The logarithm of the ratio is the error of the prediction, which is normal, plus what the reason adds, which is
 // exponential: a long wait is less likely than a short one, but no length is impossible. The probabilities before the
 // measurement, and how much a reason adds in the mean, are assumptions.
 func Compare(found *Resolved, cfg spec.Config, row *PlanRow, measured float64) *Comparison {

@@ -190,10 +190,10 @@ func (run *learnRun) train(c *cli.Context, out string) error {
 			run.best = p
 		}
 		run.points = append(run.points, p)
+		run.done.Store(int64(p.Update))
 		if p.Update == 1 {
 			command.ShowProgress(c, console.Counting("learn: "+p.Phase+" "+unitOf(p)+" %d of %d", p.Of, func() int { return int(run.done.Load()) }))
 		}
-		run.done.Store(int64(p.Update))
 		run.progress(c.App.ErrWriter, p)
 		return nil
 	}

@@ -108,7 +108,8 @@ function diff(title, text) {
 const port = (p) => h("section", {"aria-label": "Port"}, h("h2", {}, "On " + p.accelerator),
   p.same_plan && h("p", {}, "The same plan: " + duration(p.same_plan.step_time_s) + " a step, " + sig(p.same_plan.mem_gib, 3) + " GiB, " + p.same_plan.verdict + "."),
   h("p", {}, "The best plan: " + duration(p.best_plan.step_time_s) + " a step, " + sig(p.best_plan.mem_gib, 3) + " GiB. ", planCode(p.best_plan.plan)),
-  p.notes.map((note) => h("p", {}, note + ".")), p.diff ? diff("best plan there", p.diff) : h("p", {}, "No diff: " + p.no_diff + "."));
+  p.held_plan && p.held_plan.plan !== p.best_plan.plan && h("p", {}, "The best that the file can hold: " + duration(p.held_plan.step_time_s) + " a step, " + sig(p.held_plan.mem_gib, 3) + " GiB. ", planCode(p.held_plan.plan)),
+  p.notes.map((note) => h("p", {}, note + ".")), p.diff ? diff("the best that the file can hold", p.diff) : h("p", {}, "No diff: " + p.no_diff + "."));
 
 const comparison = (m) => h("section", {"aria-label": "Measured"}, h("h2", {}, "The measured step"),
   h("p", {}, duration(m.step_time_s) + " is " + sig(m.ratio, 3) + " times the prediction" + (m.mfu > 0 ? ", an MFU of " + percent(m.mfu) : "") + ". Where the time may go:"),

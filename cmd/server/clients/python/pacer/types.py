@@ -896,6 +896,7 @@ class Port(TypedDict):
     accelerator: str
     best_plan: PlanRow
     diff: NotRequired[str]
+    held_plan: NotRequired[PlanRow]
     no_diff: NotRequired[str]
     notes: list[str]
     same_plan: NotRequired[PlanRow]
