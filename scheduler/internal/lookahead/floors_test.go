@@ -1,6 +1,7 @@
 package lookahead
 
 import (
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -39,6 +40,19 @@ func TestFloors(t *testing.T) {
 			}
 			if r.picks[i].cost != all.cost {
 				t.Fatalf("task %d: the pick costs %g, the best option %g", i, r.picks[i].cost, all.cost)
+			}
+		}
+		whole := floors{spans: r.floors.spans, all: slices.Clone(r.floors.all)} // with all values, needed or not
+		for i := range whole.all {
+			w := &whole.all[i]
+			w.at, w.need = slices.Clone(w.at), slices.Repeat([]bool{true}, len(w.need))
+		}
+		whole.update(r.sums)
+		for _, options := range r.options {
+			for k := range options.rest {
+				if o := &options.rest[k]; r.floors.lowerBound(o) != whole.lowerBound(o) {
+					t.Fatalf("%+v: the floor is %g, with all values %g", *o, r.floors.lowerBound(o), whole.lowerBound(o))
+				}
 			}
 		}
 	})
