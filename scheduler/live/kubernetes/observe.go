@@ -152,7 +152,7 @@ func partlyDone(j *batch.Job, h *held) bool {
 }
 
 func errPartlyDone(j *batch.Job) error {
-	return fmt.Errorf("stopped after its pods %s had succeeded, which a Job does not run again, so that the others would wait for them: submit it anew, to go on from its checkpoint", j.Status.CompletedIndexes)
+	return fmt.Errorf("stopped after its pods %s had succeeded, which a Job does not run again, so that the others would wait for them: submit it anew, to go on from its checkpoint, with successPolicy: {rules: [{succeededCount: 1}]}, by which such a job is complete", j.Status.CompletedIndexes)
 }
 
 // withState completes a job by its phase and devices.

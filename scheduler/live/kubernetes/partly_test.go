@@ -32,12 +32,39 @@ func succeed(t *testing.T, c *kubetest.Cluster, name string) {
 	})
 }
 
+func suspend(t *testing.T, c *kubetest.Cluster, job string) {
+	t.Helper()
+	_, err := c.Client.BatchV1().Jobs("default").Patch(t.Context(), job, types.MergePatchType, []byte(`{"spec":{"suspend":true}}`), meta.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDoneWhileStopped: a job on two nodes that is suspended just as a pod succeeds is complete by its success policy, and not
+// held for ever.
+func TestDoneWhileStopped(t *testing.T) {
+	c := fresh(t, 2)
+	p := startPacer(t, c, "fifo")
+	c.Submit(t, job("wide", "a", 8, 2000))
+	kubetest.Wait(t, "wide", func() error { return runsAsRecorded(t, c, jobs(t, c)["wide"]) })
+	succeed(t, c, "wide")
+	suspend(t, c, "wide")
+	kubetest.Wait(t, "end", func() error {
+		if j := jobs(t, c)["wide"]; !ended(t, j) {
+			return fmt.Errorf("%s", p.story(j))
+		}
+		return nil
+	})
+}
+
 // TestPartlyDone: a job on two nodes with a pod that has succeeded is left to end, though the policy would resize it for
 // another. If someone suspends it then, an event says that it cannot start again, and the other gets its devices.
 func TestPartlyDone(t *testing.T) {
 	c := fresh(t, 2)
 	p := startPacer(t, c, "optimus") // makes room by resizing
-	c.Submit(t, job("wide", "a", 8, 2000))
+	wide := job("wide", "a", 8, 2000)
+	wide.Spec.SuccessPolicy = nil
+	c.Submit(t, wide)
 	kubetest.Wait(t, "wide", func() error { return runsAsRecorded(t, c, jobs(t, c)["wide"]) })
 	succeed(t, c, "wide")
 	kubetest.Wait(t, "status", func() error {
@@ -61,10 +88,7 @@ func TestPartlyDone(t *testing.T) {
 	for _, e := range p.of(live.StoppedJob) {
 		t.Errorf("%s is stopped: %s", e.Object, e.Message)
 	}
-	_, err := c.Client.BatchV1().Jobs("default").Patch(t.Context(), "wide", types.MergePatchType, []byte(`{"spec":{"suspend":true}}`), meta.PatchOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	suspend(t, c, "wide")
 	kubetest.Wait(t, "event", func() error {
 		for _, e := range p.of(live.Faulty) {
 			if e.Object == "job default/wide" && strings.Contains(e.Message, " had succeeded, which a Job does not run again") {
@@ -84,10 +108,11 @@ func TestPartlyDone(t *testing.T) {
 func TestReleased(t *testing.T) {
 	c := fresh(t, 4)
 	p := startPacer(t, c, "fifo")
-	limited := job("limited", "a", 8, 2000)
+	limited, unlimited := job("limited", "a", 8, 2000), job("unlimited", "a", 8, 2000)
 	limited.Annotations[kubernetes.ReleaseAnnotation] = "30m"
+	limited.Spec.SuccessPolicy, unlimited.Spec.SuccessPolicy = nil, nil
 	c.Submit(t, limited)
-	c.Submit(t, job("unlimited", "a", 8, 2000))
+	c.Submit(t, unlimited)
 	for _, name := range []string{"limited", "unlimited"} {
 		kubetest.Wait(t, name, func() error { return runsAsRecorded(t, c, jobs(t, c)[name]) })
 		succeed(t, c, name)

@@ -123,6 +123,20 @@ func (p *pacer) of(kind live.EventKind) (out []live.Event) {
 	return out
 }
 
+// story says what is known of a job.
+func (p *pacer) story(j *batch.Job) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var b strings.Builder
+	fmt.Fprintf(&b, "job %s, suspended: %v, record: %s, status: %+v, last report: %+v", j.Name, *j.Spec.Suspend, j.Annotations[kubernetes.RecordAnnotation], j.Status, p.report)
+	for _, e := range p.events {
+		if strings.HasSuffix(e.Object, "/"+j.Name) || e.Job == nil {
+			fmt.Fprintf(&b, "\n\t%s %s %s: %s", e.At.Format(time.StampMilli), e.Kind, e.Object, e.Message)
+		}
+	}
+	return b.String()
+}
+
 // newPacer returns a controller of a policy, with an engine that has read the cluster.
 func newPacer(ctx context.Context, client kube.Interface, name string, writers int) (*pacer, *live.Controller, error) {
 	engine, err := kubernetes.New(client, options())
@@ -263,14 +277,15 @@ func TestPolicies(t *testing.T) {
 			}
 			began := time.Now()
 			kubetest.Wait(t, name, func() error {
-				left := 0
+				left, one := 0, ""
 				for _, j := range jobs(t, c) {
 					if !ended(t, j) {
 						left++
+						one = p.story(j)
 					}
 				}
 				if left > 0 {
-					return fmt.Errorf("%d of %d jobs have not ended", left, n)
+					return fmt.Errorf("%d of %d jobs have not ended; %s", left, n, one)
 				}
 				return nil
 			})

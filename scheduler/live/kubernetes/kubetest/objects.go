@@ -93,9 +93,9 @@ func NodeStatus(devices int, ready bool) core.NodeStatus {
 }
 
 // Job returns a suspended job in the default namespace with some pods, which pacer schedules.
-// Its annotations are those of pacer, without the prefix. A command is run as a process.
+// Its annotations are those of pacer, without the prefix. A command is run as a process. It is complete once a pod succeeds.
 func Job(name string, pods, devices int, annotations map[string]string, command ...string) *batch.Job {
-	number, suspended, indexed, grace := int32(pods), true, batch.IndexedCompletion, int64(2)
+	number, suspended, indexed, grace, one := int32(pods), true, batch.IndexedCompletion, int64(2), int32(1)
 	j := &batch.Job{ObjectMeta: meta.ObjectMeta{Name: name, Namespace: "default", Labels: map[string]string{"pacer.dev/managed": "true"}, Annotations: map[string]string{}}}
 	for key, value := range annotations {
 		j.Annotations["pacer.dev/"+key] = value
@@ -105,6 +105,7 @@ func Job(name string, pods, devices int, annotations map[string]string, command 
 		return &core.EnvVarSource{FieldRef: &core.ObjectFieldSelector{FieldPath: "metadata.annotations['" + annotation + "']"}}
 	}
 	j.Spec = batch.JobSpec{Suspend: &suspended, CompletionMode: &indexed, Completions: &number, Parallelism: &number,
+		SuccessPolicy: &batch.SuccessPolicy{Rules: []batch.SuccessPolicyRule{{SucceededCount: &one}}},
 		Template: core.PodTemplateSpec{Spec: core.PodSpec{RestartPolicy: core.RestartPolicyNever, TerminationGracePeriodSeconds: &grace,
 			Containers: []core.Container{{Name: "train", Image: "train", Command: command,
 				Env:       []core.EnvVar{{Name: "PACER_PLAN", ValueFrom: variable("pacer.dev/plan")}},
