@@ -17,12 +17,9 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
-	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	batchlisters "k8s.io/client-go/listers/batch/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -82,9 +79,8 @@ type Cluster struct {
 	changed   chan struct{}
 	gated     workqueue.TypedRateLimitingInterface[cache.ObjectName] // pods that wait for their node
 
-	events   record.EventBroadcaster
-	recorder record.EventRecorder
-	advice   map[types.UID]jobAdvice
+	events *eventQueue
+	advice map[types.UID]jobAdvice
 
 	mu        sync.Mutex
 	parsed    map[types.UID]*parsedJob
@@ -110,10 +106,9 @@ func New(client kubernetes.Interface, o Options) (*Cluster, error) {
 	jobs := factory(func(l *meta.ListOptions) { l.LabelSelector = ManagedLabel + "=true" }, informers.WithNamespace(o.Namespace))
 	c := &Cluster{Options: o, client: client, factories: []interface{ Start(stop <-chan struct{}) }{nodes, pods, jobs},
 		nodes: nodes.Core().V1().Nodes().Lister(), pods: pods.Core().V1().Pods().Lister(), jobs: jobs.Batch().V1().Jobs().Lister(),
-		changed: make(chan struct{}, 1), parsed: map[types.UID]*parsedJob{}, completed: map[types.UID]bool{}, placing: map[types.UID]int{}, events: record.NewBroadcaster(),
+		changed: make(chan struct{}, 1), parsed: map[types.UID]*parsedJob{}, completed: map[types.UID]bool{}, placing: map[types.UID]int{}, events: newEventQueue(client.CoreV1().Events(""), o.Limit),
 		gated: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](retryLeast, retryMost)),
 	}
-	c.recorder = c.events.NewRecorder(scheme.Scheme, core.EventSource{Component: FieldManager})
 	handler := cache.ResourceEventHandlerFuncs{AddFunc: c.wake, UpdateFunc: func(_, o any) { c.wake(o) }, DeleteFunc: c.deleted}
 	for _, i := range []cache.SharedIndexInformer{nodes.Core().V1().Nodes().Informer(), pods.Core().V1().Pods().Informer(), jobs.Batch().V1().Jobs().Informer()} {
 		r, err := i.AddEventHandler(handler)
@@ -184,8 +179,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 		return fmt.Errorf("kubernetes: nodes, pods and what trains are not read after a minute: %w", c.access(ctx))
 	}
 	if !c.ReadOnly {
-		c.events.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: c.client.CoreV1().Events("")})
-		context.AfterFunc(ctx, c.events.Shutdown)
+		go c.events.run(ctx)
 		c.place(ctx)
 	}
 	return nil
@@ -236,15 +230,9 @@ func (c *Cluster) Notify(e live.Event) {
 	if c.ReadOnly || e.DryRun {
 		return
 	}
-	j := c.subject(e)
-	if j == nil {
-		return
+	if j := c.subject(e); j != nil {
+		c.events.add(j, e.Warning, string(e.Kind), shortened(e.Message))
 	}
-	kind := core.EventTypeNormal
-	if e.Warning {
-		kind = core.EventTypeWarning
-	}
-	c.recorder.Event(j, kind, string(e.Kind), shortened(e.Message))
 }
 
 // managed is a Job, or an object of another kind that trains.

@@ -65,7 +65,7 @@ func (c *Cluster) placePod(ctx context.Context, name cache.ObjectName) error {
 	}
 	node, err := nodeFor(p)
 	if err != nil {
-		c.recorder.Event(p, core.EventTypeWarning, string(live.Faulty), err.Error())
+		c.events.add(p, true, string(live.Faulty), err.Error())
 		return nil // until the pod changes
 	}
 	host, err := c.hostnameOf(node)
@@ -81,6 +81,8 @@ func (c *Cluster) placePod(ctx context.Context, name cache.ObjectName) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Limit)
 	defer cancel()
+	c.events.begin()
+	defer c.events.end()
 	_, err = c.client.CoreV1().Pods(p.Namespace).Patch(ctx, p.Name, types.StrategicMergePatchType, body, meta.PatchOptions{FieldManager: FieldManager})
 	if apierrors.IsNotFound(err) {
 		return nil

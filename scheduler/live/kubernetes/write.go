@@ -176,6 +176,8 @@ func (c *Cluster) patch(ctx context.Context, j *live.Job, p object) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Limit)
 	defer cancel()
+	c.events.begin()
+	defer c.events.end()
 	now, err := c.client.BatchV1().Jobs(was.Namespace).Patch(ctx, was.Name, types.StrategicMergePatchType, body, meta.PatchOptions{FieldManager: FieldManager})
 	switch {
 	case apierrors.IsConflict(err):

@@ -34,6 +34,7 @@ func served(t *testing.T, handler http.HandlerFunc) (*Cluster, *live.Job) {
 	}
 	c := filled(t, 2, 0)
 	c.client, c.Limit, c.placing = client, time.Minute, map[types.UID]int{}
+	c.events = newEventQueue(client.CoreV1().Events(""), c.Limit)
 	j := kubetest.Job("a", 1, 1, map[string]string{"model": "a", "steps": "1000", "batch": "64"})
 	j.UID, j.ResourceVersion = "a", "1"
 	parsed, err := c.jobOf(j)
