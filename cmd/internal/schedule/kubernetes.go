@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 	core "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	kube "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -83,6 +84,7 @@ func kubeConfig(c *cli.Context) (*rest.Config, error) {
 		return nil, fmt.Errorf("no cluster of Kubernetes: %w", err)
 	}
 	config.QPS = -1
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	config.UserAgent = "pacer/" + c.App.Version
 	return config, nil
 }
