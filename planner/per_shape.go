@@ -24,7 +24,7 @@ func (pl *Planner) PerShape(ctx context.Context, r Request, accept func(*spec.Co
 	defer top.release()
 	top.reset(ctx, pl, &r, top.put)
 	top.accept = accept
-	_, top.prunes = pl.onlyShape(&r)
+	_, top.fitting = pl.onlyShape(&r)
 	if err := top.sweep(); err != nil {
 		return nil, err
 	}
@@ -58,18 +58,16 @@ func (pl *Planner) onlyShape(r *Request) (each planWalk, ok bool) {
 type perShape struct {
 	search
 	accept func(*spec.Config) bool
-	prunes bool // slower candidates than the best may be skipped
 	best   []candidate
 	config spec.Config // scratch of put
 }
 
 var perShapes = sync.Pool{New: func() any { return new(perShape) }}
 
-// release returns t to the pool without its contents.
+// release returns t to the pool.
 func (t *perShape) release() {
-	clear(t.sites)
 	clear(t.best)
-	*t = perShape{search: search{sites: t.sites[:0], large: t.large}, best: t.best[:0]}
+	*t = perShape{search: t.reusable(), best: t.best[:0]}
 	perShapes.Put(t)
 }
 
@@ -90,7 +88,7 @@ func (t *perShape) put(k *candidate) {
 		i, t.best = len(t.best), append(t.best, candidate{})
 	}
 	t.best[i] = *k
-	if t.prunes {
+	if t.fitting {
 		t.threshold = k.score
 	}
 }

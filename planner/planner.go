@@ -226,14 +226,9 @@ type finder struct {
 	found   bool
 }
 
-// put returns f to the pool with its last site only: searches that differ in the number of devices share parts of it.
+// put returns f to the pool.
 func (f *finder) put() {
-	if n := len(f.sites); n > 1 {
-		f.sites[0] = f.sites[n-1]
-		clear(f.sites[1:])
-		f.sites = f.sites[:1]
-	}
-	*f = finder{search: search{pl: f.pl, sites: f.sites, large: f.large}}
+	*f = finder{search: f.reusable()}
 	finders.Put(f)
 }
 

@@ -71,6 +71,17 @@ func (s *search) reset(ctx context.Context, pl *Planner, request *Request, add f
 	return s
 }
 
+// reusable returns what another search uses again: memory, and the last site of the same planner. Searches that differ in
+// the number of devices share parts of that.
+func (s *search) reusable() search {
+	if n := len(s.sites); n > 1 {
+		s.sites[0] = s.sites[n-1]
+		clear(s.sites[1:])
+		s.sites = s.sites[:1]
+	}
+	return search{pl: s.pl, sites: s.sites, large: s.large}
+}
+
 // uniform is an optional interface of a Space with configurations that differ only
 // in their plans.
 type uniform interface {

@@ -2,24 +2,24 @@ package analytic
 
 import (
 	"math"
-	"math/bits"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
 
-// atLeast computes lower bounds of step times for searches. It counts kernels, tensor, context and expert
-// parallelism and the bubble, and omits parts that take longer to compute. Plans that follow each other in a search
+// atLeast computes lower bounds of step times for searches. It counts kernels and their launches, tensor, context and expert
+// parallelism, and the pipeline, and omits parts that take longer to compute. Plans that follow each other in a search
 // differ little: it keeps the bounds of the last one in all modes, and passes for plans with the same key, also for
 // other shapes where kernels and links are the same. It is not safe for concurrent use.
 type atLeast struct {
-	c     spec.Config // without a plan; the shape is that of the last call
-	pr    *Prepared
-	each  []Prepared // pr for each variant, empty until it is needed
-	kept  []passes   // of each variant: without and with sequence parallelism
-	last  lastBounds
-	scale float64 // factor on the bound, for a residual that may shorten the step
+	c        spec.Config // without a plan; the shape is that of the last call
+	pr       *Prepared
+	each     []Prepared            // pr for each variant, empty until it is needed
+	kept     [keptPasses]*keptPass // by hash of the key, nil until it is needed
+	machines int                   // how many machines a had before
+	last     lastBounds
+	scale    float64 // factor on the bound, for a residual that may shorten the step
 }
 
 // lastBounds are the bounds of the plans that differ from plan only in sequence parallelism, training states and
@@ -30,20 +30,33 @@ type lastBounds struct {
 	has  [stack.Uses][2][3]bool
 }
 
-// passes keeps the last pass for each hash of TP and CP and for each power of two of the micro-batch and of EP.
-type passes [keptPasses][keptPasses]*[keptPasses]keptPass
-
-const keptPasses = 16
+// keptPasses is the number of passes kept.
+const keptPasses = 1 << 11
 
 type keptPass struct {
 	by passKey
 	pass
 }
 
-// passKey is the part of a plan that a pass depends on.
+// passKey is what a pass depends on.
 type passKey struct {
+	machine           int // the value of atLeast.machines
+	variant           int
+	sequence          bool
 	tp, cp, ep, micro int
 	precision         spec.Precision
+}
+
+// slot returns the index of the pass with key k among those kept.
+func (k *passKey) slot() int {
+	slot := 2 * k.variant
+	if k.sequence {
+		slot++
+	}
+	for _, n := range [...]int{k.tp, k.cp, k.ep, k.micro} {
+		slot = slot*61 + n
+	}
+	return slot % keptPasses
 }
 
 // sec returns a lower bound, in seconds, of the predicted step of p, a normal plan, on a shape; 0 if there is none.
@@ -83,7 +96,7 @@ func (a *atLeast) reshape(shape *spec.Shape) {
 	_ = newMachine(variant{before.stack, before.k}, &a.c, &a.pr.machine) // it was opened on another shape
 	a.each, a.last = a.each[:0], lastBounds{}
 	if before.total = a.pr.machine.total; a.pr.machine != before {
-		clear(a.kept)
+		a.machines++
 	}
 }
 
@@ -116,32 +129,25 @@ func (a *atLeast) one(pr *Prepared, p *spec.Plan, i int) float64 {
 	pr.applyStack(&plan)
 	kept := a.passOf(pr, &plan, i)
 	l := &kept.layer
-	compute, recompute := pr.kernelSec(l, &plan)
-	perLayer := compute + recompute + l.tp*tpOperations(&plan, l) + l.ep + l.cp
+	compute, recompute, launch := pr.layerSec(l, &plan)
+	perLayer := compute + recompute + launch + l.tp*tpOperations(&plan, l) + l.ep + l.cp
 	layers, head := pr.pace(&plan, perLayer, kept.head)
-	t := float64(plan.AccumSteps)*(layers*perLayer+head) + pr.machine.k.fixedSec
-	if plan.PP > 1 {
-		mean, stages := pr.work.layers/float64(plan.PP), float64(plan.PP)
-		t += pr.machine.k.bubbleShare * bubbleSec(&plan, mean*perLayer+kept.head/stages, (l.backward-1)*mean*l.forward+kept.head/3/stages)
-	}
-	return t * a.scale
+	mean, stages := pr.work.layers/float64(plan.PP), float64(plan.PP)
+	pipeline := pr.pipelineSec(&plan, mean*perLayer+kept.head/stages, (l.backward-1)*mean*l.forward+kept.head/3/stages)
+	return a.scale * (float64(plan.AccumSteps)*(layers*perLayer+head) + pipeline + pr.machine.k.fixedSec)
 }
 
 // passOf returns the pass of p, a plan as the variant of index i runs it, which pr has.
 func (a *atLeast) passOf(pr *Prepared, p *spec.Plan, i int) *pass {
-	i *= 2
-	if p.SequenceParallel {
-		i++
+	by := passKey{a.machines, i, p.SequenceParallel, p.TP, p.CP, p.EP, p.MicroBatch, p.Precision}
+	kept := &a.kept[by.slot()]
+	if *kept == nil {
+		*kept = &keptPass{}
 	}
-	row := &a.kept[i][(bits.Len(uint(p.TP))+5*bits.Len(uint(p.CP)))%keptPasses][bits.Len(uint(p.MicroBatch))%keptPasses]
-	if *row == nil {
-		*row = &[keptPasses]keptPass{}
+	if (*kept).by != by {
+		(*kept).by, (*kept).pass = by, pr.passOf(p)
 	}
-	kept := &(*row)[bits.Len(uint(p.EP))%keptPasses]
-	if by := (passKey{p.TP, p.CP, p.EP, p.MicroBatch, p.Precision}); kept.by != by {
-		kept.by, kept.pass = by, pr.passOf(p)
-	}
-	return &kept.pass
+	return &(*kept).pass
 }
 
 // StepAtLeast implements perfmodel.Bounder.
@@ -156,6 +162,5 @@ func (ph *Physics) AtLeast(c *spec.Config, scale float64) (perfmodel.StepBound, 
 	if err := ph.Open(c, "", a.pr); err != nil {
 		return nil, err
 	}
-	a.kept = make([]passes, 2*max(len(a.pr.variants), 1))
 	return a.sec, nil
 }
