@@ -32,45 +32,17 @@ type footprint struct {
 	host  spec.Host
 }
 
-// footprints numbers the footprints of candidates, and remembers the number of each.
+// footprints numbers the footprints of candidates.
 type footprints struct {
 	all    []footprint
 	shapes []shape
 	hosts  bool             // nodes limit host resources; else footprints have none
 	alike  map[[2]int][]int // shapes, by group and number of devices
 	number map[footprint]int
-	first  []int   // by task, index of its first candidate in known
-	known  []known // by task and candidate
 }
 
-// known is what every rollout needs to know of a candidate.
-type known struct {
-	print int32 // 1 + the index of its footprint in all; 0 = not looked up yet
-	// The task's cost if it starts now, and its urgency then:
-	least, urgency float64
-}
-
-func newFootprints(p *Problem, memory *Memory) *footprints {
-	f := &footprints{alike: map[[2]int][]int{}, number: map[footprint]int{}, hosts: slices.ContainsFunc(p.Nodes, Node.limited)}
-	n := 0
-	for i := range p.Tasks {
-		f.first = append(f.first, n)
-		n += len(p.Tasks[i].Candidates)
-	}
-	memory.known = zeroed(memory.known, n)
-	f.known = memory.known
-	return f
-}
-
-// of returns what is known of the given candidate of a task.
-func (f *footprints) of(p *Problem, task, candidate int) *known {
-	k := &f.known[f.first[task]+candidate]
-	if k.print == 0 {
-		t := &p.Tasks[task]
-		w := &t.Candidates[candidate]
-		*k = known{int32(f.find(w)) + 1, p.least(t, w), p.urgency(t, w.Seconds)}
-	}
-	return k
+func newFootprints(p *Problem) *footprints {
+	return &footprints{alike: map[[2]int][]int{}, number: map[footprint]int{}, hosts: slices.ContainsFunc(p.Nodes, Node.limited)}
 }
 
 func (f *footprints) find(w *Candidate) int {

@@ -28,6 +28,7 @@ type rollout struct {
 	ends   []finish  // ends of these tasks, ascending
 	kept   []float64 // their costs
 	prints *footprints
+	chosen []chosen // by task, see choose
 
 	// The state of the present run:
 	now     *nodes
@@ -53,9 +54,9 @@ type rollout struct {
 // moveSteps is the work of a start or an end, which changes nodes and the queue, in steps.
 const moveSteps = 16
 
-func newRollout(p *Problem, memory *Memory) *rollout {
-	f := &rollout{p: p, queue: heap.Heap[finish]{Less: sooner}, base: newNodes(p.Nodes), now: newNodes(p.Nodes), prints: newFootprints(p, memory),
-		on: make([][]int32, len(p.Tasks)), started: make([]float64, len(p.Tasks))}
+func newRollout(p *Problem) *rollout {
+	f := &rollout{p: p, queue: heap.Heap[finish]{Less: sooner}, base: newNodes(p.Nodes), now: newNodes(p.Nodes), prints: newFootprints(p),
+		chosen: make([]chosen, len(p.Tasks)), on: make([][]int32, len(p.Tasks)), started: make([]float64, len(p.Tasks))}
 	groups := len(f.now.total)
 	f.waiting, f.freed, f.tried = make([][]int, groups), make([]int, groups), make([]int, groups)
 	for i := range p.Tasks {
@@ -69,6 +70,27 @@ func newRollout(p *Problem, memory *Memory) *rollout {
 		f.kept = append(f.kept, p.keeping(&p.Tasks[e.task]))
 	}
 	return f
+}
+
+// chosen is the candidate that a task has in a proposal, and what a rollout needs to know of it. It is kept for the next
+// proposal, in which most tasks have the same.
+type chosen struct {
+	Candidate
+	index int // 1 + that of the candidate, 0 = none yet
+	print int // its footprint
+	// The task's cost if it starts now, and its urgency then:
+	least, urgency float64
+}
+
+// choose returns the given candidate of a task.
+func (f *rollout) choose(task, candidate int) *chosen {
+	c := &f.chosen[task]
+	if c.index != candidate+1 {
+		t := &f.p.Tasks[task]
+		w := &t.Candidates[candidate]
+		*c = chosen{*w, candidate + 1, f.prints.find(w), f.p.least(t, w), f.p.urgency(t, w.Seconds)}
+	}
+	return c
 }
 
 // run returns the cost of s, or +Inf if it exceeds limit. After a finite result started
@@ -117,30 +139,29 @@ func (f *rollout) lineUp(s *proposal) {
 		if s.keep[k] {
 			continue
 		}
-		known := f.prints.of(f.p, k, s.candidate[k])
-		f.least += known.least
-		f.weight += known.urgency
+		c := f.choose(k, s.candidate[k])
+		f.least += c.least
+		f.weight += c.urgency
 		if s.strict[k] {
 			f.strict++
 		}
-		print := int(known.print) - 1
-		for len(f.lines) <= print {
+		for len(f.lines) <= c.print {
 			f.lines = append(f.lines, line{})
 		}
 		for len(f.shapes) < len(f.prints.shapes) {
 			f.shapes = append(f.shapes, shapeQueue{open: heap.Heap[firstTask]{Less: earlier}})
 		}
-		l := &f.lines[print]
+		l := &f.lines[c.print]
 		if len(l.places) == 0 {
 			l.started, l.strict = 0, 0
-			shape := f.prints.all[print].shape
+			shape := f.prints.all[c.print].shape
 			q := &f.shapes[shape]
 			if q.len() == 0 {
 				q.full, q.tested = -1, -1
 				g := f.prints.shapes[shape].group
 				f.waiting[g] = append(f.waiting[g], shape)
 			}
-			q.join(len(f.pending), print)
+			q.join(len(f.pending), c.print)
 		}
 		l.places = append(l.places, len(f.pending))
 		f.pending = append(f.pending, k)
@@ -160,7 +181,8 @@ func (f *rollout) start(s *proposal, at float64) (cost float64) {
 		}
 		task := f.pending[place]
 		t := &f.p.Tasks[task]
-		w := &t.Candidates[s.candidate[task]]
+		c := &f.chosen[task]
+		w := &c.Candidate
 		on, ok := f.now.fit(w, slices.Grow(f.on[task][:0], len(w.Counts)))
 		f.on[task] = on
 		switch {
@@ -188,9 +210,8 @@ func (f *rollout) start(s *proposal, at float64) (cost float64) {
 		f.started[task] = at
 		f.queue.Push(finish{r.end, task})
 		f.last = max(f.last, r.end)
-		known := f.prints.of(f.p, task, s.candidate[task])
-		f.least -= known.least
-		f.weight -= known.urgency
+		f.least -= c.least
+		f.weight -= c.urgency
 		cost += f.p.cost(t, r)
 	}
 	return cost
@@ -250,7 +271,7 @@ func (f *rollout) end(s *proposal) float64 {
 			f.now.give(t.Held)
 			f.freed[f.now.all[t.Held[0].Node].group]++
 		} else {
-			w := &t.Candidates[s.candidate[k]]
+			w := &f.chosen[k].Candidate
 			f.now.giveBack(w, f.on[k])
 			f.freed[w.Group]++
 		}

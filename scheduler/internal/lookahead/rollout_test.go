@@ -39,7 +39,7 @@ func TestStrict(t *testing.T) {
 		strict bool
 		starts float64
 	}{{false, 0}, {true, 30}} {
-		f := newRollout(p, &Memory{})
+		f := newRollout(p)
 		f.run(&proposal{order: []int{1, 2}, candidate: []int{-1, 0, 0}, keep: []bool{true, false, false}, strict: []bool{false, c.strict, false}}, inf)
 		if f.started[1] != 10 || f.started[2] != c.starts {
 			t.Errorf("strict %v: they start at %g and %g s, want 10 and %g", c.strict, f.started[1], f.started[2], c.starts)
@@ -111,7 +111,7 @@ func TestLinesAsByTryingAll(t *testing.T) {
 				n.candidate[i] = rapid.IntRange(0, len(p.Tasks[i].Candidates)-1).Draw(t, "candidate")
 			}
 			cost := s.f.run(n, inf)
-			f := newRollout(p, &Memory{})
+			f := newRollout(p)
 			if want := tryAll(f, n); math.Abs(cost-want) > 1e-9*(1+math.Abs(cost)) {
 				t.Fatalf("the cost is %g, trying all it is %g", cost, want)
 			}

@@ -25,17 +25,6 @@ type Options struct {
 // Memory is what searches use one after the other, so that large ones need not allocate it.
 type Memory struct {
 	options []option
-	known   []known
-}
-
-// zeroed returns n zeros in the memory of v if they fit.
-func zeroed[T any](v []T, n int) []T {
-	if cap(v) < n {
-		return make([]T, n)
-	}
-	v = v[:n]
-	clear(v)
-	return v
 }
 
 // Hint is a proposal for some tasks.
@@ -75,7 +64,7 @@ func newSearch(p *Problem, o Options) *search {
 	if memory == nil {
 		memory = &Memory{}
 	}
-	s := &search{f: newRollout(p, memory), p: p, memory: memory, cost: inf, rng: rand.New(rand.NewPCG(o.Seed, 0x6c6f6f6b)), limit: o.Steps}
+	s := &search{f: newRollout(p), p: p, memory: memory, cost: inf, rng: rand.New(rand.NewPCG(o.Seed, 0x6c6f6f6b)), limit: o.Steps}
 	n := len(p.Tasks)
 	s.next = proposal{candidate: make([]int, n), keep: make([]bool, n), strict: make([]bool, n)}
 	for i := range p.Tasks {
