@@ -95,7 +95,7 @@ type search struct {
 	late   []int // tasks of free that are avoidably late in best
 
 	holders [][]int  // tasks of runs by node; nil until needed
-	ranked  []ranked // scratch of sortOrder
+	ranked  []ranked // the tasks of free as sortOrder ordered them last
 }
 
 // prices are multiples of priceUnit at which simple proposals choose candidates.
@@ -112,15 +112,22 @@ func (s *search) trySimple() {
 	for j, i := range s.free {
 		cheapest[j] = s.cheapest(i, unit)
 	}
-	keys := []func(int) float64{s.byArea, s.byTime, s.bySlack, nil}
-	if len(s.free) > manyTasks { // the rounds improve whichever is best
-		keys = keys[:1]
-	}
-	for k := range prices {
+	choose := func(k int) {
 		for j, i := range s.free {
 			s.next.candidate[i] = cheapest[j][k]
 		}
-		for _, key := range keys {
+	}
+	if len(s.free) > manyTasks { // the rounds improve whichever is best
+		for k := len(prices) - 1; k >= 0; k-- { // the largest candidates last: they take longest, if nothing better is known
+			choose(k)
+			s.sortOrder(s.byArea)
+			s.accept(math.Nextafter(s.cost, -inf))
+		}
+		return
+	}
+	for k := range prices {
+		choose(k)
+		for _, key := range []func(int) float64{s.byArea, s.byTime, s.bySlack, nil} {
 			if key == nil {
 				s.next.order = append(s.next.order[:0], s.free...)
 			} else {
@@ -184,9 +191,13 @@ func (a ranked) compare(b ranked) int {
 
 // sortOrder orders the tasks that may be started by key, then index.
 func (s *search) sortOrder(key func(task int) float64) {
-	s.ranked = s.ranked[:0]
-	for _, i := range s.free { // ascending
-		s.ranked = append(s.ranked, ranked{key(i), i})
+	if len(s.ranked) == 0 {
+		for _, i := range s.free {
+			s.ranked = append(s.ranked, ranked{place: i})
+		}
+	}
+	for k := range s.ranked { // most orders are like the last one, so that sorting that is fast
+		s.ranked[k].key = key(s.ranked[k].place)
 	}
 	slices.SortFunc(s.ranked, ranked.compare)
 	s.next.order = s.next.order[:0]
