@@ -40,7 +40,7 @@ func (pl *Planner) Front(ctx context.Context, r Request) (Front, error) {
 	for _, n := range bySmoothness(r.Devices) {
 		at := r
 		at.Devices, at.Shape = n, share(r.Shape, n, r.Devices)
-		if !pl.hasPlan(&at) {
+		if legal, _ := pl.hasPlan(&at); !legal {
 			continue
 		}
 		a, err := pl.best(ctx, &at, out.least(n), pl.find)
@@ -58,19 +58,18 @@ func (pl *Planner) Front(ctx context.Context, r Request) (Front, error) {
 	return out, err
 }
 
-// hasPlan reports whether a plan of r may be legal. Most numbers of devices have none, and preparing a prediction takes
-// longer than to find that out.
-func (pl *Planner) hasPlan(r *Request) bool {
+// hasPlan reports whether a plan of r may be legal, and if so whether its candidates have one shape, see onlyShape. Most
+// numbers of devices have none, and preparing a prediction takes longer than to find that out.
+func (pl *Planner) hasPlan(r *Request) (legal, oneShape bool) {
 	if _, ok := pl.o.Space.(Enumerate); ok && r.Model.HasShape() && len(r.batches()) == 1 && !r.splits(largestPrime(r.Devices)) {
-		return false
+		return false, false
 	}
-	each, ok := pl.onlyShape(r)
-	if !ok {
-		return true
+	each, oneShape := pl.onlyShape(r)
+	if !oneShape {
+		return true, false
 	}
-	legal := false
 	each(nil, func(*spec.Plan) bool { legal = true; return false })
-	return legal
+	return legal, true
 }
 
 // splits reports whether a degree of parallelism may be a multiple of the prime q: the tensor parallel one within a node,
@@ -143,7 +142,7 @@ func (pl *Planner) fewest(ctx context.Context, r Request, first Choice) (Choice,
 			at := r
 			at.Shape = share(r.Shape, n, r.Devices)
 			at.Devices = n
-			if !pl.hasPlan(&at) {
+			if legal, _ := pl.hasPlan(&at); !legal {
 				break
 			}
 			if !pl.anyFits(ctx, at.at(n, b)) {

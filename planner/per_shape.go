@@ -17,14 +17,14 @@ func (pl *Planner) PerShape(ctx context.Context, r Request, accept func(*spec.Co
 	if err != nil {
 		return nil, err
 	}
-	if !pl.hasPlan(&r) {
+	legal, oneShape := pl.hasPlan(&r)
+	if !legal {
 		return nil, nil
 	}
 	top := perShapes.Get().(*perShape)
 	defer top.release()
 	top.reset(ctx, pl, &r, top.put)
-	top.accept = accept
-	_, top.fitting = pl.onlyShape(&r)
+	top.accept, top.fitting = accept, oneShape
 	if err := top.sweep(); err != nil {
 		return nil, err
 	}
