@@ -59,9 +59,13 @@ func TestPerShapeIsTheFirstOfRankForEachShape(t *testing.T) {
 		r := randomRequest(rng)
 		r.Risk = []float64{0, 0.05}[rng.IntN(2)]
 		for name, p := range map[string]perfmodel.Predictor{"analytic": analyticModel(t), "fitted": fittedTo(t, hybrid, r)} {
+			pl := planner.New(p, planner.Options{})
 			for filter, accept := range filters {
-				same(name+", "+filter, planner.New(p, planner.Options{}), r, accept)
+				same(name+", "+filter, pl, r, accept)
 			}
+			more := r // on another shape, with what searches share
+			more.Devices++
+			same(name+", one device more", pl, more, filters["all"])
 		}
 	}
 	pl, r := measuredPlanner(t)

@@ -102,6 +102,27 @@ func TestChangesOfMany(t *testing.T) {
 	}
 }
 
+// TestSimpleOfMany: with very many tasks the search tries the proposals from the largest price on, and finds the best.
+func TestSimpleOfMany(t *testing.T) {
+	p := crowd(manyTasks+1, 100)
+	s, all := newSearch(p, Options{}), newSearch(p, Options{})
+	s.trySimple()
+	least, unit := inf, all.priceUnit()
+	for k := range prices {
+		for _, i := range all.free {
+			all.next.candidate[i] = all.cheapest(i, unit)[k]
+		}
+		all.sortOrder(all.byArea)
+		least = min(least, all.f.run(&all.next, inf))
+	}
+	if s.cost != least {
+		t.Errorf("the best costs %g, the cheapest of all proposals %g", s.cost, least)
+	}
+	if c := s.f.run(&s.best, inf); c != least {
+		t.Errorf("the best costs %g when it is run again, it was %g", c, least)
+	}
+}
+
 // TestMemory checks that what earlier searches left in their memory changes no result.
 func TestMemory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
