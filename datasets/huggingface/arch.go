@@ -110,8 +110,6 @@ var architectures = map[string]arch{
 
 	"vit":  {kind: spec.Vision, adjust: vit},
 	"deit": {kind: spec.Vision, adjust: vit},
-
-	"FluxTransformer2DModel": {kind: spec.Vision, adjust: flux}, // of the diffusers library, by its _class_name
 }
 
 // extra adds weights that the shape of m cannot express to its counts.

@@ -61,10 +61,18 @@ func (c *config) language() *config {
 		}
 		return sub
 	}
-	for _, key := range []string{"text_config", "llm_config", "language_config"} {
+	for _, key := range []string{"text_config", "llm_config", "language_config", "thinker_config"} {
 		sub := &config{}
 		if raw, ok := c.fields[key]; !ok || json.Unmarshal(raw, &sub.fields) != nil || len(sub.fields) == 0 {
 			continue
+		}
+		if key == "thinker_config" { // of Qwen-Omni, with parts of its own
+			text := &config{fields: map[string]json.RawMessage{"text_config": sub.fields["text_config"]}}
+			if sub = text.language(); sub == text {
+				continue
+			}
+			sub.outer = c
+			return sub
 		}
 		if sub.modelType = sub.word("model_type"); sub.modelType == "" {
 			sub.modelType = c.modelType

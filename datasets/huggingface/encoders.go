@@ -13,6 +13,7 @@ func encoders() map[string]arch {
 			"intermediate_size": 3072, "max_position_embeddings": 512, "relative_attention_num_buckets": 32}, adjust: mpnet},
 		"nomic_bert": {kind: spec.Encoder, gated: true, tied: true, adjust: nomicBERT},
 		"longformer": {kind: spec.Encoder, tied: true, adjust: longformer},
+		"eurobert":   {kind: spec.Encoder, gated: true},
 		"esm":        {kind: spec.Encoder, tied: true, defaults: map[string]any{"position_embedding_type": `"absolute"`}, adjust: esm},
 
 		"biogpt":     {kind: spec.Decoder, tied: true, adjust: opt},

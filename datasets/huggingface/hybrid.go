@@ -135,7 +135,7 @@ func qwen3Next(c *config, m *spec.Model) {
 	}
 	m.SSMHeads, m.SSMHeadDim = c.count(maxWidth, "linear_num_value_heads"), c.count(maxWidth, "linear_value_head_dim")
 	m.SSMState, m.SSMGroups = c.count(maxWidth, "linear_key_head_dim"), c.count(maxWidth, "linear_num_key_heads")
-	extra(m, float64(m.AttentionLayers())*float64(m.Hidden)*float64(m.Heads)*float64(m.Head())) // the gate of the queries
+	gatedAttention(c, m)
 }
 
 // miniMax has lightning attention in most layers, which is counted as a state-space mixer of its widths.
@@ -198,21 +198,3 @@ func whisper(c *config, m *spec.Model) {
 	extra(m, 3*mel*h+3*h*h+float64(frames+tokens)*h)                 // two convolutions, learned and stored positions
 	extra(m, float64(encoder)*(8*h+f)+float64(decoder)*(13*h+f)+6*h) // biases, of all but keys, and norms; of the convolutions
 }
-
-// flux is the transformer of FLUX.1: blocks that have separate weights for image and text, and blocks that share
-// them. A token passes 12·h² parameters of each block; modulation is computed once a sample.
-func flux(c *config, m *spec.Model) {
-	double, single := c.count(maxLayers, "num_layers"), c.count(maxLayers, "num_single_layers")
-	m.HeadDim = c.count(maxWidth, "attention_head_dim")
-	m.Hidden = min(m.Heads*m.HeadDim, maxWidth)
-	m.Layers, m.FFN, m.Vocab, m.KVHeads = double+single, min(4*m.Hidden, maxWidth), 0, 0
-	h := float64(m.Hidden)
-	in, text, pooled := float64(c.count(maxWidth, "in_channels")), float64(c.count(maxWidth, "joint_attention_dim")), float64(c.count(maxWidth, "pooled_projection_dim"))
-	m.ActiveParamCount = 12 * float64(m.Layers) * h * h
-	m.ParamCount = (36*float64(double)+15*float64(single))*h*h + h*(2*in+text+pooled) + (2*(256+h)+h+2*h)*h
-	m.SeqLen = fluxTokens
-	c.warn("a sample is an image of 1024 x 1024 pixels: 4096 latent patches and 512 text tokens")
-}
-
-// fluxTokens are the latent patches of an image of 1024 x 1024 pixels and the text tokens.
-const fluxTokens = 4096 + 512

@@ -3,6 +3,7 @@ package huggingface
 import (
 	"encoding/json"
 	"maps"
+	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
@@ -18,35 +19,44 @@ func newer() map[string]arch {
 		"qwen":          {kind: spec.Decoder, gated: true, adjust: qwen},
 		"dbrx":          {kind: spec.Decoder, gated: true, defaults: map[string]any{"vocab_size": 32000}, adjust: dbrx},
 		"exaone4":       {kind: spec.Decoder, gated: true, window: patternWindows},
+		"exaone_moe":    {kind: spec.Decoder, gated: true, window: patternWindows},
+		"vaultgemma":    architectures["gemma2"],
+		"youtu_llm":     {kind: spec.Decoder, gated: true, tied: true, adjust: latentAttention},
 		"camembert":     architectures["roberta"],
 		"qwen3_vl_text": architectures["qwen3"], "qwen3_vl_moe_text": architectures["qwen3_moe"],
 		"qwen3_5_text": {kind: spec.Decoder, gated: true, adjust: qwen3Next}, "qwen3_5_moe_text": architectures["qwen3_next"],
 		"glm4_moe_lite": deepSeekArch, "glm_moe_dsa": sparseDeepSeekArch, "deepseek_vl_v2": deepSeekArch,
-		"ministral3":        architectures["ministral"],
-		"hunyuan_v1_moe":    {kind: spec.Decoder, gated: true, tied: true, adjust: hunyuanExperts},
-		"granitemoehybrid":  {kind: spec.Decoder, gated: true, defaults: graniteDefaults, adjust: graniteHybrid},
-		"minicpm3":          {kind: spec.Decoder, gated: true, tied: true, defaults: map[string]any{"v_head_dim": 64}, adjust: latentAttention},
-		"mamba":             {kind: spec.Decoder, tied: true, defaults: mambaDefaults, adjust: mamba},
-		"jamba":             {kind: spec.Decoder, gated: true, defaults: jambaDefaults, adjust: jamba},
-		"bamba":             {kind: spec.Decoder, gated: true, defaults: bambaDefaults, adjust: bamba},
-		"falcon_mamba":      {kind: spec.Decoder, tied: true, defaults: mambaDefaults, adjust: mamba},
-		"mllama_text_model": {kind: spec.Decoder, gated: true, adjust: mllama},
+		"ministral3":          architectures["ministral"],
+		"hunyuan_v1_moe":      {kind: spec.Decoder, gated: true, tied: true, adjust: hunyuanExperts},
+		"granitemoehybrid":    {kind: spec.Decoder, gated: true, defaults: graniteDefaults, adjust: graniteHybrid},
+		"minicpm3":            {kind: spec.Decoder, gated: true, tied: true, defaults: map[string]any{"v_head_dim": 64}, adjust: latentAttention},
+		"mamba":               {kind: spec.Decoder, tied: true, defaults: mambaDefaults, adjust: mamba},
+		"jamba":               {kind: spec.Decoder, gated: true, defaults: jambaDefaults, adjust: jamba},
+		"bamba":               {kind: spec.Decoder, gated: true, defaults: bambaDefaults, adjust: bamba},
+		"falcon_mamba":        {kind: spec.Decoder, tied: true, defaults: mambaDefaults, adjust: mamba},
+		"mllama_text_model":   {kind: spec.Decoder, gated: true, adjust: mllama},
+		"afmoe":               {kind: spec.Decoder, gated: true, defaults: map[string]any{"head_dim": 128, "num_dense_layers": 1, "sliding_window": 1024, "global_attn_every_n_layers": 4}, window: everyNth, adjust: gatedAttention},
+		"glm4v":               {kind: spec.Decoder, gated: true, adjust: towerInside},
+		"qwen3_omni_moe_text": architectures["qwen3_moe"], "qwen2_5_omni_text": architectures["qwen2"],
+		"glm4v_text": architectures["glm4"], "glm4v_moe_text": architectures["glm4_moe"],
+		"step3_text": {kind: spec.Decoder, gated: true, adjust: step3},
+		"phi3_v":     {kind: spec.Decoder, gated: true, window: everyLayer, adjust: phi3Vision},
 	}
 	for _, name := range []string{"glm", "seed_oss", "minimax_m2", "dots1", "bailing_moe", "bailing_moe_v2", "deepseek", "baichuan", "internlm", "xverse", "orion", "helium", "mimo",
-		"granitemoeshared", "hunyuan_v1_dense", "flex_olmo", "aquila", "yi", "exaone"} {
+		"granitemoeshared", "hunyuan_v1_dense", "flex_olmo", "aquila", "yi", "exaone", "solar_open", "cwm"} {
 		out[name] = llama
 	}
 	for _, name := range []string{"ernie4_5", "ernie4_5_moe", "minicpm", "bitnet"} {
 		out[name] = tied
 	}
-	for _, name := range []string{"apertus", "arcee", "persimmon"} {
+	for _, name := range []string{"apertus", "arcee", "persimmon", "nanochat"} {
 		out[name] = plain
 	}
 	return out
 }
 
 func init() {
-	for _, more := range []map[string]arch{newer(), vision(), encoders(), recurrent()} {
+	for _, more := range []map[string]arch{newer(), vision(), encoders(), recurrent(), diffusion()} {
 		maps.Copy(architectures, more)
 	}
 }
@@ -119,6 +129,33 @@ func mixers2(c *config, m *spec.Model) {
 	if m.SSMHeadDim = c.countOrAuto("mamba_d_head"); m.SSMHeadDim == 0 {
 		m.SSMHeadDim = c.count(maxWidth, "mamba_expand") * m.Hidden / max(m.SSMHeads, 1)
 	}
+}
+
+// gatedAttention has a gate of the output of attention, a matrix as large as that of the queries.
+func gatedAttention(_ *config, m *spec.Model) {
+	extra(m, float64(m.AttentionLayers())*float64(m.Hidden)*float64(m.Heads*m.Head()))
+}
+
+// everyNth is allBut for files with global_attn_every_n_layers.
+func everyNth(c *config, layers int) int {
+	return layers - layers/max(c.count(maxLayers, "global_attn_every_n_layers"), 1)
+}
+
+// step3 has one key and value for all heads, queries that are compressed first, and a list of the layers with experts (StepFun
+// 2025, arXiv 2507.19427, section 3).
+func step3(c *config, m *spec.Model) {
+	m.KVHeads = c.count(maxWidth, "num_attention_groups")
+	listed := strings.Split(c.word("moe_layers_enum"), ",")
+	if m.Experts == 0 || len(listed) > m.Layers || listed[0] == "" || m.KVHeads == 0 {
+		c.fail("moe_num_experts, num_attention_groups and moe_layers_enum must be there, with at most %d layers", m.Layers)
+		return
+	}
+	m.DenseLayers = m.Layers - len(listed)
+	queries, rank := float64(m.Heads*m.Head()), c.width("share_q_dim")
+	if rank == 0 {
+		rank = queries
+	}
+	extra(m, float64(m.Layers)*(float64(m.Hidden)*(rank-queries)+rank*queries))
 }
 
 // mllama has eight tokens of images more in its input embedding. Its layers with cross attention are as large as the

@@ -69,7 +69,7 @@ func TestRefusesUnknownShapes(t *testing.T) {
 	const usual = `"hidden_size":64,"intermediate_size":128,"num_hidden_layers":2,"num_attention_heads":4,"vocab_size":100`
 	for _, tc := range []struct{ model, field string }{
 		{"arctic", `"moe_layer_frequency":1`}, {"wider", `"embedding_size":32`}, {"plm", `"kv_lora_rank":16`}, {"nas", `"block_configs":[{}]`},
-		{"convolutional", `"layer_types":["conv","full_attention"]`}, {"gemma4_text", `"hidden_size_per_layer_input":16`}, {"step3_text", `"share_q_dim":32`}, {"buckets", `"position_buckets":256`},
+		{"convolutional", `"layer_types":["conv","full_attention"]`}, {"gemma9_text", `"hidden_size_per_layer_input":16`}, {"step9_text", `"share_q_dim":32`}, {"buckets", `"position_buckets":256`},
 	} {
 		_, _, err := Read(strings.NewReader(`{"model_type":"` + tc.model + `","hidden_act":"silu",` + tc.field + "," + usual + "}"))
 		name, _, _ := strings.Cut(tc.field, ":")

@@ -176,7 +176,7 @@ func (c *config) experts(m *spec.Model) {
 	}
 	m.DenseLayers = c.count(maxLayers, "first_k_dense_replace", "moe_layer_start_index", "moe_layer_num_skipped", "num_dense_layers")
 	c.sparseLayers(m)
-	if shared := c.count(maxWidth, "shared_expert_intermediate_size", "shared_intermediate_size"); shared > 0 && m.ExpertFFN > 0 {
+	if shared := c.count(maxWidth, "shared_expert_intermediate_size", "shared_intermediate_size", "share_expert_dim"); shared > 0 && m.ExpertFFN > 0 {
 		m.SharedExperts = max(int(math.Round(float64(shared)/float64(m.ExpertFFN))), 1)
 		if m.SharedExperts*m.ExpertFFN != shared {
 			c.warn("a shared expert of width %d is taken as %d of width %d", shared, m.SharedExperts, m.ExpertFFN)

@@ -233,7 +233,7 @@ func TestReadErrors(t *testing.T) {
 		{`{"model_type":"reformer","hidden_size":64,"num_hidden_layers":2}`, `model_type "reformer" is not known, and it lacks the usual`},
 		{`{"_class_name":"WanModel","num_layers":40}`, `_class_name "WanModel" is not known, and it lacks the usual num_hidden_layers, hidden_size and num_attention_heads; it is none of the`},
 		{`{"hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,"mamba_d_state":4}`, "the architecture without a model_type is not known, and its mamba_d_state means layers without attention"},
-		{`{"model_type":"gemma4_text","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,"global_head_dim":32}`, "nor what its global_head_dim does to the shape; known ones that begin alike: gemma gemma2 gemma3 gemma3_text"},
+		{`{"model_type":"gemma9_text","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,"global_head_dim":32}`, "nor what its global_head_dim does to the shape; known ones that begin alike: gemma gemma2 gemma3 gemma3_text"},
 		{`{"model_type":"nemotron_h","hidden_size":64,"num_hidden_layers":3,"num_attention_heads":4,"vocab_size":9,"hybrid_override_pattern":"M*"}`, `hybrid_override_pattern="M*" is not of 3 layers`},
 		{`{"model_type":"gpt_oss","hidden_size":64,"num_hidden_layers":3,"num_attention_heads":4,"vocab_size":9,"layer_types":["full_attention"]}`, `is not a list of 3 names`},
 		{`{"model_type":"minimax","hidden_size":64,"num_hidden_layers":3,"num_attention_heads":4,"vocab_size":9,"attn_type_list":[1,0]}`, `attn_type_list=[1,0] is not a list of 3 numbers`},

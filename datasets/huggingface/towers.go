@@ -33,6 +33,10 @@ var towerKinds = map[string]towerKind{
 	"qwen3_vl_moe":        {tokens: patchesOfImage, besides: qwen3Tower},
 	"qwen3_5":             {tokens: patchesOfImage, besides: qwen3Tower},
 	"qwen3_5_moe":         {tokens: patchesOfImage, besides: qwen3Tower},
+	"glm4v":               {gated: true, tokens: patchesOfImage, besides: glmTower},
+	"glm4v_vision":        {gated: true, tokens: patchesOfImage, besides: glmTower},
+	"glm4v_moe":           {gated: true, tokens: patchesOfImage, besides: glmTower},
+	"glm4v_moe_vision":    {gated: true, tokens: patchesOfImage, besides: glmTower},
 }
 
 // projectors return the parameters between tower and language model, by the model_type of the whole: h is the width of the
@@ -62,6 +66,8 @@ var projectors = map[string]func(c *config, h, to float64) float64{
 	"qwen3_vl_moe": qwen3Projector,
 	"qwen3_5":      qwen3Projector,
 	"qwen3_5_moe":  qwen3Projector,
+	"glm4v":        glmProjector,
+	"glm4v_moe":    glmProjector,
 }
 
 // vision returns the vision_config; one without fields if there is none.
@@ -160,6 +166,27 @@ func qwen3Tower(v *config, t *spec.Tower, _ float64) float64 {
 	return v.patchParams(h) + h + float64(v.count(maxTokens, "num_position_embeddings"))*h + layerVectors(t)
 }
 
+// glmTower is that of GLM-4.1V: no biases but that of patches, and an MLP as wide as the language model (arXiv 2507.01006).
+func glmTower(v *config, t *spec.Tower, patches float64) float64 {
+	t.FFN = v.count(maxWidth, "out_hidden_size")
+	h := float64(t.Hidden)
+	return v.patchParams(h) + h + patches*h + 2*h + 2*h*float64(t.Layers)
+}
+
+// glmProjector merges patches, then has a matrix and a gated MLP.
+func glmProjector(c *config, h, to float64) float64 {
+	v := c.vision()
+	merge := float64(max(v.count(maxWidth, "spatial_merge_size"), 1))
+	return merge*merge*h*to + to + to*to + 2*to + 3*to*v.width("intermediate_size")
+}
+
+// towerInside reads the tower of a file that has the fields of the language model at its top.
+func towerInside(c *config, m *spec.Model) {
+	if !c.tower(m) {
+		c.warn("only the language model of %s is read: other towers are left out", c.modelType)
+	}
+}
+
 // qwen3Projector merges patches after the tower, and after the layers that deepstack_visual_indexes lists.
 func qwen3Projector(c *config, h, to float64) float64 {
 	v := c.vision()
@@ -178,6 +205,17 @@ func llavaProjector(c *config, h, to float64) float64 {
 		out += 2 * to
 	}
 	return out
+}
+
+// phi3Vision has the encoder of CLIP for 336 pixels, which its file only names, and a projector of 2 x 2 joined patches with
+// separators of rows and of images (Abdin et al. 2024, arXiv 2404.14219, section 6).
+func phi3Vision(c *config, m *spec.Model) {
+	v := &config{modelType: "clip_vision_model", fields: map[string]json.RawMessage{"patch_size": json.RawMessage("14")}}
+	t := spec.Tower{Layers: 24, Hidden: 1024, FFN: 4096, Heads: 16, Tokens: 24 * 24}
+	h, wide := float64(m.Hidden), 4*float64(t.Hidden)
+	t.Projector = int(clipTower(v, &t, float64(t.Tokens)) + (wide+1)*h + (h+1)*h + 2*wide)
+	m.Tower = t
+	c.warn("a sample has one image of %d patches", t.Tokens)
 }
 
 // shuffledProjector joins scale_factor² patches, and is one matrix (Laurençon et al. 2024, Idefics3, arXiv 2408.12637).

@@ -20,6 +20,8 @@ func vision() map[string]arch {
 		"dinov2":                dino,
 		"dinov2_with_registers": dino,
 		"dinov3_vit":            {kind: spec.Vision, defaults: alone, adjust: dinov3},
+		"beit":                  {kind: spec.Vision, defaults: alone, adjust: beit},
+		"data2vec-vision":       {kind: spec.Vision, defaults: alone, adjust: beit},
 	}
 }
 
@@ -65,6 +67,32 @@ func (c *config) classes() int {
 		return len(labels)
 	}
 	return c.count(maxVocab, "num_labels")
+}
+
+// beit is vit with a scale of each residual, no bias of the keys, and positions that are biases of attention (Bao et al.
+// 2022, arXiv 2106.08254).
+func beit(c *config, m *spec.Model) {
+	vit(c, m)
+	h, l := float64(m.Hidden), float64(m.Layers)
+	more := -l * h
+	if c.ratio("layer_scale_init_value", 0.1) > 0 {
+		more += 2 * l * h
+	}
+	if !c.flag("use_absolute_position_embeddings", false) {
+		more -= float64(m.SeqLen) * h
+	}
+	if c.flag("use_mask_token", false) {
+		more += h
+	}
+	side := 2*c.width("image_size")/max(c.width("patch_size"), 1) - 1
+	biases := (side*side + 3) * float64(m.Heads)
+	if c.flag("use_relative_position_bias", false) {
+		more += l * biases
+	}
+	if c.flag("use_shared_relative_position_bias", false) {
+		more += biases
+	}
+	extra(m, more)
 }
 
 // dinov2 is vit with a mask token, registers in one form, and a scale of each residual (Oquab et al. 2023, arXiv
