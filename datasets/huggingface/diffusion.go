@@ -6,18 +6,20 @@ import "github.com/pacer-ml/pacer/perfmodel/spec"
 func diffusion() map[string]arch {
 	image, video := map[string]any{"out_channels": 16, "in_channels": 16, "patch_size": 2}, map[string]any{"in_channels": 16, "out_channels": 16}
 	out := map[string]arch{
-		"FluxTransformer2DModel":         {adjust: flux},
-		"SD3Transformer2DModel":          {defaults: image, adjust: sd3},
-		"DiTTransformer2DModel":          {adjust: dit},
-		"PixArtTransformer2DModel":       {adjust: pixArt},
-		"Transformer2DModel":             {adjust: patched},
-		"WanTransformer3DModel":          {defaults: video, adjust: wan},
-		"CogVideoXTransformer3DModel":    {defaults: video, adjust: cogVideoX},
-		"HunyuanVideoTransformer3DModel": {defaults: video, adjust: hunyuanVideo},
-		"QwenImageTransformer2DModel":    {adjust: qwenImage},
-		"Lumina2Transformer2DModel":      {adjust: lumina2},
-		"ZImageTransformer2DModel":       {adjust: zImage},
-		"Flux2Transformer2DModel":        {adjust: flux2},
+		"FluxTransformer2DModel":           {adjust: flux},
+		"SD3Transformer2DModel":            {defaults: image, adjust: sd3},
+		"DiTTransformer2DModel":            {adjust: dit},
+		"PixArtTransformer2DModel":         {adjust: pixArt},
+		"Transformer2DModel":               {adjust: patched},
+		"WanTransformer3DModel":            {defaults: video, adjust: wan},
+		"CogVideoXTransformer3DModel":      {defaults: video, adjust: cogVideoX},
+		"HunyuanVideoTransformer3DModel":   {defaults: video, adjust: hunyuanVideo},
+		"QwenImageTransformer2DModel":      {adjust: qwenImage},
+		"LTXVideoTransformer3DModel":       {adjust: ltxVideo},
+		"HunyuanVideo15Transformer3DModel": {adjust: hunyuanVideo15},
+		"Lumina2Transformer2DModel":        {adjust: lumina2},
+		"ZImageTransformer2DModel":         {adjust: zImage},
+		"Flux2Transformer2DModel":          {adjust: flux2},
 	}
 	for name, a := range out {
 		a.kind = spec.Vision
@@ -232,22 +234,27 @@ func pixArt(c *config, m *spec.Model) {
 	if cross := c.width("cross_attention_dim"); cross != t.h {
 		c.fail("cross_attention_dim=%g is not the hidden size %g", cross, t.h)
 	}
-	t.block(t.layers, t.image)
-	t.crossAttention(text)
-	t.params += t.layers*6*t.h + 2*t.h
+	t.modulated(text)
 	if c.flag("use_additional_conditions", c.count(maxWidth, "sample_size") == 128) {
 		t.embed(256, t.h/3)
 		t.embed(256, t.h/3)
 	}
-	t.embed(256, t.h)
-	t.linear(1, t.h, 6*t.h, 1)
-	t.linear(1, c.width("caption_channels"), t.h, text)
-	t.linear(1, t.h, t.h, text)
 	in, out := c.patchesIn()
 	t.linear(1, in, t.h, t.image)
 	t.linear(1, t.h, out, t.image)
 	t.done(m)
 	c.warn("a sample has %g text tokens", text)
+}
+
+// modulated adds blocks with self-attention, cross attention to text, an MLP and a vector each, and their common modulation.
+func (t *denoiser) modulated(text float64) {
+	t.block(t.layers, t.image)
+	t.crossAttention(text)
+	t.params += t.layers*6*t.h + 2*t.h
+	t.embed(256, t.h)
+	t.linear(1, t.h, 6*t.h, 1)
+	t.linear(1, t.c.width("caption_channels"), t.h, text)
+	t.linear(1, t.h, t.h, text)
 }
 
 // crossAttention adds an attention of the image to text in all blocks.

@@ -98,14 +98,9 @@ func cogVideoX(c *config, m *spec.Model) {
 	c.warn("a sample is a video of %d latent patches, and %g text tokens", video, t.text)
 }
 
-// hunyuanVideo has the blocks of FLUX.1, and two blocks over the text before them (Kong et al. 2024, arXiv 2412.03603).
-func hunyuanVideo(c *config, m *spec.Model) {
-	const tokens, text = 33 * 45 * 80, 256
-	double, single := c.count(maxLayers, "num_layers"), c.count(maxLayers, "num_single_layers")
-	t := c.denoiser(m, double+single, tokens, text)
-	t.wide(m, c.ratio("mlp_ratio", 4)*t.h)
-	t.fluxBlocks(double, single)
-	refiners, in := c.width("num_refiner_layers"), c.width("text_embed_dim")
+// refineText adds the embedding of text by two blocks over it.
+func (t *denoiser) refineText() {
+	refiners, in := t.c.width("num_refiner_layers"), t.c.width("text_embed_dim")
 	t.block(refiners, t.text)
 	t.scores(refiners, t.text, t.text)
 	t.linear(refiners, t.h, 2*t.h, 1)
@@ -113,6 +108,16 @@ func hunyuanVideo(c *config, m *spec.Model) {
 	t.linear(1, in, t.h, t.text)
 	t.embed(256, t.h)
 	t.embed(in, t.h)
+}
+
+// hunyuanVideo has the blocks of FLUX.1, and two blocks over the text before them (Kong et al. 2024, arXiv 2412.03603).
+func hunyuanVideo(c *config, m *spec.Model) {
+	const tokens, text = 33 * 45 * 80, 256
+	double, single := c.count(maxLayers, "num_layers"), c.count(maxLayers, "num_single_layers")
+	t := c.denoiser(m, double+single, tokens, text)
+	t.wide(m, c.ratio("mlp_ratio", 4)*t.h)
+	t.fluxBlocks(double, single)
+	t.refineText()
 	patch := c.width("patch_size")
 	values := patch * patch * max(c.width("patch_size_t"), 1)
 	t.ends(values*c.width("in_channels"), values*c.width("out_channels"))
@@ -123,4 +128,46 @@ func hunyuanVideo(c *config, m *spec.Model) {
 	}
 	t.done(m)
 	c.warn("a sample is a video of 1280 x 720 pixels and 129 frames: %d latent patches, and %d text tokens", tokens, text)
+}
+
+// hunyuanVideo15 has only blocks with separate weights for video and text, and a second encoder of text and one of images (Tencent
+// 2025, HunyuanVideo 1.5, arXiv 2511.18870).
+func hunyuanVideo15(c *config, m *spec.Model) {
+	const tokens, text, glyphs, views = 31 * 30 * 53, 1000, 256, 729
+	t := c.denoiser(m, m.Layers, tokens, text)
+	t.wide(m, c.ratio("mlp_ratio", 4)*t.h)
+	t.refineText()
+	t.text, m.SeqLen = text+glyphs+views, tokens+text+glyphs+views
+	t.joint(t.layers)
+	t.params += 4*t.layers*t.d + 3*t.h // norms of queries and keys, a vector for each kind of token
+	second, inner := c.width("text_embed_2_dim"), 2048.
+	t.params += 2 * second
+	t.linear(1, second, inner, glyphs)
+	t.linear(1, inner, inner, glyphs)
+	t.linear(1, inner, t.h, glyphs)
+	t.embedImage(c.width("image_embed_dim"), views)
+	patch := c.width("patch_size")
+	values := patch * patch * max(c.width("patch_size_t"), 1)
+	t.ends(values*c.width("in_channels"), values*c.width("out_channels"))
+	t.embed(256, t.h)
+	if c.flag("use_meanflow", false) {
+		t.embed(256, t.h)
+	}
+	t.done(m)
+	c.warn("a sample is a video of 848 x 480 pixels and 121 frames: %d latent patches, and %g tokens of text and image", tokens, t.text)
+}
+
+// ltxVideo has the blocks of PixArt over latents of 32 x 32 pixels and 8 frames (HaCohen et al. 2024, arXiv 2501.00103).
+func ltxVideo(c *config, m *spec.Model) {
+	const tokens, text = 16 * 16 * 24, 128
+	t := c.denoiser(m, m.Layers, tokens, 0)
+	if cross := c.width("cross_attention_dim"); cross != t.h {
+		c.fail("cross_attention_dim=%g is not the hidden size %g", cross, t.h)
+	}
+	t.params += 4 * t.layers * t.h // norms of queries and keys
+	t.modulated(text)
+	t.linear(1, c.width("in_channels"), t.h, t.image)
+	t.linear(1, t.h, c.width("out_channels"), t.image)
+	t.done(m)
+	c.warn("a sample is a video of 768 x 512 pixels and 121 frames: %d latent patches, and %d text tokens", tokens, text)
 }
