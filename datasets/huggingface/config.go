@@ -120,8 +120,8 @@ func (c *config) value(key string) json.RawMessage {
 	return raw
 }
 
-// count returns the first of the fields that exists, a whole number in 0..most, or 0. A list that has the same number for
-// each layer counts as that number. Anything else is an error.
+// count returns the first of the fields that exists, a whole number in 0..most, or 0. A list that has the same number
+// for each layer counts as that number. Anything else is an error.
 func (c *config) count(most int, keys ...string) int {
 	for _, key := range keys {
 		raw := c.value(key)

@@ -164,8 +164,8 @@ func flux(c *config, m *spec.Model) {
 	c.warn("a sample is an image of 1024 x 1024 pixels: %d latent patches and %d text tokens", patchesOf1024, textTokens)
 }
 
-// sd3 is the transformer of Stable Diffusion 3, with a second attention over the image in some blocks of 3.5 Medium. Its last
-// block has no use for the text after attention. Its positions are constants.
+// sd3 is the transformer of Stable Diffusion 3, with a second attention over the image in some blocks of 3.5 Medium.
+// Its last block has no use for the text after attention. Its positions are constants.
 func sd3(c *config, m *spec.Model) {
 	const text = 77 + 256 // of CLIP and T5
 	layers, dual := m.Layers, 0
@@ -204,8 +204,8 @@ func patched(c *config, m *spec.Model) {
 	}
 }
 
-// dit has a modulation in each block (Peebles and Xie 2023, arXiv 2212.09748). Diffusers embeds timestep and class in each
-// block anew, so that it has more parameters than the paper: 750 million instead of 675 of DiT-XL/2.
+// dit has a modulation in each block (Peebles and Xie 2023, arXiv 2212.09748). Diffusers embeds timestep and class in
+// each block anew, so that it has more parameters than the paper: 750 million instead of 675 of DiT-XL/2.
 func dit(c *config, m *spec.Model) {
 	t := c.denoiser(m, m.Layers, c.squarePatches(), 0)
 	t.block(t.layers, t.image)
@@ -223,8 +223,8 @@ func (c *config) patchesIn() (in, out float64) {
 	return patch * patch * c.width("in_channels"), patch * patch * c.width("out_channels", "in_channels")
 }
 
-// pixArt has one modulation for all blocks, which have a vector each, and cross attention to text (Chen et al. 2023, PixArt-α,
-// arXiv 2310.00426). Its form for 1024 pixels embeds resolution and aspect ratio.
+// pixArt has one modulation for all blocks, which have a vector each, and cross attention to text (Chen et al. 2023,
+// PixArt-α, arXiv 2310.00426). Its form for 1024 pixels embeds resolution and aspect ratio.
 func pixArt(c *config, m *spec.Model) {
 	t := c.denoiser(m, m.Layers, c.squarePatches(), 0)
 	text := 120.
@@ -246,7 +246,8 @@ func pixArt(c *config, m *spec.Model) {
 	c.warn("a sample has %g text tokens", text)
 }
 
-// modulated adds blocks with self-attention, cross attention to text, an MLP and a vector each, and their common modulation.
+// modulated adds blocks with self-attention, cross attention to text, an MLP and a vector each, and their common
+// modulation.
 func (t *denoiser) modulated(text float64) {
 	t.block(t.layers, t.image)
 	t.crossAttention(text)
@@ -278,8 +279,8 @@ func qwenImage(c *config, m *spec.Model) {
 	c.warn("a sample is an image of 1024 x 1024 pixels: %d latent patches and %d text tokens", patchesOf1024, textTokens)
 }
 
-// lumina2 has common weights for image and text, gated MLPs, and blocks over each of both before (Qin et al. 2025, arXiv
-// 2503.21758).
+// lumina2 has common weights for image and text, gated MLPs, and blocks over each of both before (Qin et al. 2025,
+// arXiv 2503.21758).
 func lumina2(c *config, m *spec.Model) {
 	kv := m.KVHeads
 	t := c.denoiser(m, m.Layers, c.squarePatches(), 256)
@@ -308,8 +309,8 @@ func zImage(c *config, m *spec.Model) {
 	c.warn("a sample is an image of 1024 x 1024 pixels: %d latent patches and %d text tokens", patchesOf1024, textTokens)
 }
 
-// refined adds all blocks of Lumina 2: those over image and text, and a number over each of both before. Modulations are made
-// from a vector of width narrow, which an MLP of width inner makes of the timestep; text alone has none.
+// refined adds all blocks of Lumina 2: those over image and text, and a number over each of both before. Modulations
+// are made from a vector of width narrow, which an MLP of width inner makes of the timestep; text alone has none.
 func (t *denoiser) refined(m *spec.Model, kv int, refiners, narrow, inner float64) {
 	if m.Heads == 0 || kv == 0 || m.Hidden%m.Heads != 0 {
 		t.c.fail("%d heads and %d key/value heads do not divide a hidden size of %d", m.Heads, kv, m.Hidden)
@@ -332,8 +333,8 @@ func (t *denoiser) refined(m *spec.Model, kv int, refiners, narrow, inner float6
 	t.linear(1, narrow, t.h, 1)
 }
 
-// flux2 is the transformer of FLUX.2: the blocks of FLUX.1 with gated MLPs, no biases, and one modulation for all blocks of a
-// kind (Black Forest Labs, FLUX.2, 2025).
+// flux2 is the transformer of FLUX.2: the blocks of FLUX.1 with gated MLPs, no biases, and one modulation for all
+// blocks of a kind (Black Forest Labs, FLUX.2, 2025).
 func flux2(c *config, m *spec.Model) {
 	double, single := c.count(maxLayers, "num_layers"), c.count(maxLayers, "num_single_layers")
 	t := c.denoiser(m, double+single, patchesOf1024, textTokens)

@@ -63,8 +63,8 @@ func TestDiffusion(t *testing.T) {
 	}
 }
 
-// The work of diffusion transformers is that counted by hand: multiplications of matrices, by the tokens that pass them, and of
-// scores. Embeddings and the modulation of the output are left out by hand: they are below 0.5 %.
+// The work of diffusion transformers is that counted by hand: multiplications of matrices, by the tokens that pass
+// them, and of scores. Embeddings and the modulation of the output are left out by hand: they are below 0.5 %.
 func TestDiffusionWork(t *testing.T) {
 	type work func(matrix func(tokens, in, out float64), scores func(queries, keys, width float64))
 	for _, tc := range []struct {

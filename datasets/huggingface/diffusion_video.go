@@ -6,8 +6,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// wan has one modulation for all blocks, which have a vector each, and cross attention to text, and to an image in its forms
-// for image to video (Wan Team 2025, arXiv 2503.20314).
+// wan has one modulation for all blocks, which have a vector each, and cross attention to text, and to an image in its
+// forms for image to video (Wan Team 2025, arXiv 2503.20314).
 func wan(c *config, m *spec.Model) {
 	tokens, size := 21*30*52, "832 x 480 pixels and 81 frames"
 	if c.count(maxWidth, "in_channels") == 48 { // of an autoencoder with 16 x 16 pixels to a latent
@@ -65,7 +65,8 @@ func (c *config) patchVolume() float64 {
 	return volume
 }
 
-// cogVideoX has common weights for video and text, and modulations from a narrow vector (Yang et al. 2024, arXiv 2408.06072).
+// cogVideoX has common weights for video and text, and modulations from a narrow vector (Yang et al. 2024, arXiv
+// 2408.06072).
 func cogVideoX(c *config, m *spec.Model) {
 	count := func(key string, def int) int {
 		if !c.has(key) {
@@ -130,8 +131,8 @@ func hunyuanVideo(c *config, m *spec.Model) {
 	c.warn("a sample is a video of 1280 x 720 pixels and 129 frames: %d latent patches, and %d text tokens", tokens, text)
 }
 
-// hunyuanVideo15 has only blocks with separate weights for video and text, and a second encoder of text and one of images (Tencent
-// 2025, HunyuanVideo 1.5, arXiv 2511.18870).
+// hunyuanVideo15 has only blocks with separate weights for video and text, and a second encoder of text and one of
+// images (Tencent 2025, HunyuanVideo 1.5, arXiv 2511.18870).
 func hunyuanVideo15(c *config, m *spec.Model) {
 	const tokens, text, glyphs, views = 31 * 30 * 53, 1000, 256, 729
 	t := c.denoiser(m, m.Layers, tokens, text)
@@ -157,7 +158,8 @@ func hunyuanVideo15(c *config, m *spec.Model) {
 	c.warn("a sample is a video of 848 x 480 pixels and 121 frames: %d latent patches, and %g tokens of text and image", tokens, t.text)
 }
 
-// ltxVideo has the blocks of PixArt over latents of 32 x 32 pixels and 8 frames (HaCohen et al. 2024, arXiv 2501.00103).
+// ltxVideo has the blocks of PixArt over latents of 32 x 32 pixels and 8 frames (HaCohen et al. 2024, arXiv
+// 2501.00103).
 func ltxVideo(c *config, m *spec.Model) {
 	const tokens, text = 16 * 16 * 24, 128
 	t := c.denoiser(m, m.Layers, tokens, 0)

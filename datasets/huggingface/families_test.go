@@ -68,6 +68,7 @@ var families = []struct {
 	{"GLM-4.1V-9B", 10292777472, "safetensors total of huggingface.co/zai-org/GLM-4.1V-9B-Thinking", `"model_type":"glm4v","text_config":{"model_type":"glm4v_text","hidden_size":4096,"intermediate_size":13696,"num_attention_heads":32,"num_key_value_heads":2,"num_hidden_layers":40,"vocab_size":151552,"attention_bias":true},"vision_config":{"model_type":"glm4v_vision","depth":24,"hidden_size":1536,"num_heads":12,"intermediate_size":13696,"out_hidden_size":4096,"patch_size":14,"image_size":336,"spatial_merge_size":2,"temporal_patch_size":2}`},
 	{"GLM-4.1V-9B, fields at the top", 10292777472, "as GLM-4.1V-9B", `"model_type":"glm4v","hidden_size":4096,"intermediate_size":13696,"num_attention_heads":32,"num_key_value_heads":2,"num_hidden_layers":40,"vocab_size":151552,"attention_bias":true,"vision_config":{"model_type":"glm4v","depth":24,"hidden_size":1536,"num_heads":12,"intermediate_size":13696,"out_hidden_size":4096,"patch_size":14,"image_size":336,"spatial_merge_size":2,"temporal_patch_size":2}`},
 	{"GLM-4.5V", 107710933120, "safetensors total of huggingface.co/zai-org/GLM-4.5V", `"model_type":"glm4v_moe","text_config":{"model_type":"glm4v_moe_text","first_k_dense_replace":1,"head_dim":128,"hidden_size":4096,"intermediate_size":10944,"moe_intermediate_size":1408,"n_routed_experts":128,"n_shared_experts":1,"num_attention_heads":96,"num_experts_per_tok":8,"num_hidden_layers":46,"num_key_value_heads":8,"vocab_size":151552},"vision_config":{"model_type":"glm4v_moe","depth":24,"hidden_size":1536,"num_heads":12,"intermediate_size":10944,"out_hidden_size":4096,"patch_size":14,"image_size":336,"spatial_merge_size":2,"temporal_patch_size":2}`},
+	{"LFM2-VL-1.6B", 1584804000, "safetensors total of huggingface.co/LiquidAI/LFM2-VL-1.6B", `"model_type":"lfm2_vl","downsample_factor":2,"projector_hidden_size":2560,"projector_bias":true,"text_config":{"model_type":"lfm2","block_ff_dim":12288,"block_auto_adjust_ff_dim":true,"block_multiple_of":256,"conv_L_cache":3,"full_attn_idxs":[2,5,8,10,12,14],"hidden_size":2048,"num_attention_heads":32,"num_hidden_layers":16,"num_key_value_heads":8,"vocab_size":65536},"vision_config":{"model_type":"siglip2_vision_model","hidden_size":1152,"intermediate_size":4304,"num_attention_heads":16,"num_hidden_layers":26,"num_patches":256,"patch_size":16,"vision_use_head":false}`},
 	{"Step3", 316e9, "huggingface.co/stepfun-ai/step3: language model of 316 billion", `"model_type":"step3_text","hidden_size":7168,"intermediate_size":18432,"num_attention_heads":64,"num_attention_groups":1,"head_dim":256,"share_q_dim":2048,"moe_intermediate_size":5120,"moe_num_experts":48,"moe_top_k":3,"share_expert_dim":5120,"num_hidden_layers":61,"vocab_size":128815,"moe_layers_enum":"4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,33,34,35,36,37,38,39,40,41,42,43,44,45,46,47,48,49,50,51,52,53,54,55,56,57,58,59"`},
 	{"Solar-Open-100B", 102.6e9, "huggingface.co/upstage/Solar-Open-100B: 102.6 billion", `"model_type":"solar_open","hidden_act":"silu","hidden_size":4096,"num_hidden_layers":48,"num_attention_heads":64,"head_dim":128,"num_key_value_heads":8,"vocab_size":196608,"intermediate_size":10240,"moe_intermediate_size":1280,"n_routed_experts":128,"n_shared_experts":1,"num_experts_per_tok":8,"first_k_dense_replace":0,"partial_rotary_factor":1.0,"tie_word_embeddings":false`},
 	{"VaultGemma-1B", 1038741120, "safetensors total of huggingface.co/google/vaultgemma-1b", `"model_type":"vaultgemma","hidden_activation":"gelu_pytorch_tanh","hidden_size":1152,"num_hidden_layers":26,"num_attention_heads":4,"head_dim":256,"num_key_value_heads":4,"vocab_size":256000,"intermediate_size":6912,"sliding_window":512`},
@@ -186,6 +187,31 @@ func TestFamilyErrors(t *testing.T) {
 		_, _, err := Read(strings.NewReader("{" + strings.TrimSuffix(tc.config, ",") + "}"))
 		if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %q", tc.config, err, tc.want)
+		}
+	}
+}
+
+// TestBidirectional: EuroBERT has the fields of Llama, and attention to both sides.
+func TestBidirectional(t *testing.T) {
+	m, warnings, err := Read(strings.NewReader(`{"model_type":"eurobert","hidden_act":"silu","hidden_size":768,"intermediate_size":3072,"num_attention_heads":12,"num_key_value_heads":12,"num_hidden_layers":12,"vocab_size":128256}`))
+	if err != nil || m.Kind != spec.Encoder || !m.GatedMLP || len(warnings) > 0 {
+		t.Errorf("%+v, %v, %v", m, warnings, err)
+	}
+}
+
+// TestThinker: of Qwen3-Omni the language model of its thinker is read, with a warning.
+func TestThinker(t *testing.T) {
+	const text = `{"model_type":"qwen3_omni_moe_text","hidden_size":2048,"head_dim":128,"moe_intermediate_size":768,"intermediate_size":768,"num_attention_heads":32,"num_experts":128,"num_experts_per_tok":8,"num_hidden_layers":48,"num_key_value_heads":4,"vocab_size":152064}`
+	m, warnings, err := Read(strings.NewReader(`{"model_type":"qwen3_omni_moe","thinker_config":{"model_type":"qwen3_omni_moe_thinker","text_config":` + text + `},"talker_config":{}}`))
+	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0].Error(), "only the language model of qwen3_omni_moe is read") {
+		t.Fatalf("%v, %v", warnings, err)
+	}
+	if off := m.Params()/30532122624 - 1; math.Abs(off) > 0.001 { // Qwen3-30B-A3B, with other tokens
+		t.Errorf("%.0f parameters", m.Params())
+	}
+	for _, config := range []string{`{"text_config":3}`, `{}`, `3`} {
+		if _, _, err := Read(strings.NewReader(`{"model_type":"qwen3_omni_moe","thinker_config":` + config + `}`)); !errors.Is(err, ErrConfig) {
+			t.Errorf("%s: %v", config, err)
 		}
 	}
 }

@@ -141,8 +141,8 @@ func everyNth(c *config, layers int) int {
 	return layers - layers/max(c.count(maxLayers, "global_attn_every_n_layers"), 1)
 }
 
-// step3 has one key and value for all heads, queries that are compressed first, and a list of the layers with experts (StepFun
-// 2025, arXiv 2507.19427, section 3).
+// step3 has one key and value for all heads, queries that are compressed first, and a list of the layers with experts
+// (StepFun 2025, arXiv 2507.19427, section 3).
 func step3(c *config, m *spec.Model) {
 	m.KVHeads = c.count(maxWidth, "num_attention_groups")
 	listed := strings.Split(c.word("moe_layers_enum"), ",")

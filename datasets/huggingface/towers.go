@@ -19,6 +19,9 @@ type towerKind struct {
 var towerKinds = map[string]towerKind{
 	"clip_vision_model":   {besides: clipTower},
 	"siglip_vision_model": {besides: siglipTower},
+	"siglip2_vision_model": {tokens: patchesOfImage, besides: func(v *config, t *spec.Tower, _ float64) float64 {
+		return siglipTower(v, t, float64(v.count(maxTokens, "num_patches")))
+	}},
 	"pixtral": {gated: true, tokens: patchesOfImage, besides: func(v *config, t *spec.Tower, _ float64) float64 {
 		h := float64(t.Hidden)
 		return v.patchParams(h) + h + float64(t.Layers)*2*h
@@ -39,8 +42,8 @@ var towerKinds = map[string]towerKind{
 	"glm4v_moe_vision":    {gated: true, tokens: patchesOfImage, besides: glmTower},
 }
 
-// projectors return the parameters between tower and language model, by the model_type of the whole: h is the width of the
-// tower, to that of the language model.
+// projectors return the parameters between tower and language model, by the model_type of the whole: h is the width of
+// the tower, to that of the language model.
 var projectors = map[string]func(c *config, h, to float64) float64{
 	"llava":           llavaProjector,
 	"llava_next":      func(c *config, h, to float64) float64 { return llavaProjector(c, h, to) + to }, // a vector for a new line
@@ -62,6 +65,7 @@ var projectors = map[string]func(c *config, h, to float64) float64{
 	"mllama": func(c *config, _, to float64) float64 {
 		return float64(c.vision().count(maxWidth, "vision_output_dim"))*to + to
 	},
+	"lfm2_vl":      lfm2Projector,
 	"qwen3_vl":     qwen3Projector,
 	"qwen3_vl_moe": qwen3Projector,
 	"qwen3_5":      qwen3Projector,
@@ -137,7 +141,8 @@ func siglipTower(v *config, t *spec.Tower, patches float64) float64 {
 	return v.patchParams(h) + h + patches*h + 2*h + layerVectors(t)
 }
 
-// internTower is InternViT: a class token, a scale of each residual, and no last norm (Chen et al. 2024, arXiv 2312.14238).
+// internTower is InternViT: a class token, a scale of each residual, and no last norm (Chen et al. 2024, arXiv
+// 2312.14238).
 func internTower(v *config, t *spec.Tower, patches float64) float64 {
 	h := float64(t.Hidden)
 	layers := layerVectors(t) + float64(t.Layers)*2*h
@@ -147,7 +152,8 @@ func internTower(v *config, t *spec.Tower, patches float64) float64 {
 	return v.patchParams(h) + h + h + (patches+1)*h + layers
 }
 
-// mllamaTower has positions in a tile and of tiles, for each aspect ratio, and gates (Llama 3.2 Vision, transformers 4.57).
+// mllamaTower has positions in a tile and of tiles, for each aspect ratio, and gates (Llama 3.2 Vision, transformers
+// 4.57).
 func mllamaTower(v *config, t *spec.Tower, patches float64) float64 {
 	h, tiles, global := float64(t.Hidden), float64(v.count(maxWidth, "max_num_tiles")), float64(v.count(maxLayers, "num_global_layers"))
 	var supported []json.RawMessage
@@ -166,7 +172,8 @@ func qwen3Tower(v *config, t *spec.Tower, _ float64) float64 {
 	return v.patchParams(h) + h + float64(v.count(maxTokens, "num_position_embeddings"))*h + layerVectors(t)
 }
 
-// glmTower is that of GLM-4.1V: no biases but that of patches, and an MLP as wide as the language model (arXiv 2507.01006).
+// glmTower is that of GLM-4.1V: no biases but that of patches, and an MLP as wide as the language model (arXiv
+// 2507.01006).
 func glmTower(v *config, t *spec.Tower, patches float64) float64 {
 	t.FFN = v.count(maxWidth, "out_hidden_size")
 	h := float64(t.Hidden)
@@ -207,8 +214,8 @@ func llavaProjector(c *config, h, to float64) float64 {
 	return out
 }
 
-// phi3Vision has the encoder of CLIP for 336 pixels, which its file only names, and a projector of 2 x 2 joined patches with
-// separators of rows and of images (Abdin et al. 2024, arXiv 2404.14219, section 6).
+// phi3Vision has the encoder of CLIP for 336 pixels, which its file only names, and a projector of 2 x 2 joined
+// patches with separators of rows and of images (Abdin et al. 2024, arXiv 2404.14219, section 6).
 func phi3Vision(c *config, m *spec.Model) {
 	v := &config{modelType: "clip_vision_model", fields: map[string]json.RawMessage{"patch_size": json.RawMessage("14")}}
 	t := spec.Tower{Layers: 24, Hidden: 1024, FFN: 4096, Heads: 16, Tokens: 24 * 24}
@@ -224,6 +231,20 @@ func shuffledProjector(c *config, h, to float64) float64 {
 	return scale * scale * h * to
 }
 
+// lfm2Projector joins downsample_factor² patches, then has a norm and an MLP of two matrices.
+func lfm2Projector(c *config, h, to float64) float64 {
+	factor := float64(max(c.count(maxWidth, "downsample_factor"), 1))
+	wide, inner := factor*factor*h, c.width("projector_hidden_size")
+	out := wide*inner + inner*to
+	if c.flag("projector_bias", true) {
+		out += inner + to
+	}
+	if c.flag("projector_use_layernorm", true) {
+		out += 2 * wide
+	}
+	return out
+}
+
 // internProjector joins patches by downsample_ratio, then has a norm and an MLP of two matrices.
 func internProjector(c *config, h, to float64) float64 {
 	ratio := c.ratio("downsample_ratio", 0.5)
@@ -231,8 +252,8 @@ func internProjector(c *config, h, to float64) float64 {
 	return 2*wide + wide*to + to + to*to + to
 }
 
-// nestedDefaults are the sizes of the config classes of language models, which files of networks with several parts leave
-// out. From transformers 4.57.
+// nestedDefaults are the sizes of the config classes of language models, which files of networks with several parts
+// leave out. From transformers 4.57.
 var nestedDefaults = map[string]map[string]any{
 	"llama":       {"hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32, "num_attention_heads": 32, "vocab_size": 32000, "max_position_embeddings": 2048},
 	"mistral":     {"hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32, "vocab_size": 32000},

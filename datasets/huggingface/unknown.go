@@ -108,8 +108,8 @@ var usual = []string{
 	"max_position_embeddings", "original_max_position_embeddings", "max_seq_len", "max_sequence_length", "seq_length", "rope_scaling", "initializer_range", "attention_multiplier", "embedding_multiplier", "residual_multiplier", "logits_multiplier", "rope_parameters", "encoder_layerdrop", "decoder_layerdrop", "norm_topk_prob", "quantization_config", "text_config", "vision_config",
 }
 
-// shapes reports whether a field is a number, a list or an object that may describe a shape. A list of kinds of attention
-// does not.
+// shapes reports whether a field is a number, a list or an object that may describe a shape. A list of kinds of
+// attention does not.
 func (c *config) shapes(key string) bool {
 	var v any
 	if json.Unmarshal(c.fields[key], &v) != nil {

@@ -69,8 +69,8 @@ func (c *config) classes() int {
 	return c.count(maxVocab, "num_labels")
 }
 
-// beit is vit with a scale of each residual, no bias of the keys, and positions that are biases of attention (Bao et al.
-// 2022, arXiv 2106.08254).
+// beit is vit with a scale of each residual, no bias of the keys, and positions that are biases of attention (Bao et
+// al. 2022, arXiv 2106.08254).
 func beit(c *config, m *spec.Model) {
 	vit(c, m)
 	h, l := float64(m.Hidden), float64(m.Layers)
