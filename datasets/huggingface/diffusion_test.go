@@ -21,34 +21,38 @@ const (
 	fluxDev   = `"_class_name":"FluxTransformer2DModel","num_layers":19,"num_single_layers":38,"attention_head_dim":128,"num_attention_heads":24,"joint_attention_dim":4096,"in_channels":64,"pooled_projection_dim":768,"guidance_embeds":`
 )
 
+// diffusers are config.json files of released diffusion transformers, with the parameters of their checkpoints and the
+// tokens of the sample.
+var diffusers = []struct {
+	name   string
+	params float64
+	tokens int
+	source string
+	config string
+}{
+	{"FLUX.1-dev", 11901408320, 4608, "safetensors total of huggingface.co/black-forest-labs/FLUX.1-dev, transformer", fluxDev + "true"},
+	{"FLUX.1-schnell", 11891178560, 4608, "safetensors total of huggingface.co/black-forest-labs/FLUX.1-schnell, transformer", fluxDev + "false"},
+	{"SD3 Medium", 2028328000, 4429, "parameters of the transformer of huggingface.co/stabilityai/stable-diffusion-3-medium-diffusers, without the table of positions", sd3Medium},
+	{"SD3.5 Medium", 2243171520, 4429, "huggingface.co/stabilityai/stable-diffusion-3.5-medium: 2.5 billion with its table of 384 x 384 positions", sd3Medium + `,"qk_norm":"rms_norm","dual_attention_layers":[0,1,2,3,4,5,6,7,8,9,10,11,12]`},
+	{"DiT-XL/2", 675129632 - 256*1152 + 27*(257*1152+1153*1152+1001*1152), 256, "huggingface.co/facebook/DiT-XL-2-256; Peebles and Xie 2023: 675 million, with one embedding of timestep and class instead of 28", ditXL},
+	{"PixArt-Σ", 610856096, 4096, "parameters of the transformer of huggingface.co/PixArt-alpha/PixArt-Sigma-XL-2-1024-MS", pixArtXL + `,"use_additional_conditions":false`},
+	{"PixArt-α", 611e6, 4096, "huggingface.co/PixArt-alpha/PixArt-XL-2-1024-MS: 0.611 billion", pixArtXL},
+	{"Wan2.1-T2V-1.3B", 1418996800, 32760, "safetensors total of huggingface.co/Wan-AI/Wan2.1-T2V-1.3B", wan13},
+	{"Wan2.2-T2V-A14B", 14288491584, 32760, "safetensors total of huggingface.co/Wan-AI/Wan2.2-T2V-A14B-Diffusers, transformer", strings.NewReplacer(`"num_layers":30,"num_attention_heads":12`, `"num_layers":40,"num_attention_heads":40`, "8960", "13824").Replace(wan13)},
+	{"Wan2.2-TI2V-5B", 4999787712, 27280, "safetensors total of huggingface.co/Wan-AI/Wan2.2-TI2V-5B-Diffusers", strings.NewReplacer(`"num_attention_heads":12`, `"num_attention_heads":24`, "8960", "14336", `channels":16`, `channels":48`).Replace(wan13)},
+	{"CogVideoX-5b", 5570283072, 17776, "github.com/a-r-r-o-w/cogvideox-factory, full finetuning: trainable parameters", cogVideo + `"num_layers":42,"num_attention_heads":48`},
+	{"HunyuanVideo", 12821012544, 119056, "parameters of the transformer of huggingface.co/hunyuanvideo-community/HunyuanVideo", hunyuan},
+	{"HunyuanVideo-1.5", 8326608160, 51275, "safetensors total of huggingface.co/hunyuanvideo-community/HunyuanVideo-1.5-Diffusers-480p_t2v", `"_class_name":"HunyuanVideo15Transformer3DModel","in_channels":65,"out_channels":32,"num_attention_heads":16,"attention_head_dim":128,"num_layers":54,"num_refiner_layers":2,"mlp_ratio":4.0,"patch_size":1,"patch_size_t":1,"qk_norm":"rms_norm","text_embed_dim":3584,"text_embed_2_dim":1472,"image_embed_dim":1152,"target_size":640,"task_type":"t2v"`},
+	{"LTX-Video", 1923385472, 6144, "github.com/a-r-r-o-w/finetrainers, full finetuning of LTX-Video: trainable parameters", `"_class_name":"LTXVideoTransformer3DModel","attention_bias":true,"attention_head_dim":64,"caption_channels":4096,"cross_attention_dim":2048,"in_channels":128,"num_attention_heads":32,"num_layers":28,"out_channels":128,"patch_size":1,"patch_size_t":1,"qk_norm":"rms_norm_across_heads"`},
+	{"Qwen-Image", 20430401088, 4608, "safetensors total of huggingface.co/Qwen/Qwen-Image", qwenFile},
+	{"Lumina-Image-2.0", 2609769152, 4352, "safetensors total of huggingface.co/Alpha-VLLM/Lumina-Image-2.0", lumina},
+	{"Z-Image-Turbo", 6154908736, 4608, "safetensors total of huggingface.co/Tongyi-MAI/Z-Image-Turbo", zImageOne},
+	{"FLUX.2-dev", 32.22e9, 4608, "huggingface.co/black-forest-labs/FLUX.2-dev: 32 billion", `"_class_name":"Flux2Transformer2DModel","num_layers":8,"num_single_layers":48,"attention_head_dim":128,"num_attention_heads":48,"joint_attention_dim":15360,"in_channels":128,"mlp_ratio":3.0,"timestep_guidance_channels":256,"patch_size":1`},
+}
+
 // The parameters of diffusion transformers are those of their checkpoints, and tokens those of the stated sample.
 func TestDiffusion(t *testing.T) {
-	for _, tc := range []struct {
-		name   string
-		params float64
-		tokens int
-		source string
-		config string
-	}{
-		{"FLUX.1-dev", 11901408320, 4608, "safetensors total of huggingface.co/black-forest-labs/FLUX.1-dev, transformer", fluxDev + "true"},
-		{"FLUX.1-schnell", 11891178560, 4608, "safetensors total of huggingface.co/black-forest-labs/FLUX.1-schnell, transformer", fluxDev + "false"},
-		{"SD3 Medium", 2028328000, 4429, "parameters of the transformer of huggingface.co/stabilityai/stable-diffusion-3-medium-diffusers, without the table of positions", sd3Medium},
-		{"SD3.5 Medium", 2243171520, 4429, "huggingface.co/stabilityai/stable-diffusion-3.5-medium: 2.5 billion with its table of 384 x 384 positions", sd3Medium + `,"qk_norm":"rms_norm","dual_attention_layers":[0,1,2,3,4,5,6,7,8,9,10,11,12]`},
-		{"DiT-XL/2", 675129632 - 256*1152 + 27*(257*1152+1153*1152+1001*1152), 256, "huggingface.co/facebook/DiT-XL-2-256; Peebles and Xie 2023: 675 million, with one embedding of timestep and class instead of 28", ditXL},
-		{"PixArt-Σ", 610856096, 4096, "parameters of the transformer of huggingface.co/PixArt-alpha/PixArt-Sigma-XL-2-1024-MS", pixArtXL + `,"use_additional_conditions":false`},
-		{"PixArt-α", 611e6, 4096, "huggingface.co/PixArt-alpha/PixArt-XL-2-1024-MS: 0.611 billion", pixArtXL},
-		{"Wan2.1-T2V-1.3B", 1418996800, 32760, "safetensors total of huggingface.co/Wan-AI/Wan2.1-T2V-1.3B", wan13},
-		{"Wan2.2-T2V-A14B", 14288491584, 32760, "safetensors total of huggingface.co/Wan-AI/Wan2.2-T2V-A14B-Diffusers, transformer", strings.NewReplacer(`"num_layers":30,"num_attention_heads":12`, `"num_layers":40,"num_attention_heads":40`, "8960", "13824").Replace(wan13)},
-		{"Wan2.2-TI2V-5B", 4999787712, 27280, "safetensors total of huggingface.co/Wan-AI/Wan2.2-TI2V-5B-Diffusers", strings.NewReplacer(`"num_attention_heads":12`, `"num_attention_heads":24`, "8960", "14336", `channels":16`, `channels":48`).Replace(wan13)},
-		{"CogVideoX-5b", 5570283072, 17776, "github.com/a-r-r-o-w/cogvideox-factory, full finetuning: trainable parameters", cogVideo + `"num_layers":42,"num_attention_heads":48`},
-		{"HunyuanVideo", 12821012544, 119056, "parameters of the transformer of huggingface.co/hunyuanvideo-community/HunyuanVideo", hunyuan},
-		{"HunyuanVideo-1.5", 8326608160, 51275, "safetensors total of huggingface.co/hunyuanvideo-community/HunyuanVideo-1.5-Diffusers-480p_t2v", `"_class_name":"HunyuanVideo15Transformer3DModel","in_channels":65,"out_channels":32,"num_attention_heads":16,"attention_head_dim":128,"num_layers":54,"num_refiner_layers":2,"mlp_ratio":4.0,"patch_size":1,"patch_size_t":1,"qk_norm":"rms_norm","text_embed_dim":3584,"text_embed_2_dim":1472,"image_embed_dim":1152,"target_size":640,"task_type":"t2v"`},
-		{"LTX-Video", 1923385472, 6144, "github.com/a-r-r-o-w/finetrainers, full finetuning of LTX-Video: trainable parameters", `"_class_name":"LTXVideoTransformer3DModel","attention_bias":true,"attention_head_dim":64,"caption_channels":4096,"cross_attention_dim":2048,"in_channels":128,"num_attention_heads":32,"num_layers":28,"out_channels":128,"patch_size":1,"patch_size_t":1,"qk_norm":"rms_norm_across_heads"`},
-		{"Qwen-Image", 20430401088, 4608, "safetensors total of huggingface.co/Qwen/Qwen-Image", qwenFile},
-		{"Lumina-Image-2.0", 2609769152, 4352, "safetensors total of huggingface.co/Alpha-VLLM/Lumina-Image-2.0", lumina},
-		{"Z-Image-Turbo", 6154908736, 4608, "safetensors total of huggingface.co/Tongyi-MAI/Z-Image-Turbo", zImageOne},
-		{"FLUX.2-dev", 32.22e9, 4608, "huggingface.co/black-forest-labs/FLUX.2-dev: 32 billion", `"_class_name":"Flux2Transformer2DModel","num_layers":8,"num_single_layers":48,"attention_head_dim":128,"num_attention_heads":48,"joint_attention_dim":15360,"in_channels":128,"mlp_ratio":3.0,"timestep_guidance_channels":256,"patch_size":1`},
-	} {
+	for _, tc := range diffusers {
 		m, warnings, err := Read(strings.NewReader("{" + tc.config + "}"))
 		if err != nil {
 			t.Errorf("%s: %v", tc.name, err)

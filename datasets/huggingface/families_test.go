@@ -139,7 +139,7 @@ func TestRefusesKnownFamilies(t *testing.T) {
 	const usual = `"hidden_size":64,"intermediate_size":128,"num_hidden_layers":2,"num_attention_heads":4,"vocab_size":100,"hidden_act":"silu"`
 	for model, why := range map[string]string{"wav2vec2": "raw audio", "swin": "different widths", "gemma3n_text": "several streams", "longcat_flash": "two attentions", "jetmoe": "experts of its own",
 		"nemotron-nas": "different widths", "phi4mm": "adapters", "switch_transformers": "experts", "xlnet": "two streams", "sew-d": "raw audio",
-		"gemma4_text": "differs between layers", "gemma4": "differs between layers", "hymba": "one output matrix"} {
+		"step3p5": "differs between layers", "hymba": "one output matrix"} {
 		m, _, err := Read(strings.NewReader(`{"model_type":"` + model + `",` + usual + "}"))
 		if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), model) || m != (spec.Model{}) {
 			t.Errorf("%s: %v, want %q", model, err, why)
@@ -212,6 +212,49 @@ func TestThinker(t *testing.T) {
 	for _, config := range []string{`{"text_config":3}`, `{}`, `3`} {
 		if _, _, err := Read(strings.NewReader(`{"model_type":"qwen3_omni_moe","thinker_config":` + config + `}`)); !errors.Is(err, ErrConfig) {
 			t.Errorf("%s: %v", config, err)
+		}
+	}
+}
+
+// TestGemma4: the parameters are those of the model cards, and the scores of wide and narrow heads are right within 2
+// %.
+func TestGemma4(t *testing.T) {
+	types := func(n int) string {
+		return strings.TrimSuffix(strings.Repeat(strings.Repeat(`"sliding_attention",`, 5)+`"full_attention",`, n), ",")
+	}
+	const usual = `"head_dim":256,"global_head_dim":512,"attention_k_eq_v":true,"sliding_window":1024,"vocab_size":262144,"max_position_embeddings":262144,"hidden_size_per_layer_input":0,"num_kv_shared_layers":0,"use_double_wide_mlp":false,`
+	for _, tc := range []struct {
+		name, config          string
+		params, active        float64 // huggingface.co/google/gemma-4-31B-it and gemma-4-26B-A4B-it
+		layers, hidden, heads float64
+	}{
+		{"31B", `"hidden_size":5376,"intermediate_size":21504,"num_attention_heads":32,"num_key_value_heads":16,"num_global_key_value_heads":4,"num_hidden_layers":60,"num_experts":null,"layer_types":[` + types(10) + `]`, 30.7e9, 30.7e9, 60, 5376, 32},
+		{"26B-A4B", `"enable_moe_block":true,"hidden_size":2816,"intermediate_size":2112,"moe_intermediate_size":704,"num_experts":128,"top_k_experts":8,"num_attention_heads":16,"num_key_value_heads":8,"num_global_key_value_heads":2,"num_hidden_layers":30,"layer_types":[` + types(5) + `]`, 25.2e9, 3.8e9, 30, 2816, 16},
+	} {
+		m, warnings, err := Read(strings.NewReader(`{"model_type":"gemma4","text_config":{"model_type":"gemma4_text",` + usual + tc.config + `}}`))
+		if err != nil || len(warnings) != 3 {
+			t.Errorf("%s: %v, %v", tc.name, warnings, err)
+			continue
+		}
+		if off := m.Params()/tc.params - 1; math.Abs(off) > 0.002 { // the cards round to 0.05 billion
+			t.Errorf("%s: %.0f parameters, want %g: off by %+.3f %%", tc.name, m.Params(), tc.params, 100*off)
+		}
+		if off := m.ActiveParams()/tc.active - 1; math.Abs(off) > 0.015 {
+			t.Errorf("%s: %.0f parameters per token, want %g", tc.name, m.ActiveParams(), tc.active)
+		}
+		for _, s := range []float64{2048, 8192, 65536} {
+			global, local := tc.layers/6*512*s/2, tc.layers*5/6*256*(1024-1024*1024/s/2)
+			want := 12 * tc.heads * s * (global + local)
+			got := m.TrainFLOPs(int(s)) - 6*m.ActiveParams()*s
+			if off := got/want - 1; math.Abs(off) > 0.035 {
+				t.Errorf("%s: scores of %g tokens are %.4g FLOPs, want %.4g: off by %+.2f %%", tc.name, s, got, want, 100*off)
+			}
+		}
+	}
+	for config, want := range map[string]string{`"hidden_size_per_layer_input":256`: "hidden_size_per_layer_input=256", `"sliding_window":512`: "hidden_size_per_layer_input=256",
+		`"hidden_size_per_layer_input":0,"num_kv_shared_layers":20`: "num_kv_shared_layers=20"} {
+		if _, _, err := Read(strings.NewReader(`{"model_type":"gemma4_text","num_hidden_layers":30,"hidden_size":1536,` + config + `}`)); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", config, err, want)
 		}
 	}
 }

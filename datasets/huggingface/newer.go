@@ -14,6 +14,7 @@ func newer() map[string]arch {
 	llama := arch{kind: spec.Decoder, gated: true}
 	tied := arch{kind: spec.Decoder, gated: true, tied: true}
 	plain := arch{kind: spec.Decoder} // an MLP of two matrices
+	gemma4Arch := arch{kind: spec.Decoder, gated: true, tied: true, defaults: gemma4Defaults, adjust: gemma4}
 	out := map[string]arch{
 		"chatglm":       {kind: spec.Decoder, gated: true, adjust: chatGLM},
 		"qwen":          {kind: spec.Decoder, gated: true, adjust: qwen},
@@ -26,15 +27,16 @@ func newer() map[string]arch {
 		"qwen3_vl_text": architectures["qwen3"], "qwen3_vl_moe_text": architectures["qwen3_moe"],
 		"qwen3_5_text": {kind: spec.Decoder, gated: true, adjust: qwen3Next}, "qwen3_5_moe_text": architectures["qwen3_next"],
 		"glm4_moe_lite": deepSeekArch, "glm_moe_dsa": sparseDeepSeekArch, "deepseek_vl_v2": deepSeekArch,
-		"ministral3":          architectures["ministral"],
-		"hunyuan_v1_moe":      {kind: spec.Decoder, gated: true, tied: true, adjust: hunyuanExperts},
-		"granitemoehybrid":    {kind: spec.Decoder, gated: true, defaults: graniteDefaults, adjust: graniteHybrid},
-		"minicpm3":            {kind: spec.Decoder, gated: true, tied: true, defaults: map[string]any{"v_head_dim": 64}, adjust: latentAttention},
-		"mamba":               {kind: spec.Decoder, tied: true, defaults: mambaDefaults, adjust: mamba},
-		"jamba":               {kind: spec.Decoder, gated: true, defaults: jambaDefaults, adjust: jamba},
-		"bamba":               {kind: spec.Decoder, gated: true, defaults: bambaDefaults, adjust: bamba},
-		"falcon_mamba":        {kind: spec.Decoder, tied: true, defaults: mambaDefaults, adjust: mamba},
-		"mllama_text_model":   {kind: spec.Decoder, gated: true, adjust: mllama},
+		"ministral3":        architectures["ministral"],
+		"hunyuan_v1_moe":    {kind: spec.Decoder, gated: true, tied: true, adjust: hunyuanExperts},
+		"granitemoehybrid":  {kind: spec.Decoder, gated: true, defaults: graniteDefaults, adjust: graniteHybrid},
+		"minicpm3":          {kind: spec.Decoder, gated: true, tied: true, defaults: map[string]any{"v_head_dim": 64}, adjust: latentAttention},
+		"mamba":             {kind: spec.Decoder, tied: true, defaults: mambaDefaults, adjust: mamba},
+		"jamba":             {kind: spec.Decoder, gated: true, defaults: jambaDefaults, adjust: jamba},
+		"bamba":             {kind: spec.Decoder, gated: true, defaults: bambaDefaults, adjust: bamba},
+		"falcon_mamba":      {kind: spec.Decoder, tied: true, defaults: mambaDefaults, adjust: mamba},
+		"mllama_text_model": {kind: spec.Decoder, gated: true, adjust: mllama},
+		"gemma4_text":       gemma4Arch, "gemma4_unified_text": gemma4Arch,
 		"afmoe":               {kind: spec.Decoder, gated: true, defaults: map[string]any{"head_dim": 128, "num_dense_layers": 1, "sliding_window": 1024, "global_attn_every_n_layers": 4}, window: everyNth, adjust: gatedAttention},
 		"glm4v":               {kind: spec.Decoder, gated: true, adjust: towerInside},
 		"qwen3_omni_moe_text": architectures["qwen3_moe"], "qwen2_5_omni_text": architectures["qwen2"],

@@ -169,7 +169,7 @@ func (c *config) experts(m *spec.Model) {
 		m.Experts = 0
 		return
 	}
-	m.ExpertsPerToken = c.count(maxWidth, "num_experts_per_tok", "experts_per_token", "num_experts_per_token", "moe_topk", "moe_top_k", "moe_k")
+	m.ExpertsPerToken = c.count(maxWidth, "num_experts_per_tok", "experts_per_token", "num_experts_per_token", "moe_topk", "moe_top_k", "moe_k", "top_k_experts")
 	m.SharedExperts = c.count(maxWidth, "n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert")
 	if m.ExpertFFN = c.count(maxWidth, "moe_intermediate_size"); m.ExpertFFN == 0 {
 		m.ExpertFFN = m.FFN

@@ -270,6 +270,9 @@ func FuzzRead(f *testing.F) {
 	for _, tc := range families {
 		f.Add("{" + tc.config + "}")
 	}
+	for _, tc := range diffusers {
+		f.Add("{" + tc.config + "}")
+	}
 	f.Add(`{"model_type":"llama","hidden_size":1e9}`)
 	f.Add(`{"text_config":{"hidden_size":null}}`)
 	f.Fuzz(func(t *testing.T, s string) {

@@ -27,7 +27,7 @@ func init() {
 		"its layers have two streams and positions with weights":                                                     {"xlnet"},
 		"its recurrence is not that of RWKV-4, and its mixes have weights that its config does not state completely": {"rwkv5", "rwkv6", "rwkv7", "rwkv6qwen2"},
 		"its layers have recurrences with exponential gates":                                                         {"xlstm"},
-		"the width of its attention differs between layers":                                                          {"step3p5", "mimo_v2_flash", "gemma4", "gemma4_text", "gemma4_unified", "gemma4_unified_text"},
+		"the width of its attention differs between layers":                                                          {"step3p5", "mimo_v2_flash"},
 		"its layers mix attention with a recurrence before one output matrix, and share keys and values":             {"hymba"},
 		"its attention is linear, and its MLP has a convolution over the image":                                      {"SanaTransformer2DModel", "SanaVideoTransformer3DModel"},
 		"its stages have different widths and resolutions, with convolutions":                                        {"UNet2DConditionModel", "UNet2DModel", "UNetSpatioTemporalConditionModel"},
