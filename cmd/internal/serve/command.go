@@ -22,9 +22,9 @@ import (
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
-// serveGC is the growth of the heap in percent before a collection. The live heap is a few MiB
-// and requests allocate much; --memory-gib bounds large heaps.
-const serveGC = 800
+// serveGC is the growth of the heap in percent before a collection. The live heap is some 25 MiB. With more, pages of memory
+// that no request has used yet cost more than the collections that it saves.
+const serveGC = 200
 
 // Command is pacer serve.
 func Command() *cli.Command {
