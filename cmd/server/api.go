@@ -42,8 +42,8 @@ type operation struct {
 // endpoint is an operation with what its requests need.
 type endpoint struct {
 	operation
-	schema *huma.Schema                          // of the body
-	quick  func(body *bytes.Buffer) *quickAnswer // nil = none of any body; it returns nil where it has none
+	schema *huma.Schema                                          // of the body
+	quick  func(http.ResponseWriter, *bytes.Buffer) *quickAnswer // nil = none of any body; it returns nil where it has none
 }
 
 // router is the mux that huma registers operations with. It limits and counts
@@ -76,6 +76,9 @@ func (m *router) HandleFunc(pattern string, h func(http.ResponseWriter, *http.Re
 	}
 	if names, ok := m.queries[pattern]; ok {
 		next = withQuery(names, next)
+	}
+	if method != http.MethodPost {
+		next = withContext(next)
 	}
 	m.routes[pattern] = m.s.metrics.route(path)
 	m.ServeMux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -144,15 +147,29 @@ func (s *Server) routes() (http.Handler, error) {
 	describeFigures(api.OpenAPI())
 	delete(api.OpenAPI().Components.Schemas.Map(), "ErrorModel") // see describeProblems
 	m.ServeMux.HandleFunc("/", m.noSuchPath)
-	compressed, err := gzhttp.NewWrapper(gzhttp.MinSize(minCompressed), gzhttp.CompressionLevel(gzip.BestSpeed), gzhttp.EnableZstd(true), gzhttp.PreferZstd(true))
-	if err != nil {
-		return nil, err
-	}
-	return compressed(s.traced(s.watched(m, s.auth(m)))), nil
+	return compressing(s.traced(s.watched(m, s.auth(m))))
 }
 
 // minCompressed is the size from which an answer is compressed, bytes.
 const minCompressed = 4 << 10
+
+// compressing compresses the answers of next for clients that accept it.
+func compressing(next http.Handler) (http.Handler, error) {
+	wrap, err := gzhttp.NewWrapper(gzhttp.MinSize(minCompressed), gzhttp.CompressionLevel(gzip.BestSpeed), gzhttp.EnableZstd(true), gzhttp.PreferZstd(true),
+		gzhttp.ExceptContentTypes([]string{compressedType}))
+	if err != nil {
+		return nil, err
+	}
+	compress, vary := wrap(next), []string{"Accept-Encoding"}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(r.Header["Accept-Encoding"]) > 0 {
+			compress(w, r)
+			return
+		}
+		w.Header()["Vary"] = vary
+		next.ServeHTTP(w, r)
+	}), nil
+}
 
 // schemaName names a type in the OpenAPI document. Types of package remote get a
 // prefix, since some have the names of other types.

@@ -41,20 +41,20 @@ func (s *Server) auth(m *router) http.Handler {
 			problem.Write(w, problem.New(http.StatusForbidden, "", "requests of other sites' pages are refused"))
 		case !s.allowedHost(r):
 			problem.Write(w, problem.New(http.StatusForbidden, "", fmt.Sprintf("host %q: want localhost, a loopback address or a host of --allowed-hosts", problem.Echo(r.Host))))
-		case public(r.URL.Path) || !s.tokens.Needed():
+		case !s.tokens.Needed() || public(r.URL.Path):
 			m.ServeHTTP(w, r)
 		default:
-			scope := m.scopeOf(r)
+			info, scope := requestOf(contextOf(w)), m.scopeOf(r)
 			t := s.tokens.Find(access.Bearer(r))
 			switch {
 			case t == nil || t.Expired(time.Now()):
 				s.unauthorized(w, r, refusals, t)
 			case !t.Allows(scope, time.Now()):
-				requestOf(r.Context()).token = t.Name
-				s.o.Log.Warn("token refused", "id", requestOf(r.Context()).id, "token", t.Name, "wants", scope)
+				info.token = t.Name
+				s.o.Log.Warn("token refused", "id", info.id, "token", t.Name, "wants", scope)
 				problem.Write(w, problem.New(http.StatusForbidden, "", fmt.Sprintf("token %q has scopes %q, this request needs %q", t.Name, t.Scopes, scope)))
 			default:
-				requestOf(r.Context()).client, requestOf(r.Context()).token = t.Name, t.Name
+				info.token, info.allowed = t.Name, true
 				m.ServeHTTP(w, r)
 			}
 		}
@@ -68,7 +68,7 @@ func (s *Server) unauthorized(w http.ResponseWriter, r *http.Request, refusals c
 		why = fmt.Sprintf("token %q expired at %s", t.Name, t.Expires.Format(time.RFC3339))
 	}
 	s.metrics.refused.WithLabelValues("token").Inc()
-	s.o.Log.Warn("no valid token", "id", requestOf(r.Context()).id, "remote", r.RemoteAddr, "path", problem.Echo(r.URL.Path))
+	s.o.Log.Warn("no valid token", "id", requestOf(contextOf(w)).id, "remote", r.RemoteAddr, "path", problem.Echo(r.URL.Path))
 	select {
 	case refusals <- struct{}{}:
 		defer func() { <-refusals }()
@@ -114,7 +114,7 @@ func (s *Server) recovered(w *responseWriter, r *http.Request) {
 		return
 	}
 	s.metrics.panics.Inc()
-	s.o.Log.Error("panic", "id", requestOf(r.Context()).id, "path", r.URL.Path, "value", fmt.Sprint(v), "stack", string(debug.Stack()))
+	s.o.Log.Error("panic", "id", requestOf(w.request).id, "path", r.URL.Path, "value", fmt.Sprint(v), "stack", string(debug.Stack()))
 	if w.sent {
 		w.cut(http.StatusInternalServerError)
 	}

@@ -33,7 +33,7 @@ var errMemory = errors.New("no memory is left")
 // cached, the handler does not run.
 func (s *Server) withBody(o *endpoint, next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		buf := bodies.Get().(*bytes.Buffer)
+		ctx, buf := contextOf(w), bodies.Get().(*bytes.Buffer)
 		defer func() {
 			if buf.Cap() <= keepBody {
 				buf.Reset()
@@ -50,26 +50,41 @@ func (s *Server) withBody(o *endpoint, next http.HandlerFunc) http.HandlerFunc {
 			return
 		}
 		if o.weight == search {
+			patient(w)
 			key := s.answers.Key(o.path, buf.Bytes(), s.models.Generation())
 			if answer := s.answers.Get(key); answer != nil {
 				s.metrics.cached.Inc()
-				w.Header().Set("Content-Type", "application/json")
-				_, _ = w.Write(answer) // the client may have disconnected
+				writeJSON(w, answer)
 				return
 			}
 			w = &answercache.Recorder{ResponseWriter: w, Keep: func(b []byte) { s.answers.Put(key, b) }}
 		}
-		if o.quick != nil && s.answerQuick(o, w, r, buf) {
+		if o.quick != nil && s.answerQuick(ctx, o, w, buf) {
 			return
 		}
+		patient(w)
 		if p := s.badBody(o, buf.Bytes()); p != nil {
 			problem.Write(w, p)
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(buf.Bytes()))
 		r.Header.Set("Content-Type", "application/json") // huma knows no other spelling
-		next(w, r)
+		next(w, r.WithContext(ctx))
 	}
+}
+
+// patient removes the deadline of the body, once it is read. From there on the connection reads the next request, and a
+// deadline that passes meanwhile would end the context of this one.
+func patient(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // it may be closed, which ends the context
+}
+
+var jsonType = []string{"application/json"}
+
+// writeJSON writes an answer.
+func writeJSON(w http.ResponseWriter, b []byte) {
+	w.Header()["Content-Type"] = jsonType
+	_, _ = w.Write(b) // the client may have disconnected
 }
 
 // isJSON reports whether a Content-Type is that of JSON, as none is.
@@ -88,12 +103,11 @@ type quickAnswer struct {
 }
 
 // answerQuick writes the answer of o.quick, or reports that there is none.
-func (s *Server) answerQuick(o *endpoint, w http.ResponseWriter, r *http.Request, body *bytes.Buffer) bool {
-	q := o.quick(body)
+func (s *Server) answerQuick(ctx context.Context, o *endpoint, w http.ResponseWriter, body *bytes.Buffer) bool {
+	q := o.quick(w, body)
 	if q == nil {
 		return false
 	}
-	ctx := r.Context()
 	if o.weight == search { // others do not wait, and set a deadline where they take long
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, s.o.Timeout)
@@ -108,8 +122,7 @@ func (s *Server) answerQuick(o *endpoint, w http.ResponseWriter, r *http.Request
 		problem.Write(w, failure(ctx, err))
 		return true
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(out, '\n')) // the client may have disconnected
+	writeJSON(w, append(out, '\n'))
 	return true
 }
 
@@ -137,15 +150,7 @@ func (s *Server) readBody(buf *bytes.Buffer, w http.ResponseWriter, r *http.Requ
 		return err
 	}
 	defer end()
-	if _, err := buf.ReadFrom(&metered{r: plain, lease: s.memory.leaseOf(w), most: s.o.MaxBody}); err != nil {
-		return err
-	}
-	// From here on the connection reads the next request. A deadline that passes
-	// meanwhile would end the context of this one.
-	err = http.NewResponseController(w).SetReadDeadline(time.Time{})
-	if errors.Is(err, http.ErrNotSupported) { // not a connection, in tests
-		return nil
-	}
+	_, err = buf.ReadFrom(&metered{r: plain, lease: s.memory.leaseOf(w), most: s.o.MaxBody})
 	return err
 }
 

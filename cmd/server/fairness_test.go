@@ -157,8 +157,8 @@ func TestBatchTimeoutHasItsWait(t *testing.T) {
 	batch := s.router.ops["POST /v1/predict/batch"]
 	var deadline, admitted time.Time
 	quick := batch.quick
-	batch.quick = func(body *bytes.Buffer) *quickAnswer {
-		q := quick(body)
+	batch.quick = func(w http.ResponseWriter, body *bytes.Buffer) *quickAnswer {
+		q := quick(w, body)
 		answer := q.answer
 		q.answer = func(ctx context.Context) ([]byte, error) {
 			deadline, _ = ctx.Deadline()

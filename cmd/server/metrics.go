@@ -91,7 +91,7 @@ func (m *metrics) watchRefit(f *refitter) {
 }
 
 func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{DisableCompression: true})
 }
 
 // route has the metrics of one path.
@@ -123,15 +123,15 @@ func (s *Server) watched(m *router, next http.Handler) http.Handler {
 		start := time.Now()
 		s.metrics.inFlight.Inc()
 		response := writers.Get().(*responseWriter)
-		*response = responseWriter{ResponseWriter: w, most: s.o.MaxAnswer, memory: lease{budget: s.memory}}
-		outer := r
-		r, info := newRequest(r)
+		request := newRequest(r)
+		*response = responseWriter{ResponseWriter: w, request: request, most: s.o.MaxAnswer, memory: lease{budget: s.memory}}
+		info := &request.requestInfo
 		w.Header().Set("X-Request-Id", info.id)
 		defer func() {
 			s.metrics.inFlight.Dec()
 			route, status, took := m.routeOf(r), response.outcome(r.Context()), time.Since(start)
 			s.metrics.count(route, status, took)
-			nameSpan(outer, r, info, route.name)
+			nameSpan(r, info, route.name)
 			s.log(r, info, route.name, status, response.bytes, took)
 			s.audit(m, r, info, status)
 			response.memory.end()
@@ -150,7 +150,7 @@ func (s *Server) log(r *http.Request, i *requestInfo, route string, status int, 
 	if s.o.AccessLog == nil {
 		return
 	}
-	s.o.AccessLog.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("id", i.id), slog.String("client", i.client), slog.String("method", problem.Echo(r.Method)),
+	s.o.AccessLog.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("id", i.id), slog.String("client", i.client()), slog.String("method", problem.Echo(r.Method)),
 		slog.String("route", route), slog.String("path", problem.Echo(r.URL.Path)), slog.Int("status", status), slog.Int64("bytes", bytes),
 		slog.Float64("seconds", took.Seconds()), slog.String("agent", problem.Echo(r.UserAgent())))
 }
@@ -161,7 +161,7 @@ func (s *Server) audit(m *router, r *http.Request, i *requestInfo, status int) {
 		return
 	}
 	if scope := m.scopeOf(r); scope == access.ScopeFit || scope == access.ScopeAdmin {
-		s.o.AuditLog.LogAttrs(r.Context(), slog.LevelInfo, "operation", slog.String("id", i.id), slog.String("token", i.token), slog.String("client", i.client), slog.String("scope", scope),
+		s.o.AuditLog.LogAttrs(r.Context(), slog.LevelInfo, "operation", slog.String("id", i.id), slog.String("token", i.token), slog.String("client", i.client()), slog.String("scope", scope),
 			slog.String("method", r.Method), slog.String("path", problem.Echo(r.URL.Path)), slog.String("query", problem.Cut(r.URL.RawQuery, 16*problem.MaxEcho)), slog.Int("status", status))
 	}
 }

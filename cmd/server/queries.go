@@ -60,24 +60,37 @@ func (s *Server) registerQueries(api huma.API, m *router) {
 const maxQuick = 2 << 10
 
 // quickPrediction answers a plain question. Its plan is kept for the questions after it.
-func (s *Server) quickPrediction(body *bytes.Buffer) *quickAnswer {
-	q, ok := answer.ReadQuestion(body.Bytes())
-	if !ok {
-		return nil
+func (s *Server) quickPrediction(w http.ResponseWriter, body *bytes.Buffer) *quickAnswer {
+	text := body.Bytes()
+	kept, seq := s.models.Kept(text)
+	var q *answer.Question // nil where the plan is kept
+	if kept == nil {
+		read, ok := answer.ReadQuestion(text)
+		if !ok {
+			return nil
+		}
+		q, seq = &read, read.Seq
 	}
 	return &quickAnswer{answer: func(ctx context.Context) ([]byte, error) {
+		start, plan := time.Now(), kept
 		body.Grow(maxQuick)
-		if out := s.models.AppendKept(ctx, body.AvailableBuffer(), &q); out != nil {
-			return out, nil
+		if plan != nil {
+			if out := plan.AppendDirect(ctx, body.AvailableBuffer(), seq, start); out != nil {
+				return out, nil
+			}
 		}
+		patient(w)
 		ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
 		defer cancel()
-		return s.models.AppendPrediction(ctx, body.AvailableBuffer(), &q)
+		if plan == nil {
+			plan = s.models.Keep(ctx, q, text)
+		}
+		return plan.AppendPrediction(ctx, body.AvailableBuffer(), seq, start)
 	}}
 }
 
 // quickBatch answers plain questions.
-func (s *Server) quickBatch(body *bytes.Buffer) *quickAnswer {
+func (s *Server) quickBatch(_ http.ResponseWriter, body *bytes.Buffer) *quickAnswer {
 	qs, ok := answer.ReadQuestions(body.Bytes(), maxBatch)
 	if !ok {
 		return nil

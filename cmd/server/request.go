@@ -16,15 +16,16 @@ import (
 
 // requestInfo is what is known of one request besides its body.
 type requestInfo struct {
-	id     string // trace id of W3C Trace Context: the client's, or a new one
-	client string // name of its token, or its address
-	token  string // name of its token, "" without one
-	err    error  // why the status is 5xx
+	id      string // trace id of W3C Trace Context: the client's, or a new one
+	address string // of the client, with its port
+	token   string // name of its token, "" without one
+	allowed bool   // by its token
+	err     error  // why the status is 5xx
 }
 
 type requestKey struct{}
 
-// requestContext is a context with its request.
+// requestContext is the context of a request, with its info.
 type requestContext struct {
 	context.Context
 	requestInfo
@@ -38,7 +39,7 @@ func (c *requestContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// requestOf returns the request of a handler's context.
+// requestOf returns the info of the request of a handler's context.
 func requestOf(ctx context.Context) *requestInfo {
 	if i, ok := ctx.Value(requestKey{}).(*requestInfo); ok {
 		return i
@@ -49,16 +50,32 @@ func requestOf(ctx context.Context) *requestInfo {
 var flowSeed = maphash.MakeSeed()
 
 // flow identifies the client among those that wait for searches.
-func (i *requestInfo) flow() uint64 { return maphash.String(flowSeed, i.client) }
+func (i *requestInfo) flow() uint64 { return maphash.String(flowSeed, i.client()) }
 
-// newRequest returns r with its info in the context.
-func newRequest(r *http.Request) (*http.Request, *requestInfo) {
-	c := &requestContext{r.Context(), requestInfo{id: traceID(r), client: r.RemoteAddr}}
-	// Programs of this machine share an address, so each connection is a client.
-	if host := access.Host(r.RemoteAddr); !access.Loopback(host) && host != "" {
-		c.client = host
+// client returns the name of the token that allows the request, else the address of the client. Programs of this machine
+// share an address, so each of their connections is a client.
+func (i *requestInfo) client() string {
+	if i.allowed {
+		return i.token
 	}
-	return r.WithContext(c), &c.requestInfo
+	if host := access.Host(i.address); !access.Loopback(host) && host != "" {
+		return host
+	}
+	return i.address
+}
+
+// newRequest returns the context of r with its info. Handlers get it by withContext, since most questions are answered
+// without one.
+func newRequest(r *http.Request) *requestContext {
+	return &requestContext{r.Context(), requestInfo{id: traceID(r), address: r.RemoteAddr}}
+}
+
+// contextOf returns the context of the request that w answers. w is that of watched.
+func contextOf(w http.ResponseWriter) context.Context { return w.(*responseWriter).request }
+
+// withContext gives the requests of next the context with their info.
+func withContext(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { next(w, r.WithContext(contextOf(w))) }
 }
 
 // traceID returns the trace id of the span of r, else that of its traceparent, such as

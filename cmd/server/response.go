@@ -23,12 +23,13 @@ const (
 // at once, so that one that is too large can still become a problem.
 type responseWriter struct {
 	http.ResponseWriter
-	most   int64 // bytes of a response
-	memory lease // of the body and the answer
-	status int   // 0 = not set yet
-	sent   bool  // status is on the wire
-	bytes  int64 // written
-	lost   error // of the first failed write
+	request context.Context // with the requestInfo
+	most    int64           // bytes of a response
+	memory  lease           // of the body and the answer
+	status  int             // 0 = not set yet
+	sent    bool            // status is on the wire
+	bytes   int64           // written
+	lost    error           // of the first failed write
 }
 
 // WriteHeader sets the status unless it is set.

@@ -114,7 +114,7 @@ func (s *Server) forget(ctx context.Context, in *forgetRequest) (Forgotten, erro
 	case rows == 0 || in.DryRun:
 		return out, err
 	}
-	s.o.Log.Info("measurements deleted", "id", requestOf(ctx).id, "client", requestOf(ctx).client, "source", in.Source, "rows", rows, "reason", in.Reason)
+	s.o.Log.Info("measurements deleted", "id", requestOf(ctx).id, "client", requestOf(ctx).client(), "source", in.Source, "rows", rows, "reason", in.Reason)
 	out.Refit = s.o.Refit > 0
 	if err != nil {
 		err = fmt.Errorf("%d measurements deleted, then: %w", rows, err)

@@ -90,7 +90,7 @@ func (s *Server) rpcHandler(g *grpc.Server) http.HandlerFunc {
 		f := newInflow(s, w, r)
 		defer f.end()
 		r.Body = f
-		g.ServeHTTP(flushing{w}, r.WithContext(context.WithValue(r.Context(), inflowKey{}, f)))
+		g.ServeHTTP(flushing{w}, r.WithContext(context.WithValue(contextOf(w), inflowKey{}, f)))
 	}
 }
 

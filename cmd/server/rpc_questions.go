@@ -81,7 +81,7 @@ func (s *Server) ask(ctx context.Context, path string, in, out proto.Message) er
 	}
 	r.Header.Set("Content-Type", "application/json")
 	answer := &innerAnswer{header: http.Header{}, status: http.StatusOK}
-	w := &responseWriter{ResponseWriter: answer, most: s.o.MaxAnswer, memory: lease{budget: s.memory}}
+	w := &responseWriter{ResponseWriter: answer, request: ctx, most: s.o.MaxAnswer, memory: lease{budget: s.memory}}
 	defer w.memory.end()
 	s.router.ServeHTTP(w, r)
 	w.send()

@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/klauspost/compress/gzhttp"
-
 	"github.com/pacer-ml/pacer/cmd/server/access"
 	"github.com/pacer-ml/pacer/cmd/server/problem"
 	"github.com/pacer-ml/pacer/perfmodel/rowfile"
@@ -19,6 +17,9 @@ import (
 // maxStreams bounds the backups and exports at the same time. They have no other limit
 // than that of slow readers.
 const maxStreams = 2
+
+// compressedType is the content type of streams, which are compressed already.
+const compressedType = "application/octet-stream"
 
 // registerStreams adds the answers that are written while the store is read. They are
 // not JSON, so they are not in the OpenAPI document.
@@ -69,9 +70,8 @@ func (m *router) stream(path, scope string, query []string, of func(*http.Reques
 		}
 		response := w.(*responseWriter) // of watched
 		response.most = math.MaxInt64
-		w.Header().Set("Content-Type", "application/octet-stream")
+		w.Header().Set("Content-Type", compressedType)
 		w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
-		w.Header().Set(gzhttp.HeaderNoCompression, "1") // it is compressed
 		out := bufio.NewWriterSize(w, 64<<10)
 		if err = write(out); err == nil {
 			err = out.Flush()

@@ -80,14 +80,15 @@ func (s *Server) traced(next http.Handler) http.Handler {
 }
 
 // nameSpan gives the span of r its route and client. otelhttp takes the name from
-// outer, the request before its context changed.
-func nameSpan(outer, r *http.Request, info *requestInfo, route string) {
+// r.Pattern.
+func nameSpan(r *http.Request, info *requestInfo, route string) {
 	span := trace.SpanFromContext(r.Context())
 	if !span.IsRecording() {
 		return
 	}
-	if route != "other" {
-		outer.Pattern = r.Pattern
+	if route == "other" {
+		r.Pattern = "" // it is that of all other requests
+	} else {
 		span.SetAttributes(semconv.HTTPRoute(route))
 	}
 	if info.token != "" {

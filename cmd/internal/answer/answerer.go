@@ -20,7 +20,7 @@ type Answerer struct {
 	generation uint64 // rises with every invalidation; results of an older one are not cached
 	targets    map[query.Request]Target
 	planners   map[modelKey]*Model
-	plans      map[Question]*Prepared
+	plans      map[string]*Prepared // by the text of a question without its seq
 }
 
 // Target is a model on an accelerator, and the performance model that answers about it.
@@ -49,7 +49,7 @@ const maxTargets = 4096
 
 // New returns an Answerer of what d resolves.
 func New(d *query.Resolver) *Answerer {
-	return &Answerer{resolver: d, targets: map[query.Request]Target{}, planners: map[modelKey]*Model{}, plans: map[Question]*Prepared{}}
+	return &Answerer{resolver: d, targets: map[query.Request]Target{}, planners: map[modelKey]*Model{}, plans: map[string]*Prepared{}}
 }
 
 // Generation returns the generation of the answers given now.

@@ -9,7 +9,6 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/planner"
 )
 
 // Described has what a request describes by figures in place of names, and the parts of its training stack.
@@ -83,75 +82,6 @@ func (c *Answerer) PredictRow(ctx context.Context, in *PredictRequest) (row quer
 		start, err = query.NewLaunch(in.Emit, choice)
 	}
 	return row, start, err
-}
-
-// AppendKept appends the JSON of Predict's answer to q, where a plan is kept that answers without a search. Else it
-// returns nil.
-func (c *Answerer) AppendKept(ctx context.Context, b []byte, q *Question) []byte {
-	start := time.Now()
-	p, _ := c.kept(q)
-	var choice planner.Choice
-	if p == nil || !p.direct(ctx, q.Seq, &choice) {
-		return nil
-	}
-	out, err := p.appendPlans(b, &choice, start)
-	if err != nil {
-		return nil // AppendPrediction has the error
-	}
-	return out
-}
-
-// AppendPrediction appends the JSON of Predict's answer to q, and keeps the plan for AppendKept. Errors are those of Predict.
-func (c *Answerer) AppendPrediction(ctx context.Context, b []byte, q *Question) ([]byte, error) {
-	start := time.Now()
-	p := c.prepared(ctx, q)
-	var choice planner.Choice
-	if err := p.At(ctx, q.Seq, &choice); err != nil {
-		return nil, err
-	}
-	return p.appendPlans(b, &choice, start)
-}
-
-// appendPlans appends the JSON of query.Plans with one row.
-func (p *Prepared) appendPlans(b []byte, choice *planner.Choice, start time.Time) ([]byte, error) {
-	out, err := p.appendRow(append(b, `{"plans":[`...), choice)
-	if err != nil {
-		return nil, err
-	}
-	fitting := 0
-	if choice.Fits {
-		fitting = 1
-	}
-	return query.AppendPlansEnd(out, 1, fitting, time.Since(start).Seconds())
-}
-
-// kept returns the plan of q that is kept, nil if none is, and the generation that it is of.
-func (c *Answerer) kept(q *Question) (*Prepared, uint64) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.plans[q.PlanOnly()], c.generation
-}
-
-// maxPlans bounds the plans that are kept.
-const maxPlans = 1024
-
-// prepared returns the plan of q, prepared for the present models and measurements.
-func (c *Answerer) prepared(ctx context.Context, q *Question) *Prepared {
-	p, generation := c.kept(q)
-	if p != nil {
-		return p
-	}
-	key := q.PlanOnly().clone()
-	p = c.NewBatch(nil).PrepareRows(ctx, &key)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if p.err == nil && c.generation == generation { // else p may be out of date
-		if len(c.plans) >= maxPlans {
-			clear(c.plans)
-		}
-		c.plans[key] = p
-	}
-	return p
 }
 
 // explain returns the parts of the time and memory of c.

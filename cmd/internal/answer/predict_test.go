@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/pacer-ml/pacer/cmd/internal/query"
@@ -20,17 +21,21 @@ func TestPlansAreKept(t *testing.T) {
 	a := New(&query.Resolver{Fitted: none, Read: func(func(reader.Store) error) error { during(); return nil }})
 	prepared := func(seq string) *Prepared {
 		t.Helper()
-		q, ok := ReadQuestion([]byte(`{"model":"llama3-8b","accelerator":"h100","plan":"dp=8,zero=3"` + seq + `}`))
+		body := []byte(`{"model":"llama3-8b","accelerator":"h100","plan":"dp=8,zero=3"` + seq + `}`)
+		q, ok := ReadQuestion(body)
 		if !ok {
 			t.Fatalf("a question with %q is not plain", seq)
 		}
-		p := a.prepared(t.Context(), &q)
+		p, _ := a.Kept(body)
+		if p == nil {
+			p = a.Keep(t.Context(), &q, body)
+		}
 		if p.err != nil {
 			t.Fatal(p.err)
 		}
 		return p
 	}
-	last := prepared("")
+	last := prepared(`,"seq":512`)
 	if prepared(`,"seq":1024`) != last {
 		t.Error("a question with another length is prepared anew")
 	}
@@ -41,7 +46,7 @@ func TestPlansAreKept(t *testing.T) {
 		"a reset":      a.Reset,
 	} {
 		change()
-		now := prepared("")
+		now := prepared(`,"seq":512`)
 		if now == last {
 			t.Errorf("after %s the plan of before answers", what)
 		}
@@ -54,15 +59,15 @@ func TestPlansAreKept(t *testing.T) {
 			a.Reset()
 		}
 	}
-	early := prepared("")
+	early := prepared(`,"seq":512`)
 	if reads == 0 {
 		t.Fatal("nothing was read while the plan was prepared")
 	}
-	if prepared("") == early {
+	if prepared(`,"seq":512`) == early {
 		t.Error("a plan that was prepared during a change is kept")
 	}
 	for i := range maxPlans + 1 {
-		a.plans[Question{Devices: i}] = nil
+		a.plans[strconv.Itoa(i)] = nil
 	}
 	if prepared(`,"per_node":4`); len(a.plans) > maxPlans {
 		t.Errorf("%d plans are kept, want at most %d", len(a.plans), maxPlans)

@@ -1,0 +1,112 @@
+package answer
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/planner"
+)
+
+const (
+	// maxPlans bounds the plans that are kept.
+	maxPlans = 1024
+	// maxKeptText bounds the text that a plan is kept by, bytes.
+	maxKeptText = 512
+)
+
+// Kept returns the plan of a body of POST /v1/predict, nil if none is kept, and the tokens of its samples, 0 for the plan's
+// own.
+func (c *Answerer) Kept(body []byte) (p *Prepared, seq int) {
+	from, to, seq := seqOf(body)
+	if len(body) > maxKeptText || seq < 0 {
+		return nil, 0
+	}
+	var key [maxKeptText]byte
+	n := copy(key[:], body[:from])
+	n += copy(key[n:], body[to:])
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.plans[string(key[:n])], seq
+}
+
+// Keep prepares the plan of q, as ReadQuestion returns it of body, for the present models and measurements. Kept returns it
+// for bodies that differ in seq alone.
+func (c *Answerer) Keep(ctx context.Context, q *Question, body []byte) *Prepared {
+	generation := c.Generation()
+	key := q.PlanOnly().clone()
+	p := c.NewBatch(nil).PrepareRows(ctx, &key)
+	from, to, seq := seqOf(body)
+	if p.err != nil || len(body) > maxKeptText || seq != q.Seq-key.Seq {
+		return p
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.generation == generation { // else p may be out of date
+		if len(c.plans) >= maxPlans {
+			clear(c.plans)
+		}
+		c.plans[string(body[:from])+string(body[to:])] = p
+	}
+	return p
+}
+
+// seqOf returns the number of seq in a body and where it is, with the blanks around it; 0 without one, and below 0 for one
+// that ReadQuestion refuses. With packed documents it counts as part of the plan, so there is none.
+//
+// Texts that ReadQuestion accepts have no escapes, so that this finds the field and nothing else. A body that differs from
+// such a text in this number alone is then one too.
+func seqOf(body []byte) (from, to, seq int) {
+	const name, blanks = `"seq":`, " \n\r\t"
+	at := bytes.Index(body, []byte(name))
+	if at < 0 || bytes.Contains(body, []byte(`"packed"`)) {
+		return 0, 0, 0
+	}
+	from = at + len(name)
+	rest := bytes.TrimLeft(body[from:], blanks)
+	digits := 0
+	for ; digits < min(len(rest), maxDigits) && '0' <= rest[digits] && rest[digits] <= '9'; digits++ {
+		seq = 10*seq + int(rest[digits]-'0')
+	}
+	if digits == 0 || rest[0] == '0' || seq > query.MaxSeq {
+		return 0, 0, -1
+	}
+	return from, len(body) - len(bytes.TrimLeft(rest[digits:], blanks)), seq
+}
+
+// AppendDirect appends the JSON of Predict's answer at a length of samples, 0 for the plan's own, where that needs no search
+// and is no error. Else it returns nil. ElapsedS counts from start.
+func (p *Prepared) AppendDirect(ctx context.Context, b []byte, seq int, start time.Time) []byte {
+	var choice planner.Choice
+	if !p.direct(ctx, seq, &choice) {
+		return nil
+	}
+	out, err := p.appendPlans(b, &choice, start)
+	if err != nil {
+		return nil // AppendPrediction has the error
+	}
+	return out
+}
+
+// AppendPrediction is AppendDirect with a search where that is needed. Errors are those of Predict.
+func (p *Prepared) AppendPrediction(ctx context.Context, b []byte, seq int, start time.Time) ([]byte, error) {
+	var choice planner.Choice
+	if err := p.At(ctx, seq, &choice); err != nil {
+		return nil, err
+	}
+	return p.appendPlans(b, &choice, start)
+}
+
+// appendPlans appends the JSON of query.Plans with one row.
+func (p *Prepared) appendPlans(b []byte, choice *planner.Choice, start time.Time) ([]byte, error) {
+	out, err := p.appendRow(append(b, `{"plans":[`...), choice)
+	if err != nil {
+		return nil, err
+	}
+	fitting := 0
+	if choice.Fits {
+		fitting = 1
+	}
+	return query.AppendPlansEnd(out, 1, fitting, time.Since(start).Seconds())
+}
