@@ -26,7 +26,7 @@ var Info = policy.Info{
 var options = []policy.Option{
 	{Name: "span", Default: "0", Max: 1, Doc: "0 for the mean completion time, 1 for the makespan: interpolates price, makespan, value and window towards 24, 30, 2.5 and 10800 unless given"},
 	{Name: "fairness", Default: "0", Max: 0.9, Doc: "0 minimises the mean completion time; higher values the sum over jobs of (completion time / time alone as submitted) to the power 1/(1-fairness), close to the worst ratio"},
-	{Name: "price", Default: "arrivals", Example: "12", Max: 1e6, Words: []string{"arrivals", "load"}, Doc: "price of the whole cluster, in waiting jobs (not the price of policy rubick); higher keeps jobs small. load: the mean number of jobs in the system. arrivals: of these, the share that came within the mean time until a job ends. 12 with steps=unknown"},
+	{Name: "price", Default: "arrivals", Example: "12", Max: 1e6, Words: []string{"arrivals", "load"}, Doc: "price of the whole cluster, in waiting jobs (not the price of policy rubick); higher keeps jobs small. load: the mean number of jobs in the system. arrivals: of these, the share that came within the mean time until a job ends; times the share of devices that arrivals find in use, unless jobs wait. 12 with steps=unknown"},
 	{Name: "makespan", Default: "0", Max: 1e6, Doc: "cost of a second of makespan, in jobs; 1 with steps=unknown"},
 	{Name: "value", Default: "0", Max: 1e6, Doc: "value of work done within the window, in prices; higher starts long jobs earlier; 0.5 with steps=unknown"},
 	{Name: "window", Default: "3600", Unit: "s", Max: 1e6, Doc: "seconds within which work has the value of option value"},
@@ -57,6 +57,8 @@ type pacer struct {
 	seed                           uint64
 
 	load          float64       // mean number of jobs in the system, see count
+	found         float64       // mean share of devices that arrivals find in use, see count
+	waits         bool          // a job without devices was there before this time
 	counted, next int           // jobs in load, and the Order of the next new job
 	first         time.Duration // time of the first decision, valid if started
 	started       bool
@@ -90,27 +92,33 @@ const minLoad = 1
 const loadWindow = 50
 
 // count updates the load: the mean number of jobs in the system at arrivals, including the
-// new job. For Poisson arrivals it is the mean number of jobs at any time.
+// new job, and the mean share of devices in use then. For Poisson arrivals these are the means at any time.
 func (p *pacer) count(s *scheduler.Snapshot) {
 	if !p.started {
 		p.first, p.started = s.Now, true
 	}
 	jobs := s.Jobs()
 	next := p.next
+	var found float64
 	for _, j := range jobs {
 		if j.Order < p.next {
 			continue
 		}
+		if next == p.next {
+			found = inUse(s)
+		}
 		next = max(next, j.Order+1)
 		p.counted = min(p.counted+1, loadWindow)
 		p.load += (float64(len(jobs)) - p.load) / float64(p.counted)
+		p.found += (found - p.found) / float64(p.counted)
 	}
 	p.next, p.load = next, max(p.load, minLoad)
 }
 
 // later returns the part of the load that arrives after a decision, while the jobs that it schedules are there: the load
 // times the share of present jobs that came within the mean time until a job of the last schedule ends. Jobs of the first
-// decision did not come later than any. If all times are multiplied by a number, it stays the same.
+// decision did not come later than any. While no job waits, it is taken times the share of devices that arrivals find in use:
+// the others would be idle without the jobs that hold them. If all times are multiplied by a number, it stays the same.
 func (p *pacer) later(s *scheduler.Snapshot) float64 {
 	jobs := s.Jobs()
 	if len(jobs) == 0 {
@@ -122,7 +130,20 @@ func (p *pacer) later(s *scheduler.Snapshot) float64 {
 			came++
 		}
 	}
-	return p.load * float64(came) / float64(len(jobs))
+	price := p.load * float64(came) / float64(len(jobs))
+	if !p.waits {
+		price *= p.found
+	}
+	return price
+}
+
+// inUse returns the share of the devices of nodes that are up that jobs hold.
+func inUse(s *scheduler.Snapshot) float64 {
+	free, idle, left, all := s.Free().Free, s.Idle().Free, 0, 0
+	for node, devices := range idle {
+		left, all = left+free[node], all+devices
+	}
+	return 1 - float64(left)/float64(max(all, 1))
 }
 
 // warmStart is the last schedule, from which the next search starts.
@@ -201,10 +222,11 @@ const maxSteps = 300_000_000
 // Decide states the scheduling problem, searches for a schedule from the last one, and
 // applies the starts and preemptions that are due now.
 func (p *pacer) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
-	p.count(s)
 	if p.last.at < s.Now { // once per instant, so that Decide is idempotent
 		p.before = p.last
+		p.waits = slices.ContainsFunc(s.Jobs(), func(j *scheduler.JobState) bool { return j.Grant == nil && j.Order < p.next })
 	}
+	p.count(s)
 	o := &decision{pacer: p, s: s, free: s.Free()}
 	if err := o.prepare(ctx); err != nil {
 		return scheduler.Decision{}, err

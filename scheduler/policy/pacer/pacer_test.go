@@ -244,7 +244,7 @@ func TestLoad(t *testing.T) {
 }
 
 // The price is the load times the share of jobs that came within the mean time until a job of the last schedule ends, in
-// any unit of time. Jobs of the first decision are none of these, and without a schedule there is no price.
+// any unit of time, and times the share of devices found in use unless jobs wait. Jobs of the first decision are none of these, and without a schedule there is no price.
 func TestLater(t *testing.T) {
 	for _, unit := range []time.Duration{time.Millisecond, time.Second, time.Hour} {
 		at := func(now int, submits ...int) *scheduler.Snapshot {
@@ -256,26 +256,33 @@ func TestLater(t *testing.T) {
 		}
 		p := &pacer{}
 		p.count(at(5, 0, 5))
-		p.load = 3
+		p.load, p.found = 3, 0.5
 		if got := p.later(at(10, 0, 5, 6, 8)); got != 0 {
 			t.Errorf("%v: %g without a schedule, want 0", unit, got)
 		}
 		p.before.meanEnd = (10 * unit).Seconds()
 		for now, want := range map[int]float64{10: 1.5, 17: 0.75, 18: 0} {
-			if got := p.later(at(now, 0, 5, 6, 8)); math.Abs(got-want) > 1e-12 {
-				t.Errorf("%v: %g at %d, want %g", unit, got, now, want)
+			for share, waits := range map[float64]bool{1: true, 0.5: false} {
+				p.waits = waits
+				if got := p.later(at(now, 0, 5, 6, 8)); math.Abs(got-share*want) > 1e-12 {
+					t.Errorf("%v: %g at %d, want %g", unit, got, now, share*want)
+				}
 			}
 		}
 	}
 }
 
-// A decision takes the mean end of the last schedule of an earlier time, also when it is repeated.
+// A decision takes the mean end of the last schedule of an earlier time, and whether jobs waited before it, also when it is
+// repeated.
 func TestLaterFollowsSchedules(t *testing.T) {
-	c := schedulertest.Nodes(1, 1)
+	c := schedulertest.Nodes(2, 1)
 	w := &schedulertest.World{}
 	w.Add("m", c.Groups[0].Accelerator.Name, schedulertest.OnePlan(1), spec.NewShape(1), 1)
 	job := func(order int, id spec.JobID, submit time.Duration, steps float64) *scheduler.JobState {
 		return &scheduler.JobState{Order: order, Remaining: steps, Job: &spec.Job{ID: id, Submit: submit, Model: spec.Model{Name: "m"}, Plan: schedulertest.OnePlan(1), Devices: 1, Steps: steps}}
+	}
+	on := func(node int) *scheduler.Grant {
+		return &scheduler.Grant{Plan: schedulertest.OnePlan(1), Shape: spec.NewShape(1), Slots: []scheduler.Slot{{Node: node, Devices: 1}}}
 	}
 	p := pacerOf(t, policy.Deps{Oracle: w.Oracle(0, 0)}).(*pacer)
 	decide := func(now time.Duration, jobs ...*scheduler.JobState) float64 {
@@ -289,10 +296,19 @@ func TestLaterFollowsSchedules(t *testing.T) {
 	if got := decide(0, a); got != 0 {
 		t.Errorf("the first decision has price %g, want 0", got)
 	}
+	a.Grant = on(0)
 	for range 2 { // the schedule of time 0 ends after 100 s: b came within that, and two jobs are there at its arrival
-		if got := decide(50*time.Second, a, b); math.Abs(got-0.75) > 1e-12 {
-			t.Errorf("price %g, want 0.75: half of a load of 1.5", got)
+		if got := decide(50*time.Second, a, b); math.Abs(got-0.1875) > 1e-12 { // a found no device in use, b one of two
+			t.Errorf("price %g, want 0.1875: half of a load of 1.5, times a quarter", got)
 		}
+		b.Grant = on(1)
+	}
+	b.Grant = nil
+	for range 2 {
+		if got := decide(60*time.Second, a, b); math.Abs(got-0.75) > 1e-12 {
+			t.Errorf("price %g while a job waits, want 0.75", got)
+		}
+		b.Grant = on(1)
 	}
 	if got := decide(500*time.Second, b); got != 0 {
 		t.Errorf("price %g long after the last arrival, want 0", got)
