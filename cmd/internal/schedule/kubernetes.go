@@ -68,6 +68,7 @@ func kubernetesEngine(c *cli.Context) (engine, error) {
 			if err := cluster.Run(ctx); err != nil || ctx.Err() != nil {
 				return err
 			}
+			defer cluster.Finish()
 			return run(ctx)
 		})
 	}

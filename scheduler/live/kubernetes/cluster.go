@@ -179,7 +179,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 		return fmt.Errorf("kubernetes: nodes, pods and what trains are not read after a minute: %w", c.access(ctx))
 	}
 	if !c.ReadOnly {
-		go c.events.run(ctx)
+		c.events.start(ctx)
 		c.place(ctx)
 	}
 	return nil
@@ -204,6 +204,9 @@ func (c *Cluster) access(ctx context.Context) error {
 	_, err := c.client.BatchV1().Jobs(c.Namespace).List(ctx, one)
 	return err
 }
+
+// Finish waits until the Events of what was done are written, for two seconds at most.
+func (c *Cluster) Finish() { c.events.finish() }
 
 // Watch implements live.Cluster.
 func (c *Cluster) Watch(ctx context.Context) (<-chan struct{}, error) {

@@ -3,11 +3,11 @@ package kubernetes
 import (
 	"context"
 	"errors"
+	"net"
 	"sync"
 	"time"
 
 	core "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -20,6 +20,7 @@ const (
 	maxEvents  = 20_000           // that wait; of more the oldest are dropped
 	eventEvery = time.Second      // the longest wait of the next Event for writes of jobs
 	eventRetry = 10 * time.Second // after a server that could not be reached
+	lastEvents = 2 * time.Second  // for what waits at the end of a process
 )
 
 // eventQueue writes Events one after the other, in their order. While jobs are written it writes one in eventEvery: what is
@@ -32,7 +33,8 @@ type eventQueue struct {
 
 	mu      sync.Mutex
 	waiting []event
-	busy    int // writes of jobs under way
+	busy    int  // writes of jobs under way
+	sending bool // an Event that was taken is not written yet
 }
 
 type event struct {
@@ -93,8 +95,29 @@ func (q *eventQueue) take(late bool) (e event, ok bool) {
 		return event{}, false
 	}
 	e, q.waiting[0] = q.waiting[0], event{}
-	q.waiting = q.waiting[1:]
+	q.waiting, q.sending = q.waiting[1:], true
 	return e, true
+}
+
+// idle reports whether every Event is written.
+func (q *eventQueue) idle() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.waiting) == 0 && !q.sending
+}
+
+// start writes Events until lastEvents after ctx is done.
+func (q *eventQueue) start(ctx context.Context) {
+	longer, stop := context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() { time.AfterFunc(lastEvents, stop) })
+	go q.run(longer)
+}
+
+// finish waits until every Event is written, at most lastEvents.
+func (q *eventQueue) finish() {
+	for until := time.Now().Add(lastEvents); !q.idle() && time.Now().Before(until); {
+		time.Sleep(retryLeast)
+	}
 }
 
 // run writes Events until ctx is done.
@@ -116,10 +139,13 @@ func (q *eventQueue) run(ctx context.Context) {
 			}
 		}
 		q.write(ctx, e)
+		q.mu.Lock()
+		q.sending = false
+		q.mu.Unlock()
 	}
 }
 
-// write writes an Event, or counts it in one that is like it. It tries until the server has answered.
+// write writes an Event, or counts it in one that is like it. It tries until the server can be reached.
 func (q *eventQueue) write(ctx context.Context, e event) {
 	at := meta.NewTime(e.at)
 	r, err := q.correlator.EventCorrelate(&core.Event{
@@ -139,7 +165,7 @@ func (q *eventQueue) write(ctx context.Context, e event) {
 	}
 }
 
-// send reports whether the server has answered. An Event that it refuses is lost.
+// send reports whether the server was reached. An Event that it refuses is lost.
 func (q *eventQueue) send(ctx context.Context, r *record.EventCorrelateResult) bool {
 	ctx, cancel := context.WithTimeout(ctx, q.limit)
 	defer cancel()
@@ -156,10 +182,6 @@ func (q *eventQueue) send(ctx context.Context, r *record.EventCorrelateResult) b
 	if err == nil {
 		q.correlator.UpdateState(now)
 	}
-	return err == nil || isStatus(err)
-}
-
-func isStatus(err error) bool {
-	var s *apierrors.StatusError
-	return errors.As(err, &s)
+	var unreachable net.Error
+	return !errors.As(err, &unreachable)
 }

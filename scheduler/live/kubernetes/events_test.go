@@ -2,15 +2,17 @@ package kubernetes
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"net"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/pacer-ml/pacer/scheduler/live/kubernetes/kubetest"
@@ -19,8 +21,11 @@ import (
 // sink keeps the messages of Events.
 type sink struct {
 	typedcore.EventExpansion
+	mu      sync.Mutex
 	written []string
+	first   []time.Time // FirstTimestamp of each
 	counted int
+	takes   time.Duration
 	errs    []error // of the next requests
 }
 
@@ -30,14 +35,34 @@ func (s *sink) CreateWithEventNamespaceWithContext(_ context.Context, e *core.Ev
 		s.errs = s.errs[1:]
 		return nil, err
 	}
-	s.written = append(s.written, e.Message)
+	time.Sleep(s.takes)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.written, s.first = append(s.written, e.Message), append(s.first, e.FirstTimestamp.Time)
+	e.ResourceVersion = "7"
 	return e, nil
 }
 
 func (s *sink) PatchWithEventNamespaceWithContext(_ context.Context, e *core.Event, _ []byte) (*core.Event, error) {
+	if len(s.errs) > 0 {
+		err := s.errs[0]
+		s.errs = s.errs[1:]
+		return nil, err
+	}
+	if e.ResourceVersion != "7" {
+		return nil, fmt.Errorf("version %q, want that of the server", e.ResourceVersion)
+	}
 	s.counted++
 	return e, nil
 }
+
+func (s *sink) messages() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.written)
+}
+
+func (s *sink) count() int { return len(s.messages()) }
 
 // queued returns a queue that runs, and a function that adds Events, each of a job of its own.
 func queued(t *testing.T) (*eventQueue, *sink, func(n int)) {
@@ -66,8 +91,8 @@ func TestEventsWait(t *testing.T) {
 		q, s, add := queued(t)
 		add(5000)
 		synctest.Wait()
-		if want := numbered(0, 5000); !slices.Equal(s.written, want) {
-			t.Fatalf("%d Events are written, in another order, or not 5000", len(s.written))
+		if want := numbered(0, 5000); !slices.Equal(s.messages(), want) {
+			t.Fatalf("%d Events are written, in another order, or not 5000", s.count())
 		}
 		time.Sleep(eventEvery / 2)
 		q.begin()
@@ -75,17 +100,18 @@ func TestEventsWait(t *testing.T) {
 		add(5)
 		q.end()
 		synctest.Wait()
-		if n := len(s.written); n != 5000 {
+		if n := s.count(); n != 5000 {
 			t.Errorf("%d Events are written beside a job", n-5000)
 		}
 		time.Sleep(2 * eventEvery)
-		if n := len(s.written); n != 5002 {
+		synctest.Wait()
+		if n := s.count(); n != 5002 {
 			t.Errorf("%d Events are written in two seconds beside a job, want 2", n-5000)
 		}
 		q.end()
 		synctest.Wait()
-		if want := numbered(0, 5005); !slices.Equal(s.written, want) {
-			t.Errorf("%d Events are written after the job, want 5", len(s.written)-5000)
+		if want := numbered(0, 5005); !slices.Equal(s.messages(), want) {
+			t.Errorf("%d Events are written after the job, want 5", s.count()-5000)
 		}
 	})
 }
@@ -98,8 +124,8 @@ func TestEventsBounded(t *testing.T) {
 		add(maxEvents + 3)
 		q.end()
 		synctest.Wait()
-		if want := numbered(3, maxEvents+3); !slices.Equal(s.written, want) {
-			t.Errorf("%d Events, want %d, the last of them", len(s.written), maxEvents)
+		if want := numbered(3, maxEvents+3); !slices.Equal(s.messages(), want) {
+			t.Errorf("%d Events, want %d, the last of them", s.count(), maxEvents)
 		}
 	})
 }
@@ -108,17 +134,21 @@ func TestEventsBounded(t *testing.T) {
 func TestEventsRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, s, add := queued(t)
-		s.errs = []error{errors.New("connection refused"), errors.New("connection refused")}
+		refused := &net.OpError{Op: "dial", Err: net.ErrClosed}
+		s.errs = []error{refused, refused}
+		added := time.Now()
 		add(2)
 		time.Sleep(3 * eventRetry)
-		if want := numbered(0, 2); !slices.Equal(s.written, want) {
-			t.Errorf("%q are written, want %q", s.written, want)
+		synctest.Wait()
+		if want := numbered(0, 2); !slices.Equal(s.messages(), want) || !s.first[0].Equal(added) {
+			t.Errorf("%q are written, of %v, want %q of %v", s.messages(), s.first, want, added)
 		}
 		s.errs = []error{apierrors.NewBadRequest("no")}
 		add(2)
 		time.Sleep(3 * eventRetry)
-		if want := []string{"0", "1", "3"}; !slices.Equal(s.written, want) {
-			t.Errorf("%q are written, want %q", s.written, want)
+		synctest.Wait()
+		if want := []string{"0", "1", "3"}; !slices.Equal(s.messages(), want) {
+			t.Errorf("%q are written, want %q", s.messages(), want)
 		}
 	})
 }
@@ -132,8 +162,40 @@ func TestEventsCounted(t *testing.T) {
 			q.add(j, true, "Faulty", "no")
 		}
 		synctest.Wait()
-		if len(s.written) != 1 || s.counted != 2 {
-			t.Errorf("%d Events, counted %d times, want 1 and 2", len(s.written), s.counted)
+		if s.count() != 1 || s.counted != 2 {
+			t.Errorf("%d Events, counted %d times, want 1 and 2", s.count(), s.counted)
+		}
+		s.errs = []error{apierrors.NewNotFound(schema.GroupResource{Resource: "events"}, "a")}
+		q.add(j, true, "Faulty", "no")
+		synctest.Wait()
+		if s.count() != 2 {
+			t.Error("an Event that was removed is not written again")
 		}
 	})
+}
+
+// TestLastEvents: what waits at the end of a process is written for a while, and then given up.
+func TestLastEvents(t *testing.T) {
+	for takes, want := range map[time.Duration]int{10 * time.Millisecond: 50, 300 * time.Millisecond: 6} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &sink{takes: takes}
+			c := &Cluster{events: newEventQueue(s, time.Minute)}
+			ctx, cancel := context.WithCancel(t.Context())
+			c.events.start(ctx)
+			for i := range 50 {
+				c.events.add(kubetest.Job(fmt.Sprint("j", i), 1, 1, nil), false, "Decided", "")
+			}
+			cancel()
+			c.Finish()
+			synctest.Wait()
+			if n := s.count(); n != want {
+				t.Errorf("%d Events of %v each are written, want %d", n, takes, want)
+			}
+			time.Sleep(2 * lastEvents)
+			synctest.Wait()
+			if n := s.count(); n > want+1 {
+				t.Errorf("%d Events are written long after the end", n-want)
+			}
+		})
+	}
 }

@@ -106,13 +106,16 @@ func nodeFor(p *core.Pod) (string, error) {
 	return "", fmt.Errorf("annotation %s: %q is no index of the nodes %s", batch.JobCompletionIndexAnnotation, p.Annotations[batch.JobCompletionIndexAnnotation], slots)
 }
 
-// Settle waits until the pods of the jobs that were started have their nodes. The error says
-// that some have none after a minute.
+// Settle waits until the pods of the jobs that were started have their nodes and all Events are written, a minute at most.
+// The error says that some pods have no node then.
 func (c *Cluster) Settle(ctx context.Context) error {
 	for until := time.Now().Add(time.Minute); ctx.Err() == nil && time.Now().Before(until); time.Sleep(retryLeast) {
-		if c.Settled() {
+		if c.events.idle() && c.Settled() {
 			return nil
 		}
+	}
+	if c.Settled() {
+		return nil
 	}
 	return errors.New("kubernetes: some pods have no node yet")
 }

@@ -56,6 +56,9 @@ func TestPlacedEarly(t *testing.T) {
 		if c.Settled() {
 			t.Error("no pod is awaited during a start")
 		}
+		if c.events.busy != 1 {
+			t.Error("Events do not wait for the start")
+		}
 		c.placed(pod)
 		c.placed(pod)
 		w.Header().Set("Content-Type", "application/json")
@@ -82,7 +85,11 @@ func TestStartFails(t *testing.T) {
 // TestPlaceConflict: a conflict refuses the placement of a pod, and the next attempt places it.
 func TestPlaceConflict(t *testing.T) {
 	answers := []int{http.StatusConflict, http.StatusOK}
-	c, _ := served(t, func(w http.ResponseWriter, _ *http.Request) {
+	var c *Cluster
+	c, _ = served(t, func(w http.ResponseWriter, _ *http.Request) {
+		if c.events.busy != 1 {
+			t.Error("Events do not wait for the placement")
+		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(answers[0])
 		answers = answers[1:]
@@ -102,7 +109,7 @@ func TestPlaceConflict(t *testing.T) {
 	if err := c.placePod(t.Context(), name); err == nil || c.Settled() {
 		t.Error("a conflict counts as a placement")
 	}
-	if err := c.placePod(t.Context(), name); err != nil || len(c.placing) > 0 {
+	if err := c.placePod(t.Context(), name); err != nil || len(c.placing) > 0 || c.events.busy != 0 {
 		t.Errorf("second attempt: %v, awaited %v", err, c.placing)
 	}
 }
