@@ -61,7 +61,8 @@ func (pl *Planner) Front(ctx context.Context, r Request) (Front, error) {
 // hasPlan reports whether a plan of r may be legal, and if so whether its candidates have one shape, see onlyShape. Most
 // numbers of devices have none, and preparing a prediction takes longer than to find that out.
 func (pl *Planner) hasPlan(r *Request) (legal, oneShape bool) {
-	if _, ok := pl.o.Space.(Enumerate); ok && r.Model.HasShape() && len(r.batches()) == 1 && !r.splits(largestPrime(r.Devices)) {
+	from, to := r.counts()
+	if _, ok := pl.o.Space.(Enumerate); ok && from == to && r.Model.HasShape() && len(r.batches()) == 1 && !r.splits(largestPrime(r.Devices)) {
 		return false, false
 	}
 	each, oneShape := pl.onlyShape(r)

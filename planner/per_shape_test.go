@@ -66,6 +66,8 @@ func TestPerShapeIsTheFirstOfRankForEachShape(t *testing.T) {
 			more := r // on another shape, with what searches share
 			more.Devices++
 			same(name+", one device more", pl, more, filters["all"])
+			more.Devices, more.MinDevices = 11, 4 // of 11 there is no plan
+			same(name+", 4 to 11 devices", pl, more, filters["all"])
 		}
 	}
 	pl, r := measuredPlanner(t)

@@ -58,13 +58,18 @@ func (c *Answerer) Keep(ctx context.Context, q *Question, body []byte) *Prepared
 // Texts that ReadQuestion accepts have no escapes, so that this finds the field and nothing else. A body that differs from
 // such a text in this number alone is then one too.
 func seqOf(body []byte) (from, to, seq int) {
-	const name, blanks = `"seq":`, " \n\r\t"
-	at := bytes.Index(body, []byte(name))
-	if at < 0 || bytes.Contains(body, []byte(`"packed"`)) {
-		return 0, 0, 0
+	const name, blanks = `"seq"`, " \n\r\t"
+	var rest []byte
+	for found := false; !found; { // it may be a value too
+		at := bytes.Index(body[from:], []byte(name))
+		if at < 0 || bytes.Contains(body, []byte(`"packed"`)) {
+			return 0, 0, 0
+		}
+		from += at + len(name)
+		rest, found = bytes.CutPrefix(bytes.TrimLeft(body[from:], blanks), []byte(":"))
 	}
-	from = at + len(name)
-	rest := bytes.TrimLeft(body[from:], blanks)
+	from = len(body) - len(rest)
+	rest = bytes.TrimLeft(rest, blanks)
 	digits := 0
 	for ; digits < min(len(rest), maxDigits) && '0' <= rest[digits] && rest[digits] <= '9'; digits++ {
 		seq = 10*seq + int(rest[digits]-'0')

@@ -21,7 +21,7 @@ func TestKeptPlanIsOfItsQuestion(t *testing.T) {
 	var bodies []string
 	for _, rest := range []string{
 		``, `,"seq":1024`, `,"seq": 2048 `, `,"seq":	8`, `,"seq":1`, `,"seq":16777216`, `,"seq":16777217`, `,"seq":999999999`, `,"seq":1234567890`,
-		`,"seq" :1024`, `,"seq" :`, `,"seq":`, `,"seq": `, `,"seq":0`, `,"seq":012`, `,"seq":1.5`, `,"seq":1e3`, `,"seq":-1`, `,"seq":"8"`, `,"seq":1 2`, `,"seq":1 "`,
+		`,"seq" :1024`, `,"seq"	:2048`, `,"seq" :`, `,"gpu_name":"seq"`, `,"shape":"seq","seq":8`, `,"shape":"seq","seq" :16`, `,"seq":`, `,"seq": `, `,"seq":0`, `,"seq":012`, `,"seq":1.5`, `,"seq":1e3`, `,"seq":-1`, `,"seq":"8"`, `,"seq":1 2`, `,"seq":1 "`,
 		`,"seq":8,"seq":9`, `,"seq":8,"seq":`, `,"seq":,"seq":9`, `,"seq":8,"devices":8`, `,"devices":8,"seq":8`, `,"devices":8`, `,"seq":8,"devices":`,
 		`,"packed":512`, `,"packed":512,"seq":1024`, `,"packed":512,"seq":2048`, `,"packed" :512,"seq":2048`, `,"shape":"packed","seq":8`, `,"shape":"packed"`,
 	} {
@@ -45,6 +45,11 @@ func TestKeptPlanIsOfItsQuestion(t *testing.T) {
 					t.Errorf("%s: plan of %+v at %d", body, of[p], seq)
 				}
 			}
+		}
+	}
+	for text := range a.plans {
+		if len(text) > maxKeptText {
+			t.Errorf("a text of %d bytes is kept, want at most %d", len(text), maxKeptText)
 		}
 	}
 	if kept < 30 || len(of) < 10 {

@@ -27,7 +27,6 @@ func TestStepAtLeast(t *testing.T) {
 		perfmodel.Bounder
 	}{"analytic": &analytic.Model{}, "hybrid": Shipped().unfitted(), "fitted hybrid": fitted.(*Model)} {
 		for _, c := range []spec.Config{rows[0].Config, moe, other} {
-			c.Shape = spec.Shape{}
 			checkBounds(t, name, p, c)
 		}
 	}
@@ -51,7 +50,9 @@ func checkBounds(t *testing.T, name string, p interface {
 	pick := func(of ...int) int { return of[rng.IntN(len(of))] }
 	near := 0
 	const plans = 3000
+	shapes := []spec.Shape{{}, spec.NewShape(8), spec.NewShape(8, 8), spec.NewShape(4, 4, 4), spec.NewShape(1, 1, 1, 1)}
 	for range plans {
+		c.Shape = shapes[rng.IntN(len(shapes))]
 		c.Plan = spec.Plan{DP: pick(1, 2, 8, 64), TP: pick(1, 2, 8), PP: pick(1, 2, 5, 8), CP: pick(1, 1, 2), EP: pick(1, 1, 2, 8),
 			MicroBatch: pick(1, 4), AccumSteps: pick(1, 2, 16), ZeRO: pick(0, 1, 2, 3), SequenceParallel: rng.IntN(2) == 0,
 			Recompute: []spec.Recompute{spec.RecomputeNone, spec.RecomputeSelective, spec.RecomputeFull}[rng.IntN(3)],
