@@ -20,6 +20,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/server/bodycheck"
 	"github.com/pacer-ml/pacer/cmd/server/problem"
+	"github.com/pacer-ml/pacer/perfmodel/rowfile/rowfiletest"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
@@ -218,5 +219,61 @@ func TestAbuseMemory(t *testing.T) {
 	}
 	if w := do(s, http.MethodPost, "/v1/predict", big); w.Code != http.StatusBadRequest {
 		t.Errorf("afterwards: %d", w.Code)
+	}
+}
+
+// A backup, which is compressed, is sent as it is, and every answer says that it depends on what the client accepts.
+func TestEncodings(t *testing.T) {
+	s := newServer(t, Options{})
+	if _, err := s.db.PutAll(t.Context(), rowfiletest.InventedRows(2000)...); err != nil {
+		t.Fatal(err)
+	}
+	for _, accept := range []string{"", "gzip", "zstd, gzip"} {
+		r := httptest.NewRequest(http.MethodGet, "http://localhost/v1/backup", http.NoBody)
+		if accept != "" {
+			r.Header.Set("Accept-Encoding", accept)
+		}
+		w := httptest.NewRecorder()
+		s.Handler().ServeHTTP(w, r)
+		if h := w.Header(); w.Code != http.StatusOK || h.Get("Content-Encoding") != "" || h.Get("Vary") != "Accept-Encoding" {
+			t.Errorf("accepting %q: %d, %v", accept, w.Code, h)
+		}
+	}
+}
+
+// deadlines is an answer on a connection that counts how often its read deadline is removed.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	removed int
+}
+
+func (d *deadlines) SetReadDeadline(t time.Time) error {
+	if t.IsZero() {
+		d.removed++
+	}
+	return nil
+}
+
+// The read deadline is removed before work that may take longer, and not for an answer from a kept plan.
+func TestPatience(t *testing.T) {
+	s := newServer(t, Options{})
+	const question = `{"model":"llama3-8b","accelerator":"h100","plan":"dp=8,zero=3,recompute=full"}`
+	for _, c := range []struct {
+		path, body string
+		patient    bool
+	}{
+		{"/v1/predict", question, true},
+		{"/v1/predict", question, false}, // kept
+		{"/v1/predict", `{"model":"llama3-8b"}`, true},
+		{"/v1/plan", `{"model":"llama3-8b","accelerator":"h100","devices":8,"global_batch":8}`, true},
+		{"/v1/fit", `{}`, true},
+	} {
+		r := httptest.NewRequest(http.MethodPost, "http://localhost"+c.path, strings.NewReader(c.body))
+		r.Header.Set("Content-Type", "application/json")
+		w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+		s.Handler().ServeHTTP(w, r)
+		if (w.removed > 0) != c.patient {
+			t.Errorf("%s %s: the deadline is removed %d times, want that: %v", c.path, c.body, w.removed, c.patient)
+		}
 	}
 }
