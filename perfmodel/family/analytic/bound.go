@@ -17,7 +17,7 @@ type atLeast struct {
 	pr       *Prepared
 	each     []Prepared            // pr for each variant, empty until it is needed
 	kept     [keptPasses]*keptPass // by hash of the key, nil until it is needed
-	machines int                   // number of machines of a before this one
+	machines int                   // number of machines before this one
 	last     lastBounds
 	scale    float64 // factor on the bound, for a residual that may shorten the step
 }
