@@ -229,7 +229,7 @@ func TestEncodings(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, accept := range []string{"", "gzip", "zstd, gzip"} {
-		r := httptest.NewRequest(http.MethodGet, "http://localhost/v1/backup", http.NoBody)
+		r := httptest.NewRequest(http.MethodGet, "http://localhost/v1/backup", strings.NewReader(""))
 		if accept != "" {
 			r.Header.Set("Accept-Encoding", accept)
 		}

@@ -74,6 +74,15 @@ func (t *denoiser) embed(in, to float64) {
 	t.linear(1, to, to, 1)
 }
 
+// conditions adds the MLPs of timestep and pooled text, and that of the guidance scale if the model has it as input.
+func (t *denoiser) conditions(guidance bool) {
+	t.embed(256, t.h)
+	t.embed(t.c.width("pooled_projection_dim"), t.h)
+	if guidance {
+		t.embed(256, t.h)
+	}
+}
+
 // scores adds n attentions with queries and keys that are not those of the joint self-attention.
 func (t *denoiser) scores(n, queries, keys float64) { t.multiples += 2 * n * t.h * queries * keys }
 
@@ -133,6 +142,12 @@ func (t *denoiser) done(m *spec.Model) {
 	}
 }
 
+// doneAt1024 is done for models of images and text of the sizes above.
+func (t *denoiser) doneAt1024(m *spec.Model) {
+	t.done(m)
+	t.c.warn("a sample is an image of 1024 x 1024 pixels: %d latent patches and %d text tokens", patchesOf1024, textTokens)
+}
+
 // width reads a width as a number.
 func (c *config) width(keys ...string) float64 { return float64(c.count(maxWidth, keys...)) }
 
@@ -155,13 +170,8 @@ func flux(c *config, m *spec.Model) {
 	in := c.width("in_channels")
 	t.ends(in, in)
 	t.linear(1, c.width("joint_attention_dim"), t.h, t.text)
-	t.embed(256, t.h)
-	t.embed(c.width("pooled_projection_dim"), t.h)
-	if c.flag("guidance_embeds", true) {
-		t.embed(256, t.h)
-	}
-	t.done(m)
-	c.warn("a sample is an image of 1024 x 1024 pixels: %d latent patches and %d text tokens", patchesOf1024, textTokens)
+	t.conditions(c.flag("guidance_embeds", true))
+	t.doneAt1024(m)
 }
 
 // sd3 is the transformer of Stable Diffusion 3, with a second attention over the image in some blocks of 3.5 Medium.
@@ -187,8 +197,7 @@ func sd3(c *config, m *spec.Model) {
 	patch := c.width("patch_size")
 	t.ends(patch*patch*c.width("in_channels"), patch*patch*c.width("out_channels"))
 	t.linear(1, c.width("joint_attention_dim"), t.h, t.text)
-	t.embed(256, t.h)
-	t.embed(c.width("pooled_projection_dim"), t.h)
+	t.conditions(false)
 	t.done(m)
 }
 
@@ -275,8 +284,7 @@ func qwenImage(c *config, m *spec.Model) {
 	t.linear(1, text, t.h, t.text)
 	t.params += text
 	t.embed(256, t.h)
-	t.done(m)
-	c.warn("a sample is an image of 1024 x 1024 pixels: %d latent patches and %d text tokens", patchesOf1024, textTokens)
+	t.doneAt1024(m)
 }
 
 // lumina2 has common weights for image and text, gated MLPs, and blocks over each of both before (Qin et al. 2025,
@@ -305,8 +313,7 @@ func zImage(c *config, m *spec.Model) {
 	t.linear(1, values, t.h, t.image)
 	t.linear(1, t.h, values, t.image)
 	t.params += 2 * t.h // padding of image and text
-	t.done(m)
-	c.warn("a sample is an image of 1024 x 1024 pixels: %d latent patches and %d text tokens", patchesOf1024, textTokens)
+	t.doneAt1024(m)
 }
 
 // refined adds all blocks of Lumina 2: those over image and text, and a number over each of both before. Modulations
@@ -354,6 +361,5 @@ func flux2(c *config, m *spec.Model) {
 		embeds = 2
 	}
 	t.weights(embeds, step+t.h, t.h, 1)
-	t.done(m)
-	c.warn("a sample is an image of 1024 x 1024 pixels: %d latent patches and %d text tokens", patchesOf1024, textTokens)
+	t.doneAt1024(m)
 }

@@ -122,11 +122,7 @@ func hunyuanVideo(c *config, m *spec.Model) {
 	patch := c.width("patch_size")
 	values := patch * patch * max(c.width("patch_size_t"), 1)
 	t.ends(values*c.width("in_channels"), values*c.width("out_channels"))
-	t.embed(256, t.h)
-	t.embed(c.width("pooled_projection_dim"), t.h)
-	if c.flag("guidance_embeds", true) {
-		t.embed(256, t.h)
-	}
+	t.conditions(c.flag("guidance_embeds", true))
 	t.done(m)
 	c.warn("a sample is a video of 1280 x 720 pixels and 129 frames: %d latent patches, and %d text tokens", tokens, text)
 }
