@@ -56,7 +56,7 @@ func (k *passKey) slot() int {
 	for _, n := range [...]int{k.tp, k.cp, k.ep, k.micro} {
 		slot = slot*61 + n
 	}
-	return slot % keptPasses
+	return int(uint(slot) % keptPasses)
 }
 
 // sec returns a lower bound, in seconds, of the predicted step of p, a normal plan, on a shape; 0 if there is none.

@@ -123,6 +123,23 @@ func TestSimpleOfMany(t *testing.T) {
 	}
 }
 
+// TestSimpleOfManyTies: of proposals with the same cost that at the largest price is taken, as with fewer tasks.
+func TestSimpleOfManyTies(t *testing.T) {
+	for _, tasks := range []int{100, manyTasks + 1} {
+		p := &Problem{Price: 0.5} // 20 s and 20 device-seconds cost as much as 15 s and 30 device-seconds
+		for range tasks {
+			p.Nodes = append(p.Nodes, Node{Devices: 2})
+			p.Tasks = append(p.Tasks, Task{Weight: 1, Candidates: []Candidate{
+				{Counts: []int{1}, Devices: 1, Seconds: 20}, {Counts: []int{2}, Devices: 2, Seconds: 15}}})
+		}
+		s := newSearch(p, Options{})
+		s.trySimple()
+		if slices.ContainsFunc(s.best.candidate, func(c int) bool { return c != 0 }) {
+			t.Errorf("%d tasks: the wider candidates of a lower price are taken", tasks)
+		}
+	}
+}
+
 // TestMemory checks that what earlier searches left in their memory changes no result.
 func TestMemory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
