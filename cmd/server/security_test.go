@@ -259,7 +259,8 @@ func TestAccessLog(t *testing.T) {
 	}
 }
 
-// The audit log has the requests that fit, copy or delete, also those that are refused, with the name of the token.
+// The audit log has the requests that fit, copy or delete, also those that are refused, with the name of the token,
+// which is the client of those that it allows.
 func TestAuditLog(t *testing.T) {
 	var audit bytes.Buffer
 	s, secrets, _ := newScopedServer(t)
@@ -282,20 +283,24 @@ func TestAuditLog(t *testing.T) {
 		status := ask(c.scope, c.method, c.path, c.body)
 		if c.logged {
 			path, query, _ := strings.Cut(c.path, "?")
-			want = append(want, fmt.Sprint(c.scope, c.method, path, query, status))
+			client := c.scope
+			if status == http.StatusForbidden {
+				client = "192.0.2.1" // of httptest
+			}
+			want = append(want, fmt.Sprint(c.scope, client, c.method, path, query, status))
 		}
 	}
 	var got []string
 	for line := range strings.Lines(audit.String()) {
 		var l struct {
-			ID, Token, Method, Path, Query string
-			Status                         int
-			Time                           time.Time
+			ID, Token, Client, Method, Path, Query string
+			Status                                 int
+			Time                                   time.Time
 		}
 		if err := json.Unmarshal([]byte(line), &l); err != nil || len(l.ID) != 32 || l.Time.IsZero() {
 			t.Errorf("%v: %s", err, line)
 		}
-		got = append(got, fmt.Sprint(l.Token, l.Method, l.Path, l.Query, l.Status))
+		got = append(got, fmt.Sprint(l.Token, l.Client, l.Method, l.Path, l.Query, l.Status))
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
