@@ -48,7 +48,7 @@ var diffusers = []struct {
 	{"Qwen-Image", 20430401088, 4608, "safetensors total of huggingface.co/Qwen/Qwen-Image", qwenFile},
 	{"Lumina-Image-2.0", 2609769152, 4352, "safetensors total of huggingface.co/Alpha-VLLM/Lumina-Image-2.0", lumina},
 	{"Z-Image-Turbo", 6154908736, 4608, "safetensors total of huggingface.co/Tongyi-MAI/Z-Image-Turbo", zImageOne},
-	{"FLUX.2-dev", 32.22e9, 4608, "huggingface.co/black-forest-labs/FLUX.2-dev: 32 billion", `"_class_name":"Flux2Transformer2DModel","num_layers":8,"num_single_layers":48,"attention_head_dim":128,"num_attention_heads":48,"joint_attention_dim":15360,"in_channels":128,"mlp_ratio":3.0,"timestep_guidance_channels":256,"patch_size":1`},
+	{"FLUX.2-dev", 32.22e9, 4608, "huggingface.co/black-forest-labs/FLUX.2-dev: 32 billion; counted from its matrices", `"_class_name":"Flux2Transformer2DModel","num_layers":8,"num_single_layers":48,"attention_head_dim":128,"num_attention_heads":48,"joint_attention_dim":15360,"in_channels":128,"mlp_ratio":3.0,"timestep_guidance_channels":256,"patch_size":1`},
 }
 
 // The parameters of diffusion transformers are those of their checkpoints, and tokens those of the stated sample.
