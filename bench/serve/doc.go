@@ -13,7 +13,7 @@
 // over HTTP are compressed in the line that says so. The server does not refit its models by itself then.
 //
 // With -echo it compares the processor time of predictions with that of a server that only decodes the same requests and
-// encodes an answer of the same bytes, in alternating runs.
+// encodes an answer of the same bytes, in alternating runs; with -questions there are few distinct questions.
 //
 // Start with main.go; requests.go makes the requests, load.go sends them, and conn.go
 // is a minimal HTTP client.

@@ -154,12 +154,12 @@ func againstEcho(o options, address string) error {
 		return err
 	}
 	defer stop()
-	count := int(o.rate * o.duration.Seconds())
+	count := o.count()
 	ctx := context.Background()
 	var times [2][]float64
 	for run := range echoRuns {
 		for i, at := range []string{address, echo} {
-			requests := newRequests(at, (run+1)*count)[run*count:] // distinct from those of earlier runs
+			requests := o.requests(at, run)
 			before, err := used(at)
 			if err != nil {
 				return err
@@ -178,18 +178,33 @@ func againstEcho(o options, address string) error {
 	pacer, bare := median(times[0]), median(times[1])
 	fmt.Printf("medians: pacer %.1f us, echo %.1f us, ratio %.2f\n", pacer, bare, pacer/bare)
 	start := time.Now()
-	if _, err := load(ctx, echo, newRequests(echo, count), 1e9, o.conns); err != nil {
+	if _, err := load(ctx, echo, o.requests(echo, 0), 1e9, o.conns); err != nil {
 		return err
 	}
-	o.rate = 0.6 * float64(count) / time.Since(start).Seconds()
-	fmt.Printf("60 %% of the highest rate of the echo is %.0f/s\n", o.rate)
-	all := (echoRuns + 2) * count
-	results, err := load(ctx, address, newRequests(address, all)[all-count:], o.rate, o.conns)
+	rate := 0.6 * float64(count) / time.Since(start).Seconds()
+	fmt.Printf("60 %% of the highest rate of the echo is %.0f/s\n", rate)
+	results, err := load(ctx, address, o.requests(address, echoRuns), rate, o.conns)
 	if err != nil {
 		return err
 	}
 	quantiles(os.Stdout, results)
 	return nil
+}
+
+// count returns the number of requests of a run.
+func (o *options) count() int { return int(o.rate * o.duration.Seconds()) }
+
+// requests returns those of a run, distinct from those of other runs unless o.questions says how many are.
+func (o *options) requests(host string, run int) [][]byte {
+	count := o.count()
+	if o.questions == 0 {
+		return newRequests(host, (run+1)*count)[run*count:]
+	}
+	distinct, out := newRequests(host, o.questions), make([][]byte, count)
+	for i := range out {
+		out[i] = distinct[i%len(distinct)]
+	}
+	return out
 }
 
 func median(v []float64) float64 {

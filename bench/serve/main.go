@@ -28,6 +28,7 @@ func main() {
 	flag.BoolVar(&o.check, "check", false, "send launch files to /v1/check in place of predictions")
 	flag.BoolVar(&o.batch, "batch", false, "measure the processor time of batches of questions over HTTP and Arrow Flight, and of an export, instead")
 	flag.BoolVar(&o.echo, "echo", false, "compare the processor time of predictions with that of a bare server of net/http instead")
+	flag.IntVar(&o.questions, "questions", 0, "ask so many distinct questions again and again; 0 = all are distinct: for -echo alone")
 	flag.BoolVar(&o.echoes, "echoes", false, "be that server: for -echo alone")
 	flag.BoolVar(&o.hostile, "hostile", false, "measure the processor time of refused bodies of 8 MiB instead")
 	flag.Parse()
@@ -50,10 +51,11 @@ type options struct {
 	hostile, check bool
 	batch          bool
 	echo, echoes   bool
+	questions      int
 }
 
 func run(o options) error {
-	if !(o.rate > 0 && o.rate <= 1e6) || o.duration <= 0 || o.warm < 0 || o.conns < 1 {
+	if !(o.rate > 0 && o.rate <= 1e6) || o.duration <= 0 || o.warm < 0 || o.conns < 1 || o.questions < 0 {
 		return errors.New("rate, duration and connections must be positive")
 	}
 	if o.batch && o.address != "" {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"strings"
+	"sync/atomic"
 
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -38,6 +39,9 @@ type Prepared struct {
 	plan *planner.FixedPlan
 	err  error // instead of an answer
 	words
+
+	asked    atomic.Int64             // the length of the last question to AppendDirect, plus 1
+	repeated atomic.Pointer[repeated] // the answer at a length that was asked for twice in a row
 }
 
 // words are what the rows of a plan have in common.

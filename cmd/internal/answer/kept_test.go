@@ -3,6 +3,7 @@ package answer
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/registry"
@@ -54,5 +55,40 @@ func TestKeptPlanIsOfItsQuestion(t *testing.T) {
 	}
 	if kept < 30 || len(of) < 10 {
 		t.Errorf("%d bodies have a kept plan, %d plans: too few", kept, len(of))
+	}
+}
+
+// TestRepeatedAnswers: a question that is asked again has the same answer, at every length of samples, and its answer is
+// computed for the first two times only.
+func TestRepeatedAnswers(t *testing.T) {
+	none, err := registry.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := New(&query.Resolver{Fitted: none, Read: func(func(reader.Store) error) error { return nil }})
+	body := []byte(`{"model":"llama3-8b","accelerator":"h100","plan":"dp=8,zero=3"}`)
+	q, _ := ReadQuestion(body)
+	p := a.Keep(t.Context(), &q, body)
+	first := map[int]string{}
+	for i, seq := range []int{0, 1024, 0, 0, 0, 1024, 1024, 1024, 4096, 1024, 1 << 20, 1 << 20, 1 << 20, 0, 1024} {
+		text, elapsed, _ := strings.Cut(string(p.AppendDirect(t.Context(), []byte("before "), seq, time.Now())), `"elapsed_s":`)
+		if !strings.HasPrefix(text, `before {"plans":[{"plan":"dp=8`) || !strings.HasSuffix(elapsed, "}") {
+			t.Errorf("question %d: %s, then %s", i, text, elapsed)
+		}
+		if first[seq] == "" {
+			first[seq] = text
+		} else if text != first[seq] {
+			t.Errorf("question %d, %d tokens: %s, was %s", i, seq, text, first[seq])
+		}
+		if kept, want := p.repeated.Load() != nil, i >= 3; kept != want {
+			t.Errorf("question %d: an answer is kept: %t, want %t", i, kept, want)
+		}
+	}
+	p.repeated.Store(&repeated{8, []byte("kept"), true})
+	if text := string(p.AppendDirect(t.Context(), nil, 8, time.Now())); !strings.HasPrefix(text, `kept],"evaluated":1,"fitting":1,`) {
+		t.Errorf("the kept answer is not used: %s", text)
+	}
+	if first[0] == first[1024] || first[1<<20] == first[1024] || !strings.Contains(first[1<<20], `"fits":false`) || !strings.HasSuffix(first[1<<20], `"fitting":0,`) || !strings.HasSuffix(first[1024], `"fitting":1,`) {
+		t.Errorf("answers %v", first)
 	}
 }
