@@ -59,6 +59,9 @@ type State struct {
 	// Cancelled are the jobs of pacer that are gone, or Ended, since someone cancelled or deleted them, as far as the
 	// cluster still knows.
 	Cancelled []spec.JobID
+	// OlderThan reports whether the observation is older than a version of a job; nil = it is newer than those before it. A
+	// job that is not in an older observation has not ended.
+	OlderThan func(version string) bool
 	// Even says that a job has the same number of devices on each of its nodes. A decision
 	// with another shape is refused.
 	Even bool

@@ -3,7 +3,9 @@ package live_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler/live"
@@ -14,7 +16,8 @@ import (
 type watched struct {
 	*livetest.Cluster
 	refusesRecords, refusesStarts func(id spec.JobID) bool
-	old                           *live.State // shown in place of the present one, nil = none
+	old                           *live.State         // shown in place of the present one, nil = none
+	change                        func(s *live.State) // changes what is shown, nil = no change
 	records                       int
 }
 
@@ -22,7 +25,11 @@ func (w *watched) Observe(ctx context.Context) (*live.State, error) {
 	if w.old != nil {
 		return w.old, nil
 	}
-	return w.Cluster.Observe(ctx)
+	s, err := w.Cluster.Observe(ctx)
+	if w.change != nil {
+		w.change(s)
+	}
+	return s, err
 }
 
 func (w *watched) Record(ctx context.Context, j *live.Job, r live.Record) error {
@@ -86,6 +93,75 @@ func TestFreshRecorded(t *testing.T) {
 	r.run(3)
 	if j := r.c.Jobs()[0]; j.Phase != live.Running {
 		t.Errorf("%+v", j)
+	}
+}
+
+// TestMissingInOlder: a job that an older observation does not have yet, or has as it was, keeps its devices and takes no step,
+// until it is missing for StaleAfter. One that a newer observation does not have has ended.
+func TestMissingInOlder(t *testing.T) {
+	one := func(string, live.Slots) float64 { return 1 }
+	show := func(s *live.State, j live.Job) { s.Jobs = append(s.Jobs, j) }
+	for name, c := range map[string]struct {
+		change  func(s *live.State, submitted live.Job, seconds int) // of what is shown, without the job
+		seconds int
+		keeps   bool
+	}{
+		"older":                             {func(*live.State, live.Job, int) {}, 8, true},
+		"for long":                          {func(*live.State, live.Job, int) {}, 12, false},
+		"newer":                             {func(s *live.State, _ live.Job, _ int) { s.OlderThan = func(string) bool { return false } }, 2, false},
+		"never back":                        {func(s *live.State, _ live.Job, _ int) { s.OlderThan = nil }, 2, false},
+		"another of its name was cancelled": {func(s *live.State, _ live.Job, _ int) { s.Cancelled = []spec.JobID{"j1"} }, 8, true},
+		"another of its name is there": {func(s *live.State, j live.Job, _ int) {
+			j.UID, j.Version = "before", "0"
+			show(s, j)
+		}, 8, true},
+		"then as submitted": {func(s *live.State, j live.Job, seconds int) {
+			if seconds >= 3 {
+				show(s, j)
+			}
+		}, 8, true},
+		"nodes change": {func(s *live.State, _ live.Job, seconds int) {
+			if seconds >= 3 {
+				s.Nodes = append(slices.Clone(s.Nodes), live.Node{Name: "x2", Type: s.Nodes[0].Type})
+			}
+		}, 8, true},
+		"partly done": {func(s *live.State, _ live.Job, _ int) {}, 8, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, w := newWatched(t)
+			r.node["j0"], r.node["j1"], r.node["j2"] = -1, 1, -1
+			r.c.Submit(spec.Job{ID: "j2", Model: spec.Model{Name: "a"}, Devices: 1, Steps: 1e6}, 0, 1e6, one)
+			before, err := w.Cluster.Observe(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.c.Submit(spec.Job{ID: "j1", Model: spec.Model{Name: "a"}, Devices: 1, Steps: 1e6}, 0, 1e6, one)
+			submitted := r.c.Jobs()[1]
+			r.run(2)
+			if name == "partly done" {
+				r.c.Edit("j1", func(j *live.Job) { j.PartlyDone, j.ReleaseAfter = true, 5*time.Second })
+				r.run(1)
+			}
+			began := r.c.Now()
+			w.change = func(s *live.State) {
+				s.Jobs = slices.DeleteFunc(s.Jobs, func(j live.Job) bool { return j.Spec.ID == "j1" })
+				s.OlderThan = before.OlderThan
+				c.change(s, submitted, int(r.c.Now().Sub(began).Seconds()))
+			}
+			var wrong []string
+			r.c.Violation = func(text string) { wrong = append(wrong, text) }
+			r.run(1)
+			r.node["j1"], r.node["j2"] = -1, 1 // the policy gives its devices to j2
+			was := r.live.Stats()
+			records := w.records
+			r.run(c.seconds)
+			if keeps := len(wrong) == 0; keeps != c.keeps {
+				t.Errorf("violations %q, want none: %t", wrong, c.keeps)
+			}
+			if stats := r.live.Stats(); stats.Stops != was.Stops || c.keeps && w.records > records+1 {
+				t.Errorf("%d stops and %d records while j1 is missing, want none but of j2", stats.Stops-was.Stops, w.records-records)
+			}
+		})
 	}
 }
 

@@ -19,6 +19,7 @@ type job struct {
 	written Record    // what we recorded last, zero = nothing
 	stale   time.Time // since when the observation is older than written, zero = it is not
 	pending bool      // the observation is older than written: no step now
+	missing time.Time // since when it is not in observations, which are older than it: no step now; zero = it is
 
 	unsure      Slots  // of a start that got no answer: it may run there; nil = none
 	unsureSince string // the version that the start was of
@@ -41,6 +42,9 @@ type job struct {
 	waits      bool // a Waiting event was sent since it last had a target
 }
 
+// behind reports whether the observation is older than what is known of the job.
+func (j *job) behind() bool { return j.pending || !j.missing.IsZero() }
+
 // settled reports whether the job was last started with its target.
 func (r *Record) settled() bool { return r.Plan == r.RunPlan && sameSlots(r.Slots, r.RunSlots) }
 
@@ -58,7 +62,7 @@ func (j *job) fresh() bool {
 // onTarget reports whether the job is known to run as its target says, or to be held without one.
 func (j *job) onTarget() bool {
 	switch {
-	case j.pending || j.dirty() || j.unsure != nil:
+	case j.behind() || j.dirty() || j.unsure != nil:
 		return false
 	case j.want.Plan == "":
 		return j.observed.Phase == Held

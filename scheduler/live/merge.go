@@ -40,11 +40,14 @@ func (c *Controller) merge(ctx context.Context, now time.Time, s *State) {
 			continue
 		}
 		if j := c.jobs[o.Spec.ID]; j != nil && j.observed.UID != o.UID { // another with its ID
+			if s.olderThan(j) { // one before it
+				continue
+			}
 			c.drop(j, s.Cancelled)
 		}
 		c.mergeJob(ctx, now, o)
 	}
-	c.dropEnded(s.Cancelled)
+	c.dropEnded(ctx, now, s)
 	c.order = c.order[:0]
 	for _, j := range c.jobs {
 		keeps := c.away && j.observed.Phase == Running && j.want.settled() && !c.on(j.holds(), Down)
@@ -65,6 +68,9 @@ func (c *Controller) merge(ctx context.Context, now time.Time, s *State) {
 		c.hold(j.holds())
 	}
 }
+
+// olderThan reports whether the observation is older than what is known of a job.
+func (s *State) olderThan(j *job) bool { return s.OlderThan != nil && s.OlderThan(j.observed.Version) }
 
 // number gives every job of order its place in the order of arrival. It stays the same, unless
 // a job that arrived before others is seen later than they are.
@@ -114,7 +120,7 @@ func (c *Controller) mergeJob(ctx context.Context, now time.Time, o *Job) {
 		j = &job{}
 		c.jobs[o.Spec.ID] = j
 	}
-	j.seen = true
+	j.seen, j.missing = true, time.Time{}
 	managed := j.managed
 	j.observed = *o
 	c.mergePartlyDone(now, j)
@@ -347,13 +353,27 @@ func (c *Controller) since(t time.Time) time.Duration {
 
 func seconds(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }
 
-// dropEnded drops the jobs that are not in the observation any more.
-func (c *Controller) dropEnded(cancelled []spec.JobID) {
+// dropEnded drops the jobs that are not in the observation any more. Those that are not in an older one yet keep what they
+// have, for StaleAfter.
+func (c *Controller) dropEnded(ctx context.Context, now time.Time, s *State) {
 	for _, j := range c.jobs {
-		if !j.seen {
-			c.drop(j, cancelled)
+		switch {
+		case j.seen:
+			j.seen = false
+			continue
+		case !s.olderThan(j):
+			c.drop(j, s.Cancelled)
+			continue
+		case j.missing.IsZero():
+			j.missing = now
+		case now.Sub(j.missing) >= c.StaleAfter:
+			c.drop(j, []spec.JobID{j.observed.Spec.ID}) // whether it is complete is unknown
+			continue
 		}
-		j.seen = false
+		if j.managed {
+			c.setGrant(j)
+			c.advance(ctx, now, j)
+		}
 	}
 	slices.SortFunc(c.ended, func(a, b scheduler.JobState) int { return cmp.Compare(a.Order, b.Order) })
 }

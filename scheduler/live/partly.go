@@ -39,7 +39,7 @@ func (j *job) overdue(now time.Time) bool {
 // cluster that can starts them again with their target.
 func (c *Controller) releases(now time.Time) (out []*action) {
 	for _, j := range c.jobs {
-		if j.overdue(now) {
+		if j.missing.IsZero() && j.overdue(now) {
 			out = append(out, &action{job: j, kind: StoppedJob, next: j.want, why: fmt.Sprintf("partly done for %v", now.Sub(j.partly).Round(time.Second))})
 		}
 	}

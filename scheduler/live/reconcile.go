@@ -35,7 +35,7 @@ func (c *Controller) reconcile(ctx context.Context, now time.Time) (again bool) 
 // records returns the records to write of jobs with a target, or of those without; fresh ones are left to nextSteps.
 func (c *Controller) records(holds bool) (out []*action) {
 	for _, j := range c.order {
-		if !j.pending && j.dirty() && (j.want.Plan != "") == holds && !j.fresh() {
+		if !j.behind() && j.dirty() && (j.want.Plan != "") == holds && !j.fresh() {
 			out = append(out, &action{job: j, kind: Decided, next: j.want})
 		}
 	}
@@ -49,7 +49,7 @@ func (c *Controller) nextSteps(now time.Time) (out []*action) {
 	slices.SortStableFunc(jobs, func(a, b *job) int { return cmp.Compare(a.want.Generation, b.want.Generation) })
 	for _, j := range jobs {
 		fresh := j.fresh()
-		if j.pending || j.dirty() && !fresh {
+		if j.behind() || j.dirty() && !fresh {
 			continue
 		}
 		wanted := j.want.Plan != ""

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -34,6 +35,7 @@ type Cluster struct {
 	Violation func(text string)
 
 	submitted int
+	revision  int // rises with every change of a job
 	cancelled []spec.JobID
 	writes    int
 	// Starts counts the runs begun, and Lost those ended without a Stop.
@@ -47,7 +49,7 @@ type entry struct {
 	Rate  func(plan string, slots live.Slots) float64
 	Cost  time.Duration // from a start until training
 	begun float64       // steps at the start of the present run
-	vers  int
+	vers  int           // the revision of its last change
 }
 
 // New returns a cluster of nodes at a time.
@@ -61,7 +63,15 @@ func (c *Cluster) Submit(j spec.Job, cost time.Duration, work float64, rate func
 	defer c.mu.Unlock()
 	c.keep()
 	c.submitted++
-	c.jobs[j.ID] = &entry{Job: live.Job{Spec: j, UID: fmt.Sprint(c.submitted), Submitted: c.now}, Work: work, Rate: rate, Cost: cost}
+	e := &entry{Job: live.Job{Spec: j, UID: fmt.Sprint(c.submitted), Submitted: c.now}, Work: work, Rate: rate, Cost: cost}
+	c.jobs[j.ID] = e
+	c.touch(e)
+}
+
+// touch records a change of a job.
+func (c *Cluster) touch(j *entry) {
+	c.revision++
+	j.vers = c.revision
 }
 
 // Delete cancels a job.
@@ -71,6 +81,7 @@ func (c *Cluster) Delete(id spec.JobID) {
 	c.keep()
 	delete(c.jobs, id)
 	c.cancelled = append(c.cancelled, id)
+	c.revision++
 	c.settle()
 }
 
@@ -81,7 +92,7 @@ func (c *Cluster) Edit(id spec.JobID, change func(*live.Job)) {
 	c.keep()
 	if j := c.jobs[id]; j != nil {
 		change(&j.Job)
-		j.vers++
+		c.touch(j)
 		c.settle()
 	}
 }
@@ -167,6 +178,7 @@ func (c *Cluster) Advance(to time.Time) {
 	for id, j := range c.jobs {
 		if end, runs := j.end(); runs && !end.After(to) {
 			delete(c.jobs, id)
+			c.revision++
 		} else if j.Phase == live.Stopping {
 			c.halt(j)
 		}
@@ -198,7 +210,7 @@ func (j *entry) released() bool { return j.Phase == live.Releasing || j.Phase ==
 func (c *Cluster) halt(j *entry) {
 	j.begun = j.steps(c.now)
 	j.Phase, j.Slots, j.Started, j.PartlyDone = live.Held, nil, time.Time{}, false
-	j.vers++
+	c.touch(j)
 }
 
 // settle lets starts take place unless they are slow.
@@ -215,10 +227,10 @@ func (c *Cluster) settleAll() {
 		switch {
 		case j.Phase == live.Releasing:
 			j.Phase = live.Released
-			j.vers++
+			c.touch(j)
 		case j.Phase == live.Released && c.free(j.Record.RunSlots, id):
 			j.Phase, j.Slots, j.Started = live.Running, maps.Clone(j.Record.RunSlots), c.now
-			j.vers++
+			c.touch(j)
 			c.Starts++
 		}
 	}
@@ -286,7 +298,11 @@ func (c *Cluster) Observe(context.Context) (*live.State, error) {
 
 // state returns the present state.
 func (c *Cluster) state() *live.State {
-	s := &live.State{Nodes: slices.Clone(c.nodes), Cancelled: slices.Clone(c.cancelled)}
+	revision := c.revision
+	s := &live.State{Nodes: slices.Clone(c.nodes), Cancelled: slices.Clone(c.cancelled), OlderThan: func(version string) bool {
+		n, err := strconv.Atoi(version)
+		return err == nil && revision < n
+	}}
 	for _, id := range slices.Sorted(maps.Keys(c.jobs)) {
 		j := c.jobs[id]
 		out := j.Job
@@ -297,8 +313,8 @@ func (c *Cluster) state() *live.State {
 	return s
 }
 
-// write makes one write to the job of an observation.
-func (c *Cluster) write(o *live.Job, change func(j *entry)) error {
+// write makes one write to the job of an observation. What change returns is a violation, if not empty.
+func (c *Cluster) write(o *live.Job, change func(j *entry) string) error {
 	c.mu.Lock()
 	c.writes++
 	n := c.writes
@@ -319,11 +335,14 @@ func (c *Cluster) write(o *live.Job, change func(j *entry)) error {
 		return fmt.Errorf("version %s, now %d: %w", o.Version, j.vers, live.ErrConflict)
 	}
 	c.keep()
-	change(j)
-	j.vers++
+	violation := change(j)
+	c.touch(j)
 	version := fmt.Sprint(j.vers)
 	c.settle()
 	c.mu.Unlock()
+	if violation != "" {
+		c.Violation(violation)
+	}
 	if c.After != nil {
 		if err := c.After(n); err != nil {
 			return err
@@ -335,40 +354,45 @@ func (c *Cluster) write(o *live.Job, change func(j *entry)) error {
 
 // Record implements live.Cluster.
 func (c *Cluster) Record(_ context.Context, o *live.Job, r live.Record) error {
-	return c.write(o, func(j *entry) { j.Job.Record = r })
+	return c.write(o, func(j *entry) string {
+		j.Job.Record = r
+		return ""
+	})
 }
 
 // Start implements live.Cluster.
 func (c *Cluster) Start(_ context.Context, o *live.Job, r live.Record) error {
-	return c.write(o, func(j *entry) {
+	return c.write(o, func(j *entry) (violation string) {
 		switch {
 		case j.Phase != live.Held:
-			c.Violation(fmt.Sprintf("job %s is started while %s", o.Spec.ID, j.Phase))
+			violation = fmt.Sprintf("job %s is started while %s", o.Spec.ID, j.Phase)
 		case !c.ours(r.RunSlots):
-			c.Violation(fmt.Sprintf("job %s is started on %s, which is not free", o.Spec.ID, r.RunSlots))
+			violation = fmt.Sprintf("job %s is started on %s, which is not free", o.Spec.ID, r.RunSlots)
 		}
 		j.Job.Record, j.Phase = r, live.Released
 		if c.Slow {
 			j.Phase = live.Releasing
 		}
+		return violation
 	})
 }
 
 // Stop implements live.Cluster.
 func (c *Cluster) Stop(_ context.Context, o *live.Job) error {
-	return c.write(o, func(j *entry) {
+	return c.write(o, func(j *entry) (violation string) {
 		r := &j.Job.Record
 		if j.Phase == live.Running && !j.PartlyDone && r.Plan == r.RunPlan && maps.Equal(r.Slots, r.RunSlots) {
-			c.Violation(fmt.Sprintf("job %s is stopped, though it runs with its target", o.Spec.ID))
+			violation = fmt.Sprintf("job %s is stopped, though it runs with its target", o.Spec.ID)
 		}
 		switch {
 		case j.Phase == live.Releasing:
-			c.Violation(fmt.Sprintf("job %s is stopped while %s", o.Spec.ID, j.Phase))
+			violation = fmt.Sprintf("job %s is stopped while %s", o.Spec.ID, j.Phase)
 		case j.Phase == live.Running && c.Slow:
 			j.Phase = live.Stopping
 		case j.Phase == live.Running || j.Phase == live.Released:
 			c.halt(j)
 		}
+		return violation
 	})
 }
 
