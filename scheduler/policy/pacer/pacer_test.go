@@ -56,8 +56,8 @@ func TestPacerPreemptsOnlyIfTheOtherJobFits(t *testing.T) {
 }
 
 // The deadline of a guaranteed job is its end in the reference run. In every case it starts
-// early enough to meet it at the speeds of that case, and no later than it would need to on no
-// more devices than it asked for.
+// early enough to meet it at the speeds of that case. Where later arrivals have a price, it starts
+// no later than it would need to on no more devices than it asked for.
 func TestGuarantee(t *testing.T) {
 	own := candidate.Config{Devices: 2, Shape: spec.NewShape(2), Rate: 1, Spread: 0.5}
 	other := candidate.Config{Devices: 4, Shape: spec.NewShape(4), Rate: 2, Spread: 0.4}
@@ -80,6 +80,7 @@ func TestGuarantee(t *testing.T) {
 	}
 	p := &pacer{deadlines: &deadlines{}, late: 6}
 	o := &decision{pacer: p, s: scheduler.NewSnapshot(100*time.Second, schedulertest.Nodes(1, 4), []*scheduler.JobState{j})}
+	o.problem.Price = 0.1
 	task := func(cases ...*reference) lookahead.Task {
 		p.deadlines.cases = cases
 		return o.task(&plannedJob{JobState: j, options: []candidate.Config{own, other}})
@@ -93,6 +94,11 @@ func TestGuarantee(t *testing.T) {
 	if want := []float64{25, 30, 30}; !slices.Equal(got.Candidates[1].By, want) {
 		t.Errorf("on 4 devices to start by %v, want %v", got.Candidates[1].By, want)
 	}
+	o.problem.Price = 0
+	if got, want := o.task(&plannedJob{JobState: j, options: []candidate.Config{own, other}}), []float64{25, 40, 60}; !slices.Equal(got.Candidates[1].By, want) {
+		t.Errorf("without a price: on 4 devices to start by %v, want %v", got.Candidates[1].By, want)
+	}
+	o.problem.Price = 0.1
 	got = o.task(&plannedJob{JobState: j, options: []candidate.Config{other}})
 	if want := []float64{25, 40, 60}; !slices.Equal(got.Candidates[0].By, want) {
 		t.Errorf("on 4 devices alone to start by %v, want %v", got.Candidates[0].By, want)

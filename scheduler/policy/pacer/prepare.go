@@ -250,8 +250,8 @@ func (o *decision) task(p *plannedJob) lookahead.Task {
 	return t
 }
 
-// guarantee sets the latest start of p in every candidate and case: early enough to end by the deadline, and no later
-// than if at most as many devices as it asked for were available.
+// guarantee sets the latest start of p in every candidate and case: early enough to end by the deadline and, unless later
+// arrivals have no price, no later than if at most as many devices as it asked for were available.
 func (o *decision) guarantee(t *lookahead.Task, p *plannedJob) {
 	deadlinesOf := o.deadlines.deadlinesOf(p.JobState)
 	if len(deadlinesOf) == 0 {
@@ -268,7 +268,7 @@ func (o *decision) guarantee(t *lookahead.Task, p *plannedJob) {
 				asked = max(asked, w.By[k])
 			}
 		}
-		if math.IsInf(asked, -1) { // too few nodes are up
+		if o.problem.Price == 0 || math.IsInf(asked, -1) { // no job is expected, or too few nodes are up
 			continue
 		}
 		for i := range t.Candidates {
