@@ -194,7 +194,7 @@ func againstEcho(o options, address string) error {
 // count returns the number of requests of a run.
 func (o *options) count() int { return int(o.rate * o.duration.Seconds()) }
 
-// requests returns those of a run, distinct from those of other runs unless o.questions says how many are.
+// requests returns those of a run. With o.questions, so many distinct ones repeat; else all of all runs are distinct.
 func (o *options) requests(host string, run int) [][]byte {
 	count := o.count()
 	if o.questions == 0 {

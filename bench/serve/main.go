@@ -56,7 +56,10 @@ type options struct {
 
 func run(o options) error {
 	if !(o.rate > 0 && o.rate <= 1e6) || o.duration <= 0 || o.warm < 0 || o.conns < 1 || o.questions < 0 {
-		return errors.New("rate, duration and connections must be positive")
+		return errors.New("rate, duration and connections must be positive, and questions not negative")
+	}
+	if o.questions > 0 && !o.echo {
+		return errors.New("-questions is for -echo alone")
 	}
 	if o.batch && o.address != "" {
 		return errors.New("-batch starts a server of its own: it cannot be used with -address")

@@ -40,8 +40,8 @@ type Prepared struct {
 	err  error // instead of an answer
 	words
 
-	asked    atomic.Int64             // the length of the last question to AppendDirect, plus 1
-	repeated atomic.Pointer[repeated] // the answer at a length that was asked for twice in a row
+	asked    atomic.Int64             // the length that AppendDirect computed last, plus 1
+	repeated atomic.Pointer[repeated] // the answer that AppendDirect keeps
 }
 
 // words are what the rows of a plan have in common.

@@ -82,7 +82,8 @@ func seqOf(body []byte) (from, to, seq int) {
 }
 
 // AppendDirect appends the JSON of Predict's answer at a length of samples, 0 for the plan's own, where that needs no search
-// and is no error. Else it returns nil. ElapsedS counts from start. It keeps an answer that is asked for twice in a row.
+// and is no error. Else it returns nil. ElapsedS counts from start. An answer that is computed for two questions in a row is
+// kept for those after them.
 func (p *Prepared) AppendDirect(ctx context.Context, b []byte, seq int, start time.Time) []byte {
 	if last := p.repeated.Load(); last != nil && last.seq == seq {
 		return endPlans(append(b, last.text...), last.fits, start)
@@ -101,7 +102,7 @@ func (p *Prepared) AppendDirect(ctx context.Context, b []byte, seq int, start ti
 	return endPlans(text, choice.Fits, start)
 }
 
-// repeated is the beginning of an answer that was asked for twice in a row.
+// repeated is the beginning of an answer that is kept.
 type repeated struct {
 	seq  int
 	text []byte
@@ -127,6 +128,6 @@ func endPlans(b []byte, fits bool, start time.Time) []byte {
 	if fits {
 		fitting = 1
 	}
-	out, _ := query.AppendPlansEnd(b, 1, fitting, time.Since(start).Seconds()) // it fails for numbers that are not finite
+	out, _ := query.AppendPlansEnd(b, 1, fitting, time.Since(start).Seconds()) // the time is finite
 	return out
 }
