@@ -119,9 +119,15 @@ func scrapesSchedule(t *testing.T, failed, offTarget, faulty float64, args ...st
 	if code := <-ended; code != 0 {
 		t.Errorf("exit code %d: %s", code, stderr.String())
 	}
-	if resp, err := http.Get(url); err == nil {
+	for until := time.Now().Add(spectest.Patience(10 * time.Second)); ; time.Sleep(200 * time.Millisecond) {
+		resp, err := http.Get(url)
+		if err != nil {
+			break
+		}
 		_ = resp.Body.Close()
-		t.Error("the metrics are served after the end")
+		if time.Now().After(until) { // before that, another test may have the port
+			t.Fatal("the metrics are served after the end")
+		}
 	}
 }
 
