@@ -41,7 +41,7 @@ type Options struct {
 	Writers     int           // writes at a time, 0 = 16
 	DryRun      bool          // decide and report, write nothing
 	// StaleAfter is how long an observation older than a write of ours is waited for, before
-	// it counts as a change by others; 0 = 10 s.
+	// it counts as a change by others; 0 = 10 s. One older than a job counts as its end then.
 	StaleAfter time.Duration
 	Resync     time.Duration    // longest time between two observations, 0 = 30 s
 	Now        func() time.Time // the clock, nil = time.Now
