@@ -20,10 +20,14 @@ import (
 type director struct {
 	node     map[spec.JobID]int // index, -1 = none
 	warnings []string
-	why      string // of jobs without a node
+	why      string                      // of jobs without a node
+	saw      func(s *scheduler.Snapshot) // called by Decide, nil = not
 }
 
 func (p *director) Decide(_ context.Context, s *scheduler.Snapshot) (d scheduler.Decision, err error) {
+	if p.saw != nil {
+		p.saw(s)
+	}
 	for _, j := range s.Jobs() {
 		if n := p.node[j.Job.ID]; n >= 0 {
 			d.Grants = append(d.Grants, &scheduler.Grant{Job: j.Job.ID, Plan: schedulertest.OnePlan(1), Shape: spec.NewShape(1), Slots: []scheduler.Slot{{Node: n, Devices: 1}}})

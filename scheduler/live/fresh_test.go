@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/live"
 	"github.com/pacer-ml/pacer/scheduler/live/livetest"
 )
@@ -16,6 +17,7 @@ import (
 type watched struct {
 	*livetest.Cluster
 	refusesRecords, refusesStarts func(id spec.JobID) bool
+	refusesStops                  bool
 	old                           *live.State         // shown in place of the present one, nil = none
 	change                        func(s *live.State) // changes what is shown, nil = no change
 	records                       int
@@ -45,6 +47,13 @@ func (w *watched) Start(ctx context.Context, j *live.Job, r live.Record) error {
 		return errors.New("no answer")
 	}
 	return w.Cluster.Start(ctx, j, r)
+}
+
+func (w *watched) Stop(ctx context.Context, j *live.Job) error {
+	if w.refusesStops {
+		return errors.New("no answer")
+	}
+	return w.Cluster.Stop(ctx, j)
 }
 
 func newWatched(t *testing.T) (*directed, *watched) {
@@ -100,66 +109,92 @@ func TestFreshRecorded(t *testing.T) {
 // until it is missing for StaleAfter. One that a newer observation does not have has ended.
 func TestMissingInOlder(t *testing.T) {
 	one := func(string, live.Slots) float64 { return 1 }
-	show := func(s *live.State, j live.Job) { s.Jobs = append(s.Jobs, j) }
 	for name, c := range map[string]struct {
-		change  func(s *live.State, submitted live.Job, seconds int) // of what is shown, without the job
-		seconds int
-		keeps   bool
+		before  func(r *directed, w *watched)           // while job j1 runs, before it is missing
+		shown   func(s *live.State, submitted live.Job) // changes the observations, which do not have it
+		seconds int                                     // that it is missing
+		ends    bool
 	}{
-		"older":                             {func(*live.State, live.Job, int) {}, 8, true},
-		"for long":                          {func(*live.State, live.Job, int) {}, 12, false},
-		"newer":                             {func(s *live.State, _ live.Job, _ int) { s.OlderThan = func(string) bool { return false } }, 2, false},
-		"never back":                        {func(s *live.State, _ live.Job, _ int) { s.OlderThan = nil }, 2, false},
-		"another of its name was cancelled": {func(s *live.State, _ live.Job, _ int) { s.Cancelled = []spec.JobID{"j1"} }, 8, true},
-		"another of its name is there": {func(s *live.State, j live.Job, _ int) {
-			j.UID, j.Version = "before", "0"
-			show(s, j)
-		}, 8, true},
-		"then as submitted": {func(s *live.State, j live.Job, seconds int) {
-			if seconds >= 3 {
-				show(s, j)
-			}
-		}, 8, true},
-		"nodes change": {func(s *live.State, _ live.Job, seconds int) {
-			if seconds >= 3 {
-				s.Nodes = append(slices.Clone(s.Nodes), live.Node{Name: "x2", Type: s.Nodes[0].Type})
-			}
-		}, 8, true},
-		"partly done": {func(s *live.State, _ live.Job, _ int) {}, 8, true},
+		"older":                             {seconds: 8},
+		"for long":                          {seconds: 12, ends: true},
+		"newer":                             {shown: func(s *live.State, _ live.Job) { s.OlderThan = func(string) bool { return false } }, seconds: 2, ends: true},
+		"never back":                        {shown: func(s *live.State, _ live.Job) { s.OlderThan = nil }, seconds: 2, ends: true},
+		"another of its name was cancelled": {shown: func(s *live.State, _ live.Job) { s.Cancelled = []spec.JobID{"j1"} }, seconds: 8},
+		"another of its name is there": {shown: func(s *live.State, submitted live.Job) {
+			submitted.UID, submitted.Version = "before", "0"
+			s.Jobs = append(s.Jobs, submitted)
+		}, seconds: 8},
+		"with more nodes": {shown: func(s *live.State, _ live.Job) {
+			s.Nodes = append(slices.Clone(s.Nodes), live.Node{Name: "x2", Type: s.Nodes[0].Type})
+		}, seconds: 8},
+		"partly done": {before: func(r *directed, _ *watched) {
+			r.c.Edit("j1", func(j *live.Job) { j.PartlyDone, j.ReleaseAfter = true, 5*time.Second })
+			r.run(1)
+		}, seconds: 8},
+		"to be stopped": {before: func(r *directed, w *watched) {
+			w.refusesStops, r.node["j1"] = true, -1
+			r.run(1)
+			w.refusesStops = false
+		}, seconds: 8},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, w := newWatched(t)
 			r.node["j0"], r.node["j1"], r.node["j2"] = -1, 1, -1
 			r.c.Submit(spec.Job{ID: "j2", Model: spec.Model{Name: "a"}, Devices: 1, Steps: 1e6}, 0, 1e6, one)
-			before, err := w.Cluster.Observe(t.Context())
+			old, err := w.Cluster.Observe(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
 			r.c.Submit(spec.Job{ID: "j1", Model: spec.Model{Name: "a"}, Devices: 1, Steps: 1e6}, 0, 1e6, one)
 			submitted := r.c.Jobs()[1]
 			r.run(2)
-			if name == "partly done" {
-				r.c.Edit("j1", func(j *live.Job) { j.PartlyDone, j.ReleaseAfter = true, 5*time.Second })
-				r.run(1)
+			if c.before != nil {
+				c.before(r, w)
 			}
-			began := r.c.Now()
+			granted := r.node["j1"] >= 0
 			w.change = func(s *live.State) {
 				s.Jobs = slices.DeleteFunc(s.Jobs, func(j live.Job) bool { return j.Spec.ID == "j1" })
-				s.OlderThan = before.OlderThan
-				c.change(s, submitted, int(r.c.Now().Sub(began).Seconds()))
+				s.OlderThan = old.OlderThan
+				if c.shown != nil {
+					c.shown(s, submitted)
+				}
+			}
+			sees := false
+			r.saw = func(s *scheduler.Snapshot) {
+				if i := slices.IndexFunc(s.Jobs(), func(j *scheduler.JobState) bool { return j.Job.ID == "j1" && j.Grant != nil }); i >= 0 {
+					sees = s.Jobs()[i].Attained == r.c.Now().Sub(r.c.Jobs()[1].Started).Seconds() // it has one device
+				}
 			}
 			var wrong []string
 			r.c.Violation = func(text string) { wrong = append(wrong, text) }
+			stops := r.live.Stats().Stops
 			r.run(1)
-			r.node["j1"], r.node["j2"] = -1, 1 // the policy gives its devices to j2
-			was := r.live.Stats()
+			if !c.ends && granted && !sees {
+				t.Error("the policy does not see j1 with its grant and its device-seconds until now")
+			}
+			r.saw, r.node["j1"], r.node["j2"] = nil, -1, 1 // the policy gives its devices to j2
 			records := w.records
 			r.run(c.seconds)
-			if keeps := len(wrong) == 0; keeps != c.keeps {
-				t.Errorf("violations %q, want none: %t", wrong, c.keeps)
+			if ends := len(wrong) > 0; ends != c.ends {
+				t.Errorf("j2 starts on the devices of j1: %t, want %t: %q", ends, c.ends, wrong)
 			}
-			if stats := r.live.Stats(); stats.Stops != was.Stops || c.keeps && w.records > records+1 {
-				t.Errorf("%d stops and %d records while j1 is missing, want none but of j2", stats.Stops-was.Stops, w.records-records)
+			if n := r.live.Stats().Stops - stops; n > 0 || !c.ends && w.records > records+1 {
+				t.Errorf("%d stops and %d records while j1 is missing, want one record, of j2", n, w.records-records)
+			}
+			if c.ends {
+				return
+			}
+			w.change = func(s *live.State) { // the job as it was when it was submitted
+				i := slices.IndexFunc(s.Jobs, func(j live.Job) bool { return j.Spec.ID == "j1" })
+				s.Jobs[i], s.OlderThan = submitted, old.OlderThan
+			}
+			if r.run(3); len(wrong) > 0 {
+				t.Errorf("shown as it was submitted: %q", wrong)
+			}
+			w.change = nil
+			r.run(3)
+			if jobs := r.c.Jobs(); len(wrong) > 0 || jobs[1].Phase != live.Held || jobs[2].Phase != live.Running {
+				t.Errorf("j1 is %v and j2 %v, want held and running: %q", jobs[1].Phase, jobs[2].Phase, wrong)
 			}
 		})
 	}
