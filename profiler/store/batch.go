@@ -1,6 +1,8 @@
 package store
 
 import (
+	"bufio"
+	"cmp"
 	"encoding/gob"
 	"errors"
 	"fmt"
@@ -59,12 +61,18 @@ func savedBatch(dir string) (rows []row, err error) {
 		return nil, err
 	}
 	defer z.Close()
-	for in := gob.NewDecoder(z); ; {
+	left := bufio.NewReader(z)
+	for in := gob.NewDecoder(left); ; {
 		var r savedRow
-		switch err := in.Decode(&r); {
-		case errors.Is(err, io.EOF):
-			return rows, nil
-		case err != nil:
+		err := in.Decode(&r)
+		if errors.Is(err, io.EOF) { // or damaged: the checksum comes last
+			var n int64
+			if n, err = io.Copy(io.Discard, left); n == 0 && err == nil {
+				return rows, nil
+			}
+			err = cmp.Or(err, io.ErrUnexpectedEOF)
+		}
+		if err != nil {
 			return nil, corrupt(dir, batchFile, err)
 		}
 		if _, _, ok := parseKey(r.Key); !ok || r.Key[0] != rowPrefix {

@@ -1,18 +1,23 @@
 package store
 
 import (
+	"bytes"
 	"context"
+	"encoding/gob"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
@@ -90,12 +95,45 @@ func TestDamagedBatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	flipped := append([]byte(nil), good...)
-	flipped[len(flipped)/2] ^= 1
-	for name, bad := range map[string][]byte{"cut": good[:len(good)-1], "flipped": flipped} {
+	rows, err := savedBatch(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(bad []byte) {
 		if err := os.WriteFile(path, bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	rng, refused, flips := rand.New(rand.NewPCG(9, 1)), []byte(nil), 100
+	for range flips {
+		bad := slices.Clone(good)
+		at := rng.IntN(len(bad))
+		bad[at] ^= 1 << rng.IntN(8)
+		write(bad)
+		switch got, err := savedBatch(dir); {
+		case errors.Is(err, ErrCorrupt):
+			refused = bad
+		case err != nil || !reflect.DeepEqual(got, rows): // a copy of other bytes that are equal is no damage
+			t.Errorf("a bit of byte %d of %d is flipped: %d rows of %d, %v", at, len(bad), len(got), len(rows), err)
+		}
+	}
+	var ends bytes.Buffer // gob ends at an empty message
+	z, err := zstd.NewWriter(&ends)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := gob.NewEncoder(z)
+	for i, r := range rows {
+		if i == len(rows)/2 {
+			_, err = z.Write([]byte{0})
+		}
+		err = errors.Join(err, out.Encode(savedRow{r.key, r.value, r.outcome, r.provenance, r.mark}))
+	}
+	if err := errors.Join(err, z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for name, bad := range map[string][]byte{"cut": good[:len(good)-1], "flipped": refused, "with an end midway": ends.Bytes()} {
+		write(bad)
 		if _, err := Open(dir, Options{}); !errors.Is(err, ErrCorrupt) || !strings.Contains(fmt.Sprint(err), batchFile) {
 			t.Errorf("%s: %v", name, err)
 		}
