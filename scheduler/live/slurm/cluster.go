@@ -27,7 +27,7 @@ type Options struct {
 	NodeType func(gres string, devices int) (spec.NodeGroup, error)
 	// Settle is the time between the end of a run and the next start of the job. In the second
 	// in which it ended, slurmd on a node of the last run takes the credential for the revoked
-	// one, and the job fails. 0 = 2 s.
+	// one, and the job fails. It counts in seconds of the clock, as slurmd does. 0 = 2 s.
 	Settle time.Duration
 	// Poll is the time between two observations of Watch, 0 = 2 s. It is a quarter of that while a
 	// job stops, if Slurm answers quickly.

@@ -305,7 +305,7 @@ func (c *Cluster) phase(j *job, now time.Time) live.Phase {
 		if last, ok := c.ended[id]; !ok || last.restarts != int(j.Restarts) {
 			c.ended[id] = lastRun{int(j.Restarts), now}
 		}
-		if now.Sub(c.ended[id].seen) < c.Settle {
+		if now.Truncate(time.Second).Sub(c.ended[id].seen.Truncate(time.Second)) < c.Settle {
 			return live.Stopping
 		}
 	}

@@ -213,8 +213,12 @@ func TestPhases(t *testing.T) {
 		{at(6*time.Second, "PENDING", 0, 1, 0), live.Held},
 		{at(7*time.Second, "PENDING", 5, 1, 1), live.Released},
 		{at(8*time.Second, "PENDING", 5, 2, 1), live.Requeued},
-		{at(9*time.Second, "NODE_FAIL", 5, 2, 1), live.Ended},
-		{at(9*time.Second, "CANCELLED", 0, 2, 1), live.Ended},
+		{at(8*time.Second, "RUNNING", 5, 2, 2), live.Running},
+		{at(8900*time.Millisecond, "PENDING", 0, 3, 2), live.Stopping},
+		{at(10999*time.Millisecond, "PENDING", 0, 3, 2), live.Stopping},
+		{at(11*time.Second, "PENDING", 0, 3, 2), live.Held}, // three seconds later by the clock
+		{at(12*time.Second, "NODE_FAIL", 5, 2, 1), live.Ended},
+		{at(12*time.Second, "CANCELLED", 0, 2, 1), live.Ended},
 	} {
 		if step.got != step.want {
 			t.Errorf("%s, want %s", step.got, step.want)
