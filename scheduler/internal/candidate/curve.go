@@ -241,11 +241,11 @@ func (p *PerCurve[T]) Of(cv *Curve, derive func() T) T {
 // the oracle has learnt that another plan is faster on this shape. It is nil without a
 // prediction.
 func (f *Finder) Held(ctx context.Context, c spec.Cluster, j *scheduler.JobState, group int, cv *Curve) (*Config, error) {
-	if o := cv.At(&Config{Group: group, Shape: j.Grant.Shape, Plan: j.Grant.Plan}); o != nil || f.Learns == nil || len(cv.Configs) == 0 {
+	if o := cv.At(&Config{Group: group, Shape: j.Grant.Shape, Plan: j.Grant.Plan}); o != nil || f.Learns == nil && cv.revision == 0 || len(cv.Configs) == 0 {
 		return o, nil
 	}
 	g, in := j.Grant, &c.Groups[group]
-	p, err := f.Oracle.Predict(ctx, spec.Config{Model: j.Job.Model, SeqLen: j.Job.SeqLen, Plan: g.Plan, Accelerator: in.Accelerator, Shape: g.Shape, Link: in.Link})
+	p, err := f.oracle(j.Job.Model.Name, group).Predict(ctx, spec.Config{Model: j.Job.Model, SeqLen: j.Job.SeqLen, Plan: g.Plan, Accelerator: in.Accelerator, Shape: g.Shape, Link: in.Link})
 	if errors.Is(err, perfmodel.ErrNotCovered) {
 		return nil, nil
 	}

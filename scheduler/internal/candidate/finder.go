@@ -68,6 +68,8 @@ type Finder struct {
 
 	submitted map[SubmittedKey]*Set
 	curves    map[curveKey]*Curve
+
+	progress progress
 }
 
 // Kind identifies jobs with the same speed on equal devices.
@@ -96,10 +98,10 @@ func NewFinder(d policy.Deps) *Finder {
 	return f
 }
 
-// Revision counts the changes of the oracle's answers about j on the groups of c.
+// Revision counts the changes of predictions about j on the groups of c.
 func (f *Finder) Revision(c spec.Cluster, j *spec.Job) (n int) {
 	if f.Learns == nil {
-		return 0
+		return f.progress.revisions[j.Model.Name]
 	}
 	for i := range c.Groups {
 		n += f.Learns.Revision(spec.Key{Model: j.Model.Name, Accelerator: c.Groups[i].Accelerator.Name})
@@ -229,7 +231,7 @@ func (f *Finder) Query(ctx context.Context, group int, g *spec.NodeGroup, r plan
 	accept := func(c *spec.Config) bool {
 		return c.Shape.Most() <= g.Room(need.Max(taken(c, g))) && c.Shape.Nodes() <= g.Count && allowed(c.Plan)
 	}
-	choices, err := scheduler.PerShape(ctx, f.Oracle, r, accept)
+	choices, err := scheduler.PerShape(ctx, f.oracle(r.Model.Name, group), r, accept)
 	if errors.Is(err, planner.ErrInfeasible) || errors.Is(err, perfmodel.ErrNotCovered) {
 		return nil, nil
 	}

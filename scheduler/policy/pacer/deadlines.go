@@ -114,9 +114,6 @@ func (p *deadlines) changes(s *scheduler.Snapshot) (arrived, ended []*arrival) {
 
 // stale reports whether predictions have changed since the cases were run.
 func (p *deadlines) stale(c spec.Cluster, arrived []*arrival) (changed bool) {
-	if p.finder.Learns == nil {
-		return false
-	}
 	for _, a := range arrived {
 		if p.models[a.job.Model.Name] == nil {
 			p.models[a.job.Model.Name] = &modelRevision{a.job, p.finder.Revision(c, a.job)}

@@ -43,12 +43,13 @@ func (o *decision) prepare(ctx context.Context) error {
 	}
 	o.history.Observe(o.s)
 	o.many = len(o.s.Jobs()) > manyJobs
-	for _, j := range o.s.Jobs() {
-		p, err := o.plannedJob(ctx, j)
-		if err != nil {
+	if err := o.plan(ctx); err != nil {
+		return err
+	}
+	if o.finder.Observe(o.s.Now, o.held) { // again, with the speeds that jobs had
+		if err := o.plan(ctx); err != nil {
 			return err
 		}
-		o.jobs = append(o.jobs, p)
 	}
 	if err := o.findDeadlines(ctx); err != nil {
 		return err
@@ -66,6 +67,28 @@ func (o *decision) prepare(ctx context.Context) error {
 		return o.setFairness(ctx)
 	}
 	return nil
+}
+
+// plan sets jobs.
+func (o *decision) plan(ctx context.Context) error {
+	o.jobs = o.jobs[:0]
+	for _, j := range o.s.Jobs() {
+		p, err := o.plannedJob(ctx, j)
+		if err != nil {
+			return err
+		}
+		o.jobs = append(o.jobs, p)
+	}
+	return nil
+}
+
+// held yields the jobs that run in a known configuration.
+func (o *decision) held(yield func(*scheduler.JobState, *candidate.Config) bool) {
+	for _, p := range o.jobs {
+		if p.now != nil && !yield(p.JobState, p.now) {
+			return
+		}
+	}
 }
 
 // setFairness sets the age of each task and its time alone as submitted. It scales the
