@@ -85,7 +85,7 @@ func (f *Finder) CurveOf(ctx context.Context, c spec.Cluster, j *spec.Job, fixed
 	if old != nil && old.revision == revision {
 		return old, nil
 	}
-	options, err := f.curveOptions(ctx, c, j, fixed)
+	options, err := f.curveOptions(ctx, c, j, fixed, old)
 	if err != nil {
 		return nil, err
 	}
@@ -107,13 +107,18 @@ func (f *Finder) CurveOf(ctx context.Context, c spec.Cluster, j *spec.Job, fixed
 	return cv, nil
 }
 
-func (f *Finder) curveOptions(ctx context.Context, c spec.Cluster, j *spec.Job, fixed Fixed) (all []Config, err error) {
+// curveOptions returns the candidates of j. old is those of before, nil if there are none.
+func (f *Finder) curveOptions(ctx context.Context, c spec.Cluster, j *spec.Job, fixed Fixed, old *Curve) (all []Config, err error) {
 	for gi := range c.Groups {
 		g := &c.Groups[gi]
 		if !j.Accepts(g) {
 			continue
 		}
 		for _, n := range fixed.sizes(j, g) {
+			if old != nil && fixed == (Fixed{}) && f.Learns == nil && !f.progress.changed(j.Model.Name, gi, n, old.revision) {
+				all = append(all, old.of(gi, n)...)
+				continue
+			}
 			allowed := func(p spec.Plan) bool { return fixed.allows(j, p) }
 			options, err := f.Query(ctx, gi, g, RequestFor(j, g, n), j.Host, allowed)
 			if err != nil {
@@ -155,6 +160,15 @@ func (cv *Curve) At(o *Config) *Config {
 		return nil
 	}
 	return &cv.Configs[i]
+}
+
+// of returns the candidates on n devices of a group.
+func (cv *Curve) of(group, n int) []Config {
+	from := func(n int) int {
+		i, _ := slices.BinarySearchFunc(cv.Configs, n, func(o Config, n int) int { return cmp.Or(cmp.Compare(o.Group, group), cmp.Compare(o.Devices, n)) })
+		return i
+	}
+	return cv.Configs[from(n):from(n+1)]
 }
 
 // BySize yields the runs of configurations with equal group and number of devices.
@@ -245,7 +259,7 @@ func (f *Finder) Held(ctx context.Context, c spec.Cluster, j *scheduler.JobState
 		return o, nil
 	}
 	g, in := j.Grant, &c.Groups[group]
-	p, err := f.oracle(j.Job.Model.Name, group).Predict(ctx, spec.Config{Model: j.Job.Model, SeqLen: j.Job.SeqLen, Plan: g.Plan, Accelerator: in.Accelerator, Shape: g.Shape, Link: in.Link})
+	p, err := f.oracle(j.Job.Model.Name, group, g.Devices()).Predict(ctx, spec.Config{Model: j.Job.Model, SeqLen: j.Job.SeqLen, Plan: g.Plan, Accelerator: in.Accelerator, Shape: g.Shape, Link: in.Link})
 	if errors.Is(err, perfmodel.ErrNotCovered) {
 		return nil, nil
 	}

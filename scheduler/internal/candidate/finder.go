@@ -42,7 +42,7 @@ type Set struct {
 	Warning string // for users, "" = none
 	Blind   bool   // the oracle has no prediction: the job's own plan on any layout of the placer
 
-	revision int // Finder.Revision at the query
+	revision int // Finder.SubmittedRevision at the query
 }
 
 // Of returns the candidate of a grant in a group; nil if it is none of them.
@@ -99,10 +99,26 @@ func NewFinder(d policy.Deps) *Finder {
 }
 
 // Revision counts the changes of predictions about j on the groups of c.
-func (f *Finder) Revision(c spec.Cluster, j *spec.Job) (n int) {
+func (f *Finder) Revision(c spec.Cluster, j *spec.Job) int {
 	if f.Learns == nil {
 		return f.progress.revisions[j.Model.Name]
 	}
+	return f.learned(c, j)
+}
+
+// SubmittedRevision changes whenever predictions about j on as many devices as it asks for change.
+func (f *Finder) SubmittedRevision(c spec.Cluster, j *spec.Job) (n int) {
+	if f.Learns != nil {
+		return f.learned(c, j)
+	}
+	for i := range c.Groups {
+		n = max(n, f.progress.sizes[sizeKey{j.Model.Name, i, j.Devices}])
+	}
+	return n
+}
+
+// learned counts the changes of the oracle's answers about j on the groups of c.
+func (f *Finder) learned(c spec.Cluster, j *spec.Job) (n int) {
 	for i := range c.Groups {
 		n += f.Learns.Revision(spec.Key{Model: j.Model.Name, Accelerator: c.Groups[i].Accelerator.Name})
 	}
@@ -150,7 +166,7 @@ func RequestFor(j *spec.Job, g *spec.NodeGroup, devices int) planner.Request {
 func (f *Finder) AsSubmitted(ctx context.Context, c spec.Cluster, j *spec.Job) (*Set, error) {
 	key := KeyOf(j)
 	key.Kind = f.kindOn(c, j)
-	revision := f.Revision(c, j)
+	revision := f.SubmittedRevision(c, j)
 	if w, ok := f.submitted[key]; ok && w.revision == revision {
 		return w, nil
 	}
@@ -166,7 +182,7 @@ func (f *Finder) AsSubmitted(ctx context.Context, c spec.Cluster, j *spec.Job) (
 // Refresh returns set, an earlier answer of AsSubmitted for j, where no prediction changed
 // since, and the answer of today otherwise. It saves looking j up. set may be nil.
 func (f *Finder) Refresh(ctx context.Context, c spec.Cluster, j *spec.Job, set *Set) (*Set, error) {
-	if set != nil && set.revision == f.Revision(c, j) {
+	if set != nil && set.revision == f.SubmittedRevision(c, j) {
 		return set, nil
 	}
 	return f.AsSubmitted(ctx, c, j)
@@ -231,7 +247,7 @@ func (f *Finder) Query(ctx context.Context, group int, g *spec.NodeGroup, r plan
 	accept := func(c *spec.Config) bool {
 		return c.Shape.Most() <= g.Room(need.Max(taken(c, g))) && c.Shape.Nodes() <= g.Count && allowed(c.Plan)
 	}
-	choices, err := scheduler.PerShape(ctx, f.oracle(r.Model.Name, group), r, accept)
+	choices, err := scheduler.PerShape(ctx, f.oracle(r.Model.Name, group, r.Devices), r, accept)
 	if errors.Is(err, planner.ErrInfeasible) || errors.Is(err, perfmodel.ErrNotCovered) {
 		return nil, nil
 	}

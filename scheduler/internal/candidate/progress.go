@@ -20,12 +20,19 @@ import (
 type progress struct {
 	running   map[spec.JobID]stretch
 	observed  map[ranKey]*observation
-	revisions map[string]int // changes of predictions, by name of the model
+	revisions map[string]int  // changes of predictions, by name of the model
+	sizes     map[sizeKey]int // the last of them for configurations of a size
+}
+
+// sizeKey identifies the configurations of a model on so many devices.
+type sizeKey struct {
+	model          string
+	group, devices int
 }
 
 // ranKey identifies jobs of equal speed.
 type ranKey struct {
-	model string
+	model spec.Model
 	seq   int
 	group int
 	plan  spec.Plan // normal
@@ -64,7 +71,7 @@ func (f *Finder) Observe(now time.Duration, held iter.Seq2[*scheduler.JobState, 
 		}
 		r := ran{j.Done - last.done, (now - max(last.at, j.Ready)).Seconds()}
 		if r.steps > 0 && r.seconds > 0 {
-			changed = p.add(ranKey{j.Job.Model.Name, j.Job.SeqLen, w.Group, w.Plan.Normal(), w.Shape}, r, w.Spread) || changed
+			changed = p.add(ranKey{j.Job.Model, j.Job.SeqLen, w.Group, w.Plan.Normal(), w.Shape}, r, w.Spread) || changed
 		}
 	}
 	p.running = running
@@ -78,7 +85,7 @@ func (p *progress) add(key ranKey, r ran, spread float64) (changed bool) {
 	if o == nil {
 		o = &observation{}
 		if p.observed == nil {
-			p.observed, p.revisions = map[ranKey]*observation{}, map[string]int{}
+			p.observed, p.revisions, p.sizes = map[ranKey]*observation{}, map[string]int{}, map[sizeKey]int{}
 		}
 		p.observed[key] = o
 	}
@@ -87,13 +94,20 @@ func (p *progress) add(key ranKey, r ran, spread float64) (changed bool) {
 		return false
 	}
 	o.used = o.ran
-	p.revisions[key.model]++
+	model := key.model.Name
+	p.revisions[model]++
+	p.sizes[sizeKey{model, key.group, key.shape.Total()}] = p.revisions[model]
 	return true
+}
+
+// changed reports whether predictions of configurations of a size changed after a revision.
+func (p *progress) changed(model string, group, devices, revision int) bool {
+	return p.sizes[sizeKey{model, group, devices}] > revision
 }
 
 // correct changes the prediction of c on devices of a group to the mean with what was observed.
 func (p *progress) correct(c *spec.Config, group int, out *spec.Prediction) {
-	o, spread := p.observed[ranKey{c.Model.Name, c.SeqLen, group, c.Plan.Normal(), c.Shape}], out.HalfWidth()
+	o, spread := p.observed[ranKey{c.Model, c.SeqLen, group, c.Plan.Normal(), c.Shape}], out.HalfWidth()
 	if o == nil || o.used.steps == 0 || spread == 0 {
 		return
 	}
@@ -113,9 +127,9 @@ type corrected struct {
 	group int
 }
 
-// oracle returns f.Oracle with what was observed of a model on devices of a group.
-func (f *Finder) oracle(model string, group int) scheduler.Oracle {
-	if f.progress.revisions[model] == 0 {
+// oracle returns f.Oracle with what was observed of a model on so many devices of a group.
+func (f *Finder) oracle(model string, group, devices int) scheduler.Oracle {
+	if !f.progress.changed(model, group, devices, 0) {
 		return f.Oracle
 	}
 	return corrected{f.Oracle, &f.progress, group}

@@ -22,7 +22,7 @@ import (
 // draw speeds from their intervals, one draw per configuration for all jobs, in antithetic
 // pairs: one case of a pair is as much faster as the other is slower.
 //
-// When a learning oracle changes its predictions, all cases are run again from the start.
+// When predictions about jobs as submitted change, all cases are run again from the start.
 type deadlines struct {
 	finder  *candidate.Finder
 	caution float64 // option caution
@@ -31,7 +31,7 @@ type deadlines struct {
 
 	log     []*arrival // jobs that arrived since the cases were last idle
 	present map[spec.JobID]*arrival
-	models  map[string]*modelRevision
+	sizes   map[modelSize]*revision
 }
 
 // drawnPairs is the number of pairs of drawn cases. The computing time for guaranteed jobs
@@ -46,14 +46,20 @@ type drawKey struct {
 	shape string
 }
 
-// modelRevision is the revision of a model's predictions that the cases were run with.
-type modelRevision struct {
-	job      *spec.Job // an example
-	revision int
+// modelSize identifies jobs of a model that ask for so many devices.
+type modelSize struct {
+	model   string
+	devices int
+}
+
+// revision is that of the predictions about jobs as submitted which the cases were run with.
+type revision struct {
+	job *spec.Job // an example
+	n   int       // Finder.SubmittedRevision
 }
 
 func newDeadlines(b *candidate.Finder, caution float64) *deadlines {
-	return &deadlines{finder: b, caution: caution, draws: map[drawKey]*[drawnPairs]float64{}, present: map[spec.JobID]*arrival{}, models: map[string]*modelRevision{}}
+	return &deadlines{finder: b, caution: caution, draws: map[drawKey]*[drawnPairs]float64{}, present: map[spec.JobID]*arrival{}, sizes: map[modelSize]*revision{}}
 }
 
 // update advances all cases to s.
@@ -115,13 +121,14 @@ func (p *deadlines) changes(s *scheduler.Snapshot) (arrived, ended []*arrival) {
 // stale reports whether predictions have changed since the cases were run.
 func (p *deadlines) stale(c spec.Cluster, arrived []*arrival) (changed bool) {
 	for _, a := range arrived {
-		if p.models[a.job.Model.Name] == nil {
-			p.models[a.job.Model.Name] = &modelRevision{a.job, p.finder.Revision(c, a.job)}
+		key := modelSize{a.job.Model.Name, a.job.Devices}
+		if p.sizes[key] == nil {
+			p.sizes[key] = &revision{a.job, p.finder.SubmittedRevision(c, a.job)}
 		}
 	}
-	for _, m := range p.models {
-		if r := p.finder.Revision(c, m.job); r != m.revision {
-			m.revision, changed = r, true
+	for _, r := range p.sizes {
+		if now := p.finder.SubmittedRevision(c, r.job); now != r.n {
+			r.n, changed = now, true
 		}
 	}
 	return changed
