@@ -26,14 +26,14 @@ func keyOf(r Request) requestKey {
 // in two generations; the older is dropped when the younger is full. Answers
 // heavier than size are not kept. Safe for concurrent use.
 type cache[K comparable, V any] struct {
-	weigh    func(V) int
+	weigh    func(K, V) int
 	size     int
 	mu       sync.Mutex
 	new, old map[K]V
 	weight   int // of new
 }
 
-func newCache[K comparable, V any](size int, weigh func(V) int) *cache[K, V] {
+func newCache[K comparable, V any](size int, weigh func(K, V) int) *cache[K, V] {
 	return &cache[K, V]{weigh: weigh, size: size, new: map[K]V{}}
 }
 
@@ -57,7 +57,7 @@ func (c *cache[K, V]) put(k K, v V) {
 }
 
 func (c *cache[K, V]) store(k K, v V) {
-	w := c.weigh(v)
+	w := c.weigh(k, v)
 	if w > c.size {
 		return
 	}

@@ -192,6 +192,9 @@ type fixedSite struct {
 	memory  memory.Estimator
 }
 
+// maxSiteShape bounds the shape of a cached site, bytes: 8192 nodes.
+const maxSiteShape = 16 << 10
+
 // fixedSites caches opened sites, one per slot.
 type fixedSites [1 << 8]atomic.Pointer[fixedSite]
 
@@ -229,6 +232,8 @@ func (pl *Planner) fixedSite(c *spec.Config) (*fixedSite, error) {
 			return nil, err
 		}
 	}
-	slot.Store(st)
+	if len(c.Shape.Devices) <= maxSiteShape {
+		slot.Store(st)
+	}
 	return st, nil
 }

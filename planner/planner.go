@@ -67,9 +67,9 @@ func New(p perfmodel.Predictor, o Options) *Planner {
 	}
 	size := cmp.Or(o.CacheSize, 4096)
 	choices := 16 * size
-	return &Planner{p: p, o: o, bests: newCache[requestKey](size, func(answer) int { return 1 }),
-		curves:   newCache[requestKey](choices, func(c Curve) int { return len(c.Points) }),
-		surfaces: newCache[surfaceKey](choices, func(s *Surface) int { return len(s.choices) + len(s.points)/pointsPerChoice })}
+	return &Planner{p: p, o: o, bests: newCache(size, weighBest),
+		curves:   newCache(choices, func(_ requestKey, c Curve) int { return len(c.Points) }),
+		surfaces: newCache(choices, func(_ surfaceKey, s *Surface) int { return len(s.choices) + len(s.points)/pointsPerChoice })}
 }
 
 // WithPredictor returns a Planner over p, the predictor after refitting the
@@ -117,6 +117,12 @@ func (pl *Planner) Memory(c spec.Config) (memory.Estimator, error) {
 type answer struct {
 	choice Choice
 	ok     bool
+}
+
+// weighBest weighs an answer of Best as 1, and more by its shapes: "1+1+1..." is long on many nodes.
+func weighBest(k requestKey, a answer) int {
+	const bytes = 16 << 10
+	return 1 + (len(k.r.Shape.Devices)+len(a.choice.Config.Shape.Devices))/bytes
 }
 
 // Best returns the best choice that fits under the request's objective. Ties go to

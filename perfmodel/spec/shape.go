@@ -22,9 +22,13 @@ func (s Shape) Host() Host { return Host{MilliCPUs: 1000 * int64(s.CPUs), Bytes:
 // NewShape returns the canonical shape with perNode devices on each node. Zeros are dropped and the order does
 // not matter.
 func NewShape(perNode ...int) Shape {
-	s := slices.DeleteFunc(slices.Clone(perNode), func(n int) bool { return n <= 0 })
-	slices.SortFunc(s, func(a, b int) int { return b - a })
-	return sorted(s)
+	var runs []run
+	for _, n := range perNode {
+		if n > 0 {
+			runs = append(runs, run{1, n})
+		}
+	}
+	return shapeOf(runs)
 }
 
 // Packed returns the shape of n devices on as few nodes of perNode devices as possible: full nodes and at most
@@ -33,28 +37,34 @@ func Packed(n, perNode int) Shape {
 	if perNode < 1 {
 		perNode = 1
 	}
-	nodes := make([]int, 0, max(n, 0)/perNode+1)
-	for ; n > 0; n -= perNode {
-		nodes = append(nodes, min(n, perNode))
-	}
-	return sorted(nodes)
+	n = max(n, 0)
+	return shapeOf([]run{{n / perNode, perNode}, {1, n % perNode}})
 }
 
-// sorted returns the shape with a positive number of devices on each node, largest first.
-func sorted(perNode []int) Shape {
-	b := make([]byte, 0, 3*len(perNode))
-	for _, n := range perNode {
-		if len(b) > 0 {
-			b = append(b, '+')
+// run is a number of nodes with as many devices each. One without nodes or devices stands for none.
+type run struct{ nodes, devices int }
+
+// shapeOf returns the shape of runs, which it sorts.
+func shapeOf(runs []run) Shape {
+	slices.SortFunc(runs, func(a, b run) int { return b.devices - a.devices })
+	var b strings.Builder
+	for _, r := range runs {
+		if r.devices == 0 {
+			continue
 		}
-		b = strconv.AppendInt(b, int64(n), 10)
+		node := "+" + strconv.Itoa(r.devices)
+		b.Grow(r.nodes * len(node))
+		for range r.nodes {
+			b.WriteString(node)
+		}
 	}
-	return Shape{Devices: string(b)}
+	return Shape{Devices: strings.TrimPrefix(b.String(), "+")}
 }
 
 // ParseShape reads "8+8", or "2x8" for the same shape, and returns the canonical form.
 func ParseShape(s string) (Shape, error) {
-	var nodes []int
+	var runs []run
+	nodes, devices := 0, 0
 	for _, part := range strings.Split(s, "+") {
 		times, size, ok := strings.Cut(strings.TrimSpace(part), "x")
 		if !ok {
@@ -62,14 +72,15 @@ func ParseShape(s string) (Shape, error) {
 		}
 		t, err1 := strconv.Atoi(times)
 		n, err2 := strconv.Atoi(size)
-		if err1 != nil || err2 != nil || t < 1 || n < 1 || t > maxDegree || n > maxDegree || len(nodes)+t > maxDegree {
+		if err1 != nil || err2 != nil || t < 1 || n < 1 || t > maxDegree || n > maxDegree || nodes+t > maxDegree {
 			return Shape{}, fmt.Errorf("spec: shape %q: %q is not a positive number of devices, want a form like 8+8 or 2x8", s, part)
 		}
-		for range t {
-			nodes = append(nodes, n)
+		runs, nodes, devices = append(runs, run{t, n}), nodes+t, devices+t*n
+		if devices > maxDegree {
+			return Shape{}, fmt.Errorf("spec: shape %q has more than %d devices", s, maxDegree)
 		}
 	}
-	return NewShape(nodes...), nil
+	return shapeOf(runs), nil
 }
 
 // PerNode returns the devices on each node, most first.
