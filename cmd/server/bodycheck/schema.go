@@ -120,7 +120,7 @@ func (v *validator) alternative(s *huma.Schema, x gjson.Result) *huma.Schema {
 
 func (v *validator) object(s *huma.Schema, x gjson.Result) {
 	missing := slices.Clone(s.Required)
-	keys := 0
+	seen, keys := make([]string, 0, 16), 0
 	x.ForEach(func(key, field gjson.Result) bool {
 		if keys++; keys > maxKeys {
 			v.add(x, fmt.Sprintf(validation.MsgExpectedMaxProperties, maxKeys))
@@ -133,6 +133,8 @@ func (v *validator) object(s *huma.Schema, x gjson.Result) {
 		v.path.Push(problem.Echo(key.String()))
 		defer v.path.Pop()
 		switch {
+		case name != "" && slices.Contains(seen, name): // encoding/json would mix both
+			v.add(x, "repeated property")
 		case of == nil:
 			if closed, ok := s.AdditionalProperties.(bool); ok && !closed {
 				v.add(x, validation.MsgUnexpectedProperty)
@@ -144,6 +146,7 @@ func (v *validator) object(s *huma.Schema, x gjson.Result) {
 			v.value(of, field)
 			v.freeText = outer
 		}
+		seen = append(seen, name)
 		return !v.full()
 	})
 	if v.full() {
