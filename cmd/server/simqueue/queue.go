@@ -136,7 +136,7 @@ func (m *Queue) Add(ctx context.Context, in *SimulationRequest) (Simulation, err
 	n.state.ID = strconv.Itoa(m.last)
 	m.all = append(m.all, n)
 	var ended context.Context
-	ended, n.cancel = context.WithTimeoutCause(m.ctx, m.o.Timeout, fmt.Errorf("ended after %v", m.o.Timeout))
+	ended, n.cancel = context.WithCancel(m.ctx)
 	m.ended.Go(func() { m.simulate(ended, n, run) })
 	return n.state, nil
 }
@@ -187,6 +187,8 @@ func (m *Queue) turnOf(ctx context.Context, n *simulation, run *experiment.Simul
 		return nil, drawn, err
 	}
 	defer done()
+	ctx, cancel := context.WithTimeoutCause(ctx, m.o.Timeout, fmt.Errorf("ended after %v", m.o.Timeout))
+	defer cancel()
 	m.mu.Lock()
 	n.state.Status = "running"
 	m.mu.Unlock()
