@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"syscall"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -57,6 +58,8 @@ func Of(err error) *Problem {
 		return New(http.StatusServiceUnavailable, "", "the server is shutting down")
 	case errors.Is(err, store.ErrNoSpace):
 		return New(http.StatusInsufficientStorage, "", "the disk of the store is nearly full: nothing was stored")
+	case errors.Is(err, syscall.ENOSPC): // of a fit, which writes models
+		return New(http.StatusInsufficientStorage, "", "the disk of the server is full")
 	}
 	return New(http.StatusInternalServerError, "", "an internal error, which was logged")
 }
