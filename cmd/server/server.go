@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync"
@@ -162,6 +163,7 @@ func (s *Server) start(requests context.Context, l net.Listener, h http.Handler,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		TLSConfig:         s.o.TLS.Clone(), // net/http changes it
+		ErrorLog:          slog.NewLogLogger(s.o.Log.Handler(), slog.LevelWarn),
 	}
 	if change != nil {
 		change(srv)
