@@ -23,15 +23,16 @@ import (
 // otlpReceiver keeps what it receives as OTLP over HTTP.
 type otlpReceiver struct {
 	*httptest.Server
-	mu        sync.Mutex
-	spans     []*tracepb.Span
-	metrics   map[string]bool
-	resources map[string]string // attributes
-	faults    []string
+	mu         sync.Mutex
+	spans      []*tracepb.Span
+	metrics    map[string]bool
+	attributes map[string]bool   // of histograms
+	resources  map[string]string // attributes
+	faults     []string
 }
 
 func newOTLPReceiver(t *testing.T) *otlpReceiver {
-	r := &otlpReceiver{metrics: map[string]bool{}, resources: map[string]string{}}
+	r := &otlpReceiver{metrics: map[string]bool{}, attributes: map[string]bool{}, resources: map[string]string{}}
 	receive := func(in proto.Message, use func()) http.HandlerFunc {
 		return func(w http.ResponseWriter, req *http.Request) {
 			r.mu.Lock()
@@ -64,6 +65,11 @@ func newOTLPReceiver(t *testing.T) *otlpReceiver {
 			for _, scope := range of.ScopeMetrics {
 				for _, m := range scope.Metrics {
 					r.metrics[m.Name] = true
+					for _, p := range m.GetHistogram().GetDataPoints() {
+						for _, a := range p.Attributes {
+							r.attributes[a.Key] = true
+						}
+					}
 				}
 			}
 		}
@@ -216,6 +222,9 @@ func checkTelemetry(t *testing.T, r *otlpReceiver, s *serving, log string) {
 		if !r.metrics[name] {
 			t.Errorf("no metric %s among %q", name, slices.Sorted(maps.Keys(r.metrics)))
 		}
+	}
+	if r.attributes["server.address"] || r.attributes["server.port"] || !r.attributes["http.route"] {
+		t.Errorf("attributes of metrics: %v; clients choose the host", r.attributes)
 	}
 	if r.resources["service.name"] != "pacer" || r.resources["host.name"] == "" || len(r.faults) > 0 {
 		t.Errorf("resources %v, faults %q", r.resources, r.faults)

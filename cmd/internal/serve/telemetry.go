@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 	bridge "go.opentelemetry.io/contrib/bridges/prometheus"
 	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/metric"
@@ -117,7 +118,9 @@ func telemetry(c *cli.Context, o *server.Options) (done func(), err error) {
 			return done, fmt.Errorf("serve: telemetry: %w", err)
 		}
 		o.Registry = prometheus.NewRegistry()
-		p := metric.NewMeterProvider(metric.WithResource(about), metric.WithReader(
+		// Clients choose the host that they name, so it is no attribute: the specification has it as optional, with a warning.
+		hostless := metric.NewView(metric.Instrument{Name: "http.server.*"}, metric.Stream{AttributeFilter: attribute.NewDenyKeysFilter(semconv.ServerAddressKey, semconv.ServerPortKey)})
+		p := metric.NewMeterProvider(metric.WithResource(about), metric.WithView(hostless), metric.WithReader(
 			metric.NewPeriodicReader(exporter, metric.WithProducer(bridge.NewMetricProducer(bridge.WithGatherer(o.Registry))))))
 		o.Meters = p
 		ends = append(ends, p.Shutdown)
