@@ -92,6 +92,61 @@ func TestAbuseBodies(t *testing.T) {
 	}
 }
 
+// Shapes of many nodes are short in a request and long once they are read. Those of one request take little memory, and
+// those of predictions that are kept too.
+func TestAbuseShapes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("counts memory, to which the race detector adds")
+	}
+	const known = `"model":"llama3-8b","accelerator":"h100"`
+	bodies := func(list, item string) string {
+		items := make([]string, 1000)
+		for i := range items {
+			items[i] = fmt.Sprintf(item, 1000000-i)
+		}
+		return fmt.Sprintf(`{%q:[%s]}`, list, strings.Join(items, ","))
+	}
+	s := newServer(t, Options{})
+	for _, c := range []struct {
+		name, path, body string
+		status           int
+		says             string // at the end of the answer
+	}{
+		{"names", "/v1/measurements", bodies("measurements", `{"config":{`+known+`,"plan":"dp=%[1]d","shape":"%[1]dx1"},"outcome":"oom","source":"s"}`), 413, "post fewer at a time"},
+		{"objects", "/v1/measurements", bodies("measurements", `{"config":{`+known+`,"plan":"dp=%[1]d","shape":{"devices":"%[1]dx1"}},"outcome":"oom","source":"s"}`), 413, "post fewer at a time"},
+		{"usual nodes", "/v1/measurements", bodies("measurements", `{"config":{`+known+`,"plan":"dp=%d"},"outcome":"oom","source":"s"}`), 413, "post fewer at a time"},
+		{"questions", "/v1/predict/batch", bodies("questions", `{`+known+`,"plan":"dp=%d","per_node":1}`), 200, "ask about fewer plans at a time"},
+		{"another shape", "/v1/predict/batch", bodies("questions", `{`+known+`,"plan":"dp=8","shape":"%[1]dx1048576"}`), 200, "has more than 1048576 devices"},
+		{"unfit shape", "/v1/predict/batch", bodies("questions", `{`+known+`,"plan":"dp=8","shape":"%dx1"}`), 200, "ask about fewer plans at a time"},
+	} {
+		cpu, allocated := usage(t)
+		w := do(s, http.MethodPost, c.path, c.body)
+		cpuAfter, allocatedAfter := usage(t)
+		if text := w.Body.String(); w.Code != c.status || !strings.Contains(text[max(0, len(text)-1500):], c.says) {
+			t.Errorf("%s: %d, %.300s", c.name, w.Code, text)
+		}
+		t.Logf("%-13s %.2f CPU-s, %d MiB", c.name, cpuAfter-cpu, (allocatedAfter-allocated)>>20)
+		if mib := (allocatedAfter - allocated) >> 20; mib > 256 {
+			t.Errorf("%s: %d MiB allocated, want at most 256", c.name, mib)
+		}
+	}
+	live := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC() // pools keep what they have for one
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := live()
+	for i := range 50 {
+		do(s, http.MethodPost, "/v1/predict", fmt.Sprintf(`{%s,"plan":"dp=%d","per_node":1}`, known, 1000000-i))
+	}
+	if kept := live() - before; kept > 16<<20 {
+		t.Errorf("after 50 predictions %d MiB more are kept, want at most 16", kept>>20)
+	}
+	runtime.KeepAlive(s)
+}
+
 // Every list of a request is read item by item: no schema has a keyword that the
 // validator does not know.
 func TestSchemasAreStreamed(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"reflect"
 	"strings"
 
@@ -102,7 +103,8 @@ func (in *ConfigBody) shape(plan spec.Plan, perNode int) (spec.Shape, error) {
 	case in.Shape == nil:
 		return spec.Packed(plan.Devices(), perNode), nil
 	case in.Shape.Name == "":
-		return in.Shape.Value, nil
+		shape := in.Shape.Value
+		return shape, checkShape(&shape)
 	}
 	shape, err := spec.ParseShape(in.Shape.Name)
 	if err != nil {
@@ -118,14 +120,32 @@ func (in *ConfigBody) shape(plan spec.Plan, perNode int) (spec.Shape, error) {
 // measurement.
 func (s *Server) measurements(ctx context.Context, posted []MeasurementBody) ([]spec.Measurement, error) {
 	out := make([]spec.Measurement, len(posted))
+	var shapes shapeBytes
 	for i := range posted {
 		m, err := s.measurement(ctx, &posted[i])
 		if err != nil {
 			return nil, inConfig(i, err)
 		}
+		if err := shapes.add(i, &m); err != nil {
+			return nil, err
+		}
 		out[i] = m
 	}
 	return out, nil
+}
+
+// shapeBytes counts the bytes of the shapes of a request's measurements. Each has 2 for every node of "1000000x1".
+type shapeBytes int
+
+// maxShapeBytes bounds them.
+const maxShapeBytes = 16 << 20
+
+// add counts the shape of m, measurement i.
+func (b *shapeBytes) add(i int, m *spec.Measurement) error {
+	if *b += shapeBytes(len(m.Config.Shape.Devices)); *b > maxShapeBytes {
+		return problem.New(http.StatusRequestEntityTooLarge, "", fmt.Sprintf("measurements 0 to %d are on so many nodes that their shapes take more than %d bytes: post fewer at a time", i, maxShapeBytes))
+	}
+	return nil
 }
 
 // inConfig returns the problem with the configuration of measurement i.

@@ -69,9 +69,13 @@ func (s *Server) registerMeasurements(api huma.API, m *router) {
 
 // store stores measurements by put and drops what they make out of date.
 func (s *Server) store(rows []spec.Measurement, put func(...spec.Measurement) (store.Counts, error)) (Stored, error) {
+	var shapes shapeBytes
 	for i := range rows {
 		if err := checkMeasurement(&rows[i]); err != nil {
 			return Stored{}, &query.FieldError{Field: fmt.Sprintf("measurements[%d]", i), Err: fmt.Errorf("measurement %d (source %q, origin %q): %w", i, rows[i].Source, rows[i].Origin, err)}
+		}
+		if err := shapes.add(i, &rows[i]); err != nil {
+			return Stored{}, err
 		}
 	}
 	n, err := put(rows...)

@@ -188,9 +188,6 @@ func checkShape(shape *spec.Shape) error {
 	if err != nil {
 		return &query.FieldError{Field: "shape.devices", Value: shape.Devices, Err: err}
 	}
-	if n := known.Total(); n > query.MaxDevices {
-		return &query.FieldError{Field: "shape.devices", Value: shape.Devices, Why: fmt.Sprintf("has %d devices, want at most %d", n, query.MaxDevices)}
-	}
 	shape.Devices = known.Devices
 	return nil
 }

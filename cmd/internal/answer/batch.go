@@ -3,6 +3,7 @@ package answer
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"strings"
 	"sync/atomic"
 
@@ -17,7 +18,11 @@ type Batch struct {
 	answerer *Answerer
 	check    func(*Question) error
 	sites    map[Question]*site // by fields besides those of query.FixedPlan
+	shapes   int                // bytes of the shapes that are prepared
 }
+
+// maxShapes bounds the shapes of a batch, bytes. A shape has 2 for each node of "1000000x1".
+const maxShapes = 32 << 20
 
 // site is a request with names that are looked up.
 type site struct {
@@ -30,7 +35,7 @@ type site struct {
 
 // NewBatch returns a Batch of questions that pass check, unless that is nil.
 func (c *Answerer) NewBatch(check func(*Question) error) *Batch {
-	return &Batch{c, check, map[Question]*site{}}
+	return &Batch{answerer: c, check: check, sites: map[Question]*site{}}
 }
 
 // Prepared is a plan that is looked up and checked. It answers for every length of samples. Safe for concurrent use.
@@ -73,8 +78,12 @@ func (b *Batch) Prepare(ctx context.Context, q *Question) *Prepared {
 	if s.err != nil {
 		return &Prepared{err: s.err}
 	}
+	if b.shapes > maxShapes {
+		return &Prepared{err: &query.FieldError{Field: "shape", Value: q.Shape, Why: fmt.Sprintf("is one too many for the %d bytes of shapes in a batch, 2 or more for each node: ask about fewer plans at a time", maxShapes)}}
+	}
 	r := s.resolved
-	if err := r.Fix(&s.request, query.FixedPlan{Plan: q.Plan, Shape: strings.Clone(q.Shape), Devices: q.Devices}); err != nil {
+	err := r.Fix(&s.request, query.FixedPlan{Plan: q.Plan, Shape: strings.Clone(q.Shape), Devices: q.Devices})
+	if b.shapes += len(r.Shape.Devices); err != nil {
 		return &Prepared{err: err}
 	}
 	return &Prepared{site: s, plan: s.model.Planner.PrepareFixed(&s.resolved.Request, r.Plan, r.Shape)}

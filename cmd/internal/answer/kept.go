@@ -15,6 +15,8 @@ const (
 	maxPlans = 1024
 	// maxKeptText bounds the text that a plan is kept by, bytes.
 	maxKeptText = 512
+	// maxKeptShape bounds the shape of a plan that is kept, bytes: 8192 nodes.
+	maxKeptShape = 16 << 10
 )
 
 // Kept returns the plan of a body of POST /v1/predict, nil if none is kept, and the tokens of its samples, 0 for the plan's
@@ -37,9 +39,10 @@ func (c *Answerer) Kept(body []byte) (p *Prepared, seq int) {
 func (c *Answerer) Keep(ctx context.Context, q *Question, body []byte) *Prepared {
 	generation := c.Generation()
 	key := q.PlanOnly().clone()
-	p := c.NewBatch(nil).PrepareRows(ctx, &key)
+	batch := c.NewBatch(nil)
+	p := batch.PrepareRows(ctx, &key)
 	from, to, seq := seqOf(body)
-	if p.err != nil || len(body) > maxKeptText || seq != q.Seq-key.Seq {
+	if p.err != nil || batch.shapes > maxKeptShape || len(body) > maxKeptText || seq != q.Seq-key.Seq {
 		return p
 	}
 	c.mu.Lock()

@@ -55,10 +55,10 @@ func layout(plan spec.Plan, perNode int, f FixedPlan) (spec.Shape, error) {
 		return shape, &FieldError{Field: "shape", Value: f.Shape, Err: err}
 	}
 	if shape.Total() != n {
-		return shape, &FieldError{Field: "shape", Value: shape.Devices, Why: fmt.Sprintf("has %d devices, the plan needs %d", shape.Total(), n)}
+		return shape, &FieldError{Field: "shape", Value: f.Shape, Why: fmt.Sprintf("has %d devices, the plan needs %d", shape.Total(), n)}
 	}
 	if shape.Most() > perNode {
-		return shape, &FieldError{Field: "shape", Value: shape.Devices, Why: fmt.Sprintf("has %d devices on one node, the node holds %d; {per_node} changes that", shape.Most(), perNode)}
+		return shape, &FieldError{Field: "shape", Value: f.Shape, Why: fmt.Sprintf("has %d devices on one node, the node holds %d; {per_node} changes that", shape.Most(), perNode)}
 	}
 	return shape, nil
 }

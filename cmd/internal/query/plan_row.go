@@ -3,9 +3,7 @@ package query
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
-	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -178,18 +176,8 @@ func Ties(rows []PlanRow) int {
 // ShapeText writes the devices of each node, of more than eight nodes as runs:
 // "8+8", "16x8+4". Both forms are read.
 func ShapeText(s spec.Shape) string {
-	nodes := s.PerNode()
-	if len(nodes) <= 8 {
+	if s.Nodes() <= 8 {
 		return s.Devices
 	}
-	var runs []string
-	for i := 0; i < len(nodes); {
-		j := i
-		for j < len(nodes) && nodes[j] == nodes[i] {
-			j++
-		}
-		runs = append(runs, fmt.Sprintf("%dx%d", j-i, nodes[i]))
-		i = j
-	}
-	return strings.Join(runs, "+")
+	return s.String()
 }
