@@ -78,16 +78,22 @@ func (s *Server) store(rows []spec.Measurement, put func(...spec.Measurement) (s
 			return Stored{}, err
 		}
 	}
+	if err := s.db.CheckSpace(); err != nil {
+		return Stored{}, err
+	}
+	keys := keysOf(rows)
+	if err := s.fits.expect(keys); err != nil {
+		return Stored{}, errors.Join(err, s.fits.stored(keys, false))
+	}
 	n, err := put(rows...)
 	for result, count := range map[string]int{"added": n.Added, "updated": n.Updated, "unchanged": n.Unchanged, "forgotten": n.Forgotten} {
 		s.metrics.stored.WithLabelValues(result).Add(float64(count))
 	}
-	if n.Added+n.Updated > 0 {
-		keys := keysOf(rows)
+	changed := n.Added+n.Updated > 0
+	if changed {
 		s.models.Measured(keys)
-		err = errors.Join(err, s.fits.stale(keys))
 	}
-	return s.stored(n), err
+	return s.stored(n), errors.Join(err, s.fits.stored(keys, changed))
 }
 
 func checkMeasurement(m *spec.Measurement) error {

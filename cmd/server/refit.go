@@ -32,7 +32,9 @@ type refitter struct {
 	fits func(context.Context, map[spec.Key]bool) error
 
 	mu      sync.Mutex
-	keys    map[spec.Key]bool // canonical, measured since they were fitted
+	keys    map[spec.Key]int  // canonical, measured since they were fitted, each with the number of its last mark
+	marks   int               // number of the last one
+	storing map[spec.Key]int  // requests that store measurements of a key
 	fitting map[spec.Key]bool // taken, and not fitted yet
 	since   time.Time         // when the first of keys was measured
 	more    chan struct{}     // keys have been added
@@ -43,7 +45,7 @@ type refitter struct {
 const unfittedFile = "unfitted.json"
 
 func newRefitter(s *Server) *refitter {
-	f := &refitter{s: s, turn: make(chan struct{}, 1), keys: map[spec.Key]bool{}, more: make(chan struct{}, 1),
+	f := &refitter{s: s, turn: make(chan struct{}, 1), keys: map[spec.Key]int{}, storing: map[spec.Key]int{}, more: make(chan struct{}, 1),
 		file: filepath.Join(filepath.Dir(s.db.Dir()), unfittedFile)}
 	f.fits = f.refit
 	return f
@@ -67,15 +69,15 @@ func (f *refitter) load() error {
 
 // save writes the keys that are not fitted to the file. The caller holds mu.
 func (f *refitter) save() error {
-	all := maps.Clone(f.keys)
-	maps.Copy(all, f.fitting)
+	all := slices.Concat(slices.Collect(maps.Keys(f.keys)), slices.Collect(maps.Keys(f.fitting)), slices.Collect(maps.Keys(f.storing)))
 	if len(all) == 0 {
 		if err := os.Remove(f.file); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		return nil
 	}
-	keys := slices.SortedFunc(maps.Keys(all), perfmodel.CompareKeys)
+	slices.SortFunc(all, perfmodel.CompareKeys)
+	keys := slices.Compact(all)
 	return atomicfile.Write(f.file, 0o600, func(w io.Writer) error { return json.NewEncoder(w).Encode(keys) })
 }
 
@@ -90,7 +92,10 @@ func (f *refitter) stale(keys []spec.Key) error {
 		f.since = time.Now()
 	}
 	known := len(f.keys)
-	maps.Copy(f.keys, query.CanonicalKeys(keys))
+	f.marks++
+	for k := range query.CanonicalKeys(keys) {
+		f.keys[k] = f.marks
+	}
 	select {
 	case f.more <- struct{}{}:
 	default: // a signal is pending
@@ -99,6 +104,43 @@ func (f *refitter) stale(keys []spec.Key) error {
 		return nil
 	}
 	return f.save()
+}
+
+// expect lists keys in the file before measurements of them are stored: a process that is killed meanwhile leaves none
+// unfitted. stored must be called after.
+func (f *refitter) expect(keys []spec.Key) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	listed := true
+	for k := range query.CanonicalKeys(keys) {
+		listed = listed && (f.keys[k] > 0 || f.fitting[k] || f.storing[k] > 0)
+		f.storing[k]++
+	}
+	if listed {
+		return nil
+	}
+	return f.save()
+}
+
+// stored marks the keys of expect for the next refit where measurements of them have changed.
+func (f *refitter) stored(keys []spec.Key, changed bool) error {
+	var err error
+	if changed {
+		err = f.stale(keys)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	listed := true
+	for k := range query.CanonicalKeys(keys) {
+		if f.storing[k]--; f.storing[k] == 0 {
+			delete(f.storing, k)
+			listed = listed && (f.keys[k] > 0 || f.fitting[k])
+		}
+	}
+	if !listed {
+		err = errors.Join(err, f.save())
+	}
+	return err
 }
 
 // waiting returns the number of marked keys and how long the first has been marked.
@@ -116,8 +158,31 @@ func (f *refitter) waiting() (keys int, oldest time.Duration) {
 func (f *refitter) take() map[spec.Key]bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.fitting, f.keys = f.keys, map[spec.Key]bool{}
+	f.fitting = map[spec.Key]bool{}
+	for k := range f.keys {
+		f.fitting[k] = true
+	}
+	clear(f.keys)
 	return f.fitting
+}
+
+// unmark removes the marks of keys that were fitted, but for those after mark number last.
+func (f *refitter) unmark(fitted []spec.Key, last int) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for k := range query.CanonicalKeys(fitted) {
+		if f.keys[k] <= last {
+			delete(f.keys, k)
+		}
+	}
+	return f.save()
+}
+
+// lastMark returns the number of the last mark.
+func (f *refitter) lastMark() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.marks
 }
 
 // run fits in the background until ctx ends.
@@ -223,7 +288,7 @@ func (f *refitter) fit(ctx context.Context, fam perfmodel.Family, filter store.F
 	case <-ctx.Done():
 		return FitResponse{}, ctx.Err()
 	}
-	start := time.Now()
+	start, last := time.Now(), f.lastMark()
 	var rows []spec.Measurement
 	if keys == nil {
 		rows, err = f.s.resolver.Rows(ctx, filter)
@@ -250,6 +315,11 @@ func (f *refitter) fit(ctx context.Context, fam perfmodel.Family, filter store.F
 	f.s.announceFitted()
 	if err != nil {
 		return FitResponse{}, err
+	}
+	if f.s.o.Refit <= 0 && keys == nil && len(filter.Sources) == 0 { // else the background fits all families
+		if err := f.unmark(fitted, last); err != nil {
+			return FitResponse{}, err
+		}
 	}
 	f.s.metrics.fits.WithLabelValues("fitted").Add(float64(len(cards)))
 	f.s.metrics.fits.WithLabelValues("skipped").Add(float64(len(skipped)))

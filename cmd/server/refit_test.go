@@ -3,7 +3,9 @@ package server
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/profiler/store"
 )
 
 // Under a measurement a second for ten minutes, models are never older than twice
@@ -75,6 +78,61 @@ func TestRefitWaitsForTheEndOfABurst(t *testing.T) {
 		stop()
 		synctest.Wait()
 	})
+}
+
+// Measurements have their mark for the next fit on the disk before they are stored, and lose it where none has changed.
+func TestMarkBeforeMeasurements(t *testing.T) {
+	s := newServer(t, Options{Refit: time.Hour})
+	rows := measured(t, s, 1.5)
+	marked := func() int {
+		t.Helper()
+		next := newRefitter(s) // of a process after this one
+		if err := next.load(); err != nil {
+			t.Fatal(err)
+		}
+		n, _ := next.waiting()
+		return n
+	}
+	for _, changed := range []bool{false, true} {
+		_, err := s.store(rows, func(ms ...spec.Measurement) (n store.Counts, err error) {
+			if marked() != 1 {
+				t.Error("no mark while measurements are stored")
+			}
+			if changed {
+				return s.db.PutAll(t.Context(), ms...)
+			}
+			return store.Counts{Unchanged: len(ms)}, nil
+		})
+		if n := marked(); err != nil || (n == 1) != changed {
+			t.Errorf("changed: %v: %d models are marked, %v", changed, n, err)
+		}
+	}
+	if len(s.fits.storing) != 0 {
+		t.Errorf("%v", s.fits.storing)
+	}
+}
+
+// Without fits in the background a requested one removes the marks of what it fits, but not those made meanwhile.
+func TestRequestedFitUnmarks(t *testing.T) {
+	s := newServer(t, Options{})
+	rows := measured(t, s, 1.5)
+	waiting := func() int {
+		n, _ := s.fits.waiting()
+		return n
+	}
+	post[Stored](t, s, "/v1/measurements", bodyOf(t, rowsToPost{rows}))
+	post[FitResponse](t, s, "/v1/fit", `{"sources":["`+rows[0].Source+`"]}`)
+	if waiting() != 1 {
+		t.Errorf("%d models are marked after a fit of some measurements", waiting())
+	}
+	post[FitResponse](t, s, "/v1/fit", `{}`)
+	if _, err := os.Stat(s.fits.file); waiting() != 0 || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%d models are marked after a fit; file: %v", waiting(), err)
+	}
+	last := s.fits.lastMark()
+	if err := errors.Join(s.fits.stale(keysOf(rows)), s.fits.unmark(keysOf(rows), last)); err != nil || waiting() != 1 {
+		t.Errorf("%d models are marked after measurements that came during a fit, %v", waiting(), err)
+	}
 }
 
 // Keys that a fit fails for, or that a killed server left, are fitted later.
