@@ -30,7 +30,7 @@ var accelerateYAML = format{
 		"deepspeed_config.deepspeed_moe_layer*":  {"experts are configured here", 0.1, 0.1},
 		"fsdp_config.fsdp_limit_all_gathers":     {"gathers wait for each other", 0.02, 0.03},
 	},
-	finish: accelerateFinish, outside: outsideAccelerate, edits: accelerateEdits,
+	prepare: accelerateInUse, finish: accelerateFinish, outside: outsideAccelerate, edits: accelerateEdits,
 }
 
 // accelerateNested are keys of its plugins that change neither time nor memory.
@@ -39,6 +39,21 @@ var accelerateNested = slices.Concat(
 	under("parallelism_config.parallelism_config_", "cp_backend", "cp_comm_strategy", "sp_backend", "sp_seq_length", "sp_seq_length_is_variable", "sp_attn_implementation"),
 	under("megatron_lm_config.", "megatron_lm_gradient_clipping"))
 
+// accelerateInUse leaves out the settings of plugins that distributed_type does not name: accelerate launch ignores them.
+func accelerateInUse(r *Recipe, entries []keyfile.Entry) (out []keyfile.Entry) {
+	r.entries = entries
+	kind := r.valueOf("distributed_type")
+	for _, e := range entries {
+		plugin, _, nested := strings.Cut(e.Key, "_config.")
+		if nested && kind != "" && slices.Contains([]string{"fsdp", "deepspeed", "megatron_lm"}, plugin) && !strings.EqualFold(plugin, kind) {
+			r.Ignored = append(r.Ignored, e.Key)
+			continue
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
 // moreThanOne sets a degree unless it is 1: there are two keys for one degree.
 func moreThanOne(of Field) rule {
 	return func(r *Recipe, e *keyfile.Entry) {
@@ -46,6 +61,15 @@ func moreThanOne(of Field) rule {
 			number(of)(r, e)
 		}
 	}
+}
+
+// stageOfAccelerate sets the stage that Accelerate takes where neither it nor a file of DeepSpeed gives one.
+func (r *Recipe) stageOfAccelerate(files ...string) {
+	if _, ok := r.numbers[ZeRO]; !ok && !slices.ContainsFunc(files, func(key string) bool { return r.valueOf(key) != "" }) {
+		r.numbers[ZeRO] = 2
+		r.assume("zero=2, as Accelerate has it unless zero_stage says otherwise")
+	}
+	r.paramsStay()
 }
 
 func accelerateFinish(r *Recipe) {
@@ -57,6 +81,8 @@ func accelerateFinish(r *Recipe) {
 	case kind == "FSDP":
 		r.fsdpDefaults("fsdp_config.")
 		r.setDefault(ZeRO, 3)
+	case kind == "DEEPSPEED":
+		r.stageOfAccelerate("deepspeed_config.deepspeed_config_file")
 	case strings.HasPrefix(kind, "MULTI"):
 		r.setDefault(ZeRO, 0)
 	}

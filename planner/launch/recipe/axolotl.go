@@ -11,7 +11,7 @@ import (
 var axolotlYAML = format{
 	name: "axolotl", doc: "axolotl: YAML", syntax: isYAML, needs: []string{"base_model"},
 	keys: map[string]rule{
-		"base_model": text(ModelName), "sequence_len": number(SeqLen), "micro_batch_size": number(MicroBatch), "gradient_accumulation_steps": number(GradAccum), "batch_size": number(GlobalBatch), "optimizer": lower(Optimizer),
+		"base_model": text(ModelName), "sequence_len": number(SeqLen), "micro_batch_size": number(MicroBatch), "gradient_accumulation_steps": number(GradAccum), "batch_size": number(localBatch), "optimizer": lower(Optimizer),
 		"adapter": nothing, "lora_r": number(LoRARank), "lora_target_modules": text(Modules), "lora_target_linear": nothing, "load_in_4bit": when(Bits, 4), "load_in_8bit": when(Bits, 8), "peft_use_dora": nothing,
 		"lora_target_parameters": moreModules, "gptq": when(Bits, 4), "gradient_checkpointing": axolotlCheckpointing, "sample_packing": yesNo(Packed),
 		"dp_shard_size": number(shards), "dp_replicate_size": number(replicas), "tensor_parallel_size": number(TP), "context_parallel_size": number(CP), "sequence_parallel_degree": number(CP), "expert_parallel_size": number(EP),
@@ -150,6 +150,16 @@ func moreModules(r *Recipe, e *keyfile.Entry) {
 }
 
 func axolotlFinish(r *Recipe) {
+	r.nested()
+	if local, ok := r.numbers[localBatch]; ok { // samples of a device and a step (axolotl/utils/config)
+		micro := r.or(MicroBatch, 1)
+		switch {
+		case r.has("gradient_accumulation_steps"):
+			r.problem("batch_size and gradient_accumulation_steps: axolotl takes one of them")
+		case micro > 0:
+			r.numbers[GradAccum] = max(local/micro, 1)
+		}
+	}
 	if r.flagOf("fp8") {
 		r.texts[Precision] = "fp8"
 	}

@@ -1,6 +1,8 @@
 package recipe
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -117,13 +119,39 @@ func deepspeedFinish(r *Recipe) {
 	}
 	bf, _ := is("bf16.enabled")
 	old, _ := is("bfloat16.enabled")
-	fp, noFP := is("fp16.enabled")
+	fp, _ := is("fp16.enabled")
+	r.oneFormat("bf16.enabled", "fp16.enabled")
 	switch {
 	case bf || old:
 		r.texts[Precision] = "bf16"
 	case fp:
 		r.texts[Precision] = "fp16"
-	case noFP && r.valueOf("bf16.enabled") == "" && r.valueOf("bfloat16.enabled") == "":
+	case !slices.ContainsFunc(r.entries, func(e keyfile.Entry) bool { return strings.HasSuffix(e.Key, "16.enabled") && e.Open() }):
 		r.texts[Precision] = "fp32"
+		r.fp32("bf16 nor fp16")
+	}
+	r.paramsStay()
+}
+
+// fp32 says that a file, which is not within another one, names no number format.
+func (r *Recipe) fp32(neither string) {
+	if r.text != "" {
+		r.assume("numbers of 32 bits: the file enables neither " + neither)
+	}
+}
+
+// oneFormat is for two keys of which one is on at most.
+func (r *Recipe) oneFormat(bf16, fp16 string) {
+	if r.flagOf(bf16) && r.flagOf(fp16) {
+		r.problem("%s and %s are both on: the framework takes one of them", bf16, fp16)
+	}
+}
+
+// paramsStay keeps parameters on the device below stage 3, where DeepSpeed does not offload them.
+func (r *Recipe) paramsStay() {
+	if stage, ok := r.numbers[ZeRO]; ok && stage < 3 && strings.Contains(r.texts[Offload], "params") {
+		kept, _, _ := strings.Cut(r.texts[Offload], "params")
+		r.texts[Offload] = cmp.Or(strings.TrimSuffix(kept, "+"), "none")
+		r.assume(fmt.Sprintf("parameters stay on the device: DeepSpeed offloads them at stage 3 only, and the file has stage %d", stage))
 	}
 }

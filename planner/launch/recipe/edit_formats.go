@@ -62,13 +62,21 @@ func automodelStage(r *Recipe, p *spec.Plan) ([]change, string) {
 
 var axolotlEdits = map[Field]planEdit{
 	DP: meshShards("dp_shard_size"), TP: writes(TP, "tensor_parallel_size"), CP: writes(CP, "context_parallel_size", "sequence_parallel_degree"), EP: writes(EP, "expert_parallel_size"),
-	PP: cannot("axolotl has no pipelines"), MicroBatch: writes(MicroBatch, "micro_batch_size"), GradAccum: writes(GradAccum, "gradient_accumulation_steps"),
+	PP: cannot("axolotl has no pipelines"), MicroBatch: writes(MicroBatch, "micro_batch_size"), GradAccum: axolotlSteps,
 	Recompute: wholeLayers("gradient_checkpointing"), Precision: multiplies([]change{{key: "fp8", value: "true"}}, "false", switchesOf), SP: cannot("the plan of tensor parallelism of transformers decides it"),
 	Offload: orShipped(fsdpMoves("fsdp_config.offload_params", "fsdp_config.fsdp_offload_params")),
 	Shard:   wholeShard("dp_replicate_size", "dp_shard_size"),
 	ZeRO: orShipped(fsdpStage(func(zero int) []change {
 		return []change{{key: "fsdp_version", value: "2"}, {key: "fsdp_config.auto_wrap_policy", value: "TRANSFORMER_BASED_WRAP"}, {key: "fsdp_config.reshard_after_forward", value: strconv.FormatBool(zero == 3)}}
 	}, []string{"fsdp_config.reshard_after_forward", "fsdp_config.fsdp_reshard_after_forward"}, []string{"fsdp_config.sharding_strategy", "fsdp_config.fsdp_sharding_strategy"})),
+}
+
+// axolotlSteps writes accumulation steps, or the samples of a device and a step where the file has those.
+func axolotlSteps(r *Recipe, p *spec.Plan) ([]change, string) {
+	if r.has("batch_size") {
+		return []change{{key: "batch_size", value: strconv.Itoa(p.MicroBatch * p.AccumSteps)}}, ""
+	}
+	return writes(GradAccum, "gradient_accumulation_steps")(r, p)
 }
 
 // meshShards writes how many devices share the states where the file says it, and its degrees are those of all devices.

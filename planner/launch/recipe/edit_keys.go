@@ -156,6 +156,9 @@ func (r *Recipe) elsewhere() string {
 	if v := cmp.Or(r.deepspeedName(), r.valueOf(accelerateFile)); v != "" {
 		return "ZeRO and offload are in another file: change them in " + v
 	}
+	if slices.ContainsFunc(r.entries, func(e keyfile.Entry) bool { return strings.HasPrefix(e.Key, "deepspeed.") }) {
+		return "ZeRO and offload are in the settings of DeepSpeed that the file has"
+	}
 	return ""
 }
 

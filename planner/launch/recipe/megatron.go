@@ -1,11 +1,11 @@
 package recipe
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
+	"github.com/pacer-ml/pacer/planner/launch/recipe/pattern"
 )
 
 // megatronArguments are the arguments of Megatron-LM (megatron/training/arguments.py of core 0.15 and before) and of its
@@ -159,6 +159,8 @@ var megatronWeighs = map[string]effect{
 	"--swap-attention":            {"activations are moved to the host", 0.2, 0.3},
 	"--fine-grained-activation-*": {"activations are moved to the host", 0.2, 0.3},
 	"--offload-*":                 {"something is moved to the host", 0.2, 0.3},
+	"--recompute-modules":         {"which modules recompute", 0.05, 0.1},
+	"--optimizer-offload-frac*":   {"only a part of the optimizer is on the host", 0.2, 0.2},
 }
 
 // megatronInert are arguments about data, logs, checkpoints, the learning rate and numerics.
@@ -173,7 +175,7 @@ var megatronInert = []string{
 	"--disable-bias-linear", "--add-*", "--squared-relu", "--openai-gelu", "--onnx-safe", "--no-bias-*", "--no-masked-*", "--bias-*", "--masked-*", "--openai-*", "--no-persist-*", "--no-softmax*", "--window-*", "--softmax-*",
 	"--use-mcore-models", "--use-legacy-models", "--transformer-impl", "--spec", "--use-flash-attn*", "--export-*", "--te-*", "--main-*-functions", "--use-cpu-init*", "--init-model-with*", "--lazy-init*",
 	"--moe-router-*", "--moe-aux-*", "--moe-z-*", "--moe-loss-*", "--moe-grouped-*", "--moe-token-dispatcher*", "--moe-permute-*", "--moe-per-*", "--moe-min-*", "--moe-enable-*", "--moe-extended-*", "--moe-layer-recompute", "--disable-moe-*", "--enable-expert-*", "--mtp-*", "--qk-pos-*", "--v-head-dim", "--expert-interval", "--moe-deepep*",
-	"--overlap-*", "--no-gradient-*", "--gradient-*", "--ddp-*", "--delay-*", "--align-*", "--use-nccl-*", "--nccl-*", "--no-async-*", "--empty-unused-*", "--manual-gc*", "--check-for-*", "--no-check-*", "--calculate-per-*", "--cross-entropy-*", "--no-contiguous-*", "--no-scatter-*", "--use-ring-*", "--high-priority-*", "--no-barrier-*", "--suggested-*", "--use-sharp", "--cp-comm-*", "--hierarchical-context*", "--microbatch-group-*", "--account-for-*", "--decoder-*-pipeline*", "--optimizer-offload-*", "--overlap-cpu-*", "--recompute-modules", "--fp8-*", "--fp4-*", "--first-last-*", "--num-layers-at-*", "--keep-fp8*", "--disable-parameter*",
+	"--overlap-*", "--no-gradient-*", "--gradient-*", "--ddp-*", "--delay-*", "--align-*", "--use-nccl-*", "--nccl-*", "--no-async-*", "--empty-unused-*", "--manual-gc*", "--check-for-*", "--no-check-*", "--calculate-per-*", "--cross-entropy-*", "--no-contiguous-*", "--no-scatter-*", "--use-ring-*", "--high-priority-*", "--no-barrier-*", "--suggested-*", "--use-sharp", "--cp-comm-*", "--hierarchical-context*", "--microbatch-group-*", "--account-for-*", "--decoder-*-pipeline*", "--optimizer-offload-*", "--overlap-cpu-*", "--fp8-*", "--fp4-*", "--first-last-*", "--num-layers-at-*", "--keep-fp8*", "--disable-parameter*",
 	"--megatron-fsdp-version", "--expert-outer-dp*", "--zero-*", "--warmup", "--decoder-seq-length", "--DDP-impl", "--disable-gloo*", "--extra-vocab-size", "--patch-tokenizer*", "--max-padding-length", "--dataset", "--qk-rope-head-dim", "--topk-group", "--routed-scaling-factor", "--seq-aux", "--shape-order", "--o-groups", "--moe-alltoall-*", "--moe-permutation-*", "--force-multi", "--rope-scaling*", "--synchronize-each-layer", "--contig*-checkpointing", "--tile-factor", "--per-split-*", "--inference-max*", "--attention-dropout*", "--train-mode",
 	"--distributed-*", "--local-*", "--master-*", "--node-*", "--rdzv-*", "--standalone", "--max-restarts", "--tee", "--redirects", "--role", "--start-method", "--run-path", "--hostfile", "--no-ssh*", "--launcher*", "--include", "--exclude",
 	"--deepspeed", "--deepspeed-*", "--ds-*", "--no-pipeline-parallel", "--pp-partition-*", "--use-tutel", "--abort-on-*", "--enable-*", "--moe-token-drop-policy", "--inference-rng*", "--mlp-type", "--rank*", "--jobid", "--wait", "--kill-on-*", "--mpi", "--container-*", "--label", "--export", "--output", "--error", "--unbuffered", "--ntasks*", "--gpus*", "--cpu-bind*", "--is-hybrid-model", "--mamba-*", "--group-query*", "--no-initialization", "--num-layers-in-*", "--yaml-cfg", "--no-use*", "--use-fused-*", "--adlr-*", "--use-tp-pp-*", "--replication*", "--result-*", "--rerun-*", "--error-*", "--straggler*", "--inprocess*", "--trust-remote-code", "--heterogeneous-*", "--bert-*", "--ict-*",
@@ -193,6 +195,22 @@ func megatronFinish(r *Recipe) {
 	if r.valueOf("--expert-tensor-parallel-size") == strconv.Itoa(r.degree(TP)) { // as without it
 		r.without("--expert-tensor-parallel-size")
 	}
+	r.oneFormat("--bf16", "--fp16")
+	if r.texts[Precision] == "" && r.has("program") {
+		r.texts[Precision] = "fp32"
+		r.fp32("--bf16 nor --fp16")
+	}
+	if r.valueOf("--recompute-modules") == "core_attn" { // as without it
+		r.without("--recompute-modules")
+	}
+	if r.hasKey("--recompute-activations") { // which wins over the granularity
+		r.texts[Recompute] = "selective"
+	}
+	if e := (keyfile.Entry{Value: r.valueOf("--optimizer-offload-fraction")}); e.Value != "" {
+		if n, ok := e.Whole(); ok && n == 1 {
+			r.without("--optimizer-offload-fraction")
+		}
+	}
 	if r.hasKey("--fp4-format") {
 		r.texts[Precision] = "fp4"
 	}
@@ -204,7 +222,7 @@ func megatronFinish(r *Recipe) {
 		r.setDefault(Tied, 1)
 	}
 	if text := r.texts[layout]; text != "" && r.numbers[Layers] > 0 {
-		if chunks := strings.Count(repeated(text), "|") + 1; chunks%r.degree(PP) == 0 {
+		if chunks := strings.Count(pattern.Layout(text), "|") + 1; chunks%r.degree(PP) == 0 {
 			r.numbers[VPP] = max(chunks/r.degree(PP), 1)
 		} else {
 			r.problem("--pipeline-model-parallel-layout has %d chunks for %d stages", chunks, r.degree(PP))
@@ -213,58 +231,4 @@ func megatronFinish(r *Recipe) {
 	if r.texts[Recompute] == "full" && r.texts[Offload] == "" && r.hasKey("--cpu-offloading") {
 		r.problem("--cpu-offloading does not go with full recomputation")
 	}
-}
-
-// maxLayout bounds the length of a pipeline layout.
-const maxLayout = 1 << 15
-
-var timesGroup = regexp.MustCompile(`\(([^()]*)\)\*(\d+)`)
-
-// repeated writes out the groups of a pipeline layout: (tt|)*2t is tt|tt|t.
-func repeated(layout string) string {
-	return timesGroup.ReplaceAllStringFunc(layout, func(group string) string {
-		m := timesGroup.FindStringSubmatch(group)
-		n, err := strconv.Atoi(m[2])
-		if err != nil || n*len(m[1]) > maxLayout {
-			return m[1]
-		}
-		return strings.Repeat(m[1], n)
-	})
-}
-
-var timesPart = regexp.MustCompile(`^\(?\[?([01])\]?(?:\*(\d+))?\)?$`)
-
-// denseLayers returns the number of layers without experts of --moe-layer-freq, such as ([0]*3+[1]*58), and every if
-// every n-th layer has experts; ok is false for a pattern that has no such form.
-func denseLayers(pattern string, layers int) (dense, every int, ok bool) {
-	if n, err := strconv.Atoi(pattern); err == nil && n >= 1 {
-		return layers - layers/n, n, true
-	}
-	if m := regexp.MustCompile(`^\(\[0\]\*(\d+)\+\[1\]\)\*\d+(\+\[0\]\*\d+)?$`).FindStringSubmatch(pattern); m != nil {
-		n, err := strconv.Atoi(m[1])
-		if err != nil || n >= layers {
-			return 0, 0, false
-		}
-		return layers - layers/(n+1), n + 1, true
-	}
-	total := 0
-	for i, part := range strings.Split(strings.Trim(pattern, "()"), "+") {
-		m := timesPart.FindStringSubmatch(strings.TrimSpace(part))
-		if m == nil {
-			return 0, 0, false
-		}
-		n := 1
-		if m[2] != "" {
-			n, _ = strconv.Atoi(m[2])
-		}
-		if total += n; total > layers {
-			return 0, 0, false
-		}
-		if m[1] == "0" && i == 0 {
-			dense = n
-		} else if m[1] == "0" {
-			return 0, 0, false
-		}
-	}
-	return dense, 1, total == layers
 }

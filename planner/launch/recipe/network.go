@@ -9,6 +9,7 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
+	"github.com/pacer-ml/pacer/planner/launch/recipe/pattern"
 )
 
 // Network returns the network that the file describes by its widths; ok is false where it has none. notes say what was
@@ -145,13 +146,13 @@ func (r *Recipe) expertsOf(m *spec.Model, note func(string, ...any)) {
 		m.DenseLayers = n
 		return
 	}
-	pattern := strings.Trim(r.texts[moeFreq], `'" `)
-	if pattern == "" || pattern == "1" {
+	frequency := strings.Trim(r.texts[moeFreq], `'" `)
+	if frequency == "" || frequency == "1" {
 		return
 	}
-	dense, every, ok := denseLayers(pattern, m.LayersWithMLP())
+	dense, every, ok := pattern.DenseLayers(frequency, m.LayersWithMLP())
 	if !ok {
-		note("--moe-layer-freq %s is not understood: all layers are taken to have experts", pattern)
+		note("--moe-layer-freq %s is not understood: all layers are taken to have experts", frequency)
 		return
 	}
 	if m.DenseLayers = dense; every > 1 {

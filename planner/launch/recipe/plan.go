@@ -1,14 +1,17 @@
 package recipe
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
+	"github.com/pacer-ml/pacer/planner/launch/recipe/pattern"
 )
 
 // Plan returns the execution plan of the file on that many devices, 0 = those of the file. notes say what was assumed. It is
@@ -173,6 +176,7 @@ func (r *Recipe) modes(p *spec.Plan, note func(string, ...any)) {
 		r.shardWithinNode(p, note)
 	}
 	p.Recompute = spec.Recompute(r.texts[Recompute])
+	r.blocks(p, note)
 	if s := r.texts[Schedule]; p.PP > 1 && s != "" {
 		p.Schedule = spec.Schedule(s)
 		if p.Schedule.ZeroBubble() || p.Schedule == spec.ScheduleGPipe {
@@ -192,8 +196,24 @@ func (r *Recipe) modes(p *spec.Plan, note func(string, ...any)) {
 	case "int8", "int4":
 		note("multiplications in %s are predicted as bf16", v)
 		p.Precision = spec.BF16
+	case "":
+		if slices.Contains([]string{"megatron", "deepspeed", "trainer", "accelerate", "nemo"}, r.Format) {
+			note("the number format is not in the file: that of --precision is taken, else bf16")
+		}
 	default:
 		p.Precision = spec.Precision(v)
+	}
+}
+
+// blocks predicts full recomputation of less than half of the layers of a stage, the first ones of each, as none.
+func (r *Recipe) blocks(p *spec.Plan, note func(string, ...any)) {
+	for _, prefix := range []string{"--recompute-", "--activations-checkpoint-", "--checkpoint-", "model.activations_checkpoint_", "model.recompute_", "recompute_"} {
+		layers := r.numbers[Layers] / (p.PP * p.VirtualStages)
+		method, count := r.valueOf(prefix+"method"), keyfile.Entry{Value: cmp.Or(r.valueOf(prefix+"num-layers"), r.valueOf(prefix+"num_layers"))}
+		if n, ok := count.Whole(); ok && p.Recompute == spec.RecomputeFull && method == "block" && 2*n < layers {
+			p.Recompute = spec.RecomputeNone
+			note("%d of the %d layers of a stage recompute: recompute=none is predicted, which needs more memory", n, layers)
+		}
 	}
 }
 
@@ -240,46 +260,6 @@ func (r *Recipe) TrainTokens(globalBatch, seq int) float64 {
 // Tokenizer returns the name of the tokenizer, "" where the file does not say.
 func (r *Recipe) Tokenizer() string { return r.texts[tokenizer] }
 
-// adapterPart is a part of a layer that adapters train: words in the list of modules, and a module's name for lists that
-// are a regular expression.
-type adapterPart struct {
-	name    string
-	words   []string
-	modules []string
-}
-
-var adapterParts = []adapterPart{
-	{"qkv", []string{"q_proj", "k_proj", "v_proj", "qkv", "wqkv", "linear_qkv", "query", "c_attn", "q_a_proj", "q_b_proj", "kv_b_proj", "all", "*", "*_proj"}, []string{"q_proj", "k_proj", "v_proj"}},
-	{"o", []string{"o_proj", "out_proj", "linear_proj", "dense", "all", "*", "*_proj"}, []string{"o_proj"}},
-	{"mlp", []string{"gate_proj", "up_proj", "down_proj", "gate_up_proj", "fc1", "fc2", "linear_fc1", "linear_fc2", "w1", "w2", "w3", "c_fc", "dense_h_to_4h", "all", "*", "*_proj"}, []string{"gate_proj", "up_proj", "down_proj"}},
-}
-
-// named reports whether a list of modules, or a regular expression of their names, has the part.
-func (p *adapterPart) named(list string) bool {
-	words := strings.FieldsFunc(list, func(c rune) bool { return strings.ContainsRune(" ,[]'\"\n", c) })
-	for _, w := range words {
-		for _, known := range p.words {
-			if w == known || strings.HasSuffix(w, "."+known) || known == "all" && strings.HasPrefix(w, "all") || strings.Contains(w, known) && len(known) > 3 {
-				return true
-			}
-		}
-	}
-	re, err := regexp.Compile("^(?:" + list + ")$")
-	if err != nil || len(words) != 1 {
-		return false
-	}
-	for _, module := range p.modules {
-		for _, block := range []string{"self_attn", "mlp"} {
-			for _, above := range []string{"model.layers.0.", "model.language_model.layers.0."} {
-				if re.MatchString(above + block + "." + module) {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
 // AdapterText returns the adapter as a request has it, such as lora:16:qkv+o; "" without one.
 func (r *Recipe) AdapterText() string {
 	kind := r.texts[Adapter]
@@ -291,14 +271,7 @@ func (r *Recipe) AdapterText() string {
 		rank = 8 // the default of PEFT
 	}
 	out := fmt.Sprintf("%s:%d", kind, rank)
-	text := strings.ToLower(r.texts[Modules])
-	var parts []string
-	for _, m := range adapterParts {
-		if m.named(text) {
-			parts = append(parts, m.name)
-		}
-	}
-	if len(parts) > 0 {
+	if parts := pattern.Adapted(strings.ToLower(r.texts[Modules])); len(parts) > 0 {
 		out += ":" + strings.Join(parts, "+")
 	}
 	return out

@@ -81,6 +81,7 @@ func Read(name string, text []byte, o Options) (*Recipe, error) {
 		}
 		return nil, fmt.Errorf("recipe: %s: a configuration in Python is not read, because it would have to be run: give the TOML, YAML or arguments that it stands for, or the plan to pacer predict --plan", name)
 	}
+	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) // the byte order mark of Windows
 	kind := syntaxOf(name, text)
 	if err := keyfile.CheckNesting(text, kind == isTOML); err != nil {
 		return nil, fmt.Errorf("recipe: %s: %w", name, err)
@@ -112,7 +113,7 @@ func Read(name string, text []byte, o Options) (*Recipe, error) {
 	}
 	r := newRecipe(name, string(text), best)
 	if best == &nemoYAML {
-		entries = resolved(entries, o.Set)
+		entries = keyfile.Resolve(entries, o.Set)
 	}
 	best.apply(r, entries)
 	return r, nil
@@ -217,7 +218,11 @@ func readScript(name, text string, candidates []*format, o Options) (*Recipe, er
 	if best == &megatronArguments || best == &trainerArguments {
 		r.slurm(s)
 	}
-	best.apply(r, entries)
+	read := entries
+	if best == &trainerArguments {
+		read = fsdpConfig(s, entries)
+	}
+	best.apply(r, read)
 	r.writtenFiles(s)
 	if n := best.others(s, entries, most); n > 0 {
 		r.assume(fmt.Sprintf("the script starts %d training commands that differ: the first one is read", n+1))
@@ -269,11 +274,14 @@ func foreignProgram(words []string) string {
 	return fmt.Sprintf("arguments of %s are not read: give the plan that they stand for to pacer predict --plan", program)
 }
 
-// writtenFiles reads the configurations of DeepSpeed and Accelerate that a script writes and names.
+// writtenFiles reads the configurations of DeepSpeed and Accelerate that a script writes and names, or has as a value.
 func (r *Recipe) writtenFiles(s *shell.Script) {
 	for _, e := range slices.Clone(r.entries) {
 		document, ok := s.Written(e.Value)
 		read, inside := keyfile.JSON, &deepspeedJSON
+		if strings.HasPrefix(e.Value, "{") {
+			document, ok = e.Value, true
+		}
 		switch {
 		case !ok || e.Key != "--deepspeed-config" && !slices.Contains(append(deepspeedOptions, accelerateFile), e.Key):
 			continue
@@ -285,19 +293,41 @@ func (r *Recipe) writtenFiles(s *shell.Script) {
 			r.problem("%s, which the script writes, is not understood: %v", e.Value, err)
 			return
 		}
-		inner := newRecipe(e.Value, document, inside)
-		inside.apply(inner, entries)
-		for k, v := range inner.numbers {
-			if inside == &accelerateYAML || k != DP && k != Devices { // of all ranks, pipeline and tensor parallel ones too
-				r.setDefault(k, v)
-			}
-		}
-		for k, v := range inner.texts {
-			r.texts[k] = cmp.Or(r.texts[k], v)
-		}
-		r.Unknown = append(r.Unknown, inner.Unknown...)
-		r.Uncounted = slices.DeleteFunc(append(r.Uncounted, inner.Uncounted...), func(u Uncounted) bool { return u.Key == accelerateFile && u.Value == e.Value })
+		r.include(inside, entries)
+		r.Uncounted = slices.DeleteFunc(r.Uncounted, func(u Uncounted) bool { return u.Key == e.Key && u.Value == e.Value })
 		r.Assumed = slices.DeleteFunc(r.Assumed, func(a string) bool { return strings.Contains(a, e.Value+", which is not read") })
 		derive(r)
+	}
+}
+
+// include reads the entries of a file within r, whose own values win.
+func (r *Recipe) include(inside *format, entries []keyfile.Entry) {
+	inner := newRecipe(r.name, "", inside)
+	inside.apply(inner, entries)
+	for k, v := range inner.numbers {
+		if inside == &accelerateYAML || k != DP && k != Devices { // of all ranks, pipeline and tensor parallel ones too
+			r.setDefault(k, v)
+		}
+	}
+	for k, v := range inner.texts {
+		r.texts[k] = cmp.Or(r.texts[k], v)
+	}
+	r.Unknown, r.Uncounted = append(r.Unknown, inner.Unknown...), append(r.Uncounted, inner.Uncounted...)
+	r.Problems, r.Assumed = append(r.Problems, inner.Problems...), append(r.Assumed, inner.Assumed...)
+}
+
+// nested reads DeepSpeed's settings under the key deepspeed, in place of the name of their file.
+func (r *Recipe) nested() {
+	var entries []keyfile.Entry
+	for _, e := range r.entries {
+		if name, ok := strings.CutPrefix(e.Key, "deepspeed."); ok {
+			r.Unknown = slices.DeleteFunc(r.Unknown, func(key string) bool { return key == e.Key })
+			r.Understood = append(r.Understood, e.Key)
+			e.Key = name
+			entries = append(entries, e)
+		}
+	}
+	if len(entries) > 0 {
+		r.include(&deepspeedJSON, entries)
 	}
 }

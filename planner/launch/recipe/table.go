@@ -54,12 +54,12 @@ type effect struct {
 // number sets a field to a whole number. A value that the file leaves open sets nothing.
 func number(of Field) rule {
 	return func(r *Recipe, e *keyfile.Entry) {
-		if e.Open() || e.Value == "-1" {
+		empty := r.format.syntax == isShell && (e.Bare || e.Value == "") // --option "$UNSET"
+		if e.Open() && !empty || e.Value == "-1" {
 			return
 		}
-		n, ok := e.Whole()
-		switch {
-		case e.Bare:
+		switch n, ok := e.Whole(); {
+		case empty:
 			r.problem("%s has no value: the shell variable that it takes is not set in the file; --set NAME=VALUE gives it", e.Key)
 		case !ok || n < 0:
 			r.problem("%s: %q is not a whole number", e.Key, e.Value)
@@ -218,7 +218,7 @@ func (f *format) inEffect(e *keyfile.Entry) bool {
 	case "1":
 		return !strings.HasSuffix(e.Key, "_degree")
 	}
-	return !e.Open() || f.syntax == isShell
+	return !e.Open() || f.syntax == isShell && e.Value != ""
 }
 
 // weight returns the effect of a key that is not counted.

@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -35,7 +36,7 @@ var torchtitanTOML = format{
 		"experimental.enable_async_tensor_parallel":    {"tensor parallel traffic overlaps with multiplications", 0.1, 0.02},
 		"parallelism.enable_compiled_autograd":         {"the backward pass is compiled", 0.05, 0.05},
 		"experimental.enable_compiled_autograd":        {"the backward pass is compiled", 0.05, 0.05},
-		"activation_checkpoint.selective_ac_option":    {"which parts recompute selectively", 0.05, 0.1},
+		"activation_checkpoint.selective_ac_option":    selectiveParts,
 		"activation_checkpoint.memory_budget":          {"how much recomputes", 0.1, 0.2},
 		"parallelism.expert_tensor_parallel_degree":    {"experts may be split over tensor parallel ranks", 0.03, 0.05},
 		"parallelism.expert_parallel_comm_backend":     {"experts have another dispatcher", 0.1, 0.05},
@@ -48,6 +49,9 @@ var torchtitanTOML = format{
 	},
 	finish: torchtitanFinish, emitted: "torchtitan",
 }
+
+// selectiveParts is the effect of the ways of selective recomputation.
+var selectiveParts = effect{"which parts recompute selectively", 0.05, 0.1}
 
 const hfModel Field = "hf_model"
 
@@ -104,15 +108,11 @@ func torchtitanFinish(r *Recipe) {
 	if strings.Contains(r.texts[Offload], "params") {
 		r.numbers[ZeRO] = 3
 	}
-	local, hasLocal := r.numbers[localBatch]
-	if hasLocal && pp == 1 {
-		r.numbers[MicroBatch] = local
-	}
-	if _, global := r.numbers[GlobalBatch]; !global && hasLocal {
-		if pp == 1 {
+	r.titanDefaults()
+	if pp == 1 {
+		r.numbers[MicroBatch] = r.numbers[localBatch]
+		if _, global := r.numbers[GlobalBatch]; !global {
 			r.numbers[GradAccum] = 1
-		} else if dp, ok := r.numbers[DP]; ok {
-			r.numbers[GlobalBatch] = mul(local, dp)
 		}
 	}
 	if r.numbers[MicroBatch] == 0 && pp > 1 {
@@ -128,6 +128,25 @@ func torchtitanFinish(r *Recipe) {
 		r.assume("a rank has 2 stages, as torchtitan gives it unless pipeline_parallel_layers_per_stage says otherwise")
 	}
 	r.schedule()
+}
+
+// titanDefaults sets what torchtitan/config/job_config.py has for keys that the file leaves out.
+func (r *Recipe) titanDefaults() {
+	for _, d := range []struct {
+		of    Field
+		key   string
+		value int
+	}{{localBatch, "training.local_batch_size", 8}, {SeqLen, "training.seq_len", 2048}} {
+		if _, ok := r.numbers[d.of]; !ok {
+			r.numbers[d.of] = d.value
+			r.assume(fmt.Sprintf("%s=%d, torchtitan's default", d.key, d.value))
+		}
+	}
+	if r.texts[Recompute] == "" {
+		r.texts[Recompute] = "selective"
+		r.assume("activation_checkpoint.mode=selective, torchtitan's default")
+		r.uncounted("activation_checkpoint.mode", "selective", selectiveParts)
+	}
 }
 
 // schedule normalizes the name of a pipeline schedule of torch.distributed.pipelining.

@@ -76,6 +76,9 @@ func TestTorchtitanEdits(t *testing.T) {
 		{"the plan is not the file's", titanHead + "[training]\nlocal_batch_size = 2\n" + titanSeq + "[parallelism]\ntensor_parallel_degree = 1\n",
 			"dp=2,tp=4,mb=2,zero=3,sp=1", "dp=2,tp=4,mb=4,zero=3,sp=1", []string{"tensor_parallel_degree = 4", "local_batch_size = 4"}, nil},
 	} {
+		if !strings.Contains(c.text, "mode =") && !strings.Contains(c.to, "recompute") { // torchtitan's default
+			c.from, c.to = c.from+",recompute=selective", c.to+",recompute=selective"
+		}
 		r, err := Read("job.toml", []byte(c.text), Options{})
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
@@ -165,7 +168,7 @@ func TestTorchtitanStagesOfTheNetwork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	from, to := planned(t, "dp=8,mb=8,zero=3"), planned(t, "dp=2,pp=4,vp=2,mb=1,ga=32,zero=1")
+	from, to := planned(t, "dp=8,mb=8,zero=3,recompute=selective"), planned(t, "dp=2,pp=4,vp=2,mb=1,ga=32,zero=1,recompute=selective")
 	for _, c := range []*spec.Config{&from, &to} {
 		c.Model = spec.Model{Name: "plain", Kind: spec.Decoder, Layers: 30, Hidden: 4096, Heads: 32, FFN: 16384, Vocab: 50000, SeqLen: 8192}
 	}

@@ -1,7 +1,9 @@
 package recipe
 
 import (
+	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
@@ -31,13 +33,15 @@ var trainerKeys = map[string]rule{
 	"load_in_4bit": when(Bits, 4), "load_in_8bit": when(Bits, 8), "quantization_bit": number(Bits), "disable_gradient_checkpointing": nothing, "packing": yesNo(Packed), "neat_packing": yesNo(Packed),
 	"tensor_model_parallel_size": number(TP), "pipeline_model_parallel_size": number(PP), "context_parallel_size": number(CP), "cp_size": number(CP), "expert_model_parallel_size": number(EP), "virtual_pipeline_model_parallel_size": number(VPP), "sequence_parallel_size": number(CP), "tp_size": number(TP), "ep_size": number(EP),
 	"sequence_parallel": yesNo(SP), "use_distributed_optimizer": when(ZeRO, 1), "recompute_granularity": oneOf(Recompute, map[string]string{"full": "full", "selective": "selective", "none": "none"}),
-	"fsdp": fsdpWords, "fsdp_config.offload_params": fsdpOffload, "fsdp_config.reshard_after_forward": reshard, "fsdp_config.activation_checkpointing": word(Recompute, "full", ""), "dist_config.name": nothing,
+	"fsdp": fsdpWords, "fsdp_config.offload_params": fsdpOffload, "fsdp_config.reshard_after_forward": reshard, "fsdp_config.activation_checkpointing": word(Recompute, "full", ""),
+	"fsdp_config.fsdp_offload_params": fsdpOffload, "fsdp_config.fsdp_reshard_after_forward": reshard, "fsdp_config.fsdp_activation_checkpointing": word(Recompute, "full", ""), "dist_config.name": nothing,
 }
 
 var trainerInert = slices.Concat(fsdpInert, []string{"model_*", "torch_dtype", "dtype", "attn_implementation", "trust_remote_code", "*dataset*", "dataset_mixer.*", "dataset*.*", "train_*", "template", "chat_template", "tokenizer_*", "preprocessing_*", "dataloader_*", "dataset_num*", "max_samples", "overwrite_*", "output_dir", "logging_*", "log_*", "save_*", "eval_*", "evaluation_*", "do_*", "plot_*", "report_to", "run_name", "hub_*", "push_to_hub", "seed", "data_seed", "num_train_epochs", "max_steps", "learning_rate", "lr_*", "warmup_*", "weight_decay", "adam_*", "max_grad_norm", "ddp_*", "resume_*", "remove_unused*", "lora_alpha", "lora_dropout", "gradient_checkpointing_kwargs*", "gradient_checkpointing_kwargs.*", "stage", "max_prompt_length", "beta", "per_device_eval*", "val_size", "double_quant*", "quantization_method", "quantization_*", "bnb_*", "use_bnb*", "loss_type", "pref_*", "rlhf_*", "dist_config.*", "cp_mode", "apply_*", "bias_*", "moe_*", "overlap_*", "metric_*", "load_best*", "group_by*", "disable_*", "truncation_*", "use_fast*", "special_tokens*", "num_items*", "image_*", "video_*", "use_flash_attention*", "qat_*", "fake_quant*", "fp8_backend", "eos_token", "pad_token", "average_tokens*", "enable_thinking", "cache_dir", "adapter_name*", "infer_*", "label_*", "use_cpu", "no_cuda", "tf32", "rope_*", "freeze_*", "ref_*", "reward_*", "include_*", "deepspeed_*", "ray_*", "placement_*", "resources_*", "swanlab*", "mask_*", "temperature", "top_*", "do_sample", "max_new_tokens", "print_*", "fsdp_transformer*", "assistant_only*", "completion_only*", "sample_*", "init_*", "kernel_config*", "quant_config*", "peft_config*"})
 
 var trainerWeighs = map[string]effect{
 	"deepspeed":              {"the ZeRO stage and offload are in another file", 0.3, 0.5},
+	"fsdp_config":            {"settings of FSDP are in another file: recomputation, offload and resharding", 0.2, 0.3},
 	"flash_attn":             {"which attention kernel", 0.03, 0.03},
 	"galore_*":               {"optimizer states of low rank", 0.1, 0.3},
 	"use_galore":             {"optimizer states of low rank", 0.1, 0.3},
@@ -81,11 +85,18 @@ var trainerWeighs = map[string]effect{
 }
 
 func trainerFinish(r *Recipe) {
+	r.nested()
+	r.oneFormat("bf16", "fp16")
 	if r.flagOf("fp8") {
 		r.texts[Precision] = "fp8"
 	}
 	kind := strings.ToLower(r.valueOf("finetuning_type"))
-	r.adapterOf(r.flagOf("use_peft") || kind == "lora" || kind == "" && r.numbers[LoRARank] > 0 && !r.hasKey("use_peft"))
+	if kind == "" && r.llamaFactory() {
+		kind = "lora"
+		r.texts[Modules] = cmp.Or(r.texts[Modules], "all")
+		r.assume("LLaMA-Factory trains an adapter unless finetuning_type says otherwise: lora of rank " + strconv.Itoa(r.or(LoRARank, 8)))
+	}
+	r.adapterOf(r.flagOf("use_peft") || kind == "lora" || kind == "" && r.numbers[LoRARank] > 0 && !r.has("use_peft"))
 	if kind != "" && kind != "lora" && kind != "full" {
 		r.Uncounted = append(r.Uncounted, Uncounted{"finetuning_type", kind, "only some weights are trained", 0.3, 0.4})
 	}
@@ -98,7 +109,9 @@ func trainerFinish(r *Recipe) {
 		r.assume("the ZeRO stage is in another file, which is not read")
 	}
 	switch {
-	case r.texts[Recompute] != "" || !r.llamaFactory():
+	case r.texts[Recompute] != "":
+	case !r.llamaFactory():
+		r.assume("nothing recomputes, as gradient_checkpointing is not in the file: newer releases of TRL do by default, --set recompute=full")
 	case r.flagOf("disable_gradient_checkpointing"):
 		r.texts[Recompute] = "none"
 	default:

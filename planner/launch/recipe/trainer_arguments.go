@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
+	"github.com/pacer-ml/pacer/planner/launch/recipe/shell"
 )
 
 // trainerArguments are TrainingArguments of transformers on the command line of a script, with those of torchrun,
@@ -23,7 +24,8 @@ func trainerOptions() map[string]rule {
 		"nproc_per_node": number(PerNode), "nnodes": number(Nodes), "num_gpus": number(PerNode), "num_nodes": number(Nodes), "include": included,
 		"num_processes": number(Devices), "num_machines": number(Nodes), "mixed_precision": oneOf(Precision, map[string]string{"bf16": "bf16", "fp16": "fp16", "fp8": "fp8", "no": ""}),
 		"zero_stage": number(ZeRO), "offload_optimizer_device": offloadTo("optimizer"), "offload_param_device": offloadTo("params"), "fsdp_sharding_strategy": shardingStrategy, "fsdp_offload_params": fsdpOffload, "fsdp_reshard_after_forward": reshard,
-		"model_max_length": number(SeqLen), "model_max_len": number(SeqLen), "block_size": number(SeqLen), "seq_length": number(SeqLen), "max_source_length": nothing,
+		"model_max_length": number(SeqLen), "model_max_len": number(SeqLen), "block_size": number(SeqLen), "seq_length": number(SeqLen), "max_source_length": nothing, meshOption + "tp_size": number(TP), meshOption + "cp_size": moreThanOne(CP), meshOption + "sp_size": moreThanOne(CP),
+		meshOption + "dp_replicate_size": number(replicas), meshOption + "dp_shard_size": number(shards), "fsdp_activation_checkpointing": word(Recompute, "full", ""),
 		"lora_enable": nothing, "use_lora": nothing, "use_peft_lora": nothing, "bits": number(Bits), "use_4bit_quantization": when(Bits, 4), "use_8bit_quantization": when(Bits, 8),
 	} {
 		keys[key] = of
@@ -36,6 +38,28 @@ func trainerOptionWeighs() map[string]effect {
 	out["deepspeed_config*"], out["ds_config*"] = out["deepspeed"], out["deepspeed"]
 	out[accelerateFile] = effect{"the parallelism may be in this file of Accelerate", 0.3, 0.5}
 	out["vision_tower"] = effect{"a model of images is trained or run too", 0.3, 0.3}
+	return out
+}
+
+// meshOption begins the options of accelerate launch for the degrees of its mesh.
+const meshOption = "parallelism_config_"
+
+// fsdpConfig replaces the option fsdp_config by the settings that it has as JSON, or in a file that the script writes.
+func fsdpConfig(s *shell.Script, entries []keyfile.Entry) (out []keyfile.Entry) {
+	for _, e := range entries {
+		document, ok := s.Written(e.Value)
+		if strings.HasPrefix(e.Value, "{") {
+			document, ok = e.Value, true
+		}
+		inner, err := keyfile.JSON(e.Value, []byte(document))
+		if !ok || err != nil || e.Key != "fsdp_config" {
+			out = append(out, e)
+			continue
+		}
+		for _, setting := range inner {
+			out = append(out, keyfile.Entry{Key: e.Key + "." + strings.TrimPrefix(setting.Key, "fsdp_"), Value: setting.Value, List: setting.List, IsNull: setting.IsNull, Follows: true})
+		}
+	}
 	return out
 }
 
@@ -75,6 +99,8 @@ func trainerArgumentsFinish(r *Recipe) {
 	}
 	if r.flagOf("use_fsdp") {
 		r.setDefault(ZeRO, 3)
+	} else if r.flagOf("use_deepspeed") {
+		r.stageOfAccelerate(append(deepspeedOptions, accelerateFile)...)
 	}
 	for _, key := range append(deepspeedOptions[1:], accelerateFile) {
 		if v := r.valueOf(key); v != "" {

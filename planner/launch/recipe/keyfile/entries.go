@@ -82,6 +82,9 @@ func (e *Entry) Open() bool {
 
 // YAML reads a YAML document.
 func YAML(name string, text []byte) ([]Entry, error) {
+	if bytes.Count(text, []byte(": "))+bytes.Count(text, []byte(":\n")) > 4*MaxEntries { // the parser's time grows with their square
+		return nil, fmt.Errorf("%s: %w", name, errTooMany)
+	}
 	f := yamlfile.File{Name: name, Package: "recipe", Kind: "launch"}
 	top := f.Parse(text)
 	if err := f.Err(); err != nil {
@@ -259,7 +262,11 @@ func JSON(name string, text []byte) ([]Entry, error) {
 		err = errors.New("it is not an object")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: malformed JSON: %w", name, err)
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		line := 1 + bytes.Count(text[:min(int(w.d.InputOffset()), len(text))], []byte("\n"))
+		return nil, fmt.Errorf("%s:%d: malformed JSON: %w", name, line, err)
 	}
 	return w.out, nil
 }
@@ -301,11 +308,16 @@ func (w *jsonWalk) value(key string, depth int) error {
 }
 
 func (w *jsonWalk) object(key string, depth int) error {
+	names := map[json.Token]bool{}
 	for w.d.More() {
 		name, err := w.d.Token()
 		if err != nil {
 			return err
 		}
+		if names[name] {
+			return fmt.Errorf("key %q stands twice", Joined(key, fmt.Sprint(name)))
+		}
+		names[name] = true
 		if err := w.value(Joined(key, fmt.Sprint(name)), depth+1); err != nil {
 			return err
 		}
