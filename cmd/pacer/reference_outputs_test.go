@@ -64,6 +64,7 @@ const (
 	refLaunch = `model = {name = "llama3", flavor = "8B"}
 training = {local_batch_size = 1, seq_len = 8192, steps = 1000}
 parallelism = {tensor_parallel_degree = 2}
+activation_checkpoint = {mode = "none"}
 unknown = 1
 `
 )

@@ -140,7 +140,7 @@ func (r *Recipe) fp32(neither string) {
 	}
 }
 
-// oneFormat is for two keys of which one is on at most.
+// oneFormat reports two number formats that are on at the same time.
 func (r *Recipe) oneFormat(bf16, fp16 string) {
 	if r.flagOf(bf16) && r.flagOf(fp16) {
 		r.problem("%s and %s are both on: the framework takes one of them", bf16, fp16)

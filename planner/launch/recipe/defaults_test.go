@@ -24,7 +24,7 @@ func TestAsTheFrameworkReadsIt(t *testing.T) {
 		adapter          string
 		said, problem    string // part of what is assumed, and of the problems
 	}{
-		"adapters that are off":             {file: "a.yaml", text: peft + "use_peft: false\n", plan: "dp=8,mb=2,precision=bf16"},
+		"adapters that are off":             {file: "a.yaml", text: peft + "use_peft: false\n", plan: "dp=8,mb=2,precision=bf16", said: "gradient_checkpointing is not in the file"},
 		"adapters that are on":              {file: "a.yaml", text: peft + "use_peft: true\n", plan: "dp=8,mb=2,precision=bf16", adapter: "lora:16"},
 		"adapters by default":               {file: "a.yaml", text: factory, plan: "dp=8,mb=1,recompute=full,precision=bf16", adapter: "lora:8:qkv+o+mlp", said: "lora of rank 8"},
 		"no adapters by word":               {file: "a.yaml", text: factory + "finetuning_type: full\n", plan: "dp=8,mb=1,recompute=full,precision=bf16"},

@@ -194,13 +194,13 @@ func fsdpStage(start func(zero int) []change, reshard, strategy []string) planEd
 			return start(p.ZeRO), ""
 		case p.ZeRO == 0:
 			out := []change{}
-			if r.has("distributed_type") {
-				out = append(out, change{key: "distributed_type", value: "MULTI_GPU"})
-			}
 			for _, key := range []string{"fsdp", "fsdp_version", "fsdp_config"} {
 				if key == "fsdp_config" || r.has(key) {
 					out = append(out, change{key: key, remove: true})
 				}
+			}
+			if r.has("distributed_type") { // last: settings of FSDP are out of use then
+				out = append(out, change{key: "distributed_type", value: "MULTI_GPU"})
 			}
 			return out, ""
 		}

@@ -300,7 +300,7 @@ func (r *Recipe) writtenFiles(s *shell.Script) {
 	}
 }
 
-// include reads the entries of a file within r, whose own values win.
+// include reads the entries of a file within r. The values of r win.
 func (r *Recipe) include(inside *format, entries []keyfile.Entry) {
 	inner := newRecipe(r.name, "", inside)
 	inside.apply(inner, entries)
