@@ -146,6 +146,8 @@ type Job struct {
 	Submitted time.Time
 	Record    Record // zero = none yet; one that cannot be read is a Fault and zero
 	Phase     Phase
+	// Reason is the cluster's for not starting the job while Released, "" = unknown.
+	Reason string
 	// Slots are the devices the job holds: while Running or Stopping. nil = unknown, then
 	// those of Record.RunSlots are assumed.
 	Slots Slots

@@ -28,6 +28,8 @@ type job struct {
 	left bool // it stopped running with its target without a decision, and has not been seen held since
 	void bool // its devices were lost, not taken by a decision, since it was last seen running with its target
 
+	released time.Time // since when it was seen released, zero = it is not
+
 	partly time.Time // since when it was seen to be partly done, zero = it is not
 	told   bool      // a PartlyDone event was sent since
 

@@ -124,6 +124,7 @@ func (c *Controller) mergeJob(ctx context.Context, now time.Time, o *Job) {
 	managed := j.managed
 	j.observed = *o
 	c.mergePartlyDone(now, j)
+	c.mergeReleased(now, j)
 	c.mergeRecord(now, j)
 	if !j.pending && (o.Version == "" || o.Version != j.unsureSince) { // it has the start, if that took place
 		j.unsure = nil

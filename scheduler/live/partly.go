@@ -1,6 +1,7 @@
 package live
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -28,6 +29,29 @@ func (c *Controller) mergePartlyDone(now time.Time, j *job) {
 	}
 	c.event(Event{Kind: PartlyDone, Job: o, Warning: true,
 		Message: fmt.Sprintf("some processes have ended, and others run on since %v: they may wait for each other; %s", now.Sub(j.partly).Round(time.Second), then)})
+}
+
+// startsWithin is how long a job may be released before an event says that it does not start.
+const startsWithin = time.Minute
+
+// mergeReleased says if the cluster has not started a job for a while: a limit of its user, a node that others have taken, or
+// a request that no node meets.
+func (c *Controller) mergeReleased(now time.Time, j *job) {
+	o := &j.observed
+	if o.Phase != Released {
+		j.released = time.Time{}
+		return
+	}
+	if j.released.IsZero() {
+		j.released = now
+	}
+	if now.Sub(j.released) >= startsWithin {
+		err := errors.New("live: was released a minute ago or earlier, and the cluster does not start it")
+		if o.Reason != "" {
+			err = fmt.Errorf("%w: %s", err, o.Reason)
+		}
+		c.faulty(Fault{"job " + string(o.Spec.ID), err})
+	}
 }
 
 // overdue reports whether a job is to be stopped, since it has been partly done for too long.

@@ -70,3 +70,33 @@ func TestPartlyDone(t *testing.T) {
 		t.Errorf("%d starts, %d jobs partly done, want 2 and 1", again, last.PartlyDone)
 	}
 }
+
+// TestReleased: a minute after a job was released and did not start an event says so, once, with the reason of the cluster.
+func TestReleased(t *testing.T) {
+	r := newDirected(t, 1, nil)
+	r.c.Slow = true
+	said := 0
+	for second := 0; second < 90; second++ {
+		r.c.Advance(r.c.Now().Add(time.Second))
+		r.c.Edit("j0", func(j *live.Job) {
+			if j.Phase == live.Running {
+				j.Phase, j.Reason = live.Released, "QOSMaxGRESPerUser"
+			}
+		})
+		if _, err := r.live.Tick(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, e := range r.events {
+			if e.Kind == live.Faulty && e.Object == "job j0" && strings.HasSuffix(e.Message, "does not start it: QOSMaxGRESPerUser") {
+				n++
+			}
+		}
+		if said = n; said > 0 && second < 60 {
+			t.Fatalf("an event after %d s", second)
+		}
+	}
+	if said != 1 {
+		t.Errorf("%d events, want 1: %v", said, r.events)
+	}
+}

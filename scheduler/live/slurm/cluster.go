@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -69,7 +70,7 @@ func New(ctx context.Context, o Options) (*Cluster, error) {
 			*field = def
 		}
 	}
-	c := &Cluster{Options: o, nodes: []string{"scontrol", "show", "nodes", "--json"}, ended: map[int]lastRun{}}
+	c := &Cluster{Options: o, nodes: []string{"scontrol", "show", "nodes", "--json", "--all"}, ended: map[int]lastRun{}}
 	out, err := c.run(ctx, "sinfo", "--version")
 	if err != nil {
 		return nil, err
@@ -83,7 +84,7 @@ func New(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, fmt.Errorf("slurm: version %.80q, want 22.05 or later", fields[1])
 	}
 	if major == 22 {
-		c.nodes = []string{"sinfo", "--json"} // scontrol has no JSON yet
+		c.nodes = []string{"sinfo", "--json", "--all"} // scontrol has no JSON yet
 	}
 	return c, nil
 }
@@ -93,7 +94,8 @@ func (c *Cluster) run(ctx context.Context, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.WaitDelay = time.Second // a script around the command may leave a process that holds its output
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "SQUEUE_") || strings.HasPrefix(v, "SINFO_") }) // they hide jobs and nodes
+	cmd.WaitDelay = time.Second                                                                                                                 // a script around the command may leave a process that holds its output
 	out, err := cmd.Output()
 	var exit *exec.ExitError
 	switch {
@@ -192,9 +194,15 @@ func (c *Cluster) Start(ctx context.Context, j *live.Job, r live.Record) error {
 	if ref.request.Type != "" {
 		gpus += ref.request.Type + ":"
 	}
+	gresPerNode := fmt.Sprintf("%s%d", gpus, per)
+	for _, item := range splitOutside(ref.TresPerNode) { // such as disks
+		if item = strings.TrimPrefix(strings.TrimPrefix(item, "gres/"), "gres:"); item != "gpu" && !strings.HasPrefix(item, "gpu:") {
+			gresPerNode += "," + item
+		}
+	}
 	args := []string{
 		fmt.Sprintf("NumNodes=%d-%d", len(names), len(names)), fmt.Sprintf("NumTasks=%d", devices), fmt.Sprintf("NumCPUs=%d-%d", cpus, cpus),
-		fmt.Sprintf("Gres=%s%d", gpus, per), fmt.Sprintf("MinCPUsNode=%d", cpus/len(names)), "ReqNodeList=" + strings.Join(names, ","), "StartTime=now", "AdminComment=" + kept.String(),
+		"Gres=" + gresPerNode, fmt.Sprintf("MinCPUsNode=%d", cpus/len(names)), "ReqNodeList=" + strings.Join(names, ","), "StartTime=now", "AdminComment=" + kept.String(),
 	}
 	if prefix, _, found := strings.Cut(ref.TresPerJob, "gpu"); found { // submitted with a number of GPUs on any nodes, which binds too
 		args = append(args, fmt.Sprintf("TresPerJob=%s%s%d", prefix, gpus, devices))

@@ -3,6 +3,8 @@ package slurm
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -66,11 +68,11 @@ func (w words) has(any ...string) bool {
 	return false
 }
 
-// gres reads the GPUs of a GRES such as "gpu:a100:2(IDX:0-1)" or "gres/gpu:4", summed over its
-// comma-separated items; others are ignored. typ is the type of the first.
+// gres reads the GPUs of a GRES such as "gpu:a100:2(IDX:0-1)", "gpu:(null):2" or "gres/gpu:4", summed over its
+// comma-separated items; others are ignored. Several types are joined by "+".
 func gres(text string) (typ string, n int, err error) {
 	for _, item := range splitOutside(text) {
-		item, _, _ = strings.Cut(item, "(")
+		item, _, _ = strings.Cut(strings.ReplaceAll(item, "(null)", ""), "(")
 		item = strings.TrimPrefix(strings.TrimPrefix(item, "gres/"), "gres:")
 		parts := strings.FieldsFunc(item, func(r rune) bool { return r == ':' || r == '=' })
 		if len(parts) == 0 || parts[0] != "gpu" {
@@ -91,10 +93,33 @@ func gres(text string) (typ string, n int, err error) {
 		}
 		if typ == "" {
 			typ = named
+		} else if named != "" && !slices.Contains(strings.Split(typ, "+"), named) {
+			typ += "+" + named
 		}
 		n += count
 	}
 	return typ, n, nil
+}
+
+// oneType returns an error for GPUs of several types, as gres joins them.
+func oneType(typ string) error {
+	if strings.Contains(typ, "+") {
+		return fmt.Errorf("GPUs of the types %s, want one type", strings.ReplaceAll(typ, "+", ", "))
+	}
+	return nil
+}
+
+// share matches what is used of a GPU that is shared, in a GRES such as "shard:a100:3(2/4,1/4,0/4)" or "mps:50(50/100)".
+var share = regexp.MustCompile(`[(,]0*[1-9][0-9]*/`)
+
+// shared returns the number of GPUs with shards or shares of MPS in use. Slurm gives such a GPU to no job as a whole.
+func shared(text string) (n int) {
+	for _, item := range splitOutside(text) {
+		if strings.HasPrefix(item, "shard:") || strings.HasPrefix(item, "mps:") {
+			n += len(share.FindAllString(item, -1))
+		}
+	}
+	return n
 }
 
 const maxDevices = 1024 // of a node, or of a job on it

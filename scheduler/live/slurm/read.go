@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -23,6 +25,9 @@ type node struct {
 	Partitions []string `json:"partitions"`
 	CPUs       number   `json:"cpus"`
 	Memory     number   `json:"real_memory"` // MiB
+
+	JobCPUs     number `json:"effective_cpus"`     // for jobs; 0 = all
+	OtherMemory number `json:"specialized_memory"` // MiB that jobs do not get
 }
 
 // job is a job as Slurm shows it.
@@ -31,15 +36,19 @@ type job struct {
 	State     words  `json:"job_state"`
 	Comment   string `json:"comment"`
 	Admin     string `json:"admin_comment"`
-	Partition string `json:"partition"`
+	Partition string `json:"partition"` // one, or several with commas until it starts
 	Account   string `json:"account"`
 	User      string `json:"user_name"`
 	Priority  number `json:"priority"`
 	Submit    number `json:"submit_time"`
 	Start     number `json:"start_time"`
+	Eligible  number `json:"eligible_time"`
+	Depends   string `json:"dependency"` // on other jobs, as far as they have not ended
+	Reason    string `json:"state_reason"`
 	Restarts  number `json:"restart_cnt"`
 	Requeue   bool   `json:"requeue"`
-	ArrayText string `json:"array_task_string"`
+	ArrayText string `json:"array_task_string"` // of tasks that wait together
+	ArrayID   number `json:"array_job_id"`
 	HetID     number `json:"het_job_id"`
 
 	Nodes        string   `json:"nodes"`
@@ -65,6 +74,23 @@ type allocation struct {
 	Name     string `json:"name"`
 }
 
+// list is a list in the output of a command. One that failed may print an output without it, which does not mean that
+// there is nothing.
+func list[T any](out []byte, name string) ([]T, error) {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(out, &all); err != nil {
+		return nil, fmt.Errorf("slurm: %s: %w", name, err)
+	}
+	var items []T
+	if err := json.Unmarshal(all[name], &items); err != nil || items == nil {
+		return nil, fmt.Errorf("slurm: %s: want a list: %w", name, cmp.Or(err, errors.New("there is none")))
+	}
+	if failed := all["errors"]; len(items) == 0 && len(failed) > 0 && string(failed) != "null" && strings.Trim(string(failed), "[] \t\r\n") != "" {
+		return nil, fmt.Errorf("slurm: %s: %.300s", name, failed)
+	}
+	return items, nil
+}
+
 // Observe implements live.Cluster.
 func (c *Cluster) Observe(ctx context.Context) (*live.State, error) {
 	began := time.Now()
@@ -72,7 +98,7 @@ func (c *Cluster) Observe(ctx context.Context) (*live.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	queue, err := c.run(ctx, "squeue", "--json")
+	queue, err := c.run(ctx, "squeue", "--json", "--all")
 	if err != nil {
 		return nil, err
 	}
@@ -85,21 +111,21 @@ func (c *Cluster) Observe(ctx context.Context) (*live.State, error) {
 
 // state reads the outputs of Slurm at a time.
 func (c *Cluster) state(shown, queue []byte, now time.Time) (*live.State, error) {
-	var nodes struct{ Nodes []node }
-	if err := json.Unmarshal(shown, &nodes); err != nil {
-		return nil, fmt.Errorf("slurm: nodes: %w", err)
+	nodes, err := list[node](shown, "nodes")
+	if err != nil {
+		return nil, err
 	}
-	var jobs struct{ Jobs []json.RawMessage }
-	if err := json.Unmarshal(queue, &jobs); err != nil {
-		return nil, fmt.Errorf("slurm: jobs: %w", err)
+	jobs, err := list[json.RawMessage](queue, "jobs")
+	if err != nil {
+		return nil, err
 	}
 	s := &live.State{Even: true}
 	index, held := map[string]int{}, map[string]int{}
-	for i := range nodes.Nodes {
-		c.addNode(s, index, &nodes.Nodes[i])
+	for i := range nodes {
+		c.addNode(s, index, &nodes[i])
 	}
 	seen := map[int]bool{}
-	for _, raw := range jobs.Jobs {
+	for _, raw := range jobs {
 		j := &job{}
 		if err := json.Unmarshal(raw, j); err != nil {
 			s.Faults = append(s.Faults, live.Fault{Object: "job " + strconv.FormatInt(j.ID, 10), Err: fmt.Errorf("slurm: %w", err)})
@@ -110,9 +136,10 @@ func (c *Cluster) state(shown, queue []byte, now time.Time) (*live.State, error)
 			held[name] += n
 		}
 	}
-	for i := range nodes.Nodes {
-		c.addUnowned(s, index, &nodes.Nodes[i], held, now)
+	for i := range nodes {
+		c.addUnowned(s, index, &nodes[i], held, now)
 	}
+	limitUsage(s, index)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for id := range c.ended {
@@ -137,24 +164,28 @@ func (c *Cluster) addNode(s *live.State, index map[string]int, n *node) {
 	}
 	var group spec.NodeGroup
 	if err == nil {
+		err = oneType(typ)
+	}
+	if err == nil {
 		group, err = c.NodeType(typ, devices)
 	}
 	if err != nil {
 		s.Faults = append(s.Faults, live.Fault{Object: "node " + n.Name, Err: err})
 		return
 	}
-	group.Devices, group.CPUs, group.HostBytes = devices, int(n.CPUs), float64(n.Memory)*(1<<20)
+	group.Devices, group.CPUs, group.HostBytes = devices, int(cmp.Or(n.JobCPUs, n.CPUs)), float64(n.Memory-n.OtherMemory)*(1<<20)
 	index[n.Name] = len(s.Nodes)
-	s.Nodes = append(s.Nodes, live.Node{Name: n.Name, Type: group, Mode: n.mode()})
+	s.Nodes = append(s.Nodes, live.Node{Name: n.Name, Type: group, Mode: n.mode(), UsedDevices: min(shared(n.GresUsed), devices)})
 }
 
-// mode says whether a node takes jobs.
+// mode says whether a node takes jobs. A node that is to fail, reboot or lose its power keeps its jobs until they end.
 func (n *node) mode() live.Mode {
 	all := slices.Concat(n.State, n.Flags)
 	switch {
-	case all.has("DOWN", "FAIL", "FUTURE", "POWERED_DOWN", "POWER_DOWN", "ERROR"):
+	case all.has("DOWN", "FUTURE", "DYNAMIC_FUTURE", "POWERED_DOWN", "ERROR"):
 		return live.Down
-	case all.has("UNKNOWN", "DRAIN", "DRAINED", "DRAINING", "NOT_RESPONDING", "NO_RESPOND", "MAINT", "RESERVED", "POWERING_DOWN", "REBOOT", "REBOOT_REQUESTED"):
+	case all.has("UNKNOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "NOT_RESPONDING", "NO_RESPOND", "MAINT", "MAINTENANCE", "RESERVED", "BLOCKED",
+		"INVAL", "INVALID_REG", "POWER_DOWN", "POWER_DRAIN", "POWERING_DOWN", "REBOOT", "REBOOT_REQUESTED", "REBOOT_ISSUED"):
 		return live.Draining
 	}
 	return live.Up
@@ -217,7 +248,42 @@ func (c *Cluster) addJob(s *live.State, index map[string]int, j *job, now time.T
 			s.Nodes[i].UsedDevices += n
 		}
 	}
+	j.addHost(s, index)
 	return held
+}
+
+// addHost adds the CPUs and the memory of a job to those used by others, as if it had equally much on each of its nodes.
+func (j *job) addHost(s *live.State, index map[string]int) {
+	if j.JobResources == nil || !j.State.has("RUNNING", "COMPLETING", "CONFIGURING", "STAGE_OUT") {
+		return
+	}
+	names, err := j.nodeNames()
+	if err != nil || len(names) == 0 {
+		return
+	}
+	cpus := float64(j.CPUs) / float64(len(names))
+	mib := cmp.Or(float64(j.MemoryNode), float64(j.MemoryCPU)*cpus)
+	for _, name := range names {
+		if i, ok := index[name]; ok {
+			s.Nodes[i].UsedHost = s.Nodes[i].UsedHost.Plus(spec.Host{MilliCPUs: int64(cpus * 1000), Bytes: int64(mib * (1 << 20))})
+		}
+	}
+}
+
+// limitUsage leaves jobs of pacer what they have of the CPUs and memory of nodes: Slurm may give these to several jobs.
+func limitUsage(s *live.State, index map[string]int) {
+	own := map[string]spec.Host{}
+	for _, j := range s.Jobs {
+		for name, n := range j.Slots {
+			own[name] = own[name].Plus(j.Spec.Host.Times(n))
+		}
+	}
+	for name, o := range own {
+		if i, ok := index[name]; ok {
+			all, used := s.Nodes[i].Type.Host(), &s.Nodes[i].UsedHost
+			used.MilliCPUs, used.Bytes = min(used.MilliCPUs, max(all.MilliCPUs-o.MilliCPUs, 0)), min(used.Bytes, max(all.Bytes-o.Bytes, 0))
+		}
+	}
 }
 
 // partOf reports whether a job has fewer devices than it was started on, on the same nodes. Slurm takes no devices away from a

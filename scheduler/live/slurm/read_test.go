@@ -229,7 +229,10 @@ func TestPhases(t *testing.T) {
 func TestModes(t *testing.T) {
 	for state, want := range map[string]live.Mode{
 		"idle": live.Up, "MIXED": live.Up, "IDLE+DRAIN": live.Draining, "ALLOCATED+NOT_RESPONDING": live.Draining, "down": live.Down, "DOWN+DRAIN": live.Down,
-		"UNKNOWN": live.Draining, // for a moment after slurmctld was restarted
+		"UNKNOWN":          live.Draining, // for a moment after slurmctld was restarted
+		"IDLE+MAINTENANCE": live.Draining, "IDLE+REBOOT_ISSUED": live.Draining, "IDLE+INVALID_REG": live.Draining, "IDLE+BLOCKED": live.Draining, "MIXED+POWER_DRAIN": live.Draining,
+		"ALLOCATED+POWER_DOWN": live.Draining, "ALLOCATED+FAIL": live.Draining, // its jobs run on
+		"DYNAMIC_FUTURE": live.Down, "IDLE+CLOUD+POWERED_DOWN": live.Down, "MIXED+PLANNED": live.Up, "IDLE+POWERING_UP": live.Up,
 	} {
 		var w words
 		if err := json.Unmarshal([]byte(`"`+state+`"`), &w); err != nil {
@@ -259,6 +262,7 @@ func TestGRES(t *testing.T) {
 	for text, want := range map[string]string{
 		"": " 0", "gpu": " 1", "gpu:2": " 2", "gpu:a100:2(IDX:0-1)": "a100 2", "gres/gpu:4": " 4", "gres:gpu:v100:1": "v100 1", "gpu:a100:2(S:0-1),shard:8": "a100 2",
 		"gpu:a100:1(IDX:0,2),gpu:a100:1": "a100 2", "gpu:a100": "a100 1", "license:3": " 0",
+		"gpu:(null):0(IDX:N/A)": " 0", "gpu:(null):8(IDX:0-7)": " 8", "gpu:a100:2,gpu:v100:1(S:0),gpu:a100:1": "a100+v100 4",
 	} {
 		typ, n, err := gres(text)
 		if got := fmt.Sprintf("%s %d", typ, n); err != nil || got != want {

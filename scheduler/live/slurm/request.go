@@ -25,13 +25,14 @@ const keys = "model, batch, seq, steps, duration, plan, tenant, weight, guarante
 // jobOf returns a job of pacer; ours is false if it is another's.
 func (c *Cluster) jobOf(s *live.State, j *job, now time.Time) (out live.Job, ours bool, err error) {
 	text, ours := strings.CutPrefix(j.Comment, Prefix)
-	if !ours || len(c.Partitions) > 0 && !slices.Contains(c.Partitions, j.Partition) {
+	in := func(p string) bool { return slices.Contains(c.Partitions, p) }
+	if !ours || len(c.Partitions) > 0 && !slices.ContainsFunc(strings.Split(j.Partition, ","), in) {
 		return out, false, nil
 	}
 	out = live.Job{Done: -1, Ref: j}
 	out.Spec.ID, out.Spec.Tenant = spec.JobID(strconv.FormatInt(j.ID, 10)), j.Account
 	switch {
-	case j.ArrayText != "":
+	case j.ArrayText != "" || j.ArrayID > 0:
 		return out, true, errors.New("an array, want a job for each of its tasks")
 	case j.HetID > 0:
 		return out, true, errors.New("a part of a heterogeneous job, want a job with equal nodes")
@@ -48,11 +49,19 @@ func (c *Cluster) jobOf(s *live.State, j *job, now time.Time) (out live.Job, our
 	if err := c.readKeys(&out, text); err != nil {
 		return out, true, fmt.Errorf("comment %.200q: %w", j.Comment, err)
 	}
-	out.Phase = c.phase(j, now)
+	if out.Phase = c.phase(j, now); out.Phase == live.Held && j.waits(now) {
+		out.Paused = true
+	}
+	out.Reason = j.Reason
 	if out.Phase == live.Running && j.Start > 0 {
 		out.Started = time.Unix(int64(j.Start), 0).UTC()
 	}
 	return out, true, out.Spec.Validate()
+}
+
+// waits reports whether Slurm would not start the job if it were released: it depends on other jobs, or begins later.
+func (j *job) waits(now time.Time) bool {
+	return j.Depends != "" || j.Restarts == 0 && j.Eligible > number(now.Unix())
 }
 
 // readComment reads the record and what is beside it.
@@ -81,6 +90,9 @@ func (j *job) readRequest(out *spec.Job, c *Cluster) error {
 		typ, n, err := gres(j.TresPerNode)
 		if n *= max(int(j.NodeCount), 1); err == nil && n == 0 {
 			typ, n, err = gres(j.TresPerJob)
+		}
+		if err == nil {
+			err = oneType(typ)
 		}
 		if err != nil {
 			return err
