@@ -84,8 +84,9 @@ type Cluster struct {
 
 	mu        sync.Mutex
 	parsed    map[types.UID]*parsedJob
-	completed map[types.UID]bool // jobs that were deleted after they had ended, since the last observation
-	placing   map[types.UID]int  // pods to be placed of jobs on several nodes
+	usable    map[string]live.Node // by name and UID, as last seen with devices
+	completed map[types.UID]bool   // jobs that were deleted after they had ended, since the last observation
+	placing   map[types.UID]int    // pods to be placed of jobs on several nodes
 }
 
 var _ live.Notifier = (*Cluster)(nil)
@@ -261,9 +262,11 @@ func strip(o any) (any, error) {
 	switch o := o.(type) {
 	case *core.Pod:
 		o.ManagedFields = nil
-		o.Spec.Volumes, o.Spec.InitContainers, o.Spec.EphemeralContainers, o.Spec.Affinity = nil, nil, nil, nil
-		for i := range o.Spec.Containers {
-			o.Spec.Containers[i] = core.Container{Resources: o.Spec.Containers[i].Resources}
+		o.Spec.Volumes, o.Spec.EphemeralContainers, o.Spec.Affinity = nil, nil, nil
+		for _, containers := range [][]core.Container{o.Spec.InitContainers, o.Spec.Containers} {
+			for i, c := range containers {
+				containers[i] = core.Container{Resources: c.Resources, RestartPolicy: c.RestartPolicy}
+			}
 		}
 		o.Status = core.PodStatus{Phase: o.Status.Phase, StartTime: o.Status.StartTime}
 	case *core.Node:

@@ -12,19 +12,34 @@ import (
 // vendors' device plugins and of clouds.
 var AcceleratorLabels = []string{"pacer.dev/accelerator", "nvidia.com/gpu.product", "amd.com/gpu.product-name", "cloud.google.com/gke-accelerator"}
 
+// keep returns a node of a cluster as it was last seen to have devices, in place of one that has none now, or cannot be used.
+// Its kubelet was restarted and its device plugin has not registered yet, or a label was taken off: pods on it run on, and
+// none starts.
+func keep(last, now live.Node, err error) (live.Node, live.Fault) {
+	last.Mode = max(now.Mode, live.Draining)
+	if err == nil {
+		err = fmt.Errorf("has no devices, and had %d", last.Type.Devices)
+	}
+	return last, live.Fault{Object: "node " + now.Name, Err: fmt.Errorf("%w: it keeps its jobs and gets no others", err)}
+}
+
 // nodeOf returns a node, false if it has no devices. The error says why it cannot be used.
 func (c *Cluster) nodeOf(n *core.Node) (live.Node, bool, error) {
 	out := live.Node{Name: n.Name, Mode: modeOf(n)}
-	devices := 0
+	devices, healthy := 0, 0
 	for _, r := range DeviceResources {
-		if q := n.Status.Allocatable[r]; !q.IsZero() {
-			devices = int(q.Value())
+		all, usable := n.Status.Capacity[r], n.Status.Allocatable[r]
+		if devices, healthy = int(max(all.Value(), usable.Value())), int(usable.Value()); devices > 0 {
 			break
 		}
 	}
 	if devices < 1 {
 		return out, false, nil
 	}
+	if healthy == 0 { // the device plugin restarts: pods that run keep their devices, and none starts
+		out.Mode = max(out.Mode, live.Draining)
+	}
+	out.UsedDevices = devices - healthy // of these, observeNodes takes off what pods hold
 	name := ""
 	for _, l := range AcceleratorLabels {
 		if name = n.Labels[l]; name != "" {

@@ -55,8 +55,15 @@ func (c *Cluster) Observe(context.Context) (*live.State, error) {
 	for _, j := range jobs {
 		byOwner[j.UID] = &held{run: j.Spec.Template.Annotations[SlotsAnnotation]}
 	}
-	used, ending := byNode{}, byNode{}
+	broken := map[string]bool{}
+	for _, n := range s.Nodes {
+		broken[n.Name] = n.UsedDevices > 0
+	}
+	used, ending, bound := byNode{}, byNode{}, byNode{}
 	for _, p := range pods {
+		if broken[p.Spec.NodeName] && p.Status.Phase != core.PodSucceeded {
+			bound.add(p)
+		}
 		var job *held
 		owner := meta.GetControllerOf(p)
 		if owner != nil {
@@ -116,7 +123,8 @@ func (c *Cluster) Observe(context.Context) (*live.State, error) {
 	slices.Sort(s.Cancelled)
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		n.UsedDevices, n.UsedHost, n.EndingDevices = used[n.Name].devices, used[n.Name].host, ending[n.Name].devices
+		unhealthy := min(n.UsedDevices, max(n.Type.Devices-bound[n.Name].devices, 0)) // what a pod holds is left to it
+		n.UsedDevices, n.UsedHost, n.EndingDevices = used[n.Name].devices+unhealthy, used[n.Name].host, ending[n.Name].devices
 	}
 	return s, nil
 }
@@ -235,13 +243,14 @@ type usage struct {
 	host    spec.Host
 }
 
+func (u usage) plus(o usage) usage { return usage{u.devices + o.devices, u.host.Plus(o.host)} }
+
 type byNode map[string]usage
 
 func (b byNode) add(pods ...*core.Pod) {
 	for _, p := range pods {
 		devices, host := podRequests(p)
-		u := b[p.Spec.NodeName]
-		b[p.Spec.NodeName] = usage{u.devices + devices, u.host.Plus(host)}
+		b[p.Spec.NodeName] = b[p.Spec.NodeName].plus(usage{devices, host})
 	}
 }
 
@@ -256,31 +265,68 @@ func (h *held) slots() live.Slots {
 	return out
 }
 
-// podRequests returns what the containers of a pod request.
+// podRequests returns what a node needs for a pod, as kube-scheduler counts it: its containers and sidecars together, or an
+// init container with the sidecars before it if that is more, and the overhead of the pod.
 func podRequests(p *core.Pod) (devices int, host spec.Host) {
-	for i := range p.Spec.Containers {
-		requests := p.Spec.Containers[i].Resources.Requests
-		for _, r := range DeviceResources {
-			if q, ok := requests[r]; ok {
-				devices += int(q.Value())
-			}
+	var all, first usage
+	for i := range p.Spec.InitContainers {
+		c := &p.Spec.InitContainers[i]
+		now := all.plus(requestsOf(c.Resources.Requests))
+		if c.RestartPolicy != nil && *c.RestartPolicy == core.ContainerRestartPolicyAlways {
+			all = now
 		}
-		host.MilliCPUs += requests.Cpu().MilliValue()
-		host.Bytes += requests.Memory().Value()
+		first = usage{max(first.devices, now.devices), first.host.Max(now.host)}
 	}
-	return devices, host
+	for i := range p.Spec.Containers {
+		all = all.plus(requestsOf(p.Spec.Containers[i].Resources.Requests))
+	}
+	all = usage{max(all.devices, first.devices), all.host.Max(first.host)}
+	if r := p.Spec.Resources; r != nil { // of the pod as a whole
+		if q, ok := r.Requests[core.ResourceCPU]; ok {
+			all.host.MilliCPUs = q.MilliValue()
+		}
+		if q, ok := r.Requests[core.ResourceMemory]; ok {
+			all.host.Bytes = q.Value()
+		}
+	}
+	all = all.plus(requestsOf(p.Spec.Overhead))
+	return all.devices, all.host
 }
 
-// observeNodes adds the nodes with devices to s, and returns the nodes that are lost.
+func requestsOf(l core.ResourceList) (u usage) {
+	for _, r := range DeviceResources {
+		if q, ok := l[r]; ok {
+			u.devices += int(q.Value())
+		}
+	}
+	u.host = spec.Host{MilliCPUs: l.Cpu().MilliValue(), Bytes: l.Memory().Value()}
+	return u
+}
+
+// observeNodes adds the nodes with devices to s, UsedDevices being those that are unhealthy, and returns the nodes that are
+// lost.
 func (c *Cluster) observeNodes(s *live.State) (down map[string]bool, err error) {
 	nodes, err := c.nodes.List(labels.Everything())
 	if err != nil {
 		return nil, err
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	down = map[string]bool{}
+	usable := make(map[string]live.Node, len(nodes))
 	for _, n := range nodes {
 		node, has, err := c.nodeOf(n)
 		down[n.Name] = node.Mode == live.Down
+		id := n.Name + "/" + string(n.UID)
+		if last, was := c.usable[id]; was && (!has || err != nil) {
+			var fault live.Fault
+			node, fault = keep(last, node, err)
+			has, err = true, nil
+			s.Faults = append(s.Faults, fault)
+		}
+		if has && err == nil {
+			usable[id] = node
+		}
 		switch {
 		case err != nil:
 			s.Faults = append(s.Faults, live.Fault{Object: "node " + n.Name, Err: err})
@@ -288,6 +334,7 @@ func (c *Cluster) observeNodes(s *live.State) (down map[string]bool, err error) 
 			s.Nodes = append(s.Nodes, node)
 		}
 	}
+	c.usable = usable
 	level(s.Nodes)
 	return down, nil
 }

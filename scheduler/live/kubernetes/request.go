@@ -71,6 +71,12 @@ func container(pod *core.PodSpec) (index int, name core.ResourceName, devices in
 	if index < 0 {
 		return 0, "", 0, errNoDevices
 	}
+	for i := range pod.InitContainers {
+		c := &pod.InitContainers[i]
+		if u := requestsOf(c.Resources.Limits); u.devices > 0 && c.RestartPolicy != nil && *c.RestartPolicy == core.ContainerRestartPolicyAlways {
+			return 0, "", 0, fmt.Errorf("sidecar %q and container %q both request devices, want one", c.Name, pod.Containers[index].Name)
+		}
+	}
 	return index, name, devices, nil
 }
 

@@ -89,7 +89,7 @@ func (c *Cluster) starting(j *live.Job, r live.Record) (object, error) {
 			return nil, fmt.Errorf("devices %s are not equally many on each node", r.RunSlots)
 		}
 	}
-	index, resource, _, err := container(&was.Spec.Template.Spec)
+	index, resource, before, err := container(&was.Spec.Template.Spec)
 	if err != nil {
 		return nil, err
 	}
@@ -106,23 +106,40 @@ func (c *Cluster) starting(j *live.Job, r live.Record) (object, error) {
 		return nil, err
 	}
 	template := &was.Spec.Template
+	pod := object{
+		"nodeSelector":    object{hostname: selector},
+		"schedulingGates": gates,
+		"containers": []object{{
+			"name":      template.Spec.Containers[index].Name,
+			"resources": resources(&template.Spec.Containers[index], resource, devices, j.Spec.Host),
+		}},
+	}
+	if init := initContainers(&template.Spec, resource, before, devices); init != nil {
+		pod["initContainers"] = init
+	}
 	return object{
 		"metadata": object{"annotations": annotated},
 		"spec": object{
 			"suspend": false, "parallelism": len(nodes), "completions": len(nodes),
 			"template": object{
 				"metadata": object{"annotations": object{PlanAnnotation: r.RunPlan, SlotsAnnotation: r.RunSlots.String()}},
-				"spec": object{
-					"nodeSelector":    object{hostname: selector},
-					"schedulingGates": gates,
-					"containers": []object{{
-						"name":      template.Spec.Containers[index].Name,
-						"resources": resources(&template.Spec.Containers[index], resource, devices, j.Spec.Host),
-					}},
-				},
+				"spec":     pod,
 			},
 		},
 	}, nil
+}
+
+// initContainers returns the init containers that request as many devices as the container with devices did, or more than it
+// is to get, with those that it gets: the pod would hold theirs.
+func initContainers(pod *core.PodSpec, device core.ResourceName, before, now int) (out []object) {
+	for i := range pod.InitContainers {
+		c := &pod.InitContainers[i]
+		if q, ok := c.Resources.Limits[device]; ok && (int(q.Value()) == before || int(q.Value()) > now) {
+			n := object{string(device): now}
+			out = append(out, object{"name": c.Name, "resources": object{"limits": n, "requests": n}})
+		}
+	}
+	return out
 }
 
 // resources returns what a container with a number of devices requests. What it requests of the
