@@ -61,6 +61,15 @@ func (j *job) fresh() bool {
 	return j.observed.Phase == Held && j.dirty() && j.want.Plan != "" && j.observed.Record.Plan == ""
 }
 
+// leave makes what a job runs on its target, since it is left alone: the devices of the target that it had may be given to
+// others, which would lose theirs once it is not left alone any more.
+func (c *Controller) leave(j *job) {
+	if j.observed.Phase == Running && !j.pending && j.stopped.IsZero() && j.want.RunPlan != "" && !j.want.settled() {
+		c.generation++
+		j.want.Generation, j.want.Plan, j.want.Slots = c.generation, j.want.RunPlan, j.want.RunSlots
+	}
+}
+
 // onTarget reports whether the job is known to run as its target says, or to be held without one.
 func (j *job) onTarget() bool {
 	switch {

@@ -145,6 +145,7 @@ func (c *Controller) mergeJob(ctx context.Context, now time.Time, o *Job) {
 		c.changed = true
 	}
 	if !j.managed {
+		c.leave(j)
 		j.state.Grant = nil
 		return
 	}

@@ -1,6 +1,7 @@
 package live_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -98,5 +99,40 @@ func TestReleased(t *testing.T) {
 	}
 	if said != 1 {
 		t.Errorf("%d events, want 1: %v", said, r.events)
+	}
+}
+
+// TestLeftAloneBeforeMove: a job is left alone before it could be moved, and the devices that it was to get go to another. Once
+// it is not left alone any more nothing else loses its target.
+func TestLeftAloneBeforeMove(t *testing.T) {
+	r := newDirected(t, 2, nil)
+	j := spec.Job{ID: "j2", Model: spec.Model{Name: "a"}, Devices: 1, Steps: 1e6}
+	r.c.Submit(j, 0, 1e6, func(string, live.Slots) float64 { return 1 })
+	r.node["j1"], r.node["j2"] = -1, -1
+	r.run(2)
+	refused := true
+	r.c.Before = func(int) error {
+		if refused {
+			return fmt.Errorf("%w", live.ErrConflict)
+		}
+		return nil
+	}
+	r.node["j0"], r.node["j1"] = 1, 1 // one decision
+	r.run(1)
+	refused = false
+	r.c.Edit("j0", func(j *live.Job) { j.Paused = true })
+	r.node["j0"], r.node["j2"] = 0, 1
+	r.run(2)
+	r.c.Edit("j0", func(j *live.Job) { j.Paused = false })
+	r.run(2)
+	for _, j := range r.c.Jobs() {
+		if want := map[spec.JobID]string{"j0": "x0=1", "j1": "x1=1", "j2": "x1=1"}[j.Spec.ID]; j.Phase != live.Running || j.Slots.String() != want {
+			t.Errorf("job %s is %s on %s, want %s", j.Spec.ID, j.Phase, j.Slots, want)
+		}
+	}
+	for _, e := range r.events {
+		if e.Warning || e.Kind == live.StoppedJob {
+			t.Errorf("%s %s: %s", e.Kind, e.Object, e.Message)
+		}
 	}
 }
