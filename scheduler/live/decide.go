@@ -101,7 +101,9 @@ func (c *Controller) book() *scheduler.Ledger {
 			err := l.Apply([]scheduler.Change{g})
 			if err != nil {
 				g.Job.Phase = scheduler.Waiting
-				c.event(Event{Kind: Faulty, Job: &c.jobs[g.Job.Job.ID].observed, Message: "target: " + err.Error(), Warning: true})
+				if o := &c.jobs[g.Job.Job.ID].observed; o.Phase != Held { // one that waits for devices gets others: those had to stay with their job
+					c.event(Event{Kind: Faulty, Job: o, Message: "target: " + err.Error(), Warning: true})
+				}
 			}
 			return err != nil
 		})

@@ -130,9 +130,37 @@ func TestLeftAloneBeforeMove(t *testing.T) {
 			t.Errorf("job %s is %s on %s, want %s", j.Spec.ID, j.Phase, j.Slots, want)
 		}
 	}
+	r.quiet()
+}
+
+// quiet fails the test after a warning or a stop.
+func (r *directed) quiet() {
+	r.t.Helper()
 	for _, e := range r.events {
 		if e.Warning || e.Kind == live.StoppedJob {
-			t.Errorf("%s %s: %s", e.Kind, e.Object, e.Message)
+			r.t.Errorf("%s %s: %s", e.Kind, e.Object, e.Message)
 		}
 	}
+}
+
+// TestWaitsForOneLeftAlone: a job waits for devices of another, which is left alone before it could be moved. It gets others,
+// and no warning says that it is faulty.
+func TestWaitsForOneLeftAlone(t *testing.T) {
+	r := newDirected(t, 1, nil)
+	r.c.Submit(spec.Job{ID: "j1", Model: spec.Model{Name: "a"}, Devices: 1, Steps: 1e6}, 0, 1e6, func(string, live.Slots) float64 { return 1 })
+	r.node["j1"] = -1
+	r.run(2)
+	r.c.Before = func(int) error { return fmt.Errorf("%w", live.ErrConflict) }
+	r.node["j0"], r.node["j1"] = 1, 0
+	r.run(1)
+	r.c.Before = nil
+	r.c.Edit("j0", func(j *live.Job) { j.Paused = true })
+	r.node["j0"], r.node["j1"] = 0, 1
+	r.run(2)
+	for _, j := range r.c.Jobs() {
+		if want := map[spec.JobID]string{"j0": "x0=1", "j1": "x1=1"}[j.Spec.ID]; j.Phase != live.Running || j.Slots.String() != want {
+			t.Errorf("job %s is %s on %s, want %s", j.Spec.ID, j.Phase, j.Slots, want)
+		}
+	}
+	r.quiet()
 }
