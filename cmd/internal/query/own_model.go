@@ -124,6 +124,11 @@ func complete(m *spec.Model) error {
 	if err := m.Validate(); err != nil {
 		return &FieldError{Field: "model", Value: m.Name, Err: err}
 	}
+	counted := *m
+	counted.ParamCount = 0
+	if n := counted.Params(); m.ParamCount > 2*n { // fewer are possible: layers may share weights
+		return &FieldError{Field: "params", Value: m.ParamCount, Why: fmt.Sprintf("contradicts the layers, which have %s parameters", number.Count(n))}
+	}
 	return nil
 }
 
