@@ -79,6 +79,10 @@ func TestFitCheckOfAnIllegalPlan(t *testing.T) {
 	if _, err := planner.New(analyticModel(t), planner.Options{}).FitCheck(t.Context(), r); !errors.Is(err, planner.ErrInfeasible) {
 		t.Errorf("error %v", err)
 	}
+	r.Plan, r.SeqLen = &spec.Plan{CP: 8, DP: 1, AccumSteps: 8}, 20
+	if _, err := planner.New(analyticModel(t), planner.Options{}).FitCheck(t.Context(), r); !errors.Is(err, planner.ErrInfeasible) || !strings.Contains(err.Error(), "cp=8 does not divide 20 tokens") {
+		t.Errorf("error %v", err)
+	}
 }
 
 // spied is a space that reports the numbers of devices it is searched for.

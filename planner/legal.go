@@ -18,6 +18,7 @@ const (
 	cpWithoutAttention
 	cpOfShortSamples
 	cpUneven
+	cpTokens
 	splitShapeless
 	spWithoutTP
 	spUneven
@@ -40,6 +41,8 @@ func (b violation) describe(g *generator, seq int, p *spec.Plan) string {
 		return fmt.Sprintf("cp=%d is considered from %d tokens per sample, not at %d", p.CP, g.e.LongSeq, seq)
 	case cpUneven:
 		return fmt.Sprintf("2 x cp=%d does not divide %d tokens", p.CP, seq)
+	case cpTokens:
+		return fmt.Sprintf("cp=%d does not divide %d tokens", p.CP, seq)
 	case splitShapeless:
 		return fmt.Sprintf("tp=%d, pp=%d need a model with layers and heads", p.TP, p.PP)
 	case spWithoutTP:
@@ -170,6 +173,9 @@ func CannotSplit(m *spec.Model, seq int, p *spec.Plan) string {
 func cannotSplit(m *spec.Model, seq int, p *spec.Plan) violation {
 	if b := shapelessSplit(m, p); b != noViolation {
 		return b
+	}
+	if p.CP > 1 && seq%p.CP != 0 {
+		return cpTokens
 	}
 	return spTokens(seq, p)
 }
