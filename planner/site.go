@@ -89,10 +89,10 @@ func (s *search) lastLike(st *site) *site {
 	return last
 }
 
-// setMemory sets the memory estimator of st, that of like, which may be nil, if it differs in shape only:
-// memory.Calibration.For does not depend on that.
+// setMemory sets the memory estimator of st, that of like, which may be nil, if it differs in shape only and memory does
+// not depend on that.
 func (s *search) setMemory(st, like *site) error {
-	if _, own := s.pl.p.(memory.Predictor); like != nil && !own {
+	if _, own := s.pl.p.(memory.Predictor); like != nil && !own && !like.memory.ByShape() {
 		st.memory, st.known = like.memory, like.known
 		return nil
 	}

@@ -127,7 +127,7 @@ func (e *Estimator) layerPeak(p *spec.Plan, tokens, a, split float64, b block) l
 	case p.Recompute == spec.RecomputeFull:
 		kept, again = input, whole+scores
 	case p.Recompute == spec.RecomputeSelective && e.stack.perOperator:
-		kept, again = e.everyOther(p, tokens, a, split, b), whole
+		kept, again = e.everyOther(p, tokens, a, split, b), whole+scores
 	case p.Recompute == spec.RecomputeSelective && e.stack.perBlock:
 		kept, again = (input+whole+scores)/2, whole+scores
 	case p.Recompute == spec.RecomputeSelective:

@@ -2,14 +2,19 @@ package memory
 
 import "github.com/pacer-ml/pacer/perfmodel/spec"
 
-// eightBit is how the matrices of layers are held where the stack stores them in 8 bits only. It is zero elsewhere.
+// QuantizedBytes is the size of a parameter of a matrix that QLoRA has frozen: 4 bits, and a scale for every 64 of them that
+// is quantized again (Dettmers et al. 2023, section 3).
+const QuantizedBytes = 4.127 / 8
+
+// eightBit is how the matrices of layers are held where they have 8 bits or fewer. It is zero elsewhere.
 type eightBit struct {
 	saved float64 // bytes per parameter, of the two in 16 bits
 	onUse float64 // bytes per parameter of the matrix being multiplied, for its transpose
 }
 
-// eightBit returns how a stack holds weights under p: one byte each, and another for the transpose. Embeddings, head,
-// norms and routers stay in 16 bits, as do adapters.
+// eightBit returns how a stack holds weights under p: QuantizedBytes with QLoRA, which quantizes the matrices of layers alone
+// (replace_with_bnb_linear of transformers, which leaves out the head), else one byte each, and another for the transpose.
+// Embeddings, head, norms and routers stay in 16 bits, as do adapters.
 //
 //	fp8                    a scale per tensor, of no size. Only Blackwell multiplies in any layout; other devices keep
 //	                       a transposed copy of each matrix, or make it on use
@@ -19,7 +24,10 @@ type eightBit struct {
 // Sources: Transformer Engine's create_tensor in pytorch/csrc/quantizer.cpp (nvte_is_non_tn_fp8_gemm_supported),
 // pytorch/tensor/mxfp8_tensor.py, and fp8_model_init; Megatron Core's disable_parameter_transpose_cache.
 func (e *Estimator) eightBit(p *spec.Plan) (out eightBit) {
-	if !e.stack.fp8 || p.Precision.Format() != spec.FP8 || e.adapter.Kind == spec.QLoRA {
+	if e.adapter.Kind == spec.QLoRA {
+		return eightBit{saved: 2 - QuantizedBytes}
+	}
+	if !e.stack.fp8 || p.Precision.Format() != spec.FP8 {
 		return out
 	}
 	switch {

@@ -31,7 +31,7 @@ func (e *Estimator) Fix(p spec.Plan) *Fixed {
 	one := *e
 	add := func(w float64, v *variant) {
 		on := fixedOn{weight: w, variant: v, plan: normal}
-		one.stack.apply(&on.plan)
+		one.apply(&on.plan)
 		stages, n := one.fullestStages(&on.plan)
 		for _, stage := range stages[:n] {
 			on.stages = append(on.stages, one.statesOf(&on.plan, stage))

@@ -115,7 +115,7 @@ func TestMeanOfStacks(t *testing.T) {
 			}
 			one, q := e, p
 			one.variant = &e.rest[i]
-			one.stack.apply(&q)
+			one.apply(&q)
 			count := figure{what: fullest}
 			b := count.of(&one, &q)
 			log += w * math.Log(b.Total())

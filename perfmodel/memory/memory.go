@@ -68,12 +68,13 @@ type Estimator struct {
 	old      bool       // the device is older than fused attention
 	turns    bool       // the device multiplies 8-bit matrices in any layout
 	cpu      bool       // the device is cores of a CPU
+	domain   int        // devices that a scale-up link joins; 0 unless a stack shards inside a domain
 	leastSD  float64    // the smallest logSD of the choices
 	kept     *keptOwned // nil outside of mean
 }
 
 // For returns the Estimator for the model, sequence length, accelerator and stack of c, with the shipped
-// calibration. It ignores the plan. For one rank alone (spec.Config.AloneStage) the peak is that of its stage. The error wraps perfmodel.ErrNotCovered if the model's size is unknown.
+// calibration. It ignores the plan, and the shape unless ByShape is true. For one rank alone (spec.Config.AloneStage) the peak is that of its stage. The error wraps perfmodel.ErrNotCovered if the model's size is unknown.
 func For(c spec.Config) (Estimator, error) { return Shipped().For(c) }
 
 // For returns the Estimator for the model, sequence length, accelerator and stack of c, as the function For.
@@ -82,6 +83,9 @@ func (cal *Calibration) For(c spec.Config) (Estimator, error) {
 	e := Estimator{of: stack.Of(c.Framework, c.Accelerator.Arch), old: beforeFused(c.Accelerator.Arch), turns: anyLayout(c.Accelerator.Arch), cpu: c.Accelerator.IsCPU(), ownSeq: m.SeqLen, nn: m.Layers, alone: c.AloneStage}
 	v := cal.variantsOf(e.of)
 	e.variant, e.rest, e.leastSD = &v.first, v.rest, v.leastSD
+	if v.hybrid {
+		e.domain = c.Accelerator.Domain(cmp.Or(c.Shape.Least(), usualNode))
+	}
 	e.w = weightsOf(m)
 	e.adapter = m.Adapter
 	e.adapters.dense, e.adapters.expert = m.AdapterParams()
@@ -119,6 +123,12 @@ func (cal *Calibration) For(c spec.Config) (Estimator, error) {
 	}
 	return e.AtSeq(c.SeqLen), nil
 }
+
+// usualNode is the number of devices of a node where no shape is known.
+const usualNode = 8
+
+// ByShape reports whether e depends on the shape that it was made for: the training stack shards inside a node.
+func (e *Estimator) ByShape() bool { return e.domain > 0 }
 
 // AtSeq returns e for samples of seq tokens; 0 = the model's own length.
 func (e *Estimator) AtSeq(seq int) Estimator {
@@ -159,7 +169,7 @@ func (e *Estimator) mean(p *spec.Plan, count figure) Breakdown {
 		}
 		one.variant = &e.rest[i]
 		of := normal
-		one.stack.apply(&of)
+		one.apply(&of)
 		b := count.of(&one, &of)
 		mean.add(&b, w)
 	}
@@ -221,13 +231,16 @@ func (e *Estimator) Stages(p spec.Plan) []Breakdown {
 // normal returns p with defaults written out and with the settings that the stack always uses.
 func (e *Estimator) normal(p spec.Plan) spec.Plan {
 	p = p.Normal()
-	e.stack.apply(&p)
+	e.apply(&p)
 	return p
 }
 
 // apply changes p to the settings that the stack always uses.
-func (s *traits) apply(p *spec.Plan) {
-	p.SequenceParallel = p.SequenceParallel || s.alwaysSequence && p.TP > 1
+func (e *Estimator) apply(p *spec.Plan) {
+	p.SequenceParallel = p.SequenceParallel || e.stack.alwaysSequence && p.TP > 1
+	if e.stack.hybrid {
+		p.ShardInside(e.domain)
+	}
 }
 
 // Bytes returns Plan(p).Total().

@@ -62,6 +62,8 @@ type traits struct {
 	// The 16-bit logits are freed before the loss has its fp32 copies, which do not fit into their block: the
 	// allocator keeps it.
 	keepsLogits bool
+	// ZeRO-3 shards inside a domain of devices, see spec.Plan.ShardInside.
+	hybrid bool
 	// ZeRO-3 keeps embedding and head gathered between forward and backward pass: they belong to FSDP's root.
 	keepsRoot bool
 	// Gradients are freed after each optimizer step (zero_grad of torch.optim, by default since PyTorch 2.0), unless the
@@ -113,7 +115,7 @@ func traitsOf(s *stack.Stack) traits {
 		core: s.OnCore(), innerProbabilities: s.OnCore() && s.Date >= "2025-05",
 		exchangesHeads: p.CP == stack.A2A,
 		padsVocab:      s.OnCore() || p.Loss == stack.Parallel && (s.Name == "Megatron-LM" || s.Name == "Megatron-DeepSpeed"),
-		keepsLogits:    p.Loss == stack.Plain, keepsRoot: p.ZeRO == stack.FSDP || p.ZeRO == stack.HSDP,
+		keepsLogits:    p.Loss == stack.Plain, hybrid: p.ZeRO == stack.HSDP, keepsRoot: p.ZeRO == stack.FSDP || p.ZeRO == stack.HSDP,
 		freesGradients: (p.Weights == stack.Autocast || p.ZeRO == stack.FSDP || p.ZeRO == stack.HSDP) && s.Date >= "2023-03",
 		prints:         s.Reports,
 	}

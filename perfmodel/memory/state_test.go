@@ -158,3 +158,31 @@ func TestSharedWeights(t *testing.T) {
 		t.Errorf("a count that contradicts the layers: %.0f parameters are kept, want %.0f", w.total(), each.total())
 	}
 }
+
+// TestHybridShards: a stack that shards inside a node has the states of a plan that states such groups, on the nodes of the
+// shape; without groups it has those of all devices.
+func TestHybridShards(t *testing.T) {
+	m := gpt(24, 2048, 16)
+	of := func(framework string, p spec.Plan, node int) float64 {
+		c := spec.Config{Model: m, Framework: framework, Shape: spec.Packed(p.Devices(), node)}
+		c.Accelerator.Arch = "Ampere"
+		e, err := For(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fixed, b := e.Fix(p), e.Plan(p)
+		if at := fixed.At(0); at.Total() != b.Total() {
+			t.Errorf("%s, %s: %g bytes, fixed %g", framework, p, b.Total(), at.Total())
+		}
+		return b.Optimizer
+	}
+	for _, node := range []int{4, 8} {
+		plain := spec.Plan{DP: 32, MicroBatch: 1, ZeRO: 3, Precision: spec.BF16}
+		groups := plain
+		groups.Shard = node
+		near(t, "in a node", of("FSDP@2024 zero=hsdp", plain, node), of("FSDP@2024", groups, node), 1e-12)
+		near(t, "stated", of("FSDP@2024 zero=hsdp", groups, node), of("FSDP@2024", groups, node), 1e-12)
+		plain.DP = node
+		near(t, "one node", of("FSDP@2024 zero=hsdp", plain, node), of("FSDP@2024", plain, node), 1e-12)
+	}
+}

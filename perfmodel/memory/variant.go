@@ -19,6 +19,7 @@ type variants struct {
 	first   variant
 	rest    []variant // of each of the choices; nil if there is only one
 	leastSD float64   // the smallest logSD
+	hybrid  bool      // one of them shards inside a domain
 }
 
 // variantsOf returns the variants of choices, with the constants of cal. If the stated stack has its own constants, all
@@ -39,13 +40,14 @@ func (cal *Calibration) variantsOf(of *stack.Choices) *variants {
 		return v
 	}
 	out := &variants{first: one(of.Stacks[0])}
-	out.leastSD = out.first.logSD
+	out.leastSD, out.hybrid = out.first.logSD, out.first.stack.hybrid
 	if of.N > 1 {
 		out.rest = make([]variant, of.N)
 	}
 	for i := range out.rest {
 		out.rest[i] = one(of.Stacks[i])
 		out.leastSD = min(out.leastSD, out.rest[i].logSD)
+		out.hybrid = out.hybrid || out.rest[i].stack.hybrid
 	}
 	if _, again := keptVariants.LoadOrStore(key, out); !again && numVariants.Add(1)%maxVariants == 0 {
 		keptVariants.Clear() // names of stacks come from users: they must not fill the memory

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -94,6 +95,9 @@ func (a Accelerator) ScaleUpDomain() int {
 	}
 	return 0
 }
+
+// Domain returns the number of devices that the scale-up link of a joins on nodes of a number of devices.
+func (a Accelerator) Domain(node int) int { return cmp.Or(a.ScaleUpDomain(), node) }
 
 // Peak returns the dense matrix rate in FLOP/s for p. If the device lacks the format, it runs in the next wider
 // one it has: fp4 and fp8 as bf16, bf16 as fp16, fp16 and tf32 as fp32. 0 if no rate is known.

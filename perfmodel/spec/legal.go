@@ -108,6 +108,17 @@ func (p *Plan) badShard() string {
 	return ""
 }
 
+// ShardInside changes a normal plan of ZeRO stage 3 so that states are sharded inside a domain of devices, and replicated
+// across domains (hybrid sharding: Zhao et al., VLDB 2023, section 3.2.2). A plan that states its shards, or has no whole
+// number of such groups, keeps those that it has.
+func (p *Plan) ShardInside(domain int) {
+	n := p.DP * p.CP
+	inside := max(min(domain/p.TP, n), 1)
+	if p.ZeRO == 3 && p.Shard == 0 && inside < n && n%inside == 0 {
+		p.Shard = inside
+	}
+}
+
 // badServers returns why a normal plan cannot use its parameter servers or be asynchronous, or "". Parameter
 // servers hold the parameters and run the optimizer, so a plan with them cannot split or offload these in
 // another way.

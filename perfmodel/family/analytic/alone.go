@@ -13,12 +13,12 @@ import "github.com/pacer-ml/pacer/perfmodel/spec"
 //
 // parts may change p, as parts does.
 func (pr *Prepared) aloneParts(p *spec.Plan) Parts {
+	pr.applyStack(p)
 	if !pr.work.shape {
 		out := pr.flopsParts(p)
 		out.DP = 0
 		return out
 	}
-	pr.applyStack(p)
 	c := pr.passOf(p)
 	l := &c.layer
 	// Models with layers of several kinds count them as layers of the mean kind.

@@ -198,6 +198,9 @@ func TestCountAccumulation(t *testing.T) {
 	own := pr.owned(p).all.Dense
 	same(t, "three micro-batches", at(1, 3), 3*8*own/2039e9)
 	same(t, "of a shard", at(2, 3), 3*8*own/4/2039e9)
+	pr, p = counted(t, k, perftest.GPT(spec.Plan{DP: 4, ZeRO: 2, Shard: 2, MicroBatch: 1, AccumSteps: 3, Precision: spec.BF16}))
+	all := pr.owned(p)
+	same(t, "of a shard of two groups", pr.accumulateSec(p, &all), 3*8*own/2/2039e9)
 	same(t, "one micro-batch", at(1, 1), 0)
 }
 
@@ -208,7 +211,7 @@ func TestCountExperts(t *testing.T) {
 	k.allToAll, k.groupedGEMM, k.groupedHalf = 0.5, 1, 0
 	pr, p := counted(t, k, c)
 	var l layer
-	pr.work.dispatch(&pr.machine, p, &l, 2048)
+	pr.work.dispatch(&pr.machine, p, &l, 2048, 2)
 	// Four times, half of 7/8 of two copies of each token leave the device.
 	same(t, "all-to-alls", l.ep, 4*0.5*7.0/8*2*2048*2*4096/300e9)
 	full := pr.work.experts(&pr.machine, p, 312e12, 2048, 2)
@@ -243,6 +246,7 @@ func TestCountGradients(t *testing.T) {
 		c := perftest.GPT(p)
 		c.Framework = framework
 		pr, plan := counted(t, k, c)
+		pr.applyStack(plan)
 		own := pr.owned(plan)
 		t := pr.dataTraffic(plan, &own)
 		return pr.machine.exposedTraffic(&t, 1, 1)

@@ -57,3 +57,73 @@ func TestMixerPasses(t *testing.T) {
 	same(t, "twice the passes", of(2, 4)-none, 2*(one-none))
 	same(t, "a model without mixers", of(2, 0), of(1, 0))
 }
+
+// TestFewTokensOfExperts: fewer tokens never take longer, however few rows an expert has, and many take as long as before.
+func TestFewTokensOfExperts(t *testing.T) {
+	k := base
+	c := perftest.GPT(spec.Plan{DP: 1, MicroBatch: 1, Precision: spec.BF16})
+	c.Model.Experts, c.Model.ExpertsPerToken, c.Model.ExpertFFN = 128, 8, 768
+	pr, p := counted(t, &k, c)
+	rate, _ := pr.machine.matmul(p.Precision)
+	last := 0.0
+	for n := 1.0; n <= 1<<20; n *= 1.25 {
+		sec := pr.work.experts(&pr.machine, p, rate, n, 2)
+		if sec < last {
+			t.Errorf("%.0f tokens take %g s, fewer %g s", n, sec, last)
+		}
+		last = sec
+	}
+	rows := 2048 * 8 * 128 / 128.
+	saturated := rate * k.groupedGEMM * rows / (rows + k.groupedHalf)
+	want := pr.work.mlp(&pr.machine, saturated, 128*rows, 4096, 768, 2)
+	same(t, "many rows", pr.work.experts(&pr.machine, p, rate, 2048*128, 2), want)
+}
+
+// TestTrafficOf32Bits: in fp32, activations between stages and copies of tokens for experts are twice as large as in 16 bits.
+func TestTrafficOf32Bits(t *testing.T) {
+	k := plain()
+	k.p2pShare, k.p2pOverlap, k.bubbleShare = 1, 1, 0
+	for name, of := range map[string]struct {
+		plan spec.Plan
+		sec  func(*Prepared, *spec.Plan) float64
+	}{
+		"stages":  {spec.Plan{PP: 4}, func(pr *Prepared, p *spec.Plan) float64 { return pr.pipelineSec(p, 0, 0) }},
+		"experts": {spec.Plan{DP: 4, EP: 4}, func(pr *Prepared, p *spec.Plan) float64 { return pr.work.layerOf(&pr.machine, p).ep }},
+	} {
+		at := func(precision spec.Precision) float64 {
+			of.plan.Precision, of.plan.MicroBatch = precision, 1
+			c := perftest.GPT(of.plan.Normal())
+			c.Model.Experts, c.Model.ExpertsPerToken, c.Model.ExpertFFN = 16, 2, 4096
+			pr, p := counted(t, k, c)
+			return of.sec(pr, p)
+		}
+		same(t, name, at(spec.FP32), 2*at(spec.BF16))
+		same(t, name, at(spec.TF32), 2*at(spec.BF16))
+	}
+}
+
+// TestRingOfReplicatedHeads: a rank of tensor parallelism has one key/value head at least, so more ranks than heads send no
+// less each.
+func TestRingOfReplicatedHeads(t *testing.T) {
+	of := func(tp int) float64 {
+		c := perftest.GPT(spec.Plan{DP: 1, TP: tp, CP: 2, MicroBatch: 1, Precision: spec.BF16})
+		c.Model.KVHeads = 2
+		pr, p := counted(t, plain(), c)
+		l := layer{}
+		pr.work.ringAttention(&pr.machine, p, &l, 512, 2)
+		return l.cp
+	}
+	same(t, "as many ranks as heads", of(2), of(1)/2)
+	same(t, "twice as many", of(4), of(2))
+}
+
+// TestQuantizedTraffic: QLoRA's matrices are gathered in 4 bits and their scales, everything else in 16.
+func TestQuantizedTraffic(t *testing.T) {
+	c := perftest.GPT(spec.Plan{DP: 8, ZeRO: 3, MicroBatch: 1, Precision: spec.BF16})
+	c.Model.Adapter = spec.Adapter{Kind: spec.QLoRA, Rank: 16, Modules: spec.AdaptQKV}
+	pr, p := counted(t, plain(), c)
+	own := pr.owned(p)
+	all, trained := pr.allBytes(p, &own), pr.trainedBytes(p, &own)
+	same(t, "all", all.Dense, 2*(own.all.Dense-own.all.Linear)+4.127/8*own.all.Linear)
+	same(t, "adapters", trained.Dense, 2*own.trained.Dense)
+}

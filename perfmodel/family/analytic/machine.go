@@ -113,10 +113,7 @@ func newMachine(v variant, c *spec.Config, m *machine) error {
 	if c.Shape.CPUs > 0 && total > 0 {
 		m.cpus = float64(c.Shape.CPUs) / float64(total) / usualThreads
 	}
-	m.domain = least
-	if d := a.ScaleUpDomain(); d > 0 {
-		m.domain = d
-	}
+	m.domain = a.Domain(least)
 	if mesh, cube := isMesh(a); mesh {
 		m.cube = cube
 		if m.mesh = most; total <= most { // a part of one node

@@ -19,15 +19,15 @@ import (
 // Source: Narayanan et al. SC 2021, section 2.2 (1F1B and interleaved schedules). Differs: the stage with the
 // vocabulary head may be the slowest, and the ramp is shortened by β, as measured.
 //
-// parts may change p: it sets sequence parallelism as the stack uses it.
+// parts may change p to what the stack does.
 func (pr *Prepared) parts(p *spec.Plan) Parts {
 	if pr.alone > 0 {
 		return pr.aloneParts(p)
 	}
+	pr.applyStack(p)
 	if !pr.work.shape {
 		return pr.flopsParts(p)
 	}
-	pr.applyStack(p)
 	own := pr.owned(p)
 	f := pr.fixedOf(p, &own)
 	return pr.partsAt(p, &f)
@@ -80,9 +80,12 @@ func (pr *Prepared) partsAt(p *spec.Plan, f *fixed) Parts {
 }
 
 // applyStack changes p to what the stack does regardless of the plan: sequence parallelism with tensor
-// parallelism.
+// parallelism, and shards inside a domain.
 func (pr *Prepared) applyStack(p *spec.Plan) {
 	p.SequenceParallel = p.TP > 1 && (p.SequenceParallel || pr.machine.stack.sequence)
+	if pr.machine.stack.hybrid {
+		p.ShardInside(pr.machine.domain)
+	}
 }
 
 // pass is the work of one micro-batch on a device that does not depend on stages, training states and
@@ -192,7 +195,7 @@ func bubbleSec(p *spec.Plan, stage, weights float64) float64 {
 }
 
 // pipelineSec returns the bubble and the exposed transfers between stages; see bubbleSec for stage and weights.
-// Each micro-batch crosses a boundary twice per chunk, with 2·n·h bytes, split by TP if the activations are.
+// Each micro-batch crosses a boundary twice per chunk, with n·h elements, split by TP if the activations are.
 // Stages are placed on consecutive nodes. With more than one node, some boundary lies between two nodes and is
 // the slowest: there every rank of the stage, or of the node if that is fewer, sends at once.
 func (pr *Prepared) pipelineSec(p *spec.Plan, stage, weights float64) float64 {
@@ -201,7 +204,7 @@ func (pr *Prepared) pipelineSec(p *spec.Plan, stage, weights float64) float64 {
 	}
 	v := float64(p.Chunks())
 	bubble := pr.machine.k.bubbleShare * bubbleSec(p, stage, weights)
-	bytes := 2 * float64(p.MicroBatch) * pr.work.seq / float64(p.CP) * pr.work.hidden
+	bytes := elemBytes(p) * float64(p.MicroBatch) * pr.work.seq / float64(p.CP) * pr.work.hidden
 	if p.SequenceParallel {
 		bytes /= float64(p.TP)
 	}
@@ -264,17 +267,11 @@ func (pr *Prepared) dataTraffic(p *spec.Plan, own *owned) traffic {
 		grad = 4 // DeepSpeed accumulates and reduces bf16 gradients in fp32
 	}
 	r, re, replicas := pr.dataRings(p, grad*own.trained.Dense, grad*own.trained.Expert)
-	gather := func(of memory.Params) float64 {
-		bytes := m.weightBytes(p)
-		if pr.work.adapter.Kind != spec.FullTraining && of == own.trained {
-			bytes = 2 // adapters
-		}
-		return m.passSec(r, 2*of.Dense-(2-bytes)*of.Linear) + m.passSec(re, bytes*of.Expert)
-	}
+	gather := func(bytes memory.Params) float64 { return m.passSec(r, bytes.Dense) + m.passSec(re, bytes.Expert) }
 	reduce := m.passSec(r, grad*own.trained.Dense) + m.passSec(re, grad*own.trained.Expert)
 	switch {
 	case p.ZeRO == 3:
-		t := (2*gather(own.all)+reduce)*m.zero3Traffic() + 3*pr.work.layers/float64(p.PP)*m.ringLatency(r)
+		t := (2*gather(pr.allBytes(p, own))+reduce)*m.zero3Traffic() + 3*pr.work.layers/float64(p.PP)*m.ringLatency(r)
 		if p.PP == 1 { // a pipeline stage stays gathered over its micro-batches
 			t *= float64(p.AccumSteps)
 		}
@@ -283,19 +280,33 @@ func (pr *Prepared) dataTraffic(p *spec.Plan, own *owned) traffic {
 		if m.stack.deepSpeed {
 			reduce *= 2
 		}
-		t := reduce + gather(own.trained) + 2*math.Ceil(own.trained.Dense/max(bucket, bucketPerRank*r.n))*m.ringLatency(r)
+		t := reduce + gather(pr.trainedBytes(p, own)) + 2*math.Ceil(own.trained.Dense/max(bucket, bucketPerRank*r.n))*m.ringLatency(r)
 		return traffic{t + replicas, m.gradHidden(), false}
 	}
 	return traffic{2 * reduce, m.gradHidden(), false}
 }
 
-// weightBytes returns the bytes in which a parameter of a layer's matrices is gathered: one if it is stored in fp8.
-// MXFP8 has scales by direction, so that Megatron Core gathers 16 bits (reuse_grad_buf_for_mxfp8_param_ag).
-func (m *machine) weightBytes(p *spec.Plan) float64 {
-	if m.stack.fp8 && (p.Precision == spec.FP8 || p.Precision == spec.FP8Rowwise) {
-		return 1
+// allBytes returns the bytes in which the parameters on a device are gathered, or fetched from the host: two each, but those
+// of layers' matrices one if they are stored in fp8, or fewer with QLoRA. MXFP8 has scales by direction, so that Megatron
+// Core gathers 16 bits (reuse_grad_buf_for_mxfp8_param_ag).
+func (pr *Prepared) allBytes(p *spec.Plan, own *owned) memory.Params {
+	matrix := 2.0
+	switch {
+	case pr.work.adapter.Kind == spec.QLoRA:
+		matrix = memory.QuantizedBytes
+	case pr.machine.stack.fp8 && (p.Precision == spec.FP8 || p.Precision == spec.FP8Rowwise):
+		matrix = 1
 	}
-	return 2
+	of := &own.all
+	return memory.Params{Dense: 2*of.Dense - (2-matrix)*of.Linear, Expert: matrix * of.Expert}
+}
+
+// trainedBytes returns the bytes in which the parameters that are trained are gathered.
+func (pr *Prepared) trainedBytes(p *spec.Plan, own *owned) memory.Params {
+	if pr.work.adapter.Kind == spec.FullTraining {
+		return pr.allBytes(p, own)
+	}
+	return memory.Params{Dense: 2 * own.trained.Dense, Expert: 2 * own.trained.Expert}
 }
 
 // dataRings returns the rings that gather parameters and reduce gradients, for dense parameters and for
@@ -308,10 +319,7 @@ func (pr *Prepared) dataRings(p *spec.Plan, denseGrad, expertGrad float64) (dens
 	expert = m.ringOf(int(memory.ExpertReplicas(p)), apart)
 	shards := p.Shard
 	if shards == 0 {
-		if !m.stack.hybrid || p.ZeRO != 3 || dense.inner >= dense.n || n%int(dense.inner) != 0 {
-			return dense, expert, 0
-		}
-		shards = int(dense.inner) // the stack shards in groups even if the plan does not
+		return dense, expert, 0
 	}
 	dense = m.ringOf(shards, p.TP)
 	replicas = 2 * m.passSec(m.ringOf(n/shards, p.TP*shards), denseGrad/float64(shards))
@@ -331,11 +339,11 @@ func (pr *Prepared) accumulateSec(p *spec.Plan, own *owned) float64 {
 	if p.AccumSteps == 1 {
 		return 0
 	}
-	n := own.trained
+	n := own.trained.Dense + own.trained.Expert
 	if p.ZeRO >= 2 {
-		n.Dense, n.Expert = n.Dense/float64(p.DP*p.CP), n.Expert/memory.ExpertReplicas(p)
+		n = shardOf(p, own.trained)
 	}
-	return float64(p.AccumSteps) * pr.machine.k.accumBytes * (n.Dense + n.Expert) / pr.machine.mem
+	return float64(p.AccumSteps) * pr.machine.k.accumBytes * n / pr.machine.mem
 }
 
 // updateSec adds the optimizer: Adam over the device's parameters, at memory rate. If offloaded, it runs on the
@@ -351,7 +359,7 @@ func (pr *Prepared) updateSec(p *spec.Plan, own *owned, out *Parts) {
 	}
 	out.Offload = 4*shard/pr.machine.host + shard/(pr.machine.k.cpuAdam*pr.machine.cpus)
 	if p.Offload == spec.OffloadParams {
-		out.Offload += 2 * 2 * shardOf(p, own.all) * float64(p.AccumSteps) / pr.machine.host
+		out.Offload += 2 * shardOf(p, pr.allBytes(p, own)) * float64(p.AccumSteps) / pr.machine.host
 	}
 }
 
@@ -369,10 +377,7 @@ func (pr *Prepared) flopsParts(p *spec.Plan) Parts {
 	m := &pr.machine
 	var out Parts
 	rate, _ := m.matmul(p.Precision)
-	elem := 2.0
-	if p.Precision == spec.FP32 || p.Precision == spec.TF32 {
-		elem = 4
-	}
+	elem := elemBytes(p)
 	split := float64(p.TP * p.CP * p.PP)
 	flops := float64(p.MicroBatch) * pr.work.flops / split
 	forward := smoothMax(flops/(rate*pr.machine.k.convCeiling), pr.machine.k.convPasses/3*elem/2*flops/100/m.mem)

@@ -66,12 +66,41 @@ type work struct {
 // times misaligned if N or K is not a multiple of alignment. The time to read and write the operands, in elem
 // bytes each, is a lower bound (roofline: Williams et al., 2009).
 func (m *machine) gemm(rate, rows, cols, depth, elem float64) float64 {
-	out := rows * cols
-	t := 2 * (out + m.k.waveHalf*(tile*tile)*m.gen.units) * (depth + m.k.depthHalf*rate/m.peak16) / rate
+	return max(m.multiplySec(rate, rows, cols, depth), elem*(rows*cols+(rows+cols)*depth)/m.mem)
+}
+
+// multiplySec is gemm without its lower bound.
+func (m *machine) multiplySec(rate, rows, cols, depth float64) float64 {
+	t := 2 * (rows*cols + m.waveHalf()) * (depth + m.k.depthHalf*rate/m.peak16) / rate
 	if int(cols)%alignment != 0 || int(depth)%alignment != 0 {
 		t *= m.k.misaligned
 	}
-	return max(t, elem*(out+(rows+cols)*depth)/m.mem)
+	return t
+}
+
+// waveHalf returns the elements of a result at which half of the rate is reached.
+func (m *machine) waveHalf() float64 { return m.k.waveHalf * (tile * tile) * m.gen.units }
+
+// grouped returns the seconds of the multiplications of several experts at once, with rows in total. With r rows per
+// expert less of a tile is used: the rate is multiplied by r/(r + groupedHalf). So the time is proportional to
+//
+//	(experts·r·cols + waveHalf) · ((1 + groupedHalf/r)·depth/rate + depthHalf/peak16)
+//
+// Fewer rows can be padded to more, so they take no longer: below the r of its minimum, the time is the minimum.
+func (m *machine) grouped(rate, rows, experts, cols, depth, elem float64) float64 {
+	rate *= m.k.groupedGEMM
+	half, sec := m.k.groupedHalf, depth/rate
+	padded := max(rows, math.Sqrt(m.waveHalf()*half*experts/cols*sec/(sec+m.k.depthHalf/m.peak16)))
+	r := padded / experts
+	return max(m.multiplySec(rate*r/(r+half), padded, cols, depth), elem*(rows*cols+(rows+cols)*depth)/m.mem)
+}
+
+// elemBytes returns the size of an element of an activation.
+func elemBytes(p *spec.Plan) float64 {
+	if p.Precision == spec.FP32 || p.Precision == spec.TF32 {
+		return 4
+	}
+	return 2
 }
 
 // layer is the device time of one layer and one micro-batch, seconds.
@@ -102,10 +131,7 @@ func (w *work) layerOf(m *machine, p *spec.Plan) layer {
 	var l layer
 	t, cp := float64(p.TP), float64(p.CP)
 	n := float64(p.MicroBatch) * w.seq / cp
-	elem := 2.0
-	if p.Precision == spec.FP32 || p.Precision == spec.TF32 {
-		elem = 4
-	}
+	elem := elemBytes(p)
 	rate, quantized := m.matmul(p.Precision)
 	inner := 0.0 // width of the MLP's activation
 	if w.attn > 0 {
@@ -145,7 +171,7 @@ func (w *work) layerOf(m *machine, p *spec.Plan) layer {
 	if p.TP > 1 {
 		l.tp = 2 * w.halves * m.passSec(m.ringOf(p.TP, 1), elem*n*w.hidden) * m.tpExposed(w.adapter.Kind != spec.FullTraining)
 	}
-	w.dispatch(m, p, &l, n)
+	w.dispatch(m, p, &l, n, elem)
 	w.ringAttention(m, p, &l, n, elem)
 	l.passes += w.moe * m.k.moePasses * elem * n * w.topK * w.expertIn / t / m.mem
 	w.recompute(m, p, &l, n, elem)
@@ -216,10 +242,13 @@ func (w *work) projections(m *machine, rate, n, t, elem float64) float64 {
 	out := m.gemm(rate, n, w.hidden, w.query/t, elem)
 	l := &w.latent
 	if l.KVRank == 0 {
-		return m.gemm(rate, n, (w.query+2*max(w.kv, t*w.query/w.heads))/t, w.hidden, elem) + out
+		return m.gemm(rate, n, w.query/t+2*w.heldKV(t), w.hidden, elem) + out
 	}
 	return m.gemm(rate, n, l.Down(), w.hidden, elem) + m.gemm(rate, n, l.Q/t, l.QIn, elem) + m.gemm(rate, n, l.KV/t, l.KVRank, elem) + out
 }
+
+// heldKV returns the width of the keys that one of t tensor parallel ranks has: of one head at least.
+func (w *work) heldKV(t float64) float64 { return max(w.kv/t, w.query/w.heads) }
 
 // mlp returns the multiplications of an MLP with an input of that width.
 func (w *work) mlp(m *machine, rate, n, width, inner, elem float64) float64 {
@@ -227,16 +256,14 @@ func (w *work) mlp(m *machine, rate, n, width, inner, elem float64) float64 {
 }
 
 // experts returns the multiplications of one layer with routed experts. Each device processes its share of the
-// copies of tokens, spread over its experts, as one grouped multiplication. With fewer rows per expert, less of
-// a tile is used.
+// copies of tokens, spread over its experts, as one grouped multiplication.
 func (w *work) experts(m *machine, p *spec.Plan, rate, n, elem float64) float64 {
 	copies := n * w.topK / float64(p.TP)
 	held := max(w.routed/float64(max(p.EP, 1)), 1)
 	if p.Precision == spec.FP4 { // Transformer Engine has no grouped multiplications in 4 bits
 		rate, _ = m.matmul(spec.FP8)
 	}
-	rows := copies / held
-	t := w.mlp(m, rate*m.k.groupedGEMM*rows/(rows+m.k.groupedHalf), copies, w.expertIn, w.expertFFN, elem)
+	t := m.grouped(rate, copies, held, w.up*w.expertFFN, w.expertIn, elem) + m.grouped(rate, copies, held, w.expertIn, w.expertFFN, elem)
 	if w.latentIn > 0 {
 		t += m.gemm(rate, n, w.latentIn, w.hidden, elem) + m.gemm(rate, n, w.hidden, w.latentIn, elem)
 	}
@@ -274,23 +301,23 @@ func slowHeads(exps, width float64) float64 {
 
 // dispatch adds the all-to-alls of expert parallelism: two forward and two backward, each with the copies of
 // the device's tokens (Lepikhin et al., "GShard", 2020).
-func (w *work) dispatch(m *machine, p *spec.Plan, l *layer, n float64) {
+func (w *work) dispatch(m *machine, p *spec.Plan, l *layer, n, elem float64) {
 	if w.moe == 0 || p.EP == 1 {
 		return
 	}
 	r := m.ringOf(p.EP, 1)
-	token := 2 * n / float64(p.TP) * w.expertIn
+	token := elem * n / float64(p.TP) * w.expertIn
 	l.ep = w.moe * 4 * m.k.allToAll * m.stack.exposedEP * m.allToAllSec(r, token*m.copies(r.n, w.topK), token*m.remoteCopies(r, w.topK))
 }
 
 // ringAttention adds the exchange of keys and values with CP-1 neighbours, once forward and twice backward,
 // overlapped by attention (Liu et al., "Ring Attention", 2023).
 func (w *work) ringAttention(m *machine, p *spec.Plan, l *layer, n, elem float64) {
-	if p.CP == 1 {
+	if p.CP == 1 || w.attn == 0 {
 		return
 	}
 	r := m.ringOf(p.CP, p.TP)
-	bytes := 2 * elem * n * w.attn * w.kv / float64(p.TP) * r.n // every rank receives the keys and values of all ranks
+	bytes := 2 * elem * n * w.attn * w.heldKV(float64(p.TP)) * r.n // every rank receives the keys and values of all ranks
 	l.cp = m.exposed(3*m.passSec(r, bytes), l.attn+l.attnBack)
 }
 
@@ -303,10 +330,7 @@ func (w *work) headSec(m *machine, p *spec.Plan) float64 {
 	}
 	n, t := float64(p.MicroBatch)*w.seq/float64(p.CP), float64(p.TP)
 	cols := math.Ceil(w.vocab/t/alignment) * alignment // padded, as stacks do it
-	elem := 2.0
-	if p.Precision == spec.FP32 || p.Precision == spec.TF32 {
-		elem = 4
-	}
+	elem := elemBytes(p)
 	times := 3.0
 	if w.adapter.Kind != spec.FullTraining {
 		times = 2
