@@ -62,9 +62,7 @@ func TestAnswered(t *testing.T) {
 	if got, ok, err := openTest(t, restored, Options{}).Answered("a", "key"); !ok || err != nil || got.Counts != want {
 		t.Errorf("of a backup: %+v, %v, %v", got, ok, err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustClose(t, db)
 	again := openTest(t, dir, Options{})
 	if got, ok, err := again.Answered("a", "key"); !ok || err != nil || got.Counts != want {
 		t.Errorf("after a restart: %+v, %v, %v", got, ok, err)
@@ -88,9 +86,7 @@ func TestAnsweredSurvivesKill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Put(t.Context(), numbered(1)); err != nil {
-		t.Fatal(err)
-	}
+	mustPut(t, db, numbered(1))
 	killed := filepath.Join(t.TempDir(), "killed") // the directory of a killed program
 	if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
 		t.Fatal(err)

@@ -20,9 +20,7 @@ func TestAttempts(t *testing.T) {
 	begin("r1", "a", 0)
 	begin("r1", "a", 1)
 	begin("r2", "a", 0)
-	if err := db.Close(); err != nil { // Close does not act as End
-		t.Fatal(err)
-	}
+	mustClose(t, db) // Close does not act as End
 	db = openTest(t, dir, Options{})
 	begin("r1", "a", 2)
 	begin("r1", "b", 0)
@@ -55,10 +53,7 @@ func TestAttempts(t *testing.T) {
 	if _, err := db.Begin("r1", "a"); !errors.Is(err, ErrClosed) {
 		t.Error(err)
 	}
-	db, err := Open(dir, Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db = mustOpen(t, dir, Options{ReadOnly: true})
 	defer db.Close()
 	if err := db.End("r1"); !errors.Is(err, ErrReadOnly) {
 		t.Error(err)

@@ -18,9 +18,7 @@ import (
 // A restored store has the rows, marks and tombstones of the backup, also of one that was taken while rows arrived.
 func TestBackup(t *testing.T) {
 	db := openTest(t, filepath.Join(t.TempDir(), "store"), Options{})
-	if err := db.Put(t.Context(), rowfiletest.InventedRows(500)...); err != nil {
-		t.Fatal(err)
-	}
+	mustPut(t, db, rowfiletest.InventedRows(500)...)
 	all := records(t, db, Filter{})
 	if _, err := db.Forget(t.Context(), all[:20], "spoilt"); err != nil {
 		t.Fatal(err)
@@ -89,9 +87,7 @@ func TestBackup(t *testing.T) {
 // A backup with any byte changed, or cut, is refused, and no store remains.
 func TestDamagedBackup(t *testing.T) {
 	db := openTest(t, filepath.Join(t.TempDir(), "store"), Options{})
-	if err := db.Put(t.Context(), rowfiletest.InventedRows(20)...); err != nil {
-		t.Fatal(err)
-	}
+	mustPut(t, db, rowfiletest.InventedRows(20)...)
 	var buf bytes.Buffer
 	if err := db.Backup(&buf); err != nil {
 		t.Fatal(err)

@@ -46,10 +46,7 @@ func stored(t *testing.T, db *DB) int {
 func halfStored(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	db, err := Open(dir, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := mustOpen(t, dir, Options{})
 	rows, err := db.encodeRows(rowsFrom(0, killedRows))
 	if err == nil {
 		err = saveBatch(dir, rows)
@@ -71,16 +68,11 @@ func TestOpenFinishesBatch(t *testing.T) {
 	half := halfStored(t)
 	for _, readOnly := range []bool{false, true} {
 		dir := copyDir(t, half)
-		db, err := Open(dir, Options{ReadOnly: readOnly})
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := mustOpen(t, dir, Options{ReadOnly: readOnly})
 		if n := stored(t, db); n != killedRows || hasBatch(dir) {
 			t.Errorf("%d rows, want %d; the rest is kept: %v", n, killedRows, hasBatch(dir))
 		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		mustClose(t, db)
 		if n := checkAcked(t, dir, killedRows, true); n != killedRows {
 			t.Errorf("%d rows", n)
 		}
@@ -142,10 +134,7 @@ func TestDamagedBatch(t *testing.T) {
 
 // TestPutAfterFailure: the write after one that failed midway stores the rest first.
 func TestPutAfterFailure(t *testing.T) {
-	db, err := Open(t.TempDir(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := mustOpen(t, t.TempDir(), Options{})
 	defer db.Close()
 	full := errors.New("the disk has failed")
 	c, err := db.putAll(t.Context(), rowsFrom(0, killedRows), func(*badger.Txn, Counts) error { return full })

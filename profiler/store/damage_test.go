@@ -36,10 +36,7 @@ func TestDamagedAfterCrash(t *testing.T) {
 // tables that they named.
 func TestLostManifestEnd(t *testing.T) {
 	dir := t.TempDir()
-	db, err := Open(dir, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := mustOpen(t, dir, Options{})
 	size := func() int {
 		b, err := os.ReadFile(filepath.Join(dir, "MANIFEST"))
 		if err != nil {
@@ -49,13 +46,9 @@ func TestLostManifestEnd(t *testing.T) {
 	}
 	before := size()
 	for i := 0; size() == before; i += 100 {
-		if err := db.Put(context.Background(), rowsFrom(i, 100)...); err != nil {
-			t.Fatal(err)
-		}
+		mustPut(t, db, rowsFrom(i, 100)...)
 	}
-	if err := db.Put(context.Background(), rowfiletest.Invented(1)); err != nil {
-		t.Fatal(err)
-	}
+	mustPut(t, db, rowfiletest.Invented(1))
 	crashed := copyDir(t, dir)
 	db.Close()
 	checkOpens(t, crashed)
@@ -65,26 +58,16 @@ func TestLostManifestEnd(t *testing.T) {
 // checkOpens checks that a copy of the store in dir opens.
 func checkOpens(t *testing.T, dir string) {
 	t.Helper()
-	db, err := Open(copyDir(t, dir), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	db := mustOpen(t, copyDir(t, dir), Options{})
+	mustClose(t, db)
 }
 
 // TestTornLog cuts the last transaction of a log at different places; the store opens without it.
 func TestTornLog(t *testing.T) {
 	dir := t.TempDir()
-	db, err := Open(dir, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := mustOpen(t, dir, Options{})
 	for i := range 5 {
-		if err := db.Put(context.Background(), rowfiletest.InventedRows(10 * (i + 1))[10*i:]...); err != nil {
-			t.Fatal(err)
-		}
+		mustPut(t, db, rowfiletest.InventedRows(10 * (i + 1))[10*i:]...)
 	}
 	crashed := copyDir(t, dir)
 	db.Close()
@@ -137,13 +120,8 @@ func lastTxn(b []byte) (start, end int) {
 // TestEmptyLogs opens a store after its writer was killed while creating logs.
 func TestEmptyLogs(t *testing.T) {
 	dir := t.TempDir()
-	db, err := Open(dir, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Put(context.Background(), rowfiletest.InventedRows(10)...); err != nil {
-		t.Fatal(err)
-	}
+	db := mustOpen(t, dir, Options{})
+	mustPut(t, db, rowfiletest.InventedRows(10)...)
 	crashed := copyDir(t, dir)
 	db.Close()
 	for name, size := range map[string]int{"00099.mem": 0, "00098.mem": 1 << 16, "000099.vlog": 0, "000098.vlog": 1 << 16, ".SEAL.1": 3} {
@@ -161,18 +139,11 @@ func TestEmptyLogs(t *testing.T) {
 // crash could explain as well.
 func TestDamagedAfterClose(t *testing.T) {
 	dir := t.TempDir()
-	db, err := Open(dir, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := mustOpen(t, dir, Options{})
 	for i := range 300 {
-		if err := db.Put(context.Background(), numbered(i)); err != nil {
-			t.Fatal(err)
-		}
+		mustPut(t, db, numbered(i))
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustClose(t, db)
 	checkOpens(t, dir)
 	for name := range snapshot(t, dir) {
 		for _, change := range []func([]byte) []byte{flip(0), flip(0.4), flip(0.9), flip(1), truncate(0.5), truncate(0.999)} {

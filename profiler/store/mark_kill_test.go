@@ -162,19 +162,14 @@ func TestFormat2(t *testing.T) {
 	dir := thaw(t, "testdata/format2.tar.gz")
 	want := frozenWant(60)
 	before := snapshot(t, dir)
-	db, err := Open(dir, Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := mustOpen(t, dir, Options{ReadOnly: true})
 	if d := cmp.Diff(want, collect(t, db, Filter{})); d != "" {
 		t.Fatal(d)
 	}
 	if rs := records(t, db, Filter{}); len(rs) != 60 || rs[0].Provenance != nil {
 		t.Errorf("%d records, the first from %+v, want 60 of unknown provenance", len(rs), rs[0].Provenance)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustClose(t, db)
 	if d := cmp.Diff(before, snapshot(t, dir)); d != "" {
 		t.Error("reading changed files")
 	}

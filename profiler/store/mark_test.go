@@ -132,10 +132,7 @@ func TestMarksProperty(t *testing.T) {
 func TestMarksKept(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
-	db, err := Open(dir, atNoon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := mustOpen(t, dir, atNoon)
 	if err := db.Put(ctx, rowfiletest.Invented(0), rowfiletest.Invented(1), rowfiletest.Invented(2)); err != nil {
 		t.Fatal(err)
 	}
@@ -161,9 +158,7 @@ func TestMarksKept(t *testing.T) {
 	if n, err := db.Forget(ctx, rs[2:], "again"); n != 0 || err != nil {
 		t.Errorf("%d rows forgotten twice, %v", n, err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustClose(t, db)
 	db = openTest(t, dir, Options{ReadOnly: true})
 	got := records(t, db, Filter{})
 	mark := func(reason string) *Mark { return &Mark{reason, "ann@lab", noon} }
@@ -202,10 +197,7 @@ func TestProvenance(t *testing.T) {
 		{func(*spec.Measurement) {}, "file 0"},
 		{func(m *spec.Measurement) { m.Config.Model.Vocab++ }, "file 2"},
 	} {
-		db, err := Open(dir, Options{By: "bob@lab", From: fmt.Sprint("file ", i), Now: atNoon.Now})
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := mustOpen(t, dir, Options{By: "bob@lab", From: fmt.Sprint("file ", i), Now: atNoon.Now})
 		m := rowfiletest.Invented(0)
 		step.change(&m)
 		if err := db.Put(ctx, m); err != nil {
@@ -215,9 +207,7 @@ func TestProvenance(t *testing.T) {
 		if len(rs) != 1 || rs[0].Provenance == nil || rs[0].Provenance.From != step.want || rs[0].Provenance.By != "bob@lab" {
 			t.Errorf("step %d: %+v, want one row from %s", i, rs, step.want)
 		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		mustClose(t, db)
 	}
 	db := openTest(t, t.TempDir(), Options{})
 	if p := db.provenance(); !strings.Contains(p.By, "@") || p.At.IsZero() {
@@ -301,9 +291,7 @@ func TestForgottenOrigins(t *testing.T) {
 // TestQuarantinedWithoutReason: a row that comes quarantined stays so if its mark has no reason.
 func TestQuarantinedWithoutReason(t *testing.T) {
 	db := openTest(t, t.TempDir(), atNoon)
-	if err := db.Put(t.Context(), rowfiletest.Invented(0).Quarantine("")); err != nil {
-		t.Fatal(err)
-	}
+	mustPut(t, db, rowfiletest.Invented(0).Quarantine(""))
 	rows := collect(t, db, Filter{})
 	if len(rows) != 1 || !rows[0].Quarantined() {
 		t.Fatalf("%+v, want a quarantined row", rows)

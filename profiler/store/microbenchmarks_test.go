@@ -23,9 +23,7 @@ func TestMicrobenchmarks(t *testing.T) {
 	dir := t.TempDir()
 	db := openTest(t, dir, Options{})
 	row := numbered(1)
-	if err := db.Put(t.Context(), row); err != nil {
-		t.Fatal(err)
-	}
+	mustPut(t, db, row)
 	check := func(db *DB, want string) {
 		t.Helper()
 		for m, err := range db.Query(t.Context(), Filter{}) {

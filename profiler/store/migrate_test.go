@@ -180,19 +180,14 @@ func TestMigrate(t *testing.T) {
 		t.Run(fmt.Sprintf("readonly=%v", o.ReadOnly), func(t *testing.T) {
 			dir := thaw(t, frozenFile)
 			for range 2 { // the first opening migrates, the second does not
-				db, err := Open(dir, o)
-				if err != nil {
-					t.Fatal(err)
-				}
+				db := mustOpen(t, dir, o)
 				if d := cmp.Diff(want, collect(t, db, Filter{})); d != "" {
 					t.Fatal(d)
 				}
 				if err := migrate(db.bdb, func(int) { t.Error("a migrated store was migrated again") }); err != nil {
 					t.Error(err)
 				}
-				if err := db.Close(); err != nil {
-					t.Fatal(err)
-				}
+				mustClose(t, db)
 			}
 			db := openTest(t, dir, Options{})
 			c, err := db.PutAll(context.Background(), frozen(0), frozen(7), frozen(9))
@@ -241,16 +236,11 @@ func TestMigrateKilled(t *testing.T) {
 			t.Fatalf("migration ended by itself: %v", err)
 		}
 		crashed := copyDir(t, dir)
-		db, err := Open(crashed, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := mustOpen(t, crashed, Options{})
 		if d := cmp.Diff(frozenWant(frozenRows), collect(t, db, Filter{})); d != "" {
 			t.Fatal(d)
 		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		mustClose(t, db)
 	}
 }
 

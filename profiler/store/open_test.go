@@ -22,10 +22,7 @@ import (
 
 func TestParallelPuts(t *testing.T) {
 	dir := t.TempDir()
-	db, err := Open(dir, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := mustOpen(t, dir, Options{})
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var sum Counts
@@ -46,9 +43,7 @@ func TestParallelPuts(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustClose(t, db)
 	if want := (Counts{Added: 400, Unchanged: 400}); sum != want {
 		t.Errorf("%+v, want %+v", sum, want)
 	}
@@ -157,9 +152,7 @@ func TestLogf(t *testing.T) {
 	var mu sync.Mutex
 	n := 0
 	db := openTest(t, t.TempDir(), Options{Logf: func(string, ...any) { mu.Lock(); n++; mu.Unlock() }})
-	if err := db.Put(context.Background(), rowfiletest.Invented(0)); err != nil {
-		t.Fatal(err)
-	}
+	mustPut(t, db, rowfiletest.Invented(0))
 	db.Close()
 	if n == 0 {
 		t.Error("no message came")
@@ -173,16 +166,9 @@ func TestSize(t *testing.T) {
 	dir := t.TempDir()
 	for i := range times {
 		start := time.Now()
-		db, err := Open(dir, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := db.Put(context.Background(), rowfiletest.Invented(i)); err != nil {
-			t.Fatal(err)
-		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		db := mustOpen(t, dir, Options{})
+		mustPut(t, db, rowfiletest.Invented(i))
+		mustClose(t, db)
 		if d := time.Since(start); d > spectest.Patience(time.Second) { // 30 ms on an idle machine
 			t.Errorf("open, put and close took %v", d)
 		}
@@ -206,9 +192,7 @@ func TestCompact(t *testing.T) {
 		for i := range 40 {
 			m := numbered(13 + 97*i) // in the value log
 			m.Env["round"] = fmt.Sprint(round)
-			if err := db.Put(context.Background(), m); err != nil {
-				t.Fatal(err)
-			}
+			mustPut(t, db, m)
 		}
 	}
 	want := collect(t, db, Filter{})
@@ -232,9 +216,7 @@ func BenchmarkPut(b *testing.B) {
 					ms[i] = rowfiletest.Invented(next)
 					next++
 				}
-				if err := db.Put(context.Background(), ms...); err != nil {
-					b.Fatal(err)
-				}
+				mustPut(b, db, ms...)
 			}
 			b.ReportMetric(float64(next)/b.Elapsed().Seconds(), "rows/s")
 		})

@@ -34,9 +34,7 @@ func TestOriginsStored(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			db := openTest(t, t.TempDir(), Options{})
-			if err := db.Put(t.Context(), tc.stored...); err != nil {
-				t.Fatal(err)
-			}
+			mustPut(t, db, tc.stored...)
 			origins := NewOrigins(db)
 			for i, m := range tc.given {
 				got, _, err := origins.Stored(t.Context(), m)
@@ -44,9 +42,7 @@ func TestOriginsStored(t *testing.T) {
 					t.Errorf("%s: %q, %v, want %q", m.Origin, got, err, tc.want[i])
 				}
 				m.Origin = got
-				if err := db.Put(t.Context(), m); err != nil {
-					t.Fatal(err)
-				}
+				mustPut(t, db, m)
 			}
 		})
 	}

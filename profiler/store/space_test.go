@@ -110,10 +110,7 @@ func smallDisk(t *testing.T, mib int) string {
 // caused a table: reads are answered, a call stores all of its rows or none, and rows are stored again once there is space.
 func TestStoreOnFullDisk(t *testing.T) {
 	disk := smallDisk(t, 1024)
-	db, err := Open(filepath.Join(disk, "store"), Options{Reserve: 96 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := mustOpen(t, filepath.Join(disk, "store"), Options{Reserve: 96 << 20})
 	defer func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
@@ -247,31 +244,21 @@ func grow(f *os.File, n int) error {
 func TestOpenOnFullDisk(t *testing.T) {
 	disk := smallDisk(t, 640)
 	dir := filepath.Join(disk, "store")
-	db, err := Open(dir, Options{Reserve: 96 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Put(t.Context(), rowfiletest.InventedRows(10)...); err != nil {
-		t.Fatal(err)
-	}
+	db := mustOpen(t, dir, Options{Reserve: 96 << 20})
+	mustPut(t, db, rowfiletest.InventedRows(10)...)
 	// The directory of a killed program, with its reserve and unsealed.
 	killed := filepath.Join(disk, "killed")
 	if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustClose(t, db)
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
 	if err := grow(fileOn(t, disk, "other"), 640); err != nil {
 		t.Fatal(err)
 	}
-	read, err := Open(killed, Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	read := mustOpen(t, killed, Options{ReadOnly: true})
 	defer read.Close()
 	if n, err := read.Len(t.Context(), Filter{}); err != nil || n != 10 {
 		t.Errorf("%d rows, %v", n, err)

@@ -18,12 +18,34 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-func openTest(t testing.TB, dir string, o Options) *DB {
+// mustOpen opens a store that the test closes.
+func mustOpen(t testing.TB, dir string, o Options) *DB {
 	t.Helper()
 	db, err := Open(dir, o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return db
+}
+
+func mustPut(t testing.TB, db *DB, rows ...spec.Measurement) {
+	t.Helper()
+	if err := db.Put(context.Background(), rows...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustClose(t testing.TB, db *DB) {
+	t.Helper()
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// openTest opens a store that is closed when the test ends.
+func openTest(t testing.TB, dir string, o Options) *DB {
+	t.Helper()
+	db := mustOpen(t, dir, o)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
@@ -36,9 +58,7 @@ func openTest(t testing.TB, dir string, o Options) *DB {
 func filled(t testing.TB, n int) *DB {
 	t.Helper()
 	db := openTest(t, t.TempDir(), Options{})
-	if err := db.Put(context.Background(), rowfiletest.InventedRows(n)...); err != nil {
-		t.Fatal(err)
-	}
+	mustPut(t, db, rowfiletest.InventedRows(n)...)
 	return db
 }
 
@@ -196,9 +216,7 @@ func TestNames(t *testing.T) {
 		for _, acc := range names {
 			m := rowfiletest.Invented(i)
 			m.Config.Model.Name, m.Config.Accelerator.Name = model, acc
-			if err := db.Put(context.Background(), m); err != nil {
-				t.Fatal(err)
-			}
+			mustPut(t, db, m)
 		}
 	}
 	for _, name := range names {
@@ -274,9 +292,7 @@ func TestQueryEnds(t *testing.T) {
 		}
 		// Rows written during the iteration do not change it.
 		m.Origin += " again"
-		if err := db.Put(context.Background(), m); err != nil {
-			t.Fatal(err)
-		}
+		mustPut(t, db, m)
 	}
 	if n != 11 {
 		t.Errorf("%d yields after the context ended at the tenth, want 11", n)
