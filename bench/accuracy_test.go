@@ -12,7 +12,6 @@ import (
 
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/perfmodel"
-	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
@@ -33,10 +32,7 @@ func importAll(t testing.TB, name string) []spec.Measurement {
 // each.
 func TestRubickAccuracy(t *testing.T) {
 	const most = 0.07 // reached: 0.058
-	f, err := family.Lookup("rubick")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := mustFamily(t, "rubick")
 	var table strings.Builder
 	fmt.Fprintf(&table, "%-14s %4s %4s %4s %7s %7s %7s %8s\n", "model", "fit", "held", "left", "MAPE", "P95", "all", "coverage")
 	var sum, sumAll, inside float64

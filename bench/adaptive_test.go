@@ -11,7 +11,6 @@ import (
 
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/perfmodel"
-	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/family/hybrid"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
@@ -124,11 +123,7 @@ func withoutRubick(t *testing.T, name string) perfmodel.Family {
 		}
 		return p.Family()
 	}
-	f, err := family.Lookup(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return mustFamily(t, name)
 }
 
 // followBoth returns the trails of both orders, one per seed.

@@ -124,10 +124,7 @@ func replayCampaign(t *testing.T, path string, rows []spec.Measurement, least in
 	if len(points) < least || len(points) > len(rows) {
 		t.Errorf("%s: %d points of %d rows", path, len(points), len(rows))
 	}
-	fam, err := family.Lookup(cmp.Or(c.Family, family.Default))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fam := mustFamily(t, cmp.Or(c.Family, family.Default))
 	c.Budget.Points, c.Until = 40, profiler.Until{}
 	var sink rowSlice
 	s, err := profiler.Run(t.Context(), c, profiler.Options{Runner: r, Sink: &sink, Family: fam, Seed: 1})

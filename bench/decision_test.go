@@ -13,7 +13,6 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/policy"
-	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 )
 
 // firstDecisionModels are the models of the jobs of BenchmarkFirstDecision.
@@ -23,10 +22,7 @@ var firstDecisionModels = []string{"BERT-large", "GPT2-XL", "Llama2-7B", "Llama2
 func firstDecisionSnapshot(tb testing.TB, jobs, devices int) *scheduler.Snapshot {
 	tb.Helper()
 	nodes := devices / 8 / 4
-	cluster, err := catalog.Cluster(fmt.Sprintf("%dx8xA100,%dx8xH100,%dx8xV100,%dx8xA800", devices/8-3*nodes, nodes, nodes, nodes))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	cluster := mustCluster(tb, fmt.Sprintf("%dx8xA100,%dx8xH100,%dx8xV100,%dx8xA800", devices/8-3*nodes, nodes, nodes, nodes))
 	o := synthetic.Options{Jobs: jobs, Seed: 1, PerHour: 1e6}
 	for _, name := range firstDecisionModels {
 		m, err := catalog.Model(name)
@@ -60,16 +56,10 @@ func BenchmarkFirstDecision(b *testing.B) {
 		for _, pol := range []string{"pacer", "rubick"} {
 			b.Run(fmt.Sprintf("policy=%s/jobs=%d/devices=%d", pol, c.jobs, c.devices), func(b *testing.B) {
 				s := firstDecisionSnapshot(b, c.jobs, c.devices)
-				specs, err := builtin.Policies.Parse(pol)
-				if err != nil {
-					b.Fatal(err)
-				}
+				named := mustSpec(b, pol)
 				from, granted := usage(b), 0
 				for b.Loop() {
-					p, err := builtin.Policies.New(specs[0], policy.Deps{Oracle: planner.New(analytic.Family.Unfitted, planner.Options{}), Seed: 1})
-					if err != nil {
-						b.Fatal(err)
-					}
+					p := mustPolicy(b, named, policy.Deps{Oracle: planner.New(analytic.Family.Unfitted, planner.Options{}), Seed: 1})
 					d, err := p.Decide(b.Context(), s)
 					if err != nil {
 						b.Fatal(err)

@@ -10,14 +10,12 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/datasets"
-	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/datasets/trace"
 	"github.com/pacer-ml/pacer/perfmodel/measured"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/scheduler/compat"
 	"github.com/pacer-ml/pacer/scheduler/policy"
-	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
@@ -41,29 +39,20 @@ func dl2Run(t *testing.T, grid *measured.Servers, name, config string, index, no
 	if err != nil || len(w.Bad) > 0 {
 		t.Fatal(err, w.Bad)
 	}
-	cluster, err := catalog.Cluster(fmt.Sprintf("%dx2xGTX1080Ti/8cpus", nodes))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster := mustCluster(t, fmt.Sprintf("%dx2xGTX1080Ti/8cpus", nodes))
 	m, err := compat.Lookup("dl2")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := builtin.Policies.New(policy.Spec{Name: name}, policy.Deps{Variants: m.Parts().Variants, Servers: grid, Oracle: planner.New(grid, planner.Options{})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := mustPolicy(t, policy.Spec{Name: name}, policy.Deps{Variants: m.Parts().Variants, Servers: grid, Oracle: planner.New(grid, planner.Options{})})
 	slot := 300 * time.Second
 	if config[:7] != "testbed" {
 		slot = m.Round
 	}
-	r, err := sim.Run(t.Context(), sim.Config{
+	r := mustSimulate(t, sim.Config{
 		Cluster: cluster, Jobs: w.Jobs, Policy: p, PolicyName: name, Truth: sim.Predicted{Predictor: grid, Cluster: cluster},
 		Round: slot, Rules: m.Parts().Rules, Audit: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	out := map[string]float64{}
 	for _, j := range r.Jobs {
 		if !j.Finished {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/datasets"
-	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel/colocation"
 	"github.com/pacer-ml/pacer/perfmodel/measured"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -17,7 +16,6 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/policy"
-	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
@@ -80,10 +78,7 @@ func TestGavelSharingGains(t *testing.T) {
 // and weight, on a cluster with a quarter as many devices of each type.
 func sharingSnapshot(tb testing.TB, t *measured.Table, jobs int) *scheduler.Snapshot {
 	tb.Helper()
-	cluster, err := catalog.Cluster(fmt.Sprintf("v100=%d,p100=%[1]d,k80=%[1]d", jobs/4))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	cluster := mustCluster(tb, fmt.Sprintf("v100=%d,p100=%[1]d,k80=%[1]d", jobs/4))
 	var kinds []spec.Config
 	for _, c := range t.Configs() {
 		if c.Shape.Total() == 1 && c.Accelerator.Name == cluster.Groups[0].Accelerator.Name {
@@ -111,10 +106,7 @@ func BenchmarkGavelSharing(b *testing.B) {
 			b.Run(fmt.Sprintf("policy=%s:sharing/jobs=%d", name, jobs), func(b *testing.B) {
 				s := sharingSnapshot(b, t, jobs)
 				for b.Loop() {
-					p, err := builtin.Policies.New(policy.Spec{Name: name, Options: map[string]string{"sharing": "true"}}, policy.Deps{Oracle: oracle})
-					if err != nil {
-						b.Fatal(err)
-					}
+					p := mustPolicy(b, policy.Spec{Name: name, Options: map[string]string{"sharing": "true"}}, policy.Deps{Oracle: oracle})
 					if _, err := p.Decide(b.Context(), s); err != nil {
 						b.Fatal(err)
 					}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/datasets"
-	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/datasets/trace"
 	"github.com/pacer-ml/pacer/perfmodel/colocation"
 	"github.com/pacer-ml/pacer/perfmodel/measured"
@@ -16,9 +15,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/scheduler"
-	"github.com/pacer-ml/pacer/scheduler/compat"
 	"github.com/pacer-ml/pacer/scheduler/policy"
-	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 	"github.com/pacer-ml/pacer/scheduler/policy/gavel"
 	"github.com/pacer-ml/pacer/scheduler/report"
 	"github.com/pacer-ml/pacer/scheduler/sim"
@@ -49,10 +46,7 @@ func (r gavelRun) world(tb testing.TB) ([]spec.Job, spec.Cluster, *measured.Tabl
 	if err != nil {
 		tb.Fatal(err)
 	}
-	cluster, err := catalog.Cluster(r.cluster)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	cluster := mustCluster(tb, r.cluster)
 	return w.Jobs, cluster, measured.New(rows)
 }
 
@@ -79,28 +73,13 @@ func (r gavelRun) simulate(tb testing.TB, cluster spec.Cluster, t *measured.Tabl
 	}
 	d := policy.Deps{Oracle: oracle, Seed: r.seed}
 	if r.mode != "" {
-		m, err := compat.Parse(r.mode)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		m := mustMode(tb, r.mode)
 		parts := m.Parts()
 		c.Round, c.Rules, d.Variants = m.Round, parts.Rules, parts.Variants
-		if d.Placer, err = parts.Placer(m.Placement); err != nil {
-			tb.Fatal(err)
-		}
+		d.Placer = mustPlacer(tb, parts, m.Placement)
 	}
-	specs, err := builtin.Policies.Parse(r.policy)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if c.Policy, err = builtin.Policies.New(specs[0], d); err != nil {
-		tb.Fatal(err)
-	}
-	out, err := sim.Run(context.Background(), c)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return out
+	c.Policy = mustPolicy(tb, mustSpec(tb, r.policy), d)
+	return mustSimulate(tb, c)
 }
 
 const (

@@ -31,10 +31,7 @@ func BenchmarkLiveDecisions(b *testing.B) {
 	}
 	for _, planned := range []bool{false, true} {
 		for _, name := range livePolicies {
-			specs, err := builtin.Policies.Parse(name)
-			if err != nil {
-				b.Fatal(err)
-			}
+			named := mustSpec(b, name)
 			b.Run(fmt.Sprintf("policy=%s/jobs=5000/nodes=1000/planned=%v", name, planned), func(b *testing.B) {
 				for b.Loop() {
 					cluster, jobs := liveCluster(b, planned)
@@ -42,7 +39,7 @@ func BenchmarkLiveDecisions(b *testing.B) {
 					controller, err := live.New(live.Options{
 						Cluster: cluster, StartCost: time.Minute, Now: cluster.Now,
 						Policy: func(spec.Cluster) (scheduler.Policy, error) {
-							return builtin.Policies.New(specs[0], policy.Deps{Oracle: oracle, Placer: place.Even(placer), Seed: 1})
+							return builtin.Policies.New(named, policy.Deps{Oracle: oracle, Placer: place.Even(placer), Seed: 1})
 						},
 						Estimate: func(c spec.Cluster) sim.Truth { return sim.Predicted{Predictor: oracle, Cluster: c} },
 					})

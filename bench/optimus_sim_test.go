@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel"
-	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/scheduler/compat/pollux"
@@ -21,10 +20,7 @@ import (
 // of Pollux; Sia's tables for T4 are the same.
 func profiledT4(t *testing.T) (f perfmodel.Family, profiled []spec.Measurement) {
 	t.Helper()
-	f, err := family.Lookup("optimus")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f = mustFamily(t, "optimus")
 	for key, rows := range perfmodel.GroupByKey(importAll(t, "sia")) {
 		if key.Accelerator != "T4" {
 			continue

@@ -12,7 +12,6 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/pacer-ml/pacer/perfmodel"
-	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -23,10 +22,7 @@ func TestOptimusServers(t *testing.T) {
 		mostInSample, mostFromTen = 0.12, 0.15
 		points, draws             = 10, 20
 	)
-	f, err := family.Lookup("optimus")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := mustFamily(t, "optimus")
 	groups := perfmodel.GroupByKey(importAll(t, "dl2"))
 	var table strings.Builder
 	fmt.Fprintf(&table, "%-24s %6s %9s %8s\n", "model", "points", "in-sample", "from ten")

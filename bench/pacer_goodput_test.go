@@ -11,12 +11,10 @@ import (
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler/compat"
 	"github.com/pacer-ml/pacer/scheduler/goodput"
 	"github.com/pacer-ml/pacer/scheduler/policy"
-	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 	"github.com/pacer-ml/pacer/scheduler/report"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
@@ -31,14 +29,8 @@ type elasticBed struct {
 
 func newElasticBed(t *testing.T, mode, cluster, data string, pooled bool) *elasticBed {
 	t.Helper()
-	m, err := compat.Parse(mode)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cl, err := catalog.Cluster(cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := mustMode(t, mode)
+	cl := mustCluster(t, cluster)
 	return &elasticBed{m, cl, goodputTables(t, data).With(m.Parts().Adjustment), pooled}
 }
 
@@ -53,21 +45,12 @@ func (b *elasticBed) run(t *testing.T, name string, jobs []spec.Job) report.Summ
 		}
 		truth, d.Oracle = agents.Truth(), agents.Oracle()
 	}
-	var err error
-	if d.Placer, err = parts.Placer(b.mode.Placement); err != nil {
-		t.Fatal(err)
-	}
-	p, err := builtin.Policies.New(policy.Spec{Name: name}, d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := sim.Run(t.Context(), sim.Config{
+	d.Placer = mustPlacer(t, parts, b.mode.Placement)
+	p := mustPolicy(t, policy.Spec{Name: name}, d)
+	r := mustSimulate(t, sim.Config{
 		Cluster: b.cluster, Jobs: b.tables.Submit(jobs, b.cluster), Policy: p, PolicyName: name, Truth: truth,
 		Round: b.mode.Round, Rules: parts.Rules, Costs: sim.PerStart(func(j spec.Job) time.Duration { return b.mode.StartCostOf(j.Model.Name) }),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := report.Summarize(r, report.Score{})
 	if s.Finished != len(jobs) {
 		t.Errorf("%s: %d of %d jobs finished", name, s.Finished, len(jobs))

@@ -10,15 +10,12 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/datasets"
-	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/datasets/trace"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/planner"
-	"github.com/pacer-ml/pacer/scheduler/compat"
 	"github.com/pacer-ml/pacer/scheduler/goodput"
 	"github.com/pacer-ml/pacer/scheduler/policy"
-	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 	"github.com/pacer-ml/pacer/scheduler/report"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
@@ -52,14 +49,8 @@ func runPollux(t *testing.T, mode, name string, jobs []spec.Job, tables *goodput
 // NAME[:OPTIONS], is created.
 func runPolluxWith(t *testing.T, mode, name string, jobs []spec.Job, tables *goodput.Tables, set func(*policy.Deps, *sim.Config)) *sim.Result {
 	t.Helper()
-	m, err := compat.Parse(mode)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cluster, err := catalog.Cluster("16x4xT4")
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := mustMode(t, mode)
+	cluster := mustCluster(t, "16x4xT4")
 	parts := m.Parts()
 	tables = tables.With(parts.Adjustment)
 	var truth sim.Truth = goodput.NewTruth(tables, cluster)
@@ -67,26 +58,14 @@ func runPolluxWith(t *testing.T, mode, name string, jobs []spec.Job, tables *goo
 	if agents := parts.Agents(tables, cluster); agents != nil {
 		truth, d.Oracle = agents.Truth(), agents.Oracle()
 	}
-	if d.Placer, err = parts.Placer(m.Placement); err != nil {
-		t.Fatal(err)
-	}
+	d.Placer = mustPlacer(t, parts, m.Placement)
 	c := sim.Config{
 		Cluster: cluster, Jobs: tables.Submit(jobs, cluster), PolicyName: name, Truth: truth,
 		Round: m.Round, Rules: parts.Rules, Costs: sim.PerStart(func(spec.Job) time.Duration { return m.StartCost }),
 	}
 	set(&d, &c)
-	specs, err := builtin.Policies.Parse(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.Policy, err = builtin.Policies.New(specs[0], d); err != nil {
-		t.Fatal(err)
-	}
-	r, err := sim.Run(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	c.Policy = mustPolicy(t, mustSpec(t, name), d)
+	return mustSimulate(t, c)
 }
 
 func polluxJobs(t *testing.T, folder, file string) []spec.Job {

@@ -10,7 +10,6 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/pacer-ml/pacer/perfmodel"
-	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
@@ -92,10 +91,7 @@ func TestPolluxBaseline(t *testing.T) {
 // the mean of its rows.
 func (p *siaProtocol) errorOf(t *testing.T, name string, cell []spec.Measurement) float64 {
 	t.Helper()
-	f, err := family.Lookup(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := mustFamily(t, name)
 	smallest := math.MaxInt
 	for i := range cell {
 		if x := siaPointOf(&cell[i]); x.nodes == 1 && x.devices == 2 {

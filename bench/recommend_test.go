@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/pacer-ml/pacer/datasets/catalog"
-	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
 )
@@ -17,10 +16,7 @@ var recommended = []string{"A100-40GB", "A100-80GB", "A800", "H100", "H100-PCIe"
 // BenchmarkRecommend finds the numbers of devices worth choosing among, of 1 to 4096 of each of 12 types, without a
 // cache: the work of pacer recommend. The bar is 3 CPU seconds for all types.
 func BenchmarkRecommend(b *testing.B) {
-	fam, err := family.Lookup("analytic")
-	if err != nil {
-		b.Fatal(err)
-	}
+	fam := mustFamily(b, "analytic")
 	for _, name := range []string{"Llama3-8B", "Llama3-70B", "Mixtral-8x7B", "DeepSeekV3"} {
 		m, err := catalog.Model(name)
 		if err != nil {

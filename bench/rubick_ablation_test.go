@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/pacer-ml/pacer/perfmodel"
-	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler/report"
 	"github.com/pacer-ml/pacer/scheduler/study"
@@ -21,10 +20,7 @@ import (
 // configurations per model.
 func fitRubickDrawn(tb testing.TB, seed uint64) fitted {
 	tb.Helper()
-	f, err := family.Lookup("rubick")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	f := mustFamily(tb, "rubick")
 	out := fitted{}
 	for key, rows := range perfmodel.GroupByKey(importAll(tb, "rubick")) {
 		rows = drawRows(rows, key, seed)

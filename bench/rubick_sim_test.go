@@ -16,10 +16,8 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/datasets/trace"
 	"github.com/pacer-ml/pacer/perfmodel"
-	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/measured"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
@@ -28,7 +26,6 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/loss"
 	"github.com/pacer-ml/pacer/scheduler/online"
 	"github.com/pacer-ml/pacer/scheduler/policy"
-	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 	"github.com/pacer-ml/pacer/scheduler/report"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
@@ -45,10 +42,7 @@ type testbed struct {
 func newTestbed(tb testing.TB) testbed {
 	tb.Helper()
 	dir := filepath.Join(spectest.Shared(tb), "data", "rubick", "simulator", "workloads")
-	cl, err := catalog.Cluster("8x8xA800")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	cl := mustCluster(tb, "8x8xA800")
 	return testbed{truth: measured.New(importAll(tb, "rubick")), cluster: cl, dir: dir}
 }
 
@@ -95,32 +89,20 @@ func (b testbed) space() planner.Options {
 
 func (b testbed) simulate(tb testing.TB, pol string, jobs []spec.Job, oracle scheduler.Oracle, observations *sim.Observations, seed uint64) *sim.Result {
 	tb.Helper()
-	specs, err := builtin.Policies.Parse(pol)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	named := mustSpec(tb, pol)
 	truth := sim.Predicted{Predictor: b.truth, Cluster: b.cluster}
-	p, err := builtin.Policies.New(specs[0], policy.Deps{Oracle: oracle, Seed: seed, Losses: &loss.Synthetic{Steps: truth.Steps, Sigma: 0.02, Seed: seed}})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	r, err := sim.Run(context.Background(), sim.Config{
+	p := mustPolicy(tb, named, policy.Deps{Oracle: oracle, Seed: seed, Losses: &loss.Synthetic{Steps: truth.Steps, Sigma: 0.02, Seed: seed}})
+	r := mustSimulate(tb, sim.Config{
 		Cluster: b.cluster, Jobs: jobs, Policy: p, PolicyName: pol, Observations: observations, Truth: truth,
 		Costs: sim.PerStart(func(spec.Job) time.Duration { return 260 * time.Second }),
 	})
-	if err != nil {
-		tb.Fatal(err)
-	}
 	return r
 }
 
 // profiledRubick returns family rubick and the rows to fit, at most 8 of each model.
 func profiledRubick(tb testing.TB) (f perfmodel.Family, profiled []spec.Measurement) {
 	tb.Helper()
-	f, err := family.Lookup("rubick")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	f = mustFamily(tb, "rubick")
 	for _, rows := range perfmodel.GroupByKey(importAll(tb, "rubick")) {
 		fit, _, err := perfmodel.Split(f, rows, 8)
 		if err != nil {
@@ -136,10 +118,7 @@ type fitted map[spec.Key]perfmodel.Fitted
 
 func fitRubick(tb testing.TB) fitted {
 	tb.Helper()
-	f, err := family.Lookup("rubick")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	f := mustFamily(tb, "rubick")
 	out := fitted{}
 	for key, rows := range perfmodel.GroupByKey(importAll(tb, "rubick")) {
 		m, _, err := perfmodel.FitKey(context.Background(), f, rows, perfmodel.FitOptions{MaxRows: 8})
@@ -292,12 +271,9 @@ func TestRubickRunsRepeat(t *testing.T) {
 func TestUnmeasuredGrantIsAnError(t *testing.T) {
 	b := newTestbed(t)
 	jobs := b.jobs(t, "base", 1)[:1] // vit on 2 devices
-	p, err := builtin.Policies.New(policy.Spec{Name: "fifo"}, policy.Deps{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := mustPolicy(t, policy.Spec{Name: "fifo"}, policy.Deps{})
 	jobs[0].Plan.TP, jobs[0].Plan.DP, jobs[0].Plan.AccumSteps = 2, 1, 2*jobs[0].Plan.AccumSteps
-	_, err = sim.Run(t.Context(), sim.Config{Cluster: b.cluster, Jobs: jobs, Policy: p, PolicyName: "fifo",
+	_, err := sim.Run(t.Context(), sim.Config{Cluster: b.cluster, Jobs: jobs, Policy: p, PolicyName: "fifo",
 		Truth: sim.Predicted{Predictor: b.truth, Cluster: b.cluster}})
 	if !errors.Is(err, measured.ErrNotMeasured) || !strings.Contains(err.Error(), "policy fifo at 0s: job vit-0 (vit), plan dp=1,tp=2") {
 		t.Errorf("error %v, want one that names policy, time, job and plan and wraps %v", err, measured.ErrNotMeasured)

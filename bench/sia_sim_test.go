@@ -42,21 +42,13 @@ func siaJobs(t *testing.T, path ...string) []spec.Job {
 // the Deps.
 func siaRun(t *testing.T, mode string, jobs []spec.Job) (sim.Config, policy.Deps, *goodput.Agents) {
 	t.Helper()
-	m, err := compat.Parse(mode)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cluster, err := catalog.Cluster(siaCluster)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := mustMode(t, mode)
+	cluster := mustCluster(t, siaCluster)
 	parts := m.Parts()
 	tables := goodputTables(t, "sia").With(parts.Adjustment)
 	agents := parts.Agents(tables, cluster)
 	d := policy.Deps{Variants: parts.Variants, Oracle: agents.Oracle()}
-	if d.Placer, err = parts.Placer(m.Placement); err != nil {
-		t.Fatal(err)
-	}
+	d.Placer = mustPlacer(t, parts, m.Placement)
 	return sim.Config{
 		Cluster: cluster, Jobs: tables.Submit(jobs, cluster), Truth: agents.Truth(),
 		Round: m.Round, Rules: parts.Rules, Costs: sim.PerStart(func(j spec.Job) time.Duration { return m.StartCostOf(j.Model.Name) }),
@@ -66,10 +58,7 @@ func siaRun(t *testing.T, mode string, jobs []spec.Job) (sim.Config, policy.Deps
 // siaPolicy returns sia with options and the given Deps.
 func siaPolicy(t *testing.T, d policy.Deps, options map[string]string) sia.Weigher {
 	t.Helper()
-	p, err := builtin.Policies.New(policy.Spec{Name: "sia", Options: options}, d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := mustPolicy(t, policy.Spec{Name: "sia", Options: options}, d)
 	return p.(sia.Weigher)
 }
 
@@ -114,10 +103,7 @@ func TestSiaReplay(t *testing.T) {
 			p := record.New(rounds, siaPolicy(t, d, nil))
 			agents.Watch = p.Watch
 			c.Policy, c.PolicyName = p, mode
-			r, err := sim.Run(t.Context(), c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := mustSimulate(t, c)
 			equal, off := besideSia(t, r, siaPhilly1)
 			s, got := report.Summarize(r, report.Score{}), p.Report()
 			t.Logf("%d jobs equal, mean deviation %.3f %%, average JCT %.6g s, makespan %.6g s, %d restarts, %.2f s", equal, 100*off,
@@ -153,10 +139,7 @@ func TestSiaFree(t *testing.T) {
 		c, d, _ := siaRun(t, "sia", jobs)
 		d.Seed = uint64(seed + 1)
 		c.Policy, c.PolicyName = siaPolicy(t, d, map[string]string{"noise": "1e-5"}), fmt.Sprintf("seed %d", seed+1)
-		r, err := sim.Run(t.Context(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := mustSimulate(t, c)
 		s := report.Summarize(r, report.Score{})
 		jcts, makespans = append(jcts, float64(s.AvgJCT)), append(makespans, float64(s.Makespan))
 	}

@@ -114,19 +114,10 @@ func TestUnmodelledJobs(t *testing.T) {
 			t.Fatalf("%s from %d on has %d jobs", w.source, w.first, len(jobs))
 		}
 		avg := func(name string) float64 {
-			specs, err := builtin.Policies.Parse(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p, err := builtin.Policies.New(specs[0], policy.Deps{Seed: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
-			r, err := sim.Run(t.Context(), sim.Config{Cluster: schedulertest.Nodes(w.nodes, 8), Jobs: jobs, Policy: p, PolicyName: name,
+			named := mustSpec(t, name)
+			p := mustPolicy(t, named, policy.Deps{Seed: 1})
+			r := mustSimulate(t, sim.Config{Cluster: schedulertest.Nodes(w.nodes, 8), Jobs: jobs, Policy: p, PolicyName: name,
 				Truth: sim.Durations{}, Costs: sim.PerStart(func(spec.Job) time.Duration { return 30 * time.Second })})
-			if err != nil {
-				t.Fatal(err)
-			}
 			s := report.Summarize(r, report.Score{})
 			if s.Finished != len(jobs) {
 				t.Errorf("%s on %s from %d on: %d jobs finish", name, w.source, w.first, s.Finished)

@@ -85,10 +85,7 @@ func TestAlonePoints(t *testing.T) {
 func TestAloneExactPlans(t *testing.T) {
 	c := aloneCampaign(t, `, alone: true, plans: ["dp=1,tp=4,pp=4,mb=1,ga=8"]`)
 	c.Space.TP, c.Space.PP = nil, nil
-	points, _, err := c.Points(cpuMachine(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	points, _ := mustPoints(t, c, cpuMachine(1))
 	var stages []int
 	for _, p := range points {
 		if p.Config.Plan.AccumSteps == 8 {
@@ -103,10 +100,7 @@ func TestAloneExactPlans(t *testing.T) {
 // TestAloneIdentity: the stages of a plan are different points; other points have the identity that they had.
 func TestAloneIdentity(t *testing.T) {
 	c := aloneCampaign(t, "")
-	points, _, err := c.Points(cpuMachine(2))
-	if err != nil {
-		t.Fatal(err)
-	}
+	points, _ := mustPoints(t, c, cpuMachine(2))
 	whole, one := points[0].Config, points[0].Config
 	one.AloneStage = 1
 	if IdentityOf(whole) == IdentityOf(one) || strings.Contains(IdentityOf(whole).String(), "alone") || !strings.HasSuffix(IdentityOf(one).String(), ", one rank of stage 1 alone") {
@@ -127,20 +121,14 @@ func (c *closing) Close() error { c.closed++; return nil }
 func TestRunMeasuresAlone(t *testing.T) {
 	c, sink := aloneCampaign(t, ", alone: true"), &memorySink{}
 	c.Choose, c.Runner.Name = Random, RunnerSynthetic
-	points, _, err := c.Points(cpuMachine(2))
-	if err != nil {
-		t.Fatal(err)
-	}
+	points, _ := mustPoints(t, c, cpuMachine(2))
 	device, wall := 0.0, 0.0
 	for session := 1; len(sink.rows) < len(points); session++ {
 		o, l := options(t, sink)
 		r := &closing{lab: l}
 		o.Runner, o.Rows = r, slices.Clone(sink.rows)
 		c.Budget.Points += 30
-		state, err := Run(t.Context(), c, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		state := mustRun(t, c, o)
 		if r.closed != 1 {
 			t.Fatalf("session %d: closed %d times", session, r.closed)
 		}

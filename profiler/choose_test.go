@@ -239,9 +239,7 @@ func TestWidestIntervalWithoutGain(t *testing.T) {
 	o.Family.Gain = nil
 	c := smallCampaign(Adaptive)
 	c.Budget.Points = 12
-	if _, err := Run(context.Background(), c, o); err != nil {
-		t.Fatal(err)
-	}
+	mustRun(t, c, o)
 	reasons := map[string]int{}
 	for _, m := range sink.rows {
 		reasons[strings.SplitAfter(m.Env[EnvWhy], ": ")[0]]++
@@ -265,10 +263,7 @@ func TestLargerPointsAreSkipped(t *testing.T) {
 		}
 		c := Campaign{Name: "c", Choose: Grid, Models: []spec.Model{tinyModel("a", 4)},
 			Space: Space{SeqLens: []int{64, 128, 256}, MicroBatch: []int{1, 2, 4}, AccumSteps: []int{1, 2}}}
-		s, err := Run(context.Background(), c, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := mustRun(t, c, o)
 		// 8 of 18 points have mb >= 2 and seq >= 128 and fail. The first of them in canonical order (mb=2,
 		// ga=1, 128 tokens) rules out the other 7.
 		if s.ByOutcome[outcome] != 1 || s.ByOutcome[spec.OK] != 10 || s.Skipped != 7 || len(s.Skips) != 7 || s.Stopped != "no point is left: 11 points measured, 7 skipped" {

@@ -58,9 +58,7 @@ func measuredWith(t *testing.T, off func(run int, c spec.Config) float64, points
 	for n := each; len(sink.rows) < points; n += each {
 		c.Budget.Points = min(n, points)
 		o.Rows = slices.Clone(sink.rows)
-		if _, err := Run(t.Context(), c, o); err != nil {
-			t.Fatal(err)
-		}
+		mustRun(t, c, o)
 	}
 	return sink.rows
 }

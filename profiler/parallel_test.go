@@ -117,10 +117,7 @@ func TestParallelResumes(t *testing.T) {
 		t.Fatalf("%d rows, %+v, %v", len(sink.rows), s, err)
 	}
 	o.Rows = slices.Clone(sink.rows)
-	points, _, err := c.Points(o.Machine)
-	if err != nil {
-		t.Fatal(err)
-	}
+	points, _ := mustPoints(t, c, o.Machine)
 	stored := map[Identity]bool{}
 	for _, m := range o.Rows {
 		stored[IdentityOf(m.Config)] = true
@@ -151,10 +148,7 @@ func TestOneAtATimeResumes(t *testing.T) {
 			var sink memorySink
 			o, _ := options(t, &sink)
 			c := smallCampaign(order)
-			points, _, err := c.Points(o.Machine)
-			if err != nil {
-				t.Fatal(err)
-			}
+			points, _ := mustPoints(t, c, o.Machine)
 			n := &nodes{want: 1, left: []spec.Config{points[len(points)-1].Config}}
 			o.Runner, o.Parallel, o.Now = n, parallel, nil
 			s, err := Run(t.Context(), c, o)

@@ -13,6 +13,15 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
+func mustPoints(t testing.TB, c Campaign, m Machine) ([]Point, []Rejected) {
+	t.Helper()
+	points, rejected, err := c.Points(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return points, rejected
+}
+
 func plansOf(points []Point) []string {
 	out := make([]string, len(points))
 	for i, p := range points {
@@ -64,10 +73,7 @@ func TestPointsOfAProduct(t *testing.T) {
 		Shapes: []spec.Shape{spec.NewShape(1), spec.NewShape(2)}, TP: []int{1, 2}, ZeRO: []int{0, 1}, MicroBatch: []int{2},
 		Plans: []spec.Plan{{DP: 2, MicroBatch: 2}, {PP: 2, MicroBatch: 3}}, // the first plan is in the product too
 	}}
-	points, rejected, err := c.Points(cpuMachine(2))
-	if err != nil {
-		t.Fatal(err)
-	}
+	points, rejected := mustPoints(t, c, cpuMachine(2))
 	want := []string{
 		"dp=1,tp=1,pp=1,mb=2,ga=1,precision=fp32",
 		"dp=1,tp=1,pp=2,mb=3,ga=1,precision=fp32", "dp=1,tp=2,pp=1,mb=2,ga=1,precision=fp32",

@@ -23,9 +23,7 @@ func TestOtherCPUs(t *testing.T) {
 		o, l := options(t, &sink)
 		o.Machine = gpuMachine(2, 16)
 		c := smallCampaign(Adaptive)
-		if _, err := Run(context.Background(), c, o); err != nil {
-			t.Fatal(err)
-		}
+		mustRun(t, c, o)
 		o.Rows, o.Machine.CPUs = slices.Clone(sink.rows), 12
 		c.Point.Threads = tc.threads
 		s, err := Run(context.Background(), c, o)

@@ -102,9 +102,7 @@ func TestRetriesResume(t *testing.T) {
 		}
 	}
 	var whole memorySink
-	if _, err := Run(context.Background(), c, unluckyOptions(t, &whole, fail)); err != nil {
-		t.Fatal(err)
-	}
+	mustRun(t, c, unluckyOptions(t, &whole, fail))
 	for cut := range whole.rows {
 		sink := memorySink{}
 		o := unluckyOptions(t, &sink, fail)
@@ -152,9 +150,7 @@ func TestRetriesExplained(t *testing.T) {
 	c := smallCampaign(Grid)
 	c.Budget.Points = 12
 	o.Only = func(x spec.Config) bool { return x.Model.Name == "a" }
-	if _, err := Run(context.Background(), c, o); err != nil {
-		t.Fatal(err)
-	}
+	mustRun(t, c, o)
 	c.Budget.Points = 0
 	o.Rows = slices.Clone(sink.rows[:12])
 	want := 18 - 12
@@ -185,9 +181,7 @@ func TestShortBudgetMeasuresEachModel(t *testing.T) {
 				for _, name := range []string{"a", "b", "c", "d", "e"} {
 					c.Models = append(c.Models, tinyModel(name, 4))
 				}
-				if _, err := Run(context.Background(), c, o); err != nil {
-					t.Fatal(err)
-				}
+				mustRun(t, c, o)
 				models := map[string]bool{}
 				for _, m := range sink.rows {
 					models[m.Config.Model.Name] = true

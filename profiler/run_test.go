@@ -28,6 +28,15 @@ func smallCampaign(order Order) Campaign {
 	}
 }
 
+func mustRun(t testing.TB, c Campaign, o Options) State {
+	t.Helper()
+	state, err := Run(t.Context(), c, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state
+}
+
 func rubick(t testing.TB) perfmodel.Family {
 	t.Helper()
 	return familyOf(t, "rubick")
@@ -55,10 +64,7 @@ func TestRunMeasuresEverything(t *testing.T) {
 		events := 0
 		o.Progress = func(e Event) { events++ }
 		c := smallCampaign(order)
-		s, err := Run(context.Background(), c, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := mustRun(t, c, o)
 		if s.Done != 36 || s.Points != 36 || len(sink.rows) != 36 || s.Stopped != "every point is measured" || events != 72 {
 			t.Errorf("%s: %d of %d points, %d rows, %d events, stopped %q; want 36, 36, 36, 72, every point is measured",
 				order, s.Done, s.Points, len(sink.rows), events, s.Stopped)
@@ -88,9 +94,7 @@ func TestGridIsCanonicalAndRandomIsNot(t *testing.T) {
 		var sink memorySink
 		o, _ := options(t, &sink)
 		o.Seed = seed
-		if _, err := Run(context.Background(), smallCampaign(order), o); err != nil {
-			t.Fatal(err)
-		}
+		mustRun(t, smallCampaign(order), o)
 		out := make([]spec.Config, len(sink.rows))
 		for i, m := range sink.rows {
 			out[i] = m.Config
@@ -128,10 +132,7 @@ func TestResumedRunIsTheUninterruptedOne(t *testing.T) {
 		var whole memorySink
 		o, l := options(t, &whole)
 		l.outcome = oom
-		want, err := Run(context.Background(), c, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := mustRun(t, c, o)
 		rapid.Check(t, func(rt *rapid.T) {
 			var sink memorySink
 			o, l := options(t, &sink)
@@ -185,10 +186,7 @@ func TestBudgets(t *testing.T) {
 			o, _ := options(t, &sink)
 			c := smallCampaign(order)
 			c.Budget = tc.budget
-			s, err := Run(context.Background(), c, o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := mustRun(t, c, o)
 			if !tc.check(s) || !strings.HasPrefix(s.Stopped, "budget spent: ") || s.Done == 36 {
 				t.Errorf("%s, %s: %d points, %.4g device-seconds, %.4g s, stopped %q", name, order, s.Done, s.DeviceSec, s.WallSec, s.Stopped)
 			}
@@ -204,11 +202,8 @@ func TestBudgets(t *testing.T) {
 func TestOnly(t *testing.T) {
 	c := Campaign{Name: "only", Models: []spec.Model{tinyModel("a", 4)}, Space: Space{MicroBatch: []int{1, 2, 4, 8}}, Choose: Grid}
 	clock, sink := newClock(), &memorySink{}
-	state, err := Run(t.Context(), c, Options{Machine: cpuMachine(1), Runner: &lab{clock: clock}, Sink: sink, Now: clock.now,
+	state := mustRun(t, c, Options{Machine: cpuMachine(1), Runner: &lab{clock: clock}, Sink: sink, Now: clock.now,
 		Only: func(c spec.Config) bool { return c.Plan.MicroBatch == 2 || c.Plan.MicroBatch == 8 }})
-	if err != nil {
-		t.Fatal(err)
-	}
 	var got []int
 	for _, m := range sink.rows {
 		got = append(got, m.Config.Plan.MicroBatch)

@@ -101,9 +101,7 @@ func TestResultsNoStoreKeeps(t *testing.T) {
 		o.Runner = always{m}
 		c := smallCampaign(Grid)
 		c.Budget.Points = 1
-		if _, err := Run(context.Background(), c, o); err != nil {
-			t.Fatal(err)
-		}
+		mustRun(t, c, o)
 		got := sink.rows[0]
 		if err := got.Validate(); err != nil || got.Outcome != spec.Failed || !strings.HasPrefix(got.Reason, "the runner's result is not a valid measurement: ") {
 			t.Errorf("%s: %+v, %v", name, got, err)
@@ -124,9 +122,7 @@ func TestTextsNoStoreKeeps(t *testing.T) {
 	}}
 	c := smallCampaign(Grid)
 	c.Budget.Points = 1
-	if _, err := Run(context.Background(), c, o); err != nil {
-		t.Fatal(err)
-	}
+	mustRun(t, c, o)
 	m := sink.rows[0]
 	if m.Outcome != spec.OK || len(m.PhaseSec) != 1 || m.PhaseSec["forward"] != 0.5 || m.Doubt != "shared with \uFFFD" ||
 		m.Reason != "\uFFFD" || m.Env[EnvShared] != "pid 7 (caf\uFFFD)" || m.Env["\uFFFD"] != "x" || m.Env["driver"] != "5\uFFFD" {
@@ -195,9 +191,7 @@ func TestAnotherMachineOrModelIsRefused(t *testing.T) {
 	o, l := options(t, &sink)
 	c := smallCampaign(Grid)
 	c.Budget.Points = 2
-	if _, err := Run(context.Background(), c, o); err != nil {
-		t.Fatal(err)
-	}
+	mustRun(t, c, o)
 	o.Rows = sink.rows
 	other := c
 	other.Models = slices.Clone(c.Models)
@@ -230,9 +224,7 @@ func TestAnotherStackIsRefused(t *testing.T) {
 	o, _ := options(t, &sink)
 	c := smallCampaign(Grid)
 	c.Budget.Points = 2
-	if _, err := Run(context.Background(), c, o); err != nil {
-		t.Fatal(err)
-	}
+	mustRun(t, c, o)
 	row := func(outcome spec.Outcome, facts ...string) spec.Measurement {
 		m := sink.rows[0]
 		m.Outcome, m.Env = outcome, map[string]string{EnvRun: "1", EnvPoint: "1", EnvWall: "1"}
@@ -279,9 +271,7 @@ func TestRowsOutsideTheSpace(t *testing.T) {
 	o, _ := options(t, &sink)
 	c := smallCampaign(Grid)
 	c.Budget.Points = 4
-	if _, err := Run(context.Background(), c, o); err != nil {
-		t.Fatal(err)
-	}
+	mustRun(t, c, o)
 	c.Models = c.Models[1:] // the grid began with the other model
 	c.Budget.Points = 6
 	o.Rows = slices.Clone(sink.rows)
@@ -297,9 +287,7 @@ func TestReuse(t *testing.T) {
 	o, _ := options(t, &sink)
 	c := smallCampaign(Adaptive)
 	c.Budget.Points = 10
-	if _, err := Run(context.Background(), c, o); err != nil {
-		t.Fatal(err)
-	}
+	mustRun(t, c, o)
 	o.Label, o.Rows = "2", sink.rows
 	alone, first := explained(t, c, o, 1)
 	o.Reuse = true
@@ -343,9 +331,7 @@ func TestDamagedRows(t *testing.T) {
 	o, _ := options(t, &sink)
 	c := smallCampaign(Grid)
 	c.Budget.Points = 3
-	if _, err := Run(context.Background(), c, o); err != nil {
-		t.Fatal(err)
-	}
+	mustRun(t, c, o)
 	for i := range sink.rows {
 		sink.rows[i].Env = map[string]string{EnvRun: "1", EnvPoint: []string{"x", "-4", ""}[i], EnvWall: []string{"NaN", "", "-3"}[i]}
 	}
@@ -366,9 +352,7 @@ func TestExplainMeasuresNothing(t *testing.T) {
 	if len(steps) != 7 || l.runs != 0 || len(sink.rows) != 0 {
 		t.Fatalf("%d steps explained, %d points run", len(steps), l.runs)
 	}
-	if _, err := Run(context.Background(), c, o); err != nil {
-		t.Fatal(err)
-	}
+	mustRun(t, c, o)
 	if sink.rows[0].Config != steps[0].Point.Config {
 		t.Errorf("%s was to come first, %s did", steps[0].Point.Config.Plan, sink.rows[0].Config.Plan)
 	}

@@ -14,10 +14,7 @@ import (
 func TestHours(t *testing.T) {
 	const n = 40000
 	hours := []float64{3, 1, 0, 4} // six hours each, 2 on average
-	jobs, err := Workload(Options{Seed: 5, Jobs: n, PerHour: 50, Hours: hours})
-	if err != nil {
-		t.Fatal(err)
-	}
+	jobs := mustWorkload(t, Options{Seed: 5, Jobs: n, PerHour: 50, Hours: hours})
 	var got [4]float64
 	for _, j := range jobs {
 		got[int(math.Mod(j.Submit.Hours(), 24)/6)]++
@@ -38,10 +35,7 @@ func TestHours(t *testing.T) {
 func TestBursts(t *testing.T) {
 	const n = 200000
 	o := Options{Seed: 5, Jobs: n, PerHour: 60, Burst: DefaultBurst}
-	jobs, err := Workload(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	jobs := mustWorkload(t, o)
 	at := make([]float64, n)
 	for i, j := range jobs {
 		at[i] = j.Submit.Seconds()
@@ -62,14 +56,8 @@ func TestBursts(t *testing.T) {
 
 // More jobs, bursts and hours do not change the sizes and run times of jobs.
 func TestArrivalsMoveNothingElse(t *testing.T) {
-	a, err := Workload(Options{Seed: 2, Jobs: 200})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := Workload(Options{Seed: 2, Jobs: 300, Hours: DefaultHours(), Burst: DefaultBurst})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := mustWorkload(t, Options{Seed: 2, Jobs: 200})
+	b := mustWorkload(t, Options{Seed: 2, Jobs: 300, Hours: DefaultHours(), Burst: DefaultBurst})
 	for i := range a {
 		if a[i].Devices != b[i].Devices || a[i].Duration != b[i].Duration || a[i].ID != b[i].ID {
 			t.Fatalf("%+v became %+v", a[i], b[i])
@@ -80,10 +68,7 @@ func TestArrivalsMoveNothingElse(t *testing.T) {
 // Four in five run times are 60 s x 10^U(1.5, 3), the others 60 s x 10^U(3, 4).
 func TestBloxSizes(t *testing.T) {
 	const n = 20000
-	jobs, err := Workload(Options{Seed: 1, Jobs: n, Sizes: BloxSizes()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	jobs := mustWorkload(t, Options{Seed: 1, Jobs: n, Sizes: BloxSizes()})
 	var short, low, high, eight float64
 	for _, j := range jobs {
 		e := math.Log10(j.Duration.Seconds() / 60)
@@ -116,10 +101,7 @@ func TestBloxSizes(t *testing.T) {
 func TestFitRecovers(t *testing.T) {
 	made := Options{Seed: 9, Jobs: 60000, PerHour: 120, Hours: DefaultHours(), Burst: Burst{Factor: 6, Share: 0.15, Sec: 2400},
 		Sizes: []Size{{Devices: 1, Share: 0.75}, {Devices: 8, Share: 0.25, Seconds: []float64{10, 1000}}}, MedianSec: 600, Sigma: 1}
-	jobs, err := Workload(made)
-	if err != nil {
-		t.Fatal(err)
-	}
+	jobs := mustWorkload(t, made)
 	o, err := Fit(jobs)
 	if err != nil {
 		t.Fatal(err)
@@ -137,10 +119,7 @@ func TestFitRecovers(t *testing.T) {
 		t.Errorf("most jobs come at %d h, want about 15 h: %v", peak, o.Hours)
 	}
 	o.Seed = 10
-	again, err := Workload(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := mustWorkload(t, o)
 	for _, width := range []float64{fitWindow, fitWide} {
 		a, b := crowding(jobs, width, o), crowding(again, width, o)
 		if math.Abs(math.Log(b/a)) > 0.3 {
@@ -159,10 +138,7 @@ func crowding(jobs []spec.Job, width float64, o Options) float64 {
 
 // Fit finds no bursts in a Poisson process, and no hours in a short trace.
 func TestFitPlain(t *testing.T) {
-	jobs, err := Workload(Options{Seed: 4, Jobs: 20000, PerHour: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	jobs := mustWorkload(t, Options{Seed: 4, Jobs: 20000, PerHour: 100})
 	o, err := Fit(jobs)
 	if err != nil || o.Burst != (Burst{}) || len(o.Hours) != 24 || slices.Max(o.Hours)/slices.Min(o.Hours) > 1.3 {
 		t.Errorf("%+v, %v", o, err)

@@ -24,10 +24,7 @@ func TestSetLoad(t *testing.T) {
 		if err := o.SetLoad(0.7, 500); err != nil {
 			t.Fatal(err)
 		}
-		jobs, err := Workload(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		jobs := mustWorkload(t, o)
 		var sum, squares float64
 		for _, j := range jobs {
 			w := float64(j.Devices) * j.Duration.Seconds()
@@ -63,10 +60,7 @@ func TestSetLoadOfJobsWithPlans(t *testing.T) {
 	if err := o.SetLoad(0.8, 64); err != nil {
 		t.Fatal(err)
 	}
-	jobs, err := Workload(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	jobs := mustWorkload(t, o)
 	if len(jobs) > 0.95*n || len(jobs) < n/2 {
 		t.Fatalf("%d of %d jobs fit", len(jobs), n)
 	}

@@ -62,14 +62,8 @@ func TestDeadlines(t *testing.T) {
 		t.Fatal(err)
 	}
 	plain.Jobs = 200
-	with, err := Workload(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	without, err := Workload(plain)
-	if err != nil {
-		t.Fatal(err)
-	}
+	with := mustWorkload(t, o)
+	without := mustWorkload(t, plain)
 	sum := 0.0
 	for i, j := range with {
 		x := (j.Deadline - j.Submit).Seconds() / j.Duration.Seconds()

@@ -13,12 +13,18 @@ import (
 
 var twoModels = []spec.Model{{Name: "a", ParamCount: 1}, {Name: "b", ParamCount: 2}}
 
-func TestWorkloadIsReproducible(t *testing.T) {
-	o := Options{Seed: 7, Jobs: 50, Models: twoModels, GuaranteedShare: 0.5, Tenants: 3}
-	a, err := Workload(o)
+func mustWorkload(t testing.TB, o Options) []spec.Job {
+	t.Helper()
+	jobs, err := Workload(o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return jobs
+}
+
+func TestWorkloadIsReproducible(t *testing.T) {
+	o := Options{Seed: 7, Jobs: 50, Models: twoModels, GuaranteedShare: 0.5, Tenants: 3}
+	a := mustWorkload(t, o)
 	b, _ := Workload(o)
 	if d := cmp.Diff(a, b); d != "" {
 		t.Errorf("the same options gave (-first +second):\n%s", d)
@@ -86,12 +92,9 @@ func TestWorkloadStatistics(t *testing.T) {
 
 // A model that needs four devices gets them; work is in steps of its plan.
 func TestWorkloadPlans(t *testing.T) {
-	jobs, err := Workload(Options{Seed: 3, Models: twoModels, Plan: func(m spec.Model, n int) (spec.Plan, float64, bool) {
+	jobs := mustWorkload(t, Options{Seed: 3, Models: twoModels, Plan: func(m spec.Model, n int) (spec.Plan, float64, bool) {
 		return spec.Plan{DP: n}, 0.5, m.Name == "a" || n >= 4
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	small := false
 	for _, j := range jobs {
 		if j.Model.Name == "b" && j.Devices < 4 {
@@ -117,10 +120,7 @@ func TestDurations(t *testing.T) {
 	const n = 20000
 	above := func(o Options, sec float64) (share float64) {
 		o.Seed, o.Jobs = 9, n
-		jobs, err := Workload(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		jobs := mustWorkload(t, o)
 		for _, j := range jobs {
 			if j.Duration.Seconds() > sec {
 				share += 1. / n
@@ -150,15 +150,9 @@ func TestTimeScale(t *testing.T) {
 	if err := o.SetLoad(1, 8); err != nil {
 		t.Fatal(err)
 	}
-	jobs, err := Workload(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	jobs := mustWorkload(t, o)
 	o.TimeScale = 10
-	scaled, err := Workload(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	scaled := mustWorkload(t, o)
 	for i, j := range scaled {
 		if j.Steps != 10*jobs[i].Steps || math.Abs((j.Submit-10*jobs[i].Submit).Seconds()) > 0.01 || math.Abs((j.Duration-10*jobs[i].Duration).Seconds()) > 0.01 {
 			t.Fatalf("%+v is not ten times %+v", j, jobs[i])
@@ -172,10 +166,7 @@ func TestTimeScale(t *testing.T) {
 
 // Models that do not fit a size are not drawn for it, unless none fits.
 func TestFits(t *testing.T) {
-	jobs, err := Workload(Options{Seed: 2, Models: twoModels, AtOnce: true, Fits: func(m spec.Model, devices int) bool { return devices < 16 && (m.Name == "a") == (devices < 4) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	jobs := mustWorkload(t, Options{Seed: 2, Models: twoModels, AtOnce: true, Fits: func(m spec.Model, devices int) bool { return devices < 16 && (m.Name == "a") == (devices < 4) }})
 	for _, j := range jobs {
 		if j.Submit != 0 || j.Devices < 16 && (j.Model.Name == "a") != (j.Devices < 4) {
 			t.Errorf("%s on %d devices at %v", j.Model.Name, j.Devices, j.Submit)

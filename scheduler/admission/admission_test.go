@@ -14,12 +14,27 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
+func mustLookup(t *testing.T, rule string) scheduler.Admission {
+	t.Helper()
+	a, err := admission.Lookup(rule)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func mustPolicy(t *testing.T, name string, d policy.Deps) scheduler.Policy {
+	t.Helper()
+	p, err := builtin.Policies.New(policy.Spec{Name: name}, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 func TestLookupAdmission(t *testing.T) {
 	for _, name := range []string{"", "accept-all"} {
-		a, err := admission.Lookup(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := mustLookup(t, name)
 		if ok, why, err := a.Admit(t.Context(), nil, spec.Job{ID: "a"}); !ok || why != "" || err != nil {
 			t.Errorf("%q refuses: %v %q %v", name, ok, why, err)
 		}
@@ -74,14 +89,8 @@ func TestAdmit(t *testing.T) {
 
 // Held jobs enter in the order of arrival once there is room, and then run.
 func TestHeldJobsEnter(t *testing.T) {
-	a, err := admission.Lookup("load:1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := builtin.Policies.New(policy.Spec{Name: "fifo-backfill"}, policy.Deps{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := mustLookup(t, "load:1")
+	p := mustPolicy(t, "fifo-backfill", policy.Deps{})
 	var jobs []spec.Job
 	for i, n := range []int{3, 3, 1, 8} {
 		jobs = append(jobs, spec.Job{ID: spec.JobID("abcd"[i : i+1]), Devices: n, Submit: time.Duration(i) * time.Second, Duration: 10 * time.Second})

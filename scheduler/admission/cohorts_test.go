@@ -9,7 +9,6 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/admission"
 	"github.com/pacer-ml/pacer/scheduler/policy"
-	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 	"github.com/pacer-ml/pacer/scheduler/schedulertest"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
@@ -53,10 +52,7 @@ func TestCohortsEvict(t *testing.T) {
 		if strings.Contains(c.options, ":small") {
 			queues, c.options = "a@lab=4/b@lab=4/c@lab=4/d@lab=4", strings.Replace(c.options, ":small", "", 1)
 		}
-		a, err := admission.Lookup("cohorts:queues=" + queues + c.options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := mustLookup(t, "cohorts:queues=" + queues + c.options)
 		var states []*scheduler.JobState
 		for _, j := range c.in {
 			states = append(states, &scheduler.JobState{Job: j})
@@ -78,10 +74,7 @@ func TestCohortsEvict(t *testing.T) {
 
 // TestCohortsAdmit checks nominal quotas, borrowing limits, quotas by type, and the order of lines.
 func TestCohortsAdmit(t *testing.T) {
-	a, err := admission.Lookup("cohorts:queues=a@lab=4+2/b@lab=4/c=2/d@h=H100~4&A100~2/e@h=H100~4/f=8&H100~0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := mustLookup(t, "cohorts:queues=a@lab=4+2/b@lab=4/c=2/d@h=H100~4&A100~2/e@h=H100~4/f=8&H100~0")
 	s := scheduler.NewSnapshot(0, schedulertest.Nodes(4, 8), []*scheduler.JobState{
 		{Job: &spec.Job{ID: "1", Tenant: "a", Devices: 4}}, {Job: &spec.Job{ID: "2", Tenant: "d", Devices: 2, Accelerator: "A100"}},
 	})
@@ -111,10 +104,7 @@ func TestCohortsAdmit(t *testing.T) {
 	if i := a.(scheduler.Lender).First(s, heads); i != 2 {
 		t.Errorf("job %d first, want the guaranteed one within its quota", i)
 	}
-	fair, err := admission.Lookup("cohorts:queues=a@lab=4/b@lab=4:fair=true")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fair := mustLookup(t, "cohorts:queues=a@lab=4/b@lab=4:fair=true")
 	// After admission a borrows 1 device, b 2 or none.
 	for devices, want := range map[int]int{6: 0, 4: 1} {
 		heads := []*spec.Job{{ID: "a", Tenant: "a", Devices: 1}, {ID: "b", Tenant: "b", Devices: devices, Submit: time.Hour}}
@@ -139,14 +129,8 @@ func TestCohortsPriority(t *testing.T) {
 // simulate runs jobs on a node under fifo-backfill and returns the events.
 func simulate(t *testing.T, rule string, devices int, jobs []spec.Job) (string, *sim.Result) {
 	t.Helper()
-	a, err := admission.Lookup(rule)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := builtin.Policies.New(policy.Spec{Name: "fifo-backfill"}, policy.Deps{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := mustLookup(t, rule)
+	p := mustPolicy(t, "fifo-backfill", policy.Deps{})
 	var events []string
 	r, err := sim.Run(t.Context(), sim.Config{Cluster: schedulertest.Nodes(1, devices), Jobs: jobs, Policy: p, Admission: a, Truth: sim.Durations{}, Audit: true,
 		Observe: func(e sim.Event) { events = append(events, e.At.String()+" "+string(e.Job.ID)+" "+e.Kind.String()) }})

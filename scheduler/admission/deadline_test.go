@@ -9,7 +9,6 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/admission"
 	"github.com/pacer-ml/pacer/scheduler/policy"
-	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 	"github.com/pacer-ml/pacer/scheduler/schedulertest"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
@@ -35,10 +34,7 @@ func TestDeadlinesAreKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := builtin.Policies.New(policy.Spec{Name: "elasticflow"}, d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := mustPolicy(t, "elasticflow", d)
 		r, err := sim.Run(t.Context(), sim.Config{Cluster: c, Jobs: jobs, Policy: p, PolicyName: "elasticflow", Truth: w.Truth(c), Admission: a,
 			Costs: sim.PerStart(func(spec.Job) time.Duration { return 10 * time.Second })})
 		if err != nil {
@@ -68,10 +64,7 @@ func TestDeadlinesAreKept(t *testing.T) {
 
 // A job without a deadline, or of unknown work, is admitted.
 func TestDeadlineAdmitsOthers(t *testing.T) {
-	a, err := admission.Lookup("deadline")
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := mustLookup(t, "deadline")
 	s := scheduler.NewSnapshot(time.Hour, schedulertest.Nodes(1, 4), nil)
 	for _, j := range []spec.Job{
 		{ID: "no-deadline", Devices: 1, Duration: time.Hour},

@@ -9,7 +9,6 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/admission"
 	"github.com/pacer-ml/pacer/scheduler/policy"
-	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 	"github.com/pacer-ml/pacer/scheduler/report"
 	"github.com/pacer-ml/pacer/scheduler/schedulertest"
 	"github.com/pacer-ml/pacer/scheduler/sim"
@@ -28,15 +27,9 @@ func TestContradictoryQuotas(t *testing.T) {
 			t.Errorf("%s: error %v, want %q", in, err, want)
 		}
 	}
-	a, err := admission.Lookup("guarantee:quotas=a=5/b=4")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := builtin.Policies.New(policy.Spec{Name: "fifo"}, policy.Deps{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = sim.Run(t.Context(), sim.Config{Cluster: schedulertest.Nodes(2, 4), Policy: p, Truth: sim.Durations{}, Admission: a})
+	a := mustLookup(t, "guarantee:quotas=a=5/b=4")
+	p := mustPolicy(t, "fifo", policy.Deps{})
+	_, err := sim.Run(t.Context(), sim.Config{Cluster: schedulertest.Nodes(2, 4), Policy: p, Truth: sim.Durations{}, Admission: a})
 	if want := "the quotas add up to 9 guaranteed devices, the cluster has 8"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %q", err, want)
 	}
@@ -67,10 +60,7 @@ func TestGuaranteeAdmission(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := builtin.Policies.New(policy.Spec{Name: "fifo"}, policy.Deps{Oracle: oracle})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := mustPolicy(t, "fifo", policy.Deps{Oracle: oracle})
 	cluster := schedulertest.Nodes(2, 8)
 	r, err := sim.Run(t.Context(), sim.Config{Cluster: cluster, Jobs: jobs, Policy: p, PolicyName: "fifo", Truth: w.Truth(cluster), Admission: a})
 	if err != nil {
@@ -99,10 +89,7 @@ func TestGuaranteeAdmission(t *testing.T) {
 
 // Without quotas and an oracle no job is refused; best-effort jobs never are.
 func TestGuaranteeKnowsNothing(t *testing.T) {
-	a, err := admission.Lookup("guarantee")
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := mustLookup(t, "guarantee")
 	r, ok := a.(scheduler.Refuser)
 	if !ok {
 		t.Fatal("guarantee refuses no job")

@@ -105,9 +105,7 @@ func TestRoundStep(t *testing.T) {
 func TestHTMLSizeIsBounded(t *testing.T) {
 	size := func(n int) int {
 		var b bytes.Buffer
-		if err := WriteHTML(&b, HTMLInput{Results: []*sim.Result{manyJobs(n)}}); err != nil {
-			t.Fatal(err)
-		}
+		mustWriteHTML(t, &b, HTMLInput{Results: []*sim.Result{manyJobs(n)}})
 		return b.Len()
 	}
 	if few, more := size(1_000), size(100_000); more > few+8192 {
@@ -120,9 +118,7 @@ func BenchmarkWriteHTML(b *testing.B) {
 		b.Run(fmt.Sprintf("jobs=%d", n), func(b *testing.B) {
 			in := HTMLInput{Results: []*sim.Result{manyJobs(n)}}
 			for b.Loop() {
-				if err := WriteHTML(io.Discard, in); err != nil {
-					b.Fatal(err)
-				}
+				mustWriteHTML(b, io.Discard, in)
 			}
 		})
 	}
@@ -132,8 +128,6 @@ func BenchmarkWriteJobs(b *testing.B) {
 	r := []*sim.Result{manyJobs(100_000)}
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := WriteJobs(io.Discard, CSV, r, Score{}); err != nil {
-			b.Fatal(err)
-		}
+		mustWriteJobs(b, io.Discard, CSV, r, Score{})
 	}
 }

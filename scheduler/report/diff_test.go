@@ -28,9 +28,7 @@ func TestReadJobsCSV(t *testing.T) {
 	r := result("fifo", 1, 50, 8, false)
 	r.Jobs[3].Finished = false
 	var b bytes.Buffer
-	if err := WriteJobs(&b, CSV, []*sim.Result{r}, Score{}); err != nil {
-		t.Fatal(err)
-	}
+	mustWriteJobs(t, &b, CSV, []*sim.Result{r}, Score{})
 	var want []JobRow
 	for _, j := range r.Jobs {
 		row := JobRow{Policy: "fifo", ID: string(j.Job.ID), Submit: j.Job.Submit, Finished: j.Finished}

@@ -172,9 +172,7 @@ func TestGanttIsBounded(t *testing.T) {
 	}
 	var b bytes.Buffer
 	runs := []*sim.Result{manyJobs(10), manyJobs(10)}
-	if err := WriteHTML(&b, HTMLInput{Results: runs, Gantts: []*Gantt{large, long}}); err != nil {
-		t.Fatal(err)
-	}
+	mustWriteHTML(t, &b, HTMLInput{Results: runs, Gantts: []*Gantt{large, long}})
 	if b.Len() > 1<<20 {
 		t.Errorf("the page has %d bytes", b.Len())
 	}
@@ -195,9 +193,7 @@ func TestHTMLOfMostBars(t *testing.T) {
 		in.Results, in.Gantts = append(in.Results, manyJobs(100)), append(in.Gantts, g)
 	}
 	var b bytes.Buffer
-	if err := WriteHTML(&b, in); err != nil {
-		t.Fatal(err)
-	}
+	mustWriteHTML(t, &b, in)
 	if n := bytes.Count(b.Bytes(), []byte(`"bars":[`)); n != len(in.Gantts) || b.Len() > 5e6 {
 		t.Errorf("%d charts with bars in %d bytes", n, b.Len())
 	}

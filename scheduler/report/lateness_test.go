@@ -47,12 +47,8 @@ func TestLatenessIsShown(t *testing.T) {
 	if err := WriteTable(&table, SummarizeAll([]*sim.Result{lateRun()}, Score{})); err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteHTML(&page, HTMLInput{Results: []*sim.Result{lateRun()}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := WriteJobs(&jobs, CSV, []*sim.Result{lateRun()}, Score{}); err != nil {
-		t.Fatal(err)
-	}
+	mustWriteHTML(t, &page, HTMLInput{Results: []*sim.Result{lateRun()}})
+	mustWriteJobs(t, &jobs, CSV, []*sim.Result{lateRun()}, Score{})
 	for name, c := range map[string]struct{ text, want string }{
 		"table": {table.String(), "1 m 40 s"},
 		"page":  {page.String(), `<td class="num">4</td><td class="num">3</td><td class="num">2 m 40 s</td><td class="num">1 m 27 s</td><td class="num">2</td><td class="num">1 m 40 s</td><td class="num">43.3 s</td>`},

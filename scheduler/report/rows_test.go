@@ -6,6 +6,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -22,6 +23,20 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
+
+func mustWriteJobs(t testing.TB, w io.Writer, f Format, results []*sim.Result, score Score) {
+	t.Helper()
+	if err := WriteJobs(w, f, results, score); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustWriteHTML(t testing.TB, w io.Writer, in HTMLInput) {
+	t.Helper()
+	if err := WriteHTML(w, in); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // cellsOf reads a Parquet file as if it were CSV: a header, and the cells as text,
 // null as the empty string.
@@ -82,12 +97,8 @@ func TestJobsInBothFormats(t *testing.T) {
 	results[0].Jobs[0].Job.Model.Name, results[0].Jobs[1].Job.Tenant = "gpt, \"2\"", "team"
 	results[0].Jobs[5].Unfinished = "the run ended"
 	var text, table bytes.Buffer
-	if err := WriteJobs(&text, CSV, results, Score{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := WriteJobs(&table, Parquet, results, Score{}); err != nil {
-		t.Fatal(err)
-	}
+	mustWriteJobs(t, &text, CSV, results, Score{})
+	mustWriteJobs(t, &table, Parquet, results, Score{})
 	if diff := cmp.Diff(records(t, text.Bytes()), cellsOf(t, table.Bytes())); diff != "" {
 		t.Errorf("-CSV +Parquet:\n%.2000s", diff)
 	}
@@ -183,9 +194,7 @@ func TestEventWriterOnFullDisk(t *testing.T) {
 // have other columns.
 func TestReadJobsParquetOfOthers(t *testing.T) {
 	var whole, events bytes.Buffer
-	if err := WriteJobs(&whole, Parquet, small(), Score{}); err != nil {
-		t.Fatal(err)
-	}
+	mustWriteJobs(t, &whole, Parquet, small(), Score{})
 	w, err := NewEventWriter(&events, Parquet, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -194,9 +203,7 @@ func TestReadJobsParquetOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	var twice bytes.Buffer
-	if err := WriteJobs(&twice, Parquet, append(small(), small()[0]), Score{}); err != nil {
-		t.Fatal(err)
-	}
+	mustWriteJobs(t, &twice, Parquet, append(small(), small()[0]), Score{})
 	for _, c := range []struct {
 		b    []byte
 		want string
@@ -217,9 +224,7 @@ func TestReadJobsParquetOfOthers(t *testing.T) {
 // metadata and levels: the result is rows or an error, without a long wait.
 func TestReadJobsParquetDamaged(t *testing.T) {
 	var whole bytes.Buffer
-	if err := WriteJobs(&whole, Parquet, small(), Score{}); err != nil {
-		t.Fatal(err)
-	}
+	mustWriteJobs(t, &whole, Parquet, small(), Score{})
 	failed := 0
 	for at := 0; at < whole.Len(); at += 2 {
 		b := bytes.Clone(whole.Bytes())

@@ -35,10 +35,7 @@ func TestPricesMean(t *testing.T) {
 // rounds from them lead to schedules as good as many rounds without.
 func TestPricesKnown(t *testing.T) {
 	p := city(300, 250, 20, 1, 1)
-	plan, err := Search(t.Context(), p, Options{Rounds: 60})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := mustSearch(t, p, Options{Rounds: 60})
 	same, err := Search(t.Context(), p, Options{Rounds: 1, Prices: plan.Prices})
 	if err != nil || same.Bound < plan.Bound-1e-9*math.Abs(plan.Bound) {
 		t.Errorf("the prices that proved %g prove %g: %v", plan.Bound, same.Bound, err)
@@ -52,15 +49,9 @@ func TestPricesKnown(t *testing.T) {
 		t.Errorf("prices of 0 prove %g, none prove %g: %v", blank.Bound, plan.Bound, err)
 	}
 	next, hint, prices := later(p, &plan, 10, city(310, 250, 20, 2, 1).Tasks[305:])
-	cold, err := Search(t.Context(), next, Options{Rounds: 60, Hint: hint})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cold := mustSearch(t, next, Options{Rounds: 60, Hint: hint})
 	for rounds, most := range map[int]float64{1: 2, 15: 1} {
-		warm, err := Search(t.Context(), next, Options{Rounds: rounds, Hint: hint, Prices: prices})
-		if err != nil {
-			t.Fatal(err)
-		}
+		warm := mustSearch(t, next, Options{Rounds: rounds, Hint: hint, Prices: prices})
 		t.Logf("gap after 60 rounds without prices %.4f, after %d with %.4f", next.Gap(&cold), rounds, next.Gap(&warm))
 		if next.Gap(&warm) > most*next.Gap(&cold) {
 			t.Errorf("gap after %d rounds with prices %g, without %g", rounds, next.Gap(&warm), next.Gap(&cold))

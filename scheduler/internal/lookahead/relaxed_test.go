@@ -131,10 +131,7 @@ func TestBoundIsTight(t *testing.T) {
 		"six, one at a time":    {equal(6, 1, 0), 0.01},
 		"twelve, three abreast": {queue, 0.02},
 	} {
-		plan, err := Search(context.Background(), c.p, Options{Tries: 100, Rounds: 500})
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := mustSearch(t, c.p, Options{Tries: 100, Rounds: 500})
 		if gap := c.p.Gap(&plan); gap > c.gap {
 			t.Errorf("%s: cost %g, bound %g, gap %g", name, plan.Cost, plan.Bound, gap)
 		}
@@ -242,14 +239,8 @@ func TestPricesGuide(t *testing.T) {
 		gap                  float64
 	}{{120, 8, 8, 0.12}, {300, 250, 20, 0.06}} {
 		p := city(c.tasks, c.nodes, c.counts, 1, 1)
-		blind, err := Search(context.Background(), p, Options{Tries: 600, Steps: 30_000_000})
-		if err != nil {
-			t.Fatal(err)
-		}
-		plan, err := Search(context.Background(), p, Options{Rounds: 60})
-		if err != nil {
-			t.Fatal(err)
-		}
+		blind := mustSearch(t, p, Options{Tries: 600, Steps: 30_000_000})
+		plan := mustSearch(t, p, Options{Rounds: 60})
 		t.Logf("%d tasks: cost %.0f, %.0f without prices, gap %.3f", c.tasks, plan.Cost, blind.Cost, p.Gap(&plan))
 		if plan.Cost > blind.Cost || p.Gap(&plan) > c.gap {
 			t.Errorf("%d tasks: cost %g, %g without prices, gap %g", c.tasks, plan.Cost, blind.Cost, p.Gap(&plan))
@@ -269,10 +260,7 @@ func BenchmarkDecide(b *testing.B) {
 		name := fmt.Sprintf("jobs=%d/devices=%d/types=4/plans=20/load=%g/after=", c.jobs, 8*c.nodes, c.load)
 		b.Run(name+"nothing", func(b *testing.B) { benchmarkSearch(b, p, o) })
 		b.Run(name+"another", func(b *testing.B) {
-			plan, err := Search(b.Context(), p, o)
-			if err != nil {
-				b.Fatal(err)
-			}
+			plan := mustSearch(b, p, o)
 			o := o
 			var next *Problem
 			next, o.Hint, o.Prices = later(p, &plan, 10*c.load, city(c.jobs+4, c.nodes, 20, 2, c.load).Tasks[c.jobs:])

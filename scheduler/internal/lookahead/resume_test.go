@@ -35,10 +35,7 @@ func TestResume(t *testing.T) {
 	h.Candidates[9].Candidate = -1
 	short, long, between := len(p.Tasks), len(p.Tasks)+1, len(p.Tasks)+2
 	p.Tasks = append(p.Tasks, newTask(1, 4), newTask(5000, 8), newTask(6000, 4))
-	plan, err := Search(t.Context(), p, Options{Hint: h})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := mustSearch(t, p, Options{Hint: h})
 	if end := plan.Order[len(plan.Order)-2:]; plan.Order[0] != short || end[0] != between || end[1] != long {
 		t.Errorf("the order is from %d to %v, want from the short new task %d to the large ones %d and %d", plan.Order[0], end, short, between, long)
 	}
@@ -69,16 +66,10 @@ func TestResumeWithoutRoom(t *testing.T) {
 // TestRoundsOfMany checks that very many tasks have few rounds from known prices.
 func TestRoundsOfMany(t *testing.T) {
 	p, h := hinted()
-	plan, err := Search(t.Context(), p, Options{Rounds: 5})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := mustSearch(t, p, Options{Rounds: 5})
 	var steps []int
 	for _, rounds := range []int{knownRounds, 60} {
-		next, err := Search(t.Context(), p, Options{Rounds: rounds, Prices: plan.Prices, Hint: h})
-		if err != nil {
-			t.Fatal(err)
-		}
+		next := mustSearch(t, p, Options{Rounds: rounds, Prices: plan.Prices, Hint: h})
 		steps = append(steps, next.Steps)
 	}
 	if steps[0] != steps[1] {
@@ -91,10 +82,7 @@ func TestChangesOfMany(t *testing.T) {
 	p := city(2*pricedMin, 40, 6, 1, 4)
 	var steps []float64
 	for _, tries := range []int{0, 1e6} {
-		plan, err := Search(t.Context(), p, Options{Rounds: 20, Tries: tries})
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := mustSearch(t, p, Options{Rounds: 20, Tries: tries})
 		steps = append(steps, float64(plan.Steps))
 	}
 	if r := steps[1] / steps[0]; r < 2.8 || r > 3.2 {

@@ -14,6 +14,15 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
+func mustSearch(t testing.TB, p *Problem, o Options) Schedule {
+	t.Helper()
+	plan, err := Search(t.Context(), p, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}
+
 // problems draws problems with few nodes and tasks. Every task fits.
 func problems(t *rapid.T) *Problem {
 	p := &Problem{
@@ -93,7 +102,7 @@ func fits(w *Candidate, all []Node) bool {
 func TestPlansAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := problems(t)
-		plan, err := Search(context.Background(), p, Options{Tries: 20, Seed: 1})
+		plan, err := Search(t.Context(), p, Options{Tries: 20, Seed: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +184,7 @@ func TestSearchFindsTheBest(t *testing.T) {
 	missed, all := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		p := problems(t)
-		plan, err := Search(context.Background(), p, Options{Tries: 2000, Seed: 1})
+		plan, err := Search(t.Context(), p, Options{Tries: 2000, Seed: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -248,10 +257,7 @@ func TestPreemption(t *testing.T) {
 			{Weight: 1, Held: []Slot{{Node: 0, Devices: 1}}, Left: 500, Candidates: []Candidate{{Counts: []int{1}, Devices: 1, Idle: c.restart, Seconds: 500 + c.restart}}},
 			{Weight: 1, Candidates: []Candidate{{Counts: []int{1}, Devices: 1, Seconds: 10}}},
 		}}
-		plan, err := Search(t.Context(), p, Options{Tries: 100})
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := mustSearch(t, p, Options{Tries: 100})
 		if plan.Assignments[0].Keep != c.keeps {
 			t.Errorf("a restart costs %g s: the running task keeps its devices: %v, want %v", c.restart, plan.Assignments[0].Keep, c.keeps)
 		}
@@ -290,10 +296,7 @@ func TestRoomForLateTask(t *testing.T) {
 		if want := []int{1 + 4*5 + 2, 1 + 4*5 + 3}; !slices.Equal(stopped, want) {
 			t.Errorf("seed %d: %v are restarted, want %v, which have no deadline", seed, stopped, want)
 		}
-		plan, err := Search(t.Context(), p, Options{Tries: 200, Seed: seed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := mustSearch(t, p, Options{Tries: 200, Seed: seed})
 		if c := plan.Assignments[0]; c.Start != 0 || c.Candidate != 1 || c.Slots[0].Node != 5 {
 			t.Errorf("seed %d: it starts at %g s with candidate %d on %v, want at once with candidate 1 on node 5", seed, c.Start, c.Candidate, c.Slots)
 		}
@@ -308,10 +311,7 @@ func TestLatestStart(t *testing.T) {
 			{Weight: 1, Candidates: []Candidate{{Counts: []int{2}, Devices: 2, Seconds: 10}}},
 			{Weight: 0.1, Late: 100, Candidates: []Candidate{{Counts: []int{1}, Devices: 1, Seconds: 100, By: []float64{c.latest}}}},
 		}}
-		plan, err := Search(t.Context(), p, Options{Tries: 50})
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := mustSearch(t, p, Options{Tries: 50})
 		if got := plan.Assignments[1].Start; got != c.start {
 			t.Errorf("to start by %g s: starts at %g s, want %g", c.latest, got, c.start)
 		}
@@ -320,14 +320,8 @@ func TestLatestStart(t *testing.T) {
 
 func TestSearchRepeatsAndStops(t *testing.T) {
 	p := crowd(40, 16)
-	first, err := Search(t.Context(), p, Options{Tries: 100, Seed: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := Search(t.Context(), p, Options{Tries: 100, Seed: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := mustSearch(t, p, Options{Tries: 100, Seed: 3})
+	second := mustSearch(t, p, Options{Tries: 100, Seed: 3})
 	if diff := gocmp.Diff(first, second); diff != "" {
 		t.Errorf("(-first +second):\n%s", diff)
 	}
@@ -345,10 +339,7 @@ func TestSearchRepeatsAndStops(t *testing.T) {
 // TestHint checks that a search with a hint is no worse than the hint.
 func TestHint(t *testing.T) {
 	p := crowd(40, 16)
-	good, err := Search(t.Context(), p, Options{Tries: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	good := mustSearch(t, p, Options{Tries: 1000})
 	h := Hint{Order: good.Order}
 	for _, i := range good.Order {
 		h.Candidates = append(h.Candidates, Intent{good.Assignments[i].Candidate, good.Strict[i]})
