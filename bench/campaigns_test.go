@@ -22,10 +22,7 @@ import (
 
 func readCampaign(t testing.TB, path string) profiler.Campaign {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := spectest.ReadFile(t, path)
 	c, err := profiler.ReadCampaign(path, text, catalog.Model)
 	if err != nil {
 		t.Fatal(err)

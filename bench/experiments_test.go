@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 const pages = "../docs/benchmarks/"
@@ -106,10 +108,7 @@ func numbersIn(text string) []string {
 
 func readFile(t *testing.T, path string) string {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := spectest.ReadFile(t, path)
 	return string(b)
 }
 

@@ -136,9 +136,7 @@ func TestMemoryCalibration(t *testing.T) {
 	}
 	t.Logf("%s", got)
 	if spectest.Rewrite() {
-		if err := os.WriteFile(filepath.Join("..", "perfmodel", "memory", "shipped.json"), append(got, '\n'), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		spectest.WriteFile(t, filepath.Join("..", "perfmodel", "memory", "shipped.json"), append(got, '\n'), 0o644)
 		return
 	}
 	if diff := cmp.Diff(memory.Shipped(), cal, cmpopts.EquateApprox(1e-3, 0)); diff != "" {

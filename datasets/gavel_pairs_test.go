@@ -1,7 +1,6 @@
 package datasets
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,9 +11,7 @@ import (
 func writeTable(t *testing.T, text string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "pairs.json")
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, name, []byte(text), 0o600)
 	return name
 }
 

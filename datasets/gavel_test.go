@@ -90,9 +90,7 @@ func TestGavelBrokenJSON(t *testing.T) {
 func TestReadGavelTable(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "t.json")
 	cut := strings.Split(gavelCut, `    "ResNet-50": {`)[0]
-	if err := os.WriteFile(file, []byte(strings.TrimRight(cut, ", \n")+"}}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, file, []byte(strings.TrimRight(cut, ", \n")+"}}"), 0o600)
 	ms, err := ReadGavelTable(context.Background(), file)
 	if err != nil {
 		t.Fatal(err)
@@ -118,9 +116,7 @@ func TestGavelDoubts(t *testing.T) {
 "('C', 4)": {"null": 7},
 "('C', 4)": {"null": 8}
 }}`
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, file, []byte(text), 0o600)
 	ms, err := ReadGavelTable(t.Context(), file)
 	if err != nil {
 		t.Fatal(err)

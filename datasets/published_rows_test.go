@@ -115,10 +115,7 @@ func TestRowsIgnoreOutcomes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(filepath.Join(spectest.Shared(t), "data", "published", file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := spectest.ReadFile(t, filepath.Join(spectest.Shared(t), "data", "published", file))
 		checkOutcomesIgnored(t, file, string(text))
 	}
 }
@@ -130,10 +127,7 @@ func TestRowsAreTheImportersConfigs(t *testing.T) {
 	configs := map[string]Row{}
 	files, _ := publishedFiles(os.DirFS(dir))
 	for _, file := range files {
-		text, err := os.ReadFile(filepath.Join(dir, file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := spectest.ReadFile(t, filepath.Join(dir, file))
 		rows, _ := readRows(t, "rows.csv", string(text), false)
 		for _, r := range rows {
 			configs[r.ID] = r

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // steps has a command for each kind of output.
@@ -33,9 +35,7 @@ esac
 func writeBinary(t *testing.T, name, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(file, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, file, []byte(text), 0o755)
 	return file
 }
 

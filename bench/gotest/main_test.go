@@ -1,10 +1,11 @@
 package main
 
 import (
-	"os"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // TestRun runs the tests of a small module: its exit code, failures and skips are those of go test.
@@ -17,9 +18,7 @@ func TestRun(t *testing.T) {
 		"c_test.go": "package tiny\n\nimport \"testing\"\n\n" +
 			"func TestParts(t *testing.T) { t.Run(\"gpu\", func(t *testing.T) { t.Skip(\"no GPU\") }) }\n",
 	} {
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		spectest.WriteFile(t, file, []byte(text), 0o644)
 	}
 	seconds := regexp.MustCompile(`\(?[0-9.]+s\)?`)
 	for _, c := range []struct {

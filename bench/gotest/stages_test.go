@@ -49,10 +49,7 @@ func TestStagesRunTaggedTests(t *testing.T) {
 			tagged = parseSelection(t, line[strings.Index(line, "-tags clp"):])
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(root, "scheduler/internal/lp/oracle_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := spectest.ReadFile(t, filepath.Join(root, "scheduler/internal/lp/oracle_test.go"))
 	for _, m := range testFunc.FindAllStringSubmatch(string(text), -1) {
 		if !tagged.selects(module+"scheduler/internal/lp", m[1]) {
 			t.Errorf("make unit does not run %s of scheduler/internal/lp/oracle_test.go", m[1])
@@ -140,10 +137,7 @@ func moduleTests(t *testing.T) []string {
 	found := map[string]bool{}
 	for _, f := range files(t, "TestGoFiles", "XTestGoFiles") {
 		pkg, file, _ := strings.Cut(f, "=")
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := spectest.ReadFile(t, file)
 		for _, m := range testFunc.FindAllStringSubmatch(string(text), -1) {
 			found[pkg+"/"+m[1]] = true
 		}

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 const (
@@ -27,9 +29,7 @@ func TestRun(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write := func(file, text string) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		spectest.WriteFile(t, file, []byte(text), 0o644)
 	}
 	write("go.mod", "module tiny\n")
 	write("add.go", noticedFile)

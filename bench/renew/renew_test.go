@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 const root = "../.."
@@ -18,10 +20,7 @@ const root = "../.."
 func TestTablesAreTheResults(t *testing.T) {
 	var used []string
 	for _, page := range glob(t, pagesDir+"/*.md") {
-		was, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		was := spectest.ReadFile(t, page)
 		now, err := render(root, was)
 		if err != nil {
 			t.Errorf("%s: %v", page, err)
@@ -71,9 +70,7 @@ func TestStoreAndRender(t *testing.T) {
 		}
 	}
 	page := filepath.Join(dir, pagesDir, "p.md")
-	if err := os.WriteFile(page, []byte("above\n\n<!-- x -->\n<!-- /x -->\n\nbelow\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, page, []byte("above\n\n<!-- x -->\n<!-- /x -->\n\nbelow\n"), 0o644)
 	if err := run(dir, []string{"x"}, strings.NewReader(sample)); err != nil {
 		t.Fatal(err)
 	}

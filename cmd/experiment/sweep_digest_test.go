@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // TestHashTree: content and names below count, through a link too, and where the
@@ -17,9 +19,7 @@ func TestHashTree(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		spectest.WriteFile(t, path, []byte(text), 0o600)
 	}
 	write("a/x/table.csv", "1\n")
 	write("same/x/table.csv", "1\n")

@@ -27,11 +27,7 @@ func deployFile(t *testing.T, name string) string {
 
 func fileText(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return string(spectest.ReadFile(t, path))
 }
 
 // output runs a program that the machine may lack, with additional variables, and returns what it printed.
@@ -55,9 +51,7 @@ func TestE2EDeployUnit(t *testing.T) {
 	text := fileText(t, deployFile(t, "pacer.service"))
 	unit := filepath.Join(t.TempDir(), "pacer.service")
 	text = strings.Replace(text, "/usr/local/bin/pacer", selfAs(t, "pacer"), 1)
-	if err := os.WriteFile(unit, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, unit, []byte(text), 0o644)
 	if out := output(t, nil, "systemd-analyze", "verify", unit); strings.Contains(out, "pacer.service:") {
 		t.Error(out)
 	}
@@ -142,9 +136,7 @@ func TestE2EDeployDashboard(t *testing.T) {
 	dir, token := t.TempDir(), "a-token-of-many-characters"
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		spectest.WriteFile(t, path, []byte(text), 0o600)
 		return path
 	}
 	shared := "file://" + filepath.Join(dir, "shared")
@@ -250,9 +242,7 @@ func startPrometheus(t *testing.T, config, dir string) string {
 	addr := l.Addr().String()
 	l.Close()
 	cmd := exec.Command("prometheus", "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "tsdb"), "--web.listen-address="+addr)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	mustStart(t, cmd)
 	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
 	for until := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		if answer, err := http.Get("http://" + addr + "/-/ready"); err == nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pacer-ml/pacer/cmd/server"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // TestE2EImportWhileServed: import and calibrate store rows with the server that has the store open, or with that of
@@ -52,13 +53,8 @@ func TestE2EImportWhileServed(t *testing.T) {
 	calibration := []string{"--data", data, "calibrate", "-m", "llama3-8b", "-a", "h100", "-n", "16", "--rows", "my.csv"}
 	run(append(calibration, "--emit", "megatron")...)
 	file := filepath.Join(dir, "my.csv")
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, regexp.MustCompile(`(?m),,,$`).ReplaceAll(b, []byte(",9.5,,")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	b := spectest.ReadFile(t, file)
+	spectest.WriteFile(t, file, regexp.MustCompile(`(?m),,,$`).ReplaceAll(b, []byte(",9.5,,")), 0o600)
 	for range 2 {
 		out := run(calibration...)
 		if n := stored() - all; n < 2 || n > 10 || !strings.Contains(out, "Stored: ") || !strings.Contains(out, "rows are posted to pacer serve at "+s.url) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/importer"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // writeFiles writes files, by slash-separated name, below dir.
@@ -20,9 +21,7 @@ func writeFiles(t *testing.T, dir string, files map[string]string) {
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		spectest.WriteFile(t, name, []byte(text), 0o644)
 	}
 }
 

@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // cancelling is a writer that ends a context when it is given a text.
@@ -46,9 +46,7 @@ func TestInterruptedSimulate(t *testing.T) {
 func TestInterruptedSweep(t *testing.T) {
 	dir := t.TempDir()
 	study := filepath.Join(dir, "s.yaml")
-	if err := os.WriteFile(study, []byte("name: s\nworkloads: synthetic:jobs=40\ncluster: 2x8\npolicies: [fifo, las, srtf]\nseeds: 8\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, study, []byte("name: s\nworkloads: synthetic:jobs=40\ncluster: 2x8\npolicies: [fifo, las, srtf]\nseeds: 8\n"), 0o600)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var out bytes.Buffer

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/scheduler/live/kubernetes/kubetest"
 )
 
@@ -33,19 +34,14 @@ func kubernetesCluster(t *testing.T) *kubetest.Cluster {
 func TestE2EKubernetesGuide(t *testing.T) {
 	c := kubernetesCluster(t)
 	root := moduleDir(t)
-	text, err := os.ReadFile(filepath.Join(root, "docs/guides/kubernetes.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := spectest.ReadFile(t, filepath.Join(root, "docs/guides/kubernetes.md"))
 	dir := t.TempDir()
 	jobs := regexp.MustCompile("(?s)\n```yaml\n(.*?)```").FindAllSubmatch(text, -1)
 	for i, name := range []string{"job.yaml", "trainjob.yaml"} {
 		if len(jobs) != 2 {
 			t.Fatalf("the guide has %d jobs, want 2", len(jobs))
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), jobs[i][1], 0o644); err != nil {
-			t.Fatal(err)
-		}
+		spectest.WriteFile(t, filepath.Join(dir, name), jobs[i][1], 0o644)
 	}
 	c.InstallKinds(t)
 	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o755); err != nil {
@@ -185,9 +181,7 @@ func TestE2EKubernetesKinds(t *testing.T) {
 	dir := t.TempDir()
 	for kind, text := range kinds {
 		file := filepath.Join(dir, kind+".yaml")
-		if err := os.WriteFile(file, []byte("---\n"+head+text+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		spectest.WriteFile(t, file, []byte("---\n"+head+text+"\n"), 0o644)
 		for _, most := range []string{"4", "16"} { // less, and with other numbers of pods and devices
 			out := run(selfAs(t, "pacer"), "advise", "-a", "h100", "--timeout", "1m", "--set", "--per-node", "4", "--max-devices", most, "--", "kubectl", "apply", "--dry-run=server", "--validate=strict", "-f", file)
 			if !strings.Contains(out, "/big created (server dry run)") || !strings.Contains(out, "pacer: best: "+most+" devices") {

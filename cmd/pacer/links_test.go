@@ -13,6 +13,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/plan"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 var (
@@ -122,10 +123,7 @@ func TestAnchors(t *testing.T) {
 
 // TestArchitecture: docs/concepts/architecture.md has a line for every package, and none for others.
 func TestArchitecture(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(moduleDir(t), "docs/concepts/architecture.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := spectest.ReadFile(t, filepath.Join(moduleDir(t), "docs/concepts/architecture.md"))
 	var packages, lines []string
 	for _, p := range modulePackages(t) {
 		if path, ok := strings.CutPrefix(p.ImportPath, module+"/"); ok && len(p.GoFiles) > 0 {

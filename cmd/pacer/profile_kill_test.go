@@ -20,6 +20,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
@@ -150,9 +151,7 @@ runner: {name: replay, source: campaign/table, noise: 0.02, delay: 3ms}
 
 func writeFile(t *testing.T, file, text string) {
 	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, file, []byte(text), 0o666)
 }
 
 // copyDir returns a copy of a data directory.

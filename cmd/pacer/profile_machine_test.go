@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // fakeMicrobenchmarks is a worker with a device that copies 20 GB/s and updates a parameter in a nanosecond.
@@ -64,10 +66,7 @@ space: {micro_batch: [1, 4]}
 		}
 		out := filepath.Join(t.TempDir(), "predictions.json")
 		run("profile", "plan", file, "--devices", "cpu", "--predict", out)
-		text, err := os.ReadFile(out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := spectest.ReadFile(t, out)
 		if read(text, &p); len(p.Points) != 2 || !(p.Points[0].StepSec > 0) {
 			t.Fatalf("predictions %+v", p)
 		}

@@ -147,9 +147,7 @@ func startHosts(t *testing.T, names ...string) {
 		writeFile(t, at(name+".conf"), fmt.Sprintf("Port %d\nListenAddress 127.0.0.1\nHostKey %s\nAuthorizedKeysFile %s\nPidFile none\nStrictModes no\nPermitRootLogin yes\nSetEnv TMPDIR=%s\n",
 			port, at("key"), at("key.pub"), at(name)))
 		cmd := exec.Command(sshd, "-D", "-e", "-f", at(name+".conf"))
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		mustStart(t, cmd)
 		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 		fmt.Fprintf(&config, "Host %s\n  Port %d\n", name, port)
 	}
@@ -158,9 +156,7 @@ func startHosts(t *testing.T, names ...string) {
 	if err := os.Mkdir(at("bin"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(at("bin/ssh"), fmt.Appendf(nil, "#!/bin/sh\nexec %s -F %s \"$@\"\n", ssh, at("config")), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, at("bin/ssh"), fmt.Appendf(nil, "#!/bin/sh\nexec %s -F %s \"$@\"\n", ssh, at("config")), 0o755)
 	t.Setenv("PATH", at("bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
 	for _, name := range names {
 		for try := 1; ; try++ {

@@ -25,6 +25,20 @@ import (
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
+func mustStart(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustSignal(t *testing.T, p *os.Process, s os.Signal) {
+	t.Helper()
+	if err := p.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestE2EInterruptedCampaign: Ctrl-C keeps what was acknowledged, says how to go
 // on, and the same command does.
 func TestE2EInterruptedCampaign(t *testing.T) {
@@ -45,9 +59,7 @@ runner: {name: synthetic, delay: 150ms}
 	for line := range start(t, cmd) {
 		text.WriteString(line + "\n")
 		if strings.Contains(line, ": 2 of 4 points: ") {
-			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-				t.Fatal(err)
-			}
+			mustSignal(t, cmd.Process, syscall.SIGINT)
 		}
 	}
 	var exit *exec.ExitError
@@ -119,9 +131,7 @@ func TestE2EInterruptedTwice(t *testing.T) {
 	cmd := run()
 	var text bytes.Buffer
 	cmd.Stderr = &text
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	mustStart(t, cmd)
 	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		if _, err := os.Stat(filepath.Join(dir, "up")); err == nil {
 			break
@@ -131,9 +141,7 @@ func TestE2EInterruptedTwice(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-			t.Fatal(err)
-		}
+		mustSignal(t, cmd.Process, syscall.SIGINT)
 		time.Sleep(spectest.Scaled(time.Second))
 	}
 	var exit *exec.ExitError

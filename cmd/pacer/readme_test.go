@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // commandPages are the pages with commands that a reader can run as they are, with the
@@ -35,10 +37,7 @@ func TestE2EPages(t *testing.T) {
 		t.Run(page, func(t *testing.T) { runPage(t, page, least) })
 	}
 	t.Run("targets", func(t *testing.T) {
-		text, err := os.ReadFile(filepath.Join(moduleDir(t), "README.md"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := spectest.ReadFile(t, filepath.Join(moduleDir(t), "README.md"))
 		if len(text) > 4<<10 {
 			t.Errorf("README.md has %d bytes, want at most 4096", len(text))
 		}
@@ -53,10 +52,7 @@ func TestE2EPages(t *testing.T) {
 // runPage runs the commands of a page, and fails if there are fewer than least.
 func runPage(t *testing.T, page string, least int) {
 	root := moduleDir(t)
-	text, err := os.ReadFile(filepath.Join(root, page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := spectest.ReadFile(t, filepath.Join(root, page))
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o755); err != nil {
 		t.Fatal(err)

@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // refExample is a command. Its output has every field of a kind of answer.
@@ -72,15 +73,10 @@ unknown = 1
 // outputsPage lists the fields of what commands print as JSON and CSV.
 func outputsPage(t *testing.T) string {
 	dir := t.TempDir()
-	campaign, err := os.ReadFile("../../bench/campaigns/gpu-node.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	campaign := spectest.ReadFile(t, "../../bench/campaigns/gpu-node.yaml")
 	t.Chdir(dir)
 	for name, text := range map[string]string{"study.yaml": refStudy, "cells.yaml": refCells, "gpu-node.yaml": string(campaign), "job.yaml": refJob, "train.toml": refLaunch} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		spectest.WriteFile(t, name, []byte(text), 0o600)
 	}
 	t.Setenv("XDG_DATA_HOME", dir)
 	var b strings.Builder

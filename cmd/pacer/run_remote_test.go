@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pacer-ml/pacer/perfmodel/rowfile"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // TestE2ERunRemote runs a campaign by the script for machines that have nothing
@@ -19,10 +20,7 @@ func TestE2ERunRemote(t *testing.T) {
 		t.Fatal(err) // make runs in it too
 	}
 	kit, work := t.TempDir(), t.TempDir()
-	script, err := os.ReadFile(filepath.Join(moduleDir(t), "bench/campaigns/run-remote.sh"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := spectest.ReadFile(t, filepath.Join(moduleDir(t), "bench/campaigns/run-remote.sh"))
 	writeFile(t, filepath.Join(kit, "run-remote.sh"), string(script))
 	writeFile(t, filepath.Join(kit, "tiny.yaml"), `
 name: tiny

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -23,6 +22,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 	"github.com/pacer-ml/pacer/planner"
 )
@@ -107,9 +107,7 @@ func (q *sameQuestion) byFlags(t *testing.T, dir string) sameAnswer {
 	}
 	if accelerator == sameChip.Name {
 		accelerator = filepath.Join(dir, "chip.yaml")
-		if err := os.WriteFile(accelerator, []byte(sameChipFile), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		spectest.WriteFile(t, accelerator, []byte(sameChipFile), 0o600)
 	}
 	args := []string{"pacer", "--data", dir, "predict", "-m", model, "-a", accelerator, "--plan", q.plan.String(), "--seq", strconv.Itoa(q.seq), "-o", "json"}
 	if q.framework != "" {

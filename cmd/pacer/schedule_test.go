@@ -25,10 +25,7 @@ func recordedSlurm(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{"nodes", "jobs"} {
-		text, err := os.ReadFile(filepath.Join(moduleDir(t), "scheduler/live/slurm/testdata", name+"-v0.0.40.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := spectest.ReadFile(t, filepath.Join(moduleDir(t), "scheduler/live/slurm/testdata", name+"-v0.0.40.json"))
 		writeFile(t, filepath.Join(dir, name+".json"), strings.ReplaceAll(string(text), "model=m,", "model=GPT2-small,"))
 	}
 	for name, script := range map[string]string{
@@ -36,9 +33,7 @@ func recordedSlurm(t *testing.T) {
 		"squeue":   "cat " + dir + "/jobs.json",
 		"scontrol": `if [ "$1" = show ]; then cat ` + dir + "/nodes.json; else echo refused >&2; exit 1; fi",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		spectest.WriteFile(t, filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755)
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 }

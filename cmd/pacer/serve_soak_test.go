@@ -137,9 +137,7 @@ func TestE2EServerSoak(t *testing.T) {
 		t.Errorf("%.0f MiB resident, at first %.0f", end.resident/(1<<20), warm.resident/(1<<20))
 	}
 	t.Logf("%.0f requests/s, half of the highest rate", rate)
-	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	mustSignal(t, s.cmd.Process, syscall.SIGTERM)
 	<-s.done
 	if err := s.cmd.Wait(); err != nil {
 		t.Error(err)

@@ -112,14 +112,10 @@ func TestE2ESlurmTorch(t *testing.T) {
 		cmd := exec.Command(pacer, args...)
 		cmd.Stdout, cmd.Stderr = &log, &log
 		fmt.Fprintf(&log, "$ pacer %s\n", strings.Join(args, " "))
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		mustStart(t, cmd)
 		t.Cleanup(func() { _ = cmd.Process.Kill() })
 		return func() {
-			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
+			mustSignal(t, cmd.Process, syscall.SIGTERM)
 			if err := cmd.Wait(); err != nil {
 				t.Errorf("schedule after SIGTERM: %v", err)
 			}
@@ -159,9 +155,7 @@ func TestE2ESlurmTorch(t *testing.T) {
 	end()
 	end = under("rubick")
 	trains("training after the other job", 3)
-	if err := os.WriteFile(filepath.Join(dir, "hurry"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, filepath.Join(dir, "hurry"), nil, 0o644)
 	until("the job ends", func() bool { return strings.Contains(state(id), "JobState=COMPLETED") })
 	until("the end is recorded", func() bool {
 		text, err := os.ReadFile(record)
@@ -205,9 +199,7 @@ func TestE2ESlurmPartlyDone(t *testing.T) {
 	var log syncBuffer
 	cmd := exec.Command(pacer, "schedule", "--on", "slurm", "--policy", "fifo", "--gres", "a100=a100-80gb", "--data", t.TempDir())
 	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	mustStart(t, cmd)
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	state := func() string { return real.Run("scontrol", "-o", "show", "job", id) }
 	for end := time.Now().Add(spectest.Patience(30 * time.Second)); !strings.Contains(state(), "JobState=COMPLETED"); time.Sleep(200 * time.Millisecond) {
@@ -237,9 +229,7 @@ for i in $(seq 30); do echo '{"event":"step","n":'$i',"sec":'$1',"end":'$i',"cal
 	var log syncBuffer
 	cmd := exec.Command(pacer, "--data", t.TempDir(), "schedule", "--on", "slurm", "--policy", "srtf", "--gres", "a100=a100-80gb", "--start-cost", "1s", "--server", server.url)
 	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	mustStart(t, cmd)
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	// train submits a job, waits until there have been some fits, and returns the seconds that the scheduler expected of it.
 	train := func(batch, fits int) (sec float64) {

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 const killedStudy = `name: killed
@@ -33,9 +35,7 @@ func TestE2EKilledSweeps(t *testing.T) {
 	}
 	pacer := selfAs(t, "pacer")
 	file := filepath.Join(t.TempDir(), "study.yaml")
-	if err := os.WriteFile(file, []byte(killedStudy), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, file, []byte(killedStudy), 0o644)
 	began := time.Now()
 	want := sweepOnce(t, pacer, file, t.TempDir(), 0)
 	whole := time.Since(began)

@@ -175,9 +175,7 @@ func checkTelemetry(t *testing.T, r *otlpReceiver, s *serving, log string) {
 			t.Errorf("%s %s: %d, %v, id %q, %s", q.method, q.path, answer.StatusCode, err, answer.Header.Get("X-Request-Id"), body)
 		}
 	}
-	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	mustSignal(t, s.cmd.Process, syscall.SIGTERM)
 	<-s.done
 	if err := s.cmd.Wait(); err != nil {
 		t.Error(err)
@@ -266,9 +264,7 @@ func TestE2ETelemetryOff(t *testing.T) {
 				t.Errorf("%v, %v", answer, err)
 			}
 			answer.Body.Close()
-			if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
+			mustSignal(t, s.cmd.Process, syscall.SIGTERM)
 			<-s.done
 			if err := s.cmd.Wait(); err != nil {
 				t.Error(err)

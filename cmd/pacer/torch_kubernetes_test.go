@@ -40,9 +40,7 @@ func TestE2EKubernetesTorch(t *testing.T) {
 	args := []string{"--data", data, "schedule", "--on", "kubernetes", "--policy", "optimus:interval=1", "--start-cost", "1s", "--kubeconfig", c.Kubeconfig}
 	cmd := exec.Command(pacer, args...)
 	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	mustStart(t, cmd)
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	plans := func() (all []string) {
 		for _, s := range trainedSteps(t, dir) {

@@ -1,21 +1,19 @@
 package device
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 func sample(t testing.TB, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata/cpuinfo", name+".txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := spectest.ReadFile(t, filepath.Join("testdata/cpuinfo", name+".txt"))
 	return string(text)
 }
 
@@ -82,10 +80,7 @@ func TestNameIsStable(t *testing.T) {
 func FuzzParseCPU(f *testing.F) {
 	files, _ := filepath.Glob("testdata/cpuinfo/*.txt")
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
+		text := spectest.ReadFile(f, file)
 		f.Add(string(text))
 	}
 	f.Add("")

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // TestNetworkBps: the rates of active InfiniBand ports add up; without any the fastest Ethernet device that is up counts.
@@ -15,9 +17,7 @@ func TestNetworkBps(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(text+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		spectest.WriteFile(t, path, []byte(text+"\n"), 0o644)
 	}
 	if got := networkBps(sys); got != 0 {
 		t.Errorf("a machine without devices: %g, want 0", got)

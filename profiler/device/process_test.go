@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/profiler/internal/procfs"
 )
 
@@ -37,9 +38,7 @@ func writeFile(t testing.TB, file, text string) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, file, []byte(text), 0o644)
 }
 
 // writeSelf writes the control groups of this process.

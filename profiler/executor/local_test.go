@@ -235,9 +235,7 @@ func within(t *testing.T, d time.Duration, what string, done func() bool) {
 func TestLocalCannotStart(t *testing.T) {
 	dir := t.TempDir()
 	garbage := filepath.Join(dir, "garbage")
-	if err := os.WriteFile(garbage, []byte("\x00\x01 no program"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, garbage, []byte("\x00\x01 no program"), 0o755)
 	for name, c := range map[string]struct {
 		cmd   profiler.Command
 		setup bool

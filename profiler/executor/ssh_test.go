@@ -155,9 +155,7 @@ func TestSSHResumes(t *testing.T) {
 	if err != nil || found == nil {
 		t.Fatal("a running job was not found", err)
 	}
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, gate, nil, 0o600)
 	if end, err := found.Wait(t.Context(), nil); err != nil || end != (JobEnd{JobEnded, 4}) {
 		t.Errorf("%+v, %v, want exit status 4", end, err)
 	}

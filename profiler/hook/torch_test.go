@@ -196,9 +196,7 @@ func TestPatterns(t *testing.T) {
 func TestSitecustomize(t *testing.T) {
 	mine := t.TempDir()
 	text := "import sys\nprint('mine', 'pacer_hook' in sys.modules)\nVALUE = 7\n"
-	if err := os.WriteFile(filepath.Join(mine, "sitecustomize.py"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, filepath.Join(mine, "sitecustomize.py"), []byte(text), 0o600)
 	dir := t.TempDir()
 	vars, err := Write(dir, Out(dir), mine)
 	if err != nil {

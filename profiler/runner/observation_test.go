@@ -3,12 +3,12 @@
 package runner
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/trainlog"
 )
@@ -49,9 +49,7 @@ func TestObservation(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		if c.hook != "" {
-			if err := os.WriteFile(filepath.Join(dir, "rank0-1.jsonl"), []byte(c.hook), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			spectest.WriteFile(t, filepath.Join(dir, "rank0-1.jsonl"), []byte(c.hook), 0o600)
 		}
 		m := Observation{Config: config, WarmUp: 5, Hook: dir, Log: c.log, Exit: c.exit}.Measurement()
 		said := m.Reason + m.Doubt + m.Env[profiler.EnvWarning]

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/worker"
 )
@@ -26,9 +27,7 @@ func readNothing(t *testing.T) (worker.Result, error) {
 func script(t *testing.T, lines string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "python3")
-	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+lines+"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, file, []byte("#!/bin/sh\n"+lines+"\n"), 0o755)
 	return file
 }
 

@@ -59,9 +59,7 @@ if [ -n "$features" ]; then
   exit 0
 fi
 ` + lines + "\n"
-	if err := os.WriteFile(python, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, python, []byte(script), 0o755)
 	return python, dir
 }
 

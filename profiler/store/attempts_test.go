@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // TestAttempts: the point that a killed writer had begun is known until End, or until another point begins.
@@ -40,9 +42,7 @@ func TestAttempts(t *testing.T) {
 		t.Errorf("nothing is measured, and %s is there: %v", attemptsFile, err)
 	}
 	for _, text := range []string{"", "null", `{"r1":`} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		spectest.WriteFile(t, file, []byte(text), 0o600)
 		if _, err := db.Begin("r1", "a"); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%q: %v", text, err)
 		}

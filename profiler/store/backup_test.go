@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pacer-ml/pacer/perfmodel/rowfile/rowfiletest"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // A restored store has the rows, marks and tombstones of the backup, also of one that was taken while rows arrived.
@@ -51,9 +52,7 @@ func TestBackup(t *testing.T) {
 	if err := <-stopped; err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, buf.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, path, buf.Bytes(), 0o600)
 	dir := filepath.Join(t.TempDir(), "restored")
 	if err := Restore(path, dir); err != nil {
 		t.Fatal(err)
@@ -95,9 +94,7 @@ func TestDamagedBackup(t *testing.T) {
 	good := buf.Bytes()
 	path, dir := filepath.Join(t.TempDir(), "copy"), filepath.Join(t.TempDir(), "restored")
 	try := func(b []byte) error {
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		spectest.WriteFile(t, path, b, 0o600)
 		err := Restore(path, dir)
 		if _, stat := os.Stat(dir); !errors.Is(stat, os.ErrNotExist) {
 			t.Fatal("a store remains")
@@ -134,9 +131,7 @@ func TestBackupOfFormat3(t *testing.T) {
 	}
 	body := bytes.Replace(b.Bytes()[:b.Len()-sha256.Size], []byte("format 4"), []byte("format 3"), 1)
 	sum := sha256.Sum256(body)
-	if err := os.WriteFile(path, append(body, sum[:]...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, path, append(body, sum[:]...), 0o600)
 	restored := filepath.Join(t.TempDir(), "restored")
 	if err := Restore(path, restored); err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // killedRows is the number of rows of a call in these tests: they need several transactions.
@@ -83,18 +84,13 @@ func TestOpenFinishesBatch(t *testing.T) {
 func TestDamagedBatch(t *testing.T) {
 	dir := halfStored(t)
 	path := filepath.Join(dir, batchFile)
-	good, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	good := spectest.ReadFile(t, path)
 	rows, err := savedBatch(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	write := func(bad []byte) {
-		if err := os.WriteFile(path, bad, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		spectest.WriteFile(t, path, bad, 0o600)
 	}
 	rng, refused, flips := rand.New(rand.NewPCG(9, 1)), []byte(nil), 100
 	for range flips {

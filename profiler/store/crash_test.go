@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // TestKill kills a writing process at random moments. The store must open and hold every row for which Put
@@ -149,9 +151,7 @@ func copyDir(t *testing.T, from string) string {
 				b = b[:len(b)-len(zeros)]
 			}
 		}
-		if err := os.WriteFile(filepath.Join(to, e.Name()), b, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		spectest.WriteFile(t, filepath.Join(to, e.Name()), b, 0o644)
 	}
 	return to
 }
@@ -168,10 +168,7 @@ func snapshot(t *testing.T, dir string) map[string]string {
 		if e.Name() == lockFile {
 			continue
 		}
-		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := spectest.ReadFile(t, filepath.Join(dir, e.Name()))
 		s[e.Name()] = string(b)
 	}
 	return s
@@ -213,13 +210,8 @@ func checkDamage(t *testing.T, dir, file string, change func([]byte) []byte) {
 			t.Fatal(err)
 		}
 	} else {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, change(b), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		b := spectest.ReadFile(t, path)
+		spectest.WriteFile(t, path, change(b), 0o644)
 	}
 	before := snapshot(t, dir)
 	for _, o := range []Options{{}, {ReadOnly: true}} {
@@ -246,10 +238,7 @@ func biggest(t *testing.T, dir, pattern string) string {
 	}
 	best, size := "", int64(-1)
 	for _, n := range names {
-		b, err := os.ReadFile(n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := spectest.ReadFile(t, n)
 		used := int64(len(b))
 		if ext := filepath.Ext(n); ext == ".vlog" || ext == ".mem" {
 			used = int64(walkLog(b).end)

@@ -3,11 +3,11 @@ package store
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/pacer-ml/pacer/perfmodel/rowfile/rowfiletest"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // TestDamagedAfterCrash damages the files of a killed writer in ways that a kill cannot.
@@ -38,10 +38,7 @@ func TestLostManifestEnd(t *testing.T) {
 	dir := t.TempDir()
 	db := mustOpen(t, dir, Options{})
 	size := func() int {
-		b, err := os.ReadFile(filepath.Join(dir, "MANIFEST"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := spectest.ReadFile(t, filepath.Join(dir, "MANIFEST"))
 		return len(b)
 	}
 	before := size()
@@ -72,10 +69,7 @@ func TestTornLog(t *testing.T) {
 	crashed := copyDir(t, dir)
 	db.Close()
 	log := biggest(t, crashed, "*.mem")
-	b, err := os.ReadFile(filepath.Join(crashed, log))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := spectest.ReadFile(t, filepath.Join(crashed, log))
 	last, end := lastTxn(b)
 	for _, at := range []int{last, last + 1, last + 30, (last + end) / 2, end - 1} {
 		for _, torn := range [][2]int{{at, end}, {at, at + 1}} { // all of it, or all but one byte
@@ -84,9 +78,7 @@ func TestTornLog(t *testing.T) {
 			for k := torn[0]; k < torn[1]; k++ {
 				c[k] = 0xa5
 			}
-			if err := os.WriteFile(filepath.Join(dir, log), c, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			spectest.WriteFile(t, filepath.Join(dir, log), c, 0o644)
 			db, err := Open(dir, Options{})
 			if err != nil {
 				t.Errorf("bytes %d to %d: %v", torn[0], torn[1], err)
@@ -125,9 +117,7 @@ func TestEmptyLogs(t *testing.T) {
 	crashed := copyDir(t, dir)
 	db.Close()
 	for name, size := range map[string]int{"00099.mem": 0, "00098.mem": 1 << 16, "000099.vlog": 0, "000098.vlog": 1 << 16, ".SEAL.1": 3} {
-		if err := os.WriteFile(filepath.Join(crashed, name), make([]byte, size), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		spectest.WriteFile(t, filepath.Join(crashed, name), make([]byte, size), 0o644)
 	}
 	db = openTest(t, crashed, Options{})
 	if n, err := db.Len(context.Background(), Filter{}); n != 10 || err != nil {
@@ -154,9 +144,7 @@ func TestDamagedAfterClose(t *testing.T) {
 		}
 	}
 	extra := copyDir(t, dir)
-	if err := os.WriteFile(filepath.Join(extra, "000777.vlog"), []byte("x"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, filepath.Join(extra, "000777.vlog"), []byte("x"), 0o644)
 	if _, err := Open(extra, Options{}); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("a file too many: %v", err)
 	}

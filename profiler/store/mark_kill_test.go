@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pacer-ml/pacer/perfmodel/rowfile/rowfiletest"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 const markedRows = 6
@@ -110,10 +111,7 @@ func logOf(t *testing.T, dir string) []byte {
 	if err != nil || len(logs) != 1 {
 		t.Fatalf("logs %v, %v, want one", logs, err)
 	}
-	b, err := os.ReadFile(logs[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := spectest.ReadFile(t, logs[0])
 	return b[:walkLog(b).end]
 }
 
@@ -122,9 +120,7 @@ func stateAfterCrash(t *testing.T, dir string, log []byte) string {
 	t.Helper()
 	dir = copyDir(t, dir)
 	logs, _ := filepath.Glob(filepath.Join(dir, "*.mem"))
-	if err := os.WriteFile(logs[0], append(log[:len(log):len(log)], make([]byte, 4096)...), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, logs[0], append(log[:len(log):len(log)], make([]byte, 4096)...), 0o644)
 	db := openTest(t, dir, Options{})
 	rs := records(t, db, Filter{})
 	for _, r := range rs {

@@ -24,6 +24,7 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel/rowfile/rowfiletest"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 var freeze = flag.Bool("freeze", false, "write testdata/format1.tar.gz anew")
@@ -267,10 +268,7 @@ func TestNewer(t *testing.T) {
 // TestFrozenRecord checks that records of this version stay readable. The bytes are a value of format 2 as
 // first released.
 func TestFrozenRecord(t *testing.T) {
-	b, err := os.ReadFile("testdata/record2.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := spectest.ReadFile(t, "testdata/record2.json")
 	b = append([]byte{2}, strings.TrimSpace(string(b))...)
 	got, err := decodeRecord(b)
 	if err != nil {

@@ -128,9 +128,7 @@ func TestOpenErrors(t *testing.T) {
 		t.Errorf("empty directory: %v", err)
 	}
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, file, nil, 0o644)
 	if _, err := Open(file, Options{}); err == nil || !strings.HasPrefix(err.Error(), "store: ") {
 		t.Errorf("a file: %v", err)
 	}

@@ -22,9 +22,7 @@ func TestLockFollowsNoLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	victim := filepath.Join(t.TempDir(), "victim")
-	if err := os.WriteFile(victim, []byte("precious"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, victim, []byte("precious"), 0o600)
 	if err := os.Symlink(victim, filepath.Join(dir, lockFile)); err != nil {
 		t.Fatal(err)
 	}

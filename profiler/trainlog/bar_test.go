@@ -2,7 +2,6 @@ package trainlog
 
 import (
 	"math"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -10,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
@@ -34,10 +34,7 @@ func TestBars(t *testing.T) {
 		{"trainer.log", 2, func(lines []string) []string { return lines[20:] }, 0.02, trainerMedian, 20},
 		{"trainer.log", 2, func(lines []string) []string { return every(3, lines) }, 0.1, trainerMedian, 20},
 	} {
-		text, err := os.ReadFile("testdata/" + c.file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := spectest.ReadFile(t, "testdata/"+c.file)
 		lines := regexp.MustCompile("[\r\n]+").Split(string(text), -1)
 		if c.cut != nil {
 			lines = c.cut(lines)

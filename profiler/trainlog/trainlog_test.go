@@ -3,21 +3,18 @@ package trainlog
 import (
 	"bytes"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 func readFile(t *testing.T, name string) Log {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := spectest.ReadFile(t, filepath.Join("testdata", name))
 	// In pieces, as a pipe gives them.
 	var r Reader
 	for chunk := range slices.Chunk(text, 17) {
@@ -126,10 +123,7 @@ func TestNothing(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*.log")
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
+		text := spectest.ReadFile(f, file)
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

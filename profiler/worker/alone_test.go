@@ -91,10 +91,7 @@ func runAlone(t *testing.T, script string, into any) {
 	if log, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, log)
 	}
-	text, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := spectest.ReadFile(t, out)
 	if err := json.Unmarshal(text, into); err != nil {
 		t.Fatal(err)
 	}

@@ -147,10 +147,7 @@ func runCheck(t *testing.T, ranks string) checkReport {
 	if said, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("check.py: %v\n%s", err, said)
 	}
-	b, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := spectest.ReadFile(t, out)
 	var report checkReport
 	if err := json.Unmarshal(b, &report); err != nil {
 		t.Fatalf("%s: %v", out, err)

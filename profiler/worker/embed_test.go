@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // sameAsEmbedded checks that dir contains the program.
@@ -52,9 +54,7 @@ func TestExtractConcurrently(t *testing.T) {
 		t.Errorf("%d directories, want 1", len(entries))
 	}
 	// Files that a crash left incomplete, or that were changed, are restored.
-	if err := os.WriteFile(filepath.Join(dir, "measure.py"), []byte("import"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, filepath.Join(dir, "measure.py"), []byte("import"), 0o600)
 	if err := os.Remove(filepath.Join(dir, "__main__.py")); err != nil {
 		t.Fatal(err)
 	}
@@ -83,9 +83,7 @@ func TestExtractVersions(t *testing.T) {
 func TestExtractWithoutCache(t *testing.T) {
 	tmp := t.TempDir()
 	file := filepath.Join(tmp, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, file, nil, 0o600)
 	t.Setenv("XDG_CACHE_HOME", file) // not a directory
 	t.Setenv("HOME", file)
 	t.Setenv("TMPDIR", tmp)
@@ -93,9 +91,7 @@ func TestExtractWithoutCache(t *testing.T) {
 	if err := os.Mkdir(left, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(left, "owner"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, filepath.Join(left, "owner"), nil, 0o600)
 	dir, err := Extract("")
 	if err != nil || !strings.HasPrefix(dir, tmp) {
 		t.Fatalf("extracted to %s, %v", dir, err)

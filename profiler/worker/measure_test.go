@@ -71,9 +71,7 @@ func fakeResults(t *testing.T, fakes []string, limits Request) []Result {
 		}
 		text = []byte(strings.Replace(string(text), `"config":{`, `"config":{"fake":`+fake+`,`, 1))
 		file := filepath.Join(base, fmt.Sprintf("request%d", i))
-		if err := os.WriteFile(file, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		spectest.WriteFile(t, file, text, 0o600)
 		args = append(args, file)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), spectest.Patience(2*time.Minute))
@@ -243,9 +241,7 @@ func TestFeatures(t *testing.T) {
 		t.Errorf("%+v, %v", f, err)
 	}
 	for text, want := range map[string]string{"{": "features", `{"version":7}`: "version 7", `{"version":1}`: "neither"} {
-		if err := os.WriteFile(out, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		spectest.WriteFile(t, out, []byte(text), 0o600)
 		if _, err := ReadFeatures(out); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v", text, err)
 		}

@@ -3,12 +3,12 @@ package worker
 import (
 	"encoding/json"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 func goodRequest() Request {
@@ -25,10 +25,7 @@ func TestRequestWrite(t *testing.T) {
 	if err := want.Write(file); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := spectest.ReadFile(t, file)
 	var got Request
 	if err := json.Unmarshal(text, &got); err != nil {
 		t.Fatal(err)

@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 const goodResult = `{"version":1,"outcome":"ok","rank":0,"world":2,"parameters":1000,"python":"3.11.2","torch":"2.6.0",
@@ -135,9 +135,7 @@ func TestReadResult(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
 			for name, text := range c.files {
-				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				spectest.WriteFile(t, filepath.Join(dir, name), []byte(text), 0o600)
 			}
 			r, err := ReadResult(filepath.Join(dir, "r"))
 			if c.outcome == "" {

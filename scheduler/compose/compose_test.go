@@ -2,11 +2,11 @@ package compose_test
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/scheduler/compose"
 )
 
@@ -27,10 +27,7 @@ func TestRead(t *testing.T) {
 // TestDocumentedFile reads the file in docs/reference/file-formats.md.
 func TestDocumentedFile(t *testing.T) {
 	const doc = "../../docs/reference/file-formats.md"
-	b, err := os.ReadFile(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := spectest.ReadFile(t, doc)
 	block := regexp.MustCompile("(?s)```yaml\n(description: .*?)```").FindSubmatch(b)
 	if block == nil {
 		t.Fatalf("%s shows no scheduler", doc)

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 func TestMarkdown(t *testing.T) {
@@ -37,9 +39,7 @@ func TestSplice(t *testing.T) {
 
 func TestSpliceFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "doc.md")
-	if err := os.WriteFile(path, []byte("<!-- a -->\n<!-- /a -->\n"), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, path, []byte("<!-- a -->\n<!-- /a -->\n"), 0o640)
 	if err := SpliceFile(path, []byte("text"), "a"); err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
@@ -241,10 +241,7 @@ func TestReadJobsParquetDamaged(t *testing.T) {
 
 // TestFormatTables compares the tables in FORMAT.md with the columns.
 func TestFormatTables(t *testing.T) {
-	b, err := os.ReadFile("FORMAT.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := spectest.ReadFile(t, "FORMAT.md")
 	for name, want := range map[string]string{"jobs": formatTable(jobColumns), "events": formatTable(eventColumns)} {
 		if !strings.Contains(string(b), want) {
 			t.Errorf("FORMAT.md lacks the table of %s:\n%s", name, want)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/schedulertest"
 )
@@ -27,9 +28,7 @@ func scenarioFile(t *testing.T, text string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	text = "cluster\n1x2xA\n----\n2 devices on 1 nodes\n\n" + text
-	if err := os.WriteFile(filepath.Join(dir, "file"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, filepath.Join(dir, "file"), []byte(text), 0o600)
 	return dir
 }
 
@@ -58,9 +57,7 @@ func TestScenariosIgnoreDraws(t *testing.T) {
 	if err := os.MkdirAll(draws, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(draws, "x.fail"), []byte("# draws\nv0.4.8#1\n0x1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, filepath.Join(draws, "x.fail"), []byte("# draws\nv0.4.8#1\n0x1\n"), 0o600)
 	schedulertest.Scenarios(t, dir, makeStates)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/policy"
 	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
@@ -191,14 +192,9 @@ func TestDir(t *testing.T) {
 	if !ok || err != nil || got.Bounds.Isolated != put.Bounds.Isolated || put.Bounds.Isolated != 0.333333333 {
 		t.Errorf("put %+v, got %+v, %v, %v", put, got, ok, err)
 	}
-	whole, err := os.ReadFile(d.file("k"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := spectest.ReadFile(t, d.file("k"))
 	for n := range len(whole) - 2 { // cut off anywhere
-		if err := os.WriteFile(d.file("k"), whole[:n], 0o644); err != nil {
-			t.Fatal(err)
-		}
+		spectest.WriteFile(t, d.file("k"), whole[:n], 0o644)
 		if _, ok, err := d.Get("k"); ok || err != nil {
 			t.Fatalf("cut at %d of %d: %v, %v", n, len(whole), ok, err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/planner/launch"
 	"github.com/pacer-ml/pacer/profiler/store"
 	"github.com/pacer-ml/pacer/profiler/store/reader"
@@ -40,10 +41,7 @@ func TestEmit(t *testing.T) {
 			t.Errorf("%s: %v", f.Name, err)
 			continue
 		}
-		text, err := os.ReadFile(s.Rows)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := spectest.ReadFile(t, s.Rows)
 		i, seen := 0, map[string]bool{}
 		for row, err := range datasets.PublishedRows(t.Context(), "my.csv", bytes.NewReader(text), nil, false) {
 			if err != nil {

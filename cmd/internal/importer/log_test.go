@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/profiler"
 )
 
@@ -16,9 +17,7 @@ import (
 func write(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, path, []byte(text), 0o600)
 	return path
 }
 

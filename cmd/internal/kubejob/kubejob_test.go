@@ -3,7 +3,6 @@
 package kubejob
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
 
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/profiler/executor"
 	"github.com/pacer-ml/pacer/scheduler/live/kubernetes/kubetest"
 )
@@ -27,9 +27,7 @@ func TestJobs(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "pod.yaml")
 	text := "metadata: {annotations: {kubemin/run: \"true\"}}\nspec: {restartPolicy: Never, terminationGracePeriodSeconds: 1, containers: [{name: c, image: i}]}\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, file, []byte(text), 0o600)
 	template, err := ReadTemplate(file)
 	if err != nil {
 		t.Fatal(err)
@@ -56,9 +54,7 @@ func TestJobs(t *testing.T) {
 	if h, err := k.Find(t.Context(), "Key_1.a"); h == nil || err != nil {
 		t.Errorf("found %v, %v", h, err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, filepath.Join(dir, "go"), nil, 0o600)
 	wait(first, executor.JobEnd{State: executor.JobEnded})
 	if tasks, err := filepath.Glob(filepath.Join(dir, "task-[012]")); err != nil || len(tasks) != 3 {
 		t.Errorf("tasks %v, %v", tasks, err)
@@ -87,9 +83,7 @@ func TestBadTemplates(t *testing.T) {
 		"spec: {containers: {name: c, a: b}}": "pod.yaml",
 	} {
 		file := filepath.Join(t.TempDir(), "pod.yaml")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		spectest.WriteFile(t, file, []byte(text), 0o600)
 		if _, err := ReadTemplate(file); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}

@@ -2,7 +2,6 @@ package query
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // TestChipTemplate: the template is a valid file, with and without its optional lines, with the figures of the catalog's
@@ -71,9 +71,7 @@ func TestChipErrors(t *testing.T) {
 	if _, err := ReadChip(missing); !errors.As(err, &bad) || !strings.Contains(err.Error(), "none.yaml: no such file") {
 		t.Errorf("%v", err)
 	}
-	if err := os.WriteFile(missing, []byte(good), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, missing, []byte(good), 0o600)
 	if c, err := ReadChip(missing); err != nil || c.Accelerator.BF16 != 100e12 {
 		t.Errorf("%+v, %v", c, err)
 	}

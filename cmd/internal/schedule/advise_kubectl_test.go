@@ -4,19 +4,18 @@ package schedule
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // TestKubectlFiles: files are bounded together, not each.
 func TestKubectlFiles(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a.yaml", "b.yaml"} {
-		if err := os.WriteFile(filepath.Join(dir, name), bytes.Repeat([]byte("#"), maxSubmission/2+1), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		spectest.WriteFile(t, filepath.Join(dir, name), bytes.Repeat([]byte("#"), maxSubmission/2+1), 0o600)
 	}
 	for file, want := range map[string]string{filepath.Join(dir, "a.yaml"): "", dir: "the files have more than"} {
 		k, err := parseKubectl([]string{"apply", "-f", file})

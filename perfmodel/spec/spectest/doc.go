@@ -1,4 +1,4 @@
-// Package spectest has helpers for tests of several packages: the published data sets, expected
+// Package spectest has helpers for tests of several packages: files, the published data sets, expected
 // files, and time limits that hold on a busy machine.
 //
 // Start with shared.go and golden.go.

@@ -10,6 +10,15 @@ import (
 	"testing"
 )
 
+func mustChoose(t testing.TB, c *Choice, o ChoiceOptions) *Chosen {
+	t.Helper()
+	got, err := c.Solve(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
 // randomChoice returns groups with options of one resource or, if several, of up to three.
 func randomChoice(r *rand.Rand, groups, resources, options int, several bool) *Choice {
 	c := &Choice{}
@@ -90,10 +99,7 @@ func TestChoiceAgreesWithBruteForce(t *testing.T) {
 	for seed := range uint64(1500) {
 		r := rand.New(rand.NewPCG(seed, 6))
 		c := randomChoice(r, 1+r.IntN(6), 1+r.IntN(4), 5, seed%2 == 0)
-		got, err := c.Solve(context.Background(), ChoiceOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := mustChoose(t, c, ChoiceOptions{})
 		checkChosen(t, fmt.Sprint("seed ", seed), c, got)
 		if want := c.bruteForce(); math.Abs(got.Value-want) > 1e-9 || math.Abs(got.Bound-want) > 1e-9*(1+want) {
 			t.Errorf("seed %d: value %g, bound %g, want %g", seed, got.Value, got.Bound, want)
@@ -106,10 +112,7 @@ func TestChoiceBoundIsTheRelaxation(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 8))
 		c := randomChoice(r, 2+r.IntN(12), 1+r.IntN(4), 6, seed%2 == 0)
-		got, err := c.Solve(context.Background(), ChoiceOptions{MaxNodes: -1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := mustChoose(t, c, ChoiceOptions{MaxNodes: -1})
 		checkChosen(t, fmt.Sprint("seed ", seed), c, got)
 		relaxed, err := c.relaxation().Solve(context.Background(), Options{})
 		if err != nil {
@@ -269,10 +272,7 @@ func TestChoiceRoundsEqualGroups(t *testing.T) {
 		for k := range c.Capacity { // from one device to two per job
 			c.Capacity[k] = math.Floor(math.Pow(float64(2*n), r.Float64()))
 		}
-		got, err := c.Solve(t.Context(), ChoiceOptions{MaxNodes: -1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := mustChoose(t, c, ChoiceOptions{MaxNodes: -1})
 		checkChosen(t, fmt.Sprint("seed ", seed), c, got)
 		sum += got.Gap()
 	}
@@ -296,15 +296,9 @@ func TestChoiceOfManyResources(t *testing.T) {
 		}
 		c.Groups = append(c.Groups, options)
 	}
-	cold, err := c.Solve(t.Context(), ChoiceOptions{MaxNodes: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cold := mustChoose(t, c, ChoiceOptions{MaxNodes: -1})
 	checkChosen(t, "cold", c, cold)
-	warm, err := c.Solve(t.Context(), ChoiceOptions{MaxNodes: -1, Prices: cold.Prices})
-	if err != nil {
-		t.Fatal(err)
-	}
+	warm := mustChoose(t, c, ChoiceOptions{MaxNodes: -1, Prices: cold.Prices})
 	checkChosen(t, "warm", c, warm)
 	if cold.Gap() > 0.0155 || warm.Gap() > 0.0075 {
 		t.Errorf("gaps %.4f and %.4f with %d and %d points, want at most 0.0155 and 0.0075", cold.Gap(), warm.Gap(), cold.Points, warm.Points)

@@ -86,9 +86,7 @@ func (p *Problem) writeMPS(t *testing.T, path string, binary bool) {
 		}
 	}
 	b.WriteString("ENDATA\n")
-	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, path, []byte(b.String()), 0o600)
 }
 
 // oracle solves p with CLP, or GLPK if that is not there, and returns the objective in p's sense.
@@ -185,10 +183,7 @@ func TestChoiceAgreesWithGLPK(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := c.Solve(context.Background(), ChoiceOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := mustChoose(t, c, ChoiceOptions{})
 		if math.Abs(got.Value-want) > 1e-6 {
 			t.Errorf("seed %d: value %v, want %v", seed, got.Value, want)
 		}

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // example returns the policy in docs/guides/add-a-policy.md: the first block of Go there, the
@@ -15,10 +17,7 @@ import (
 func example(t *testing.T) (file, text, line string) {
 	t.Helper()
 	const doc = "../../../docs/guides/add-a-policy.md"
-	b, err := os.ReadFile(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := spectest.ReadFile(t, doc)
 	m := regexp.MustCompile("(?s)`scheduler/policy/order/([a-z-]+\\.go)`:\n\n```go\n(.*?)```.*?`(order\\.[A-Za-z]+,)`").FindStringSubmatch(string(b))
 	if m == nil {
 		t.Fatalf("%s has no policy in a block of Go with the name of its file before it and its line of the table after it", doc)
@@ -56,9 +55,7 @@ func TestTheDocumentedPolicyWorks(t *testing.T) {
 		t.Errorf("pacer ls policies does not list %s:\n%s", name, out)
 	}
 	jobs, ended := filepath.Join(dir, "jobs.csv"), filepath.Join(dir, "ended.csv")
-	if err := os.WriteFile(jobs, []byte("job_id,submit_s,gpus,duration_s\n1,0,4,100\n2,5,8,100\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, jobs, []byte("job_id,submit_s,gpus,duration_s\n1,0,4,100\n2,5,8,100\n"), 0o600)
 	run(pacer, "simulate", "--workload", jobs, "--cluster", "1x8", "--policy", "fifo,"+name, "--jobs-out", ended)
 	if out, err := os.ReadFile(ended); err != nil || !strings.Contains(string(out), name+",2,5,5,105,") {
 		t.Errorf("%s lets the wider job wait (error %v):\n%s", name, err, out)
@@ -74,10 +71,7 @@ func TestTheDocumentedPolicyWorks(t *testing.T) {
 func overlayOf(t *testing.T, dir, file, text, line string) string {
 	t.Helper()
 	const start = "policy.NewRegistry(\n"
-	table, err := os.ReadFile("builtin.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := spectest.ReadFile(t, "builtin.go")
 	replace := map[string]string{}
 	for path, content := range map[string]string{"../order/" + file: text, "builtin.go": strings.Replace(string(table), start, start+"\t"+line+"\n", 1)} {
 		abs, err := filepath.Abs(path)
@@ -85,32 +79,22 @@ func overlayOf(t *testing.T, dir, file, text, line string) string {
 			t.Fatal(err)
 		}
 		replace[abs] = filepath.Join(dir, filepath.Base(path))
-		if err := os.WriteFile(replace[abs], []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		spectest.WriteFile(t, replace[abs], []byte(content), 0o600)
 	}
 	b, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		t.Fatal(err)
 	}
 	overlay := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(overlay, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	spectest.WriteFile(t, overlay, b, 0o600)
 	return overlay
 }
 
 // docs/guides/add-a-policy.md shows source files exactly as they are in the repository.
 func TestDocumentedFiles(t *testing.T) {
-	doc, err := os.ReadFile("../../../docs/guides/add-a-policy.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := spectest.ReadFile(t, "../../../docs/guides/add-a-policy.md")
 	for _, name := range []string{"order/priority.go", "gavel/throughput.go"} {
-		file, err := os.ReadFile("../" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := spectest.ReadFile(t, "../"+name)
 		if !strings.Contains(string(doc), "```go\n"+string(file)+"```\n") {
 			t.Errorf("docs/guides/add-a-policy.md does not show %s as it is", name)
 		}

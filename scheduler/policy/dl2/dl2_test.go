@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/internal/nn"
 	"github.com/pacer-ml/pacer/scheduler/policy"
@@ -87,9 +88,7 @@ func TestDL2Files(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, b []byte) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, b, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		spectest.WriteFile(t, path, b, 0o644)
 		return path
 	}
 	m, err := NewModel(testForm(), 8, 1)

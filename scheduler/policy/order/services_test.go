@@ -3,13 +3,14 @@ package order
 import (
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // bestCost is the definition of the Gittins index, quantum by quantum.
@@ -80,9 +81,7 @@ func TestReadHistory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "history.csv")
-			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			spectest.WriteFile(t, path, []byte(c.text), 0o600)
 			got, err := readHistory(path)
 			if err != nil {
 				if !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) {
