@@ -1,6 +1,7 @@
 package accuracy
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -52,12 +53,7 @@ func featuresOf(configs []spec.Config) [][]float64 {
 		for i := range names {
 			seen[names[i][k]] = true
 		}
-		values := make([]string, 0, len(seen))
-		for v := range seen {
-			values = append(values, v)
-		}
-		slices.Sort(values)
-		for _, v := range values {
+		for _, v := range slices.Sorted(maps.Keys(seen)) {
 			add(func(i int) float64 {
 				if names[i][k] == v {
 					return 1

@@ -1,6 +1,7 @@
 package synthetic
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -108,33 +109,17 @@ func BloxSizes() []Size {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Jobs == 0 {
-		o.Jobs = 100
-	}
-	if o.PerHour == 0 {
-		o.PerHour = 20
-	}
 	if o.Sizes == nil {
 		o.Sizes = DefaultSizes
 	}
-	if o.MedianSec == 0 {
-		o.MedianSec = 1800
-	}
-	if o.Sigma == 0 {
-		o.Sigma = 1.2
-	}
-	if o.MaxSec == 0 {
-		o.MaxSec = 86400
-	}
-	if o.Durations == "" {
-		o.Durations = LogNormal
-	}
-	if o.Alpha == 0 {
-		o.Alpha = 1.5
-	}
-	if o.TimeScale == 0 {
-		o.TimeScale = 1
-	}
+	o.Jobs = cmp.Or(o.Jobs, 100)
+	o.PerHour = cmp.Or(o.PerHour, 20)
+	o.MedianSec = cmp.Or(o.MedianSec, 1800)
+	o.Sigma = cmp.Or(o.Sigma, 1.2)
+	o.MaxSec = cmp.Or(o.MaxSec, 86400)
+	o.Durations = cmp.Or(o.Durations, LogNormal)
+	o.Alpha = cmp.Or(o.Alpha, 1.5)
+	o.TimeScale = cmp.Or(o.TimeScale, 1)
 	return o
 }
 

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -122,12 +123,7 @@ func (r *Remote) Run(ctx context.Context, c spec.Config) (spec.Measurement, erro
 func (r *Remote) wasReturned(dir string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, d := range r.returned {
-		if d == dir {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(r.returned, dir)
 }
 
 // nodesOf returns the nodes that a point needs: a rank alone needs one.

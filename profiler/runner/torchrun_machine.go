@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -27,9 +28,7 @@ func (t *Torchrun) Microbenchmarks(ctx context.Context, d time.Duration) (spec.M
 	m := t.o.Machine
 	out := spec.Microbenchmarks{Accelerator: m.Accelerator, Link: m.Link, Framework: m.Framework, At: time.Now().UTC().Truncate(time.Second), Env: map[string]string{}}
 	out.Accelerator.Measured = ""
-	for k, v := range m.Env {
-		out.Env[k] = v
-	}
+	maps.Copy(out.Env, m.Env)
 	alone, together := d, time.Duration(0)
 	if len(m.Devices) > 1 {
 		together = time.Duration(collectiveShare * float64(d))

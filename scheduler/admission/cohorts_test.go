@@ -52,7 +52,7 @@ func TestCohortsEvict(t *testing.T) {
 		if strings.Contains(c.options, ":small") {
 			queues, c.options = "a@lab=4/b@lab=4/c@lab=4/d@lab=4", strings.Replace(c.options, ":small", "", 1)
 		}
-		a := mustLookup(t, "cohorts:queues=" + queues + c.options)
+		a := mustLookup(t, "cohorts:queues="+queues+c.options)
 		var states []*scheduler.JobState
 		for _, j := range c.in {
 			states = append(states, &scheduler.JobState{Job: j})

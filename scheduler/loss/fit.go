@@ -2,6 +2,7 @@ package loss
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/stat"
 )
@@ -41,8 +42,7 @@ const candidates, refinements = 32, 4
 
 // smooth replaces losses outside the range of their neighbours.
 func smooth(losses []float64) []float64 {
-	out := make([]float64, len(losses))
-	copy(out, losses)
+	out := slices.Clone(losses)
 	for i := 1; i < len(losses)-1; i++ {
 		a, b := losses[i-1], losses[i+1]
 		out[i] = min(max(losses[i], min(a, b)), max(a, b))

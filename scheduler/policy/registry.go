@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -90,12 +91,7 @@ type Spec struct {
 func (s Spec) String() string {
 	var b strings.Builder
 	b.WriteString(s.Name)
-	keys := make([]string, 0, len(s.Options))
-	for k := range s.Options {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	for _, k := range keys {
+	for _, k := range slices.Sorted(maps.Keys(s.Options)) {
 		b.WriteString(":" + k)
 		if v := s.Options[k]; v != "true" {
 			b.WriteString("=" + v)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"html/template"
 	"io"
+	"slices"
 
 	pageparts "github.com/pacer-ml/pacer/planner/report/page"
 	"github.com/pacer-ml/pacer/scheduler/sim"
@@ -113,7 +114,7 @@ func newPage(in HTMLInput) *page {
 
 func (p *page) fillTable(runs []Summary) {
 	for _, c := range summaryColumns {
-		if c.shown == nil || anyRun(runs, c.shown) {
+		if c.shown == nil || slices.ContainsFunc(runs, c.shown) {
 			p.Head = append(p.Head, c)
 		}
 	}

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 )
 
@@ -14,7 +15,7 @@ import (
 func WriteTable(w io.Writer, runs []Summary) error {
 	var t Table
 	for _, c := range summaryColumns {
-		if c.shown != nil && !anyRun(runs, c.shown) {
+		if c.shown != nil && !slices.ContainsFunc(runs, c.shown) {
 			continue
 		}
 		t.Header = append(t.Header, c.Name)
@@ -37,22 +38,13 @@ func WriteTable(w io.Writer, runs []Summary) error {
 		}
 	}
 	for _, c := range summaryColumns {
-		if c.note && anyRun(runs, c.shown) {
+		if c.note && slices.ContainsFunc(runs, c.shown) {
 			if _, err := fmt.Fprintf(w, "%s: %s\n", c.Name, c.About); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-func anyRun(runs []Summary, f func(Summary) bool) bool {
-	for _, s := range runs {
-		if f(s) {
-			return true
-		}
-	}
-	return false
 }
 
 // summaryColumn is a column of the table of runs, in text and HTML.

@@ -72,10 +72,7 @@ func TestSharing(t *testing.T) {
 	c.Truth, c.Audit = sharedAt{"a": 0.75, "b": 0.5}, true
 	var events []string
 	c.Observe = func(e sim.Event) { events = append(events, fmt.Sprintf("%v %s %s", e.At, e.Kind, e.Job.ID)) }
-	r, err := sim.Run(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := mustRun(t, c)
 	// 10 s of start; then a makes 3 steps a second and b 2. At 110 s a is done, b has
 	// 200 steps left and makes 4 a second.
 	want := "0s submitted a,0s submitted b,0s started a,0s started b,1m50s completed a,1m50s shared b,2m40s completed b"
@@ -112,10 +109,7 @@ func TestCompanyChanges(t *testing.T) {
 	c.Truth, c.Audit, c.Costs, c.CheckpointEvery = sharedAt{"a": 0.5, "b": 0.25, "c": 0.75}, true, nil, 200*time.Second
 	c.Failures = sim.OutageTable{0: {{Down: 460 * time.Second, Up: 1e6 * time.Second}}}
 	c.Horizon = 500 * time.Second
-	r, err := sim.Run(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := mustRun(t, c)
 	a, b, cc := r.Jobs[0], r.Jobs[1], r.Jobs[2]
 	// a trains from 0 on: 4 steps/s alone and 2 in pairs. Its last checkpoint before
 	// 460 s is at 400 s; 60 s alone at 4 steps/s are lost.
@@ -143,10 +137,7 @@ func TestCompanyFails(t *testing.T) {
 	c.Truth, c.Audit, c.Costs = sharedAt{"a": 0.5, "b": 0.25}, true, nil
 	c.Failures = sim.OutageTable{0: {{Down: 150 * time.Second, Up: 1e6 * time.Second}}}
 	c.Policy = until{p, 150 * time.Second}
-	r, err := sim.Run(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := mustRun(t, c)
 	for i, lost := range [][2]float64{{400 + 100, 400 + 100}, {50, 100}} {
 		if j := r.Jobs[i]; j.LostSteps != lost[0] || j.LostSec != lost[1] || j.Failures != 1 {
 			t.Errorf("job %s: %g steps and %g device-s lost in %d failures, want %v in 1", j.Job.ID, j.LostSteps, j.LostSec, j.Failures, lost)
@@ -172,10 +163,7 @@ func TestSharingEndsTogether(t *testing.T) {
 	p := shares{{0, map[spec.JobID]string{"a": "0:4&b", "b": "0:4&a"}, 0}}
 	c := config(p, spec.Job{ID: "a", Devices: 4, Steps: 200}, spec.Job{ID: "b", Devices: 4, Steps: 200})
 	c.Truth, c.Audit = sharedAt{"a": 0.5, "b": 0.5}, true
-	r, err := sim.Run(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := mustRun(t, c)
 	for _, j := range r.Jobs {
 		if j.End != 110*time.Second {
 			t.Errorf("job %s ends at %v, want 1m50s", j.Job.ID, j.End)

@@ -2,6 +2,7 @@ package study
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
@@ -45,14 +46,7 @@ func (s *Study) markdownColumns(rows []Row) []markdownColumn {
 		}
 	}
 	none := func(Whole) string { return "" }
-	anyRow := func(f func(Row) bool) bool {
-		for _, r := range rows {
-			if f(r) {
-				return true
-			}
-		}
-		return false
-	}
+	anyRow := func(f func(Row) bool) bool { return slices.ContainsFunc(rows, f) }
 	compared := anyRow(func(r Row) bool { return r.Scheduler != r.ComparedWith })
 	add(len(s.Workloads) > 1, "workload", func(r Row) string { return r.Workload }, func(Whole) string { return "all" })
 	add(len(s.Loads) > 0, "load", func(r Row) string { return r.Load.String() }, func(w Whole) string { return w.Load.String() })

@@ -2,6 +2,7 @@ package study
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/pacer-ml/pacer/scheduler/report"
@@ -34,14 +35,7 @@ func (s *Study) columns(rows []Row) []column {
 		}
 	}
 	count := func(f func(Row) int) func(Row) string { return func(r Row) string { return strconv.Itoa(f(r)) } }
-	anyRow := func(f func(Row) bool) bool {
-		for _, r := range rows {
-			if f(r) {
-				return true
-			}
-		}
-		return false
-	}
+	anyRow := func(f func(Row) bool) bool { return slices.ContainsFunc(rows, f) }
 	bounded := anyRow(func(r Row) bool { return r.OverBound.AvgJCT.Mean.Defined() })
 	add(len(s.Workloads) > 1, "workload", func(r Row) string { return r.Workload })
 	add(len(s.Loads) > 0, "load", func(r Row) string { return r.Load.String() })

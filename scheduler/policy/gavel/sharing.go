@@ -3,6 +3,7 @@ package gavel
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -200,11 +201,7 @@ func (c *pairTable) extend(s *Shares) error {
 			count[j.kind]++
 		}
 	}
-	present := make([]int, 0, len(count))
-	for k := range count {
-		present = append(present, k)
-	}
-	slices.Sort(present)
+	present := slices.Sorted(maps.Keys(count))
 	candidates := map[int][]Candidate{}
 	var apart []string
 	for _, a := range present {
