@@ -168,3 +168,30 @@ func (u uncertain) Predict(ctx context.Context, c spec.Config) (spec.Prediction,
 	p.Lo, p.Hi = p.Throughput*math.Exp(-stats.Normal90*u.sigma), p.Throughput*math.Exp(stats.Normal90*u.sigma)
 	return p, err
 }
+
+// BenchmarkPacerBesideRubick measures the mean completion time of pacer over that of rubick on 20 draws of arrivals of Rubick's
+// traces mt and bp, with exact speeds and with speeds that learn. One iteration is enough: -benchtime 1x.
+func BenchmarkPacerBesideRubick(b *testing.B) {
+	bed := newTestbed(b)
+	for _, name := range []string{"mt", "bp"} {
+		for _, exact := range []bool{true, false} {
+			b.Run(fmt.Sprintf("trace=%s/exact=%v", name, exact), func(b *testing.B) {
+				for b.Loop() {
+					sum := 0.0
+					const draws = 20
+					for seed := uint64(100); seed < 100+draws; seed++ {
+						jobs := moved(bed.jobs(b, name, 1), seed)
+						average := func(policy string) float64 {
+							if exact {
+								return float64(summarize(bed.runSeed(b, policy, jobs, bed.truth, seed)).AvgJCT)
+							}
+							return float64(summarize(bed.runLearning(b, policy, jobs, seed)).AvgJCT)
+						}
+						sum += math.Log(average("pacer")/average("rubick")) / draws
+					}
+					b.ReportMetric(math.Exp(sum), "of-rubick")
+				}
+			})
+		}
+	}
+}
