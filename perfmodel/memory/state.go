@@ -224,8 +224,9 @@ func (w *weights) onDevice(p *spec.Plan, layers span, stage int, pad float64) (o
 // states over the data parallel ranks or those of a shard group, ZeRO-2 the gradients too, ZeRO-3 the weights
 // too. Sources: Rajbhandari et al. 2020, section 3 and figure 1; Zhang et al., "MiCS", VLDB 2022, section 3.1.
 //
-// Frozen weights have neither gradients nor optimizer states: they take 16 bits, or fewer, see eightBit. Their adapters have 2 bytes of weights, and gradients and optimizer
-// states in fp32. ZeRO-3 gathers frozen weights too, and reduces nothing for them.
+// Frozen weights have neither gradients nor optimizer states: they take 16 bits, or fewer, see eightBit. Their adapters
+// have 2 bytes of weights, and gradients and optimizer states in fp32. ZeRO-3 gathers frozen weights too, and reduces
+// nothing for them.
 func (e *Estimator) states(b *Breakdown, p *spec.Plan, o owned) {
 	weight, grad, opt, gradCopy := e.stack.perParameter(p)
 	pick := func(stage int, dense, expert float64) float64 {
