@@ -29,17 +29,19 @@ func (f *flightService) DoPut(stream flight.FlightService_DoPutServer) error {
 	if err != nil {
 		return err
 	}
-	hash := sha256.New() // of the messages of a record batch
+	hash := sha256.New() // of the schema and the messages of a record batch
 	in, err := newRecordReader(stream, f.s.o.MaxBody, hash)
 	if err != nil {
 		return err
 	}
 	defer in.release()
+	schema := hash.Sum(nil)
 	if d := in.reader.LatestFlightDescriptor(); pathOf(d) != flightMeasurements {
 		return noFlight(d)
 	}
 	for i := 0; ; i++ {
 		hash.Reset()
+		hash.Write(schema)
 		rec, err := in.next()
 		if errors.Is(err, io.EOF) {
 			return nil

@@ -99,6 +99,12 @@ func TestFlightGet(t *testing.T) {
 // putFlight sends rows as record batches of n, and returns the answers.
 func putFlight(t *testing.T, c flight.Client, path, key string, n int, rows ...spec.Measurement) (out []Stored, err error) {
 	t.Helper()
+	return putSchema(t, c, rowfile.Schema(), path, key, n, rows...)
+}
+
+// putSchema is putFlight with a schema.
+func putSchema(t *testing.T, c flight.Client, schema *arrow.Schema, path, key string, n int, rows ...spec.Measurement) (out []Stored, err error) {
+	t.Helper()
 	ctx := t.Context()
 	if key != "" {
 		ctx = metadata.AppendToOutgoingContext(ctx, "idempotency-key", key)
@@ -107,10 +113,13 @@ func putFlight(t *testing.T, c flight.Client, path, key string, n int, rows ...s
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := flight.NewRecordWriter(stream, ipc.WithSchema(rowfile.Schema()))
+	w := flight.NewRecordWriter(stream, ipc.WithSchema(schema))
 	w.SetFlightDescriptor(&flight.FlightDescriptor{Type: flight.DescriptorPATH, Path: []string{path}})
 	batches := 0
-	_, err = rowfile.Batches(func(rec arrow.Record) error { batches++; return w.Write(rec) }, n, func(yield func(spec.Measurement, error) bool) {
+	_, err = rowfile.Batches(func(rec arrow.Record) error {
+		batches++
+		return w.Write(array.NewRecord(schema, rec.Columns(), rec.NumRows()))
+	}, n, func(yield func(spec.Measurement, error) bool) {
 		for _, m := range rows {
 			if !yield(m, nil) {
 				return
@@ -155,6 +164,11 @@ func TestFlightPut(t *testing.T) {
 	}
 	if _, err := putFlight(t, c, flightMeasurements, "k", 4, rows...); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "another body") {
 		t.Errorf("other rows with the same key: %v", err)
+	}
+	notes := arrow.NewMetadata([]string{"note"}, []string{"another"})
+	other := arrow.NewSchema(rowfile.Schema().Fields(), &notes)
+	if _, err := putSchema(t, c, other, flightMeasurements, "k", 5, rows...); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "another body") {
+		t.Errorf("the same rows under another schema: %v", err)
 	}
 	if again, err := putFlight(t, c, flightMeasurements, "", 100, rows...); err != nil || again[0].Unchanged != len(rows) {
 		t.Errorf("without a key: %+v, %v", again, err)

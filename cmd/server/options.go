@@ -50,6 +50,9 @@ type Options struct {
 	MaxSearches int
 	// Timeout bounds the time of a response, except for fits; 0 = 30 s.
 	Timeout time.Duration
+	// SimulationsAfter is the number from which IDs of simulations count, such as the Unix time: servers that follow one
+	// another on one address then give no ID twice.
+	SimulationsAfter int
 	// FitTimeout bounds the time of a requested fit; 0 = 10 min.
 	FitTimeout time.Duration
 	// Drain bounds the time that running requests have at shutdown; 0 = 10 s.

@@ -76,7 +76,7 @@ func New(db *store.DB, reg *registry.Registry, o Options) (*Server, error) {
 	s.memory = newMemoryBudget(s.o.MaxBuffered)
 	s.metrics = newMetrics(s.o.Registry, s.o.Version)
 	s.fits = newRefitter(s)
-	s.simulations = simqueue.New(&simqueue.Options{Resolver: s.resolver, Timeout: s.o.FitTimeout, Version: s.o.Version, Panicked: s.simulationPanicked})
+	s.simulations = simqueue.New(&simqueue.Options{Resolver: s.resolver, Timeout: s.o.FitTimeout, Version: s.o.Version, Panicked: s.simulationPanicked, After: s.o.SimulationsAfter})
 	s.metrics.watchRefit(s.fits)
 	s.metrics.watchStore(s)
 	s.metrics.watchSnapshots(&s.o)

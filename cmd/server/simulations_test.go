@@ -140,21 +140,6 @@ func TestSimulationRefused(t *testing.T) {
 	}
 }
 
-// The time of a simulation counts from its start, not while others run before it.
-func TestSimulationTimeFromStart(t *testing.T) {
-	s := newServer(t, Options{FitTimeout: 3 * time.Second})
-	done, err := s.simulations.Turn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	waits := post[simqueue.Simulation](t, s, "/v1/simulations", `{"workload":"jobs=10","cluster":"2x8xH100","policies":["fifo"]}`)
-	time.Sleep(s.o.FitTimeout + 500*time.Millisecond)
-	done()
-	if got := ended(t, s, waits.ID); got.Status != "done" {
-		t.Errorf("%s: %s", got.Status, got.Error)
-	}
-}
-
 // Simulations wait for each other. A number of them are kept, and the end of the server cancels all.
 func TestSimulationsWait(t *testing.T) {
 	s := newServer(t, Options{})

@@ -60,17 +60,17 @@ func (o *File) Executable() { o.mode = 0o755 }
 // Write fills the file and completes it.
 func (o *File) Write(fill func(io.Writer) error) error { return o.Finish(fill(o.f)) }
 
-// Finish completes the file that was filled through Writer, unless filling ended with err.
-func (o *File) Finish(err error) error {
+// Finish completes the file that was filled through Writer, unless filling ended with an error, which it returns then.
+func (o *File) Finish(filled error) (err error) {
 	if o.part != nil {
-		err = o.part.Commit(o.mode, err)
+		err = o.part.Commit(o.mode, filled)
 	} else {
-		err = errors.Join(err, o.f.Close())
+		err = errors.Join(filled, o.f.Close())
 	}
-	if err != nil {
+	if err != nil && filled == nil {
 		return fmt.Errorf("writing %s: %w", o.path, err)
 	}
-	return nil
+	return err
 }
 
 // Discard removes an incomplete file; it does nothing after Write.

@@ -208,7 +208,7 @@ func serverOptions(c *cli.Context) (server.Options, error) {
 	o := server.Options{
 		MaxBody: c.Int64("max-body"), MaxAnswer: c.Int64("max-answer"), MaxBuffered: c.Int64("max-buffered"), MaxRequests: c.Int("max-requests"), MaxSearches: c.Int("max-searches"),
 		Timeout: c.Duration("timeout"), FitTimeout: c.Duration("fit-timeout"), Drain: c.Duration("drain"), ShutdownDelay: c.Duration("shutdown-delay"), AllowedHosts: c.StringSlice("allowed-hosts"),
-		Refit: c.Duration("refit"), FitFamily: c.String("fit-family"), Seed: command.Seed(c), Version: c.App.Version,
+		Refit: c.Duration("refit"), FitFamily: c.String("fit-family"), Seed: command.Seed(c), Version: c.App.Version, SimulationsAfter: int(time.Now().Unix()),
 		Log: slog.New(slog.NewTextHandler(c.App.ErrWriter, nil)),
 	}
 	for _, f := range []string{"max-body", "max-answer", "max-requests", "timeout", "fit-timeout", "drain"} {

@@ -76,6 +76,7 @@ type Options struct {
 	Timeout  time.Duration                            // of one simulation
 	Version  string                                   // of Pacer, in reports
 	Panicked func(id string, value any, stack []byte) // is called with a panic of a simulation
+	After    int                                      // IDs count from the next number on
 }
 
 // ErrFull refuses a simulation, since as many wait as are kept.
@@ -96,7 +97,7 @@ type Queue struct {
 
 // New returns a queue without simulations.
 func New(o *Options) *Queue {
-	m := &Queue{o: *o, turn: make(chan struct{}, 1)}
+	m := &Queue{o: *o, turn: make(chan struct{}, 1), last: o.After}
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	return m
 }
