@@ -383,7 +383,7 @@ class Client:
             if len(data) >= GZIP_FROM:
                 data = gzip.compress(data, 1)
                 headers["Content-Encoding"] = "gzip"
-        selected = urlencode({name: value for name, value in query.items() if value or value == 0 or name == "source"}, doseq=True)
+        selected = urlencode({name: value for name, value in query.items() if value or value == 0}, doseq=True)
         target = self._prefix + path + (f"?{selected}" if selected else "")
         tag, kept = self._tagged.get(target, ("", b"")) if method == "GET" and out is None else ("", b"")
         if tag:
