@@ -365,7 +365,14 @@ type JobState struct {
 	FirstRun  time.Duration // when it first got devices, meaningful once Attained > 0 or Grant != nil
 	StartCost time.Duration // of its next start; with a Grant, of a change to another plan
 	Ready     time.Duration // when its start cost is paid and progress begins, or began; meaningful with a Grant
+	Ran       Ran           // its observed progress with Grant, zero if that is estimated or there is none
 	Grant     *Grant        // nil = none; not to be modified
+}
+
+// Ran is progress that was observed: steps, and the time that they took.
+type Ran struct {
+	Steps float64
+	Time  time.Duration
 }
 
 // LongestWait returns the longest wait of j in a row, as of now.

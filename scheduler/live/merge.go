@@ -285,6 +285,7 @@ func (c *Controller) progress(ctx context.Context, now time.Time, j *job, runnin
 		c.truth = c.Estimate(c.cluster)
 	}
 	s, o := &j.state, &j.observed
+	s.Ran = scheduler.Ran{}
 	if j.work == 0 {
 		j.work = c.steps(ctx, &o.Spec)
 	}
@@ -293,7 +294,9 @@ func (c *Controller) progress(ctx context.Context, now time.Time, j *job, runnin
 	case o.Done >= 0:
 		s.Done, least = o.Done, 1e-12
 		if running {
-			j.paced.see(j.want.RunGeneration, now, o.Done)
+			if j.paced.see(j.want.RunGeneration, now, o.Done); j.want.settled() {
+				s.Ran = j.paced.ran()
+			}
 			c.rateOn(ctx, j)
 		}
 	case running && trained > 0:

@@ -1,6 +1,10 @@
 package live
 
-import "time"
+import (
+	"time"
+
+	"github.com/pacer-ml/pacer/scheduler"
+)
 
 // pace is the progress of a run, from the first change of the steps that its job reports to the last. A report that repeats
 // an earlier one does not say when its steps were done.
@@ -27,11 +31,19 @@ func (p *pace) see(run int64, at time.Time, done float64) {
 	}
 }
 
+// ran returns the steps between the first and the last change, and the time between them.
+func (p *pace) ran() scheduler.Ran {
+	if p.first.at.IsZero() {
+		return scheduler.Ran{}
+	}
+	return scheduler.Ran{Steps: p.last.done - p.first.done, Time: p.last.at.Sub(p.first.at)}
+}
+
 // rate returns the steps per second over at least some time, 0 if the changes span less.
 func (p *pace) rate(least time.Duration) float64 {
-	span := p.last.at.Sub(p.first.at)
-	if p.first.at.IsZero() || span < max(least, 1) {
+	r := p.ran()
+	if r.Time < max(least, 1) {
 		return 0
 	}
-	return (p.last.done - p.first.done) / span.Seconds()
+	return r.Steps / r.Time.Seconds()
 }

@@ -3,32 +3,34 @@ package live
 import (
 	"testing"
 	"time"
+
+	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// TestPace: only the time between two changes of the steps counts, within one run that does not go back.
+// TestPace: progress counts from the first change of the reported steps to the last, and anew for another run or after a
+// step back. Reports that repeat change nothing.
 func TestPace(t *testing.T) {
 	var p pace
-	start := time.Unix(0, 0)
-	for i, c := range []struct {
-		run, at    int64
-		done, want float64 // steps/s over at least 60 s
+	for _, report := range []struct {
+		run, sec int64
+		done     float64
+		want     scheduler.Ran
 	}{
-		{1, 0, 100, 0},
-		{1, 50, 100, 0},
-		{1, 55, 120, 0},    // the first change
-		{1, 110, 140, 0},   // 55 s after it
-		{1, 155, 320, 2},   // 200 steps in 100 s
-		{1, 1000, 320, 2},  // not reported since
-		{1, 1010, 300, 0},  // back at a checkpoint
-		{1, 1020, 310, 0},  // the first change
-		{1, 1120, 410, 1},  // 100 steps in 100 s
-		{2, 1130, 410, 0},  // another run
-		{2, 1140, 420, 0},  //
-		{2, 1200, 450, .5}, // 30 steps in 60 s
+		{1, 10, 5, scheduler.Ran{}}, // when these steps were done is not known
+		{1, 20, 5, scheduler.Ran{}},
+		{1, 60, 35, scheduler.Ran{}},
+		{1, 70, 35, scheduler.Ran{}},
+		{1, 120, 65, scheduler.Ran{Steps: 30, Time: time.Minute}},
+		{1, 170, 65, scheduler.Ran{Steps: 30, Time: time.Minute}},
+		{1, 180, 95, scheduler.Ran{Steps: 60, Time: 2 * time.Minute}},
+		{1, 190, 80, scheduler.Ran{}},
+		{1, 240, 110, scheduler.Ran{}},
+		{1, 300, 140, scheduler.Ran{Steps: 30, Time: time.Minute}},
+		{2, 310, 150, scheduler.Ran{}},
 	} {
-		p.see(c.run, start.Add(time.Duration(c.at)*time.Second), c.done)
-		if got := p.rate(time.Minute); got != c.want {
-			t.Errorf("%d: %g steps/s, want %g", i, got, c.want)
+		p.see(report.run, time.Unix(report.sec, 0), report.done)
+		if got := p.ran(); got != report.want {
+			t.Errorf("%d s: %+v, want %+v", report.sec, got, report.want)
 		}
 	}
 }

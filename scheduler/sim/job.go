@@ -51,6 +51,7 @@ func (j *job) advance(now time.Duration) {
 	}
 	s.Phase = scheduler.Running
 	s.Done = min(j.progress.done(now), j.work)
+	s.Ran = scheduler.Ran{Steps: s.Done - j.begun, Time: now - j.begin}
 	j.updateRemaining()
 }
 
@@ -65,7 +66,7 @@ func (j *job) updateRemaining() {
 func (j *job) release(now time.Duration) {
 	j.attained, j.from = j.state.Attained, now
 	j.devices, j.received = 0, 0
-	j.state.Grant, j.state.Since = nil, now
+	j.state.Grant, j.state.Since, j.state.Ran = nil, now, scheduler.Ran{}
 	j.state.Phase = scheduler.Waiting
 	j.version++
 }
@@ -78,7 +79,7 @@ func (j *job) hold(now time.Duration, g *scheduler.Grant, c progress) time.Durat
 	}
 	s.Waited, s.Since = max(s.Waited, now-s.Since), now
 	s.Ready = c.now.from
-	s.Grant, s.Phase = g, scheduler.Starting
+	s.Grant, s.Phase, s.Ran = g, scheduler.Starting, scheduler.Ran{}
 	if s.Ready == now {
 		s.Phase = scheduler.Running
 	}

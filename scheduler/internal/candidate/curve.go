@@ -115,7 +115,7 @@ func (f *Finder) curveOptions(ctx context.Context, c spec.Cluster, j *spec.Job, 
 			continue
 		}
 		for _, n := range fixed.sizes(j, g) {
-			if old != nil && fixed == (Fixed{}) && f.Learns == nil && !f.progress.changed(j.Model.Name, gi, n, old.revision) {
+			if old != nil && fixed == (Fixed{}) && f.Learns == nil && f.progress.revision(j.Model.Name, gi, n) <= old.revision {
 				all = append(all, old.of(gi, n)...)
 				continue
 			}
@@ -259,7 +259,7 @@ func (f *Finder) Held(ctx context.Context, c spec.Cluster, j *scheduler.JobState
 		return o, nil
 	}
 	g, in := j.Grant, &c.Groups[group]
-	p, err := f.oracle(j.Job.Model.Name, group, g.Devices()).Predict(ctx, spec.Config{Model: j.Job.Model, SeqLen: j.Job.SeqLen, Plan: g.Plan, Accelerator: in.Accelerator, Shape: g.Shape, Link: in.Link})
+	p, err := f.predict(ctx, spec.Config{Model: j.Job.Model, SeqLen: j.Job.SeqLen, Plan: g.Plan, Accelerator: in.Accelerator, Shape: g.Shape, Link: in.Link}, group)
 	if errors.Is(err, perfmodel.ErrNotCovered) {
 		return nil, nil
 	}

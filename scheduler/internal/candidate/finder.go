@@ -112,7 +112,7 @@ func (f *Finder) SubmittedRevision(c spec.Cluster, j *spec.Job) (n int) {
 		return f.learned(c, j)
 	}
 	for i := range c.Groups {
-		n = max(n, f.progress.sizes[sizeKey{j.Model.Name, i, j.Devices}])
+		n = max(n, f.progress.revision(j.Model.Name, i, j.Devices))
 	}
 	return n
 }
@@ -247,7 +247,7 @@ func (f *Finder) Query(ctx context.Context, group int, g *spec.NodeGroup, r plan
 	accept := func(c *spec.Config) bool {
 		return c.Shape.Most() <= g.Room(need.Max(taken(c, g))) && c.Shape.Nodes() <= g.Count && allowed(c.Plan)
 	}
-	choices, err := scheduler.PerShape(ctx, f.oracle(r.Model.Name, group, r.Devices), r, accept)
+	choices, err := f.perShape(ctx, r, group, accept)
 	if errors.Is(err, planner.ErrInfeasible) || errors.Is(err, perfmodel.ErrNotCovered) {
 		return nil, nil
 	}

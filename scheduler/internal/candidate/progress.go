@@ -19,9 +19,9 @@ import (
 // interval. The rate of n steps is exact to one step, so that its logarithm has a standard deviation of 1/n.
 type progress struct {
 	running   map[spec.JobID]stretch
-	observed  map[ranKey]*observation
-	revisions map[string]int  // changes of predictions, by name of the model
-	sizes     map[sizeKey]int // the last of them for configurations of a size
+	revisions map[string]int // changes of predictions, by name of the model
+	sizes     map[sizeKey]*size
+	kept      int // configurations in sizes
 }
 
 // sizeKey identifies the configurations of a model on so many devices.
@@ -30,48 +30,64 @@ type sizeKey struct {
 	group, devices int
 }
 
-// ranKey identifies jobs of equal speed.
+// size has the configurations of a size in which jobs ran.
+type size struct {
+	revision int // the last of progress.revisions that changed one of them
+	ran      map[ranKey]*observation
+}
+
+// ranKey identifies jobs of equal speed, with a sizeKey.
 type ranKey struct {
 	model spec.Model
 	seq   int
-	group int
 	plan  spec.Plan // normal
 	shape spec.Shape
 }
 
-// stretch is the run of a job in one configuration.
+// stretch is what was observed of a job with a grant.
 type stretch struct {
 	since time.Duration // JobState.Since
-	at    time.Duration // the last decision
-	done  float64       // JobState.Done then
+	ran   scheduler.Ran
 }
 
 // observation is the progress of all jobs in one configuration.
 type observation struct {
-	ran
+	now  ran // since used was replaced for the last time
 	used ran // what predictions use
 }
 
-// ran is the progress of jobs in some time.
+// ran is progress in some time.
 type ran struct{ steps, seconds float64 }
+
+const (
+	// mostSteps is the number of steps after which an observation begins anew, so that it follows the speed of today. They are
+	// exact to a thousandth.
+	mostSteps = 1000
+	// sameSpeed is the part by which an observed speed differs at most from the one before it that remains in use.
+	sameSpeed = 0.01
+	// mostRan bounds the configurations that are kept.
+	mostRan = 4096
+)
 
 // Observe learns from the progress of jobs since the last call: candidates have the speed with which jobs ran in them. held has
 // the running jobs, each with its candidate. It reports whether candidates changed. An oracle that learns has observations of
 // its own, so there is nothing to do then.
-func (f *Finder) Observe(now time.Duration, held iter.Seq2[*scheduler.JobState, *Config]) (changed bool) {
+func (f *Finder) Observe(held iter.Seq2[*scheduler.JobState, *Config]) (changed bool) {
 	if f.Learns != nil || f.Oracle == nil {
 		return false
 	}
 	p := &f.progress
 	running := make(map[spec.JobID]stretch, len(p.running))
 	for j, w := range held {
-		last, ok := p.running[j.Job.ID]
-		if running[j.Job.ID] = (stretch{j.Since, now, j.Done}); !ok || last.since != j.Since || w.Spread == 0 {
-			continue
+		last := p.running[j.Job.ID].ran
+		if p.running[j.Job.ID].since != j.Since || j.Ran.Time < last.Time {
+			last = scheduler.Ran{}
 		}
-		r := ran{j.Done - last.done, (now - max(last.at, j.Ready)).Seconds()}
-		if r.steps > 0 && r.seconds > 0 {
-			changed = p.add(ranKey{j.Job.Model, j.Job.SeqLen, w.Group, w.Plan.Normal(), w.Shape}, r, w.Spread) || changed
+		running[j.Job.ID] = stretch{j.Since, j.Ran}
+		r := ran{j.Ran.Steps - last.Steps, (j.Ran.Time - last.Time).Seconds()}
+		if r.steps > 0 && r.seconds > 0 && w.Spread > 0 && w.Plan.GlobalBatch() == j.Job.Batch() {
+			key := sizeKey{j.Job.Model.Name, w.Group, w.Devices}
+			changed = p.add(key, ranKey{j.Job.Model, j.Job.SeqLen, w.Plan.Normal(), w.Shape}, r, w.Spread) || changed
 		}
 	}
 	p.running = running
@@ -79,77 +95,127 @@ func (f *Finder) Observe(now time.Duration, held iter.Seq2[*scheduler.JobState, 
 }
 
 // add adds an observation of a configuration with this Config.Spread. Predictions change when it is more exact than they are,
-// and then whenever there are twice the steps.
-func (p *progress) add(key ranKey, r ran, spread float64) (changed bool) {
-	o := p.observed[key]
+// then whenever there are twice the steps, and after mostSteps with every so many, unless the speed is the same.
+func (p *progress) add(key sizeKey, of ranKey, r ran, spread float64) (changed bool) {
+	if p.sizes == nil {
+		p.sizes, p.revisions = map[sizeKey]*size{}, map[string]int{}
+	}
+	if p.kept >= mostRan {
+		p.forget()
+	}
+	n := p.sizes[key]
+	if n == nil {
+		n = &size{ran: map[ranKey]*observation{}}
+		p.sizes[key] = n
+	}
+	o := n.ran[of]
 	if o == nil {
 		o = &observation{}
-		if p.observed == nil {
-			p.observed, p.revisions, p.sizes = map[ranKey]*observation{}, map[string]int{}, map[sizeKey]int{}
-		}
-		p.observed[key] = o
+		n.ran[of] = o
+		p.kept++
 	}
-	o.steps, o.seconds = o.steps+r.steps, o.seconds+r.seconds
-	if o.steps < max(2*o.used.steps, stats.Normal90/spread) {
+	o.now.steps, o.now.seconds = o.now.steps+r.steps, o.now.seconds+r.seconds
+	if o.now.steps < min(max(2*o.used.steps, stats.Normal90/spread), mostSteps) {
 		return false
 	}
-	o.used = o.ran
-	model := key.model.Name
-	p.revisions[model]++
-	p.sizes[sizeKey{model, key.group, key.shape.Total()}] = p.revisions[model]
+	before := o.used
+	o.used = o.now
+	if o.now.steps >= mostSteps {
+		o.now = ran{}
+		if before.steps > 0 && math.Abs(math.Log(o.used.rate()/before.rate())) < sameSpeed && before.steps >= mostSteps/2 {
+			o.used = before
+			return false
+		}
+	}
+	p.revisions[key.model]++
+	n.revision = p.revisions[key.model]
 	return true
 }
 
-// changed reports whether predictions of configurations of a size changed after a revision.
-func (p *progress) changed(model string, group, devices, revision int) bool {
-	return p.sizes[sizeKey{model, group, devices}] > revision
+func (r ran) rate() float64 { return r.steps / r.seconds }
+
+// forget removes all observations.
+func (p *progress) forget() {
+	for key, n := range p.sizes {
+		p.revisions[key.model]++
+		*n = size{p.revisions[key.model], map[ranKey]*observation{}}
+	}
+	p.kept = 0
 }
 
-// correct changes the prediction of c on devices of a group to the mean with what was observed.
-func (p *progress) correct(c *spec.Config, group int, out *spec.Prediction) {
-	o, spread := p.observed[ranKey{c.Model, c.SeqLen, group, c.Plan.Normal(), c.Shape}], out.HalfWidth()
+// revision returns the last revision that changed predictions of configurations of a size, 0 if none did.
+func (p *progress) revision(model string, group, devices int) int {
+	if n := p.sizes[sizeKey{model, group, devices}]; n != nil {
+		return n.revision
+	}
+	return 0
+}
+
+// correct changes the prediction of c to the mean with what was observed.
+func (n *size) correct(c *spec.Config, out *spec.Prediction) {
+	o, spread := n.ran[ranOf(c)], out.HalfWidth()
 	if o == nil || o.used.steps == 0 || spread == 0 {
 		return
 	}
 	// The variances are those of spread/Normal90 and 1/steps.
 	exact := spread / stats.Normal90 * o.used.steps
 	weight := 1 / (1 + 1/(exact*exact))
-	observed := o.used.steps / o.used.seconds * float64(c.Plan.GlobalBatch())
-	out.Throughput *= math.Pow(observed/out.Throughput, weight)
+	out.Throughput *= math.Pow(o.used.rate()*float64(c.Plan.GlobalBatch())/out.Throughput, weight)
 	width := math.Exp(spread * math.Sqrt(1-weight))
 	out.Lo, out.Hi = out.Throughput/width, out.Throughput*width
 }
 
-// corrected is an oracle with predictions that progress corrects, on devices of one group. Only Predict and Rank are.
-type corrected struct {
-	scheduler.Oracle
-	*progress
-	group int
-}
+func ranOf(c *spec.Config) ranKey { return ranKey{c.Model, c.SeqLen, c.Plan.Normal(), c.Shape} }
 
-// oracle returns f.Oracle with what was observed of a model on so many devices of a group.
-func (f *Finder) oracle(model string, group, devices int) scheduler.Oracle {
-	if !f.progress.changed(model, group, devices, 0) {
-		return f.Oracle
-	}
-	return corrected{f.Oracle, &f.progress, group}
-}
-
-func (o corrected) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
-	p, err := o.Oracle.Predict(ctx, c)
-	if err == nil {
-		o.correct(&c, o.group, &p)
+// predict is Oracle.Predict on devices of a group, with what was observed.
+func (f *Finder) predict(ctx context.Context, c spec.Config, group int) (spec.Prediction, error) {
+	p, err := f.Oracle.Predict(ctx, c)
+	if n := f.progress.sizes[sizeKey{c.Model.Name, group, c.Shape.Total()}]; n != nil && err == nil {
+		n.correct(&c, &p)
 	}
 	return p, err
 }
 
-func (o corrected) Rank(ctx context.Context, r planner.Request) (planner.Ranking, error) {
-	out, err := o.Oracle.Rank(ctx, r)
-	out.Choices = slices.Clone(out.Choices)
-	for i := range out.Choices {
-		c := &out.Choices[i]
-		o.correct(&c.Config, o.group, &c.Prediction)
+// perShape is scheduler.PerShape on devices of a group, with what was observed.
+func (f *Finder) perShape(ctx context.Context, r planner.Request, group int, accept func(*spec.Config) bool) ([]planner.Choice, error) {
+	var seen []ranKey
+	n := f.progress.sizes[sizeKey{r.Model.Name, group, r.Devices}]
+	if n != nil {
+		for k, o := range n.ran {
+			if o.used.steps > 0 && k.model == r.Model && k.seq == r.SeqLen && k.plan.GlobalBatch() == r.GlobalBatch {
+				seen = append(seen, k)
+			}
+		}
 	}
-	slices.SortStableFunc(out.Choices, func(a, b planner.Choice) int { return cmp.Compare(b.Prediction.Throughput, a.Prediction.Throughput) })
-	return out, err
+	if seen == nil {
+		return scheduler.PerShape(ctx, f.Oracle, r, accept)
+	}
+	// The best of the others, and each that ran.
+	out, err := scheduler.PerShape(ctx, f.Oracle, r, func(c *spec.Config) bool { return !slices.Contains(seen, ranOf(c)) && accept(c) })
+	if err != nil {
+		return nil, err
+	}
+	out = slices.Clone(out)
+	for _, k := range seen {
+		one, err := scheduler.PerShape(ctx, f.Oracle, r, func(c *spec.Config) bool { return ranOf(c) == k && accept(c) })
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range one {
+			n.correct(&c.Config, &c.Prediction)
+			out = append(out, c)
+		}
+	}
+	slices.SortFunc(out, func(a, b planner.Choice) int {
+		if c := cmp.Or(cmp.Compare(b.Prediction.Throughput, a.Prediction.Throughput), cmp.Compare(a.Config.Shape.Devices, b.Config.Shape.Devices)); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.Config.Plan.String(), b.Config.Plan.String())
+	})
+	shapes := map[spec.Shape]bool{}
+	return slices.DeleteFunc(out, func(c planner.Choice) bool {
+		known := shapes[c.Config.Shape]
+		shapes[c.Config.Shape] = true
+		return known
+	}), nil
 }

@@ -54,8 +54,8 @@ func newWatched(half float64) *watched {
 
 var dataParallel, tensorParallel = spec.Plan{DP: 2, MicroBatch: 4}, spec.Plan{DP: 1, TP: 2, MicroBatch: 8}
 
-// see observes the job at a time in seconds, when it has done so many steps.
-func (w *watched) see(t *testing.T, at, done float64) (changed bool) {
+// see observes the job, which ran so many seconds with its grant and made so many steps.
+func (w *watched) see(t *testing.T, seconds, steps float64) (changed bool) {
 	t.Helper()
 	cv, err := w.Curve(t.Context(), w.cluster, w.job.Job)
 	if err != nil {
@@ -65,9 +65,8 @@ func (w *watched) see(t *testing.T, at, done float64) (changed bool) {
 	if err != nil || held == nil {
 		t.Fatalf("candidate %v, %v", held, err)
 	}
-	w.job.Done = done
-	now := time.Duration(at * float64(time.Second))
-	return w.Observe(now, maps.All(map[*scheduler.JobState]*Config{w.job: held}))
+	w.job.Ran = scheduler.Ran{Steps: steps, Time: time.Duration(seconds * float64(time.Second))}
+	return w.Observe(maps.All(map[*scheduler.JobState]*Config{w.job: held}))
 }
 
 // on returns the fastest candidate on n devices of a job of the model.
@@ -95,21 +94,30 @@ func TestProgress(t *testing.T) {
 		steps float64                        // 0 = nothing is learned
 		rate  float64
 	}{
-		{"at the second decision", half, func(t *testing.T, w *watched) { w.see(t, 10, 0); w.see(t, 60, 95) }, 95, 1.9},
-		{"after the start cost", half, func(t *testing.T, w *watched) {
-			w.job.Ready = 40 * time.Second
-			w.see(t, 10, 0)
-			w.see(t, 30, 0)
-			w.see(t, 90, 95)
-		}, 95, 1.9},
-		{"over several decisions", half, func(t *testing.T, w *watched) { w.see(t, 10, 0); w.see(t, 60, 75); w.see(t, 110, 190) }, 190, 1.9},
-		{"less than twice as many steps", half, func(t *testing.T, w *watched) { w.see(t, 10, 0); w.see(t, 60, 95); w.see(t, 110, 189) }, 95, 1.9},
-		{"fewer steps than the prediction is exact to", half, func(t *testing.T, w *watched) { w.see(t, 10, 0); w.see(t, 20, 3) }, 0, 0},
-		{"once", half, func(t *testing.T, w *watched) { w.see(t, 60, 95) }, 0, 0},
-		{"steps that were lost", half, func(t *testing.T, w *watched) { w.see(t, 10, 90); w.see(t, 60, 10) }, 0, 0},
-		{"before and after a restart", half, func(t *testing.T, w *watched) { w.see(t, 10, 0); w.job.Since++; w.see(t, 60, 95) }, 0, 0},
-		{"a certain prediction", 0, func(t *testing.T, w *watched) { w.see(t, 10, 0); w.see(t, 60, 95) }, 0, 0},
-		{"an oracle that learns", half, func(t *testing.T, w *watched) { w.Learns = &revised{}; w.see(t, 10, 0); w.see(t, 60, 95) }, 0, 0},
+		{"at once", half, func(t *testing.T, w *watched) { w.see(t, 50, 95) }, 95, 1.9},
+		{"over several decisions", half, func(t *testing.T, w *watched) { w.see(t, 40, 75); w.see(t, 100, 190) }, 190, 1.9},
+		{"less than twice as many steps", half, func(t *testing.T, w *watched) { w.see(t, 50, 95); w.see(t, 100, 189) }, 95, 1.9},
+		{"fewer steps than the prediction is exact to", half, func(t *testing.T, w *watched) { w.see(t, 10, 3) }, 0, 0},
+		{"progress that is estimated", half, func(t *testing.T, w *watched) { w.job.Done = 95; w.see(t, 0, 0) }, 0, 0},
+		{"reports that repeat", half, func(t *testing.T, w *watched) {
+			w.see(t, 50, 95)
+			for range 5 {
+				w.see(t, 50, 95)
+			}
+			w.see(t, 100, 190)
+		}, 190, 1.9},
+		{"a report of fewer steps", half, func(t *testing.T, w *watched) { w.see(t, 50, 95); w.see(t, 0, 0); w.see(t, 50, 95) }, 190, 1.9},
+		{"another run", half, func(t *testing.T, w *watched) { w.see(t, 50, 95); w.job.Since++; w.see(t, 50, 95) }, 190, 1.9},
+		{"a node that was slow", half, func(t *testing.T, w *watched) {
+			for n := 1.0; n <= 20; n++ {
+				w.see(t, 1000*n, 1000*n)
+			}
+			for n := 1.0; n <= 2; n++ {
+				w.see(t, 20000+1000*n, 20000+1900*n)
+			}
+		}, 1900, 1.9},
+		{"a certain prediction", 0, func(t *testing.T, w *watched) { w.see(t, 50, 95) }, 0, 0},
+		{"an oracle that learns", half, func(t *testing.T, w *watched) { w.Learns = &revised{}; w.see(t, 50, 95) }, 0, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWatched(c.half)
@@ -145,7 +153,6 @@ func TestProgress(t *testing.T) {
 // TestSlowPlan: a plan that ran slower than another is predicted to leaves its place to that one, until that ran too.
 func TestSlowPlan(t *testing.T) {
 	w := newWatched(0.5)
-	w.see(t, 0, 0)
 	if !w.see(t, 60, 60) {
 		t.Fatal("no candidate changed")
 	}
@@ -156,9 +163,31 @@ func TestSlowPlan(t *testing.T) {
 		t.Error("candidates changed without progress")
 	}
 	w.job.Grant.Plan, w.job.Since = tensorParallel.Normal(), time.Minute
-	w.see(t, 70, 60)
-	w.see(t, 170, 110)
+	w.see(t, 100, 50)
 	if two := w.on(t, "m", 2); two.Plan.DP != 2 || math.Abs(two.Rate-1) > 0.01 {
 		t.Errorf("%s at %g steps/s, want data parallelism at 1", two.Plan, two.Rate)
+	}
+}
+
+// TestSameSpeed: after enough steps, candidates do not change as long as the speed does not, and few observations are kept.
+func TestSameSpeed(t *testing.T) {
+	w := newWatched(0.5)
+	changes := 0
+	for n := 1.0; n <= 100; n++ {
+		if w.see(t, 500*n, 900*n) {
+			changes++
+		}
+	}
+	if changes > 2 {
+		t.Errorf("%d changes, want at most 2", changes)
+	}
+	for n := range mostRan + 1 {
+		w.progress.add(sizeKey{"m", 0, n}, ranKey{seq: n}, ran{1, 1}, 0.5)
+	}
+	if w.progress.kept > mostRan {
+		t.Errorf("%d observations are kept, want at most %d", w.progress.kept, mostRan)
+	}
+	if two := w.on(t, "m", 2); two.Rate != 2 {
+		t.Errorf("%g steps/s, want those of the prediction once observations are removed", two.Rate)
 	}
 }

@@ -126,13 +126,32 @@ func (p *deadlines) stale(c spec.Cluster, arrived []*arrival) (changed bool) {
 			p.sizes[key] = &revision{a.job, p.finder.SubmittedRevision(c, a.job)}
 		}
 	}
-	for _, r := range p.sizes {
-		if now := p.finder.SubmittedRevision(c, r.job); now != r.n {
-			r.n, changed = now, true
+	var present map[modelSize]bool
+	for key, r := range p.sizes {
+		now := p.finder.SubmittedRevision(c, r.job)
+		if now == r.n {
+			continue
 		}
+		if present == nil {
+			present = p.presentSizes()
+		}
+		r.n, changed = now, changed || p.finder.Learns != nil || present[key] && len(p.log) <= mostReplayed
 	}
 	return changed
 }
+
+// presentSizes returns the sizes of the jobs in the system.
+func (p *deadlines) presentSizes() map[modelSize]bool {
+	out := map[modelSize]bool{}
+	for _, a := range p.present {
+		out[modelSize{a.job.Model.Name, a.job.Devices}] = true
+	}
+	return out
+}
+
+// mostReplayed is the number of arrivals since the cases were last idle up to which cases are run again for speeds that the
+// progress of jobs shows. With more, later starts alone have these speeds.
+const mostReplayed = 1000
 
 // replay runs all cases again. Jobs that arrived before the first in the log have ended in
 // all cases.

@@ -46,7 +46,7 @@ func (o *decision) prepare(ctx context.Context) error {
 	if err := o.plan(ctx); err != nil {
 		return err
 	}
-	if o.finder.Observe(o.s.Now, o.held) { // again, with the speeds that jobs had
+	if o.finder.Observe(o.held) { // again, with the speeds that jobs had
 		if err := o.plan(ctx); err != nil {
 			return err
 		}
