@@ -316,7 +316,7 @@ func (f *refitter) fit(ctx context.Context, fam perfmodel.Family, filter store.F
 	if err != nil {
 		return FitResponse{}, err
 	}
-	if f.s.o.Refit <= 0 && keys == nil && len(filter.Sources) == 0 { // else the background fits all families
+	if f.s.o.Refit <= 0 && keys == nil && len(filter.Sources) == 0 && fam.Name == f.s.o.FitFamily && len(skipped) == 0 { // else the background fits all families
 		if err := f.unmark(fitted, last); err != nil {
 			return FitResponse{}, err
 		}

@@ -196,7 +196,8 @@ func (c *Cluster) Start(ctx context.Context, j *live.Job, r live.Record) error {
 	}
 	gresPerNode := fmt.Sprintf("%s%d", gpus, per)
 	for _, item := range splitOutside(ref.TresPerNode) { // such as disks
-		if item = strings.TrimPrefix(strings.TrimPrefix(item, "gres/"), "gres:"); item != "gpu" && !strings.HasPrefix(item, "gpu:") {
+		item = strings.TrimPrefix(strings.TrimPrefix(item, "gres/"), "gres:")
+		if name, _, _ := strings.Cut(strings.ReplaceAll(item, "=", ":"), ":"); name != "gpu" {
 			gresPerNode += "," + item
 		}
 	}

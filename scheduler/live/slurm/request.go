@@ -49,6 +49,9 @@ func (c *Cluster) jobOf(s *live.State, j *job, now time.Time) (out live.Job, our
 	if err := c.readKeys(&out, text); err != nil {
 		return out, true, fmt.Errorf("comment %.200q: %w", j.Comment, err)
 	}
+	if j.Reason == "DependencyNeverSatisfied" || strings.Contains(j.Depends, "(failed)") {
+		return out, true, fmt.Errorf("dependency %.200q can never be satisfied", j.Depends)
+	}
 	if out.Phase = c.phase(j, now); out.Phase == live.Held && j.waits(now) {
 		out.Paused = true
 	}

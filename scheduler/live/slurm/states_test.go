@@ -144,6 +144,10 @@ func TestWaits(t *testing.T) {
 			t.Errorf("%v: paused %v, want %v", c.fields, s.Jobs[0].Paused, c.want)
 		}
 	}
+	s := observed(t, reader(), nil, changed(t, "jobs-22.05.json", 0, map[string]any{"dependency": "afterok:7(failed)"}))
+	if len(s.Faults) != 1 || !strings.Contains(s.Faults[0].Err.Error(), "never be satisfied") {
+		t.Errorf("a dependency on a job that failed: %v", s.Faults)
+	}
 }
 
 // TestJobsOfPartitions: a job that may run in several partitions is of each of them, and a task of an array is a fault.
@@ -172,7 +176,7 @@ func TestStartKeepsGRES(t *testing.T) {
 	t.Setenv("SINFO_PARTITION", "hidden")
 	c := reader()
 	c.Limit = 1e10
-	s := observed(t, c, nil, changed(t, "jobs-22.05.json", 0, map[string]any{"tres_per_node": "gres:gpu:1,gres:nvme:100,gres/disk:ssd:2"}))
+	s := observed(t, c, nil, changed(t, "jobs-22.05.json", 0, map[string]any{"tres_per_node": "gres:gpu:1,gres/gpu=1,gres:nvme:100,gres/disk:ssd:2"}))
 	if err := c.Start(t.Context(), &s.Jobs[0], live.Record{RunPlan: "dp=2", RunSlots: live.Slots{"node1": 2}}); err != nil {
 		t.Fatal(err)
 	}
