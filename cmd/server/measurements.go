@@ -68,7 +68,7 @@ func (s *Server) registerMeasurements(api huma.API, m *router) {
 }
 
 // store stores measurements by put and drops what they make out of date.
-func (s *Server) store(rows []spec.Measurement, put func(...spec.Measurement) (store.Counts, error)) (Stored, error) {
+func (s *Server) store(rows []spec.Measurement, put func(...spec.Measurement) (store.Counts, error)) (out Stored, err error) {
 	var shapes shapeBytes
 	for i := range rows {
 		if err := checkMeasurement(&rows[i]); err != nil {
@@ -81,19 +81,19 @@ func (s *Server) store(rows []spec.Measurement, put func(...spec.Measurement) (s
 	if err := s.db.CheckSpace(); err != nil {
 		return Stored{}, err
 	}
-	keys := keysOf(rows)
+	keys, changed := keysOf(rows), false
+	defer func() { err = errors.Join(err, s.fits.stored(keys, changed)) }() // also where put panics
 	if err := s.fits.expect(keys); err != nil {
-		return Stored{}, errors.Join(err, s.fits.stored(keys, false))
+		return Stored{}, err
 	}
 	n, err := put(rows...)
 	for result, count := range map[string]int{"added": n.Added, "updated": n.Updated, "unchanged": n.Unchanged, "forgotten": n.Forgotten} {
 		s.metrics.stored.WithLabelValues(result).Add(float64(count))
 	}
-	changed := n.Added+n.Updated > 0
-	if changed {
+	if changed = n.Added+n.Updated > 0; changed {
 		s.models.Measured(keys)
 	}
-	return s.stored(n), errors.Join(err, s.fits.stored(keys, changed))
+	return s.stored(n), err
 }
 
 func checkMeasurement(m *spec.Measurement) error {

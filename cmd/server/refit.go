@@ -91,20 +91,24 @@ func (f *refitter) stale(keys []spec.Key) error {
 	if len(f.keys) == 0 {
 		f.since = time.Now()
 	}
-	known := len(f.keys)
+	listed := true
 	f.marks++
 	for k := range query.CanonicalKeys(keys) {
+		listed = listed && f.listed(k)
 		f.keys[k] = f.marks
 	}
 	select {
 	case f.more <- struct{}{}:
 	default: // a signal is pending
 	}
-	if len(f.keys) == known {
+	if listed {
 		return nil
 	}
 	return f.save()
 }
+
+// listed reports whether the file has a key. The caller holds mu.
+func (f *refitter) listed(k spec.Key) bool { return f.keys[k] > 0 || f.fitting[k] || f.storing[k] > 0 }
 
 // expect lists keys in the file before measurements of them are stored: a process that is killed meanwhile leaves none
 // unfitted. stored must be called after.
@@ -113,7 +117,7 @@ func (f *refitter) expect(keys []spec.Key) error {
 	defer f.mu.Unlock()
 	listed := true
 	for k := range query.CanonicalKeys(keys) {
-		listed = listed && (f.keys[k] > 0 || f.fitting[k] || f.storing[k] > 0)
+		listed = listed && f.listed(k)
 		f.storing[k]++
 	}
 	if listed {
@@ -134,7 +138,7 @@ func (f *refitter) stored(keys []spec.Key, changed bool) error {
 	for k := range query.CanonicalKeys(keys) {
 		if f.storing[k]--; f.storing[k] == 0 {
 			delete(f.storing, k)
-			listed = listed && (f.keys[k] > 0 || f.fitting[k])
+			listed = listed && f.listed(k)
 		}
 	}
 	if !listed {

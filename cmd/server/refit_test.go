@@ -93,6 +93,13 @@ func TestMarkBeforeMeasurements(t *testing.T) {
 		n, _ := next.waiting()
 		return n
 	}
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = s.store(rows, func(...spec.Measurement) (store.Counts, error) { panic("while they are stored") })
+	}()
+	if n := marked(); n != 0 {
+		t.Errorf("%d models are marked after a panic", n)
+	}
 	for _, changed := range []bool{false, true} {
 		_, err := s.store(rows, func(ms ...spec.Measurement) (n store.Counts, err error) {
 			if marked() != 1 {

@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -208,27 +206,14 @@ func TestRPCRetry(t *testing.T) {
 
 // gRPC is over the same TLS, with the certificates of clients.
 func TestRPCTLS(t *testing.T) {
-	dir := t.TempDir()
-	ca := (*authority)(nil).sign(t, dir, "ca", 1)
-	ca.sign(t, dir, "server", 2)
-	ca.sign(t, dir, "client", 3)
-	at := func(name string) string { return filepath.Join(dir, name) }
-	config, err := access.TLSConfig(at("server.crt"), at("server.key"), at("ca.crt"), func(err error) { t.Error(err) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	pair, err := tls.LoadX509KeyPair(at("client.crt"), at("client.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AddCert(ca.cert)
+	_, config, client := newTLS(t)
 	for _, c := range []struct {
 		certs []tls.Certificate
 		want  codes.Code
-	}{{[]tls.Certificate{pair}, codes.OK}, {nil, codes.Unavailable}} {
+	}{{client.Certificates, codes.OK}, {nil, codes.Unavailable}} {
 		s := newServer(t, Options{TLS: config})
-		conn, _ := serveRPC(t, s, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: pool, Certificates: c.certs, ServerName: "localhost"})))
+		client.Certificates = c.certs
+		conn, _ := serveRPC(t, s, grpc.WithTransportCredentials(credentials.NewTLS(client.Clone())))
 		_, err := healthpb.NewHealthClient(conn).Check(t.Context(), &healthpb.HealthCheckRequest{})
 		if status.Code(err) != c.want {
 			t.Errorf("%d certificates: %v", len(c.certs), err)

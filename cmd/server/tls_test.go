@@ -72,29 +72,39 @@ func (l lines) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// The server answers over TLS, demands a client's certificate, and takes a renewed
-// certificate without a restart.
-func TestTLS(t *testing.T) {
+// newTLS returns an authority, the TLS of a server with a certificate of it that demands one of clients, and that of a client
+// which has one.
+func newTLS(t *testing.T) (ca *authority, server, client *tls.Config) {
+	t.Helper()
 	dir := t.TempDir()
-	ca := (*authority)(nil).sign(t, dir, "ca", 1)
+	ca = (*authority)(nil).sign(t, dir, "ca", 1)
 	ca.sign(t, dir, "server", 2)
 	ca.sign(t, dir, "client", 3)
 	at := func(name string) string { return filepath.Join(dir, name) }
-	config, err := access.TLSConfig(at("server.crt"), at("server.key"), at("ca.crt"), func(err error) { t.Error(err) })
+	server, err := access.TLSConfig(at("server.crt"), at("server.key"), at("ca.crt"), func(err error) { t.Error(err) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	logged := make(lines, 1)
-	s := newServer(t, Options{TLS: config, Log: slog.New(slog.NewJSONHandler(logged, nil))})
-	addr, _ := serve(t, s)
-	pool := x509.NewCertPool()
-	pool.AddCert(ca.cert)
 	pair, err := tls.LoadX509KeyPair(at("client.crt"), at("client.key"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	pool := x509.NewCertPool()
+	pool.AddCert(ca.cert)
+	return ca, server, &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}, ServerName: "localhost"}
+}
+
+// The server answers over TLS, demands a client's certificate, and takes a renewed
+// certificate without a restart.
+func TestTLS(t *testing.T) {
+	ca, config, client := newTLS(t)
+	logged := make(lines, 1)
+	s := newServer(t, Options{TLS: config, Log: slog.New(slog.NewJSONHandler(logged, nil))})
+	addr, _ := serve(t, s)
 	serial := func(certs ...tls.Certificate) (int64, error) {
-		client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: certs, ServerName: "localhost"}}}
+		with := client.Clone()
+		with.Certificates = certs
+		client := http.Client{Transport: &http.Transport{TLSClientConfig: with}}
 		r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "https://"+addr+"/healthz", nil)
 		if err != nil {
 			return 0, err
@@ -106,7 +116,7 @@ func TestTLS(t *testing.T) {
 		defer res.Body.Close()
 		return res.TLS.PeerCertificates[0].SerialNumber.Int64(), nil
 	}
-	if n, err := serial(pair); n != 2 || err != nil {
+	if n, err := serial(client.Certificates...); n != 2 || err != nil {
 		t.Errorf("certificate %d, %v", n, err)
 	}
 	if n, err := serial(); err == nil {
@@ -120,15 +130,15 @@ func TestTLS(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("a failed handshake is not in the log of the server")
 	}
-	ca.sign(t, dir, "server", 4)
+	ca.sign(t, ca.dir, "server", 4)
 	later := time.Now().Add(time.Hour)
 	for _, f := range []string{"server.crt", "server.key"} {
-		if err := os.Chtimes(at(f), later, later); err != nil {
+		if err := os.Chtimes(filepath.Join(ca.dir, f), later, later); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		n, err := serial(pair)
+		n, err := serial(client.Certificates...)
 		if n == 4 {
 			break
 		}
@@ -136,7 +146,7 @@ func TestTLS(t *testing.T) {
 			t.Fatalf("certificate %d, %v", n, err)
 		}
 	}
-	if _, err := access.TLSConfig(at("server.crt"), at("client.key"), "", nil); err == nil {
+	if _, err := access.TLSConfig(filepath.Join(ca.dir, "server.crt"), filepath.Join(ca.dir, "client.key"), "", nil); err == nil {
 		t.Error("the key of another certificate")
 	}
 }
