@@ -62,3 +62,38 @@ func TestRan(t *testing.T) {
 		}
 	}
 }
+
+// TestObservedProgress: a job has observed progress while it runs as its target says and reports its steps. Progress that the
+// controller estimates is none.
+func TestObservedProgress(t *testing.T) {
+	want := scheduler.Ran{Steps: 30, Time: time.Minute}
+	for name, c := range map[string]struct {
+		change func(j *job)
+		want   scheduler.Ran
+	}{
+		"reports":           {func(*job) {}, want},
+		"another target":    {func(j *job) { j.want.Plan = "dp=2" }, scheduler.Ran{}},
+		"it does not run":   {func(j *job) { j.observed.Phase = Held }, scheduler.Ran{}},
+		"without reports":   {func(j *job) { j.observed.Done = -1 }, scheduler.Ran{}},
+		"went back, a step": {func(j *job) { j.observed.Done = 20 }, scheduler.Ran{}},
+	} {
+		j := &job{work: 1000}
+		j.observed.Phase = Running
+		j.want = Record{RunGeneration: 1, Plan: "dp=1", RunPlan: "dp=1", Slots: Slots{"n": 1}, RunSlots: Slots{"n": 1}}
+		at := func(sec int64, done float64) {
+			j.observed.Done = done
+			new(Controller).progress(t.Context(), time.Unix(sec, 0), j, true, time.Minute)
+		}
+		at(0, 10)
+		at(60, 20)
+		at(120, 50)
+		if j.state.Ran != want {
+			t.Fatalf("%+v, want %+v", j.state.Ran, want)
+		}
+		c.change(j)
+		new(Controller).progress(t.Context(), time.Unix(130, 0), j, j.observed.Phase == Running, time.Minute)
+		if j.state.Ran != c.want {
+			t.Errorf("%s: %+v, want %+v", name, j.state.Ran, c.want)
+		}
+	}
+}

@@ -122,7 +122,7 @@ func (p *progress) add(key sizeKey, of ranKey, r ran, spread float64) (changed b
 	o.used = o.now
 	if o.now.steps >= mostSteps {
 		o.now = ran{}
-		if before.steps > 0 && math.Abs(math.Log(o.used.rate()/before.rate())) < sameSpeed && before.steps >= mostSteps/2 {
+		if before.steps >= mostSteps/2 && math.Abs(math.Log(o.used.rate()/before.rate())) < sameSpeed {
 			o.used = before
 			return false
 		}

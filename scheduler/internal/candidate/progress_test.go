@@ -116,6 +116,13 @@ func TestProgress(t *testing.T) {
 				w.see(t, 20000+1000*n, 20000+1900*n)
 			}
 		}, 1900, 1.9},
+		{"a plan of another batch", half, func(t *testing.T, w *watched) {
+			held, j := w.on(t, "m", 2), *w.job.Job
+			j.GlobalBatch, w.job.Job = 16, &j
+			w.job.Ran = scheduler.Ran{Steps: 95, Time: 50 * time.Second}
+			w.Observe(maps.All(map[*scheduler.JobState]*Config{w.job: &held}))
+			j.GlobalBatch = 8
+		}, 0, 0},
 		{"a certain prediction", 0, func(t *testing.T, w *watched) { w.see(t, 50, 95) }, 0, 0},
 		{"an oracle that learns", half, func(t *testing.T, w *watched) { w.Learns = &revised{}; w.see(t, 50, 95) }, 0, 0},
 	} {
