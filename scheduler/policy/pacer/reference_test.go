@@ -2,6 +2,7 @@ package pacer
 
 import (
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -241,4 +242,43 @@ func (u unsureOracle) Rank(ctx context.Context, r planner.Request) (planner.Rank
 		p.Lo, p.Hi = p.Throughput/1.2, p.Throughput*1.2
 	}
 	return out, err
+}
+
+// unsure predicts a step a second for every device, within half.
+type unsure struct{}
+
+func (unsure) Predict(_ context.Context, c spec.Config) (spec.Prediction, error) {
+	thr := float64(c.Plan.Devices() * c.Plan.GlobalBatch())
+	return spec.Prediction{Throughput: thr, Lo: thr / 1.5, Hi: thr * 1.5, By: "test"}, nil
+}
+
+// TestStale: the cases are run again where the progress of jobs changed the speed of a size that a present job asked for,
+// unless too many jobs have arrived since they were idle.
+func TestStale(t *testing.T) {
+	c := spec.Cluster{Groups: []spec.NodeGroup{{Count: 1, Devices: 2, Accelerator: spec.Accelerator{Name: "x"}}}}
+	plan := schedulertest.OnePlan(2)
+	space := planner.NewMeasured([]spec.Config{{Model: spec.Model{Name: "m"}, Accelerator: c.Groups[0].Accelerator, Plan: plan.Normal(), Shape: spec.NewShape(2)}})
+	for name, v := range map[string]struct {
+		devices, log int
+		gone, want   bool
+	}{"its size": {2, 1, false, true}, "another size": {1, 1, false, false}, "gone": {2, 1, true, false}, "many arrivals": {2, mostReplayed + 1, false, false}} {
+		finder := candidate.NewFinder(policy.Deps{Oracle: planner.New(unsure{}, planner.Options{Space: space})})
+		p := newDeadlines(finder, 1)
+		a := &arrival{job: &spec.Job{ID: "a", Model: spec.Model{Name: "m"}, Plan: plan, GlobalBatch: plan.GlobalBatch(), Devices: v.devices}}
+		p.present["a"], p.log = a, make([]*arrival, v.log)
+		if p.stale(c, []*arrival{a}) {
+			t.Errorf("%s: stale at first", name)
+		}
+		ran := &scheduler.JobState{Job: &spec.Job{ID: "b", Model: spec.Model{Name: "m"}, GlobalBatch: plan.GlobalBatch()}, Ran: scheduler.Ran{Steps: 100, Time: time.Minute}}
+		held := &candidate.Config{Plan: plan.Normal(), Shape: spec.NewShape(2), Devices: 2, Spread: 0.5}
+		if !finder.Observe(maps.All(map[*scheduler.JobState]*candidate.Config{ran: held})) {
+			t.Fatalf("%s: nothing was learned", name)
+		}
+		if v.gone {
+			delete(p.present, "a")
+		}
+		if got := p.stale(c, nil); got != v.want || p.stale(c, nil) {
+			t.Errorf("%s: stale %v, want %v, and once", name, got, v.want)
+		}
+	}
 }
