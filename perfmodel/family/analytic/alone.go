@@ -19,7 +19,8 @@ func (pr *Prepared) aloneParts(p *spec.Plan) Parts {
 		out.DP = 0
 		return out
 	}
-	c := pr.passOf(p)
+	var c pass
+	pr.passOf(p, &c)
 	l := &c.layer
 	// Models with layers of several kinds count them as layers of the mean kind.
 	micro, held := float64(p.AccumSteps), float64(p.StageLayers(int(pr.work.layers), pr.alone-1, pr.machine.stack.middle))

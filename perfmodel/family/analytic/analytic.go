@@ -140,7 +140,8 @@ func (pr *Prepared) prediction(p *spec.Plan, e *Estimate) spec.Prediction {
 	thr := float64(p.GlobalBatch()) / sec
 	half := pr.wide.HalfWidth(pr.work.moe > 0, &e.Parts, sec)
 	if e.Between > 0 {
-		half = math.Hypot(half, stats.Normal90*e.Between)
+		between := stats.Normal90 * e.Between
+		half = math.Sqrt(half*half + between*between)
 	}
 	spread := math.Exp(half)
 	return spec.Prediction{Throughput: thr, Lo: thr / spread, Hi: thr * spread, By: pr.by, Warnings: pr.Warnings(p)}

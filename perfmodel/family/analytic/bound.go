@@ -145,7 +145,8 @@ func (a *atLeast) passOf(pr *Prepared, p *spec.Plan, i int) *pass {
 		*kept = &keptPass{}
 	}
 	if (*kept).by != by {
-		(*kept).by, (*kept).pass = by, pr.passOf(p)
+		(*kept).by = by
+		pr.passOf(p, &(*kept).pass)
 	}
 	return &(*kept).pass
 }

@@ -25,7 +25,7 @@ func TestPacking(t *testing.T) {
 		packed := c
 		packed.Model = c.Model.WithPacked(512)
 		a, b := open(c), open(packed)
-		whole, short := a.passOf(&p).layer, b.passOf(&p).layer
+		whole, short := a.work.layerOf(&a.machine, &p), b.work.layerOf(&b.machine, &p)
 		half := a.machine.k.flashHalf
 		want := 512. / 32768 * (1 + half/512) / (1 + half/32768)
 		if a.machine.stack.unfused {

@@ -51,7 +51,8 @@ func (pr *Prepared) fixedOf(p *spec.Plan, own *owned) (f fixed) {
 
 // partsAt is parts for a plan with f, on samples of pr's length. It does not change p.
 func (pr *Prepared) partsAt(p *spec.Plan, f *fixed) Parts {
-	c := pr.passOf(p)
+	var c pass
+	pr.passOf(p, &c)
 	l := &c.layer
 	micro := float64(p.AccumSteps)
 	compute, recompute, launch := pr.layerSec(l, p)
@@ -95,8 +96,9 @@ type pass struct {
 	head  float64 // vocabulary head, seconds
 }
 
-func (pr *Prepared) passOf(p *spec.Plan) pass {
-	return pass{pr.work.layerOf(&pr.machine, p), pr.work.headSec(&pr.machine, p)}
+func (pr *Prepared) passOf(p *spec.Plan, out *pass) {
+	pr.work.count(&out.layer, &pr.machine, p)
+	out.head = pr.work.headSec(&pr.machine, p)
 }
 
 // pace returns the number of layers of the slowest stage, and the head's seconds if that stage has the head.
@@ -123,7 +125,7 @@ func (pr *Prepared) layerSec(l *layer, p *spec.Plan) (compute, recompute, launch
 	case spec.RecomputeSelective:
 		host += l.again.launch
 	}
-	return compute, recompute, math.Hypot(device, host) - device
+	return compute, recompute, math.Sqrt(device*device+host*host) - device
 }
 
 // kernelSec is the device's part of layerSec.

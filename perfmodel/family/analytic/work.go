@@ -119,7 +119,13 @@ type layer struct {
 	again    modules // what selective recomputation repeats besides the attention core
 }
 
-// layerOf counts one layer under plan p:
+// layerOf returns the layer that count counts.
+func (w *work) layerOf(m *machine, p *spec.Plan) (l layer) {
+	w.count(&l, m, p)
+	return l
+}
+
+// count sets l to one layer under plan p:
 //
 //	QKV   tokens x (q+2kv)/t x h      out  tokens x h x q/t
 //	up    tokens x c·f/t x h          down tokens x h x f/t
@@ -127,8 +133,8 @@ type layer struct {
 // Source: Narayanan et al. SC 2021, appendix; tensor parallel split of Shoeybi
 // et al., "Megatron-LM", 2019, section 3; key/value heads of Ainslie et al.,
 // "GQA", 2023.
-func (w *work) layerOf(m *machine, p *spec.Plan) layer {
-	var l layer
+func (w *work) count(l *layer, m *machine, p *spec.Plan) {
+	*l = layer{}
 	t, cp := float64(p.TP), float64(p.CP)
 	n := float64(p.MicroBatch) * w.seq / cp
 	elem := elemBytes(p)
@@ -153,10 +159,10 @@ func (w *work) layerOf(m *machine, p *spec.Plan) layer {
 	l.forward += float64(p.MicroBatch) * w.tower / (w.layers * t * cp * rate)
 	l.backward = 2
 	if w.adapter.Kind != spec.FullTraining {
-		w.adapt(m, p, &l, n, elem)
+		w.adapt(m, p, l, n, elem)
 	}
 
-	w.attention(m, p, &l, n, elem)
+	w.attention(m, p, l, n, elem)
 	split := 1.0
 	if p.SequenceParallel {
 		split = t
@@ -171,12 +177,11 @@ func (w *work) layerOf(m *machine, p *spec.Plan) layer {
 	if p.TP > 1 {
 		l.tp = 2 * w.halves * m.passSec(m.ringOf(p.TP, 1), elem*n*w.hidden) * m.tpExposed(w.adapter.Kind != spec.FullTraining)
 	}
-	w.dispatch(m, p, &l, n, elem)
-	w.ringAttention(m, p, &l, n, elem)
+	w.dispatch(m, p, l, n, elem)
+	w.ringAttention(m, p, l, n, elem)
 	l.passes += w.moe * m.k.moePasses * elem * n * w.topK * w.expertIn / t / m.mem
-	w.recompute(m, p, &l, n, elem)
+	w.recompute(m, p, l, n, elem)
 	l.launch = ((1-w.moe)*m.k.launch[m.stack.launch] + w.moe*m.k.routing[m.stack.routing]) * w.halves
-	return l
 }
 
 // adapt adds the adapters of a layer with frozen weights: two thin multiplications and an addition to the output
