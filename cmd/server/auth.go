@@ -86,10 +86,10 @@ func (s *Server) unauthorized(w http.ResponseWriter, r *http.Request, refusals c
 // allowedHost reports whether the host that r names is one of this server.
 func (s *Server) allowedHost(r *http.Request) bool {
 	host := access.Host(r.Host)
-	if addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && addr.Network() == "unix" {
+	if len(s.o.AllowedHosts) == 0 && s.tokens.Needed() || access.Loopback(host) {
 		return true
 	}
-	if len(s.o.AllowedHosts) == 0 && s.tokens.Needed() || access.Loopback(host) {
+	if addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && addr.Network() == "unix" {
 		return true
 	}
 	return slices.ContainsFunc(s.o.AllowedHosts, func(allowed string) bool { return strings.EqualFold(allowed, host) })

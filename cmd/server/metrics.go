@@ -123,7 +123,7 @@ func (s *Server) watched(m *router, next http.Handler) http.Handler {
 		start := time.Now()
 		s.metrics.inFlight.Inc()
 		response := writers.Get().(*responseWriter)
-		request := newRequest(r)
+		request := s.newRequest(r)
 		*response = responseWriter{ResponseWriter: w, request: request, most: s.o.MaxAnswer, memory: lease{budget: s.memory}}
 		info := &request.requestInfo
 		w.Header().Set("X-Request-Id", info.id)
@@ -131,7 +131,9 @@ func (s *Server) watched(m *router, next http.Handler) http.Handler {
 			s.metrics.inFlight.Dec()
 			route, status, took := m.routeOf(r), response.outcome(r.Context()), time.Since(start)
 			s.metrics.count(route, status, took)
-			nameSpan(r, info, route.name)
+			if s.observed() {
+				nameSpan(r, info, route.name)
+			}
 			s.log(r, info, route.name, status, response.bytes, took)
 			s.audit(m, r, info, status)
 			response.memory.end()

@@ -66,8 +66,8 @@ func (i *requestInfo) client() string {
 
 // newRequest returns the context of r with its info. Handlers get it by withContext, since most questions are answered
 // without one.
-func newRequest(r *http.Request) *requestContext {
-	return &requestContext{r.Context(), requestInfo{id: traceID(r), address: r.RemoteAddr}}
+func (s *Server) newRequest(r *http.Request) *requestContext {
+	return &requestContext{r.Context(), requestInfo{id: traceID(r, s.observed()), address: r.RemoteAddr}}
 }
 
 // contextOf returns the context of the request that w answers. w is that of watched.
@@ -78,12 +78,15 @@ func withContext(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) { next(w, r.WithContext(contextOf(w))) }
 }
 
-// traceID returns the trace id of the span of r, else that of its traceparent, such as
+// traceID returns the trace id of the span of r, which requests have if they are observed, else that of its traceparent, such as
 // 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01, or a new one.
 //
 // Source: W3C Trace Context, section 3.2.
-func traceID(r *http.Request) string {
-	span := trace.SpanContextFromContext(r.Context())
+func traceID(r *http.Request, observed bool) string {
+	var span trace.SpanContext
+	if observed {
+		span = trace.SpanContextFromContext(r.Context())
+	}
 	if !span.IsValid() && r.Header.Get("Traceparent") != "" {
 		span = trace.SpanContextFromContext(propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header)))
 	}

@@ -56,12 +56,15 @@ func countRows(span trace.Span, rows int) {
 	}
 }
 
+// observed reports whether requests are traced or measured by OpenTelemetry.
+func (s *Server) observed() bool { return s.o.Tracing != nil || s.o.Meters != nil }
+
 // traced gives each request a span, below that of its traceparent, and the metrics
 // http.server.* of OpenTelemetry. Health checks and scrapes have neither.
 //
 // Source: OpenTelemetry semantic conventions for HTTP.
 func (s *Server) traced(next http.Handler) http.Handler {
-	if s.o.Tracing == nil && s.o.Meters == nil {
+	if !s.observed() {
 		return next
 	}
 	options := []otelhttp.Option{

@@ -2,11 +2,13 @@ package limits
 
 import (
 	"cmp"
+	"errors"
 	"net"
 	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Connections bounds the open connections, since the store needs file descriptors too. At the bound, a new connection
@@ -146,6 +148,44 @@ type counted struct {
 	in      *Connections
 	outer   net.Conn     // the connection of the server, with TLS if it has any
 	idleSeq atomic.Int64 // of Connections when it became idle, 0 if it is not idle
+	writeBy atomic.Int64 // the deadline that writes have, nanoseconds of Unix time; 0 = none
+	lifted  atomic.Bool  // the next write has no deadline
+}
+
+// slack is by how much the deadline of writes may be early.
+const slack = time.Second
+
+// SetWriteDeadline implements net.Conn. A deadline that is less than slack after the present one changes nothing, and one
+// is removed by the next write: net/http removes that of each response.
+func (c *counted) SetWriteDeadline(t time.Time) error {
+	by := c.writeBy.Load()
+	if t.IsZero() {
+		c.lifted.Store(by != 0)
+		return nil
+	}
+	at := t.UnixNano()
+	c.lifted.Store(false)
+	if by > 0 && by <= at && at-by < int64(slack) {
+		return nil
+	}
+	c.writeBy.Store(at)
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// SetDeadline implements net.Conn.
+func (c *counted) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+}
+
+// Write implements net.Conn.
+func (c *counted) Write(b []byte) (int, error) {
+	if c.lifted.Swap(false) {
+		c.writeBy.Store(0)
+		if err := c.Conn.SetWriteDeadline(time.Time{}); err != nil {
+			return 0, err
+		}
+	}
+	return c.Conn.Write(b)
 }
 
 func (c *counted) Close() error {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"testing"
 	"time"
 )
@@ -224,5 +225,63 @@ func TestOrderOfIdleConnections(t *testing.T) {
 		}
 		c.Changed(conn, http.StateIdle)
 		idle = append(idle[1:], conn)
+	}
+}
+
+// deadlines is a connection that records the deadlines of writes.
+type deadlines struct {
+	net.Conn
+	set []time.Time
+}
+
+func (d *deadlines) SetWriteDeadline(t time.Time) error { d.set = append(d.set, t); return nil }
+func (d *deadlines) SetReadDeadline(time.Time) error    { return nil }
+func (d *deadlines) Write(b []byte) (int, error)        { return len(b), nil }
+
+// A deadline of writes is early by less than slack, and never late. One that is removed holds for no later write.
+func TestWriteDeadlines(t *testing.T) {
+	inner := &deadlines{}
+	conn, start := &counted{Conn: inner}, time.Now()
+	at := func(d time.Duration) time.Time { return start.Add(d) }
+	write := time.Unix(1, 0) // stands for a write
+	for i, step := range []struct{ of, set time.Time }{
+		{of: time.Time{}}, // there is none
+		{of: write},
+		{at(10 * time.Second), at(10 * time.Second)},
+		{of: at(10 * time.Second)},
+		{of: at(10*time.Second + slack - 1)},
+		{of: write},
+		{of: time.Time{}}, // until the next write
+		{of: at(10*time.Second + 1)},
+		{of: write},
+		{at(10*time.Second + slack), at(10*time.Second + slack)},
+		{at(5 * time.Second), at(5 * time.Second)}, // earlier
+		{of: time.Time{}},
+		{of: write, set: time.Time{}.Add(1)}, // removed
+		{of: write},
+		{at(5*time.Second + 1), at(5*time.Second + 1)},
+	} {
+		before, err := len(inner.set), error(nil)
+		if step.of.Equal(write) {
+			_, err = conn.Write(nil)
+		} else {
+			err = conn.SetWriteDeadline(step.of)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []time.Time
+		switch {
+		case step.set.Equal(time.Time{}.Add(1)):
+			want = []time.Time{{}}
+		case !step.set.IsZero():
+			want = []time.Time{step.set}
+		}
+		if set := inner.set[before:]; !slices.Equal(set, want) {
+			t.Errorf("step %d set %v, want %v", i, set, want)
+		}
+	}
+	if err := conn.SetDeadline(at(time.Second)); err != nil || !inner.set[len(inner.set)-1].Equal(at(time.Second)) {
+		t.Errorf("SetDeadline: %v, set %v", err, inner.set)
 	}
 }
