@@ -169,7 +169,7 @@ func TestPatterns(t *testing.T) {
 		byPID[p.PID] = p
 	}
 	want := map[string][2]int{"two_optimizers": {2, 2}, "parts": {3, 1}, "groups": {3, 1}, "engine": {1, 1},
-		"subclass": {1, 1}, "closure": {1, 1}, "raises": {1, 1}}
+		"subclass": {1, 1}, "closure": {1, 1}, "raises": {1, 1}, "other_raises": {1, 1}, "leaves": {1, 1}}
 	for line := range strings.Lines(out) {
 		var name string
 		var pid int

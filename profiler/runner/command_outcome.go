@@ -43,16 +43,17 @@ func (e *commandExit) read(out string) {
 	}
 }
 
-// readLog reads the step times of the log. They count if the hook saw no step; else the two are compared.
+// readLog reads the step times of the log. They count if the hook saw no step; else the two are compared, unless the log is a
+// progress bar that may count anything.
 func (e *commandExit) readLog() {
-	if !e.logged {
+	if !e.logged || e.log.Bare && len(e.processes) > 0 {
 		return
 	}
 	c, steps := &e.config, 0
 	if e.spec.EndsItself() {
 		steps = e.spec.Steps()
 	}
-	if e.refused = e.log.Check(c.Plan, c.Seq(), steps); e.refused != nil {
+	if e.refused = e.log.Check(c.Plan, c.Seq(), steps, e.spec.WarmUp); e.refused != nil {
 		return
 	}
 	var err error

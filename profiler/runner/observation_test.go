@@ -25,6 +25,7 @@ func TestObservation(t *testing.T) {
 	log := &trainlog.Log{Format: trainlog.Megatron, GlobalBatch: 2, Lines: []trainlog.Line{{Step: 5, Sec: 9}, {Step: 10, Sec: 0.7}}}
 	other := *log
 	other.GlobalBatch = 5
+	bare := &trainlog.Log{Format: trainlog.Trainer, Bare: true, Total: 60, Lines: []trainlog.Line{{Step: 5, Sec: 9}, {Step: 10, Sec: 0.25}}}
 	config := tiny(1)
 	params := number(config.Model.Params())
 	device := map[bool]string{true: "cpu", false: "cuda"}
@@ -40,6 +41,7 @@ func TestObservation(t *testing.T) {
 	}{
 		{"hook", lines(own, params, 30), nil, profiler.Exit{}, spec.OK, 25, 0.5, ""},
 		{"log", "", log, profiler.Exit{}, spec.OK, 1, 0.7, ""},
+		{"bar of micro-batches", lines(own, params, 30), bare, profiler.Exit{}, spec.OK, 25, 0.5, ""},
 		{"killed", lines(own, params, 30), nil, profiler.Exit{Code: -1, Signal: "killed"}, spec.OK, 25, 0.5, `ended by signal "killed"`},
 		{"other batch", lines(own, params, 30), &other, profiler.Exit{}, spec.Failed, 0, 0, "has 5 samples per step"},
 		{"other device", lines(foreign, params, 30), nil, profiler.Exit{}, spec.OK, 25, 0.5, "the program trains on " + foreign},

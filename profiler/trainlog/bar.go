@@ -34,6 +34,52 @@ func clock(text string) (sec float64) {
 	return sec
 }
 
+// maxBars is the number of progress bars that are told apart.
+const maxBars = 64
+
+// bar returns the log of the progress bar of a total. Beyond maxBars it is kept for no other line.
+func (r *Reader) bar(total int) *Log {
+	for _, b := range r.bars {
+		if b.Total == total {
+			return b
+		}
+	}
+	b := &Log{Format: Trainer, Total: total}
+	if len(r.bars) < maxBars {
+		r.bars = append(r.bars, b)
+	}
+	return b
+}
+
+// trainerLog returns the log of Trainer with the lines of the progress bar that counts training steps: the one of as many
+// steps as Trainer prints at its start or its end. Without these, it is the first one that ran at least half as long as the
+// longest: bars of examples are shorter, and those of epochs and of evaluations come later.
+func (r *Reader) trainerLog() (l Log, ok bool) {
+	l = Log{Format: Trainer, Bare: true}
+	if own := r.logs[Trainer]; own != nil {
+		l, l.Bare = *own, false
+	}
+	longest := 0.0
+	for _, b := range r.bars {
+		longest = max(longest, b.ran)
+	}
+	for _, b := range r.bars {
+		off := math.Abs(float64(b.Total - l.RunSteps))
+		switch {
+		case l.Total > 0 && b.Total != l.Total:
+		case l.Total == 0 && l.RunSteps > 0 && off > 1+rateRounding*l.RunSec:
+		case l.Total == 0 && l.RunSteps == 0 && b.ran < longest/2:
+		default:
+			l.Lines, l.Total = b.Lines, b.Total
+			return l, true
+		}
+	}
+	return l, l.RunSteps > 0
+}
+
+// rateRounding is the largest error of Trainer's train_steps_per_second, which has three decimal places.
+const rateRounding = 0.0005
+
 // barRate is what a progress bar shows, which is not the rate since the line before.
 type barRate struct {
 	sec      float64 // of a unit; 0: the line is of no bar

@@ -1,6 +1,7 @@
 package trainlog
 
 import (
+	"fmt"
 	"math"
 	"regexp"
 	"slices"
@@ -86,5 +87,47 @@ func TestLongBars(t *testing.T) {
 	got, err := l.Time(plan(1, 1, 1), 0, 5, 0)
 	if err != nil || len(got.StepSec) < 5 || math.Abs(stats.Median(got.StepSec)-1) > 0.011 {
 		t.Errorf("%+v, %v; want steps of 1 s", got, err)
+	}
+}
+
+// writeBar writes a progress bar of a total that takes some seconds.
+func writeBar(text *strings.Builder, total, sec int) {
+	for i := 1; i <= total; i++ {
+		at := i * sec / total
+		fmt.Fprintf(text, "\r 5%%|#   | %d/%d [%02d:%02d<00:00, %.2fit/s]", i, total, at/60, at%60, float64(total)/float64(sec))
+	}
+	text.WriteString("\n")
+}
+
+// TestOtherBars: bars of examples, epochs and evaluations are none of training steps.
+func TestOtherBars(t *testing.T) {
+	for name, c := range map[string]struct {
+		write func(*strings.Builder)
+		total int
+	}{
+		"examples first":  {func(text *strings.Builder) { writeBar(text, 3000, 3); writeBar(text, 200, 100); writeBar(text, 50, 5) }, 200},
+		"evaluations":     {func(text *strings.Builder) { writeBar(text, 100, 60); writeBar(text, 30, 40); writeBar(text, 30, 40) }, 100},
+		"outer of epochs": {func(text *strings.Builder) { writeBar(text, 100, 60); writeBar(text, 100, 60); writeBar(text, 2, 120) }, 100},
+		"known at the end": {func(text *strings.Builder) {
+			writeBar(text, 500, 100)
+			writeBar(text, 200, 60)
+			text.WriteString("{'train_runtime': 60.2, 'train_samples_per_second': 13.29, 'train_steps_per_second': 3.322, 'epoch': 1.0}\n")
+		}, 200},
+		"known at the start": {func(text *strings.Builder) {
+			text.WriteString("  Total optimization steps = 200\n")
+			writeBar(text, 500, 100)
+			writeBar(text, 200, 60)
+		}, 200},
+		"diffusers": {func(text *strings.Builder) {
+			var steps strings.Builder
+			writeBar(&steps, 200, 60)
+			text.WriteString(strings.ReplaceAll(steps.String(), "\r", "\rSteps: "))
+		}, 200},
+	} {
+		var text strings.Builder
+		c.write(&text)
+		if l, err := Read(strings.NewReader(text.String()), ""); err != nil || l.Total != c.total || l.Lines[len(l.Lines)-1].Step != c.total {
+			t.Errorf("%s: %d lines of %d steps, %v, want %d", name, len(l.Lines), l.Total, err, c.total)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package trainlog
 
 import (
+	"cmp"
 	"math"
 	"regexp"
 	"strconv"
@@ -50,20 +51,37 @@ func re(pattern string) *regexp.Regexp {
 var (
 	megatronTotal    = re(`\biteration +[0-9]+/ *NUMBER *\|`)
 	megatronTime     = re(`elapsed time per iteration \(ms\): *NUMBER`)
+	megatronSec      = re(`elapsed time per iteration \(s\): *NUMBER`)
 	megatronBatch    = re(`global batch size: *NUMBER`)
 	megatronMemory   = re(`memory \(MB\).*\| max allocated: *NUMBER`)
 	megatronReserved = re(`memory \(MB\).*\| max reserved: *NUMBER`)
 	megatronStep     = regexp.MustCompile(`\biteration +([0-9]+)/`)
+	megatronArgument = regexp.MustCompile(`^(\w+) \.{3,} (\d+)$`)
 )
 
 // megatron reads "iteration 10/ 500 | consumed samples: 640 | elapsed time per iteration (ms): 1310.5 | ... | global batch
-// size: 64 |", which is the mean since the line before, and "[Rank 0] (after 10 iterations) memory (MB) | ...", in MiB.
+// size: 64 |", which is the mean since the line before, the same in seconds of Megatron-DeepSpeed, "[Rank 0] (after 10
+// iterations) memory (MB) | ...", in MiB, and the arguments "micro_batch_size ........ 4".
 func megatron(text string) (l Log, ok bool) {
+	if m := megatronArgument.FindStringSubmatch(text); m != nil {
+		if v := megatronArguments(&l)[m[1]]; v != nil {
+			*v = int(min(parse(m[2]), maxCount))
+			return l, true
+		}
+		return l, false
+	}
 	if peak := field(megatronMemory, text); peak > 0 {
 		return Log{PeakBytes: peak * (1 << 20), ReservedBytes: field(megatronReserved, text) * (1 << 20)}, true
 	}
-	line := Line{Step: count(megatronStep, text), Sec: field(megatronTime, text) / 1e3, GlobalBatch: count(megatronBatch, text)}
+	sec := cmp.Or(field(megatronTime, text)/1e3, field(megatronSec, text))
+	line := Line{Step: count(megatronStep, text), Sec: sec, GlobalBatch: count(megatronBatch, text)}
 	return Log{Lines: []Line{line}, Total: count(megatronTotal, text)}, line.Step > 0 && line.Sec > 0
+}
+
+// megatronArguments returns where the arguments of Megatron-LM belong that a plan has too.
+func megatronArguments(l *Log) map[string]*int {
+	return map[string]*int{"micro_batch_size": &l.MicroBatch, "seq_length": &l.SeqLen, "data_parallel_size": &l.DP, "tensor_model_parallel_size": &l.TP,
+		"pipeline_model_parallel_size": &l.PP, "context_parallel_size": &l.CP}
 }
 
 var (
@@ -90,7 +108,7 @@ var (
 	deepCurrent = re(`\bCurrSamplesPerSec=NUMBER`)
 	deepMean    = re(`\b(?:RunningAvg)?SamplesPerSec=NUMBER`)
 	deepMemory  = re(`\bMaxMemAllocated=NUMBER *GB`)
-	deepTime    = regexp.MustCompile(`^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\]`)
+	deepTime    = regexp.MustCompile(`\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\]`)
 )
 
 // deepSpeed reads "[TIME] [INFO] [timer.py:197:stop] 0/17, RunningAvgSamplesPerSec=..., CurrSamplesPerSec=...,
@@ -131,6 +149,7 @@ func lightning(text string) (l Log, ok bool) {
 
 var (
 	trainerBatch   = re(`Total train batch size \(w\. parallel, distributed & accumulation\) = NUMBER`)
+	trainerMicro   = re(`Instantaneous batch size per device = NUMBER`)
 	trainerAccum   = re(`Gradient Accumulation steps = NUMBER`)
 	trainerTotal   = re(`Total optimization steps = NUMBER`)
 	trainerRuntime = re(`'train_runtime': '?NUMBER`)
@@ -138,9 +157,11 @@ var (
 )
 
 // trainer reads the progress bar "20%|##        | 20/100 [00:10<00:40, 2.00it/s]", of steps, the settings that Trainer
-// prints at the start, and {'train_runtime': ..., 'train_steps_per_second': ...} at the end.
+// prints at the start, and {'train_runtime': ..., 'train_steps_per_second': ...} at the end. The bar of diffusers has "Steps: "
+// in front.
 func trainer(text string) (l Log, ok bool) {
-	l = Log{GlobalBatch: count(trainerBatch, text), AccumSteps: count(trainerAccum, text), Total: count(trainerTotal, text)}
+	text = strings.TrimPrefix(text, "Steps: ")
+	l = Log{GlobalBatch: count(trainerBatch, text), MicroBatch: count(trainerMicro, text), AccumSteps: count(trainerAccum, text), Total: count(trainerTotal, text)}
 	if rate := field(trainerSteps, text); rate > 0 {
 		l.RunSec = field(trainerRuntime, text)
 		l.RunSteps = int(math.Round(min(rate*l.RunSec, maxCount)))
@@ -149,7 +170,7 @@ func trainer(text string) (l Log, ok bool) {
 	if line, total := progress(text); line.Step > 0 && !strings.HasPrefix(text, "Epoch ") && !strings.Contains(text, ": ") {
 		l.Lines, l.Total = []Line{line}, total
 	}
-	return l, len(l.Lines) > 0 || l.GlobalBatch+l.AccumSteps+l.Total > 0
+	return l, len(l.Lines) > 0 || l.GlobalBatch+l.MicroBatch+l.AccumSteps+l.Total > 0
 }
 
 var (

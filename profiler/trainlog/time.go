@@ -17,25 +17,31 @@ type Timing struct {
 	Warnings []string
 }
 
-// Check returns an error if the log contradicts a plan, samples of seq tokens, or a number of steps; 0 steps = any.
-func (l *Log) Check(p spec.Plan, seq, steps int) error {
+// Check returns an error if the log contradicts a plan, samples of seq tokens, or a number of steps; 0 steps = any. The first
+// warmup steps may have smaller batches, as those of a ramp-up.
+func (l *Log) Check(p spec.Plan, seq, steps, warmup int) error {
 	p = p.Normal()
 	for _, c := range []struct {
 		what      string
 		log, plan int
 	}{
 		{"samples per step", l.GlobalBatch, p.GlobalBatch()},
+		{"samples per micro-batch", l.MicroBatch, p.MicroBatch},
 		{"tokens per sample", l.SeqLen, seq},
 		{"micro-batches per step", l.AccumSteps, p.AccumSteps},
 		{"training steps", l.Total, steps},
+		{"data-parallel replicas", l.DP, p.DP},
+		{"tensor-parallel ranks", l.TP, p.TP},
+		{"pipeline stages", l.PP, p.PP},
+		{"context-parallel ranks", l.CP, p.CP},
 	} {
 		if c.log > 0 && c.plan > 0 && c.log != c.plan {
 			return fmt.Errorf("trainlog: the log of %s has %d %s, the plan %s has %d", l.Format, c.log, c.what, p, c.plan)
 		}
 	}
 	for _, line := range l.Lines {
-		if line.GlobalBatch > 0 && line.GlobalBatch != p.GlobalBatch() {
-			return fmt.Errorf("trainlog: step %d in the log of %s has %d samples, the plan %s has %d", line.Step, l.Format, line.GlobalBatch, p, p.GlobalBatch())
+		if line.Step > warmup && line.GlobalBatch > 0 && line.GlobalBatch != p.GlobalBatch() {
+			return fmt.Errorf("trainlog: step %d in the log of %s has %d samples per step, the plan %s has %d", line.Step, l.Format, line.GlobalBatch, p, p.GlobalBatch())
 		}
 	}
 	return nil
@@ -58,11 +64,8 @@ func (l *Log) Time(p spec.Plan, seq, warmup, timed int) (t Timing, err error) {
 	}
 	for i, line := range lines {
 		from, to := before, line.Step/unit
-		if i == 0 {
-			from = max(to-1, 0) // an interval of unknown length: take it for one step, the warm-up decides
-			if len(lines) > 1 {
-				from = max(0, to-(lines[1].Step-line.Step)/unit)
-			}
+		if i == 0 && len(lines) > 1 {
+			from = max(0, to-(lines[1].Step-line.Step)/unit) // a single line may be of the warm-up too
 		}
 		before = to
 		sec := l.stepSec(line, p, seq) * float64(unit)

@@ -46,13 +46,19 @@ type Log struct {
 	Format      Format
 	Lines       []Line  // in order, one for each step number
 	GlobalBatch int     // samples of a step
+	MicroBatch  int     // samples of a micro-batch
 	SeqLen      int     // tokens of a sample
 	AccumSteps  int     // micro-batches of a step
 	Total       int     // steps that the program was to make
+	DP, TP      int     // parallel degrees
+	PP, CP      int     // as DP
+	Bare        bool    // only a progress bar says that it is a log of Trainer; it may count anything
 	RunSec      float64 // of the whole training, start and end included
 	RunSteps    int     // its steps
 	// PeakBytes is the largest peak of tensors on a device, ReservedBytes that of the allocator.
 	PeakBytes, ReservedBytes float64
+
+	ran, elapsed float64 // seconds of a progress bar, those of its restarts together, and those since the last start
 }
 
 // maxLine is the length of the longest line that is read; of longer ones the rest is ignored.
@@ -70,6 +76,7 @@ type Reader struct {
 	at   time.Time // of the last bytes of rest
 	rest []byte    // of an unfinished line
 	logs map[Format]*Log
+	bars []*Log // of Trainer's format, one for each total, in order
 }
 
 var _ io.Writer = (*Reader)(nil)
@@ -99,22 +106,34 @@ func (r *Reader) keep(p []byte) {
 // Log returns the log so far. ok is false if no line of a known format was written. format selects one of several, "" =
 // the first one of Formats that the log has.
 func (r *Reader) Log(format Format) (l Log, ok bool) {
-	if len(r.rest) > 0 {
+	if n := len(r.rest); n > 0 && !('0' <= r.rest[n-1] && r.rest[n-1] <= '9') { // else digits may be missing
 		r.line(string(r.rest))
 		r.rest = r.rest[:0]
 	}
 	for _, f := range Formats() {
-		if found := r.logs[f]; found != nil && (len(found.Lines) > 0 || found.RunSteps > 0) && (format == "" || format == f) {
-			return *found, true
+		if format != "" && format != f {
+			continue
+		}
+		if f == Trainer {
+			l, ok = r.trainerLog()
+		} else if found := r.logs[f]; found != nil {
+			l, ok = *found, len(found.Lines) > 0
+		}
+		if ok {
+			return l, true
 		}
 	}
 	return Log{}, false
 }
 
-// Read reads a whole log.
+// Read reads a whole log, of text or compressed by gzip.
 func Read(in io.Reader, format Format) (Log, error) {
 	var r Reader
-	if _, err := io.Copy(&r, in); err != nil {
+	text, err := plainText(in)
+	if err == nil {
+		_, err = io.Copy(&r, text)
+	}
+	if err != nil {
 		return Log{}, fmt.Errorf("trainlog: %w", err)
 	}
 	l, ok := r.Log(format)
@@ -127,8 +146,10 @@ func Read(in io.Reader, format Format) (Log, error) {
 var (
 	// colours matches the control sequences of terminals (ECMA-48, CSI).
 	colours = regexp.MustCompile("\x1b\\[[0-9;?]*[ -/]*[@-~]")
-	// label matches what launchers put before the lines of a rank: torchrun, srun, and DeepSpeed's stdout.
-	label = regexp.MustCompile(`^(?:\[(?:rank|default)?\d+\]:\s*|\d+: |std(?:out|err): )+`)
+	// label matches what launchers put before the lines of a rank or a container: torchrun, srun, DeepSpeed and pdsh, mpirun, Ray,
+	// kubectl logs and container runtimes.
+	label = regexp.MustCompile(`^(?:\[(?:rank|default)?\d+\]:\s*|\d+: |std(?:out|err): |\[\d+,\d+\]<std(?:out|err)>: ?|\(\w+ pid=[^)]*\) ` +
+		`|\[pod/[^]]*\] |\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) (?:std(?:out|err) [FP] )?)+`)
 )
 
 func (r *Reader) line(text string) {
@@ -140,6 +161,10 @@ func (r *Reader) line(text string) {
 				if got.Lines[i].bar.sec > 0 {
 					got.Lines[i].At = r.at
 				}
+			}
+			if f == Trainer && len(got.Lines) > 0 {
+				r.bar(got.Total).add(got)
+				continue
 			}
 			r.log(f).add(got)
 		}
@@ -158,18 +183,20 @@ func (r *Reader) log(f Format) *Log {
 
 // add adds what a line says. Ranks may print the same line, and a restart repeats steps: the first line of a step counts.
 func (l *Log) add(got Log) {
-	if l.Total > 0 && got.Total > 0 && got.Total != l.Total {
-		return // of another progress bar
-	}
 	for _, line := range got.Lines {
+		if line.bar.elapsed < l.elapsed {
+			l.elapsed = 0
+		}
+		l.ran, l.elapsed = l.ran+line.bar.elapsed-l.elapsed, line.bar.elapsed
 		n := len(l.Lines)
 		if n < maxLines && (n == 0 || line.Step > l.Lines[n-1].Step) {
 			l.Lines = append(l.Lines, line)
 		}
-		l.GlobalBatch = cmp.Or(l.GlobalBatch, line.GlobalBatch)
 	}
-	l.GlobalBatch, l.SeqLen = cmp.Or(l.GlobalBatch, got.GlobalBatch), cmp.Or(l.SeqLen, got.SeqLen)
-	l.AccumSteps, l.Total = cmp.Or(l.AccumSteps, got.AccumSteps), cmp.Or(l.Total, got.Total)
+	for _, v := range [][2]*int{{&l.GlobalBatch, &got.GlobalBatch}, {&l.MicroBatch, &got.MicroBatch}, {&l.SeqLen, &got.SeqLen}, {&l.AccumSteps, &got.AccumSteps},
+		{&l.Total, &got.Total}, {&l.DP, &got.DP}, {&l.TP, &got.TP}, {&l.PP, &got.PP}, {&l.CP, &got.CP}} {
+		*v[0] = cmp.Or(*v[0], *v[1])
+	}
 	l.RunSteps, l.RunSec = cmp.Or(l.RunSteps, got.RunSteps), cmp.Or(l.RunSec, got.RunSec)
 	l.PeakBytes, l.ReservedBytes = max(l.PeakBytes, got.PeakBytes), max(l.ReservedBytes, got.ReservedBytes)
 }

@@ -64,7 +64,7 @@ func TestLogs(t *testing.T) {
 			if l.Format != c.format || !near(l.PeakBytes, c.peak) || !near(l.ReservedBytes, c.reserved) {
 				t.Errorf("format %s, peak %g, reserved %g", l.Format, l.PeakBytes, l.ReservedBytes)
 			}
-			if err := l.Check(c.plan, 2048, 0); err != nil {
+			if err := l.Check(c.plan, 2048, 0, 0); err != nil {
 				t.Error(err)
 			}
 			got, err := l.Time(c.plan, 2048, c.warmup, 0)
@@ -93,7 +93,7 @@ func TestCheck(t *testing.T) {
 		{"nemo.log", plan(1, 8, 1), 0, 0, "has 32 samples per step"},
 	} {
 		l := readFile(t, c.file)
-		if err := l.Check(c.plan, c.seq, c.steps); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := l.Check(c.plan, c.seq, c.steps, 0); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.file, err, c.want)
 		}
 	}
@@ -131,7 +131,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		_ = l.Check(plan(2, 2, 2), 128, 10)
+		_ = l.Check(plan(2, 2, 2), 128, 10, 0)
 		got, err := l.Time(plan(2, 2, 2), 128, 1, 10)
 		for _, sec := range got.StepSec {
 			if err == nil && !(sec > 0 && !math.IsInf(sec, 0)) {

@@ -140,6 +140,7 @@ class Recorder:
         self._faults = 0
         self._spent = 0.0  # CPU seconds in this hook, without its start
         self._running = None  # weak reference to the running optimizer, the outermost one if they nest
+        self._inner = {}  # optimizer id -> self.backwards at its call within the running one
         self._called = {}  # optimizer id -> self.backwards at its last call in this training step
         self._open = None  # the mark of this training step
         self._closed = []  # marks of ended steps, in order, not yet written
@@ -205,11 +206,14 @@ class Recorder:
         running = self._running() if self._running is not None else None
         if running is None or running is opt:
             self._running = weakref.ref(opt)
+            self._inner.clear()
 
     @_guarded
     def end(self, opt):
         if self._running is None or self._running() is not opt:
-            return  # the step of an inner optimizer
+            # The step of an inner optimizer, unless it comes again after a backward pass: then the outer one has raised.
+            if self._inner.setdefault(id(opt), self.backwards) == self.backwards:
+                return
         self._running = None
         cuda = self._torch.cuda
         if cuda.is_initialized() and cuda.is_current_stream_capturing():
@@ -282,6 +286,7 @@ class Recorder:
     def _start(self, opt):
         torch = self._torch
         rank, world = _rank(torch)
+        self._finish_at_exit()
         name = os.path.join(self.out, "rank%d-%d.jsonl" % (rank, self.pid))
         self._file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600)
         cuda = torch.cuda.is_initialized()
@@ -292,6 +297,20 @@ class Recorder:
             "optimizer": type(opt).__name__, "backward_counted": self._counts_backward,
             "parameters": sum(p.numel() for group in opt.param_groups for p in group["params"]),
         }))
+
+    def _finish_at_exit(self):
+        """Calls finish before os._exit, which ends the forked children of multiprocessing, and which atexit does not see."""
+        leave = os._exit
+        if getattr(leave, "pacer_hook", False):
+            return
+
+        @functools.wraps(leave)
+        def finished(status):
+            self.finish()
+            leave(status)
+
+        finished.pacer_hook = True
+        os._exit = finished
 
     @_guarded
     def finish(self):
@@ -312,6 +331,7 @@ class Recorder:
             line["error"] = "%s: %s" % (type(error).__name__, str(error)[:2000])
             line["oom"] = _is_oom(error)
         self._write(json.dumps(line))
+        self.dead = True
 
     def fault(self, where, error):
         """Writes an error of the hook. It must not raise."""

@@ -100,7 +100,33 @@ def raises():  # a step that fails, and is tried again
             pass
 
 
-for pattern in (two_optimizers, parts, groups, engine, subclass, closure, raises):
+def other_raises():  # the step of one optimizer fails, and training goes on with another one: its first step is not seen
+    class Fails(torch.optim.SGD):
+        def step(self, closure=None):
+            raise RuntimeError("always")
+
+    a = layer()
+    fails, o = Fails(a.parameters(), lr=1e-3), torch.optim.SGD(a.parameters(), lr=1e-3)
+    backward(a)
+    try:
+        fails.step()
+    except RuntimeError:
+        pass
+    for _ in range(STEPS + 1):
+        backward(a)
+        o.step()
+
+
+def leaves():  # ends as the forked children of multiprocessing do, without functions of atexit
+    a = layer()
+    o = torch.optim.SGD(a.parameters(), lr=1e-3)
+    for _ in range(STEPS):
+        backward(a)
+        o.step()
+    os._exit(0)
+
+
+for pattern in (two_optimizers, parts, groups, engine, subclass, closure, raises, other_raises, leaves):
     pid = os.fork()
     if pid == 0:
         pattern()
