@@ -18,8 +18,9 @@ import (
 // PlanVariable has the plan that a command is to run with, in the form of spec.ParsePlan.
 const PlanVariable = "PACER_PLAN"
 
-// Run runs cmd until it ends. It has the standard streams of this process unless it has others, and gets SIGTERM, SIGINT
-// and SIGHUP of this process; then stopped is true. A terminal sends SIGINT to both, so it is not sent again.
+// Run runs cmd until it ends. It has the standard streams of this process unless it has others. It gets SIGUSR1 and SIGUSR2
+// of this process, and SIGTERM, SIGINT, SIGQUIT and SIGHUP; after one of these stopped is true. A terminal sends SIGINT and
+// SIGQUIT to both, so they are not sent again.
 func Run(cmd *exec.Cmd) (stopped bool, err error) {
 	cmd.Stdin = os.Stdin
 	if cmd.Stdout == nil {
@@ -28,7 +29,7 @@ func Run(cmd *exec.Cmd) (stopped bool, err error) {
 	if cmd.Stderr == nil {
 		cmd.Stderr = os.Stderr
 	}
-	caught := []os.Signal{syscall.SIGTERM, syscall.SIGINT}
+	caught := slices.Concat([]os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT}, userSignals)
 	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
 		caught = append(caught, syscall.SIGHUP)
 	}
@@ -44,8 +45,8 @@ func Run(cmd *exec.Cmd) (stopped bool, err error) {
 	for {
 		select {
 		case s := <-signals:
-			stopped = true
-			if s != syscall.SIGINT || !terminal {
+			stopped = stopped || !slices.Contains(userSignals, s)
+			if s != syscall.SIGINT && s != syscall.SIGQUIT || !terminal {
 				_ = cmd.Process.Signal(s)
 			}
 		case err := <-ended:

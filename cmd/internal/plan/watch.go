@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
 
 	"github.com/pacer-ml/pacer/cmd/internal/child"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
@@ -93,12 +92,12 @@ func runWatch(c *cli.Context) error {
 	command.ShowProgress(c, nil) // the command has the terminal
 	w := &watch{c: c, ctx: context.WithoutCancel(c.Context)}
 	cmd := exec.Command(args[0], args[1:]...)
-	logs, end := w.begin(cmd)
+	out, end := w.begin(cmd)
 	defer end()
 	stop := w.repeat(c.Duration("every"))
 	stopped, err := child.Run(cmd)
 	stop()
-	w.finish(logs(), err, stopped)
+	w.finish(out.wait(), err, stopped)
 	var exit *exec.ExitError
 	if err == nil || errors.As(err, &exit) {
 		if code := child.Code(err); code != 0 {
@@ -109,9 +108,9 @@ func runWatch(c *cli.Context) error {
 	return fail.WithCode(child.Code(err), fmt.Errorf("watch: %w", err))
 }
 
-// begin prepares cmd to be measured. It returns the log at the end of cmd, and what is to be called last.
-func (w *watch) begin(cmd *exec.Cmd) (logs func() *trainlog.Log, end func()) {
-	logs, end = func() *trainlog.Log { return nil }, func() {}
+// begin prepares cmd to be measured. It returns its output that is read, and what is to be called last.
+func (w *watch) begin(cmd *exec.Cmd) (out outputs, end func()) {
+	end = func() {}
 	subject, err := w.resolve(cmd.Args)
 	var dir *tempdir.Dir
 	if err == nil {
@@ -119,75 +118,33 @@ func (w *watch) begin(cmd *exec.Cmd) (logs func() *trainlog.Log, end func()) {
 	}
 	if err != nil {
 		w.complain(fmt.Errorf("the run is not measured: %w", err))
-		return logs, end
+		return nil, end
 	}
-	out, vars := hook.Out(dir.Path("")), []string(nil)
+	steps, vars := hook.Out(dir.Path("")), []string(nil)
 	if shared := w.c.String("shared"); shared != "" {
 		w.node = rand.Text()
-		out, err = runDir(shared)
+		steps, err = runDir(shared)
 	}
 	if err == nil {
-		vars, err = hook.Write(dir.Path(""), out, os.Getenv("PYTHONPATH"))
+		vars, err = hook.Write(dir.Path(""), steps, os.Getenv("PYTHONPATH"))
+	}
+	if err == nil {
+		out, err = readOutput(cmd, w.run.Format)
 	}
 	if err != nil {
 		dir.Remove()
 		w.complain(fmt.Errorf("the run is not measured: %w", err))
-		return logs, end
+		return out, end
 	}
-	w.subject, w.hook, w.began = subject, out, time.Now()
+	w.subject, w.hook, w.began = subject, steps, time.Now()
 	cmd.Env = append(append(os.Environ(), vars...), hook.NodeVar+"="+w.node)
-	return readOutput(cmd, w.run.Format), dir.Remove
+	return out, dir.Remove
 }
 
 // complain prints an error of watch itself.
 func (w *watch) complain(err error) {
 	text := strings.Join(strings.Fields(command.Message(err)), " ")
 	fmt.Fprintf(w.c.App.ErrWriter, "pacer watch: %s\n", strings.ReplaceAll(text, "watch: ", ""))
-}
-
-// tee writes to a file and reads what is written as a log.
-type tee struct {
-	out *os.File
-	log trainlog.Reader
-}
-
-func (t *tee) Write(p []byte) (int, error) {
-	n, err := t.out.Write(p)
-	_, _ = t.log.Write(p[:n])
-	return n, err
-}
-
-// readOutput reads the output of cmd that is no terminal as a log. A command that sees a pipe in place of one prints other
-// things.
-func readOutput(cmd *exec.Cmd, format trainlog.Format) (logs func() *trainlog.Log) {
-	var tees []*tee
-	open := func(f *os.File) *tee {
-		if term.IsTerminal(int(f.Fd())) {
-			return nil
-		}
-		t := &tee{out: f, log: trainlog.Reader{Now: time.Now}}
-		tees = append(tees, t)
-		return t
-	}
-	if t := open(os.Stdout); t != nil {
-		cmd.Stdout = t
-	}
-	out, outErr := os.Stdout.Stat()
-	both, bothErr := os.Stderr.Stat()
-	if outErr == nil && bothErr == nil && os.SameFile(out, both) {
-		cmd.Stderr = cmd.Stdout // one pipe keeps the order
-	} else if t := open(os.Stderr); t != nil {
-		cmd.Stderr = t
-	}
-	return func() *trainlog.Log {
-		var most *trainlog.Log // such as a progress bar on standard error, beside a summary on standard output
-		for _, t := range tees {
-			if l, ok := t.log.Log(format); ok && (most == nil || len(l.Lines) > len(most.Lines)) {
-				most = &l
-			}
-		}
-		return most
-	}
 }
 
 // pollShare is the least time between two looks at a running command in terms of the time of a look.
