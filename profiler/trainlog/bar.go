@@ -9,6 +9,9 @@ import (
 // bar matches a progress bar of tqdm: count, total, elapsed time, rate and its unit.
 var bar = regexp.MustCompile(`\|\s*([0-9]+)/([0-9]+) \[([0-9:]+)<[0-9:?]+, +([0-9.]+)(it/s|s/it)`)
 
+// barUnits are the units of its rate.
+var barUnits = []string{"it/s", "s/it"}
+
 // progress reads a progress bar; step and total count its units.
 func progress(text string) (line Line, total int) {
 	m := bar.FindStringSubmatch(text)

@@ -9,9 +9,20 @@ import (
 	"time"
 )
 
-// readers read one line of each format; ok is false for all other lines.
-var readers = map[Format]func(text string) (l Log, ok bool){
-	Megatron: megatron, Torchtitan: torchtitan, DeepSpeed: deepSpeed, NeMo: nemo, Lightning: lightning, Trainer: trainer, MaxText: maxText,
+// reader reads the lines of a format.
+type reader struct {
+	read  func(text string) (l Log, ok bool) // ok is false for all other lines
+	words []string                           // one of them is in each line of the format
+}
+
+var readers = map[Format]reader{
+	Megatron:   {megatron, []string{"elapsed time per iteration", "memory (MB)", "...."}},
+	Torchtitan: {torchtitan, []string{"tps:", "Trainer is initialized"}},
+	DeepSpeed:  {deepSpeed, []string{"SamplesPerSec="}},
+	NeMo:       {nemo, []string{"train_step_timing"}},
+	Lightning:  {lightning, barUnits},
+	Trainer:    {trainer, append([]string{"train_runtime", " batch size", "ccumulation steps = ", "optimization steps = "}, barUnits...)},
+	MaxText:    {maxText, []string{"completed step:"}},
 }
 
 // number matches a number, perhaps with separators of thousands.

@@ -130,3 +130,24 @@ func TestLabels(t *testing.T) {
 		t.Errorf("of pdsh: %+v, %v", l, err)
 	}
 }
+
+// otherLine is of no format.
+const otherLine = "node7:1234:5678 [0] NCCL INFO Channel 03/24 : 0[0] -> 1[1] via P2P/CUMEM/read comm 0x55d nranks 08\n"
+
+// TestOtherLines: lines of no format take no time for regular expressions, as their allocations show.
+func TestOtherLines(t *testing.T) {
+	var r Reader
+	line := []byte(otherLine)
+	if n := testing.AllocsPerRun(100, func() { _, _ = r.Write(line) }); n > 0 {
+		t.Errorf("%g allocations, want none", n)
+	}
+}
+
+func BenchmarkOtherLines(b *testing.B) {
+	var r Reader
+	line := []byte(otherLine)
+	b.SetBytes(int64(len(line)))
+	for b.Loop() {
+		_, _ = r.Write(line)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -90,7 +91,7 @@ func (r *Reader) Write(p []byte) (int, error) {
 			break
 		}
 		r.keep(rest[:i])
-		r.line(string(r.rest))
+		r.line(r.rest)
 		r.rest, rest = r.rest[:0], rest[i+1:]
 	}
 	return len(p), nil
@@ -107,7 +108,7 @@ func (r *Reader) keep(p []byte) {
 // the first one of Formats that the log has.
 func (r *Reader) Log(format Format) (l Log, ok bool) {
 	if n := len(r.rest); n > 0 && !('0' <= r.rest[n-1] && r.rest[n-1] <= '9') { // else digits may be missing
-		r.line(string(r.rest))
+		r.line(r.rest)
 		r.rest = r.rest[:0]
 	}
 	for _, f := range Formats() {
@@ -152,22 +153,32 @@ var (
 		`|\[pod/[^]]*\] |\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) (?:std(?:out|err) [FP] )?)+`)
 )
 
-func (r *Reader) line(text string) {
-	text = strings.TrimSpace(colours.ReplaceAllString(text, ""))
-	text = label.ReplaceAllString(text, "")
-	for f, read := range readers {
-		if got, ok := read(text); ok {
-			for i := range got.Lines {
-				if got.Lines[i].bar.sec > 0 {
-					got.Lines[i].At = r.at
-				}
-			}
-			if f == Trainer && len(got.Lines) > 0 {
-				r.bar(got.Total).add(got)
-				continue
-			}
-			r.log(f).add(got)
+// line reads a line. Most lines of a chatty program are of no format: they are told by their words, since the program waits
+// while its output is read.
+func (r *Reader) line(raw []byte) {
+	text := ""
+	for f, reader := range readers {
+		if !slices.ContainsFunc(reader.words, func(w string) bool { return bytes.Contains(raw, []byte(w)) }) {
+			continue
 		}
+		if text == "" {
+			text = strings.TrimSpace(colours.ReplaceAllString(string(raw), ""))
+			text = label.ReplaceAllString(text, "")
+		}
+		got, ok := reader.read(text)
+		if !ok {
+			continue
+		}
+		for i := range got.Lines {
+			if got.Lines[i].bar.sec > 0 {
+				got.Lines[i].At = r.at
+			}
+		}
+		if f == Trainer && len(got.Lines) > 0 {
+			r.bar(got.Total).add(got)
+			continue
+		}
+		r.log(f).add(got)
 	}
 }
 
