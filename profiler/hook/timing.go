@@ -24,8 +24,8 @@ type Timing struct {
 const maxSpread = 0.05
 
 // Time returns the timed steps of the processes of a program on n devices: the steps after the first warmup ones, at
-// most timed of them, 0 = all. A rank that several processes claim counts by the one with most steps. The mean over the ranks is
-// taken, since a rank that is late at the end of one step is early in the next one.
+// most timed of them, 0 = all. A rank that several processes claim counts by the one that trained longest: programs that evaluate
+// may train too. The mean over the ranks is taken, since a rank that is late at the end of one step is early in the next one.
 func Time(all []Process, n, warmup, timed int) (Timing, error) {
 	ranks, err := byRank(all, n)
 	if err != nil {
@@ -60,16 +60,26 @@ func Time(all []Process, n, warmup, timed int) (Timing, error) {
 	return t, nil
 }
 
-// byRank returns the process of each of n ranks.
+// byRank returns the process of each of n ranks. Processes of jobs of another size are left out, unless one of them trained
+// longest.
 func byRank(all []Process, n int) ([]*Process, error) {
+	longest := 0
+	for i := range all {
+		if all[i].trained() > all[longest].trained() {
+			longest = i
+		}
+	}
 	var ranks []*Process
 	for i := range all {
 		p := &all[i]
 		if p.World != n {
-			return nil, fmt.Errorf("hook: the job has %d ranks (WORLD_SIZE), want %d", p.World, n)
+			if world := all[longest].World; world != n {
+				return nil, fmt.Errorf("hook: the job has %d ranks (WORLD_SIZE), want %d", world, n)
+			}
+			continue
 		}
 		if k := len(ranks); k > 0 && ranks[k-1].Rank == p.Rank {
-			if len(p.Steps) > len(ranks[k-1].Steps) {
+			if p.trained() > ranks[k-1].trained() {
 				ranks[k-1] = p
 			}
 			continue
@@ -80,6 +90,14 @@ func byRank(all []Process, n int) ([]*Process, error) {
 		return nil, fmt.Errorf("hook: %d ranks stepped an optimizer, want %d", len(ranks), n)
 	}
 	return ranks, nil
+}
+
+// trained returns the seconds from the first step to the last one.
+func (p *Process) trained() float64 {
+	if len(p.Steps) == 0 {
+		return 0
+	}
+	return p.Steps[len(p.Steps)-1].End - p.Steps[0].End
 }
 
 // merge takes the largest memory and time of the hook over the ranks, and returns the faults of all of them.

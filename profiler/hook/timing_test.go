@@ -45,6 +45,14 @@ func TestTime(t *testing.T) {
 	if got, err = Time([]Process{process(0, 1, 1, 1), process(0, 1, 1, 3, 3, 3)}, 1, 1, 9); err != nil || len(got.StepSec) != 3 {
 		t.Errorf("two processes: %+v, %v", got, err)
 	}
+	// Nor is one with more steps in less time, or one of a job of another size.
+	evaluation := process(0, 1, slices.Repeat([]float64{0.01}, 50)...)
+	if got, err = Time([]Process{process(0, 1, 1, 3, 3, 3), evaluation}, 1, 1, 0); err != nil || len(got.StepSec) != 3 {
+		t.Errorf("beside an evaluation: %d steps, %v", len(got.StepSec), err)
+	}
+	if got, err = Time([]Process{ranks[0], evaluation, ranks[1]}, 2, 2, 10); err != nil || len(got.StepSec) != 3 {
+		t.Errorf("beside an evaluation on one rank: %d steps, %v", len(got.StepSec), err)
+	}
 	for _, c := range []struct {
 		all    []Process
 		n      int
