@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"strconv"
@@ -57,12 +58,17 @@ func (f *format) anchors() []string {
 	return []string{"micro-batch-size", "num-layers", "hidden-size", "global-batch-size"}
 }
 
-// slurm sets the nodes of the #SBATCH lines and of sbatch, and the devices of a node: as many as it has GPUs or tasks.
-func (r *Recipe) slurm(s *shell.Script) {
-	if s.Nodes != "" {
-		r.numbers[Nodes], _ = strconv.Atoi(s.Nodes)
+// slurm sets the nodes of the #SBATCH lines, of sbatch and of srun, and the devices of a node: as many as it has GPUs or
+// tasks. mpirun, and srun without nodes, say how many devices there are together.
+func (r *Recipe) slurm(s *shell.Script, command []string) {
+	step := shell.StepOf(command)
+	if nodes := cmp.Or(step.Nodes, s.Nodes); nodes != "" {
+		r.numbers[Nodes], _ = strconv.Atoi(nodes)
 	}
-	for _, text := range []string{s.GPUs, s.Tasks} {
+	if ranks, _ := strconv.Atoi(step.Ranks); ranks > 0 && ranks < keyfile.MaxNumber {
+		r.numbers[Devices] = ranks
+	}
+	for _, text := range []string{s.GPUs, s.Tasks, step.GPUs, step.Tasks} {
 		if n, _ := strconv.Atoi(text); n > r.numbers[PerNode] {
 			r.numbers[PerNode] = n
 		}

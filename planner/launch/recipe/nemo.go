@@ -63,6 +63,15 @@ var nemoYAML = format{
 	finish: nemoFinish, edits: nemoEdits,
 }
 
+// nemoArguments are values of such a configuration in a command, as Hydra takes them: model.num_layers=32.
+var nemoArguments = format{
+	name: "nemo", syntax: isShell, assignments: true, keys: nemoYAML.keys, needs: nemoYAML.needs, inert: append([]string{"config"}, nemoYAML.inert...), weighs: nemoYAML.weighs,
+	finish: func(r *Recipe) {
+		nemoFinish(r)
+		r.assume("the command changes a configuration that is not read: what it does not name has the default of NeMo")
+	},
+}
+
 // unreadNetwork matches names of recipes with layers other than those of a transformer or a hybrid of Mamba.
 var unreadNetwork = regexp.MustCompile(`griffin|hyena|retro|speech|asr|clip|vit|diffusion|imagen|nmt`)
 

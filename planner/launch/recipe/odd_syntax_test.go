@@ -11,6 +11,7 @@ import (
 // Legal but unusual files are read as the frameworks read them, and what is not followed is said.
 func TestOddFiles(t *testing.T) {
 	const megatron = "torchrun --nproc_per_node 8 pretrain_gpt.py --hidden-size 1024 --num-attention-heads 8 --seq-length 512 --micro-batch-size 1 --global-batch-size 64 "
+	const program = "pretrain_gpt.py --hidden-size 1024 --num-attention-heads 8 --seq-length 512 --micro-batch-size 1 --global-batch-size 64 --num-layers 8 --tensor-model-parallel-size 2"
 	for _, tc := range []struct {
 		name, text string
 		want       map[Field]any
@@ -32,6 +33,19 @@ func TestOddFiles(t *testing.T) {
 		{name: "wrap.sh", text: "eval TP=2\nsbatch --nodes=4 --gpus-per-node=4 --wrap=\"srun python pretrain_gpt.py --hidden-size 1024 --num-attention-heads 8 --seq-length 512 --micro-batch-size 1 --global-batch-size 64 --num-layers 8 --tensor-model-parallel-size $TP\"\n", want: map[Field]any{TP: 2, Nodes: 4, PerNode: 4, Devices: 16}},
 		{name: "blanks.sh", text: "eval TP=2\nsbatch --nodes 4 --gpus-per-node 4 --wrap=\"srun python pretrain_gpt.py --hidden-size 1024 --num-attention-heads 8 --seq-length 512 --micro-batch-size 1 --global-batch-size 64 --num-layers 8 --tensor-model-parallel-size $TP\"\n", want: map[Field]any{TP: 2, Nodes: 4, PerNode: 4, Devices: 16}},
 		{name: "wins.sh", text: "TP=2\ncat >job.sh <<X\n#SBATCH --gpus-per-node=8\nsrun python pretrain_gpt.py --hidden-size 1024 --num-attention-heads 8 --seq-length 512 --micro-batch-size 1 --global-batch-size 64 --num-layers 8 --tensor-model-parallel-size $TP\nX\nsbatch --nodes=4 --gpus-per-node=4 job.sh\n", want: map[Field]any{TP: 2, Nodes: 4, PerNode: 4, Devices: 16}},
+		{name: "srun.sh", text: "srun --nodes=1 --ntasks=1 hostname\nsrun -l -N 2 --ntasks-per-node=8 python " + program, want: map[Field]any{TP: 2, Nodes: 2, PerNode: 8, Devices: 16}},
+		{name: "step.sh", text: "#SBATCH --nodes=4 --gpus-per-node=8\nHEAD=$(srun --nodes=1 --ntasks=1 hostname)\nsrun -N2 torchrun --nproc-per-node 8 --nnodes 2 " + program, want: map[Field]any{Nodes: 2, Devices: 16}},
+		{name: "ranks.sh", text: "srun -n 16 python " + program, want: map[Field]any{Devices: 16}},
+		{name: "mpirun.sh", text: "mpirun -np 16 -npernode 4 -x NCCL_DEBUG=INFO python " + program, want: map[Field]any{Devices: 16, PerNode: 4}},
+		{name: "mpi.sh", text: "mpirun -np 2 torchrun --nproc-per-node 8 --nnodes 2 " + program, want: map[Field]any{Nodes: 2, Devices: 16}},
+		{name: "hydra.sh", text: "torchrun --nproc_per_node=8 megatron_gpt_pretraining.py --config-path=conf --config-name=gpt3_5b trainer.devices=8 trainer.num_nodes=2 ++trainer.precision=bf16 " +
+			"model.num_layers=8 model.hidden_size=1024 model.num_attention_heads=8 model.encoder_seq_length=512 model.micro_batch_size=1 model.global_batch_size=64 +model.tensor_model_parallel_size=2",
+			want: map[Field]any{TP: 2, Devices: 16, Layers: 8, SeqLen: 512, Precision: "bf16", GradAccum: 8}, assumed: "a configuration that is not read"},
+		{name: "job.yaml", text: "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: a}\nspec:\n  pytorchReplicaSpecs:\n    Master:\n      replicas: 1\n      template: &t\n        spec:\n          containers:\n          - name: pytorch\n" +
+			"            env: [{name: TP, value: \"2\"}]\n            command: [torchrun, pretrain_gpt.py]\n            args: [" + strings.Join(strings.Fields(strings.TrimSuffix(strings.TrimPrefix(program, "pretrain_gpt.py "), "2")), ", ") + ", $(TP), --bf16]\n" +
+			"            resources: {limits: {nvidia.com/gpu: 8}}\n    Worker:\n      replicas: 3\n      template: *t\n", want: map[Field]any{TP: 2, Nodes: 4, PerNode: 8, Devices: 32, Precision: "bf16"}},
+		{name: "batch.yaml", text: "apiVersion: batch/v1\nkind: Job\nspec:\n  completions: 2\n  template:\n    spec:\n      containers:\n      - name: a\n        command: [bash, -c, \"torchrun --nproc-per-node 8 --nnodes 2 " + strings.TrimSuffix(program, "2") + "$TP\"]\n" +
+			"        env: [{name: TP, value: \"2\"}]\n", want: map[Field]any{TP: 2, Nodes: 2, Devices: 16}},
 		{name: "again.sh", text: "while true; do " + megatron + "--num-layers 8 --tensor-model-parallel-size 2; sleep 9; done", want: map[Field]any{TP: 2}},
 	} {
 		r, err := Read(tc.name, []byte(tc.text), Options{})

@@ -53,7 +53,7 @@ const maxFile = 1 << 20
 
 // formats are all formats.
 func formats() []*format {
-	return []*format{&megatronArguments, &megatronYAML, &torchtitanTOML, &deepspeedJSON, &nemoYAML, &automodelYAML, &axolotlYAML, &accelerateYAML, &trainerYAML, &trainerJSON, &trainerArguments, &maxtextYAML, &maxtextArguments, &lightningYAML, &torchrunScript}
+	return []*format{&megatronArguments, &megatronYAML, &torchtitanTOML, &deepspeedJSON, &nemoYAML, &nemoArguments, &automodelYAML, &axolotlYAML, &accelerateYAML, &trainerYAML, &trainerJSON, &trainerArguments, &maxtextYAML, &maxtextArguments, &lightningYAML, &torchrunScript}
 }
 
 // Formats lists the names of the formats with a line about each.
@@ -86,12 +86,7 @@ func Read(name string, text []byte, o Options) (*Recipe, error) {
 	if err := keyfile.CheckNesting(text, kind == isTOML); err != nil {
 		return nil, fmt.Errorf("recipe: %s: %w", name, err)
 	}
-	var candidates []*format
-	for _, f := range formats() {
-		if f.syntax == kind && (o.Format == "" || o.Format == f.name) {
-			candidates = append(candidates, f)
-		}
-	}
+	candidates := formatsOf(kind, o.Format)
 	if len(candidates) == 0 {
 		return nil, fmt.Errorf("recipe: %s: format %q is not one of those of such a file: %s", name, o.Format, namesOf(kind))
 	}
@@ -109,6 +104,13 @@ func Read(name string, text []byte, o Options) (*Recipe, error) {
 		}
 	}
 	if best == nil || most < 2 && o.Format == "" {
+		if script, job := shell.Container(entries); job != "" {
+			r, err := readScript(name, script, formatsOf(isShell, o.Format), o)
+			if err != nil {
+				err = fmt.Errorf("%w (the commands of its containers are read, as it is a %s)", err, job)
+			}
+			return r, err
+		}
 		return nil, fmt.Errorf("recipe: %s: it has no key of a launch file; known are %s", name, namesOf(kind))
 	}
 	r := newRecipe(name, string(text), best)
@@ -123,13 +125,21 @@ func newRecipe(name, text string, f *format) *Recipe {
 	return &Recipe{Format: f.name, Facts: newFacts(), name: name, text: text, format: f, explicit: map[Field]bool{}}
 }
 
+// formatsOf returns the formats of a syntax with a name, "" = any.
+func formatsOf(kind syntaxKind, name string) (out []*format) {
+	for _, f := range formats() {
+		if f.syntax == kind && (name == "" || name == f.name) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
 // namesOf lists the formats of a syntax.
 func namesOf(kind syntaxKind) string {
 	var out []string
-	for _, f := range formats() {
-		if f.syntax == kind {
-			out = append(out, f.name)
-		}
+	for _, f := range formatsOf(kind, "") {
+		out = append(out, f.name)
 	}
 	return strings.Join(out, ", ")
 }
@@ -216,7 +226,7 @@ func readScript(name, text string, candidates []*format, o Options) (*Recipe, er
 		r.Unknown = append(r.Unknown, "source "+file)
 	}
 	if best == &megatronArguments || best == &trainerArguments {
-		r.slurm(s)
+		r.slurm(s, command)
 	}
 	read := entries
 	if best == &trainerArguments {

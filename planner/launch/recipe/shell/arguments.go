@@ -54,9 +54,9 @@ func isValue(w string) bool {
 	return err == nil || !strings.HasPrefix(w, "-")
 }
 
-var assignment = regexp.MustCompile(`^([a-z][a-z0-9_.]*)=(.*)$`)
+var assignment = regexp.MustCompile(`^\+{0,2}([a-z][a-z0-9_.]*)=(.*)$`)
 
-// Assignments returns the words KEY=VALUE, and the YAML file before them under the key config.
+// Assignments returns the words KEY=VALUE, and +KEY=VALUE of Hydra, and the YAML file before them under the key config.
 func Assignments(words []string) (out []keyfile.Entry) {
 	for _, w := range words {
 		if m := assignment.FindStringSubmatch(w); m != nil && len(out) < keyfile.MaxEntries {
