@@ -18,7 +18,7 @@ type reader struct {
 var readers = map[Format]reader{
 	Megatron:   {megatron, []string{"elapsed time per iteration", "memory (MB)", "...."}},
 	Torchtitan: {torchtitan, []string{"tps:", "Trainer is initialized"}},
-	DeepSpeed:  {deepSpeed, []string{"SamplesPerSec="}},
+	DeepSpeed:  {deepSpeed, []string{"SamplesPerSec=", "iter time (s):"}},
 	NeMo:       {nemo, []string{"train_step_timing"}},
 	Lightning:  {lightning, barUnits},
 	Trainer:    {trainer, append([]string{"train_runtime", " batch size", "ccumulation steps = ", "optimization steps = "}, barUnits...)},
@@ -115,16 +115,22 @@ func torchtitan(text string) (l Log, ok bool) {
 }
 
 var (
-	deepStep    = regexp.MustCompile(`(?:[0-9]+/|global_step=)([0-9]+), (?:RunningAvg)?SamplesPerSec=`)
-	deepCurrent = re(`\bCurrSamplesPerSec=NUMBER`)
-	deepMean    = re(`\b(?:RunningAvg)?SamplesPerSec=NUMBER`)
-	deepMemory  = re(`\bMaxMemAllocated=NUMBER *GB`)
-	deepTime    = regexp.MustCompile(`\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\]`)
+	deepStep     = regexp.MustCompile(`(?:[0-9]+/|global_step=)([0-9]+), (?:RunningAvg)?SamplesPerSec=`)
+	deepCurrent  = re(`\bCurrSamplesPerSec=NUMBER`)
+	deepMean     = re(`\b(?:RunningAvg)?SamplesPerSec=NUMBER`)
+	deepIterTime = re(`\bsteps: *[0-9]+ loss: .*\biter time \(s\): *NUMBER`)
+	deepSteps    = re(`\bsteps: *NUMBER +loss: `)
+	deepMemory   = re(`\bMaxMemAllocated=NUMBER *GB`)
+	deepTime     = regexp.MustCompile(`\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\]`)
 )
 
 // deepSpeed reads "[TIME] [INFO] [timer.py:197:stop] 0/17, RunningAvgSamplesPerSec=..., CurrSamplesPerSec=...,
 // MemAllocated=1.75GB, MaxMemAllocated=2.6GB", in GiB. Releases before 0.7 print only SamplesPerSec, the mean since the start.
+// The engine of pipelines prints "steps: 10 loss: 2.1 iter time (s): 0.512 samples/sec: 125.0" instead.
 func deepSpeed(text string) (l Log, ok bool) {
+	if sec := field(deepIterTime, text); sec > 0 {
+		return Log{Lines: []Line{{Step: count(deepSteps, text), Sec: sec}}}, count(deepSteps, text) > 0
+	}
 	line := Line{Step: count(deepStep, text), Samples: field(deepCurrent, text)}
 	if line.Samples == 0 {
 		line.Samples, line.mean = field(deepMean, text), true

@@ -131,6 +131,14 @@ func TestLabels(t *testing.T) {
 	}
 }
 
+// TestPipelineEngine: steps of DeepSpeed's pipelines are read, also where the loss is none.
+func TestPipelineEngine(t *testing.T) {
+	l, err := Read(strings.NewReader("steps: 10 loss: 2.3012 iter time (s): 0.912 samples/sec: 70.2\nsteps: 20 loss: nan aux_loss: 0.1 iter time (s): 0.512 samples/sec: 125.0\n"), "")
+	if got, errTime := l.Time(plan(4, 4, 4), 0, 5, 0); err != nil || errTime != nil || l.Format != DeepSpeed || len(got.StepSec) != 1 || got.StepSec[0] != 0.512 {
+		t.Errorf("%+v, %+v, %v, %v", l, got, err, errTime)
+	}
+}
+
 // otherLine is of no format.
 const otherLine = "node7:1234:5678 [0] NCCL INFO Channel 03/24 : 0[0] -> 1[1] via P2P/CUMEM/read comm 0x55d nranks 08\n"
 

@@ -195,10 +195,10 @@ func (r *Reader) log(f Format) *Log {
 // add adds what a line says. Ranks may print the same line, and a restart repeats steps: the first line of a step counts.
 func (l *Log) add(got Log) {
 	for _, line := range got.Lines {
-		if line.bar.elapsed < l.elapsed {
+		if line.bar.elapsed < l.elapsed/2 { // else it is that of another rank
 			l.elapsed = 0
 		}
-		l.ran, l.elapsed = l.ran+line.bar.elapsed-l.elapsed, line.bar.elapsed
+		l.ran, l.elapsed = l.ran+max(0, line.bar.elapsed-l.elapsed), max(l.elapsed, line.bar.elapsed)
 		n := len(l.Lines)
 		if n < maxLines && (n == 0 || line.Step > l.Lines[n-1].Step) {
 			l.Lines = append(l.Lines, line)
