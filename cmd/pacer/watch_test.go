@@ -3,13 +3,17 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
+	"github.com/pacer-ml/pacer/profiler/store"
 )
 
 // torchPython returns an interpreter with PyTorch. It ends a test where there is none.
@@ -67,5 +71,52 @@ func TestE2EWatch(t *testing.T) {
 	get(t, s.url+"/v1/measurements/rows?source=watch", &rows)
 	if len(rows.Rows) != 1 {
 		t.Errorf("%d rows in the server, want 1", len(rows.Rows))
+	}
+}
+
+// TestE2EWatchLockedStore: the row of a run waits for another process that has the store open, and is in a file if it may not
+// wait.
+func TestE2EWatchLockedStore(t *testing.T) {
+	pacer := selfAs(t, "pacer")
+	const log = `for i in 1 2 3 4 5 6 7 8 9; do echo "completed step: $i, seconds: 0.5, loss: 1"; done`
+	for _, interrupted := range []bool{false, true} {
+		data := filepath.Join(t.TempDir(), "data")
+		db, err := store.Open(filepath.Join(data, "store"), store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(pacer, "--data", data, "watch", "--model", "layers=2,hidden=64,ffn=256,heads=4,vocab=100,params=49000", "--seq", "16", "--precision", "fp32",
+			"--plan", "dp=1,mb=4", "--", "sh", "-c", log)
+		said, err := cmd.StderrPipe()
+		out, errOut := cmd.StdoutPipe()
+		if err := errors.Join(err, errOut, cmd.Start()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(out, make([]byte, 40)); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(500 * time.Millisecond) // the command has ended
+		want := "stored in " + data
+		if interrupted {
+			_ = cmd.Process.Signal(os.Interrupt)
+			want = "pacer import parquet " + filepath.Join(data, "watch-")
+		} else {
+			db.Close()
+		}
+		text, _ := io.ReadAll(said)
+		if err := cmd.Wait(); err != nil || !bytes.Contains(text, []byte(want)) {
+			t.Errorf("interrupted %v: %v, %s; want %q", interrupted, err, text, want)
+		}
+		if !interrupted {
+			continue
+		}
+		db.Close()
+		files, _ := filepath.Glob(filepath.Join(data, "watch-*.parquet"))
+		if len(files) != 1 {
+			t.Fatalf("files %v", files)
+		}
+		if text, err := exec.Command(pacer, "--data", data, "import", "parquet", files[0]).CombinedOutput(); err != nil || !bytes.Contains(text, []byte("stored 1 rows")) {
+			t.Errorf("%v\n%s", err, text)
+		}
 	}
 }

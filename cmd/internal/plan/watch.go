@@ -20,13 +20,11 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/importer"
-	"github.com/pacer-ml/pacer/perfmodel/rowfile"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/tempdir"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/hook"
 	"github.com/pacer-ml/pacer/profiler/runner"
-	"github.com/pacer-ml/pacer/profiler/store"
 	"github.com/pacer-ml/pacer/profiler/trainlog"
 )
 
@@ -219,23 +217,6 @@ func (w *watch) finish(log *trainlog.Log, err error, stopped bool) {
 	if err := printWatch(w.c, r); err != nil {
 		w.complain(err)
 	}
-}
-
-// store stores a row and says where.
-func (w *watch) store(m spec.Measurement) (where string, err error) {
-	if err := rowfile.Check(&m); err != nil {
-		return "", err
-	}
-	rows, err := datadir.Of(w.c).OpenRows(store.Options{})
-	if err != nil {
-		return "", err
-	}
-	if rows.Served != nil {
-		where = rows.Served.Address()
-	} else {
-		where, err = datadir.Of(w.c).Path()
-	}
-	return where, errors.Join(err, rows.Put(w.ctx, m), rows.Close())
 }
 
 // isScript reports whether a word of a command is a file that may say what is trained.
