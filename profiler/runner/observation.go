@@ -3,9 +3,11 @@ package runner
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/hook"
 	"github.com/pacer-ml/pacer/profiler/trainlog"
@@ -36,8 +38,28 @@ func (o Observation) Measurement() spec.Measurement {
 	end.setOutcome(&m)
 	if m.Outcome == spec.OK {
 		m.Doubt = cmp.Or(end.doubt(o.Config.Plan), contradiction(&end.timing, &o.Config))
+		if text := change(m.StepSec); text != "" {
+			warn(&m, text)
+		}
 	}
 	return m
+}
+
+// maxChange is the difference between the logarithms of the step times of two halves of a run, beyond their noise, that is worth a
+// warning.
+const maxChange = 0.1
+
+// change returns that the steps became slower or faster during a run, "" if they did not: their median is neither speed then.
+func change(sec []float64) string {
+	early, late := sec[:len(sec)/2], sec[len(sec)/2:]
+	if len(early) < 10 {
+		return ""
+	}
+	was, is := stats.Median(early), stats.Median(late)
+	if math.Abs(math.Log(is/was)) <= maxChange+stats.MedianHalfWidth(early)+stats.MedianHalfWidth(late) {
+		return ""
+	}
+	return fmt.Sprintf("the median step took %.4g s in the first half and %.4g s in the second one", was, is)
 }
 
 // maxSize is the ratio between the parameters of an optimizer and of a model above which they are not the same; models

@@ -16,9 +16,13 @@ import (
 // TestObservation: all steps after the warm-up count, and what contradicts the configuration is said.
 func TestObservation(t *testing.T) {
 	lines := func(device, parameters string, steps int) string {
+		sec := 0.5
 		text := `{"event":"start","version":1,"world":1,"device":"` + device + `","parameters":` + parameters + "}\n"
 		for i := 1; i <= steps; i++ {
-			text += `{"event":"step","n":` + number(float64(i)) + `,"sec":0.5,"end":` + number(float64(i)) + `,"calls":1,"backwards":1}` + "\n"
+			if i > 100 {
+				sec = 0.75
+			}
+			text += `{"event":"step","n":` + number(float64(i)) + `,"sec":` + number(sec) + `,"end":` + number(float64(i)) + `,"calls":1,"backwards":1}` + "\n"
 		}
 		return text
 	}
@@ -46,6 +50,7 @@ func TestObservation(t *testing.T) {
 		{"other batch", lines(own, params, 30), &other, profiler.Exit{}, spec.Failed, 0, 0, "has 5 samples per step"},
 		{"other device", lines(foreign, params, 30), nil, profiler.Exit{}, spec.OK, 25, 0.5, "the program trains on " + foreign},
 		{"other model", lines(own, number(9*config.Model.Params()), 30), nil, profiler.Exit{}, spec.OK, 25, 0.5, "the optimizer has "},
+		{"other speed", lines(own, params, 200), nil, profiler.Exit{}, spec.OK, 195, 0.5, "took 0.5 s in the first half and 0.75 s in the second one"},
 		{"too short", lines(own, params, 5), nil, profiler.Exit{}, spec.Failed, 0, 0, "want more than the 5 of the warm-up"},
 		{"nothing", "", nil, profiler.Exit{}, spec.Failed, 0, 0, "0 ranks stepped an optimizer"},
 	} {
