@@ -120,3 +120,15 @@ func TestE2EWatchLockedStore(t *testing.T) {
 		}
 	}
 }
+
+// TestE2EWatchOneTask: a task that sees a part of the ranks says what is missing.
+func TestE2EWatchOneTask(t *testing.T) {
+	python, pacer := torchPython(t), selfAs(t, "pacer")
+	cmd := exec.Command(pacer, "--data", filepath.Join(t.TempDir(), "data"), "watch", "--model", "layers=2,hidden=64,ffn=256,heads=4,vocab=100,params=49000", "--seq", "16",
+		"--precision", "fp32", "--plan", "dp=8,mb=4", "--", python, "../../profiler/hook/testdata/plain.py", "--steps", "9")
+	cmd.Env = append(cmd.Environ(), "CUDA_VISIBLE_DEVICES=", "RANK=3", "WORLD_SIZE=8")
+	out, err := cmd.CombinedOutput()
+	if want := "not stored: 1 rank of 8 ran here: where several tasks or nodes run pacer watch, all need the same --shared DIR"; err != nil || !bytes.Contains(out, []byte(want)) {
+		t.Errorf("%v, %s; want %q", err, out, want)
+	}
+}

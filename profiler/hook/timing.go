@@ -63,6 +63,9 @@ func Time(all []Process, n, warmup, timed int) (Timing, error) {
 // byRank returns the process of each of n ranks. Processes of jobs of another size are left out, unless one of them trained
 // longest.
 func byRank(all []Process, n int) ([]*Process, error) {
+	if len(all) == 0 {
+		return nil, fmt.Errorf("hook: 0 ranks stepped an optimizer, want %d; a command that sets PYTHONPATH must keep what it was", n)
+	}
 	longest := 0
 	for i := range all {
 		if all[i].trained() > all[longest].trained() {

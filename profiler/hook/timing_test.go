@@ -59,7 +59,7 @@ func TestTime(t *testing.T) {
 		warmup int
 		want   string
 	}{
-		{nil, 1, 1, "0 ranks stepped an optimizer, want 1"},
+		{nil, 1, 1, "0 ranks stepped an optimizer, want 1; a command that sets PYTHONPATH must keep what it was"},
 		{ranks, 1, 1, "the job has 2 ranks (WORLD_SIZE), want 1"},
 		{ranks[:1], 2, 1, "1 ranks stepped an optimizer, want 2"},
 		{ranks, 2, 5, "5 training steps, want more than the 5 of the warm-up"},

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -206,7 +207,7 @@ func (w *watch) finish(log *trainlog.Log, err error, stopped bool) {
 	r := w.subject.report(&m)
 	switch {
 	case m.Outcome != spec.OK && m.Outcome != spec.OOM:
-		r.NotStored = m.Reason
+		r.NotStored = cmp.Or(w.onlyRanks(), m.Reason)
 	case m.DoubtReason() != "":
 		r.NotStored = m.DoubtReason()
 	default:

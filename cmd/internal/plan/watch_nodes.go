@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler/hook"
 )
 
@@ -63,4 +64,13 @@ func (w *watch) hasResult(wait time.Duration) bool {
 			return err != nil || len(all) == 0 || all[0].Node == w.node
 		}
 	}
+}
+
+// onlyRanks says which ranks this process saw if there are more: several tasks run pacer watch without --shared.
+func (w *watch) onlyRanks() string {
+	all, err := hook.Read(w.hook)
+	if err != nil || w.node != "" || len(all) == 0 || len(all) >= all[0].World {
+		return ""
+	}
+	return fmt.Sprintf("%s of %d ran here: where several tasks or nodes run pacer watch, all need the same --shared DIR", spec.Count(len(all), "rank"), all[0].World)
 }
