@@ -35,8 +35,8 @@ var findPython = sync.OnceValues(func() (name string, why error) {
 	return name, why
 })
 
-// TestE2EWatch: an unchanged script that trains with torch is measured, and the row goes to the server that has the store
-// open.
+// TestE2EWatch: an unchanged script that trains with torch is measured, and the row goes to the server that has the
+// store open.
 func TestE2EWatch(t *testing.T) {
 	python := torchPython(t)
 	pacer, data := selfAs(t, "pacer"), filepath.Join(t.TempDir(), "data")
@@ -74,8 +74,8 @@ func TestE2EWatch(t *testing.T) {
 	}
 }
 
-// TestE2EWatchLockedStore: the row of a run waits for another process that has the store open, and is in a file if it may not
-// wait.
+// TestE2EWatchLockedStore: the row of a run waits for another process that has the store open, and is in a file if it
+// may not wait.
 func TestE2EWatchLockedStore(t *testing.T) {
 	pacer := selfAs(t, "pacer")
 	const log = `for i in 1 2 3 4 5 6 7 8 9; do echo "completed step: $i, seconds: 0.5, loss: 1"; done`

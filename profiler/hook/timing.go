@@ -18,14 +18,15 @@ type Timing struct {
 	Warnings []string
 }
 
-// maxSpread is the relative difference between the mean step times of two ranks above which they do not train together,
-// unless the sums differ by less than two steps. Ranks that wait for each other are less than a step apart at the end of
-// any step, but one may be the first before the timed steps and the other after them.
+// maxSpread is the relative difference between the mean step times of two ranks above which they do not train
+// together, unless the sums differ by less than two steps. Ranks that wait for each other are less than a step apart
+// at the end of any step, but one may be the first before the timed steps and the other after them.
 const maxSpread = 0.05
 
 // Time returns the timed steps of the processes of a program on n devices: the steps after the first warmup ones, at
-// most timed of them, 0 = all. A rank that several processes claim counts by the one that trained longest: programs that evaluate
-// may train too. The mean over the ranks is taken, since a rank that is late at the end of one step is early in the next one.
+// most timed of them, 0 = all. A rank that several processes claim counts by the one that trained longest: programs
+// that evaluate may train too. The mean over the ranks is taken, since a rank that is late at the end of one step is
+// early in the next one.
 func Time(all []Process, n, warmup, timed int) (Timing, error) {
 	ranks, err := byRank(all, n)
 	if err != nil {
@@ -60,8 +61,8 @@ func Time(all []Process, n, warmup, timed int) (Timing, error) {
 	return t, nil
 }
 
-// byRank returns the process of each of n ranks. Processes of jobs of another size are left out, unless one of them trained
-// longest.
+// byRank returns the process of each of n ranks. Processes of jobs of another size are left out, unless one of them
+// trained longest.
 func byRank(all []Process, n int) ([]*Process, error) {
 	if len(all) == 0 {
 		return nil, fmt.Errorf("hook: 0 ranks stepped an optimizer, want %d; a command that sets PYTHONPATH must keep what it was", n)

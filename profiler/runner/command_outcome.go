@@ -43,8 +43,8 @@ func (e *commandExit) read(out string) {
 	}
 }
 
-// readLog reads the step times of the log. They count if the hook saw no step; else the two are compared, unless the log is a
-// progress bar that may count anything.
+// readLog reads the step times of the log. They count if the hook saw no step; else the two are compared, unless the
+// log is a progress bar that may count anything.
 func (e *commandExit) readLog() {
 	if !e.logged || e.log.Bare && len(e.processes) > 0 {
 		return
@@ -92,7 +92,8 @@ func (e *commandExit) compareLog(m *spec.Measurement) {
 	}
 }
 
-// outOfMemory matches the messages of programs that ran out of memory: of PyTorch, its allocator on the CPU, CUDA and XLA.
+// outOfMemory matches the messages of programs that ran out of memory: of PyTorch, its allocator on the CPU, CUDA and
+// XLA.
 var outOfMemory = regexp.MustCompile(`(?i)out of memory|OutOfMemoryError|can't allocate memory|\bMemoryError\b|RESOURCE_EXHAUSTED`)
 
 // setOutcome sets the outcome of m. The first rule that applies wins: the steps were timed and are as many as

@@ -23,8 +23,8 @@ type Observation struct {
 	Exit   profiler.Exit
 }
 
-// Measurement returns the row, without a source. Its outcome is Failed if there are no step times or the log contradicts
-// the configuration. Doubt says what of the hook contradicts it.
+// Measurement returns the row, without a source. Its outcome is Failed if there are no step times or the log
+// contradicts the configuration. Doubt says what of the hook contradicts it.
 func (o Observation) Measurement() spec.Measurement {
 	m := spec.Measurement{Config: o.Config, At: time.Now().UTC(), Env: map[string]string{}}
 	end := commandExit{spec: profiler.CommandSpec{WarmUp: o.WarmUp}, config: o.Config, exit: o.Exit}
@@ -45,11 +45,12 @@ func (o Observation) Measurement() spec.Measurement {
 	return m
 }
 
-// maxChange is the difference between the logarithms of the step times of two halves of a run, beyond their noise, that is worth a
-// warning.
+// maxChange is the difference between the logarithms of the step times of two halves of a run, beyond their noise,
+// that is worth a warning.
 const maxChange = 0.1
 
-// change returns that the steps became slower or faster during a run, "" if they did not: their median is neither speed then.
+// change returns that the steps became slower or faster during a run, "" if they did not: their median is neither
+// speed then.
 func change(sec []float64) string {
 	early, late := sec[:len(sec)/2], sec[len(sec)/2:]
 	if len(early) < 10 {

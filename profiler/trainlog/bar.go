@@ -37,7 +37,7 @@ func clock(text string) (sec float64) {
 	return sec
 }
 
-// maxBars is the number of progress bars that are told apart.
+// maxBars is the largest number of totals with a bar of their own.
 const maxBars = 64
 
 // bar returns the log of the progress bar of a total. Beyond maxBars it is kept for no other line.
@@ -54,9 +54,9 @@ func (r *Reader) bar(total int) *Log {
 	return b
 }
 
-// trainerLog returns the log of Trainer with the lines of the progress bar that counts training steps: the one of as many
-// steps as Trainer prints at its start or its end. Without these, it is the first one that ran at least half as long as the
-// longest: bars of examples are shorter, and those of epochs and of evaluations come later.
+// trainerLog returns the log of Trainer with the lines of the progress bar that counts training steps: the one of as
+// many steps as Trainer prints at its start or its end. Without these, it is the first one that ran at least half as
+// long as the longest: bars of examples are shorter, and those of epochs and of evaluations come later.
 func (r *Reader) trainerLog() (l Log, ok bool) {
 	l = Log{Format: Trainer, Bare: true}
 	if own := r.logs[Trainer]; own != nil {
@@ -90,15 +90,15 @@ type barRate struct {
 	elapsed  float64 // whole seconds since the start
 }
 
-// smoothing is the weight of the last interval in the rate that tqdm shows by default, as Trainer's bar does. Lightning sets it
-// to 0: its rate is the mean since the start.
+// smoothing is the weight of the last interval in the rate that tqdm shows by default, as Trainer's bar does.
+// Lightning sets it to 0: its rate is the mean since the start.
 const smoothing = 0.3
 
 // mostRounding is the largest relative error of a step time by the printed digits.
 const mostRounding = 0.01
 
-// barLines returns the lines of progress bars with the mean seconds since the one before, of those from unit warmup on. The first
-// has none. Lines that are too close together to tell are left out.
+// barLines returns the lines of progress bars with the mean seconds since the one before, of those from unit warmup
+// on. The first has none. Lines that are too close together to tell are left out.
 func (l *Log) barLines(warmup int) []Line {
 	first := 0
 	for first < len(l.Lines)-1 && l.Lines[first].Step < warmup {
@@ -148,8 +148,8 @@ func (l *Log) barTimes() (at []float64, errors func(i, j int) float64) {
 	}
 }
 
-// smoothedTimes inverts tqdm's smoothing: the rate is a mean over the intervals between lines, with weights that fall by
-// 1-smoothing from each to the one before.
+// smoothedTimes inverts tqdm's smoothing: the rate is a mean over the intervals between lines, with weights that fall
+// by 1-smoothing from each to the one before.
 func (l *Log) smoothedTimes() []float64 {
 	at := make([]float64, len(l.Lines))
 	units, seconds, now, before := 0.0, 0.0, 0.0, 0
@@ -166,8 +166,8 @@ func (l *Log) smoothedTimes() []float64 {
 	return at
 }
 
-// disagreement returns by how many seconds, or by how many hundredths if that is less, times contradict the elapsed time of the
-// bar most. That is of whole seconds, rounded down.
+// disagreement returns by how many seconds, or by how many hundredths if that is less, times contradict the elapsed
+// time of the bar most. That is of whole seconds, rounded down.
 func (l *Log) disagreement(at []float64) (most float64) {
 	for i, line := range l.Lines {
 		off := math.Abs(at[i] - min(max(at[i], line.bar.elapsed), line.bar.elapsed+1))

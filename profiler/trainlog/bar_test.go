@@ -14,8 +14,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
-// The logs of bars were printed by tqdm 4.64 as Trainer and Lightning use it: a first step of 3 s, then steps of about 0.13 s,
-// with the median below. The last rates that they show are up to 40 % too slow.
+// The logs of bars were printed by tqdm 4.64 as Trainer and Lightning use it: a first step of 3 s, then steps of
+// about 0.13 s, with the median below. The last rates that they show are up to 40 % too slow.
 const trainerMedian, lightningMedian = 0.13153, 0.13311
 
 // TestBars: the time of a step by a progress bar is that between its lines, not the rate that it shows.

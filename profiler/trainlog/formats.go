@@ -70,9 +70,9 @@ var (
 	megatronArgument = regexp.MustCompile(`^(\w+) \.{3,} (\d+)$`)
 )
 
-// megatron reads "iteration 10/ 500 | consumed samples: 640 | elapsed time per iteration (ms): 1310.5 | ... | global batch
-// size: 64 |", which is the mean since the line before, the same in seconds of Megatron-DeepSpeed, "[Rank 0] (after 10
-// iterations) memory (MB) | ...", in MiB, and the arguments "micro_batch_size ........ 4".
+// megatron reads "iteration 10/ 500 | consumed samples: 640 | elapsed time per iteration (ms): 1310.5 | ... | global
+// batch size: 64 |", which is the mean since the line before, the same in seconds of Megatron-DeepSpeed, "[Rank 0]
+// (after 10 iterations) memory (MB) | ...", in MiB, and the arguments "micro_batch_size ........ 4".
 func megatron(text string) (l Log, ok bool) {
 	if m := megatronArgument.FindStringSubmatch(text); m != nil {
 		if v := megatronArguments(&l)[m[1]]; v != nil {
@@ -104,8 +104,8 @@ var (
 	titanTotal  = regexp.MustCompile(`total steps ([0-9]+)`)
 )
 
-// torchtitan reads "step: 10 loss: 8.1 memory: 9.46GiB(64.99%) tps: 7,282 ..." and the line of its settings. tps is of one
-// device: torchtitan divides the tokens of a rank by the ranks that share them.
+// torchtitan reads "step: 10 loss: 8.1 memory: 9.46GiB(64.99%) tps: 7,282 ..." and the line of its settings. tps is
+// of one device: torchtitan divides the tokens of a rank by the ranks that share them.
 func torchtitan(text string) (l Log, ok bool) {
 	if strings.Contains(text, "Trainer is initialized with local batch size") {
 		return Log{GlobalBatch: count(titanBatch, text), SeqLen: count(titanSeq, text), Total: count(titanTotal, text)}, true
@@ -125,8 +125,8 @@ var (
 )
 
 // deepSpeed reads "[TIME] [INFO] [timer.py:197:stop] 0/17, RunningAvgSamplesPerSec=..., CurrSamplesPerSec=...,
-// MemAllocated=1.75GB, MaxMemAllocated=2.6GB", in GiB. Releases before 0.7 print only SamplesPerSec, the mean since the start.
-// The engine of pipelines prints "steps: 10 loss: 2.1 iter time (s): 0.512 samples/sec: 125.0" instead.
+// MemAllocated=1.75GB, MaxMemAllocated=2.6GB", in GiB. Releases before 0.7 print only SamplesPerSec, the mean since
+// the start. The engine of pipelines prints "steps: 10 loss: 2.1 iter time (s): 0.512 samples/sec: 125.0" instead.
 func deepSpeed(text string) (l Log, ok bool) {
 	if sec := field(deepIterTime, text); sec > 0 {
 		return Log{Lines: []Line{{Step: count(deepSteps, text), Sec: sec}}}, count(deepSteps, text) > 0
@@ -147,15 +147,15 @@ var (
 	nemoBatch = re(`\bglobal_batch_size[:=] *NUMBER`)
 )
 
-// nemo reads "... | global_batch_size: 32 | global_step: 120 | ... | train_step_timing in s: 0.0315", and the same with "="
-// in a progress bar. global_step is from 0.
+// nemo reads "... | global_batch_size: 32 | global_step: 120 | ... | train_step_timing in s: 0.0315", and the same
+// with "=" in a progress bar. global_step is from 0.
 func nemo(text string) (l Log, ok bool) {
 	line := Line{Step: count(nemoStep, text) + 1, Sec: field(nemoTime, text), GlobalBatch: count(nemoBatch, text)}
 	return Log{Lines: []Line{line}}, line.Sec > 0 && strings.Contains(text, "global_step")
 }
 
-// lightning reads "Epoch 0: 50%|#####     | 50/100 [00:10<00:10, 4.93it/s, v_num=0]", of micro-batches. The numbers begin
-// again with an epoch: only the first one counts.
+// lightning reads "Epoch 0: 50%|#####     | 50/100 [00:10<00:10, 4.93it/s, v_num=0]", of micro-batches. The numbers
+// begin again with an epoch: only the first one counts.
 func lightning(text string) (l Log, ok bool) {
 	if !strings.HasPrefix(text, "Epoch ") || strings.Contains(text, "train_step_timing") {
 		return l, false
@@ -173,9 +173,9 @@ var (
 	trainerSteps   = re(`'train_steps_per_second': '?NUMBER`)
 )
 
-// trainer reads the progress bar "20%|##        | 20/100 [00:10<00:40, 2.00it/s]", of steps, the settings that Trainer
-// prints at the start, and {'train_runtime': ..., 'train_steps_per_second': ...} at the end. The bar of diffusers has "Steps: "
-// in front.
+// trainer reads the progress bar "20%|##        | 20/100 [00:10<00:40, 2.00it/s]", of steps, the settings that
+// Trainer prints at the start, and {'train_runtime': ..., 'train_steps_per_second': ...} at the end. The bar of
+// diffusers has "Steps: " in front.
 func trainer(text string) (l Log, ok bool) {
 	text = strings.TrimPrefix(text, "Steps: ")
 	l = Log{GlobalBatch: count(trainerBatch, text), MicroBatch: count(trainerMicro, text), AccumSteps: count(trainerAccum, text), Total: count(trainerTotal, text)}

@@ -120,7 +120,7 @@ func TestMegatronArguments(t *testing.T) {
 // TestLabels: lines that launchers and containers mark are read.
 func TestLabels(t *testing.T) {
 	const bar, deep = "Epoch 0:  50%|#####     | 50/100 [00:10<00:10,  4.93it/s, v_num=0]", "[2025-03-02 10:00:07,123] [INFO] [timer.py:264:stop] epoch=0/micro_step=40/global_step=10, RunningAvgSamplesPerSec=1, CurrSamplesPerSec=2, MemAllocated=1GB, MaxMemAllocated=2GB"
-	for _, mark := range []string{"", "[rank0]: ", "[1,0]<stdout>:", "(RayTrainWorker pid=123, ip=10.0.0.1) ", "[pod/train-0/pytorch] ", "2025-03-02T10:00:07.123456789Z ",
+	for _, mark := range []string{"", "[rank0]: ", "[worker12]: ", "[1,0]<stdout>:", "(RayTrainWorker pid=123, ip=10.0.0.1) ", "[pod/train-0/pytorch] ", "2025-03-02T10:00:07.123456789Z ",
 		"2025-03-02T10:00:07.123+01:00 stderr F "} {
 		if l, err := Read(strings.NewReader(mark+bar+"\n"), Lightning); err != nil || len(l.Lines) != 1 {
 			t.Errorf("%q: %+v, %v", mark, l, err)

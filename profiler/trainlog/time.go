@@ -17,8 +17,8 @@ type Timing struct {
 	Warnings []string
 }
 
-// Check returns an error if the log contradicts a plan, samples of seq tokens, or a number of steps; 0 steps = any. The first
-// warmup steps may have smaller batches, as those of a ramp-up.
+// Check returns an error if the log contradicts a plan, samples of seq tokens, or a number of steps; 0 steps = any.
+// The first warmup steps may have smaller batches, as those of a ramp-up.
 func (l *Log) Check(p spec.Plan, seq, steps, warmup int) error {
 	p = p.Normal()
 	for _, c := range []struct {
@@ -47,8 +47,9 @@ func (l *Log) Check(p spec.Plan, seq, steps, warmup int) error {
 	return nil
 }
 
-// Time returns the step times of plan p on samples of seq tokens, after the first warmup steps and at most timed of them, 0 =
-// all. A line that is also of steps of the warm-up is left out. Without other lines it is the mean of the whole training.
+// Time returns the step times of plan p on samples of seq tokens, after the first warmup steps and at most timed of
+// them, 0 = all. A line that is also of steps of the warm-up is left out. Without other lines it is the mean of the
+// whole training.
 func (l *Log) Time(p spec.Plan, seq, warmup, timed int) (t Timing, err error) {
 	p = p.Normal()
 	if timed <= 0 {
@@ -106,8 +107,9 @@ func (l *Log) stepSec(line Line, p spec.Plan, seq int) float64 {
 // maxDifference is the relative difference above which the printed rate is not believed.
 const maxDifference = 0.1
 
-// crossCheck compares the printed rates with the times at which their lines were printed. DeepSpeed's rates have counted
-// micro-batches as steps in some releases; then the times count. So they do where the rate is the mean since the start.
+// crossCheck compares the printed rates with the times at which their lines were printed. DeepSpeed's rates have
+// counted micro-batches as steps in some releases; then the times count. So they do where the rate is the mean since
+// the start.
 func (l *Log) crossCheck(t *Timing) {
 	var clock []float64
 	var last *Line

@@ -71,7 +71,8 @@ const maxLines = 1_000_000
 // Reader collects what is written to it. It is an io.Writer that never fails. Lines end with a newline or a carriage
 // return, which progress bars use.
 type Reader struct {
-	// Now, if set, is the time: the output is read as it is printed, so that progress bars are timed by when they change.
+	// Now, if set, is the time: the output is read as it is printed, so that progress bars are timed by when they
+	// change.
 	Now func() time.Time
 
 	at   time.Time // of the last bytes of rest
@@ -147,14 +148,14 @@ func Read(in io.Reader, format Format) (Log, error) {
 var (
 	// colours matches the control sequences of terminals (ECMA-48, CSI).
 	colours = regexp.MustCompile("\x1b\\[[0-9;?]*[ -/]*[@-~]")
-	// label matches what launchers put before the lines of a rank or a container: torchrun, srun, DeepSpeed and pdsh, mpirun, Ray,
-	// kubectl logs and container runtimes.
-	label = regexp.MustCompile(`^(?:\[(?:rank|default)?\d+\]:\s*|\d+: |std(?:out|err): |\[\d+,\d+\]<std(?:out|err)>: ?|\(\w+ pid=[^)]*\) ` +
+	// label matches what launchers put before the lines of a rank or a container: torchrun, srun, DeepSpeed and pdsh,
+	// mpirun, Ray, kubectl logs and container runtimes.
+	label = regexp.MustCompile(`^(?:\[[a-zA-Z]*\d+\]:\s*|\d+: |std(?:out|err): |\[\d+,\d+\]<std(?:out|err)>: ?|\(\w+ pid=[^)]*\) ` +
 		`|\[pod/[^]]*\] |\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) (?:std(?:out|err) [FP] )?)+`)
 )
 
-// line reads a line. Most lines of a chatty program are of no format: they are told by their words, since the program waits
-// while its output is read.
+// line reads a line. Most lines of a chatty program are of no format and have none of its words: the program waits
+// while its output is read, so regular expressions are left to the others.
 func (r *Reader) line(raw []byte) {
 	text := ""
 	for f, reader := range readers {
@@ -192,7 +193,8 @@ func (r *Reader) log(f Format) *Log {
 	return r.logs[f]
 }
 
-// add adds what a line says. Ranks may print the same line, and a restart repeats steps: the first line of a step counts.
+// add adds what a line says. Ranks may print the same line, and a restart repeats steps: the first line of a step
+// counts.
 func (l *Log) add(got Log) {
 	for _, line := range got.Lines {
 		if line.bar.elapsed < l.elapsed/2 { // else it is that of another rank

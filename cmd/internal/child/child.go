@@ -18,9 +18,9 @@ import (
 // PlanVariable has the plan that a command is to run with, in the form of spec.ParsePlan.
 const PlanVariable = "PACER_PLAN"
 
-// Run runs cmd until it ends. It has the standard streams of this process unless it has others. It gets SIGUSR1 and SIGUSR2
-// of this process, and SIGTERM, SIGINT, SIGQUIT and SIGHUP; after one of these stopped is true. A terminal sends SIGINT and
-// SIGQUIT to both, so they are not sent again.
+// Run runs cmd until it ends. It has the standard streams of this process unless it has others. It gets SIGUSR1 and
+// SIGUSR2 of this process, and SIGTERM, SIGINT, SIGQUIT and SIGHUP; after one of these stopped is true. A terminal
+// sends SIGINT and SIGQUIT to both, so they are not sent again.
 func Run(cmd *exec.Cmd) (stopped bool, err error) {
 	cmd.Stdin = os.Stdin
 	if cmd.Stdout == nil {

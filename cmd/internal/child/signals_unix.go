@@ -7,5 +7,6 @@ import (
 	"syscall"
 )
 
-// userSignals are those with which schedulers and users ask a training run for a checkpoint, as sbatch --signal=USR1@60 does.
+// userSignals are those with which schedulers and users ask a training run for a checkpoint, as sbatch
+// --signal=USR1@60 does.
 var userSignals = []os.Signal{syscall.SIGUSR1, syscall.SIGUSR2}

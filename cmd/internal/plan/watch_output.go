@@ -23,8 +23,8 @@ type output struct {
 // outputs are the streams of a command that are read.
 type outputs []*output
 
-// readOutput reads the output of cmd that is no terminal as a log. A command that sees a pipe in place of one prints other
-// things.
+// readOutput reads the output of cmd that is no terminal as a log. A command that sees a pipe in place of one prints
+// other things.
 func readOutput(cmd *exec.Cmd, format trainlog.Format) (all outputs, err error) {
 	open := func(f *os.File) *os.File {
 		o := &output{to: f, format: format, log: trainlog.Reader{Now: time.Now}, passed: make(chan struct{})}
@@ -79,15 +79,16 @@ func (all outputs) wait() (most *trainlog.Log) {
 			o.leave()
 		}
 		l, ok := o.log.Log(o.format)
-		if ok && (most == nil || len(l.Lines) > len(most.Lines)) { // such as a progress bar on standard error, beside a summary on standard output
+		// The most lines are those of a progress bar on standard error, beside a summary on standard output.
+		if ok && (most == nil || len(l.Lines) > len(most.Lines)) {
 			most = &l
 		}
 	}
 	return most
 }
 
-// leave leaves the stream to cat, which ends with the processes that the command has left in the background. Without this process
-// and cat, their next write would end them.
+// leave leaves the stream to cat, which ends with the processes that the command has left in the background. Without
+// this process and cat, their next write would end them.
 func (o *output) leave() {
 	_ = o.from.SetReadDeadline(time.Now())
 	<-o.passed

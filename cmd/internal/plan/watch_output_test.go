@@ -13,7 +13,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
-// TestBackgroundOutput: processes that a command leaves in the background do not delay the end, and their output still arrives.
+// TestBackgroundOutput: processes that a command leaves in the background do not delay the end, and their output
+// still arrives.
 func TestBackgroundOutput(t *testing.T) {
 	dir := t.TempDir()
 	log, begin := filepath.Join(dir, "log"), filepath.Join(dir, "begin")

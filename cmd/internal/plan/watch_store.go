@@ -13,11 +13,12 @@ import (
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
-// storeWait is the time that the end of a run waits while another process has the store open, such as another run that ends.
+// storeWait is the time that the end of a run waits while another process has the store open, such as another run
+// that ends.
 const storeWait = 30 * time.Second
 
-// store stores a row and says where. If another process keeps the store open, the row is written to a file that the error
-// names.
+// store stores a row and says where. If another process keeps the store open, the row is written to a file that the
+// error names.
 func (w *watch) store(m spec.Measurement) (where string, err error) {
 	if err := rowfile.Check(&m); err != nil {
 		return "", err

@@ -13,8 +13,8 @@ import (
 // leastScore is the score of a command that starts training.
 const leastScore = 6
 
-// launches returns the arguments of the commands of a script, in the form of a format. Where no command has arguments of
-// the format, all variables of the script are taken together: fragments are sourced by other scripts.
+// launches returns the arguments of the commands of a script, in the form of a format. Where no command has arguments
+// of the format, all variables of the script are taken together: fragments are sourced by other scripts.
 func (f *format) launches(s *shell.Script) (out [][]keyfile.Entry) {
 	most := 0
 	for _, words := range s.Commands {
@@ -28,7 +28,8 @@ func (f *format) launches(s *shell.Script) (out [][]keyfile.Entry) {
 	return append(out, f.arguments(s.Options()))
 }
 
-// others counts the commands that start training with other arguments than those that are read. The score of those is most.
+// others counts the commands that start training with other arguments than those that are read. The score of those is
+// most.
 func (f *format) others(s *shell.Script, read []keyfile.Entry, most int) (n int) {
 	seen := [][]keyfile.Entry{read}
 	for _, words := range s.Commands {
@@ -58,8 +59,8 @@ func (f *format) anchors() []string {
 	return []string{"micro-batch-size", "num-layers", "hidden-size", "global-batch-size"}
 }
 
-// slurm sets the nodes of the #SBATCH lines, of sbatch and of srun, and the devices of a node: as many as it has GPUs or
-// tasks. mpirun, and srun without nodes, say how many devices there are together.
+// slurm sets the nodes of the #SBATCH lines, of sbatch and of srun, and the devices of a node: as many as it has GPUs
+// or tasks. mpirun, and srun without nodes, say how many devices there are together.
 func (r *Recipe) slurm(s *shell.Script, command []string) {
 	step := shell.StepOf(command)
 	if nodes := cmp.Or(step.Nodes, s.Nodes); nodes != "" {

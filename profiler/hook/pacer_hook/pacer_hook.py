@@ -211,7 +211,7 @@ class Recorder:
     @_guarded
     def end(self, opt):
         if self._running is None or self._running() is not opt:
-            # The step of an inner optimizer, unless it comes again after a backward pass: then the outer one has raised.
+            # The step of an inner optimizer. If it comes again after a backward pass, the outer one has raised.
             if self._inner.setdefault(id(opt), self.backwards) == self.backwards:
                 return
         self._running = None
@@ -299,7 +299,7 @@ class Recorder:
         }))
 
     def _finish_at_exit(self):
-        """Calls finish before os._exit, which ends the forked children of multiprocessing, and which atexit does not see."""
+        """Calls finish before os._exit, which ends the forked children of multiprocessing without atexit."""
         leave = os._exit
         if getattr(leave, "pacer_hook", False):
             return

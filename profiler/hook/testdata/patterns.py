@@ -100,7 +100,7 @@ def raises():  # a step that fails, and is tried again
             pass
 
 
-def other_raises():  # the step of one optimizer fails, and training goes on with another one: its first step is not seen
+def other_raises():  # one optimizer fails, and training goes on with another one: its first step is not seen
     class Fails(torch.optim.SGD):
         def step(self, closure=None):
             raise RuntimeError("always")

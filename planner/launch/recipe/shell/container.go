@@ -17,8 +17,9 @@ import (
 // expansion matches what Kubernetes replaces in commands by variables of the container.
 var expansion = regexp.MustCompile(`\$\(([A-Za-z_]\w*)\)`)
 
-// Container returns a script with the commands that a job of Kubernetes runs, such as a Job, a JobSet, or a PyTorchJob, MPIJob or
-// TrainJob of Kubeflow. Its nodes and the devices of each stand in it as for Slurm. kind is "" for other files.
+// Container returns a script with the commands that a job of Kubernetes runs, such as a Job, a JobSet, or a
+// PyTorchJob, MPIJob or TrainJob of Kubeflow. Its nodes and the devices of each stand in it as for Slurm. kind is ""
+// for other files.
 func Container(entries []keyfile.Entry) (script, kind string) {
 	var commands [][]string
 	var name string

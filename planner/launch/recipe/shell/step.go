@@ -22,8 +22,8 @@ var (
 	launcher = regexp.MustCompile(`^(torchrun|accelerate|deepspeed|torch\.distributed\.(run|launch))$`)
 )
 
-// StepOf returns the options of srun or mpirun with which a command starts. Ranks are counted only where they are those of
-// the training program.
+// StepOf returns the options of srun or mpirun with which a command starts. Ranks are counted only where they are
+// those of the training program.
 func StepOf(command []string) (step Step) {
 	at := slices.IndexFunc(command, func(w string) bool {
 		return slices.Contains([]string{"srun", "mpirun", "mpiexec"}, path.Base(w))
