@@ -66,6 +66,9 @@ func (e *commandExit) readLog() {
 		return
 	}
 	e.timing = hook.Timing{StepSec: e.logTiming.StepSec, Warnings: e.logTiming.Warnings}
+	if e.log.Bare {
+		e.timing.Warnings = append(e.timing.Warnings, "the steps are those of a progress bar, which may count something else")
+	}
 	e.timing.PeakBytes, e.timing.ReservedBytes = e.log.PeakBytes, e.log.ReservedBytes
 	e.noTiming, e.fromLog = nil, true
 }
@@ -228,26 +231,38 @@ func (e *commandExit) describe(m *spec.Measurement) {
 	if flops := c.Model.TrainFLOPs(c.Seq()) * m.Throughput() / float64(c.Plan.Devices()); flops > 0 {
 		m.Env[profiler.EnvFLOPS] = number(flops)
 	}
-	for _, w := range t.Warnings {
-		warn(m, w)
+	for _, w := range append(t.Warnings, e.extra(c.Plan)) {
+		if w != "" {
+			warn(m, w)
+		}
 	}
 }
 
 // doubt returns why the steps cannot be those of the plan: a step that accumulates has a backward pass for each
 // micro-batch. Recomputation and pipelines have more.
 func (e *commandExit) doubt(p spec.Plan) string {
-	if p = p.Normal(); p.AccumSteps == 1 || p.PP > 1 {
-		return ""
-	}
-	if e.fromLog {
-		return ""
-	}
-	var counts []float64
-	for _, s := range e.timing.Steps[min(e.spec.WarmUp, len(e.timing.Steps)):] {
-		counts = append(counts, float64(s.Backwards))
-	}
-	if n := stats.Median(counts); n > 0 && n < float64(p.AccumSteps) {
+	p = p.Normal()
+	if n, _ := e.backwards(); n > 0 && n < float64(p.AccumSteps) && p.PP == 1 {
 		return fmt.Sprintf("a step has %g backward passes, plan %s has %d micro-batches", n, p, p.AccumSteps)
 	}
 	return ""
+}
+
+// extra returns that a step has more backward passes than micro-batches, "" if it has not or the plan is a reason for
+// more. A program with several losses is one, too: this is no doubt.
+func (e *commandExit) extra(p spec.Plan) string {
+	p = p.Normal()
+	if n, calls := e.backwards(); n > float64(p.AccumSteps) && calls == 1 && p.PP == 1 && p.Recompute == spec.RecomputeNone {
+		return fmt.Sprintf("a step has %g backward passes, the plan has %s: is ga=%d right?", n, spec.Count(p.AccumSteps, "micro-batch"), p.AccumSteps)
+	}
+	return ""
+}
+
+// backwards returns the median backward passes and calls of optimizers of a timed step, 0 without steps of the hook.
+func (e *commandExit) backwards() (passes, calls float64) {
+	var all, called []float64
+	for _, s := range e.timing.Steps[min(e.spec.WarmUp, len(e.timing.Steps)):] {
+		all, called = append(all, float64(s.Backwards)), append(called, float64(s.Calls))
+	}
+	return stats.Median(all), stats.Median(called)
 }

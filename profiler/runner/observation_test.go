@@ -45,12 +45,15 @@ func TestObservation(t *testing.T) {
 	}{
 		{"hook", lines(own, params, 30), nil, profiler.Exit{}, spec.OK, 25, 0.5, ""},
 		{"log", "", log, profiler.Exit{}, spec.OK, 1, 0.7, ""},
+		{"bar alone", "", bare, profiler.Exit{}, spec.OK, 1, 0.25, "a progress bar, which may count something else"},
 		{"bar of micro-batches", lines(own, params, 30), bare, profiler.Exit{}, spec.OK, 25, 0.5, ""},
 		{"killed", lines(own, params, 30), nil, profiler.Exit{Code: -1, Signal: "killed"}, spec.OK, 25, 0.5, `ended by signal "killed"`},
 		{"other batch", lines(own, params, 30), &other, profiler.Exit{}, spec.Failed, 0, 0, "has 5 samples per step"},
 		{"other device", lines(foreign, params, 30), nil, profiler.Exit{}, spec.OK, 25, 0.5, "the program trains on " + foreign},
 		{"other model", lines(own, number(9*config.Model.Params()), 30), nil, profiler.Exit{}, spec.OK, 25, 0.5, "the optimizer has "},
 		{"other speed", lines(own, params, 200), nil, profiler.Exit{}, spec.OK, 195, 0.5, "took 0.5 s in the first half and 0.75 s in the second one"},
+		{"accumulates", strings.ReplaceAll(lines(own, params, 30), `"backwards":1`, `"backwards":4`), nil, profiler.Exit{}, spec.OK, 25, 0.5, "a step has 4 backward passes, the plan has 1 micro-batch: is ga=1 right?"},
+		{"two optimizers", strings.ReplaceAll(lines(own, params, 30), `"calls":1,"backwards":1`, `"calls":2,"backwards":2`), nil, profiler.Exit{}, spec.OK, 25, 0.5, ""},
 		{"too short", lines(own, params, 5), nil, profiler.Exit{}, spec.Failed, 0, 0, "want more than the 5 of the warm-up"},
 		{"nothing", "", nil, profiler.Exit{}, spec.Failed, 0, 0, "0 ranks stepped an optimizer"},
 	} {
