@@ -29,7 +29,10 @@ func Run(cmd *exec.Cmd) (stopped bool, err error) {
 	if cmd.Stderr == nil {
 		cmd.Stderr = os.Stderr
 	}
-	caught := slices.Concat([]os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT}, userSignals)
+	caught := []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT}
+	if os.Getenv("SLURM_STEP_ID") == "" { // srun sends them to all processes of a task
+		caught = append(caught, userSignals...)
+	}
 	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
 		caught = append(caught, syscall.SIGHUP)
 	}
