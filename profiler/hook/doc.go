@@ -15,5 +15,6 @@
 //   - Programs without a torch.optim.Optimizer, such as those of JAX.
 //   - Steps in a CUDA graph that includes the optimizer.
 //   - Programs started with python -I, -E or -S, or with a PYTHONPATH of their own that drops the hook's directory.
+//   - Steps after the first 100,000 of a process.
 //   - An optimizer that is stepped several times per iteration, each time after a backward pass, counts each time.
 package hook

@@ -23,7 +23,7 @@ type Process struct {
 	Torch      string `json:"torch"` // versions
 	CUDA       string `json:"cuda"`  // "" without
 	Python     string `json:"python"`
-	Device     string `json:"device"`      // "cuda" or "cpu"
+	Device     string `json:"device"`      // type of torch's device: "cuda", "cpu", "xla", "hpu" ...
 	DeviceName string `json:"device_name"` // "" on CPUs
 	Optimizer  string `json:"optimizer"`   // class of the first optimizer that was stepped
 	// Parameters is the number of elements of that optimizer, a share where it shards.
@@ -31,7 +31,7 @@ type Process struct {
 
 	Steps []Step `json:"-"`
 	// PeakBytes is the peak memory of tensors, ReservedBytes that of the allocator. On CPUs they are the growth of the
-	// resident set since torch was imported, and the whole resident set.
+	// resident set since torch was imported, and the whole resident set; on other devices 0, unknown.
 	PeakBytes     float64  `json:"-"`
 	ReservedBytes float64  `json:"-"`
 	HookSec       float64  `json:"-"` // CPU time of the hook itself, without its start

@@ -169,7 +169,7 @@ func TestPatterns(t *testing.T) {
 		byPID[p.PID] = p
 	}
 	want := map[string][2]int{"two_optimizers": {2, 2}, "parts": {3, 1}, "groups": {3, 1}, "engine": {1, 1},
-		"subclass": {1, 1}, "closure": {1, 1}, "raises": {1, 1}, "other_raises": {1, 1}, "leaves": {1, 1}}
+		"subclass": {1, 1}, "closure": {1, 1}, "raises": {1, 1}, "other_raises": {1, 1}, "leaves": {1, 1}, "many": {1, 1}, "elsewhere": {1, 1}}
 	for line := range strings.Lines(out) {
 		var name string
 		var pid int
@@ -178,6 +178,9 @@ func TestPatterns(t *testing.T) {
 		}
 		p, w := byPID[pid], want[name]
 		delete(want, name)
+		if device := map[bool]string{true: "meta", false: "cpu"}[name == "elsewhere"]; p.Device != device || device != "cpu" && p.PeakBytes+p.ReservedBytes > 0 {
+			t.Errorf("%s: on %q with %g bytes, want %q", name, p.Device, p.PeakBytes, device)
+		}
 		if len(p.Steps) != 4 {
 			t.Errorf("%s: %d training steps, want 4: %+v", name, len(p.Steps), p.Steps)
 		}

@@ -27,6 +27,7 @@ _VERSION = 1
 _MAX_FAULTS = 20  # after this many errors the hook stops
 _EXIT_WAIT_SEC = 2.0  # time that the end of the program waits for outstanding CUDA events
 _PEAK_EVERY_SEC = 1.0  # between two looks at the peak memory, which take 0.1 to 0.2 ms
+_MAX_STEPS = 100_000  # steps that are written, 15 MB: a training run of weeks has more
 _WRITE_EVERY_SEC = 0.1  # between two writes of steps: a killed process loses this much
 
 
@@ -149,6 +150,7 @@ class Recorder:
         self._number = 0
         self._free = []  # CUDA events for reuse
         self._peak_at = 0.0
+        self._device = "cpu"  # type of torch's device
 
     @_guarded
     def attach(self, optimizer):
@@ -224,7 +226,8 @@ class Recorder:
         self._count_backward()
         self._mark(opt)
         self._flush()
-        self._spent += time.thread_time() - clock
+        if self._number <= _MAX_STEPS:  # per written step
+            self._spent += time.thread_time() - clock
 
     def _mark(self, opt):
         """Adds a call to the open training step, or begins the next one."""
@@ -269,17 +272,21 @@ class Recorder:
                 line += ', "sec": %.9f, "host": %.9f, "clock": "%s"' % (sec, host, "cuda" if timed else "host")
             self._before = mark
             del self._closed[0]
+            if mark.number > _MAX_STEPS:
+                continue
             if mark.number & (mark.number - 1) == 0 or mark.host - self._peak_at >= _PEAK_EVERY_SEC:
                 self._peak_at = mark.host
                 line += ', "allocated": %.0f, "reserved": %.0f' % self._peaks()
             self._write(line + "}", mark.host)
 
     def _peaks(self):
-        """Peak bytes in tensors and in the allocator; without CUDA, growth of the resident set and the whole."""
+        """Peak bytes in tensors and in the allocator; on CPUs, growth of the resident set and the whole; else 0, unknown."""
         cuda = self._torch.cuda
         if cuda.is_initialized():
             stats = cuda.memory_stats_as_nested_dict()  # max_memory_allocated and _reserved read, flatten and sort all, twice
             return stats["allocated_bytes"]["all"]["peak"], stats["reserved_bytes"]["all"]["peak"]
+        if self._device != "cpu":
+            return 0.0, 0.0
         peak = _status("VmHWM")
         return max(peak - self._base_rss, 0.0), peak
 
@@ -290,12 +297,14 @@ class Recorder:
         name = os.path.join(self.out, "rank%d-%d.jsonl" % (rank, self.pid))
         self._file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600)
         cuda = torch.cuda.is_initialized()
+        parameters = [p for group in opt.param_groups for p in group["params"]]
+        self._device = "cuda" if cuda else parameters[0].device.type if parameters else "cpu"
         self._write(json.dumps({
             "event": "start", "version": _VERSION, "node": os.environ.get(_NODE, ""), "pid": self.pid, "rank": rank, "world": world,
             "torch": str(torch.__version__), "cuda": torch.version.cuda or "", "python": platform.python_version(),
-            "device": "cuda" if cuda else "cpu", "device_name": torch.cuda.get_device_name() if cuda else "",
+            "device": self._device, "device_name": torch.cuda.get_device_name() if cuda else "",
             "optimizer": type(opt).__name__, "backward_counted": self._counts_backward,
-            "parameters": sum(p.numel() for group in opt.param_groups for p in group["params"]),
+            "parameters": sum(p.numel() for p in parameters),
         }))
 
     def _finish_at_exit(self):

@@ -126,7 +126,26 @@ def leaves():  # ends as the forked children of multiprocessing do, without func
     os._exit(0)
 
 
-for pattern in (two_optimizers, parts, groups, engine, subclass, closure, raises, other_raises, leaves):
+def many():  # more steps than are written
+    import pacer_hook
+
+    pacer_hook._MAX_STEPS = STEPS
+    a = layer()
+    o = torch.optim.SGD(a.parameters(), lr=1e-3)
+    for _ in range(2 * STEPS):
+        backward(a)
+        o.step()
+
+
+def elsewhere():  # on a device with neither CUDA nor the memory of the host
+    a = torch.nn.Linear(4, 1, device="meta")
+    o = torch.optim.SGD(a.parameters(), lr=1e-3)
+    for _ in range(STEPS):
+        a(torch.ones(2, 4, device="meta")).square().mean().backward()
+        o.step()
+
+
+for pattern in (two_optimizers, parts, groups, engine, subclass, closure, raises, other_raises, leaves, many, elsewhere):
     pid = os.fork()
     if pid == 0:
         pattern()
