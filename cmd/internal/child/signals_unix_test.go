@@ -44,9 +44,8 @@ func TestUserSignals(t *testing.T) {
 				t.Errorf("%s: %v, stopped %v", c.signal, err, stopped)
 			}
 		case <-time.After(spectest.Patience(10 * time.Second)):
-			t.Errorf("%s does not reach the command", c.signal)
 			_ = cmd.Process.Kill()
-			<-ended
+			t.Errorf("%s does not reach the command: %v", c.signal, <-ended)
 		}
 		r.Close()
 		w.Close()
