@@ -131,3 +131,22 @@ func TestOtherBars(t *testing.T) {
 		}
 	}
 }
+
+// TestSmallerBatch: a batch that did not fit, which Trainer's auto_find_batch_size halves, is not that of the training. The
+// settings of a second training in the log are not, either.
+func TestSmallerBatch(t *testing.T) {
+	settings := func(text *strings.Builder, batch int) {
+		fmt.Fprintf(text, "***** Running training *****\n  Instantaneous batch size per device = %d\n  Total train batch size (w. parallel, distributed & accumulation) = %d\n"+
+			"  Total optimization steps = 100\n\r  0%%|          | 0/100 [00:00<?, ?it/s]\n", batch, batch)
+	}
+	var text strings.Builder
+	settings(&text, 16)
+	settings(&text, 8)
+	writeBar(&text, 100, 50)
+	settings(&text, 4)
+	writeBar(&text, 100, 30)
+	l, err := Read(strings.NewReader(text.String()), "")
+	if err != nil || l.GlobalBatch != 8 || l.MicroBatch != 8 || len(l.Lines) != 100 {
+		t.Errorf("%d samples per step, %d per micro-batch, %d lines, %v; want 8, 8, 100", l.GlobalBatch, l.MicroBatch, len(l.Lines), err)
+	}
+}

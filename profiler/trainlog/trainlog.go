@@ -59,6 +59,7 @@ type Log struct {
 	// PeakBytes is the largest peak of tensors on a device, ReservedBytes that of the allocator.
 	PeakBytes, ReservedBytes float64
 
+	begun        bool    // steps were made: later settings are of another run
 	ran, elapsed float64 // seconds of a progress bar, those of its restarts together, and those since the last start
 }
 
@@ -179,7 +180,9 @@ func (r *Reader) line(raw []byte) {
 			r.bar(got.Total).add(got)
 			continue
 		}
-		r.log(f).add(got)
+		l := r.log(f)
+		l.begun = f == Trainer && slices.ContainsFunc(r.bars, func(b *Log) bool { return len(b.Lines) > 1 })
+		l.add(got)
 	}
 }
 
@@ -208,7 +211,11 @@ func (l *Log) add(got Log) {
 	}
 	for _, v := range [][2]*int{{&l.GlobalBatch, &got.GlobalBatch}, {&l.MicroBatch, &got.MicroBatch}, {&l.SeqLen, &got.SeqLen}, {&l.AccumSteps, &got.AccumSteps},
 		{&l.Total, &got.Total}, {&l.DP, &got.DP}, {&l.TP, &got.TP}, {&l.PP, &got.PP}, {&l.CP, &got.CP}} {
-		*v[0] = cmp.Or(*v[0], *v[1])
+		if l.begun || len(l.Lines) > 0 {
+			*v[0] = cmp.Or(*v[0], *v[1]) // else of another run
+		} else {
+			*v[0] = cmp.Or(*v[1], *v[0])
+		}
 	}
 	l.RunSteps, l.RunSec = cmp.Or(l.RunSteps, got.RunSteps), cmp.Or(l.RunSec, got.RunSec)
 	l.PeakBytes, l.ReservedBytes = max(l.PeakBytes, got.PeakBytes), max(l.ReservedBytes, got.ReservedBytes)
