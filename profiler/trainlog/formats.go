@@ -17,7 +17,7 @@ type reader struct {
 
 var readers = map[Format]reader{
 	Megatron:   {megatron, []string{"elapsed time per iteration", "memory (MB)", "...."}},
-	Torchtitan: {torchtitan, []string{"tps:", "Trainer is initialized"}},
+	Torchtitan: {torchtitan, []string{"tps:", "Trainer is initialized", "device mesh with parallelism"}},
 	DeepSpeed:  {deepSpeed, []string{"SamplesPerSec=", "iter time (s):"}},
 	NeMo:       {nemo, []string{"train_step_timing"}},
 	Lightning:  {lightning, barUnits},
@@ -100,15 +100,29 @@ var (
 	titanTokens = re(`\btps: *NUMBER`)
 	titanMemory = re(`\bmemory: *NUMBER *GiB`)
 	titanBatch  = regexp.MustCompile(`global batch size ([0-9]+),`)
+	titanLocal  = regexp.MustCompile(`local batch size ([0-9]+),`)
+	titanAccum  = regexp.MustCompile(`gradient accumulation steps ([0-9]+),`)
+	titanMesh   = regexp.MustCompile(`\b(pp|dp_replicate|dp_shard|cp|tp)=([0-9]+)`)
 	titanSeq    = regexp.MustCompile(`sequence length ([0-9]+)`)
 	titanTotal  = regexp.MustCompile(`total steps ([0-9]+)`)
 )
 
-// torchtitan reads "step: 10 loss: 8.1 memory: 9.46GiB(64.99%) tps: 7,282 ..." and the line of its settings. tps is
+// torchtitan reads "step: 10 loss: 8.1 memory: 9.46GiB(64.99%) tps: 7,282 ..." and the lines of its settings and mesh. tps is
 // of one device: torchtitan divides the tokens of a rank by the ranks that share them.
 func torchtitan(text string) (l Log, ok bool) {
 	if strings.Contains(text, "Trainer is initialized with local batch size") {
-		return Log{GlobalBatch: count(titanBatch, text), SeqLen: count(titanSeq, text), Total: count(titanTotal, text)}, true
+		return Log{GlobalBatch: count(titanBatch, text), MicroBatch: count(titanLocal, text), AccumSteps: count(titanAccum, text), SeqLen: count(titanSeq, text),
+			Total: count(titanTotal, text)}, true
+	}
+	if strings.Contains(text, "device mesh with parallelism") {
+		degrees := map[string]int{}
+		for _, m := range titanMesh.FindAllStringSubmatch(text, -1) {
+			degrees[m[1]] = int(min(parse(m[2]), maxCount))
+		}
+		return Log{DP: degrees["dp_replicate"] * degrees["dp_shard"], TP: degrees["tp"], PP: degrees["pp"], CP: degrees["cp"]}, true
+	}
+	if strings.Contains(text, "validate step:") {
+		return l, false
 	}
 	line := Line{Step: count(titanStep, text), Tokens: field(titanTokens, text)}
 	return Log{Lines: []Line{line}, ReservedBytes: field(titanMemory, text) * (1 << 30)}, line.Step > 0 && line.Tokens > 0

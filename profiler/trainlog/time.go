@@ -21,14 +21,18 @@ type Timing struct {
 // The first warmup steps may have smaller batches, as those of a ramp-up.
 func (l *Log) Check(p spec.Plan, seq, steps, warmup int) error {
 	p = p.Normal()
+	micro, accum := l.MicroBatch, l.AccumSteps
+	if l.Format == Torchtitan && p.PP > 1 { // the micro-batches of its pipelines are parts of the local batch
+		micro, accum = 0, 0
+	}
 	for _, c := range []struct {
 		what      string
 		log, plan int
 	}{
 		{"samples per step", l.GlobalBatch, p.GlobalBatch()},
-		{"samples per micro-batch", l.MicroBatch, p.MicroBatch},
+		{"samples per micro-batch", micro, p.MicroBatch},
 		{"tokens per sample", l.SeqLen, seq},
-		{"micro-batches per step", l.AccumSteps, p.AccumSteps},
+		{"micro-batches per step", accum, p.AccumSteps},
 		{"training steps", l.Total, steps},
 		{"data-parallel replicas", l.DP, p.DP},
 		{"tensor-parallel ranks", l.TP, p.TP},

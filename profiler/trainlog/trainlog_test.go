@@ -89,6 +89,10 @@ func TestCheck(t *testing.T) {
 		{"megatron.log", plan(2, 4, 8), 2048, 25, "the log of megatron has 20 training steps, the plan dp=2,tp=1,pp=1,mb=4,ga=8 has 25"},
 		{"megatron.log", plan(2, 4, 4), 2048, 20, "has 64 samples per step, the plan dp=2,tp=1,pp=1,mb=4,ga=4 has 32"},
 		{"torchtitan.log", plan(2, 8, 1), 4096, 0, "has 2048 tokens per sample, the plan dp=2,tp=1,pp=1,mb=8,ga=1 has 4096"},
+		{"torchtitan.log", plan(2, 4, 2), 2048, 0, "has 8 samples per micro-batch, the plan dp=2,tp=1,pp=1,mb=4,ga=2 has 4"},
+		{"torchtitan.log", plan(1, 8, 2), 2048, 0, "has 1 micro-batches per step, the plan dp=1,tp=1,pp=1,mb=8,ga=2 has 2"},
+		{"torchtitan.log", spec.Plan{DP: 1, TP: 2, PP: 1, MicroBatch: 16, AccumSteps: 1}, 2048, 0, "has 8 samples per micro-batch"},
+		{"torchtitan.log", spec.Plan{DP: 1, TP: 1, PP: 2, MicroBatch: 4, AccumSteps: 4}, 2048, 0, "has 2 data-parallel replicas, the plan dp=1,tp=1,pp=2,mb=4,ga=4 has 1"},
 		{"trainer.log", plan(1, 4, 4), 0, 0, "has 2 micro-batches per step, the plan dp=1,tp=1,pp=1,mb=4,ga=4 has 4"},
 		{"nemo.log", plan(1, 8, 1), 0, 0, "has 32 samples per step"},
 	} {
