@@ -80,16 +80,17 @@ const (
 // in its expert parallel group; the rest of the stage replicates them.
 //
 // The error wraps perfmodel.ErrNotCovered when a configuration cannot be
-// predicted, and ErrInfeasible when one is illegal or does not fit.
+// predicted, and ErrInfeasible when one is illegal, To does not surely fit, or From
+// surely does not: From runs, so an uncertain estimate does not refute it.
 func (pl *Planner) Migrate(ctx context.Context, m Move) (Migration, error) {
 	if err := m.check(); err != nil {
 		return Migration{}, err
 	}
-	from, err := pl.runs(ctx, m.From)
+	from, err := pl.runs(ctx, m.From, memory.Unsure)
 	if err != nil {
 		return Migration{}, fmt.Errorf("planner: move from %s: %w", m.From.Plan, err)
 	}
-	to, err := pl.runs(ctx, m.To)
+	to, err := pl.runs(ctx, m.To, memory.Fits)
 	if err != nil {
 		return Migration{}, fmt.Errorf("planner: move to %s: %w", m.To.Plan, err)
 	}
@@ -105,8 +106,9 @@ func (pl *Planner) Migrate(ctx context.Context, m Move) (Migration, error) {
 	return out, nil
 }
 
-// runs predicts a configuration and checks that it is legal and fits.
-func (pl *Planner) runs(ctx context.Context, c spec.Config) (spec.Prediction, error) {
+// runs predicts a configuration and checks that it is legal, and that it fits with at
+// least the verdict least.
+func (pl *Planner) runs(ctx context.Context, c spec.Config, least memory.Verdict) (spec.Prediction, error) {
 	if err := c.Plan.Check(c.Model); err != nil {
 		return spec.Prediction{}, fmt.Errorf("%w: %w", ErrInfeasible, err)
 	}
@@ -116,7 +118,8 @@ func (pl *Planner) runs(ctx context.Context, c spec.Config) (spec.Prediction, er
 	}
 	if e, err := pl.Memory(c); err == nil {
 		limit := c.Accelerator.MemBytes * (1 - pl.o.Reserve)
-		if b := memory.Budget(limit, e.Plan(c.Plan).LogSD); b > 0 && pred.MemoryBytes > b {
+		peak := memory.Breakdown{Overhead: pred.MemoryBytes, LogSD: e.Plan(c.Plan).LogSD}
+		if b := memory.Budget(limit, peak.LogSD); b > 0 && pred.MemoryBytes > b && peak.Verdict(limit) != least {
 			return pred, fmt.Errorf("%w: %s", ErrInfeasible, memory.Misfit(pred.MemoryBytes, b, limit))
 		}
 	}

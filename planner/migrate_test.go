@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
 )
@@ -254,6 +255,24 @@ func TestMigrateRefuses(t *testing.T) {
 	}
 	if _, err := pl.Migrate(ctx, good); !errors.Is(err, perfmodel.ErrNotCovered) {
 		t.Errorf("a move that cannot be predicted: %v", err)
+	}
+}
+
+// A job runs as From: only a plan that surely does not fit refutes that. To has to fit surely.
+func TestMigrateFromUnsure(t *testing.T) {
+	needs := map[string]float64{}
+	pl := planner.New(predictor(func(c spec.Config) (spec.Prediction, error) {
+		return spec.Prediction{Throughput: 1, Lo: 1, Hi: 1, MemoryBytes: needs[c.Plan.String()] * memory.GiB}, nil
+	}), planner.Options{})
+	m := planner.Move{From: config(t, "ga=4", "1"), To: config(t, "dp=2,ga=2", "2"), RemainingSamples: 1}
+	for _, c := range []struct {
+		from, to float64 // GiB of 80
+		ok       bool
+	}{{10, 10, true}, {75, 10, true}, {10, 75, false}, {500, 10, false}} {
+		needs[m.From.Plan.String()], needs[m.To.Plan.String()] = c.from, c.to
+		if _, err := pl.Migrate(ctx, m); (err == nil) != c.ok || err != nil && !errors.Is(err, planner.ErrInfeasible) {
+			t.Errorf("from %g to %g GiB: %v", c.from, c.to, err)
+		}
 	}
 }
 

@@ -39,7 +39,9 @@ func (o *Options) Set(text string) error {
 		if given[key] {
 			return fmt.Errorf("synthetic: %s is given twice", key)
 		}
-		given[key] = true
+		if given[key] = true; given["load"] && given["per-hour"] {
+			return fmt.Errorf("synthetic: load and per-hour both say how many jobs arrive: give one of them")
+		}
 		if key == "load" { // last: it depends on the sizes and run times
 			load, loaded = value, true
 			continue
@@ -89,12 +91,16 @@ func (o *Options) set(key, value string) (err error) {
 	}
 	switch {
 	case numbers[key] != nil:
-		return named.Parse(value, numbers[key])
+		zero, _ := strconv.ParseFloat(value, 64)
+		if err := named.Parse(value, numbers[key]); err != nil || zero != 0 || key == "tenants" || key == "guaranteed" {
+			return err
+		}
+		return fmt.Errorf("must be positive; the default applies without it")
 	case key == "arrivals":
 		return o.setArrivals(value)
 	case key == "deadline":
 		lo, hi, _ := strings.Cut(value, "-")
-		if named.Parse(lo, &o.Deadlines.Min) != nil || named.Parse(hi, &o.Deadlines.Max) != nil {
+		if named.Parse(lo, &o.Deadlines.Min) != nil || named.Parse(hi, &o.Deadlines.Max) != nil || o.Deadlines.Max == 0 {
 			return fmt.Errorf("%q is not MIN-MAX", value)
 		}
 		return nil

@@ -48,6 +48,10 @@ func TestSet(t *testing.T) {
 		"time-scale=0.0001":        "not in 0.001..1000",
 		"arrivals=once,load=0.9x8": "arrive at once have no load",
 		"jobs=99999999":            "99999999 jobs, want 1..",
+		"jobs=0":                   "jobs=0: must be positive",
+		"sigma=0":                  "sigma=0: must be positive",
+		"deadline=0-0":             `"0-0" is not MIN-MAX`,
+		"per-hour=5,load=1x4":      "load and per-hour both say",
 	} {
 		if err := new(Options).Set(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an error with %q", text, err, want)

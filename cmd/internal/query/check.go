@@ -95,7 +95,7 @@ func (c *checker) resolve(ctx context.Context) error {
 	found, err := c.r.Resolve(ctx, q.Request)
 	if name := c.file.Stack(); err == nil && found.Framework == "" && name != "" {
 		q.Framework = name
-		c.assume("the training stack is " + name + ", by the format of the file")
+		c.assume("the training stack is " + name + ", by the file")
 		found, err = c.r.Resolve(ctx, q.Request)
 	}
 	if err != nil {

@@ -116,8 +116,10 @@ func (g *Goal) checkBatch(given int) error {
 		return nil
 	case given > 0:
 		return &FieldError{Field: "global_batch", Value: given, Why: ", but {min_batch} or {max_batch} leave it free"}
-	case g.MinBatch < 1 || g.MaxBatch < g.MinBatch || g.MaxBatch > MaxBatch:
+	case g.MinBatch < 1 || g.MaxBatch < 1 || g.MaxBatch > MaxBatch:
 		return &FieldError{Field: "max_batch", Value: g.MaxBatch, Why: "and {min_batch} must bound the global batch from both sides"}
+	case g.MaxBatch < g.MinBatch:
+		return &FieldError{Field: "max_batch", Value: g.MaxBatch, Why: fmt.Sprintf("is below {min_batch} %d", g.MinBatch)}
 	}
 	return nil
 }

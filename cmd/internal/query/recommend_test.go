@@ -99,6 +99,16 @@ func recommendEqualsPlan(ctx context.Context, t *testing.T, q RecommendRequest) 
 	}
 }
 
+// The assumed batch has many divisors, so that it fits many numbers of devices.
+func TestRecommendAssumedBatch(t *testing.T) {
+	for model, want := range map[string]int{"Llama3-8B": 512, "ViT-L/16": 16384, "Flux.1-dev": 1024, "Whisper-large-v3": 4096} {
+		got, err := Recommend(t.Context(), resolveUnmeasured, RecommendRequest{Request: Request{Model: model}, Tokens: 1e9, Have: "h100:4@2"})
+		if err != nil || got.GlobalBatch != want {
+			t.Errorf("%s: a batch of %+v, want %d; %v", model, got, want, err)
+		}
+	}
+}
+
 func TestParseHave(t *testing.T) {
 	got, err := ParseHave("h100:256@2.1, b200:64@4.5")
 	if err != nil || len(got) != 2 || got[0] != (Stock{"h100", 256, 2.1}) || got[1] != (Stock{"b200", 64, 4.5}) {

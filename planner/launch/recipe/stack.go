@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pacer-ml/pacer/planner/launch"
 	"github.com/pacer-ml/pacer/planner/launch/recipe/keyfile"
 )
 
@@ -16,8 +17,14 @@ var stacks = map[string]string{
 // coreOptions are arguments that Megatron-LM has had since it is built on Megatron Core.
 var coreOptions = []string{"--use-mcore-models", "--use-megatron-fsdp", "--context-parallel-size", "--cp-comm-type", "--overlap-param-gather", "--ckpt-format", "--attention-backend"}
 
-// Stack names the training stack that the file is for, "" where more than one reads such files.
+// Stack names the training stack that the file is for, "" where more than one reads such files. A file that package
+// launch wrote names the release too, in a comment.
 func (r *Recipe) Stack() string {
+	for _, f := range launch.Frameworks() {
+		if strings.Contains(r.text, "\n# settings of "+f.Version+"\n") {
+			return f.Stack
+		}
+	}
 	switch {
 	case r.Format == nemoYAML.name && r.isBridge():
 		return "Megatron-Bridge"

@@ -29,7 +29,7 @@ func TestStack(t *testing.T) {
 			t.Errorf("%s: %q is not the name of a training stack: %v", format, name, err)
 		}
 	}
-	// A file that package launch writes is for the stack that the plan was predicted with.
+	// A file that package launch writes is for the stack that the plan was predicted with, release included.
 	for _, f := range launch.Frameworks() {
 		c := planned(t, "dp=8,mb=1,ga=2,zero=2,precision=bf16")
 		s, err := f.Emit(c)
@@ -41,9 +41,12 @@ func TestStack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := stack.Parse(f.Stack)
-		if got, err2 := stack.Parse(r.Stack()); err != nil || err2 != nil || got.Name != want.Name {
-			t.Errorf("%s: stack %q, want that of %q; %v %v", f.Name, r.Stack(), f.Stack, err, err2)
+		want := f.Stack
+		if f.Name == "deepspeed" { // JSON has no comment that names the release
+			want = "DeepSpeed"
+		}
+		if got := r.Stack(); got != want {
+			t.Errorf("%s: stack %q, want %q", f.Name, got, want)
 		}
 	}
 }
