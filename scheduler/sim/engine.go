@@ -62,6 +62,8 @@ type engine struct {
 	held         int                // devices
 	idle         int                // consecutive events without a running job and without a later arrival
 	idleOutages  int                // number of these at which nodes went down or up
+	quick        int                // wake-ups since quickSince
+	quickSince   time.Duration
 	warned       map[string]bool
 	speeds       []func(time.Duration) (float64, time.Duration) // by node, of those used so far
 	nodes        []node                                         // nil without failures
@@ -166,6 +168,9 @@ func (e *engine) instant(ctx context.Context) error {
 	}
 	e.wakeUps()
 	e.countIdle(completed || arrived)
+	if err := e.countQuick(completed || arrived); err != nil {
+		return err
+	}
 	if next := e.roundFrom(e.now); next > e.now {
 		if e.wakeAt == 0 || e.wakeAt > next {
 			e.setWake(next)
@@ -194,6 +199,21 @@ func (e *engine) countIdle(happened bool) {
 		return
 	}
 	e.idle++
+}
+
+// maxQuick bounds the wake-ups within a second of simulated time. Quanta are
+// milliseconds or longer; a number of seconds written as time.Duration is nanoseconds.
+const maxQuick = 100_000
+
+// countQuick counts the wake-ups since an arrival or a completion, in spans of a second.
+func (e *engine) countQuick(happened bool) error {
+	if happened || e.now-e.quickSince >= time.Second {
+		e.quick, e.quickSince = 0, e.now
+	}
+	if e.quick++; e.quick > maxQuick {
+		return fmt.Errorf("sim: policy %s at %v: more than %d wake-ups within %v: is Decision.Wake in nanoseconds?", e.PolicyName, e.now, maxQuick, e.now-e.quickSince)
+	}
+	return nil
 }
 
 // nextTime returns the time of the next event; it drops stale ones.

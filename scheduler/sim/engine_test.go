@@ -266,6 +266,23 @@ func TestBrokenTargets(t *testing.T) {
 	}
 }
 
+// A policy that writes seconds as nanoseconds is refused, where it would decide for hours.
+func TestWakeInNanoseconds(t *testing.T) {
+	for _, every := range []time.Duration{60, 10 * time.Millisecond} {
+		c := config(policyFunc(func(snap *scheduler.Snapshot) scheduler.Decision {
+			d := scheduler.Decision{Wake: snap.Now + every}
+			for range snap.Jobs() {
+				d.Grants = append(d.Grants, grant("a", "0:4"))
+			}
+			return d
+		}), job("a", 0, 4, 100))
+		_, err := sim.Run(t.Context(), c)
+		if want := every < time.Microsecond; (err != nil) != want || want && !strings.Contains(err.Error(), "policy script at 6ms: more than 100000 wake-ups") {
+			t.Errorf("wake-ups every %v: %v", every, err)
+		}
+	}
+}
+
 func TestPolicyAndTruthErrorsAreNamed(t *testing.T) {
 	boom := errors.New("boom")
 	c := config(nil, job("a", 7*s, 4, 100))

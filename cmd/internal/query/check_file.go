@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/pacer-ml/pacer/planner/launch/recipe"
@@ -56,8 +58,13 @@ func (r *Resolver) checker(q CheckRequest) (*checker, error) {
 		return nil, &FieldError{Field: "file", Value: q.File, Err: err}
 	}
 	c := &checker{r: r, q: q, file: file}
-	for name, value := range q.Set {
+	var unused []string
+	for _, name := range slices.Sorted(maps.Keys(q.Set)) {
+		value := q.Set[name]
 		if !recipe.Settable(name) {
+			if !strings.Contains(string(q.Text), name) && !strings.HasPrefix(name, "SLURM_") { // Slurm's are read without their names
+				unused = append(unused, fmt.Sprintf("%s=%s has no effect: the file has no such variable or field", name, value))
+			}
 			continue
 		}
 		if err := file.Set(name, value); err != nil {
@@ -65,5 +72,6 @@ func (r *Resolver) checker(q CheckRequest) (*checker, error) {
 		}
 	}
 	c.start()
+	c.assume(unused...)
 	return c, nil
 }

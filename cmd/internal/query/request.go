@@ -163,7 +163,7 @@ func (q *Request) Check() error {
 		}
 	}
 	if _, err := spec.ParseAdapter(q.Adapter); err != nil {
-		return &FieldError{Field: "adapter", Value: q.Adapter, Why: ": " + strings.TrimPrefix(err.Error(), "spec: ")}
+		return &FieldError{Field: "adapter", Value: q.Adapter, Why: strings.TrimPrefix(err.Error(), fmt.Sprintf("spec: adapter %q", q.Adapter))}
 	}
 	if err := q.checkStack(); err != nil {
 		return err
