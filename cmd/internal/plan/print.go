@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -114,7 +115,7 @@ func printColumns(w io.Writer, rows []planRow, title string, with columns) error
 		if err := console.WriteTable(w, table); err != nil {
 			return err
 		}
-		console.Wrap(w, fmt.Sprintf("by %s%s; %s", rows[0].By, strings.Replace(common, ",", "; all with ", 1), with.note()))
+		console.Wrap(w, fmt.Sprintf("by %s%s; %s", cmp.Or(rows[0].By, "no performance model"), strings.Replace(common, ",", "; all with ", 1), with.note()))
 	}
 	if len(rows) == 1 {
 		printUtilization(w, &rows[0].PlanRow)
@@ -168,8 +169,12 @@ func (with *columns) head() []string {
 
 // line is row i, of a plan to be called so.
 func (with *columns) line(i int, p *query.PlanRow, plan string) []string {
-	out := []string{plan, number.Significant(p.StepTimeSec, 3), number.Significant(p.StepTimeLo, 3) + " - " + number.Significant(p.StepTimeHi, 3),
-		number.Significant(p.SamplesPerS, 4), number.Fixed(p.MemGiB, 1), tflops(p.TFLOPsPerGPU), percent(p.MFU)}
+	step, interval, samples := "-", "-", "-"
+	if p.StepTimeSec > 0 { // else no model covers a plan that does not fit either
+		step, samples = number.Significant(p.StepTimeSec, 3), number.Significant(p.SamplesPerS, 4)
+		interval = number.Significant(p.StepTimeLo, 3) + " - " + number.Significant(p.StepTimeHi, 3)
+	}
+	out := []string{plan, step, interval, samples, number.Fixed(p.MemGiB, 1), tflops(p.TFLOPsPerGPU), percent(p.MFU)}
 	if with.devices {
 		out = append(out, strconv.Itoa(p.Devices))
 	}
