@@ -20,7 +20,7 @@ var errNegative = errors.New("is negative")
 // config reads the Config, from columns other than outcomes.
 func (r *publishedRow) config() {
 	c := &r.m.Config
-	c.Accelerator = r.accelerator()
+	c.Accelerator = r.source.devices.measured(r.accelerator())
 	c.Framework = r.framework()
 	c.SeqLen = r.Count("seq_len")
 	c.Model = r.model()

@@ -2,6 +2,7 @@ package datasets
 
 import (
 	"cmp"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -38,6 +39,23 @@ func TestRecipes(t *testing.T) {
 		}
 		if strings.Contains(assumed, "taken as none") != c.assumed {
 			t.Errorf("%s: %q", c.row, assumed)
+		}
+	}
+}
+
+// TestTimedDevices: rows of a source have what its documents time alone on its devices, others not.
+func TestTimedDevices(t *testing.T) {
+	const head = "row_id,source,model,accelerator,num_gpus,precision\n"
+	for row, want := range map[string]int{"MooreThreads/SimuMax,Llama3-70B,B200,8,bf16": 3 * len(simumaxDevices.products),
+		"MooreThreads/SimuMax,Llama3-70B,A100-80GB-SXM,8,bf16": 0, "somebody/else,Llama3-70B,B200,8,bf16": 0} {
+		rows, bad := readRows(t, "rows.csv", head+"x,"+row+"\n", false)
+		if len(bad) > 0 || len(rows) != 1 {
+			t.Fatalf("%s: %v", row, bad)
+		}
+		text := rows[0].Measurement.Config.Accelerator.Measured
+		var b spec.Microbenchmarks
+		if text != "" && (json.Unmarshal([]byte(text), &b) != nil || b.Validate() != nil) || len(b.Rows) != want {
+			t.Errorf("%s: %d parts, want %d", row, len(b.Rows), want)
 		}
 	}
 }

@@ -26,6 +26,8 @@ type publishedSource struct {
 	// nodes maps accelerators to node types of the catalog, if the document describes other
 	// machines than the usual ones.
 	nodes map[string]string
+	// devices are multiplications that the document times alone on the devices of the rows.
+	devices timedDevices
 	// precision is that of tables without a column for it.
 	precision spec.Precision
 	// hostBatch: the micro-batch column counts per host, not per device.
@@ -112,7 +114,8 @@ var publishedSources = []*publishedSource{
 	{match: "nvidia/dgxc-benchmarking", table: "dgxc_benchmarking", framework: "NeMo", recipes: dgxcRecipes},
 	{match: "nvidia/nemo", table: "nemo_2407", framework: "NeMo"},
 	{match: "oneflow-inc/libai", table: "oneflow_libai", framework: "LiBai", releases: map[string]string{"Megatron-LM": "Megatron-LM@2022-03"}},
-	{match: "simumax", table: "simumax_b200", framework: "Megatron Core", parts: "sequence=always cp=a2a overlap=none dispatch=all-to-all", memory: stack.Allocated},
+	{match: "simumax", table: "simumax_b200", framework: "Megatron Core", parts: "sequence=always cp=a2a overlap=none dispatch=all-to-all", memory: stack.Allocated,
+		devices: simumaxDevices},
 	{match: "torchtitan", table: "torchtitan", framework: "torchtitan", dated: true, stageBatches: true, noted: []notedParts{
 		{regexp.MustCompile(`\beager\b`), "launch=eager"},
 		{regexp.MustCompile(`(?i)\basync ?TP\b`), "tp=async"},

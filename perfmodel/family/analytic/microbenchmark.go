@@ -54,6 +54,17 @@ func (m *measurements) apply(k *constants) {
 	}
 }
 
+// replace changes k, the constants of a stack, by what was measured in place of those of the average stack.
+func (m *measurements) replace(k, average *constants) {
+	m.apply(k)
+	for _, at := range m.at {
+		f := m.value(at, &m.assumed) / m.value(at, average)
+		for _, v := range params[at].at(k) {
+			*v *= f
+		}
+	}
+}
+
 // constants returns those that the measurements determine.
 func (m *measurements) constants() (out []Constant) {
 	k := m.assumed

@@ -202,6 +202,42 @@ func TestMeasuredPrior(t *testing.T) {
 	}
 }
 
+// TestMeasuredWithoutSource: what was measured alone takes the place of what a prior says, which therefore does not matter.
+func TestMeasuredWithoutSource(t *testing.T) {
+	a := spec.Accelerator{Name: "B200", Arch: "Blackwell", BF16: 2250e12, MemBps: 8e12, MemBytes: 180e9}
+	b := spec.Microbenchmarks{Accelerator: a, Framework: "Megatron Core"}
+	for _, width := range []int{1024, 4096, 8192, 57344} {
+		for _, depth := range []int{1024, 8192, 28672} {
+			b.Rows = append(b.Rows, spec.Microbenchmark{Op: "gemm forward", Precision: spec.BF16, Rows: 4096, Cols: width, Depth: depth,
+				Sec: []float64{2 * 4096 * float64(depth) * float64(width) / 1e15}})
+		}
+	}
+	text, err := b.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Measured = text
+	c := spec.Config{Accelerator: a, Framework: "Megatron Core", SeqLen: 4096, Shape: spec.Shape{Devices: "1"}, Plan: spec.Plan{MicroBatch: 1, Precision: spec.BF16},
+		Model: spec.Model{Name: "m", Kind: spec.Decoder, Layers: 12, Hidden: 8192, FFN: 28672, GatedMLP: true, Heads: 64, KVHeads: 8, Vocab: 128256}}
+	of := func(share float64) float64 {
+		k := *Shipped().Physics.any
+		for i := range k.shares {
+			k.shares[i].gemm *= share
+		}
+		ph := &Physics{any: &k, Memory: unknown.Memory}
+		x, err := ph.Explain(&c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x.Compute
+	}
+	usual, fast := of(1), of(1.3)
+	c.Accelerator.Measured = ""
+	if plain := of(1); math.Abs(fast/usual-1) > 0.01 || usual < 1.1*plain {
+		t.Errorf("%.3f s with one prior and %.3f with another, %.3f without the figures of the devices", usual, fast, plain)
+	}
+}
+
 func TestMicrobenchmarksWithoutPrediction(t *testing.T) {
 	b := spec.Microbenchmarks{Accelerator: core, Framework: spec.FrameworkWorker, Rows: []spec.Microbenchmark{
 		{Op: "copy", Bytes: 1e6, Sec: []float64{1}}, {Op: "copy", Sec: []float64{1}}}}

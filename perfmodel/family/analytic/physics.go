@@ -37,11 +37,16 @@ func (ph *Physics) constantsFor(s Site) *constants {
 	if k := ph.sites[s]; k != nil {
 		return k
 	}
+	if k := ph.frameworks[s.Framework]; k != nil && !s.isCPU() {
+		return k
+	}
+	return ph.average(s)
+}
+
+// average returns the constants of the devices of a site on the average stack.
+func (ph *Physics) average(s Site) *constants {
 	if s.isCPU() {
 		return &base // see Prior.DistributionOf
-	}
-	if k := ph.frameworks[s.Framework]; k != nil {
-		return k
 	}
 	return ph.any
 }
@@ -64,7 +69,7 @@ func (ph *Physics) variants(c *spec.Config, choices *stack.Choices) (first varia
 			v.k = ph.constantsFor(at)
 			if m := measurementsOf(c.Accelerator.Measured); m != nil {
 				measured := *v.k
-				m.apply(&measured)
+				m.replace(&measured, ph.average(at))
 				v.k = &measured
 			}
 		}
