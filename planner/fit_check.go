@@ -59,6 +59,20 @@ type Fix struct {
 // smallest larger number of devices found on which a plan fits. An illegal plan is
 // an error that wraps ErrInfeasible.
 func (pl *Planner) FitCheck(ctx context.Context, r Request) (FitReport, error) {
+	out, err := pl.fitOf(ctx, r)
+	switch {
+	case err != nil:
+		return FitReport{}, err
+	case !out.Fits:
+		out.Fixes, err = pl.fixes(ctx, r, out.Config.Plan)
+	case r.Plan == nil && out.Config.Plan.Offload != spec.OffloadNone:
+		out.Offloads, err = pl.mustOffload(ctx, r)
+	}
+	return out, err
+}
+
+// fitOf is FitCheck without fixes.
+func (pl *Planner) fitOf(ctx context.Context, r Request) (FitReport, error) {
 	r.Top = 1
 	ranking, err := pl.Rank(ctx, r)
 	if err != nil {
@@ -66,19 +80,15 @@ func (pl *Planner) FitCheck(ctx context.Context, r Request) (FitReport, error) {
 	}
 	out := FitReport{Choice: ranking.Choices[0]}
 	out.limit = r.Accelerator.MemBytes * (1 - pl.o.Reserve)
-	if e, err := pl.Memory(out.Config); err == nil {
+	e, err := pl.Memory(out.Config)
+	switch {
+	case err == nil:
 		out.Memory = e.Plan(out.Config.Plan)
 		out.Budget = memory.Budget(out.limit, out.Memory.LogSD)
-	} else if !errors.Is(err, perfmodel.ErrNotCovered) {
+	case !errors.Is(err, perfmodel.ErrNotCovered):
 		return FitReport{}, err
 	}
-	switch {
-	case !out.Fits:
-		out.Fixes, err = pl.fixes(ctx, r, out.Config.Plan)
-	case r.Plan == nil && out.Config.Plan.Offload != spec.OffloadNone:
-		out.Offloads, err = pl.mustOffload(ctx, r)
-	}
-	return out, err
+	return out, nil
 }
 
 // mustOffload reports whether no plan without offload fits.

@@ -46,6 +46,7 @@ type checker struct {
 	report   planner.FitReport
 	timeSD   float64
 	memorySD float64
+	share    float64 // of the layers that recompute fully, 0 = all or none
 }
 
 // start copies what was read.
@@ -108,6 +109,7 @@ func (c *checker) resolve(ctx context.Context) error {
 		c.illegal(err)
 		return nil
 	}
+	c.share = c.file.RecomputedShare(&plan)
 	if q.GlobalBatch > 0 && q.GlobalBatch != plan.GlobalBatch() {
 		if q.GlobalBatch%(plan.DP*plan.MicroBatch) != 0 {
 			return &FieldError{Field: "global_batch", Value: q.GlobalBatch, Why: fmt.Sprintf("is not a multiple of dp=%d x micro-batch %d", plan.DP, plan.MicroBatch)}
@@ -252,7 +254,12 @@ func modelNamed(name string) (spec.Model, error) {
 // answer predicts the plan, its changes, the port and the comparison.
 func (c *checker) answer(ctx context.Context) error {
 	var err error
-	if c.report, err = c.planner.FitCheck(ctx, c.found.Request); err != nil {
+	if c.share > 0 {
+		c.report, err = c.planner.Partly(ctx, c.found.Request, c.share)
+	} else {
+		c.report, err = c.planner.FitCheck(ctx, c.found.Request)
+	}
+	if err != nil {
 		if errors.Is(err, planner.ErrInfeasible) {
 			c.illegal(err)
 			return nil
@@ -282,6 +289,15 @@ func (c *checker) answer(ctx context.Context) error {
 		c.out.Port, err = c.port(ctx)
 	}
 	return err
+}
+
+// fixed predicts the plan of r, with the layers that the file recomputes if the plan recomputes as that of the file.
+func (c *checker) fixed(ctx context.Context, pl *planner.Planner, r planner.Request) (planner.Choice, error) {
+	if c.share == 0 || r.Plan.Recompute != c.written.Recompute {
+		return pl.Fixed(ctx, r)
+	}
+	f, err := pl.Partly(ctx, r, c.share)
+	return f.Choice, err
 }
 
 // widen adds the uncertainty of keys that are not counted to the interval of a row.
@@ -325,7 +341,7 @@ func (c *checker) changes(ctx context.Context) ([]Change, error) {
 		s.Plan.SequenceParallel = s.Plan.SequenceParallel || c.file.ImpliesSP() && s.Plan.TP > 1
 		at := c.found.Request
 		at.Plan = &s.Plan
-		ch, err := c.planner.Fixed(ctx, at)
+		ch, err := c.fixed(ctx, c.planner, at)
 		switch {
 		case errors.Is(err, planner.ErrInfeasible):
 			continue

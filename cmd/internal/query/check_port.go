@@ -93,7 +93,7 @@ func (c *checker) samePlan(ctx context.Context, found *Resolved, pl *planner.Pla
 	at, same := found.Request, c.report.Config.Plan
 	same.Precision = precision
 	at.Plan, at.Devices, at.Shape = &same, same.Devices(), spec.Packed(same.Devices(), found.PerNode)
-	ch, err := pl.Fixed(ctx, at)
+	ch, err := c.fixed(ctx, pl, at)
 	switch {
 	case errors.Is(err, planner.ErrInfeasible):
 		return nil, nil

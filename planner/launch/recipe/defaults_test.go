@@ -49,7 +49,7 @@ func TestAsTheFrameworkReadsIt(t *testing.T) {
 		"two number formats in arguments":   {file: "a.sh", text: core + "--bf16 --fp16", plan: "dp=8,precision=fp16", problem: "--bf16 and --fp16"},
 		"two words for recomputation":       {file: "a.sh", text: core + "--bf16 --recompute-activations --recompute-granularity full", plan: "dp=8,recompute=selective,precision=bf16"},
 		"few layers recompute":              {file: "a.sh", text: core + "--bf16 --recompute-granularity full --recompute-method block --recompute-num-layers 4", plan: "dp=8,precision=bf16", said: "4 of the 32 layers"},
-		"most layers recompute":             {file: "a.sh", text: core + "--bf16 --recompute-granularity full --recompute-method block --recompute-num-layers 30", plan: "dp=8,recompute=full,precision=bf16"},
+		"most layers recompute":             {file: "a.sh", text: core + "--bf16 --recompute-granularity full --recompute-method block --recompute-num-layers 30", plan: "dp=8,recompute=full,precision=bf16", said: "30 of the 32 layers"},
 		"torchtitan's defaults":             {file: "a.toml", text: titan + "[optimizer]\nlr = 1e-4\n", plan: "dp=8,mb=8,zero=3,recompute=selective", said: "local_batch_size=8"},
 		"a pipeline's batch on fewer":       {file: "a.toml", text: titan + "[training]\nlocal_batch_size = 16\n[parallelism]\ndata_parallel_shard_degree = 4\npipeline_parallel_degree = 4\npipeline_parallel_schedule = \"1F1B\"\n", plan: "dp=2,pp=4,mb=1,ga=16,zero=1,recompute=selective"},
 		"a variable of the environment":     {file: "a.yaml", text: "trainer:\n  devices: 8\n  num_nodes: ${oc.env:NODES,1}\n  precision: bf16\nmodel:\n  micro_batch_size: 1\n  global_batch_size: 16\n  num_layers: 2\n", plan: "dp=8,mb=1,ga=2,precision=bf16"},

@@ -205,16 +205,53 @@ func (r *Recipe) modes(p *spec.Plan, note func(string, ...any)) {
 	}
 }
 
-// blocks predicts full recomputation of less than half of the layers of a stage, the first ones of each, as none.
+// blocks notes full recomputation of a block of layers, see RecomputedShare. If it is less than half of them, the plan has none.
 func (r *Recipe) blocks(p *spec.Plan, note func(string, ...any)) {
-	for _, prefix := range []string{"--recompute-", "--activations-checkpoint-", "--checkpoint-", "model.activations_checkpoint_", "model.recompute_", "recompute_"} {
-		layers := r.numbers[Layers] / (p.PP * p.VirtualStages)
-		method, count := r.valueOf(prefix+"method"), keyfile.Entry{Value: cmp.Or(r.valueOf(prefix+"num-layers"), r.valueOf(prefix+"num_layers"))}
-		if n, ok := count.Whole(); ok && p.Recompute == spec.RecomputeFull && method == "block" && 2*n < layers {
-			p.Recompute = spec.RecomputeNone
-			note("%d of the %d layers of a stage recompute: recompute=none is predicted, which needs more memory", n, layers)
+	n, layers := r.recomputed(p)
+	if n == 0 {
+		return
+	}
+	if 2*n < layers {
+		p.Recompute = spec.RecomputeNone
+	}
+	note("%d of the %d layers of a stage recompute: counted so, in a plan that says recompute=%s", n, layers, p.Recompute)
+}
+
+// RecomputedShare returns the share of the layers of each stage of p that recompute fully by --recompute-method block, in
+// (0, 1), and 0 if all of them or none do. p is the plan of the file.
+func (r *Recipe) RecomputedShare(p *spec.Plan) float64 {
+	n, layers := r.recomputed(p)
+	if n == 0 {
+		return 0
+	}
+	return float64(n) / float64(layers)
+}
+
+// recomputed returns the layers of a stage of p that recompute as a block, 0 if all of them or none do, and the layers of a
+// stage.
+func (r *Recipe) recomputed(p *spec.Plan) (n, layers int) {
+	block := r.block()
+	if block == "" {
+		return 0, 0
+	}
+	layers = r.numbers[Layers] / (max(p.PP, 1) * max(p.VirtualStages, 1))
+	count := keyfile.Entry{Value: cmp.Or(r.valueOf(block+"num-layers"), r.valueOf(block+"num_layers"))}
+	if n, ok := count.Whole(); ok && n > 0 && n < layers {
+		return n, layers
+	}
+	return 0, layers
+}
+
+// block returns the prefix of the keys that say how many layers of a stage recompute fully as a block, "" if there are none.
+func (r *Recipe) block() string {
+	if r.texts[Recompute] == string(spec.RecomputeFull) {
+		for _, prefix := range []string{"--recompute-", "--activations-checkpoint-", "--checkpoint-", "model.activations_checkpoint_", "model.recompute_", "recompute_"} {
+			if r.valueOf(prefix+"method") == "block" {
+				return prefix
+			}
 		}
 	}
+	return ""
 }
 
 // shardWithinNode shards states over the devices of a node (HYBRID_SHARD of FSDP).
