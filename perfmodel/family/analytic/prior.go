@@ -101,7 +101,7 @@ func Train(ctx context.Context, rows []spec.Measurement, mem *memory.Calibration
 	if len(c.Rows) == 0 {
 		return nil, nil, nil, fmt.Errorf("analytic: none of %d rows is usable for training: %w", len(rows), perfmodel.ErrTooFewPoints)
 	}
-	for i := range c.Rows { // what was measured on the devices of one source says nothing of others of their type
+	for i := range c.Rows { // micro-benchmarks of one machine are not those of others with the same type of device
 		c.Rows[i].Config.Accelerator.Measured = ""
 	}
 	none := Untrained()
