@@ -71,6 +71,7 @@ func (r *Resolver) checker(q CheckRequest) (*checker, error) {
 			return nil, &FieldError{Field: "set", Value: name + "=" + value, Err: err}
 		}
 	}
+	file.CountBlock()
 	c.start()
 	c.assume(unused...)
 	return c, nil

@@ -227,6 +227,14 @@ func (r *Recipe) RecomputedShare(p *spec.Plan) float64 {
 	return float64(n) / float64(layers)
 }
 
+// CountBlock takes the keys that say how many layers recompute as a block out of those that are not counted.
+func (r *Recipe) CountBlock() {
+	block := r.block()
+	r.Uncounted = slices.DeleteFunc(r.Uncounted, func(u Uncounted) bool {
+		return block != "" && strings.HasPrefix(u.Key, block) && (strings.HasSuffix(u.Key, "method") || strings.HasSuffix(u.Key, "layers"))
+	})
+}
+
 // recomputed returns the layers of a stage of p that recompute as a block, 0 if all of them or none do, and the layers of a
 // stage.
 func (r *Recipe) recomputed(p *spec.Plan) (n, layers int) {

@@ -186,11 +186,6 @@ func (f *format) apply(r *Recipe, entries []keyfile.Entry) {
 		r.explicit[k] = true
 	}
 	derive(r)
-	if block := r.block(); block != "" {
-		r.Uncounted = slices.DeleteFunc(r.Uncounted, func(u Uncounted) bool {
-			return strings.HasPrefix(u.Key, block) && (strings.HasSuffix(u.Key, "method") || strings.HasSuffix(u.Key, "layers"))
-		})
-	}
 }
 
 // uncounted adds a key that predictions do not count. Several keys of one setting have its effect once.
