@@ -259,9 +259,17 @@ func (f *Finder) Held(ctx context.Context, c spec.Cluster, j *scheduler.JobState
 		return o, nil
 	}
 	g, in := j.Grant, &c.Groups[group]
-	p, err := f.predict(ctx, spec.Config{Model: j.Job.Model, SeqLen: j.Job.SeqLen, Plan: g.Plan, Accelerator: in.Accelerator, Shape: g.Shape, Link: in.Link}, group)
+	held := spec.Config{Model: j.Job.Model, SeqLen: j.Job.SeqLen, Plan: g.Plan, Accelerator: in.Accelerator, Shape: g.Shape, Link: in.Link}
+	p, err := f.predict(ctx, held, group)
 	if errors.Is(err, perfmodel.ErrNotCovered) {
 		return nil, nil
+	}
+	if err == nil {
+		r := RequestFor(j.Job, in, g.Devices())
+		var s *structure
+		if s, err = f.structureOf(ctx, &r, group, in); s != nil {
+			s.correct(&held, &p)
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("policy: %s on %s: %w", j.Job.Model.Name, g.Shape.Devices, err)

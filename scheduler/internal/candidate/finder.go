@@ -59,17 +59,19 @@ func (w *Set) Of(g *scheduler.Grant, group int) *Config {
 // Finder finds the candidates of jobs. It queries the oracle once per kind of job, and
 // again when the oracle has learnt about it. It is not safe for concurrent use.
 type Finder struct {
-	Oracle scheduler.Oracle  // may be nil
-	Learns scheduler.Learner // the oracle, nil if its answers do not change during a run
-	placer scheduler.Placer
-	Cpus   bool               // curves have offloading plans at several numbers of CPUs
-	speeds map[string]float64 // Deps.Speeds
-	order  []int              // groups, fastest first by speeds; nil = not computed yet
+	Oracle     scheduler.Oracle  // may be nil
+	Learns     scheduler.Learner // the oracle, nil if its answers do not change during a run
+	placer     scheduler.Placer
+	Structured bool               // speeds are estimated from those of all configurations, see structure
+	Cpus       bool               // curves have offloading plans at several numbers of CPUs
+	speeds     map[string]float64 // Deps.Speeds
+	order      []int              // groups, fastest first by speeds; nil = not computed yet
 
 	submitted map[SubmittedKey]*Set
 	curves    map[curveKey]*Curve
 
-	progress progress
+	progress   progress
+	structures map[structureKey]*structure // nil = none
 }
 
 // Kind identifies jobs with the same speed on equal devices.
@@ -90,7 +92,8 @@ type SubmittedKey struct {
 // NewFinder returns a finder with the oracle, placer and speeds of d.
 func NewFinder(d policy.Deps) *Finder {
 	f := &Finder{Oracle: d.Oracle, placer: d.Placer, speeds: d.Speeds,
-		submitted: map[SubmittedKey]*Set{}, curves: map[curveKey]*Curve{}}
+		submitted: map[SubmittedKey]*Set{}, curves: map[curveKey]*Curve{},
+		structures: map[structureKey]*structure{}, progress: progress{shared: map[string]bool{}}}
 	f.Learns, _ = d.Oracle.(scheduler.Learner)
 	if f.placer == nil {
 		f.placer, _ = place.Lookup("") // the default exists
@@ -247,7 +250,7 @@ func (f *Finder) Query(ctx context.Context, group int, g *spec.NodeGroup, r plan
 	accept := func(c *spec.Config) bool {
 		return c.Shape.Most() <= g.Room(need.Max(taken(c, g))) && c.Shape.Nodes() <= g.Count && allowed(c.Plan)
 	}
-	choices, err := f.perShape(ctx, r, group, accept)
+	choices, err := f.perShape(ctx, r, group, g, accept)
 	if errors.Is(err, planner.ErrInfeasible) || errors.Is(err, perfmodel.ErrNotCovered) {
 		return nil, nil
 	}

@@ -1,7 +1,6 @@
 package candidate
 
 import (
-	"cmp"
 	"context"
 	"iter"
 	"math"
@@ -19,7 +18,8 @@ import (
 // interval. The rate of n steps is exact to one step, so that its logarithm has a standard deviation of 1/n.
 type progress struct {
 	running   map[spec.JobID]stretch
-	revisions map[string]int // changes of predictions, by name of the model
+	revisions map[string]int  // changes of predictions, by name of the model
+	shared    map[string]bool // models of a structure: an observation changes all their predictions
 	sizes     map[sizeKey]*size
 	kept      int // configurations in sizes
 }
@@ -145,6 +145,9 @@ func (p *progress) forget() {
 
 // revision returns the last revision that changed predictions of configurations of a size, 0 if none did.
 func (p *progress) revision(model string, group, devices int) int {
+	if p.shared[model] {
+		return p.revisions[model]
+	}
 	if n := p.sizes[sizeKey{model, group, devices}]; n != nil {
 		return n.revision
 	}
@@ -177,7 +180,27 @@ func (f *Finder) predict(ctx context.Context, c spec.Config, group int) (spec.Pr
 }
 
 // perShape is scheduler.PerShape on devices of a group, with what was observed.
-func (f *Finder) perShape(ctx context.Context, r planner.Request, group int, accept func(*spec.Config) bool) ([]planner.Choice, error) {
+func (f *Finder) perShape(ctx context.Context, r planner.Request, group int, g *spec.NodeGroup, accept func(*spec.Config) bool) ([]planner.Choice, error) {
+	s, err := f.structureOf(ctx, &r, group, g)
+	if err != nil {
+		return nil, err
+	}
+	if s != nil && r.Plan == nil {
+		return s.perShape(r.Devices, accept), nil
+	}
+	out, err := f.perShapeAlone(ctx, r, group, accept)
+	if s != nil && err == nil {
+		out = slices.Clone(out)
+		for i := range out {
+			s.correct(&out[i].Config, &out[i].Prediction)
+		}
+		out = fastest(out)
+	}
+	return out, err
+}
+
+// perShapeAlone is perShape with what was observed of each configuration alone.
+func (f *Finder) perShapeAlone(ctx context.Context, r planner.Request, group int, accept func(*spec.Config) bool) ([]planner.Choice, error) {
 	var seen []ranKey
 	n := f.progress.sizes[sizeKey{r.Model.Name, group, r.Devices}]
 	if n != nil {
@@ -206,16 +229,5 @@ func (f *Finder) perShape(ctx context.Context, r planner.Request, group int, acc
 			out = append(out, c)
 		}
 	}
-	slices.SortFunc(out, func(a, b planner.Choice) int {
-		if c := cmp.Or(cmp.Compare(b.Prediction.Throughput, a.Prediction.Throughput), cmp.Compare(a.Config.Shape.Devices, b.Config.Shape.Devices)); c != 0 {
-			return c
-		}
-		return cmp.Compare(a.Config.Plan.String(), b.Config.Plan.String())
-	})
-	shapes := map[spec.Shape]bool{}
-	return slices.DeleteFunc(out, func(c planner.Choice) bool {
-		known := shapes[c.Config.Shape]
-		shapes[c.Config.Shape] = true
-		return known
-	}), nil
+	return fastest(out), nil
 }

@@ -165,6 +165,7 @@ type entry struct {
 
 func newPacer(d policy.Deps) (scheduler.Policy, error) {
 	b := candidate.NewFinder(d)
+	b.Structured = true
 	p := &pacer{finder: b, seed: d.Seed}
 	v := d.Values(options)
 	p.fairness = v.Float("fairness")
