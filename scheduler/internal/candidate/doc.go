@@ -9,6 +9,7 @@
 //   - A job is blind if the oracle has no prediction for it. It runs as submitted.
 //
 // A Finder queries the oracle and caches the results. Start with finder.go, then
-// curve.go; progress.go corrects speeds by the progress of jobs, guess.go has the speeds of
-// blind jobs, host_share.go the CPUs and memory of candidates.
+// curve.go; progress.go corrects speeds by the progress of jobs, structure.go by the predictions
+// of similar configurations, guess.go has the speeds of blind jobs, host_share.go the CPUs and
+// memory of candidates.
 package candidate
