@@ -165,7 +165,7 @@ func (s *Servers) Predict(_ context.Context, c spec.Config) (spec.Prediction, er
 	}
 	by := "interpolated"
 	if t.known[at] {
-		by = "measured"
+		by = spec.ByTable
 	}
 	return spec.Prediction{Throughput: float64(c.Plan.GlobalBatch()) * t.speed[at] / float64(t.batch), By: by}, nil
 }

@@ -105,7 +105,7 @@ func (t *Table) Predict(_ context.Context, c spec.Config) (spec.Prediction, erro
 }
 
 func (e entry) prediction(c spec.Config) spec.Prediction {
-	return spec.Prediction{Throughput: float64(c.Plan.GlobalBatch()) / e.stepSec, By: "measured"}
+	return spec.Prediction{Throughput: float64(c.Plan.GlobalBatch()) / e.stepSec, By: spec.ByTable}
 }
 
 func notMeasured(c spec.Config) error {

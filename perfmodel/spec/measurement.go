@@ -145,9 +145,13 @@ type Prediction struct {
 	Throughput  float64 // samples/s
 	Lo, Hi      float64 // 90 % predictive interval of Throughput, samples/s; both 0 = no interval
 	MemoryBytes float64 // peak on one device; 0 = not predicted
-	By          string  // family and key of the fitted model
+	By          string  // family and key of the fitted model, or ByTable
 	Warnings    []error // for readers, such as extrapolation or missing values
 }
+
+// ByTable is Prediction.By of speeds from a table of measurements. Their errors are independent, those of a fitted model common
+// to similar configurations.
+const ByTable = "measured"
 
 // StepSec returns the predicted step time and its lower and upper 90 % bound, in seconds, for a global batch of
 // samples. Without an interval, both bounds equal the step time.

@@ -71,7 +71,8 @@ type Finder struct {
 	curves    map[curveKey]*Curve
 
 	progress   progress
-	structures map[structureKey]*structure // nil = none
+	structures map[structureKey]*structure
+	alone      map[string]bool // models without structures
 }
 
 // Kind identifies jobs with the same speed on equal devices.
@@ -93,7 +94,7 @@ type SubmittedKey struct {
 func NewFinder(d policy.Deps) *Finder {
 	f := &Finder{Oracle: d.Oracle, placer: d.Placer, speeds: d.Speeds,
 		submitted: map[SubmittedKey]*Set{}, curves: map[curveKey]*Curve{},
-		structures: map[structureKey]*structure{}, progress: progress{shared: map[string]bool{}}}
+		structures: map[structureKey]*structure{}, alone: map[string]bool{}, progress: progress{shared: map[string]bool{}}}
 	f.Learns, _ = d.Oracle.(scheduler.Learner)
 	if f.placer == nil {
 		f.placer, _ = place.Lookup("") // the default exists

@@ -185,7 +185,7 @@ func (f *Finder) perShape(ctx context.Context, r planner.Request, group int, g *
 	if err != nil {
 		return nil, err
 	}
-	if s != nil && r.Plan == nil {
+	if s != nil && r.Plan == nil && s.choices[r.Devices] != nil {
 		return s.perShape(r.Devices, accept), nil
 	}
 	out, err := f.perShapeAlone(ctx, r, group, accept)

@@ -19,7 +19,7 @@ import (
 // structure estimates the speeds of all configurations of a kind of job on a group from all their predictions. The fastest
 // of many uncertain predictions is mostly too high (winner's curse). Speeds of configurations that are alike are alike, so
 // that their predictions say how much. The logarithms of speeds are a Gaussian process, see alike, and each prediction has an
-// error of its own with the standard deviation of its interval. The variances are those of maximum likelihood (empirical
+// error of its own with the standard deviation of its interval: a table does, the errors of a fitted model are common. The variances are those of maximum likelihood (empirical
 // Bayes): what similar configurations have in common is seen in the predictions, and nothing has to be tuned.
 type structure struct {
 	choices  map[int][]planner.Choice // by number of devices, as predicted
@@ -46,32 +46,33 @@ type parts [6]float64
 const (
 	// maxStructured bounds the configurations of a structure. Its time grows with the third power: 0.1 s for 120.
 	maxStructured = 200
-	// decisive is the likelihood ratio that decides against independent errors (Jeffreys, "Theory of probability", appendix B).
-	decisive = 100
 	// anyMean is the variance of the mean of all logarithms: it is not known.
 	anyMean = 10
 )
 
-// structureOf returns the structure of the configurations of a request, nil if there is none: predictions are certain, the
-// oracle learns by itself, there are too many, or the errors are not independent.
+// structureOf returns the structure of the configurations of a request, nil if there is none: predictions are certain or those
+// of a fitted model, the oracle learns by itself, or there are too many configurations. If so for one kind of job, it is for
+// all of its model.
 func (f *Finder) structureOf(ctx context.Context, r *planner.Request, group int, g *spec.NodeGroup) (*structure, error) {
-	if !f.Structured || f.Learns != nil {
+	if !f.Structured || f.Learns != nil || f.alone[r.Model.Name] {
 		return nil, nil
 	}
 	key := structureKey{r.Model, r.SeqLen, r.GlobalBatch, r.Precision, group}
-	s, known := f.structures[key]
-	if !known {
+	s := f.structures[key]
+	if s == nil {
 		var err error
 		if s, err = f.newStructure(ctx, *r, g); err != nil {
 			return nil, err
 		}
-		f.structures[key] = s
-		if s != nil {
-			f.progress.shared[r.Model.Name] = true
+		if s == nil {
+			f.alone[r.Model.Name] = true
+			return nil, nil
 		}
+		f.structures[key], f.progress.shared[r.Model.Name] = s, true
 	}
-	if s != nil && (s.mean == nil || s.revision != f.progress.revisions[r.Model.Name]) {
+	if s.mean == nil || s.revision != f.progress.revisions[r.Model.Name] {
 		s.estimate(&f.progress, group)
+		s.revision = f.progress.revisions[r.Model.Name]
 	}
 	return s, nil
 }
@@ -91,7 +92,7 @@ func (f *Finder) newStructure(ctx context.Context, r planner.Request, g *spec.No
 		}
 		all := slices.DeleteFunc(slices.Clone(ranking.Choices), func(c planner.Choice) bool { return !c.Fits || c.Prediction.Throughput <= 0 })
 		for i := range all {
-			if all[i].Prediction.HalfWidth() == 0 {
+			if p := &all[i].Prediction; p.HalfWidth() == 0 || p.By != spec.ByTable {
 				return nil, nil
 			}
 			s.index[ranOf(&all[i].Config)] = len(s.configs)
@@ -102,9 +103,7 @@ func (f *Finder) newStructure(ctx context.Context, r planner.Request, g *spec.No
 			return nil, nil
 		}
 	}
-	if len(s.configs) < 2 || !s.fit() {
-		return nil, nil
-	}
+	s.fit()
 	return s, nil
 }
 
@@ -132,11 +131,13 @@ func predicted(p *spec.Prediction) (mean, sd float64) {
 	return math.Log(p.Throughput), p.HalfWidth() / stats.Normal90
 }
 
-// fit sets the variances. It reports whether errors may be independent. If they were, predictions of configurations that are
-// alike would differ by as much as their intervals say. Errors of fitted models do not: they are smooth as the models are.
-func (s *structure) fit() bool {
+// fit sets the variances to those of the greatest likelihood. Each is multiplied and divided in turn, by less and less.
+func (s *structure) fit() {
 	n := len(s.configs)
-	logs, noise, none := make([]float64, n), make([]float64, n), make([]float64, n)
+	if n == 0 {
+		return
+	}
+	logs, noise := make([]float64, n), make([]float64, n)
 	for i, c := range s.configs {
 		mean, sd := predicted(&c.Prediction)
 		logs[i], noise[i] = mean, sd*sd
@@ -144,15 +145,8 @@ func (s *structure) fit() bool {
 			s.alike = append(s.alike, alike(&c.Config, &o.Config))
 		}
 	}
-	smooth := s.maximize(logs, none)
-	independent := s.maximize(logs, noise)
-	return smooth < independent+math.Log(decisive)
-}
-
-// maximize sets the variances to those of the greatest likelihood of logs, with errors of these variances. It returns its
-// logarithm. Each variance is multiplied and divided in turn, by less and less.
-func (s *structure) maximize(logs, noise []float64) float64 {
-	rest := max(stat.PopVariance(logs, nil)-stat.Mean(noise, nil), stat.PopVariance(logs, nil)/10)
+	all := stat.PopVariance(logs, nil)
+	rest := max(all-stat.Mean(noise, nil), all/10)
 	for k := range s.variance {
 		s.variance[k] = rest / float64(len(s.variance))
 	}
@@ -169,7 +163,6 @@ func (s *structure) maximize(logs, noise []float64) float64 {
 			s.variance[k] = top
 		}
 	}
-	return best
 }
 
 // factor returns the Cholesky factor of the covariance of predictions, and the inverse times their differences from the mean.
@@ -199,6 +192,7 @@ func (s *structure) factor(logs, noise []float64) (c mat.Cholesky, weights *mat.
 	return c, weights, c.SolveVecTo(weights, weights) == nil
 }
 
+// likelihood returns the logarithm of the likelihood of logs, with errors of these variances, but for a constant.
 func (s *structure) likelihood(logs, noise []float64) float64 {
 	c, weights, ok := s.factor(logs, noise)
 	if !ok {
@@ -215,16 +209,18 @@ func (s *structure) likelihood(logs, noise []float64) float64 {
 // errors and C = K + D, the means K/C (x - m) + m are x - D/C (x - m), and the covariance K - K/C K is D - D/C D.
 func (s *structure) estimate(p *progress, group int) {
 	n := len(s.configs)
-	s.revision, s.mean, s.sd = 0, make([]float64, n), make([]float64, n)
+	s.mean, s.sd = make([]float64, n), make([]float64, n)
 	noise := make([]float64, n)
 	for i, c := range s.configs {
-		s.revision = p.revisions[c.Config.Model.Name]
 		out := c.Prediction
 		if n := p.sizes[sizeKey{c.Config.Model.Name, group, c.Config.Shape.Total()}]; n != nil {
 			n.correct(&c.Config, &out)
 		}
 		s.mean[i], s.sd[i] = predicted(&out)
 		noise[i] = s.sd[i] * s.sd[i]
+	}
+	if n == 0 {
+		return
 	}
 	c, weights, ok := s.factor(s.mean, noise)
 	var inverse mat.SymDense
@@ -246,7 +242,7 @@ func (s *structure) correct(c *spec.Config, out *spec.Prediction) {
 	}
 }
 
-// perShape is scheduler.PerShape with the estimates.
+// perShape is scheduler.PerShape with the estimates, for a number of devices that has choices.
 func (s *structure) perShape(devices int, accept func(*spec.Config) bool) (out []planner.Choice) {
 	for _, c := range s.choices[devices] {
 		if accept(&c.Config) {

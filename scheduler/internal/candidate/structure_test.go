@@ -19,6 +19,7 @@ import (
 type wrong struct {
 	err    func(c *spec.Config) float64
 	stated float64 // standard deviation of the error
+	by     string
 }
 
 func (w wrong) exact(c *spec.Config) float64 {
@@ -28,7 +29,7 @@ func (w wrong) exact(c *spec.Config) float64 {
 func (w wrong) Predict(_ context.Context, c spec.Config) (spec.Prediction, error) {
 	thr := 64 * math.Exp(w.exact(&c)+w.err(&c))
 	width := math.Exp(stats.Normal90 * w.stated)
-	return spec.Prediction{Throughput: thr, Lo: thr / width, Hi: thr * width, By: "test"}, nil
+	return spec.Prediction{Throughput: thr, Lo: thr / width, Hi: thr * width, By: w.by}, nil
 }
 
 // independent returns errors that differ between all configurations.
@@ -76,7 +77,7 @@ func errorsOf(t *testing.T, w wrong, f *Finder, c spec.Cluster, j *spec.Job) (rm
 // errors favour. What was observed of a candidate counts for those like it.
 func TestStructure(t *testing.T) {
 	const sd = 0.3
-	w := wrong{independent(sd), sd}
+	w := wrong{independent(sd), sd, spec.ByTable}
 	f, c, j := wrongFinder(w)
 	f.Structured = false
 	rms, mean := errorsOf(t, w, f, c, j)
@@ -111,10 +112,9 @@ func TestStructure(t *testing.T) {
 	}
 }
 
-// TestNoStructure: predictions stay as they are if they are certain, and if they differ less than independent errors would.
+// TestNoStructure: predictions stay as they are if they are certain, and if they are those of a model.
 func TestNoStructure(t *testing.T) {
-	smooth := func(c *spec.Config) float64 { return 0.3 - 0.2*math.Log(float64(c.Shape.Total())) }
-	for _, w := range []wrong{{independent(0.3), 0}, {smooth, 0.3}} {
+	for _, w := range []wrong{{independent(0.3), 0, spec.ByTable}, {independent(0.3), 0.3, "model"}} {
 		f, c, j := wrongFinder(w)
 		cv, err := f.Curve(t.Context(), c, j)
 		if err != nil {
@@ -130,6 +130,25 @@ func TestNoStructure(t *testing.T) {
 			if got := &cv.Configs[i]; got.Rate != want.Configs[i].Rate || got.Plan != want.Configs[i].Plan {
 				t.Errorf("%+v, want %+v", got, want.Configs[i])
 			}
+		}
+	}
+}
+
+// TestEmptyStructure: a model without predictions has no candidates, and a job on a number of devices that curves leave
+// out has those of its own.
+func TestEmptyStructure(t *testing.T) {
+	w := wrong{independent(0.3), 0.3, spec.ByTable}
+	f, c, j := wrongFinder(w)
+	other := *j
+	other.Model.Name = "other"
+	if cv, err := f.Curve(t.Context(), c, &other); err != nil || len(cv.Configs) > 0 {
+		t.Errorf("%v, %v, want no candidates", cv.Configs, err)
+	}
+	for plan := range map[spec.Plan]bool{{}: true, spec.Plan{DP: 2, TP: 4, MicroBatch: 32}.Normal(): true} {
+		j.Plan = plan
+		set, err := f.AsSubmitted(t.Context(), c, j)
+		if err != nil || len(set.Configs) == 0 || set.Blind || set.Configs[0].Spread > 0.3 {
+			t.Errorf("%+v, %v, want estimates as submitted", set, err)
 		}
 	}
 }
