@@ -132,8 +132,9 @@ func moved(jobs []spec.Job, seed uint64) []spec.Job {
 	return jobs
 }
 
-// TestPacerWrongBelief: with speeds that are wrong by 30 %, pacer learns from the progress of jobs if it knows that they are
-// uncertain. Measured were 1.069 of the average with exact speeds, and 1.133 where they are taken for certain.
+// TestPacerWrongBelief: with speeds that are wrong by 30 %, pacer learns from the progress of jobs and from the predictions of
+// similar configurations if it knows that they are uncertain. Measured were 1.023 of the average with exact speeds, and 1.133
+// where they are taken for certain.
 func TestPacerWrongBelief(t *testing.T) {
 	t.Parallel()
 	b := newTestbed(t)
@@ -152,8 +153,8 @@ func TestPacerWrongBelief(t *testing.T) {
 	}
 	uncertain, certain := ratio(sigma), ratio(0)
 	t.Logf("uncertain %.3f, taken for certain %.3f of the average with exact speeds", uncertain, certain)
-	if uncertain > 1.1 || uncertain > certain-0.02 {
-		t.Errorf("want at most 1.1 and 0.02 less")
+	if uncertain > 1.05 || uncertain > certain-0.05 {
+		t.Errorf("want at most 1.05 and 0.05 less")
 	}
 }
 
