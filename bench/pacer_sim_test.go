@@ -132,9 +132,9 @@ func moved(jobs []spec.Job, seed uint64) []spec.Job {
 	return jobs
 }
 
-// TestPacerWrongBelief: with speeds that are wrong by 30 %, pacer learns from the progress of jobs and from the predictions of
-// similar configurations if it knows that they are uncertain. Measured were 1.023 of the average with exact speeds, and 1.133
-// where they are taken for certain.
+// TestPacerWrongBelief: with speeds that are wrong by 30 %, pacer learns from the progress of jobs and from the
+// predictions of similar configurations if it knows that they are uncertain. Measured were 1.023 of the average with
+// exact speeds, and 1.133 where they are taken for certain.
 func TestPacerWrongBelief(t *testing.T) {
 	t.Parallel()
 	b := newTestbed(t)

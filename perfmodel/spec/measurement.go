@@ -149,8 +149,8 @@ type Prediction struct {
 	Warnings    []error // for readers, such as extrapolation or missing values
 }
 
-// ByTable is Prediction.By of speeds from a table of measurements. Their errors are independent, those of a fitted model common
-// to similar configurations.
+// ByTable is Prediction.By of speeds from a table of measurements. Their errors are independent, those of a fitted
+// model common to similar configurations.
 const ByTable = "measured"
 
 // StepSec returns the predicted step time and its lower and upper 90 % bound, in seconds, for a global batch of

@@ -16,11 +16,12 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// structure estimates the speeds of all configurations of a kind of job on a group from all their predictions. The fastest
-// of many uncertain predictions is mostly too high (winner's curse). Speeds of configurations that are alike are alike, so
-// that their predictions say how much. The logarithms of speeds are a Gaussian process, see alike, and each prediction has an
-// error of its own with the standard deviation of its interval: a table does, the errors of a fitted model are common. The variances are those of maximum likelihood (empirical
-// Bayes): what similar configurations have in common is seen in the predictions, and nothing has to be tuned.
+// structure estimates the speeds of all configurations of a kind of job on a group from all their predictions. The
+// fastest of many uncertain predictions is mostly too high (winner's curse). Speeds of configurations that are alike
+// are alike, so that their predictions say how much. The logarithms of speeds are a Gaussian process, see alike, and
+// each prediction has an error of its own with the standard deviation of its interval: a table does, the errors of a
+// fitted model are common. The variances are those of maximum likelihood (empirical Bayes): what similar
+// configurations have in common is seen in the predictions, and nothing has to be tuned.
 type structure struct {
 	choices  map[int][]planner.Choice // by number of devices, as predicted
 	index    map[ranKey]int           // in those below
@@ -50,9 +51,9 @@ const (
 	anyMean = 10
 )
 
-// structureOf returns the structure of the configurations of a request, nil if there is none: predictions are certain or those
-// of a fitted model, the oracle learns by itself, or there are too many configurations. If so for one kind of job, it is for
-// all of its model.
+// structureOf returns the structure of the configurations of a request, nil if there is none: predictions are certain
+// or those of a fitted model, the oracle learns by itself, or there are too many configurations. If so for one kind
+// of job, it is for all of its model.
 func (f *Finder) structureOf(ctx context.Context, r *planner.Request, group int, g *spec.NodeGroup) (*structure, error) {
 	if !f.Structured || f.Learns != nil || f.alone[r.Model.Name] {
 		return nil, nil
@@ -107,9 +108,9 @@ func (f *Finder) newStructure(ctx context.Context, r planner.Request, g *spec.No
 	return s, nil
 }
 
-// alike returns the covariance of each part of the logarithms of two speeds, for a variance of 1: of the kind of the plan; of
-// the devices and of the nodes, random walks over the logarithm of their number; of the devices with this kind; of the
-// shape; and of the configuration alone.
+// alike returns the covariance of each part of the logarithms of two speeds, for a variance of 1: of the kind of the
+// plan; of the devices and of the nodes, random walks over the logarithm of their number; of the devices with this
+// kind; of the shape; and of the configuration alone.
 func alike(a, b *spec.Config) (out parts) {
 	if scaled(a.Plan) == scaled(b.Plan) {
 		out[0] = 1
@@ -131,7 +132,8 @@ func predicted(p *spec.Prediction) (mean, sd float64) {
 	return math.Log(p.Throughput), p.HalfWidth() / stats.Normal90
 }
 
-// fit sets the variances to those of the greatest likelihood. Each is multiplied and divided in turn, by less and less.
+// fit sets the variances to those of the greatest likelihood. Each is multiplied and divided in turn, by less and
+// less.
 func (s *structure) fit() {
 	n := len(s.configs)
 	if n == 0 {
@@ -165,7 +167,8 @@ func (s *structure) fit() {
 	}
 }
 
-// factor returns the Cholesky factor of the covariance of predictions, and the inverse times their differences from the mean.
+// factor returns the Cholesky factor of the covariance of predictions, and the inverse times their differences from
+// the mean.
 func (s *structure) factor(logs, noise []float64) (c mat.Cholesky, weights *mat.VecDense, ok bool) {
 	n := len(logs)
 	covariance := mat.NewSymDense(n, nil)
@@ -205,8 +208,8 @@ func (s *structure) likelihood(logs, noise []float64) float64 {
 	return -(c.LogDet() + square) / 2
 }
 
-// estimate sets the speeds, given predictions and what was observed. With K the covariance of the speeds, D that of the
-// errors and C = K + D, the means K/C (x - m) + m are x - D/C (x - m), and the covariance K - K/C K is D - D/C D.
+// estimate sets the speeds, given predictions and what was observed. With K the covariance of the speeds, D that of
+// the errors and C = K + D, the means K/C (x - m) + m are x - D/C (x - m), and the covariance K - K/C K is D - D/C D.
 func (s *structure) estimate(p *progress, group int) {
 	n := len(s.configs)
 	s.mean, s.sd = make([]float64, n), make([]float64, n)
