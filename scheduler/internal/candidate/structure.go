@@ -45,7 +45,7 @@ type structureKey struct {
 type parts [6]float64
 
 const (
-	// maxStructured bounds the configurations of a structure. Its time grows with the third power: 0.1 s for 120.
+	// maxStructured bounds the configurations of a structure: its time grows with the third power of them.
 	maxStructured = 200
 	// anyMean is the variance of the mean of all logarithms: it is not known.
 	anyMean = 10
