@@ -243,8 +243,12 @@ func fitTime(ctx context.Context, b *Bench, c Contender) (Result, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var secs []float64
 	for range fitRuns {
+		cold, err := b.jobFamily(c, spec.Key{}) // a family may keep its last fit
+		if err != nil {
+			return Result{}, err
+		}
 		start := cpuSec()
-		_, _, err := f.Fit(ctx, perfmodel.Rows(rows))
+		_, _, err = cold.Fit(ctx, perfmodel.Rows(rows))
 		switch {
 		case errors.Is(err, perfmodel.ErrTooFewPoints), errors.Is(err, perfmodel.ErrNotCovered):
 			return Result{}, unable(err.Error())
