@@ -165,7 +165,7 @@ func (c *counted) SetWriteDeadline(t time.Time) error {
 	}
 	at := t.UnixNano()
 	c.lifted.Store(false)
-	if by > 0 && by <= at && at-by < int64(slack) {
+	if by <= at && at-by < int64(slack) && by > time.Now().UnixNano() {
 		return nil
 	}
 	c.writeBy.Store(at)

@@ -260,6 +260,8 @@ func TestWriteDeadlines(t *testing.T) {
 		{of: write, set: time.Time{}.Add(1)}, // removed
 		{of: write},
 		{at(5*time.Second + 1), at(5*time.Second + 1)},
+		{at(-time.Second / 4), at(-time.Second / 4)},
+		{at(time.Second / 4), at(time.Second / 4)}, // the one before has passed
 	} {
 		before, err := len(inner.set), error(nil)
 		if step.of.Equal(write) {
@@ -281,7 +283,7 @@ func TestWriteDeadlines(t *testing.T) {
 			t.Errorf("step %d set %v, want %v", i, set, want)
 		}
 	}
-	if err := conn.SetDeadline(at(time.Second)); err != nil || !inner.set[len(inner.set)-1].Equal(at(time.Second)) {
+	if err := conn.SetDeadline(at(time.Minute)); err != nil || !inner.set[len(inner.set)-1].Equal(at(time.Minute)) {
 		t.Errorf("SetDeadline: %v, set %v", err, inner.set)
 	}
 }

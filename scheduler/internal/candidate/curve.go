@@ -264,7 +264,7 @@ func (f *Finder) Held(ctx context.Context, c spec.Cluster, j *scheduler.JobState
 	if errors.Is(err, perfmodel.ErrNotCovered) {
 		return nil, nil
 	}
-	if err == nil {
+	if err == nil && independent(&p) {
 		r := RequestFor(j.Job, in, g.Devices())
 		var s *structure
 		if s, err = f.structureOf(ctx, &r, group, in); s != nil {

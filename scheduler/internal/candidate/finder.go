@@ -72,7 +72,6 @@ type Finder struct {
 
 	progress   progress
 	structures map[structureKey]*structure
-	alone      map[string]bool // models without structures
 }
 
 // Kind identifies jobs with the same speed on equal devices.
@@ -94,7 +93,7 @@ type SubmittedKey struct {
 func NewFinder(d policy.Deps) *Finder {
 	f := &Finder{Oracle: d.Oracle, placer: d.Placer, speeds: d.Speeds,
 		submitted: map[SubmittedKey]*Set{}, curves: map[curveKey]*Curve{},
-		structures: map[structureKey]*structure{}, alone: map[string]bool{}, progress: progress{shared: map[string]bool{}}}
+		structures: map[structureKey]*structure{}, progress: progress{shared: map[string]bool{}}}
 	f.Learns, _ = d.Oracle.(scheduler.Learner)
 	if f.placer == nil {
 		f.placer, _ = place.Lookup("") // the default exists

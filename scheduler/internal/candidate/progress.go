@@ -181,22 +181,22 @@ func (f *Finder) predict(ctx context.Context, c spec.Config, group int) (spec.Pr
 
 // perShape is scheduler.PerShape on devices of a group, with what was observed.
 func (f *Finder) perShape(ctx context.Context, r planner.Request, group int, g *spec.NodeGroup, accept func(*spec.Config) bool) ([]planner.Choice, error) {
-	s, err := f.structureOf(ctx, &r, group, g)
-	if err != nil {
-		return nil, err
+	out, err := f.perShapeAlone(ctx, r, group, accept)
+	if err != nil || len(out) == 0 || !independent(&out[0].Prediction) {
+		return out, err
 	}
-	if s != nil && r.Plan == nil && s.choices[r.Devices] != nil {
+	s, err := f.structureOf(ctx, &r, group, g)
+	if s == nil || err != nil {
+		return out, err
+	}
+	if r.Plan == nil && s.choices[r.Devices] != nil {
 		return s.perShape(r.Devices, accept), nil
 	}
-	out, err := f.perShapeAlone(ctx, r, group, accept)
-	if s != nil && err == nil {
-		out = slices.Clone(out)
-		for i := range out {
-			s.correct(&out[i].Config, &out[i].Prediction)
-		}
-		out = fastest(out)
+	out = slices.Clone(out)
+	for i := range out {
+		s.correct(&out[i].Config, &out[i].Prediction)
 	}
-	return out, err
+	return fastest(out), nil
 }
 
 // perShapeAlone is perShape with what was observed of each configuration alone.

@@ -51,27 +51,26 @@ const (
 	anyMean = 10
 )
 
-// structureOf returns the structure of the configurations of a request, nil if there is none: predictions are certain
-// or those of a fitted model, the oracle learns by itself, or there are too many configurations. If so for one kind
-// of job, it is for all of its model.
+// independent reports whether a prediction has an error of its own: it is of a table that states its errors.
+func independent(p *spec.Prediction) bool { return p.By == spec.ByTable && p.HalfWidth() > 0 }
+
+// structureOf returns the structure of the configurations of a request, with an independent prediction; nil if the oracle
+// learns by itself, if there are too many configurations, or if others have no such predictions.
 func (f *Finder) structureOf(ctx context.Context, r *planner.Request, group int, g *spec.NodeGroup) (*structure, error) {
-	if !f.Structured || f.Learns != nil || f.alone[r.Model.Name] {
+	if !f.Structured || f.Learns != nil {
 		return nil, nil
 	}
 	key := structureKey{r.Model, r.SeqLen, r.GlobalBatch, r.Precision, group}
-	s := f.structures[key]
-	if s == nil {
+	s, known := f.structures[key]
+	if !known {
 		var err error
 		if s, err = f.newStructure(ctx, *r, g); err != nil {
 			return nil, err
 		}
-		if s == nil {
-			f.alone[r.Model.Name] = true
-			return nil, nil
-		}
-		f.structures[key], f.progress.shared[r.Model.Name] = s, true
+		f.structures[key] = s
+		f.progress.shared[r.Model.Name] = f.progress.shared[r.Model.Name] || s != nil
 	}
-	if s.mean == nil || s.revision != f.progress.revisions[r.Model.Name] {
+	if s != nil && (s.mean == nil || s.revision != f.progress.revisions[r.Model.Name]) {
 		s.estimate(&f.progress, group)
 		s.revision = f.progress.revisions[r.Model.Name]
 	}
@@ -93,7 +92,7 @@ func (f *Finder) newStructure(ctx context.Context, r planner.Request, g *spec.No
 		}
 		all := slices.DeleteFunc(slices.Clone(ranking.Choices), func(c planner.Choice) bool { return !c.Fits || c.Prediction.Throughput <= 0 })
 		for i := range all {
-			if p := &all[i].Prediction; p.HalfWidth() == 0 || p.By != spec.ByTable {
+			if !independent(&all[i].Prediction) {
 				return nil, nil
 			}
 			s.index[ranOf(&all[i].Config)] = len(s.configs)
@@ -103,6 +102,9 @@ func (f *Finder) newStructure(ctx context.Context, r planner.Request, g *spec.No
 		if len(s.configs) > maxStructured {
 			return nil, nil
 		}
+	}
+	if len(s.configs) == 0 {
+		return nil, nil
 	}
 	s.fit()
 	return s, nil
@@ -136,9 +138,6 @@ func predicted(p *spec.Prediction) (mean, sd float64) {
 // less.
 func (s *structure) fit() {
 	n := len(s.configs)
-	if n == 0 {
-		return
-	}
 	logs, noise := make([]float64, n), make([]float64, n)
 	for i, c := range s.configs {
 		mean, sd := predicted(&c.Prediction)
@@ -221,9 +220,6 @@ func (s *structure) estimate(p *progress, group int) {
 		}
 		s.mean[i], s.sd[i] = predicted(&out)
 		noise[i] = s.sd[i] * s.sd[i]
-	}
-	if n == 0 {
-		return
 	}
 	c, weights, ok := s.factor(s.mean, noise)
 	var inverse mat.SymDense

@@ -32,8 +32,8 @@ func (w wrong) Predict(_ context.Context, c spec.Config) (spec.Prediction, error
 	return spec.Prediction{Throughput: thr, Lo: thr / width, Hi: thr * width, By: w.by}, nil
 }
 
-// independent returns errors that differ between all configurations.
-func independent(sd float64) func(c *spec.Config) float64 {
+// independentErrors returns errors that differ between all configurations.
+func independentErrors(sd float64) func(c *spec.Config) float64 {
 	return func(c *spec.Config) float64 {
 		return sd * stats.Stream(1, fmt.Sprint(c.Plan, c.Shape)).NormFloat64()
 	}
@@ -77,7 +77,7 @@ func errorsOf(t *testing.T, w wrong, f *Finder, c spec.Cluster, j *spec.Job) (rm
 // errors favour. What was observed of a candidate counts for those like it.
 func TestStructure(t *testing.T) {
 	const sd = 0.3
-	w := wrong{independent(sd), sd, spec.ByTable}
+	w := wrong{independentErrors(sd), sd, spec.ByTable}
 	f, c, j := wrongFinder(w)
 	f.Structured = false
 	rms, mean := errorsOf(t, w, f, c, j)
@@ -88,6 +88,10 @@ func TestStructure(t *testing.T) {
 		t.Errorf("want at most half of those of single predictions")
 	}
 	cv, err := f.Curve(t.Context(), c, j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	submitted, err := f.AsSubmitted(t.Context(), c, j)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,11 +114,49 @@ func TestStructure(t *testing.T) {
 			}
 		}
 	}
+	if again, err := f.AsSubmitted(t.Context(), c, j); err != nil || again.Configs[0].Rate <= submitted.Configs[0].Rate {
+		t.Errorf("as submitted: %+v, %v, want more than %+v", again, err, submitted.Configs[0])
+	}
+	slow := spec.Plan{DP: 2, TP: 4, MicroBatch: 32, Recompute: spec.RecomputeFull}.Normal()
+	s.Grant = &scheduler.Grant{Plan: slow, Shape: spec.NewShape(8)}
+	held, err := f.Held(t.Context(), c, s, 0, now)
+	if err != nil || now.At(held) != nil {
+		t.Fatalf("%+v, %v, want a plan that is not in the curve", held, err)
+	}
+	config := spec.Config{Model: j.Model, Accelerator: c.Groups[0].Accelerator, Plan: slow, Shape: s.Grant.Shape}
+	raw, err := w.Predict(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if held.Rate == raw.Throughput/64 || held.Spread >= raw.HalfWidth() {
+		t.Errorf("%+v is held, want an estimate, not the prediction %+v", held, raw)
+	}
+}
+
+// TestAlike: plans of one kind differ less with fewer devices, those of two kinds have the number of devices in common.
+func TestAlike(t *testing.T) {
+	config := func(tp, dp int) *spec.Config {
+		return &spec.Config{Plan: spec.Plan{DP: dp, TP: tp, MicroBatch: 1}.Normal(), Shape: spec.NewShape(tp * dp)}
+	}
+	two, four, split := config(2, 1), config(2, 2), config(4, 1)
+	common := math.Log(2)
+	for _, pair := range []struct {
+		a, b *spec.Config
+		want parts
+	}{
+		{two, two, parts{1, common, 0, common, 1, 1}},
+		{two, four, parts{1, common, 0, common, 0, 0}},
+		{four, split, parts{0, 2 * common, 0, 0, 1, 0}},
+	} {
+		if got := alike(pair.a, pair.b); got != pair.want {
+			t.Errorf("%s, %s: %v, want %v", pair.a.Plan, pair.b.Plan, got, pair.want)
+		}
+	}
 }
 
 // TestNoStructure: predictions stay as they are if they are certain, and if they are those of a model.
 func TestNoStructure(t *testing.T) {
-	for _, w := range []wrong{{independent(0.3), 0, spec.ByTable}, {independent(0.3), 0.3, "model"}} {
+	for _, w := range []wrong{{independentErrors(0.3), 0, spec.ByTable}, {independentErrors(0.3), 0.3, "model"}} {
 		f, c, j := wrongFinder(w)
 		cv, err := f.Curve(t.Context(), c, j)
 		if err != nil {
@@ -137,7 +179,7 @@ func TestNoStructure(t *testing.T) {
 // TestEmptyStructure: a model without predictions has no candidates, and a job on a number of devices that curves leave
 // out has those of its own.
 func TestEmptyStructure(t *testing.T) {
-	w := wrong{independent(0.3), 0.3, spec.ByTable}
+	w := wrong{independentErrors(0.3), 0.3, spec.ByTable}
 	f, c, j := wrongFinder(w)
 	other := *j
 	other.Model.Name = "other"
