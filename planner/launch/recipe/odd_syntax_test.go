@@ -46,6 +46,11 @@ func TestOddFiles(t *testing.T) {
 			"            resources: {limits: {nvidia.com/gpu: 8}}\n    Worker:\n      replicas: 3\n      template: *t\n", want: map[Field]any{TP: 2, Nodes: 4, PerNode: 8, Devices: 32, Precision: "bf16"}},
 		{name: "batch.yaml", text: "apiVersion: batch/v1\nkind: Job\nspec:\n  completions: 2\n  template:\n    spec:\n      containers:\n      - name: a\n        command: [bash, -c, \"torchrun --nproc-per-node 8 --nnodes 2 " + strings.TrimSuffix(program, "2") + "$TP\"]\n" +
 			"        env: [{name: TP, value: \"2\"}]\n", want: map[Field]any{TP: 2, Nodes: 2, Devices: 16}},
+		{name: "set.yaml", text: "kind: JobSet\nspec:\n  replicatedJobs:\n  - replicas: 2\n    template:\n      spec:\n        completions: 4\n        template:\n          spec:\n            containers:\n            - args: [" +
+			strings.Join(strings.Fields(strings.TrimPrefix(program, "pretrain_gpt.py")), ", ") + ", --bf16]\n              command: [torchrun, pretrain_gpt.py]\n              env: [{name: A, value: b}]\n              name: a\n" +
+			"              resources: {limits: {nvidia.com/gpu: 8}}\n            - name: b\n              args: [--micro-batch-size, \"2\"]\n",
+			want: map[Field]any{TP: 2, Nodes: 8, PerNode: 8, MicroBatch: 1, Precision: "bf16"}},
+		{name: "short.sh", text: "srun -n16 python " + program, want: map[Field]any{Devices: 16}},
 		{name: "again.sh", text: "while true; do " + megatron + "--num-layers 8 --tensor-model-parallel-size 2; sleep 9; done", want: map[Field]any{TP: 2}},
 	} {
 		r, err := Read(tc.name, []byte(tc.text), Options{})

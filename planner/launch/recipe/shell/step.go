@@ -48,6 +48,9 @@ func StepOf(command []string) (step Step) {
 		if !ok && i+1 < len(words) {
 			value = words[i+1]
 		}
+		if digits, ok := strings.CutPrefix(w, "-n"); ok && strings.Trim(digits, "0123456789") == "" && digits != "" {
+			name, value = "n", digits
+		}
 		switch strings.TrimLeft(name, "-") {
 		case "n", "np", "ntasks":
 			step.Ranks = value
