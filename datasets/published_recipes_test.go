@@ -47,7 +47,7 @@ func TestRecipes(t *testing.T) {
 func TestTimedDevices(t *testing.T) {
 	const head = "row_id,source,model,accelerator,num_gpus,precision\n"
 	for row, want := range map[string]int{"MooreThreads/SimuMax,Llama3-70B,B200,8,bf16": 3 * len(simumaxDevices.products),
-		"MooreThreads/SimuMax,Llama3-70B,A100-80GB-SXM,8,bf16": 0, "somebody/else,Llama3-70B,B200,8,bf16": 0} {
+		"MooreThreads/SimuMax,Llama3-70B,A100-80GB-SXM,8,bf16": 0, "another/source,Llama3-70B,B200,8,bf16": 0} {
 		rows, bad := readRows(t, "rows.csv", head+"x,"+row+"\n", false)
 		if len(bad) > 0 || len(rows) != 1 {
 			t.Fatalf("%s: %v", row, bad)

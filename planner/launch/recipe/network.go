@@ -62,9 +62,17 @@ func (r *Recipe) kind() spec.Kind {
 // mixers reads the layers of hybrids, from a pattern or from shares of attention and MLPs.
 func (r *Recipe) mixers(m *spec.Model, note func(string, ...any)) {
 	attention, mlps := -1, 0
-	switch pattern := r.texts[hybrid]; {
-	case pattern != "":
-		attention, mlps = r.pattern(m, pattern, note)
+	switch text := r.texts[hybrid]; {
+	case text != "":
+		h := pattern.HybridOf(text)
+		for _, c := range h.Unknown {
+			r.problem("hybrid layer pattern: %q is not one of M G * C D H - E | /", string(c))
+		}
+		m.Layers, m.SSMLayers, m.MTPLayers = h.Mixers+h.Attention+h.MLPs, h.Mixers, cmp.Or(m.MTPLayers, h.Ahead)
+		if h.Sparse > 0 {
+			note("%d layers of sparse attention (C, D, H) are counted as full attention", h.Sparse)
+		}
+		attention, mlps = h.Attention, h.MLPs
 	case r.hasKey("--hybrid-attention-ratio"), r.hasKey("--hybrid-mlp-ratio"), strings.Contains(r.valueOf("program")+r.valueOf("name"), "mamba"):
 		attention, mlps = r.share("--hybrid-attention-ratio", m.Layers), r.share("--hybrid-mlp-ratio", m.Layers)
 		if m.SSMLayers = m.Layers - attention - mlps; m.SSMLayers < 0 {
@@ -93,37 +101,6 @@ func (r *Recipe) share(key string, layers int) int {
 		return 0
 	}
 	return int(math.RoundToEven(v * float64(layers)))
-}
-
-// pattern reads a letter for each layer: M a mixer, G linear attention, * attention, - an MLP, E experts, and C, D and H
-// sparse attention. | ends a pipeline stage; after / stand modules that predict further tokens.
-func (r *Recipe) pattern(m *spec.Model, pattern string, note func(string, ...any)) (attention, mlps int) {
-	layers, ahead, _ := strings.Cut(pattern, "/")
-	if m.MTPLayers == 0 && ahead != "" {
-		m.MTPLayers = strings.Count(ahead, "/") + 1
-	}
-	sparse := 0
-	for _, c := range layers {
-		switch c {
-		case 'M', 'G':
-			m.SSMLayers++
-		case '*':
-			attention++
-		case 'C', 'D', 'H':
-			attention++
-			sparse++
-		case '-', 'E':
-			mlps++
-		case '|':
-		default:
-			r.problem("hybrid layer pattern: %q is not one of M G * C D H - E | /", string(c))
-		}
-	}
-	m.Layers = m.SSMLayers + attention + mlps
-	if sparse > 0 {
-		note("%d layers of sparse attention (C, D, H) are counted as full attention", sparse)
-	}
-	return attention, mlps
 }
 
 // expertsOf reads the experts.

@@ -221,10 +221,7 @@ func (r *Recipe) blocks(p *spec.Plan, note func(string, ...any)) {
 // (0, 1), and 0 if all of them or none do. p is the plan of the file.
 func (r *Recipe) RecomputedShare(p *spec.Plan) float64 {
 	n, layers := r.recomputed(p)
-	if n == 0 {
-		return 0
-	}
-	return float64(n) / float64(layers)
+	return float64(n) / float64(max(layers, 1))
 }
 
 // CountBlock takes the keys that say how many layers recompute as a block out of those that are not counted.

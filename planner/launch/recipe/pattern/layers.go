@@ -59,3 +59,37 @@ func DenseLayers(pattern string, layers int) (dense, every int, ok bool) {
 	}
 	return dense, 1, total == layers
 }
+
+// Hybrid counts the layers of a hybrid network. A layer is a mixer, attention or an MLP.
+type Hybrid struct {
+	Mixers, Attention, MLPs int
+	Sparse                  int // of Attention
+	Ahead                   int // modules that predict further tokens
+	Unknown                 []rune
+}
+
+// HybridOf reads a letter for each layer: M a mixer, G linear attention, * attention, - an MLP, E experts, and C, D and H
+// sparse attention. | ends a pipeline stage; after / stand modules that predict further tokens.
+func HybridOf(text string) (h Hybrid) {
+	layers, ahead, _ := strings.Cut(text, "/")
+	if ahead != "" {
+		h.Ahead = strings.Count(ahead, "/") + 1
+	}
+	for _, c := range layers {
+		switch c {
+		case 'M', 'G':
+			h.Mixers++
+		case '*':
+			h.Attention++
+		case 'C', 'D', 'H':
+			h.Attention++
+			h.Sparse++
+		case '-', 'E':
+			h.MLPs++
+		case '|':
+		default:
+			h.Unknown = append(h.Unknown, c)
+		}
+	}
+	return h
+}

@@ -1,6 +1,7 @@
 package pattern
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -34,6 +35,18 @@ func TestAdapted(t *testing.T) {
 	for text, want := range map[string]string{"q_proj,v_proj": "qkv", "all-linear": "qkv o mlp", "['o_proj', 'down_proj']": "o mlp", `.*self_attn\.(q|k|v|o)_proj`: "qkv o", "": "", "(": ""} {
 		if got := strings.Join(Adapted(text), " "); got != want {
 			t.Errorf("%s is %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestHybrid(t *testing.T) {
+	for text, want := range map[string]Hybrid{
+		"M-M*|GE":   {Mixers: 3, Attention: 1, MLPs: 2},
+		"CDH*/*E/M": {Attention: 4, Sparse: 3, Ahead: 2},
+		"MxM/":      {Mixers: 2, Unknown: []rune{'x'}},
+	} {
+		if got := HybridOf(text); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s is %+v, want %+v", text, got, want)
 		}
 	}
 }
