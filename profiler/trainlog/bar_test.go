@@ -105,9 +105,19 @@ func TestOtherBars(t *testing.T) {
 		write func(*strings.Builder)
 		total int
 	}{
-		"examples first":  {func(text *strings.Builder) { writeBar(text, 3000, 3); writeBar(text, 200, 100); writeBar(text, 50, 5) }, 200},
-		"evaluations":     {func(text *strings.Builder) { writeBar(text, 100, 60); writeBar(text, 30, 40); writeBar(text, 30, 40) }, 100},
-		"outer of epochs": {func(text *strings.Builder) { writeBar(text, 100, 60); writeBar(text, 100, 60); writeBar(text, 2, 120) }, 100},
+		"examples first": {func(text *strings.Builder) { writeBar(text, 3000, 3); writeBar(text, 200, 100); writeBar(text, 50, 5) }, 200},
+		"evaluations":    {func(text *strings.Builder) { writeBar(text, 100, 60); writeBar(text, 30, 40); writeBar(text, 30, 40) }, 100},
+		"outer of epochs": {func(text *strings.Builder) {
+			for range 3 {
+				writeBar(text, 100, 60)
+			}
+			writeBar(text, 3, 180)
+		}, 100},
+		"rounded rate": {func(text *strings.Builder) {
+			writeBar(text, 500, 100)
+			writeBar(text, 190, 60)
+			text.WriteString("{'train_runtime': 36000.0, 'train_samples_per_second': 0.041, 'train_steps_per_second': 0.005, 'epoch': 1.0}\n")
+		}, 190},
 		"known at the end": {func(text *strings.Builder) {
 			writeBar(text, 500, 100)
 			writeBar(text, 200, 60)
@@ -129,6 +139,17 @@ func TestOtherBars(t *testing.T) {
 		if l, err := Read(strings.NewReader(text.String()), ""); err != nil || l.Total != c.total || l.Lines[len(l.Lines)-1].Step != c.total {
 			t.Errorf("%s: %d lines of %d steps, %v, want %d", name, len(l.Lines), l.Total, err, c.total)
 		}
+	}
+}
+
+// TestManyBars: bars of very many totals take bounded memory.
+func TestManyBars(t *testing.T) {
+	var r Reader
+	for total := 2; total < 10*maxBars; total++ {
+		fmt.Fprintf(&r, "\r 5%%|#   | 1/%d [00:01<00:00, 1.00it/s]\n", total)
+	}
+	if len(r.bars) > maxBars {
+		t.Errorf("%d bars are kept, want at most %d", len(r.bars), maxBars)
 	}
 }
 
