@@ -187,6 +187,9 @@ func (o *Options) chooseModels(ctx context.Context, names string, made *syntheti
 		return err
 	}
 	g := &cluster.Groups[0]
+	if g.Accelerator.Name == catalog.Unnamed {
+		return invalidBecause("cluster", o.Cluster, fmt.Errorf("{cluster} %s has no type of device, on which the plans of synthetic:models=%s depend: want one such as 8x8xH100", o.Cluster, names))
+	}
 	made.Plan = SubmittedPlan(ctx, planner.New(analytic, planner.Options{}), planner.Request{
 		Accelerator: g.Accelerator, Link: g.Link, PerNode: g.Devices, NodeHostBytes: g.HostBytes,
 	})
