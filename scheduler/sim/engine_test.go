@@ -268,7 +268,7 @@ func TestBrokenTargets(t *testing.T) {
 
 // A policy that writes seconds as nanoseconds is refused, where it would decide for hours.
 func TestWakeInNanoseconds(t *testing.T) {
-	for _, every := range []time.Duration{60, 10 * time.Millisecond} {
+	for _, every := range []time.Duration{60, time.Second / 20_000} {
 		c := config(policyFunc(func(snap *scheduler.Snapshot) scheduler.Decision {
 			d := scheduler.Decision{Wake: snap.Now + every}
 			for range snap.Jobs() {

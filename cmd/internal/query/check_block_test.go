@@ -27,7 +27,7 @@ func TestRecomputedBlock(t *testing.T) {
 			}
 		}
 		near("step time", got.Plan.StepTimeSec, none.Plan.StepTimeSec, full.Plan.StepTimeSec, 1e-9)
-		near("memory", got.Plan.MemGiB, none.Plan.MemGiB, full.Plan.MemGiB, 0.1)
+		near("memory", got.Plan.MemGiB, none.Plan.MemGiB, full.Plan.MemGiB, 0.01)
 		if said := strings.Contains(strings.Join(got.Assumed, "; "), fmt.Sprintf("%d of the 32 layers", n)); said != (n < 32) || len(got.Uncounted) > 0 {
 			t.Errorf("%d layers: assumed %q, uncounted %v", n, got.Assumed, got.Uncounted)
 		}
