@@ -117,6 +117,9 @@ func TestStructure(t *testing.T) {
 	if again, err := f.AsSubmitted(t.Context(), c, j); err != nil || again.Configs[0].Rate <= submitted.Configs[0].Rate {
 		t.Errorf("as submitted: %+v, %v, want more than %+v", again, err, submitted.Configs[0])
 	}
+	if others := f.progress.revision("m", 0, 1); others != f.progress.revision("m", 0, eight.Devices) || others == 0 {
+		t.Errorf("revision %d of other numbers of devices, want that of the observed ones", others)
+	}
 	slow := spec.Plan{DP: 2, TP: 4, MicroBatch: 32, Recompute: spec.RecomputeFull}.Normal()
 	s.Grant = &scheduler.Grant{Plan: slow, Shape: spec.NewShape(8)}
 	held, err := f.Held(t.Context(), c, s, 0, now)
@@ -161,6 +164,9 @@ func TestNoStructure(t *testing.T) {
 		cv, err := f.Curve(t.Context(), c, j)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if len(f.structures) > 0 {
+			t.Errorf("all speeds were asked for of %+v", w)
 		}
 		f, c, j = wrongFinder(w)
 		f.Structured = false
