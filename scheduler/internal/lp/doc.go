@@ -2,7 +2,7 @@
 //
 // A [Problem] has variables x with bounds and costs, and rows with bounds; any bound may be infinite:
 //
-//	minimise (or maximise)   c'x + offset
+//	minimise (or maximise)   c'x
 //	subject to               L <= A x <= U    (rows)
 //	                         l <=  x  <= u    (variables)
 //
@@ -15,7 +15,7 @@
 // [ErrInfeasible] or [ErrUnbounded] is returned.
 //
 // Two structured problems have solvers of their own, which prove answers by prices on scarce resources. [MaxMin] solves
-// max-min fairness and water-filling; [Choice] picks one option per group under capacities.
+// max-min fairness; [Choice] picks one option per group under capacities.
 //
 // The package is deterministic: equal problems give equal bits.
 //

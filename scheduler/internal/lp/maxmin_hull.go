@@ -57,25 +57,21 @@ func (c *pricing) edge(m int, g float64) int {
 // spent returns Σ_m C_m at level t, and its slope there.
 func (c *pricing) spent(t float64) (cost, slope float64) {
 	for _, m := range c.representatives {
-		b := c.slope[m]
-		g := c.base[m] + b*t
-		if g <= 0 || c.corners[m] < 2 {
+		if t <= 0 || c.corners[m] < 2 {
 			continue
 		}
-		i := c.edge(m, g)
+		i := c.edge(m, t)
 		s := (c.cost[i] - c.cost[i-1]) / (c.rate[i] - c.rate[i-1])
-		cost += c.multiplicity[m] * (c.cost[i-1] + s*(g-c.rate[i-1]))
-		slope += c.multiplicity[m] * s * b
+		cost += c.multiplicity[m] * (c.cost[i-1] + s*(t-c.rate[i-1]))
+		slope += c.multiplicity[m] * s
 	}
 	return cost, slope
 }
 
-// root returns the highest level at which the jobs spend 1, but at most high. If the rates of jobs with slope zero
-// cost more than 1, by rounding, that cost is the budget. The cost is convex in the level, so Newton's method from
-// above converges to the root.
+// root returns the highest level at which the jobs spend 1, but at most high. The cost is convex in the level, so
+// Newton's method from above converges to the root.
 func (c *pricing) root() float64 {
-	budget, _ := c.spent(c.low)
-	budget = math.Max(1, budget) * (1 + 4e-16)
+	const budget = 1 + 4e-16
 	t := c.high
 	if c.best >= 0 {
 		t = c.points[c.best].t
@@ -90,7 +86,7 @@ func (c *pricing) root() float64 {
 		cost, slope = c.spent(t)
 	}
 	for cost > budget {
-		next := math.Max(c.low, t-(cost-budget)/slope)
+		next := math.Max(0, t-(cost-budget)/slope)
 		if !(next < t) {
 			break
 		}
@@ -113,12 +109,11 @@ func (c *pricing) usage(t float64, x func(m int, k int32, share float64)) []floa
 		}
 	}
 	for _, m := range c.representatives {
-		g := c.base[m] + c.slope[m]*t
-		if g <= 0 || c.corners[m] < 2 {
+		if t <= 0 || c.corners[m] < 2 {
 			continue
 		}
-		i := c.edge(m, g)
-		f := math.Min(1, (g-c.rate[i-1])/(c.rate[i]-c.rate[i-1]))
+		i := c.edge(m, t)
+		f := math.Min(1, (t-c.rate[i-1])/(c.rate[i]-c.rate[i-1]))
 		put(m, i-1, 1-f)
 		put(m, i, f)
 	}

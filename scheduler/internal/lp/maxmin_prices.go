@@ -12,21 +12,18 @@ import (
 
 // pricing solves a MaxMin by prices. A pool reuses its memory.
 type pricing struct {
-	from        *MaxMin
 	jobs, types int
 	rates       []float64 // by job and type
 	byRate      []int32   // types of each class representative, slowest first
 	sizes       []float64
-	base, slope []float64
 	capacity    []float64
-	enough      float64 // level at which to stop
-	arena       arena   // memory of the vectors by type
+	arena       arena // memory of the vectors by type
 	// Identical jobs form a class, which is priced once.
 	representative  []int32   // first job of the class, by job
 	representatives []int     // first job of every class
 	byHash          []int32   // scratch of groupIdentical
 	multiplicity    []float64 // size of the class, by representative
-	low, high       float64   // range of t: below low every growing job has a rate of 0 or less, at high one reaches its top rate
+	high            float64   // greatest t: there a job reaches its top rate
 
 	// Hulls at the latest prices: the corners of job m start at m*(types+1), with the origin first.
 	corners []int32 // number of corners by job
@@ -43,10 +40,9 @@ type pricing struct {
 
 // pricePoint is the answer at one price vector.
 type pricePoint struct {
-	prices []float64 // p'N = 1; nil for a point with explicit shares
+	prices []float64 // p'N = 1; nil for the point at which no job runs
 	t      float64
 	use    []float64 // devices in use, by type
-	given  []float64 // shares by job and type of a point without prices; nil is all zero
 }
 
 // pricingPool holds released pricings for reuse.
@@ -57,28 +53,23 @@ func (c *pricing) release() { pricingPool.Put(c) }
 
 func newPricing(p *MaxMin) *pricing {
 	c := pricingPool.Get().(*pricing)
-	c.from, c.jobs, c.types, c.sizes, c.capacity = p, len(p.Rates), len(p.Capacity), p.Sizes, p.Capacity
-	c.low, c.high, c.lower, c.best, c.dual = math.Inf(1), math.Inf(1), math.Inf(-1), -1, nil
+	c.jobs, c.types, c.sizes, c.capacity = len(p.Rates), len(p.Capacity), p.Sizes, p.Capacity
+	c.high, c.lower, c.best, c.dual = math.Inf(1), math.Inf(-1), -1, nil
 	c.points = c.points[:0]
 	c.arena.reset()
 	c.mix.reset(c.types)
 	corners := c.jobs * (c.types + 1)
 	c.corners, c.rate, c.cost, c.on = sized(c.corners, c.jobs), sized(c.rate, corners), sized(c.cost, corners), sized(c.on, corners)
-	c.base, c.slope, c.rates = sized(c.base, c.jobs), sized(c.slope, c.jobs), c.rates[:0]
-	for m, rates := range p.Rates {
+	c.rates = c.rates[:0]
+	for _, rates := range p.Rates {
 		c.rates = append(c.rates, rates...)
-		c.base[m], c.slope[m] = p.base(m), p.slope(m)
 	}
 	c.groupIdentical()
 	c.byRate = sized(c.byRate, c.jobs*c.types)
 	for _, m := range c.representatives {
 		c.sortTypes(m)
-		if c.slope[m] > 0 {
-			c.low = math.Min(c.low, -c.base[m]/c.slope[m])
-			c.high = math.Min(c.high, (p.topRate(m)-c.base[m])/c.slope[m])
-		}
+		c.high = math.Min(c.high, p.topRate(m))
 	}
-	c.high = math.Max(c.low, c.high)
 	return c
 }
 
@@ -140,23 +131,18 @@ func (c *pricing) hash(m int) uint64 {
 		h ^= h >> 29
 	}
 	mix(c.sizes[m])
-	mix(c.base[m])
-	mix(c.slope[m])
 	return h ^ h>>32
 }
 
 // same reports whether jobs m and n are identical.
 func (c *pricing) same(m, n int) bool {
-	return c.sizes[m] == c.sizes[n] && c.base[m] == c.base[n] && c.slope[m] == c.slope[n] &&
-		slices.Equal(c.rates[m*c.types:(m+1)*c.types], c.rates[n*c.types:(n+1)*c.types])
+	return c.sizes[m] == c.sizes[n] && slices.Equal(c.rates[m*c.types:(m+1)*c.types], c.rates[n*c.types:(n+1)*c.types])
 }
 
-// start evaluates the first points: a feasible one, one with equal value in every type, and for each type one with all
-// value in it.
-func (c *pricing) start(ctx context.Context) error {
-	if err := c.feasible(ctx); err != nil {
-		return err
-	}
+// start evaluates the first points: one without running jobs, one with equal value in every type, and for each type one
+// with all value in it.
+func (c *pricing) start() {
+	c.points = append(c.points, pricePoint{use: c.arena.vector(c.types)})
 	var some []int
 	for k, n := range c.capacity {
 		if n > 0 {
@@ -173,73 +159,6 @@ func (c *pricing) start(ctx context.Context) error {
 		p[k] = 1 / c.capacity[k]
 		c.evaluate(p)
 	}
-	return nil
-}
-
-// feasible adds a point at the lowest level, with the rates that jobs need at any level. A MaxMin of those rates
-// decides whether the devices suffice.
-func (c *pricing) feasible(ctx context.Context) error {
-	need, jobs := make([]float64, c.jobs), 0
-	for m := range need {
-		if g := c.base[m] + c.slope[m]*c.low; g > 1e-12*math.Max(1, math.Abs(c.base[m])) {
-			need[m] = g
-			jobs++
-		}
-	}
-	lowest := pricePoint{t: c.low, use: c.arena.vector(c.types)}
-	if jobs > 0 {
-		x, level, err := c.from.supply(ctx, need)
-		if err != nil {
-			return err
-		}
-		if level < 1-maxMinAccept {
-			return fmt.Errorf("lp: %w: only %.9g of the rates that %d jobs need at any level is feasible", ErrInfeasible, level, jobs)
-		}
-		for i := range x {
-			x[i] *= math.Min(1, 1/level)
-		}
-		lowest.given, lowest.use = x, c.used(x)
-	}
-	c.points = append(c.points, lowest)
-	return nil
-}
-
-// supply returns shares, by job and type, that give the jobs a common share of the rates they need, and that share. It
-// is highest or at least 1. Jobs that need a rate of 0 get no share.
-func (p *MaxMin) supply(ctx context.Context, need []float64) (x []float64, level float64, err error) {
-	some, types := &MaxMin{Capacity: p.Capacity}, len(p.Capacity)
-	var jobs []int
-	for m, g := range need {
-		if g > 0 {
-			jobs = append(jobs, m)
-			some.Rates, some.Sizes, some.Slope = append(some.Rates, p.Rates[m]), append(some.Sizes, p.Sizes[m]), append(some.Slope, g)
-		}
-	}
-	x = make([]float64, len(need)*types)
-	if len(jobs) == 0 {
-		return x, math.Inf(1), nil
-	}
-	c, err := some.solve(ctx, 1)
-	if err != nil {
-		return nil, 0, err
-	}
-	s := c.shares()
-	c.release()
-	for i, m := range jobs {
-		copy(x[m*types:(m+1)*types], s.X[i])
-	}
-	return x, s.Level, nil
-}
-
-// used returns the devices of each type that shares x take.
-func (c *pricing) used(x []float64) []float64 {
-	use := c.arena.vector(c.types)
-	for m, size := range c.sizes {
-		for k := range use {
-			use[k] += size * x[m*c.types+k]
-		}
-	}
-	return use
 }
 
 // improve evaluates prices until bound and answer meet.
@@ -268,17 +187,10 @@ func (c *pricing) improve(ctx context.Context) error {
 	return &NumericalError{Residuals: Residuals{Gap: c.gap()}, Tolerance: maxMinAccept, Iterations: len(c.points)}
 }
 
-// done reports whether the answer is good enough, or provably stays below enough. before is the answer of the last
-// round.
+// done reports whether the answer is good enough. before is the answer of the last round.
 func (c *pricing) done(before float64) bool {
-	bound := c.points[c.best].t
-	switch gap := c.gap(); {
-	case gap <= maxMinGap || gap <= maxMinAccept && c.lower <= before:
-		return true
-	case math.IsInf(c.enough, 1):
-		return false
-	}
-	return c.lower >= c.enough || bound < c.enough*(1-maxMinAccept)
+	gap := c.gap()
+	return gap <= maxMinGap || gap <= maxMinAccept && c.lower <= before
 }
 
 // gap returns the relative distance of bound and answer.

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// randomMaxMin returns a small problem with ties, types without devices, and jobs without any rate. Unless growing,
-// some jobs have slope zero. Rates differ by a factor of about e^spread.
-func randomMaxMin(r *rand.Rand, growing bool, spread float64) *MaxMin {
+// randomMaxMin returns a small problem with ties, types without devices, and jobs without any rate. Rates differ by a
+// factor of about e^spread.
+func randomMaxMin(r *rand.Rand, spread float64) *MaxMin {
 	jobs, types := 1+r.IntN(12), 1+r.IntN(5)
 	p := &MaxMin{}
 	for range types {
@@ -28,17 +28,32 @@ func randomMaxMin(r *rand.Rand, growing bool, spread float64) *MaxMin {
 		}
 		p.Rates = append(p.Rates, row)
 		p.Sizes = append(p.Sizes, float64(int(1)<<r.IntN(3)))
-		p.Base = append(p.Base, 0)
-		p.Slope = append(p.Slope, float64(1+r.IntN(3)))
-		if !growing {
-			p.Base[len(p.Base)-1] = float64(r.IntN(5)-3) / 4
-			if r.IntN(3) == 0 {
-				p.Slope[len(p.Slope)-1] = 0
-			}
-		}
 	}
-	p.Slope[0] = 1
 	return p
+}
+
+// general states p as a linear programme. Variables are t, then the shares by job and type. Rows are rate and time of
+// each job, then the types.
+func (p *MaxMin) general() *Problem {
+	q := New(Maximize)
+	t := q.Var("t", -Inf, Inf, 1)
+	used := make([][]Term, len(p.Capacity))
+	for m, rates := range p.Rates {
+		rate := []Term{{t, -1}}
+		var time []Term
+		for k, v := range rates {
+			x := q.Var("", 0, Inf, 0)
+			rate = append(rate, Term{x, v})
+			time = append(time, Term{x, 1})
+			used[k] = append(used[k], Term{x, p.Sizes[m]})
+		}
+		q.AtLeast("", 0, rate...)
+		q.AtMost("", 1, time...)
+	}
+	for k, n := range p.Capacity {
+		q.AtMost("", n, used[k]...)
+	}
+	return q
 }
 
 // checkShares reports shares that exceed capacities or miss the level.
@@ -58,7 +73,7 @@ func checkShares(t *testing.T, seed uint64, p *MaxMin, s *Shares) {
 		if time > 1+1e-12 {
 			t.Errorf("seed %d: job %d runs %g of the time", seed, m, time)
 		}
-		if want := p.base(m) + p.slope(m)*s.Level; rate < want-1e-8*math.Max(1, math.Abs(want)) {
+		if want := s.Level; rate < want-1e-8*math.Max(1, want) {
 			t.Errorf("seed %d: job %d gets %g, want %g", seed, m, rate, want)
 		}
 	}
@@ -70,27 +85,18 @@ func checkShares(t *testing.T, seed uint64, p *MaxMin, s *Shares) {
 }
 
 func TestMaxMinAgreesWithGeneral(t *testing.T) {
-	solved := 0
 	for seed := range uint64(500) {
-		r := rand.New(rand.NewPCG(seed, 4))
-		p := randomMaxMin(r, seed%2 == 0, 2)
+		p := randomMaxMin(rand.New(rand.NewPCG(seed, 4)), 2)
 		want, wantErr := p.general().Solve(context.Background(), Options{})
 		got, err := p.Solve(context.Background())
-		if errors.Is(wantErr, ErrInfeasible) && errors.Is(err, ErrInfeasible) {
-			continue
-		}
 		if err != nil || wantErr != nil {
 			t.Errorf("seed %d: %v; general: %v", seed, err, wantErr)
 			continue
 		}
-		solved++
 		if math.Abs(got.Level-want.Objective) > 2e-8*(1+math.Abs(want.Objective)) {
 			t.Errorf("seed %d: level %.12g, general %.12g", seed, got.Level, want.Objective)
 		}
 		checkShares(t, seed, p, got)
-	}
-	if solved < 350 {
-		t.Errorf("only %d of 500 had an answer to compare", solved)
 	}
 }
 
@@ -125,11 +131,6 @@ func TestMaxMinAgreesWithGeneralOnMany(t *testing.T) {
 			t.Errorf("%d types: level %.12g, general %.12g", types, s.Level, want.Objective)
 		}
 		checkShares(t, uint64(types), c.scaled(), s)
-		for k, price := range s.Prices {
-			if dual := want.Duals[len(want.Duals)-types+k]; math.Abs(price-dual) > 1e-3*(1e-3+dual) {
-				t.Errorf("%d types: the price of type %d is %g, its dual %g", types, k, price, dual)
-			}
-		}
 	}
 }
 
@@ -178,8 +179,8 @@ func TestMaxMinRejects(t *testing.T) {
 		"rate":     func(p *MaxMin) { p.Rates[0][0] = math.NaN() },
 		"size":     func(p *MaxMin) { p.Sizes[0] = 0 },
 		"capacity": func(p *MaxMin) { p.Capacity[0] = -1 },
-		"slope":    func(p *MaxMin) { p.Slope = []float64{0} },
-		"base":     func(p *MaxMin) { p.Base = []float64{math.Inf(1)} },
+		"no jobs":  func(p *MaxMin) { p.Rates, p.Sizes = nil, nil },
+		"jobs":     func(p *MaxMin) { p.Sizes = nil },
 		"shape":    func(p *MaxMin) { p.Capacity = nil },
 	} {
 		p := ok()

@@ -50,7 +50,7 @@ func TestPresolveRestores(t *testing.T) {
 		}
 		p := newPresolve(f)
 		small, rows, cols := p.reduced()
-		out, err := small.interior(context.Background(), Options{}, nil)
+		out, err := small.path(context.Background(), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func TestPresolveRestores(t *testing.T) {
 		x, y := p.restore(out.x, out.y, rows, cols)
 		f.clamp(x)
 		if r := f.residuals(x, y); r.Max() > 1e-8 {
-			whole, err := f.interior(context.Background(), Options{}, nil)
+			whole, err := f.path(context.Background(), Options{})
 			if err == nil && whole.status == optimal {
 				t.Errorf("seed %d: residuals %v", seed, r)
 			}

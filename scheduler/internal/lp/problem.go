@@ -34,11 +34,10 @@ var Inf = math.Inf(1)
 // Problem is a linear programme under construction. The zero value is an empty minimisation. Solve reports malformed
 // variables and rows. Concurrent solves are safe while no goroutine changes the problem.
 type Problem struct {
-	sense  Sense
-	offset float64
-	vars   []variable
-	rows   []constraint
-	terms  []Term // of all rows, one after the other
+	sense Sense
+	vars  []variable
+	rows  []constraint
+	terms []Term // of all rows, one after the other
 }
 
 type variable struct {
@@ -86,9 +85,6 @@ func (p *Problem) Equal(name string, value float64, terms ...Term) Row {
 	return p.Row(name, value, value, terms...)
 }
 
-// SetOffset sets the constant term of the objective.
-func (p *Problem) SetOffset(c float64) { p.offset = c }
-
 // SetCost changes the coefficient of v in the objective.
 func (p *Problem) SetCost(v Var, cost float64) { p.vars[v].cost = cost }
 
@@ -97,16 +93,8 @@ func (p *Problem) SetBounds(v Var, lower, upper float64) {
 	p.vars[v].lower, p.vars[v].upper = lower, upper
 }
 
-// SetRowBounds changes the bounds of r.
-func (p *Problem) SetRowBounds(r Row, lower, upper float64) {
-	p.rows[r].lower, p.rows[r].upper = lower, upper
-}
-
 // NumVars returns the number of variables.
 func (p *Problem) NumVars() int { return len(p.vars) }
-
-// NumRows returns the number of rows.
-func (p *Problem) NumRows() int { return len(p.rows) }
 
 // VarName returns the name of v, "x[3]" for the fourth variable if it has none.
 func (p *Problem) VarName(v Var) string { return nameOr(p.vars[v].name, "x", int(v)) }
@@ -135,9 +123,6 @@ func (p *Problem) validate() error {
 	var errs []error
 	bad := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("lp: %w: "+format, append([]any{ErrInvalid}, args...)...))
-	}
-	if !finite(p.offset) {
-		bad("the objective's offset is %g; give a finite one", p.offset)
 	}
 	for j, v := range p.vars {
 		if !finite(v.cost) {

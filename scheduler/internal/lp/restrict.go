@@ -16,7 +16,7 @@ func (p *Problem) SolveOnly(ctx context.Context, keep []bool, o Options) (*Solut
 	if err := p.validate(); err != nil {
 		return nil, err
 	}
-	sub, at := &Problem{sense: p.sense, offset: p.offset}, make([]Var, len(p.vars))
+	sub, at := &Problem{sense: p.sense}, make([]Var, len(p.vars))
 	for j, v := range p.vars {
 		if at[j] = -1; keep[j] {
 			at[j] = Var(len(sub.vars))

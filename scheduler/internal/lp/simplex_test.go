@@ -89,7 +89,7 @@ func simplex(p *Problem) (float64, error) {
 		add(map[int]float64{j: 1}, f.l[j], f.u[j])
 	}
 	if len(rows) == 0 {
-		return p.offset, errors.New("no rows")
+		return 0, errors.New("no rows")
 	}
 	cols := 2*n + len(rows)
 	a := mat.NewDense(len(rows), cols, nil)
@@ -141,7 +141,7 @@ func dropDependent(p *Problem, c []float64, a *mat.Dense, b []float64) (float64,
 		if unbounded {
 			return 0, gonum.ErrUnbounded
 		}
-		return p.offset, nil
+		return 0, nil
 	}
 	a3 := mat.NewDense(len(independent), len(keep), nil)
 	b3, c3 := make([]float64, len(independent)), make([]float64, len(keep))
@@ -170,12 +170,12 @@ func dropDependent(p *Problem, c []float64, a *mat.Dense, b []float64) (float64,
 		if unbounded {
 			return 0, gonum.ErrUnbounded
 		}
-		return p.sign()*sum + p.offset, nil
+		return p.sign() * sum, nil
 	}
 	if !unbounded {
 		v, _, err := gonum.Simplex(c3, a3, b3, 1e-10, nil)
 		if !errors.Is(err, gonum.ErrUnbounded) {
-			return p.sign()*v + p.offset, err
+			return p.sign() * v, err
 		}
 	}
 	// Only what has a point is unbounded, whatever a ray says.

@@ -12,9 +12,6 @@ import (
 type Options struct {
 	// Tolerance is the limit of every residual; zero is 1e-8.
 	Tolerance float64
-	// Start is the solution of a similar problem with as many variables and rows; nil is a cold start. It affects the
-	// number of iterations, not the optimum.
-	Start *Solution
 	// MaxIterations bounds the interior-point iterations; zero is 200.
 	MaxIterations int
 }
@@ -35,7 +32,7 @@ func (o Options) maxIterations() int { return cmp.Or(o.MaxIterations, 200) }
 
 // Solution is an optimum, proven by its residuals.
 type Solution struct {
-	// Objective is the value at X, including the offset.
+	// Objective is the value at X.
 	Objective float64
 	// X has the values, by variable.
 	X []float64
@@ -68,11 +65,7 @@ func (p *Problem) Solve(ctx context.Context, o Options) (*Solution, error) {
 	if err != nil {
 		return nil, err
 	}
-	from, err := p.start(o.Start)
-	if err != nil {
-		return nil, err
-	}
-	out, err := f.decide(ctx, o, from)
+	out, err := f.decide(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -91,17 +84,6 @@ func (p *Problem) prepare(o Options) (*form, error) {
 	return f, f.crossed(p)
 }
 
-// start returns the initial point for s, nil if s is nil.
-func (p *Problem) start(s *Solution) (*start, error) {
-	if s == nil {
-		return nil, nil
-	}
-	if len(s.X) != len(p.vars) || len(s.Duals) != len(p.rows) {
-		return nil, fmt.Errorf("lp: %w: a start of %d variables and %d rows for %d and %d", ErrInvalid, len(s.X), len(s.Duals), len(p.vars), len(p.rows))
-	}
-	return &start{x: s.X, y: p.minimisedDuals(s.Duals)}, nil
-}
-
 // outcome is the result of a solver on a form.
 type outcome struct {
 	status     status
@@ -113,14 +95,14 @@ type outcome struct {
 }
 
 // decide solves f. An improving direction makes f unbounded only if f is feasible, so decide then checks feasibility.
-func (f *form) decide(ctx context.Context, o Options, from *start) (outcome, error) {
-	out, err := f.solve(ctx, o, from)
+func (f *form) decide(ctx context.Context, o Options) (outcome, error) {
+	out, err := f.solve(ctx, o)
 	if err != nil || out.status != unbounded {
 		return out, err
 	}
 	anyPoint := *f
 	anyPoint.c = make([]float64, len(f.c))
-	point, err := anyPoint.solve(ctx, o, nil)
+	point, err := anyPoint.solve(ctx, o)
 	if err != nil || point.status != optimal {
 		return point, err
 	}
@@ -129,13 +111,13 @@ func (f *form) decide(ctx context.Context, o Options, from *start) (outcome, err
 
 // solve presolves and solves f; its bounds must not cross. Without an optimum of sufficient accuracy it solves all of
 // f, so that certificates refer to all of f.
-func (f *form) solve(ctx context.Context, o Options, from *start) (outcome, error) {
+func (f *form) solve(ctx context.Context, o Options) (outcome, error) {
 	p := newPresolve(f)
 	if len(p.steps) == 0 && !slices.Contains(p.colOn, false) {
-		return f.interior(ctx, o, from)
+		return f.path(ctx, o)
 	}
 	small, rows, cols := p.reduced()
-	out, err := small.interior(ctx, o, from.within(rows, cols))
+	out, err := small.path(ctx, o)
 	if err != nil {
 		return out, err
 	}
@@ -146,26 +128,15 @@ func (f *form) solve(ctx context.Context, o Options, from *start) (outcome, erro
 			return out, nil
 		}
 	}
-	whole, err := f.interior(ctx, o, nil)
+	whole, err := f.path(ctx, o)
 	whole.iterations += out.iterations
 	return whole, err
 }
 
-// interior runs the interior-point method on f; bounds must not cross. If a warm start stalls, it starts cold.
-func (f *form) interior(ctx context.Context, o Options, from *start) (outcome, error) {
-	out, err := f.path(ctx, o, from)
-	if err != nil || out.status != stalled || from == nil {
-		return out, err
-	}
-	cold, err := f.path(ctx, o, nil)
-	cold.iterations += out.iterations
-	return cold, err
-}
-
-// path follows the central path once. If a cold start stalls, crossover continues from its end point.
-func (f *form) path(ctx context.Context, o Options, from *start) (outcome, error) {
+// path runs the interior-point method on f; bounds must not cross. If it stalls, crossover continues from its end
+// point.
+func (f *form) path(ctx context.Context, o Options) (outcome, error) {
 	in := newInterior(newStandard(f))
-	in.warm(from)
 	out := outcome{residuals: Residuals{math.Inf(1), math.Inf(1), math.Inf(1)}}
 	st, iterations, err := in.run(ctx, o.maxIterations(), func(in *interior) status {
 		return f.judge(in, &out, o)
@@ -174,7 +145,7 @@ func (f *form) path(ctx context.Context, o Options, from *start) (outcome, error
 	if err != nil || st != stalled {
 		return out, err
 	}
-	if from == nil && iterations < o.maxIterations() && out.residuals.Max() > crossoverResidual*o.tolerance() {
+	if iterations < o.maxIterations() && out.residuals.Max() > crossoverResidual*o.tolerance() {
 		err = f.crossover(ctx, in, &out)
 	}
 	if out.residuals.Max() <= o.tolerance() {
@@ -317,7 +288,7 @@ func (p *Problem) answer(f *form, out outcome, o Options) (*Solution, error) {
 }
 
 func (p *Problem) solution(f *form, out outcome) *Solution {
-	s := &Solution{Objective: p.offset, X: out.x, Duals: out.y, Reduced: f.reduced(out.y), Residuals: out.residuals, Iterations: out.iterations, Vertex: out.vertex}
+	s := &Solution{X: out.x, Duals: out.y, Reduced: f.reduced(out.y), Residuals: out.residuals, Iterations: out.iterations, Vertex: out.vertex}
 	for j, v := range p.vars {
 		s.Objective += v.cost * s.X[j]
 	}

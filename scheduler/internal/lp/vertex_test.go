@@ -56,7 +56,7 @@ func TestCrossoverFromAnyPoint(t *testing.T) {
 		ended[out.status]++
 		switch {
 		case wantErr == nil && out.status == optimal:
-			value := p.offset
+			value := 0.0
 			for j, v := range p.vars {
 				value += v.cost * out.x[j]
 			}
@@ -81,8 +81,7 @@ func sliver(t *testing.T, seed uint64, width float64) *Problem {
 	if seed%3 == 0 {
 		p = sparseProblem(seed, 40, 20)
 	} else {
-		q := randomMaxMin(r, true, 0.5)
-		p = q.general()
+		p = randomMaxMin(r, 0.5).general()
 	}
 	s := solve(t, p)
 	var terms []Term
