@@ -37,7 +37,7 @@ func acmeJob(r *record) spec.Job {
 	if started && ended {
 		j.Duration = r.between("start_time", start, "end_time", end)
 	} else {
-		j.Duration = r.runTime("duration")
+		j.Duration = r.runTime()
 	}
 	return j
 }

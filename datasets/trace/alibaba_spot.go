@@ -31,7 +31,7 @@ func alibabaSpotJob(r *record) spec.Job {
 		Submit:      r.needSeconds("submit_time"),
 		Devices:     r.whole("gpu_request", r.AtLeast0("gpu_request")*float64(r.Count("worker_num"))),
 		Accelerator: jobAccelerator(r.Str("gpu_model")),
-		Duration:    r.runTime("duration"),
+		Duration:    r.runTime(),
 		Tenant:      r.Str("organization"),
 	}
 	switch r.Str("job_type") {

@@ -30,7 +30,7 @@ func readGavelWorkload(in *input) iter.Seq2[spec.Job, error] {
 		[]string{"job_id", "arrival_s", "job_type", "scale_factor", "total_steps"},
 		[]string{"duration_on_v100_s", "priority_weight"},
 		func(r *record) spec.Job {
-			j := gavelJob(r, r.Need("job_id"), "arrival_s", "scale_factor", "total_steps")
+			j := gavelJob(r, r.Need("job_id"), "arrival_s")
 			j.Duration = r.seconds("duration_on_v100_s")
 			j.Weight = r.AtLeast0("priority_weight")
 			return j
@@ -38,16 +38,16 @@ func readGavelWorkload(in *input) iter.Seq2[spec.Job, error] {
 }
 
 // gavelJob reads the fields that all of Gavel's formats have.
-func gavelJob(r *record, id, arrival, devices, steps string) spec.Job {
+func gavelJob(r *record, id, arrival string) spec.Job {
 	r.Need(arrival)
-	r.Need(steps)
-	j := spec.Job{ID: spec.JobID(id), Submit: r.seconds(arrival), Devices: r.devices(devices)}
+	r.Need("total_steps")
+	j := spec.Job{ID: spec.JobID(id), Submit: r.seconds(arrival), Devices: r.devices("scale_factor")}
 	if j.Devices == 0 {
 		return j
 	}
 	c := datasets.GavelConfig(r.Need("job_type"), j.Devices)
 	j.Model, j.Plan = c.Model, c.Plan
-	j.Steps = r.AtLeast0(steps) / float64(j.Devices)
+	j.Steps = r.AtLeast0("total_steps") / float64(j.Devices)
 	return j
 }
 
@@ -92,7 +92,7 @@ func readGavelTrace(in *input) iter.Seq2[spec.Job, error] {
 }
 
 func gavelTraceJob(r *record, id string) spec.Job {
-	j := gavelJob(r, id, "arrival", "scale_factor", "total_steps")
+	j := gavelJob(r, id, "arrival")
 	j.Weight = r.AtLeast0("priority_weight")
 	if r.Float("SLO") > 0 {
 		// a multiple of the duration on a V100, which the trace does not hold

@@ -25,7 +25,7 @@ func readHelios(in *input) iter.Seq2[spec.Job, error] {
 				ID:       spec.JobID(r.Need("job_id")),
 				Submit:   r.needDate("submit_time"),
 				Devices:  r.requested("gpu_num"),
-				Duration: r.runTime("duration"),
+				Duration: r.runTime(),
 				Tenant:   r.Str("vc"),
 			}
 		})

@@ -130,7 +130,7 @@ func readPhillyCSV(in *input) iter.Seq2[spec.Job, error] {
 				ID:       spec.JobID(fmt.Sprintf("line-%d", r.Line)),
 				Submit:   r.needDate("timestamp"),
 				Devices:  r.requested("num_gpus"),
-				Duration: r.runTime("duration"),
+				Duration: r.runTime(),
 				Tenant:   r.Str("cluster"),
 			}
 		})

@@ -98,13 +98,13 @@ const (
 	whyShare     = "asks for a fraction of a device, counted as a whole one"
 )
 
-// runTime is seconds of a run time; without one there is nothing to schedule.
-func (r *record) runTime(col string) time.Duration {
-	if noDate(r.Str(col)) {
+// runTime is the seconds of column duration; without them there is nothing to schedule.
+func (r *record) runTime() time.Duration {
+	if noDate(r.Str("duration")) {
 		r.leaveOut(whyNoStart)
 		return 0
 	}
-	d := r.seconds(col)
+	d := r.seconds("duration")
 	if d == 0 {
 		r.leaveOut(whyNoTime)
 	}
