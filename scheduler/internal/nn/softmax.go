@@ -28,17 +28,16 @@ func Softmax(p, z []float32, allowed []bool) {
 	}
 }
 
-// CrossEntropy returns -weight * log p[action], and adds to dz its gradient by the inputs of the softmax:
+// CrossEntropy adds to dz the gradient of -weight * log p[action] by the inputs of the softmax:
 //
 //	d/dz_i = weight * (p_i - [i = action])
 //
 // The action must be allowed. With an advantage as the weight it is the loss of the policy gradient.
-func CrossEntropy(p []float32, action int, weight float32, dz []float32) float64 {
+func CrossEntropy(p []float32, action int, weight float32, dz []float32) {
 	for i, q := range p {
 		dz[i] += weight * q
 	}
 	dz[action] -= weight
-	return -float64(weight) * math.Log(math.Max(float64(p[action]), tiny))
 }
 
 // AnyOf returns -weight * log(sum of p over the right actions), and adds to dz its gradient by the inputs of the
