@@ -58,11 +58,11 @@ func newLeases(p *rounds, s *scheduler.Snapshot) *leases {
 
 // assign assigns candidate w to job i with partner n (-1 = none) if enough devices are
 // left. If n already has the devices alone, i joins it and needs no more devices.
-func (l *leases) assign(i, w, n int) bool {
+func (l *leases) assign(i, w, n int) {
 	c := &l.jobs[i].candidates[w]
 	if n < 0 || l.assigned[n].candidate < 0 {
 		if l.left[c.Group] < c.Devices {
-			return false
+			return
 		}
 		l.left[c.Group] -= c.Devices
 	}
@@ -70,7 +70,6 @@ func (l *leases) assign(i, w, n int) bool {
 	if n >= 0 {
 		l.assigned[n].candidate, l.assigned[n].with = l.mutual(i, w, n), i
 	}
-	return true
 }
 
 // mutual returns the candidate of job n that corresponds to candidate w of job i when the
