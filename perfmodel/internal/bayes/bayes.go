@@ -60,7 +60,6 @@ type Posterior struct {
 	Spread   []float64 // variance of each row's prediction, without its noise
 	// LeftOut approximates, for each row, the residual of a fit without it: residual / (1 - leverage).
 	LeftOut []float64
-	Steps   int // Gauss-Newton steps taken
 }
 
 // ErrNotFinite means that predictions or measurements are NaN or infinite.
@@ -76,12 +75,8 @@ const (
 
 // Mode is the result of the search for the mode.
 type Mode struct {
-	f *fit // nil without rows
-	// Cost is the negative log posterior at the mode, up to a constant. Of two fits of the same rows, the one
-	// with the lower cost is more probable.
-	Cost  float64
+	f     *fit // nil without rows
 	prior Gaussian
-	steps int
 }
 
 // Fit returns the posterior, which is the prior if there are no rows. Errors are those of FindMode, or wrap
@@ -104,8 +99,7 @@ func (p *Regression) FindMode() (Mode, error) {
 	if len(p.Y) == 0 {
 		return Mode{prior: p.Prior}, nil
 	}
-	steps, err := f.run()
-	return Mode{f: f, Cost: f.objective, steps: steps}, err
+	return Mode{f: f}, f.run()
 }
 
 // Posterior returns the Gaussian around the mode. It calls Predict and Differentiate again and returns their
@@ -114,7 +108,7 @@ func (m *Mode) Posterior() (Posterior, error) {
 	if m.f == nil {
 		return Posterior{Gaussian: m.prior}, nil
 	}
-	return m.f.posterior(m.steps)
+	return m.f.posterior()
 }
 
 type fit struct {
@@ -153,30 +147,29 @@ func newFit(p *Regression) (*fit, error) {
 	return f, nil
 }
 
-func (f *fit) run() (steps int, err error) {
+func (f *fit) run() error {
 	if err := f.Predict(f.x, f.at); err != nil {
-		return 0, err
+		return err
 	}
 	f.objective = f.cost(f.x, f.at)
 	if math.IsNaN(f.objective) || math.IsInf(f.objective, 0) {
-		return 0, fmt.Errorf("%w: the objective is %g where the fit starts", ErrNotFinite, f.objective)
+		return fmt.Errorf("%w: the objective is %g where the fit starts", ErrNotFinite, f.objective)
 	}
 	f.jac, f.root = mat.NewDense(len(f.Y), f.n, nil), mat.NewDense(len(f.Y), f.n, nil)
 	f.normal, f.damped, f.step = mat.NewSymDense(f.n, nil), mat.NewSymDense(f.n, nil), make([]float64, f.n)
-	for damping := 1e-3; steps < maxSteps; steps++ {
+	damping := 1e-3
+	for range maxSteps {
 		if err := f.differentiate(); err != nil {
-			return steps, err
+			return err
 		}
 		before := f.objective
-		var moved bool
-		if damping, moved, err = f.advance(damping); err != nil {
-			return steps, err
+		next, moved, err := f.advance(damping)
+		if err != nil || !moved || before-f.objective < enough*(1+math.Abs(before)) {
+			return err
 		}
-		if !moved || before-f.objective < enough*(1+math.Abs(before)) {
-			break
-		}
+		damping = next
 	}
-	return steps, nil
+	return nil
 }
 
 // weight returns the weight of row i's squared residual at predictions at.
@@ -279,7 +272,7 @@ func (f *fit) advance(damping float64) (next float64, moved bool, err error) {
 	return damping, false, nil
 }
 
-func (f *fit) posterior(steps int) (Posterior, error) {
+func (f *fit) posterior() (Posterior, error) {
 	if err := f.differentiate(); err != nil {
 		return Posterior{}, err
 	}
@@ -292,7 +285,7 @@ func (f *fit) posterior(steps int) (Posterior, error) {
 	if err := chol.InverseTo(cov); err != nil {
 		return Posterior{}, fmt.Errorf("bayes: posterior: %w", err)
 	}
-	out := Posterior{Gaussian: Gaussian{Mean: f.x, Cov: cov}, Steps: steps, jac: f.jac}
+	out := Posterior{Gaussian: Gaussian{Mean: f.x, Cov: cov}, jac: f.jac}
 	var spread mat.Dense
 	spread.Mul(f.jac, cov)
 	for i := range f.Y {

@@ -38,9 +38,8 @@ type Settings struct {
 
 // Result is the end point of a search.
 type Result struct {
-	X     []float64
-	F     float64
-	Steps int
+	X []float64
+	F float64
 	// Converged is false if the search ran out of steps or its line search failed; X is still the best point
 	// found.
 	Converged bool
@@ -80,7 +79,7 @@ func Minimize(p Objective, x0 []float64, s Settings) (Result, error) {
 	if w.err != nil {
 		return Result{}, w.err
 	}
-	return Result{X: w.x, F: w.f, Steps: w.steps, Converged: ok}, nil
+	return Result{X: w.x, F: w.f, Converged: ok}, nil
 }
 
 func (s Settings) withDefaults() Settings {

@@ -62,7 +62,7 @@ func (w *wolfe) next(t trial) (next float64, done bool) {
 	} else {
 		next = w.refine(t)
 	}
-	return w.safeguard(t.at, next), false
+	return w.safeguard(next), false
 }
 
 // exhausted reports whether the bracket is too small to continue.
@@ -70,8 +70,8 @@ func (w *wolfe) exhausted(at float64) bool {
 	return at <= w.least || at >= w.far || w.far-w.least <= wolfeInterval*w.far
 }
 
-// safeguard limits the next step, after one of length at, to the useful range.
-func (w *wolfe) safeguard(at, next float64) float64 {
+// safeguard limits the next step to the useful range.
+func (w *wolfe) safeguard(next float64) float64 {
 	if w.bracketed {
 		width := math.Abs(w.other.at - w.best.at)
 		if width >= wolfeShrinkage*w.widthBefore {
