@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -127,12 +128,7 @@ func (s *Servers) Configs() []spec.Config {
 }
 
 func (t *serverTable) order() []numbers {
-	out := make([]numbers, 0, len(t.speed))
-	for at := range t.speed {
-		out = append(out, at)
-	}
-	slices.SortFunc(out, numbers.compare)
-	return out
+	return slices.SortedFunc(maps.Keys(t.speed), numbers.compare)
 }
 
 func (n numbers) compare(o numbers) int {

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -63,10 +65,7 @@ func checkTexts(m *spec.Measurement) error {
 	for k, v := range m.Env {
 		texts = append(texts, k, v)
 	}
-	for k := range m.PhaseSec {
-		texts = append(texts, k)
-	}
-	for _, s := range texts {
+	for _, s := range slices.AppendSeq(texts, maps.Keys(m.PhaseSec)) {
 		if !utf8.ValidString(s) {
 			return fmt.Errorf("text %q is not valid UTF-8", s)
 		}

@@ -2,6 +2,7 @@ package named
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -42,14 +43,7 @@ func (s *Set[T]) Get(name string) (T, error) {
 }
 
 // Names returns all names, sorted. The slice belongs to the caller.
-func (s *Set[T]) Names() []string {
-	names := make([]string, 0, len(s.byName))
-	for n := range s.byName {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return names
-}
+func (s *Set[T]) Names() []string { return slices.Sorted(maps.Keys(s.byName)) }
 
 // All returns all values in order of their names. The slice belongs to the caller.
 func (s *Set[T]) All() []T {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -57,11 +58,7 @@ func Train(ctx context.Context, rows []spec.Measurement) (*Prior, error) {
 		k := cellKey{form.name, rows[i].Config.Model.Name, siteOf(&rows[i].Config)}
 		groups[k] = append(groups[k], rows[i])
 	}
-	keys := make([]cellKey, 0, len(groups))
-	for k := range groups {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b cellKey) int {
+	keys := slices.SortedFunc(maps.Keys(groups), func(a, b cellKey) int {
 		return cmp.Or(cmp.Compare(a.form, b.form), cmp.Compare(a.model, b.model), cmp.Compare(a.site, b.site))
 	})
 	out := &Prior{}
