@@ -5,13 +5,11 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-func init() {
-	register(Info{
-		Name:  "consolidated",
-		Doc:   "like packed, but a job waits until it fits on as few nodes as on the idle cluster",
-		Picky: true,
-		New:   func() scheduler.Placer { return consolidated{byNode{fullest}} },
-	})
+var consolidatedInfo = Info{
+	Name:  "consolidated",
+	Doc:   "like packed, but a job waits until it fits on as few nodes as on the idle cluster",
+	Picky: true,
+	New:   func() scheduler.Placer { return consolidated{byNode{fullest}} },
 }
 
 // consolidated is packed for jobs that wait for the fewest nodes.

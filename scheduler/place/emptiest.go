@@ -5,12 +5,10 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-func init() {
-	register(Info{
-		Name: "emptiest",
-		Doc:  "fills the node with the most free devices, then the next one",
-		New:  func() scheduler.Placer { return drain{byNode{emptiest}} },
-	})
+var emptiestInfo = Info{
+	Name: "emptiest",
+	Doc:  "fills the node with the most free devices, then the next one",
+	New:  func() scheduler.Placer { return drain{byNode{emptiest}} },
 }
 
 // drain is worst fit node by node.

@@ -51,18 +51,15 @@ func (e even) Lay(free *scheduler.Inventory, group, devices int) (spec.Shape, bo
 	return spec.Shape{}, false
 }
 
-// evenChooser also restricts the layouts of a job, as its Chooser does.
+// evenChooser also restricts the layouts of a job, as chooser does.
 type evenChooser struct {
 	even
-	scheduler.Chooser
+	chooser scheduler.Chooser
 }
 
-func (e evenChooser) Place(free *scheduler.Inventory, group int, want spec.Shape) ([]scheduler.Slot, bool) {
-	return e.even.Place(free, group, want)
-}
-
-func (e evenChooser) Lay(free *scheduler.Inventory, group, devices int) (spec.Shape, bool) {
-	return e.even.Lay(free, group, devices)
+// Choose implements scheduler.Chooser.
+func (e evenChooser) Choose(all []scheduler.Candidate) []scheduler.Candidate {
+	return e.chooser.Choose(all)
 }
 
 // EvenOracle is an oracle for such clusters: it ranks even shapes only.

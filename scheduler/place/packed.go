@@ -5,12 +5,10 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-func init() {
-	register(Info{
-		Name: "packed",
-		Doc:  "uses the fewest nodes, and of these the fullest with room, so that whole nodes stay empty",
-		New:  func() scheduler.Placer { return packed{byNode{fullest}} },
-	})
+var packedInfo = Info{
+	Name: "packed",
+	Doc:  "uses the fewest nodes, and of these the fullest with room, so that whole nodes stay empty",
+	New:  func() scheduler.Placer { return packed{byNode{fullest}} },
 }
 
 // packed is best fit: the node with the fewest free devices that suffice.

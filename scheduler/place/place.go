@@ -19,9 +19,13 @@ type Info struct {
 	New   func() scheduler.Placer
 }
 
-var infos = named.NewSet[Info]("place", "placement")
-
-func register(i Info) { infos.Add(i.Name, i) }
+var infos = func() *named.Set[Info] {
+	s := named.NewSet[Info]("place", "placement")
+	for _, i := range []Info{consolidatedInfo, emptiestInfo, packedInfo, scatteredInfo, sensitiveInfo, spreadInfo, topologyInfo} {
+		s.Add(i.Name, i)
+	}
+	return s
+}()
 
 // All returns the registered placers by name.
 func All() []Info { return infos.All() }

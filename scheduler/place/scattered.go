@@ -5,12 +5,10 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-func init() {
-	register(Info{
-		Name: "scattered",
-		Doc:  "first fit: takes the free devices of each node in order, on any number of nodes",
-		New:  Scattered,
-	})
+var scatteredInfo = Info{
+	Name: "scattered",
+	Doc:  "first fit: takes the free devices of each node in order, on any number of nodes",
+	New:  Scattered,
 }
 
 // Scattered returns the placer "scattered".

@@ -4,12 +4,10 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-func init() {
-	register(Info{
-		Name: "sensitive",
-		Doc:  "consolidated for jobs predicted to be more than a tenth slower on more nodes, packed for all others",
-		New:  func() scheduler.Placer { return sensitive{packed{byNode{fullest}}} },
-	})
+var sensitiveInfo = Info{
+	Name: "sensitive",
+	Doc:  "consolidated for jobs predicted to be more than a tenth slower on more nodes, packed for all others",
+	New:  func() scheduler.Placer { return sensitive{packed{byNode{fullest}}} },
 }
 
 // sensitive consolidates only jobs that profit, as in Tiresias (Gu et al., NSDI 2019,

@@ -5,12 +5,10 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-func init() {
-	register(Info{
-		Name: "spread",
-		Doc:  "places each part on the emptiest node, so that jobs share nodes as little as possible",
-		New:  func() scheduler.Placer { return spread{byNode{emptiest}} },
-	})
+var spreadInfo = Info{
+	Name: "spread",
+	Doc:  "places each part on the emptiest node, so that jobs share nodes as little as possible",
+	New:  func() scheduler.Placer { return spread{byNode{emptiest}} },
 }
 
 // spread is worst fit: the node with the most free devices.

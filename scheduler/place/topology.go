@@ -5,12 +5,10 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-func init() {
-	register(Info{
-		Name: "topology",
-		Doc:  "packed on nodes with numbers as close as possible, in one rack if there is room; neighbouring nodes share switches",
-		New:  func() scheduler.Placer { return topology{packed{byNode{fullest}}} },
-	})
+var topologyInfo = Info{
+	Name: "topology",
+	Doc:  "packed on nodes with numbers as close as possible, in one rack if there is room; neighbouring nodes share switches",
+	New:  func() scheduler.Placer { return topology{packed{byNode{fullest}}} },
 }
 
 // topology assumes that nodes are numbered as they are cabled, rack by rack: the closer the
