@@ -19,8 +19,6 @@ var accelerate = Framework{
 	write:   writeAccelerate,
 }
 
-func init() { register(accelerate) }
-
 // viaFSDP reports whether FSDP shards the states of p. DeepSpeed does it for stage 1 and with an offloaded optimizer.
 func viaFSDP(p *spec.Plan) bool { return p.ZeRO > 1 && p.Offload != spec.OffloadOptimizer }
 

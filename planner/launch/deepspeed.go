@@ -19,8 +19,6 @@ var deepspeed = Framework{
 	write:   writeDeepspeed,
 }
 
-func init() { register(deepspeed) }
-
 func deepspeedLacks(c *spec.Config) []lack {
 	var l lacking
 	p := &c.Plan

@@ -86,11 +86,14 @@ func (e *Inexpressible) Error() string {
 
 func (e *Inexpressible) Unwrap() error { return ErrCannotExpress }
 
-// frameworks is filled by the init functions of this package's files.
-var frameworks = named.NewSet[Framework]("launch", "framework")
-
-// register adds f. It panics on a duplicate name.
-func register(f Framework) { frameworks.Add(f.Name, f) }
+// frameworks is the table of frameworks.
+var frameworks = func() *named.Set[Framework] {
+	s := named.NewSet[Framework]("launch", "framework")
+	for _, f := range []Framework{accelerate, deepspeed, megatron, torchrun, torchtitan} {
+		s.Add(f.Name, f)
+	}
+	return s
+}()
 
 // Frameworks returns every framework, by name.
 func Frameworks() []Framework { return frameworks.All() }

@@ -21,8 +21,6 @@ var megatron = Framework{
 	write:   writeMegatron,
 }
 
-func init() { register(megatron) }
-
 func megatronLacks(c *spec.Config) []lack {
 	var l lacking
 	p, m := &c.Plan, &c.Model

@@ -18,8 +18,6 @@ var torchrun = Framework{
 	write:   writeTorchrun,
 }
 
-func init() { register(torchrun) }
-
 func torchrunLacks(c *spec.Config) []lack {
 	var l lacking
 	p := &c.Plan

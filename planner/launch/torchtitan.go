@@ -19,8 +19,6 @@ var torchtitan = Framework{
 	write:   writeTorchtitan,
 }
 
-func init() { register(torchtitan) }
-
 func torchtitanLacks(c *spec.Config) []lack {
 	var l lacking
 	p, m := &c.Plan, &c.Model
