@@ -26,14 +26,11 @@ func (a cohorts) Evict(s *scheduler.Snapshot, j *spec.Job) (jobs []*scheduler.Jo
 		return nil, ""
 	}
 	e := &eviction{usage: a.usage(s), job: j, queue: a.queues[j.Tenant], resource: a.resource(j)}
-	candidates := e.candidates(s)
-	found := false
+	find := e.classic
 	if a.fair {
-		found = e.fairly(candidates)
-	} else {
-		found = e.classic(candidates)
+		find = e.fairly
 	}
-	if !found {
+	if !find(e.candidates(s)) {
 		return nil, ""
 	}
 	e.minimize()

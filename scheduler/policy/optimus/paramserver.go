@@ -62,10 +62,7 @@ type psJob struct {
 }
 
 func (p *paramServerOptimus) fill(ctx context.Context, s *scheduler.Snapshot, f *paramserver.Packing) error {
-	psJobs, err := p.start(ctx, s, f)
-	if err != nil {
-		return err
-	}
+	psJobs := p.start(ctx, s, f)
 	h := heap.Heap[*psJob]{Less: byJobGain}
 	for _, t := range psJobs {
 		if t.keeps || t.Has.Replicas == 0 || t.Has.Servers == 0 {
@@ -103,7 +100,7 @@ func (p *paramServerOptimus) fill(ctx context.Context, s *scheduler.Snapshot, f 
 }
 
 // start gives each job one replica and one server, or its present Counts if it keeps them.
-func (p *paramServerOptimus) start(ctx context.Context, s *scheduler.Snapshot, f *paramserver.Packing) ([]*psJob, error) {
+func (p *paramServerOptimus) start(ctx context.Context, s *scheduler.Snapshot, f *paramserver.Packing) []*psJob {
 	settled := p.convergence != nil && s.Now != p.last && s.Now < p.last+p.interval
 	if p.convergence != nil {
 		p.convergence.observe(s)
@@ -136,7 +133,7 @@ func (p *paramServerOptimus) start(ctx context.Context, s *scheduler.Snapshot, f
 			f.Ended = false
 		}
 	}
-	return out, nil
+	return out
 }
 
 func (p *paramServerOptimus) give(f *paramserver.Packing, t *paramserver.PackedJob, more paramserver.Counts) bool {
