@@ -75,8 +75,8 @@ func savedBatch(dir string) (rows []row, err error) {
 		if err != nil {
 			return nil, corrupt(dir, batchFile, err)
 		}
-		if _, _, ok := parseKey(r.Key); !ok || r.Key[0] != rowPrefix {
-			return nil, corrupt(dir, batchFile, fmt.Errorf("key %q is not that of a row", firstBytes(r.Key, 40)))
+		if _, ok := parseKey(r.Key); !ok || r.Key[0] != rowPrefix {
+			return nil, corrupt(dir, batchFile, fmt.Errorf("key %q is not that of a row", firstBytes(r.Key)))
 		}
 		rows = append(rows, row{r.Key, r.Value, r.Outcome, r.Provenance, r.Mark})
 	}

@@ -151,7 +151,7 @@ func checkChange(kv *pb.KV) error {
 	if len(kv.GetKey()) == 0 || !bytes.ContainsRune(ourPrefixes, rune(kv.Key[0])) || len(kv.GetUserMeta()) > 1 || len(kv.GetMeta()) > 1 {
 		return fmt.Errorf("%w: key %q is not that of a store", ErrCorrupt, kv.GetKey())
 	}
-	if _, _, ok := parseKey(kv.Key); !ok && !slices.Contains([]byte{microPrefix, answeredPrefix}, kv.Key[0]) {
+	if _, ok := parseKey(kv.Key); !ok && !slices.Contains([]byte{microPrefix, answeredPrefix}, kv.Key[0]) {
 		return fmt.Errorf("%w: key %q is not that of a row", ErrCorrupt, kv.Key)
 	}
 	return nil
@@ -372,7 +372,7 @@ func (c *change) set(txn *badger.Txn) error {
 func (t *Touched) note(key []byte) {
 	if key[0] == microPrefix {
 		t.Accelerators = true
-	} else if g, _, ok := parseKey(key); ok {
+	} else if g, ok := parseKey(key); ok {
 		t.key(spec.Key{Model: g.model, Accelerator: g.accelerator})
 	}
 }

@@ -33,9 +33,9 @@ func groupOf(m spec.Measurement) group {
 	return group{m.Config.Model.Name, m.Config.Accelerator.Name, m.Source}
 }
 
-// appendPrefix appends the common prefix of the keys of g.
-func (g group) appendPrefix(b []byte) []byte {
-	b = append(b, rowPrefix)
+// prefix returns the common prefix of the keys of g.
+func (g group) prefix() []byte {
+	b := []byte{rowPrefix}
 	for _, name := range []string{g.model, g.accelerator, g.source} {
 		b = append(append(b, name...), 0)
 	}
@@ -44,26 +44,26 @@ func (g group) appendPrefix(b []byte) []byte {
 
 func rowKey(m spec.Measurement) []byte {
 	id := identity(m)
-	return append(groupOf(m).appendPrefix(nil), id[:]...)
+	return append(groupOf(m).prefix(), id[:]...)
 }
 
 // beside returns the key of what is stored about the row of a key.
 func beside(prefix byte, rowKey []byte) []byte { return append([]byte{prefix}, rowKey[1:]...) }
 
-// parseKey splits the key of a row, or one beside it. ok is false if k is not one.
-func parseKey(k []byte) (g group, id []byte, ok bool) {
+// parseKey returns the group of the key of a row, or of one beside it. ok is false if k is not one.
+func parseKey(k []byte) (g group, ok bool) {
 	if len(k) == 0 {
-		return group{}, nil, false
+		return group{}, false
 	}
 	rest := k[1:]
 	for _, name := range []*string{&g.model, &g.accelerator, &g.source} {
 		head, tail, found := bytes.Cut(rest, []byte{0})
 		if !found {
-			return group{}, nil, false
+			return group{}, false
 		}
 		*name, rest = string(head), tail
 	}
-	return g, rest, len(rest) == identityLen
+	return g, len(rest) == identityLen
 }
 
 // identity is the hash of a measurement's configuration and result. It excludes the values that describe a

@@ -40,7 +40,7 @@ func migrate(bdb *badger.DB, moved func(rows int)) (err error) {
 			moved(n)
 		}
 		if n == 0 {
-			return setFormat(bdb, rowFormat)
+			return setFormat(bdb)
 		}
 	}
 }
@@ -64,9 +64,9 @@ func readFormat(bdb *badger.DB) (v int, err error) {
 	return v, err
 }
 
-func setFormat(bdb *badger.DB, v int) error {
+func setFormat(bdb *badger.DB) error {
 	return bdb.Update(func(txn *badger.Txn) error {
-		return txn.Set([]byte(formatKey), strconv.AppendInt(nil, int64(v), 10))
+		return txn.Set([]byte(formatKey), strconv.AppendInt(nil, rowFormat, 10))
 	})
 }
 

@@ -207,7 +207,7 @@ func putRow(txn *badger.Txn, r row, c *Counts, changes map[tallyKey]int) error {
 		return nil
 	}
 	c.Updated++
-	g, _, _ := parseKey(r.key)
+	g, _ := parseKey(r.key)
 	changes[tallyKey{g, old.UserMeta()}]--
 	changes[tallyKey{g, r.outcome}]++
 	return r.set(txn)
@@ -228,7 +228,7 @@ func addRow(txn *badger.Txn, r row, c *Counts, changes map[tallyKey]int) error {
 		}
 	}
 	c.Added++
-	g, _, _ := parseKey(r.key)
+	g, _ := parseKey(r.key)
 	changes[tallyKey{g, r.outcome}]++
 	return r.set(txn)
 }

@@ -145,7 +145,7 @@ func scanFrom(ctx context.Context, txn *badger.Txn, prefix byte, from []byte, f 
 		}
 		if within == nil || !it.ValidForPrefix(within) {
 			var ok bool
-			if g, _, ok = parseKey(it.Item().Key()); !ok {
+			if g, ok = parseKey(it.Item().Key()); !ok {
 				return fmt.Errorf("%w: key %q is not that of a row", ErrCorrupt, it.Item().Key())
 			}
 			within = nil
@@ -153,7 +153,7 @@ func scanFrom(ctx context.Context, txn *badger.Txn, prefix byte, from []byte, f 
 				it.Seek(to)
 				continue
 			}
-			within = beside(prefix, g.appendPrefix(nil))
+			within = beside(prefix, g.prefix())
 		}
 		if f.Outcomes == nil || hasOutcome(f.Outcomes, it.Item().UserMeta()) {
 			more, err := each(g, it.Item())

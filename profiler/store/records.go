@@ -70,7 +70,7 @@ var ErrPosition = errors.New("not the position of a row")
 func (db *DB) Page(ctx context.Context, f Filter, after []byte, limit, most int) (out []Record, next []byte, err error) {
 	from := []byte{rowPrefix}
 	if after != nil {
-		if _, _, ok := parseKey(after); !ok || after[0] != rowPrefix {
+		if _, ok := parseKey(after); !ok || after[0] != rowPrefix {
 			return nil, nil, ErrPosition
 		}
 		from = append(slices.Clone(after), 0) // the first key after it

@@ -36,7 +36,7 @@ func readVersion(dir string) (int, error) {
 	}
 	var v int
 	if _, err := fmt.Sscanf(string(b), versionText, &v); err != nil || v < 1 || fmt.Sprintf(versionText, v) != string(b) {
-		return 0, corrupt(dir, versionFile, fmt.Errorf("%q is not a format", firstBytes(b, 40)))
+		return 0, corrupt(dir, versionFile, fmt.Errorf("%q is not a format", firstBytes(b)))
 	}
 	return v, nil
 }
@@ -48,4 +48,5 @@ func writeVersion(dir string, v int) error {
 	})
 }
 
-func firstBytes(b []byte, n int) []byte { return b[:min(n, len(b))] }
+// firstBytes returns as much of b as an error shows.
+func firstBytes(b []byte) []byte { return b[:min(40, len(b))] }
