@@ -79,16 +79,19 @@ func SyncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Sweep removes temporary files of dir that were last written at least age ago: their processes were killed. It
-// ignores files that it cannot remove.
-func Sweep(dir string, age time.Duration) {
+// AbandonedAge is the age from which Sweep removes a temporary file.
+const AbandonedAge = time.Hour
+
+// Sweep removes temporary files of dir that were last written an AbandonedAge ago or earlier: their processes were
+// killed. It ignores files that it cannot remove.
+func Sweep(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return
 	}
 	for _, e := range entries {
 		info, err := e.Info()
-		if err == nil && info.Mode().IsRegular() && temporary.MatchString(e.Name()) && time.Since(info.ModTime()) >= age {
+		if err == nil && info.Mode().IsRegular() && temporary.MatchString(e.Name()) && time.Since(info.ModTime()) >= AbandonedAge {
 			_ = os.Remove(filepath.Join(dir, e.Name()))
 		}
 	}

@@ -115,9 +115,9 @@ func TestSweep(t *testing.T) {
 		want = append(want, name)
 	}
 	slices.Sort(want)
-	atomicfile.Sweep(dir, time.Hour)
+	atomicfile.Sweep(dir)
 	if got := filesOf(t, dir); !slices.Equal(got, want) {
 		t.Errorf("files %v, want %v", got, want)
 	}
-	atomicfile.Sweep(filepath.Join(dir, "nowhere"), 0)
+	atomicfile.Sweep(filepath.Join(dir, "nowhere"))
 }

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 	"unicode/utf8"
 
 	"github.com/pacer-ml/pacer/perfmodel"
@@ -65,7 +64,7 @@ func (r *Registry) Put(card perfmodel.Card, fitted perfmodel.Fitted) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	atomicfile.Sweep(r.dir, abandonedAge)
+	atomicfile.Sweep(r.dir)
 	if err := atomicfile.WriteBytes(r.path(card.Key, card.Family), 0o644, b); err != nil {
 		return fmt.Errorf("registry: %s, %s: %w", card.Family, card.Key, err)
 	}
@@ -263,9 +262,6 @@ func (p *predictor) Memory(c spec.Config) (memory.Estimator, error) {
 }
 
 const extension = ".model"
-
-// abandonedAge is the age from which Put removes a temporary file: its process was killed.
-const abandonedAge = time.Hour
 
 // path returns the file of a key and family. The name is readable and valid on every file system; a hash
 // distinguishes keys with the same readable part.

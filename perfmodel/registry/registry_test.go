@@ -245,7 +245,7 @@ func TestLeftovers(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = left.WriteString("half a mod")
-	old := time.Now().Add(-2 * abandonedAge)
+	old := time.Now().Add(-2 * atomicfile.AbandonedAge)
 	if err := errors.Join(err, left.Close(), os.Chtimes(left.Name(), old, old)); err != nil {
 		t.Fatal(err)
 	}

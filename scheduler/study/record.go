@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/atomicfile"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -61,7 +60,7 @@ func OpenDir(path string) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, fmt.Errorf("study: %w", err)
 	}
-	atomicfile.Sweep(path, time.Hour)
+	atomicfile.Sweep(path)
 	return &Dir{path}, nil
 }
 

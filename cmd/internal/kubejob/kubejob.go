@@ -3,6 +3,7 @@
 package kubejob
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +30,6 @@ type Cluster struct {
 	// Template has the image and the volumes of the pods. Their first container runs the command.
 	Template core.PodTemplateSpec
 	Poll     time.Duration // between two looks at a job, 0 = 2 s
-	Patience time.Duration // with a server that does not answer, 0 = 10 minutes
 }
 
 var _ executor.Cluster = Cluster{}
@@ -148,12 +148,11 @@ func (c Cluster) Find(ctx context.Context, key string) (executor.Handle, error) 
 	return &handle{c, j}, nil
 }
 
+// patience is how long a server may not answer.
+const patience = 10 * time.Minute
+
 // get returns the Job of a key, nil if there is none. It asks until the server answers.
 func (c Cluster) get(ctx context.Context, key string) (*batch.Job, error) {
-	patience := c.Patience
-	if patience == 0 {
-		patience = 10 * time.Minute
-	}
 	for deadline := time.Now().Add(patience); ; {
 		j, err := c.Client.BatchV1().Jobs(c.Namespace).Get(ctx, strings.ToLower(nameOf.Replace(key)), meta.GetOptions{})
 		var answer apierrors.APIStatus
@@ -172,14 +171,10 @@ func (c Cluster) get(ctx context.Context, key string) (*batch.Job, error) {
 }
 
 func (c Cluster) pause(ctx context.Context) error {
-	poll := c.Poll
-	if poll == 0 {
-		poll = 2 * time.Second
-	}
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(poll):
+	case <-time.After(cmp.Or(c.Poll, 2*time.Second)):
 		return nil
 	}
 }

@@ -174,9 +174,9 @@ func (b *Bucket) list(ctx context.Context, prefix string) (out []object, err err
 }
 
 // sweep removes what processes that were killed left in a shared directory.
-func (b *Bucket) sweep(prefix string) {
+func (b *Bucket) sweep() {
 	if b.dir != "" {
-		atomicfile.Sweep(filepath.Join(b.dir, filepath.FromSlash(prefix)), time.Hour)
+		atomicfile.Sweep(filepath.Join(b.dir, filepath.FromSlash(snapshotDir)))
 	}
 }
 

@@ -43,7 +43,7 @@ type Lease struct {
 
 	mu     sync.Mutex
 	number int64     // the greatest of this process
-	start  time.Time // of its validity, o.TTL long
+	start  time.Time // of its validity, leaseTTL long
 	lost   error     // another process took it
 }
 
@@ -54,19 +54,18 @@ type LeaseOptions struct {
 	Holder string
 	// URL is the address of the holder, for messages of others.
 	URL string
-	// TTL is how long the lease is valid without renewal; 0 = DefaultTTL. At most maxTTL.
-	TTL time.Duration
 	// Log receives what others hold; nil drops it.
 	Log *slog.Logger
 	// Now is the clock; nil = time.Now.
 	Now func() time.Time
 }
 
-// DefaultTTL is the time that another writer waits for one that has ended without releasing the lease, 5/4 of it.
-const DefaultTTL = 12 * time.Second
+// leaseTTL is how long a lease is valid without renewal. Another writer waits 5/4 of it for one that has ended without
+// releasing the lease.
+const leaseTTL = 12 * time.Second
 
 const (
-	maxTTL   = time.Minute
+	maxTTL   = time.Minute // of the leases of other releases
 	pruneAge = 10 * maxTTL // of lease objects
 	leaseDir = "lease/"
 
@@ -128,12 +127,6 @@ func newestLease(ctx context.Context, b *Bucket) (n int64, r leaseRecord, err er
 
 // Acquire takes the lease of b, and waits while another process holds it. Run renews it.
 func Acquire(ctx context.Context, b *Bucket, o LeaseOptions) (*Lease, error) {
-	if o.TTL == 0 {
-		o.TTL = DefaultTTL
-	}
-	if o.TTL < 0 || o.TTL > maxTTL {
-		return nil, fmt.Errorf("snapshot: lease of %v, want at most %v", o.TTL, maxTTL)
-	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -166,7 +159,7 @@ func Acquire(ctx context.Context, b *Bucket, o LeaseOptions) (*Lease, error) {
 		switch err := l.put(ctx, n+1, false); {
 		case errors.Is(err, errExists):
 			continue
-		case err != nil && failures < acquireRetries && pause(ctx, o.TTL/24) == nil:
+		case err != nil && failures < acquireRetries && pause(ctx, leaseTTL/24) == nil:
 			failures++ // the object may exist nevertheless: it has this holder then
 			continue
 		case err != nil:
@@ -179,7 +172,7 @@ func Acquire(ctx context.Context, b *Bucket, o LeaseOptions) (*Lease, error) {
 
 // put creates a lease object.
 func (l *Lease) put(ctx context.Context, n int64, released bool) error {
-	text, err := json.Marshal(leaseRecord{leaseFormat, l.o.Holder, l.nonce, l.o.URL, l.term, l.o.TTL.Milliseconds(), released})
+	text, err := json.Marshal(leaseRecord{leaseFormat, l.o.Holder, l.nonce, l.o.URL, l.term, leaseTTL.Milliseconds(), released})
 	if err != nil {
 		return err
 	}
@@ -200,7 +193,7 @@ func (l *Lease) valid() error {
 	if l.lost != nil {
 		return l.lost
 	}
-	if elapsed(l.start, l.o.Now()) >= l.o.TTL {
+	if elapsed(l.start, l.o.Now()) >= leaseTTL {
 		return fmt.Errorf("snapshot: %s: %w", l.bucket, ErrExpired)
 	}
 	return nil
@@ -213,31 +206,31 @@ func (l *Lease) Left() time.Duration {
 	if l.lost != nil {
 		return 0
 	}
-	return l.o.TTL - elapsed(l.start, l.o.Now())
+	return leaseTTL - elapsed(l.start, l.o.Now())
 }
 
 // Run renews the lease until ctx ends, and returns nil then. It returns an error that wraps ErrLost when another process
 // has taken the lease.
 func (l *Lease) Run(ctx context.Context) error {
-	for wait := l.o.TTL / 3; ; {
+	for wait := leaseTTL / 3; ; {
 		if pause(ctx, wait) != nil {
 			return nil
 		}
-		wait = l.o.TTL / 3
+		wait = leaseTTL / 3
 		err := l.renew(ctx)
 		switch {
 		case errors.Is(err, ErrLost):
 			return err
 		case err != nil && ctx.Err() == nil:
 			l.o.Log.Warn("the lease is not renewed: "+err.Error(), "left", l.Left())
-			wait = l.o.TTL / 12
+			wait = leaseTTL / 12
 		}
 	}
 }
 
 // renew creates the next object of the lease.
 func (l *Lease) renew(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, l.o.TTL/3)
+	ctx, cancel := context.WithTimeout(ctx, leaseTTL/3)
 	defer cancel()
 	start := l.o.Now()
 	if l.Valid() != nil { // numbers may have been deleted meanwhile

@@ -33,7 +33,7 @@ func TestLeaseIsTaken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(start); took < DefaultTTL || took > 2*DefaultTTL {
+		if took := time.Since(start); took < leaseTTL || took > 2*leaseTTL {
 			t.Errorf("taken after %v", took)
 		}
 		if err := first.Valid(); !errors.Is(err, ErrExpired) {
@@ -80,7 +80,7 @@ func TestLeaseIsRenewed(t *testing.T) {
 		stop()
 		wg.Wait()
 		all, err := b.list(t.Context(), leaseDir)
-		if most := int(pruneAge/(DefaultTTL/3)) + 3; err != nil || len(all) > most {
+		if most := int(pruneAge/(leaseTTL/3)) + 3; err != nil || len(all) > most {
 			t.Errorf("%d lease objects, want at most %d: %v", len(all), most, err)
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -177,9 +178,6 @@ func (r *Replica) Counts() ReplicaCounts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := r.counts
-	out.Failed = map[string]int{}
-	for k, n := range r.counts.Failed {
-		out.Failed[k] = n
-	}
+	out.Failed = maps.Clone(r.counts.Failed)
 	return out
 }

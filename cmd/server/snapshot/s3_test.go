@@ -130,13 +130,13 @@ func TestWriterIsCutOff(t *testing.T) {
 			t.Error(err)
 		}
 		b.disturb = func() error { return errors.New("the network is down") }
-		time.Sleep(DefaultTTL)
+		time.Sleep(leaseTTL)
 		synctest.Wait()
 		if err := w.Valid(); !errors.Is(err, ErrExpired) {
 			t.Errorf("cut off: %v", err)
 		}
 		b.disturb = nil
-		time.Sleep(DefaultTTL / 2)
+		time.Sleep(leaseTTL / 2)
 		synctest.Wait()
 		if err := w.Valid(); err != nil {
 			t.Errorf("back: %v", err)

@@ -39,9 +39,8 @@ type Writer struct {
 
 // WriterOptions configure a Writer.
 type WriterOptions struct {
-	URL     string // address, for clients that ask a replica to write
-	Release string // of pacer
-	TTL     time.Duration
+	URL     string           // address, for clients that ask a replica to write
+	Release string           // of pacer
 	Log     *slog.Logger     // nil drops
 	Now     func() time.Time // the clock of the lease; nil = time.Now
 }
@@ -68,7 +67,7 @@ func NewWriter(ctx context.Context, b *Bucket, dir string, db *store.DB, open fu
 		return nil, errors.Join(err, db.Close())
 	}
 	w := &Writer{o: o, turn: make(chan struct{}, 1), copier: copier{bucket: b, dir: dir, db: db, models: models, state: s}}
-	if w.lease, err = Acquire(ctx, b, LeaseOptions{Holder: holder, URL: o.URL, TTL: o.TTL, Log: o.Log, Now: o.Now}); err == nil {
+	if w.lease, err = Acquire(ctx, b, LeaseOptions{Holder: holder, URL: o.URL, Log: o.Log, Now: o.Now}); err == nil {
 		err = w.begin(ctx, open)
 	}
 	if err == nil {
@@ -329,7 +328,7 @@ func (w *Writer) prune(ctx context.Context) {
 		w.fulls = w.fulls[n-2:]
 		oldest = w.fulls[0]
 	}
-	w.bucket.sweep(snapshotDir)
+	w.bucket.sweep()
 	all, err := w.bucket.list(ctx, snapshotDir)
 	if err != nil {
 		return

@@ -17,7 +17,7 @@ func TestExpiredWhilePut(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.put(t, row(1))
-	b.disturb = func() error { later.Store(int64(DefaultTTL)); return nil }
+	b.disturb = func() error { later.Store(int64(leaseTTL)); return nil }
 	if err := w.Sync(t.Context()); !errors.Is(err, ErrExpired) {
 		t.Errorf("%v, want that the lease has expired", err)
 	}
