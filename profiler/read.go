@@ -36,7 +36,7 @@ type campaignReader struct {
 
 	models, runner, space yamlfile.Node
 	accelerator           yamlfile.Node
-	shapes, tp, pp, plans []yamlfile.Node // one node per element of the lists in c.Space
+	tp, pp, plans         []yamlfile.Node // one node per element of the lists in c.Space
 	pointKeys             []yamlfile.Entry
 	spaceKeys             []yamlfile.Entry
 }

@@ -25,7 +25,7 @@ func (r *campaignReader) readSpace(n yamlfile.Node) {
 		}
 		switch values := e.Value; e.Key {
 		case "shapes":
-			s.Shapes, r.shapes = each(values, readShape)
+			s.Shapes, _ = each(values, readShape)
 		case "seq":
 			s.SeqLens, _ = each(values, wholes(1, maxSeq))
 		case "micro_batch":
