@@ -3,6 +3,7 @@ package schedulertest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -197,10 +198,5 @@ func drawSpeeds(t *rapid.T, c Case, model string) []int {
 			seen[n] = true
 		}
 	}
-	var out []int
-	for n := range seen {
-		out = append(out, n)
-	}
-	slices.Sort(out)
-	return out
+	return slices.Sorted(maps.Keys(seen))
 }

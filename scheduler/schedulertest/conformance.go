@@ -134,7 +134,7 @@ func conformRandom(t *rapid.T, make Maker, draw func(*rapid.T) Case) {
 func conformLearning(t *rapid.T, make Maker, draw func(*rapid.T) Case) {
 	c := draw(t)
 	once := func() *sim.Result {
-		learner := c.World.LearningOracle(0.5, 7)
+		learner := c.World.LearningOracle()
 		learning := c
 		learning.Observations = &sim.Observations{Learner: learner, After: 10 * time.Second, Sigma: 0.1, Seed: 3}
 		return runWith(t, learning, policyOf(t, make, learner), c.World.Truth(c.Cluster))

@@ -19,8 +19,8 @@ type LearningOracle struct {
 }
 
 // LearningOracle returns an oracle with the errors of Oracle at first.
-func (w *World) LearningOracle(sigma float64, seed uint64) *LearningOracle {
-	p := &LearningOracle{space: w.order, estimated: w.wrong(sigma, seed), times: map[spec.Key]int{}}
+func (w *World) LearningOracle() *LearningOracle {
+	p := &LearningOracle{space: w.order, estimated: w.wrong(0.5, 7), times: map[spec.Key]int{}}
 	p.update()
 	return p
 }
