@@ -59,29 +59,6 @@ func invented(seed uint64, jobs, types int) cluster {
 	return c
 }
 
-// maxMin states the largest least rate of c as a linear programme.
-func (c cluster) maxMin() (*Problem, Var) {
-	p := New(Maximize)
-	t := p.Var("t", -Inf, Inf, 1)
-	used := make([][]Term, len(c.capacity))
-	for m, rates := range c.rates {
-		rate := []Term{{t, -1}}
-		var time []Term
-		for k, v := range rates {
-			x := p.Var("", 0, Inf, 0)
-			rate = append(rate, Term{x, c.gangs[m] * v})
-			time = append(time, Term{x, 1})
-			used[k] = append(used[k], Term{x, c.gangs[m]})
-		}
-		p.AtLeast("", 0, rate...)
-		p.AtMost("", 1, time...)
-	}
-	for k, n := range c.capacity {
-		p.AtMost("", n, used[k]...)
-	}
-	return p, t
-}
-
 func BenchmarkSolve(b *testing.B) {
 	for _, size := range []struct{ jobs, types int }{{64, 3}, {256, 8}, {1024, 3}, {1024, 8}, {4096, 3}, {4096, 8}, {16384, 3}} {
 		b.Run(fmt.Sprintf("jobs=%d/types=%d", size.jobs, size.types), func(b *testing.B) {
@@ -89,7 +66,7 @@ func BenchmarkSolve(b *testing.B) {
 			iterations := 0
 			done := reportCPU(b)
 			for b.Loop() {
-				p, _ := c.maxMin()
+				p := c.scaled().general()
 				s, err := p.Solve(context.Background(), Options{})
 				if err != nil {
 					b.Fatal(err)
@@ -121,7 +98,7 @@ func BenchmarkMaxMin(b *testing.B) {
 	}
 }
 
-// scaled states the same problem as maxMin by its structure.
+// scaled states the largest least rate of c, a rate being that of all devices of a gang.
 func (c cluster) scaled() *MaxMin {
 	p := &MaxMin{Sizes: c.gangs, Capacity: c.capacity}
 	for m, rates := range c.rates {

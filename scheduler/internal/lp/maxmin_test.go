@@ -121,7 +121,7 @@ func TestMaxMinByHand(t *testing.T) {
 func TestMaxMinAgreesWithGeneralOnMany(t *testing.T) {
 	for types := 1; types <= 8; types++ {
 		c := invented(uint64(types), 250, types)
-		p, _ := c.maxMin()
+		p := c.scaled().general()
 		want := solve(t, p)
 		s, err := c.scaled().Solve(context.Background())
 		if err != nil {

@@ -140,7 +140,7 @@ func readObjective(t *testing.T, path string) (float64, error) {
 
 func TestSolveAgreesWithCLP(t *testing.T) {
 	maxMin := func(jobs, types int) *Problem {
-		p, _ := invented(2, jobs, types).maxMin()
+		p := invented(2, jobs, types).scaled().general()
 		return p
 	}
 	problems := map[string]*Problem{
