@@ -134,12 +134,18 @@ func TestRecountFindsOutages(t *testing.T) {
 		for _, e := range events {
 			r.Observe(e)
 		}
-		switch err := r.Check(result); {
-		case want == "" && err != nil:
-			t.Error(err)
-		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
-			t.Errorf("error %v, want %q", err, want)
-		}
+		checkError(t, r.Check(result), want)
+	}
+}
+
+// checkError reports an error without the text want, or any if that is "".
+func checkError(t *testing.T, err error, want string) {
+	t.Helper()
+	switch {
+	case want == "" && err != nil:
+		t.Error(err)
+	case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+		t.Errorf("error %v, want %q", err, want)
 	}
 }
 
@@ -179,12 +185,7 @@ func TestRecountFindsHost(t *testing.T) {
 		for i := range r.Jobs {
 			r.Observe(sim.Event{At: 10 * time.Second, Kind: sim.Completed, Job: &r.Jobs[i], Grant: grants[i]})
 		}
-		switch err := r.Check(result); {
-		case c.want == "" && err != nil:
-			t.Error(err)
-		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
-			t.Errorf("error %v, want %q", err, c.want)
-		}
+		checkError(t, r.Check(result), c.want)
 	}
 }
 
@@ -235,12 +236,7 @@ func TestRecountFindsSharing(t *testing.T) {
 		for _, e := range events {
 			r.Observe(e)
 		}
-		switch err := r.Check(result); {
-		case want == "" && err != nil:
-			t.Error(err)
-		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
-			t.Errorf("error %v, want %q", err, want)
-		}
+		checkError(t, r.Check(result), want)
 	}
 }
 
