@@ -2,7 +2,6 @@ package planner
 
 import (
 	"context"
-	"math"
 	"math/bits"
 	"slices"
 
@@ -156,17 +155,4 @@ func (pl *Planner) fewest(ctx context.Context, r Request, first Choice) (Choice,
 		}
 	}
 	return first, nil
-}
-
-// Within returns the points that need at most most device-seconds for samples, and at most deadline seconds; math.Inf
-// is no limit. Points are judged by their throughput at the request's risk.
-func (f *Front) Within(samples, deviceSec, deadline float64) []Choice {
-	var out []Choice
-	for _, p := range f.Points {
-		sec := samples / f.Request.value(&p)
-		if sec <= deadline && sec*float64(p.Config.Plan.Devices()) <= deviceSec && !math.IsNaN(sec) {
-			out = append(out, p)
-		}
-	}
-	return out
 }
