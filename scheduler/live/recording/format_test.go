@@ -42,14 +42,7 @@ func TestFormat(t *testing.T) {
 	s := live.State{Even: true, Nodes: []live.Node{{Name: "n1", UsedDevices: 1, UsedHost: spec.Host{MilliCPUs: 500, Bytes: 512},
 		Type: spec.NodeGroup{Devices: 4, Accelerator: spec.Accelerator{Name: "x"}, CPUs: 8, HostBytes: 1024, Link: spec.Link{InterBps: 5}}}}}
 	path := filepath.Join(t.TempDir(), "record.jsonl")
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o644)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := recording.NewWriter(f, recording.Session{Policy: "p", StartSec: 20}, func(err error) { t.Error(err) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := newWriter(t, path, recording.Session{Policy: "p", StartSec: 20})
 	w.Observe(at, &s)
 	s.Jobs = []live.Job{j, {Spec: spec.Job{ID: "impossible"}}, {Spec: j.Spec, Phase: live.Ended}}
 	w.Observe(at.Add(10*time.Second), &s)

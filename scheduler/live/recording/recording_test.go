@@ -52,14 +52,7 @@ func recorded(t testing.TB, tr *livetest.Trace, policy string, step func(*run) b
 
 func (r *run) open() {
 	r.t.Helper()
-	f, err := os.OpenFile(r.path, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o644)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	r.w, err = recording.NewWriter(f, recording.Session{Policy: "p", StartSec: r.tr.Cost.Seconds()}, func(err error) { r.t.Error(err) })
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	r.w = newWriter(r.t, r.path, recording.Session{Policy: "p", StartSec: r.tr.Cost.Seconds()})
 }
 
 func (r *run) close() {
@@ -72,6 +65,19 @@ func (r *run) close() {
 
 // at returns the time since the trace began.
 func (r *run) at() time.Duration { return r.c.Now().Sub(livetest.Epoch) }
+
+// newWriter returns a writer of the recording at path, which may exist.
+func newWriter(t testing.TB, path string, s recording.Session) (w *recording.Writer) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o644)
+	if err == nil {
+		w, err = recording.NewWriter(f, s, func(err error) { t.Error(err) })
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
 
 func read(t *testing.T, path string) *recording.Recording {
 	t.Helper()

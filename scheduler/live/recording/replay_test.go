@@ -2,7 +2,6 @@ package recording_test
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -45,14 +44,7 @@ func TestCalibrate(t *testing.T) {
 // TestMovedBetweenObservations: a run ends when the next one began, not when that was seen.
 func TestMovedBetweenObservations(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "record.jsonl")
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o644)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := recording.NewWriter(f, recording.Session{}, func(err error) { t.Error(err) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := newWriter(t, path, recording.Session{})
 	at, kind := livetest.Epoch, spec.NodeGroup{Devices: 2, Accelerator: spec.Accelerator{Name: "x"}}
 	s := live.State{Nodes: []live.Node{{Name: "n1", Type: kind}, {Name: "n2", Type: kind}},
 		Jobs: []live.Job{{Spec: spec.Job{ID: "j", Model: spec.Model{Name: "a"}, Devices: 2, Steps: 9}, Submitted: at, Phase: live.Running}}}

@@ -2,7 +2,6 @@ package recording_test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -111,14 +110,7 @@ func TestSharedCluster(t *testing.T) {
 // TestSameName: a job that has the ID of one that was deleted is another one, whether its end was observed or not.
 func TestSameName(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "record.jsonl")
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o644)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := recording.NewWriter(f, recording.Session{}, func(err error) { t.Error(err) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := newWriter(t, path, recording.Session{})
 	kind := spec.NodeGroup{Devices: 2, Accelerator: spec.Accelerator{Name: "x"}}
 	nodes, slots := []live.Node{{Name: "n1", Type: kind}}, live.Slots{"n1": 2}
 	at := livetest.Epoch
