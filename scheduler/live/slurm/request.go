@@ -39,9 +39,7 @@ func (c *Cluster) jobOf(s *live.State, j *job, now time.Time) (out live.Job, our
 	case !j.Requeue:
 		return out, true, errors.New("may not be requeued, want sbatch --requeue")
 	}
-	if err := c.readComment(s, &out, j); err != nil {
-		return out, true, err
-	}
+	j.readComment(s, &out)
 	out.Submitted = time.Unix(j.submitted(), 0).UTC()
 	if err := j.readRequest(&out.Spec, c); err != nil {
 		return out, true, err
@@ -68,7 +66,7 @@ func (j *job) waits(now time.Time) bool {
 }
 
 // readComment reads the record and what is beside it.
-func (c *Cluster) readComment(s *live.State, out *live.Job, j *job) error {
+func (j *job) readComment(s *live.State, out *live.Job) {
 	r, err := live.ParseRecord(j.Admin)
 	if err == nil && j.Admin != "" {
 		err = json.Unmarshal([]byte(j.Admin), &j.comment)
@@ -76,10 +74,9 @@ func (c *Cluster) readComment(s *live.State, out *live.Job, j *job) error {
 	if err != nil { // of others, or cut off: pacer begins anew
 		s.Faults = append(s.Faults, live.Fault{Object: "job " + string(out.Spec.ID), Err: fmt.Errorf("slurm: AdminComment: %w", err)})
 		j.comment = comment{}
-		return nil
+		return
 	}
 	out.Record, j.comment.Record = r, r
-	return nil
 }
 
 // submitted returns when j was submitted, in Unix seconds.
