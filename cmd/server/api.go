@@ -201,6 +201,11 @@ func (m *router) noSuchPath(w http.ResponseWriter, r *http.Request) {
 // body is a request with a JSON body.
 type body[T any] struct{ Body T }
 
+// ofBody returns a handler that answers a JSON body with f.
+func ofBody[I, O any](f func(context.Context, *I) (O, error)) func(context.Context, *body[I]) (O, error) {
+	return func(ctx context.Context, in *body[I]) (O, error) { return f(ctx, &in.Body) }
+}
+
 // reply is a response with a JSON body.
 type reply[T any] struct{ Body T }
 

@@ -38,7 +38,7 @@ type Sources struct {
 func (s *Server) registerNearest(api huma.API, m *router) {
 	register(s, api, m, operation{http.MethodPost, "/v1/nearest", "nearest", "questions", search, "The measurements nearest to a plan",
 		"Stored measurements by their distance to a plan, with their sources and with what the performance model predicts for them.", []int{404, 422}},
-		func(ctx context.Context, in *body[NearestRequest]) (Nearest, error) { return s.nearest(ctx, &in.Body) })
+		ofBody(s.nearest))
 	register(s, api, m, operation{http.MethodGet, "/v1/sources", "sources", "listings", search, "Measurements by source and whether they are used",
 		"As pacer store list: how many rows of each source are used, in doubt, quarantined or forgotten, and why.", nil},
 		func(ctx context.Context, _ *struct{}) (Sources, error) {

@@ -24,9 +24,7 @@ func (s *Server) registerOracle(api huma.API, m *router) {
 		return operation{http.MethodPost, path, id, tag, w, summary, doc, []int{404, 422}}
 	}
 	register(s, api, m, post(remote.PathPredict, "oracle-predict", light, "Throughput and memory of a configuration"),
-		func(ctx context.Context, in *body[remote.PredictRequest]) (remote.Prediction, error) {
-			return s.oraclePredict(ctx, &in.Body)
-		})
+		ofBody(s.oraclePredict))
 	register(s, api, m, post(remote.PathBest, "oracle-best", search, "The best plan"),
 		oracle(s, best, remote.FromChoice))
 	register(s, api, m, post(remote.PathRank, "oracle-rank", search, "Plans, best first"),

@@ -9,16 +9,13 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/answer"
-	"github.com/pacer-ml/pacer/cmd/internal/query"
 )
 
 func (s *Server) registerQueries(api huma.API, m *router) {
 	const tag = "questions"
 	register(s, api, m, operation{http.MethodPost, "/v1/predict", "predict", tag, light, "Step time and memory of a plan",
 		"As pacer predict, one row. Where memory does not suffice, fits is false and why has the reason.", []int{404, 422}},
-		func(ctx context.Context, in *body[answer.PredictRequest]) (query.Plans, error) {
-			return s.models.Predict(ctx, &in.Body)
-		})
+		ofBody(s.models.Predict))
 	m.ops["POST /v1/predict"].quick = s.quickPrediction
 	register(s, api, m, operation{http.MethodPost, "/v1/predict/batch", "predict-batch", tag, search, "Step time and memory of many plans",
 		"A row per question, in order: a plan or a problem.", nil},
@@ -31,29 +28,19 @@ func (s *Server) registerQueries(api huma.API, m *router) {
 	m.ops["POST /v1/predict/batch"].quick = s.quickBatch
 	register(s, api, m, operation{http.MethodPost, "/v1/plan", "plan", tag, search, "The best plans on given devices",
 		"As pacer plan. Where no plan fits, the response is a problem with the nearest plan and a remedy, unless the request has rejected.", []int{404, 422}},
-		func(ctx context.Context, in *body[answer.PlanRequest]) (query.Plans, error) {
-			return s.models.Plan(ctx, &in.Body)
-		})
+		ofBody(s.models.Plan))
 	register(s, api, m, operation{http.MethodPost, "/v1/curve", "curve", tag, search, "Best throughput on every number of devices",
 		"As pacer curve. With axes, or several accelerators separated by commas, the response is a surface.", []int{404, 422}},
-		func(ctx context.Context, in *body[answer.CurveRequest]) (query.Curve, error) {
-			return s.models.Curve(ctx, &in.Body)
-		})
+		ofBody(s.models.Curve))
 	register(s, api, m, operation{http.MethodPost, "/v1/recommend", "recommend", tag, search, "How many devices to train on, and their type, with time and cost",
 		"As pacer recommend. The accelerators are those of have.", []int{404, 422}},
-		func(ctx context.Context, in *body[answer.RecommendRequest]) (query.Recommendation, error) {
-			return s.models.Recommend(ctx, &in.Body)
-		})
+		ofBody(s.models.Recommend))
 	register(s, api, m, operation{http.MethodPost, "/v1/fit-check", "fit-check", tag, search, "Whether a plan fits, its headroom, and changes that make it fit",
 		"As pacer fit-check.", []int{404, 422}},
-		func(ctx context.Context, in *body[answer.FitCheckRequest]) (query.FitCheck, error) {
-			return s.models.FitCheck(ctx, &in.Body)
-		})
+		ofBody(s.models.FitCheck))
 	register(s, api, m, operation{http.MethodPost, "/v1/check", "check", tag, search, "Read a launch file: whether it fits, its speed, and what would be better",
 		"As pacer check. What neither the file nor the request says is in missing; then there is no plan.", []int{404, 422}},
-		func(ctx context.Context, in *body[answer.CheckRequest]) (query.Check, error) {
-			return s.models.Check(ctx, &in.Body)
-		})
+		ofBody(s.models.Check))
 }
 
 // maxQuick is more than the bytes of most predictions.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -39,14 +41,10 @@ func (s *Server) runSnapshots(ctx context.Context, wg *sync.WaitGroup) (lost <-c
 
 // applied drops what new objects make out of date.
 func (s *Server) applied(a snapshot.Applied) {
-	var keys []spec.Key
-	for k := range a.Rows.Keys {
-		keys = append(keys, k)
-	}
 	if a.Rows.Accelerators {
 		s.models.Reset()
 	}
-	s.models.Measured(keys)
+	s.models.Measured(slices.Collect(maps.Keys(a.Rows.Keys)))
 	s.models.Fitted(a.Models)
 }
 
