@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"fmt"
+	"slices"
 
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,22 +26,12 @@ type admittedPods []admittedSet
 
 // reduced reports whether Kueue admitted fewer pods than were submitted.
 func (a admittedPods) reduced() bool {
-	for _, s := range a {
-		if s.count < s.most {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(a, func(s admittedSet) bool { return s.count < s.most })
 }
 
 // planned reports whether the pods have a plan.
 func (a admittedPods) planned() bool {
-	for _, s := range a {
-		if s.annotations[PlanAnnotation] != "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(a, func(s admittedSet) bool { return s.annotations[PlanAnnotation] != "" })
 }
 
 // admittedSets returns the pods with devices of a workload with quota. Without any its error is errNoDevices.

@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"fmt"
+	"slices"
 
 	core "k8s.io/api/core/v1"
 
@@ -87,11 +88,4 @@ func modeOf(n *core.Node) live.Mode {
 	return mode
 }
 
-func isDevice(name core.ResourceName) bool {
-	for _, r := range DeviceResources {
-		if r == name {
-			return true
-		}
-	}
-	return false
-}
+func isDevice(name core.ResourceName) bool { return slices.Contains(DeviceResources, name) }

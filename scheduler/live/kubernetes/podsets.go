@@ -126,7 +126,7 @@ func (p *podSets) annotatePods(plan string) error {
 }
 
 func jobPods(fields object) (*podSets, error) {
-	count, err := number(fields, "parallelism", 1)
+	count, err := number(fields, "parallelism")
 	if err != nil {
 		return nil, err
 	}
@@ -150,8 +150,8 @@ func jobSetPods(fields object) (*podSets, error) {
 	for i := range jobs {
 		job, _ := jobs[i].(object)
 		of := at(job, "template", "spec")
-		replicas, err := number(job, "replicas", 1)
-		parallelism, err2 := number(of, "parallelism", 1)
+		replicas, err := number(job, "replicas")
+		parallelism, err2 := number(of, "parallelism")
 		if err := errors.Join(err, err2); err != nil {
 			return nil, fmt.Errorf("replicated job %d: %w", i+1, err)
 		}
@@ -190,7 +190,7 @@ func pytorchJobPods(fields object) (*podSets, error) {
 			continue
 		}
 		of := at(replicas, role)
-		count, err := number(of, "replicas", 1)
+		count, err := number(of, "replicas")
 		var set podSet
 		if err == nil {
 			set, err = newPodSet(at(of, "template"), count)
@@ -249,7 +249,7 @@ func trainJobPods(fields object) (*podSets, error) {
 	if trainer["numNodes"] == nil {
 		return nil, errors.New("trainer.numNodes is missing: the runtime decides how many pods there are")
 	}
-	count, err := number(trainer, "numNodes", 1)
+	count, err := number(trainer, "numNodes")
 	if err != nil {
 		return nil, err
 	}
@@ -323,11 +323,11 @@ func child(o object, path ...string) object {
 	return o
 }
 
-// number returns a whole number of a field, def without the field.
-func number(o object, name string, def int) (int, error) {
+// number returns a whole number of a field, 1 without the field.
+func number(o object, name string) (int, error) {
 	v, ok := o[name]
 	if !ok || v == nil {
-		return def, nil
+		return 1, nil
 	}
 	n, ok := v.(int64)
 	if !ok || n < 0 || n > mostPods {
