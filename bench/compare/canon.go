@@ -6,10 +6,10 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"sort"
 	"strings"
 )
 
@@ -157,12 +157,7 @@ func (c *canon) walk(path, name string, value any) {
 				fields[k] = x
 			}
 		}
-		keys := make([]string, 0, len(fields))
-		for k := range fields {
-			keys = append(keys, k)
-		}
-		sort.Strings(keys)
-		for _, k := range keys {
+		for _, k := range slices.Sorted(maps.Keys(fields)) {
 			at := path + "." + k
 			if path == "" || strings.HasSuffix(path, " ") {
 				at = path + k
