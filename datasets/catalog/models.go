@@ -118,12 +118,19 @@ func Model(name string) (spec.Model, error) {
 }
 
 // ModelOnHub is Model for names as people write them: with an organization, meta-llama/Llama-2-7b-hf, with family and
-// size in any order, 8B Llama 3.1, and with remarks, Llama 3.1 8B Instruct.
+// size in any order, 8B Llama 3.1, and with remarks, Llama 3.1 8B Instruct, Qwen3-8B-Base, Mixtral-8x7B-v0.1.
 func ModelOnHub(name string) (spec.Model, error) {
 	t := loadModels()
 	i, err := t.findWritten(name)
-	if err != nil {
-		return spec.Model{}, err
+	for more := name; err != nil; {
+		shorter := ending.ReplaceAllString(more, "")
+		if shorter == more {
+			return spec.Model{}, err
+		}
+		more = shorter
+		if found := t.written(more); len(found) == 1 {
+			i, err = found[0], nil
+		}
 	}
 	return t.entries[i].Model, nil
 }

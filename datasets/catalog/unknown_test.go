@@ -10,7 +10,7 @@ import (
 func TestSuggested(t *testing.T) {
 	for name, want := range map[string]string{
 		"gpt2": "GPT2-small", "openai-community/gpt2": "GPT2-small", "lama3-8b": "Llama3-8B", "llama3": "Llama3-8B",
-		"meta-llama/Meta-Llama-3.1-8B": "Llama3-8B", "Qwen/Qwen2.5-7B-Code": "Qwen2.5-7B", "mistralai/Mistral-7B-v0.9": "Mistral-7B", "vit-b/17": "ViT-B/16",
+		"meta-llama/Meta-Llama-3.1-8B": "Llama3-8B", "Qwen/Qwen2.5-7B-Code": "Qwen2.5-7B", "mistralai/Mistral-7B-Nemo": "Mistral-7B", "vit-b/17": "ViT-B/16",
 	} {
 		_, err := ModelOnHub(name)
 		var unknown *UnknownError
@@ -71,6 +71,8 @@ func TestWrittenNames(t *testing.T) {
 		"meta-llama/Llama-3.3-70B-Instruct": "Llama3-70B", "deepseek-ai/DeepSeek-R1": "DeepSeekV3",
 		"deepseek-ai/DeepSeek-R1-Distill-Qwen-32B": "Qwen2.5-32B", "Qwen/Qwen2.5-Coder-7B-Instruct": "Qwen2.5-7B", "Qwen/Qwen2-72B": "Qwen2.5-72B", "microsoft/phi-4": "Phi-4",
 		"microsoft/Phi-3-mini-4k-instruct": "Phi-3-mini", "mistralai/Mistral-Small-24B-Instruct-2501": "Mistral-Small-24B", "zai-org/GLM-4.6": "GLM-4.5",
+		"mistralai/Mixtral-8x7B-v0.1": "Mixtral-8x7B", "mistralai/Mixtral-8x7B-Instruct-v0.1": "Mixtral-8x7B", "Qwen/Qwen3-8B-Base": "Qwen3-8B", "deepseek-ai/DeepSeek-V3-0324": "DeepSeekV3",
+		"Qwen/Qwen3-235B-A22B-Thinking-2507": "Qwen3-235B-A22B", "allenai/Olmo-3-1125-32B": "OLMo3-32B", "microsoft/Phi-4-mini-instruct": "Phi-4-mini", "deepseek-ai/DeepSeek-V2.5-1210": "DeepSeek-V2",
 	} {
 		if m, err := ModelOnHub(name); err != nil || m.Name != want {
 			t.Errorf("%s: %s, %v, want %s", name, m.Name, err, want)

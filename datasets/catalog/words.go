@@ -42,6 +42,10 @@ func split(name string, by *regexp.Regexp) []string {
 	return found
 }
 
+// ending matches the end of a name that does not change the shape of a network: a version, a date, a kind of training, the
+// format of its weights.
+var ending = regexp.MustCompile(`(?i)-(?:v\d+(?:\.\d+)*|\d{4}|dequantized|converted|bf16|fp16|fp8|fp4|nf4|nvfp4|int[48]|[48]-?bit|bnb|gptq|awq|gguf|unsloth|base|instruct|chat|it|hf|sft|thinking|reasoning)$`)
+
 // remarks are words that do not say which network or device is meant.
 var remarks = []string{"instruct", "chat", "it", "hf", "model", "pretrain", "pretrained", "pretraining", "preview", "sft",
 	"bf16", "fp16", "fp8", "gpu", "gpus", "nvidia", "tesla", "geforce"}

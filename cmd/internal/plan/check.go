@@ -199,7 +199,7 @@ func printCheck(w io.Writer, r *query.Check, q *query.CheckRequest) error {
 	case "fits":
 		title = fmt.Sprintf("The plan fits, with a probability of %.0f %%.", 100*r.FitChance)
 	case "unsure", "does not fit":
-		title = fmt.Sprintf("The plan %s: the probability that it fits is %.0f %%.", map[bool]string{true: "may or may not fit", false: "does not fit"}[r.Verdict == "unsure"], 100*r.FitChance)
+		title = fmt.Sprintf("The plan %s: the probability that it fits is %.0f %%.", query.Misfit(r.Verdict), 100*r.FitChance)
 	}
 	if err := printColumns(w, []planRow{{PlanRow: p}}, title, columns{}); err != nil {
 		return err

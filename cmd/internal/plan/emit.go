@@ -55,7 +55,7 @@ func emitted(c *cli.Context, choices []planner.Choice, all func() ([]planner.Cho
 		fmt.Fprintln(c.App.ErrWriter, "note:", n)
 	}
 	if !choices[0].Fits {
-		fmt.Fprintln(c.App.ErrWriter, "warning: the plan does not fit:", choices[0].Why)
+		fmt.Fprintf(c.App.ErrWriter, "warning: the plan %s: %s\n", query.Misfit(string(choices[0].Verdict)), choices[0].Why)
 	}
 	if out == nil {
 		_, err = io.WriteString(c.App.Writer, s.Text)

@@ -28,7 +28,8 @@ Examples:
    pacer fit-check -m llama3-8b -a h100 --plan dp=8,mb=4,ga=2,zero=2
    pacer fit-check -m llama3-70b -a a100 --devices 8 --global-batch 64
 
-Exit code 3 when it does not fit; what would make it fit is printed all the same.` + Groups.Help("model", "network", "space"),
+Exit code 3 unless it fits with a probability of 95 %; what would make it fit is
+printed all the same.` + Groups.Help("model", "network", "space"),
 		Flags: append(requestFlags(), spaceFlag(),
 			&cli.StringFlag{Name: "plan", Usage: "check `PLAN`, such as dp=2,tp=4,pp=1,mb=2,ga=8,zero=1,recompute=full", DefaultText: "the best one", Category: command.CategoryModel},
 			command.DevicesFlag("those of the plan"),
@@ -59,7 +60,7 @@ func runFitCheck(c *cli.Context) error {
 		return err
 	}
 	if !r.Fits {
-		return fail.NoAnswerf("fit-check: plan %s does not fit", r.Plan)
+		return fail.NoAnswerf("fit-check: plan %s %s", r.Plan, query.Misfit(r.Verdict))
 	}
 	return nil
 }
@@ -87,7 +88,7 @@ func printFitCheck(w io.Writer, r query.FitCheck, about planner.Request) error {
 	verdict := fmt.Sprintf("fits, %s GiB of each device to spare", number.Fixed(r.HeadroomGiB, 1))
 	switch {
 	case !r.Fits:
-		verdict = "does not fit"
+		verdict = query.Misfit(r.Verdict)
 	case r.BudgetGiB == 0:
 		verdict = "fits as far as is known"
 	}

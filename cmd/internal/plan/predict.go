@@ -89,7 +89,7 @@ func runPredictPlan(c *cli.Context) error {
 	}
 	title := fmt.Sprintf("%s on %s x %s, global batch %d%s", q.Model.Name, cfg.Shape, q.Accelerator.Name, q.GlobalBatch, sequence(q.Request))
 	if !row.Fits {
-		title += ": does not fit"
+		title += ": " + query.Misfit(row.Verdict)
 	}
 	out := planAnswer{rows: []planRow{row}, title: title}
 	out.Evaluated, out.Fitting, out.ElapsedS = ranking.Evaluated, ranking.Fitting, time.Since(start).Seconds()

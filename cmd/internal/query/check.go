@@ -207,10 +207,6 @@ var otherNames = map[string]string{
 	"vicuna-7b-v1.5": "Llama2-7B", "vicuna-13b-v1.5": "Llama2-13B", "gpt2": "GPT2-small", "openai-community/gpt2": "GPT2-small",
 }
 
-// remark matches the end of a name that does not change the shape of a network: a version, a date, a kind of training, the
-// format of its weights.
-var remark = regexp.MustCompile(`(?i)-(?:v\d+(?:\.\d+)*|\d{4}|dequantized|converted|bf16|fp16|fp8|fp4|nf4|nvfp4|int[48]|[48]-?bit|bnb|gptq|awq|gguf|unsloth|base|instruct|chat|it|hf|sft|thinking|reasoning)$`)
-
 // sizeInName matches the size in the name of a model, such as 30B.
 var sizeInName = regexp.MustCompile(`(?i)\b\d+(?:\.\d+)?[bm]\b`)
 
@@ -237,15 +233,8 @@ func modelNamed(name string) (spec.Model, error) {
 		}
 	}
 	for _, other := range []string{strings.ReplaceAll(name, "/", "-"), flavor, strings.TrimPrefix(flavor, brand), name} {
-		for other != "" {
-			if m, err := catalog.ModelOnHub(other); err == nil {
-				return m, nil
-			}
-			shorter := remark.ReplaceAllString(other, "")
-			if shorter == other {
-				break
-			}
-			other = shorter
+		if m, err := catalog.ModelOnHub(other); err == nil {
+			return m, nil
 		}
 	}
 	return catalog.ModelOnHub(name)

@@ -36,6 +36,14 @@ type FitFix struct {
 	SamplesPerS float64 `json:"samples_per_s"`
 }
 
+// Misfit says the verdict on a plan that is not sure to fit.
+func Misfit(verdict string) string {
+	if verdict == string(memory.Unsure) {
+		return "may or may not fit"
+	}
+	return string(memory.Exceeds)
+}
+
 // NewFitCheck writes a report out.
 func NewFitCheck(f planner.FitReport) FitCheck {
 	p := f.Config.Plan

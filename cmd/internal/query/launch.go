@@ -29,7 +29,7 @@ func NewLaunch(framework string, ch planner.Choice) (*Launch, error) {
 	}
 	out := &Launch{Framework: f.Name, Version: f.Version, File: s.File, Text: s.Text, Notes: OrEmpty(s.Notes)}
 	if !ch.Fits {
-		out.Notes = append(out.Notes, "the plan does not fit: "+ch.Why)
+		out.Notes = append(out.Notes, "the plan "+Misfit(string(ch.Verdict))+": "+ch.Why)
 	}
 	return out, nil
 }

@@ -91,7 +91,7 @@ func (a *advice) print(w io.Writer) {
 	} else if s.Fits {
 		fmt.Fprintf(w, "pacer: as submitted: %s, fits\n", stepText(s))
 	} else {
-		fmt.Fprintf(w, "pacer: as submitted: %s: %s\n", map[bool]string{true: "may not fit", false: "does not fit"}[s.Verdict == "unsure"], s.Why)
+		fmt.Fprintf(w, "pacer: as submitted: %s: %s\n", query.Misfit(s.Verdict), s.Why)
 	}
 	if a.Best == nil {
 		return
