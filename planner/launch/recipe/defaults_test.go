@@ -102,3 +102,38 @@ func TestRefusedWithTheirPlace(t *testing.T) {
 		}
 	}
 }
+
+// Megatron and NeMo split each expert over all tensor parallel ranks unless a file says otherwise, torchtitan over none.
+func TestExpertTensorParallel(t *testing.T) {
+	const core = "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 1024 --num-attention-heads 8 --seq-length 512 --vocab-size 1000 --micro-batch-size 1 --global-batch-size 8 --num-experts 8 "
+	const nemo = "model:\n  tensor_model_parallel_size: 4\n  expert_model_parallel_size: 8\n  num_moe_experts: 8\n  num_layers: 4\n  hidden_size: 1024\ntrainer:\n  devices: 8\n"
+	const titan = "[model]\nname = \"llama4\"\nflavor = \"17bx16e\"\n[parallelism]\ntensor_parallel_degree = 2\nexpert_parallel_degree = 8\n"
+	for name, c := range map[string]struct {
+		file, text, want string
+	}{
+		"by default":               {"a.sh", core + "--tensor-model-parallel-size 4 --expert-model-parallel-size 8", "over 4 tensor parallel ranks, and predicted over 1"},
+		"as plans have it":         {"a.sh", core + "--tensor-model-parallel-size 4 --expert-model-parallel-size 8 --expert-tensor-parallel-size 1", ""},
+		"few experts":              {"a.sh", core + "--tensor-model-parallel-size 4 --expert-model-parallel-size 2 --expert-tensor-parallel-size 2", ""},
+		"no expert parallelism":    {"a.sh", core + "--tensor-model-parallel-size 4", ""},
+		"no tensor parallelism":    {"a.sh", core + "--expert-model-parallel-size 8", ""},
+		"by default in NeMo":       {"a.yaml", nemo, "over 4 tensor parallel ranks, and predicted over 1"},
+		"as plans have it, NeMo":   {"a.yaml", nemo + "  strategy:\n    expert_tensor_parallel_size: 1\n", ""},
+		"by default in torchtitan": {"a.toml", titan, ""},
+		"by a setting, torchtitan": {"a.toml", titan + "expert_tensor_parallel_degree = 2\n", "over 2 tensor parallel ranks, and predicted over 1"},
+		"none by a setting there":  {"a.toml", titan + "expert_tensor_parallel_degree = 1\n", ""},
+	} {
+		r, err := Read(c.file, []byte(c.text), Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		got := ""
+		for _, u := range r.Uncounted {
+			if strings.Contains(u.Key, "expert") {
+				got = u.Why
+			}
+		}
+		if !strings.HasSuffix(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%s: not counted: %v, want %q", name, r.Uncounted, c.want)
+		}
+	}
+}

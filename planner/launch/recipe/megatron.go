@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -143,7 +144,6 @@ var megatronWeighs = map[string]effect{
 	"--swin-*":                    {"a vision backbone is not counted", 0.3, 0.3},
 	"--inference-*":               {"inference between steps is not counted", 0.1, 0.1},
 	"--attention-softmax-in-*":    {"scores are kept in fp32", 0.02, 0.03},
-	"--expert-tensor-parallel-*":  {"experts may be split over tensor parallel ranks in another way", 0.03, 0.05},
 	"--moe-router-force-load*":    {"the router is forced to balance: real routing is slower", 0.05, 0.02},
 	"--attention-backend":         {"attention may not be a fused kernel", 0.03, 0.03},
 	"--fp8-param-gather":          {"weights are kept and gathered in fp8, and 16 bits are predicted", 0.03, 0.08},
@@ -174,7 +174,7 @@ var megatronInert = []string{
 	"--position-embedding-type", "--use-rotary-*", "--use-rope-*", "--rope-*", "--rotary-*", "--no-position-embedding", "--no-rope-*", "--mscale*", "--max-position-embeddings", "--beta-*", "--original-max-*",
 	"--disable-bias-linear", "--add-*", "--squared-relu", "--openai-gelu", "--onnx-safe", "--no-bias-*", "--no-masked-*", "--bias-*", "--masked-*", "--openai-*", "--no-persist-*", "--no-softmax*", "--window-*", "--softmax-*",
 	"--use-mcore-models", "--use-legacy-models", "--transformer-impl", "--spec", "--use-flash-attn*", "--export-*", "--te-*", "--main-*-functions", "--use-cpu-init*", "--init-model-with*", "--lazy-init*",
-	"--moe-router-*", "--moe-aux-*", "--moe-z-*", "--moe-loss-*", "--moe-grouped-*", "--moe-token-dispatcher*", "--moe-permute-*", "--moe-per-*", "--moe-min-*", "--moe-enable-*", "--moe-extended-*", "--moe-layer-recompute", "--disable-moe-*", "--enable-expert-*", "--mtp-*", "--qk-pos-*", "--v-head-dim", "--expert-interval", "--moe-deepep*",
+	"--moe-router-*", "--moe-aux-*", "--moe-z-*", "--moe-loss-*", "--moe-grouped-*", "--moe-token-dispatcher*", "--moe-permute-*", "--moe-per-*", "--moe-min-*", "--moe-enable-*", "--moe-extended-*", "--moe-layer-recompute", "--disable-moe-*", "--enable-expert-*", "--mtp-*", "--qk-pos-*", "--v-head-dim", "--expert-tensor-parallel-*", "--expert-interval", "--moe-deepep*",
 	"--overlap-*", "--no-gradient-*", "--gradient-*", "--ddp-*", "--delay-*", "--align-*", "--use-nccl-*", "--nccl-*", "--no-async-*", "--empty-unused-*", "--manual-gc*", "--check-for-*", "--no-check-*", "--calculate-per-*", "--cross-entropy-*", "--no-contiguous-*", "--no-scatter-*", "--use-ring-*", "--high-priority-*", "--no-barrier-*", "--suggested-*", "--use-sharp", "--cp-comm-*", "--hierarchical-context*", "--microbatch-group-*", "--account-for-*", "--decoder-*-pipeline*", "--optimizer-offload-*", "--overlap-cpu-*", "--fp8-*", "--fp4-*", "--first-last-*", "--num-layers-at-*", "--keep-fp8*", "--disable-parameter*",
 	"--megatron-fsdp-version", "--expert-outer-dp*", "--zero-*", "--warmup", "--decoder-seq-length", "--DDP-impl", "--disable-gloo*", "--extra-vocab-size", "--patch-tokenizer*", "--max-padding-length", "--dataset", "--qk-rope-head-dim", "--topk-group", "--routed-scaling-factor", "--seq-aux", "--shape-order", "--o-groups", "--moe-alltoall-*", "--moe-permutation-*", "--force-multi", "--rope-scaling*", "--synchronize-each-layer", "--contig*-checkpointing", "--tile-factor", "--per-split-*", "--inference-max*", "--attention-dropout*", "--train-mode",
 	"--distributed-*", "--local-*", "--master-*", "--node-*", "--rdzv-*", "--standalone", "--max-restarts", "--tee", "--redirects", "--role", "--start-method", "--run-path", "--hostfile", "--no-ssh*", "--launcher*", "--include", "--exclude",
@@ -192,9 +192,7 @@ func megatronFinish(r *Recipe) {
 		delete(r.numbers, KVHeads)
 		r.assume("keys and values of every head: without --group-query-attention, Megatron-LM does not read --num-query-groups")
 	}
-	if r.valueOf("--expert-tensor-parallel-size") == strconv.Itoa(r.degree(TP)) { // as without it
-		r.without("--expert-tensor-parallel-size")
-	}
+	r.expertShards("--expert-tensor-parallel-size", r.degree(TP))
 	r.oneFormat("--bf16", "--fp16")
 	if r.texts[Precision] == "" && r.has("program") {
 		r.texts[Precision] = "fp32"
@@ -206,10 +204,8 @@ func megatronFinish(r *Recipe) {
 	if r.hasKey("--recompute-activations") { // which wins over the granularity
 		r.texts[Recompute] = "selective"
 	}
-	if e := (keyfile.Entry{Value: r.valueOf("--optimizer-offload-fraction")}); e.Value != "" {
-		if n, ok := e.Whole(); ok && n == 1 {
-			r.without("--optimizer-offload-fraction")
-		}
+	if n, ok := (&keyfile.Entry{Value: r.valueOf("--optimizer-offload-fraction")}).Whole(); ok && n == 1 {
+		r.without("--optimizer-offload-fraction")
 	}
 	if r.hasKey("--fp4-format") {
 		r.texts[Precision] = "fp4"
@@ -230,5 +226,19 @@ func megatronFinish(r *Recipe) {
 	}
 	if r.texts[Recompute] == "full" && r.texts[Offload] == "" && r.hasKey("--cpu-offloading") {
 		r.problem("--cpu-offloading does not go with full recomputation")
+	}
+}
+
+// expertShards warns where each expert is split over other than the ranks of tp that ep leaves, which plans mean. n is the
+// usual number where the file lacks key.
+func (r *Recipe) expertShards(key string, n int) {
+	for _, e := range r.entries {
+		if given, ok := e.Whole(); ok && strings.HasSuffix(e.Key, key) {
+			n = given
+		}
+	}
+	tp, ep := r.degree(TP), r.degree(EP)
+	if plan := max(tp, ep) / ep; ep > 1 && tp > 1 && n != plan {
+		r.Uncounted = append(r.Uncounted, Uncounted{key, strconv.Itoa(n), fmt.Sprintf("each expert is split over %d tensor parallel ranks, and predicted over %d", n, plan), 0.3, 0.4})
 	}
 }

@@ -110,10 +110,10 @@ func nemoFinish(r *Recipe) {
 	if r.flagOf("model.fp8") || r.texts[fp8Recipe] != "" {
 		r.texts[Precision] = "fp8"
 	}
-	switch name := r.texts[Optimizer]; {
-	case strings.Contains(name, "mcore_distributed") || strings.Contains(name, "distributed_fused"):
+	if name := r.texts[Optimizer]; strings.Contains(name, "mcore_distributed") || strings.Contains(name, "distributed_fused") {
 		r.setDefault(ZeRO, 1)
 	}
+	r.expertShards("expert_tensor_parallel_size", r.degree(TP))
 	const strategy = "ddp.data_parallel_sharding_strategy"
 	if v := r.valueOf(strategy); v != "" {
 		if stage, ok := r.shardingStage(strategy, v); ok && r.flagOf("ddp.use_megatron_fsdp") {
@@ -153,10 +153,5 @@ func nemoFinish(r *Recipe) {
 
 // flagOf reports whether a key of the file says yes.
 func (r *Recipe) flagOf(key string) bool {
-	for i := range r.entries {
-		if r.entries[i].Key == key {
-			return r.entries[i].Flag()
-		}
-	}
-	return false
+	return (&keyfile.Entry{Value: r.valueOf(key)}).Flag()
 }

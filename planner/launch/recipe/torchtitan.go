@@ -28,7 +28,7 @@ var torchtitanTOML = format{
 	inert: []string{"job.*", "profiling.*", "metrics.*", "checkpoint.*", "lr_scheduler.*", "comm.*", "fault_tolerance.*", "validation.*", "debug.*", "eval.*",
 		"model.*_path", "model.norm_type", "model.print_after*", "model.vocab*", "optimizer.*", "training.dataset*", "training.steps", "training.max_norm", "training.warmup_steps", "training.seed", "training.deterministic", "training.gc_*", "training.mixed_precision_reduce", "training.checkpoint_*", "training.clear_cache*", "training.enable_detailed*", "training.aggressive_memory_verbose", "training.data_parallel_type", "training.dataloader*",
 		"quantize.*", "float8.*", "mx.*", "memory_estimation.*", "experimental.custom_*", "experimental.pipeline_parallel_split_points", "parallelism.disable_loss_parallel", "parallelism.context_parallel_rotate*",
-		"training.*prompt*", "encoder.*", "inference.*", "training.img_size", "training.classif*", "activation_checkpoint.*"},
+		"training.*prompt*", "parallelism.expert_tensor_*", "encoder.*", "inference.*", "training.img_size", "training.classif*", "activation_checkpoint.*"},
 	weighs: map[string]effect{
 		"training.compile": {"the model is compiled", 0.05, 0.05},
 		"compile.*":        {"parts are compiled", 0.05, 0.05},
@@ -38,7 +38,6 @@ var torchtitanTOML = format{
 		"experimental.enable_compiled_autograd":        {"the backward pass is compiled", 0.05, 0.05},
 		"activation_checkpoint.selective_ac_option":    selectiveParts,
 		"activation_checkpoint.memory_budget":          {"how much recomputes", 0.1, 0.2},
-		"parallelism.expert_tensor_parallel_degree":    {"experts may be split over tensor parallel ranks", 0.03, 0.05},
 		"parallelism.expert_parallel_comm_backend":     {"experts have another dispatcher", 0.1, 0.05},
 		"training.enable_fp8_all_gather":               {"weights are gathered in fp8", 0.05, 0.05},
 		"optimizer.early_step_in_backward":             {"the optimizer runs within the backward pass", 0.05, 0.2},
@@ -75,6 +74,7 @@ func torchtitanFinish(r *Recipe) {
 	if m := r.texts[hfModel]; m != "" {
 		r.texts[ModelName] = m
 	}
+	r.expertShards("parallelism.expert_tensor_parallel_degree", 1)
 	if !r.flagOf("compile.enable") {
 		r.without("compile.")
 	}
