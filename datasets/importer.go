@@ -12,7 +12,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 )
 
-// Importer reads one public data set. All fields are required, except Commit.
+// Importer reads one public data set. All fields are required, except Commit and Notes.
 type Importer struct {
 	Name    string // as in pacer import NAME
 	Doc     string // one line, with the paper
@@ -23,6 +23,8 @@ type Importer struct {
 
 	// Open finds the files of the data set below root. It is an error if no file has its columns.
 	Open func(root fs.FS) (Rows, error)
+	// Notes names what is not read of the files below root; nil = nothing.
+	Notes func(root fs.FS) []string
 }
 
 // Rows are the rows of a data set below a folder.

@@ -26,6 +26,7 @@ var publishedImporter = Importer{
 	URL:     "see source_path and source_commit of each row",
 	Dir:     "a folder of CSV files, or one that has them in published or data/published, with the columns of docs/reference/file-formats.md, \"Rows of your own\"",
 	Open:    publishedTables.open,
+	Notes:   publishedNotes,
 }
 
 // Twelve tables share one header. What a row becomes:
@@ -83,6 +84,26 @@ func firstPublishedError(root fs.FS, file string) error {
 		return nil
 	}
 	return nil
+}
+
+// publishedNotes names the unknown columns of each file with measured values.
+func publishedNotes(root fs.FS) []string {
+	files, _ := publishedFiles(root)
+	var out []string
+	for _, file := range files {
+		for rec, err := range table.ReadFile(context.Background(), root, file, publishedColumns...) {
+			if err != nil {
+				continue
+			}
+			if _, err := columns(rec, true); err == nil {
+				for _, note := range unknownColumns(rec.Cols, true) {
+					out = append(out, file+": "+note)
+				}
+			}
+			break
+		}
+	}
+	return out
 }
 
 // publishedRows yields the rows of one file.
@@ -232,6 +253,10 @@ func (r *publishedRow) outcome() {
 	case sec != 0:
 		r.Fail("step_time_s", fmt.Errorf("gives a step of %g s", sec))
 	case r.m.PeakBytes == 0:
-		r.Fail("throughput_unit", fmt.Errorf("%w: %s", ErrNotMeasurable, why))
+		column := "throughput_unit"
+		if r.Str("throughput_value") == "" {
+			column = "step_time_s"
+		}
+		r.Fail(column, fmt.Errorf("%w: %s", ErrNotMeasurable, why))
 	}
 }

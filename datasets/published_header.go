@@ -55,12 +55,22 @@ func misspelt(cols map[string]int, column string) string {
 	return ""
 }
 
-// looksLike returns the known name that name resembles: equal but for case and punctuation, a
-// prefix, or within two edits; "" if there is none. Edits do not count in short names, where they make another word.
+// usualNames are other names of columns, folded.
+var usualNames = map[string]string{
+	"gpus": "num_gpus", "ngpus": "num_gpus", "devices": "num_gpus", "worldsize": "num_gpus", "nodes": "num_nodes", "nnodes": "num_nodes",
+	"gpu": "accelerator", "gputype": "accelerator", "mbs": "micro_batch", "gbs": "global_batch", "gas": "grad_accum", "gradientaccumulationsteps": "grad_accum",
+	"sequencelength": "seq_len", "contextlength": "seq_len", "ac": "recompute", "activationcheckpointing": "recompute", "gradientcheckpointing": "recompute", "dtype": "precision",
+}
+
+// looksLike returns the known name that name resembles: another name of it, equal but for case, punctuation and a word at
+// its end, a prefix, or within two edits; "" if there is none. Edits do not count in short names, where they make another word.
 func looksLike(name string, known []string) string {
 	fold := named.Fold(name)
+	if usual := usualNames[fold]; usual != "" {
+		return usual
+	}
 	for _, k := range known {
-		if fold == named.Fold(k) {
+		if rest, ok := strings.CutPrefix(fold, named.Fold(k)); ok && (rest == "" || rest == "size" || rest == "degree") {
 			return k
 		}
 	}

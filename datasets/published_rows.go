@@ -106,7 +106,7 @@ func columns(rec *table.Record, outcomes bool) (map[string]int, error) {
 			return nil, fmt.Errorf("column %q is not known, did you mean %s? Rename it: its values would be ignored", name, c)
 		}
 	}
-	return nil, errors.New("nothing measured: no column step_time_s, throughput_value or mem_gib")
+	return nil, errors.New("nothing measured: no column step_time_s (seconds), throughput_value or mem_gib (GiB)")
 }
 
 // Row reads a row; seen has the lines of earlier IDs.

@@ -346,6 +346,9 @@ func TestRowsOddHeaders(t *testing.T) {
 		"step_time":       "", // an outcome, which is not read
 		"colour":          `column "colour" is not known and ignored`,
 		"xp":              `column "xp" is not known and ignored`,
+		"gbs,mbs,tp_size": `column "gbs" is not known and ignored, did you mean global_batch?; column "mbs" is not known and ignored, did you mean micro_batch?; column "tp_size" is not known and ignored, did you mean tp?`,
+		"nodes":           `column "nodes" is not known and ignored, did you mean num_nodes?`,
+		"ac":              `column "ac" is not known and ignored, did you mean recompute?`,
 		"models":          `column "models" is not known and ignored`, // there is a model
 		"notes":           "",
 		"zero_stage,zero": `column "zero" is not known and ignored`,
@@ -358,6 +361,28 @@ func TestRowsOddHeaders(t *testing.T) {
 		}
 		if got := strings.Join(rows[0].Header, "; "); got != want || rows[1].Header != nil {
 			t.Errorf("%s: %q, then %q, want %q once", header, got, rows[1].Header, want)
+		}
+	}
+}
+
+// The importer names what it does not read, once for each file, and says how a header is to be written.
+func TestPublishedNotes(t *testing.T) {
+	root := fstest.MapFS{
+		"a.csv": {Data: []byte("row_id,model,accelerator,num_gpus,zero,step_time_s\nx,Llama3-8B,h100,8,3,1\ny,Llama3-8B,h100,8,3,1\n")},
+		"b.csv": {Data: []byte("row_id,model,accelerator,num_gpus,zero_stage,step_time_s\nx,Llama3-8B,h100,8,3,1\n")},
+		"c.csv": {Data: []byte("colour\nred\n")},
+	}
+	if got, want := publishedNotes(root), []string{`a.csv: column "zero" is not known and ignored, did you mean zero_stage?`}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for header, want := range map[string]string{
+		"Row_ID,Model,accelerator,step_time_s": `no column row_id ("Row_ID" is another name), model ("Model" is another name), the header is`,
+		"row_id;model;accelerator;step_time_s": "no column row_id, model, accelerator: want commas between columns, the header is",
+		"row_id,model,accelerator,peak":        "no column step_time_s (seconds), throughput_value or mem_gib (GiB)",
+	} {
+		_, err := publishedImporter.Open(fstest.MapFS{"a.csv": {Data: []byte(header + "\n1,Llama3-8B,h100,1\n")}})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", header, err, want)
 		}
 	}
 }
@@ -544,11 +569,12 @@ func TestRowsFaults(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":                      "f.csv: the file is empty",
-		"row_id,model\nx,y\n":   "no column accelerator",
-		"id,model\nx,y\n":       "no column row_id, accelerator, the header is id,model",
-		head + "x,y,z,1,1\n":    "no column step_time_s, throughput_value or mem_gib",
-		"a,a\n":                 `the header has column "a" twice`,
+		"":                    "f.csv: the file is empty",
+		"row_id,model\nx,y\n": "no column accelerator",
+		"id,model\nx,y\n":     "no column row_id, accelerator, the header is id,model",
+		head + "x,y,z,1,1\n":  "no column step_time_s (seconds), throughput_value or mem_gib (GiB)",
+		"a,a\n":               `the header has column "a" twice`,
+		"row_id,model,accelerator,num_gpus,step_time_s\nx,Llama3-8B,h100,8,\n": `step_time_s "": neither a step time nor memory`,
 		"\"row_id\nx,y,z,1,1\n": "header",
 	} {
 		var got error

@@ -213,7 +213,7 @@ func TestPublishedOtherTables(t *testing.T) {
 	}
 	want := []string{
 		"datasets: a.csv: no column row_id, model, accelerator, the header is id,when",
-		"datasets: b.csv: nothing measured: no column step_time_s, throughput_value or mem_gib",
+		"datasets: b.csv: nothing measured: no column step_time_s (seconds), throughput_value or mem_gib (GiB)",
 		"datasets: empty.csv: the file is empty",
 	}
 	var got []string

@@ -81,7 +81,7 @@ func TestWrittenNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"H100 SXM5 80GB": "H100-80GB-SXM", "H100 SXM5": "H100-80GB-SXM", "80GB H100 SXM": "H100-80GB-SXM", "NVIDIA H100 80GB HBM3": "H100-80GB-SXM", "rtx 5090": "RTX5090",
 		"4090": "RTX4090", "RTX PRO 6000 Blackwell": "RTX-PRO-6000-Blackwell", "TPU7x": "TPU-v7x", "ironwood": "TPU-v7x", "AWS Trainium2": "Trainium2-96GB",
-		"Huawei Ascend 910B": "Ascend-910B", "GPU H200": "H200-141GB-SXM", "vera rubin": "VR200",
+		"Huawei Ascend 910B": "Ascend-910B", "GPU H200": "H200-141GB-SXM", "NVIDIA L40": "L40", "NVIDIA GeForce RTX 3080": "RTX3080", "A30 24GB": "A30", "RTX 5080": "RTX5080", "vera rubin": "VR200",
 	} {
 		if a, err := AcceleratorOf(name); err != nil || a.Name != want {
 			t.Errorf("%s: %s, %v, want %s", name, a.Name, err, want)

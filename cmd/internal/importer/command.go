@@ -68,6 +68,11 @@ func datasetCommand(imp datasets.Importer) *cli.Command {
 			if err != nil {
 				return fmt.Errorf("import %s: %s: %w", imp.Name, dir, err)
 			}
+			if imp.Notes != nil {
+				for _, note := range imp.Notes(os.DirFS(dir)) {
+					fmt.Fprintf(c.App.ErrWriter, "import %s: %s\n", imp.Name, note)
+				}
+			}
 			total, err := rows.Count()
 			if err != nil {
 				return fmt.Errorf("import %s: %s: %w", imp.Name, dir, err)

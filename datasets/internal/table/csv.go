@@ -12,6 +12,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 )
 
 // Read yields the rows of a comma-separated table with a header line, which must have the given
@@ -77,10 +79,18 @@ func header(cells []string, err error, columns []string) (map[string]int, error)
 		cols[c] = i
 	}
 	missing := slices.DeleteFunc(slices.Clone(columns), func(c string) bool { _, ok := cols[c]; return ok })
-	if len(missing) > 0 {
-		return nil, fmt.Errorf("no column %s, the header is %s", strings.Join(missing, ", "), strings.Join(cells, ","))
+	if len(missing) == 0 {
+		return cols, nil
 	}
-	return cols, nil
+	if len(cells) == 1 && strings.ContainsAny(cells[0], ";\t") {
+		return nil, fmt.Errorf("no column %s: want commas between columns, the header is %s", strings.Join(missing, ", "), cells[0])
+	}
+	for i, c := range missing {
+		if at := slices.IndexFunc(cells, func(s string) bool { return named.Fold(s) == named.Fold(c) }); at >= 0 {
+			missing[i] += fmt.Sprintf(" (%q is another name)", cells[at])
+		}
+	}
+	return nil, fmt.Errorf("no column %s, the header is %s", strings.Join(missing, ", "), strings.Join(cells, ","))
 }
 
 // Split splits one line of comma-separated cells.
