@@ -14,6 +14,7 @@ import (
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/planner/launch"
 	"github.com/pacer-ml/pacer/planner/launch/recipe"
@@ -47,6 +48,18 @@ type checker struct {
 	timeSD   float64
 	memorySD float64
 	share    float64 // of the layers that recompute fully, 0 = all or none
+	// optimizer is the part of the training stack that the file states by its optimizer, "" = none.
+	optimizer string
+}
+
+// optimizerPart returns the part of a training stack that an optimizer is, by its name, "" = none.
+func optimizerPart(name string) string {
+	for _, o := range []struct{ in, part string }{{"8bit", stack.Adam8}, {"adafactor", stack.Adafactor}} {
+		if strings.Contains(strings.ToLower(name), o.in) {
+			return "optimizer=" + o.part
+		}
+	}
+	return ""
 }
 
 // start copies what was read.
@@ -56,6 +69,10 @@ func (c *checker) start() {
 		Unset: OrEmpty(f.Unset), Uncounted: []UncountedKey{}, Changes: []Change{}}
 	var time, mem float64
 	for _, u := range f.Uncounted {
+		if part := optimizerPart(u.Value); u.Key == "optimizer" && part != "" && !strings.Contains(c.q.Stack, "optimizer=") {
+			c.optimizer = part
+			continue
+		}
 		c.out.Uncounted = append(c.out.Uncounted, UncountedKey{u.Key, u.Value, u.Why})
 		time, mem = time+u.Time*u.Time, mem+u.Memory*u.Memory
 	}
@@ -93,10 +110,18 @@ func (c *checker) resolve(ctx context.Context) error {
 	if q.Adapter == "" {
 		q.Adapter = c.file.AdapterText()
 	}
-	found, err := c.r.Resolve(ctx, q.Request)
+	bare := q.Request // its training stack is that of the measurements
+	bare.Stack, bare.Date = "", ""
+	found, err := c.r.Resolve(ctx, bare)
 	if name := c.file.Stack(); err == nil && found.Framework == "" && name != "" {
 		q.Framework = name
 		c.assume("the training stack is " + name + ", by the file")
+	}
+	if c.optimizer != "" {
+		q.Stack = strings.TrimSpace(q.Stack + " " + c.optimizer)
+		c.assume("the training stack has " + c.optimizer + ", by the file")
+	}
+	if err == nil && (q.Framework != bare.Framework || q.Stack != "" || q.Date != "") {
 		found, err = c.r.Resolve(ctx, q.Request)
 	}
 	if err != nil {
