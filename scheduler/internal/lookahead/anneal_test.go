@@ -3,6 +3,7 @@ package lookahead
 import (
 	"context"
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -50,5 +51,58 @@ func TestAnnealedIsBetter(t *testing.T) {
 	t.Logf("improved alone %.0f, annealed before %.0f", improved, annealed)
 	if annealed >= improved {
 		t.Errorf("plans cost %g annealed, %g without", annealed, improved)
+	}
+}
+
+// TestEfficient: random candidates are as often as not those that are cheapest in their group at some price.
+func TestEfficient(t *testing.T) {
+	of := func(group, devices int, seconds float64) Candidate {
+		return Candidate{Group: group, Counts: []int{devices}, Devices: devices, Seconds: seconds}
+	}
+	p := &Problem{Price: 1, Nodes: []Node{{Group: 0, Devices: 8}, {Group: 1, Devices: 8}}, Tasks: []Task{{Weight: 1, Candidates: []Candidate{
+		of(0, 1, 80), of(0, 2, 79), of(0, 4, 30), of(0, 8, 29), // 79 s on two devices are never the cheapest
+		of(1, 1, 160), of(1, 2, 80), of(1, 4, 80), // slower than all of group 0 on as many devices
+	}}}}
+	s := newSearch(p, Options{})
+	s.trySimple()
+	if got := slices.Sorted(slices.Values(s.efficientOf(0))); !slices.Equal(got, []int{0, 2, 3, 5}) {
+		t.Errorf("efficient are %v, want 0, 2 and 3 of group 0, and 5 of group 1", got)
+	}
+	drawn, draws := make([]int, len(p.Tasks[0].Candidates)), 7000
+	for range draws {
+		s.next.candidate[0] = 0
+		s.changeCandidate(0)
+		drawn[s.next.candidate[0]]++
+	}
+	for c, n := range drawn { // from candidate 0: a half efficient ones, a quarter at most two places on, a quarter any
+		want := 1. / 4 / 7
+		if slices.Contains([]int{0, 2, 3, 5}, c) {
+			want += 1. / 2 / 4
+		}
+		want += map[int]float64{0: 3, 1: 1, 2: 1}[c] / 5 / 4
+		if math.Abs(float64(n)/float64(draws)-want) > 0.02 {
+			t.Errorf("candidate %d was drawn in %.3f of cases, want %.3f", c, float64(n)/float64(draws), want)
+		}
+	}
+}
+
+// TestAnnealsAnew: a pass begins at the proposal before the first, not at the best.
+func TestAnnealsAnew(t *testing.T) {
+	better := 0
+	for seed := range uint64(10) {
+		once, often := newSearch(city(40, 6, 6, seed, 4), Options{Seed: seed}), newSearch(city(40, 6, 6, seed, 4), Options{Seed: seed})
+		once.trySimple()
+		often.trySimple()
+		once.annealOnce(t.Context(), 600)
+		often.anneal(t.Context(), 600)
+		if often.cost > once.cost {
+			t.Errorf("seed %d: several passes cost %g, the first alone %g", seed, often.cost, once.cost)
+		}
+		if often.cost < once.cost {
+			better++
+		}
+	}
+	if better < 5 {
+		t.Errorf("several passes are better than one with %d of 10 seeds", better)
 	}
 }

@@ -40,27 +40,36 @@ func (s *search) change() bool {
 
 // toggleRestart restarts a running task that was kept, or keeps one that was to be restarted.
 func (s *search) toggleRestart(task int) {
-	s.next.keep[task] = !s.next.keep[task]
 	if s.next.keep[task] {
-		return
-	}
-	s.changeCandidate(task)
-	if s.rng.IntN(2) == 0 {
-		toFront(s.next.order, slices.Index(s.next.order, task), 0)
+		s.restart(task)
+	} else {
+		s.next.keep[task] = true
 	}
 }
+
+// restart restarts a running task with a random candidate, as often as not first.
+func (s *search) restart(task int) {
+	s.next.keep[task] = false
+	s.changeCandidate(task)
+	if s.rng.IntN(2) == 0 {
+		s.first(task)
+	}
+}
+
+// first puts a task first.
+func (s *search) first(task int) { toFront(s.next.order, slices.Index(s.next.order, task), 0) }
 
 // hurry puts a late task first, with a candidate that is on time if there is one, and
 // may make room for it.
 func (s *search) hurry(task int) {
 	s.next.keep[task] = false
-	toFront(s.next.order, slices.Index(s.next.order, task), 0)
 	if !s.punctual(task) {
 		s.changeCandidate(task)
 	}
 	if len(s.runs) > 0 && s.rng.IntN(4) > 0 {
 		s.makeRoom(&s.p.Tasks[task].Candidates[s.next.candidate[task]])
 	}
+	s.first(task)
 }
 
 // punctual gives a task a random candidate with the least lateness if it starts now,
@@ -115,7 +124,7 @@ func (s *search) vacate(node, count int) {
 				return
 			}
 			if s.next.keep[i] && (s.p.Tasks[i].Late > 0) == guaranteed {
-				s.next.keep[i] = false
+				s.restart(i)
 				free += s.on(i, node)
 			}
 		}
@@ -145,16 +154,38 @@ func (s *search) on(task, node int) (n int) {
 	return n
 }
 
-// changeCandidate gives a task a random candidate, most often one next to its present one. It reports whether it differs.
+// changeCandidate gives a task a random candidate: as often as not an efficient one, else one next to its present one as often
+// as any. It reports whether it differs.
 func (s *search) changeCandidate(task int) bool {
 	n := len(s.p.Tasks[task].Candidates)
 	old := s.next.candidate[task]
 	to := s.rng.IntN(n)
-	if s.rng.IntN(2) == 0 {
+	switch s.rng.IntN(4) {
+	case 0, 1:
+		efficient := s.efficientOf(task)
+		to = efficient[s.rng.IntN(len(efficient))]
+	case 2:
 		to = min(max(old+s.rng.IntN(5)-2, 0), n-1)
 	}
 	s.next.candidate[task] = to
 	return to != old
+}
+
+// efficientOf returns the candidates of a task that are cheapest in their group at one of prices.
+func (s *search) efficientOf(task int) []int {
+	if s.efficient == nil {
+		s.efficient = make([][]int, len(s.p.Tasks))
+	}
+	if s.efficient[task] == nil {
+		for group := range s.f.base.total {
+			for _, c := range s.cheapest(task, group) {
+				if c >= 0 && !slices.Contains(s.efficient[task], c) {
+					s.efficient[task] = append(s.efficient[task], c)
+				}
+			}
+		}
+	}
+	return s.efficient[task]
 }
 
 // toFront moves the element at from to the earlier place to.

@@ -95,10 +95,10 @@ func TestSimpleOfMany(t *testing.T) {
 	p := crowd(manyTasks+1, 100)
 	s, all := newSearch(p, Options{}), newSearch(p, Options{})
 	s.trySimple()
-	least, unit := inf, all.priceUnit()
+	least := inf
 	for k := range prices {
 		for _, i := range all.free {
-			all.next.candidate[i] = all.cheapest(i, unit)[k]
+			all.next.candidate[i] = all.cheapest(i, anyGroup)[k]
 		}
 		all.sortOrder(all.byArea)
 		least = min(least, all.f.run(&all.next, inf))

@@ -49,9 +49,7 @@ func Search(ctx context.Context, p *Problem, o Options) (Schedule, error) {
 		s.tryHint(o.Hint)
 	}
 	bound, prices := s.guide(ctx, o.Rounds, o.Prices)
-	for pass := 0; pass == 0 || pass < maxAnneals && len(s.late) > 0; pass++ {
-		s.anneal(ctx, o.Tries)
-	}
+	s.anneal(ctx, o.Tries)
 	s.improve(ctx, o.Tries)
 	plan := s.plan()
 	plan.Bound, plan.Prices = bound, prices
@@ -78,6 +76,7 @@ func newSearch(p *Problem, o Options) *search {
 			}
 		}
 	}
+	s.unit = s.priceUnit()
 	return s
 }
 
@@ -89,13 +88,15 @@ type search struct {
 	cost   float64  // cost of best
 	next   proposal
 	rng    *rand.Rand
-	limit  int   // steps, 0 = none
-	free   []int // tasks that may be started: they have candidates and are not fixed
-	runs   []int // tasks of free that hold devices
-	late   []int // tasks of free that are avoidably late in best
+	limit  int     // steps, 0 = none
+	free   []int   // tasks that may be started: they have candidates and are not fixed
+	runs   []int   // tasks of free that hold devices
+	late   []int   // tasks of free that are avoidably late in best
+	unit   float64 // see priceUnit
 
-	holders [][]int  // tasks of runs by node; nil until needed
-	ranked  []ranked // the tasks of free as sortOrder ordered them last
+	efficient [][]int  // by task, see efficientOf
+	holders   [][]int  // tasks of runs by node; nil until needed
+	ranked    []ranked // the tasks of free as sortOrder ordered them last
 }
 
 // prices are multiples of priceUnit at which simple proposals choose candidates.
@@ -108,9 +109,8 @@ const unitPrice = 3 // index in prices of priceUnit itself
 // or as given; more than manyTasks only by area.
 func (s *search) trySimple() {
 	cheapest := make([][len(prices)]int, len(s.free))
-	unit := s.priceUnit()
 	for j, i := range s.free {
-		cheapest[j] = s.cheapest(i, unit)
+		cheapest[j] = s.cheapest(i, anyGroup)
 	}
 	choose := func(k int) {
 		for j, i := range s.free {
@@ -138,18 +138,24 @@ func (s *search) trySimple() {
 	}
 }
 
-// cheapest returns the candidate of a task with the least cost of time and device-seconds at each of prices.
-func (s *search) cheapest(task int, unit float64) (best [len(prices)]int) {
+const anyGroup = -1
+
+// cheapest returns the candidate of a task in a group with the least cost of time and device-seconds at each of prices; -1
+// without one.
+func (s *search) cheapest(task, group int) (best [len(prices)]int) {
 	t := &s.p.Tasks[task]
 	var least [len(prices)]float64
-	for k := range least {
-		least[k] = inf
+	for k := range best {
+		best[k] = -1
 	}
 	for n := range t.Candidates {
 		w := &t.Candidates[n]
+		if group != anyGroup && group != w.Group {
+			continue
+		}
 		time, area := w.Seconds*s.p.urgency(t, w.Seconds), w.area()
 		for k, price := range prices {
-			if c := time + area*(price*unit); c < least[k] {
+			if c := time + area*(price*s.unit); best[k] < 0 || c < least[k] {
 				least[k], best[k] = c, n
 			}
 		}
@@ -282,10 +288,9 @@ func (s *search) resume(h Hint) bool {
 		}
 	}
 	slices.Sort(areas)
-	unit := s.priceUnit()
 	for _, i := range s.free {
 		if s.next.candidate[i] < 0 {
-			s.next.candidate[i] = s.cheapest(i, unit)[unitPrice]
+			s.next.candidate[i] = s.cheapest(i, anyGroup)[unitPrice]
 			less, _ := slices.BinarySearch(areas, s.byArea(i))
 			place[i] = float64(less)/float64(max(len(areas), 1))*float64(len(h.Order)) - 0.5
 		}

@@ -324,17 +324,19 @@ func TestLaterFollowsSchedules(t *testing.T) {
 // Option span interpolates the other options, except those that are given.
 func TestSpanOption(t *testing.T) {
 	for _, c := range []struct {
-		text                                 string
-		price, span, makespan, value, window float64
-		byLoad, byArrivals                   bool
+		text                                               string
+		price, span, makespan, lastMakespan, value, window float64
+		byLoad, byArrivals                                 bool
 	}{
-		{"pacer", 0, 0, 0, 0, 3600, false, true},
-		{"pacer:price=load:value=3", 0, 0, 0, 3, 3600, true, false},
-		{"pacer:steps=unknown", 12, 0, 1, 0.5, 3600, false, false},
-		{"pacer:steps=unknown:price=load:makespan=0", 0, 0, 0, 0.5, 3600, true, false},
-		{"pacer:span=1", 0, 1, 30, 2.5, 10800, false, true},
-		{"pacer:span=0.5", 0, 0.5, 7.5, 1.25, 3600 * math.Sqrt(3), false, true},
-		{"pacer:span=1:price=7:value=0", 7, 0, 30, 0, 10800, false, false},
+		{"pacer", 0, 0, 0, 1, 0, 3600, false, true},
+		{"pacer:makespan=0", 0, 0, 0, 0, 0, 3600, false, true},
+		{"pacer:makespan=4", 0, 0, 4, 4, 0, 3600, false, true},
+		{"pacer:price=load:value=3", 0, 0, 0, 1, 3, 3600, true, false},
+		{"pacer:steps=unknown", 12, 0, 1, 1, 0.5, 3600, false, false},
+		{"pacer:steps=unknown:price=load:makespan=0", 0, 0, 0, 0, 0.5, 3600, true, false},
+		{"pacer:span=1", 0, 1, 30, 1, 2.5, 10800, false, true},
+		{"pacer:span=0.5", 0, 0.5, 7.5, 1, 1.25, 3600 * math.Sqrt(3), false, true},
+		{"pacer:span=1:price=7:value=0", 7, 0, 30, 1, 0, 10800, false, false},
 	} {
 		specs, err := policy.NewRegistry(Info).Parse(c.text)
 		if err != nil {
@@ -348,7 +350,7 @@ func TestSpanOption(t *testing.T) {
 		if p.byLoad != c.byLoad || p.byArrivals != c.byArrivals {
 			t.Errorf("%s: the price is the load: %v, is the load of later arrivals: %v", c.text, p.byLoad, p.byArrivals)
 		}
-		for _, v := range [][2]float64{{p.price, c.price}, {p.span, c.span}, {p.makespan, c.makespan}, {p.value, c.value}, {p.window, c.window}, {p.late, 200}, {float64(p.tries), 600}} {
+		for _, v := range [][2]float64{{p.price, c.price}, {p.span, c.span}, {p.makespan, c.makespan}, {p.lastMakespan, c.lastMakespan}, {p.value, c.value}, {p.window, c.window}, {p.late, 200}, {float64(p.tries), 600}} {
 			if math.Abs(v[0]-v[1]) > 1e-9*v[1] {
 				t.Errorf("%s: %+v, want %+v", c.text, p, c)
 			}
@@ -366,10 +368,10 @@ func TestPacerPlansHosts(t *testing.T) {
 	job := func(id spec.JobID, steps float64, cpus int64) *scheduler.JobState {
 		return &scheduler.JobState{Remaining: steps, Job: &spec.Job{ID: id, Model: spec.Model{Name: "m"}, Plan: schedulertest.OnePlan(1), Devices: 1, Steps: steps, Host: spec.Host{MilliCPUs: 1000 * cpus}}}
 	}
-	decide := func(jobs ...*scheduler.JobState) (granted []spec.JobID, why map[spec.JobID]string) {
+	decide := func(options map[string]string, jobs ...*scheduler.JobState) (granted []spec.JobID, why map[spec.JobID]string) {
 		s := scheduler.NewSnapshot(0, c, jobs)
 		s.Reasons, s.Explain = true, jobs
-		d, err := pacerOf(t, policy.Deps{Oracle: w.Oracle(0, 0), Options: map[string]string{"makespan": "1"}}).Decide(t.Context(), s)
+		d, err := pacerOf(t, policy.Deps{Oracle: w.Oracle(0, 0), Options: options}).Decide(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -379,14 +381,18 @@ func TestPacerPlansHosts(t *testing.T) {
 		slices.Sort(granted)
 		return granted, d.Why
 	}
-	granted, why := decide(job("a", 100, 2), job("b", 200, 2), job("c", 300, 2))
-	if !slices.Equal(granted, []spec.JobID{"a", "c"}) || !strings.HasPrefix(why["b"], "scheduled to start in 100 s") {
-		t.Errorf("%v run, b %q, want a and c, and b once a has ended", granted, why["b"])
+	// At the first decision later arrivals have no price, so that of equal sums of completion times that with the shorter
+	// makespan is taken.
+	for _, options := range []map[string]string{nil, {"makespan": "1"}, {"price": "0"}} {
+		granted, why := decide(options, job("a", 100, 2), job("b", 200, 2), job("c", 300, 2))
+		if !slices.Equal(granted, []spec.JobID{"a", "c"}) || !strings.HasPrefix(why["b"], "scheduled to start in 100 s") {
+			t.Errorf("%v: %v run, b %q, want a and c, and b once a has ended", options, granted, why["b"])
+		}
 	}
 	long := job("long", 1e5, 3)
 	long.Phase = scheduler.Running
 	long.Grant = &scheduler.Grant{Job: "long", Plan: long.Job.Plan, Shape: spec.NewShape(1), Slots: []scheduler.Slot{{Node: 0, Devices: 1, Host: long.Job.Host}}}
-	if granted, why := decide(long, job("short", 10, 2)); !slices.Equal(granted, []spec.JobID{"short"}) {
+	if granted, why := decide(nil, long, job("short", 10, 2)); !slices.Equal(granted, []spec.JobID{"short"}) {
 		t.Errorf("%v run, want short, for whose CPUs long makes way: %v", granted, why)
 	}
 }

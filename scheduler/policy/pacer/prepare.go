@@ -32,7 +32,11 @@ func (o *decision) prepare(ctx context.Context) error {
 		price = o.later(o.s)
 	}
 	price += o.span * (priceAt1 - price)
-	o.problem = lookahead.Problem{Price: price / all, End: o.makespan, Value: o.value * price / all, Window: o.window, Power: 1 / (1 - o.fairness)}
+	end := o.makespan
+	if price == 0 {
+		end = o.lastMakespan
+	}
+	o.problem = lookahead.Problem{Price: price / all, End: end, Value: o.value * price / all, Window: o.window, Power: 1 / (1 - o.fairness)}
 	o.up = make([]int, len(o.s.Cluster.Groups))
 	for node, devices := range o.s.Idle().Free {
 		group := o.free.Group[node]
