@@ -123,7 +123,7 @@ func (b *elasticBed) both(t *testing.T) (ours, theirs []float64) {
 
 // With speeds learned from one device up, in the semantics of Sia's simulator, philly-1 takes 10 %
 // less time than under Sia if the observations of a model's jobs are kept; without that it takes
-// 3.7 % less.
+// 3.6 % less.
 func TestPacerLearnedCurves(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

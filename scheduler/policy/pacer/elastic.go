@@ -26,27 +26,27 @@ import (
 //	rank_j  rank by remaining time alone in the best configuration; 1 = longest
 //	v_jc    goodput of job j in configuration c, divided by that in its best one, times
 //	        the fraction of its time in c that it trains if c needs a restart. The time
-//	        counted is that until it ends, at most elasticWindow
+//	        counted is that until it ends, at most its mean time between restarts so far
+//
+// A job that holds devices loses what a later restart costs if it gets none.
 //
 // If goodput were proportional to the number of devices to the power p, and no more jobs
 // arrived, powers p of the rank and 1 of the goodput would minimise the mean completion
 // time (Berg, Vesilo and Harchol-Balter, "heSRPT: Parallel scheduling to minimize mean
-// slowdown", Performance Evaluation 144, 2020). The powers and the window were chosen on
-// workloads 5 to 8 of philly and 4 to 7 of saturn in Sia's artifact. Powers between 0.6 and
-// 1 give nearly equal results.
+// slowdown", Performance Evaluation 144, 2020). The powers were chosen on workloads 5 to 8
+// of philly and 4 to 7 of saturn in Sia's artifact. Those between 0.6 and 1 give nearly
+// equal results.
 //
 // A job without predicted goodput has the highest rank, and equal goodput in all its
 // configurations. With steps=unknown as many remaining steps are assumed as were done.
 // Guarantees are not kept; a warning reports that.
 type elasticPacer struct {
-	space  *sia.Space
-	window time.Duration
-	guess  bool // remaining steps are unknown
+	space *sia.Space
+	guess bool // remaining steps are unknown
 }
 
 const (
-	elasticWindow   = 900 * time.Second // time within which a restart has to pay
-	elasticInterval = time.Minute       // between two decisions without an event
+	elasticInterval = time.Minute // between two decisions without an event
 	elasticRank     = 0.8
 	elasticSpeed    = 0.8
 )
@@ -58,7 +58,7 @@ func newElasticPacer(d policy.Deps, oracle scheduler.Elastic, guess bool) (sched
 			return nil, fmt.Errorf("policy: pacer: option %s=%s does not apply to jobs that choose their batch, which are not scheduled ahead", name, d.Options[name])
 		}
 	}
-	return &elasticPacer{guess: guess, space: sia.NewSpace(d, oracle), window: elasticWindow}, nil
+	return &elasticPacer{guess: guess, space: sia.NewSpace(d, oracle)}, nil
 }
 
 // Decide chooses a configuration per job by an integer program, then places the jobs.
@@ -107,15 +107,22 @@ func (p *elasticPacer) setCosts(s *scheduler.Snapshot, rows []*sia.Row) {
 	for i, r := range order {
 		weight, now, best := cmp.Or(r.Job.Weight, 1)*math.Pow(float64(i+1), elasticRank), r.CellOf(s), r.Best()
 		r.Costs = make([]float64, len(r.Cells))
-		for c := range r.Cells {
-			speed := 1.0
+		value := func(c int, share float64) float64 { // share of the time
 			if best > 0 {
-				speed = r.Cells[c].Goodput / best
+				share *= r.Cells[c].Goodput / best
 			}
+			return weight * math.Pow(share, elasticSpeed)
+		}
+		stopped := 0.0
+		if now >= 0 && best > 0 {
+			stopped = value(now, 1-p.trainingShare(s.Now, r, now))
+		}
+		for c := range r.Cells {
+			share := 1.0
 			if r.Grant != nil && c != now {
-				speed *= p.trainingShare(r, c)
+				share = p.trainingShare(s.Now, r, c)
 			}
-			r.Costs[c] = -weight * math.Pow(speed, elasticSpeed)
+			r.Costs[c] = -value(c, share) - stopped
 		}
 	}
 }
@@ -130,9 +137,9 @@ func (p *elasticPacer) remaining(r *sia.Row, best float64) float64 {
 }
 
 // trainingShare returns the fraction of the time that a job trains after a restart in a
-// configuration, until it ends, but over p.window at most.
-func (p *elasticPacer) trainingShare(r *sia.Row, cell int) float64 {
-	start, counts := r.StartCost.Seconds(), p.window.Seconds()
+// configuration, until it ends, but over its mean time between restarts at most.
+func (p *elasticPacer) trainingShare(now time.Duration, r *sia.Row, cell int) float64 {
+	start, counts := r.StartCost.Seconds(), (now-r.Job.Submit).Seconds()/float64(r.Restarts+1)
 	if v := r.Cells[cell].Goodput; v > 0 {
 		counts = min(counts, start+p.remaining(r, r.Best())/v)
 	}

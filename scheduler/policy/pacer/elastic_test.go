@@ -38,23 +38,26 @@ func grantOn(id string, node, devices int) *scheduler.Grant {
 
 // The job with the shortest remaining time ranks highest; a job without goodput ranks above
 // all. The value of other configurations than the present one is reduced by 90 s of restart
-// out of 900 s, or out of the time until the job ends.
+// out of the mean time between restarts, or out of the time until the job ends. All values
+// of a job with devices contain what it would lose later if it were stopped.
 func TestElasticWeigh(t *testing.T) {
 	long, short := elasticRowOf("long", 40000, grantOn("long", 0, 2)), elasticRowOf("short", 440, grantOn("short", 1, 2))
+	long.Restarts = 1
 	fresh := elasticRowOf("fresh", 1e6, nil)
 	for i := range fresh.Cells {
 		fresh.Cells[i].Goodput = 0
 	}
 	rows := []*sia.Row{fresh, short, long}
-	s := scheduler.NewSnapshot(0, twoNodes(), []*scheduler.JobState{long.JobState, short.JobState, fresh.JobState})
-	(&elasticPacer{window: elasticWindow}).setCosts(s, rows)
+	s := scheduler.NewSnapshot(1800*time.Second, twoNodes(), []*scheduler.JobState{long.JobState, short.JobState, fresh.JobState})
+	(&elasticPacer{}).setCosts(s, rows)
 	value := func(rank, speed float64) float64 { return math.Pow(rank, 0.8) * math.Pow(speed, 0.8) }
+	keptLong, keptShort := value(1, 2/12.*0.1), value(2, 2/12.*90/310)
 	for _, c := range []struct {
 		row  *sia.Row
 		want []float64
 	}{
-		{long, []float64{value(1, 0.9/12), value(1, 2/12.), value(1, 4/12.*0.9), value(1, 0.9)}},
-		{short, []float64{value(2, 440/530./12), value(2, 2/12.), value(2, 4/12.*110/200), value(2, 440/12./(440/12.+90))}},
+		{long, []float64{value(1, 0.9/12) + keptLong, value(1, 2/12.) + keptLong, value(1, 4/12.*0.9) + keptLong, value(1, 0.9) + keptLong}},
+		{short, []float64{value(2, 440/530./12) + keptShort, value(2, 2/12.) + keptShort, value(2, 4/12.*110/200) + keptShort, value(2, 440/12./(440/12.+90)) + keptShort}},
 		{fresh, []float64{value(3, 1), value(3, 1), value(3, 1), value(3, 1)}},
 	} {
 		for i, want := range c.want {
@@ -63,10 +66,10 @@ func TestElasticWeigh(t *testing.T) {
 			}
 		}
 	}
-	long.StartCost = 2 * elasticWindow
-	(&elasticPacer{window: elasticWindow}).setCosts(s, rows)
-	if long.Costs[2] != 0 {
-		t.Errorf("a restart longer than the counted time is worth %g", -long.Costs[2])
+	long.StartCost = 1000 * time.Second
+	(&elasticPacer{}).setCosts(s, rows)
+	if got, want := -long.Costs[2], value(1, 2/12.); math.Abs(got-want) > 1e-12 {
+		t.Errorf("after restarts that take all of its time a job is worth %g elsewhere, want the %g of not being stopped", got, want)
 	}
 }
 
@@ -165,15 +168,15 @@ func TestElasticOptions(t *testing.T) {
 	first, second := elasticRowOf("first", 4000, nil), elasticRowOf("second", 400, nil)
 	first.Job.Weight, first.Done, second.Done = 3, 10, 2000
 	rank := func(guess bool) (a, b float64) {
-		(&elasticPacer{window: elasticWindow, guess: guess}).setCosts(s, []*sia.Row{first, second})
+		(&elasticPacer{guess: guess}).setCosts(s, []*sia.Row{first, second})
 		return -first.Costs[3], -second.Costs[3]
 	}
-	last := math.Pow(2, elasticRank)
-	if a, b := rank(false); math.Abs(a-3) > 1e-12 || math.Abs(b-last) > 1e-12 {
-		t.Errorf("the one with most left, of weight 3, is worth %g, the other %g, want 3 and %g", a, b, last)
+	most, least := 1.0, math.Pow(2, elasticRank) // by remaining time
+	if a, b := rank(false); math.Abs(a-3*most) > 1e-12 || math.Abs(b-least) > 1e-12 {
+		t.Errorf("the one with most left, of weight 3, is worth %g, the other %g, want %g and %g", a, b, 3*most, least)
 	}
-	if a, b := rank(true); math.Abs(a-3*last) > 1e-12 || math.Abs(b-1) > 1e-12 {
-		t.Errorf("the one that has done least, of weight 3, is worth %g, the other %g, want %g and 1", a, b, 3*last)
+	if a, b := rank(true); math.Abs(a-3*least) > 1e-12 || math.Abs(b-most) > 1e-12 {
+		t.Errorf("the one that has done least, of weight 3, is worth %g, the other %g, want %g and %g", a, b, 3*least, most)
 	}
 	for text, ok := range map[string]bool{"pacer": true, "pacer:steps=unknown": true, "pacer:price=3": false, "pacer:steps=known:late=1000": false} {
 		specs, err := policy.NewRegistry(Info).Parse(text)
