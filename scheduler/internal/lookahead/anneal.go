@@ -27,7 +27,7 @@ func (s *search) anneal(ctx context.Context, tries int) {
 	start.set(&s.best)
 	least.set(&s.best)
 	cost := s.cost
-	for pass := 0; pass < passes || pass < maxPasses && len(s.late) > 0; pass++ {
+	for pass := 0; pass == 0 || !s.rough && (pass < passes || pass < maxPasses && len(s.late) > 0); pass++ {
 		s.next.set(&start)
 		s.accept(inf)
 		if s.annealOnce(ctx, tries); s.cost < cost {

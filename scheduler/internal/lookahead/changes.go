@@ -154,17 +154,21 @@ func (s *search) on(task, node int) (n int) {
 	return n
 }
 
-// changeCandidate gives a task a random candidate: as often as not an efficient one, else one next to its present one as often
-// as any. It reports whether it differs.
+// changeCandidate gives a task a random candidate: as often as not an efficient one, unless the search is rough, else one
+// next to its present one as often as any. It reports whether it differs.
 func (s *search) changeCandidate(task int) bool {
 	n := len(s.p.Tasks[task].Candidates)
 	old := s.next.candidate[task]
 	to := s.rng.IntN(n)
-	switch s.rng.IntN(4) {
-	case 0, 1:
+	kinds := 4
+	if s.rough {
+		kinds = 2
+	}
+	switch kind := s.rng.IntN(kinds); {
+	case !s.rough && kind < 2:
 		efficient := s.efficientOf(task)
 		to = efficient[s.rng.IntN(len(efficient))]
-	case 2:
+	case kind == kinds-2:
 		to = min(max(old+s.rng.IntN(5)-2, 0), n-1)
 	}
 	s.next.candidate[task] = to

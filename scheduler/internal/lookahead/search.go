@@ -13,6 +13,9 @@ type Options struct {
 	Tries int    // the search ends after so many random changes without improvement
 	Steps int    // the search ends after so many steps, of some nanoseconds each; 0 = no limit
 	Seed  uint64 // seed of the random changes
+	// Rough is for tasks with guessed ends: one pass of annealing, and random candidates from all. A better schedule of
+	// guesses is no better, see docs/design/joint-scheduling.md.
+	Rough bool
 	// Rounds bounds the rounds in which prices are improved to prove a bound and, with many tasks, to find better
 	// proposals. A few dozen come near the best bound. 0 = no prices, and no bound.
 	Rounds int
@@ -62,7 +65,7 @@ func newSearch(p *Problem, o Options) *search {
 	if memory == nil {
 		memory = &Memory{}
 	}
-	s := &search{f: newRollout(p), p: p, memory: memory, cost: inf, rng: rand.New(rand.NewPCG(o.Seed, 0x6c6f6f6b)), limit: o.Steps}
+	s := &search{f: newRollout(p), p: p, memory: memory, cost: inf, rng: rand.New(rand.NewPCG(o.Seed, 0x6c6f6f6b)), limit: o.Steps, rough: o.Rough}
 	n := len(p.Tasks)
 	s.next = proposal{candidate: make([]int, n), keep: make([]bool, n), strict: make([]bool, n)}
 	for i := range p.Tasks {
@@ -88,7 +91,8 @@ type search struct {
 	cost   float64  // cost of best
 	next   proposal
 	rng    *rand.Rand
-	limit  int     // steps, 0 = none
+	limit  int // steps, 0 = none
+	rough  bool
 	free   []int   // tasks that may be started: they have candidates and are not fixed
 	runs   []int   // tasks of free that hold devices
 	late   []int   // tasks of free that are avoidably late in best

@@ -236,7 +236,7 @@ func (p *pacer) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.De
 		return scheduler.Decision{}, err
 	}
 	o.index()
-	schedule, err := lookahead.Search(ctx, &o.problem, lookahead.Options{Tries: p.tries, Rounds: p.rounds, Steps: maxSteps, Seed: p.seed, Hint: o.hint(), Prices: o.prices(), Memory: &p.memory})
+	schedule, err := lookahead.Search(ctx, &o.problem, lookahead.Options{Tries: p.tries, Rounds: p.rounds, Steps: maxSteps, Seed: p.seed, Rough: p.guess, Hint: o.hint(), Prices: o.prices(), Memory: &p.memory})
 	if err != nil {
 		return scheduler.Decision{}, fmt.Errorf("policy: pacer: %w", err)
 	}
