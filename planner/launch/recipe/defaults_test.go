@@ -114,6 +114,7 @@ func TestExpertTensorParallel(t *testing.T) {
 		"by default":               {"a.sh", core + "--tensor-model-parallel-size 4 --expert-model-parallel-size 8", "over 4 tensor parallel ranks, and predicted over 1"},
 		"as plans have it":         {"a.sh", core + "--tensor-model-parallel-size 4 --expert-model-parallel-size 8 --expert-tensor-parallel-size 1", ""},
 		"few experts":              {"a.sh", core + "--tensor-model-parallel-size 4 --expert-model-parallel-size 2 --expert-tensor-parallel-size 2", ""},
+		"a degree of 0":            {"a.sh", core + "--tensor-model-parallel-size 4 --expert-model-parallel-size 0", ""},
 		"no expert parallelism":    {"a.sh", core + "--tensor-model-parallel-size 4", ""},
 		"no tensor parallelism":    {"a.sh", core + "--expert-model-parallel-size 8", ""},
 		"by default in NeMo":       {"a.yaml", nemo, "over 4 tensor parallel ranks, and predicted over 1"},
