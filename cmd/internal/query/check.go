@@ -54,10 +54,14 @@ type checker struct {
 
 // optimizerPart returns the part of a training stack that an optimizer is, by its name, "" = none.
 func optimizerPart(name string) string {
-	for _, o := range []struct{ in, part string }{{"8bit", stack.Adam8}, {"adafactor", stack.Adafactor}} {
-		if strings.Contains(strings.ToLower(name), o.in) {
-			return "optimizer=" + o.part
-		}
+	name = strings.ToLower(name)
+	switch {
+	case strings.Contains(name, "galore"): // keeps states of low rank
+		return ""
+	case strings.Contains(name, "adam") && strings.Contains(name, "8bit"):
+		return "optimizer=" + stack.Adam8
+	case strings.Contains(name, "adafactor"):
+		return "optimizer=" + stack.Adafactor
 	}
 	return ""
 }

@@ -25,6 +25,11 @@ func TestOptimizerOfFile(t *testing.T) {
 			t.Errorf("%s: assumed %q", optimizer, got.Assumed)
 		}
 	}
+	for _, optimizer := range []string{"lion_8bit", "ademamix_8bit", "rmsprop_bnb_8bit", "galore_adamw_8bit", "galore_adafactor"} { // with other states
+		if got, want := check(optimizer, ""), check("adamw_torch", ""); got.Plan.MemGiB != want.Plan.MemGiB || len(got.Uncounted) != 1 {
+			t.Errorf("%s: %g GiB, not counted %v, want %g GiB of Adam", optimizer, got.Plan.MemGiB, got.Uncounted, want.Plan.MemGiB)
+		}
+	}
 	if got, want := check("adafactor", "optimizer=adam"), check("adamw_torch", ""); got.Plan.MemGiB != want.Plan.MemGiB || len(got.Uncounted) != 1 {
 		t.Errorf("a part of the request: %g GiB, not counted %v, want %g GiB", got.Plan.MemGiB, got.Uncounted, want.Plan.MemGiB)
 	}
