@@ -27,7 +27,7 @@ var options = []policy.Option{
 	{Name: "span", Default: "0", Max: 1, Doc: "0 for the mean completion time, 1 for the makespan: interpolates price, makespan, value and window towards 24, 30, 2.5 and 10800 unless given"},
 	{Name: "fairness", Default: "0", Max: 0.9, Doc: "0 minimises the mean completion time; higher values the sum over jobs of (completion time / time alone as submitted) to the power 1/(1-fairness), close to the worst ratio"},
 	{Name: "price", Default: "arrivals", Example: "12", Max: 1e6, Words: []string{"arrivals", "load"}, Doc: "price of the whole cluster, in waiting jobs (not the price of policy rubick); higher keeps jobs small. load: the mean number of jobs in the system. arrivals: of these, the share that came within the mean time until a job ends; times the share of devices that arrivals find in use, unless jobs wait. 12 with steps=unknown"},
-	{Name: "makespan", Default: "0", Max: 1e6, Doc: "cost of a second of makespan, in jobs; 1 with steps=unknown, and while later arrivals have no price"},
+	{Name: "makespan", Default: "0", Max: 1e6, Doc: "cost of a second of makespan, in jobs; 1 with steps=unknown, and at least 1 while later arrivals have no price, unless given"},
 	{Name: "value", Default: "0", Max: 1e6, Doc: "value of work done within the window, in prices; higher starts long jobs earlier; 0.5 with steps=unknown"},
 	{Name: "window", Default: "3600", Unit: "s", Max: 1e6, Doc: "seconds within which work has the value of option value"},
 	{Name: "late", Default: "200", Max: 1e6, Doc: "cost of a second by which a guaranteed job ends later than under fifo-backfill, in jobs: as if so many jobs waited"},
@@ -49,7 +49,7 @@ type pacer struct {
 	deadlines *deadlines
 
 	price, makespan, value, window float64
-	lastMakespan                   float64 // option makespan while later arrivals have no price
+	lastMakespan                   float64 // makespan while later arrivals have no price
 	span                           float64 // option span, 0 if a price is given
 	byLoad, byArrivals             bool    // use the measured load as price, or the part of it that comes later
 	late, caution, fairness        float64
@@ -194,11 +194,11 @@ func newPacer(d policy.Deps) (scheduler.Policy, error) {
 	}
 	p.lastMakespan = p.makespan
 	if !v.Given("makespan") {
-		p.lastMakespan = guessMakespan
 		if p.guess {
 			p.makespan = guessMakespan
 		}
 		p.makespan += span * span * (makespanAt1 - p.makespan)
+		p.lastMakespan = max(p.makespan, guessMakespan)
 	}
 	if !v.Given("value") {
 		if p.guess {
