@@ -78,6 +78,11 @@ func TestWrittenNames(t *testing.T) {
 			t.Errorf("%s: %s, %v, want %s", name, m.Name, err, want)
 		}
 	}
+	for _, name := range []string{"stabilityai/stablelm-base-alpha-7b-v2", "Gemma-2B-v2", "Llama-7B-v2"} { // other networks
+		if m, err := ModelOnHub(name); err == nil {
+			t.Errorf("%s: %s, want none", name, m.Name)
+		}
+	}
 	for name, want := range map[string]string{
 		"H100 SXM5 80GB": "H100-80GB-SXM", "H100 SXM5": "H100-80GB-SXM", "80GB H100 SXM": "H100-80GB-SXM", "NVIDIA H100 80GB HBM3": "H100-80GB-SXM", "rtx 5090": "RTX5090",
 		"4090": "RTX4090", "RTX PRO 6000 Blackwell": "RTX-PRO-6000-Blackwell", "TPU7x": "TPU-v7x", "ironwood": "TPU-v7x", "AWS Trainium2": "Trainium2-96GB",

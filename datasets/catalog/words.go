@@ -43,8 +43,8 @@ func split(name string, by *regexp.Regexp) []string {
 }
 
 // ending matches the end of a name that does not change the shape of a network: a version, a date, a kind of training, the
-// format of its weights.
-var ending = regexp.MustCompile(`(?i)-(?:v\d+(?:\.\d+)*|\d{4}|dequantized|converted|bf16|fp16|fp8|fp4|nf4|nvfp4|int[48]|[48]-?bit|bnb|gptq|awq|gguf|unsloth|base|instruct|chat|it|hf|sft|thinking|reasoning)$`)
+// format of its weights. A whole number from 2 on is a generation, with a network of its own, and not a version.
+var ending = regexp.MustCompile(`(?i)-(?:v0?1|v\d+(?:\.\d+)+|\d{4}|dequantized|converted|bf16|fp16|fp8|fp4|nf4|nvfp4|int[48]|[48]-?bit|bnb|gptq|awq|gguf|unsloth|base|instruct|chat|it|hf|sft|thinking|reasoning)$`)
 
 // remarks are words that do not say which network or device is meant.
 var remarks = []string{"instruct", "chat", "it", "hf", "model", "pretrain", "pretrained", "pretraining", "preview", "sft",
