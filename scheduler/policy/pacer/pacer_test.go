@@ -399,6 +399,28 @@ func TestPacerPlansHosts(t *testing.T) {
 	}
 }
 
+// While later arrivals have no price, the makespan has its own weight.
+func TestLastMakespan(t *testing.T) {
+	w := &schedulertest.World{}
+	for _, c := range []struct {
+		price, makespan string
+		want            float64
+	}{{"", "", 1}, {"0", "", 1}, {"12", "", 0}, {"0", "0", 0}, {"0", "4", 4}, {"12", "4", 4}} {
+		options := map[string]string{}
+		if c.price != "" {
+			options["price"] = c.price
+		}
+		if c.makespan != "" {
+			options["makespan"] = c.makespan
+		}
+		s := scheduler.NewSnapshot(0, twoNodes(), nil)
+		o := &decision{pacer: pacerOf(t, policy.Deps{Oracle: w.Oracle(0, 0), Options: options}).(*pacer), s: s, free: s.Free()}
+		if err := o.prepare(t.Context()); err != nil || o.problem.End != c.want {
+			t.Errorf("%v: the makespan has the weight %g, %v, want %g", options, o.problem.End, err, c.want)
+		}
+	}
+}
+
 func pacerOf(t *testing.T, d policy.Deps) scheduler.Policy {
 	t.Helper()
 	p, err := newPacer(d)
