@@ -238,10 +238,7 @@ func (r *Recipe) expertShards(key string, n int) {
 		}
 	}
 	tp, ep := r.degree(TP), r.degree(EP)
-	if ep <= 1 || tp <= 1 { // or no degrees at all
-		return
-	}
-	if plan := max(tp, ep) / ep; n != plan {
+	if plan := max(tp, ep) / max(ep, 1); ep > 1 && tp > 1 && n != plan {
 		r.Uncounted = append(r.Uncounted, Uncounted{key, strconv.Itoa(n), fmt.Sprintf("each expert is split over %d tensor parallel ranks, and predicted over %d", n, plan), 0.3, 0.4})
 	}
 }
