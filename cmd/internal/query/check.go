@@ -54,8 +54,7 @@ type checker struct {
 
 // optimizerPart returns the part of a training stack that an optimizer is, by its name, "" = none.
 func optimizerPart(name string) string {
-	name = strings.ToLower(name)
-	switch {
+	switch name = strings.ToLower(name); {
 	case strings.Contains(name, "galore"): // keeps states of low rank
 		return ""
 	case strings.Contains(name, "adam") && strings.Contains(name, "8bit"):

@@ -89,7 +89,7 @@ func TestEfficient(t *testing.T) {
 // TestAnnealsAnew: each pass begins at the proposal before the first, and the best of all is kept. There are twelve
 // passes while a task is avoidably late, else three.
 func TestAnnealsAnew(t *testing.T) {
-	late := &Problem{Nodes: []Node{{Devices: 1}}} // two of three tasks, each of which could be on time
+	late := &Problem{Nodes: []Node{{Devices: 1}}} // each of three tasks could be on time, two are late
 	for range 3 {
 		late.Tasks = append(late.Tasks, Task{Weight: 1, Late: 1, Candidates: []Candidate{{Counts: []int{1}, Devices: 1, Seconds: 100, By: []float64{0}}}})
 	}
