@@ -27,7 +27,14 @@ func (s *search) anneal(ctx context.Context, tries int) {
 	start.set(&s.best)
 	least.set(&s.best)
 	cost := s.cost
-	for pass := 0; pass == 0 || !s.rough && (pass < passes || pass < maxPasses && len(s.late) > 0); pass++ {
+	few, most := passes, maxPasses
+	if s.rough {
+		few, most = 1, 1
+	}
+	for pass := 0; pass < few || pass < most && len(s.late) > 0; pass++ {
+		if pass > 0 && s.exhausted(ctx) {
+			break
+		}
 		s.next.set(&start)
 		s.accept(inf)
 		if s.annealOnce(ctx, tries); s.cost < cost {

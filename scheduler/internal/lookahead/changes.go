@@ -165,7 +165,7 @@ func (s *search) changeCandidate(task int) bool {
 		kinds = 2
 	}
 	switch kind := s.rng.IntN(kinds); {
-	case !s.rough && kind < 2:
+	case kind < kinds-2:
 		efficient := s.efficientOf(task)
 		to = efficient[s.rng.IntN(len(efficient))]
 	case kind == kinds-2:
