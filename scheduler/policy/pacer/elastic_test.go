@@ -66,6 +66,14 @@ func TestElasticWeigh(t *testing.T) {
 			}
 		}
 	}
+	blind := elasticRowOf("blind", 1e6, grantOn("blind", 0, 2))
+	for i := range blind.Cells {
+		blind.Cells[i].Goodput = 0
+	}
+	(&elasticPacer{}).setCosts(s, []*sia.Row{blind})
+	if now := blind.CellOf(s); now < 0 || blind.Costs[now] != -1 {
+		t.Errorf("a job without goodput in cell %d is worth %v, want 1 there, and nothing for not being stopped", now, blind.Costs)
+	}
 	long.StartCost = 1000 * time.Second
 	(&elasticPacer{}).setCosts(s, rows)
 	if got, want := -long.Costs[2], value(1, 2/12.); math.Abs(got-want) > 1e-12 {
