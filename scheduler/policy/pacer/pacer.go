@@ -24,7 +24,7 @@ var Info = policy.Info{
 }
 
 var options = []policy.Option{
-	{Name: "span", Default: "0", Max: 1, Doc: "0 for the mean completion time, 1 for the makespan: interpolates price, makespan, value and window towards 24, 30, 2.5 and 10800 unless given"},
+	{Name: "span", Default: "0", Max: 1, Doc: "0 for the mean completion time, 1 for the makespan: interpolates price, makespan, value and window towards 24, 60, 3 and 10800 unless given"},
 	{Name: "fairness", Default: "0", Max: 0.9, Doc: "0 minimises the mean completion time; higher values the sum over jobs of (completion time / time alone as submitted) to the power 1/(1-fairness), close to the worst ratio"},
 	{Name: "price", Default: "arrivals", Example: "12", Max: 1e6, Words: []string{"arrivals", "load"}, Doc: "price of the whole cluster, in waiting jobs (not the price of policy rubick); higher keeps jobs small. load: the mean number of jobs in the system. arrivals: of these, the share that came within the mean time until a job ends; times the share of devices that arrivals find in use, unless jobs wait. 12 with steps=unknown"},
 	{Name: "makespan", Default: "0", Max: 1e6, Doc: "cost of a second of makespan, in jobs; 1 with steps=unknown, and at least 1 while later arrivals have no price, unless given"},
@@ -81,8 +81,8 @@ const (
 	guessValue    = 0.5
 
 	priceAt1    = 24
-	makespanAt1 = 30
-	valueAt1    = 2.5
+	makespanAt1 = 60
+	valueAt1    = 3
 	windowAt1   = 10800
 )
 
@@ -197,14 +197,14 @@ func newPacer(d policy.Deps) (scheduler.Policy, error) {
 		if p.guess {
 			p.makespan = guessMakespan
 		}
-		p.makespan += span * span * (makespanAt1 - p.makespan)
+		p.makespan += math.Pow(span, 3) * (makespanAt1 - p.makespan)
 		p.lastMakespan = max(p.makespan, guessMakespan)
 	}
 	if !v.Given("value") {
 		if p.guess {
 			p.value = guessValue
 		}
-		p.value += span * (valueAt1 - p.value)
+		p.value += math.Pow(span, 1.5) * (valueAt1 - p.value)
 	}
 	if !v.Given("window") {
 		p.window *= math.Pow(windowAt1/p.window, span)

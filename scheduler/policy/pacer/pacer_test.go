@@ -334,11 +334,11 @@ func TestSpanOption(t *testing.T) {
 		{"pacer:price=load:value=3", 0, 0, 0, 1, 3, 3600, true, false},
 		{"pacer:steps=unknown", 12, 0, 1, 1, 0.5, 3600, false, false},
 		{"pacer:steps=unknown:price=load:makespan=0", 0, 0, 0, 0, 0.5, 3600, true, false},
-		{"pacer:span=1", 0, 1, 30, 30, 2.5, 10800, false, true},
-		{"pacer:span=0.5", 0, 0.5, 7.5, 7.5, 1.25, 3600 * math.Sqrt(3), false, true},
-		{"pacer:span=1:price=7:value=0", 7, 0, 30, 30, 0, 10800, false, false},
-		{"pacer:span=1:price=0", 0, 0, 30, 30, 2.5, 10800, false, false}, // no less of the makespan than with a price
-		{"pacer:span=0.1:price=0", 0, 0, 0.3, 1, 0.25, 3600 * math.Pow(3, 0.1), false, false},
+		{"pacer:span=1", 0, 1, 60, 60, 3, 10800, false, true},
+		{"pacer:span=0.5", 0, 0.5, 7.5, 7.5, 3 * math.Pow(0.5, 1.5), 3600 * math.Sqrt(3), false, true},
+		{"pacer:span=1:price=7:value=0", 7, 0, 60, 60, 0, 10800, false, false},
+		{"pacer:span=1:price=0", 0, 0, 60, 60, 3, 10800, false, false}, // no less of the makespan than with a price
+		{"pacer:span=0.1:price=0", 0, 0, 0.06, 1, 3 * math.Pow(0.1, 1.5), 3600 * math.Pow(3, 0.1), false, false},
 	} {
 		specs, err := policy.NewRegistry(Info).Parse(c.text)
 		if err != nil {
