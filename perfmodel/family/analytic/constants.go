@@ -86,6 +86,7 @@ type generation struct {
 	arch     string
 	units    float64 // streaming multiprocessors or compute units of the largest model
 	interBps float64 // network bandwidth per device if a Config has none, bytes/s
+	tensor   bool    // it has Tensor Cores
 	exps     float64 // time of the exponentials of attention over that of its multiplications, for heads 128 wide; 0 = not known
 
 	// Dense 16-bit and fp8 peak and power limit of the largest model, for variants without published rates.
@@ -100,13 +101,13 @@ type generation struct {
 var generations = [...]generation{
 	{arch: "Kepler", units: 13, interBps: 1.25e9},
 	{arch: "Pascal", units: 56, interBps: 6.25e9},
-	{arch: "Volta", units: 80, interBps: 6.25e9, peak16: 125e12, watts: 300},
-	{arch: "Turing", units: 68, interBps: 3.1e9},
-	{arch: "Ampere", units: 108, interBps: 25e9, exps: 0.25, peak16: 312e12, watts: 400},
-	{arch: "Ada", units: 142, interBps: 12.5e9, exps: 0.25},
-	{arch: "Hopper", units: 132, interBps: 50e9, exps: 0.5, peak16: 989e12, watts: 700, peak8: 1979e12},
-	{arch: "Blackwell", units: 148, interBps: 50e9, exps: 1, peak16: 2250e12, watts: 1000, peak8: 4500e12},
-	{arch: "Blackwell Ultra", units: 148, interBps: 100e9, exps: 0.5},
+	{arch: "Volta", tensor: true, units: 80, interBps: 6.25e9, peak16: 125e12, watts: 300},
+	{arch: "Turing", tensor: true, units: 68, interBps: 3.1e9},
+	{arch: "Ampere", tensor: true, units: 108, interBps: 25e9, exps: 0.25, peak16: 312e12, watts: 400},
+	{arch: "Ada", tensor: true, units: 142, interBps: 12.5e9, exps: 0.25},
+	{arch: "Hopper", tensor: true, units: 132, interBps: 50e9, exps: 0.5, peak16: 989e12, watts: 700, peak8: 1979e12},
+	{arch: "Blackwell", tensor: true, units: 148, interBps: 50e9, exps: 1, peak16: 2250e12, watts: 1000, peak8: 4500e12},
+	{arch: "Blackwell Ultra", tensor: true, units: 148, interBps: 100e9, exps: 0.5},
 	{arch: "CDNA2", units: 208, interBps: 25e9},
 	{arch: "CDNA3", units: 304, interBps: 50e9},
 	{arch: "CPU", units: 1, interBps: 1.25e9},
@@ -139,9 +140,13 @@ const (
 	bucket        = 40e6 // smallest number of parameters in a gradient bucket, Megatron Core's default;
 	bucketPerRank = 1e6  // it also grows with the data parallel size
 	alignment     = 64   // elements; a sharded width that is not a multiple of it cannot use the fast path of the tensor cores
-	flashBackward = 2.5  // backward over forward time of fused attention: five multiplications against two (Dao et al. 2022)
-	hostBps       = 16e9 // assumed host link of a device without a known one: PCIe 3.0 x16
-	pcieBps       = 12e9 // assumed rate between devices without a known link, bytes/s
+	// Tensor Cores multiply matrices with widths of a multiple of 16 bytes (NVIDIA's "Matrix Multiplication Background" guide).
+	// Without them a V100 does 31 of 125, an A100 78 of 312 TFLOP/s in 16 bits (NVIDIA's white papers of both).
+	tensorWidth        = 8 // elements of 16 bits
+	withoutTensorCores = 4
+	flashBackward      = 2.5  // backward over forward time of fused attention: five multiplications against two (Dao et al. 2022)
+	hostBps            = 16e9 // assumed host link of a device without a known one: PCIe 3.0 x16
+	pcieBps            = 12e9 // assumed rate between devices without a known link, bytes/s
 )
 
 // base holds the constants before training.

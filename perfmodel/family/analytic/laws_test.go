@@ -127,3 +127,49 @@ func TestQuantizedTraffic(t *testing.T) {
 	same(t, "all", all.Dense, 2*(own.all.Dense-own.all.Linear)+4.127/8*own.all.Linear)
 	same(t, "adapters", trained.Dense, 2*own.trained.Dense)
 }
+
+// TestBlockingLaunches: if the host waits for each kernel, its time adds to the device's.
+func TestBlockingLaunches(t *testing.T) {
+	k := base
+	c := perftest.GPT(spec.Plan{DP: 1, MicroBatch: 1, Precision: spec.BF16})
+	pr, p := counted(t, &k, c)
+	l := pr.work.layerOf(&pr.machine, p)
+	_, _, hidden := pr.layerSec(&l, p)
+	pr.machine.stack.blocking = true
+	_, _, launch := pr.layerSec(&l, p)
+	same(t, "launch", launch, 2*l.launch)
+	if hidden >= launch {
+		t.Errorf("%g s of launches ahead of the device, want fewer than the %g s of those waited for", hidden, launch)
+	}
+}
+
+// TestHeadsWithoutTensorCores: unfused attention of 16-bit heads that are no multiple of 8 wide is four times as slow on
+// devices with Tensor Cores.
+func TestHeadsWithoutTensorCores(t *testing.T) {
+	for _, of := range []struct {
+		arch      string
+		precision spec.Precision
+		want      float64
+	}{{"Ampere", spec.BF16, 4}, {"Ampere", spec.TF32, 1}, {"CDNA3", spec.BF16, 1}} {
+		at := func(width int) float64 {
+			c := perftest.GPT(spec.Plan{DP: 1, MicroBatch: 1, Precision: of.precision})
+			c.Framework, c.Accelerator.Arch = "Megatron-DeepSpeed@2021", of.arch
+			c.Model.Hidden, c.Model.Heads = 1200, 1200/width
+			k := base
+			pr, p := counted(t, &k, c)
+			return pr.work.layerOf(&pr.machine, p).attn
+		}
+		same(t, of.arch+" "+string(of.precision), at(150), of.want*at(120))
+	}
+}
+
+// TestAdapterDropout: dropout reads and writes the inputs of adapted matrices, and a mask of a byte, in both passes.
+func TestAdapterDropout(t *testing.T) {
+	c := perftest.GPT(spec.Plan{DP: 1, MicroBatch: 1, Precision: spec.BF16})
+	c.Model.Adapter = spec.Adapter{Kind: spec.LoRA, Rank: 16, Modules: spec.AdaptQKV}
+	pr, p := counted(t, plain(), c)
+	without := pr.work.layerOf(&pr.machine, p).adapters
+	pr.machine.stack.dropout = true
+	tokens := float64(p.MicroBatch) * pr.work.seq
+	same(t, "adapters", pr.work.layerOf(&pr.machine, p).adapters, without+10*tokens*pr.work.hidden/pr.machine.mem)
+}

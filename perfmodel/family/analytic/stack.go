@@ -28,6 +28,8 @@ type traits struct {
 	exposedEP float64 // share of the all-to-alls that the stack does not overlap
 	middle    bool    // stages before the last have more layers, see spec.Plan.StageLayers
 	sequence  bool    // TP implies sequence parallelism, even if the plan has none
+	dropout   bool    // of the inputs of adapters
+	blocking  bool    // the host waits for each kernel
 }
 
 type overlap int
@@ -44,12 +46,12 @@ func traitsOf(s *stack.Stack) traits {
 		gradients: p.Overlap == stack.Backward, deepSpeed: p.ZeRO == stack.DeepSpeed,
 		gradBytes: 2, unfused: p.Attention == stack.Unfused, torch: p.Attention == stack.Torch, fp8: p.Weights == stack.FP8 || p.Weights == stack.FP8Once, async: p.Attention == stack.Flash3 || p.Attention == stack.CuDNN, halfAgain: p.Recompute == stack.Operators || p.Recompute == stack.Blocks,
 		modules: p.Modules(), offloads: p.Activations == stack.Offloaded, core: s.OnCore(),
-		hybrid: p.ZeRO == stack.HSDP, sendAhead: p.Sends == stack.Ahead, middle: p.Stages == stack.Middle, sequence: p.Sequence == stack.Always,
+		hybrid: p.ZeRO == stack.HSDP, sendAhead: p.Sends == stack.Ahead, middle: p.Stages == stack.Middle, sequence: p.Sequence == stack.Always, dropout: p.Adapters == stack.Dropout, blocking: p.Launch == stack.Blocking,
 	}
 	switch p.Launch {
 	case stack.Compiled:
 		t.launch = launchCompiled
-	case stack.Fused:
+	case stack.Fused, stack.Blocking:
 		t.launch = launchLean
 	case stack.Graphs:
 		t.launch = launchGraph

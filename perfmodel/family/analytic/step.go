@@ -115,7 +115,7 @@ func (pr *Prepared) pace(p *spec.Plan, perLayer, head float64) (layers, headSec 
 
 // layerSec splits one layer and micro-batch into compute, recomputation, and the time that the device waits for
 // the host. Kernel launches run ahead of the device, so mostly the slower of the two counts: √(device² +
-// host²).
+// host²). A host that waits for each kernel does not run ahead, and both add up.
 func (pr *Prepared) layerSec(l *layer, p *spec.Plan) (compute, recompute, launch float64) {
 	compute, recompute = pr.kernelSec(l, p)
 	device, host := compute+recompute, 2*l.launch
@@ -124,6 +124,9 @@ func (pr *Prepared) layerSec(l *layer, p *spec.Plan) (compute, recompute, launch
 		host += l.launch
 	case spec.RecomputeSelective:
 		host += l.again.launch
+	}
+	if pr.machine.stack.blocking {
+		return compute, recompute, host
 	}
 	return compute, recompute, math.Sqrt(device*device+host*host) - device
 }

@@ -193,6 +193,9 @@ func (w *work) adapt(m *machine, p *spec.Plan, l *layer, n, elem float64) {
 	thin := func(share, n, in, out float64) {
 		one := m.gemm(m.peak16, n, r, in, elem) + m.gemm(m.peak16, n, out, r, elem)
 		l.adapters += share * (3*one + 3*elem*n*(in+out)/m.mem)
+		if m.stack.dropout { // forward a read, a write and a mask of one byte, backward as much
+			l.adapters += share * 2 * (2*elem + 1) * n * in / m.mem
+		}
 	}
 	mlp := func(share, n, in, inner float64) {
 		if share > 0 && inner > 0 {
@@ -281,7 +284,8 @@ func (w *work) experts(m *machine, p *spec.Plan, rate, n, elem float64) float64 
 // attention adds the attention core: 4·n·s·q/t FLOPs forward, 2·n·s·(q+o)/t if queries and outputs differ in width. A
 // fused kernel skips the masked half of a causal score matrix and keeps the scores on chip (Dao et al.,
 // "FlashAttention", 2022), and of packed documents all but the blocks on the diagonal, at the rate of sequences of their
-// length. Without one, the whole matrix is computed, written and read.
+// length. Without one, the whole matrix is computed, written and read, and heads of other widths than Tensor Cores take are
+// multiplied without these.
 func (w *work) attention(m *machine, p *spec.Plan, l *layer, n, elem float64) {
 	if w.attn == 0 {
 		return
@@ -293,6 +297,9 @@ func (w *work) attention(m *machine, p *spec.Plan, l *layer, n, elem float64) {
 		return
 	}
 	l.attn = flops / (m.wide(p.Precision) * m.k.unfusedShare)
+	if elem == 2 && m.gen.tensor && int(w.query/w.heads)%tensorWidth != 0 {
+		l.attn *= withoutTensorCores
+	}
 	l.attnBack = 2 * l.attn
 	l.attnMem = w.attn * m.k.unfusedPasses * elem * n * w.seq * w.heads / float64(p.TP) / m.mem
 	l.passes += l.attnMem

@@ -13,6 +13,7 @@ import (
 type Parts struct {
 	Attention string `json:"attention"`
 	Launch    string `json:"launch"`
+	Adapters  string `json:"adapters"`
 	Loss      string `json:"loss"`
 	Weights   string `json:"weights"`
 	Gradients string `json:"gradients"`
@@ -48,6 +49,8 @@ const (
 	Fused    = "fused"
 	Compiled = "compiled"
 	Graphs   = "graphs"
+	Blocking = "blocking"
+	Dropout  = "dropout"
 
 	Plain    = "plain"
 	Parallel = "parallel"
@@ -134,7 +137,12 @@ var kinds = []Kind{
 		{Name: Fused, Doc: "hand-written kernels for bias, dropout, GELU and norms"},
 		{Name: Compiled, Doc: "a compiler fuses operators"},
 		{Name: Graphs, Doc: "captured CUDA graphs, or one call per block"},
+		{Name: Blocking, Doc: "hand-written kernels, each waited for (CUDA_LAUNCH_BLOCKING=1)"},
 	}, func(p *Parts) *string { return &p.Launch }},
+	{"adapters", "what is done to the inputs of adapters", []Value{
+		{Name: None, Doc: "nothing"},
+		{Name: Dropout, Doc: "dropout, as MLPerf Training has it"},
+	}, func(p *Parts) *string { return &p.Adapters }},
 	{"loss", "cross entropy", []Value{
 		{Name: Plain, Doc: "PyTorch's: log-softmax and gradients in fp32"},
 		{Name: Parallel, Doc: "Megatron's, on logits split over TP: a 16-bit and an fp32 copy, and exponentials"},

@@ -39,7 +39,7 @@ type release struct {
 }
 
 // usual is a PyTorch program without further libraries.
-var usual = Parts{Attention: Unfused, Launch: Eager, Loss: Plain, Weights: Half, Gradients: FP32, Reduce: Half, Overlap: None, Optimizer: Adam,
+var usual = Parts{Attention: Unfused, Launch: Eager, Adapters: None, Loss: Plain, Weights: Half, Gradients: FP32, Reduce: Half, Overlap: None, Optimizer: Adam,
 	ZeRO: FSDP, TP: None, Sequence: Plan, CP: Ring, EP: None, Dispatch: AllToAll, Routing: Plain, Sends: After, Stages: Even, Recompute: Core, Activations: Kept, Gathered: Again, Outputs: Freed}
 
 // lines are the training stacks. Dates are those of the releases, or of the commits, that changed a part.
