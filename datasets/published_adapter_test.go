@@ -6,23 +6,23 @@ import (
 	"testing"
 )
 
-// TestRowsEightBitWeights: MLPerf 4.0's files say that NeMo's frozen weights are in fp8. Rows of other rounds and stacks,
-// rows that train all weights, and rows that state parts are as they are.
+// TestRowsEightBitWeights: MLPerf 4.0's files say that NeMo's frozen weights are in fp8; adapters of all rounds and stacks have
+// dropout. Rows that train all weights, and rows that state parts are as they are.
 func TestRowsEightBitWeights(t *testing.T) {
 	head := "row_id,source,framework,stack,adapter,notes,model,accelerator,num_gpus,tp,recompute,zero_stage,precision,seq_len,global_batch,step_time_s,status\n"
 	for cells, want := range map[string]string{
-		"mlcommons/training_results_v4.0,NeMo,,,LoRA rank 16":                 "weights=fp8-once",
-		"mlcommons/training_results_v4.0,NeMo,,lora:16,":                      "weights=fp8-once",
-		"mlcommons/training_results_v4.0,NeMo,,,task=LoRA":                    "weights=fp8-once",
-		"mlcommons/training_results_v4.0,NeMo@24.09,,lora:16,":                "weights=fp8-once",
-		"mlcommons/training_results_v4.0,NVIDIA NeMo,,lora:16,":               "weights=fp8-once",
+		"mlcommons/training_results_v4.0,NeMo,,,LoRA rank 16":                 "adapters=dropout weights=fp8-once",
+		"mlcommons/training_results_v4.0,NeMo,,lora:16,":                      "adapters=dropout weights=fp8-once",
+		"mlcommons/training_results_v4.0,NeMo,,,task=LoRA":                    "adapters=dropout weights=fp8-once",
+		"mlcommons/training_results_v4.0,NeMo@24.09,,lora:16,":                "adapters=dropout weights=fp8-once",
+		"mlcommons/training_results_v4.0,NVIDIA NeMo,,lora:16,":               "adapters=dropout weights=fp8-once",
 		"mlcommons/training_results_v4.0,NeMo,,,":                             "",
 		"mlcommons/training_results_v4.0,NeMo,,none,":                         "",
 		"mlcommons/training_results_v4.0,NeMo,weights=16bit,lora:16,":         "weights=16bit",
-		"mlcommons/training_results_v4.0,Megatron-LM,,lora:16,":               "",
-		"mlcommons/training_results_v4.0,,,lora:16,":                          "",
-		"mlcommons/training_results_v4.1,NeMo,,,LoRA rank 16":                 "",
-		"mlcommons/training_results_v5.1,NeMo,,lora:16,":                      "",
+		"mlcommons/training_results_v4.0,Megatron-LM,,lora:16,":               "adapters=dropout",
+		"mlcommons/training_results_v4.0,,,lora:16,":                          "adapters=dropout",
+		"mlcommons/training_results_v4.1,NeMo,,,LoRA rank 16":                 "adapters=dropout",
+		"mlcommons/training_results_v5.1,NeMo,,lora:16,":                      "adapters=dropout",
 		"mlcommons/training_results_v4.0,NeMo,launch=eager,,LoRA rank 16 fp8": "launch=eager",
 	} {
 		for _, outcome := range []string{"1,ok", ",oom"} { // of no effect

@@ -71,11 +71,11 @@ var shapeColumns = [...]struct {
 	{"vocab", func(m *spec.Model) *int { return &m.Vocab }},
 }
 
-// modelCells are the cells that identify a model: its name, parameters, sequence length and config
-// file, and shapeColumns.
+// modelCells are the cells that identify a model: its name, parameters, sequence length, config file and document, and
+// shapeColumns.
 type modelCells struct {
-	name, params, seq, config string
-	shape                     [len(shapeColumns)]string
+	name, params, seq, config, path string
+	shape                           [len(shapeColumns)]string
 }
 
 // modelMatch is the model of such columns, and what is assumed of it.
@@ -87,7 +87,7 @@ type modelMatch struct {
 // model returns the model of the config file; without one the catalog's model of that name if no recorded
 // figure contradicts it, else a model of the recorded figures. Results are cached by the cells.
 func (r *publishedRow) model() spec.Model {
-	key := modelCells{name: r.Need("model"), params: r.Str("params_b"), seq: r.Str("seq_len"), config: r.Str("config")}
+	key := modelCells{name: r.Need("model"), params: r.Str("params_b"), seq: r.Str("seq_len"), config: r.Str("config"), path: r.Str("source_path")}
 	for i, c := range shapeColumns {
 		key.shape[i] = r.Str(c.name)
 	}
@@ -225,6 +225,7 @@ func (r *publishedRow) recordedModel(name string) spec.Model {
 	for _, c := range shapeColumns {
 		*c.at(&m) = r.Count(c.name)
 	}
+	m = r.document().completed(m)
 	if m.Hidden > 0 {
 		m.Kind = spec.Decoder
 	}
@@ -353,7 +354,7 @@ func (r *publishedRow) usualNode(n, nodes int) int {
 // usual ones.
 func (r *publishedRow) node() (spec.Node, bool) {
 	acc := r.m.Config.Accelerator.Name
-	if name := r.source.nodes[acc]; name != "" {
+	if name := cmp.Or(r.document().nodes[acc], r.source.nodes[acc]); name != "" {
 		if n, err := catalog.Node(name); err == nil {
 			return n, true
 		}
@@ -364,6 +365,7 @@ func (r *publishedRow) node() (spec.Node, bool) {
 // linkOf is what determines the network of a row.
 type linkOf struct {
 	source      *publishedSource
+	document    string
 	accelerator string
 	rack        bool   // all inside one domain of the scale-up link
 	gbps        string // network of a node, as recorded
@@ -372,12 +374,15 @@ type linkOf struct {
 // link returns the known rates of the network of the source's machines.
 func (r *publishedRow) link() spec.Link {
 	acc := r.m.Config.Accelerator.Name
-	key := linkOf{r.source, acc, r.m.Config.Shape.Total() <= r.m.Config.Accelerator.ScaleUpDomain(), r.Str("network_gbps")}
+	key := linkOf{r.source, r.Str("source_path"), acc, r.m.Config.Shape.Total() <= r.m.Config.Accelerator.ScaleUpDomain(), r.Str("network_gbps")}
 	if l, ok := r.table.links[key]; ok {
 		return l
 	}
 	node, _ := r.node()
 	l := node.Link
+	if gbps := r.document().gbps[acc]; gbps > 0 {
+		l.InterBps = gbps * 1e9 / 8
+	}
 	if key.gbps != "" {
 		l.InterBps = r.AtLeast0("network_gbps") * 1e9 / 8
 	}

@@ -16,7 +16,7 @@ type publishedSource struct {
 	parts     string       // parts of the stack, whatever its name, in the form of package stack
 	noted     []notedParts // the same for rows with notes that say so
 	recipes   []recipe     // the same for rows with a recipe that says so
-	adapted   stackParts   // the same for rows that train adapters on one training stack
+	adapted   []stackParts // the same for rows that train adapters
 	dated     bool         // names of files in source_path end in the month of the run
 	memory    stack.Memory // what mem_gib counts, "" = what the training stack reports
 	folders   bool         // the training stack is the model's folder, "PyTorch/BERT"
@@ -43,7 +43,7 @@ type publishedSource struct {
 	adapters bool
 }
 
-// stackParts are parts of a training stack of a name.
+// stackParts are parts of a training stack of a name, "" = any.
 type stackParts struct{ name, parts string }
 
 // notedParts are parts of a training stack that some words in the notes of a row stand for.
@@ -55,13 +55,15 @@ type notedParts struct {
 // of reports whether a text states that stack.
 func (p *stackParts) of(framework string) bool {
 	s, _ := stack.Parse(framework) // with an error too, it has the name
-	return p.name != "" && s.Name == p.name
+	return p.name == "" || s.Name == p.name
 }
 
 // publishedSources is searched in order. Facts without a column come from:
 //
 //   - papers: the year in which they ran
-//   - bigscience: Jean Zay's nodes and the years 2021 and 2022, as its chronicles say
+//   - bigscience: Jean Zay's nodes and the years 2021 and 2022, as its chronicles say; on 320 and more A100, from February 20, 2022 on, runs
+//     hang without CUDA_LAUNCH_BLOCKING=1 (chronicles-prequel.md and tr11-176B-ml.slurm of train/tr11-176B-ml);
+//     publishedDocuments has more
 //   - fms-fsdp: the network its README states, 400 and 800 Gb/s per node, and
 //     torch.compile; notes say which models were sharded inside a node (HSDP)
 //   - InternEvo: four 100 Gb/s RoCE NICs per node, as its document says
@@ -77,6 +79,7 @@ func (p *stackParts) of(framework string) bool {
 //   - MLPerf Training 4.0: NeMo's LoRA keeps its frozen weights in fp8 without transposes (fp8_params and
 //     disable_parameter_transpose_cache in llama2_70b_lora/implementations/*/conf/megatron_gpt_peft_tuning_config.yaml
 //     of NVIDIA, Red Hat and GigaComputing); later rounds have other files
+//   - MLPerf Training: adapters have a dropout of 0.1 (mlcommons/training, llama2_70b_lora/README.md)
 //   - NeMo Framework Launcher: encoder_seq_length of its BERT configs
 //     (launcher_scripts/conf/training/bert); rows with binned lengths have at most
 //     that many tokens
@@ -92,8 +95,7 @@ func (p *stackParts) of(framework string) bool {
 var publishedSources = []*publishedSource{
 	{match: "2104.04473", table: "megatron_sc21", framework: "Megatron-LM@2021"},
 	{match: "2205.05198", table: "korthikanti_2205_05198", framework: "Megatron-LM@2022"},
-	{match: "bigscience", table: "bigscience", framework: "Megatron-DeepSpeed@2021",
-		nodes: map[string]string{"V100-SXM2-32GB": "Jean Zay V100", "V100-SXM2-16GB": "Jean Zay V100", "A100-80GB-SXM": "Jean Zay A100"}},
+	{match: "bigscience", table: "bigscience", framework: "Megatron-DeepSpeed@2021", nodes: jeanZay, noted: []notedParts{{regexp.MustCompile(`\b02-2\d\b.* 2022\b`), "launch=blocking"}}},
 	{match: "fms-fsdp", table: "fms_fsdp", framework: "FSDP@2024", parts: "launch=compiled", noted: []notedParts{{regexp.MustCompile(`\bHSDP\b`), "zero=hsdp"}},
 		nodes: map[string]string{"A100-80GB-SXM": "fms-fsdp A100", "H100-80GB-SXM": "fms-fsdp H100"}},
 	{match: "internevo", table: "internevo", framework: "InternEvo", nodes: map[string]string{"A100-80GB-SXM": "InternEvo A100"}},
@@ -110,7 +112,8 @@ var publishedSources = []*publishedSource{
 	{match: "megatron-bridge", table: "megatron_bridge", framework: "Megatron-Bridge", precision: spec.FP8, distributed: true, recipes: bridgeRecipes},
 	{match: "nemo-framework-launcher", table: "nemo_megatron_launcher", framework: "NeMo Megatron",
 		seqLens: map[string]int{"BERT-4B": 512, "BERT-20B": 512, "BERT-100B": 512}},
-	{match: "mlcommons/training_results_v4.0", framework: "mlcommons/training_results_v4.0", adapted: stackParts{"NeMo", "weights=fp8-once"}},
+	{match: "mlcommons/training_results_v4.0", framework: "mlcommons/training_results_v4.0", adapted: []stackParts{{"NeMo", "weights=fp8-once"}, {"", "adapters=dropout"}}},
+	{match: "mlcommons/training_results", framework: "mlcommons/training_results", adapted: []stackParts{{"", "adapters=dropout"}}},
 	{match: "nvidia/dgxc-benchmarking", table: "dgxc_benchmarking", framework: "NeMo", recipes: dgxcRecipes},
 	{match: "nvidia/nemo", table: "nemo_2407", framework: "NeMo"},
 	{match: "oneflow-inc/libai", table: "oneflow_libai", framework: "LiBai", releases: map[string]string{"Megatron-LM": "Megatron-LM@2022-03"}},

@@ -54,8 +54,12 @@ func (r *publishedRow) stated(framework string) string {
 		if r.recipe != nil {
 			parts += " " + r.recipe.parts
 		}
-		if adapter, _, _ := r.adapterText(); adapter != "" && adapter != "none" && r.source.adapted.of(framework) {
-			parts = r.source.adapted.parts
+		if adapter, _, _ := r.adapterText(); adapter != "" && adapter != "none" {
+			for _, a := range r.source.adapted {
+				if a.of(framework) {
+					parts += " " + a.parts
+				}
+			}
 		}
 	}
 	if s, err := stack.Parse(framework); err == nil && r.source.releases[s.Canonical()] != "" {
