@@ -11,7 +11,7 @@ type document struct {
 	shapes []documentedShape
 }
 
-// documentedShape completes the shape of networks whose rows record their width.
+// documentedShape completes the shape of networks with a recorded width.
 type documentedShape struct {
 	model         string // "" = any
 	hidden        int
@@ -48,7 +48,7 @@ var publishedDocuments = map[string]*document{
 	},
 }
 
-// document returns the document of the row, an empty one if nothing is known of it.
+// document returns the document of the row, an empty one if it is unknown.
 func (r *publishedRow) document() *document {
 	if d := publishedDocuments[r.Str("source_path")]; d != nil {
 		return d
