@@ -23,8 +23,8 @@ var jeanZay = map[string]string{"V100-SXM2-32GB": "Jean Zay V100", "V100-SXM2-16
 
 // publishedDocuments holds documents by column source_path. Those of bigscience-workshop/bigscience:
 //
-//   - V100: NCCL used one of the four network adapters of a node. A log of an all-reduce on 16 nodes has all channels on one
-//     adapter, and 55 Gb/s (experiments/bandwidth/README.md and n16_32gb_all_reduce_bench.txt).
+//   - V100: an all-reduce on 16 nodes reaches 55 Gb/s, of four adapters of 100 Gb/s in a node that NCCL finds
+//     (experiments/bandwidth/README.md and n16_32gb_all_reduce_bench.txt), as if it used one of them.
 //   - A100: "all NHEADS=64 (above too)" in section "Final round comparison"; the network 14400 wide is that of the first
 //     runs, with 96 heads. Its layers vary with the stages. They follow from the printed TFLOPs, which count the parameters
 //     of the layers.

@@ -61,9 +61,9 @@ func (p *stackParts) of(framework string) bool {
 // publishedSources is searched in order. Facts without a column come from:
 //
 //   - papers: the year in which they ran
-//   - bigscience: Jean Zay's nodes and the years 2021 and 2022, as its chronicles say; on 320 and more A100, from February 20, 2022 on, runs
-//     hang without CUDA_LAUNCH_BLOCKING=1 (chronicles-prequel.md and tr11-176B-ml.slurm of train/tr11-176B-ml);
-//     publishedDocuments has more
+//   - bigscience: Jean Zay's nodes and the years 2021 and 2022, as its chronicles say; on 320 and more A100, from
+//     February 20, 2022 on, runs hang without CUDA_LAUNCH_BLOCKING=1 (chronicles-prequel.md and tr11-176B-ml.slurm of
+//     train/tr11-176B-ml); publishedDocuments has more
 //   - fms-fsdp: the network its README states, 400 and 800 Gb/s per node, and
 //     torch.compile; notes say which models were sharded inside a node (HSDP)
 //   - InternEvo: four 100 Gb/s RoCE NICs per node, as its document says
