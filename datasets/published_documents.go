@@ -21,7 +21,9 @@ type documentedShape struct {
 // jeanZay has the nodes of bigscience's machine.
 var jeanZay = map[string]string{"V100-SXM2-32GB": "Jean Zay V100", "V100-SXM2-16GB": "Jean Zay V100", "A100-80GB-SXM": "Jean Zay A100"}
 
-// publishedDocuments holds documents by column source_path. Those of bigscience-workshop/bigscience:
+// publishedDocuments holds documents by column source_path. Machines may be described elsewhere; of the shapes of networks
+// only what the document itself says counts, since scripts that it names may be of other runs. Those of
+// bigscience-workshop/bigscience:
 //
 //   - V100: an all-reduce on 16 nodes reaches 55 Gb/s, of four adapters of 100 Gb/s in a node that NCCL finds
 //     (experiments/bandwidth/README.md and n16_32gb_all_reduce_bench.txt), as if it used one of them.

@@ -46,10 +46,11 @@ type publishedSource struct {
 // stackParts are parts of a training stack of a name, "" = any.
 type stackParts struct{ name, parts string }
 
-// notedParts are parts of a training stack that some words in the notes of a row stand for.
+// notedParts are parts of a training stack that some words in the notes of a row on at least so many devices stand for.
 type notedParts struct {
-	words *regexp.Regexp
-	parts string
+	words   *regexp.Regexp
+	parts   string
+	devices int // 0 = any number
 }
 
 // of reports whether a text states that stack.
@@ -95,17 +96,17 @@ func (p *stackParts) of(framework string) bool {
 var publishedSources = []*publishedSource{
 	{match: "2104.04473", table: "megatron_sc21", framework: "Megatron-LM@2021"},
 	{match: "2205.05198", table: "korthikanti_2205_05198", framework: "Megatron-LM@2022"},
-	{match: "bigscience", table: "bigscience", framework: "Megatron-DeepSpeed@2021", nodes: jeanZay, noted: []notedParts{{regexp.MustCompile(`\b02-2\d\b.* 2022\b`), "launch=blocking"}}},
-	{match: "fms-fsdp", table: "fms_fsdp", framework: "FSDP@2024", parts: "launch=compiled", noted: []notedParts{{regexp.MustCompile(`\bHSDP\b`), "zero=hsdp"}},
+	{match: "bigscience", table: "bigscience", framework: "Megatron-DeepSpeed@2021", nodes: jeanZay, noted: []notedParts{{words: regexp.MustCompile(`\b02-2\d\b.* 2022\b`), parts: "launch=blocking", devices: 320}}},
+	{match: "fms-fsdp", table: "fms_fsdp", framework: "FSDP@2024", parts: "launch=compiled", noted: []notedParts{{words: regexp.MustCompile(`\bHSDP\b`), parts: "zero=hsdp"}},
 		nodes: map[string]string{"A100-80GB-SXM": "fms-fsdp A100", "H100-80GB-SXM": "fms-fsdp H100"}},
 	{match: "internevo", table: "internevo", framework: "InternEvo", nodes: map[string]string{"A100-80GB-SXM": "InternEvo A100"}},
 	{match: "internlm/xtuner", table: "xtuner_moe_h800", framework: "Megatron Core@2025-04", parts: "overlap=none routing=fused",
 		releases: map[string]string{"Megatron-LM": "Megatron Core@2025-04"}, noted: []notedParts{
-			{regexp.MustCompile(`\bdeepep\b`), "dispatch=per-node"},
-			{regexp.MustCompile(`\bzero(/tp)? overlap\b`), "overlap=backward"},
-			{regexp.MustCompile(`\bzero/tp overlap\b`), "tp=fused"},
-			{regexp.MustCompile(`\brecompute=select\b`), "recompute=moe_act+layernorm"},
-			{regexp.MustCompile(`\brecompute=moe\b`), "recompute=moe+layernorm"},
+			{words: regexp.MustCompile(`\bdeepep\b`), parts: "dispatch=per-node"},
+			{words: regexp.MustCompile(`\bzero(/tp)? overlap\b`), parts: "overlap=backward"},
+			{words: regexp.MustCompile(`\bzero/tp overlap\b`), parts: "tp=fused"},
+			{words: regexp.MustCompile(`\brecompute=select\b`), parts: "recompute=moe_act+layernorm"},
+			{words: regexp.MustCompile(`\brecompute=moe\b`), parts: "recompute=moe+layernorm"},
 		}},
 	{match: "lambdal/", table: "lambda_dl_benchmark", framework: "PyTorch", hostBatch: true},
 	{match: "litgpt", table: "litgpt", framework: "LitGPT", adapters: true},
@@ -120,8 +121,8 @@ var publishedSources = []*publishedSource{
 	{match: "simumax", table: "simumax_b200", framework: "Megatron Core", parts: "sequence=always cp=a2a overlap=none dispatch=all-to-all", memory: stack.Allocated,
 		devices: simumaxDevices},
 	{match: "torchtitan", table: "torchtitan", framework: "torchtitan", dated: true, stageBatches: true, noted: []notedParts{
-		{regexp.MustCompile(`\beager\b`), "launch=eager"},
-		{regexp.MustCompile(`(?i)\basync ?TP\b`), "tp=async"},
+		{words: regexp.MustCompile(`\beager\b`), parts: "launch=eager"},
+		{words: regexp.MustCompile(`(?i)\basync ?TP\b`), parts: "tp=async"},
 	}},
 	{match: "deeplearningexamples", table: "nvidia_dle", folders: true},
 

@@ -47,7 +47,7 @@ func (r *publishedRow) stated(framework string) string {
 	if parts == "" {
 		parts = r.source.parts
 		for _, n := range r.source.noted {
-			if n.words.MatchString(r.Str("notes")) {
+			if n.words.MatchString(r.Str("notes")) && r.Count("num_gpus") >= n.devices {
 				parts += " " + n.parts
 			}
 		}
