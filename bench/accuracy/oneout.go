@@ -203,7 +203,7 @@ func revealing(k int, must, aim, worst float64) Protocol {
 }
 
 // randomDraws is the number of draws of revealed rows.
-const randomDraws = 8
+const randomDraws = 32
 
 // standing returns the standing of a family on rows that the shipped priors were trained on. Constants of a
 // family that cannot be trained without a source depend on all of them.

@@ -136,8 +136,11 @@ type growth struct {
 }
 
 func (g *growth) grow(rows, asked []int, depth int) {
-	feature, cut, ok := g.split(rows)
-	if depth == 0 || !ok {
+	feature, cut, ok := 0, 0.0, false
+	if depth > 0 {
+		feature, cut, ok = g.split(rows)
+	}
+	if !ok {
 		sum := 0.0
 		for _, i := range rows {
 			sum += g.rest[i]
