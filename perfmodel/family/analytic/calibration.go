@@ -1,6 +1,7 @@
 package analytic
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -160,11 +161,11 @@ func (c *Calibration) findMode(ctx context.Context, prior bayes.Gaussian, weight
 	return p.FindMode()
 }
 
-// scale returns the factor on intervals with which nine in ten rows of some models fall inside if their whole source
-// is left out. left has the errors then. For each source it takes the 90 % quantile of |residual|/sd, and among sources
-// the upper quartile: a new source should be covered, and not only the average known one.
+// scale returns the factor on intervals with which a row of some models falls inside with a probability of 90 % if its whole
+// source is left out. left has the errors then. In the 90 % quantile of |residual|/sd all rows of a source together weigh as
+// much as the source of the next row, see hierarchicalQuantile.
 func (c *Calibration) scale(left []LeftOut, w *Widths, of func(*spec.Model) bool) float64 {
-	var quantiles []float64
+	var sources [][]float64
 	for _, l := range left {
 		var z []float64
 		for j, e := range l.Errors {
@@ -177,22 +178,39 @@ func (c *Calibration) scale(left []LeftOut, w *Widths, of func(*spec.Model) bool
 			load := LoadOf(&est.Parts, math.Exp(est.Log))
 			z = append(z, math.Abs(e)/math.Hypot(math.Sqrt(w.Variance(&load)), est.Between))
 		}
-		if len(z) == 0 {
-			continue
+		if len(z) > 0 {
+			sources = append(sources, z)
 		}
-		quantiles = append(quantiles, quantileOfNext(z, 0.9))
 	}
-	if len(quantiles) == 0 {
+	if len(sources) == 0 {
 		return stats.Normal90
 	}
-	return max(quantileOfNext(quantiles, 0.75), 1.2)
+	return max(hierarchicalQuantile(sources, 0.9), 1.2)
 }
 
-// quantileOfNext sorts v and returns the value below which a further one is with a probability of p, or the largest if v has
-// too few (Lei et al. 2018, section 2.2).
-func quantileOfNext(v []float64, p float64) float64 {
-	slices.Sort(v)
-	return v[min(int(math.Ceil(p*float64(len(v)+1))), len(v))-1]
+// hierarchicalQuantile returns the value below which a value of a further group is with a probability of p, if groups are
+// exchangeable (Lee, Barber and Willett 2023, "Distribution-free inference with hierarchical data", section 3). Too few groups
+// have no such value: then it is the largest of the same quantiles of each group (Lei et al. 2018, section 2.2).
+func hierarchicalQuantile(groups [][]float64, p float64) float64 {
+	type weighted struct{ value, weight float64 }
+	var all []weighted
+	largest := 0.0
+	for _, g := range groups {
+		slices.Sort(g)
+		n := len(g)
+		largest = max(largest, g[min(int(math.Ceil(p*float64(n+1))), n)-1])
+		for _, v := range g {
+			all = append(all, weighted{v, 1 / float64(n)})
+		}
+	}
+	slices.SortFunc(all, func(a, b weighted) int { return cmp.Compare(a.value, b.value) })
+	rest := p * float64(len(groups)+1)
+	for _, a := range all {
+		if rest -= a.weight; rest <= 1e-9 {
+			return a.value
+		}
+	}
+	return largest
 }
 
 // Arrange lays out the effects of the frameworks and sites of the rows and of others, and groups the rows by

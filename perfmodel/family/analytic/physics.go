@@ -141,7 +141,8 @@ type Widths struct {
 	Floor float64     `json:"floor"` // standard deviation that is added to every prediction
 	Scale float64     `json:"scale"` // half width over the standard deviation
 
-	// RoutedScale is the scale for networks with routed experts: their kernels and traffic differ more among stacks.
+	// RoutedScale is the scale for networks with routed experts: their kernels and traffic differ more among stacks. Rows of
+	// other networks count too, since few sources have such experts.
 	RoutedScale float64 `json:"routed_scale"`
 }
 

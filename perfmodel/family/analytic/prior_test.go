@@ -3,6 +3,7 @@ package analytic
 import (
 	"encoding/json"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 )
@@ -43,16 +44,55 @@ func TestSpreadOfCPUs(t *testing.T) {
 	}
 }
 
-// TestQuantileOfNext: of n values, a further one is as likely to be at each of the n+1 places. So three in
-// four are below the third of three, the ninth of eleven and the tenth of twelve; of two, none is.
-func TestQuantileOfNext(t *testing.T) {
+// TestHierarchicalQuantile: of n values, each its own group, a further one is as likely to be at each of the n+1 places. So
+// three in four are below the third of three, the ninth of eleven and the tenth of twelve; of two, none is, and the largest
+// counts.
+func TestHierarchicalQuantile(t *testing.T) {
 	for n, want := range map[int]float64{1: 1, 2: 2, 3: 3, 4: 4, 5: 5, 7: 6, 11: 9, 12: 10} {
-		v := make([]float64, n)
-		for i := range v {
-			v[i] = float64(n - i)
+		var v [][]float64
+		for i := range n {
+			v = append(v, []float64{float64(n - i)})
 		}
-		if got := quantileOfNext(v, 0.75); got != want {
+		if got := hierarchicalQuantile(v, 0.75); got != want {
 			t.Errorf("of %v: %g, want %g", v, got, want)
 		}
+	}
+	// A group of many rows weighs as much as one of one.
+	large := make([]float64, 90)
+	for i := range large {
+		large[i] = 100 + float64(i)
+	}
+	if got := hierarchicalQuantile([][]float64{large, {3}, {2}, {1}}, 0.6); got != 3 {
+		t.Errorf("%g, want 3, the third of four groups", got)
+	}
+	if got := hierarchicalQuantile([][]float64{large, {3}, {2}}, 0.9); got != 181 {
+		t.Errorf("of too few groups %g, want the 82nd of 90 values of a group", got)
+	}
+}
+
+// TestHierarchicalCoverage: with groups of many sizes, each of its own scale, nine in ten values of a new group are below the
+// quantile.
+func TestHierarchicalCoverage(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	group := func(n int) (out []float64) {
+		scale := math.Exp(0.7 * r.NormFloat64())
+		for range n {
+			out = append(out, scale*math.Abs(r.NormFloat64()))
+		}
+		return out
+	}
+	const draws, sources = 5000, 60
+	below := 0.0
+	for range draws {
+		var groups [][]float64
+		for range sources {
+			groups = append(groups, group(1+r.IntN(60)))
+		}
+		if group(1)[0] <= hierarchicalQuantile(groups, 0.9) {
+			below++
+		}
+	}
+	if got := below / draws; got < 0.89 || got > 0.9+2.0/(sources+1) { // the bounds of the theorem, and 2 standard errors
+		t.Errorf("%.3f of the values are below, want 0.9", got)
 	}
 }
