@@ -2868,6 +2868,7 @@ type Parts struct {
 	Weights       *string                `protobuf:"bytes,19,opt,name=weights,proto3,oneof" json:"weights,omitempty"`
 	Zero          *string                `protobuf:"bytes,20,opt,name=zero,proto3,oneof" json:"zero,omitempty"`
 	Stages        *string                `protobuf:"bytes,21,opt,name=stages,proto3,oneof" json:"stages,omitempty"`
+	Adapters      *string                `protobuf:"bytes,22,opt,name=adapters,proto3,oneof" json:"adapters,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3045,6 +3046,13 @@ func (x *Parts) GetZero() string {
 func (x *Parts) GetStages() string {
 	if x != nil && x.Stages != nil {
 		return *x.Stages
+	}
+	return ""
+}
+
+func (x *Parts) GetAdapters() string {
+	if x != nil && x.Adapters != nil {
+		return *x.Adapters
 	}
 	return ""
 }
@@ -3609,7 +3617,7 @@ const file_pacer_proto_rawDesc = "" +
 	"\n" +
 	"_frameworkB\x0e\n" +
 	"\f_probabilityB\r\n" +
-	"\v_step_ratio\"\xed\x06\n" +
+	"\v_step_ratio\"\x9b\a\n" +
 	"\x05Parts\x12%\n" +
 	"\vactivations\x18\x01 \x01(\tH\x00R\vactivations\x88\x01\x01\x12!\n" +
 	"\tattention\x18\x02 \x01(\tH\x01R\tattention\x88\x01\x01\x12\x13\n" +
@@ -3633,7 +3641,8 @@ const file_pacer_proto_rawDesc = "" +
 	"\x02tp\x18\x12 \x01(\tH\x11R\x02tp\x88\x01\x01\x12\x1d\n" +
 	"\aweights\x18\x13 \x01(\tH\x12R\aweights\x88\x01\x01\x12\x17\n" +
 	"\x04zero\x18\x14 \x01(\tH\x13R\x04zero\x88\x01\x01\x12\x1b\n" +
-	"\x06stages\x18\x15 \x01(\tH\x14R\x06stages\x88\x01\x01B\x0e\n" +
+	"\x06stages\x18\x15 \x01(\tH\x14R\x06stages\x88\x01\x01\x12\x1f\n" +
+	"\badapters\x18\x16 \x01(\tH\x15R\badapters\x88\x01\x01B\x0e\n" +
 	"\f_activationsB\f\n" +
 	"\n" +
 	"_attentionB\x05\n" +
@@ -3662,7 +3671,8 @@ const file_pacer_proto_rawDesc = "" +
 	"\n" +
 	"\b_weightsB\a\n" +
 	"\x05_zeroB\t\n" +
-	"\a_stages2\xbb\x01\n" +
+	"\a_stagesB\v\n" +
+	"\t_adapters2\xbb\x01\n" +
 	"\x05Pacer\x12>\n" +
 	"\aVersion\x12\x18.pacer.v1.VersionRequest\x1a\x19.pacer.v1.VersionResponse\x12.\n" +
 	"\x04Plan\x12\x15.pacer.v1.PlanRequest\x1a\x0f.pacer.v1.Plans\x12B\n" +
