@@ -38,7 +38,7 @@ func TestReadsWrittenCampaign(t *testing.T) {
 	}
 	var got state
 	pacer(&got, "explain", "--next", "2")
-	want := state{8, 57, []point{{"dp=2,tp=2,pp=1,mb=1,ga=1,precision=bf16"}, {"dp=4,tp=1,pp=1,mb=2,ga=1,zero=1,precision=bf16"}}}
+	want := state{8, 57, []point{{"dp=2,tp=2,pp=1,mb=1,ga=1,precision=bf16"}, {"dp=4,tp=1,pp=1,mb=2,ga=1,precision=bf16"}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("after 8 points (-want +got):\n%s", diff)
 	}

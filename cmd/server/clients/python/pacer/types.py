@@ -752,6 +752,7 @@ class Param(TypedDict):
 
 class Parts(TypedDict):
     activations: str
+    adapters: str
     attention: str
     cp: str
     dispatch: str
