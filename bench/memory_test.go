@@ -194,8 +194,8 @@ func TestOutOfMemory(t *testing.T) {
 		if share > limit.flagged {
 			t.Errorf("sure to %.2f: %.3f of the rows that ran flagged, want at most %.3f", limit.sure, share, limit.flagged)
 		}
-		if diff := cmp.Diff(limit.missed, all.missed); diff != "" || all.oom != 6 {
-			t.Errorf("sure to %.2f: missed of %d rows out of memory, want 6 (-want +got):\n%s", limit.sure, all.oom, diff)
+		if diff := cmp.Diff(limit.missed, all.missed); diff != "" || all.oom != 9 {
+			t.Errorf("sure to %.2f: missed of %d rows out of memory, want 9 (-want +got):\n%s", limit.sure, all.oom, diff)
 		}
 	}
 }
