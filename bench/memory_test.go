@@ -69,8 +69,8 @@ func TestMemory(t *testing.T) {
 	}
 	pooled := errs["pooled"]
 	t.Logf("90 %% intervals hold %.0f %%", 100*float64(covered)/float64(len(pooled)))
-	if len(pooled) != 76 {
-		t.Errorf("%d rows scored, want 76", len(pooled))
+	if len(pooled) != 113 {
+		t.Errorf("%d rows scored, want 113", len(pooled))
 	}
 	if m := meanOf(pooled); m > 0.065 {
 		t.Errorf("mean error %.3f, want at most 0.065", m)
