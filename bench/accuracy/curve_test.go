@@ -84,7 +84,8 @@ func TestCurvePoint(t *testing.T) {
 	}
 }
 
-// TestLearningCurves: after 30 rows of a source errors are lower than before, and than those of every rival.
+// TestLearningCurves: after 30 rows of a source errors are lower than before, and than those of every rival. Sources of
+// data/published are of many networks and machines, so that 30 rows at random say little of the rest; those of data/field are not.
 func TestLearningCurves(t *testing.T) {
 	shared := spectest.Shared(t)
 	points, err := LearningCurves(t.Context(), CurveOptions{Shared: shared, known: &trained})
@@ -96,13 +97,14 @@ func TestLearningCurves(t *testing.T) {
 		if p.Order == "random" && p.Model == "hybrid" && p.Rows == 5 && (p.Source == pooled || p.Scored+p.Refused >= pooledRows) {
 			scored[[2]string{p.Data, map[bool]string{true: pooled}[p.Source == pooled]}] += p.Scored
 		}
-		if p.Data == publishedDir {
-			at[curveLine{p.Source, p.Order, p.Model, p.Rows}] = p
-		}
+		at[curveLine{p.Data + "/" + p.Source, p.Order, p.Model, p.Rows}] = p
 	}
-	ours, before := at[curveLine{pooled, "random", "hybrid", 30}], at[curveLine{pooled, "random", "hybrid", 0}]
-	if !(ours.Mean.Value < 0.8*before.Mean.Value) || ours.Draws != randomDraws {
-		t.Errorf("30 rows: %+v, without rows %+v", ours, before)
+	for dir, most := range map[string]float64{publishedDir: 0.115, fieldDir: 0.04} { // mean error after 30 rows
+		all := dir + "/" + pooled
+		ours, before := at[curveLine{all, "random", "hybrid", 30}], at[curveLine{all, "random", "hybrid", 0}]
+		if !(ours.Mean.Value < min(most, before.Mean.Value)) || ours.Draws != randomDraws {
+			t.Errorf("%s: 30 rows: %+v, without rows %+v", dir, ours, before)
+		}
 	}
 	for _, dir := range []string{publishedDir, fieldDir} {
 		if all, sum := scored[[2]string{dir, pooled}], scored[[2]string{dir, ""}]; math.Abs(all-sum) > 1 {
@@ -111,7 +113,8 @@ func TestLearningCurves(t *testing.T) {
 	}
 	for _, r := range rivals {
 		for _, k := range CurveRows[1:] {
-			ours, other := at[curveLine{pooled, "random", "hybrid", k}], at[curveLine{pooled, "random", r.name, k}]
+			all := publishedDir + "/" + pooled
+			ours, other := at[curveLine{all, "random", "hybrid", k}], at[curveLine{all, "random", r.name, k}]
 			if !(ours.Mean.Value < other.Mean.Value) || other.Draws == 0 {
 				t.Errorf("%d rows: mean %.4f, of %s %.4f", k, ours.Mean.Value, r.name, other.Mean.Value)
 			}

@@ -34,6 +34,10 @@ type calibrated struct {
 	// Intervals are scaled by the errors of all rows. Only the uncertainty of traffic is scaled by those of whole steps: that
 	// ranks alone, which have none, are predicted well says nothing about it. Without ranks alone the two are the same.
 	all, whole spread
+
+	// most is the largest ratio of a left-out error to the half width without rows, and at least 1: where the rows are as near
+	// as an interval without them says, no interval is wider than it.
+	most float64
 }
 
 // spread scales intervals.
@@ -165,6 +169,11 @@ func (m *calibrated) score(ctx context.Context, c *analytic.Calibration) (err er
 		m.leftSD[i] = math.Sqrt(v[i])
 		m.ranks = append(m.ranks, c.Rows[i].Config.Alone())
 	}
+	m.most = 1
+	for i, e := range m.left {
+		wide := m.elsewhere.ScaleOf(c.Rows[i].Config.Model.Experts > 0) * math.Sqrt(m.elsewhere.Variance(&m.loads[i]))
+		m.most = max(m.most, math.Abs(e)/wide)
+	}
 	m.setScatter(gp.SquaredRatios(m.left, v))
 	if m.all.scale, err = m.all.cover(ctx); err != nil || m.whole.scatter == m.all.scatter {
 		m.whole.scale = m.all.scale
@@ -261,6 +270,9 @@ func (s *plans) logTime(p *spec.Plan, e *analytic.Estimate) (mean, half float64,
 		}
 		run := max(s.residual.Kernel.Noise, gp.RepeatSD) // of a single run, as in the left-out errors that set the scale
 		half = math.Hypot(half, s.all.scale*math.Sqrt(near*near*(v+run*run)+beyond.widening()))
+		if s.wide != nil {
+			half = min(half, s.most*s.elsewhere.HalfWidth(s.of.Model.Experts > 0, &e.Parts, total))
+		}
 	}
 	if e.Between > 0 {
 		half = math.Hypot(half, stats.Normal90*e.Between)

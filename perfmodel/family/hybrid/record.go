@@ -29,6 +29,7 @@ type fileRecord struct {
 	Widths     []analytic.Widths   `json:"widths,omitempty"` // of each site
 	Scale      float64             `json:"scale,omitempty"`
 	ScaleWhole float64             `json:"scale_whole,omitempty"` // 0 = Scale
+	Most       float64             `json:"most,omitempty"`
 	Kernel     gp.Kernel           `json:"kernel,omitzero"`
 	Points     []pointRecord       `json:"points,omitempty"`
 	Memory     *memory.Calibration `json:"memory,omitempty"`
@@ -66,7 +67,7 @@ func (h *Model) MarshalBinary() ([]byte, error) {
 		if m.whole != m.all {
 			r.ScaleWhole = m.whole.scale
 		}
-		r.Measured = m.layout.Measured
+		r.Measured, r.Most = m.layout.Measured, m.most
 		r.Kernel = m.residual.Kernel
 		for _, s := range m.layout.Sites {
 			r.Sites = append(r.Sites, [2]string{s.Framework, s.Accelerator})
@@ -123,7 +124,7 @@ func (p *Prior) loadCalibrated(r *fileRecord) (*calibrated, error) {
 		return p.uncalibrated(), nil
 	}
 	m := &calibrated{layout: analytic.Layout{Frameworks: r.Frameworks, Measured: r.Measured}, x: r.X, wide: map[analytic.Site]analytic.Widths{}, elsewhere: p.consts.Widths}
-	m.all.scale, m.whole.scale = r.Scale, cmp.Or(r.ScaleWhole, r.Scale)
+	m.all.scale, m.whole.scale, m.most = r.Scale, cmp.Or(r.ScaleWhole, r.Scale), r.Most
 	for i, s := range r.Sites {
 		m.layout.Sites = append(m.layout.Sites, siteAt(s))
 		if i < len(r.Widths) {
@@ -136,7 +137,7 @@ func (p *Prior) loadCalibrated(r *fileRecord) (*calibrated, error) {
 		}
 		m.layout.Evidence[siteAt(e.Site)] = e.Evidence
 	}
-	bad := len(m.x) != m.layout.Size() || len(r.Widths) != len(r.Sites) || !(r.Scale > 0 && r.Scale < 1000) || !(r.ScaleWhole >= 0 && r.ScaleWhole < 1000)
+	bad := len(m.x) != m.layout.Size() || len(r.Widths) != len(r.Sites) || !(r.Scale > 0 && r.Scale < 1000) || !(r.ScaleWhole >= 0 && r.ScaleWhole < 1000) || !(r.Most >= 1 && r.Most < 1e6)
 	for _, v := range m.x {
 		bad = bad || !(math.Abs(v) < 50)
 	}
