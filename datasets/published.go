@@ -9,6 +9,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -250,6 +251,9 @@ func (r *publishedRow) outcome() {
 	switch {
 	case sec > 0 && sec <= maxStepSec:
 		r.m.StepSec = []float64{sec}
+		if sd := r.document().noise; sd > 0 {
+			r.m.Env[spec.EnvStepNoise] = strconv.FormatFloat(sd, 'g', -1, 64)
+		}
 	case sec != 0:
 		r.Fail("step_time_s", fmt.Errorf("gives a step of %g s", sec))
 	case r.m.PeakBytes == 0:

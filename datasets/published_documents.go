@@ -9,6 +9,7 @@ type document struct {
 	nodes  map[string]string
 	gbps   map[string]float64
 	shapes []documentedShape
+	noise  float64 // standard deviation of ln(step time) between runs
 }
 
 // documentedShape completes the shape of networks with a recorded width.
@@ -25,6 +26,8 @@ var jeanZay = map[string]string{"V100-SXM2-32GB": "Jean Zay V100", "V100-SXM2-16
 // only what the document itself says counts, since scripts that it names may be of other runs. Those of
 // bigscience-workshop/bigscience:
 //
+//   - V100: the same test is 40 % faster or slower at different times of the day, since others share the network ("Apples and
+//     Oranges"): a uniform error of ln 1.4 has a standard deviation of 0.2
 //   - V100: an all-reduce on 16 nodes reaches 55 Gb/s, of four adapters of 100 Gb/s in a node that NCCL finds
 //     (experiments/bandwidth/README.md and n16_32gb_all_reduce_bench.txt), as if it used one of them.
 //   - A100: "all NHEADS=64 (above too)" in section "Final round comparison"; the network 14400 wide is that of the first
@@ -34,6 +37,7 @@ var publishedDocuments = map[string]*document{
 	"experiments/gpt2.md": {
 		nodes: jeanZay,
 		gbps:  map[string]float64{"V100-SXM2-32GB": 100, "V100-SXM2-16GB": 100},
+		noise: 0.2,
 	},
 	"train/tr11-176B-ml/chronicles-prequel.md": {
 		nodes: jeanZay,

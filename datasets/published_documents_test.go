@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// TestDocuments: layers, heads and networks that a row lacks are those of its document, whatever its source and stack; what a
-// row records counts.
+// TestDocuments: layers, heads, networks and the noise of runs that a row lacks are those of its document, whatever its source
+// and stack; what a row records counts.
 func TestDocuments(t *testing.T) {
 	const chronicles, gpt2 = "train/tr11-176B-ml/chronicles-prequel.md", "experiments/gpt2.md"
-	const head = "row_id,source,model,params_b,layers,hidden,heads,seq_len,vocab,accelerator,num_nodes,gpus_per_node,num_gpus,tp,pp,recompute,zero_stage,precision,micro_batch,global_batch,network_gbps,notes,source_path\n"
+	const head = "row_id,step_time_s,source,model,params_b,layers,hidden,heads,seq_len,vocab,accelerator,num_nodes,gpus_per_node,num_gpus,tp,pp,recompute,zero_stage,precision,micro_batch,global_batch,network_gbps,notes,source_path\n"
 	for cells, want := range map[string]struct {
 		layers, heads int
 		gbps          float64
@@ -24,12 +24,15 @@ func TestDocuments(t *testing.T) {
 		"bigscience,GPT2-39B,39,48,8192,,1024,,V100-SXM2-32GB,8,4,32,4,8,full,0,fp16,4,512,,05-26," + gpt2:                        {48, 0, 100, ""},
 		"bigscience,GPT2-39B,39,48,8192,,1024,,V100-SXM2-32GB,8,4,32,4,8,full,0,fp16,4,512,200,05-26," + gpt2:                     {48, 0, 200, ""},
 	} {
-		rows, bad := readRows(t, "my.csv", head+"x,"+cells+"\n", false)
+		rows, bad := readRows(t, "my.csv", head+"x,12,"+cells+"\n", true)
 		if len(bad) != 0 || len(rows) != 1 {
 			t.Errorf("%s: %v", cells, bad)
 			continue
 		}
 		c := rows[0].Measurement.Config
+		if noise := rows[0].Measurement.StepNoise(); (noise == 0.2) != strings.HasSuffix(cells, gpt2) || noise != 0 && noise != 0.2 {
+			t.Errorf("%s: a noise of %g", cells, noise)
+		}
 		_, parts, _ := strings.Cut(c.Framework, " ")
 		if c.Model.Layers != want.layers || c.Model.Heads != want.heads || c.Link.InterBps*8/1e9 != want.gbps || parts != want.parts {
 			t.Errorf("%s: %d layers, %d heads, %g Gb/s, parts %q, want %+v", cells, c.Model.Layers, c.Model.Heads, c.Link.InterBps*8/1e9, parts, want)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
@@ -70,6 +71,18 @@ const EnvGlobalBatch = "global_batch"
 // EnvMemKind is the Env key of what PeakBytes counts: "allocated" (tensors), "reserved" (what the framework's
 // allocator holds) or "device" (all memory in use). Without it, PeakBytes is what the training stack reports.
 const EnvMemKind = "mem_kind"
+
+// EnvStepNoise is the Env key of the standard deviation of ln(step time) between runs that the source states, such as of a
+// machine with a network shared with others.
+const EnvStepNoise = "step_noise"
+
+// StepNoise returns the value of EnvStepNoise, 0 if the source states none or no number from 0 to 10.
+func (m *Measurement) StepNoise() float64 {
+	if sd, err := strconv.ParseFloat(m.Env[EnvStepNoise], 64); err == nil && sd > 0 && sd <= 10 {
+		return sd
+	}
+	return 0
+}
 
 // WrongConfig reports whether m probably ran another configuration than it records. Such a row is doubted, and
 // look-ups skip it too.

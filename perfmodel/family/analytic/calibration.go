@@ -95,6 +95,13 @@ func NewCalibration(ctx context.Context, rows []spec.Measurement) (*Calibration,
 			return nil, err
 		}
 		c.add(&m, &pr, &p, math.Log(m.MedianStepSec()))
+		if sd := m.StepNoise(); sd > 0 {
+			c.Noise = append(c.Noise, make([]float64, len(c.Rows)-len(c.Noise))...)
+			c.Noise[len(c.Rows)-1] = sd
+		}
+	}
+	if c.Noise != nil {
+		c.Noise = append(c.Noise, make([]float64, len(c.Rows)-len(c.Noise))...)
 	}
 	return c, nil
 }
@@ -176,7 +183,11 @@ func (c *Calibration) scale(left []LeftOut, w *Widths, of func(*spec.Model) bool
 			p := c.plan[i]
 			est := c.opened[i].at(&p, &base)
 			load := LoadOf(&est.Parts, math.Exp(est.Log))
-			z = append(z, math.Abs(e)/math.Hypot(math.Sqrt(w.Variance(&load)), est.Between))
+			sd := math.Hypot(math.Sqrt(w.Variance(&load)), est.Between)
+			if c.Noise != nil {
+				sd = math.Hypot(sd, c.Noise[i])
+			}
+			z = append(z, math.Abs(e)/sd)
 		}
 		if len(z) > 0 {
 			sources = append(sources, z)

@@ -113,7 +113,7 @@ func TestWholePlansFromAlone(t *testing.T) {
 			}
 			text := fmt.Sprintf("share %g, %d ranks: before %s, after %s", share, n, before, after)
 			t.Log(text)
-			if after.error > 0.9*before.error || after.half > min(half*after.plans, 0.96*before.half) || after.inside < 0.9*after.plans {
+			if after.error > 0.9*before.error || after.half > min(half*after.plans, before.half) || after.inside < 0.9*after.plans {
 				t.Error(text)
 			}
 		}

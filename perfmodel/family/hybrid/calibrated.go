@@ -258,7 +258,7 @@ func (s *plans) logTime(p *spec.Plan, e *analytic.Estimate) (mean, half float64,
 		beyond &^= anotherModel // the analytic model predicts other models from their shape
 		half = s.elsewhere.HalfWidth(s.of.Model.Experts > 0, &e.Parts, total)
 	} else {
-		load, near := analytic.LoadOf(&e.Parts, total), 1.0
+		load, near, before := analytic.LoadOf(&e.Parts, total), 1.0, s.elsewhere.HalfWidth(s.of.Model.Experts > 0, &e.Parts, total)
 		r, v := s.residual.PredictAt(&at, s.site, load[:])
 		mean += r
 		if s.wide != nil {
@@ -266,13 +266,11 @@ func (s *plans) logTime(p *spec.Plan, e *analytic.Estimate) (mean, half float64,
 			v += s.wide.Variance(&load)
 			half = s.trafficHalf(&at, &load, near)
 		} else {
-			half = s.elsewhere.HalfWidth(s.of.Model.Experts > 0, &e.Parts, total)
+			half = before
 		}
 		run := max(s.residual.Kernel.Noise, gp.RepeatSD) // of a single run, as in the left-out errors that set the scale
 		half = math.Hypot(half, s.all.scale*math.Sqrt(near*near*(v+run*run)+beyond.widening()))
-		if s.wide != nil {
-			half = min(half, s.most*s.elsewhere.HalfWidth(s.of.Model.Experts > 0, &e.Parts, total))
-		}
+		half = min(half, s.most*before)
 	}
 	if e.Between > 0 {
 		half = math.Hypot(half, stats.Normal90*e.Between)

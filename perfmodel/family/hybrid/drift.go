@@ -92,11 +92,15 @@ func (f *followed) merge(ctx context.Context, rows []spec.Measurement) (err erro
 	if f.fit, err = analytic.NewCalibration(ctx, append(slices.Clip(f.current), old...)); err != nil || len(old) == 0 {
 		return err
 	}
-	f.fit.Noise = make([]float64, len(f.fit.Rows))
+	if f.fit.Noise == nil {
+		f.fit.Noise = make([]float64, len(f.fit.Rows))
+	}
 	for i := range f.fit.Rows {
-		if f.fit.Noise[i], err = f.noise(&f.fit.Rows[i]); err != nil {
+		shift, err := f.noise(&f.fit.Rows[i])
+		if err != nil {
 			return err
 		}
+		f.fit.Noise[i] = math.Hypot(f.fit.Noise[i], shift)
 	}
 	return nil
 }
