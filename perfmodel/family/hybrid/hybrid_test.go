@@ -332,7 +332,7 @@ func smallRecord() fileRecord {
 	l := analytic.Layout{Frameworks: []string{"F"}, Sites: []analytic.Site{{Framework: "F", Accelerator: "A"}}}
 	r := fileRecord{Version: recordVersion, Prior: analytic.Shipped().Training.Hash, Params: analytic.ParamNames(), Frameworks: l.Frameworks,
 		Sites: [][2]string{{"F", "A"}}, X: make([]float64, l.Size()), Widths: make([]analytic.Widths, 1), Scale: 1.5, Kernel: gp.Untaught().Mean,
-		Points: []pointRecord{{E: 0.2}}}
+		Most: 1, Points: []pointRecord{{E: 0.2}}}
 	r.X[0] = 0.1
 	return r
 }
@@ -343,6 +343,7 @@ func TestHybridLoadRefuses(t *testing.T) {
 		"scale of zero":           func(r *fileRecord) { r.Scale = 0 },
 		"negative scale":          func(r *fileRecord) { r.Scale = -1 },
 		"scale beyond all bounds": func(r *fileRecord) { r.Scale = 1e300 },
+		"narrower than all rows":  func(r *fileRecord) { r.Most = 0.5 },
 		"kernel without spread":   func(r *fileRecord) { r.Kernel.Spread = 0 },
 		"kernel of huge spread":   func(r *fileRecord) { r.Kernel.Spread = 1e200 },
 		"kernel that grows":       func(r *fileRecord) { r.Kernel.Weights[3] = -1 },
