@@ -197,7 +197,7 @@ func newPacer(d policy.Deps) (scheduler.Policy, error) {
 		if p.guess {
 			p.makespan = guessMakespan
 		}
-		p.makespan += math.Pow(span, 3) * (makespanAt1 - p.makespan)
+		p.makespan += span * span * span * (makespanAt1 - p.makespan)
 		p.lastMakespan = max(p.makespan, guessMakespan)
 	}
 	if !v.Given("value") {
