@@ -23,6 +23,8 @@ func TestRowsEightBitWeights(t *testing.T) {
 		"mlcommons/training_results_v4.0,,,lora:16,":                          "adapters=dropout",
 		"mlcommons/training_results_v4.1,NeMo,,,LoRA rank 16":                 "adapters=dropout",
 		"mlcommons/training_results_v5.1,NeMo,,lora:16,":                      "adapters=dropout",
+		"mlcommons/training_results_v5.1,Megatron-LM,,lora:16,":               "adapters=dropout weights=fp8-once",
+		"mlcommons/training_results_v5.0,Megatron-LM,,lora:16,":               "adapters=dropout",
 		"mlcommons/training_results_v4.0,NeMo,launch=eager,,LoRA rank 16 fp8": "launch=eager",
 	} {
 		for _, outcome := range []string{"1,ok", ",oom"} { // of no effect

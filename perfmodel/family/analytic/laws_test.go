@@ -173,3 +173,27 @@ func TestAdapterDropout(t *testing.T) {
 	tokens := float64(p.MicroBatch) * pr.work.seq
 	same(t, "adapters", pr.work.layerOf(&pr.machine, p).adapters, without+10*tokens*pr.work.hidden/pr.machine.mem)
 }
+
+// TestLastBackwards: with interleaved stages gradients are reduced behind all chunks but one of as many micro-batches as there
+// are stages, and a micro-batch of the last one.
+func TestLastBackwards(t *testing.T) {
+	for _, of := range []struct {
+		plan spec.Plan
+		want float64
+	}{
+		{spec.Plan{PP: 1, AccumSteps: 8}, 1},
+		{spec.Plan{PP: 8, AccumSteps: 32}, 1},
+		{spec.Plan{PP: 8, AccumSteps: 32, VirtualStages: 4}, 6.25},
+		{spec.Plan{PP: 2, AccumSteps: 2, VirtualStages: 20}, 1.95},
+	} {
+		same(t, of.plan.String(), lastBackwards(&of.plan), of.want)
+	}
+	c := perftest.GPT(spec.Plan{DP: 16, PP: 2, MicroBatch: 1, AccumSteps: 2, ZeRO: 1, Precision: spec.BF16})
+	c.Framework = "Megatron Core"
+	pr, p := counted(t, &base, c)
+	even := pr.parts(p).DP
+	p.VirtualStages = 2
+	if interleaved := pr.parts(p).DP; !(interleaved < even) {
+		t.Errorf("%g s of exposed traffic with interleaved stages, %g without", interleaved, even)
+	}
+}

@@ -72,7 +72,7 @@ func (pr *Prepared) partsAt(p *spec.Plan, f *fixed) Parts {
 
 	backward := (l.backward*l.forward+l.attnBack)*pace + paceHead*2/3
 	out.Pipeline = pr.pipelineSec(p, mean*perLayer+c.head/float64(p.PP), (l.backward-1)*mean*l.forward+c.head/3/float64(p.PP))
-	out.DP = pr.machine.exposedTraffic(&f.traffic, backward, out.Compute+out.Recompute+out.TP)
+	out.DP = pr.machine.exposedTraffic(&f.traffic, lastBackwards(p)*backward, out.Compute+out.Recompute+out.TP)
 	if pr.machine.stack.offloads {
 		out.Offload += micro * pace * pr.activationSec(p, l)
 	}
@@ -242,8 +242,17 @@ type traffic struct {
 	all    bool    // of the whole step, else of the last backward pass
 }
 
-// exposedTraffic returns the part of t on the critical path, in seconds. backward is the backward pass of one micro-batch
-// on the busiest stage, all is the compute of the whole step, both in seconds.
+// lastBackwards returns the backward passes of micro-batches through a stage that follow the first complete gradients. It is one
+// without interleaving. Interleaved stages take as many micro-batches as there are stages through one chunk of layers, then
+// through the one before it (Narayanan et al. 2021, section 2.2): gradients of a chunk are complete while those micro-batches
+// have all other chunks ahead.
+func lastBackwards(p *spec.Plan) float64 {
+	v := float64(max(p.VirtualStages, 1))
+	return (1 + (v-1)*float64(min(p.PP, p.AccumSteps))) / v
+}
+
+// exposedTraffic returns the part of t on the critical path, in seconds. backward is the compute of the busiest stage after the
+// first complete gradients, all that of the whole step, both in seconds.
 func (m *machine) exposedTraffic(t *traffic, backward, all float64) float64 {
 	if t.all {
 		backward = all

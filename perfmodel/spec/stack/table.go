@@ -88,7 +88,7 @@ var lines = []line{
 		{"25.04", "2025-04", "dispatch=per-node"},
 	}},
 	{name: "Megatron-Bridge", aliases: []string{"Megatron Bridge", "NeMo Megatron-Bridge"}, source: "github.com/NVIDIA-NeMo/Megatron-Bridge, scripts/performance", releases: []release{
-		{"25.09", "2025-09", nemo + " attention=cudnn gradients=16bit dispatch=per-node routing=fused"},
+		{"25.09", "2025-09", nemo + " attention=cudnn gradients=16bit weights=fp8 dispatch=per-node routing=fused"},
 		{"26.06", "2026-06", "routing=graphs ep=backward"},
 	}},
 	{name: "Megatron-DeepSpeed", aliases: []string{"GPT-NeoX", "BigScience Megatron-DeepSpeed"}, source: "github.com/deepspeedai/Megatron-DeepSpeed; github.com/bigscience-workshop/Megatron-DeepSpeed", end: "2024-06", releases: []release{
