@@ -235,31 +235,6 @@ func (pr *Prepared) owned(p *spec.Plan) (o owned) {
 	return o
 }
 
-// traffic is that of a step, and how much of it compute hides.
-type traffic struct {
-	sec    float64
-	hidden float64 // share of compute that it can overlap
-	all    bool    // of the whole step, else of the last backward pass
-}
-
-// lastBackwards returns the backward passes of micro-batches through a stage that follow the first complete gradients. It is one
-// without interleaving. Interleaved stages take as many micro-batches as there are stages through one chunk of layers, then
-// through the one before it (Narayanan et al. 2021, section 2.2): gradients of a chunk are complete while those micro-batches
-// have all other chunks ahead.
-func lastBackwards(p *spec.Plan) float64 {
-	v := float64(max(p.VirtualStages, 1))
-	return (1 + (v-1)*float64(min(p.PP, p.AccumSteps))) / v
-}
-
-// exposedTraffic returns the part of t on the critical path, in seconds. backward is the compute of the busiest stage after the
-// first complete gradients, all that of the whole step, both in seconds.
-func (m *machine) exposedTraffic(t *traffic, backward, all float64) float64 {
-	if t.all {
-		backward = all
-	}
-	return m.exposed(t.sec, t.hidden*backward)
-}
-
 // dataTraffic returns the traffic of gradients, and of parameters under ZeRO, per step.
 //
 //	ZeRO 0     all-reduce of gradients
