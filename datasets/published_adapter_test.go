@@ -21,6 +21,7 @@ func TestRowsEightBitWeights(t *testing.T) {
 		"mlcommons/training_results_v4.0,NeMo,weights=16bit,lora:16,":         "weights=16bit",
 		"mlcommons/training_results_v4.0,Megatron-LM,,lora:16,":               "adapters=dropout",
 		"mlcommons/training_results_v4.0,,,lora:16,":                          "adapters=dropout",
+		"mlcommons/training_results_v4.1,,,lora:16,":                          "adapters=dropout",
 		"mlcommons/training_results_v4.1,NeMo,,,LoRA rank 16":                 "adapters=dropout",
 		"mlcommons/training_results_v5.1,NeMo,,lora:16,":                      "adapters=dropout",
 		"mlcommons/training_results_v5.1,Megatron-LM,,lora:16,":               "adapters=dropout weights=fp8-once",
@@ -33,7 +34,10 @@ func TestRowsEightBitWeights(t *testing.T) {
 				t.Errorf("%s: %v", cells, bad)
 				continue
 			}
-			_, parts, _ := strings.Cut(rows[0].Measurement.Config.Framework, " ")
+			name, parts, _ := strings.Cut(rows[0].Measurement.Config.Framework, " ")
+			if source, given, _ := strings.Cut(cells, ","); strings.HasPrefix(given, ",") && name != source {
+				t.Errorf("%s: stack %q, want that of source %q alone", cells, name, source)
+			}
 			if parts != want {
 				t.Errorf("%s %s: stack %q, want parts %q", cells, outcome, rows[0].Measurement.Config.Framework, want)
 			}

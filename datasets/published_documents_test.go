@@ -39,3 +39,21 @@ func TestDocuments(t *testing.T) {
 		}
 	}
 }
+
+// TestDocumentsApart: rows of one table with the same model and machines are described by their own documents.
+func TestDocumentsApart(t *testing.T) {
+	const cells = ",12,,GPT-182B,182,78,13824,2048,250000,A100-80GB-SXM,48,8,384,8,6,full,1,fp16,4,2048,"
+	const head = "row_id,step_time_s,source,model,params_b,layers,hidden,seq_len,vocab,accelerator,num_nodes,gpus_per_node,num_gpus,tp,pp,recompute,zero_stage,precision,micro_batch,global_batch,source_path\n"
+	rows, bad := readRows(t, "my.csv", head+"x"+cells+"other.md\ny"+cells+"train/tr11-176B-ml/chronicles-prequel.md\n", true)
+	if len(bad) != 0 || len(rows) != 2 {
+		t.Fatalf("%d rows, %v", len(rows), bad)
+	}
+	for i, want := range []struct {
+		heads int
+		gbps  float64
+	}{{0, 1600}, {64, 400}} {
+		if c := rows[i].Measurement.Config; c.Model.Heads != want.heads || c.Link.InterBps*8/1e9 != want.gbps {
+			t.Errorf("row %d: %d heads, %g Gb/s, want %+v", i, c.Model.Heads, c.Link.InterBps*8/1e9, want)
+		}
+	}
+}

@@ -12,7 +12,7 @@ import (
 type publishedSource struct {
 	match     string       // in the lower-case source column
 	table     string       // name of a file without that column
-	framework string       // training stack, in the form of package stack
+	framework string       // training stack, in the form of package stack, "" = the source itself
 	parts     string       // parts of the stack, whatever its name, in the form of package stack
 	noted     []notedParts // the same for rows with notes that say so
 	recipes   []recipe     // the same for rows with a recipe that says so
@@ -116,9 +116,9 @@ var publishedSources = []*publishedSource{
 	{match: "megatron-bridge", table: "megatron_bridge", framework: "Megatron-Bridge", precision: spec.FP8, distributed: true, recipes: bridgeRecipes},
 	{match: "nemo-framework-launcher", table: "nemo_megatron_launcher", framework: "NeMo Megatron",
 		seqLens: map[string]int{"BERT-4B": 512, "BERT-20B": 512, "BERT-100B": 512}},
-	{match: "mlcommons/training_results_v4.0", framework: "mlcommons/training_results_v4.0", adapted: []stackParts{{"NeMo", "weights=fp8-once"}, {"", "adapters=dropout"}}},
-	{match: "mlcommons/training_results_v5.1", framework: "mlcommons/training_results_v5.1", adapted: []stackParts{{"Megatron-LM", "weights=fp8-once"}, {"", "adapters=dropout"}}},
-	{match: "mlcommons/training_results", framework: "mlcommons/training_results", adapted: []stackParts{{"", "adapters=dropout"}}},
+	{match: "mlcommons/training_results_v4.0", adapted: []stackParts{{"NeMo", "weights=fp8-once"}, {"", "adapters=dropout"}}},
+	{match: "mlcommons/training_results_v5.1", adapted: []stackParts{{"Megatron-LM", "weights=fp8-once"}, {"", "adapters=dropout"}}},
+	{match: "mlcommons/training_results", adapted: []stackParts{{"", "adapters=dropout"}}},
 	{match: "nvidia/dgxc-benchmarking", table: "dgxc_benchmarking", framework: "NeMo", recipes: dgxcRecipes},
 	{match: "nvidia/nemo", table: "nemo_2407", framework: "NeMo"},
 	{match: "oneflow-inc/libai", table: "oneflow_libai", framework: "LiBai", releases: map[string]string{"Megatron-LM": "Megatron-LM@2022-03"}},
@@ -140,15 +140,21 @@ var publishedSources = []*publishedSource{
 	{match: "nemo", framework: "NeMo"},
 }
 
-// sourceOf returns the facts about a source, found by its column, else by the name of the file. An
-// unknown source is its own framework, so that its rows share a calibration only with each other. In its name, @ and =
-// state no release and no part.
+// sourceOf returns the facts about a source, found by its column, else by the name of the file. A source of unknown stacks
+// is its own framework, so that its rows share a calibration only with each other. In its name, @ and = state no release and
+// no part.
 func sourceOf(source, table string) *publishedSource {
 	lower := strings.ToLower(source)
+	var own publishedSource
 	for _, s := range publishedSources {
 		if source != "" && strings.Contains(lower, s.match) || source == "" && s.table == table && s.table != "" {
-			return s
+			if s.framework != "" || s.folders {
+				return s
+			}
+			own = *s
+			break
 		}
 	}
-	return &publishedSource{framework: strings.NewReplacer("@", "", "=", "").Replace(source)}
+	own.framework = strings.NewReplacer("@", "", "=", "").Replace(source)
+	return &own
 }
