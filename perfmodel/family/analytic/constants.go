@@ -140,8 +140,9 @@ const (
 	bucket        = 40e6 // smallest number of parameters in a gradient bucket, Megatron Core's default;
 	bucketPerRank = 1e6  // it also grows with the data parallel size
 	alignment     = 64   // elements; a sharded width that is not a multiple of it cannot use the fast path of the tensor cores
-	// Tensor Cores multiply matrices with widths of a multiple of 16 bytes (NVIDIA's "Matrix Multiplication Background" guide).
-	// Without them a V100 does 31 of 125, an A100 78 of 312 TFLOP/s in 16 bits (NVIDIA's white papers of both).
+	// Tensor Cores multiply matrices with widths of a multiple of 16 bytes; cuBLAS 11 and later use them for others too, but less
+	// efficiently (NVIDIA's "Matrix Multiplication Background" guide), which is taken to be as slow. Without them a V100 does 31 of
+	// 125, an A100 78 of 312 TFLOP/s in 16 bits (NVIDIA's white papers of both).
 	tensorWidth        = 8 // elements of 16 bits
 	withoutTensorCores = 4
 	flashBackward      = 2.5  // backward over forward time of fused attention: five multiplications against two (Dao et al. 2022)

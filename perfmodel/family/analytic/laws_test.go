@@ -161,6 +161,15 @@ func TestHeadsWithoutTensorCores(t *testing.T) {
 		}
 		same(t, of.arch+" "+string(of.precision), at(150), of.want*at(120))
 	}
+	guessed := perftest.GPT(spec.Plan{DP: 1, MicroBatch: 1, Precision: spec.BF16})
+	guessed.Framework, guessed.Model.Hidden, guessed.Model.Heads = "Megatron-DeepSpeed@2021", 1600, 0
+	stated := guessed
+	stated.Model.Heads = 12 // of 133, as guessed
+	k := base
+	pr, p := counted(t, &k, guessed)
+	quick := pr.work.layerOf(&pr.machine, p).attn
+	pr, p = counted(t, &k, stated)
+	same(t, "guessed heads", pr.work.layerOf(&pr.machine, p).attn, 4*quick)
 }
 
 // TestAdapterDropout: dropout reads and writes the inputs of adapted matrices, and a mask of a byte, in both passes.
@@ -185,6 +194,7 @@ func TestLastBackwards(t *testing.T) {
 		{spec.Plan{PP: 8, AccumSteps: 32}, 1},
 		{spec.Plan{PP: 8, AccumSteps: 32, VirtualStages: 4}, 6.25},
 		{spec.Plan{PP: 2, AccumSteps: 2, VirtualStages: 20}, 1.95},
+		{spec.Plan{PP: 8, AccumSteps: 4, VirtualStages: 2}, 2.5}, // no more micro-batches than there are
 	} {
 		same(t, of.plan.String(), lastBackwards(&of.plan), of.want)
 	}

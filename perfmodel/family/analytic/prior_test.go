@@ -6,6 +6,9 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/internal/perftest"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
 func TestWidthsRefused(t *testing.T) {
@@ -94,5 +97,34 @@ func TestHierarchicalCoverage(t *testing.T) {
 	}
 	if got := below / draws; got < 0.89 || got > 0.9+2.0/(sources+1) { // the bounds of the theorem, and 2 standard errors
 		t.Errorf("%.3f of the values are below, want 0.9", got)
+	}
+}
+
+// TestNoiseOfRows: the noise that a source states is that of its row, also if the rows before it are left out.
+func TestNoiseOfRows(t *testing.T) {
+	row := func(noise string, covered bool) spec.Measurement {
+		c := perftest.GPT(spec.Plan{DP: 8, MicroBatch: 1, Precision: spec.BF16}.Normal())
+		if !covered {
+			c.Model = spec.Model{Name: "unknown", Kind: spec.Opaque}
+		}
+		m := perftest.Measured(c, 1)
+		m.Env = map[string]string{spec.EnvStepNoise: noise}
+		return m
+	}
+	for _, of := range []struct {
+		rows []spec.Measurement
+		want []float64
+	}{
+		{[]spec.Measurement{row("", true), row("", true)}, nil},
+		{[]spec.Measurement{row("", true), row("0.3", false), row("0.2", true), row("", true)}, []float64{0, 0.2, 0}},
+		{[]spec.Measurement{row("0.1", true), row("", true), row("0.2", true)}, []float64{0.1, 0, 0.2}},
+	} {
+		c, err := NewCalibration(t.Context(), of.rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(c.Noise, of.want) {
+			t.Errorf("noise %v of %d rows, want %v", c.Noise, len(c.Rows), of.want)
+		}
 	}
 }

@@ -21,6 +21,7 @@ func newWork(c *spec.Config, w *work) error {
 		query: float64(m.Heads) * d, kv: float64(m.KV()) * d, ffn: float64(m.FFN), up: 1,
 		vocab: float64(m.Vocab), cross: 1, scale: 1,
 		attn: 1, halves: 1, dense: 1,
+		odd: c.Model.Heads > 0 && m.Head()%tensorWidth != 0, // the width of guessed heads says nothing
 	}
 	w.adapter = m.Adapter
 	w.core = 2 * w.query

@@ -22,6 +22,7 @@ type work struct {
 	query  float64 // heads x head width
 	kv     float64 // key/value heads x head width
 	heads  float64
+	odd    bool        // heads have another width than Tensor Cores take
 	latent spec.Latent // KVRank 0 = other attention
 	core   float64     // width of queries and attention's output together, for the attention core
 	ffn    float64     // dense MLP inner width, 0 = none
@@ -297,7 +298,7 @@ func (w *work) attention(m *machine, p *spec.Plan, l *layer, n, elem float64) {
 		return
 	}
 	l.attn = flops / (m.wide(p.Precision) * m.k.unfusedShare)
-	if elem == 2 && m.gen.tensor && int(w.query/w.heads)%tensorWidth != 0 {
+	if elem == 2 && m.gen.tensor && w.odd {
 		l.attn *= withoutTensorCores
 	}
 	l.attnBack = 2 * l.attn
