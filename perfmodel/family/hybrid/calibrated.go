@@ -163,7 +163,7 @@ func (m *calibrated) score(ctx context.Context, c *analytic.Calibration) (err er
 	v := make([]float64, len(m.left))
 	for i, sd := range m.leftSD { // without the additional noise of outliers
 		v[i] = max(sd*sd-m.residual.ExtraSD[i]*m.residual.ExtraSD[i], gp.RepeatSD*gp.RepeatSD)
-		if c.Noise != nil { // of old rows
+		if c.Noise != nil { // of old rows and of runs
 			v[i] += c.Noise[i] * c.Noise[i]
 		}
 		m.leftSD[i] = math.Sqrt(v[i])
@@ -171,8 +171,11 @@ func (m *calibrated) score(ctx context.Context, c *analytic.Calibration) (err er
 	}
 	m.most = 1
 	for i, e := range m.left {
-		wide := m.elsewhere.ScaleOf(c.Rows[i].Config.Model.Experts > 0) * math.Sqrt(m.elsewhere.Variance(&m.loads[i]))
-		m.most = max(m.most, math.Abs(e)/wide)
+		sd := math.Sqrt(m.elsewhere.Variance(&m.loads[i]))
+		if c.Noise != nil {
+			sd = math.Hypot(sd, c.Noise[i])
+		}
+		m.most = max(m.most, math.Abs(e)/(m.elsewhere.ScaleOf(c.Rows[i].Config.Model.Experts > 0)*sd))
 	}
 	m.setScatter(gp.SquaredRatios(m.left, v))
 	if m.all.scale, err = m.all.cover(ctx); err != nil || m.whole.scatter == m.all.scatter {
