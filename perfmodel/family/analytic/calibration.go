@@ -168,6 +168,15 @@ func (c *Calibration) findMode(ctx context.Context, prior bayes.Gaussian, weight
 	return p.FindMode()
 }
 
+// scales returns the scale for networks without and with routed experts. The latter is no less than that of all rows, since
+// few sources have such experts.
+func (c *Calibration) scales(left []LeftOut, w *Widths) (dense, routed float64) {
+	every := func(*spec.Model) bool { return true }
+	experts := func(m *spec.Model) bool { return m.Experts > 0 }
+	dense = c.scale(left, w, func(m *spec.Model) bool { return !experts(m) })
+	return dense, max(c.scale(left, w, every), c.scale(left, w, experts))
+}
+
 // scale returns the factor on intervals with which a row of some models falls inside with a probability of 90 % if its whole
 // source is left out. left has the errors then. In the 90 % quantile of |residual|/sd all rows of a source together weigh as
 // much as the source of the next row, see hierarchicalQuantile.

@@ -138,6 +138,11 @@ func TestBlockingLaunches(t *testing.T) {
 	pr.machine.stack.blocking = true
 	_, _, launch := pr.layerSec(&l, p)
 	same(t, "launch", launch, 2*l.launch)
+	c.Framework = "Megatron-DeepSpeed@2021 launch=blocking"
+	stated, p := counted(t, &k, c)
+	if s := &stated.machine.stack; !s.blocking || s.launch != launchLean {
+		t.Errorf("launch=blocking: waited for: %t, kernels %v, want those written by hand", s.blocking, s.launch)
+	}
 	if hidden >= launch {
 		t.Errorf("%g s of launches ahead of the device, want fewer than the %g s of those waited for", hidden, launch)
 	}
@@ -178,7 +183,8 @@ func TestAdapterDropout(t *testing.T) {
 	c.Model.Adapter = spec.Adapter{Kind: spec.LoRA, Rank: 16, Modules: spec.AdaptQKV}
 	pr, p := counted(t, plain(), c)
 	without := pr.work.layerOf(&pr.machine, p).adapters
-	pr.machine.stack.dropout = true
+	c.Framework += " adapters=dropout"
+	pr, p = counted(t, plain(), c)
 	tokens := float64(p.MicroBatch) * pr.work.seq
 	same(t, "adapters", pr.work.layerOf(&pr.machine, p).adapters, without+10*tokens*pr.work.hidden/pr.machine.mem)
 }

@@ -125,10 +125,7 @@ func Train(ctx context.Context, rows []spec.Measurement, mem *memory.Calibration
 	wide := c.widths(&post.Gaussian, -1, -1, "", launchCompiled)
 	wide.Floor = rowNoise
 	left := c.leftOut(&post)
-	every := func(*spec.Model) bool { return true }
-	routed := func(m *spec.Model) bool { return m.Experts > 0 }
-	wide.Scale = c.scale(left, &wide, func(m *spec.Model) bool { return !routed(m) })
-	wide.RoutedScale = max(c.scale(left, &wide, every), c.scale(left, &wide, routed))
+	wide.Scale, wide.RoutedScale = c.scales(left, &wide)
 	hash, err := perfmodel.HashRows(ctx, c.Rows)
 	if err != nil {
 		return nil, nil, nil, err

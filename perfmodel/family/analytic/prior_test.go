@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/pacer-ml/pacer/perfmodel/internal/perftest"
@@ -126,5 +127,49 @@ func TestNoiseOfRows(t *testing.T) {
 		if !slices.Equal(c.Noise, of.want) {
 			t.Errorf("noise %v of %d rows, want %v", c.Noise, len(c.Rows), of.want)
 		}
+	}
+}
+
+// TestScales: networks without routed experts have the scale of their own rows; those with them no less than that of all
+// rows, nor than that of their own. Noise that a source states is no error.
+func TestScales(t *testing.T) {
+	const sd = 0.1
+	type rows struct {
+		n      int // sources of one row
+		z      float64
+		routed bool
+		noise  float64 // in multiples of sd
+	}
+	for _, of := range []struct {
+		rows          []rows
+		dense, routed float64
+	}{
+		{[]rows{{9, 12, false, 0}, {1, 5, true, 0}, {1, 6, true, 0}}, 12, 12},
+		{[]rows{{30, 2, false, 0}, {1, 40, true, 0}}, 2, 40},
+		{[]rows{{9, 2, false, 0}, {9, 10, true, 0}}, 2, 10},
+		{[]rows{{9, 2, false, math.Sqrt(3)}, {9, 3, true, 0}}, 1.2, 3}, // 2 of a deviation twice as large
+	} {
+		var ms []spec.Measurement
+		var left []LeftOut
+		for _, r := range of.rows {
+			for range r.n {
+				c := perftest.GPT(spec.Plan{DP: 8, MicroBatch: 1, Precision: spec.BF16}.Normal())
+				if r.routed {
+					c.Model.Experts, c.Model.ExpertsPerToken, c.Model.ExpertFFN = 8, 2, 4096
+				}
+				m := perftest.Measured(c, 10)
+				m.Env = map[string]string{spec.EnvStepNoise: strconv.FormatFloat(r.noise*sd, 'g', -1, 64)}
+				left = append(left, LeftOut{Rows: []int{len(ms)}, Errors: []float64{r.z * sd}})
+				ms = append(ms, m)
+			}
+		}
+		c, err := NewCalibration(t.Context(), ms)
+		if err != nil || len(c.Rows) != len(ms) {
+			t.Fatal(len(c.Rows), err)
+		}
+		c.Arrange()
+		dense, routed := c.scales(left, &Widths{Floor: sd})
+		same(t, "without experts", dense, of.dense)
+		same(t, "with experts", routed, of.routed)
 	}
 }
