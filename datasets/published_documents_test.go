@@ -17,6 +17,7 @@ func TestDocuments(t *testing.T) {
 	}{
 		"bigscience,GPT-194B,194,,14400,,2048,250000,A100-80GB-SXM,48,8,384,8,6,full,1,fp16,1,2048,,02-20 2022," + chronicles:     {78, 96, 400, "launch=blocking"},
 		"bigscience,GPT-200B,200,80,14400,96,2048,250000,A100-80GB-SXM,10,8,80,8,10,full,1,fp16,1,2048,,02-17 2022," + chronicles: {80, 96, 400, ""},
+		"bigscience,GPT-200B,200,,14400,,2048,250000,A100-80GB-SXM,39,8,312,8,3,full,1,fp16,1,2028,,02-20 2022," + chronicles:     {80, 96, 400, ""},
 		",GPT-182B,182,78,13824,,2048,250000,A100-80GB-SXM,48,8,384,8,6,full,1,fp16,4,2048,,02-23 2022," + chronicles:             {78, 64, 400, ""},
 		",GPT-182B,182,78,13824,96,2048,250000,A100-80GB-SXM,48,8,384,8,6,full,1,fp16,4,2048,,02-23 2022," + chronicles:           {78, 96, 400, ""},
 		",GPT-182B,182,78,13824,,2048,250000,A100-80GB-SXM,48,8,384,8,6,full,1,fp16,4,2048,,,other.md":                            {78, 0, 1600, ""},
@@ -32,6 +33,9 @@ func TestDocuments(t *testing.T) {
 		c := rows[0].Measurement.Config
 		if noise := rows[0].Measurement.StepNoise(); (noise == 0.2) != strings.HasSuffix(cells, gpt2) || noise != 0 && noise != 0.2 {
 			t.Errorf("%s: a noise of %g", cells, noise)
+		}
+		if strings.Contains(cells, "B,194,,") && c.Model.ParamCount != 0 {
+			t.Errorf("%s: %g parameters, want those of its layers", cells, c.Model.ParamCount)
 		}
 		_, parts, _ := strings.Cut(c.Framework, " ")
 		if c.Model.Layers != want.layers || c.Model.Heads != want.heads || c.Link.InterBps*8/1e9 != want.gbps || parts != want.parts {
