@@ -272,3 +272,21 @@ func (c *Calibration) Loads(x []float64) (loads []Load, sites []int) {
 	}
 	return loads, sites
 }
+
+// HalfWidths returns half the width of the 90 % interval of every row under the prior p, with its noise. Weigh comes later.
+func (c *Calibration) HalfWidths(p *Prior) []float64 {
+	out, x := make([]float64, len(c.Rows)), p.DistributionOf(&c.Layout).Mean
+	for g := range c.groups {
+		k := c.constantsOf(&c.groups[g], x)
+		for _, i := range c.groups[g].rows {
+			plan := c.plan[i]
+			e := c.opened[i].at(&plan, &k)
+			routed := c.Rows[i].Config.Model.Experts > 0
+			out[i] = math.Hypot(p.Widths.HalfWidth(routed, &e.Parts, math.Exp(e.Log)), stats.Normal90*e.Between)
+			if c.Noise != nil {
+				out[i] = math.Hypot(out[i], p.Widths.ScaleOf(routed)*c.Noise[i])
+			}
+		}
+	}
+	return out
+}

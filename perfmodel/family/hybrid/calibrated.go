@@ -59,13 +59,14 @@ func (p *Prior) calibrate(ctx context.Context, rows *analytic.Calibration, repea
 	}
 	c := rows
 	c.Arrange()
+	before := c.HalfWidths(p.consts)
 	c.Weigh(p.consts)
 	post, j, err := p.posterior(ctx, c, repeats)
 	if err != nil {
 		return nil, nil, err
 	}
 	out := &calibrated{layout: c.Layout, x: post.Mean, wide: c.SiteWidths(&post.Gaussian), elsewhere: p.consts.Widths}
-	if err := out.explain(ctx, c, j, &post); err != nil {
+	if err := out.explain(ctx, c, j, &post, before); err != nil {
 		return nil, nil, err
 	}
 	out.complete(p)
@@ -74,7 +75,7 @@ func (p *Prior) calibrate(ctx context.Context, rows *analytic.Calibration, repea
 
 // explain fits the process to the residuals, and computes the left-out errors and the scale of the intervals.
 // post is the posterior of the constants, as part of j.
-func (m *calibrated) explain(ctx context.Context, c *analytic.Calibration, j *gp.Joint, post *bayes.Posterior) error {
+func (m *calibrated) explain(ctx context.Context, c *analytic.Calibration, j *gp.Joint, post *bayes.Posterior, before []float64) error {
 	at := pointsOf(c.Rows)
 	e := make([]float64, len(at))
 	if err := c.Predict(ctx, m.x, e); err != nil {
@@ -106,7 +107,7 @@ func (m *calibrated) explain(ctx context.Context, c *analytic.Calibration, j *gp
 	if err != nil {
 		return err
 	}
-	return m.score(ctx, c)
+	return m.score(ctx, c, before)
 }
 
 // posterior returns the posterior of the constants and effects in the layout of c, and the joint distribution
@@ -158,8 +159,8 @@ func outlierNoise(residuals, noise []float64, k *gp.Kernel) []float64 {
 // anchorWeight rows.
 const anchorWeight = 8
 
-// score computes the spreads from the left-out errors. Its error is that of ctx.
-func (m *calibrated) score(ctx context.Context, c *analytic.Calibration) (err error) {
+// score computes the spreads from the left-out errors. before has the half widths without rows. Its error is that of ctx.
+func (m *calibrated) score(ctx context.Context, c *analytic.Calibration, before []float64) (err error) {
 	v := make([]float64, len(m.left))
 	for i, sd := range m.leftSD { // without the additional noise of outliers
 		v[i] = max(sd*sd-m.residual.ExtraSD[i]*m.residual.ExtraSD[i], gp.RepeatSD*gp.RepeatSD)
@@ -171,11 +172,7 @@ func (m *calibrated) score(ctx context.Context, c *analytic.Calibration) (err er
 	}
 	m.most = 1
 	for i, e := range m.left {
-		sd := math.Sqrt(m.elsewhere.Variance(&m.loads[i]))
-		if c.Noise != nil {
-			sd = math.Hypot(sd, c.Noise[i])
-		}
-		m.most = max(m.most, math.Abs(e)/(m.elsewhere.ScaleOf(c.Rows[i].Config.Model.Experts > 0)*sd))
+		m.most = max(m.most, math.Abs(e)/before[i])
 	}
 	m.setScatter(gp.SquaredRatios(m.left, v))
 	if m.all.scale, err = m.all.cover(ctx); err != nil || m.whole.scatter == m.all.scatter {
