@@ -56,7 +56,7 @@ var publishedDocuments = map[string]*document{
 
 // document returns the document of the row, an empty one if it is unknown.
 func (r *publishedRow) document() *document {
-	if d := publishedDocuments[r.Str("source_path")]; d != nil {
+	if d := publishedDocuments[r.Str("source_path")]; d != nil && (r.source.match == "bigscience" || r.Str("source") == "") {
 		return d
 	}
 	return &document{}

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestDocuments: layers, heads, networks and the noise of runs that a row lacks are those of its document, whatever its source
-// and stack; what a row records counts.
+// TestDocuments: layers, heads, networks and the noise of runs that a row lacks are those of its document, with its source
+// or none stated; what a row records counts.
 func TestDocuments(t *testing.T) {
 	const chronicles, gpt2 = "train/tr11-176B-ml/chronicles-prequel.md", "experiments/gpt2.md"
 	const head = "row_id,step_time_s,source,model,params_b,layers,hidden,heads,seq_len,vocab,accelerator,num_nodes,gpus_per_node,num_gpus,tp,pp,recompute,zero_stage,precision,micro_batch,global_batch,network_gbps,notes,source_path\n"
@@ -21,6 +21,7 @@ func TestDocuments(t *testing.T) {
 		",GPT-182B,182,78,13824,,2048,250000,A100-80GB-SXM,48,8,384,8,6,full,1,fp16,4,2048,,02-23 2022," + chronicles:             {78, 64, 400, ""},
 		",GPT-182B,182,78,13824,96,2048,250000,A100-80GB-SXM,48,8,384,8,6,full,1,fp16,4,2048,,02-23 2022," + chronicles:           {78, 96, 400, ""},
 		",GPT-182B,182,78,13824,,2048,250000,A100-80GB-SXM,48,8,384,8,6,full,1,fp16,4,2048,,,other.md":                            {78, 0, 1600, ""},
+		"acme,GPT-182B,182,78,13824,,2048,250000,A100-80GB-SXM,48,8,384,8,6,full,1,fp16,4,2048,,02-23 2022," + chronicles:         {78, 0, 1600, ""},
 		"bigscience,GPT-18B,18,6,14336,,2048,250000,A100-80GB-SXM,1,8,8,8,1,full,1,fp16,2,2048,,02-21 2022," + chronicles:         {6, 64, 400, ""},
 		"bigscience,GPT2-39B,39,48,8192,,1024,,V100-SXM2-32GB,8,4,32,4,8,full,0,fp16,4,512,,05-26," + gpt2:                        {48, 0, 100, ""},
 		"bigscience,GPT2-39B,39,48,8192,,1024,,V100-SXM2-32GB,8,4,32,4,8,full,0,fp16,4,512,200,05-26," + gpt2:                     {48, 0, 200, ""},
