@@ -139,7 +139,7 @@ func TestBlockingLaunches(t *testing.T) {
 	_, _, launch := pr.layerSec(&l, p)
 	same(t, "launch", launch, 2*l.launch)
 	c.Framework = "Megatron-DeepSpeed@2021 launch=blocking"
-	stated, p := counted(t, &k, c)
+	stated, _ := counted(t, &k, c)
 	if s := &stated.machine.stack; !s.blocking || s.launch != launchLean {
 		t.Errorf("launch=blocking: waited for: %t, kernels %v, want those written by hand", s.blocking, s.launch)
 	}
