@@ -118,7 +118,7 @@ func (m *machine) sendSec(bytes float64, senders int) float64 {
 type traffic struct {
 	sec    float64
 	hidden float64 // share of compute that it can overlap
-	all    bool    // of the whole step, else of the last backward pass
+	all    bool    // of the whole step, else of the last backward passes, see lastBackwards
 }
 
 // exposedTraffic returns the part of t on the critical path, in seconds. backward is the compute of the busiest stage after the

@@ -29,6 +29,19 @@ func oneRow(t *testing.T, factor float64, env map[string]string) (before, after 
 	return before, after, c
 }
 
+// both returns the predictions of c by two models.
+func both(t *testing.T, before, after perfmodel.Predictor, c spec.Config) (was, is spec.Prediction) {
+	t.Helper()
+	was, err := before.Predict(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if is, err = after.Predict(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	return was, is
+}
+
 // TestRowInsideWidensNothing: a row inside its interval makes no interval wider, at its site and on other devices; one far
 // outside does.
 func TestRowInsideWidensNothing(t *testing.T) {
@@ -44,14 +57,7 @@ func TestRowInsideWidensNothing(t *testing.T) {
 				}
 				plan.Precision = spec.BF16
 				of.Plan = plan.Normal()
-				was, err := before.Predict(t.Context(), of)
-				if err != nil {
-					t.Fatal(err)
-				}
-				is, err := after.Predict(t.Context(), of)
-				if err != nil {
-					t.Fatal(err)
-				}
+				was, is := both(t, before, after, of)
 				most = max(most, is.HalfWidth()/was.HalfWidth())
 			}
 		}
@@ -65,14 +71,7 @@ func TestRowInsideWidensNothing(t *testing.T) {
 func TestStatedNoise(t *testing.T) {
 	moved := func(noise string) float64 {
 		before, after, c := oneRow(t, 1.3, map[string]string{spec.EnvStepNoise: noise})
-		was, err := before.Predict(t.Context(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		is, err := after.Predict(t.Context(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		was, is := both(t, before, after, c)
 		return math.Log(was.Throughput / is.Throughput)
 	}
 	none, some, much := moved(""), moved("0.2"), moved("1")

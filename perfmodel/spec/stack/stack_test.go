@@ -159,21 +159,22 @@ func TestReleases(t *testing.T) {
 // TestReleaseParts: what changed from one release to another, as the code or the documents of the stacks have it.
 func TestReleaseParts(t *testing.T) {
 	for text, want := range map[string]string{
-		"Megatron-LM@2021-09":     "tp=none reduce=16bit stages=even", // its own all-reduce of a column-parallel layer waits
-		"Megatron-LM@2021-10":     "tp=async reduce=16bit stages=even",
-		"Megatron-LM@2023-07":     "tp=async reduce=16bit stages=even",
-		"Megatron Core@0.3":       "tp=async reduce=fp32 stages=even",
-		"Megatron Core@0.13":      "tp=async reduce=fp32 stages=even",
-		"Megatron-DeepSpeed@2023": "tp=none reduce=16bit stages=even",
-		"torchtitan@2025-06":      "tp=none reduce=fp32 stages=even",
-		"LiBai@2023":              "tp=none reduce=16bit stages=middle",
+		"Megatron-LM@2021-09":     "tp=none reduce=16bit stages=even weights=16bit", // its own all-reduce of a column-parallel layer waits
+		"Megatron-LM@2021-10":     "tp=async reduce=16bit stages=even weights=16bit",
+		"Megatron-LM@2023-07":     "tp=async reduce=16bit stages=even weights=16bit",
+		"Megatron Core@0.3":       "tp=async reduce=fp32 stages=even weights=16bit",
+		"Megatron Core@0.13":      "tp=async reduce=fp32 stages=even weights=16bit",
+		"Megatron-DeepSpeed@2023": "tp=none reduce=16bit stages=even weights=16bit",
+		"torchtitan@2025-06":      "tp=none reduce=fp32 stages=even weights=16bit",
+		"Megatron-Bridge@25.11":   "tp=fused reduce=16bit stages=even weights=fp8", // its presets have fp8_param_gather
+		"LiBai@2023":              "tp=none reduce=16bit stages=middle weights=16bit",
 	} {
 		c := Of(text, "Ampere")
 		if !c.Stated() {
 			t.Fatalf("%s is not stated", text)
 		}
 		p := &c.Stacks[0].Parts
-		if got := "tp=" + p.TP + " reduce=" + p.Reduce + " stages=" + p.Stages; got != want {
+		if got := "tp=" + p.TP + " reduce=" + p.Reduce + " stages=" + p.Stages + " weights=" + p.Weights; got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
