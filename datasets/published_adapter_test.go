@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestRowsEightBitWeights: MLPerf 4.0's files say that NeMo's frozen weights are in fp8; adapters of all rounds and stacks have
-// dropout. Rows that train all weights, and rows that state parts are as they are.
+// TestRowsEightBitWeights: files of some rounds of MLPerf say that frozen weights are in fp8; adapters of all rounds and stacks
+// have dropout. Rows that train all weights, and rows that state parts are as they are.
 func TestRowsEightBitWeights(t *testing.T) {
 	head := "row_id,source,framework,stack,adapter,notes,model,accelerator,num_gpus,tp,recompute,zero_stage,precision,seq_len,global_batch,step_time_s,status\n"
 	for cells, want := range map[string]string{
@@ -22,10 +22,12 @@ func TestRowsEightBitWeights(t *testing.T) {
 		"mlcommons/training_results_v4.0,Megatron-LM,,lora:16,":               "adapters=dropout",
 		"mlcommons/training_results_v4.0,,,lora:16,":                          "adapters=dropout",
 		"mlcommons/training_results_v4.1,,,lora:16,":                          "adapters=dropout",
-		"mlcommons/training_results_v4.1,NeMo,,,LoRA rank 16":                 "adapters=dropout",
+		"mlcommons/training_results_v4.1,NeMo,,,LoRA rank 16":                 "adapters=dropout weights=fp8-once",
+		"mlcommons/training_results_v4.1,Megatron-LM,,,LoRA rank 16":          "adapters=dropout",
 		"mlcommons/training_results_v5.1,NeMo,,lora:16,":                      "adapters=dropout",
 		"mlcommons/training_results_v5.1,Megatron-LM,,lora:16,":               "adapters=dropout weights=fp8-once",
-		"mlcommons/training_results_v5.0,Megatron-LM,,lora:16,":               "adapters=dropout",
+		"mlcommons/training_results_v5.0,Megatron-LM,,lora:16,":               "adapters=dropout weights=fp8-once",
+		"mlcommons/training_results_v5.0,NeMo,,lora:16,":                      "adapters=dropout",
 		"mlcommons/training_results_v4.0,NeMo,launch=eager,,LoRA rank 16 fp8": "launch=eager",
 	} {
 		for _, outcome := range []string{"1,ok", ",oom"} { // of no effect

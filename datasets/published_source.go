@@ -77,12 +77,10 @@ func (p *stackParts) of(framework string) bool {
 //     scripts/performance/configs); where FSDP is used instead the tables say so. bridgeRecipes are the others
 //   - LiBai: the commit of Megatron-LM that it is compared with is not later than its first release, March 2022
 //     (Benchmark.md of its documentation)
-//   - MLPerf Training 4.0: NeMo's LoRA keeps its frozen weights in fp8 without transposes (fp8_params and
-//     disable_parameter_transpose_cache in llama2_70b_lora/implementations/*/conf/megatron_gpt_peft_tuning_config.yaml
-//     of NVIDIA, Red Hat and GigaComputing); later rounds have other files
-//   - MLPerf Training 5.1: so do rows of Megatron-LM on MI325X (fp8_params and disable_parameter_transpose_cache in
-//     AMD/benchmarks/llama2_70b_lora/implementations/MI325X_EPYC_9575F_pytorch_llama2_70b/src/conf, and
-//     ENABLE_TRANSPOSE_CACHE=0 in MangoBoost's config_MI325X_1x8x1.sh)
+//   - MLPerf Training: where the frozen weights of LoRA stay in fp8 without transposes (fp8_params and
+//     disable_parameter_transpose_cache in conf/megatron_gpt_peft_tuning_config.yaml under llama2_70b_lora): NeMo in 4.0
+//     (NVIDIA, Red Hat, GigaComputing) and 4.1 (NVIDIA's eos_ngc24.09_nemo); Megatron-LM on MI325X in 5.0 (GigaComputing)
+//     and 5.1 (AMD, and ENABLE_TRANSPOSE_CACHE=0 in MangoBoost's config_MI325X_1x8x1.sh). NeMo's files of 5.0 differ
 //   - MLPerf Training: adapters have a dropout of 0.1 (mlcommons/training, llama2_70b_lora/README.md)
 //   - NeMo Framework Launcher: encoder_seq_length of its BERT configs
 //     (launcher_scripts/conf/training/bert); rows with binned lengths have at most
@@ -117,6 +115,8 @@ var publishedSources = []*publishedSource{
 	{match: "nemo-framework-launcher", table: "nemo_megatron_launcher", framework: "NeMo Megatron",
 		seqLens: map[string]int{"BERT-4B": 512, "BERT-20B": 512, "BERT-100B": 512}},
 	{match: "mlcommons/training_results_v4.0", adapted: []stackParts{{"NeMo", "weights=fp8-once"}, {"", "adapters=dropout"}}},
+	{match: "mlcommons/training_results_v4.1", adapted: []stackParts{{"NeMo", "weights=fp8-once"}, {"", "adapters=dropout"}}},
+	{match: "mlcommons/training_results_v5.0", adapted: []stackParts{{"Megatron-LM", "weights=fp8-once"}, {"", "adapters=dropout"}}},
 	{match: "mlcommons/training_results_v5.1", adapted: []stackParts{{"Megatron-LM", "weights=fp8-once"}, {"", "adapters=dropout"}}},
 	{match: "mlcommons/training_results", adapted: []stackParts{{"", "adapters=dropout"}}},
 	{match: "nvidia/dgxc-benchmarking", table: "dgxc_benchmarking", framework: "NeMo", recipes: dgxcRecipes},
