@@ -8,18 +8,16 @@ import (
 
 // TestBarsWithoutRows: hybrid keeps every required limit of the protocols that reveal no rows.
 func TestBarsWithoutRows(t *testing.T) {
-	if testing.Short() {
-		t.Skip("6 s")
-	}
-	rs, err := Run(t.Context(), Options{
+	b := newBenchWith(t.Context(), Options{
 		Shared: spectest.Shared(t), Seed: 1, Contenders: []Contender{contenderNamed(t, "hybrid")},
 		Protocols: protocolsNamed(t, "rubick", "published-0", "published-0-unnamed", "published-0-misnamed", "field-0", "lora", "moe", "memory", "oom", "plan-choice"),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, &trained)
 	bars := 0
-	for _, r := range rs {
+	for i := range b.Protocols {
+		r, err := b.one(i)
+		if err != nil {
+			t.Fatal(err)
+		}
 		for _, f := range r.Figures {
 			if f.Must == (Limit{}) {
 				continue
