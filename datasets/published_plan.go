@@ -51,13 +51,20 @@ func (r *publishedRow) sequenceParallel(p *spec.Plan) bool {
 	return false
 }
 
-// distributed shards the optimizer if that is not recorded and is the default of the source's
-// stack.
+// distributed shards the training state as the row's recipe says, or the optimizer if that is the default of the source's
+// stack, unless the row records it.
 func (r *publishedRow) distributed(p *spec.Plan) {
 	if r.Str("zero_stage") != "" || !r.source.distributed {
 		return
 	}
-	if max(p.DP, 1)*max(p.CP, 1) > 1 {
+	n := max(p.DP, 1) * max(p.CP, 1)
+	if r.recipe != nil && r.recipe.fsdp > 0 {
+		if p.ZeRO = 3; r.recipe.fsdp/max(p.TP, 1) < n {
+			p.Shard = r.recipe.fsdp / max(p.TP, 1)
+		}
+		return
+	}
+	if n > 1 {
 		p.ZeRO = 1
 	}
 	r.note("zero_stage not recorded, taken as %d", p.ZeRO)

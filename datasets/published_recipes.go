@@ -2,6 +2,7 @@ package datasets
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -9,14 +10,20 @@ import (
 type recipe struct {
 	words *regexp.Regexp
 	parts string
+	fsdp  int // devices that share the training state by FSDP, 0 = by ZeRO-1
 }
 
-// recipes reads lines of a regular expression, tabs and parts. The first line that fits a row counts.
+// recipes reads lines of a regular expression, tabs, parts, and the devices of FSDP after another tab. The first line that fits a
+// row counts.
 func recipes(lines string) (out []recipe) {
 	for line := range strings.Lines(lines) {
-		if words, parts, _ := strings.Cut(strings.TrimSpace(line), "\t"); words != "" {
-			out = append(out, recipe{regexp.MustCompile(words), strings.TrimSpace(parts)})
+		words, rest, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		if words == "" {
+			continue
 		}
+		parts, devices, _ := strings.Cut(rest, "\t")
+		n, _ := strconv.Atoi(devices)
+		out = append(out, recipe{regexp.MustCompile(words), strings.TrimSpace(parts), n})
 	}
 	return out
 }
@@ -25,7 +32,7 @@ func recipes(lines string) (out []recipe) {
 // src/megatron/bridge/perf_recipes, several commits from October 2025 to August 2026; notes of releases 0.5.0 and 0.5.1).
 // They state recompute_modules, moe_flex_dispatcher_backend, and moe_a2a_overlap, the overlap of all-to-alls with another
 // micro-batch. From 26.06 on, gated experts in mxfp8 on Blackwell have CUDA graphs of whole iterations and that overlap; other
-// models have neither. Rows with "tokendrop" fill experts to a fixed capacity, so that the host waits for no counts of tokens.
+// models have neither. Nemotron 3 Ultra is sharded by FSDP in each NVLink domain. Rows with "tokendrop" fill experts to a fixed capacity, so that the host waits for no counts of tokens.
 var bridgeRecipes = recipes(`
 	\(tokendrop\)	routing=graphs dispatch=all-to-all
 
@@ -55,6 +62,7 @@ var bridgeRecipes = recipes(`
 
 	^Nemotron_3_Nano H100	recompute=moe+layernorm+core+moe_act routing=fused ep=none
 	^Nemotron_3_Super (B300 nvfp4|B200 mxfp8)	recompute=moe_act+layernorm routing=fused ep=none
+	^Nemotron_3_Ultra GB[23]00 mxfp8	recompute=moe_act routing=fused ep=none activations=experts	64
 	^Nemotron_3	routing=fused ep=none
 `)
 

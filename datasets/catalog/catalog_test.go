@@ -198,7 +198,7 @@ func TestModelShapesAgreeWithCounts(t *testing.T) {
 		"Pythia-2.8B": 2775208960, "Pythia-6.9B": 6857302016, "Pythia-12B": 11846072320, "Falcon-180B": 179.5e9, "DeepSeek-7B": 6.9e9, "DeepSeek-67B": 67.4e9, "DeepSeek-Coder-33B": 33.3e9,
 		"OLMoE-1B-7B": 6.92e9, "StableLM-3B-4E1T": 2795443200, "StarCoder2-3B": 3030371328, "StarCoder2-7B": 7173923840, "StarCoder2-15B": 15655899136, "SmolLM3-3B": 3.08e9,
 		"Granite-3.1-8B": 8.17e9, "MiniMax-M2": 229e9, "OLMo3-7B": 7.3e9, "OLMo3-32B": 32.2e9, "Gemma3-270M": 268e6, "SmolLM2-135M": 134.5e6, "SmolLM2-360M": 361.8e6, "SmolLM2-1.7B": 1.711e9,
-		"Phi-4-mini": 3.84e9, "Seed-OSS-36B": 36.15e9,
+		"Phi-4-mini": 3.84e9, "Seed-OSS-36B": 36.15e9, "Nemotron-3-Ultra": 550e9,
 	}
 	for _, r := range readTable("recent_models.csv") {
 		m, _ := Model(r.str("name"))

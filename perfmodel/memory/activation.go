@@ -71,9 +71,10 @@ func (e *Estimator) activations(b *Breakdown, p *spec.Plan, layers span, own *ow
 	inside := layers.dense*dense.kept + layers.moe*moe.kept
 	b.Activations = inFlight(p, stage) * (inside/v + out)
 	if offloads {
-		all := b.Activations
-		b.Activations = min(all, 2*max(dense.kept, moe.kept)+inFlight(p, stage)*out)
-		b.HostBytes += e.k.Activation * (all - b.Activations)
+		hosted := inFlight(p, stage) * (layers.dense*dense.hosted + layers.moe*moe.hosted) / v
+		hosted = max(hosted-2*max(dense.hosted, moe.hosted), 0)
+		b.Activations -= hosted
+		b.HostBytes += e.k.Activation * hosted
 	}
 	if stage == 0 {
 		b.Activations += input
@@ -105,8 +106,9 @@ func (e *Estimator) activations(b *Breakdown, p *spec.Plan, layers span, own *ow
 	}
 }
 
-// layerPeak is what one layer keeps of a micro-batch until its backward pass, and what that pass needs in addition.
-type layerPeak struct{ kept, backward float64 }
+// layerPeak is what one layer keeps of a micro-batch until its backward pass, and what that pass needs in addition. Where
+// activations are offloaded, hosted is the part of kept that goes to the host.
+type layerPeak struct{ kept, backward, hosted float64 }
 
 // meanPeak returns what a layer keeps in the mean over its possible blocks, and the most that a backward pass of one
 // needs.
@@ -114,6 +116,7 @@ func (e *Estimator) meanPeak(p *spec.Plan, tokens, a, split float64, blocks []bl
 	for _, b := range blocks {
 		one := e.layerPeak(p, tokens, a, split, b)
 		mean.kept += b.share * one.kept
+		mean.hosted += b.share * one.hosted
 		mean.backward = max(mean.backward, one.backward)
 	}
 	return mean
@@ -139,7 +142,11 @@ func (e *Estimator) layerPeak(p *spec.Plan, tokens, a, split float64, b block) l
 			kept += scores
 		}
 	}
-	return layerPeak{kept, again + e.widest(p, tokens, a, b)}
+	hosted := kept
+	if e.stack.onlyExperts {
+		hosted = e.hostedByExperts(p, tokens, a, b)
+	}
+	return layerPeak{kept, again + e.widest(p, tokens, a, b), hosted}
 }
 
 // unfused reports whether the stack materializes the attention scores as a tensor.
@@ -322,27 +329,6 @@ func (e *Estimator) inputs(p *spec.Plan, a float64) (of inputs) {
 		of.up, of.down = a, a
 	}
 	return of
-}
-
-// routerBytes is what a router keeps per token and expert: 16-bit logits, and in fp32 their softmax, the
-// probabilities of the chosen experts and the scores of the balance loss; the map of the routes and its index
-// (megatron/core/transformer/moe/router.py, moe_utils.py).
-const routerBytes = 2 + 3*4 + 1 + 4
-
-// routedBytes returns the bytes that the MLP of a layer with experts keeps:
-//
-//	n·a·(k·(h + out + c·f) + shared·c·f)/t + router, in 16 bits; h is that of the experts
-//
-// Each of the k copies of a token sent to an expert keeps the expert's input and inner activations, and its output
-// unless the stack multiplies the inner activations by the router's probabilities, so that their gradient needs no
-// output. The input of shared experts is that of the layer. The copies are assumed to spread evenly over the experts'
-// ranks.
-func (e *Estimator) routedBytes(n, a, r, t float64, of inputs) float64 {
-	token, inner := of.down*e.expertIn, ((e.mlp-1)*a+of.down)*e.expertFFN
-	if !e.stack.innerProbabilities {
-		token += a * e.expertIn
-	}
-	return n*(e.topK*(token+inner)+e.shared*inner)/t + routerBytes*n*e.experts/r
 }
 
 // inFlight returns the number of model chunks (layers/v each) of one micro-batch that stage i of p holds at its

@@ -67,6 +67,20 @@ func (e *Estimator) repeated(p *spec.Plan, n, a, r float64, b block) (freed, mos
 	return freed, most
 }
 
+// hostedByExperts returns what the routed experts of a layer keep: nothing where the whole layer or all experts are recomputed.
+func (e *Estimator) hostedByExperts(p *spec.Plan, tokens, a float64, b block) float64 {
+	selective, m := p.Recompute == spec.RecomputeSelective, &e.stack.modules
+	if !b.routed || p.Recompute == spec.RecomputeFull || selective && (m.MoE || e.stack.perOperator || e.stack.perBlock) {
+		return 0
+	}
+	of := e.inputs(p, a)
+	token, inner := e.copyBytes(a, of)
+	if selective && m.MoEAct {
+		inner -= of.down * e.expertFFN
+	}
+	return tokens * e.topK * (token + inner) / float64(p.TP)
+}
+
 // Offloaded returns the bytes that a layer of one micro-batch sends to the host in the forward pass, and gets back in the
 // backward pass: the mean over the layers of the model, on the stack of index choice; 0 if activations stay on the device.
 // p is normal.
@@ -90,8 +104,35 @@ func (e *Estimator) Offloaded(p *spec.Plan, choice int) float64 {
 	layers := span{dense: e.w.layers.dense + e.ahead.dense, moe: e.w.layers.moe + e.ahead.moe}
 	for kind, n := range layers.kinds() {
 		if n > 0 {
-			bytes += n * one.meanPeak(&plan, tokens, a, split, e.w.blocks(kind)).kept
+			bytes += n * one.meanPeak(&plan, tokens, a, split, e.w.blocks(kind)).hosted
 		}
 	}
 	return bytes / layers.all()
+}
+
+// routerBytes is what a router keeps per token and expert: 16-bit logits, and in fp32 their softmax, the
+// probabilities of the chosen experts and the scores of the balance loss; the map of the routes and its index
+// (megatron/core/transformer/moe/router.py, moe_utils.py).
+const routerBytes = 2 + 3*4 + 1 + 4
+
+// routedBytes returns the bytes that the MLP of a layer with experts keeps:
+//
+//	n·a·(k·(h + out + c·f) + shared·c·f)/t + router, in 16 bits; h is that of the experts
+//
+// Each of the k copies of a token sent to an expert keeps the expert's input and inner activations, and its output
+// unless the stack multiplies the inner activations by the router's probabilities, so that their gradient needs no
+// output. The input of shared experts is that of the layer. The copies are assumed to spread evenly over the experts'
+// ranks.
+func (e *Estimator) routedBytes(n, a, r, t float64, of inputs) float64 {
+	token, inner := e.copyBytes(a, of)
+	return n*(e.topK*(token+inner)+e.shared*inner)/t + routerBytes*n*e.experts/r
+}
+
+// copyBytes returns what a routed expert keeps of one token: its input and output, and its inner activations.
+func (e *Estimator) copyBytes(a float64, of inputs) (token, inner float64) {
+	token = of.down * e.expertIn
+	if !e.stack.innerProbabilities {
+		token += a * e.expertIn
+	}
+	return token, ((e.mlp-1)*a + of.down) * e.expertFFN
 }

@@ -149,3 +149,38 @@ func TestOffloadedBeforeExperts(t *testing.T) {
 		t.Errorf("working set of %g bytes at %q, want %g at the dense layer", b.Working, b.At, want)
 	}
 }
+
+// TestOffloadedExperts: only what routed experts keep goes to the host, of all layers with experts but two: of each of two
+// copies of a token the input in 16 bits, and the inner activations of width 512. What is recomputed does not.
+func TestOffloadedExperts(t *testing.T) {
+	const n, h = 512., 1024.
+	m := mixed()
+	for _, c := range []struct {
+		recompute string
+		plan      spec.Plan
+		layer     float64
+	}{
+		{"core", spec.Plan{}, n * 2 * 2 * (h + 3*512)},
+		{"core", spec.Plan{TP: 2, SequenceParallel: true}, n * 2 * 2 * (h + 3*512) / 2},
+		{"core", spec.Plan{Recompute: spec.RecomputeSelective}, n * 2 * 2 * (h + 3*512)},
+		{"moe_act", spec.Plan{Recompute: spec.RecomputeSelective}, n * 2 * 2 * (h + 2*512)},
+		{"moe", spec.Plan{Recompute: spec.RecomputeSelective}, 0},
+		{"core", spec.Plan{Recompute: spec.RecomputeFull}, 0},
+	} {
+		c.plan.MicroBatch, c.plan.Precision = 1, spec.BF16
+		name := c.plan.String() + " " + c.recompute
+		on := prepared(t, m, "Megatron Core@0.12 recompute="+c.recompute)
+		kept := on.Stages(c.plan)[0]
+		e := prepared(t, m, "Megatron Core@0.12 activations=experts recompute="+c.recompute)
+		b, p := e.Stages(c.plan)[0], c.plan.Normal()
+		if want := (4 - 1 - 2) * c.layer; math.Abs(b.HostBytes-want) > 1 {
+			t.Errorf("%s: %g bytes on the host, want %g", name, b.HostBytes, want)
+		}
+		if got := b.Activations + b.HostBytes; math.Abs(got-kept.Activations) > 1 {
+			t.Errorf("%s: %g bytes in total, want %g", name, got, kept.Activations)
+		}
+		if got, want := e.Offloaded(&p, 0), 3*c.layer/4; math.Abs(got-want) > 1 {
+			t.Errorf("%s: %g bytes each way, want %g in the mean over four layers", name, got, want)
+		}
+	}
+}

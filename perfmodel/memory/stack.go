@@ -36,8 +36,8 @@ type traits struct {
 	// reduce-scatter; or every other block. Other stacks save all but what modules say.
 	perOperator, perBlock bool
 	modules               stack.Modules
-	// Activations are moved to the host until the backward pass.
-	offloads bool
+	// Activations are moved to the host until the backward pass: all, or only those of routed experts.
+	offloads, onlyExperts bool
 	// With sequence parallelism, the inputs of split matrices are kept in gathered form and not gathered again
 	// in the backward pass.
 	keepsGathered bool
@@ -110,7 +110,7 @@ func traitsOf(s *stack.Stack) traits {
 		fp8: p.Weights == stack.FP8 || p.Weights == stack.FP8Once, fp8Once: p.Weights == stack.FP8Once,
 		unfused: p.Attention == stack.Unfused, unfusedFP32: p.Attention != stack.Torch,
 		perOperator: p.Recompute == stack.Operators, perBlock: p.Recompute == stack.Blocks,
-		modules: p.Modules(), offloads: p.Activations == stack.Offloaded,
+		modules: p.Modules(), offloads: p.Activations != stack.Kept, onlyExperts: p.Activations == stack.Experts,
 		keepsGathered: p.Gathered == stack.Kept, keepsOutputs: p.Outputs == stack.Kept, middle: p.Stages == stack.Middle, alwaysSequence: p.Sequence == stack.Always,
 		core: s.OnCore(), innerProbabilities: s.OnCore() && s.Date >= "2025-05",
 		exchangesHeads: p.CP == stack.A2A,

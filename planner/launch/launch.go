@@ -124,7 +124,7 @@ func (f Framework) EmitWith(c spec.Config, o Options) (Script, error) {
 	if m := &c.Model; m.Packed > 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf("samples are packed documents of %d tokens in the mean: packing is not written, the data set decides", m.Packed))
 	}
-	if partsOf(&c).Activations == stack.Offloaded {
+	if partsOf(&c).Activations != stack.Kept {
 		s.Notes = append(s.Notes, "the prediction has activations offloaded to the host: the setting for that is not written")
 	}
 	if f.Name != megatron.Name && eightBitWeights(&c) {

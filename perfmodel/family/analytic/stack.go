@@ -45,7 +45,7 @@ func traitsOf(s *stack.Stack) traits {
 	t := traits{
 		gradients: p.Overlap == stack.Backward, deepSpeed: p.ZeRO == stack.DeepSpeed,
 		gradBytes: 2, unfused: p.Attention == stack.Unfused, torch: p.Attention == stack.Torch, fp8: p.Weights == stack.FP8 || p.Weights == stack.FP8Once, async: p.Attention == stack.Flash3 || p.Attention == stack.CuDNN, halfAgain: p.Recompute == stack.Operators || p.Recompute == stack.Blocks,
-		modules: p.Modules(), offloads: p.Activations == stack.Offloaded, core: s.OnCore(),
+		modules: p.Modules(), offloads: p.Activations != stack.Kept, core: s.OnCore(),
 		hybrid: p.ZeRO == stack.HSDP, sendAhead: p.Sends == stack.Ahead, middle: p.Stages == stack.Middle, sequence: p.Sequence == stack.Always, dropout: p.Adapters == stack.Dropout, blocking: p.Launch == stack.Blocking,
 	}
 	switch p.Launch {

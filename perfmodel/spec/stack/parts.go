@@ -94,6 +94,7 @@ const (
 	Middle = "middle"
 
 	Offloaded = "offloaded"
+	Experts   = "experts"
 
 	Core      = "core"
 	Operators = "operators"
@@ -231,6 +232,7 @@ var kinds = []Kind{
 	{"activations", "where activations are until the backward pass", []Value{
 		{Name: Kept, Doc: "on the device"},
 		{Name: Offloaded, Doc: "on the host, but for those of two layers; with full recomputation only the inputs of layers (Megatron Core's fine-grained activation offloading, offloaded checkpoints)"},
+		{Name: Experts, Doc: "likewise for what routed experts keep, the rest on the device"},
 	}, func(p *Parts) *string { return &p.Activations }},
 	{"gathered", "inputs of split matrices under sequence parallelism", []Value{
 		{Name: Again, Doc: "gathered again in the backward pass"},
