@@ -61,6 +61,7 @@ func (r *publishedRow) distributed(p *spec.Plan) {
 	if r.recipe != nil && r.recipe.fsdp > 0 {
 		if p.ZeRO = 3; r.recipe.fsdp/max(p.TP, 1) < n {
 			p.Shard = r.recipe.fsdp / max(p.TP, 1)
+			r.wrong("weights were sharded in each NVLink domain and the optimizer over all, which a plan cannot express")
 		}
 		return
 	}

@@ -32,7 +32,8 @@ func recipes(lines string) (out []recipe) {
 // src/megatron/bridge/perf_recipes, several commits from October 2025 to August 2026; notes of releases 0.5.0 and 0.5.1).
 // They state recompute_modules, moe_flex_dispatcher_backend, and moe_a2a_overlap, the overlap of all-to-alls with another
 // micro-batch. From 26.06 on, gated experts in mxfp8 on Blackwell have CUDA graphs of whole iterations and that overlap; other
-// models have neither. Nemotron 3 Ultra is sharded by FSDP in each NVLink domain. Rows with "tokendrop" fill experts to a fixed capacity, so that the host waits for no counts of tokens.
+// models have neither. Nemotron 3 Ultra is sharded by FSDP in each NVLink domain. Rows with "tokendrop" fill experts to a fixed
+// capacity, so that the host waits for no counts of tokens.
 var bridgeRecipes = recipes(`
 	\(tokendrop\)	routing=graphs dispatch=all-to-all
 

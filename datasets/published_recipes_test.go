@@ -46,7 +46,7 @@ func TestRecipes(t *testing.T) {
 // TestRecipeShards: a recipe with FSDP shards training states over that many devices of an NVLink domain, unless the row states
 // another stage. Other recipes of the source shard the optimizer.
 func TestRecipeShards(t *testing.T) {
-	const head = "row_id,source,model,accelerator,num_gpus,tp,ep,micro_batch,global_batch,precision,zero_stage,notes\n"
+	const head = "row_id,source,model,accelerator,num_gpus,tp,ep,micro_batch,global_batch,precision,zero_stage,notes,step_time_s,status\n"
 	for row, want := range map[string]string{
 		"Nemotron_3_Ultra,GB300,256,1,64,1,256,mxfp8,,release=26.08":  "dp=256,tp=1,pp=1,ep=64,mb=1,ga=1,zero=3,shard=64,recompute=selective,precision=mxfp8",
 		"Nemotron_3_Ultra,GB200,256,2,64,1,256,mxfp8,,release=26.08":  "dp=128,tp=2,pp=1,ep=64,mb=1,ga=2,zero=3,shard=32,recompute=selective,precision=mxfp8",
@@ -54,7 +54,7 @@ func TestRecipeShards(t *testing.T) {
 		"Nemotron_3_Ultra,GB300,256,1,64,1,256,mxfp8,1,release=26.08": "dp=256,tp=1,pp=1,ep=64,mb=1,ga=1,zero=1,recompute=selective,precision=mxfp8",
 		"Nemotron_3_Super,GB300,64,1,64,1,512,mxfp8,,release=26.08":   "dp=64,tp=1,pp=1,ep=64,mb=1,ga=8,zero=1,precision=mxfp8",
 	} {
-		rows, bad := readRows(t, "rows.csv", head+"x,NeMo/Megatron-Bridge,"+row+"\n", false)
+		rows, bad := readRows(t, "rows.csv", head+"x,NeMo/Megatron-Bridge,"+row+",9,ok\n", true)
 		if len(bad) > 0 || len(rows) != 1 {
 			t.Fatalf("%s: %v", row, bad)
 		}
@@ -63,6 +63,9 @@ func TestRecipeShards(t *testing.T) {
 		}
 		if assumed := strings.Join(rows[0].Assumed, "; "); strings.Contains(assumed, "zero_stage") != strings.Contains(row, "Super") {
 			t.Errorf("%s: assumed %q", row, assumed)
+		}
+		if got := rows[0].Measurement.WrongConfig(); got != strings.Contains(want, "shard=") {
+			t.Errorf("%s: not run as recorded: %t", row, got)
 		}
 	}
 }
