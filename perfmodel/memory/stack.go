@@ -95,15 +95,7 @@ const deepSpeedBucket = 5e8
 //     a sixteenth of the tokens.
 func traitsOf(s *stack.Stack) traits {
 	p := &s.Parts
-	opt := 0.0 // Adafactor, SGD
-	switch p.Optimizer {
-	case stack.Adam:
-		opt = 8
-	case stack.AdamBF16, stack.Muon:
-		opt = 4
-	case stack.Adam8:
-		opt = 2
-	}
+	opt := p.MomentBytes()
 	t := traits{
 		gradFP16: 4, gradBF16: 4, optHalf: 4 + opt, optFP32: opt, communicators: 1, stageCommunicators: 1,
 		fsdp: p.ZeRO != stack.DeepSpeed, autocast: p.Weights == stack.Autocast,

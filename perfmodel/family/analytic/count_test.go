@@ -302,6 +302,29 @@ func TestCountOptimizer(t *testing.T) {
 	same(t, "a shard of four, twice", of(1, 4), of(0, 0)/4)
 }
 
+// TestCountOptimizers: masters, gradients and weights are 14 bytes per parameter, each byte of moments is read and written. Muon
+// takes 30 operations per parameter and unit of width besides.
+func TestCountOptimizers(t *testing.T) {
+	of := func(optimizer string) (float64, *Prepared, *spec.Plan) {
+		c := perftest.GPT(spec.Plan{DP: 1, MicroBatch: 1, Precision: spec.BF16})
+		c.Framework = "Megatron Core@0.12 optimizer=" + optimizer
+		pr, p := counted(t, plain(), c)
+		var out Parts
+		own := pr.owned(p)
+		pr.updateSec(p, &own, &out)
+		return out.Optimizer, pr, p
+	}
+	adam, pr, p := of("adam")
+	for optimizer, bytes := range map[string]float64{"adam": 30, "adam-bf16": 22, "adam-8bit": 18, "adafactor": 18, "sgd": 14} {
+		got, _, _ := of(optimizer)
+		same(t, optimizer, got, adam*bytes/30)
+	}
+	own := pr.owned(p)
+	rate, _ := pr.machine.matmul(spec.BF16)
+	muon, _, _ := of("muon")
+	same(t, "muon", muon, adam*22/30+30*pr.work.hidden*shardOf(p, own.trained)/rate)
+}
+
 func TestCountRecompute(t *testing.T) {
 	of := func(framework string, r spec.Recompute) Parts {
 		c := perftest.GPT(spec.Plan{DP: 1, MicroBatch: 1, Precision: spec.BF16, Recompute: r})

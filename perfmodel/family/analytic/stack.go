@@ -30,6 +30,9 @@ type traits struct {
 	sequence  bool    // TP implies sequence parallelism, even if the plan has none
 	dropout   bool    // of the inputs of adapters
 	blocking  bool    // the host waits for each kernel
+
+	update float64 // bytes that the optimizer accesses per parameter, as a share of Adam's
+	muon   bool    // the optimizer makes its updates orthogonal
 }
 
 type overlap int
@@ -48,6 +51,7 @@ func traitsOf(s *stack.Stack) traits {
 		modules: p.Modules(), offloads: p.Activations != stack.Kept, core: s.OnCore(),
 		hybrid: p.ZeRO == stack.HSDP, sendAhead: p.Sends == stack.Ahead, middle: p.Stages == stack.Middle, sequence: p.Sequence == stack.Always, dropout: p.Adapters == stack.Dropout, blocking: p.Launch == stack.Blocking,
 	}
+	t.update, t.muon = updateBytes(p)/updateBytes(&stack.Parts{Optimizer: stack.Adam}), p.Optimizer == stack.Muon
 	switch p.Launch {
 	case stack.Compiled:
 		t.launch = launchCompiled
@@ -140,4 +144,15 @@ func (m *machine) zero3Traffic() float64 {
 		return m.k.zero3Traffic
 	}
 	return 1
+}
+
+// updateBytes returns the bytes that an optimizer accesses per parameter in mixed precision: it reads and writes fp32 masters
+// and its moments, reads fp32 gradients and writes 16-bit weights. Adafactor reads the gradients once more, for the means of
+// their rows and columns.
+func updateBytes(p *stack.Parts) float64 {
+	bytes := 2*4 + 2*p.MomentBytes() + 4 + 2
+	if p.Optimizer == stack.Adafactor {
+		bytes += 4
+	}
+	return bytes
 }

@@ -335,7 +335,8 @@ func (pr *Prepared) accumulateSec(p *spec.Plan, own *owned) float64 {
 	return float64(p.AccumSteps) * pr.machine.k.accumBytes * n / pr.machine.mem
 }
 
-// updateSec adds the optimizer: Adam over the device's parameters, at memory rate. If offloaded, it runs on the
+// updateSec adds the optimizer over the device's parameters, at memory rate. Muon multiplies each matrix with itself in five
+// Newton-Schulz steps: for matrices of width h at most 30·h operations per parameter (Jordan et al. 2024). If offloaded, it runs on the
 // CPU, and the host link carries gradients down and weights up, 2 bytes each. The CPU's rate is proportional to
 // its threads (Zhang et al., "Rubick", MLSys 2025, section 4.2). Offloaded parameters are fetched for the
 // forward and backward pass of every micro-batch. Sources: Ren et al., "ZeRO-Offload", ATC 2021, section 4;
@@ -343,7 +344,11 @@ func (pr *Prepared) accumulateSec(p *spec.Plan, own *owned) float64 {
 func (pr *Prepared) updateSec(p *spec.Plan, own *owned, out *Parts) {
 	shard := shardOf(p, own.trained)
 	if p.Offload == spec.OffloadNone {
-		out.Optimizer = pr.machine.k.optimizerBytes * shard / pr.memBps
+		out.Optimizer = pr.machine.k.optimizerBytes * pr.machine.stack.update * shard / pr.memBps
+		if pr.machine.stack.muon {
+			rate, _ := pr.machine.matmul(spec.BF16)
+			out.Optimizer += 30 * pr.work.hidden * shard / rate
+		}
 		return
 	}
 	out.Offload = 4*shard/pr.machine.host + shard/(pr.machine.k.cpuAdam*pr.machine.cpus)

@@ -244,6 +244,19 @@ var kinds = []Kind{
 	}, func(p *Parts) *string { return &p.Outputs }},
 }
 
+// MomentBytes returns the bytes per parameter of what the optimizer keeps besides fp32 masters.
+func (p *Parts) MomentBytes() float64 {
+	switch p.Optimizer {
+	case Adam:
+		return 8
+	case AdamBF16, Muon:
+		return 4
+	case Adam8:
+		return 2
+	}
+	return 0 // Adafactor, SGD
+}
+
 // String lists all parts, "attention=flash launch=eager ...", in the order of Kinds.
 func (p Parts) String() string {
 	var out []string
