@@ -88,9 +88,31 @@ func TestCountAttention(t *testing.T) {
 	}
 	pr, p := counted(t, plain(), c)
 	var l layer
-	pr.work.ringAttention(&pr.machine, p, &l, 2048.0/4, 2)
+	pr.work.exchange(&pr.machine, p, &l, 2048.0/4, 2)
 	// Keys and values of the other three ranks, three times.
 	same(t, "ring attention", l.cp, 3*3*(2*2*2048.0/4*4096)/300e9)
+}
+
+// TestCountHeadsForTokens: each of four ranks sends three quarters of its queries, keys, values and outputs to the others, and
+// their gradients back. Of 32 heads, 8 have keys and values; latent attention gives each head its own, with rotated parts of 64.
+func TestCountHeadsForTokens(t *testing.T) {
+	at := func(plan spec.Plan, change func(m *spec.Model)) float64 {
+		plan.MicroBatch, plan.Precision = 1, spec.BF16
+		c := perftest.GPT(plan)
+		c.Framework = "Megatron Core@0.12 cp=a2a"
+		change(&c.Model)
+		pr, p := counted(t, plain(), c)
+		var l layer
+		pr.work.exchange(&pr.machine, p, &l, 512, 2)
+		return l.cp
+	}
+	same(t, "four equal widths", at(spec.Plan{CP: 4}, func(*spec.Model) {}), 2*3/4.*(2*512*4*4096)/300e9)
+	same(t, "half of the heads", at(spec.Plan{CP: 4, TP: 2}, func(*spec.Model) {}), 3/4.*(2*512*4*4096)/300e9)
+	same(t, "fewer keys", at(spec.Plan{CP: 4}, func(m *spec.Model) { m.KVHeads = 8 }), 2*3/4.*(2*512*2.5*4096)/300e9)
+	latent := at(spec.Plan{CP: 4}, func(m *spec.Model) { m.QRank, m.KVRank = 1536, 512 })
+	same(t, "latent", latent, 2*3/4.*(2*512*32*(2*(128+64)+2*128))/300e9)
+	// Eight ranks on two nodes send half of it over a network link that four share.
+	same(t, "two nodes", at(spec.Plan{DP: 1, TP: 2, CP: 8}, func(*spec.Model) {}), 2*(1/2.*(2*512*2*4096)*8/200e9))
 }
 
 // TestCountExponentials: a score takes one exponential, whatever the width of its head.
@@ -176,11 +198,11 @@ func TestCountLatentAttention(t *testing.T) {
 	c = perftest.GPT(spec.Plan{DP: 1, CP: 4, MicroBatch: 1, Precision: spec.BF16})
 	pr, p = counted(t, k, c)
 	full, ring := &pr.work, layer{}
-	full.ringAttention(&pr.machine, p, &ring, 512, 2)
+	full.exchange(&pr.machine, p, &ring, 512, 2)
 	c.Model.QRank, c.Model.KVRank = 1536, 512
 	latentRing := layer{}
 	pr2, p2 := counted(t, k, c)
-	pr2.work.ringAttention(&pr2.machine, p2, &latentRing, 512, 2)
+	pr2.work.exchange(&pr2.machine, p2, &latentRing, 512, 2)
 	same(t, "ring of keys and values, and of one rotated key", latentRing.cp, ring.cp*(2*a*d+64)/(2*a*d))
 }
 

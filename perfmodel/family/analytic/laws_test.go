@@ -110,7 +110,7 @@ func TestRingOfReplicatedHeads(t *testing.T) {
 		c.Model.KVHeads = 2
 		pr, p := counted(t, plain(), c)
 		l := layer{}
-		pr.work.ringAttention(&pr.machine, p, &l, 512, 2)
+		pr.work.exchange(&pr.machine, p, &l, 512, 2)
 		return l.cp
 	}
 	same(t, "as many ranks as heads", of(2), of(1)/2)

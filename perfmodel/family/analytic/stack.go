@@ -31,6 +31,8 @@ type traits struct {
 	dropout   bool    // of the inputs of adapters
 	blocking  bool    // the host waits for each kernel
 
+	exchangesHeads bool // context parallel ranks exchange heads for tokens
+
 	update float64 // bytes that the optimizer accesses per parameter, as a share of Adam's
 	muon   bool    // the optimizer makes its updates orthogonal
 }
@@ -50,6 +52,7 @@ func traitsOf(s *stack.Stack) traits {
 		gradBytes: 2, unfused: p.Attention == stack.Unfused, torch: p.Attention == stack.Torch, fp8: p.Weights == stack.FP8 || p.Weights == stack.FP8Once, async: p.Attention == stack.Flash3 || p.Attention == stack.CuDNN, halfAgain: p.Recompute == stack.Operators || p.Recompute == stack.Blocks,
 		modules: p.Modules(), offloads: p.Activations != stack.Kept, core: s.OnCore(),
 		hybrid: p.ZeRO == stack.HSDP, sendAhead: p.Sends == stack.Ahead, middle: p.Stages == stack.Middle, sequence: p.Sequence == stack.Always, dropout: p.Adapters == stack.Dropout, blocking: p.Launch == stack.Blocking,
+		exchangesHeads: p.CP == stack.A2A,
 	}
 	t.update, t.muon = updateBytes(p)/updateBytes(&stack.Parts{Optimizer: stack.Adam}), p.Optimizer == stack.Muon
 	switch p.Launch {

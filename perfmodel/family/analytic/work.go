@@ -179,7 +179,7 @@ func (w *work) count(l *layer, m *machine, p *spec.Plan) {
 		l.tp = 2 * w.halves * m.passSec(m.ringOf(p.TP, 1), elem*n*w.hidden) * m.tpExposed(w.adapter.Kind != spec.FullTraining)
 	}
 	w.dispatch(m, p, l, n, elem)
-	w.ringAttention(m, p, l, n, elem)
+	w.exchange(m, p, l, n, elem)
 	l.passes += w.moe * m.k.moePasses * elem * n * w.topK * w.expertIn / t / m.mem
 	w.recompute(m, p, l, n, elem)
 	l.launch = ((1-w.moe)*m.k.launch[m.stack.launch] + w.moe*m.k.routing[m.stack.routing]) * w.halves
@@ -323,14 +323,24 @@ func (w *work) dispatch(m *machine, p *spec.Plan, l *layer, n, elem float64) {
 	l.ep = w.moe * 4 * m.k.allToAll * m.stack.exposedEP * m.allToAllSec(r, token*m.copies(r.n, w.topK), token*m.remoteCopies(r, w.topK))
 }
 
-// ringAttention adds the exchange of keys and values with CP-1 neighbours, once forward and twice backward,
-// overlapped by attention (Liu et al., "Ring Attention", 2023).
-func (w *work) ringAttention(m *machine, p *spec.Plan, l *layer, n, elem float64) {
+// exchange adds the traffic of context parallelism: of keys and values with CP-1 neighbours, once forward and twice backward,
+// overlapped by attention (Liu et al., "Ring Attention", 2023); or two all-to-alls in each pass, which attention waits for, of
+// queries, keys and values before it and of its output after it (Jacobs et al., "DeepSpeed Ulysses", 2023, section 3.1).
+func (w *work) exchange(m *machine, p *spec.Plan, l *layer, n, elem float64) {
 	if p.CP == 1 || w.attn == 0 {
 		return
 	}
-	r := m.ringOf(p.CP, p.TP)
-	bytes := 2 * elem * n * w.attn * w.heldKV(float64(p.TP)) * r.n // every rank receives the keys and values of all ranks
+	r, t := m.ringOf(p.CP, p.TP), float64(p.TP)
+	if m.stack.exchangesHeads {
+		width := 2*w.query/t + 2*w.heldKV(t)
+		if a := &w.latent; a.KVRank > 0 {
+			width = 2 * (a.Q + a.Out) / t
+		}
+		bytes := elem * n * w.attn * width
+		l.cp = 2 * m.allToAllSec(r, bytes, bytes*(1-r.inner/r.n))
+		return
+	}
+	bytes := 2 * elem * n * w.attn * w.heldKV(t) * r.n // every rank receives the keys and values of all ranks
 	l.cp = m.exposed(3*m.passSec(r, bytes), l.attn+l.attnBack)
 }
 

@@ -204,8 +204,7 @@ func (s *Stated) keep(c *Choices, use Use, list []*share) {
 	}
 }
 
-// kindred identifies releases of a line that count as one choice: the loss, context parallelism, kinds of flash attention
-// and tensor parallel traffic on another stream hardly change the step time.
+// kindred identifies releases of a line that count as one choice: the loss, kinds of flash attention and tensor parallel traffic on another stream hardly change the step time.
 type kindred struct {
 	name  string
 	parts Parts
@@ -213,7 +212,7 @@ type kindred struct {
 
 func kindredOf(of *Stack) kindred {
 	k := kindred{of.Name, of.Parts}
-	k.parts.Loss, k.parts.CP = "", ""
+	k.parts.Loss = ""
 	if k.parts.TP == Async {
 		k.parts.TP = None
 	}
