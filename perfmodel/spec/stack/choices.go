@@ -204,7 +204,8 @@ func (s *Stated) keep(c *Choices, use Use, list []*share) {
 	}
 }
 
-// kindred identifies releases of a line that count as one choice: the loss, kinds of flash attention and tensor parallel traffic on another stream hardly change the step time.
+// kindred identifies releases of a line that count as one choice: the loss, kinds of flash attention and tensor parallel
+// traffic on another stream hardly change the step time.
 type kindred struct {
 	name  string
 	parts Parts
