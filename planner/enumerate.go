@@ -243,6 +243,9 @@ func (g *generator) batches(p *spec.Plan, yield func(*spec.Plan) bool) bool {
 		}
 		p.MicroBatch, p.AccumSteps = mb, perReplica/mb
 		for _, p.Schedule = range schedules {
+			if p.Schedule == spec.ScheduleDualPipeV && p.AccumSteps < 2*p.PP {
+				continue
+			}
 			for _, p.VirtualStages = range g.virtualStages(p) {
 				if !g.experts(p, yield) {
 					return false
@@ -261,7 +264,7 @@ func (g *generator) schedules(p *spec.Plan) []spec.Schedule {
 	var out []spec.Schedule
 	for _, s := range g.e.Schedules {
 		q := *p
-		q.Schedule = s
+		q.Schedule, q.AccumSteps = s, 2*p.PP // see batches
 		if q.Check(g.r.Model) == nil {
 			out = append(out, s)
 		}

@@ -113,8 +113,8 @@ func TestSchedulesConsidered(t *testing.T) {
 		t.Errorf("1f1b alone: %v", n)
 	}
 	n := count(planner.Enumerate{Schedules: append(spec.Schedules(), "dualpipe")})
-	if len(n) != 5 || n["dualpipe"] > 0 {
-		t.Errorf("all: %v, want the five there are", n)
+	if len(n) != 6 || n["dualpipe"] > 0 {
+		t.Errorf("all: %v, want the six there are", n)
 	}
 }
 

@@ -305,14 +305,14 @@ func routedShare(m spec.Model) float64 {
 }
 
 // chunksOf returns the layers of a stage, as parts of all layers. Chunks pass
-// through the stages in order; odd chunks of ZB-V pass in reverse order.
+// through the stages in order; odd chunks of V-shaped schedules pass in reverse order.
 func chunksOf(p *spec.Plan, layers, stage int) []interval {
 	chunks, at := p.Chunks(), 0.0
 	var out []interval
 	for c := range chunks {
 		for i := range p.PP {
 			s := i
-			if p.Schedule == spec.ScheduleZBV && c%2 == 1 {
+			if p.Schedule.VShaped() && c%2 == 1 {
 				s = p.PP - 1 - i
 			}
 			share := 1 / float64(p.PP*chunks)

@@ -340,10 +340,11 @@ func (e *Estimator) inputs(p *spec.Plan, a float64) (of inputs) {
 //	ZB-H1        min(m, p)
 //	ZB-H2        min(m, 2p-1)
 //	ZB-V         min(2m, 2p), of half a stage each
+//	DualPipeV    2p+1, of half a stage each
 //
 // Sources: Narayanan et al. SC 2021, section 2.2; for the first stage this equals l(1 + (p-1)/(pv)) layers as
 // in Korthikanti et al. 2022, section 4.2.3; Huang et al., "GPipe", 2019; Qi et al., "Zero Bubble Pipeline
-// Parallelism", 2024, sections 2.3 and 6.
+// Parallelism", 2024, sections 2.3 and 6; README.md of deepseek-ai/DualPipe.
 //
 // In that paper, stage i of ZB-H1 holds p-i micro-batches until their input gradients are computed, plus i
 // micro-batches of the tensors that only weight gradients need. The latter take 32 of 34 bytes per token and
@@ -363,6 +364,8 @@ func inFlight(p *spec.Plan, stage int) float64 {
 		return float64(min(m, 2*p.PP-1))
 	case spec.ScheduleZBV:
 		return float64(2 * min(m, p.PP))
+	case spec.ScheduleDualPipeV:
+		return float64(2*p.PP + 1)
 	}
 	if v == 1 {
 		return float64(min(m, p.PP-stage))

@@ -24,7 +24,7 @@ func (e *Estimator) stageLayers(p *spec.Plan, stage int) int {
 
 // layersOn returns the layers of a stage. Leading layers with a dense MLP come first in the model; without any, layers
 // with and without experts alternate, and each stage has its share of both. With more than one chunk per stage, chunk c
-// of stage i is the (c·PP + i)th of the model; the second one of ScheduleZBV is the (2·PP - 1 - i)th.
+// of stage i is the (c·PP + i)th of the model; the second one of a V-shaped schedule is the (2·PP - 1 - i)th.
 func (e *Estimator) layersOn(p *spec.Plan, stage int) span {
 	if !e.shape {
 		return span{dense: e.layers / float64(p.PP)}
@@ -45,7 +45,7 @@ func (e *Estimator) layersOn(p *spec.Plan, stage int) span {
 		per := float64(n) / float64(v)
 		for c := range v {
 			at := c*p.PP + stage
-			if c == 1 && p.Schedule == spec.ScheduleZBV {
+			if c == 1 && p.Schedule.VShaped() {
 				at = 2*p.PP - 1 - stage
 			}
 			dense += min(max(float64(e.leading)-float64(at)*per, 0), per)

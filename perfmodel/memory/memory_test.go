@@ -123,12 +123,13 @@ func TestInFlightOfSchedules(t *testing.T) {
 	for _, tc := range []struct {
 		schedule  spec.Schedule
 		ga, stage int
-		want      float64 // number of chunks; a chunk is a stage, or half a stage with ZB-V
+		want      float64 // number of chunks; a chunk is a stage, or half a stage with ZB-V and DualPipeV
 	}{
 		{spec.ScheduleGPipe, 32, 0, 32}, {spec.ScheduleGPipe, 32, 3, 32},
 		{spec.ScheduleZBH1, 32, 0, 4}, {spec.ScheduleZBH1, 32, 3, 4}, {spec.ScheduleZBH1, 2, 0, 2},
 		{spec.ScheduleZBH2, 32, 0, 7}, {spec.ScheduleZBH2, 5, 0, 5},
 		{spec.ScheduleZBV, 32, 0, 8}, {spec.ScheduleZBV, 1, 3, 2},
+		{spec.ScheduleDualPipeV, 32, 0, 9}, {spec.ScheduleDualPipeV, 8, 3, 9},
 	} {
 		p := spec.Plan{PP: 4, AccumSteps: tc.ga, Schedule: tc.schedule}.Normal()
 		if got := inFlight(&p, tc.stage); got != tc.want {
@@ -151,7 +152,7 @@ func TestActivationsOfSchedules(t *testing.T) {
 	}
 	base := of(spec.ScheduleDefault)
 	input := 2.0 * 2048 * 4096 // of the first layer, kept once
-	for s, want := range map[spec.Schedule]float64{spec.ScheduleZBH1: 1, spec.ScheduleZBV: 1, spec.ScheduleZBH2: 7.0 / 4, spec.ScheduleGPipe: 8} {
+	for s, want := range map[spec.Schedule]float64{spec.ScheduleZBH1: 1, spec.ScheduleZBV: 1, spec.ScheduleDualPipeV: 9.0 / 8, spec.ScheduleZBH2: 7.0 / 4, spec.ScheduleGPipe: 8} {
 		near(t, string(s), of(s)[0].Activations-input, want*(base[0].Activations-input), 1e-9)
 	}
 	v := of(spec.ScheduleZBV)

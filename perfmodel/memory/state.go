@@ -370,9 +370,9 @@ func (e *Estimator) Owned(p *spec.Plan) (all, trained Params) {
 	return all, trained
 }
 
-// headStage returns the stage with the vocabulary head and the loss: the last, but the first with ScheduleZBV.
+// headStage returns the stage with the vocabulary head and the loss: the last, but the first if the schedule is V-shaped.
 func headStage(p *spec.Plan) int {
-	if p.Schedule == spec.ScheduleZBV {
+	if p.Schedule.VShaped() {
 		return 0
 	}
 	return p.PP - 1

@@ -100,7 +100,7 @@ var columns = withParts([]column{
 	wholeColumn("cp", "", "context parallel degree", func(m *spec.Measurement) *int { return &m.Config.Plan.CP }),
 	wholeColumn("ep", "", "expert parallel degree", func(m *spec.Measurement) *int { return &m.Config.Plan.EP }),
 	wholeColumn("virtual_stages", "", "model chunks per pipeline stage", func(m *spec.Measurement) *int { return &m.Config.Plan.VirtualStages }),
-	textColumn("schedule", "of the pipeline: gpipe, zb-h1, zb-h2 or zb-v; null = 1f1b, interleaved with virtual_stages", func(m *spec.Measurement) *spec.Schedule { return &m.Config.Plan.Schedule }),
+	textColumn("schedule", "of the pipeline: gpipe, zb-h1, zb-h2, zb-v or dualpipe-v; null = 1f1b, interleaved with virtual_stages", func(m *spec.Measurement) *spec.Schedule { return &m.Config.Plan.Schedule }),
 	wholeColumn("param_servers", "", "parameter servers, which use no devices; null = the replicas all-reduce gradients", func(m *spec.Measurement) *int { return &m.Config.Plan.ParamServers }),
 	flagColumn("async", "replicas update the parameter servers without waiting for each other", func(m *spec.Measurement) *bool { return &m.Config.Plan.Async }),
 	required(wholeColumn("micro_batch", "samples", "samples per forward pass per replica", func(m *spec.Measurement) *int { return &m.Config.Plan.MicroBatch })),

@@ -89,7 +89,9 @@ func (p *Plan) badSchedule(m *Model) string {
 		return fmt.Sprintf("schedule=%s needs vp=1, not %d", s, p.VirtualStages)
 	case s.ZeroBubble() && p.Recompute == RecomputeFull:
 		return fmt.Sprintf("schedule=%s needs recompute=none or selective: weight gradients are computed later, so the recomputed inputs would have to be kept", s)
-	case s == ScheduleZBV && m.Layers > 0 && m.Layers%(2*p.PP) != 0:
+	case s == ScheduleDualPipeV && p.AccumSteps < 2*p.PP:
+		return fmt.Sprintf("schedule=%s needs 2 x pp=%d micro-batches or more, not ga=%d", s, p.PP, p.AccumSteps)
+	case s.VShaped() && m.Layers > 0 && m.Layers%(2*p.PP) != 0:
 		return fmt.Sprintf("schedule=%s has two chunks per stage, but 2 x pp=%d does not divide %d layers", s, p.PP, m.Layers)
 	}
 	return ""

@@ -43,17 +43,24 @@ const (
 	ScheduleZBH1 Schedule = "zb-h1" // with the memory of 1F1B (section 2.3)
 	ScheduleZBH2 Schedule = "zb-h2" // with twice that memory and almost no bubble (section 2.3)
 	ScheduleZBV  Schedule = "zb-v"  // two chunks per stage in V order: the first stage holds the first and the last layers (section 6)
+
+	// ScheduleDualPipeV has the chunks of ScheduleZBV, and overlaps the forward pass of one micro-batch with the backward pass
+	// of another (DualPipeV, github.com/deepseek-ai/DualPipe, from DeepSeek-V3, 2024, section 3.2.1).
+	ScheduleDualPipeV Schedule = "dualpipe-v"
 )
 
 // Schedules lists the named schedules, the default first.
 func Schedules() []Schedule {
-	return []Schedule{Schedule1F1B, ScheduleGPipe, ScheduleZBH1, ScheduleZBH2, ScheduleZBV}
+	return []Schedule{Schedule1F1B, ScheduleGPipe, ScheduleZBH1, ScheduleZBH2, ScheduleZBV, ScheduleDualPipeV}
 }
 
 // ZeroBubble reports whether s splits the backward pass.
 func (s Schedule) ZeroBubble() bool {
-	return s == ScheduleZBH1 || s == ScheduleZBH2 || s == ScheduleZBV
+	return s == ScheduleZBH1 || s == ScheduleZBH2 || s.VShaped()
 }
+
+// VShaped reports whether each stage has two chunks, so that the first stage holds the first and the last layers.
+func (s Schedule) VShaped() bool { return s == ScheduleZBV || s == ScheduleDualPipeV }
 
 // Plan is an execution plan: how one training step is split over devices and memory. A degree or count of 0
 // means 1, except for ParamServers and Shard; an empty mode means none. Normal writes these defaults out.
@@ -126,9 +133,9 @@ func (p *Plan) Shards() int {
 	return max(p.DP, 1) * max(p.CP, 1)
 }
 
-// Chunks returns the number of model chunks of each pipeline stage: two with ScheduleZBV, else VirtualStages.
+// Chunks returns the number of model chunks of each pipeline stage: two if the schedule is V-shaped, else VirtualStages.
 func (p *Plan) Chunks() int {
-	if p.Schedule == ScheduleZBV {
+	if p.Schedule.VShaped() {
 		return 2
 	}
 	return max(p.VirtualStages, 1)

@@ -26,7 +26,7 @@ func megatronLacks(c *spec.Config) []lack {
 	p, m := &c.Plan, &c.Model
 	l.servers(p)
 	l.zeroBubbleH(p)
-	l.when(p.Schedule == spec.ScheduleZBV || p.Schedule == spec.ScheduleGPipe, "schedule", p.Schedule, "pipelines run 1F1B")
+	l.when(p.Schedule.VShaped() || p.Schedule == spec.ScheduleGPipe, "schedule", p.Schedule, "pipelines run 1F1B")
 	l.when(m.Kind != spec.Decoder && m.Kind != spec.Encoder || !m.HasShape(), "model", kindOf(m), "pretrain_gpt.py and pretrain_bert.py train decoders and encoders of known shape")
 	l.when(c.Seq() == 0, "model", "no sequence length", "--seq-length is required")
 	l.when(p.Offload == spec.OffloadParams, "offload", p.Offload, "parameters stay on the devices")

@@ -302,6 +302,8 @@ func readTorchtitan(t *rapid.T, c *spec.Config, s Script) spec.Plan {
 		p.Schedule = spec.ScheduleGPipe
 	case "ZBVZeroBubble":
 		p.Schedule = spec.ScheduleZBV
+	case "DualPipeV":
+		p.Schedule = spec.ScheduleDualPipeV
 	case "Interleaved1F1B":
 		p.VirtualStages = len(q.Parts) / q.PP
 		if q.Parts == nil {

@@ -310,6 +310,8 @@ func titanSchedule(p *spec.Plan) string {
 		return "GPipe"
 	case p.Schedule == spec.ScheduleZBV:
 		return "ZBVZeroBubble"
+	case p.Schedule == spec.ScheduleDualPipeV:
+		return "DualPipeV"
 	case p.VirtualStages > 1:
 		return "Interleaved1F1B"
 	}

@@ -180,7 +180,7 @@ func spaceFlags() []cli.Flag {
 		&cli.StringFlag{Name: "zero", Usage: "ZeRO stages considered", DefaultText: "0+1+2+3"},
 		&cli.StringFlag{Name: "recompute", Usage: "recompute modes considered", DefaultText: "none+selective+full"},
 		&cli.StringFlag{Name: "offload", Usage: "offload modes considered", DefaultText: "none+optimizer+params"},
-		&cli.StringFlag{Name: "schedule", Usage: "pipeline schedules considered: 1f1b gpipe zb-h1 zb-h2 zb-v", DefaultText: "1f1b, interleaved too"},
+		&cli.StringFlag{Name: "schedule", Usage: "pipeline schedules considered: 1f1b gpipe zb-h1 zb-h2 zb-v dualpipe-v", DefaultText: "1f1b, interleaved too"},
 		&cli.StringFlag{Name: "precisions", Usage: "formats considered, such as bf16+fp8; the device's count", DefaultText: "the one of --precision"},
 		&cli.IntFlag{Name: "max-micro-batch", Usage: "largest micro-batch in samples", DefaultText: "no bound"},
 		&cli.BoolFlag{Name: "tp-across-nodes", Usage: "lets tensor parallel groups span nodes that no scale-up link joins"},

@@ -15,7 +15,7 @@ type Space struct {
 	ZeRO          []int    `json:"zero,omitempty" maxItems:"16" enum:"0,1,2,3" doc:"ZeRO stages considered; all if absent."`
 	Recompute     []string `json:"recompute,omitempty" maxItems:"16" enum:"none,selective,full" doc:"Recompute modes considered; all if absent."`
 	Offload       []string `json:"offload,omitempty" maxItems:"16" enum:"none,optimizer,params" doc:"Offload modes considered; all if absent."`
-	Schedule      []string `json:"schedule,omitempty" maxItems:"16" enum:"1f1b,gpipe,zb-h1,zb-h2,zb-v" doc:"Pipeline schedules considered; 1f1b, interleaved too, if absent."`
+	Schedule      []string `json:"schedule,omitempty" maxItems:"16" enum:"1f1b,gpipe,zb-h1,zb-h2,zb-v,dualpipe-v" doc:"Pipeline schedules considered; 1f1b, interleaved too, if absent."`
 	Precisions    []string `json:"precisions,omitempty" maxItems:"16" doc:"Formats considered, without those the device lacks; the one of precision if absent."`
 	MaxMicroBatch int      `json:"max_micro_batch,omitempty" minimum:"1" maximum:"16777216" doc:"Largest micro-batch, samples; no bound if absent."`
 	TPAcrossNodes bool     `json:"tp_across_nodes,omitempty" doc:"Let tensor parallel groups span nodes that no scale-up link joins."`

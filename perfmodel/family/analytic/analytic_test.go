@@ -429,6 +429,9 @@ func TestBubbleOfSchedules(t *testing.T) {
 		{spec.ScheduleZBH2, 2, 1, 1, 1, 13},
 		{spec.ScheduleZBH1, 3, 1, 1.2, 0.8, 13.8},
 		{spec.ScheduleZBV, 8, 1, 1, 1, 0},
+		{spec.ScheduleDualPipeV, 64, 1, 1, 1, 7 * (3 + 2 - 3.0) / 2}, // chunks take half as long as stages
+		{spec.ScheduleDualPipeV, 16, 1, 1, 0.5, 7 * (2.5 + 1.5 - 1.5) / 2},
+		{spec.ScheduleDualPipeV, 16, 1, 1, 4, 0},
 	} {
 		p := spec.Plan{PP: 8, AccumSteps: tc.ga, Schedule: tc.schedule}.Normal()
 		if got := bubbleSec(&p, tc.f+tc.b+tc.w, tc.w); math.Abs(got-tc.want) > 1e-9 {

@@ -213,3 +213,19 @@ func TestLastBackwards(t *testing.T) {
 		t.Errorf("%g s of exposed traffic with interleaved stages, %g without", interleaved, even)
 	}
 }
+
+// TestDualPipeHidesAllToAlls: of all stacks alike.
+func TestDualPipeHidesAllToAlls(t *testing.T) {
+	of := func(part string, s spec.Schedule) float64 {
+		c := perftest.GPT(spec.Plan{DP: 8, EP: 8, PP: 2, AccumSteps: 8, MicroBatch: 1, Precision: spec.BF16, Schedule: s})
+		c.Model.Experts, c.Model.ExpertsPerToken, c.Model.ExpertFFN = 16, 2, 1024
+		c.Framework = "Megatron Core@0.12 ep=" + part
+		pr, p := counted(t, plain(), c)
+		l := layer{}
+		pr.work.dispatch(&pr.machine, p, &l, 512, 2)
+		return l.ep
+	}
+	for _, part := range []string{"none", "async", "backward"} {
+		same(t, part, of(part, spec.ScheduleDualPipeV), of("none", spec.ScheduleZBV)/4)
+	}
+}

@@ -80,7 +80,7 @@ func traitsOf(s *stack.Stack) traits {
 	case stack.Async:
 		t.exposedEP = 1. / 2
 	case stack.Backward:
-		t.exposedEP = 1. / 4
+		t.exposedEP = behindBackward
 	default:
 		t.exposedEP = 1
 	}
@@ -148,6 +148,9 @@ func (m *machine) zero3Traffic() float64 {
 	}
 	return 1
 }
+
+// behindBackward is the exposed share of all-to-alls that overlap with the backward pass of another micro-batch.
+const behindBackward = 1. / 4
 
 // updateBytes returns the bytes that an optimizer accesses per parameter in mixed precision: it reads and writes fp32 masters
 // and its moments, reads fp32 gradients and writes 16-bit weights. Adafactor reads the gradients once more, for the means of

@@ -175,6 +175,7 @@ func tpOperations(p *spec.Plan, l *layer) float64 {
 //	ZB-H1        (p-1)·(F+B) - min(m-1, p-1)·W
 //	ZB-H2        (p-1)·(F+B) - min(m-1, 2(p-1))·W
 //	ZB-V         (p-1)·(F+B) - min(2(m-1), 2(p-1))·W
+//	DualPipeV    (p-1)·(F+2B-W)/2
 //
 //	F, B, W  forward, gradients of inputs, gradients of weights: stage = F+B+W
 //	m        micro-batches
@@ -182,7 +183,9 @@ func tpOperations(p *spec.Plan, l *layer) float64 {
 // The result is at least 0. Sources: Narayanan et al. SC 2021, section 2.2; Qi et al., "Zero Bubble Pipeline
 // Parallelism", 2024, table 1 for m >= p, or 2p-1; as in section 4 there, no optimizer waits for other stages.
 // Differs: with fewer micro-batches, fewer gradients of weights can be delayed. For ZB-V there is no formula if
-// F, B and W differ, and no bubble if they do not; the formula of ZB-H2 is used.
+// F, B and W differ, and no bubble if they do not; the formula of ZB-H2 is used. For DualPipeV README.md of
+// deepseek-ai/DualPipe has (p-1)·(F&B + B+W - 3W) of chunks, which are half a stage, with F&B = F+B+W: what overlaps there is
+// traffic. F = B is assumed.
 func bubbleSec(p *spec.Plan, stage, weights float64) float64 {
 	ramp, more := p.PP-1, p.AccumSteps-1
 	fill := 0
@@ -193,6 +196,8 @@ func bubbleSec(p *spec.Plan, stage, weights float64) float64 {
 		fill = min(more, 2*ramp)
 	case spec.ScheduleZBV:
 		fill = 2 * min(more, ramp)
+	case spec.ScheduleDualPipeV:
+		return float64(ramp) * max(1.5*(stage-weights)-weights, 0) / 2
 	default:
 		return float64(ramp) / float64(p.VirtualStages) * stage
 	}

@@ -313,14 +313,17 @@ func slowHeads(exps, width float64) float64 {
 }
 
 // dispatch adds the all-to-alls of expert parallelism: two forward and two backward, each with the copies of
-// the device's tokens (Lepikhin et al., "GShard", 2020).
+// the device's tokens (Lepikhin et al., "GShard", 2020). DualPipeV hides them like part ep=backward of a stack, whatever the stack.
 func (w *work) dispatch(m *machine, p *spec.Plan, l *layer, n, elem float64) {
 	if w.moe == 0 || p.EP == 1 {
 		return
 	}
 	r := m.ringOf(p.EP, 1)
-	token := elem * n / float64(p.TP) * w.expertIn
-	l.ep = w.moe * 4 * m.k.allToAll * m.stack.exposedEP * m.allToAllSec(r, token*m.copies(r.n, w.topK), token*m.remoteCopies(r, w.topK))
+	token, exposed := elem*n/float64(p.TP)*w.expertIn, m.stack.exposedEP
+	if p.Schedule == spec.ScheduleDualPipeV {
+		exposed = min(exposed, behindBackward)
+	}
+	l.ep = w.moe * 4 * m.k.allToAll * exposed * m.allToAllSec(r, token*m.copies(r.n, w.topK), token*m.remoteCopies(r, w.topK))
 }
 
 // exchange adds the traffic of context parallelism: of keys and values with CP-1 neighbours, once forward and twice backward,

@@ -182,7 +182,7 @@ func (r *Recipe) modes(p *spec.Plan, note func(string, ...any)) {
 		if p.Schedule.ZeroBubble() || p.Schedule == spec.ScheduleGPipe {
 			p.VirtualStages = 1
 		}
-		if n := r.numbers[Layers]; p.Schedule == spec.ScheduleZBV && n > 0 && n%(2*p.PP) != 0 {
+		if n := r.numbers[Layers]; p.Schedule.VShaped() && n > 0 && n%(2*p.PP) != 0 {
 			note("schedule=%s with %d layers, which two chunks on each of %d stages do not divide, is predicted as 1f1b", p.Schedule, n, p.PP)
 			p.Schedule = spec.ScheduleDefault
 		}

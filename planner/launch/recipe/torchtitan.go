@@ -156,16 +156,16 @@ func (r *Recipe) schedule() {
 	if r.degree(PP) == 1 || name == "" {
 		return
 	}
-	switch name {
-	case "1f1b", "interleaved1f1b", "gpipe", "interleavedgpipe":
-		r.texts[Schedule] = strings.TrimPrefix(name, "interleaved")
-	case "zbvzerobubble", "zbv", "dualpipev":
-		r.texts[Schedule] = "zb-v"
-	case "zb", "interleavedzerobubble", "flexibleinterleaved1f1b":
-		r.texts[Schedule] = "zb-h1"
-	default:
+	if s, ok := torchSchedules[name]; ok {
+		r.texts[Schedule] = s
+	} else {
 		r.problem("pipeline schedule %q is not known: 1F1B is assumed", name)
 	}
+}
+
+var torchSchedules = map[string]string{
+	"1f1b": "1f1b", "interleaved1f1b": "1f1b", "gpipe": "gpipe", "interleavedgpipe": "gpipe", "zbvzerobubble": "zb-v", "zbv": "zb-v",
+	"dualpipev": "dualpipe-v", "zb": "zb-h1", "interleavedzerobubble": "zb-h1", "flexibleinterleaved1f1b": "zb-h1",
 }
 
 // valueOf returns the value of a key of the file, "" if it has none.
