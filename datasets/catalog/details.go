@@ -76,9 +76,9 @@ func bert(of string, eps float64) spec.Details {
 }
 
 // Details returns the properties of m besides its shape; zero Details unless m is a model of the
-// catalog, by name and shape.
+// catalog, by name and shape. Packing and adapters do not change them.
 func Details(m spec.Model) spec.Details {
-	known, err := Model(m.Name)
+	known, err := Model(m.Plain().Name)
 	if err != nil || known.Layers != m.Layers || known.Hidden != m.Hidden {
 		return spec.Details{}
 	}

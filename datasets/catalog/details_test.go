@@ -32,6 +32,15 @@ func TestDetails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	lora, err := spec.ParseAdapter("lora:16")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tuned := range []spec.Model{m.WithPacked(1000), m.Adapted(lora), m.Adapted(lora).WithPacked(1000)} {
+		if d := Details(tuned); d.Of != "Llama 3" || d.RopeTheta != 5e5 {
+			t.Errorf("%s: %+v", tuned.Name, d)
+		}
+	}
 	m.Layers = 2
 	if d := Details(m); d.Known() {
 		t.Errorf("another model of its name has %+v", d)

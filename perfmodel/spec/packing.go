@@ -1,6 +1,9 @@
 package spec
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // WithPacked returns m with samples of packed documents of that mean length in tokens, and with the length behind the
 // name, since measurements of m say little about them. 0 changes nothing.
@@ -9,6 +12,14 @@ func (m Model) WithPacked(tokens int) Model {
 		m.Packed = tokens
 		m.Name += fmt.Sprintf(" (packed=%d)", tokens)
 	}
+	return m
+}
+
+// Plain returns m without packing and adapter, with the name that it had before WithPacked and Adapted.
+func (m Model) Plain() Model {
+	m.Name = strings.TrimSuffix(m.Name, fmt.Sprintf(" (packed=%d)", m.Packed))
+	m.Name = strings.TrimSuffix(m.Name, " ("+m.Adapter.String()+")")
+	m.Packed, m.Adapter = 0, Adapter{}
 	return m
 }
 

@@ -30,6 +30,15 @@ func TestPackedScores(t *testing.T) {
 			t.Errorf("%s: documents longer than samples: %g, want %g", m.Kind, got, want)
 		}
 	}
+	lora, err := spec.ParseAdapter("lora:8:mlp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []spec.Model{whole, whole.WithPacked(96), whole.Adapted(lora), whole.Adapted(lora).WithPacked(96)} {
+		if plain := m.Plain(); plain != whole {
+			t.Errorf("%s is %+v without packing and adapter", m.Name, plain)
+		}
+	}
 	if m := whole.WithPacked(0); m != whole {
 		t.Errorf("packed=0 is %+v", m)
 	}

@@ -3,6 +3,7 @@ package query
 import (
 	"errors"
 
+	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/planner/launch"
 )
@@ -23,7 +24,7 @@ func NewLaunch(framework string, ch planner.Choice) (*Launch, error) {
 	if err != nil {
 		return nil, &FieldError{Field: "emit", Value: framework, Err: err}
 	}
-	s, err := f.Emit(ch.Config)
+	s, err := f.EmitWith(ch.Config, launch.Options{Details: catalog.Details(ch.Config.Model)})
 	if err != nil {
 		return nil, &FieldError{Field: "emit", Value: framework, NoAnswer: errors.Is(err, launch.ErrCannotExpress), Err: err}
 	}
