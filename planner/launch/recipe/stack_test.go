@@ -41,6 +41,9 @@ func TestStack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if len(r.Uncounted) > 0 {
+			t.Errorf("%s: %v is not counted, though the training stack has it", f.Name, r.Uncounted)
+		}
 		want := f.Stack
 		if f.Name == "deepspeed" { // JSON has no comment that names the release
 			want = "DeepSpeed"

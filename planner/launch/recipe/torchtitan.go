@@ -28,10 +28,8 @@ var torchtitanTOML = format{
 	inert: []string{"job.*", "profiling.*", "metrics.*", "checkpoint.*", "lr_scheduler.*", "comm.*", "fault_tolerance.*", "validation.*", "debug.*", "eval.*",
 		"model.*_path", "model.norm_type", "model.print_after*", "model.vocab*", "optimizer.*", "training.dataset*", "training.steps", "training.max_norm", "training.warmup_steps", "training.seed", "training.deterministic", "training.gc_*", "training.mixed_precision_reduce", "training.checkpoint_*", "training.clear_cache*", "training.enable_detailed*", "training.aggressive_memory_verbose", "training.data_parallel_type", "training.dataloader*",
 		"quantize.*", "float8.*", "mx.*", "memory_estimation.*", "experimental.custom_*", "experimental.pipeline_parallel_split_points", "parallelism.disable_loss_parallel", "parallelism.context_parallel_rotate*",
-		"training.*prompt*", "parallelism.expert_tensor_*", "encoder.*", "inference.*", "training.img_size", "training.classif*", "activation_checkpoint.*"},
+		"training.*prompt*", "parallelism.expert_tensor_*", "encoder.*", "inference.*", "training.img_size", "training.classif*", "activation_checkpoint.*", "compile.*", "training.compile"}, // the training stack is predicted compiled
 	weighs: map[string]effect{
-		"training.compile": {"the model is compiled", 0.05, 0.05},
-		"compile.*":        {"parts are compiled", 0.05, 0.05},
 		"parallelism.enable_async_tensor_parallel":     {"tensor parallel traffic overlaps with multiplications", 0.1, 0.02},
 		"experimental.enable_async_tensor_parallel":    {"tensor parallel traffic overlaps with multiplications", 0.1, 0.02},
 		"parallelism.enable_compiled_autograd":         {"the backward pass is compiled", 0.05, 0.05},
@@ -75,9 +73,6 @@ func torchtitanFinish(r *Recipe) {
 		r.texts[ModelName] = m
 	}
 	r.expertShards("parallelism.expert_tensor_parallel_degree", 1)
-	if !r.flagOf("compile.enable") {
-		r.without("compile.")
-	}
 	if r.texts[Recompute] != "selective" {
 		r.without("activation_checkpoint.")
 	}
