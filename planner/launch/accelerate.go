@@ -5,18 +5,28 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
 
 // accelerate writes the configuration of accelerate launch. The names are those of commands/config/config_args.py, which
 // refuses other keys, of FullyShardedDataParallelPlugin, DeepSpeedPlugin and ParallelismConfig.
 var accelerate = Framework{
-	Name:    "accelerate",
-	Doc:     "Hugging Face Accelerate: its YAML, with DDP, FSDP2 or DeepSpeed; the program sets micro-batch and accumulation",
-	Version: "Accelerate 1.10 (accelerate config)",
-	Stack:   "Accelerate@1.10",
-	File:    "accelerate.yaml",
-	lacks:   accelerateLacks,
-	write:   writeAccelerate,
+	Name:     "accelerate",
+	Doc:      "Hugging Face Accelerate: its YAML, with DDP, FSDP2 or DeepSpeed; the program sets micro-batch and accumulation",
+	Version:  "Accelerate 1.10 (accelerate config)",
+	Stack:    "Accelerate@1.10",
+	File:     "accelerate.yaml",
+	settings: accelerateSettings,
+	program:  true,
+	lacks:    accelerateLacks,
+	write:    writeAccelerate,
+}
+
+// accelerateSettings are keys for parts of the training stack. FSDP and ZeRO 2 and 3 are the same.
+var accelerateSettings = []setting{
+	{part: "launch", value: stack.Compiled, text: "dynamo_config:\n  dynamo_backend: INDUCTOR"},
+	{part: "zero", value: stack.Buckets, when: func(c *spec.Config, _ *stack.Parts) bool { return viaFSDP(&c.Plan) }},
+	{part: "zero", value: stack.DeepSpeed, when: func(c *spec.Config, _ *stack.Parts) bool { return viaDeepspeed(&c.Plan) }},
 }
 
 // viaFSDP reports whether FSDP shards the states of p. DeepSpeed does it for stage 1 and with an offloaded optimizer.
@@ -25,7 +35,7 @@ func viaFSDP(p *spec.Plan) bool { return p.ZeRO > 1 && p.Offload != spec.Offload
 // viaDeepspeed reports whether DeepSpeed shards the states of p.
 func viaDeepspeed(p *spec.Plan) bool { return p.ZeRO > 0 && !viaFSDP(p) }
 
-func accelerateLacks(c *spec.Config) []lack {
+func accelerateLacks(c *spec.Config, _ *stack.Parts) []lack {
 	var l lacking
 	p := &c.Plan
 	const onlyFSDP = "it goes with FSDP: zero=2 or 3, the optimizer not offloaded alone"
@@ -95,6 +105,10 @@ func writeAccelerate(f Framework, c *spec.Config, _ *spec.Details) Script {
 		line("  offload_optimizer_device: %s", map[bool]string{true: "cpu", false: "none"}[p.Offload == spec.OffloadOptimizer])
 		line("  offload_param_device: none")
 		line("  zero3_init_flag: %v", p.ZeRO == 3)
+	}
+	settings, _ := f.follow(c)
+	for _, text := range written(settings, "") {
+		line("%s", text)
 	}
 	notes := []string{"start it with: accelerate launch --config_file " + quote(f.File) + " train.py", program}
 	if p.Precision == spec.FP32 {

@@ -5,21 +5,40 @@ import (
 	"fmt"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
 
 // deepspeed writes the configuration file of DeepSpeed. The names are those of
 // "DeepSpeed Configuration JSON" and runtime/zero/config.py.
 var deepspeed = Framework{
-	Name:    "deepspeed",
-	Doc:     "DeepSpeed: ds_config.json (ZeRO, offload, MiCS, AutoTP)",
-	Version: "DeepSpeed 0.18 (DeepSpeed Configuration JSON)",
-	Stack:   "DeepSpeed@0.18",
-	File:    "ds_config.json",
-	lacks:   deepspeedLacks,
-	write:   writeDeepspeed,
+	Name:     "deepspeed",
+	Doc:      "DeepSpeed: ds_config.json (ZeRO, offload, MiCS, AutoTP)",
+	Version:  "DeepSpeed 0.18 (DeepSpeed Configuration JSON)",
+	Stack:    "DeepSpeed@0.18",
+	File:     "ds_config.json",
+	settings: deepspeedSettings,
+	program:  true,
+	lacks:    deepspeedLacks,
+	write:    writeDeepspeed,
 }
 
-func deepspeedLacks(c *spec.Config) []lack {
+// deepspeedSettings are keys for parts of the training stack. Traffic of ZeRO 3 is predicted as DeepSpeed overlaps it. With
+// ZeRO gradients accumulate in the format of the weights unless the file says otherwise (get_data_types in
+// runtime/engine.py); fp16 ones are predicted so too.
+var deepspeedSettings = []setting{
+	{part: "gradients", value: stack.FP32, text: "grad_accum_dtype", when: func(c *spec.Config, _ *stack.Parts) bool {
+		return c.Plan.ZeRO > 0 && c.Plan.Offload == spec.OffloadNone && dtype(c.Plan.Precision) == "torch.bfloat16"
+	}},
+	{part: "gradients", value: stack.FP32},
+	{part: "gradients", value: stack.Half, when: sharded},
+	{part: "reduce", value: stack.FP32, text: "communication_data_type"},
+	{part: "overlap", text: "overlap_comm", when: func(c *spec.Config, p *stack.Parts) bool {
+		return c.Plan.ZeRO == 3 || c.Plan.ZeRO > 0 && p.Overlap == stack.Backward
+	}},
+	{part: "overlap", value: stack.None},
+}
+
+func deepspeedLacks(c *spec.Config, _ *stack.Parts) []lack {
 	var l lacking
 	p := &c.Plan
 	l.servers(p)
@@ -42,11 +61,17 @@ type dsConfig struct {
 	TrainBatch    int            `json:"train_batch_size"`
 	MicroBatch    int            `json:"train_micro_batch_size_per_gpu"`
 	AccumSteps    int            `json:"gradient_accumulation_steps"`
+	Traffic       string         `json:"communication_data_type,omitempty"`
+	Types         *dsTypes       `json:"data_types,omitempty"`
 	BF16          *dsEnabled     `json:"bf16,omitempty"`
 	FP16          *dsEnabled     `json:"fp16,omitempty"`
 	ZeRO          dsZeRO         `json:"zero_optimization"`
 	TP            *dsTP          `json:"tensor_parallel,omitempty"`
 	Checkpointing *dsCheckpoints `json:"activation_checkpointing,omitempty"`
+}
+
+type dsTypes struct {
+	Accumulated string `json:"grad_accum_dtype"`
 }
 
 type dsEnabled struct {
@@ -79,7 +104,15 @@ type dsCheckpoints struct {
 
 func writeDeepspeed(f Framework, c *spec.Config, _ *spec.Details) Script {
 	p := &c.Plan
-	d := dsConfig{TrainBatch: p.GlobalBatch(), MicroBatch: p.MicroBatch, AccumSteps: p.AccumSteps, ZeRO: deepspeedZeRO(p)}
+	d := dsConfig{TrainBatch: p.GlobalBatch(), MicroBatch: p.MicroBatch, AccumSteps: p.AccumSteps}
+	settings, _ := f.follow(c)
+	d.ZeRO = deepspeedZeRO(p, len(written(settings, "overlap")) > 0)
+	if len(written(settings, "reduce")) > 0 {
+		d.Traffic = "fp32"
+	}
+	if len(written(settings, "gradients")) > 0 {
+		d.Types = &dsTypes{"fp32"}
+	}
 	switch p.Precision {
 	case spec.BF16, "":
 		d.BF16 = &dsEnabled{true}
@@ -99,8 +132,8 @@ func writeDeepspeed(f Framework, c *spec.Config, _ *spec.Details) Script {
 	return Script{Text: string(text) + "\n", Notes: deepspeedNotes(f, c)}
 }
 
-func deepspeedZeRO(p *spec.Plan) dsZeRO {
-	z := dsZeRO{Stage: p.ZeRO, OverlapComm: p.ZeRO > 0, Contiguous: p.ZeRO > 1, ReduceScatter: p.ZeRO > 0}
+func deepspeedZeRO(p *spec.Plan, overlap bool) dsZeRO {
+	z := dsZeRO{Stage: p.ZeRO, OverlapComm: overlap, Contiguous: p.ZeRO > 1, ReduceScatter: p.ZeRO > 0}
 	if replicas(p) > 1 {
 		z.MiCSShard = p.Shards()
 	}

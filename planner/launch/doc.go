@@ -3,7 +3,8 @@
 // an error, never dropped.
 //
 // Start with launch.go (Emit and its errors), lacks.go (how frameworks declare
-// missing settings) and torchrun.go (the shortest framework). megatron.go,
-// deepspeed.go and torchtitan.go are the others. docs/guides/launch-files.md lists
-// the versions of frameworks.
+// missing settings), stack.go (how files follow the training stack of a prediction)
+// and torchrun.go (the shortest framework). megatron.go, deepspeed.go and
+// torchtitan.go are the others. docs/guides/launch-files.md lists the versions of
+// frameworks.
 package launch

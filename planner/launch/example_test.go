@@ -31,6 +31,9 @@ func ExampleFramework_Emit() {
 	//   "train_batch_size": 64,
 	//   "train_micro_batch_size_per_gpu": 1,
 	//   "gradient_accumulation_steps": 4,
+	//   "data_types": {
+	//     "grad_accum_dtype": "fp32"
+	//   },
 	//   "bf16": {
 	//     "enabled": true
 	//   },

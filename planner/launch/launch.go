@@ -24,8 +24,11 @@ type Framework struct {
 	Stack     string // its training stack in that version, in the form of package stack
 	File      string // default name of the output
 
+	settings []setting // of parts of the training stack
+	program  bool      // whether the user's program makes the network, and the file does not describe it
+
 	// lacks returns the parts of a normal and legal configuration without a setting.
-	lacks func(*spec.Config) []lack
+	lacks func(*spec.Config, *stack.Parts) []lack
 	// write writes a configuration that lacks nothing.
 	write func(Framework, *spec.Config, *spec.Details) Script
 }
@@ -124,30 +127,17 @@ func (f Framework) EmitWith(c spec.Config, o Options) (Script, error) {
 	if m := &c.Model; m.Packed > 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf("samples are packed documents of %d tokens in the mean: packing is not written, the data set decides", m.Packed))
 	}
-	if partsOf(&c).Activations != stack.Kept {
-		s.Notes = append(s.Notes, "the prediction has activations offloaded to the host: the setting for that is not written")
+	if c.Model.Adapter.Kind != spec.FullTraining {
+		s.Notes = append(s.Notes, adapterNote(&c, f.parts(&c)))
 	}
-	if f.Name != megatron.Name && eightBitWeights(&c) {
-		s.Notes = append(s.Notes, "the prediction has weights in fp8 only: the setting for that is not written")
-	}
+	s.Notes = append(s.Notes, f.stackNotes(&c)...)
 	return s, nil
-}
-
-// partsOf returns the parts of the training stack of c, or of the most likely one.
-func partsOf(c *spec.Config) *stack.Parts {
-	return &stack.Of(c.Framework, c.Accelerator.Arch).Stacks[0].Parts
-}
-
-// eightBitWeights reports whether the training stack of c stores weights in 8 bits, which it does under fp8 only.
-func eightBitWeights(c *spec.Config) bool {
-	w := partsOf(c).Weights
-	return c.Plan.Precision.Format() == spec.FP8 && (w == stack.FP8 || w == stack.FP8Once)
 }
 
 // missing returns the parts of c that f has no setting for, or that no framework's file describes.
 func (f Framework) missing(c *spec.Config) []lack {
-	out := f.lacks(c)
-	if a := c.Model.Adapter; a.Kind != spec.FullTraining {
+	out := f.lacks(c, f.parts(c))
+	if a := c.Model.Adapter; a.Kind != spec.FullTraining && !f.program {
 		out = append(out, lack{"adapter", a.String(), "adapters are not written, the file would train all weights"})
 	}
 	for _, part := range []struct {

@@ -12,16 +12,17 @@ import (
 // megatron is Megatron-LM. The names are those of megatron/training/arguments.py
 // of core 0.15, and the conditions those its validate_args asserts.
 var megatron = Framework{
-	Name:    "megatron",
-	Doc:     "Megatron-LM: a script with the flags of pretrain_gpt.py or pretrain_bert.py, under torchrun",
-	Version: "Megatron-LM core 0.15 (megatron/training/arguments.py)",
-	Stack:   "Megatron Core@0.15",
-	File:    "launch.sh",
-	lacks:   megatronLacks,
-	write:   writeMegatron,
+	Name:     "megatron",
+	Doc:      "Megatron-LM: a script with the flags of pretrain_gpt.py or pretrain_bert.py, under torchrun",
+	Version:  "Megatron-LM core 0.15 (megatron/training/arguments.py)",
+	Stack:    "Megatron Core@0.15",
+	File:     "launch.sh",
+	settings: megatronSettings,
+	lacks:    megatronLacks,
+	write:    writeMegatron,
 }
 
-func megatronLacks(c *spec.Config) []lack {
+func megatronLacks(c *spec.Config, s *stack.Parts) []lack {
 	var l lacking
 	p, m := &c.Plan, &c.Model
 	l.servers(p)
@@ -35,7 +36,7 @@ func megatronLacks(c *spec.Config) []lack {
 	l.when(p.EP > 1 && p.TP > p.EP && p.TP%p.EP != 0, "ep", p.EP, "ep or tp=%d must divide the other", p.TP)
 	l.when(p.CP > 1 && c.Seq()%(2*p.CP) != 0, "cp", p.CP, "2 x cp must divide %d tokens", c.Seq())
 	l.when(m.Experts > 0 && p.EP > 1 && p.Precision == spec.FP16, "precision", p.Precision, "experts are not trained in fp16")
-	l.when(eightBitWeights(c) && p.ZeRO == 0 && p.Offload == spec.OffloadNone, "stack", "weights="+partsOf(c).Weights, "--fp8-param-gather goes with the distributed optimizer (zero 1 and above)")
+	l.when(p.Precision.Format() == spec.FP8 && (s.Weights == stack.FP8 || s.Weights == stack.FP8Once) && p.ZeRO == 0 && p.Offload == spec.OffloadNone, "stack", "weights="+s.Weights, "--fp8-param-gather goes with the distributed optimizer (zero 1 and above)")
 	l.precision(p.Precision, "it has no such format", spec.BF16, spec.FP16, spec.FP32, spec.TF32, spec.FP8, spec.FP4, "")
 	return l
 }
@@ -61,7 +62,7 @@ func writeMegatron(f Framework, c *spec.Config, d *spec.Details) Script {
 	}
 	b.tf32(p.Precision)
 	b.array("MODEL", megatronModel(c, d)...)
-	b.array("PLAN", megatronPlan(c)...)
+	b.array("PLAN", append(megatronPlan(c, f.parts(c)), megatronStack(&f, c)...)...)
 	b.comment("Not of the plan: what is trained on, for how long, how fast it learns.")
 	b.array("TRAIN", append(megatronData(&c.Model), []string{"--train-iters", `"${TRAIN_ITERS:-50}"`}, []string{"--lr", `"${LR:-1e-4}"`},
 		[]string{"--eval-iters", "0"}, []string{"--log-throughput"}, []string{"--log-interval", "1"})...)
@@ -89,9 +90,6 @@ func megatronNotes(c *spec.Config, d *spec.Details) []string {
 	}
 	if m.KVRank > 0 {
 		out = append(out, "latent attention has positions stretched by YaRN unless --rope-type rope is given: check --rotary-scaling-factor")
-	}
-	if eightBitWeights(c) && partsOf(c).Weights == stack.FP8Once {
-		out = append(out, "the prediction has no transposed copies of weights: Megatron-LM keeps them unless disable_parameter_transpose_cache is set in its TransformerConfig, which has no flag")
 	}
 	if m.Kind == spec.Decoder {
 		out = append(out, "TRAIN mocks the data")
@@ -163,6 +161,9 @@ func megatronExperts(m *spec.Model) [][]string {
 	a := [][]string{
 		{"--num-experts", itoa(m.Experts)}, {"--moe-router-topk", itoa(m.ExpertsPerToken)}, {"--moe-ffn-hidden-size", itoa(m.ExpertFFN)},
 	}
+	if m.ExpertsPerToken == 1 { // softmax of one score has no gradient
+		a = append(a, []string{"--moe-router-pre-softmax"})
+	}
 	if m.SharedExperts > 0 {
 		a = append(a, []string{"--moe-shared-expert-intermediate-size", itoa(m.SharedExperts * m.ExpertFFN)})
 	}
@@ -176,11 +177,11 @@ func megatronExperts(m *spec.Model) [][]string {
 	case m.DenseLayers > 0:
 		a = append(a, []string{"--moe-layer-freq", fmt.Sprintf("([0]*%d+[1]*%d)", m.DenseLayers, m.MoELayers())})
 	}
-	return append(a, []string{"--moe-token-dispatcher-type", "alltoall"})
+	return a
 }
 
 // megatronPlan writes the flags of the plan.
-func megatronPlan(c *spec.Config) [][]string {
+func megatronPlan(c *spec.Config, parts *stack.Parts) [][]string {
 	p := &c.Plan
 	a := [][]string{{"--micro-batch-size", itoa(p.MicroBatch)}, {"--global-batch-size", itoa(p.GlobalBatch())},
 		{"--tensor-model-parallel-size", itoa(p.TP)}, {"--pipeline-model-parallel-size", itoa(p.PP)}, {"--context-parallel-size", itoa(p.CP)}}
@@ -190,17 +191,16 @@ func megatronPlan(c *spec.Config) [][]string {
 		if p.Precision == spec.BF16 || p.Precision == spec.FP8 {
 			a = append(a, []string{"--moe-grouped-gemm"})
 		}
+		if p.EP == 1 {
+			a = append(a, []string{"--moe-token-dispatcher-type", "alltoall"})
+		}
 	}
 	if p.SequenceParallel {
 		a = append(a, []string{"--sequence-parallel"})
 	}
 	a = append(a, megatronZeRO(p)...)
-	a = append(a, megatronRecompute(c)...)
-	a = append(a, megatronPrecision(p.Precision)...)
-	if eightBitWeights(c) {
-		a = append(a, []string{"--fp8-param-gather"})
-	}
-	return a
+	a = append(a, megatronRecompute(p, parts)...)
+	return append(a, megatronPrecision(p, parts)...)
 }
 
 // megatronStages writes the layers of each stage where stages are uneven.
@@ -228,19 +228,13 @@ func megatronStages(c *spec.Config) [][]string {
 // (distributed optimizer), or gradients and parameters too (Megatron-FSDP).
 func megatronZeRO(p *spec.Plan) [][]string {
 	var a [][]string
-	if p.DP*p.CP > 1 {
-		a = append(a, []string{"--overlap-grad-reduce"})
-	}
 	if p.ZeRO > 0 || p.Offload == spec.OffloadOptimizer {
 		a = append(a, []string{"--use-distributed-optimizer"})
 	}
-	switch {
-	case p.ZeRO > 1:
+	if p.ZeRO > 1 {
 		strategy := map[int]string{2: "optim_grads", 3: "optim_grads_params"}[p.ZeRO]
 		a = append(a, []string{"--use-megatron-fsdp"}, []string{"--data-parallel-sharding-strategy", strategy},
-			[]string{"--no-gradient-accumulation-fusion"}, []string{"--ckpt-format", "fsdp_dtensor"}, []string{"--overlap-param-gather"})
-	case p.ZeRO == 1 && p.DP*p.CP > 1:
-		a = append(a, []string{"--overlap-param-gather"})
+			[]string{"--no-gradient-accumulation-fusion"}, []string{"--ckpt-format", "fsdp_dtensor"})
 	}
 	if n := replicas(p); p.ZeRO > 0 && n > 1 {
 		a = append(a, []string{"--num-distributed-optimizer-instances", itoa(n)})
@@ -252,11 +246,10 @@ func megatronZeRO(p *spec.Plan) [][]string {
 }
 
 // megatronRecompute writes recomputation, with the modules that the training stack states.
-func megatronRecompute(c *spec.Config) [][]string {
-	switch c.Plan.Recompute {
+func megatronRecompute(p *spec.Plan, parts *stack.Parts) [][]string {
+	switch p.Recompute {
 	case spec.RecomputeSelective:
-		modules := partsOf(c).ModuleNames()
-		return [][]string{{"--recompute-granularity", "selective"}, append([]string{"--recompute-modules"}, modules...)}
+		return [][]string{{"--recompute-granularity", "selective"}, append([]string{"--recompute-modules"}, parts.ModuleNames()...)}
 	case spec.RecomputeFull:
 		return [][]string{{"--recompute-granularity", "full"}, {"--recompute-method", "uniform"}, {"--recompute-num-layers", "1"}}
 	}
@@ -264,15 +257,20 @@ func megatronRecompute(c *spec.Config) [][]string {
 }
 
 // megatronPrecision writes the number format. 8 and 4 bits are the format of
-// multiplications; parameters are bf16 unless --fp8-param-gather is given.
-func megatronPrecision(p spec.Precision) [][]string {
-	switch p {
+// multiplications; parameters are bf16 unless --fp8-param-gather is given. Delayed scaling refuses to recompute norms and
+// the activation of experts.
+func megatronPrecision(p *spec.Plan, parts *stack.Parts) [][]string {
+	switch p.Precision {
 	case spec.BF16:
 		return [][]string{{"--bf16"}}
 	case spec.FP16:
 		return [][]string{{"--fp16"}}
 	case spec.FP8:
-		return [][]string{{"--bf16"}, {"--fp8-format", "hybrid"}, {"--fp8-recipe", "delayed"}}
+		recipe := "delayed"
+		if again := parts.Modules(); p.Recompute == spec.RecomputeSelective && (again.Norms || again.MoEAct) {
+			recipe = "tensorwise"
+		}
+		return [][]string{{"--bf16"}, {"--fp8-format", "hybrid"}, {"--fp8-recipe", recipe}}
 	case spec.FP4:
 		return [][]string{{"--bf16"}, {"--fp4-format", "e2m1"}, {"--fp4-recipe", "nvfp4"}}
 	}

@@ -33,7 +33,7 @@ func TestEightBitWeights(t *testing.T) {
 		if got := strings.Contains(s.Text, "--fp8-param-gather"); got != c.flag {
 			t.Errorf("%s %s: --fp8-param-gather %v", c.stack, c.plan, got)
 		}
-		n := strings.Count(strings.Join(s.Notes, "\n"), "transposed copies of weights") + strings.Count(strings.Join(s.Notes, "\n"), "weights in fp8 only")
+		n := strings.Count(strings.Join(s.Notes, "\n"), "transposed copies of weights") + strings.Count(strings.Join(s.Notes, "\n"), "weights=fp8:")
 		if n != c.notes {
 			t.Errorf("%s %s: notes %q", c.stack, c.plan, s.Notes)
 		}

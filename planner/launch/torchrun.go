@@ -4,21 +4,38 @@ import (
 	"fmt"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
 
 // torchrun starts the user's program. The comments of the script have the calls that
 // wrap its model.
 var torchrun = Framework{
-	Name:    "torchrun",
-	Doc:     "PyTorch: torchrun and a train.py of your own, with the DDP or FSDP2 calls the plan stands for",
-	Version: "PyTorch 2.9 (torch.distributed.run, torch.distributed.fsdp.fully_shard)",
-	Stack:   "PyTorch@2.9",
-	File:    "launch.sh",
-	lacks:   torchrunLacks,
-	write:   writeTorchrun,
+	Name:     "torchrun",
+	Doc:      "PyTorch: torchrun and a train.py of your own, with the DDP or FSDP2 calls the plan stands for",
+	Version:  "PyTorch 2.9 (torch.distributed.run, torch.distributed.fsdp.fully_shard)",
+	Stack:    "PyTorch@2.9",
+	File:     "launch.sh",
+	settings: torchrunSettings,
+	program:  true,
+	lacks:    torchrunLacks,
+	write:    writeTorchrun,
 }
 
-func torchrunLacks(c *spec.Config) []lack {
+// torchrunSettings are code for parts of the training stack. PyTorch's optimizers keep moments in the format of weights,
+// FSDP and ZeRO 2 and 3 are the same, and DDP has hooks that reduce in 16 bits.
+var torchrunSettings = []setting{
+	{part: "launch", value: stack.Compiled, text: "model.compile()"},
+	{part: "reduce", value: stack.Half, text: "model.register_comm_hook(None, bf16_compress_hook) # torch.distributed.algorithms.ddp_comm_hooks.default_hooks",
+		when: func(c *spec.Config, _ *stack.Parts) bool {
+			return c.Plan.ZeRO < 2 && dtype(c.Plan.Precision) == "torch.bfloat16"
+		}},
+	{part: "reduce", value: stack.Half, when: func(c *spec.Config, _ *stack.Parts) bool { return c.Plan.ZeRO > 1 }},
+	{part: "optimizer", value: stack.SGD, text: "SGD"},
+	{part: "optimizer", value: stack.Adafactor, text: "Adafactor"},
+	{part: "zero", value: stack.Buckets, when: func(c *spec.Config, _ *stack.Parts) bool { return c.Plan.ZeRO > 1 }},
+}
+
+func torchrunLacks(c *spec.Config, _ *stack.Parts) []lack {
 	var l lacking
 	p := &c.Plan
 	l.servers(p)
@@ -36,7 +53,7 @@ func writeTorchrun(f Framework, c *spec.Config, _ *spec.Details) Script {
 	b.head(c, f)
 	b.comment("What train.py does with its model and optimizer to run this plan:")
 	b.comment("")
-	for _, line := range torchWrap(p) {
+	for _, line := range torchWrap(&f, c) {
 		b.comment("  %s", line)
 	}
 	b.comment("")
@@ -53,13 +70,19 @@ func writeTorchrun(f Framework, c *spec.Config, _ *spec.Details) Script {
 }
 
 // torchWrap returns the Python code that applies a plan to a model.
-func torchWrap(p *spec.Plan) []string {
-	out := torchRecompute(p)
-	switch {
-	case p.ZeRO >= 2:
-		out = append(out, torchFSDP(p)...)
-	default:
-		out = append(out, torchDDP(p)...)
+func torchWrap(f *Framework, c *spec.Config) (out []string) {
+	p, parts := &c.Plan, f.parts(c)
+	if c.Model.Adapter.Kind != spec.FullTraining {
+		out = append(append(out, "import peft, transformers"), adapterCode(c, parts)...)
+	}
+	out = append(out, torchRecompute(p)...)
+	settings, _ := f.follow(c)
+	optimizer := "torch.optim." + append(written(settings, "optimizer"), "AdamW")[0]
+	out = append(out, written(settings, "launch")...)
+	if p.ZeRO >= 2 {
+		out = append(out, torchFSDP(p, optimizer, parts.Reduce)...)
+	} else {
+		out = append(out, torchDDP(p, optimizer, written(settings, "reduce"))...)
 	}
 	return append(out, torchAccumulate(p)...)
 }
@@ -86,7 +109,7 @@ func dtype(p spec.Precision) string {
 	return "torch.bfloat16"
 }
 
-func torchFSDP(p *spec.Plan) []string {
+func torchFSDP(p *spec.Plan, optimizer, reduce string) []string {
 	out := []string{"from torch.distributed.device_mesh import init_device_mesh",
 		"from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard"}
 	if n := replicas(p); n > 1 {
@@ -95,26 +118,31 @@ func torchFSDP(p *spec.Plan) []string {
 		out = append(out, fmt.Sprintf(`mesh = init_device_mesh("cuda", (%d,), mesh_dim_names=("shard",))`, p.DP))
 	}
 	reshard := map[bool]string{true: "True", false: "False"}[p.ZeRO == 3]
-	out = append(out, fmt.Sprintf("how = dict(mesh=mesh, reshard_after_forward=%s, mp_policy=MixedPrecisionPolicy(param_dtype=%s, reduce_dtype=torch.float32))", reshard, dtype(p.Precision)))
+	format := "torch.float32"
+	if reduce == stack.Half {
+		format = dtype(p.Precision)
+	}
+	out = append(out, fmt.Sprintf("how = dict(mesh=mesh, reshard_after_forward=%s, mp_policy=MixedPrecisionPolicy(param_dtype=%s, reduce_dtype=%s))", reshard, dtype(p.Precision), format))
 	if p.Offload == spec.OffloadParams {
 		out = append(out, "how.update(offload_policy=CPUOffloadPolicy())")
 	}
-	out = append(out, "for layer in model.layers: fully_shard(layer, **how)", "fully_shard(model, **how)", "optimizer = torch.optim.AdamW(model.parameters())")
+	out = append(out, "for layer in model.layers: fully_shard(layer, **how)", "fully_shard(model, **how)", "optimizer = "+optimizer+"(model.parameters())")
 	if p.Precision == spec.FP16 {
 		out = append(out, `scaler = torch.amp.GradScaler("cuda")`)
 	}
 	return out
 }
 
-func torchDDP(p *spec.Plan) []string {
+func torchDDP(p *spec.Plan, optimizer string, reduce []string) []string {
 	var out []string
 	if p.DP > 1 {
 		out = append(out, "from torch.nn.parallel import DistributedDataParallel", "model = DistributedDataParallel(model, device_ids=[local_rank])")
+		out = append(out, reduce...)
 	}
 	if p.ZeRO == 1 {
-		out = append(out, "from torch.distributed.optim import ZeroRedundancyOptimizer", "optimizer = ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.AdamW)")
+		out = append(out, "from torch.distributed.optim import ZeroRedundancyOptimizer", "optimizer = ZeroRedundancyOptimizer(model.parameters(), optimizer_class="+optimizer+")")
 	} else {
-		out = append(out, "optimizer = torch.optim.AdamW(model.parameters())")
+		out = append(out, "optimizer = "+optimizer+"(model.parameters())")
 	}
 	if d := dtype(p.Precision); d != "torch.float32" {
 		out = append(out, fmt.Sprintf(`with torch.autocast("cuda", dtype=%s): loss = model(batch)`, d))

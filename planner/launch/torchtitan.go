@@ -5,21 +5,39 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
 
 // torchtitan writes a job file of torchtitan. The names are those of
 // torchtitan/config/job_config.py of 0.2, the last releases configured in TOML.
 var torchtitan = Framework{
-	Name:    "torchtitan",
-	Doc:     "torchtitan: a TOML job file (FSDP2, HSDP, TP, PP, CP, EP, float8)",
-	Version: "torchtitan 0.2 (torchtitan/config/job_config.py)",
-	Stack:   "torchtitan@2025-10", // the date of 0.2
-	File:    "job.toml",
-	lacks:   torchtitanLacks,
-	write:   writeTorchtitan,
+	Name:     "torchtitan",
+	Doc:      "torchtitan: a TOML job file (FSDP2, HSDP, TP, PP, CP, EP, float8)",
+	Version:  "torchtitan 0.2 (torchtitan/config/job_config.py)",
+	Stack:    "torchtitan@2025-10", // the date of 0.2
+	File:     "job.toml",
+	settings: torchtitanSettings,
+	lacks:    torchtitanLacks,
+	write:    writeTorchtitan,
 }
 
-func torchtitanLacks(c *spec.Config) []lack {
+// torchtitanSettings are keys for parts of the training stack: what is compiled, and of [parallelism]. Zero-bubble schedules
+// fail on compiled models (github.com/pytorch/pytorch/issues/161904). Asynchronous tensor parallelism is that of the
+// compiler. FSDP and ZeRO 2 and 3 are the same.
+var torchtitanSettings = []setting{
+	{part: "launch", value: stack.Compiled, text: "model", when: compilable},
+	{part: "launch", value: stack.Eager},
+	{part: "loss", value: stack.Compiled, text: "loss", when: compilable},
+	{part: "loss", value: stack.Plain},
+	{part: "zero", value: stack.Buckets, when: func(c *spec.Config, _ *stack.Parts) bool { return c.Plan.ZeRO > 1 }},
+	{part: "tp", value: stack.Async, text: "enable_async_tensor_parallel", when: func(c *spec.Config, p *stack.Parts) bool {
+		return p.Launch == stack.Compiled && compilable(c, p)
+	}},
+}
+
+func compilable(c *spec.Config, _ *stack.Parts) bool { return !c.Plan.Schedule.VShaped() }
+
+func torchtitanLacks(c *spec.Config, _ *stack.Parts) []lack {
 	var l lacking
 	p, m := &c.Plan, &c.Model
 	l.servers(p)
@@ -160,8 +178,9 @@ func writeTorchtitan(f Framework, c *spec.Config, d *spec.Details) Script {
 		t.comment(line)
 	}
 	notes := t.model(c, d)
+	settings, _ := f.follow(c)
 	t.training(c)
-	t.parallelism(c)
+	t.parallelism(c, written(settings, "tp"))
 	t.table("activation_checkpoint")
 	t.text("mode", string(p.Recompute)) // none and full, as torchtitan calls them
 	if p.Precision == spec.FP8 {
@@ -169,9 +188,11 @@ func writeTorchtitan(f Framework, c *spec.Config, d *spec.Details) Script {
 		t.flag("enable_fsdp_float8_all_gather", p.ZeRO > 0)
 		t.flag("precompute_float8_dynamic_scale_for_fsdp", p.ZeRO > 0)
 		t.texts("filter_fqns", []string{"output"})
+	}
+	if compiled := append(written(settings, "launch"), written(settings, "loss")...); len(compiled) > 0 {
 		t.table("compile")
 		t.flag("enable", true)
-		t.texts("components", []string{"model", "loss"})
+		t.texts("components", compiled)
 	}
 	return Script{Text: t.String(), Notes: append(notes, titanStart(f, c)...)}
 }
@@ -239,7 +260,7 @@ func (t *tomlFile) training(c *spec.Config) {
 	t.flag("enable_cpu_offload", p.Offload == spec.OffloadParams)
 }
 
-func (t *tomlFile) parallelism(c *spec.Config) {
+func (t *tomlFile) parallelism(c *spec.Config, flags []string) {
 	p := &c.Plan
 	shard := titanShard(p)
 	t.table("parallelism")
@@ -251,6 +272,9 @@ func (t *tomlFile) parallelism(c *spec.Config) {
 		t.text("fsdp_reshard_after_forward", "never")
 	}
 	t.number("tensor_parallel_degree", p.TP)
+	for _, key := range flags {
+		t.flag(key, true)
+	}
 	t.number("context_parallel_degree", p.CP)
 	t.number("pipeline_parallel_degree", p.PP)
 	if p.PP > 1 {
