@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/pacer-ml/pacer/cmd/internal/answer"
+	"github.com/pacer-ml/pacer/cmd/internal/nextplans"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/planner/remote"
@@ -57,6 +58,9 @@ func costOf(in any) float64 {
 		q := &in.Body
 		lines := max(len(q.CPUs), 1) * max(len(q.HostGiB), 1) * max(len(q.NetworkGbps), 1)
 		return float64(lines) * sizeOf(q.MaxDevices, 1, planner.Cost, q.MinBatch, q.MaxBatch, q.GlobalBatch, share(&q.Space)).pruned()
+	case *body[nextplans.CalibrateNextRequest]:
+		q := &in.Body
+		return q.Cost(planSec * sizeOf(q.Devices, 0, planner.Throughput, 0, 0, max(q.GlobalBatch, nextplans.UsualBatch*q.Devices), 1).plans())
 	case *body[answer.FitCheckRequest]:
 		return sizeOf(in.Body.Devices, 0, planner.Throughput, 0, 0, in.Body.GlobalBatch, 1).ranked()
 	case *body[answer.CheckRequest]: // single changes, and with another device all plans

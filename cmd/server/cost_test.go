@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/cmd/internal/answer"
+	"github.com/pacer-ml/pacer/cmd/internal/nextplans"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 )
 
@@ -27,6 +28,7 @@ func TestCostTellsShortFromLong(t *testing.T) {
 		{&body[answer.PlanRequest]{plan(8, 8)}, false}, {&body[answer.PlanRequest]{plan(512, 512)}, false}, {&body[answer.PlanRequest]{wide}, true}, {&body[answer.PlanRequest]{front}, true},
 		{&body[answer.CurveRequest]{answer.CurveRequest{MaxDevices: 64, Request: of(64)}}, false}, {&body[answer.CurveRequest]{answer.CurveRequest{MaxDevices: 4096, Request: of(4096)}}, true},
 		{&body[BatchRequest]{BatchRequest{Questions: make([]answer.PredictRequest, 10)}}, false}, {&body[BatchRequest]{BatchRequest{Questions: make([]answer.PredictRequest, 10000)}}, true},
+		{&body[nextplans.CalibrateNextRequest]{nextplans.CalibrateNextRequest{Devices: 1}}, true}, {&body[nextplans.CalibrateNextRequest]{}, true},
 		{&body[answer.PredictRequest]{}, false}, {&body[answer.PlanRequest]{plan(-1, -1)}, false}, {&body[answer.PlanRequest]{plan(1<<62, 1<<62)}, true},
 	} {
 		if cost := costOf(c.in); (cost > shortSearch) != c.long || cost < 0 {
@@ -55,6 +57,7 @@ func BenchmarkSearchCost(b *testing.B) {
 		{"plan/devices=512", "/v1/plan", known + `%d,"devices":512}`, costOf(&body[answer.PlanRequest]{answer.PlanRequest{Devices: 512, Request: of(512)}})},
 		{"plan/devices=5040", "/v1/plan", known + `%d,"devices":5040}`, costOf(&body[answer.PlanRequest]{answer.PlanRequest{Devices: 5040, Request: of(512)}})},
 		{"fit-check/devices=512", "/v1/fit-check", known + `%d,"devices":512}`, costOf(&body[answer.FitCheckRequest]{answer.FitCheckRequest{Devices: 512, Request: of(512)}})},
+		{"calibrate-next/devices=16", "/v1/calibrate-next", known + `%d,"devices":16}`, costOf(&body[nextplans.CalibrateNextRequest]{nextplans.CalibrateNextRequest{Devices: 16, Request: of(512)}})},
 		{"curve/devices=64", "/v1/curve", known + `%d,"max_devices":64}`, costOf(&body[answer.CurveRequest]{answer.CurveRequest{MaxDevices: 64, Request: of(512)}})},
 		{"curve/devices=2048", "/v1/curve", known + `%d,"max_devices":2048}`, costOf(&body[answer.CurveRequest]{answer.CurveRequest{MaxDevices: 2048, Request: of(512)}})},
 	} {

@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/answer"
+	"github.com/pacer-ml/pacer/cmd/internal/nextplans"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/cmd/internal/trust"
 	"github.com/pacer-ml/pacer/cmd/server/nearest"
@@ -39,6 +40,11 @@ func (s *Server) registerNearest(api huma.API, m *router) {
 	register(s, api, m, operation{http.MethodPost, "/v1/nearest", "nearest", "questions", search, "The measurements nearest to a plan",
 		"Stored measurements by their distance to a plan, with their sources and with what the performance model predicts for them.", []int{404, 422}},
 		ofBody(s.nearest))
+	register(s, api, m, operation{http.MethodPost, "/v1/calibrate-next", "calibrate-next", "questions", search, "Which plans to measure next",
+		"The plans that narrow the intervals of a model most, as pacer calibrate --emit chooses them, beside the measurements that are stored.", []int{404, 422}},
+		ofBody(func(ctx context.Context, in *nextplans.CalibrateNextRequest) (nextplans.CalibrateNext, error) {
+			return nextplans.Choose(ctx, s.models, s.resolver, in)
+		}))
 	register(s, api, m, operation{http.MethodGet, "/v1/sources", "sources", "listings", search, "Measurements by source and whether they are used",
 		"As pacer store list: how many rows of each source are used, in doubt, quarantined or forgotten, and why.", nil},
 		func(ctx context.Context, _ *struct{}) (Sources, error) {

@@ -3,6 +3,7 @@ package calibrate
 import (
 	"slices"
 
+	"github.com/pacer-ml/pacer/cmd/internal/nextplans"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
@@ -41,7 +42,7 @@ func draw(points []profiler.Point, seed uint64) map[profiler.Identity]bool {
 		rng.Shuffle(len(groups[i]), func(a, b int) { groups[i][a], groups[i][b] = groups[i][b], groups[i][a] })
 	}
 	held := map[profiler.Identity]bool{}
-	for _, c := range alternate(groups)[:heldOutCount(len(plans))] {
+	for _, c := range nextplans.Alternate(groups)[:heldOutCount(len(plans))] {
 		held[identity(c)] = true
 	}
 	out := map[profiler.Identity]bool{}

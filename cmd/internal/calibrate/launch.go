@@ -16,9 +16,9 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/internal/nextplans"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/datasets/catalog"
-	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/planner/launch"
@@ -78,7 +78,7 @@ func suggest(ctx context.Context, o Options, d *query.Resolver) (*Suggested, []s
 		}
 	}
 	var unable error
-	configs, err := o.likely(ctx, r, func(c spec.Config) bool {
+	configs, err := likely(ctx, r, func(c spec.Config) bool {
 		_, err := f.Emit(c)
 		unable = cmp.Or(unable, err)
 		return err == nil
@@ -93,7 +93,7 @@ func suggest(ctx context.Context, o Options, d *query.Resolver) (*Suggested, []s
 		return nil, nil, err
 	}
 	out := &Suggested{Framework: f.Name, Version: f.Version, Rows: o.Rows}
-	steps, err := informative(ctx, configs, o.Points)
+	_, steps, err := nextplans.Informative(ctx, configs, nil, profiler.Budget{Points: o.Points})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -134,17 +134,6 @@ func (o *Options) request(ctx context.Context, d *query.Resolver, framework stri
 		return planner.Request{}, nil, err
 	}
 	return found.Request, warnings, found.On(&q, o.Devices)
-}
-
-// informative returns the n of configs that a campaign would measure first.
-func informative(ctx context.Context, configs []spec.Config, n int) ([]profiler.Step, error) {
-	fam, err := family.Lookup(family.Default)
-	if err != nil {
-		return nil, err
-	}
-	camp := profiler.Campaign{Name: "calibrate", Space: profiler.Space{Measured: true}, Choose: profiler.Adaptive}
-	_, steps, err := profiler.Explain(ctx, camp, profiler.Options{Machine: profiler.Machine{Configs: configs}, Family: fam}, n)
-	return steps, err
 }
 
 // emit fills in the launch file and the command that starts it.

@@ -16,6 +16,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/internal/nextplans"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -33,7 +34,7 @@ type Options struct {
 	Accelerator string // "" = that of this machine, or of the campaign
 	Devices     int    // 0 = all of the machine, or those of the largest plan that a campaign file has measured alone
 	Alone       bool   // measure plans for more devices than the machine has one rank at a time
-	GlobalBatch int    // of the proposed plans on all devices, 0 = usualBatch per device
+	GlobalBatch int    // of the proposed plans on all devices, 0 = nextplans.UsualBatch per device
 	Seq         int    // tokens per sample, 0 = the model's own
 	Budget      time.Duration
 	Label       string
@@ -194,7 +195,7 @@ func (o *Options) machine(camp profiler.Campaign, with *campaign.Options) {
 func (o *Options) isCPU() bool { return strings.EqualFold(o.Accelerator, "cpu") }
 
 // batch is the global batch of proposed plans on all devices.
-func (o *Options) batch() int { return cmp.Or(o.GlobalBatch, usualBatch*o.Devices) }
+func (o *Options) batch() int { return cmp.Or(o.GlobalBatch, nextplans.UsualBatch*o.Devices) }
 
 // isCampaign reports whether --model names a campaign file.
 func (o *Options) isCampaign() bool {
@@ -318,7 +319,7 @@ func (o *Options) space(ctx context.Context, camp profiler.Campaign, m profiler.
 	if o.Devices > len(m.Devices) { // of nodes as they usually are
 		r.PerNode = max(m.PerNode, query.NodeOf(m.Accelerator).Devices)
 	}
-	configs, err := o.likely(ctx, r, func(c spec.Config) bool {
+	configs, err := likely(ctx, r, func(c spec.Config) bool {
 		if c.Plan.Devices() > len(m.Devices) {
 			c.AloneStage = 1
 		}
@@ -336,16 +337,11 @@ func (o *Options) space(ctx context.Context, camp profiler.Campaign, m profiler.
 	return s, nil
 }
 
-// likely returns the likely plans of a request; without any it returns the planner's reason.
-func (o *Options) likely(ctx context.Context, r planner.Request, can func(spec.Config) bool) ([]spec.Config, error) {
+// likely returns the likely plans of a request, by predictions without a fit, so that measurements do not change them.
+func likely(ctx context.Context, r planner.Request, can func(spec.Config) bool) ([]spec.Config, error) {
 	p, err := query.Unfitted(family.Default)
 	if err != nil {
 		return nil, err
 	}
-	configs, err := likely(ctx, p, r, can)
-	if err == nil && len(configs) == 0 {
-		_, err = planner.New(p, planner.Options{}).Best(ctx, r)
-		err = cmp.Or(err, fail.NoAnswerf("calibrate: none of the plans of %s can be run on %d x %s", r.Model.Name, r.Devices, r.Accelerator.Name))
-	}
-	return configs, err
+	return nextplans.Likely(ctx, planner.New(p, planner.Options{}), r, can)
 }

@@ -1,8 +1,10 @@
 package calibrate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -230,4 +232,19 @@ func (r *Report) orEmpty() *Report {
 // Result is what the command prints.
 func (r *Report) Result() console.Result {
 	return console.Result{JSON: r.orEmpty(), CSV: r.CSV(), Table: r.print}
+}
+
+// usual returns want if some of configs have this global batch, else the batch that most of them have, the largest
+// of several; 0 without configs.
+func usual(configs []spec.Config, want int) int {
+	count := map[int]int{}
+	for _, c := range configs {
+		count[c.Plan.GlobalBatch()]++
+	}
+	if count[want] > 0 || len(count) == 0 {
+		return want * min(count[want], 1)
+	}
+	return slices.MaxFunc(slices.Collect(maps.Keys(count)), func(a, b int) int {
+		return cmp.Or(cmp.Compare(count[a], count[b]), cmp.Compare(a, b))
+	})
 }

@@ -30,7 +30,7 @@ func fromRows(ctx context.Context, o Options, open func(string) (io.ReadCloser, 
 	if err != nil {
 		return nil, false, err
 	}
-	configs, err := o.likely(ctx, request, func(spec.Config) bool { return true })
+	configs, err := likely(ctx, request, func(spec.Config) bool { return true })
 	if err != nil {
 		return nil, false, err
 	}

@@ -215,3 +215,19 @@ func TestDraw(t *testing.T) {
 		t.Errorf("with other CPUs %d and %d points are held out", a, b)
 	}
 }
+
+// TestUsual: the wanted batch if there is one, else that of most configurations, the largest of several.
+func TestUsual(t *testing.T) {
+	var configs []spec.Config
+	for _, b := range []int{8, 4, 8, 16, 4} {
+		configs = append(configs, spec.Config{Plan: spec.Plan{MicroBatch: b}.Normal()})
+	}
+	for want, batch := range map[int]int{2: 8, 4: 4, 16: 16, 100: 8} {
+		if got := usual(configs, want); got != batch {
+			t.Errorf("wanted %d, got %d, want %d", want, got, batch)
+		}
+	}
+	if got := usual(nil, 8); got != 0 {
+		t.Errorf("%d, want 0", got)
+	}
+}

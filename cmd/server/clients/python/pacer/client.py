@@ -153,6 +153,10 @@ class Client:
         """The measurements nearest to a plan."""
         return self._post("/v1/nearest", request)
 
+    def calibrate_next(self, **request: Unpack[types.CalibrateNextRequest]) -> types.CalibrateNext:
+        """Which plans to measure next, in order, and why."""
+        return self._post("/v1/calibrate-next", request)
+
     def network(self, config: Mapping[str, Any]) -> types.Network:
         """The network of a config.json, for the field "network" of other requests."""
         return self._post("/v1/network", {"config": dict(config)})

@@ -72,6 +72,41 @@ class BatchRow(TypedDict):
     problem: NotRequired[Problem]
 
 
+class CalibrateNext(TypedDict):
+    considered: int
+    elapsed_s: float
+    half_width: float
+    measured: int
+    plans: list[NextPlan]
+    rows: int
+    stopped: NotRequired[str]
+
+
+class CalibrateNextRequest(TypedDict):
+    accelerator: str
+    adapter: NotRequired[str]
+    budget_device_hours: NotRequired[float]
+    budget_s: NotRequired[float]
+    date: NotRequired[str]
+    device: NotRequired[Accelerator]
+    devices: int
+    emit: NotRequired[str]
+    family: NotRequired[str]
+    framework: NotRequired[str]
+    global_batch: NotRequired[int]
+    inter_node_gbps: NotRequired[float]
+    intra_node_gbytes: NotRequired[float]
+    model: str
+    network: NotRequired[Model]
+    node: NotRequired[str]
+    packed: NotRequired[int]
+    per_node: NotRequired[int]
+    points: NotRequired[int]
+    precision: NotRequired[str]
+    seq: NotRequired[int]
+    stack: NotRequired[list[str]]
+
+
 class Campaigns(TypedDict):
     campaigns: list[Progress]
 
@@ -657,6 +692,22 @@ class Network(TypedDict):
 
 class NetworkRequest(TypedDict):
     config: dict[str, Any]
+
+
+class NextPlan(TypedDict):
+    accelerator: str
+    alone_stage: NotRequired[int]
+    devices: int
+    gain: float
+    global_batch: int
+    half_width: float
+    hold_s: float
+    launch: NotRequired[Launch]
+    model: str
+    plan: str
+    seq_len: int
+    shape: str
+    why: str
 
 
 class OracleChoice(TypedDict):

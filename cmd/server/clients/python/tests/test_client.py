@@ -105,6 +105,8 @@ class Operations(Test):
         self.assertEqual(c.measurements()["measurements"][0]["source"], "ours")
         self.assertEqual(c.sources()["groups"][0]["source"], "ours")
         self.assertEqual(c.nearest(**LLAMA, plan=PLAN, top=2)["rows"][0]["source"], "ours")
+        following = c.calibrate_next(**LLAMA, devices=8, points=2)
+        self.assertEqual((len(following["plans"]), following["rows"] > 0), (2, True))
         self.assertEqual(len(c.fit(rows=0)["cards"]), 1)
         self.assertEqual(c.cards()["cards"][0]["n_all"], 7)
 

@@ -1,4 +1,4 @@
-package calibrate
+package nextplans
 
 import (
 	"slices"
@@ -10,23 +10,33 @@ import (
 	"github.com/pacer-ml/pacer/profiler/store/reader"
 )
 
-// TestLikely: the likely plans fit, are fast, can run, and differ in every way that matters.
-func TestLikely(t *testing.T) {
-	o := Options{Model: "llama3-8b", Accelerator: "h100", Devices: 8}
-	r, _, err := o.request(t.Context(), &query.Resolver{Read: func(func(reader.Store) error) error { return nil }}, "")
+// request returns the planner's request of a model on H100s.
+func request(t *testing.T, model string, devices, batch int) planner.Request {
+	t.Helper()
+	q := query.Request{Model: model, Accelerator: "h100", GlobalBatch: batch, Family: "analytic"}
+	found, err := (&query.Resolver{Read: func(func(reader.Store) error) error { return nil }}).Resolve(t.Context(), q)
+	if err == nil {
+		err = found.On(&q, devices)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	return found.Request
+}
+
+// TestLikely: the likely plans fit, are fast, can run, and differ in every way that matters.
+func TestLikely(t *testing.T) {
+	r := request(t, "llama3-8b", 8, 128)
 	p, err := query.Unfitted("hybrid")
 	if err != nil {
 		t.Fatal(err)
 	}
 	noPipelines := func(c spec.Config) bool { return c.Plan.PP == 1 }
-	configs, err := likely(t.Context(), p, r, noPipelines)
+	pl := planner.New(p, planner.Options{})
+	configs, err := Likely(t.Context(), pl, r, noPipelines)
 	if err != nil {
 		t.Fatal(err)
 	}
-	pl := planner.New(p, planner.Options{})
 	best := map[[2]int]float64{}
 	seen, devices, batches, tp, zero := map[spec.Config]bool{}, map[int]int{}, map[int]bool{}, map[int]bool{}, map[int]bool{}
 	for _, c := range configs {
@@ -55,12 +65,11 @@ func TestLikely(t *testing.T) {
 
 // TestLikelySmallBatch: shares of a batch below one sample are left out.
 func TestLikelySmallBatch(t *testing.T) {
-	o := Options{Model: "gpt2-xl", Accelerator: "h100", Devices: 8, GlobalBatch: 8}
-	r, _, err := o.request(t.Context(), &query.Resolver{Read: func(func(reader.Store) error) error { return nil }}, "")
+	p, err := query.Unfitted("hybrid")
 	if err != nil {
 		t.Fatal(err)
 	}
-	configs, err := o.likely(t.Context(), r, func(spec.Config) bool { return true })
+	configs, err := Likely(t.Context(), planner.New(p, planner.Options{}), request(t, "gpt2-xl", 8, 8), func(spec.Config) bool { return true })
 	if err != nil || len(configs) == 0 {
 		t.Fatalf("%d plans, %v", len(configs), err)
 	}
@@ -72,26 +81,10 @@ func TestLikelySmallBatch(t *testing.T) {
 }
 
 func TestAlternate(t *testing.T) {
-	if got := alternate([][]int{{1, 4, 6}, {}, {2}, {3, 5}}); !slices.Equal(got, []int{1, 2, 3, 4, 5, 6}) {
+	if got := Alternate([][]int{{1, 4, 6}, {}, {2}, {3, 5}}); !slices.Equal(got, []int{1, 2, 3, 4, 5, 6}) {
 		t.Errorf("%v", got)
 	}
-	if got := alternate[int](nil); len(got) != 0 {
+	if got := Alternate[int](nil); len(got) != 0 {
 		t.Errorf("%v", got)
-	}
-}
-
-// TestUsual: the wanted batch if there is one, else that of most configurations, the largest of several.
-func TestUsual(t *testing.T) {
-	var configs []spec.Config
-	for _, b := range []int{8, 4, 8, 16, 4} {
-		configs = append(configs, spec.Config{Plan: spec.Plan{MicroBatch: b}.Normal()})
-	}
-	for want, batch := range map[int]int{2: 8, 4: 4, 16: 16, 100: 8} {
-		if got := usual(configs, want); got != batch {
-			t.Errorf("wanted %d, got %d, want %d", want, got, batch)
-		}
-	}
-	if got := usual(nil, 8); got != 0 {
-		t.Errorf("%d, want 0", got)
 	}
 }

@@ -1,13 +1,11 @@
-package calibrate
+package nextplans
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"maps"
-	"slices"
+	"fmt"
 
-	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
 )
@@ -18,16 +16,16 @@ const (
 	slowest = 0.5
 	// maxLikely bounds the plans that are proposed. The chooser evaluates all of them before each point.
 	maxLikely = 128
-	// usualBatch is the global batch per device where none is requested: large enough for pipelines
+	// UsualBatch is the global batch per device where none is requested: large enough for pipelines
 	// and accumulation.
-	usualBatch = 16
+	UsualBatch = 16
 )
 
-// likely returns the plans of r that a user would run: on 1, 2, 4, ... r.Devices devices, with global batches
+// Likely returns the plans of r that a user would run: on 1, 2, 4, ... r.Devices devices, with global batches
 // down to a sixteenth of r.GlobalBatch for as many devices, those that fit, are fast, and for which can returns
-// true. They are at most maxLikely. Every split of the model comes before the second plan of any.
-func likely(ctx context.Context, p perfmodel.Predictor, r planner.Request, can func(spec.Config) bool) ([]spec.Config, error) {
-	pl := planner.New(p, planner.Options{})
+// true. They are at most maxLikely. Every split of the model comes before the second plan of any. Without any plan it
+// returns the planner's reason.
+func Likely(ctx context.Context, pl *planner.Planner, r planner.Request, can func(spec.Config) bool) ([]spec.Config, error) {
 	var groups [][]spec.Config
 	for _, share := range []int{1, 4, 16} {
 		full := 0.0 // best throughput per device on all of them
@@ -47,10 +45,16 @@ func likely(ctx context.Context, p perfmodel.Predictor, r planner.Request, can f
 			if n == r.Devices {
 				full = best / float64(n)
 			}
-			groups = append(groups, alternate(bySplit(plans)))
+			groups = append(groups, Alternate(bySplit(plans)))
 		}
 	}
-	all := alternate(groups)
+	all := Alternate(groups)
+	if len(all) == 0 {
+		if _, err := pl.Best(ctx, r); err != nil {
+			return nil, err
+		}
+		return nil, &query.FieldError{Field: "devices", Value: r.Devices, NoAnswer: true, Err: fmt.Errorf("none of the plans of %s can be run on %d x %s", r.Model.Name, r.Devices, r.Accelerator.Name)}
+	}
 	return all[:min(len(all), maxLikely)], nil
 }
 
@@ -94,8 +98,8 @@ func bySplit(configs []spec.Config) (groups [][]spec.Config) {
 	return groups
 }
 
-// alternate returns the first element of every group, then the second, and so on.
-func alternate[T any](groups [][]T) (out []T) {
+// Alternate returns the first element of every group, then the second, and so on.
+func Alternate[T any](groups [][]T) (out []T) {
 	for i, more := 0, true; more; i++ {
 		more = false
 		for _, g := range groups {
@@ -105,19 +109,4 @@ func alternate[T any](groups [][]T) (out []T) {
 		}
 	}
 	return out
-}
-
-// usual returns want if some of configs have this global batch, else the batch that most of them have, the largest
-// of several; 0 without configs.
-func usual(configs []spec.Config, want int) int {
-	count := map[int]int{}
-	for _, c := range configs {
-		count[c.Plan.GlobalBatch()]++
-	}
-	if count[want] > 0 || len(count) == 0 {
-		return want * min(count[want], 1)
-	}
-	return slices.MaxFunc(slices.Collect(maps.Keys(count)), func(a, b int) int {
-		return cmp.Or(cmp.Compare(count[a], count[b]), cmp.Compare(a, b))
-	})
 }
