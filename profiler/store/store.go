@@ -304,7 +304,7 @@ func (db *DB) Close() error {
 }
 
 // Compact merges the table files into as few as possible and drops values that no row refers to. It is
-// optional; it saves space after large parts of a large store were imported again.
+// optional; it saves space after large parts of a large store were imported again. Writes wait for its end.
 func (db *DB) Compact() error {
 	if err := db.use(); err != nil {
 		return err
@@ -315,6 +315,13 @@ func (db *DB) Compact() error {
 	}
 	db.writing.Lock()
 	defer db.writing.Unlock()
+	size, err := sizeOf(db.dir)
+	if err == nil {
+		err = checkSpace(db.dir, minFreeSpace+int(size)) // every table is written anew before the old ones are deleted
+	}
+	if err != nil {
+		return fmt.Errorf("store: compact %s: %w", db.dir, err)
+	}
 	if err := db.bdb.Flatten(2); err != nil {
 		return fmt.Errorf("store: compact %s: %w", db.dir, err)
 	}
