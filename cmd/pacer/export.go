@@ -21,7 +21,8 @@ func exportCommand() *cli.Command {
 		ArgsUsage: "FILE",
 		Description: `The format follows from the name: .parquet, or .arrow for an Arrow IPC file.
 "pacer import parquet FILE" reads it back, and so do pandas, polars and DuckDB.
-The file appears complete or not at all.`,
+The file appears complete or not at all. While pacer serve has the store open, the
+rows come from the server, with the token in $` + command.TokenVariable + ` if it has tokens.`,
 		Flags: command.FilterFlags(),
 		Action: func(c *cli.Context) error {
 			path, err := command.OnePath(c, "FILE")
@@ -32,7 +33,7 @@ The file appears complete or not at all.`,
 			if err != nil {
 				return fail.Usagef("export: %w", err)
 			}
-			rows, err := datadir.Of(c).Select(c.Context, command.StoreFilter(c))
+			rows, err := datadir.Of(c).SelectServed(c.Context, command.StoreFilter(c))
 			if err != nil {
 				return err
 			}

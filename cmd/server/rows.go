@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/cmd/internal/trust"
 	"github.com/pacer-ml/pacer/cmd/server/access"
 	"github.com/pacer-ml/pacer/cmd/server/problem"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -44,6 +45,9 @@ type rowsRequest struct {
 // maxPage is the size of the records from which a page is full, bytes.
 const maxPage = 2 << 20
 
+// maintenance is the body of a request about the whole store: an object without fields.
+type maintenance struct{}
+
 // forgetRequest selects the measurements of a source.
 type forgetRequest struct {
 	Source string `query:"source" required:"true" minLength:"1" maxLength:"512" doc:"Where the measurements are from, exactly as stored."`
@@ -62,6 +66,17 @@ func (s *Server) registerRows(api huma.API, m *router) {
 	const tag = "measurements"
 	register(s, api, m, operation{http.MethodGet, "/v1/measurements/rows", "rows", tag, light, "Stored measurements, page by page",
 		"Measurements that are stored from the first page to the last are given once, whatever is stored or deleted meanwhile.", []int{422}}, s.rows)
+	m.scopes["POST /v1/store/verify"], m.scopes["POST /v1/store/compact"] = access.ScopeAdmin, access.ScopeAdmin
+	register(s, api, m, operation{http.MethodPost, "/v1/store/verify", "verify-store", tag, fit, "Check all files and measurements of the store",
+		"As pacer store verify, while the server goes on. Faults are part of the answer. Measurements that arrive while files are read wait.", nil},
+		func(ctx context.Context, _ *body[maintenance]) (trust.Verification, error) {
+			return trust.Verify(ctx, s.db.DB)
+		})
+	register(s, api, m, operation{http.MethodPost, "/v1/store/compact", "compact-store", tag, fit, "Give back the disk space of deleted and replaced measurements",
+		"As pacer store compact. Questions are answered meanwhile, measurements wait. It needs as much free disk space again as the store has.", []int{507}},
+		func(ctx context.Context, _ *body[maintenance]) (trust.Compaction, error) {
+			return trust.Compact(context.WithoutCancel(ctx), s.db.DB)
+		})
 	m.scopes["DELETE /v1/measurements"] = access.ScopeAdmin
 	register(s, api, m, operation{http.MethodDelete, "/v1/measurements", "forget", tag, light, "Delete the measurements of a source",
 		"As pacer store forget: they are not stored again until pacer store release admits them.", []int{404, 421, 422}}, s.forget)

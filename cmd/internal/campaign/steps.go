@@ -50,9 +50,9 @@ type NextPoint struct {
 	SeqLen      int     `json:"seq_len"`
 	AloneStage  int     `json:"alone_stage,omitempty"` // as in PlanPoint
 	Why         string  `json:"why"`
-	Gain        float64 `json:"gain"`       // expected fall of the mean half width, of ln step time
-	HalfWidth   float64 `json:"half_width"` // of the present 90 % interval of ln step time; 0 = none yet
-	HoldSec     float64 `json:"hold_s"`     // expected
+	Gain        float64 `json:"gain" doc:"Expected fall of the mean half width of the model's 90 % intervals, of ln step time."`
+	HalfWidth   float64 `json:"half_width" doc:"Half width of the present 90 % interval of ln step time; 0 = none yet."`
+	HoldSec     float64 `json:"hold_s" doc:"Expected seconds that measuring it holds the devices, with its start."`
 }
 
 // NextPoints describes the points of steps with the reason for each.

@@ -11,6 +11,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 	"github.com/pacer-ml/pacer/profiler/store"
+	"github.com/pacer-ml/pacer/profiler/store/reader"
 )
 
 // maxNearest is the number of similar names that an error lists.
@@ -20,15 +21,25 @@ const maxNearest = 20
 // ones in case and punctuation; an accelerator may be given by words that no other has. It
 // returns an error if there are none.
 func (d *Dir) Select(ctx context.Context, f store.Filter) ([]spec.Measurement, error) {
-	f, err := (&query.Resolver{Read: d.ReadRows}).StoredFilter(ctx, f)
+	return d.selected(ctx, f, d.ReadRows)
+}
+
+// SelectServed is Select, also while a server has the store open.
+func (d *Dir) SelectServed(ctx context.Context, f store.Filter) ([]spec.Measurement, error) {
+	return d.selected(ctx, f, d.ReadServed)
+}
+
+func (d *Dir) selected(ctx context.Context, f store.Filter, read func(func(reader.Store) error) error) ([]spec.Measurement, error) {
+	from := &query.Resolver{Read: read}
+	f, err := from.StoredFilter(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := d.Rows(ctx, f)
+	rows, err := from.Rows(ctx, f)
 	if err != nil || len(rows) > 0 {
 		return rows, err
 	}
-	tallies, err := d.Summary(ctx)
+	tallies, err := from.Summary(ctx)
 	if err != nil {
 		return nil, err
 	}

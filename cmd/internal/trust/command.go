@@ -46,6 +46,8 @@ pacer fit.`),
 			listCommand(),
 			backupCommand(),
 			restoreCommand(),
+			verifyCommand(),
+			compactCommand(),
 		},
 	}
 }

@@ -258,6 +258,14 @@ class Client:
         """Writes a copy of the server's store to a file, for pacer store restore."""
         self._save("/v1/backup", file)
 
+    def verify_store(self) -> types.Verification:
+        """Checks all files and measurements of the store. "faults" lists what is damaged."""
+        return self._post("/v1/store/verify", {}, timeout=max(self.timeout, FIT_TIMEOUT))
+
+    def compact_store(self) -> types.Compaction:
+        """Gives back the disk space of deleted and replaced measurements."""
+        return self._post("/v1/store/compact", {}, repeat=False, timeout=max(self.timeout, FIT_TIMEOUT))
+
     # Simulations.
 
     def simulate(self, **request: Unpack[types.SimulationRequest]) -> types.Simulation:

@@ -105,6 +105,7 @@ class Operations(Test):
         self.assertEqual(c.measurements()["measurements"][0]["source"], "ours")
         self.assertEqual(c.sources()["groups"][0]["source"], "ours")
         self.assertEqual(c.nearest(**LLAMA, plan=PLAN, top=2)["rows"][0]["source"], "ours")
+        self.assertEqual((c.verify_store()["ok"], c.compact_store()["rows"]), (True, 7))
         following = c.calibrate_next(**LLAMA, devices=8, points=2)
         self.assertEqual((len(following["plans"]), following["rows"] > 0), (2, True))
         self.assertEqual(len(c.fit(rows=0)["cards"]), 1)
