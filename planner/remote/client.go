@@ -152,10 +152,15 @@ func (c *Client) Curve(ctx context.Context, r planner.Request) (planner.Curve, e
 
 func (c *Client) plan(r planner.Request) PlanRequest { return PlanRequest{FromRequest(r), c.o.Family} }
 
-// Do sends a request of docs/reference/api.md that has no method here, such as POST /v1/fit. in is sent as JSON unless
-// it is nil, and the answer is decoded into out unless that is nil. path has the query. Patience is for method GET.
+// Do sends a request of docs/reference/api.md, for which package api has types. in is sent as JSON unless it is nil, and
+// the answer is decoded into out unless that is nil. path has the query. Patience is for method GET.
 func (c *Client) Do(ctx context.Context, method, path string, in, out any) error {
 	return c.send(ctx, &request{method: method, path: path, in: in, repeat: method == http.MethodGet, read: decoder(out)})
+}
+
+// Ask is Do for a POST that changes nothing on the server, with Patience.
+func (c *Client) Ask(ctx context.Context, path string, in, out any) error {
+	return c.post(ctx, path, in, out)
 }
 
 // post sends a question.

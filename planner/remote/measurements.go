@@ -63,14 +63,14 @@ func (c *Client) put(ctx context.Context, ms []spec.Measurement) (out Stored, er
 func (c *Client) Export(ctx context.Context, w io.Writer, format string, f Filter) error {
 	q := f.query()
 	q.Set("format", format)
-	return c.copy(ctx, w, "/v1/measurements/export?"+q.Encode())
+	return c.Copy(ctx, w, "/v1/measurements/export?"+q.Encode())
 }
 
 // Backup writes a copy of the server's store to w, for pacer store restore. After an error w may have a part of it.
-func (c *Client) Backup(ctx context.Context, w io.Writer) error { return c.copy(ctx, w, "/v1/backup") }
+func (c *Client) Backup(ctx context.Context, w io.Writer) error { return c.Copy(ctx, w, "/v1/backup") }
 
-// copy writes an answer to w.
-func (c *Client) copy(ctx context.Context, w io.Writer, path string) error {
+// Copy writes the answer of a GET to w, whatever it is. After an error w may have a part of it.
+func (c *Client) Copy(ctx context.Context, w io.Writer, path string) error {
 	return c.send(ctx, &request{method: http.MethodGet, path: path, repeat: true, read: func(r io.Reader) error {
 		_, err := io.Copy(w, r)
 		return err

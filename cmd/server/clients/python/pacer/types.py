@@ -211,6 +211,13 @@ class CheckRequest(TypedDict):
     tokens: NotRequired[float]
 
 
+class Compaction(TypedDict):
+    bytes_after: int
+    bytes_before: int
+    elapsed_s: float
+    rows: int
+
+
 class Comparison(TypedDict):
     causes: list[Cause]
     mfu: NotRequired[float]
@@ -1266,6 +1273,14 @@ class UncountedKey(TypedDict):
     key: str
     value: str
     why: str
+
+
+class Verification(TypedDict):
+    bytes: int
+    elapsed_s: float
+    faults: list[str]
+    ok: bool
+    rows: int
 
 
 class Version(TypedDict):
