@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	servingLine = regexp.MustCompile(`listening on ((?:http://|unix:)\S+?),`)
+	servingLine = regexp.MustCompile(`listening on ((?:https?://|unix:)\S+?),`)
 	rpcLine     = regexp.MustCompile(`gRPC and Arrow Flight on (\S+)`)
 )
 
@@ -38,6 +38,13 @@ func startServing(t *testing.T, pacer, data string, flags ...string) *serving {
 	args := append([]string{"--data", data, "serve", "--listen", "127.0.0.1:0", "--refit", "20ms"}, flags...)
 	s := &serving{cmd: exec.Command(pacer, args...), done: make(chan struct{})}
 	s.cmd.Env = append(os.Environ(), command.TokenVariable+"=")
+	s.listen(t)
+	return s
+}
+
+// listen starts the server, and waits until it listens.
+func (s *serving) listen(t *testing.T) {
+	t.Helper()
 	lines := start(t, s.cmd)
 	t.Cleanup(func() { _ = s.cmd.Process.Kill() })
 	url := make(chan string, 1)
@@ -57,7 +64,6 @@ func startServing(t *testing.T, pacer, data string, flags ...string) *serving {
 	if s.url = <-url; s.url == "" {
 		t.Fatal("the server did not say where it listens")
 	}
-	return s
 }
 
 // TestE2EKilledServer ends the server with SIGTERM, then with SIGKILL, while

@@ -135,6 +135,34 @@ func unanswered(t *testing.T, s *Server, log *bytes.Buffer) []string {
 	return slices.Sorted(maps.Keys(missing))
 }
 
+// The guide's command installs the client where there is no network, but a setuptools as pyproject.toml wants.
+func TestPythonInstall(t *testing.T) {
+	guide, err := os.ReadFile("../../docs/guides/serve.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := regexp.MustCompile("`(pip install cmd/\\S+)`").FindStringSubmatch(string(guide))
+	if command == nil {
+		t.Fatal("the guide does not say how to install the client")
+	}
+	if err := exec.Command("/usr/bin/python3", "-c", "import ensurepip, setuptools as s; assert int(s.__version__.split('.')[0]) >= 61").Run(); err != nil {
+		spectest.Lacks(t, "no /usr/bin/python3 with venv and setuptools from 61 on: ", err)
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "cmd/server/clients/python"), os.DirFS("clients/python")); err != nil { // a build writes there
+		t.Fatal(err)
+	}
+	script := "/usr/bin/python3 -m venv --system-site-packages env; . env/bin/activate; " + command[1] +
+		"; cd env; python -c 'import pacer; print(pacer.__file__, pacer.Client, open(pacer.__path__[0] + \"/py.typed\"))'"
+	cmd := exec.CommandContext(t.Context(), "sh", "-euc", script)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "PIP_NO_INDEX=1", "PIP_NO_BUILD_ISOLATION=0", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_NO_CACHE_DIR=1") // 0 = no isolation
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), filepath.Join(dir, "env")) {
+		t.Errorf("%s: %v\n%s", command[1], err, out)
+	}
+}
+
 // pythonExample is the program in docs/guides/serve.md.
 var pythonExample = regexp.MustCompile("(?s)\n```python\n(.*?)```\n")
 

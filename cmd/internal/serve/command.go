@@ -59,7 +59,7 @@ A flag that is not given has the value of its variable, $` + variablePrefix + `M
 			&cli.StringFlag{Name: "tls-key", Usage: "use the key in `FILE` for --tls-cert", Category: "Network"},
 			&cli.StringFlag{Name: "tls-client-ca", Usage: "require a certificate of clients that one in `FILE` signed", Category: "Network"},
 			&cli.StringFlag{Name: "access-log", Usage: "append a JSON line for each request to `FILE`; - = standard error", Category: "Network"},
-			&cli.StringFlag{Name: "audit-log", Usage: "append a JSON line for each fit, backup, deletion and simulation to `FILE`; - = standard error", Category: "Network"},
+			&cli.StringFlag{Name: "audit-log", Usage: "append a JSON line for each request of scope fit or admin to `FILE`; - = standard error", Category: "Network"},
 			&cli.StringFlag{Name: "otlp-endpoint", Usage: "send traces and metrics to the OpenTelemetry collector at `URL`", DefaultText: "$OTEL_EXPORTER_OTLP_ENDPOINT", Category: "Network"},
 			&cli.Int64Flag{Name: "max-buffered", Usage: "keep at most `BYTES` of bodies and answers in memory", DefaultText: "a quarter of --memory-gib, 256 MiB at most", Category: "Limits"},
 			&cli.Int64Flag{Name: "max-body", Value: 8 << 20, Usage: "reject requests of more than `BYTES`", Category: "Limits"},
