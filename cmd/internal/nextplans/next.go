@@ -107,8 +107,8 @@ func (in *CalibrateNextRequest) points() int {
 	return cmp.Or(in.Points, usual)
 }
 
-// Estimated seconds of one core: per search of all plans, of which there are some for each number of devices, and per plan
-// of the answer, which is a fit and the predictions of all considered plans.
+// A request takes shares searches of all plans for each number of devices, and pointSec seconds of one core for each plan of
+// the answer: a fit, and predictions of the considered plans.
 const (
 	shares   = 3
 	pointSec = 25e-3
