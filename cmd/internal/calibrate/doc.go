@@ -5,6 +5,6 @@
 // measuring them. Only these are fitted for the score. The fit that is stored uses both.
 //
 // Start with command.go and open.go (Run and what is calibrated), calibrate.go (measuring on this machine)
-// and score.go (predictions before and after). launch.go writes plans that others run, rows.go reads their
-// results, and space.go proposes plans.
+// and score.go (predictions before and after). launch.go writes plans that others run, and rows.go reads their
+// results. Package nextplans proposes and chooses plans.
 package calibrate
