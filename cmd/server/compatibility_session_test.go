@@ -72,6 +72,8 @@ func session() []exchange {
 		get("/v1/measurements/export"), get("/v1/measurements/export?format=parquet&source=ours"), get("/v1/backup"),
 		get("/v1/sources", "groups[].source"),
 		post("/v1/nearest", `{`+cluster+`,`+plan+`,"top":2}`, "compared", "rows[].source"),
+		post("/v1/calibrate-next", `{`+cluster+`,"devices":8,"points":2}`, "rows", "plans[].model", "plans[].accelerator"),
+		post("/v1/store/verify", `{}`, "ok", "rows", "faults"), post("/v1/store/compact", `{}`, "rows"),
 		post("/v1/fit", `{"rows":0}`, "skipped"),
 		get("/v1/cards"), post("/v1/predict", `{`+cluster+`,`+plan+`}`, "plans[].plan", "plans[].fits"),
 		{Method: http.MethodDelete, Path: "/v1/measurements?source=ours&dry_run=true&reason=test", Exact: []string{"*"}},

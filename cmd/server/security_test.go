@@ -56,7 +56,8 @@ func newScopedServer(t *testing.T) (s *Server, secrets map[string]string, tokens
 // route table.
 func TestScopes(t *testing.T) {
 	s, secrets, tokens := newScopedServer(t)
-	wants := map[string]string{"POST /v1/measurements": access.ScopeIngest, "POST /v1/campaigns": access.ScopeIngest, "POST /v1/fit": access.ScopeFit, "GET /v1/backup": access.ScopeAdmin, "DELETE /v1/measurements": access.ScopeAdmin, "POST /v1/simulations": access.ScopeFit, "DELETE /v1/simulations/{id}": access.ScopeFit}
+	wants := map[string]string{"POST /v1/measurements": access.ScopeIngest, "POST /v1/campaigns": access.ScopeIngest, "POST /v1/fit": access.ScopeFit, "GET /v1/backup": access.ScopeAdmin, "DELETE /v1/measurements": access.ScopeAdmin,
+		"POST /v1/store/verify": access.ScopeAdmin, "POST /v1/store/compact": access.ScopeAdmin, "POST /v1/simulations": access.ScopeFit, "DELETE /v1/simulations/{id}": access.ScopeFit}
 	routes := 0
 	for pattern := range s.router.routes {
 		method, path, _ := strings.Cut(pattern, " ")

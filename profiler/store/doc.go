@@ -12,5 +12,6 @@
 //
 // Start with key.go (identity and keys), record.go (values) and put.go; then query.go and mark.go (quarantine, forget).
 // changes.go and backup.go copy a store. inspect.go and seal.go check the files before
-// badger, the storage engine, opens them; migrate.go converts older stores; verify.go checks an open one. FORMAT.md describes the bytes on disk.
+// badger, the storage engine, opens them, and verify.go those of an open store; migrate.go converts older stores.
+// FORMAT.md describes the bytes on disk.
 package store
