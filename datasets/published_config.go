@@ -49,28 +49,6 @@ func (r *publishedRow) tokens() {
 	}
 }
 
-// shapeColumns are the columns with counts and widths of a model.
-var shapeColumns = [...]struct {
-	name string
-	at   func(*spec.Model) *int
-}{
-	{"hidden", func(m *spec.Model) *int { return &m.Hidden }}, // first: another width is another network
-	{"heads", func(m *spec.Model) *int { return &m.Heads }},
-	{"layers", func(m *spec.Model) *int { return &m.Layers }},
-	{"kv_heads", func(m *spec.Model) *int { return &m.KVHeads }},
-	{"head_dim", func(m *spec.Model) *int { return &m.HeadDim }},
-	{"ffn", func(m *spec.Model) *int { return &m.FFN }},
-	{"q_rank", func(m *spec.Model) *int { return &m.QRank }},
-	{"kv_rank", func(m *spec.Model) *int { return &m.KVRank }},
-	{"experts", func(m *spec.Model) *int { return &m.Experts }},
-	{"experts_per_token", func(m *spec.Model) *int { return &m.ExpertsPerToken }},
-	{"expert_ffn", func(m *spec.Model) *int { return &m.ExpertFFN }},
-	{"shared_experts", func(m *spec.Model) *int { return &m.SharedExperts }},
-	{"dense_layers", func(m *spec.Model) *int { return &m.DenseLayers }},
-	{"mtp_layers", func(m *spec.Model) *int { return &m.MTPLayers }},
-	{"vocab", func(m *spec.Model) *int { return &m.Vocab }},
-}
-
 // modelCells are the cells that identify a model: its name, parameters, sequence length, config file and document, and
 // shapeColumns.
 type modelCells struct {
@@ -83,6 +61,9 @@ type modelMatch struct {
 	model spec.Model
 	note  string
 }
+
+// add adds a note.
+func (a *modelMatch) add(note string) { a.note = strings.TrimPrefix(a.note+"; "+note, "; ") }
 
 // model returns the model of the config file; without one the catalog's model of that name if no recorded
 // figure contradicts it, else a model of the recorded figures. Results are cached by the cells.
@@ -138,54 +119,20 @@ func (r *publishedRow) findModel(name, config string) modelMatch {
 		m.Name = variantName(m.Name, figures)
 		return modelMatch{model: m}
 	case ok && column != "hidden" && column != "heads": // the same layers, another number of them
-		return modelMatch{model: changed(&m, &recorded, figures)}
+		m = changed(&m, &recorded, figures)
+		return r.checked(m)
 	case ok: // another network of that name
 		recorded.Name = fmt.Sprintf("%s (%d layers of %d)", name, recorded.Layers, recorded.Hidden)
 	}
-	a := modelMatch{model: recorded}
-	switch {
-	case recorded.Hidden > 0 && recorded.FFN+recorded.ExpertFFN > 0:
-		a.model.GatedMLP = gated(&recorded)
-		a.note = fmt.Sprintf("gated MLP not recorded, taken as %v from its width", a.model.GatedMLP)
-	case recorded.ParamCount > 0 && (recorded.Layers == 0 || recorded.Hidden == 0) && recorded.SeqLen > 1:
-		a.note = "layers or width not recorded, derived from the parameter count"
+	a := r.checked(recorded)
+	switch m := &a.model; {
+	case m.Hidden > 0 && m.FFN+m.ExpertFFN > 0:
+		m.GatedMLP = gated(m)
+		a.add(fmt.Sprintf("gated MLP not recorded, taken as %v from its width", m.GatedMLP))
+	case m.ParamCount > 0 && (m.Layers == 0 || m.Hidden == 0) && m.SeqLen > 1:
+		a.add("layers or width not recorded, derived from the parameter count")
 	}
 	return a
-}
-
-// gated tells a gated MLP, which has three matrices, from one of two matrices, which is 4 times as wide as the
-// layer (Vaswani et al. 2017, section 3.3; Shazeer 2020, arXiv 2002.05202, section 3). Experts are gated.
-func gated(m *spec.Model) bool { return m.Experts > 0 || m.FFN != 4*m.Hidden }
-
-// changed returns m with the recorded figures that differ, and a name that lists figures and them.
-func changed(m, recorded *spec.Model, figures []string) spec.Model {
-	out := *m
-	for _, c := range shapeColumns {
-		if v := *c.at(recorded); v > 0 && v != *c.at(m) {
-			*c.at(&out) = v
-			figures = append(figures, fmt.Sprintf("%s=%d", c.name, v))
-		}
-	}
-	for _, n := range []*int{&out.WindowLayers, &out.SSMLayers, &out.MLPLayers} { // the same share of the layers
-		*n = *n * out.Layers / max(m.Layers, 1)
-	}
-	switch dense := out.InterleavedDense(); {
-	case m.MoEEvery > 1 && recorded.DenseLayers == 0:
-		out.DenseLayers = dense
-	case out.DenseLayers != dense:
-		out.MoEEvery = 0
-	}
-	out.Name = variantName(withoutRemark(recorded.Name), figures)
-	out.ParamCount, out.ActiveParamCount, out.SeqLen = recorded.ParamCount, 0, cmp.Or(recorded.SeqLen, m.SeqLen)
-	return out
-}
-
-// variantName is the name of a model with changed figures.
-func variantName(name string, figures []string) string {
-	if len(figures) == 0 {
-		return name
-	}
-	return fmt.Sprintf("%s (%s)", name, strings.Join(figures, ","))
 }
 
 // configModel reads a model from a config.json beside the table. Recorded figures must agree with it.
@@ -255,19 +202,6 @@ func catalogModel(name, paramsB string, folder bool) (spec.Model, bool) {
 		m, err = catalog.ModelOnHub(name)
 	}
 	return m, err == nil
-}
-
-// contradiction returns the first column with a recorded figure that differs from that of m, "" if there is none. A
-// vocabulary may be padded by 2 %. Of the figures of m, only the layers of multi-token prediction are known if they are 0.
-func contradiction(recorded, m *spec.Model) string {
-	for _, c := range shapeColumns {
-		a, b := *c.at(recorded), *c.at(m)
-		if a == 0 || b == 0 && c.name != "mtp_layers" || a == b || c.name == "vocab" && math.Abs(float64(a-b)) <= 0.02*float64(b) {
-			continue
-		}
-		return c.name
-	}
-	return ""
 }
 
 // accelerator returns the catalog's accelerator of that name, or one with only the name.
