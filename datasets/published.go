@@ -51,8 +51,8 @@ var publishedImporter = Importer{
 //   - the micro-batch or the tokens per sample are not recorded and were assumed;
 //   - only adapters were trained (LoRA), which is less computation than training
 //     the model;
-//   - the row implies more than the devices' peak rate, or its step time and
-//     throughput contradict each other;
+//   - the row implies or prints more than the devices' peak rate, or its step time
+//     contradicts its throughput, tflops_per_gpu or mfu (published_plausible.go);
 //   - the unit of the throughput is not printed and was inferred;
 //   - the run used something that a Plan cannot express (offloaded activations).
 //
@@ -149,26 +149,6 @@ func (r *publishedRow) measure() {
 // adapters detects fine-tuning that freezes the weights of the model.
 var adapters = regexp.MustCompile(`(?i)\b(q?lora|dora|adapter)`)
 
-// checkPlausible doubts a row that is impossible, or has a step time and a throughput that differ by more than half.
-func (r *publishedRow) checkPlausible() {
-	if len(r.m.StepSec) == 0 {
-		return
-	}
-	sec := r.m.StepSec[0]
-	if why := r.m.Impossible(); why != "" {
-		r.wrong("%s", why)
-	}
-	if r.Str("step_time_s") == "" {
-		return
-	}
-	doubts := r.doubts
-	other, _ := r.throughputSec()
-	r.doubts = doubts // about a throughput that is not used
-	if other > 0 && (sec > 1.5*other || other > 1.5*sec) {
-		r.wrong("a step time of %.4g s, but the throughput makes it %.4g s", sec, other)
-	}
-}
-
 // env returns facts without a place in a Config, as written.
 func (r *publishedRow) env() map[string]string {
 	env := map[string]string{}
@@ -226,6 +206,9 @@ func (r *publishedRow) at() {
 // outcome sets the outcome by the row's status.
 func (r *publishedRow) outcome() {
 	r.m.PeakBytes = r.AtLeast0("mem_gib") * (1 << 30)
+	for _, column := range []string{"throughput_value", "tflops_per_gpu", "mfu"} {
+		r.AtLeast0(column)
+	}
 	r.memKind()
 	r.at()
 	switch status := r.Str("status"); status {

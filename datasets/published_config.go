@@ -15,8 +15,6 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-var errNegative = errors.New("is negative")
-
 // config reads the Config, from columns other than outcomes.
 func (r *publishedRow) config() {
 	c := &r.m.Config

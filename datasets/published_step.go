@@ -33,10 +33,6 @@ func (r *publishedRow) throughputSec() (sec float64, why string) {
 	if v == 0 || unit == "" {
 		return 0, "no throughput is recorded"
 	}
-	if v < 0 {
-		r.Fail("throughput_value", errNegative)
-		return 0, ""
-	}
 	if !r.batchKnown {
 		return 0, "the batch is not recorded"
 	}
