@@ -6,6 +6,23 @@ import (
 	"testing"
 )
 
+// TestRowsAdapterInName: a method of fine-tuning behind a known name is an adapter of the usual rank.
+func TestRowsAdapterInName(t *testing.T) {
+	rows, bad := readRows(t, "my.csv", "row_id,model,accelerator,num_gpus,adapter,layers\n"+
+		"a,Llama2 70B LoRA,h100x8,8,,\nb,Llama2-70B-QLoRA,DGX H100,8,qlora:64,\nc,Llama 3 8b LoRA,V100,8,,4\nd,MyNet LoRA,h100,8,,\n", false)
+	if len(bad) != 0 || len(rows) != 4 {
+		t.Fatal(bad)
+	}
+	for i, want := range []string{"Llama2-70B (lora:16)", "Llama2-70B (qlora:64)", "Llama 3 8b (layers=4) (lora:16)", "MyNet LoRA"} {
+		if c := rows[i].Measurement.Config; c.Model.Name != want || i < 2 && c.Accelerator.Name != "H100-80GB-SXM" {
+			t.Errorf("%s: %s on %s, want %s", rows[i].ID, c.Model.Name, c.Accelerator.Name, want)
+		}
+	}
+	if notes := strings.Join(rows[2].Assumed, "; "); !strings.Contains(notes, "rank of the adapters not recorded, taken as 16") || !strings.Contains(notes, "accelerator V100 taken as V100-SXM2-16GB, not V100-SXM2-32GB") {
+		t.Errorf("assumed: %s", notes)
+	}
+}
+
 // TestRowsEightBitWeights: files of some rounds of MLPerf say that frozen weights are in fp8; adapters of all rounds and stacks
 // have dropout. Rows that train all weights, and rows that state parts are as they are.
 func TestRowsEightBitWeights(t *testing.T) {

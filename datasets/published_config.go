@@ -66,7 +66,8 @@ func (a *modelMatch) add(note string) { a.note = strings.TrimPrefix(a.note+"; "+
 // model returns the model of the config file; without one the catalog's model of that name if no recorded
 // figure contradicts it, else a model of the recorded figures. Results are cached by the cells.
 func (r *publishedRow) model() spec.Model {
-	key := modelCells{name: r.Need("model"), params: r.Str("params_b"), seq: r.Str("seq_len"), config: r.Str("config"), path: r.Str("source_path")}
+	name, _ := r.modelName()
+	key := modelCells{name: name, params: r.Str("params_b"), seq: r.Str("seq_len"), config: r.Str("config"), path: r.Str("source_path")}
 	for i, c := range shapeColumns {
 		key.shape[i] = r.Str(c.name)
 	}
@@ -82,6 +83,19 @@ func (r *publishedRow) model() spec.Model {
 		r.note("%s", a.note)
 	}
 	return r.adapted(a.model)
+}
+
+// modelName returns the name of the model, and the method of fine-tuning that stands behind the name of a known one.
+func (r *publishedRow) modelName() (name string, kind spec.AdapterKind) {
+	name = r.Need("model")
+	bare, kind := catalog.SplitAdapter(name)
+	if kind == "" || r.source.folders {
+		return name, ""
+	}
+	if _, ok := catalogModel(withoutRemark(bare), r.Str("params_b"), true); !ok {
+		return name, ""
+	}
+	return bare, kind
 }
 
 // remark is a remark after the name of a model, such as "(w/o MTP)"; withoutMTP is that one.
@@ -209,6 +223,10 @@ func (r *publishedRow) accelerator() spec.Accelerator {
 	if !ok {
 		a = findAccelerator(name)
 		r.table.accelerators[name] = a
+	}
+	_, bare := catalog.SplitCount(name)
+	if also := catalog.AlsoMeans(bare); also != "" {
+		r.note("accelerator %s taken as %s, not %s", bare, a.Name, also)
 	}
 	return a
 }

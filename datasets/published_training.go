@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
@@ -116,12 +117,8 @@ var (
 	taskNote = regexp.MustCompile(`(?i)\btask=(q?lora|dora)\b`)
 )
 
-// usualRank is the rank of adapters that is assumed, since the rank hardly changes the step: 16, as in MLPerf Training
-// and the defaults of Megatron-Bridge.
-const usualRank = "16"
-
-// adapterText returns the adapter of the column, or without one of the notes, where it was read, and whether its rank is
-// assumed.
+// adapterText returns the adapter of the column, or without one of the notes or of the model's name, where it was read, and
+// whether its rank is assumed.
 func (r *publishedRow) adapterText() (text, column string, assumed bool) {
 	text, notes := r.Str("adapter"), r.Str("notes")
 	if text != "" {
@@ -130,7 +127,12 @@ func (r *publishedRow) adapterText() (text, column string, assumed bool) {
 	if n := rankNote.FindStringSubmatch(notes); n != nil {
 		text = n[1] + ":" + n[2]
 	} else if n := taskNote.FindStringSubmatch(notes); n != nil {
-		text, assumed = n[1]+":"+usualRank, true
+		text, assumed = n[1], true
+	} else if _, kind := r.modelName(); kind != "" {
+		text, assumed = string(kind), true
+	}
+	if assumed {
+		text += fmt.Sprintf(":%d", catalog.UsualRank)
 	}
 	return strings.ToLower(text), "adapter (from notes)", assumed
 }
@@ -139,7 +141,7 @@ func (r *publishedRow) adapterText() (text, column string, assumed bool) {
 func (r *publishedRow) adapted(m spec.Model) spec.Model {
 	text, column, assumed := r.adapterText()
 	if assumed {
-		r.note("rank of the adapters not recorded, taken as %s", usualRank)
+		r.note("rank of the adapters not recorded, taken as %d", catalog.UsualRank)
 	}
 	a, err := spec.ParseAdapter(text)
 	if err == nil && a.Kind != spec.FullTraining && !m.HasShape() {

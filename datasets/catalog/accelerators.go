@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -20,6 +21,8 @@ type AcceleratorEntry struct {
 	MatmulBF16  float64 // best measured bf16 matrix rate, FLOP/s; 0 = none published
 	Uncertain   string  // which figures are doubtful, and why
 	Source      string
+	// Also is another accelerator that an alias without a memory size may mean, "" = none.
+	Also string
 }
 
 type acceleratorTable struct {
@@ -30,14 +33,15 @@ type acceleratorTable struct {
 var loadAccelerators = sync.OnceValue(func() *acceleratorTable {
 	t := &acceleratorTable{index: newIndex("accelerator", withoutVendor)}
 	t.match, t.tokens = someWords, true
-	more := map[string][]string{}
+	more := map[string]AcceleratorEntry{}
 	for _, r := range readTable("accelerator_names.csv") {
-		more[r.str("name")] = r.list("aliases")
+		more[r.str("name")] = AcceleratorEntry{Aliases: r.list("aliases"), Also: r.str("also")}
 	}
 	for _, table := range []string{"accelerators.csv", "more_accelerators.csv"} {
 		for _, r := range readTable(table) {
 			e := acceleratorFromRow(r)
-			e.Aliases = slices.Concat(e.Aliases, more[e.Accelerator.Name])
+			named := more[e.Accelerator.Name]
+			e.Aliases, e.Also = slices.Concat(e.Aliases, named.Aliases), named.Also
 			t.entries = append(t.entries, e)
 			t.add(e.Accelerator.Name, e.Aliases, 0)
 		}
@@ -107,15 +111,29 @@ func Accelerator(name string) (spec.Accelerator, error) {
 }
 
 // AcceleratorOf is Accelerator for names as people write them. They may begin with the vendor, NVIDIA H100, and have
-// the words of a name in any order or leave some out, H100 SXM5 80GB. The error for a name that fits two or three
-// accelerators, A100-SXM, is an *UnknownError that is Ambiguous.
+// the words of a name in any order or leave some out, H100 SXM5 80GB, A100-80, or be that of a node, DGX H100. The error
+// for a name that fits two or three accelerators, A100-SXM, is an *UnknownError that is Ambiguous.
 func AcceleratorOf(name string) (spec.Accelerator, error) {
 	t := loadAccelerators()
 	i, err := t.findWritten(name)
 	if err != nil {
+		if node, nodeErr := Node(name); nodeErr == nil && node.Accelerator != "" {
+			return Accelerator(node.Accelerator)
+		}
 		return spec.Accelerator{}, err
 	}
 	return t.entries[i].Accelerator, nil
+}
+
+// AlsoMeans returns the accelerator that a name may mean too, since it has no memory size: V100, which is taken as the one
+// of 16 GB. "" = none.
+func AlsoMeans(name string) string {
+	t := loadAccelerators()
+	i, ok := t.exact(name, t.bare(name))
+	if !ok || strings.Contains(strings.ToLower(name), "gb") {
+		return ""
+	}
+	return t.entries[i].Also
 }
 
 // Accelerators returns every accelerator, in table order.
@@ -127,15 +145,29 @@ func Accelerators() []AcceleratorEntry {
 	return out
 }
 
-// counted matches a number of devices in front of a name.
-var counted = regexp.MustCompile(`^\s*([0-9]{1,6})\s*[xX]\s*(\S.*)$`)
+// counted matches a number of devices in front of a name, countedBehind one behind it. The latter is no type: RTX 4090.
+var (
+	counted       = regexp.MustCompile(`^\s*([0-9]{1,6})\s*[xX]\s*(\S.*)$`)
+	countedBehind = regexp.MustCompile(`(?i)^(.*(?:[0-9)\s]|gb|sxm|pcie|nvl))x\s*([0-9]{1,6})\s*$`)
+)
 
-// SplitCount splits a leading number of devices off the name of an accelerator: "8xH100" is 8 of H100. 0 = none.
+// SplitCount splits a number of devices off the name of an accelerator: "8xH100" and "H100 x8" are 8 of H100, "2x8xH100"
+// and "2x DGX H100" are 16. 0 = none.
 func SplitCount(name string) (devices int, bare string) {
-	m := counted.FindStringSubmatch(name)
-	if m == nil {
+	number := 0
+	if m := counted.FindStringSubmatch(name); m != nil {
+		number, bare = 1, m[2]
+		devices, _ = strconv.Atoi(m[1])
+	} else if m := countedBehind.FindStringSubmatch(name); m != nil {
+		number, bare = 2, strings.TrimSpace(m[1])
+		devices, _ = strconv.Atoi(m[2])
+	}
+	if number == 0 {
 		return 0, name
 	}
-	devices, _ = strconv.Atoi(m[1])
-	return devices, m[2]
+	each, rest := SplitCount(bare)
+	if node, err := Node(rest); err == nil && node.Accelerator != "" && each == 0 {
+		each = node.Devices
+	}
+	return devices * max(each, 1), rest
 }

@@ -42,6 +42,8 @@ func TestCanonicalModel(t *testing.T) {
 		{"模型", "数据", false},
 		{"Llama3-8B (lora:16)", "Llama3-8B", false}, // an adapter, and figures of its own
 		{"Llama3-8B (lora:16)", "Llama3-8B (qlora:16)", false},
+		{"Llama 3 8b LoRA", "Llama3-8B (lora:16)", true},
+		{"Llama 3 8b LoRA", "Llama3-8B", false},
 		{"Llama3-8B (layers=4)", "Llama3-8B", false},
 		{"Llama3-8B (layers=4)", "Llama3-8B (lora:16)", false},
 		{"Llama3-8B (4 layers of 128)", "Llama3-8B", false},
@@ -56,7 +58,9 @@ func TestSplitCount(t *testing.T) {
 	for name, want := range map[string]struct {
 		n    int
 		bare string
-	}{"8xH100": {8, "H100"}, " 16 X a100 ": {16, "a100 "}, "8x H100 80GB": {8, "H100 80GB"}, "H100": {0, "H100"}, "8x": {0, "8x"}, "4090": {0, "4090"}} {
+	}{"8xH100": {8, "H100"}, " 16 X a100 ": {16, "a100 "}, "8x H100 80GB": {8, "H100 80GB"}, "H100": {0, "H100"}, "8x": {0, "8x"}, "4090": {0, "4090"},
+		"h100x8": {8, "h100"}, "H100 x 8": {8, "H100"}, "2x8xH100": {16, "H100"}, "2x DGX H100": {16, "DGX H100"}, "8x A100-SXM x2": {16, "A100-SXM"}, "A100 80GBx4": {4, "A100 80GB"},
+		"RTX 4090": {0, "RTX 4090"}, "RTX8000": {0, "RTX8000"}, "gtx 1080": {0, "gtx 1080"}, "TPU7x": {0, "TPU7x"}, "8x RTX 4090": {8, "RTX 4090"}, "999999x999999xH100": {999998000001, "H100"}} {
 		if n, bare := SplitCount(name); n != want.n || bare != want.bare {
 			t.Errorf("%q: %d of %q", name, n, bare)
 		}
@@ -188,8 +192,10 @@ func TestModelShapesAgreeWithCounts(t *testing.T) {
 			t.Errorf("%s: %g parameters by shape, published %g", m.Name, m.Params(), published)
 		}
 	}
-	notCovered["DeepSeek-V4-Flash"] = true // compressed queries and outputs
-	published := map[string]float64{       // model cards and papers, for models without a count in the table
+	for _, name := range []string{"DeepSeek-V4-Flash", "DeepSeek-V4-Pro", "Whisper-tiny", "Whisper-base"} {
+		notCovered[name] = true // compressed queries and outputs; 3 % are convolutions and positions
+	}
+	published := map[string]float64{ // model cards and papers, for models without a count in the table
 		"OLMo2-32B": 32.2e9, "Mamba2-130M": 130e6, "Mamba2-370M": 370e6, "Mamba2-780M": 780e6, "Mamba2-1.3B": 1.344e9, "Mamba2-2.7B": 2.7e9,
 		"Nemotron-H-8B": 8.1e9, "Nemotron-H-47B": 46.8e9, "Nemotron-H-56B": 56.3e9, "BERT-4B": 3.9e9, "BERT-20B": 21.9e9, "BERT-100B": 98e9,
 		"Phi-3-mini": 3.82e9, "Phi-3-medium": 14e9, "Phi-3.5-MoE": 41.9e9, "Phi-4": 14.7e9, "Mistral-Nemo-12B": 12.2e9, "Mistral-Small-24B": 23.6e9, "Mistral-Large-2": 123e9,
@@ -198,7 +204,8 @@ func TestModelShapesAgreeWithCounts(t *testing.T) {
 		"Pythia-2.8B": 2775208960, "Pythia-6.9B": 6857302016, "Pythia-12B": 11846072320, "Falcon-180B": 179.5e9, "DeepSeek-7B": 6.9e9, "DeepSeek-67B": 67.4e9, "DeepSeek-Coder-33B": 33.3e9,
 		"OLMoE-1B-7B": 6.92e9, "StableLM-3B-4E1T": 2795443200, "StarCoder2-3B": 3030371328, "StarCoder2-7B": 7173923840, "StarCoder2-15B": 15655899136, "SmolLM3-3B": 3.08e9,
 		"Granite-3.1-8B": 8.17e9, "MiniMax-M2": 229e9, "OLMo3-7B": 7.3e9, "OLMo3-32B": 32.2e9, "Gemma3-270M": 268e6, "SmolLM2-135M": 134.5e6, "SmolLM2-360M": 361.8e6, "SmolLM2-1.7B": 1.711e9,
-		"Phi-4-mini": 3.84e9, "Seed-OSS-36B": 36.15e9, "Nemotron-3-Ultra": 550e9,
+		"Phi-4-mini": 3.84e9, "Seed-OSS-36B": 36.15e9, "Qwen2-VL-2B": 2.21e9, "Qwen2-VL-7B": 8.29e9, "Qwen2-VL-72B": 73.4e9,
+		"Qwen3-VL-2B": 2.13e9, "Qwen3-VL-4B": 4.44e9, "Qwen3-VL-8B": 8.77e9, "Qwen3-VL-32B": 33.4e9, "Qwen3-VL-30B-A3B": 31.1e9, "Qwen3-VL-235B-A22B": 235.7e9, "Nemotron-3-Ultra": 550e9,
 	}
 	for _, r := range readTable("recent_models.csv") {
 		m, _ := Model(r.str("name"))

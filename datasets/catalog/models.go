@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 
@@ -118,8 +119,15 @@ func Model(name string) (spec.Model, error) {
 }
 
 // ModelOnHub is Model for names as people write them: with an organization, meta-llama/Llama-2-7b-hf, with family and
-// size in any order, 8B Llama 3.1, and with remarks, Llama 3.1 8B Instruct, Qwen3-8B-Base, Mixtral-8x7B-v0.1.
+// size in any order, 8B Llama 3.1, and with remarks, Llama 3.1 8B Instruct, Qwen3-8B-Base, Mixtral-8x7B-v0.1. Behind a
+// method of fine-tuning, Llama 3.1 8B LoRA, it is the model with adapters of UsualRank.
 func ModelOnHub(name string) (spec.Model, error) {
+	if bare, kind := SplitAdapter(name); kind != "" {
+		if m, err := ModelOnHub(bare); err == nil && m.HasShape() {
+			a, err := spec.ParseAdapter(fmt.Sprintf("%s:%d", kind, UsualRank))
+			return m.Adapted(a), err
+		}
+	}
 	t := loadModels()
 	i, err := t.findWritten(name)
 	for more := name; err != nil; {
@@ -139,7 +147,14 @@ func ModelOnHub(name string) (spec.Model, error) {
 // equal: names of one entry of the catalog, with or without an organization, or names that the catalog
 // lacks and that are equal without case and punctuation. A name with an adapter or changed figures in brackets is
 // another model.
-func CanonicalModel(name string) string { return loadModels().canonical(name) }
+func CanonicalModel(name string) string {
+	if _, kind := SplitAdapter(name); kind != "" {
+		if m, err := ModelOnHub(name); err == nil {
+			name = m.Name
+		}
+	}
+	return loadModels().canonical(name)
+}
 
 // Models returns every model, in table order.
 func Models() []ModelEntry {

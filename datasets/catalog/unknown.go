@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -15,6 +16,9 @@ type UnknownError struct {
 	What    string   // "model", "accelerator" or "node type"
 	Name    string   // as given
 	Nearest []string // canonical names, nearest first, at most three
+	// Family are the entries with a name that begins with Name, such as Gemma 2; Nearest are the first of them. Empty for
+	// a name that is no family.
+	Family []string
 	// Ambiguous means that Name fits each of Nearest, and no other entry.
 	Ambiguous bool
 
@@ -38,16 +42,26 @@ func (e *UnknownError) With(names []string) *UnknownError {
 	}
 	n := min(len(out.Nearest), suggested)
 	out.Nearest, out.far = out.Nearest[:n], out.far[:n]
+	if len(e.Family) > 0 {
+		out.Family = append(slices.DeleteFunc(slices.Clone(out.Nearest), func(s string) bool { return slices.Contains(e.Family, s) }), e.Family...)
+	}
 	return &out
 }
 
-// suggested is the number of names in an UnknownError.
-const suggested = 3
+// suggested is the number of names in an UnknownError, listed the number of names of a family in its text.
+const suggested, listed = 3, 12
 
 func (e *UnknownError) Error() string {
 	if e.Ambiguous {
 		last := len(e.Nearest) - 1
 		return fmt.Sprintf("catalog: %s %q may be %s or %s: name one of them", e.What, e.Name, strings.Join(e.Nearest[:last], ", "), e.Nearest[last])
+	}
+	if len(e.Family) > 1 {
+		names, rest := e.Family, ""
+		if n := len(names) - listed; n > 0 {
+			names, rest = names[:listed], fmt.Sprintf(" and %d more", n)
+		}
+		return fmt.Sprintf("catalog: unknown %s %q, a family of several: %s%s", e.What, e.Name, strings.Join(names, ", "), rest)
 	}
 	if len(e.Nearest) == 0 {
 		return fmt.Sprintf("catalog: unknown %s %q", e.What, e.Name)
@@ -136,6 +150,11 @@ func (x *index) written(name string) []int {
 	if i, ok := x.exact(name, x.bare(name)); ok {
 		return []int{i}
 	}
+	if n := len(name); x.tokens && n > 1 && strings.ContainsRune("0123456789", rune(name[n-1])) { // A100-80
+		if i, ok := x.exact(name+"GB", x.bare(name)+"GB"); ok {
+			return []int{i}
+		}
+	}
 	return x.matching(name)
 }
 
@@ -181,12 +200,51 @@ func (x *index) unknown(name string) *UnknownError {
 	slices.SortStableFunc(best, func(a, b scored) int {
 		return cmp.Or(cmp.Compare(a.far, b.far), cmp.Compare(x.sizes[a.at], x.sizes[b.at]))
 	})
-	e := &UnknownError{What: x.what, Name: name}
+	e := &UnknownError{What: x.what, Name: name, Family: x.family(name)}
+	if len(e.Family) > 0 {
+		e.Nearest = slices.Clone(e.Family[:min(suggested, len(e.Family))])
+		e.far = slices.Repeat([]int{2}, len(e.Nearest)) // a stored name with the words of name comes first
+		return e
+	}
 	for _, s := range best[:min(suggested, len(best))] {
 		e.Nearest, e.far = append(e.Nearest, x.names[s.at]), append(e.far, s.far)
 	}
 	return e
 }
+
+// family returns the entries that begin with the first word of name and have all its words; by their aliases if none does
+// by its own name. The smallest come first.
+func (x *index) family(name string) (out []string) {
+	bare := strings.ToLower(x.bare(name))
+	words := withoutRemarks(wordsOf(bare))
+	first := letters.FindString(strings.Join(withoutRemarks(word.FindAllString(bare, -1)), " "))
+	if first == "" || x.tokens {
+		return nil
+	}
+	var own, others []int
+	for i := range x.all {
+		s := &x.all[i]
+		lacks := func(w string) bool { return !slices.Contains(s.words, w) }
+		switch {
+		case !strings.HasPrefix(named.Fold(s.name), first) || slices.ContainsFunc(words, lacks):
+		case s.name == x.names[s.at]:
+			own = append(own, s.at)
+		case !slices.Contains(others, s.at):
+			others = append(others, s.at)
+		}
+	}
+	if len(own) == 0 {
+		own = others
+	}
+	slices.SortStableFunc(own, func(a, b int) int { return cmp.Compare(x.sizes[a], x.sizes[b]) })
+	for _, i := range own {
+		out = append(out, x.names[i])
+	}
+	return out
+}
+
+// letters matches the first word of a name, if it is one of letters.
+var letters = regexp.MustCompile(`^[a-z]+`)
 
 // repository strips the organization from the name of a model on a hub, and the suffix of a
 // checkpoint converted to transformers.

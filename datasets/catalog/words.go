@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
 // word matches a run of letters, or a number with its unit: "llama4-17b" has the words llama, 4 and 17b.
@@ -19,6 +21,25 @@ var variant = regexp.MustCompile(`(?i)[(\[](?:[^)\]]*\b(?:q?lora|dora|frozen)\b|
 // IsVariant reports whether a name has, in brackets, an adapter, frozen weights or changed figures: it is not the catalog's
 // model of the name before the brackets.
 func IsVariant(name string) bool { return variant.MatchString(name) }
+
+// adapted matches a method of fine-tuning behind a name, without a rank: "Llama 3 8B LoRA".
+var adapted = regexp.MustCompile(`(?i)^(.*[^-_\s])[-_\s]+(q?lora|dora)$`)
+
+// UsualRank is the rank of adapters that is assumed, since the rank hardly changes the step: 16, as in MLPerf Training and
+// the defaults of Megatron-Bridge.
+const UsualRank = 16
+
+// SplitAdapter splits a method of fine-tuning off the name of a model: "Llama 3 8B LoRA" is lora of Llama 3 8B. "" = none.
+func SplitAdapter(name string) (bare string, kind spec.AdapterKind) {
+	name = strings.TrimSpace(name)
+	if n := len(name) - len("ora"); n < 0 || !strings.EqualFold(name[n:], "ora") {
+		return name, ""
+	}
+	if m := adapted.FindStringSubmatch(name); m != nil {
+		return m[1], spec.AdapterKind(strings.ToLower(m[2]))
+	}
+	return name, ""
+}
 
 // token matches a run of letters and digits that begins with a letter, or a number with its unit: "rtx5090 32gb" has the
 // tokens rtx5090 and 32gb.
@@ -43,11 +64,11 @@ func split(name string, by *regexp.Regexp) []string {
 }
 
 // ending matches the end of a name that does not change the shape of a network: a version, a date, a kind of training, the
-// format of its weights. A whole number from 2 on is a generation, with a network of its own, and not a version.
-var ending = regexp.MustCompile(`(?i)-(?:v0?1|v\d+(?:\.\d+)+|\d{4}|dequantized|converted|bf16|fp16|fp8|fp4|nf4|nvfp4|int[48]|[48]-?bit|bnb|gptq|awq|gguf|unsloth|base|instruct|chat|it|hf|sft|thinking|reasoning)$`)
+// format of its weights, a length of the context. A whole number from 2 on is a generation, with a network of its own, and not a version.
+var ending = regexp.MustCompile(`(?i)[-_ ](?:v0?1|v\d+(?:\.\d+)+|\d{4}|\d{1,4}k|dequantized|converted|bf16|fp16|fp8|fp4|nf4|nvfp4|int[48]|[48]-?bit|bnb|gptq|awq|gguf|unsloth|base|instruct|chat|it|hf|sft|thinking|reasoning)$`)
 
 // remarks are words that do not say which network or device is meant.
-var remarks = []string{"instruct", "chat", "it", "hf", "model", "pretrain", "pretrained", "pretraining", "preview", "sft",
+var remarks = []string{"meta", "instruct", "chat", "it", "hf", "model", "pretrain", "pretrained", "pretraining", "preview", "sft",
 	"bf16", "fp16", "fp8", "gpu", "gpus", "nvidia", "tesla", "geforce"}
 
 func withoutRemarks(words []string) []string {

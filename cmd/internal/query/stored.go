@@ -52,6 +52,9 @@ func (r *Resolver) findModel(ctx context.Context, name string) (m spec.Model, st
 // store it does not, with a warning.
 func (r *Resolver) FindAccelerator(ctx context.Context, name string) (a spec.Accelerator, stored bool, err error) {
 	a, stored, err = r.findAccelerator(ctx, name)
+	if also := catalog.AlsoMeans(name); err == nil && also != "" {
+		r.warn(fmt.Errorf("accelerator %s taken as %s, not %s", name, a.Name, also))
+	}
 	if err == nil && a.Measured == "" {
 		if a.Measured, err = r.MeasuredText(ctx, a.Name); err != nil && ctx.Err() == nil {
 			r.warn(fmt.Errorf("%w; answered without the micro-benchmarks that it may have", err))

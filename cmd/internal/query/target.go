@@ -95,7 +95,11 @@ func (r *Resolver) findMachine(ctx context.Context, q *Request, t *Target) (meas
 	if t.accelerator, measured, err = r.FindAccelerator(ctx, name); err != nil {
 		return measured, err
 	}
-	t.node, err = q.node(t.accelerator)
+	if t.node, err = q.node(t.accelerator); q.Node == "" && err == nil {
+		if n, err := catalog.Node(name); err == nil && n.Accelerator == t.accelerator.Name { // "DGX H100" for an accelerator
+			t.node = n
+		}
+	}
 	t.link = t.node.Link
 	return measured, err
 }
@@ -110,6 +114,12 @@ func (r *Resolver) findNetwork(ctx context.Context, q *Request, t *Target) (meas
 	}
 	if t.model = q.Network; !q.custom() {
 		t.model, measured, unknown = r.findModel(ctx, q.Model)
+	}
+	if bare, kind := catalog.SplitAdapter(q.Model); adapter.Kind != spec.FullTraining && unknown == nil && kind != "" && t.model.Adapter.Kind == kind {
+		if adapter.Kind != kind {
+			return false, nil, &FieldError{Field: "adapter", Value: q.Adapter, Why: "contradicts the model " + q.Model}
+		}
+		t.model, measured, unknown = r.findModel(ctx, bare) // "Llama 3 8B LoRA" with a rank of its own
 	}
 	key := spec.Key{Model: spec.Model{Name: q.Model}.Adapted(adapter).WithPacked(q.Packed).Name, Accelerator: t.accelerator.Name}
 	if unknown == nil {

@@ -113,6 +113,15 @@ func TestTargetAdapter(t *testing.T) {
 	if target, err := d.Target(t.Context(), &q); err != nil || target.card == nil || target.model.Adapter != lora || target.framework != "DeepSpeed" {
 		t.Errorf("an adapter that was measured: %+v, %v", target, err)
 	}
+	for adapter, want := range map[string]string{"": "Llama3-8B (lora:16)", "lora:64": "Llama3-8B (lora:64)"} {
+		q := Request{Model: "Llama 3 8b LoRA", Accelerator: "DGX H100", Adapter: adapter, Family: Auto}
+		if target, err := d.Target(t.Context(), &q); err != nil || target.model.Name != want || target.node.Name != "DGX H100" {
+			t.Errorf("LoRA in the name of a model and adapter %q: %s on %s, %v", adapter, target.model.Name, target.node.Name, err)
+		}
+	}
+	if _, err := d.Target(t.Context(), &Request{Model: "Llama 3 8b LoRA", Accelerator: "h100", Adapter: "qlora:16", Family: Auto}); err == nil {
+		t.Error("adapter qlora:16 of a model named LoRA: no error")
+	}
 	for _, network := range []spec.Model{{Name: "mine", ParamCount: 1e9}, {Name: "mine", ParamCount: 1e9, Adapter: lora}} {
 		q := Request{Network: network, Accelerator: "h100", Adapter: lora.String(), Family: Auto}
 		var bad *FieldError
