@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
 
 // configColumns are the columns that describe the configuration, and the origin of the row.
@@ -28,13 +29,38 @@ func unknownColumns(cols map[string]int, outcomes bool) []string {
 		if !outcomes && slices.Contains(OutcomeColumns, like) {
 			continue
 		}
-		if _, there := cols[like]; like != "" && !there {
+		switch _, there := cols[like]; {
+		case there:
+			note += ", since there is a column " + like
+		case like != "":
 			note += ", did you mean " + like + "?"
+		default:
+			if part := stackPart(name); part != "" {
+				note += ": a part of the training stack is written in column stack, as " + part + "=VALUE (pacer ls parts)"
+			}
 		}
 		out = append(out, note)
 	}
 	slices.Sort(out)
 	return out
+}
+
+// stackPart returns the part of a training stack that the name of a column stands for, "" if it stands for none.
+func stackPart(name string) string {
+	fold := named.Fold(name)
+	for _, k := range stack.Kinds() {
+		if fold == k.Name {
+			return k.Name
+		}
+	}
+	return usualParts[fold]
+}
+
+// usualParts are other names of parts, folded.
+var usualParts = map[string]string{
+	"attn": "attention", "attnimplementation": "attention", "attentionimpl": "attention", "attentionbackend": "attention", "attentionkernel": "attention", "flashattention": "attention", "flashattn": "attention",
+	"compile": "launch", "torchcompile": "launch", "cudagraph": "launch", "cudagraphs": "launch", "crossentropy": "loss", "optim": "optimizer",
+	"bucket": "overlap", "bucketsize": "overlap", "bucketcapmb": "overlap", "overlapgradreduce": "overlap",
 }
 
 // misspelt returns the unknown column that resembles a missing one: equal but for case and
@@ -59,6 +85,11 @@ func misspelt(cols map[string]int, column string) string {
 var usualNames = map[string]string{
 	"gpus": "num_gpus", "ngpus": "num_gpus", "devices": "num_gpus", "worldsize": "num_gpus", "nodes": "num_nodes", "nnodes": "num_nodes",
 	"gpu": "accelerator", "gputype": "accelerator", "mbs": "micro_batch", "gbs": "global_batch", "gas": "grad_accum", "gradientaccumulationsteps": "grad_accum",
+	"lorarank": "adapter", "lorar": "adapter", "lora": "adapter", "qlora": "adapter", "peft": "adapter",
+	"topk": "experts_per_token", "moetopk": "experts_per_token", "moeroutertopk": "experts_per_token", "numexpertspertok": "experts_per_token", "moeexperts": "experts", "numexperts": "experts", "nroutedexperts": "experts",
+	"moeintermediatesize": "expert_ffn", "moeffnhiddensize": "expert_ffn", "nsharedexperts": "shared_experts", "numsharedexperts": "shared_experts", "firstkdensereplace": "dense_layers",
+	"intermediatesize": "ffn", "ffnhiddensize": "ffn", "ffnhidden": "ffn", "dff": "ffn", "dmodel": "hidden", "numlayers": "layers", "numhiddenlayers": "layers", "nlayers": "layers",
+	"numheads": "heads", "nheads": "heads", "numattentionheads": "heads", "numkeyvalueheads": "kv_heads", "numkvheads": "kv_heads", "numquerygroups": "kv_heads", "qlorarank": "q_rank", "kvlorarank": "kv_rank",
 	"sequencelength": "seq_len", "contextlength": "seq_len", "ac": "recompute", "activationcheckpointing": "recompute", "gradientcheckpointing": "recompute", "dtype": "precision",
 }
 

@@ -192,6 +192,7 @@ func TestRowsByFramework(t *testing.T) {
 	head := "row_id,source,framework,model,accelerator,num_gpus,tp,recompute,zero_stage,precision,seq_len,micro_batch\n"
 	const average = ": averaged over the common ones"
 	const blank = "training stack not recorded" + average
+	const fix = "Write it in column framework, or parts in column stack"
 	for cells, want := range map[string][2]string{
 		",,h100":                       {"", blank},
 		"me,,h100":                     {"me", blank},
@@ -204,8 +205,10 @@ func TestRowsByFramework(t *testing.T) {
 		",megatron_lm,a100":            {"Megatron-LM", ""},
 		",mcore,a100":                  {"Megatron Core", ""},
 		",DeepSpeed,a100":              {"DeepSpeed", ""},
-		",Our Stack,a100":              {"Our Stack", `training stack "Our Stack" is not in pacer ls stacks` + average},
-		",…,a100":                      {"…", `training stack "…" is not in pacer ls stacks` + average},
+		",Our Stack,a100":              {"Our Stack", `training stack "Our Stack" is not in pacer ls stacks` + average + "; write one of them in column framework, or parts in column stack"},
+		",torchtitn,a100":              {"torchtitn", `training stack "torchtitn" is not in pacer ls stacks` + average + "; did you mean torchtitan? " + fix},
+		",NeMo 24.07,a100":             {"NeMo 24.07", `training stack "NeMo 24.07" is not in pacer ls stacks` + average + "; did you mean NeMo@24.07? " + fix},
+		",…,a100":                      {"…", `training stack "…" is not in pacer ls stacks` + average + "; write one of them in column framework, or parts in column stack"},
 	} {
 		i := strings.LastIndex(cells, ",")
 		rows, bad := readRows(t, "my.csv", head+"x,"+cells[:i]+",Llama3-8B,"+cells[i+1:]+",8,2,selective,0,bf16,8192,1\n", false)
@@ -337,22 +340,32 @@ func TestRowsRemark(t *testing.T) {
 // An unknown header is reported with the known one that it resembles, with the first row only.
 func TestRowsOddHeaders(t *testing.T) {
 	for header, want := range map[string]string{
-		"zero":            `column "zero" is not known and ignored, did you mean zero_stage?`,
-		"recomp":          `column "recomp" is not known and ignored, did you mean recompute?`,
-		"Zero-Stage":      `column "Zero-Stage" is not known and ignored, did you mean zero_stage?`,
-		"micro_bach":      `column "micro_bach" is not known and ignored, did you mean micro_batch?`,
-		"vp":              `column "vp" is not known and ignored, did you mean vpp?`,
-		"precison":        `column "precison" is not known and ignored, did you mean precision?`,
-		"step_time":       "", // an outcome, which is not read
-		"colour":          `column "colour" is not known and ignored`,
-		"xp":              `column "xp" is not known and ignored`,
-		"gbs,mbs,tp_size": `column "gbs" is not known and ignored, did you mean global_batch?; column "mbs" is not known and ignored, did you mean micro_batch?; column "tp_size" is not known and ignored, did you mean tp?`,
-		"nodes":           `column "nodes" is not known and ignored, did you mean num_nodes?`,
-		"ac":              `column "ac" is not known and ignored, did you mean recompute?`,
-		"models":          `column "models" is not known and ignored`, // there is a model
-		"notes":           "",
-		"zero_stage,zero": `column "zero" is not known and ignored`,
-		"zero,recomp":     `column "recomp" is not known and ignored, did you mean recompute?; column "zero" is not known and ignored, did you mean zero_stage?`,
+		"zero":                `column "zero" is not known and ignored, did you mean zero_stage?`,
+		"recomp":              `column "recomp" is not known and ignored, did you mean recompute?`,
+		"Zero-Stage":          `column "Zero-Stage" is not known and ignored, did you mean zero_stage?`,
+		"micro_bach":          `column "micro_bach" is not known and ignored, did you mean micro_batch?`,
+		"vp":                  `column "vp" is not known and ignored, did you mean vpp?`,
+		"precison":            `column "precison" is not known and ignored, did you mean precision?`,
+		"step_time":           "", // an outcome, which is not read
+		"colour":              `column "colour" is not known and ignored`,
+		"xp":                  `column "xp" is not known and ignored`,
+		"gbs,mbs,tp_size":     `column "gbs" is not known and ignored, did you mean global_batch?; column "mbs" is not known and ignored, did you mean micro_batch?; column "tp_size" is not known and ignored, did you mean tp?`,
+		"nodes":               `column "nodes" is not known and ignored, did you mean num_nodes?`,
+		"gbs,global_batch":    `column "gbs" is not known and ignored, since there is a column global_batch`,
+		"attention":           `column "attention" is not known and ignored: a part of the training stack is written in column stack, as attention=VALUE (pacer ls parts)`,
+		"Optimizer":           `column "Optimizer" is not known and ignored: a part of the training stack is written in column stack, as optimizer=VALUE (pacer ls parts)`,
+		"bucket":              `column "bucket" is not known and ignored: a part of the training stack is written in column stack, as overlap=VALUE (pacer ls parts)`,
+		"launch":              `column "launch" is not known and ignored: a part of the training stack is written in column stack, as launch=VALUE (pacer ls parts)`,
+		"lora_rank,top_k":     `column "lora_rank" is not known and ignored, did you mean adapter?; column "top_k" is not known and ignored, did you mean experts_per_token?`,
+		"moe_experts":         `column "moe_experts" is not known and ignored, did you mean experts?`,
+		"intermediate_size":   `column "intermediate_size" is not known and ignored, did you mean ffn?`,
+		"num_key_value_heads": `column "num_key_value_heads" is not known and ignored, did you mean kv_heads?`,
+		"kv_lora_rank":        `column "kv_lora_rank" is not known and ignored, did you mean kv_rank?`,
+		"ac":                  `column "ac" is not known and ignored, did you mean recompute?`,
+		"models":              `column "models" is not known and ignored, since there is a column model`,
+		"notes":               "",
+		"zero_stage,zero":     `column "zero" is not known and ignored, since there is a column zero_stage`,
+		"zero,recomp":         `column "recomp" is not known and ignored, did you mean recompute?; column "zero" is not known and ignored, did you mean zero_stage?`,
 	} {
 		cells := strings.Repeat(",1", strings.Count(header, ",")+1)
 		rows, _ := readRows(t, "my.csv", "row_id,model,accelerator,num_gpus,"+header+"\nx,Llama3-8B,h100,8"+cells+"\ny,Llama3-8B,h100,8"+cells+"\n", false)

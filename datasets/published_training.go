@@ -37,10 +37,10 @@ type stackText struct{ framework, parts, date, release string }
 // releaseNote is a release in the notes: "release=26.04".
 var releaseNote = regexp.MustCompile(`(?i)\brelease[ =]v?([0-9]+(?:\.[0-9]+)*)`)
 
-// statedStack is the stack of such a text, with a note on what of it is ignored.
+// statedStack is the stack of such a text, with a note on what of it is ignored, and the stack that resembles an unknown name.
 type statedStack struct {
 	stack.Stated
-	note string
+	note, near string
 }
 
 func (r *publishedRow) stated(framework string) string {
@@ -88,7 +88,11 @@ func (r *publishedRow) stated(framework string) string {
 	case r.Str("framework") == "" || st.Name == "":
 		r.note("training stack not recorded" + average)
 	default:
-		r.note("training stack %q is not in pacer ls stacks"+average, st.Name)
+		fix := "write one of them in column framework, or parts in column stack"
+		if st.near != "" {
+			fix = "did you mean " + st.near + "? Write it in column framework, or parts in column stack"
+		}
+		r.note("training stack %q is not in pacer ls stacks"+average+"; %s", st.Name, fix)
 	}
 	return st.Canonical()
 }
@@ -101,7 +105,11 @@ func (t *stackText) parse() (st statedStack, column string, err error) {
 		st.note = fmt.Sprintf("source_date %q is not YYYY, YYYY-MM or YYYY-MM-DD and ignored", t.date)
 		s, err = stack.State(t.framework, t.parts, "")
 	}
-	if err != nil && !errors.As(err, new(*stack.UnknownError)) {
+	unknown := &stack.UnknownError{}
+	if errors.As(err, &unknown) {
+		st.near, err = unknown.Near, nil
+	}
+	if err != nil {
 		if bad.Value != t.framework && bad.Value != t.parts { // one of several parts
 			return st, bad.Input, fmt.Errorf("%q: %s", bad.Value, bad.Why)
 		}
