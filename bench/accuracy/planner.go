@@ -38,7 +38,11 @@ func (b *Bench) measurePlanner(ctx context.Context, c Contender) (*PlannerReport
 	if err := out.choose(ctx, b, c); err != nil {
 		return nil, err
 	}
-	for _, source := range planSources {
+	p, err := b.published()
+	if err != nil {
+		return nil, err
+	}
+	for _, source := range p.planSources() {
 		checks, absent, err := b.checkPlans(ctx, c, source)
 		if err != nil {
 			return nil, err

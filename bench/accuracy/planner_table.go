@@ -59,7 +59,13 @@ func (r *PlannerReport) PlanTable() [][]string {
 // times.
 func (r *PlannerReport) SourceTable() [][]string {
 	out := [][]string{{"source", "plans", "legal", "legal and fit", "others", "least ratio", "median", "greatest"}}
-	for _, source := range planSources {
+	var sources []string
+	for i := range r.Plans {
+		if source := r.Plans[i].Source; !slices.Contains(sources, source) {
+			sources = append(sources, source)
+		}
+	}
+	for _, source := range sources {
 		s := tallyPlans(r.Plans, source)
 		line := []string{source}
 		for _, n := range []int{s.plans, s.legal, s.ok, s.others} {

@@ -1,6 +1,7 @@
 package accuracy
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -10,10 +11,36 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// planSources are the published tables with plans that experts chose for the
-// machines they ran on. A planner that calls one illegal or too large would never
-// find it. Neither table has peak memory, so no estimate was fitted to them.
-var planSources = []string{"megatron_sc21", "megatron_bridge"}
+// planSources returns the published tables with plans that experts chose for the machines they ran on, those with the fewest
+// rows first: all of their rows record the whole plan, and some split models over tensor and pipeline parallel ranks. A
+// planner that calls one illegal or too large would never find it. None has peak memory, so no estimate was fitted to them.
+func (p *tables) planSources() []string {
+	remembered := map[string]bool{}
+	for i := range p.all {
+		if p.all[i].PeakBytes > 0 {
+			remembered[sourceOf(&p.all[i])] = true
+		}
+	}
+	var out []string
+	for _, source := range p.sources {
+		rows := p.usable[source]
+		partial := slices.ContainsFunc(rows, func(m spec.Measurement) bool { return !wholePlan(&m) })
+		split := slices.ContainsFunc(rows, func(m spec.Measurement) bool { return m.Config.Plan.TP > 1 && m.Config.Plan.PP > 1 })
+		if split && !partial && !remembered[source] {
+			out = append(out, source)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b string) int { return cmp.Compare(len(p.usable[a]), len(p.usable[b])) })
+	return out
+}
+
+// wholePlan reports whether a published row has the degrees and batches of its plan, and how the training state is sharded.
+// The latter may be known of the documents of its source.
+func wholePlan(m *spec.Measurement) bool {
+	plan := &m.Config.Plan
+	sharded := recorded(m, "zero_stage") || plan.ZeRO > 0 || plan.DP*plan.CP == 1
+	return sharded && !slices.ContainsFunc([]string{"dp", "tp", "pp", "micro_batch", "global_batch"}, func(column string) bool { return !recorded(m, column) })
+}
 
 // PlanCheck is the planner's verdict on a plan that is known to have run.
 type PlanCheck struct {
