@@ -288,6 +288,7 @@ func TestRowsAdapter(t *testing.T) {
 	for cells, want := range map[string]string{
 		"me,lora:0,":          `adapter "lora:0": spec: adapter "lora:0": the rank`,
 		"me,,LoRA rank 0":     `adapter (from notes) "lora:0": spec: adapter "lora:0": the rank`,
+		"me,lora:999999999,":  `adapter "lora:999999999": has a rank of 999999999, more than the width 4096 of the network, Llama3-8B`,
 		"me,lora:8,":          `adapter "lora:8": needs a model with known layers`,
 		"me,,task=LoRA; fast": `adapter (from notes) "lora:16": needs a model with known layers`,
 	} {

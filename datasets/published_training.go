@@ -132,17 +132,18 @@ func (r *publishedRow) adapterText() (text, column string, assumed bool) {
 	if text != "" {
 		return text, "adapter", false
 	}
+	column = "adapter (from notes)"
 	if n := rankNote.FindStringSubmatch(notes); n != nil {
 		text = n[1] + ":" + n[2]
 	} else if n := taskNote.FindStringSubmatch(notes); n != nil {
 		text, assumed = n[1], true
 	} else if _, kind := r.modelName(); kind != "" {
-		text, assumed = string(kind), true
+		text, column, assumed = string(kind), "adapter (from model)", true
 	}
 	if assumed {
 		text += fmt.Sprintf(":%d", catalog.UsualRank)
 	}
-	return strings.ToLower(text), "adapter (from notes)", assumed
+	return strings.ToLower(text), column, assumed
 }
 
 // adapted returns m with the row's adapter, and a name with it.
@@ -152,8 +153,10 @@ func (r *publishedRow) adapted(m spec.Model) spec.Model {
 		r.note("rank of the adapters not recorded, taken as %d", catalog.UsualRank)
 	}
 	a, err := spec.ParseAdapter(text)
-	if err == nil && a.Kind != spec.FullTraining && !m.HasShape() {
-		err = errors.New("needs a model with known layers and widths")
+	if err == nil {
+		bare := m
+		bare.Adapter = a
+		err = bare.CheckAdapter()
 	}
 	if err != nil {
 		r.FailValue(column, text, err)

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -118,6 +119,21 @@ func (m Model) Adapted(a Adapter) Model {
 		m.Name += " (" + a.String() + ")"
 	}
 	return m
+}
+
+// CheckAdapter reports why m cannot have its adapter.
+func (m *Model) CheckAdapter() error {
+	switch rank := m.Adapter.Rank; {
+	case m.Adapter.Kind == FullTraining:
+		return nil
+	case !m.HasShape():
+		return fmt.Errorf("needs a model with known layers and widths, which %s is not", m.Name)
+	case rank < 1:
+		return errors.New("needs a rank above 0")
+	case rank > m.Hidden:
+		return fmt.Errorf("has a rank of %d, more than the width %d of the network, %s", rank, m.Hidden, m.Name)
+	}
+	return nil
 }
 
 // AdapterParams returns the parameters of all adapters, those of routed experts apart: r·(in + out) for each adapted

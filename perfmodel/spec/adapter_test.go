@@ -27,6 +27,28 @@ func TestParseAdapter(t *testing.T) {
 	}
 }
 
+// TestCheckAdapter: an adapter has a rank of at least 1 and at most the width of a known network.
+func TestCheckAdapter(t *testing.T) {
+	known := Model{Name: "m", Kind: Decoder, Layers: 2, Hidden: 64, Heads: 4, FFN: 256, Vocab: 100}
+	for _, c := range []struct {
+		model Model
+		rank  int
+		want  string
+	}{
+		{known, 1, ""}, {known, 64, ""},
+		{known, 65, "has a rank of 65, more than the width 64 of the network, m"},
+		{known, 0, "needs a rank above 0"},
+		{Model{Name: "n", ParamCount: 1e9}, 8, "needs a model with known layers and widths, which n is not"},
+	} {
+		m := c.model
+		m.Adapter = Adapter{Kind: LoRA, Rank: c.rank, Modules: AdaptO}
+		err := m.CheckAdapter()
+		if (err == nil) != (c.want == "") || err != nil && err.Error() != c.want || (m.Validate() == nil) != (c.want == "") {
+			t.Errorf("rank %d of %s: %v, %v, want %q", c.rank, m.Name, err, m.Validate(), c.want)
+		}
+	}
+}
+
 func TestAdapterText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := Adapter{rapid.SampledFrom([]AdapterKind{LoRA, QLoRA, DoRA}).Draw(t, "kind"), rapid.IntRange(1, 512).Draw(t, "rank"), AdapterModules(rapid.IntRange(1, 7).Draw(t, "modules"))}

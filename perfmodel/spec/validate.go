@@ -44,8 +44,8 @@ func (m Model) Validate() error {
 			return fmt.Errorf("spec: model %s: a count of %g is not finite and >= 0", m.Name, f)
 		}
 	}
-	if m.Adapter.Kind != FullTraining && (m.Adapter.Rank < 1 || !m.HasShape()) {
-		return fmt.Errorf("spec: model %s: adapter %s needs a rank above 0, and layers and widths", m.Name, m.Adapter)
+	if err := m.CheckAdapter(); err != nil {
+		return fmt.Errorf("spec: model %s: adapter %s %w", m.Name, m.Adapter, err)
 	}
 	if m.Packed > 0 && !m.HasShape() {
 		return fmt.Errorf("spec: model %s: packed=%d needs layers and widths", m.Name, m.Packed)

@@ -123,11 +123,12 @@ func (r *Resolver) findNetwork(ctx context.Context, q *Request, t *Target) (meas
 	}
 	key := spec.Key{Model: spec.Model{Name: q.Model}.Adapted(adapter).WithPacked(q.Packed).Name, Accelerator: t.accelerator.Name}
 	if unknown == nil {
+		bare := t.model
 		if adapter.Kind != spec.FullTraining {
-			t.model = t.model.Adapted(adapter)
+			bare.Adapter, t.model = adapter, t.model.Adapted(adapter)
 		}
-		if a := t.model.Adapter; a.Kind != spec.FullTraining && !t.model.HasShape() {
-			return measured, nil, &FieldError{Field: "adapter", Value: a.String(), Why: "needs a model with known layers and widths, which " + t.model.Name + " is not"}
+		if err := bare.CheckAdapter(); err != nil {
+			return measured, nil, &FieldError{Field: "adapter", Value: bare.Adapter.String(), Why: err.Error()}
 		}
 		if q.Packed > 0 && !t.model.HasShape() {
 			return measured, nil, &FieldError{Field: "packed", Value: q.Packed, Why: "needs a model with known layers and widths, which " + t.model.Name + " is not"}

@@ -2,6 +2,7 @@ package query
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/pacer-ml/pacer/datasets/catalog"
@@ -121,6 +122,13 @@ func TestTargetAdapter(t *testing.T) {
 	}
 	if _, err := d.Target(t.Context(), &Request{Model: "Llama 3 8b LoRA", Accelerator: "h100", Adapter: "qlora:16", Family: Auto}); err == nil {
 		t.Error("adapter qlora:16 of a model named LoRA: no error")
+	}
+	for _, q := range []Request{{Model: "llama3-8b", Adapter: "lora:999999999"}, {Model: "Llama 3 8b LoRA", Adapter: "lora:4097"}} {
+		q.Accelerator, q.Family = "h100", Auto
+		var bad *FieldError
+		if _, err := d.Target(t.Context(), &q); !errors.As(err, &bad) || bad.Field != "adapter" || !strings.Contains(err.Error(), "more than the width 4096 of the network, Llama3-8B") {
+			t.Errorf("adapter %s: %v, want rank and width", q.Adapter, err)
+		}
 	}
 	for _, network := range []spec.Model{{Name: "mine", ParamCount: 1e9}, {Name: "mine", ParamCount: 1e9, Adapter: lora}} {
 		q := Request{Network: network, Accelerator: "h100", Adapter: lora.String(), Family: Auto}
