@@ -184,6 +184,9 @@ func (r *publishedRow) recordedModel(name string) spec.Model {
 	for _, c := range shapeColumns {
 		*c.at(&m) = r.Count(c.name)
 	}
+	if m.Experts == 1 && m.ExpertsPerToken <= 1 && m.ExpertFFN+m.SharedExperts == 0 { // a dense MLP
+		m.Experts, m.ExpertsPerToken = 0, 0
+	}
 	m = r.document().completed(m)
 	if m.Hidden > 0 {
 		m.Kind = spec.Decoder

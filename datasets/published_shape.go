@@ -134,7 +134,7 @@ func (r *publishedRow) checkShape(m *spec.Model) {
 		{m.HasShape() && m.Experts == 0 && m.ExpertFFN > 0, []string{"expert_ffn"}, "needs a number of experts"},
 		{m.HasShape() && m.Experts == 0 && m.SharedExperts > 0, []string{"shared_experts"}, "needs a number of experts"},
 		{m.Layers > 0 && m.DenseLayers > m.Layers, []string{"dense_layers", "layers"},
-			fmt.Sprintf("contradicts %s, with %d layers of which %d are dense", m.Name, m.Layers, m.DenseLayers)},
+			fmt.Sprintf("contradicts %s, with %d layers, %d of them dense", m.Name, m.Layers, m.DenseLayers)},
 		{m.KVHeads > 0 && m.Heads%m.KVHeads != 0, []string{"kv_heads", "heads"},
 			fmt.Sprintf("contradicts %s: %d kv_heads do not divide %d heads", m.Name, m.KVHeads, m.Heads)},
 		{m.Heads > 0 && m.HeadDim == 0 && m.Hidden%m.Heads != 0, []string{"heads", "hidden"},
