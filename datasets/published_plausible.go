@@ -33,7 +33,7 @@ func (r *publishedRow) checkPlausible() {
 	r.checkThroughput()
 	least, most := r.rates()
 	for _, p := range printed {
-		if least > 0 && (p.most*tolerance < least || p.least > most*tolerance) {
+		if least > 0 && p.share <= 1 && (p.most*tolerance < least || p.least > most*tolerance) {
 			r.wrong("a step time of %.4g s makes %.4g to %.4g TFLOP/s per device, but %s says %.4g",
 				r.m.StepSec[0], least/1e12, most/1e12, p.column, p.most/1e12)
 		}
