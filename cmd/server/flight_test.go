@@ -156,7 +156,7 @@ func TestFlightPut(t *testing.T) {
 	if err != nil || len(got) != 3 || got[0].Added != 5 || got[2].Added != len(rows)-10 {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if n, _ := s.fits.waiting(); n != 1 {
+	if n, _ := s.fits.Waiting(); n != 1 {
 		t.Errorf("%d models wait for a fit", n)
 	}
 	if again, err := putFlight(t, c, flightMeasurements, "k", 5, rows...); err != nil || !again[0].Replayed || again[0].Added != 5 {

@@ -82,8 +82,8 @@ func (s *Server) store(rows []spec.Measurement, put func(...spec.Measurement) (s
 		return Stored{}, err
 	}
 	keys, changed := keysOf(rows), false
-	defer func() { err = errors.Join(err, s.fits.stored(keys, changed)) }() // also where put panics
-	if err := s.fits.expect(keys); err != nil {
+	defer func() { err = errors.Join(err, s.fits.Stored(keys, changed)) }() // also where put panics
+	if err := s.fits.Expect(keys); err != nil {
 		return Stored{}, err
 	}
 	n, err := put(rows...)

@@ -131,9 +131,9 @@ func TestFitByAnyName(t *testing.T) {
 	if len(fitted.Cards) != 1 || fitted.Cards[0].Model != "Llama3-8B" || fitted.Cards[0].NFit+fitted.Cards[0].NHeldOut != 6 {
 		t.Fatalf("%+v", fitted)
 	}
-	s.fits.take()
+	s.fits.Take()
 	post[Stored](t, s, "/v1/measurements", bodyOf(t, rowsToPost{as(rows[6:], "Meta-Llama-3-8B")}))
-	if err := s.fits.refit(t.Context(), s.fits.take()); err != nil {
+	if err := s.fits.refit(t.Context(), s.fits.Take()); err != nil {
 		t.Fatal(err)
 	}
 	if got := get[Cards](t, s, "/v1/cards"); len(got.Cards) != 1 || got.Cards[0].NFit+got.Cards[0].NHeldOut != 12 {

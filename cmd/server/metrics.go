@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/server/access"
 	"github.com/pacer-ml/pacer/cmd/server/problem"
+	"github.com/pacer-ml/pacer/perfmodel"
 )
 
 // metrics are the metrics of /metrics, in Prometheus format.
@@ -46,6 +48,9 @@ func newMetrics(registry *prometheus.Registry, version string) *metrics {
 		stored:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pacer_measurements_total", Help: "Measurements received, by result."}, []string{"result"}),
 		fits:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pacer_fits_total", Help: "Performance models fitted, by result."}, []string{"result"}),
 		fitting:  prometheus.NewHistogram(prometheus.HistogramOpts{Name: "pacer_fit_seconds", Help: "Time of one run of fits.", Buckets: prometheus.ExponentialBuckets(0.01, 4, 9)}),
+	}
+	for _, result := range []string{"fitted", "skipped", "failed"} { // so that the first one is an increase
+		m.fits.WithLabelValues(result)
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "pacer_build_info", Help: "1, with the version.", ConstLabels: prometheus.Labels{"version": version}})
 	build.Set(1)
@@ -85,9 +90,31 @@ func (m *metrics) watchStore(s *Server) {
 func (m *metrics) watchRefit(f *refitter) {
 	m.registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "pacer_unfitted_models", Help: "Models with measurements that they are not fitted to."},
-			func() float64 { n, _ := f.waiting(); return float64(n) }),
+			func() float64 { n, _ := f.Waiting(); return float64(n) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "pacer_unfitted_seconds", Help: "Age of the oldest measurement that no model is fitted to; 0 = all are."},
-			func() float64 { _, d := f.waiting(); return d.Seconds() }))
+			func() float64 { _, d := f.Waiting(); return d.Seconds() }))
+}
+
+// drifts counts the changes of step times that fitted models have found. Their cards are read again once models changed.
+type drifts struct {
+	known atomic.Bool
+	n     atomic.Int64
+}
+
+// watchDrifts adds the changes of step times that fitted models have found.
+func (m *metrics) watchDrifts(s *Server) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "pacer_drifts", Help: "Changes of step times since some date that fitted models have found, by stack, accelerator and part."}, func() float64 {
+		if !s.drifts.known.Swap(true) {
+			found := map[perfmodel.Drift]bool{} // models of one accelerator share them
+			for _, c := range s.resolver.Cards() {
+				for _, d := range c.Drifts {
+					found[d] = true
+				}
+			}
+			s.drifts.n.Store(int64(len(found)))
+		}
+		return float64(s.drifts.n.Load())
+	}))
 }
 
 func (m *metrics) handler() http.Handler {

@@ -3,16 +3,21 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
+	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
@@ -35,17 +40,18 @@ func TestRefitUnderSteadyIngest(t *testing.T) {
 		fitted.Store(&start)
 		go f.run(ctx)
 		for range 600 {
-			if err := f.stale([]spec.Key{{Model: "m", Accelerator: "a"}}); err != nil {
+			if err := f.Mark([]spec.Key{{Model: "m", Accelerator: "a"}}); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
-			if age := time.Since(*fitted.Load()); age > 2*refit {
-				t.Fatalf("after %v: the model is %v old, want at most %v", time.Since(start), age, 2*refit)
+			age := time.Since(*fitted.Load())
+			if _, unfitted := f.Waiting(); max(age, unfitted) > 2*refit {
+				t.Fatalf("after %v: the model is %v old, and the oldest measurement without a fit %v, want at most %v", time.Since(start), age, unfitted, 2*refit)
 			}
 			time.Sleep(time.Second)
 		}
 		time.Sleep(2 * refit)
-		if n, age := f.waiting(); n != 0 || age != 0 {
+		if n, age := f.Waiting(); n != 0 || age != 0 {
 			t.Errorf("at the end %d models wait for %v", n, age)
 		}
 		stop()
@@ -65,7 +71,7 @@ func TestRefitWaitsForTheEndOfABurst(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		go f.run(ctx)
 		for range 10 {
-			if err := f.stale([]spec.Key{{Model: "m", Accelerator: "a"}}); err != nil {
+			if err := f.Mark([]spec.Key{{Model: "m", Accelerator: "a"}}); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Second)
@@ -87,10 +93,10 @@ func TestMarkBeforeMeasurements(t *testing.T) {
 	marked := func() int {
 		t.Helper()
 		next := newRefitter(s) // of a process after this one
-		if err := next.load(); err != nil {
+		if err := next.Load(); err != nil {
 			t.Fatal(err)
 		}
-		n, _ := next.waiting()
+		n, _ := next.Waiting()
 		return n
 	}
 	func() {
@@ -114,17 +120,17 @@ func TestMarkBeforeMeasurements(t *testing.T) {
 			t.Errorf("changed: %v: %d models are marked, %v", changed, n, err)
 		}
 	}
-	if len(s.fits.storing) != 0 {
-		t.Errorf("%v", s.fits.storing)
-	}
 }
+
+// unfittedOf returns the file of the models that are behind the measurements.
+func unfittedOf(s *Server) string { return filepath.Join(filepath.Dir(s.db.Dir()), unfittedFile) }
 
 // Without fits in the background a requested one removes the marks of what it fits, but not those made meanwhile.
 func TestRequestedFitUnmarks(t *testing.T) {
 	s := newServer(t, Options{})
 	rows := measured(t, s, 1.5)
 	waiting := func() int {
-		n, _ := s.fits.waiting()
+		n, _ := s.fits.Waiting()
 		return n
 	}
 	post[Stored](t, s, "/v1/measurements", bodyOf(t, rowsToPost{rows}))
@@ -133,11 +139,11 @@ func TestRequestedFitUnmarks(t *testing.T) {
 		t.Errorf("%d models are marked after a fit of some measurements", waiting())
 	}
 	post[FitResponse](t, s, "/v1/fit", `{}`)
-	if _, err := os.Stat(s.fits.file); waiting() != 0 || !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(unfittedOf(s)); waiting() != 0 || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%d models are marked after a fit; file: %v", waiting(), err)
 	}
-	last := s.fits.lastMark()
-	if err := errors.Join(s.fits.stale(keysOf(rows)), s.fits.unmark(keysOf(rows), last)); err != nil || waiting() != 1 {
+	last := s.fits.LastMark()
+	if err := errors.Join(s.fits.Mark(keysOf(rows)), s.fits.Unmark(keysOf(rows), last)); err != nil || waiting() != 1 {
 		t.Errorf("%d models are marked after measurements that came during a fit, %v", waiting(), err)
 	}
 }
@@ -146,16 +152,16 @@ func TestRequestedFitUnmarks(t *testing.T) {
 func TestUnfittedKeysSurvive(t *testing.T) {
 	s := newServer(t, Options{Refit: time.Second})
 	key := spec.Key{Model: "m", Accelerator: "a"}
-	if err := s.fits.stale([]spec.Key{key}); err != nil {
+	if err := s.fits.Mark([]spec.Key{key}); err != nil {
 		t.Fatal(err)
 	}
 	after := newRefitter(s) // of the next process
-	if err := after.load(); err != nil {
+	if err := after.Load(); err != nil {
 		t.Fatal(err)
 	}
 	after.fits = func(context.Context, map[spec.Key]bool) error { return errors.New("no") }
 	after.fitTaken(t.Context())
-	if n, _ := after.waiting(); n != 1 {
+	if n, _ := after.Waiting(); n != 1 {
 		t.Errorf("%d models wait after a fit that failed", n)
 	}
 	var fitted map[spec.Key]bool
@@ -165,10 +171,95 @@ func TestUnfittedKeysSurvive(t *testing.T) {
 		t.Errorf("fitted %v", slices.Collect(maps.Keys(fitted)))
 	}
 	last := newRefitter(s)
-	if err := last.load(); err != nil {
+	if err := last.Load(); err != nil {
 		t.Fatal(err)
 	}
-	if n, _ := last.waiting(); n != 0 {
+	if n, _ := last.Waiting(); n != 0 {
 		t.Errorf("%d models wait after they were fitted", n)
+	}
+}
+
+// The age of the oldest measurement without a fit counts through fits that fail, a fit that runs and a new process.
+func TestUnfittedAge(t *testing.T) {
+	const refit = 30 * time.Second
+	s := newServer(t, Options{})
+	s.o.Refit = refit
+	synctest.Test(t, func(t *testing.T) {
+		f := newRefitter(s)
+		failed := errors.New("no space left on device")
+		f.fits = func(context.Context, map[spec.Key]bool) error { time.Sleep(time.Second); return failed }
+		start := time.Now()
+		hasAge := func(when string, want time.Duration) {
+			t.Helper()
+			if n, age := f.Waiting(); (n == 1) != (want > 0) || age != want {
+				t.Errorf("%s: %d models wait for %v, want %v", when, n, age, want)
+			}
+		}
+		if err := f.Mark([]spec.Key{{Model: "m", Accelerator: "a"}}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		go f.run(ctx)
+		time.Sleep(20*time.Minute + refit/2)
+		hasAge("after fits that failed", time.Since(start))
+		stop()
+		synctest.Wait()
+
+		f = newRefitter(s)
+		f.fits = func(context.Context, map[spec.Key]bool) error { time.Sleep(time.Minute); return nil }
+		if err := f.Load(); err != nil {
+			t.Fatal(err)
+		}
+		hasAge("in a new process", time.Since(start))
+		go f.fitTaken(t.Context())
+		time.Sleep(10 * time.Second)
+		hasAge("while a fit runs", time.Since(start))
+		if err := f.Mark([]spec.Key{{Model: "m", Accelerator: "a"}}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		hasAge("of a measurement that came during a fit", time.Minute)
+		f.fitTaken(t.Context())
+		hasAge("at the end", 0)
+	})
+}
+
+// A file of keys of an earlier release, without times, is read.
+func TestUnfittedWithoutTimes(t *testing.T) {
+	s := newServer(t, Options{})
+	spectest.WriteFile(t, unfittedOf(s), []byte(`[{"model":"m","accelerator":"a"}]`), 0o600)
+	if err := s.fits.Load(); err != nil {
+		t.Fatal(err)
+	}
+	if n, age := s.fits.Waiting(); n != 1 || age > time.Minute {
+		t.Errorf("%d models wait for %v", n, age)
+	}
+}
+
+// A change of the step times that a fit finds is counted, once for all models, and no longer once its rows are deleted.
+func TestDriftsAreCounted(t *testing.T) {
+	s := newServer(t, Options{})
+	counted := func() bool {
+		t.Helper()
+		return strings.Contains(do(s, http.MethodGet, "/metrics", "").Body.String(), "\npacer_drifts 1\n")
+	}
+	if counted() {
+		t.Error("a change without measurements")
+	}
+	plans, rows := measured(t, s, 1), []spec.Measurement(nil)
+	for day := range 40 {
+		m := plans[day%len(plans)]
+		m.At, m.Origin = time.Date(2026, 4, 1+day, 9, 0, 0, 0, time.UTC), fmt.Sprint(day)
+		if day >= 20 {
+			m.StepSec = []float64{2 * m.StepSec[0]}
+		}
+		rows = append(rows, m)
+	}
+	post[Stored](t, s, "/v1/measurements", bodyOf(t, rowsToPost{rows}))
+	if cards := post[FitResponse](t, s, "/v1/fit", `{}`).Cards; len(cards[0].Drifts) != 1 || !counted() {
+		t.Errorf("%v found, counted: %v", cards[0].Drifts, counted())
+	}
+	if w := do(s, http.MethodDelete, "/v1/measurements?source="+rows[0].Source, ""); w.Code != http.StatusOK || counted() {
+		t.Errorf("after a deletion: %d, counted: %v", w.Code, counted())
 	}
 }

@@ -45,7 +45,7 @@ func (s *Server) applied(a snapshot.Applied) {
 		s.models.Reset()
 	}
 	s.models.Measured(slices.Collect(maps.Keys(a.Rows.Keys)))
-	s.models.Fitted(a.Models)
+	s.renewed(a.Models)
 }
 
 // mayWrite returns the problem with writes, nil if they can be acknowledged now.
@@ -82,11 +82,13 @@ func (s *Server) refitAll() error {
 	for _, t := range tallies {
 		keys = append(keys, spec.Key{Model: t.Model, Accelerator: t.Accelerator})
 	}
-	return s.fits.stale(keys)
+	return s.fits.Mark(keys)
 }
 
-// announceFitted says that models changed, for replicas.
-func (s *Server) announceFitted() {
+// renewed drops what models of keys make out of date that were fitted or removed, and announces them to replicas.
+func (s *Server) renewed(keys []spec.Key) {
+	s.models.Fitted(keys)
+	s.drifts.known.Store(false)
 	if s.o.Writer != nil {
 		s.o.Writer.Fitted()
 	}

@@ -136,7 +136,7 @@ func (s *Server) forget(ctx context.Context, in *forgetRequest) (Forgotten, erro
 	}
 	err = errors.Join(err, s.dropUnmeasured(ctx, keys))
 	s.models.Measured(keys)
-	if err = errors.Join(err, s.fits.stale(keys)); err == nil {
+	if err = errors.Join(err, s.fits.Mark(keys)); err == nil {
 		err = s.acknowledge(ctx)
 	}
 	return out, err
@@ -185,7 +185,6 @@ func (s *Server) dropUnmeasured(ctx context.Context, keys []spec.Key) error {
 			}
 		}
 	}
-	s.models.Fitted(keys)
-	s.announceFitted()
+	s.renewed(keys)
 	return nil
 }

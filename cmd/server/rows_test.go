@@ -171,11 +171,14 @@ func TestForgetSource(t *testing.T) {
 	if got := forget("source=mine&dry_run=true", http.StatusOK); got.Rows != len(mine) || !got.DryRun || len(pageOf(t, s, "source=mine").Rows) != len(mine) {
 		t.Errorf("%+v", got)
 	}
-	clear(s.fits.keys)
+	s.fits.Take()
+	if err := s.fits.Done(true); err != nil {
+		t.Fatal(err)
+	}
 	if got := forget("source=mine&reason=a+wrong+clock", http.StatusOK); got.Rows != len(mine) || got.DryRun {
 		t.Errorf("%+v", got)
 	}
-	if keys, _ := s.fits.waiting(); keys != 1 {
+	if keys, _ := s.fits.Waiting(); keys != 1 {
 		t.Errorf("%d models are to be refitted, want 1", keys)
 	}
 	if got := pageOf(t, s, "limit=1000"); len(got.Rows) != len(rows) || slices.ContainsFunc(got.Rows, func(r Row) bool { return r.Measurement.Source == "mine" }) {

@@ -35,6 +35,7 @@ type Server struct {
 	models   *answer.Answerer
 	fits     *refitter
 	metrics  *metrics
+	drifts   drifts
 	api      huma.API
 	handler  http.Handler
 	router   *router
@@ -78,10 +79,11 @@ func New(db *store.DB, reg *registry.Registry, o Options) (*Server, error) {
 	s.fits = newRefitter(s)
 	s.simulations = simqueue.New(&simqueue.Options{Resolver: s.resolver, Timeout: s.o.FitTimeout, Version: s.o.Version, Panicked: s.simulationPanicked, After: s.o.SimulationsAfter})
 	s.metrics.watchRefit(s.fits)
+	s.metrics.watchDrifts(s)
 	s.metrics.watchStore(s)
 	s.metrics.watchSnapshots(&s.o)
 	if s.o.Replica == nil {
-		if err := s.fits.load(); err != nil {
+		if err := s.fits.Load(); err != nil {
 			return nil, err
 		}
 	}

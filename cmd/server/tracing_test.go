@@ -34,7 +34,7 @@ func TestTracingRefit(t *testing.T) {
 	stored := measured(t, s, 1.5)
 	post[Stored](t, s, "/v1/measurements", bodyOf(t, rowsToPost{stored}))
 	before := len(recorder.Ended())
-	if err := s.fits.refit(context.Background(), s.fits.take()); err != nil {
+	if err := s.fits.refit(context.Background(), s.fits.Take()); err != nil {
 		t.Fatal(err)
 	}
 	rows := map[string]int64{}
