@@ -17,6 +17,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/server/access"
 	"github.com/pacer-ml/pacer/cmd/server/answercache"
+	"github.com/pacer-ml/pacer/cmd/server/openapi"
 	"github.com/pacer-ml/pacer/cmd/server/problem"
 	"github.com/pacer-ml/pacer/planner/remote"
 )
@@ -120,11 +121,12 @@ func (s *Server) routes() (http.Handler, error) {
 	c.Servers = []*huma.Server{{URL: "/", Description: "This server"}}
 	c.Tags = []*huma.Tag{{Name: "questions", Description: "Predictions, plans and curves, by names."}, {Name: "oracle", Description: "The same for programs, by figures."},
 		{Name: "listings", Description: "What is known, stored and fitted."}, {Name: "measurements", Description: "Measurements in, models fitted."},
-		{Name: "simulations", Description: "Scheduling policies on a simulated cluster."}}
+		{Name: "simulations", Description: "Scheduling policies on a simulated cluster."}, {Name: "operations", Description: "Health and metrics, for who runs the server."}}
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
 	c.Security = []map[string][]string{{"token": {}}, {}}
 	c.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
 	c.DocsPath, c.SchemasPath = "", "" // that page loads scripts from another site; schemas are in the document
+	c.OpenAPIPath = ""                 // see openapi.Handlers
 	c.CreateHooks = nil                // no $schema in responses
 	c.Transformers = []huma.Transformer{problem.Shortened}
 	c.Formats = map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat}
@@ -143,9 +145,10 @@ func (s *Server) routes() (http.Handler, error) {
 	s.registerCampaigns(api, m)
 	s.registerHealth(m)
 	s.registerPage(m)
-	describeLists(api.OpenAPI())
-	describeFigures(api.OpenAPI())
-	delete(api.OpenAPI().Components.Schemas.Map(), "ErrorModel") // see describeProblems
+	s.describe(api.OpenAPI())
+	for path, h := range openapi.Handlers(api.OpenAPI()) {
+		m.HandleFunc("GET "+path, h)
+	}
 	m.ServeMux.HandleFunc("/", m.noSuchPath)
 	return compressing(s.traced(s.watched(m, s.auth(m))))
 }
@@ -240,7 +243,6 @@ func register[I, O any](s *Server, api huma.API, m *router, op operation, handle
 	})
 	if path := api.OpenAPI().Paths[op.path]; path != nil {
 		e.schema = bodySchema(path.Post)
-		describeProblems(api.OpenAPI(), path.Get, path.Post, path.Delete)
 	}
 }
 
@@ -253,41 +255,29 @@ func failure(ctx context.Context, err error) *problem.Problem {
 	return p
 }
 
-// describeProblems gives the error responses of operations the schema that they have. OpenAPI does not know the
-// descriptions of patterns, which the problems have by now.
-func describeProblems(doc *huma.OpenAPI, ops ...*huma.Operation) {
-	for _, op := range ops {
-		if op == nil {
-			continue
-		}
-		for _, p := range op.Parameters {
-			p.Schema.PatternDescription = ""
-		}
-		for status, r := range op.Responses {
-			if status >= "400" {
-				r.Content = map[string]*huma.MediaType{"application/problem+json": {Schema: doc.Components.Schemas.Schema(reflect.TypeFor[problem.Problem](), true, "")}}
-			}
-		}
+// describe completes the OpenAPI document, also by the operations that are not registered with huma.
+func (s *Server) describe(doc *huma.OpenAPI) {
+	const text, refused, limited = "text/plain", http.StatusForbidden, http.StatusTooManyRequests
+	const one = "/v1/simulations/{id}"
+	selects := func(name, of string) *openapi.Query {
+		return &openapi.Query{Name: name, Doc: "Only measurements " + of + "."}
 	}
-}
-
-// describeLists says that no list is null, in answers nor in bodies.
-func describeLists(doc *huma.OpenAPI) {
-	for _, s := range doc.Components.Schemas.Map() {
-		for _, p := range s.Properties {
-			if p.Type == huma.TypeArray {
-				p.Nullable = false
-			}
-		}
+	streamed := []int{http.StatusUnauthorized, refused, http.StatusUnprocessableEntity, limited, http.StatusServiceUnavailable}
+	openapi.Add(doc,
+		openapi.Operation{Path: "/v1/backup", ID: "backup", Tag: "measurements", Summary: "Copy of the store", Doc: "As pacer store backup: the store as of the start of the answer, for pacer store restore.",
+			Type: compressedType, Binary: true, Errors: streamed},
+		openapi.Operation{Path: "/v1/measurements/export", ID: "export", Tag: "measurements", Summary: "Stored measurements as a file", Doc: "As pacer export.", Type: compressedType, Binary: true, Errors: append(streamed, http.StatusNotFound),
+			Queries: []*openapi.Query{selects("model", "of these, by any of their names"), selects("accelerator", "on these, by any of their names"), selects("source", "from these"), {Name: "format", Doc: "Kind of file, arrow if absent.", Enum: []any{"arrow", "parquet"}}}},
+		openapi.Operation{Path: one + "/report", ID: "simulation-report", Tag: "simulations", Summary: "Report of a simulation", Doc: "As pacer simulate --html: one page without further files.", Type: "text/html",
+			Errors: append(streamed, http.StatusNotFound)},
+		openapi.Operation{Path: "/healthz", ID: "healthz", Tag: "operations", Summary: "Whether the server answers", Doc: "Nothing else is checked.", Type: text, Errors: []int{refused}, Open: true},
+		openapi.Operation{Path: "/readyz", ID: "readyz", Tag: "operations", Summary: "Whether requests should be sent here", Doc: "503 says why not.", Type: text, Errors: []int{refused, http.StatusServiceUnavailable}, Open: true},
+		openapi.Operation{Path: "/metrics", ID: "metrics", Tag: "operations", Summary: "Metrics", Doc: "In the format of Prometheus.", Type: text, Errors: []int{http.StatusUnauthorized, refused, limited}})
+	report := doc.Paths[one+"/report"].Get
+	report.Parameters = doc.Paths[one].Get.Parameters
+	var paths []string
+	for _, pattern := range tagged {
+		paths = append(paths, strings.TrimPrefix(pattern, "GET "))
 	}
-}
-
-// describeFigures says that figures of simulations may be undefined, which is null.
-func describeFigures(doc *huma.OpenAPI) {
-	schemas := doc.Components.Schemas.Map()
-	for _, name := range []string{"Summary", "Learned", "Lateness", "Gaps"} {
-		for _, p := range schemas[name].Properties {
-			p.Nullable = p.Nullable || p.Type == huma.TypeNumber
-		}
-	}
+	openapi.Complete(doc, paths, []string{"Summary", "Learned", "Lateness", "Gaps"}) // figures of simulations may be undefined
 }

@@ -22,7 +22,9 @@ func TestToken(t *testing.T) {
 			r.Header.Set("Authorization", c.header)
 		}
 		w := httptest.NewRecorder()
-		if s.Handler().ServeHTTP(w, r); w.Code != c.status {
+		s.Handler().ServeHTTP(w, r)
+		checkContract(s, r, w)
+		if w.Code != c.status {
 			t.Errorf("%s with %q: %d, want %d", c.path, c.header, w.Code, c.status)
 		}
 	}
@@ -43,7 +45,9 @@ func TestOtherSitesAreRefused(t *testing.T) {
 			r.Header.Set("Sec-Fetch-Site", c.site)
 		}
 		w := httptest.NewRecorder()
-		if s.Handler().ServeHTTP(w, r); w.Code != c.status {
+		s.Handler().ServeHTTP(w, r)
+		checkContract(s, r, w)
+		if w.Code != c.status {
 			t.Errorf("%+v: %d %s", c, w.Code, w.Body)
 		}
 	}

@@ -56,6 +56,7 @@ func askedPlain(s *Server, path string, body []byte) (int, string) {
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
 	s.Handler().ServeHTTP(w, r)
+	checkContract(s, r, w)
 	return w.Code, elapsed.ReplaceAllString(w.Body.String(), "")
 }
 

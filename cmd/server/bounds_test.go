@@ -184,6 +184,7 @@ func doEncoded(s *Server, path, encoding, accept string, body []byte) *httptest.
 	r.Header.Set("Accept-Encoding", accept)
 	w := httptest.NewRecorder()
 	s.Handler().ServeHTTP(w, r)
+	checkContract(s, r, w)
 	return w
 }
 
@@ -290,6 +291,7 @@ func TestEncodings(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		s.Handler().ServeHTTP(w, r)
+		checkContract(s, r, w)
 		if h := w.Header(); w.Code != http.StatusOK || h.Get("Content-Encoding") != "" || h.Get("Vary") != "Accept-Encoding" {
 			t.Errorf("accepting %q: %d, %v", accept, w.Code, h)
 		}

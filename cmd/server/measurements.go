@@ -54,7 +54,7 @@ func (s *Server) registerMeasurements(api huma.API, m *router) {
 		"Measurements are on disk when the response arrives. Fitted models do not change until they are refitted: by the server, where serve has --refit, or by /v1/fit.", []int{404, 409, 421, 422, 507}},
 		s.postMeasurements)
 	register(s, api, m, operation{http.MethodPost, "/v1/fit", "fit", tag, fit, "Fit performance models again",
-		"As pacer fit. Later requests are answered with the new models.", []int{421, 422}},
+		"As pacer fit. Later requests are answered with the new models.", []int{404, 421, 422, 507}},
 		func(ctx context.Context, in *body[FitRequest]) (FitResponse, error) {
 			if err := s.mayWrite(); err != nil {
 				return FitResponse{}, err

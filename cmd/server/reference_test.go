@@ -72,7 +72,7 @@ func (r *reference) operations() []referenceOp {
 			}
 		}
 	}
-	tags := []string{"questions", "listings", "measurements", "simulations", "oracle"}
+	tags := []string{"questions", "listings", "measurements", "simulations", "oracle", "operations"}
 	slices.SortFunc(out, func(a, b referenceOp) int {
 		return cmp.Or(cmp.Compare(slices.Index(tags, a.Tags[0]), slices.Index(tags, b.Tags[0])), cmp.Compare(a.path, b.path), cmp.Compare(a.method, b.method))
 	})
@@ -92,11 +92,15 @@ func (r *reference) operation(op referenceOp) {
 			continue
 		}
 		name := schemaOf(response.Content)
+		if name == "" {
+			fmt.Fprintf(&r.b, "\n**Response**: `%s`\n", slices.Collect(maps.Keys(response.Content))[0])
+			continue
+		}
 		r.link(name)
 		fmt.Fprintf(&r.b, "\n**Response**: %s\n", anchor(name))
 	}
 	slices.Sort(statuses)
-	statuses = slices.DeleteFunc(statuses, func(s string) bool { return s == "default" })
+	statuses = slices.DeleteFunc(statuses, func(s string) bool { return s < "400" || s == "default" })
 	fmt.Fprintf(&r.b, "\n**Errors**: %s, as %s\n", strings.Join(statuses, ", "), anchor("Problem"))
 	r.link("Problem")
 }

@@ -79,7 +79,7 @@ func (s *Server) registerRows(api huma.API, m *router) {
 		})
 	m.scopes["DELETE /v1/measurements"] = access.ScopeAdmin
 	register(s, api, m, operation{http.MethodDelete, "/v1/measurements", "forget", tag, light, "Delete the measurements of a source",
-		"As pacer store forget: they are not stored again until pacer store release admits them.", []int{404, 421, 422}}, s.forget)
+		"As pacer store forget: they are not stored again until pacer store release admits them.", []int{404, 421, 422, 507}}, s.forget)
 }
 
 func (s *Server) rows(ctx context.Context, in *rowsRequest) (Rows, error) {

@@ -31,6 +31,7 @@ func request(s *Server, method, url, body string, headers ...string) *httptest.R
 	}
 	w := httptest.NewRecorder()
 	s.Handler().ServeHTTP(w, r)
+	checkContract(s, r, w)
 	return w
 }
 

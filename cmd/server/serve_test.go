@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"github.com/pacer-ml/pacer/cmd/server/problem"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler/store"
@@ -138,9 +140,49 @@ func TestOpenAPIIsTidy(t *testing.T) {
 	if strings.Contains(text, "patternDescription") || len(doc.Components.Schemas) == 0 {
 		t.Error("the document has a key that OpenAPI does not know, or no schemas")
 	}
+	older := do(s, http.MethodGet, "/openapi-3.0.json", "").Body.String()
+	for _, unknown := range []string{`"identifier"`, `"contentMediaType"`, `"contentEncoding"`, `"examples"`, `"const"`, `"type":[`, `"type":"null"`, `"openapi":"3.1`} {
+		if strings.Contains(older, unknown) {
+			t.Errorf("the document of OpenAPI 3.0 has %s", unknown)
+		}
+	}
+	var v any
+	if err := json.Unmarshal([]byte(older), &v); err != nil {
+		t.Fatal(err)
+	}
+	eachObject(v, func(o map[string]any) {
+		if o["$ref"] != nil && len(o) > 1 {
+			t.Errorf("the document of OpenAPI 3.0 has a reference with keys beside it: %v", o)
+		}
+	})
+	for path, item := range s.api.OpenAPI().Paths {
+		for _, op := range []*huma.Operation{item.Get, item.Post, item.Delete} {
+			if op != nil && slices.ContainsFunc(op.Parameters, func(p *huma.Param) bool { return p.Schema.Nullable }) {
+				t.Errorf("%s: a parameter may be null", path)
+			}
+			if op != nil && op.RequestBody != nil && len(op.RequestBody.Content) != 1 {
+				t.Errorf("%s: bodies of %d types", path, len(op.RequestBody.Content))
+			}
+		}
+	}
 	const row = `{"config":{"model":"llama3-8b","accelerator":"h100","plan":"dp=8","shape":"8"},"outcome":"oom","source":"ours"}`
 	if w := request(s, http.MethodPost, "http://localhost/v1/measurements", `{"measurements":[`+row+`]}`, "Idempotency-Key", "é"); !strings.Contains(w.Body.String(), "printable ASCII") {
 		t.Errorf("the problem does not say what a key may be: %s", w.Body)
+	}
+}
+
+// eachObject calls use with every object within v.
+func eachObject(v any, use func(map[string]any)) {
+	switch v := v.(type) {
+	case map[string]any:
+		use(v)
+		for _, of := range v {
+			eachObject(of, use)
+		}
+	case []any:
+		for _, of := range v {
+			eachObject(of, use)
+		}
 	}
 }
 
