@@ -68,9 +68,13 @@ func (d *Dir) addServer(dir string, err error) error {
 	if url == "" {
 		return err
 	}
-	how := "the API is in docs/guides/serve.md and " + url + "/openapi.json"
+	curl := "curl -s " + url
+	if path, socket := strings.CutPrefix(url, "unix:"); socket {
+		curl = "curl -s --unix-socket " + path + " http://localhost"
+	}
+	how := "the API is in docs/guides/serve.md, and " + curl + "/openapi.json"
 	if request := servedPaths[d.Verb]; strings.HasPrefix(request, "GET ") {
-		how = "curl -s " + url + strings.TrimPrefix(request, "GET ")
+		how = curl + strings.TrimPrefix(request, "GET ")
 	} else if request != "" {
 		how = request + ", see docs/guides/serve.md"
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/pacer-ml/pacer/cmd/internal/query"
@@ -62,6 +64,30 @@ func TestServedRows(t *testing.T) {
 			if err != nil || len(got) != c.want {
 				t.Errorf("%+v of %q: %v, %v, want %d rows", c.filter, d.Remote, got, err, c.want)
 			}
+		}
+	}
+}
+
+// TestServedHint: what a user is told to run beside a server is a command of curl, also where it listens on a socket file.
+func TestServedHint(t *testing.T) {
+	d := &Dir{Given: t.TempDir()}
+	for url, want := range map[string]string{
+		"http://127.0.0.1:8470": "curl -s http://127.0.0.1:8470/v1/measurements;",
+		"unix:/run/pacer.sock":  "curl -s --unix-socket /run/pacer.sock http://localhost/v1/measurements;",
+	} {
+		withdraw, err := Announce(d.Given, url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		locked := &store.LockedError{PID: os.Getpid()}
+		for verb, want := range map[string]string{"measurements": want, "store": strings.Replace(want, "v1/measurements", "openapi.json", 1)} {
+			d.Verb = verb
+			if err := d.addServer(d.Given, locked); !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %q", err, want)
+			}
+		}
+		if err := withdraw(); err != nil {
+			t.Error(err)
 		}
 	}
 }

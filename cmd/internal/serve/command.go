@@ -126,6 +126,7 @@ func serveData(c *cli.Context, d *datadir.Dir, o server.Options) error {
 	if err != nil {
 		return err
 	}
+	tighten(db.Dir(), o.Log)
 	reg, err := d.Fitted()
 	if err != nil {
 		return errors.Join(err, db.Close())

@@ -1,6 +1,12 @@
 package serve
 
 import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/urfave/cli/v2"
@@ -35,5 +41,30 @@ func TestMemoryLimit(t *testing.T) {
 	}
 	if got := limit("--memory-gib", "2"); got != 2<<30 {
 		t.Errorf("%d bytes: a flag wins", got)
+	}
+}
+
+// The directory of a store that other users can read is closed to them.
+func TestTighten(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("has no such permissions")
+	}
+	var log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	dir := t.TempDir()
+	for _, mode := range []os.FileMode{0o755, 0o777, 0o700, 0o500} {
+		if err := os.Chmod(dir, mode); err != nil {
+			t.Fatal(err)
+		}
+		tighten(dir, logger)
+		if info, err := os.Stat(dir); err != nil || info.Mode().Perm()&0o077 != 0 || mode == 0o500 && info.Mode().Perm() != mode {
+			t.Errorf("mode %o: now %v, %v", mode, info.Mode(), err)
+		}
+	}
+	if log.Len() > 0 {
+		t.Errorf("%s", &log)
+	}
+	if tighten(filepath.Join(dir, "nosuch"), logger); !strings.Contains(log.String(), "want mode 0700") {
+		t.Errorf("%s", &log)
 	}
 }

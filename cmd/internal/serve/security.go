@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -76,6 +77,18 @@ func bearerToken(c *cli.Context) (string, error) {
 		return "", fail.Usagef("serve: the token of %s has %d characters, want at least %d: pacer token create makes a strong one", from, len(token), access.MinToken)
 	}
 	return token, nil
+}
+
+// tighten takes the permissions of other users from the directory of a store, which an earlier release or a copy made with
+// more.
+func tighten(dir string, log *slog.Logger) {
+	info, err := os.Stat(dir)
+	if err == nil && info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
+		err = os.Chmod(dir, 0o700)
+	}
+	if err != nil {
+		log.Warn("other users may read the measurements: want mode 0700", "store", dir, "error", err)
+	}
 }
 
 // listen listens at addr, host:port or unix:PATH, and returns the address of clients.
