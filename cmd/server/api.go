@@ -72,6 +72,9 @@ func (m *router) HandleFunc(pattern string, h func(http.ResponseWriter, *http.Re
 	if method == http.MethodPost {
 		next = m.s.withBody(m.ops[pattern], next)
 	}
+	if method == http.MethodPost && m.scopes[pattern] != "" && !slices.Contains(keyed, pattern) {
+		next = withoutKey(next)
+	}
 	if slices.Contains(tagged, pattern) {
 		next = answercache.WithETag(next)
 	}

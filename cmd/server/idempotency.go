@@ -19,6 +19,20 @@ type putRequest struct {
 	RawBody []byte
 }
 
+// keyed are the operations with an idempotency key. Others that change something refuse one; questions ignore it.
+var keyed = []string{"POST /v1/measurements", "POST /v1/simulations"}
+
+// withoutKey refuses requests with an idempotency key, which next would not keep.
+func withoutKey(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if key := r.Header.Get("Idempotency-Key"); key != "" {
+			problem.Write(w, problem.New(http.StatusUnprocessableEntity, "", fmt.Sprintf("Idempotency-Key %q: this operation keeps none, and does the same again when it is repeated: leave it out", problem.Echo(key))))
+			return
+		}
+		next(w, r)
+	}
+}
+
 // underWay are the idempotency keys of requests that are being answered.
 type underWay struct {
 	mu   sync.Mutex
@@ -86,7 +100,7 @@ func (s *Server) putOnce(ctx context.Context, name string, sum [sha256.Size]byte
 	case err != nil:
 		return Stored{}, err
 	case found && kept.Body != sum:
-		return Stored{}, problem.New(http.StatusUnprocessableEntity, "", fmt.Sprintf("Idempotency-Key %q was that of another body: use a new one for each request", problem.Echo(name)))
+		return Stored{}, problem.KeyOfAnother(name)
 	case found:
 		out := s.stored(kept.Counts)
 		out.Replayed = true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"runtime"
+	"runtime/debug"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -29,6 +30,7 @@ type Version struct {
 	Go       string `json:"go"`
 	OS       string `json:"os"`
 	Arch     string `json:"arch"`
+	Commit   string `json:"commit,omitempty" doc:"Of git, of what the server was built from; absent if the build does not say it."`
 	Contract string `json:"contract" doc:"The first part of every path. Paths and fields are only added to a contract."`
 }
 
@@ -58,8 +60,23 @@ func (s *Server) registerListings(api huma.API, m *router) {
 		})
 	register(s, api, m, get("/v1/version", "version", "Version and build of the server", "As pacer version."),
 		func(context.Context, *struct{}) (Version, error) {
-			return Version{s.o.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, "v1"}, nil
+			return Version{s.o.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, commit(debug.ReadBuildInfo()), "v1"}, nil
 		})
+}
+
+// commit returns the commit of a build, with "+changes" where its files were changed since.
+func commit(build *debug.BuildInfo, ok bool) (out string) {
+	if !ok {
+		return ""
+	}
+	settings := map[string]string{}
+	for _, s := range build.Settings {
+		settings[s.Key] = s.Value
+	}
+	if out = settings["vcs.revision"]; out != "" && settings["vcs.modified"] == "true" {
+		out += "+changes"
+	}
+	return out
 }
 
 // registerHealth adds liveness, readiness and metrics, which are not in the OpenAPI

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -183,6 +184,16 @@ func eachObject(v any, use func(map[string]any)) {
 		for _, of := range v {
 			eachObject(of, use)
 		}
+	}
+}
+
+// The version has the commit that the server was built from.
+func TestCommit(t *testing.T) {
+	build := &debug.BuildInfo{Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "0123abc"}, {Key: "vcs.modified", Value: "false"}}}
+	clean := commit(build, true)
+	build.Settings[1].Value = "true"
+	if changed := commit(build, true); clean != "0123abc" || changed != "0123abc+changes" || commit(&debug.BuildInfo{}, true)+commit(nil, false) != "" {
+		t.Errorf("%q, with changes %q", clean, changed)
 	}
 }
 

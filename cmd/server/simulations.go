@@ -22,13 +22,20 @@ type simulationID struct {
 	ID string `path:"id" maxLength:"16"`
 }
 
+// simulateRequest is a simqueue.SimulationRequest that may be repeated.
+type simulateRequest struct {
+	Key     string `header:"Idempotency-Key" maxLength:"255" pattern:"^[!-~ ]*$" patternDescription:"printable ASCII" doc:"Any printable ASCII text of the client's, new for each request. A request that is repeated with it gets the simulation of the first one, while that is kept. Tokens have keys of their own."`
+	Body    simqueue.SimulationRequest
+	RawBody []byte
+}
+
 func (s *Server) registerSimulations(api huma.API, m *router) {
 	const tag, path, one = "simulations", "/v1/simulations", "/v1/simulations/{id}"
 	m.scopes["POST "+path], m.scopes["DELETE "+one] = access.ScopeFit, access.ScopeFit
 	register(s, api, m, operation{http.MethodPost, path, "simulate", tag, light, "Simulate scheduling policies",
 		fmt.Sprintf("As pacer simulate. The answer comes at once, and the simulation runs when those before it have ended. The last %d are kept.", simqueue.MaxSimulations), []int{404}},
-		func(ctx context.Context, in *body[simqueue.SimulationRequest]) (simqueue.Simulation, error) {
-			out, err := s.simulations.Add(ctx, &in.Body)
+		func(ctx context.Context, in *simulateRequest) (simqueue.Simulation, error) {
+			out, err := s.simulations.Add(ctx, &in.Body, simqueue.Once{Client: requestOf(ctx).token, Key: in.Key, Sum: sha256.Sum256(in.RawBody)})
 			if errors.Is(err, simqueue.ErrFull) {
 				err = s.busy("simulations", 10*time.Second, err.Error())
 			}

@@ -176,3 +176,40 @@ func TestSimulationsWait(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// A simulation that is asked for again with its idempotency key is the same one. Operations that keep no key refuse it.
+func TestSimulationOnce(t *testing.T) {
+	s := newServer(t, Options{})
+	const path, url = "/v1/simulations", "http://localhost/v1/simulations"
+	const body = `{"workload":"jobs=%d","cluster":"1x8xH100","policies":["fifo"]}`
+	simulate := func(jobs int, key string) (out simqueue.Simulation) {
+		t.Helper()
+		w := request(s, http.MethodPost, url, fmt.Sprintf(body, jobs), "Idempotency-Key", key)
+		if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil || w.Code != http.StatusOK {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+		return out
+	}
+	first := simulate(4, "a")
+	if again := simulate(4, "a"); again.ID != first.ID {
+		t.Errorf("repeated, simulation %s became %s", first.ID, again.ID)
+	}
+	if w := request(s, http.MethodPost, url, fmt.Sprintf(body, 5), "Idempotency-Key", "a"); w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "another body") {
+		t.Errorf("another body: %d %s", w.Code, w.Body)
+	}
+	simulate(4, "b")
+	post[simqueue.Simulation](t, s, path, fmt.Sprintf(body, 4))
+	post[simqueue.Simulation](t, s, path, fmt.Sprintf(body, 4))
+	if n := len(getJSON[simqueue.Simulations](t, s, path).Simulations); n != 4 {
+		t.Errorf("%d simulations, want 4", n)
+	}
+	do(s, http.MethodDelete, path+"/"+first.ID, "")
+	if again := simulate(4, "a"); again.ID == first.ID {
+		t.Error("a simulation that was deleted")
+	}
+	for _, other := range []string{"fit", "campaigns"} {
+		if w := request(s, http.MethodPost, "http://localhost/v1/"+other, `{}`, "Idempotency-Key", "a"); w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "keeps none") {
+			t.Errorf("%s: %d %s", other, w.Code, w.Body)
+		}
+	}
+}

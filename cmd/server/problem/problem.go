@@ -42,6 +42,11 @@ func (p *Problem) GetHeaders() http.Header {
 	return http.Header{"Retry-After": {p.RetryAfter}}
 }
 
+// KeyOfAnother is the problem with an idempotency key that came with another body before.
+func KeyOfAnother(key string) *Problem {
+	return New(http.StatusUnprocessableEntity, "", fmt.Sprintf("Idempotency-Key %q was that of another body: use a new one for each request", Echo(key)))
+}
+
 // Of returns the error response of err.
 func Of(err error) *Problem {
 	var ready *Problem

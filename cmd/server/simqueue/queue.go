@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -62,6 +63,7 @@ type Simulations struct {
 // simulation is one that the server keeps. Its state changes under the lock of Queue.
 type simulation struct {
 	state    Simulation
+	once     Once
 	run      *experiment.Simulation // nil once it has ended
 	explain  *report.Explanations   // nil = no job
 	finished atomic.Int64
@@ -108,13 +110,19 @@ func (m *Queue) Close() {
 	m.ended.Wait()
 }
 
-// Add starts a simulation, or reports what is wrong with it.
-func (m *Queue) Add(ctx context.Context, in *SimulationRequest) (Simulation, error) {
+// Once says that a request may be repeated. The zero value has no key: each request is another one.
+type Once struct {
+	Client, Key string
+	Sum         [sha256.Size]byte // of the body
+}
+
+// Add starts a simulation, or reports what is wrong with it. Where it keeps one of the same client and key, it returns that.
+func (m *Queue) Add(ctx context.Context, in *SimulationRequest, once Once) (Simulation, error) {
 	run, warnings, err := m.read(ctx, in)
 	if err != nil {
 		return Simulation{}, err
 	}
-	n := &simulation{run: run, state: Simulation{Status: "waiting", Workload: cmp.Or(in.Workload, "a CSV file"), Cluster: in.Cluster, Policies: in.Policies, Jobs: len(run.Jobs), Warnings: warnings, Created: time.Now().UTC()}}
+	n := &simulation{run: run, once: once, state: Simulation{Status: "waiting", Workload: cmp.Or(in.Workload, "a CSV file"), Cluster: in.Cluster, Policies: in.Policies, Jobs: len(run.Jobs), Warnings: warnings, Created: time.Now().UTC()}}
 	for _, id := range in.Explain {
 		if !slices.ContainsFunc(run.Jobs, func(j spec.Job) bool { return j.ID == spec.JobID(id) }) {
 			return Simulation{}, &query.FieldError{Field: "explain", Value: id, Why: fmt.Sprintf("is no job; the first is %q", run.Jobs[0].ID)}
@@ -126,6 +134,15 @@ func (m *Queue) Add(ctx context.Context, in *SimulationRequest) (Simulation, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	for _, kept := range m.all {
+		switch {
+		case once.Key == "" || kept.once.Client != once.Client || kept.once.Key != once.Key:
+		case kept.once.Sum != once.Sum:
+			return Simulation{}, problem.KeyOfAnother(once.Key)
+		default:
+			return kept.now(), nil
+		}
+	}
 	if len(m.all) >= MaxSimulations {
 		i := slices.IndexFunc(m.all, func(n *simulation) bool { return n.run == nil })
 		if i < 0 {

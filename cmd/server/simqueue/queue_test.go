@@ -27,7 +27,7 @@ func TestTimeFromStart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		added, err := q.Add(t.Context(), &SimulationRequest{Workload: "jobs=10", Cluster: "2x8xH100", Policies: []string{"fifo"}})
+		added, err := q.Add(t.Context(), &SimulationRequest{Workload: "jobs=10", Cluster: "2x8xH100", Policies: []string{"fifo"}}, Once{})
 		if err != nil || added.ID != "42" {
 			t.Fatalf("%+v, %v; want the ID 42", added, err)
 		}

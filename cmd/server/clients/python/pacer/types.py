@@ -1285,6 +1285,7 @@ class Verification(TypedDict):
 
 class Version(TypedDict):
     arch: str
+    commit: NotRequired[str]
     contract: str
     go: str
     os: str
