@@ -135,19 +135,26 @@ func serveData(c *cli.Context, d *datadir.Dir, o server.Options) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("serve: %w", err), db.Close())
 	}
+	stop, err := standBy(c, l, &o)
+	if err != nil {
+		return errors.Join(err, l.Close(), db.Close())
+	}
+	db, done, err := share(c, db, open, reg, url, &o)
+	if err = errors.Join(err, stop()); err != nil {
+		if done != nil {
+			err = errors.Join(err, done())
+		}
+		return waited(c, err, l.Close())
+	}
 	rpc, err := listenRPC(c)
 	if err != nil {
-		return errors.Join(fmt.Errorf("serve: %w", err), l.Close(), db.Close())
+		return errors.Join(fmt.Errorf("serve: %w", err), l.Close(), done())
 	}
 	closeAll := func() error {
 		if rpc == nil {
 			return l.Close()
 		}
 		return errors.Join(l.Close(), rpc.Close())
-	}
-	db, done, err := share(c, db, open, reg, url, &o)
-	if err != nil {
-		return errors.Join(err, closeAll())
 	}
 	s, err := server.New(db, reg, o)
 	if err == nil && c.Bool("demo") {

@@ -14,7 +14,9 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/server"
+	"github.com/pacer-ml/pacer/cmd/server/access"
 	"github.com/pacer-ml/pacer/cmd/server/snapshot"
+	"github.com/pacer-ml/pacer/cmd/server/standby"
 	"github.com/pacer-ml/pacer/perfmodel/registry"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
@@ -72,6 +74,28 @@ func share(c *cli.Context, db *store.DB, open func() (*store.DB, error), reg *re
 		defer cancel()
 		return errors.Join(w.Close(ctx), w.DB().Close(), bucket.Close())
 	}, nil
+}
+
+// standBy answers checks at l while a writer waits for its lease, until stop is called.
+func standBy(c *cli.Context, l net.Listener, o *server.Options) (stop func() error, err error) {
+	if c.String("publish") == "" {
+		return func() error { return nil }, nil
+	}
+	tokens, err := access.Load(o.Token, o.TokensFile, func(err error) { o.Log.Error(err.Error()) })
+	if err != nil {
+		return nil, err
+	}
+	why := fmt.Sprintf("this server waits for the lease of %s, which another writer may hold, or reads what that has put", c.String("publish"))
+	return standby.Serve(l.(standby.Listener), &standby.Options{Why: why, TLS: o.TLS, Tokens: tokens, Version: o.Version, Log: o.Log}), nil
+}
+
+// waited returns the errors of a server that has not answered yet. It is none that it was ended while it waited.
+func waited(c *cli.Context, err, closed error) error {
+	if c.Context.Err() == nil {
+		return errors.Join(err, closed)
+	}
+	fmt.Fprintf(c.App.ErrWriter, "serve: ended before it was the writer: %v\n", err)
+	return closed
 }
 
 // reachable returns an address that others can use: that of this host, where a server listens on all of its addresses.
