@@ -124,7 +124,7 @@ func (s *Server) routes() (http.Handler, error) {
 	c.Servers = []*huma.Server{{URL: "/", Description: "This server"}}
 	c.Tags = []*huma.Tag{{Name: "questions", Description: "Predictions, plans and curves, by names."}, {Name: "oracle", Description: "The same for programs, by figures."},
 		{Name: "listings", Description: "What is known, stored and fitted."}, {Name: "measurements", Description: "Measurements in, models fitted."},
-		{Name: "simulations", Description: "Scheduling policies on a simulated cluster."}, {Name: "operations", Description: "Health and metrics, for who runs the server."}}
+		{Name: "simulations", Description: "Scheduling policies on a simulated cluster."}, {Name: "operations", Description: "Health and metrics."}}
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
 	c.Security = []map[string][]string{{"token": {}}, {}}
 	c.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)

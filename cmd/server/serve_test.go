@@ -101,6 +101,12 @@ func TestOpenAPI(t *testing.T) {
 			t.Errorf("no %s of %s", method, path)
 		}
 	}
+	for path, want := range map[string][2]string{"/v1/models": {"get", "304"}, "/v1/fit": {"post", "507"}, "/v1/measurements": {"delete", "507"}, "/v1/backup": {"get", "200"},
+		"/v1/measurements/export": {"get", "404"}, "/v1/simulations/{id}/report": {"get", "404"}, "/healthz": {"get", "200"}, "/readyz": {"get", "503"}, "/metrics": {"get", "401"}} {
+		if op, _ := doc.Paths[path][want[0]].(map[string]any); op == nil || op["responses"].(map[string]any)[want[1]] == nil {
+			t.Errorf("%s of %s has no status %s", want[0], path, want[1])
+		}
+	}
 	for schema, fields := range map[string][]string{
 		"PredictRequest":  {"model", "accelerator", "plan", "shape", "explain", "network", "seq"},
 		"PlanRequest":     {"from", "remaining", "restart_s", "storage_gbytes", "in_place", "zero", "recompute", "offload", "schedule", "precisions", "max_micro_batch", "tp_across_nodes", "explain", "emit", "target", "risk", "noise_scale"},

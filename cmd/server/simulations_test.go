@@ -177,7 +177,7 @@ func TestSimulationsWait(t *testing.T) {
 	}
 }
 
-// A simulation that is asked for again with its idempotency key is the same one. Operations that keep no key refuse it.
+// A request that is repeated with its idempotency key gets the same simulation. Operations that keep no key refuse it.
 func TestSimulationOnce(t *testing.T) {
 	s := newServer(t, Options{})
 	const path, url = "/v1/simulations", "http://localhost/v1/simulations"

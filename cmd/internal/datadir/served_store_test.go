@@ -68,7 +68,7 @@ func TestServedRows(t *testing.T) {
 	}
 }
 
-// TestServedHint: what a user is told to run beside a server is a command of curl, also where it listens on a socket file.
+// TestServedHint: the hint beside a server is a command that curl accepts, also where it listens on a socket file.
 func TestServedHint(t *testing.T) {
 	d := &Dir{Given: t.TempDir()}
 	for url, want := range map[string]string{
