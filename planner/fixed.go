@@ -150,9 +150,8 @@ func (f *FixedPlan) Direct(ctx context.Context, seq int, out *Choice) (ok bool) 
 	}
 	total := b.Total()
 	switch out.Prediction.MemoryBytes {
-	case 0:
-		out.Prediction.MemoryBytes = total
-	case total:
+	case 0, total:
+		b.SetMemory(&out.Prediction)
 	default: // the predictor has its own memory model
 		return false
 	}

@@ -30,10 +30,9 @@ func (pl *Planner) Partly(ctx context.Context, r Request, share float64) (FitRep
 	p, q := &out.Prediction, &full.Prediction
 	p.Throughput, p.Lo, p.Hi = rate(p.Throughput, q.Throughput), rate(p.Lo, q.Lo), rate(p.Hi, q.Hi)
 	out.CostPerSample = between(out.CostPerSample, full.CostPerSample)
-	before := out.Memory.Total()
 	out.Memory.Activations = between(out.Memory.Activations, full.Memory.Activations)
 	out.Memory.Overhead = between(out.Memory.Overhead, full.Memory.Overhead)
-	p.MemoryBytes += out.Memory.Total() - before
+	out.Memory.SetMemory(p)
 	if out.Fits || out.Budget <= 0 {
 		return out, nil
 	}

@@ -102,7 +102,8 @@ func (pl *Planner) Predict(ctx context.Context, c spec.Config) (spec.Prediction,
 		return pred, err
 	}
 	if e, err := pl.Memory(c); err == nil {
-		pred.MemoryBytes = e.Bytes(c.Plan)
+		b := e.Plan(c.Plan)
+		b.SetMemory(&pred)
 	}
 	return pred, nil
 }

@@ -310,8 +310,9 @@ func (s *search) choice(k candidate) (Choice, error) {
 	if err != nil && !(errors.Is(err, perfmodel.ErrNotCovered) && !k.fits) {
 		return Choice{}, err
 	}
-	if pred.MemoryBytes == 0 {
-		pred.MemoryBytes = k.bytes
+	if st := &s.sites[k.site]; st.known && pred.MemoryBytes == 0 {
+		b := st.memory.Plan(k.plan)
+		b.SetMemory(&pred)
 	}
 	out := Choice{Config: c, Prediction: pred, Fits: k.fits}
 	s.request.setCosts(&out)

@@ -41,6 +41,8 @@ type (
 		StepTimeHiS   float64   `json:"step_time_hi_s"`
 		SamplesPerS   float64   `json:"samples_per_s"`
 		MemGiB        float64   `json:"mem_gib"`
+		AllocatedGiB  float64   `json:"mem_allocated_gib"`
+		ReservedGiB   float64   `json:"mem_reserved_gib"`
 		Fits          bool      `json:"fits"`
 		TFLOPsPerGPU  float64   `json:"tflops_per_gpu"`
 		Devices       int       `json:"devices"`

@@ -47,8 +47,9 @@ var (
 
 // sameAnswer has the figures that every interface gives.
 type sameAnswer struct {
-	sec, lo, hi, gib float64
-	verdict          string // whether it fits
+	sec, lo, hi, gib, allocated, reserved float64
+
+	verdict string // whether it fits
 }
 
 // Relative differences of equal answers: of JSON, and of rows. The figures of rows are rounded.
@@ -60,7 +61,7 @@ const (
 // differs reports whether two answers differ by more than a part.
 func (a sameAnswer) differs(b sameAnswer, part float64) bool {
 	far := func(x, y float64) bool { return !(math.Abs(x-y) <= part*math.Abs(x)) }
-	return far(a.sec, b.sec) || far(a.lo, b.lo) || far(a.hi, b.hi) || far(a.gib, b.gib) || a.verdict != b.verdict
+	return far(a.sec, b.sec) || far(a.lo, b.lo) || far(a.hi, b.hi) || far(a.gib, b.gib) || far(a.allocated, b.allocated) || far(a.reserved, b.reserved) || a.verdict != b.verdict
 }
 
 // drawQuestion draws a question over models, accelerators, plans and training stacks.
@@ -181,7 +182,7 @@ func planAnswerOf(t *testing.T, text []byte) sameAnswer {
 		t.Fatalf("%v in %s", err, text)
 	}
 	p := got.Plans[0]
-	return sameAnswer{p.StepTimeSec, p.StepTimeLo, p.StepTimeHi, p.MemGiB, p.Verdict}
+	return sameAnswer{p.StepTimeSec, p.StepTimeLo, p.StepTimeHi, p.MemGiB, p.AllocatedGiB, p.ReservedGiB, p.Verdict}
 }
 
 // byGo asks a planner.
@@ -218,7 +219,8 @@ func (q *sameQuestion) byGo(t *testing.T) sameAnswer {
 		t.Fatal(err)
 	}
 	sec, lo, hi := ch.Prediction.StepSec(q.plan.GlobalBatch())
-	return sameAnswer{sec, lo, hi, ch.Prediction.MemoryBytes / memory.GiB, string(ch.Verdict)}
+	p := &ch.Prediction
+	return sameAnswer{sec, lo, hi, p.MemoryBytes / memory.GiB, p.AllocatedBytes / memory.GiB, p.ReservedBytes / memory.GiB, string(ch.Verdict)}
 }
 
 // rowColumns are the columns of row.
@@ -266,7 +268,7 @@ func byRows(t *testing.T, questions []sameQuestion) map[int]sameAnswer {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out[id] = sameAnswer{number(1), number(2), number(3), number(6), cells[8]}
+		out[id] = sameAnswer{number(1), number(2), number(3), number(6), number(len(cells) - 2), number(len(cells) - 1), cells[8]}
 	}
 	return out
 }

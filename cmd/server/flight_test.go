@@ -358,6 +358,8 @@ func TestFlightPredict(t *testing.T) {
 				Plans []struct {
 					StepTimeSec float64 `json:"step_time_s"`
 					MemGiB      float64 `json:"mem_gib"`
+					Allocated   float64 `json:"mem_allocated_gib"`
+					Reserved    float64 `json:"mem_reserved_gib"`
 					TFLOPs      float64 `json:"tflops_per_gpu"`
 					Fits        bool
 					Verdict, By string
@@ -377,7 +379,7 @@ func TestFlightPredict(t *testing.T) {
 				continue
 			}
 			p := plans.Plans[0]
-			if math.Abs(number(0)-p.StepTimeSec) > 1e-3*p.StepTimeSec || math.Abs(number(4)-p.MemGiB) > 1e-2 || math.Abs(number(5)-p.TFLOPs) > 1 || out.Column(6).(*array.Boolean).Value(i) != p.Fits ||
+			if math.Abs(number(0)-p.StepTimeSec) > 1e-3*p.StepTimeSec || math.Abs(number(4)-p.MemGiB) > 1e-2 || number(13) != p.Allocated || number(14) != p.Reserved || math.Abs(number(5)-p.TFLOPs) > 1 || out.Column(6).(*array.Boolean).Value(i) != p.Fits ||
 				text(7) != p.Verdict || text(8) != p.By || text(9) != p.Why || !out.Column(11).IsNull(i) {
 				t.Errorf("%+v: %g s, %g GiB, %q %q %q, HTTP has %+v", q, number(0), number(4), text(7), text(8), text(9), p)
 			}

@@ -3,6 +3,7 @@ package memory
 import (
 	"math"
 
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
 
@@ -49,6 +50,11 @@ func (b Breakdown) Reserved() float64 { return b.Of(stack.Reserved) }
 
 // Allocated returns the bytes of tensors: torch.cuda.max_memory_allocated.
 func (b Breakdown) Allocated() float64 { return b.Of(stack.Allocated) }
+
+// SetMemory sets the memory of p to b.
+func (b *Breakdown) SetMemory(p *spec.Prediction) {
+	p.MemoryBytes, p.AllocatedBytes, p.ReservedBytes = b.Total(), b.Allocated(), b.Reserved()
+}
 
 // Of returns the bytes that a figure of peak memory counts; "" counts as Device.
 func (b Breakdown) Of(kind stack.Memory) float64 { return b.only(kind).Total() }

@@ -16,7 +16,7 @@ func (p *predictor) Prepare(c spec.Config) (perfmodel.Prepared, error) {
 		of := c
 		of.Plan, of.SeqLen = plan, seq
 		out, err := p.Predict(context.Background(), of)
-		out.MemoryBytes = 0
+		out.MemoryBytes, out.AllocatedBytes, out.ReservedBytes = 0, 0, 0
 		return out, err
 	}), nil
 }

@@ -158,8 +158,12 @@ type Prediction struct {
 	Throughput  float64 // samples/s
 	Lo, Hi      float64 // 90 % predictive interval of Throughput, samples/s; both 0 = no interval
 	MemoryBytes float64 // peak on one device; 0 = not predicted
-	By          string  // family and key of the fitted model, or ByTable
-	Warnings    []error // for readers, such as extrapolation or missing values
+
+	// Of MemoryBytes, what tensors use and what the framework's allocator holds. 0 = not known.
+	AllocatedBytes, ReservedBytes float64
+
+	By       string  // family and key of the fitted model, or ByTable
+	Warnings []error // for readers, such as extrapolation or missing values
 }
 
 // ByTable is Prediction.By of speeds from a table of measurements. Their errors are independent, those of a fitted

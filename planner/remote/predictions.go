@@ -41,6 +41,8 @@ type Answer struct {
 	HiSec      float64  `json:"step_time_hi_s"`
 	Throughput float64  `json:"samples_per_s"`
 	MemoryGiB  float64  `json:"mem_gib"`
+	Allocated  float64  `json:"mem_allocated_gib"` // GiB of tensors; 0 = not known
+	Reserved   float64  `json:"mem_reserved_gib"`  // GiB that the framework's allocator holds; 0 = not known
 	TFLOPs     float64  `json:"tflops_per_gpu"`
 	Fits       bool     `json:"fits"`
 	Verdict    string   `json:"verdict"`
@@ -193,7 +195,7 @@ func questionBatch(qs []Question) arrow.Record {
 
 // predictionColumns are the columns of a record batch of predictions.
 type predictionColumns struct {
-	numbers                   [6]*array.Float64 // in the order of the fields of Answer
+	numbers                   [len(numberColumns)]*array.Float64 // in the order of numberColumns
 	fits                      *array.Boolean
 	verdict, by, why, problem *array.String
 	warnings                  *array.List
@@ -215,12 +217,32 @@ func columnOf[A arrow.Array](rec arrow.Record, name string, to *A) error {
 	return nil
 }
 
+// numberColumns are the columns of numbers and the fields of Answer that they set.
+var numberColumns = [...]struct {
+	name string
+	of   func(*Answer) *float64
+}{
+	{"step_time_s", func(a *Answer) *float64 { return &a.StepSec }},
+	{"step_time_lo_s", func(a *Answer) *float64 { return &a.LoSec }},
+	{"step_time_hi_s", func(a *Answer) *float64 { return &a.HiSec }},
+	{"samples_per_s", func(a *Answer) *float64 { return &a.Throughput }},
+	{"mem_gib", func(a *Answer) *float64 { return &a.MemoryGiB }},
+	{"tflops_per_gpu", func(a *Answer) *float64 { return &a.TFLOPs }},
+	{"mem_allocated_gib", func(a *Answer) *float64 { return &a.Allocated }},
+	{"mem_reserved_gib", func(a *Answer) *float64 { return &a.Reserved }},
+}
+
+// olderColumns is the number of numberColumns that servers of all releases send.
+const olderColumns = 6
+
 // find finds the columns.
 func (c *predictionColumns) find(rec arrow.Record) error {
 	err := errors.Join(columnOf(rec, "fits", &c.fits), columnOf(rec, "verdict", &c.verdict), columnOf(rec, "by", &c.by), columnOf(rec, "why", &c.why),
 		columnOf(rec, "problem", &c.problem), columnOf(rec, "warnings", &c.warnings), columnOf(rec, "status", &c.status))
-	for i, name := range []string{"step_time_s", "step_time_lo_s", "step_time_hi_s", "samples_per_s", "mem_gib", "tflops_per_gpu"} {
-		err = errors.Join(err, columnOf(rec, name, &c.numbers[i]))
+	for i, col := range numberColumns {
+		if i < olderColumns || rec.Schema().HasField(col.name) {
+			err = errors.Join(err, columnOf(rec, col.name, &c.numbers[i]))
+		}
 	}
 	if err != nil {
 		return err
@@ -245,8 +267,10 @@ func appendAnswers(out []Answer, rec arrow.Record) ([]Answer, error) {
 			continue
 		}
 		a := Answer{Fits: col.fits.Value(i), Verdict: strings.Clone(col.verdict.Value(i)), By: strings.Clone(col.by.Value(i)), Why: strings.Clone(col.why.Value(i)), Warnings: []string{}}
-		for k, at := range []*float64{&a.StepSec, &a.LoSec, &a.HiSec, &a.Throughput, &a.MemoryGiB, &a.TFLOPs} {
-			*at = col.numbers[k].Value(i)
+		for k, numbers := range col.numbers {
+			if numbers != nil {
+				*numberColumns[k].of(&a) = numbers.Value(i)
+			}
 		}
 		for k, end := col.warnings.ValueOffsets(i); k < end; k++ {
 			a.Warnings = append(a.Warnings, strings.Clone(col.words.Value(int(k))))

@@ -83,13 +83,15 @@ type Prediction struct {
 	Lo          float64  `json:"lo"`
 	Hi          float64  `json:"hi"`
 	MemoryBytes float64  `json:"memory_bytes"`
+	Allocated   float64  `json:"allocated_bytes,omitempty"`
+	Reserved    float64  `json:"reserved_bytes,omitempty"`
 	By          string   `json:"by"`
 	Warnings    []string `json:"warnings,omitempty"`
 }
 
 // FromPrediction returns the JSON form of p.
 func FromPrediction(p spec.Prediction) Prediction {
-	out := Prediction{Throughput: p.Throughput, Lo: p.Lo, Hi: p.Hi, MemoryBytes: p.MemoryBytes, By: p.By}
+	out := Prediction{Throughput: p.Throughput, Lo: p.Lo, Hi: p.Hi, MemoryBytes: p.MemoryBytes, Allocated: p.AllocatedBytes, Reserved: p.ReservedBytes, By: p.By}
 	for _, w := range p.Warnings {
 		out.Warnings = append(out.Warnings, w.Error())
 	}
@@ -98,7 +100,7 @@ func FromPrediction(p spec.Prediction) Prediction {
 
 // Prediction returns p as a spec.Prediction; warnings keep only their texts.
 func (p Prediction) Prediction() spec.Prediction {
-	out := spec.Prediction{Throughput: p.Throughput, Lo: p.Lo, Hi: p.Hi, MemoryBytes: p.MemoryBytes, By: p.By}
+	out := spec.Prediction{Throughput: p.Throughput, Lo: p.Lo, Hi: p.Hi, MemoryBytes: p.MemoryBytes, AllocatedBytes: p.Allocated, ReservedBytes: p.Reserved, By: p.By}
 	for _, w := range p.Warnings {
 		out.Warnings = append(out.Warnings, errors.New(w))
 	}

@@ -192,8 +192,7 @@ func (r *Run) Finish() {
 type answer struct {
 	row         datasets.Row
 	pred        spec.Prediction
-	mem         float64        // peak on one device, bytes; 0 = not known
-	verdict     memory.Verdict // if mem is known
+	verdict     memory.Verdict // if the memory is known
 	err         error          // the reason if there is no prediction
 	unknown     string         // a note on names that are not known, if there is a prediction
 	drifts      []string       // changes of the site

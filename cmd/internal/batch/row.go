@@ -17,7 +17,9 @@ type Row struct {
 	StepTimeHi   *float64              `json:"step_time_hi_s"`
 	SamplesPerS  *float64              `json:"samples_per_s"`
 	TFLOPsPerGPU *float64              `json:"tflops_per_gpu"`
-	MemGiB       *float64              `json:"mem_gib"`
+	MemGiB       *float64              `json:"mem_gib"` // with context and communicators
+	AllocatedGiB *float64              `json:"mem_allocated_gib"`
+	ReservedGiB  *float64              `json:"mem_reserved_gib"`
 	Fits         *bool                 `json:"fits"`    // null without a verdict, and if unsure
 	Verdict      memory.Verdict        `json:"verdict"` // "" without a prediction of memory
 	Family       string                `json:"family"`
@@ -41,9 +43,9 @@ func newRow(a *answer, by string) *Row {
 	if v := query.TFLOPsPerDevice(c, p.Throughput); c.Model.TrainFLOPs(c.Seq()) > 0 {
 		r.TFLOPsPerGPU = &v
 	}
-	if a.mem > 0 {
-		v := a.mem / memory.GiB
-		r.MemGiB = &v
+	if p.MemoryBytes > 0 {
+		mem, allocated, reserved := p.MemoryBytes/memory.GiB, p.AllocatedBytes/memory.GiB, p.ReservedBytes/memory.GiB
+		r.MemGiB, r.AllocatedGiB, r.ReservedGiB = &mem, &allocated, &reserved
 		if c.Accelerator.MemBytes > 0 {
 			r.Verdict = a.verdict
 			if fits := a.verdict == memory.Fits; a.verdict != memory.Unsure {
@@ -57,12 +59,18 @@ func newRow(a *answer, by string) *Row {
 	return r
 }
 
-// Columns are the columns of the output, in order.
-var Columns = []string{"row_id", "step_time_s", "step_time_lo_s", "step_time_hi_s", "samples_per_s", "tflops_per_gpu", "mem_gib",
-	"fits", "verdict", "family", "warnings"}
+// Header is the columns of the output, in order; with explain, those of explanations too.
+func Header(explain bool) []string {
+	out := []string{"row_id", "step_time_s", "step_time_lo_s", "step_time_hi_s", "samples_per_s", "tflops_per_gpu", "mem_gib",
+		"fits", "verdict", "family", "warnings"}
+	if explain {
+		out = append(out, query.ExplanationColumns()...)
+	}
+	return append(out, "mem_allocated_gib", "mem_reserved_gib")
+}
 
-// Cells is the row under Columns.
-func (r *Row) Cells() []string {
+// cells is the row under Header, with the cells of its explanation.
+func (r *Row) cells(parts []string) []string {
 	text := func(v *float64) string {
 		if v == nil {
 			return ""
@@ -73,6 +81,7 @@ func (r *Row) Cells() []string {
 	if r.Fits != nil {
 		fits = strconv.FormatBool(*r.Fits)
 	}
-	return []string{r.ID, text(r.StepTimeSec), text(r.StepTimeLo), text(r.StepTimeHi), text(r.SamplesPerS),
-		text(r.TFLOPsPerGPU), text(r.MemGiB), fits, string(r.Verdict), r.Family, strings.Join(r.Warnings, "; ")}
+	out := append([]string{r.ID, text(r.StepTimeSec), text(r.StepTimeLo), text(r.StepTimeHi), text(r.SamplesPerS),
+		text(r.TFLOPsPerGPU), text(r.MemGiB), fits, string(r.Verdict), r.Family, strings.Join(r.Warnings, "; ")}, parts...)
+	return append(out, text(r.AllocatedGiB), text(r.ReservedGiB))
 }

@@ -104,7 +104,7 @@ func (a *answer) fit(s *rowSite, c *spec.Config) {
 		return
 	}
 	need, limit := s.memory.Plan(c.Plan), c.Accelerator.MemBytes
-	a.mem = need.Total()
+	need.SetMemory(&a.pred)
 	if limit <= 0 {
 		return
 	}

@@ -32,12 +32,8 @@ func NewWriter(w io.Writer, format, family string, explain bool) (*Writer, error
 	if format != "csv" {
 		return rw, nil
 	}
-	header := Columns
-	if explain {
-		header = append(header[:len(header):len(header)], query.ExplanationColumns()...)
-	}
 	rw.csv = csv.NewWriter(w)
-	return rw, rw.csv.Write(header)
+	return rw, rw.csv.Write(Header(explain))
 }
 
 // Put writes a row.
@@ -51,7 +47,7 @@ func (w *Writer) Put(r *Row) error {
 		parts = e.Cells()
 	}
 	if w.csv != nil {
-		return w.csv.Write(append(r.Cells(), parts...))
+		return w.csv.Write(r.cells(parts))
 	}
 	w.rows = append(w.rows, *r)
 	if w.table && w.explain {

@@ -69,9 +69,9 @@ func fitCheckResult(r query.FitCheck, about planner.Request) console.Result {
 	return console.Result{
 		JSON: r,
 		CSV: [][]string{
-			{"plan", "shape", "fits", "probability", "mem_gib", "budget_gib", "device_gib", "headroom_gib", "host_gib", "why", "fix", "by"},
-			{r.Plan, r.Shape, fmt.Sprint(r.Fits), number.Float(r.Probability), number.Float(r.MemGiB), number.Float(r.BudgetGiB), number.Float(r.DeviceGiB), number.Float(r.HeadroomGiB),
-				number.Float(r.HostGiB), r.Why, firstFix(r), r.By},
+			append([]string{"plan", "shape", "fits", "probability", "mem_gib", "budget_gib", "device_gib", "headroom_gib", "host_gib", "why", "fix", "by"}, lastColumns...),
+			{r.Plan, r.Shape, surelyFits(r.Fits, r.Verdict), number.Float(r.Probability), number.Float(r.MemGiB), number.Float(r.BudgetGiB), number.Float(r.DeviceGiB), number.Float(r.HeadroomGiB),
+				number.Float(r.HostGiB), r.Why, firstFix(r), r.By, r.Verdict, given(r.Allocated), given(r.Reserved)},
 		},
 		Table: func(w io.Writer) error { return printFitCheck(w, r, about) },
 	}

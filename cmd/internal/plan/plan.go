@@ -18,6 +18,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/number"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/planner"
 )
 
@@ -254,10 +255,11 @@ func (a *planAnswer) result() console.Result {
 	if a.ranked {
 		csv[0] = append(csv[0], "p_beats_best")
 	}
+	csv[0] = append(csv[0], lastColumns...)
 	a.Plans.Plans = a.plainRows()
 	for _, p := range a.rows {
 		line := []string{p.Plan, number.Float(p.StepTimeSec), number.Float(p.StepTimeLo), number.Float(p.StepTimeHi), number.Float(p.SamplesPerS),
-			number.Float(p.MemGiB), fmt.Sprint(p.Fits), number.Float(p.TFLOPsPerGPU), p.Shape, p.By, p.Why, strings.Join(p.Warnings, "; "),
+			number.Float(p.MemGiB), surelyFits(p.Fits, p.Verdict), number.Float(p.TFLOPsPerGPU), p.Shape, p.By, p.Why, strings.Join(p.Warnings, "; "),
 			strconv.Itoa(p.Devices), strconv.Itoa(p.GlobalBatch), number.Float(p.CostPerSample), number.Float(p.GoodputPerS),
 			given(p.MFU), given(p.HFU), given(p.TokensPerDevice), given(p.JoulesPerSample)}
 		if p.explained != nil {
@@ -266,9 +268,20 @@ func (a *planAnswer) result() console.Result {
 		if a.ranked {
 			line = append(line, beatsBest(p.PBeatsBest, number.Float))
 		}
-		csv = append(csv, line)
+		csv = append(csv, append(line, p.Verdict, given(p.AllocatedGiB), given(p.ReservedGiB)))
 	}
 	return console.Result{JSON: &a.Plans, CSV: csv, Table: a.print}
+}
+
+// lastColumns end the CSV of plans and of fit-check, so that older columns keep their places.
+var lastColumns = []string{"verdict", "mem_allocated_gib", "mem_reserved_gib"}
+
+// surelyFits is a cell of CSV: whether a plan fits, empty if that is unsure.
+func surelyFits(fits bool, verdict string) string {
+	if verdict == string(memory.Unsure) {
+		return ""
+	}
+	return strconv.FormatBool(fits)
 }
 
 // plainRows are the rows without explanations.

@@ -61,6 +61,9 @@ func printStacks(w io.Writer, e *query.Explanation) error {
 		return err
 	}
 	if d := e.Decisive(); d != nil {
+		if e.Measured {
+			console.Wrap(w, "Measured rows of this accelerator and training stack are in the prediction and the probabilities. The step times are what the request would give with the stack stated: for another stack, without these rows.")
+		}
 		console.Wrap(w, fmt.Sprintf("The training stack is left open. --framework %q would change the step time most: x %.2f.", d.Framework, d.StepRatio))
 	}
 	return nil

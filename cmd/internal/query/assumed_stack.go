@@ -12,18 +12,20 @@ import (
 // AssumedStack is a training stack that a prediction assumes.
 type AssumedStack struct {
 	Framework   string      `json:"framework" example:"Megatron Core@0.13" doc:"The stack and its release, as a request states it."`
-	Probability float64     `json:"probability" doc:"Of this stack under a plan of this kind, before any measurement."`
-	StepRatio   float64     `json:"step_ratio" doc:"Step time if the request stated this stack, divided by the predicted one."`
+	Probability float64     `json:"probability" doc:"Of this stack under a plan of this kind, after the measured rows of the accelerator and stack that the request states."`
+	StepRatio   float64     `json:"step_ratio" doc:"Step time if the request stated this stack, divided by the predicted one. Measured rows of another stack, or of none, do not count for a stated one."`
 	Parts       stack.Parts `json:"parts"`
 }
 
-// assumedStacks returns the stacks that the prediction of c assumes, the most probable first. sec is the predicted step
-// time.
-func assumedStacks(e Explainer, c spec.Config, sec float64) ([]AssumedStack, error) {
+// assumedStacks returns the stacks that the prediction of c assumes, the most probable first, and whether it is from
+// measured rows. sec is the predicted step time.
+func assumedStacks(e Explainer, c spec.Config, sec float64) (out []AssumedStack, measured bool, err error) {
 	stated, _ := stack.Parse(c.Framework) // what can be read, as in stack.Of
-	choices, plan := stack.Of(c.Framework, c.Accelerator.Arch), c.Plan.Normal()
-	weights := choices.Weight[stack.UseOf(&plan)]
-	var out []AssumedStack
+	choices := stack.Of(c.Framework, c.Accelerator.Arch)
+	weights, measured, err := e.StackWeights(c)
+	if err != nil {
+		return nil, false, err
+	}
 	for i, of := range choices.Stacks[:choices.N] {
 		if weights[i] == 0 {
 			continue
@@ -36,14 +38,14 @@ func assumedStacks(e Explainer, c spec.Config, sec float64) ([]AssumedStack, err
 			on.Framework = a.Framework
 			parts, err := e.Explain(on)
 			if err != nil {
-				return nil, err
+				return nil, false, err
 			}
 			a.StepRatio = parts.Total() / sec
 		}
 		out = append(out, a)
 	}
 	slices.SortStableFunc(out, func(a, b AssumedStack) int { return cmp.Compare(b.Probability, a.Probability) })
-	return out, nil
+	return out, measured, nil
 }
 
 // Decisive returns the stack that would change the step time most if it were stated, the first of those that change it

@@ -1,61 +1,62 @@
 package query
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// TestAssumedStacks: every assumed stack is of the stated name and has the stated parts, even if not all of the text can
-// be read, as in stored rows.
-func TestAssumedStacks(t *testing.T) {
-	m, _ := catalog.Model("llama3-8b")
-	a, err := catalog.Accelerator("h100")
+// Rows that ran on the least probable stack make it the most probable one.
+func TestAssumedStacksAfterRows(t *testing.T) {
+	m, _ := catalog.Model("gpt2-large")
+	a, _ := catalog.Accelerator("a100-80gb")
+	c := spec.Config{Model: m, SeqLen: 1024, Accelerator: a, Shape: spec.Packed(8, 8), Plan: spec.Plan{DP: 8, MicroBatch: 4, ZeRO: 3}}
+	before, err := Explain(&analytic.Model{}, nil, c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := spec.Config{Model: m, SeqLen: 2048, Accelerator: a, Shape: spec.NewShape(8), Plan: spec.Plan{DP: 8, MicroBatch: 1, AccumSteps: 1, Precision: spec.BF16}}
-	for _, x := range []struct{ text, want string }{
-		{"mcore launch=eager", "Megatron Core@? launch=eager"}, {"mcore@latest launch=eager", "Megatron Core@? launch=eager"},
-		{"mcore launch=eager x=y", "Megatron Core@? launch=eager"}, {"FSDP@new tp=none", "FSDP tp=none"}, {"LitGPT x=y", "LitGPT"},
-	} {
-		c.Framework = x.text
-		got, err := assumedStacks(&analytic.Model{}, c, 1)
-		if err != nil || len(got) == 0 {
-			t.Fatalf("%s: %v, %v", x.text, got, err)
-		}
-		for _, of := range got {
-			name, rest, _ := strings.Cut(x.want, "?")
-			if !strings.HasPrefix(of.Framework, name) || !strings.HasSuffix(of.Framework, rest) {
-				t.Errorf("%q: %s, want %s", x.text, of.Framework, x.want)
+	least := before.Stacks[len(before.Stacks)-1]
+	if len(before.Stacks) < 2 || before.Measured {
+		t.Fatalf("%+v: measured %t", before.Stacks, before.Measured)
+	}
+	var rows []spec.Measurement
+	for _, devices := range []int{1, 2, 4, 8} {
+		for _, batch := range []int{1, 2, 4, 8, 16} {
+			on := c
+			on.Shape, on.Plan.DP, on.Plan.MicroBatch = spec.Packed(devices, 8), devices, batch
+			row := spec.Measurement{Source: "test", Outcome: spec.OK}
+			on.Framework = least.Framework
+			p, err := (&analytic.Model{}).Predict(t.Context(), on)
+			if err != nil {
+				t.Fatal(err)
 			}
+			sec, _, _ := p.StepSec(on.Plan.GlobalBatch())
+			on.Framework = ""
+			row.Config, row.StepSec = on, []float64{sec}
+			rows = append(rows, row)
 		}
 	}
-}
-
-// TestDecisive: of stacks that change the time equally but for rounding, as two of equal probability do, the first is decisive.
-func TestDecisive(t *testing.T) {
-	for _, c := range []struct {
-		ratios []float64
-		want   int
-	}{
-		{[]float64{0.9, 1 / 0.9 * (1 + 1e-15)}, 0},
-		{[]float64{1 / 0.9 * (1 - 1e-15), 0.9}, 0},
-		{[]float64{0.99, 1.2, 1 / 1.2}, 1},
-		{[]float64{1, 1.01, 0.8}, 2},
-	} {
-		var e Explanation
-		for _, r := range c.ratios {
-			e.Stacks = append(e.Stacks, AssumedStack{StepRatio: r})
-		}
-		if got := e.Decisive().StepRatio; got != c.ratios[c.want] {
-			t.Errorf("of %v the one of %g is decisive, want %g", c.ratios, got, c.ratios[c.want])
-		}
+	model, err := family.Lookup("hybrid")
+	if err != nil {
+		t.Fatal(err)
 	}
-	if e := (Explanation{Stacks: make([]AssumedStack, 1)}); e.Decisive() != nil {
-		t.Error("a known stack is decisive")
+	fitted, _, err := model.Fit(t.Context(), perfmodel.Rows(rows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := ExplainerOf(fitted, "hybrid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := Explain(e, nil, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := after.Stacks[0]; got.Framework != least.Framework || got.Probability <= least.Probability || !after.Measured {
+		t.Errorf("%+v before, %+v after, measured %t; want %s first", before.Stacks, after.Stacks, after.Measured, least.Framework)
 	}
 }

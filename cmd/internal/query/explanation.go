@@ -8,12 +8,15 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
 
 // Explainer is implemented by performance models that split the step time by cause.
 type Explainer interface {
 	// Explain returns the predicted step time of c by cause.
 	Explain(c spec.Config) (analytic.Parts, error)
+	// StackWeights returns the probability of each of stack.Of(c), and whether rows of c's site are measured.
+	StackWeights(c spec.Config) (weight [stack.MaxChoices]float64, measured bool, err error)
 }
 
 // ExplainerOf returns p as an Explainer, or a *FieldError if its family is none.
@@ -38,6 +41,8 @@ type Explanation struct {
 	GiB    []Share // nil where memory is not known
 	Peak   *MemPeak
 	Stacks []AssumedStack
+
+	Measured bool // the prediction is from measured rows of the accelerator and training stack
 }
 
 // MemPeak is where and when the memory of explain.mem_gib is in use.
@@ -62,7 +67,7 @@ func Explain(e Explainer, m *memory.Estimator, c spec.Config) (Explanation, erro
 		return Explanation{}, err
 	}
 	out := Explanation{Sec: TimeShares(p)}
-	if out.Stacks, err = assumedStacks(e, c, p.Total()); err != nil {
+	if out.Stacks, out.Measured, err = assumedStacks(e, c, p.Total()); err != nil {
 		return Explanation{}, err
 	}
 	if m != nil {

@@ -13,7 +13,9 @@ type FitCheck struct {
 	Fits        bool    `json:"fits" doc:"Whether it fits with a probability of 95 %; true where memory is unknown."`
 	Verdict     string  `json:"verdict" doc:"fits, unsure or does not fit; unsure if neither has a probability of 95 %, or if a setting that the plan does not state may make it fit; empty where memory is unknown."`
 	Probability float64 `json:"probability" doc:"Probability that the plan fits with the settings that it states; 1 where memory is unknown."`
-	MemGiB      float64 `json:"mem_gib" doc:"Estimated peak."`
+	MemGiB      float64 `json:"mem_gib" doc:"Estimated peak, with context and communicators."`
+	Allocated   float64 `json:"mem_allocated_gib,omitempty" doc:"Of mem_gib, what tensors use: torch.cuda.max_memory_allocated. Absent where it is not known."`
+	Reserved    float64 `json:"mem_reserved_gib,omitempty" doc:"Of mem_gib, what the framework's allocator holds: torch.cuda.max_memory_reserved. Absent where it is not known."`
 	BudgetGiB   float64 `json:"budget_gib" doc:"Memory a plan may need to count as fitting; 0 where the device's memory is unknown."`
 	DeviceGiB   float64 `json:"device_gib" doc:"Memory of a device, by its datasheet."`
 	HeadroomGiB float64 `json:"headroom_gib" doc:"budget_gib less mem_gib."`
@@ -49,7 +51,8 @@ func NewFitCheck(f planner.FitReport) FitCheck {
 	p := f.Config.Plan
 	out := FitCheck{
 		Plan: p.String(), Shape: ShapeText(f.Config.Shape), Fits: f.Fits, Verdict: string(f.Verdict), Probability: f.Probability(),
-		MemGiB: f.Prediction.MemoryBytes / memory.GiB, BudgetGiB: f.Budget / memory.GiB,
+		MemGiB: f.Prediction.MemoryBytes / memory.GiB, Allocated: f.Prediction.AllocatedBytes / memory.GiB, Reserved: f.Prediction.ReservedBytes / memory.GiB,
+		BudgetGiB: f.Budget / memory.GiB,
 		DeviceGiB: f.Config.Accelerator.MemBytes / memory.GiB, HeadroomGiB: f.Headroom() / memory.GiB,
 		HostGiB: f.Memory.HostTotal(p.Devices()) / memory.GiB, Parts: byName(MemoryShares(f.Memory)),
 		Why: f.Why, Fixes: []FitFix{}, Offloads: f.Offloads, By: f.Prediction.By, Warnings: Texts(f.Prediction.Warnings),

@@ -67,7 +67,9 @@ type PlanRow struct {
 	StepTimeLo    float64   `json:"step_time_lo_s"`
 	StepTimeHi    float64   `json:"step_time_hi_s"`
 	SamplesPerS   float64   `json:"samples_per_s"`
-	MemGiB        float64   `json:"mem_gib" doc:"Peak of the fullest device."`
+	MemGiB        float64   `json:"mem_gib" doc:"Peak of the fullest device, with its context and communicators."`
+	AllocatedGiB  float64   `json:"mem_allocated_gib,omitempty" doc:"Of mem_gib, what tensors use: torch.cuda.max_memory_allocated. Absent where it is not known."`
+	ReservedGiB   float64   `json:"mem_reserved_gib,omitempty" doc:"Of mem_gib, what the framework's allocator holds: torch.cuda.max_memory_reserved. Absent where it is not known."`
 	Fits          bool      `json:"fits" doc:"Whether it fits with a probability of 95 %; true where memory is unknown."`
 	TFLOPsPerGPU  float64   `json:"tflops_per_gpu"`
 	Devices       int       `json:"devices"`
@@ -102,6 +104,7 @@ func (r *PlanRow) Set(ch *planner.Choice, cost *spec.TrainCost) {
 		r.StepTimeSec, r.StepTimeLo, r.StepTimeHi = p.StepSec(r.GlobalBatch)
 	}
 	r.SamplesPerS, r.MemGiB, r.Fits, r.CostPerSample, r.GoodputPerS = p.Throughput, p.MemoryBytes/memory.GiB, ch.Fits, ch.CostPerSample, ch.Goodput()
+	r.AllocatedGiB, r.ReservedGiB = p.AllocatedBytes/memory.GiB, p.ReservedBytes/memory.GiB
 	r.TFLOPsPerGPU = TFLOPsAtCost(cost, &ch.Config, p.Throughput)
 	r.By, r.Why, r.Verdict, r.Warnings = p.By, ch.Why, string(ch.Verdict), Texts(p.Warnings)
 	r.Utilization = utilizationAt(cost, &ch.Config, p.Throughput)

@@ -19,6 +19,8 @@ func (r *PlanRow) AppendJSON(b, head []byte) (_ []byte, err error) {
 	w.number(`,"step_time_hi_s":`, r.StepTimeHi)
 	samples := w.number(`,"samples_per_s":`, r.SamplesPerS)
 	w.number(`,"mem_gib":`, r.MemGiB)
+	w.known(`,"mem_allocated_gib":`, r.AllocatedGiB)
+	w.known(`,"mem_reserved_gib":`, r.ReservedGiB)
 	w.b = strconv.AppendBool(append(w.b, `,"fits":`...), r.Fits)
 	w.number(`,"tflops_per_gpu":`, r.TFLOPsPerGPU)
 	w.b = strconv.AppendInt(append(w.b, `,"devices":`...), int64(r.Devices), 10)

@@ -29,13 +29,18 @@ var Schema = arrow.NewSchema([]arrow.Field{
 	{Name: "warnings", Type: arrow.ListOfNonNullable(arrow.BinaryTypes.String), Nullable: true},
 	{Name: "status", Type: arrow.PrimitiveTypes.Int32, Nullable: true},
 	{Name: "problem", Type: arrow.BinaryTypes.String, Nullable: true},
+	{Name: "mem_allocated_gib", Type: arrow.PrimitiveTypes.Float64, Nullable: true},
+	{Name: "mem_reserved_gib", Type: arrow.PrimitiveTypes.Float64, Nullable: true},
 }, nil)
+
+// numbers is the number of columns of numbers. The last two of them are the last columns.
+const numbers = 8
 
 // Predictions builds a record batch of Schema.
 type Predictions struct {
 	rows, failures                     int
 	valid, fits, explained, failed     []byte // bits by row
-	numbers                            [6][]float64
+	numbers                            [numbers][]float64
 	verdict, by, why, warning, problem texts
 	warnings                           []int32 // ends of the rows in warning
 	status                             []int32
@@ -102,7 +107,8 @@ func (b *Predictions) Add(ch *planner.Choice, cost *spec.TrainCost) {
 	for _, w := range p.Warnings {
 		b.warning.add(w.Error())
 	}
-	b.row([...]float64{sec, lo, hi, p.Throughput, p.MemoryBytes / memorymodel.GiB, query.TFLOPsAtCost(cost, &ch.Config, p.Throughput)},
+	b.row([...]float64{sec, lo, hi, p.Throughput, p.MemoryBytes / memorymodel.GiB, query.TFLOPsAtCost(cost, &ch.Config, p.Throughput),
+		p.AllocatedBytes / memorymodel.GiB, p.ReservedBytes / memorymodel.GiB},
 		string(ch.Verdict), p.By, ch.Why, 0, "")
 }
 
@@ -110,11 +116,11 @@ func (b *Predictions) Add(ch *planner.Choice, cost *spec.TrainCost) {
 func (b *Predictions) Fail(p *problem.Problem) {
 	bitutil.SetBit(b.failed, b.rows)
 	b.failures++
-	b.row([6]float64{}, "", "", "", p.Status, p.Detail)
+	b.row([numbers]float64{}, "", "", "", p.Status, p.Detail)
 }
 
-func (b *Predictions) row(numbers [6]float64, verdict, by, why string, status int, detail string) {
-	for i, v := range numbers {
+func (b *Predictions) row(of [numbers]float64, verdict, by, why string, status int, detail string) {
+	for i, v := range of {
 		b.numbers[i] = append(b.numbers[i], v)
 	}
 	b.verdict.add(verdict)
@@ -134,8 +140,11 @@ func (b *Predictions) Record() arrow.Record {
 	plain := func(of arrow.DataType, bits, values *memory.Buffer, nulls int, children ...arrow.ArrayData) {
 		add(array.NewData(of, b.rows, []*memory.Buffer{bits, values}, children, nulls, 0))
 	}
-	for i := range b.numbers {
-		plain(arrow.PrimitiveTypes.Float64, valid, memory.NewBufferBytes(arrow.Float64Traits.CastToBytes(b.numbers[i])), b.failures)
+	number := func(of []float64) {
+		plain(arrow.PrimitiveTypes.Float64, valid, memory.NewBufferBytes(arrow.Float64Traits.CastToBytes(of)), b.failures)
+	}
+	for _, of := range b.numbers[:numbers-2] {
+		number(of)
 	}
 	plain(arrow.FixedWidthTypes.Boolean, valid, memory.NewBufferBytes(b.fits), b.failures)
 	add(b.verdict.data(valid, b.failures))
@@ -144,5 +153,8 @@ func (b *Predictions) Record() arrow.Record {
 	plain(Schema.Field(10).Type, valid, wholes(b.warnings), b.failures, b.warning.data(nil, 0))
 	plain(arrow.PrimitiveTypes.Int32, failed, wholes(b.status), b.rows-b.failures)
 	add(b.problem.data(failed, b.rows-b.failures))
+	for _, of := range b.numbers[numbers-2:] {
+		number(of)
+	}
 	return array.NewRecord(Schema, columns, int64(b.rows))
 }

@@ -14,7 +14,7 @@ import (
 
 // A row has a prediction or a problem, and null in the columns of the other.
 func TestPredictions(t *testing.T) {
-	fits := planner.Choice{Fits: true, Verdict: "fits", Prediction: spec.Prediction{By: "analytic", Warnings: []error{errors.New("first"), errors.New("second")}}}
+	fits := planner.Choice{Fits: true, Verdict: "fits", Prediction: spec.Prediction{By: "analytic", AllocatedBytes: 1 << 30, ReservedBytes: 2 << 30, Warnings: []error{errors.New("first"), errors.New("second")}}}
 	large := planner.Choice{Verdict: "does not fit", Why: "needs 90 GiB", Prediction: spec.Prediction{By: "hybrid", Warnings: []error{errors.New("third")}}}
 	model := spec.Model{Name: "m", Kind: spec.Decoder, Layers: 2, Hidden: 64, Heads: 4, FFN: 128, Vocab: 100, SeqLen: 16}
 	cost := model.TrainCost()
@@ -33,6 +33,7 @@ func TestPredictions(t *testing.T) {
 	for of, want := range map[int]string{
 		0: "0; (null); 0", 5: "0; (null); 0", 6: "true; (null); false", 7: "fits; (null); does not fit", 8: "analytic; (null); hybrid",
 		9: "(null); (null); needs 90 GiB", 10: `["first","second"]; (null); ["third"]`, 11: "(null); 422; (null)", 12: "(null); plan: dp is 0; (null)",
+		13: "1; (null); 0", 14: "2; (null); 0",
 	} {
 		if got := text(of); got != want {
 			t.Errorf("column %s: %s, want %s", rec.ColumnName(of), got, want)

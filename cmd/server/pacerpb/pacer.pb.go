@@ -1834,7 +1834,7 @@ type PlanRow struct {
 	GoodputSamplesPerS *float64 `protobuf:"fixed64,8,opt,name=goodput_samples_per_s,json=goodputSamplesPerS,proto3,oneof" json:"goodput_samples_per_s,omitempty"`
 	// Hardware FLOPs utilization: mfu with recomputation counted as work.
 	Hfu *float64 `protobuf:"fixed64,9,opt,name=hfu,proto3,oneof" json:"hfu,omitempty"`
-	// Peak of the fullest device.
+	// Peak of the fullest device, with its context and communicators.
 	MemGib *float64 `protobuf:"fixed64,10,opt,name=mem_gib,json=memGib,proto3,oneof" json:"mem_gib,omitempty"`
 	// Model FLOPs utilization: work of the model without recomputation, divided by the peak of the devices in the
 	// format of the plan (Chowdhery et al., PaLM, 2022, appendix B).
@@ -1859,9 +1859,13 @@ type PlanRow struct {
 	Verdict  *string  `protobuf:"bytes,22,opt,name=verdict,proto3,oneof" json:"verdict,omitempty"`
 	Warnings []string `protobuf:"bytes,23,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	// Why it does not fit.
-	Why           *string `protobuf:"bytes,24,opt,name=why,proto3,oneof" json:"why,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Why *string `protobuf:"bytes,24,opt,name=why,proto3,oneof" json:"why,omitempty"`
+	// Of mem_gib, what tensors use: torch.cuda.max_memory_allocated. Absent where it is not known.
+	MemAllocatedGib *float64 `protobuf:"fixed64,25,opt,name=mem_allocated_gib,json=memAllocatedGib,proto3,oneof" json:"mem_allocated_gib,omitempty"`
+	// Of mem_gib, what the framework's allocator holds: torch.cuda.max_memory_reserved. Absent where it is not known.
+	MemReservedGib *float64 `protobuf:"fixed64,26,opt,name=mem_reserved_gib,json=memReservedGib,proto3,oneof" json:"mem_reserved_gib,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *PlanRow) Reset() {
@@ -2062,6 +2066,20 @@ func (x *PlanRow) GetWhy() string {
 	return ""
 }
 
+func (x *PlanRow) GetMemAllocatedGib() float64 {
+	if x != nil && x.MemAllocatedGib != nil {
+		return *x.MemAllocatedGib
+	}
+	return 0
+}
+
+func (x *PlanRow) GetMemReservedGib() float64 {
+	if x != nil && x.MemReservedGib != nil {
+		return *x.MemReservedGib
+	}
+	return 0
+}
+
 type ProbeRow struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Performance model of the prediction.
@@ -2083,7 +2101,7 @@ type ProbeRow struct {
 	GoodputSamplesPerS *float64 `protobuf:"fixed64,9,opt,name=goodput_samples_per_s,json=goodputSamplesPerS,proto3,oneof" json:"goodput_samples_per_s,omitempty"`
 	// Hardware FLOPs utilization: mfu with recomputation counted as work.
 	Hfu *float64 `protobuf:"fixed64,10,opt,name=hfu,proto3,oneof" json:"hfu,omitempty"`
-	// Peak of the fullest device.
+	// Peak of the fullest device, with its context and communicators.
 	MemGib *float64 `protobuf:"fixed64,11,opt,name=mem_gib,json=memGib,proto3,oneof" json:"mem_gib,omitempty"`
 	// Model FLOPs utilization: work of the model without recomputation, divided by the peak of the devices in the
 	// format of the plan (Chowdhery et al., PaLM, 2022, appendix B).
@@ -2108,9 +2126,13 @@ type ProbeRow struct {
 	Verdict  *string  `protobuf:"bytes,23,opt,name=verdict,proto3,oneof" json:"verdict,omitempty"`
 	Warnings []string `protobuf:"bytes,24,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	// Why it does not fit.
-	Why           *string `protobuf:"bytes,25,opt,name=why,proto3,oneof" json:"why,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Why *string `protobuf:"bytes,25,opt,name=why,proto3,oneof" json:"why,omitempty"`
+	// Of mem_gib, what tensors use: torch.cuda.max_memory_allocated. Absent where it is not known.
+	MemAllocatedGib *float64 `protobuf:"fixed64,26,opt,name=mem_allocated_gib,json=memAllocatedGib,proto3,oneof" json:"mem_allocated_gib,omitempty"`
+	// Of mem_gib, what the framework's allocator holds: torch.cuda.max_memory_reserved. Absent where it is not known.
+	MemReservedGib *float64 `protobuf:"fixed64,27,opt,name=mem_reserved_gib,json=memReservedGib,proto3,oneof" json:"mem_reserved_gib,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ProbeRow) Reset() {
@@ -2316,6 +2338,20 @@ func (x *ProbeRow) GetWhy() string {
 		return *x.Why
 	}
 	return ""
+}
+
+func (x *ProbeRow) GetMemAllocatedGib() float64 {
+	if x != nil && x.MemAllocatedGib != nil {
+		return *x.MemAllocatedGib
+	}
+	return 0
+}
+
+func (x *ProbeRow) GetMemReservedGib() float64 {
+	if x != nil && x.MemReservedGib != nil {
+		return *x.MemReservedGib
+	}
+	return 0
 }
 
 type Tower struct {
@@ -3415,7 +3451,8 @@ const file_pacer_proto_rawDesc = "" +
 	"_state_gibB\t\n" +
 	"\a_stay_sB\x05\n" +
 	"\x03_toB\b\n" +
-	"\x06_worth\"\xb9\t\n" +
+	"\x06_worth\"\xc4\n" +
+	"\n" +
 	"\aPlanRow\x12\x13\n" +
 	"\x02by\x18\x01 \x01(\tH\x00R\x02by\x88\x01\x01\x12+\n" +
 	"\x0fcost_per_sample\x18\x02 \x01(\x01H\x01R\rcostPerSample\x88\x01\x01\x12\x1d\n" +
@@ -3444,7 +3481,9 @@ const file_pacer_proto_rawDesc = "" +
 	"\x17tokens_per_s_per_device\x18\x15 \x01(\x01H\x12R\x13tokensPerSPerDevice\x88\x01\x01\x12\x1d\n" +
 	"\averdict\x18\x16 \x01(\tH\x13R\averdict\x88\x01\x01\x12\x1a\n" +
 	"\bwarnings\x18\x17 \x03(\tR\bwarnings\x12\x15\n" +
-	"\x03why\x18\x18 \x01(\tH\x14R\x03why\x88\x01\x01B\x05\n" +
+	"\x03why\x18\x18 \x01(\tH\x14R\x03why\x88\x01\x01\x12/\n" +
+	"\x11mem_allocated_gib\x18\x19 \x01(\x01H\x15R\x0fmemAllocatedGib\x88\x01\x01\x12-\n" +
+	"\x10mem_reserved_gib\x18\x1a \x01(\x01H\x16R\x0ememReservedGib\x88\x01\x01B\x05\n" +
 	"\x03_byB\x12\n" +
 	"\x10_cost_per_sampleB\n" +
 	"\n" +
@@ -3468,7 +3507,10 @@ const file_pacer_proto_rawDesc = "" +
 	"\x18_tokens_per_s_per_deviceB\n" +
 	"\n" +
 	"\b_verdictB\x06\n" +
-	"\x04_why\"\xdc\t\n" +
+	"\x04_whyB\x14\n" +
+	"\x12_mem_allocated_gibB\x13\n" +
+	"\x11_mem_reserved_gib\"\xe7\n" +
+	"\n" +
 	"\bProbeRow\x12\x13\n" +
 	"\x02by\x18\x01 \x01(\tH\x00R\x02by\x88\x01\x01\x12+\n" +
 	"\x0fcost_per_sample\x18\x02 \x01(\x01H\x01R\rcostPerSample\x88\x01\x01\x12\x1d\n" +
@@ -3498,7 +3540,9 @@ const file_pacer_proto_rawDesc = "" +
 	"\x17tokens_per_s_per_device\x18\x16 \x01(\x01H\x13R\x13tokensPerSPerDevice\x88\x01\x01\x12\x1d\n" +
 	"\averdict\x18\x17 \x01(\tH\x14R\averdict\x88\x01\x01\x12\x1a\n" +
 	"\bwarnings\x18\x18 \x03(\tR\bwarnings\x12\x15\n" +
-	"\x03why\x18\x19 \x01(\tH\x15R\x03why\x88\x01\x01B\x05\n" +
+	"\x03why\x18\x19 \x01(\tH\x15R\x03why\x88\x01\x01\x12/\n" +
+	"\x11mem_allocated_gib\x18\x1a \x01(\x01H\x16R\x0fmemAllocatedGib\x88\x01\x01\x12-\n" +
+	"\x10mem_reserved_gib\x18\x1b \x01(\x01H\x17R\x0ememReservedGib\x88\x01\x01B\x05\n" +
 	"\x03_byB\x12\n" +
 	"\x10_cost_per_sampleB\n" +
 	"\n" +
@@ -3523,7 +3567,9 @@ const file_pacer_proto_rawDesc = "" +
 	"\x18_tokens_per_s_per_deviceB\n" +
 	"\n" +
 	"\b_verdictB\x06\n" +
-	"\x04_why\"\xa4\x02\n" +
+	"\x04_whyB\x14\n" +
+	"\x12_mem_allocated_gibB\x13\n" +
+	"\x11_mem_reserved_gib\"\xa4\x02\n" +
 	"\x05Tower\x12\x15\n" +
 	"\x03ffn\x18\x01 \x01(\x05H\x00R\x03ffn\x88\x01\x01\x12 \n" +
 	"\tgated_mlp\x18\x02 \x01(\bH\x01R\bgatedMlp\x88\x01\x01\x12\x19\n" +

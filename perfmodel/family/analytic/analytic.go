@@ -89,6 +89,11 @@ func (*Model) Memory(c spec.Config) (memory.Estimator, error) { return Shipped()
 // Explain returns the predicted step time of c by cause.
 func (*Model) Explain(c spec.Config) (Parts, error) { return Shipped().Physics.Explain(&c) }
 
+// StackWeights is Physics.StackWeights before any measurement.
+func (*Model) StackWeights(c spec.Config) (weight [stack.MaxChoices]float64, measured bool, err error) {
+	return Shipped().Physics.StackWeights(&c)
+}
+
 // MarshalBinary implements perfmodel.Fitted. The model has no parameters.
 func (*Model) MarshalBinary() ([]byte, error) { return []byte("{}"), nil }
 

@@ -110,7 +110,8 @@ func (ph *Physics) Predict(c *spec.Config, by string) (spec.Prediction, error) {
 	p := c.Plan.Normal()
 	out, err := pr.predict(&p)
 	if err == nil {
-		out.MemoryBytes = pr.Memory.Bytes(p)
+		b := pr.Memory.Plan(p)
+		b.SetMemory(&out)
 	}
 	return out, err
 }
@@ -119,6 +120,21 @@ func (ph *Physics) Predict(c *spec.Config, by string) (spec.Prediction, error) {
 func (ph *Physics) Explain(c *spec.Config) (Parts, error) {
 	e, _, err := ph.estimate(c)
 	return e.Parts, err
+}
+
+// StackWeights returns the probability of each choice of c's stack under its plan, and whether rows of its site are
+// measured. Rows without a stated stack change the probabilities. The error wraps perfmodel.ErrNotCovered.
+func (ph *Physics) StackWeights(c *spec.Config) (weight [stack.MaxChoices]float64, measured bool, err error) {
+	var pr Prepared
+	if err := ph.Open(c, "", &pr); err != nil {
+		return weight, false, err
+	}
+	p := c.Plan.Normal()
+	use := stack.UseOf(&p)
+	if weight = pr.choices.Weight[use]; pr.variants != nil {
+		weight = pr.weight[use]
+	}
+	return weight, ph.sites[SiteOf(c)] != nil, nil
 }
 
 // estimate returns the step time of c, and the differences between the choices of stacks, see Prepared.apart.

@@ -296,7 +296,8 @@ func (m *calibrated) predict(c *spec.Config) (spec.Prediction, error) {
 	}
 	out, err := s.predict(c.Plan)
 	if err == nil {
-		out.MemoryBytes = s.pr.Memory.Bytes(c.Plan.Normal())
+		b := s.pr.Memory.Plan(c.Plan.Normal())
+		b.SetMemory(&out)
 	}
 	return out, err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/family/rubick"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stack"
 )
 
 // Family returns the family "hybrid" with prior p. Its Fit conditions p on rows. Fit and Gain of the same rows, one after
@@ -257,6 +258,11 @@ func (h *Model) Explain(c spec.Config) (analytic.Parts, error) {
 	}
 	sec, _, _ := p.StepSec(c.Plan.GlobalBatch())
 	return parts.Scaled(sec / parts.Total()), nil
+}
+
+// StackWeights is Physics.StackWeights of the fitted rows.
+func (h *Model) StackWeights(c spec.Config) (weight [stack.MaxChoices]float64, measured bool, err error) {
+	return h.base.physics.StackWeights(&c)
 }
 
 func sortedKeys(m map[spec.Key]*mixture) []spec.Key {

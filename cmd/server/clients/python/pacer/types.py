@@ -346,7 +346,9 @@ class FitCheck(TypedDict):
     fixes: list[FitFix]
     headroom_gib: float
     host_gib: float
+    mem_allocated_gib: NotRequired[float]
     mem_gib: float
+    mem_reserved_gib: NotRequired[float]
     offloads: bool
     parts_gib: dict[str, float]
     plan: str
@@ -756,10 +758,12 @@ class OraclePredictRequest(TypedDict):
 
 
 class OraclePrediction(TypedDict):
+    allocated_bytes: NotRequired[float]
     by: str
     hi: float
     lo: float
     memory_bytes: float
+    reserved_bytes: NotRequired[float]
     throughput: float
     warnings: NotRequired[list[str]]
 
@@ -914,7 +918,9 @@ class PlanRow(TypedDict):
     global_batch: int
     goodput_samples_per_s: float
     hfu: NotRequired[float]
+    mem_allocated_gib: NotRequired[float]
     mem_gib: float
+    mem_reserved_gib: NotRequired[float]
     mfu: NotRequired[float]
     p_beats_best: NotRequired[float]
     plan: str
@@ -997,7 +1003,9 @@ class ProbeRow(TypedDict):
     global_batch: int
     goodput_samples_per_s: float
     hfu: NotRequired[float]
+    mem_allocated_gib: NotRequired[float]
     mem_gib: float
+    mem_reserved_gib: NotRequired[float]
     mfu: NotRequired[float]
     p_beats_best: NotRequired[float]
     plan: str
@@ -1099,7 +1107,9 @@ class RecommendRow(TypedDict):
     global_batch: int
     goodput_samples_per_s: float
     hfu: NotRequired[float]
+    mem_allocated_gib: NotRequired[float]
     mem_gib: float
+    mem_reserved_gib: NotRequired[float]
     mfu: NotRequired[float]
     p_beats_best: NotRequired[float]
     plan: str
