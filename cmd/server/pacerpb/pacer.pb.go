@@ -2815,9 +2815,11 @@ type AssumedStack struct {
 	// The stack and its release, as a request states it.
 	Framework *string `protobuf:"bytes,1,opt,name=framework,proto3,oneof" json:"framework,omitempty"`
 	Parts     *Parts  `protobuf:"bytes,2,opt,name=parts,proto3" json:"parts,omitempty"`
-	// Of this stack under a plan of this kind, before any measurement.
+	// Of this stack under a plan of this kind, after the measured rows of the accelerator and stack that the request
+	// states.
 	Probability *float64 `protobuf:"fixed64,3,opt,name=probability,proto3,oneof" json:"probability,omitempty"`
-	// Step time if the request stated this stack, divided by the predicted one.
+	// Step time if the request stated this stack, divided by the predicted one. Measured rows of another stack, or of
+	// none, do not count for a stated one.
 	StepRatio     *float64 `protobuf:"fixed64,4,opt,name=step_ratio,json=stepRatio,proto3,oneof" json:"step_ratio,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
