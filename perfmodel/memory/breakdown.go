@@ -41,8 +41,11 @@ const (
 )
 
 // Total returns all bytes in use on the device, as nvidia-smi shows them. Outside is in Overhead.
-func (b Breakdown) Total() float64 {
-	return b.Parameters + b.Gradients + b.Optimizer + b.Gathered + b.Activations + b.Working + b.Buffers + b.Overhead
+func (b Breakdown) Total() float64 { return b.tensors() + b.Overhead }
+
+// tensors is Allocated.
+func (b *Breakdown) tensors() float64 {
+	return b.Parameters + b.Gradients + b.Optimizer + b.Gathered + b.Activations + b.Working + b.Buffers
 }
 
 // Reserved returns the bytes that the framework's allocator holds: torch.cuda.max_memory_reserved.
@@ -53,7 +56,8 @@ func (b Breakdown) Allocated() float64 { return b.Of(stack.Allocated) }
 
 // SetMemory sets the memory of p to b.
 func (b *Breakdown) SetMemory(p *spec.Prediction) {
-	p.MemoryBytes, p.AllocatedBytes, p.ReservedBytes = b.Total(), b.Allocated(), b.Reserved()
+	tensors := b.tensors()
+	p.MemoryBytes, p.AllocatedBytes, p.ReservedBytes = tensors+b.Overhead, tensors, tensors+(b.Overhead-b.Outside)
 }
 
 // Of returns the bytes that a figure of peak memory counts; "" counts as Device.
