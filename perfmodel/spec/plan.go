@@ -55,9 +55,7 @@ func Schedules() []Schedule {
 }
 
 // ZeroBubble reports whether s splits the backward pass.
-func (s Schedule) ZeroBubble() bool {
-	return s == ScheduleZBH1 || s == ScheduleZBH2 || s.VShaped()
-}
+func (s Schedule) ZeroBubble() bool { return s == ScheduleZBH1 || s == ScheduleZBH2 || s.VShaped() }
 
 // VShaped reports whether each stage has two chunks, so that the first stage holds the first and the last layers.
 func (s Schedule) VShaped() bool { return s == ScheduleZBV || s == ScheduleDualPipeV }
