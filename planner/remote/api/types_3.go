@@ -6,22 +6,24 @@ import "time"
 
 // FitCheck is described in docs/reference/api.md.
 type FitCheck struct {
-	BudgetGib   float64            `json:"budget_gib"`
-	By          string             `json:"by"`
-	DeviceGib   float64            `json:"device_gib"`
-	Fits        bool               `json:"fits"`
-	Fixes       []FitFix           `json:"fixes"`
-	HeadroomGib float64            `json:"headroom_gib"`
-	HostGib     float64            `json:"host_gib"`
-	MemGib      float64            `json:"mem_gib"`
-	Offloads    bool               `json:"offloads"`
-	PartsGib    map[string]float64 `json:"parts_gib"`
-	Plan        string             `json:"plan"`
-	Probability float64            `json:"probability"`
-	Shape       string             `json:"shape"`
-	Verdict     string             `json:"verdict"`
-	Warnings    []string           `json:"warnings"`
-	Why         string             `json:"why,omitempty"`
+	BudgetGib       float64            `json:"budget_gib"`
+	By              string             `json:"by"`
+	DeviceGib       float64            `json:"device_gib"`
+	Fits            bool               `json:"fits"`
+	Fixes           []FitFix           `json:"fixes"`
+	HeadroomGib     float64            `json:"headroom_gib"`
+	HostGib         float64            `json:"host_gib"`
+	MemAllocatedGib float64            `json:"mem_allocated_gib,omitempty"`
+	MemGib          float64            `json:"mem_gib"`
+	MemReservedGib  float64            `json:"mem_reserved_gib,omitempty"`
+	Offloads        bool               `json:"offloads"`
+	PartsGib        map[string]float64 `json:"parts_gib"`
+	Plan            string             `json:"plan"`
+	Probability     float64            `json:"probability"`
+	Shape           string             `json:"shape"`
+	Verdict         string             `json:"verdict"`
+	Warnings        []string           `json:"warnings"`
+	Why             string             `json:"why,omitempty"`
 }
 
 // FitCheckRequest is described in docs/reference/api.md.

@@ -280,12 +280,14 @@ type OracleInfeasible struct {
 
 // OraclePrediction is described in docs/reference/api.md.
 type OraclePrediction struct {
-	By          string   `json:"by"`
-	Hi          float64  `json:"hi"`
-	Lo          float64  `json:"lo"`
-	MemoryBytes float64  `json:"memory_bytes"`
-	Throughput  float64  `json:"throughput"`
-	Warnings    []string `json:"warnings,omitempty"`
+	AllocatedBytes float64  `json:"allocated_bytes,omitempty"`
+	By             string   `json:"by"`
+	Hi             float64  `json:"hi"`
+	Lo             float64  `json:"lo"`
+	MemoryBytes    float64  `json:"memory_bytes"`
+	ReservedBytes  float64  `json:"reserved_bytes,omitempty"`
+	Throughput     float64  `json:"throughput"`
+	Warnings       []string `json:"warnings,omitempty"`
 }
 
 // OracleRemedy is described in docs/reference/api.md.

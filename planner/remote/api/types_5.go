@@ -87,7 +87,9 @@ type PlanRow struct {
 	GlobalBatch         int             `json:"global_batch"`
 	GoodputSamplesPerS  float64         `json:"goodput_samples_per_s"`
 	Hfu                 float64         `json:"hfu,omitempty"`
+	MemAllocatedGib     float64         `json:"mem_allocated_gib,omitempty"`
 	MemGib              float64         `json:"mem_gib"`
+	MemReservedGib      float64         `json:"mem_reserved_gib,omitempty"`
 	Mfu                 float64         `json:"mfu,omitempty"`
 	PBeatsBest          float64         `json:"p_beats_best,omitempty"`
 	Plan                string          `json:"plan"`
@@ -175,7 +177,9 @@ type ProbeRow struct {
 	GlobalBatch         int             `json:"global_batch"`
 	GoodputSamplesPerS  float64         `json:"goodput_samples_per_s"`
 	Hfu                 float64         `json:"hfu,omitempty"`
+	MemAllocatedGib     float64         `json:"mem_allocated_gib,omitempty"`
 	MemGib              float64         `json:"mem_gib"`
+	MemReservedGib      float64         `json:"mem_reserved_gib,omitempty"`
 	Mfu                 float64         `json:"mfu,omitempty"`
 	PBeatsBest          float64         `json:"p_beats_best,omitempty"`
 	Plan                string          `json:"plan"`
@@ -281,7 +285,9 @@ type RecommendRow struct {
 	GlobalBatch         int             `json:"global_batch"`
 	GoodputSamplesPerS  float64         `json:"goodput_samples_per_s"`
 	Hfu                 float64         `json:"hfu,omitempty"`
+	MemAllocatedGib     float64         `json:"mem_allocated_gib,omitempty"`
 	MemGib              float64         `json:"mem_gib"`
+	MemReservedGib      float64         `json:"mem_reserved_gib,omitempty"`
 	Mfu                 float64         `json:"mfu,omitempty"`
 	PBeatsBest          float64         `json:"p_beats_best,omitempty"`
 	Plan                string          `json:"plan"`

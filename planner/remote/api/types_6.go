@@ -154,6 +154,7 @@ type Verification struct {
 // Version is described in docs/reference/api.md.
 type Version struct {
 	Arch     string `json:"arch"`
+	Commit   string `json:"commit,omitempty"`
 	Contract string `json:"contract"`
 	Go       string `json:"go"`
 	OS       string `json:"os"`
