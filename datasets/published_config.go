@@ -25,7 +25,7 @@ func (r *publishedRow) config() {
 	if c.Model.Kind != spec.Opaque || c.Model.ParamCount > 0 && c.Model.FLOPsPerSample == 0 {
 		r.tokens()
 	}
-	c.Model = r.packed(c.Model)
+	c.Model = r.imbalanced(r.packed(c.Model))
 	c.Shape = r.shape()
 	c.Link = r.link()
 	r.plan()

@@ -181,6 +181,17 @@ func (r *publishedRow) packed(m spec.Model) spec.Model {
 	return m.WithPacked(tokens)
 }
 
+// imbalanced returns m with the row's imbalance of experts, and a name with it.
+func (r *publishedRow) imbalanced(m spec.Model) spec.Model {
+	out := m.WithImbalance(r.Float("imbalance"))
+	if out.Imbalance != 0 {
+		if err := out.CheckImbalance(); err != nil {
+			r.Fail("imbalance", err)
+		}
+	}
+	return out
+}
+
 // unknownAdapter reports whether adapters of m were trained that the row does not state.
 func (r *publishedRow) unknownAdapter(m *spec.Model) bool {
 	return r.source.adapters && m.Adapter.Kind == spec.FullTraining

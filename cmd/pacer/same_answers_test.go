@@ -33,6 +33,7 @@ type sameQuestion struct {
 	adapter            string
 	plan               spec.Plan
 	seq, packed        int
+	imbalance          float64 // of experts, 0 = not stated
 	framework, date    string
 	parts              []string
 }
@@ -70,7 +71,7 @@ func drawQuestion(rng *rand.Rand) sameQuestion {
 		accelerator: oneOf(rng, "a100-80gb", "h100", "h200", "b200", sameChip.Name), adapter: oneOf(rng, "", "", "", "lora:16", "qlora:64:qkv+o+mlp", "dora:8:mlp")}
 	p := spec.Plan{DP: oneOf(rng, 1, 2, 4, 8), TP: oneOf(rng, 1, 2, 4), PP: oneOf(rng, 1, 1, 2, 4), CP: oneOf(rng, 1, 1, 1, 2), EP: 1, MicroBatch: oneOf(rng, 1, 2, 4), Precision: spec.BF16}
 	if q.model == "mixtral-8x7b" {
-		p.EP = oneOf(rng, 1, p.DP)
+		p.EP, q.imbalance = oneOf(rng, 1, p.DP), oneOf(rng, 0, 0, 1, 1.25, 2)
 	}
 	p.AccumSteps = p.PP * oneOf(rng, 1, 2, 4)
 	p.ZeRO = oneOf(rng, 0, 1, 2, 3)
@@ -120,6 +121,9 @@ func (q *sameQuestion) byFlags(t *testing.T, dir string) sameAnswer {
 	if q.packed > 0 {
 		args = append(args, "--packed", strconv.Itoa(q.packed))
 	}
+	if q.imbalance > 0 {
+		args = append(args, "--imbalance", fmt.Sprint(q.imbalance))
+	}
 	if q.date != "" {
 		args = append(args, "--date", q.date)
 	}
@@ -145,6 +149,9 @@ func (q *sameQuestion) byHTTP(t *testing.T, url string) sameAnswer {
 	}
 	if q.packed > 0 {
 		body["packed"] = q.packed
+	}
+	if q.imbalance > 0 {
+		body["imbalance"] = q.imbalance
 	}
 	if q.model == sameOwn.Name {
 		body["network"] = sameOwn
@@ -212,7 +219,7 @@ func (q *sameQuestion) byGo(t *testing.T) sameAnswer {
 	}
 	n := q.plan.Devices()
 	ch, err := planner.New(&analytic.Model{}, planner.Options{}).Fixed(t.Context(), planner.Request{
-		Model: m.Adapted(adapter).WithPacked(q.packed), SeqLen: q.seq, Accelerator: a, Link: node.Link, PerNode: node.Devices, NodeHostBytes: node.HostBytes, Framework: s.Canonical(),
+		Model: m.Adapted(adapter).WithPacked(q.packed).WithImbalance(q.imbalance), SeqLen: q.seq, Accelerator: a, Link: node.Link, PerNode: node.Devices, NodeHostBytes: node.HostBytes, Framework: s.Canonical(),
 		Devices: n, Shape: spec.Packed(n, node.Devices), Plan: &q.plan, GlobalBatch: q.plan.GlobalBatch(),
 	})
 	if err != nil {
@@ -224,7 +231,7 @@ func (q *sameQuestion) byGo(t *testing.T) sameAnswer {
 }
 
 // rowColumns are the columns of row.
-var rowColumns = strings.Fields("row_id model accelerator num_gpus dp tp pp cp ep micro_batch global_batch zero_stage recompute precision seq_len framework stack source_date adapter packed layers hidden heads kv_heads ffn vocab")
+var rowColumns = strings.Fields("row_id model accelerator num_gpus dp tp pp cp ep micro_batch global_batch zero_stage recompute precision seq_len framework stack source_date adapter packed imbalance layers hidden heads kv_heads ffn vocab")
 
 func (q *sameQuestion) row(id int) []string {
 	p := &q.plan
@@ -234,7 +241,7 @@ func (q *sameQuestion) row(id int) []string {
 		shape = []string{n(m.Layers), n(m.Hidden), n(m.Heads), n(m.KVHeads), n(m.FFN), n(m.Vocab)}
 	}
 	return append([]string{n(id), q.model, q.accelerator, n(p.Devices()), n(p.DP), n(p.TP), n(p.PP), n(p.CP), n(p.EP), n(p.MicroBatch), n(p.GlobalBatch()), n(p.ZeRO),
-		string(p.Recompute), string(p.Precision), n(q.seq), q.framework, strings.Join(q.parts, " "), q.date, q.adapter, n(q.packed)}, shape...)
+		string(p.Recompute), string(p.Precision), n(q.seq), q.framework, strings.Join(q.parts, " "), q.date, q.adapter, n(q.packed), fmt.Sprint(q.imbalance)}, shape...)
 }
 
 // byRows asks predict --in, and returns the answers by index of the question. Rows have no figures of a device.

@@ -61,6 +61,8 @@ func TestBadInput(t *testing.T) {
 		{"/v1/predict", `{` + known + `,"plan":"dp=8","seq":1e18}`, 422, `"body.seq","value":1000000000000000000`},
 		{"/v1/predict", `{` + known + `,"plan":"dp=8","seq":0.5}`, 422, `"body.seq","value":0.5`},
 		{"/v1/predict", `{` + known + `,"plan":"dp=8","seq":"many"}`, 422, `"body.seq","value":"many"`},
+		{"/v1/predict", `{` + known + `,"plan":"dp=8","imbalance":0.5}`, 422, `"body.imbalance"`},
+		{"/v1/predict", `{` + known + `,"plan":"dp=8","imbalance":1.5}`, 422, `imbalance=1.5 needs routed experts`},
 		{"/v1/predict", `{` + known + `,"plan":"dp=8","inter_node_gbps":-1}`, 422, `"body.inter_node_gbps","value":-1`},
 		{"/v1/predict", `{` + known + `,"plan":"dp=8","precision":"fp7"}`, 422, `"body.precision","value":"fp7"`},
 		{"/v1/predict", `{` + known + `,"plan":"dp=8","wrong":1}`, 422, `"body.wrong"`},

@@ -155,7 +155,7 @@ func checkFigures(m *spec.Model, a *spec.Accelerator, l spec.Link, shape *spec.S
 	for _, f := range [...]struct {
 		name string
 		v    float64
-	}{{"param_count", m.ParamCount}, {"active_param_count", m.ActiveParamCount}, {"flops_per_sample", m.FLOPsPerSample},
+	}{{"param_count", m.ParamCount}, {"active_param_count", m.ActiveParamCount}, {"flops_per_sample", m.FLOPsPerSample}, {"imbalance", m.Imbalance},
 		{"intra_bps", l.IntraBps}, {"inter_bps", l.InterBps}, {"link.host_bps", l.HostBps}, {"host_bytes", shape.HostBytes}} {
 		if !(f.v >= 0 && f.v <= maxFigure) {
 			return &query.FieldError{Field: f.name, Value: f.v, Why: fmt.Sprintf("is not in 0..%g", maxFigure)}

@@ -194,7 +194,7 @@ func (e *Estimator) widest(p *spec.Plan, n, a float64, b block) float64 {
 		inner = e.ffn
 	}
 	if b.routed {
-		inner = max(e.topK*e.expertFFN, e.topK*e.expertIn) + e.shared*e.expertFFN
+		inner = e.received(p)*max(e.expertFFN, e.expertIn) + e.shared*e.expertFFN
 	}
 	if b.ssm {
 		inner = max(inner, e.ssmIn)
@@ -225,7 +225,7 @@ func (e *Estimator) everyOther(p *spec.Plan, n, a, r float64, b block) float64 {
 		width += e.hidden/r + e.ffn/t
 	}
 	if b.routed {
-		width += e.hidden/r + (e.topK+e.shared)*e.expertFFN/t
+		width += e.hidden/r + (e.received(p)+e.shared)*e.expertFFN/t
 	}
 	return n * a * width
 }
@@ -274,7 +274,7 @@ func (e *Estimator) layerBytes(p *spec.Plan, n, a, r float64, b block) (whole, s
 		whole += part(of.up) + n*((e.mlp-1)*a+of.down)*e.ffn/float64(p.TP)
 	}
 	if b.routed {
-		whole += part(of.up) + e.routedBytes(n, a, r, float64(p.TP), of)
+		whole += part(of.up) + e.routedBytes(p, n, a, r, of)
 	}
 	return whole, scores
 }

@@ -206,3 +206,39 @@ func TestActivationsOfFP8(t *testing.T) {
 		}
 	}
 }
+
+// TestImbalance: twice the mean on the busiest device is twice the copies of the routed experts, and no more router, shared
+// expert, parameters or dense layers; 1, or a device with all experts, changes nothing.
+func TestImbalance(t *testing.T) {
+	for _, framework := range []string{"Megatron Core@0.12", "FSDP", "torchtitan@2025-06", "Megatron Core recompute=moe_act", "Megatron Core activations=experts-offloaded"} {
+		for _, recompute := range []spec.Recompute{spec.RecomputeNone, spec.RecomputeSelective, spec.RecomputeFull} {
+			of := func(imbalance float64, perToken, ep, layers int) Breakdown {
+				m := mixed()
+				m.Layers, m.ExpertFFN, m.ExpertsPerToken, m.Imbalance = layers, 4096, perToken, imbalance
+				e := prepared(t, m, framework)
+				return e.Plan(spec.Plan{DP: 8, EP: ep, MicroBatch: 1, Precision: spec.BF16, Recompute: recompute})
+			}
+			if even := of(0, 2, 8, 4); of(1, 2, 8, 4) != even {
+				t.Errorf("%s, %s: 1 changes the peak", framework, recompute)
+			}
+			if even := of(0, 2, 1, 4); of(4, 2, 1, 4) != even {
+				t.Errorf("%s, %s: changes the peak of devices with all experts", framework, recompute)
+			}
+			if even := of(0, 2, 8, 1); of(4, 2, 8, 1) != even {
+				t.Errorf("%s, %s: changes the peak of a dense layer", framework, recompute)
+			}
+			last := 0.0
+			for _, x := range []float64{1, 1.25, 2, 4} {
+				b := of(x, 2, 8, 4)
+				if total := b.Total(); total <= last {
+					t.Errorf("%s, %s, imbalance %g: %g bytes, less with less %g", framework, recompute, x, total, last)
+				} else {
+					last = total
+				}
+			}
+			if twice, four := of(2, 2, 8, 4), of(1, 4, 8, 4); twice != four {
+				t.Errorf("%s, %s: twice the mean %+v, twice the experts of a token %+v", framework, recompute, twice, four)
+			}
+		}
+	}
+}

@@ -47,6 +47,7 @@ type Estimator struct {
 	leading   int     // layers with a dense MLP before the first with experts; 0 if both alternate
 	experts   float64 // routed experts of a layer
 	topK      float64 // routed experts per token
+	imbalance float64 // see spec.Model.Imbalance, at least 1
 	shared    float64 // experts that process every token
 	expertFFN float64
 	expertIn  float64 // width of a routed expert's input and output
@@ -113,6 +114,7 @@ func (cal *Calibration) For(c spec.Config) (Estimator, error) {
 	e.leading = m.LeadingDense()
 	if m.Experts > 0 {
 		e.experts, e.topK, e.shared = float64(m.Experts), float64(m.ExpertsPerToken), float64(m.SharedExperts)
+		e.imbalance = max(m.Imbalance, 1)
 		e.expertFFN, e.expertIn = float64(m.ExpertFFN), float64(m.ExpertIn())
 		e.masks = 0
 	}

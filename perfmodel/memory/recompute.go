@@ -53,12 +53,12 @@ func (e *Estimator) repeated(p *spec.Plan, n, a, r float64, b block) (freed, mos
 	switch {
 	case !b.routed:
 	case m.MoE:
-		free(e.routedBytes(n, a, r, t, of) - n*e.hidden*(a-of.up)/in)
+		free(e.routedBytes(p, n, a, r, of) - n*e.hidden*(a-of.up)/in)
 		norm(a)
 	default:
 		norm(of.up)
 		if m.MoEAct {
-			free(n * e.topK * of.down * e.expertFFN / t)
+			free(n * e.received(p) * of.down * e.expertFFN / t)
 		}
 		if m.Shared {
 			free(n * e.shared * inner * e.expertFFN / t)
@@ -78,7 +78,7 @@ func (e *Estimator) hostedByExperts(p *spec.Plan, tokens, a float64, b block) fl
 	if selective && m.MoEAct {
 		inner -= of.down * e.expertFFN
 	}
-	return tokens * e.topK * (token + inner) / float64(p.TP)
+	return tokens * e.received(p) * (token + inner) / float64(p.TP)
 }
 
 // Offloaded returns the bytes that a layer of one micro-batch sends to the host in the forward pass, and gets back in the
@@ -121,12 +121,14 @@ const routerBytes = 2 + 3*4 + 1 + 4
 //
 // Each of the k copies of a token sent to an expert keeps the expert's input and inner activations, and its output
 // unless the stack multiplies the inner activations by the router's probabilities, so that their gradient needs no
-// output. The input of shared experts is that of the layer. The copies are assumed to spread evenly over the experts'
-// ranks.
-func (e *Estimator) routedBytes(n, a, r, t float64, of inputs) float64 {
+// output. The input of shared experts is that of the layer. k is that of the busiest device, see received.
+func (e *Estimator) routedBytes(p *spec.Plan, n, a, r float64, of inputs) float64 {
 	token, inner := e.copyBytes(a, of)
-	return n*(e.topK*(token+inner)+e.shared*inner)/t + routerBytes*n*e.experts/r
+	return n*(e.received(p)*(token+inner)+e.shared*inner)/float64(p.TP) + routerBytes*n*e.experts/r
 }
+
+// received returns the copies of tokens that the routed experts of the busiest device receive, over the tokens of a device.
+func (e *Estimator) received(p *spec.Plan) float64 { return e.topK * p.Busiest(e.imbalance) }
 
 // copyBytes returns what a routed expert keeps of one token: its input and output, and its inner activations.
 func (e *Estimator) copyBytes(a float64, of inputs) (token, inner float64) {

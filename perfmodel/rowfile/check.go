@@ -76,7 +76,7 @@ func checkTexts(m *spec.Measurement) error {
 // checkNumbers returns an error for NaN and infinities in m.
 func checkNumbers(m *spec.Measurement) error {
 	mod, a, l := &m.Config.Model, &m.Config.Accelerator, &m.Config.Link
-	numbers := []float64{mod.ParamCount, mod.ActiveParamCount, mod.FLOPsPerSample,
+	numbers := []float64{mod.ParamCount, mod.ActiveParamCount, mod.FLOPsPerSample, mod.Imbalance,
 		a.FP32, a.TF32, a.FP16, a.BF16, a.FP8, a.FP4, a.MemBytes, a.MemBps, a.ScaleUpBps, a.HostBps, a.Watts,
 		m.Config.Shape.HostBytes, l.IntraBps, l.InterBps, l.HostBps}
 	for _, v := range numbers {

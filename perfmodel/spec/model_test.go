@@ -99,7 +99,11 @@ func TestModelValidate(t *testing.T) {
 		"heads=0":                func(m *Model) { m.Heads = 0 },
 		"neither layers":         func(m *Model) { m.Layers = 0 },
 		"experts_per_token=9 is": func(m *Model) { m.ExpertsPerToken = 9 },
-		"experts_per_token=0 is": func(m *Model) { m.ExpertsPerToken = 0 },
+		"imbalance=1.5 needs routed experts, and it has none: leave imbalance out": func(m *Model) { m.Experts, m.FFN, m.Imbalance = 0, 8, 1.5 },
+		"imbalance=0.5 is not in 1..4":                                             func(m *Model) { m.Imbalance = 0.5 },
+		"imbalance=4.5 is not in 1..4":                                             func(m *Model) { m.Imbalance = 4.5 },
+		"imbalance=NaN is not in 1..4":                                             func(m *Model) { m.Imbalance = math.NaN() },
+		"experts_per_token=0 is":                                                   func(m *Model) { m.ExpertsPerToken = 0 },
 	} {
 		m := mixtral
 		change(&m)

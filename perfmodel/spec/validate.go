@@ -62,6 +62,9 @@ func (m Model) Validate() error {
 	if m.Experts > 0 && (m.ExpertsPerToken <= 0 || m.ExpertsPerToken > m.Experts) {
 		return fmt.Errorf("spec: model %s: experts_per_token=%d is not in 1..%d", m.Name, m.ExpertsPerToken, m.Experts)
 	}
+	if err := m.CheckImbalance(); err != nil {
+		return err
+	}
 	if dense := m.InterleavedDense(); m.Experts > 0 && m.MoEEvery > 1 && m.DenseLayers != dense {
 		return fmt.Errorf("spec: model %s: moe_every=%d of %d layers needs dense_layers=%d, not %d", m.Name, m.MoEEvery, m.Layers, dense, m.DenseLayers)
 	}

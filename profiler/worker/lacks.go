@@ -66,6 +66,8 @@ func lacksModel(c *spec.Config, p spec.Plan) string {
 		return fmt.Sprintf("model %s: the worker builds plain transformers, without latent attention (kv_rank=%d) and multi-token prediction (mtp_layers=%d)", m.Name, m.KVRank, m.MTPLayers)
 	case m.Packed > 0:
 		return fmt.Sprintf("model %s: the worker trains samples of one document (packed=%d)", m.Name, m.Packed)
+	case m.Imbalance > 1:
+		return fmt.Sprintf("model %s: the worker's router cannot be set to imbalance=%g", m.Name, m.Imbalance)
 	case m.WindowLayers > 0 && m.Window < c.Seq():
 		return fmt.Sprintf("model %s: %d layers see only %d of %d tokens; the worker has no sliding windows", m.Name, m.WindowLayers, m.Window, c.Seq())
 	}

@@ -31,6 +31,7 @@ func requestFlags() []cli.Flag {
 		&cli.IntFlag{Name: "global-batch", Aliases: []string{"b"}, Usage: "train `SAMPLES` per optimizer step", DefaultText: "none", Category: command.CategoryModel},
 		&cli.IntFlag{Name: "seq", Usage: "train samples of `TOKENS`", DefaultText: "the model's own", Category: command.CategoryModel},
 		&cli.IntFlag{Name: "packed", Usage: "train samples of packed documents of `TOKENS` in the mean, which attend to themselves only", DefaultText: "a sample is one document", Category: command.CategoryModel},
+		&cli.Float64Flag{Name: "imbalance", Usage: "train a mixture of experts where the busiest device receives `FACTOR` times the mean of tokens", DefaultText: "1: even", Category: command.CategoryModel},
 		&cli.StringFlag{Name: "adapter", Usage: "train an `ADAPTER` and freeze the weights: KIND:RANK or KIND:RANK:MODULES with lora, qlora or dora and qkv, o, mlp joined by +, such as lora:16:qkv+o+mlp", DefaultText: "none: train all weights", Category: command.CategoryModel},
 		&cli.StringFlag{Name: "framework", Usage: "predict for training `STACK`, such as Megatron Core@0.13, see pacer ls stacks", DefaultText: "that of the measurements, else any stack plausible for the device and date", Category: command.CategoryModel},
 		&cli.StringSliceFlag{Name: "stack", Usage: "predict for a training stack with `PART=VALUE`, such as launch=eager, see pacer ls parts; may be repeated", DefaultText: "the parts of --framework", Category: command.CategoryModel},
@@ -112,13 +113,13 @@ func resolveOn(c *cli.Context, accelerator, devices string, fixed *query.FixedPl
 }
 
 // positiveFlags are those of requestFlags that may not be 0.
-var positiveFlags = []string{"global-batch", "seq", "packed", "per-node", "inter-node-gbps", "intra-node-gbytes"}
+var positiveFlags = []string{"global-batch", "seq", "packed", "imbalance", "per-node", "inter-node-gbps", "intra-node-gbytes"}
 
 // givenRequest reads requestFlags as they are given.
 func givenRequest(c *cli.Context) (q query.Request, err error) {
 	q = query.Request{
 		Model: c.String("model"), Accelerator: c.String("accelerator"), GlobalBatch: c.Int("global-batch"), Seq: c.Int("seq"),
-		PerNode: c.Int("per-node"), Node: c.String("node"), Adapter: c.String("adapter"), Packed: c.Int("packed"), Framework: c.String("framework"), Stack: strings.Join(c.StringSlice("stack"), " "), Date: c.String("date"), Precision: c.String("precision"),
+		PerNode: c.Int("per-node"), Node: c.String("node"), Adapter: c.String("adapter"), Packed: c.Int("packed"), Imbalance: c.Float64("imbalance"), Framework: c.String("framework"), Stack: strings.Join(c.StringSlice("stack"), " "), Date: c.String("date"), Precision: c.String("precision"),
 		Family: c.String("family"), InterNodeGbps: c.Float64("inter-node-gbps"), IntraNodeGBytes: c.Float64("intra-node-gbytes"),
 	}
 	if err := q.AssumeStackOf(c.String("emit")); err != nil {

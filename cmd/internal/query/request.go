@@ -27,6 +27,7 @@ type Request struct {
 	Framework       string  `json:"framework,omitempty" maxLength:"256" example:"Megatron Core@0.13" doc:"Training stack, by a name of pacer ls stacks or of the stored measurements, with a version or date after @ if known. If absent, that of the measurements, else any stack plausible for the device and date."`
 	Adapter         string  `json:"adapter,omitempty" maxLength:"64" example:"lora:16" doc:"Adapter that is trained in place of the weights: lora, qlora or dora with a rank and, if not qkv+o, modules, such as qlora:64:qkv+o+mlp."`
 	Packed          int     `json:"packed,omitempty" minimum:"1" maximum:"16777216" example:"512" doc:"Mean length in tokens of the documents that are packed into a sample, which attend to themselves only; if absent, a sample is one document. Padding is not modelled."`
+	Imbalance       float64 `json:"imbalance,omitempty" minimum:"1" maximum:"1048576" example:"1.2" doc:"Tokens that the experts of the busiest device of an expert parallel group receive, over the mean of the group; 1, the default, is even. Needs a model with routed experts."`
 	Date            string  `json:"date,omitempty" maxLength:"10" example:"2024-07" doc:"Latest date of the training stack, YYYY, YYYY-MM or YYYY-MM-DD, where framework states no release."`
 	Precision       string  `json:"precision,omitempty" maxLength:"32" example:"bf16" doc:"Number format of multiplications."`
 	Family          string  `json:"family,omitempty" maxLength:"64" doc:"Family of performance models; auto, the default, is a fitted model that beats the analytic one on held-out rows, else the analytic one."`
@@ -53,10 +54,11 @@ func (q *Request) unmeasured() bool { return q.custom() || q.Chip != (Chip{}) }
 
 // Bounds of requests.
 const (
-	MaxBatch   = 1 << 24 // samples per step
-	MaxSeq     = 1 << 24 // tokens per sample
-	MaxDevices = 1 << 20
-	maxRate    = 1e9 // Gbit/s or GByte/s
+	MaxBatch     = 1 << 24 // samples per step
+	MaxSeq       = 1 << 24 // tokens per sample
+	MaxDevices   = 1 << 20
+	maxImbalance = 1 << 20
+	maxRate      = 1e9 // Gbit/s or GByte/s
 )
 
 // FieldError is an error of one field of a request.
@@ -161,6 +163,9 @@ func (q *Request) Check() error {
 		if err := q.Network.Validate(); err != nil {
 			return &FieldError{Field: "model", Value: q.Network.Name, Err: err}
 		}
+	}
+	if x := q.Imbalance; x != 0 && !(x >= 1 && x <= maxImbalance) {
+		return &FieldError{Field: "imbalance", Value: x, Why: fmt.Sprintf("is not in 1..%d; 1 is even", maxImbalance)}
 	}
 	if _, err := spec.ParseAdapter(q.Adapter); err != nil {
 		return &FieldError{Field: "adapter", Value: q.Adapter, Why: strings.TrimPrefix(err.Error(), fmt.Sprintf("spec: adapter %q", q.Adapter))}

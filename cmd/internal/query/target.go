@@ -45,7 +45,7 @@ func (t *Target) FittedBy(keys map[spec.Key]bool) bool { return keys[t.key] }
 // TargetKey returns the fields of q that decide its Target.
 func (q Request) TargetKey() Request {
 	_, accelerator := catalog.SplitCount(q.Accelerator)
-	return Request{Model: q.Model, Accelerator: accelerator, Chip: q.Chip, Node: q.Node, Adapter: q.Adapter, Packed: q.Packed, Framework: q.Framework, Stack: q.Stack, Date: q.Date,
+	return Request{Model: q.Model, Accelerator: accelerator, Chip: q.Chip, Node: q.Node, Adapter: q.Adapter, Packed: q.Packed, Imbalance: q.Imbalance, Framework: q.Framework, Stack: q.Stack, Date: q.Date,
 		Family: cmp.Or(q.Family, Auto), Network: q.Network}
 }
 
@@ -121,7 +121,7 @@ func (r *Resolver) findNetwork(ctx context.Context, q *Request, t *Target) (meas
 		}
 		t.model, measured, unknown = r.findModel(ctx, bare) // "Llama 3 8B LoRA" with a rank of its own
 	}
-	key := spec.Key{Model: spec.Model{Name: q.Model}.Adapted(adapter).WithPacked(q.Packed).Name, Accelerator: t.accelerator.Name}
+	key := spec.Key{Model: spec.Model{Name: q.Model}.Adapted(adapter).WithPacked(q.Packed).WithImbalance(q.Imbalance).Name, Accelerator: t.accelerator.Name}
 	if unknown == nil {
 		bare := t.model
 		if adapter.Kind != spec.FullTraining {
@@ -133,7 +133,10 @@ func (r *Resolver) findNetwork(ctx context.Context, q *Request, t *Target) (meas
 		if q.Packed > 0 && !t.model.HasShape() {
 			return measured, nil, &FieldError{Field: "packed", Value: q.Packed, Why: "needs a model with known layers and widths, which " + t.model.Name + " is not"}
 		}
-		t.model = t.model.WithPacked(q.Packed)
+		t.model = t.model.WithPacked(q.Packed).WithImbalance(q.Imbalance)
+		if err := t.model.CheckImbalance(); err != nil && q.Imbalance != 0 {
+			return measured, nil, &FieldError{Field: "imbalance", Value: q.Imbalance, Err: err}
+		}
 		key.Model = t.model.Name
 	}
 	if q.unmeasured() {

@@ -301,7 +301,10 @@ type PredictRequest struct {
 	Shape *string `protobuf:"bytes,21,opt,name=shape,proto3,oneof" json:"shape,omitempty"`
 	// Parts of the training stack that differ from those of framework, PART=VALUE; docs/reference/catalog.md lists
 	// them.
-	Stack         []string `protobuf:"bytes,22,rep,name=stack,proto3" json:"stack,omitempty"`
+	Stack []string `protobuf:"bytes,22,rep,name=stack,proto3" json:"stack,omitempty"`
+	// Tokens that the experts of the busiest device of an expert parallel group receive, over the mean of the group;
+	// 1, the default, is even. Needs a model with routed experts.
+	Imbalance     *float64 `protobuf:"fixed64,23,opt,name=imbalance,proto3,oneof" json:"imbalance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -490,6 +493,13 @@ func (x *PredictRequest) GetStack() []string {
 	return nil
 }
 
+func (x *PredictRequest) GetImbalance() float64 {
+	if x != nil && x.Imbalance != nil {
+		return *x.Imbalance
+	}
+	return 0
+}
+
 type PlanRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Type of device, by a name of the catalog or of the stored measurements.
@@ -590,7 +600,10 @@ type PlanRequest struct {
 	// Let tensor parallel groups span nodes that no scale-up link joins.
 	TpAcrossNodes *bool `protobuf:"varint,46,opt,name=tp_across_nodes,json=tpAcrossNodes,proto3,oneof" json:"tp_across_nodes,omitempty"`
 	// ZeRO stages considered; all if absent.
-	Zero          []int32 `protobuf:"varint,47,rep,packed,name=zero,proto3" json:"zero,omitempty"`
+	Zero []int32 `protobuf:"varint,47,rep,packed,name=zero,proto3" json:"zero,omitempty"`
+	// Tokens that the experts of the busiest device of an expert parallel group receive, over the mean of the group;
+	// 1, the default, is even. Needs a model with routed experts.
+	Imbalance     *float64 `protobuf:"fixed64,48,opt,name=imbalance,proto3,oneof" json:"imbalance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -954,6 +967,13 @@ func (x *PlanRequest) GetZero() []int32 {
 	return nil
 }
 
+func (x *PlanRequest) GetImbalance() float64 {
+	if x != nil && x.Imbalance != nil {
+		return *x.Imbalance
+	}
+	return 0
+}
+
 type Plans struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	ElapsedS *float64               `protobuf:"fixed64,1,opt,name=elapsed_s,json=elapsedS,proto3,oneof" json:"elapsed_s,omitempty"`
@@ -1256,6 +1276,7 @@ type Model struct {
 	Vocab            *int32                 `protobuf:"varint,34,opt,name=vocab,proto3,oneof" json:"vocab,omitempty"`
 	Window           *int32                 `protobuf:"varint,35,opt,name=window,proto3,oneof" json:"window,omitempty"`
 	WindowLayers     *int32                 `protobuf:"varint,36,opt,name=window_layers,json=windowLayers,proto3,oneof" json:"window_layers,omitempty"`
+	Imbalance        *float64               `protobuf:"fixed64,37,opt,name=imbalance,proto3,oneof" json:"imbalance,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -1538,6 +1559,13 @@ func (x *Model) GetWindow() int32 {
 func (x *Model) GetWindowLayers() int32 {
 	if x != nil && x.WindowLayers != nil {
 		return *x.WindowLayers
+	}
+	return 0
+}
+
+func (x *Model) GetImbalance() float64 {
+	if x != nil && x.Imbalance != nil {
+		return *x.Imbalance
 	}
 	return 0
 }
@@ -3110,7 +3138,7 @@ const file_pacer_proto_rawDesc = "" +
 	"\aProblem\x12\x16\n" +
 	"\x06status\x18\x01 \x01(\x05R\x06status\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x16\n" +
-	"\x06detail\x18\x03 \x01(\tR\x06detail\"\xc9\a\n" +
+	"\x06detail\x18\x03 \x01(\tR\x06detail\"\xfa\a\n" +
 	"\x0ePredictRequest\x12%\n" +
 	"\vaccelerator\x18\x01 \x01(\tH\x00R\vaccelerator\x88\x01\x01\x12\x1d\n" +
 	"\aadapter\x18\x02 \x01(\tH\x01R\aadapter\x88\x01\x01\x12\x17\n" +
@@ -3135,7 +3163,8 @@ const file_pacer_proto_rawDesc = "" +
 	"\tprecision\x18\x13 \x01(\tH\x10R\tprecision\x88\x01\x01\x12\x15\n" +
 	"\x03seq\x18\x14 \x01(\x05H\x11R\x03seq\x88\x01\x01\x12\x19\n" +
 	"\x05shape\x18\x15 \x01(\tH\x12R\x05shape\x88\x01\x01\x12\x14\n" +
-	"\x05stack\x18\x16 \x03(\tR\x05stackB\x0e\n" +
+	"\x05stack\x18\x16 \x03(\tR\x05stack\x12!\n" +
+	"\timbalance\x18\x17 \x01(\x01H\x13R\timbalance\x88\x01\x01B\x0e\n" +
 	"\f_acceleratorB\n" +
 	"\n" +
 	"\b_adapterB\a\n" +
@@ -3159,7 +3188,9 @@ const file_pacer_proto_rawDesc = "" +
 	"\n" +
 	"_precisionB\x06\n" +
 	"\x04_seqB\b\n" +
-	"\x06_shape\"\xbe\x10\n" +
+	"\x06_shapeB\f\n" +
+	"\n" +
+	"_imbalance\"\xef\x10\n" +
 	"\vPlanRequest\x12%\n" +
 	"\vaccelerator\x18\x01 \x01(\tH\x00R\vaccelerator\x88\x01\x01\x12\x1d\n" +
 	"\aadapter\x18\x02 \x01(\tH\x01R\aadapter\x88\x01\x01\x12\x17\n" +
@@ -3213,7 +3244,8 @@ const file_pacer_proto_rawDesc = "" +
 	"\x02to\x18, \x01(\tH$R\x02to\x88\x01\x01\x12\x15\n" +
 	"\x03top\x18- \x01(\x05H%R\x03top\x88\x01\x01\x12+\n" +
 	"\x0ftp_across_nodes\x18. \x01(\bH&R\rtpAcrossNodes\x88\x01\x01\x12\x12\n" +
-	"\x04zero\x18/ \x03(\x05R\x04zeroB\x0e\n" +
+	"\x04zero\x18/ \x03(\x05R\x04zero\x12!\n" +
+	"\timbalance\x180 \x01(\x01H'R\timbalance\x88\x01\x01B\x0e\n" +
 	"\f_acceleratorB\n" +
 	"\n" +
 	"\b_adapterB\a\n" +
@@ -3262,7 +3294,9 @@ const file_pacer_proto_rawDesc = "" +
 	"\x15_target_samples_per_sB\x05\n" +
 	"\x03_toB\x06\n" +
 	"\x04_topB\x12\n" +
-	"\x10_tp_across_nodes\"\x9d\x03\n" +
+	"\x10_tp_across_nodesB\f\n" +
+	"\n" +
+	"_imbalance\"\x9d\x03\n" +
 	"\x05Plans\x12 \n" +
 	"\telapsed_s\x18\x01 \x01(\x01H\x00R\belapsedS\x88\x01\x01\x12!\n" +
 	"\tevaluated\x18\x02 \x01(\x05H\x01R\tevaluated\x88\x01\x01\x12\x1d\n" +
@@ -3320,7 +3354,7 @@ const file_pacer_proto_rawDesc = "" +
 	"\r_scale_up_bpsB\r\n" +
 	"\v_tf32_flopsB\t\n" +
 	"\a_vendorB\b\n" +
-	"\x06_watts\"\xda\r\n" +
+	"\x06_watts\"\x8b\x0e\n" +
 	"\x05Model\x121\n" +
 	"\x12active_param_count\x18\x01 \x01(\x01H\x00R\x10activeParamCount\x88\x01\x01\x12\x1d\n" +
 	"\aadapter\x18\x02 \x01(\tH\x01R\aadapter\x88\x01\x01\x12&\n" +
@@ -3366,7 +3400,8 @@ const file_pacer_proto_rawDesc = "" +
 	"\x05tower\x18! \x01(\v2\x0f.pacer.v1.TowerR\x05tower\x12\x19\n" +
 	"\x05vocab\x18\" \x01(\x05H R\x05vocab\x88\x01\x01\x12\x1b\n" +
 	"\x06window\x18# \x01(\x05H!R\x06window\x88\x01\x01\x12(\n" +
-	"\rwindow_layers\x18$ \x01(\x05H\"R\fwindowLayers\x88\x01\x01B\x15\n" +
+	"\rwindow_layers\x18$ \x01(\x05H\"R\fwindowLayers\x88\x01\x01\x12!\n" +
+	"\timbalance\x18% \x01(\x01H#R\timbalance\x88\x01\x01B\x15\n" +
 	"\x13_active_param_countB\n" +
 	"\n" +
 	"\b_adapterB\x0f\n" +
@@ -3409,7 +3444,9 @@ const file_pacer_proto_rawDesc = "" +
 	"\x10_tied_embeddingsB\b\n" +
 	"\x06_vocabB\t\n" +
 	"\a_windowB\x10\n" +
-	"\x0e_window_layers\"\x88\x01\n" +
+	"\x0e_window_layersB\f\n" +
+	"\n" +
+	"_imbalance\"\x88\x01\n" +
 	"\rInfeasibleRow\x12+\n" +
 	"\anearest\x18\x01 \x01(\v2\x11.pacer.v1.PlanRowR\anearest\x12+\n" +
 	"\x06remedy\x18\x02 \x01(\v2\x13.pacer.v1.RemedyRowR\x06remedy\x12\x15\n" +

@@ -46,12 +46,12 @@ func (w *work) recompute(m *machine, p *spec.Plan, l *layer, n, elem float64) {
 	switch {
 	case w.moe == 0:
 	case of.MoE:
-		out.device += w.moe * (w.scale*w.experts(m, p, rate, n, elem) + activation*(w.topK*w.expertFFN+w.sharedFFN) + m.k.moePasses/3*w.topK*w.expertIn/t*pass)
+		out.device += w.moe * (w.scale*w.experts(m, p, rate, n, elem) + activation*(w.received(p)*w.expertFFN+w.sharedFFN) + m.k.moePasses/3*w.received(p)*w.expertIn/t*pass)
 		out.tp, out.ep = out.tp+w.moe/w.halves, l.ep/2
 		out.launch += w.moe * w.halves * m.k.routing[m.stack.routing]
 	default:
 		if of.MoEAct {
-			out.device += w.moe * activation * w.topK * w.expertFFN
+			out.device += w.moe * activation * w.received(p) * w.expertFFN
 		}
 		if of.Shared && w.sharedFFN > 0 {
 			out.device += w.moe * (w.scale*w.mlp(m, rate, n, w.hidden, w.sharedFFN/t, elem) + activation*w.sharedFFN)

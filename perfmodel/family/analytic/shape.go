@@ -43,7 +43,7 @@ func newWork(c *spec.Config, w *work) error {
 		w.moe = float64(m.MoELayers()) / w.layers
 		w.dense -= w.moe
 		w.routed, w.expertIn, w.latentIn = float64(m.Experts), float64(m.ExpertIn()), float64(m.ExpertHidden)
-		w.topK, w.expertFFN = float64(m.ExpertsPerToken), float64(m.ExpertFFN)
+		w.topK, w.imbalance, w.expertFFN = float64(m.ExpertsPerToken), max(m.Imbalance, 1), float64(m.ExpertFFN)
 		w.sharedFFN = float64(m.SharedExperts * m.ExpertFFN)
 	}
 	if m.ActiveParamCount > 0 || m.ParamCount > 0 && m.Experts == 0 {

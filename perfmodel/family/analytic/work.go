@@ -47,6 +47,7 @@ type work struct {
 	dense     float64 // share of layers with a dense MLP
 	moe       float64 // share of layers with routed experts
 	topK      float64
+	imbalance float64 // see spec.Model.Imbalance, at least 1
 	routed    float64 // experts per layer with routed experts
 	expertFFN float64
 	expertIn  float64 // width of the experts' input
@@ -154,7 +155,7 @@ func (w *work) count(l *layer, m *machine, p *spec.Plan) {
 	}
 	if w.moe > 0 {
 		l.forward += w.moe * w.experts(m, p, rate, n, elem)
-		inner += w.moe * (w.topK*w.expertFFN + w.sharedFFN)
+		inner += w.moe * (w.received(p)*w.expertFFN + w.sharedFFN)
 	}
 	l.forward *= w.scale
 	l.forward += float64(p.MicroBatch) * w.tower / (w.layers * t * cp * rate)
@@ -180,7 +181,7 @@ func (w *work) count(l *layer, m *machine, p *spec.Plan) {
 	}
 	w.dispatch(m, p, l, n, elem)
 	w.exchange(m, p, l, n, elem)
-	l.passes += w.moe * m.k.moePasses * elem * n * w.topK * w.expertIn / t / m.mem
+	l.passes += w.moe * m.k.moePasses * elem * n * w.received(p) * w.expertIn / t / m.mem
 	w.recompute(m, p, l, n, elem)
 	l.launch = ((1-w.moe)*m.k.launch[m.stack.launch] + w.moe*m.k.routing[m.stack.routing]) * w.halves
 }
@@ -222,7 +223,7 @@ func (w *work) adapt(m *machine, p *spec.Plan, l *layer, n, elem float64) {
 	}
 	if w.adapter.Has(spec.AdaptMLP) {
 		mlp(w.dense, n, w.hidden, w.ffn/t)
-		mlp(w.moe, n*w.topK/t, w.expertIn, w.expertFFN)
+		mlp(w.moe, n*w.received(p)/t, w.expertIn, w.expertFFN)
 		mlp(w.moe, n, w.hidden, w.sharedFFN/t)
 	}
 	switch w.adapter.Kind {
@@ -264,10 +265,14 @@ func (w *work) mlp(m *machine, rate, n, width, inner, elem float64) float64 {
 	return m.gemm(rate, n, w.up*inner, width, elem) + m.gemm(rate, n, width, inner, elem)
 }
 
+// received returns the copies of tokens that the routed experts of the busiest device receive, over the tokens of a device.
+// The other devices of its group wait for it in the next all-to-all.
+func (w *work) received(p *spec.Plan) float64 { return w.topK * p.Busiest(w.imbalance) }
+
 // experts returns the multiplications of one layer with routed experts. Each device processes its share of the
 // copies of tokens, spread over its experts, as one grouped multiplication.
 func (w *work) experts(m *machine, p *spec.Plan, rate, n, elem float64) float64 {
-	copies := n * w.topK / float64(p.TP)
+	copies := n * w.received(p) / float64(p.TP)
 	held := max(w.routed/float64(max(p.EP, 1)), 1)
 	if p.Precision == spec.FP4 { // Transformer Engine has no grouped multiplications in 4 bits
 		rate, _ = m.matmul(spec.FP8)
@@ -313,13 +318,14 @@ func slowHeads(exps, width float64) float64 {
 }
 
 // dispatch adds the all-to-alls of expert parallelism: two forward and two backward, each with the copies of
-// the device's tokens (Lepikhin et al., "GShard", 2020). DualPipeV hides them like part ep=backward of a stack, whatever the stack.
+// the device's tokens (Lepikhin et al., "GShard", 2020). The busiest device receives more, and sends as many back. DualPipeV
+// hides them like part ep=backward of a stack, whatever the stack.
 func (w *work) dispatch(m *machine, p *spec.Plan, l *layer, n, elem float64) {
 	if w.moe == 0 || p.EP == 1 {
 		return
 	}
 	r := m.ringOf(p.EP, 1)
-	token, exposed := elem*n/float64(p.TP)*w.expertIn, m.stack.exposedEP
+	token, exposed := elem*n/float64(p.TP)*w.expertIn*p.Busiest(w.imbalance), m.stack.exposedEP
 	if p.Schedule == spec.ScheduleDualPipeV {
 		exposed = min(exposed, behindBackward)
 	}

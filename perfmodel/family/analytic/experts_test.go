@@ -1,0 +1,58 @@
+package analytic
+
+import (
+	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/internal/perftest"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// TestImbalance: an imbalance of 1 changes no bit, a larger one takes as much longer as the busiest device has more to do,
+// up to the size of its group. Layers without routed experts, shared experts and models without experts stay as they are.
+func TestImbalance(t *testing.T) {
+	for _, plan := range []spec.Plan{
+		{DP: 8, EP: 8, MicroBatch: 1, AccumSteps: 2, Precision: spec.BF16},
+		{DP: 4, TP: 2, EP: 4, PP: 2, MicroBatch: 2, AccumSteps: 4, ZeRO: 1, Precision: spec.FP8, Recompute: spec.RecomputeFull},
+		{DP: 16, EP: 4, MicroBatch: 1, ZeRO: 1, Precision: spec.BF16, Recompute: spec.RecomputeSelective},
+		{DP: 8, EP: 1, MicroBatch: 1, Precision: spec.BF16},
+	} {
+		for _, stack := range []string{"Megatron Core@0.13", "Megatron Core recompute=moe", "Megatron Core recompute=moe_act dispatch=all-to-all", "Megatron Core activations=offloaded", ""} {
+			for _, adapter := range []string{"none", "lora:16:mlp"} {
+				c := perftest.GPT(plan)
+				c.Model = sparse()
+				c.Model.Experts, c.Model.ExpertFFN, c.Framework = 64, 4096, stack
+				c.Model.Adapter, _ = spec.ParseAdapter(adapter)
+				even := stepSec(t, c)
+				last := even
+				for _, factor := range []float64{1, 1.25, 2, 4, 8, 32} {
+					c.Model.Imbalance = factor
+					sec := stepSec(t, c)
+					more := factor > 1 && factor <= float64(plan.EP)
+					if more != (sec > last) || !more && sec != last {
+						t.Errorf("%s on %q, %s, imbalance %g: %g s, before %g, even %g", plan, stack, adapter, factor, sec, last, even)
+					}
+					last = sec
+				}
+			}
+		}
+	}
+}
+
+// TestImbalanceParts: twice the mean is twice the copies of the routed experts, in multiplications, passes and all-to-alls.
+func TestImbalanceParts(t *testing.T) {
+	k := plain()
+	k.allToAll, k.groupedGEMM, k.groupedHalf = 1, 1, 0
+	c := perftest.GPT(spec.Plan{DP: 8, EP: 8, MicroBatch: 1, Precision: spec.BF16})
+	c.Model, c.Framework = sparse(), "Megatron Core dispatch=all-to-all ep=none"
+	c.Model.Experts = 16
+	of := func(imbalance float64, perToken int) layer {
+		c.Model.Imbalance, c.Model.ExpertsPerToken = imbalance, perToken
+		pr, p := counted(t, k, c)
+		return pr.work.layerOf(&pr.machine, p)
+	}
+	twice, four := of(2, 2), of(1, 4)
+	same(t, "multiplications", twice.forward, four.forward)
+	same(t, "passes", twice.passes, four.passes)
+	same(t, "all-to-alls", twice.ep, four.ep)
+	same(t, "attention", twice.attn, four.attn)
+}
