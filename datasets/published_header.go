@@ -12,7 +12,7 @@ import (
 
 // configColumns are the columns that describe the configuration, and the origin of the row.
 var configColumns = []string{"row_id", "source", "framework", "stack", "adapter", "model", "params_b", "layers", "hidden", "heads",
-	"kv_heads", "head_dim", "ffn", "q_rank", "kv_rank", "experts", "experts_per_token", "expert_ffn", "shared_experts", "dense_layers", "mtp_layers", "vocab", "seq_len", "packed", "imbalance", "config",
+	"kv_heads", "head_dim", "ffn", "q_rank", "kv_rank", "experts", "experts_per_token", "expert_ffn", "shared_experts", "dense_layers", "node_limit", "mtp_layers", "vocab", "seq_len", "packed", "imbalance", "config",
 	"accelerator", "num_nodes", "gpus_per_node", "num_gpus", "network_gbps", "dp", "tp", "pp", "cp", "ep", "vpp", "alone_stage", "schedule", "sp", "zero_stage", "shard", "offload", "recompute",
 	"precision", "micro_batch", "global_batch", "grad_accum", "notes", "source_path", "source_commit", "source_date"}
 

@@ -29,6 +29,7 @@ var shapeColumns = [...]struct {
 	{"expert_ffn", func(m *spec.Model) *int { return &m.ExpertFFN }, true},
 	{"shared_experts", func(m *spec.Model) *int { return &m.SharedExperts }, true},
 	{"dense_layers", func(m *spec.Model) *int { return &m.DenseLayers }, true},
+	{"node_limit", func(m *spec.Model) *int { return &m.NodeLimit }, true},
 	{"mtp_layers", func(m *spec.Model) *int { return &m.MTPLayers }, true},
 	{"vocab", func(m *spec.Model) *int { return &m.Vocab }, false},
 }

@@ -35,7 +35,7 @@ var loadModels = sync.OnceValue(func() *modelTable {
 		}
 		m := modelFromRow(r, n)
 		m.Window, m.WindowLayers, m.MTPLayers = n.int("window"), n.int("window_layers"), n.int("mtp_layers")
-		m.QRank, m.KVRank = n.int("q_rank"), n.int("kv_rank")
+		m.QRank, m.KVRank, m.NodeLimit = n.int("q_rank"), n.int("kv_rank"), n.int("node_limit")
 		t.put(m, n, r.str("notes"))
 	}
 	for _, table := range []string{"more_models.csv", "recent_models.csv"} {
@@ -101,6 +101,7 @@ func hybridFromRow(m *spec.Model, r row) {
 	m.Window, m.WindowLayers = r.int("window"), r.int("window_layers")
 	m.SSMLayers, m.SSMHeads, m.SSMHeadDim = r.int("ssm_layers"), r.int("ssm_heads"), r.int("ssm_head_dim")
 	m.SSMState, m.SSMGroups, m.MLPLayers = r.int("ssm_state"), r.int("ssm_groups"), r.int("mlp_layers")
+	m.NodeLimit = r.int("node_limit")
 	m.ExpertHidden, m.MoEEvery, m.MTPLayers = r.int("expert_hidden"), r.int("moe_every"), r.int("mtp_layers")
 	m.Tower = spec.Tower{
 		Layers: r.int("tower_layers"), Hidden: r.int("tower_hidden"), FFN: r.int("tower_ffn"), Heads: r.int("tower_heads"),

@@ -176,12 +176,23 @@ func (c *config) experts(m *spec.Model) {
 	}
 	m.DenseLayers = c.count(maxLayers, "first_k_dense_replace", "moe_layer_start_index", "moe_layer_num_skipped", "num_dense_layers")
 	c.sparseLayers(m)
+	m.NodeLimit = c.nodeLimit()
 	if shared := c.count(maxWidth, "shared_expert_intermediate_size", "shared_intermediate_size", "share_expert_dim"); shared > 0 && m.ExpertFFN > 0 {
 		m.SharedExperts = max(int(math.Round(float64(shared)/float64(m.ExpertFFN))), 1)
 		if m.SharedExperts*m.ExpertFFN != shared {
 			c.warn("a shared expert of width %d is taken as %d of width %d", shared, m.SharedExperts, m.ExpertFFN)
 		}
 	}
+}
+
+// nodeLimit returns the groups of experts from which those of a token are at most, 0 if from all. DeepSeek-V2 and V3 are
+// trained with the experts of a group on one node.
+func (c *config) nodeLimit() int {
+	groups, chosen := c.count(maxWidth, "n_group", "num_expert_group"), c.count(maxWidth, "topk_group")
+	if chosen >= groups || c.word("topk_method") == "greedy" {
+		return 0
+	}
+	return chosen
 }
 
 // sparseLayers counts the dense layers of networks with experts in every n-th layer, or with a list

@@ -132,6 +132,18 @@ func TestReadAhead(t *testing.T) {
 	}
 }
 
+// TestReadNodeLimit reads the limit on the groups of experts of a token, which DeepSeek-V2 Lite and Kimi K2 do not have.
+func TestReadNodeLimit(t *testing.T) {
+	for text, want := range map[string]int{`"n_group":8,"topk_group":4`: 4, `"n_group":8,"topk_group":3,"topk_method":"group_limited_greedy"`: 3,
+		`"n_group":1,"topk_group":1`: 0, `"n_group":8,"topk_group":8`: 0, `"n_group":8,"topk_group":4,"topk_method":"greedy"`: 0, `"n_group":null,"topk_group":null`: 0} {
+		m, _, err := Read(strings.NewReader(`{"model_type":"deepseek_v3","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":8,"vocab_size":9,
+			"n_routed_experts":64,"num_experts_per_tok":8,"moe_intermediate_size":32,"first_k_dense_replace":1,"intermediate_size":64,"kv_lora_rank":8,"qk_nope_head_dim":8,"qk_rope_head_dim":4,"v_head_dim":8,` + text + "}"))
+		if err != nil || m.NodeLimit != want {
+			t.Errorf("%s: %d nodes, %v, want %d", text, m.NodeLimit, err, want)
+		}
+	}
+}
+
 // shapeOf returns the fields that determine the work per token, with defaults
 // filled in. The vocabulary is left out: training stacks pad it differently.
 func shapeOf(m spec.Model) spec.Model {

@@ -89,6 +89,7 @@ var columns = withParts([]column{
 	flagColumn("model_tower_gated_mlp", "three matrices in its MLP instead of two", func(m *spec.Measurement) *bool { return &m.Config.Model.Tower.GatedMLP }),
 	wholeColumn("model_packed", "tokens", "mean length of the documents that are packed into a sample, null = one document", func(m *spec.Measurement) *int { return &m.Config.Model.Packed }),
 	adapterColumn(),
+	wholeColumn("model_node_limit", "", "nodes on which the experts of a token are at most, null = any number", func(m *spec.Measurement) *int { return &m.Config.Model.NodeLimit }),
 	numberColumn("model_imbalance", "", "tokens that the experts of the busiest device receive, over the mean, null = 1", func(m *spec.Measurement) *float64 { return &m.Config.Model.Imbalance }),
 	numberColumn("model_param_count", "", "published parameter count", func(m *spec.Measurement) *float64 { return &m.Config.Model.ParamCount }),
 	numberColumn("model_active_param_count", "", "published parameter count per token", func(m *spec.Measurement) *float64 { return &m.Config.Model.ActiveParamCount }),

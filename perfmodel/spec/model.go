@@ -72,6 +72,10 @@ type Model struct {
 
 	Tower Tower `json:"tower,omitzero"`
 
+	// NodeLimit is the most nodes on which the experts of one token are (DeepSeek-V2, arXiv 2405.04434, section 2.2.2;
+	// DeepSeek-V3, arXiv 2412.19437, section 2.1.2); 0 = any number.
+	NodeLimit int `json:"node_limit,omitempty"`
+
 	// Imbalance is the number of tokens that the experts of the busiest device of an expert parallel group receive, over the
 	// mean of the group; 0 = 1, all receive as many.
 	Imbalance float64 `json:"imbalance,omitempty"`

@@ -100,6 +100,7 @@ func TestModelValidate(t *testing.T) {
 		"neither layers":         func(m *Model) { m.Layers = 0 },
 		"experts_per_token=9 is": func(m *Model) { m.ExpertsPerToken = 9 },
 		"imbalance=1.5 needs routed experts, and it has none: leave imbalance out": func(m *Model) { m.Experts, m.FFN, m.Imbalance = 0, 8, 1.5 },
+		"node_limit=4 needs routed experts, and it has none: leave node_limit out": func(m *Model) { m.Experts, m.FFN, m.NodeLimit = 0, 8, 4 },
 		"imbalance=0.5 is not in 1..4":                                             func(m *Model) { m.Imbalance = 0.5 },
 		"imbalance=4.5 is not in 1..4":                                             func(m *Model) { m.Imbalance = 4.5 },
 		"imbalance=NaN is not in 1..4":                                             func(m *Model) { m.Imbalance = math.NaN() },

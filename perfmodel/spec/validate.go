@@ -19,7 +19,7 @@ func (m Model) Counts() iter.Seq2[string, int] {
 			{"ssm_head_dim", m.SSMHeadDim}, {"ssm_state", m.SSMState}, {"ssm_groups", m.SSMGroups}, {"mlp_layers", m.MLPLayers},
 			{"experts", m.Experts}, {"experts_per_token", m.ExpertsPerToken}, {"expert_ffn", m.ExpertFFN},
 			{"shared_experts", m.SharedExperts}, {"dense_layers", m.DenseLayers}, {"moe_every", m.MoEEvery},
-			{"expert_hidden", m.ExpertHidden}, {"mtp_layers", m.MTPLayers}, {"packed", m.Packed},
+			{"expert_hidden", m.ExpertHidden}, {"mtp_layers", m.MTPLayers}, {"node_limit", m.NodeLimit}, {"packed", m.Packed},
 			{"tower.layers", m.Tower.Layers}, {"tower.hidden", m.Tower.Hidden}, {"tower.ffn", m.Tower.FFN}, {"tower.heads", m.Tower.Heads},
 			{"tower.tokens", m.Tower.Tokens}, {"tower.projector", m.Tower.Projector}} {
 			if !yield(f.name, f.v) {
@@ -61,6 +61,9 @@ func (m Model) Validate() error {
 	}
 	if m.Experts > 0 && (m.ExpertsPerToken <= 0 || m.ExpertsPerToken > m.Experts) {
 		return fmt.Errorf("spec: model %s: experts_per_token=%d is not in 1..%d", m.Name, m.ExpertsPerToken, m.Experts)
+	}
+	if m.NodeLimit > 0 && m.Experts == 0 {
+		return fmt.Errorf("spec: model %s: node_limit=%d needs routed experts, and it has none: leave node_limit out", m.Name, m.NodeLimit)
 	}
 	if err := m.CheckImbalance(); err != nil {
 		return err

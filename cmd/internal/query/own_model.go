@@ -40,6 +40,7 @@ var ModelCounts = []ModelCount{
 	{"expert-ffn", "inner width of one expert", "ffn", 1 << 20, func(m *spec.Model) *int { return &m.ExpertFFN }},
 	{"shared-experts", "experts that every token visits", "none", 1 << 20, func(m *spec.Model) *int { return &m.SharedExperts }},
 	{"expert-hidden", "width to which tokens are projected before routed experts", "hidden", 1 << 20, func(m *spec.Model) *int { return &m.ExpertHidden }},
+	{"node-limit", "nodes on which the experts of a token are at most", "none", 1 << 20, func(m *spec.Model) *int { return &m.NodeLimit }},
 	{"mtp-layers", "modules for multi-token prediction", "none", 1 << 12, func(m *spec.Model) *int { return &m.MTPLayers }},
 	{"sliding-window", "tokens that a layer with a sliding window sees", "none", 1 << 26, func(m *spec.Model) *int { return &m.Window }},
 	{"sliding-window-layers", "layers with the window", "all with sliding-window, else none", 1 << 12, func(m *spec.Model) *int { return &m.WindowLayers }},

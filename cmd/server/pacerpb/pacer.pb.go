@@ -1277,6 +1277,7 @@ type Model struct {
 	Window           *int32                 `protobuf:"varint,35,opt,name=window,proto3,oneof" json:"window,omitempty"`
 	WindowLayers     *int32                 `protobuf:"varint,36,opt,name=window_layers,json=windowLayers,proto3,oneof" json:"window_layers,omitempty"`
 	Imbalance        *float64               `protobuf:"fixed64,37,opt,name=imbalance,proto3,oneof" json:"imbalance,omitempty"`
+	NodeLimit        *int32                 `protobuf:"varint,38,opt,name=node_limit,json=nodeLimit,proto3,oneof" json:"node_limit,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -1566,6 +1567,13 @@ func (x *Model) GetWindowLayers() int32 {
 func (x *Model) GetImbalance() float64 {
 	if x != nil && x.Imbalance != nil {
 		return *x.Imbalance
+	}
+	return 0
+}
+
+func (x *Model) GetNodeLimit() int32 {
+	if x != nil && x.NodeLimit != nil {
+		return *x.NodeLimit
 	}
 	return 0
 }
@@ -3354,7 +3362,7 @@ const file_pacer_proto_rawDesc = "" +
 	"\r_scale_up_bpsB\r\n" +
 	"\v_tf32_flopsB\t\n" +
 	"\a_vendorB\b\n" +
-	"\x06_watts\"\x8b\x0e\n" +
+	"\x06_watts\"\xbe\x0e\n" +
 	"\x05Model\x121\n" +
 	"\x12active_param_count\x18\x01 \x01(\x01H\x00R\x10activeParamCount\x88\x01\x01\x12\x1d\n" +
 	"\aadapter\x18\x02 \x01(\tH\x01R\aadapter\x88\x01\x01\x12&\n" +
@@ -3401,7 +3409,9 @@ const file_pacer_proto_rawDesc = "" +
 	"\x05vocab\x18\" \x01(\x05H R\x05vocab\x88\x01\x01\x12\x1b\n" +
 	"\x06window\x18# \x01(\x05H!R\x06window\x88\x01\x01\x12(\n" +
 	"\rwindow_layers\x18$ \x01(\x05H\"R\fwindowLayers\x88\x01\x01\x12!\n" +
-	"\timbalance\x18% \x01(\x01H#R\timbalance\x88\x01\x01B\x15\n" +
+	"\timbalance\x18% \x01(\x01H#R\timbalance\x88\x01\x01\x12\"\n" +
+	"\n" +
+	"node_limit\x18& \x01(\x05H$R\tnodeLimit\x88\x01\x01B\x15\n" +
 	"\x13_active_param_countB\n" +
 	"\n" +
 	"\b_adapterB\x0f\n" +
@@ -3446,7 +3456,8 @@ const file_pacer_proto_rawDesc = "" +
 	"\a_windowB\x10\n" +
 	"\x0e_window_layersB\f\n" +
 	"\n" +
-	"_imbalance\"\x88\x01\n" +
+	"_imbalanceB\r\n" +
+	"\v_node_limit\"\x88\x01\n" +
 	"\rInfeasibleRow\x12+\n" +
 	"\anearest\x18\x01 \x01(\v2\x11.pacer.v1.PlanRowR\anearest\x12+\n" +
 	"\x06remedy\x18\x02 \x01(\v2\x13.pacer.v1.RemedyRowR\x06remedy\x12\x15\n" +

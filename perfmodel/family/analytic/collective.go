@@ -96,13 +96,14 @@ func (m *machine) copies(n, k float64) float64 {
 	return k
 }
 
-// remoteCopies returns the expected number of copies of a token that leave its domain.
-func (m *machine) remoteCopies(r ring, k float64) float64 {
+// remoteCopies returns the expected number of copies of a token that leave its domain. Its experts are on at most that many
+// domains, all sets of them equally likely, and in a set spread evenly. So that many places take the part of all.
+func (m *machine) remoteCopies(r ring, domains, k float64) float64 {
 	q := r.n / r.inner
 	if q <= 1 {
 		return 0
 	}
-	return m.copies(q, k) * (1 - 1/q)
+	return m.copies(min(q, domains), k) * (1 - 1/q)
 }
 
 // sendSec returns the time of sending bytes to the next pipeline stage: over the network, shared by that many

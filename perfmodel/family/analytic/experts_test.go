@@ -1,6 +1,8 @@
 package analytic
 
 import (
+	"fmt"
+	"math"
 	"testing"
 
 	"github.com/pacer-ml/pacer/perfmodel/internal/perftest"
@@ -55,4 +57,35 @@ func TestImbalanceParts(t *testing.T) {
 	same(t, "passes", twice.passes, four.passes)
 	same(t, "all-to-alls", twice.ep, four.ep)
 	same(t, "attention", twice.attn, four.attn)
+}
+
+// TestNodeLimit: with dispatch=per-node a token goes to the nodes of its experts, no more than the limit. A limit of all nodes
+// of the group, and one on dispatch to each expert, change no bit.
+func TestNodeLimit(t *testing.T) {
+	k := plain()
+	k.allToAll = 1
+	of := func(limit, ep int, dispatch string) float64 {
+		c := perftest.GPT(spec.Plan{DP: 64, EP: ep, MicroBatch: 1, Precision: spec.BF16})
+		c.Model = sparse()
+		c.Model.Experts, c.Model.ExpertsPerToken, c.Model.NodeLimit = 64, 8, limit
+		c.Link.InterBps, c.Framework = 1e9, "Megatron Core ep=none dispatch="+dispatch // bound by the network
+		pr, p := counted(t, k, c)
+		return pr.work.layerOf(&pr.machine, p).ep
+	}
+	free, last := of(0, 64, "per-node"), 0.0
+	for limit := 1; limit <= 10; limit++ {
+		got, m := of(limit, 64, "per-node"), float64(min(limit, 8))
+		nodes := m * (1 - math.Pow(1-1/m, 8)) // of eight experts on m nodes
+		same(t, fmt.Sprintf("%d nodes", limit), got, nodes*4*(7./8)*8*2*2048*1024/1e9)
+		if got < last || limit >= 8 && got != free || nodes > m {
+			t.Errorf("limit %d: %g s on %g nodes, with one less %g, without a limit %g", limit, got, nodes, last, free)
+		}
+		last = got
+		if each := of(limit, 64, "all-to-all"); each != of(0, 64, "all-to-all") {
+			t.Errorf("limit %d changes the dispatch to each expert: %g s", limit, each)
+		}
+		if inside := of(limit, 8, "per-node"); inside != of(0, 8, "per-node") {
+			t.Errorf("limit %d changes a group on one node: %g s", limit, inside)
+		}
+	}
 }

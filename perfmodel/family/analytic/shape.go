@@ -2,6 +2,7 @@ package analytic
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
@@ -45,6 +46,9 @@ func newWork(c *spec.Config, w *work) error {
 		w.routed, w.expertIn, w.latentIn = float64(m.Experts), float64(m.ExpertIn()), float64(m.ExpertHidden)
 		w.topK, w.imbalance, w.expertFFN = float64(m.ExpertsPerToken), max(m.Imbalance, 1), float64(m.ExpertFFN)
 		w.sharedFFN = float64(m.SharedExperts * m.ExpertFFN)
+		if w.nodes = math.Inf(1); m.NodeLimit > 0 {
+			w.nodes = float64(m.NodeLimit)
+		}
 	}
 	if m.ActiveParamCount > 0 || m.ParamCount > 0 && m.Experts == 0 {
 		w.scale = publishedScale(m)

@@ -48,6 +48,7 @@ type work struct {
 	moe       float64 // share of layers with routed experts
 	topK      float64
 	imbalance float64 // see spec.Model.Imbalance, at least 1
+	nodes     float64 // that the experts of a token are on at most, see spec.Model.NodeLimit; infinite without a limit
 	routed    float64 // experts per layer with routed experts
 	expertFFN float64
 	expertIn  float64 // width of the experts' input
@@ -329,7 +330,7 @@ func (w *work) dispatch(m *machine, p *spec.Plan, l *layer, n, elem float64) {
 	if p.Schedule == spec.ScheduleDualPipeV {
 		exposed = min(exposed, behindBackward)
 	}
-	l.ep = w.moe * 4 * m.k.allToAll * exposed * m.allToAllSec(r, token*m.copies(r.n, w.topK), token*m.remoteCopies(r, w.topK))
+	l.ep = w.moe * 4 * m.k.allToAll * exposed * m.allToAllSec(r, token*m.copies(min(r.n, w.nodes*r.inner), w.topK), token*m.remoteCopies(r, w.nodes, w.topK))
 }
 
 // exchange adds the traffic of context parallelism: of keys and values with CP-1 neighbours, once forward and twice backward,

@@ -560,6 +560,7 @@ class Model(TypedDict):
     moe_every: NotRequired[int]
     mtp_layers: NotRequired[int]
     name: str
+    node_limit: NotRequired[int]
     packed: NotRequired[int]
     param_count: NotRequired[float]
     q_rank: NotRequired[int]
@@ -603,6 +604,7 @@ class ModelEntry(TypedDict):
     moe_every: NotRequired[int]
     mtp_layers: NotRequired[int]
     name: str
+    node_limit: NotRequired[int]
     note: NotRequired[str]
     packed: NotRequired[int]
     param_count: NotRequired[float]
