@@ -266,7 +266,7 @@ func TestAnalyticPreparedIsPredict(t *testing.T) {
 				for _, seq := range []int{own, 512, 0, 6000} {
 					c.SeqLen = seq
 					want, wrong := (&Model{}).Predict(context.Background(), c)
-					want.MemoryBytes = 0
+					want.MemoryBytes, want.AllocatedBytes, want.ReservedBytes = 0, 0, 0
 					for name, predict := range map[string]func() (spec.Prediction, error){
 						"prepared": func() (spec.Prediction, error) { return f.Predict(c.Plan, seq) },
 						"fixed":    func() (spec.Prediction, error) { return fixed(seq) },
