@@ -94,6 +94,7 @@ class CalibrateNextRequest(TypedDict):
     family: NotRequired[str]
     framework: NotRequired[str]
     global_batch: NotRequired[int]
+    imbalance: NotRequired[float]
     inter_node_gbps: NotRequired[float]
     intra_node_gbytes: NotRequired[float]
     model: str
