@@ -1,6 +1,7 @@
 package standby
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"net"
@@ -30,7 +31,7 @@ func TestServe(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		client := &http.Client{Transport: &http.Transport{Dial: func(string, string) (net.Conn, error) { return net.Dial(network, l.Addr().String()) }}, Timeout: 10 * time.Second}
+		client := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial(network, l.Addr().String()) }}, Timeout: 10 * time.Second}
 		ask := func(method, path, token string) (int, string, http.Header) {
 			t.Helper()
 			r, err := http.NewRequest(method, "http://localhost"+path, strings.NewReader(""))
