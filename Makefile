@@ -24,7 +24,7 @@ CLUSTERS := ^TestE2E(Slurm|Kubernetes|Kueue|SSH|WatchNodes)
 # tests and four fifths of the draws of random tests, of the scheduler 5. All of them run in unit.
 RACE       ?= ./planner/remote ./profiler ./profiler/device ./profiler/executor ./profiler/runner ./cmd/server ./cmd/server/access \
 	./cmd/server/limits ./cmd/server/simqueue ./scheduler/learn ./scheduler/live ./scheduler/live/recording ./scheduler/policy/synth
-CONCURRENT := Concurrent|Parallel|OneAtATime|CloseWaits|Backup|Runner|Synth|^Test(Conformance|Scenarios)$$/^synth$$
+CONCURRENT := Concurrent|Parallel|OneAtATime|CloseWaits|Backup|Verify|Runner|Synth|^Test(Conformance|Scenarios)$$/^synth$$
 RACE_SOME  ?= ./perfmodel/atomicfile ./perfmodel/family/analytic ./perfmodel/registry ./planner ./profiler/store \
 	./profiler/worker ./scheduler/internal/lp ./scheduler/policy/builtin ./scheduler/study
 

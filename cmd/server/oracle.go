@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -142,11 +143,15 @@ func checkPlan(field string, p spec.Plan) error {
 // interconnect or shape.
 func checkFigures(m *spec.Model, a *spec.Accelerator, l spec.Link, shape *spec.Shape) error {
 	for name, n := range m.Counts() {
-		if err := checkCount(name, n); err != nil {
+		most := maxCount
+		if name == "tower.projector" { // parameters, which nothing multiplies
+			most = math.MaxInt32
+		}
+		if err := checkCount(name, n, most); err != nil {
 			return err
 		}
 	}
-	if err := checkCount("cpus", shape.CPUs); err != nil {
+	if err := checkCount("cpus", shape.CPUs, maxCount); err != nil {
 		return err
 	}
 	if err := query.CheckFigures(a); err != nil {
@@ -164,9 +169,9 @@ func checkFigures(m *spec.Model, a *spec.Accelerator, l spec.Link, shape *spec.S
 	return checkShape(shape)
 }
 
-func checkCount(name string, n int) error {
-	if n < 0 || n > maxCount {
-		return &query.FieldError{Field: name, Value: n, Why: fmt.Sprintf("is not in 0..%d", maxCount)}
+func checkCount(name string, n, most int) error {
+	if n < 0 || n > most {
+		return &query.FieldError{Field: name, Value: n, Why: fmt.Sprintf("is not in 0..%d", most)}
 	}
 	return nil
 }

@@ -56,6 +56,7 @@ type CheckRequest struct {
 	Format          string            `json:"format,omitempty"`
 	Framework       string            `json:"framework,omitempty"`
 	GlobalBatch     int               `json:"global_batch,omitempty"`
+	Imbalance       float64           `json:"imbalance,omitempty"`
 	InterNodeGbps   float64           `json:"inter_node_gbps,omitempty"`
 	IntraNodeGbytes float64           `json:"intra_node_gbytes,omitempty"`
 	MeasuredS       float64           `json:"measured_s,omitempty"`
@@ -132,6 +133,7 @@ type CurveRequest struct {
 	Framework       string       `json:"framework,omitempty"`
 	GlobalBatch     int          `json:"global_batch,omitempty"`
 	HostGib         []float64    `json:"host_gib,omitempty"`
+	Imbalance       float64      `json:"imbalance,omitempty"`
 	InitialBatch    int          `json:"initial_batch,omitempty"`
 	InterNodeGbps   float64      `json:"inter_node_gbps,omitempty"`
 	IntraNodeGbytes float64      `json:"intra_node_gbytes,omitempty"`

@@ -36,6 +36,7 @@ type FitCheckRequest struct {
 	Family          string       `json:"family,omitempty"`
 	Framework       string       `json:"framework,omitempty"`
 	GlobalBatch     int          `json:"global_batch,omitempty"`
+	Imbalance       float64      `json:"imbalance,omitempty"`
 	InterNodeGbps   float64      `json:"inter_node_gbps,omitempty"`
 	IntraNodeGbytes float64      `json:"intra_node_gbytes,omitempty"`
 	Model           string       `json:"model"`

@@ -79,6 +79,7 @@ type Model struct {
 	HeadDim          int     `json:"head_dim,omitempty"`
 	Heads            int     `json:"heads,omitempty"`
 	Hidden           int     `json:"hidden,omitempty"`
+	Imbalance        float64 `json:"imbalance,omitempty"`
 	Kind             string  `json:"kind,omitempty"`
 	KVHeads          int     `json:"kv_heads,omitempty"`
 	KVRank           int     `json:"kv_rank,omitempty"`
@@ -87,6 +88,7 @@ type Model struct {
 	MoeEvery         int     `json:"moe_every,omitempty"`
 	MtpLayers        int     `json:"mtp_layers,omitempty"`
 	Name             string  `json:"name"`
+	NodeLimit        int     `json:"node_limit,omitempty"`
 	Packed           int     `json:"packed,omitempty"`
 	ParamCount       float64 `json:"param_count,omitempty"`
 	QRank            int     `json:"q_rank,omitempty"`
@@ -121,6 +123,7 @@ type ModelEntry struct {
 	HeadDim          int      `json:"head_dim,omitempty"`
 	Heads            int      `json:"heads,omitempty"`
 	Hidden           int      `json:"hidden,omitempty"`
+	Imbalance        float64  `json:"imbalance,omitempty"`
 	Kind             string   `json:"kind,omitempty"`
 	KVHeads          int      `json:"kv_heads,omitempty"`
 	KVRank           int      `json:"kv_rank,omitempty"`
@@ -130,6 +133,7 @@ type ModelEntry struct {
 	MoeEvery         int      `json:"moe_every,omitempty"`
 	MtpLayers        int      `json:"mtp_layers,omitempty"`
 	Name             string   `json:"name"`
+	NodeLimit        int      `json:"node_limit,omitempty"`
 	Note             string   `json:"note,omitempty"`
 	Packed           int      `json:"packed,omitempty"`
 	ParamCount       float64  `json:"param_count,omitempty"`
@@ -214,6 +218,7 @@ type NearestRequest struct {
 	Family          string       `json:"family,omitempty"`
 	Framework       string       `json:"framework,omitempty"`
 	GlobalBatch     int          `json:"global_batch,omitempty"`
+	Imbalance       float64      `json:"imbalance,omitempty"`
 	InterNodeGbps   float64      `json:"inter_node_gbps,omitempty"`
 	IntraNodeGbytes float64      `json:"intra_node_gbytes,omitempty"`
 	Model           string       `json:"model"`

@@ -38,6 +38,7 @@ type PlanRequest struct {
 	Framework         string       `json:"framework,omitempty"`
 	From              string       `json:"from,omitempty"`
 	GlobalBatch       int          `json:"global_batch,omitempty"`
+	Imbalance         float64      `json:"imbalance,omitempty"`
 	InPlace           bool         `json:"in_place,omitempty"`
 	InitialBatch      int          `json:"initial_batch,omitempty"`
 	InterNodeGbps     float64      `json:"inter_node_gbps,omitempty"`
@@ -151,6 +152,7 @@ type PredictRequest struct {
 	Family          string       `json:"family,omitempty"`
 	Framework       string       `json:"framework,omitempty"`
 	GlobalBatch     int          `json:"global_batch,omitempty"`
+	Imbalance       float64      `json:"imbalance,omitempty"`
 	InterNodeGbps   float64      `json:"inter_node_gbps,omitempty"`
 	IntraNodeGbytes float64      `json:"intra_node_gbytes,omitempty"`
 	Model           string       `json:"model"`
@@ -245,6 +247,7 @@ type RecommendRequest struct {
 	Framework       string       `json:"framework,omitempty"`
 	GlobalBatch     int          `json:"global_batch,omitempty"`
 	Have            string       `json:"have"`
+	Imbalance       float64      `json:"imbalance,omitempty"`
 	InterNodeGbps   float64      `json:"inter_node_gbps,omitempty"`
 	IntraNodeGbytes float64      `json:"intra_node_gbytes,omitempty"`
 	MaxMicroBatch   int          `json:"max_micro_batch,omitempty"`
