@@ -73,9 +73,9 @@ func (r *publishedRow) printedRates() (out []printedRate) {
 	case "tflop/s/gpu", "tflops/s/gpu", "tflops/gpu", "tflop/s", "tflops":
 		add("throughput_value")
 	}
-	if share := r.Float("mfu"); share > 0 {
-		c := &r.m.Config
-		peaks := []float64{c.Accelerator.Peak(c.Plan.Precision), c.Accelerator.Peak(spec.BF16)}
+	c := &r.m.Config
+	peaks := []float64{c.Accelerator.Peak(c.Plan.Precision), c.Accelerator.Peak(spec.BF16)}
+	if share := r.Float("mfu"); share > 0 && slices.Min(peaks) > 0 {
 		out = append(out, printedRate{"mfu", share * slices.Min(peaks), share * slices.Max(peaks), share})
 	}
 	return out

@@ -43,4 +43,9 @@ func TestRowsContradictory(t *testing.T) {
 			t.Errorf("%s: %q, want %q", cells, got, want)
 		}
 	}
+	// A device without a known peak rate: an mfu says nothing about the step time.
+	rows, bad := readRows(t, "my.csv", head+"x,FooChip 9000,8,Llama3-8B,bf16,none,1,64,8192,,20,,,,0.4,\n", true)
+	if len(bad) != 0 || len(rows) != 1 || strings.Contains(rows[0].Measurement.DoubtReason(), "mfu") {
+		t.Errorf("unknown device: %q, %+v", bad, rows)
+	}
 }

@@ -88,7 +88,7 @@ func (r *run) sameStack(row spec.Measurement) error {
 // trainedNetwork returns m without the fields that do not change the trained network.
 func trainedNetwork(m spec.Model) spec.Model {
 	m.KVHeads, m.HeadDim = m.KV(), m.Head()
-	m.SeqLen, m.ParamCount, m.ActiveParamCount, m.FLOPsPerSample, m.Imbalance = 0, 0, 0, 0, 0
+	m.SeqLen, m.ParamCount, m.ActiveParamCount, m.FLOPsPerSample, m.Imbalance, m.NodeLimit = 0, 0, 0, 0, 0, 0
 	return m
 }
 

@@ -70,7 +70,7 @@ func TestBadInput(t *testing.T) {
 		{"/v1/predict", `{` + known + `,"plan":"dp=8","network":{"name":"x","kind":"decoder","layers":32,"hidden":4096,"ffn":14336,"heads":32,"vocab":32000,"seq_len":4096,"experts":8,"experts_per_token":2,"expert_ffn":1024,"moe_every":2}}`,
 			422, `moe_every=2 of 32 layers needs dense_layers=16, not 0`},
 		{"/v1/predict", `{` + known + `,"plan":"dp=8","device":{"name":"x","bf16_flops":1e14}}`, 422, `accelerator x: memory 0 B`},
-		{"/v1/predict", `{"model":"llama3-8b","accelerator":"3xh100","plan":"dp=8"}`, 422, `begins with 3 devices, but the request is for 8 and a node has 8`},
+		{"/v1/predict", `{"model":"llama3-8b","accelerator":"3xh100","plan":"dp=8"}`, 422, `names 3 devices, but the request is for 8 and a node has 8`},
 		{"/v1/plan", `{"model":"llama3-8b","accelerator":"3xh100","devices":8,"global_batch":8}`, 422, `"body.accelerator","value":"3xh100"`},
 		{"/v1/fit-check", `{"model":"llama3-8b","accelerator":"3xh100","devices":8,"global_batch":8}`, 422, `"body.accelerator","value":"3xh100"`},
 		{"/v1/curve", `{"model":"llama3-8b","accelerator":"3xh100","max_devices":8,"global_batch":8}`, 422, `"body.accelerator","value":"3xh100"`},

@@ -36,6 +36,7 @@ func TestLayersByStage(t *testing.T) {
 		{spec.Plan{PP: 8}, []float64{2, 1, 0, 0, 0, 0, 0, 0}},
 		{spec.Plan{PP: 4, VirtualStages: 4}, []float64{1, 1, 1, 0}},
 		{spec.Plan{PP: 4, Schedule: spec.ScheduleZBV}, []float64{2, 1, 0, 0}},
+		{spec.Plan{PP: 4, AccumSteps: 8, Schedule: spec.ScheduleDualPipeV}, []float64{2, 1, 0, 0}},
 	} {
 		p := c.plan.Normal()
 		for stage, want := range c.dense {

@@ -165,6 +165,7 @@ func TestOffloadedExperts(t *testing.T) {
 		{"core", spec.Plan{Recompute: spec.RecomputeSelective}, n * 2 * 2 * (h + 3*512)},
 		{"moe_act", spec.Plan{Recompute: spec.RecomputeSelective}, n * 2 * 2 * (h + 2*512)},
 		{"moe", spec.Plan{Recompute: spec.RecomputeSelective}, 0},
+		{"operators", spec.Plan{Recompute: spec.RecomputeSelective}, 0},
 		{"core", spec.Plan{Recompute: spec.RecomputeFull}, 0},
 	} {
 		c.plan.MicroBatch, c.plan.Precision = 1, spec.BF16

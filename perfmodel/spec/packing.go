@@ -15,11 +15,13 @@ func (m Model) WithPacked(tokens int) Model {
 	return m
 }
 
-// Plain returns m without packing and adapter, with the name that it had before WithPacked and Adapted.
+// Plain returns m without packing, adapter and imbalance, with the name that it had before WithImbalance, WithPacked and
+// Adapted.
 func (m Model) Plain() Model {
+	m.Name = strings.TrimSuffix(m.Name, Model{}.WithImbalance(m.Imbalance).Name)
 	m.Name = strings.TrimSuffix(m.Name, fmt.Sprintf(" (packed=%d)", m.Packed))
 	m.Name = strings.TrimSuffix(m.Name, " ("+m.Adapter.String()+")")
-	m.Packed, m.Adapter = 0, Adapter{}
+	m.Packed, m.Adapter, m.Imbalance = 0, Adapter{}, 0
 	return m
 }
 

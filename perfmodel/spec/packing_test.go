@@ -34,9 +34,10 @@ func TestPackedScores(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range []spec.Model{whole, whole.WithPacked(96), whole.Adapted(lora), whole.Adapted(lora).WithPacked(96)} {
+	for _, m := range []spec.Model{whole, whole.WithPacked(96), whole.Adapted(lora), whole.Adapted(lora).WithPacked(96),
+		whole.WithImbalance(1.5), whole.Adapted(lora).WithPacked(96).WithImbalance(1.25)} {
 		if plain := m.Plain(); plain != whole {
-			t.Errorf("%s is %+v without packing and adapter", m.Name, plain)
+			t.Errorf("%s is %+v without packing, adapter and imbalance", m.Name, plain)
 		}
 	}
 	if m := whole.WithPacked(0); m != whole {

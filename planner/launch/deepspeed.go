@@ -32,9 +32,9 @@ var deepspeedSettings = []setting{
 	{part: "gradients", value: stack.FP32},
 	{part: "gradients", value: stack.Half, when: sharded},
 	{part: "reduce", value: stack.FP32, text: "communication_data_type"},
-	{part: "overlap", text: "overlap_comm", when: func(c *spec.Config, p *stack.Parts) bool {
-		return c.Plan.ZeRO == 3 || c.Plan.ZeRO > 0 && p.Overlap == stack.Backward
-	}},
+	{part: "overlap", value: stack.Backward, text: "overlap_comm", when: sharded},
+	{part: "overlap", text: "overlap_comm", when: func(c *spec.Config, _ *stack.Parts) bool { return c.Plan.ZeRO == 3 }},
+	{part: "overlap", text: "overlap_comm", when: sharded, note: "overlap_comm can hide traffic that the prediction has in full: --stack overlap=backward predicts it hidden"},
 	{part: "overlap", value: stack.None},
 }
 

@@ -20,6 +20,9 @@ func TestStackIsFollowed(t *testing.T) {
 	}{
 		{"megatron", "Mixtral-8x7B", "H100", moe, "", []string{deepEP, "--moe-permute-fusion\n", "--moe-router-fusion\n", "--cross-entropy-loss-fusion\n"}, []string{"alltoall", "--attention-backend"}, ""},
 		{"megatron", "Mixtral-8x7B", "GB200", moe, "", []string{"flex\n  --moe-flex-dispatcher-backend hybridep\n"}, []string{"deepep"}, ""},
+		{"megatron", "Mixtral-8x7B", "MI300X", moe, "", []string{allToAll}, []string{"deepep", "flex"}, ""},
+		{"megatron", "DeepSeek-V3", "H100", "dp=64,ep=64,zero=1,precision=bf16", "", []string{"--moe-router-num-groups 8\n  --moe-router-group-topk 4\n"}, nil, ""},
+		{"megatron", "DeepSeek-V3", "H100", "dp=64,ep=32,zero=1,precision=bf16", "", nil, []string{"group-topk"}, ""}, // four nodes
 		{"megatron", "Mixtral-8x7B", "H100", moe, core + " dispatch=all-to-all routing=plain loss=parallel", []string{allToAll}, []string{"deepep", "fusion"}, ""},
 		{"megatron", "Mixtral-8x7B", "H100", "dp=64,zero=1,precision=bf16", "", []string{allToAll}, []string{"deepep"}, ""}, // one rank has all experts
 		{"megatron", "Mixtral-8x7B", "H100", moe, core + " routing=graphs loss=chunked", nil, []string{"fusion"}, "loss=chunked, routing=graphs"},
@@ -51,7 +54,7 @@ func TestStackIsFollowed(t *testing.T) {
 		{"torchtitan", "Llama3-8B", "H100", "dp=64,zero=3,precision=bf16", "torchtitan@2025-10 launch=eager loss=plain", nil, []string{"[compile]"}, ""},
 		{"torchtitan", "Llama3-8B", "H100", "dp=16,tp=4,sp=1,zero=3,precision=bf16", "torchtitan@2025-10 tp=async optimizer=muon", []string{"enable_async_tensor_parallel = true\n"}, nil, "optimizer=muon"},
 		{"torchtitan", "Llama3-8B", "H100", "dp=16,pp=4,ga=16,zero=1,schedule=zb-v,precision=bf16", "", nil, []string{"[compile]"}, "launch=compiled, loss=compiled"},
-		{"deepspeed", "Llama3-8B", "H100", "dp=64,zero=2,precision=bf16", "", []string{`"grad_accum_dtype": "fp32"`}, []string{"overlap_comm", "communication_data_type"}, ""},
+		{"deepspeed", "Llama3-8B", "H100", "dp=64,zero=2,precision=bf16", "", []string{`"grad_accum_dtype": "fp32"`, `"overlap_comm": true`}, []string{"communication_data_type"}, ""},
 		{"deepspeed", "Llama3-8B", "H100", "dp=64,zero=2,precision=bf16", "DeepSpeed@0.18 overlap=backward reduce=fp32 gradients=16bit", []string{`"overlap_comm": true`, `"communication_data_type": "fp32"`}, []string{"grad_accum_dtype"}, ""},
 		{"deepspeed", "Llama3-8B", "H100", "dp=64,precision=bf16", "DeepSpeed@0.18 overlap=backward", nil, []string{"overlap_comm"}, "overlap=backward"},
 		{"deepspeed", "Llama3-8B", "H100", "dp=64,zero=3,precision=bf16", "", []string{`"overlap_comm": true`}, nil, ""},

@@ -191,6 +191,9 @@ func megatronPlan(c *spec.Config, parts *stack.Parts) [][]string {
 		if p.Precision == spec.BF16 || p.Precision == spec.FP8 {
 			a = append(a, []string{"--moe-grouped-gemm"})
 		}
+		if m, nodes := &c.Model, p.EP/max(c.Shape.Most(), 1); m.NodeLimit > 0 && nodes > m.NodeLimit && p.EP%c.Shape.Most() == 0 && m.Experts%nodes == 0 {
+			a = append(a, []string{"--moe-router-num-groups", itoa(nodes)}, []string{"--moe-router-group-topk", itoa(m.NodeLimit)}) // groups are nodes
+		}
 		if p.EP == 1 {
 			a = append(a, []string{"--moe-token-dispatcher-type", "alltoall"})
 		}

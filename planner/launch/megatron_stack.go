@@ -54,8 +54,10 @@ var megatronSettings = []setting{
 	}},
 	{part: "dispatch", value: stack.AllToAll, text: "--moe-token-dispatcher-type alltoall"},
 	{part: "dispatch", value: stack.PerNode, text: "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep --moe-router-dtype fp32",
-		when: func(c *spec.Config, _ *stack.Parts) bool { return c.Accelerator.ScaleUpDomain() > 0 }},
-	{part: "dispatch", value: stack.PerNode, text: "--moe-token-dispatcher-type flex --moe-enable-deepep --moe-router-dtype fp32"},
+		when: func(c *spec.Config, p *stack.Parts) bool { return onNVIDIA(c, p) && c.Accelerator.ScaleUpDomain() > 0 }, note: deepEP},
+	{part: "dispatch", value: stack.PerNode, text: "--moe-token-dispatcher-type flex --moe-enable-deepep --moe-router-dtype fp32", when: onNVIDIA, note: deepEP},
+	{part: "dispatch", value: stack.PerNode, text: "--moe-token-dispatcher-type alltoall",
+		note: "the prediction sends a token once to each node (dispatch=per-node), which DeepEP does on NVIDIA's devices: the file sends it to each expert"},
 	{part: "routing", value: stack.Plain},
 	{part: "routing", value: stack.Fused, text: "--moe-permute-fusion --moe-router-fusion"},
 	{part: "sends", value: stack.After, text: "--no-overlap-p2p-communication"},
@@ -68,6 +70,12 @@ var megatronSettings = []setting{
 }
 
 const offloadsFrom = "--fine-grained-activation-offloading is an argument of Megatron-LM core 0.16 and later"
+
+const deepEP = "tokens are sent by the package DeepEP (github.com/deepseek-ai/DeepEP): where it is not installed, change the file to --moe-token-dispatcher-type alltoall and predict with --stack dispatch=all-to-all"
+
+func onNVIDIA(c *spec.Config, _ *stack.Parts) bool {
+	return c.Accelerator.Vendor == "NVIDIA" || c.Accelerator.Vendor == ""
+}
 
 func notLatent(c *spec.Config, _ *stack.Parts) bool { return c.Model.KVRank == 0 }
 func inFP16(c *spec.Config, _ *stack.Parts) bool    { return c.Plan.Precision == spec.FP16 }

@@ -265,5 +265,5 @@ func (r *Resolved) On(q *Request, devices int) error {
 		return nil
 	}
 	return &FieldError{Field: "accelerator", Value: q.Accelerator,
-		Why: fmt.Sprintf("begins with %d devices, but the request is for %d and a node has %d: leave the number out, or change {per_node}", n, devices, r.PerNode)}
+		Why: fmt.Sprintf("names %d devices, but the request is for %d and a node has %d: leave the number out, or change {per_node}", n, devices, r.PerNode)}
 }

@@ -39,3 +39,23 @@ func TestTimeFromStart(t *testing.T) {
 		}
 	})
 }
+
+// TestKeysOfClients: the same key of another client is another simulation.
+func TestKeysOfClients(t *testing.T) {
+	fitted, err := registry.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := New(&Options{Resolver: &query.Resolver{Fitted: fitted, Read: func(func(reader.Store) error) error { return nil }}, Timeout: time.Minute})
+	defer q.Close()
+	add := func(client string) string {
+		s, err := q.Add(t.Context(), &SimulationRequest{Workload: "jobs=10", Cluster: "2x8xH100", Policies: []string{"fifo"}}, Once{Client: client, Key: "k"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.ID
+	}
+	if a, again, b := add("a"), add("a"), add("b"); a != again || a == b {
+		t.Errorf("simulations %s, %s of one client, %s of another", a, again, b)
+	}
+}

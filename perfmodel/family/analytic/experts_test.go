@@ -44,8 +44,8 @@ func TestImbalance(t *testing.T) {
 func TestImbalanceParts(t *testing.T) {
 	k := plain()
 	k.allToAll, k.groupedGEMM, k.groupedHalf = 1, 1, 0
-	c := perftest.GPT(spec.Plan{DP: 8, EP: 8, MicroBatch: 1, Precision: spec.BF16})
-	c.Model, c.Framework = sparse(), "Megatron Core dispatch=all-to-all ep=none"
+	c := perftest.GPT(spec.Plan{DP: 8, EP: 8, MicroBatch: 1, Precision: spec.BF16, Recompute: spec.RecomputeSelective})
+	c.Model, c.Framework = sparse(), "Megatron Core dispatch=all-to-all ep=none recompute=moe"
 	c.Model.Experts = 16
 	of := func(imbalance float64, perToken int) layer {
 		c.Model.Imbalance, c.Model.ExpertsPerToken = imbalance, perToken
@@ -57,6 +57,14 @@ func TestImbalanceParts(t *testing.T) {
 	same(t, "passes", twice.passes, four.passes)
 	same(t, "all-to-alls", twice.ep, four.ep)
 	same(t, "attention", twice.attn, four.attn)
+	same(t, "recomputed experts", twice.again.device, four.again.device)
+	same(t, "recomputed all-to-alls", twice.again.ep, four.again.ep)
+	c.Framework = "Megatron Core dispatch=all-to-all ep=none recompute=moe_act"
+	same(t, "recomputed activations", of(2, 2).again.device, of(1, 4).again.device)
+	c.Model.Adapter = spec.Adapter{Kind: spec.LoRA, Rank: 16, Modules: spec.AdaptMLP}
+	if twice, four := of(2, 2).adapters, of(1, 4).adapters; !(twice > 0) || math.Abs(twice/four-1) > 1e-12 {
+		t.Errorf("adapters take %g s, want %g", twice, four)
+	}
 }
 
 // TestNodeLimit: with dispatch=per-node a token goes to the nodes of its experts, no more than the limit. A limit of all nodes
@@ -71,6 +79,17 @@ func TestNodeLimit(t *testing.T) {
 		c.Link.InterBps, c.Framework = 1e9, "Megatron Core ep=none dispatch="+dispatch // bound by the network
 		pr, p := counted(t, k, c)
 		return pr.work.layerOf(&pr.machine, p).ep
+	}
+	inside := func(limit int) float64 {
+		c := perftest.GPT(spec.Plan{DP: 64, EP: 64, MicroBatch: 1, Precision: spec.BF16})
+		c.Model = sparse()
+		c.Model.Experts, c.Model.ExpertsPerToken, c.Model.NodeLimit = 64, 8, limit
+		c.Link.IntraBps, c.Link.InterBps, c.Framework = 1e8, 1e13, "Megatron Core ep=none dispatch=per-node"
+		pr, p := counted(t, k, c)
+		return pr.work.layerOf(&pr.machine, p).ep
+	}
+	for limit, devices := range map[int]float64{0: 64, 2: 16, 4: 32} { // a copy for each device of eight experts
+		same(t, fmt.Sprintf("inside nodes, limit %d", limit), inside(limit), devices*(1-math.Pow(1-1/devices, 8))*4*(7./64)*2*2048*1024/1e8)
 	}
 	free, last := of(0, 64, "per-node"), 0.0
 	for limit := 1; limit <= 10; limit++ {

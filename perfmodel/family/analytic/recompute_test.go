@@ -118,13 +118,13 @@ func TestModulesInStep(t *testing.T) {
 // TestOffloadedExposed: activations that go to the host behind the next layer take no time on a fast link. On a slow one
 // the step is longer, by no more than the bytes of both ways over the link's rate.
 func TestOffloadedExposed(t *testing.T) {
-	for _, m := range []spec.Model{perftest.GPTModel(), sparse()} {
+	for m, activations := range map[spec.Model]string{perftest.GPTModel(): "offloaded", sparse(): "offloaded", sparse().WithPacked(1 << 20): "experts"} {
 		last := 0.0
 		for _, rate := range []float64{1e16, 256e9, 64e9, 32e9, 16e9, 4e9, 1e9, 1e6} {
 			c := perftest.GPT(spec.Plan{DP: 1, MicroBatch: 1, Precision: spec.BF16})
 			c.Model = m
 			c.Link.HostBps = rate
-			c.Framework = "Megatron Core@0.12 activations=offloaded"
+			c.Framework = "Megatron Core@0.12 activations=" + activations
 			k := plain()
 			k.hostShare = 1
 			pr, p := counted(t, k, c)
