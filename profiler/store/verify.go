@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -70,14 +71,12 @@ func (db *DB) Verify(ctx context.Context) (out Verified, err error) {
 	return out, err
 }
 
-// fileTries is how often the files are read again because the engine merged tables meanwhile.
-const fileTries = 10
-
-// checkFiles checks the files of the open store. No write is under way meanwhile.
+// checkFiles checks the files of the open store. No write is under way meanwhile, so that the engine, which merges tables in the
+// background, comes to an end with them. Until then the files are read again after a pause.
 func (db *DB) checkFiles(ctx context.Context) error {
 	db.writing.Lock()
 	defer db.writing.Unlock()
-	for try := 1; ; try++ {
+	for {
 		before, err := tablesOf(db.dir)
 		if err != nil {
 			return err
@@ -87,11 +86,13 @@ func (db *DB) checkFiles(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if failed == nil || slices.Equal(before, after) || try == fileTries {
+		if failed == nil || slices.Equal(before, after) {
 			return failed
 		}
-		if ctx.Err() != nil {
+		select {
+		case <-ctx.Done():
 			return ctx.Err()
+		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }

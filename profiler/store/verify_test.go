@@ -31,7 +31,7 @@ func TestVerify(t *testing.T) {
 			}
 		}
 	}()
-	for range 20 {
+	for range 5 {
 		got, err := db.Verify(t.Context())
 		if err != nil || len(got.Faults) > 0 || got.Rows < 400 || got.Bytes < 10000 {
 			t.Fatalf("under writes: %+v, %v", got, err)
