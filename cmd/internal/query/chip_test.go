@@ -133,7 +133,7 @@ func TestOn(t *testing.T) {
 		want             string
 	}{
 		{"h100", 3, 8, ""}, {"8xh100", 16, 8, ""}, {"16 x h100", 16, 8, ""}, {"4xh100", 16, 4, ""}, {"4xmine.yaml", 16, 8, ""},
-		{"4xh100", 16, 8, "begins with 4 devices, but the request is for 16 and a node has 8"}, {"0xh100", 8, 8, "begins with 0 devices"},
+		{"4xh100", 16, 8, "names 4 devices, but the request is for 16 and a node has 8"}, {"0xh100", 8, 8, "names 0 devices"},
 	} {
 		q, r := Request{Accelerator: tc.accelerator}, Resolved{}
 		r.PerNode = tc.perNode
