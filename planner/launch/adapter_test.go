@@ -19,6 +19,7 @@ func TestAdapters(t *testing.T) {
 		{"lora:8", "Llama3-8B", "PyTorch adapters=dropout", "dp=8", []string{`LoraConfig(r=8, target_modules=["q_proj", "k_proj", "v_proj", "o_proj"], lora_dropout=0.1))`}},
 		{"dora:8:mlp", "Llama3-8B", "", "dp=8,zero=3", []string{`LoraConfig(r=8, target_modules=["gate_proj", "up_proj", "down_proj"], use_dora=True))`}},
 		{"qlora:64:o", "Llama3-8B", "", "dp=8,zero=3", []string{"load_in_4bit=True", "bnb_4bit_quant_storage=torch.bfloat16", "quantization_config=base", `LoraConfig(r=64, target_modules=["o_proj"]))`}},
+		{"lora:8:mlp", "GPT2-XL", "", "dp=8", []string{`target_modules=["up_proj", "down_proj"]`}},
 		{"qlora:64:o", "Llama3-8B", "", "dp=8", []string{"bnb_4bit_compute_dtype=torch.bfloat16)"}},
 		{"lora:16:qkv", "DeepSeek-V3", "", "dp=8,zero=3", []string{`["q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj"]`}},
 		{"lora:16:qkv+mlp", "latent", "", "dp=8,zero=3", []string{`["q_proj", "kv_a_proj_with_mqa", "kv_b_proj", "gate_proj", "up_proj", "down_proj"]`}},

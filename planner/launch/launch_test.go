@@ -55,6 +55,7 @@ var networks = map[string]spec.Model{
 	"Qwen3-30B-A3B": {Kind: spec.Decoder, Layers: 48, Hidden: 2048, FFN: 6144, Heads: 32, KVHeads: 4, HeadDim: 128, Vocab: 151936, SeqLen: 4096, GatedMLP: true, Experts: 128, ExpertsPerToken: 8, ExpertFFN: 768},
 	"Mixtral-8x7B":  {Kind: spec.Decoder, Layers: 32, Hidden: 4096, FFN: 14336, Heads: 32, KVHeads: 8, Vocab: 32000, SeqLen: 4096, GatedMLP: true, Experts: 8, ExpertsPerToken: 2, ExpertFFN: 14336},
 	"DeepSeek-V3":   {Kind: spec.Decoder, Layers: 61, Hidden: 7168, FFN: 18432, Heads: 128, HeadDim: 128, Vocab: 129280, SeqLen: 4096, GatedMLP: true, Experts: 256, ExpertsPerToken: 8, NodeLimit: 4, ExpertFFN: 2048, SharedExperts: 1, DenseLayers: 3, QRank: 1536, KVRank: 512, MTPLayers: 1, ParamCount: 671e9},
+	"two ahead":     {Kind: spec.Decoder, Layers: 8, Hidden: 1024, FFN: 4096, Heads: 8, Vocab: 32000, SeqLen: 4096, GatedMLP: true, MTPLayers: 2, Experts: 8, ExpertsPerToken: 2, ExpertFFN: 1024},
 	"latent":        {Kind: spec.Decoder, Layers: 8, Hidden: 1024, FFN: 4096, Heads: 8, KVRank: 256, Vocab: 32000, SeqLen: 4096, GatedMLP: true, MTPLayers: 2},
 	"BERT-large":    {Kind: spec.Encoder, Layers: 24, Hidden: 1024, FFN: 4096, Heads: 16, Vocab: 30522, SeqLen: 512, TiedEmbeddings: true},
 	"T5-3B":         {Kind: spec.EncoderDecoder, Layers: 48, Hidden: 1024, FFN: 16384, Heads: 32, HeadDim: 128, Vocab: 32128, SeqLen: 512, TiedEmbeddings: true},

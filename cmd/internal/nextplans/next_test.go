@@ -196,7 +196,7 @@ func TestChooseErrors(t *testing.T) {
 	}
 }
 
-// A model of one's own has no measurements, though the store has some of its name.
+// A model that the request describes has no measurements, even if the store has rows of another one with its name.
 func TestChooseOwnModel(t *testing.T) {
 	first, err := choose(t, resolver(t), llama(8, 2))
 	if err != nil {
